@@ -1,0 +1,53 @@
+# What a checkout can do. It needs Python 3.11 or newer, git and make; everything else comes from the package index.
+
+PYTHON ?= python3
+JOBS ?= 2
+VENV := .venv
+BIN := $(VENV)/bin
+CREATED := $(VENV)/.created
+RUNTIME := $(VENV)/.runtime-installed
+DEVELOPMENT := $(VENV)/.development-installed
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help demo install develop test check format clean
+
+help: ## List what make can do
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+demo: install ## Build a Blackwell GEMM, run it in the emulator, compare with NumPy
+	$(BIN)/ptxgen run blackwell/swizzled --m 512 --n 512 --k 512 --dtype bf16
+
+install: $(RUNTIME) ## Install ptxgen into .venv
+
+develop: $(DEVELOPMENT) ## Install ptxgen and the tools of its development into .venv
+
+test: check ## Lint, check types and run all tests
+	$(BIN)/python -m pytest -n $(JOBS)
+
+check: $(DEVELOPMENT) ## Lint and check types only
+	$(BIN)/ruff check
+	$(BIN)/pyright
+
+format: $(DEVELOPMENT) ## Rewrite the sources in the project's format
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+clean: ## Delete .venv and everything generated
+	rm -rf $(VENV) build dist .pytest_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# Groups of dependencies need pip 25.1; the one that comes with Python may be older.
+$(CREATED):
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "ptxgen needs Python 3.11 or newer, not " + sys.version.split()[0] + "; try: make PYTHON=python3.11")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
+	touch $@
+
+$(RUNTIME): pyproject.toml | $(CREATED)
+	$(BIN)/python -m pip install --quiet --editable .
+	touch $@
+
+$(DEVELOPMENT): pyproject.toml | $(CREATED)
+	$(BIN)/python -m pip install --quiet --editable . --group dev
+	touch $@ $(RUNTIME)

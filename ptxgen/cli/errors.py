@@ -1,0 +1,59 @@
+"""Bad input: one sentence on stderr and an exit code, never a traceback."""
+
+from __future__ import annotations
+
+import difflib
+import sys
+from collections.abc import Iterable, Sequence
+
+#: Exit codes: all is well; the kernel or PTX is wrong; the command or its input cannot be used; Ctrl-C.
+OK, WRONG, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
+
+
+class InputError(Exception):
+    """What a person gave cannot be used; `str()` is the sentence, `excerpt` source lines to show below it."""
+
+    def __init__(self, message: str, excerpt: Sequence[str] = ()) -> None:
+        super().__init__(message)
+        self.excerpt = list(excerpt)
+
+
+def report(error: BaseException) -> int | None:
+    """Print the sentence of an error that is the user's to mend; its exit code, or None for a bug of ours."""
+    if isinstance(error, InputError):
+        return _say(str(error), error.excerpt)
+    usage = getattr(error, "format_message", None)
+    if callable(usage):  # typer's and click's own: an unknown option, a missing argument, a value of the wrong type
+        context = getattr(error, "ctx", None)
+        command = context.command_path if context is not None else "ptxgen"
+        sentence = " ".join(str(usage()).split()).rstrip(".")
+        return _say(f"{sentence[:1].lower()}{sentence[1:]} (see '{command} --help')")
+    if isinstance(error, MemoryError):
+        return _say("this problem does not fit into the memory of this machine; take smaller sizes")
+    if type(error).__module__.startswith("ptxgen."):
+        code = WRONG if type(error).__name__ in ("AssemblerError", "GpuError") else BAD_INPUT
+        first, *more = str(error).splitlines() or [type(error).__name__]
+        return _say(first, more, code)
+    return None
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """The known words most like `word`, as the end of a sentence: "; did you mean X?", or nothing."""
+    names = list(known)
+    by_last = [name for name in names if name.rsplit("/")[-1] == word.rsplit("/")[-1]]
+    found = by_last or difflib.get_close_matches(word.lower(), names, n=2, cutoff=0.5)
+    return f"; did you mean {' or '.join(found)}?" if found else ""
+
+
+def choose(option: str, value: str, allowed: Sequence[str]) -> str:
+    """The value if it is allowed. Raises InputError that lists what is."""
+    if value not in allowed:
+        words = f"{', '.join(allowed[:-1])} or {allowed[-1]}"
+        raise InputError(f"{option} must be {words}, not {value!r}{nearest(value, allowed)}")
+    return value
+
+
+def _say(message: str, more: Sequence[str] = (), code: int = BAD_INPUT) -> int:
+    bold, plain = ("\x1b[1;31m", "\x1b[0m") if sys.stderr.isatty() else ("", "")
+    print(f"{bold}error:{plain} {message}", *more, sep="\n", file=sys.stderr)
+    return code

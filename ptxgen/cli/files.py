@@ -1,0 +1,72 @@
+"""PTX files in and out, with errors that name the file."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ptxgen.cli.errors import InputError, nearest
+from ptxgen.cli.source import excerpt
+
+if TYPE_CHECKING:
+    from ptxgen.syntax import Module
+
+#: Architectures that PTX names (PTX ISA 11.1.2, `.target`), as far as tools still know them; ptxas has the last word.
+TARGETS = (
+    "sm_50", "sm_52", "sm_53", "sm_60", "sm_61", "sm_62", "sm_70", "sm_72", "sm_75", "sm_80", "sm_86", "sm_87",
+    "sm_88", "sm_89", "sm_90", "sm_90a", "sm_100", "sm_100a", "sm_100f", "sm_101", "sm_101a", "sm_101f", "sm_103",
+    "sm_103a", "sm_103f", "sm_107", "sm_107a", "sm_107f", "sm_110", "sm_110a", "sm_110f", "sm_120", "sm_120a",
+    "sm_120f", "sm_121", "sm_121a", "sm_121f",
+)  # fmt: skip
+
+
+def read_ptx(path: str) -> str:
+    """The text of a PTX file; "-" is standard input. Raises InputError."""
+    try:
+        data = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {reason(error)}") from None
+    if data.startswith(b"\x7fELF"):
+        raise InputError(f"{path} is an ELF file (a cubin?), not PTX text")
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path} is not text: byte {data[error.start]:#04x} at offset {error.start}") from None
+    if "\0" in text:
+        raise InputError(f"{path} is not text: byte 0x00 at offset {data.index(0)}")
+    return text
+
+
+def parse_ptx(text: str, path: str) -> Module:
+    """The tree of PTX text from `path`. Raises InputError with line, column and a caret where it does not parse."""
+    from ptxgen.syntax import PtxSyntaxError, parse
+
+    try:
+        return parse(text)
+    except PtxSyntaxError as error:
+        shown = excerpt(text, [error.line], caret=error.column)
+        message = f"{path}:{error.line}:{error.column}: expected {error.expected}, found {error.found}"
+        raise InputError(message, shown) from None
+
+
+def write_output(path: str, data: bytes) -> None:
+    """Write a file, or raise InputError that says why not."""
+    try:
+        Path(path).write_bytes(data)
+    except OSError as error:
+        raise InputError(f"cannot write {path}: {reason(error)}") from None
+
+
+def known_target(target: str | None) -> str | None:
+    """The target if there is such an architecture. Raises InputError."""
+    if target is not None and target not in TARGETS:
+        raise InputError(
+            f"--target must be an architecture such as sm_90a or sm_100a, not {target!r}{nearest(target, TARGETS)}"
+        )
+    return target
+
+
+def reason(error: OSError) -> str:
+    """Why a file could not be used, in the system's words without the path."""
+    return (error.strerror or str(error)).lower()

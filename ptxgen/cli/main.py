@@ -1,0 +1,66 @@
+"""The entry of the `ptxgen` command: its groups, and how it ends."""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from ptxgen.cli import errors, explain, kernels, ptx, run
+
+app = typer.Typer(
+    name="ptxgen",
+    help="Build, run and check NVIDIA PTX kernels for Hopper and Blackwell, without a GPU.",
+    epilog="Exit codes: 0 all is well, 1 the kernel or the PTX is wrong, 2 the command or its input cannot be used.",
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+run.register(app)
+kernels.register(app)
+ptx.register(app)
+explain.register(app)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        print(f"ptxgen {version('ptxgen')}")
+        raise typer.Exit
+
+
+@app.callback(invoke_without_command=True)
+def _root(
+    context: typer.Context,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    if context.invoked_subcommand is None:
+        print(context.get_help())
+
+
+def execute(arguments: Sequence[str] | None = None) -> int:
+    """Run one command line (by default this process's); returns the exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # an ASCII terminal shows ? for what it lacks
+    try:
+        command = typer.main.get_command(app)
+        code = command.main(args=arguments, prog_name="ptxgen", standalone_mode=False)
+        return code if isinstance(code, int) else errors.OK
+    except (KeyboardInterrupt, typer.Abort):
+        return errors.INTERRUPTED
+    except Exception as error:
+        code = errors.report(error)
+        if code is None:
+            raise
+        return code
+
+
+def main() -> None:
+    sys.exit(execute())

@@ -1,0 +1,106 @@
+"""`ptxgen assemble` and `ptxgen check`: what ptxas says of a PTX file, and what the instruction model says."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ptxgen.cli.errors import OK, WRONG, InputError, nearest
+from ptxgen.cli.options import PtxFile, Target
+
+if TYPE_CHECKING:
+    from ptxgen.toolchain import Cubin
+
+
+def register(app: typer.Typer) -> None:
+    app.command(rich_help_panel="PTX files")(assemble)
+    app.command(rich_help_panel="PTX files")(check)
+
+
+def assemble(
+    file: PtxFile,
+    target: Target = None,
+    output: Annotated[
+        str | None,
+        typer.Option("-o", "--output", metavar="FILE.cubin", help="Where to write the cubin.", show_default=False),
+    ] = None,
+) -> int:
+    """Assemble a PTX file with ptxas: registers, spills, shared memory, warnings."""
+    from ptxgen.cli.files import TARGETS, known_target, read_ptx, write_output
+    from ptxgen.toolchain import AssemblerError, ptxas_version
+    from ptxgen.toolchain import assemble as run_ptxas
+
+    text = read_ptx(file)
+    try:
+        made = run_ptxas(text, known_target(target))
+    except AssemblerError as error:
+        unknown = any("option 'gpu-name'" in each.message for each in error.diagnostics)
+        if unknown:
+            raise InputError(
+                f"ptxas {ptxas_version()} does not know the target {error.target}{nearest(str(error.target), TARGETS)}"
+            ) from None
+        raise
+    if output is not None:
+        write_output(output, made.data)
+    _show(file, made, output)
+    return OK
+
+
+def _show(file: str, made: Cubin, output: str | None) -> None:
+    from rich.padding import Padding
+    from rich.text import Text
+
+    from ptxgen.cli.terminal import console, grid
+
+    out = console()
+    written = f", written to {output}" if output else ""
+    out.print(Text(f"{file}: assembled for {made.target}, {len(made.data)} bytes of cubin{written}"), soft_wrap=True)
+    for entry in made.entries:
+        table = grid("cyan", "")
+        table.add_row("registers", f"{entry.registers} a thread")
+        table.add_row("spills", spills(entry.spill_stores, entry.spill_loads))
+        table.add_row("stack", f"{entry.stack_bytes} bytes a thread")
+        table.add_row("shared", f"{entry.shared_bytes} bytes a CTA, dynamic shared memory not counted")
+        out.print(Text(f"  {entry.name}", style="bold"))
+        out.print(Padding(table, (0, 0, 0, 4)))
+    for each in (*made.warnings, *made.advisories):
+        out.print(Text(f"  {each}", style="yellow" if each.severity == "warning" else ""), soft_wrap=True)
+    if not made.warnings:
+        out.print("  no warnings")
+
+
+def spills(stores: int, loads: int) -> str:
+    """What ptxas spilled, in words."""
+    return f"{stores} bytes stored, {loads} bytes loaded a thread" if stores or loads else "none"
+
+
+def check(file: PtxFile, target: Target = None) -> int:
+    """Check every instruction of a PTX file: whether it is legal, and on the target, and why not."""
+    from rich.text import Text
+
+    from ptxgen.cli.files import known_target, parse_ptx, read_ptx
+    from ptxgen.cli.source import excerpt
+    from ptxgen.cli.terminal import console
+    from ptxgen.instr.check import check as diagnose
+
+    text = read_ptx(file)
+    module = parse_ptx(text, file)
+    found = diagnose(module, known_target(target))
+    out = console()
+    for each in found:
+        head = Text(f"{file}:{each.line}:{each.column}: ")
+        head.append(each.severity, style="bold red" if each.severity == "error" else "bold yellow")
+        head.append(f": {each.message} [{each.code}]")
+        out.print(head, soft_wrap=True)
+        for line in excerpt(text, [each.line], caret=each.column, width=out.width):
+            out.print(Text(line, style="dim"), soft_wrap=True)
+    errors = sum(each.severity == "error" for each in found)
+    counts = ", ".join(
+        f"{count} {word}{'s' * (count != 1)}"
+        for count, word in ((errors, "error"), (len(found) - errors, "warning"))
+        if count
+    )
+    wanted = target or module.target or "any target"
+    out.print(Text(f"{file}: {counts}" if found else f"{file}: legal for {wanted}"), soft_wrap=True)
+    return WRONG if errors else OK

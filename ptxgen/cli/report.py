@@ -1,0 +1,268 @@
+"""The report of `ptxgen run`: for people, through rich, and as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
+from rich.rule import Rule
+from rich.table import Table
+from rich.text import Text
+
+from ptxgen.cli.ptx import spills
+from ptxgen.cli.source import excerpt
+from ptxgen.cli.terminal import grid
+from ptxgen.layouts.tmem import COLUMNS, LANES
+
+if TYPE_CHECKING:
+    from ptxgen.kernels.job import Complaint, GemmResult
+    from ptxgen.toolchain import Cubin
+
+_MOST_LINES = 4  # places in the source that one complaint shows
+_MOST_COMPLAINTS = 8
+
+
+@dataclass(frozen=True)
+class RunReport:
+    """What `ptxgen run` found; `schedule` is None on a GPU, `edited` the file that replaced the kernel's PTX."""
+
+    kernel: str
+    result: GemmResult
+    cubin: Cubin
+    timings: Mapping[str, float]
+    schedule: str | None = None
+    edited: str | None = None
+
+    def print(self, console: Console) -> None:
+        """Print the whole report."""
+        title = Text.assemble((self.kernel, "bold"), f" on {self.result.launch.device or 'the device'}")
+        if self.edited:
+            title.append(f", with the PTX of {self.edited}", style="yellow")
+        console.print(Rule(title, align="left", style="dim"))
+        table = grid("cyan", "")
+        for label, content in self._rows():
+            table.add_row(label, content)
+        console.print(table)
+        for part in self._complaints(console.width):
+            console.print(part)
+        console.print(self._verdict())
+
+    def _rows(self) -> list[tuple[str, RenderableType]]:
+        problem = self.result.problem
+        plan = problem.plan
+        config = plan.config
+        x, y, _ = problem.grid
+        steps = -(-problem.k // plan.k_tile)
+        return [
+            (
+                "problem",
+                f"C = A·Bᵀ with M {problem.m}, N {problem.n}, K {problem.k}; "
+                f"{config.dtype} in, fp32 accumulation, {plan.c_dtype} out; seed {self.result.seed}",
+            ),
+            (
+                "tile",
+                f"{plan.m_tile}×{plan.n_tile}, {steps} step{'s' * (steps > 1)} of {plan.k_tile} in K; "
+                f"grid {x}×{y} = {x * y} CTA{'s' * (x * y > 1)} of {plan.threads} threads",
+            ),
+            ("shared", self._shared()),
+            ("barriers", self._barriers()),
+            ("TMEM", f"{plan.tmem_columns} of {COLUMNS} columns × {LANES} lanes: the fp32 accumulator"),
+            ("descriptors", self._descriptors()),
+            ("ptxas", self._assembled()),
+            ("launch", self._launched()),
+            *self._compared(),
+            ("time", " · ".join(f"{name} {_seconds(value)}" for name, value in self.timings.items())),
+        ]
+
+    def _shared(self) -> RenderableType:
+        shared = self.result.problem.plan.shared
+        table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", pad_edge=False)
+        table.add_column("region", no_wrap=True)
+        table.add_column("offset", justify="right", no_wrap=True)
+        table.add_column("bytes", justify="right", no_wrap=True)
+        table.add_column("what it holds")
+        for region in shared.regions:
+            table.add_row(region.name, str(region.offset), str(region.bytes), Text(region.holds, style="dim"))
+        share = shared.bytes / shared.limit
+        filled = max(1, round(share * 24))
+        total = Text.assemble(
+            ("█" * filled, "green" if share < 0.9 else "yellow"),
+            ("░" * (24 - filled), "dim"),
+            f" {shared.bytes} of {shared.limit} bytes ({share:.0%})",
+        )
+        return Group(table, total)
+
+    def _barriers(self) -> RenderableType:
+        table = grid("", "")
+        for each in self.result.problem.plan.barriers:
+            tx = f" and {each.tx_bytes} bytes" if each.tx_bytes else ""
+            table.add_row(each.name, f"{each.arrivals} arrival{'s' * (each.arrivals > 1)}{tx} a phase")
+        return table
+
+    def _descriptors(self) -> RenderableType:
+        problem = self.result.problem
+        plan = problem.plan
+        table = grid("", "magenta", "dim")
+        smem = {"A": plan.a_descriptor, "B": plan.b_descriptor}
+        if plan.a_descriptor == plan.b_descriptor:
+            smem = {"A, B": plan.a_descriptor}
+        for name, each in smem.items():
+            words = f"swizzle {each.swizzle}, SBO {each.stride_byte_offset}; start address added when it runs"
+            table.add_row(f"smem {name}", f"{each.encode():#018x}", words)
+        mma = plan.instruction_descriptor
+        words = f"{mma.a_type} × {mma.b_type} → {mma.d_type}, {mma.m}×{mma.n}, {mma.a_major}-major"
+        table.add_row("instruction", f"{mma.encode():#010x}", words)
+        for name in ("a", "b"):
+            made = problem.tensormap(name, 0)
+            dims, box = ("×".join(map(str, reversed(sizes))) for sizes in (made.dims, made.box))
+            word = int.from_bytes(made.encode()[8:12], "little")
+            table.add_row(
+                f"tensormap {name.upper()}",
+                f"word 2 {word:#010x}",
+                f"{made.dtype} {dims}, box {box}, swizzle {made.swizzle}, L2 {made.l2_promotion}",
+            )
+        return table
+
+    def _assembled(self) -> Text:
+        cubin, text = self.cubin, self.result.kernel.text
+        warnings = len(cubin.warnings)
+        spilled = bool(cubin.spill_stores or cubin.spill_loads)
+        return Text.assemble(
+            f"{cubin.registers} registers, spills: ",
+            (spills(cubin.spill_stores, cubin.spill_loads), "yellow" if spilled else ""),
+            ", ",
+            (f"{warnings or 'no'} warning{'s' * (warnings != 1)}", "yellow" if warnings else ""),
+            f"; PTX {len(text.encode()) / 1000:.1f} kB in {len(text.splitlines())} lines; {cubin.target}",
+        )
+
+    def _launched(self) -> Text:
+        launch = self.result.launch
+        advice = len(self.result.advice)
+        words = Text(launch.status, style="green" if launch.ok else "bold red")
+        if launch.instructions:
+            words.append(f", {launch.instructions:,} warp-instructions".replace(",", " "))
+        if self.schedule:
+            words.append(f", {self.schedule} schedule")
+        if advice:
+            words.append(f", {advice} piece{'s' * (advice > 1)} of advice", style="yellow")
+        return words
+
+    def _compared(self) -> list[tuple[str, RenderableType]]:
+        result = self.result
+        compared, guards = result.comparison, result.guards
+        if compared is None:
+            return [("result", Text("C was not compared: the kernel did not run to its end", style="bold red"))]
+        right = Text(f"{compared.elements - compared.wrong} of {compared.elements} elements right; ")
+        right.stylize("bold red" if compared.wrong else "green")
+        surroundings = f"{guards.before} bytes before and {guards.after} after C "
+        right.append(surroundings + ("untouched" if guards.ok else "overwritten"), "" if guards.ok else "bold red")
+        row, column = compared.largest_at
+        return [
+            ("result", right),
+            (
+                "error",
+                f"at most {compared.ratio:.2g} of the tolerance; largest {compared.largest_error:.3g} at "
+                f"C[{row}, {column}], where {compared.tolerance:.3g} is allowed",
+            ),
+            ("tolerance", Text(result.tolerance_reason, style="dim")),
+        ]
+
+    def _complaints(self, width: int) -> list[RenderableType]:
+        result = self.result
+        text = result.kernel.text
+        shown: list[RenderableType] = []
+        for style, complaints in (("bold red", result.complaints), ("bold yellow", result.advice)):
+            name = "error" if style == "bold red" else "advice"
+            for each in complaints[:_MOST_COMPLAINTS]:
+                place = f"{self._source()}:{each.lines[0]}: " if len(each.lines) == 1 else ""
+                shown.append(Text.assemble(place, (f"{name}: ", style), each.message))
+                shown += [Padding(Text(line, style="dim"), 0) for line in _context(text, each, width)]
+            if len(complaints) > _MOST_COMPLAINTS:
+                shown.append(Text(f"and {len(complaints) - _MOST_COMPLAINTS} more; --json lists all", style="dim"))
+        return [Text(""), *shown] if shown else []
+
+    def _source(self) -> str:
+        return self.edited or "the kernel's PTX"
+
+    def _verdict(self) -> Text:
+        result = self.result
+        if result.ok:
+            return Text("✓ correct", style="bold green")
+        words = Text(f"✗ {result.status}", style="bold red")
+        if self.edited is None and result.complaints:
+            words.append("  ('ptxgen build' gives the PTX that the lines are of)", style="dim")
+        return words
+
+    def json(self) -> dict[str, Any]:
+        """Everything that the report says, as JSON takes it."""
+        result, cubin = self.result, self.cubin
+        problem = result.problem
+        plan = problem.plan
+        return {
+            "kernel": self.kernel,
+            "ok": result.ok,
+            "status": result.status,
+            "problem": {"m": problem.m, "n": problem.n, "k": problem.k, "seed": result.seed},
+            "config": {**asdict(plan.config), "c_dtype": plan.c_dtype},
+            "target": plan.target,
+            "device": result.launch.device,
+            "schedule": self.schedule,
+            "ptx_file": self.edited,
+            "grid": problem.grid,
+            "block": problem.block,
+            "shared": {
+                "bytes": plan.shared.bytes,
+                "limit": plan.shared.limit,
+                "regions": [asdict(region) for region in plan.shared.regions],
+            },
+            "tmem_columns": plan.tmem_columns,
+            "barriers": [asdict(barrier) for barrier in plan.barriers],
+            "descriptors": {
+                "smem_a": f"{plan.a_descriptor.encode():#018x}",
+                "smem_b": f"{plan.b_descriptor.encode():#018x}",
+                "instruction": f"{plan.instruction_descriptor.encode():#010x}",
+                "tensormap_a": problem.tensormap("a", 0).encode().hex(),
+                "tensormap_b": problem.tensormap("b", 0).encode().hex(),
+            },
+            "ptx_bytes": len(result.kernel.text.encode()),
+            "ptxas": {
+                "registers": cubin.registers,
+                "spill_stores": cubin.spill_stores,
+                "spill_loads": cubin.spill_loads,
+                "warnings": [str(each) for each in cubin.warnings],
+            },
+            "launch": {
+                "status": result.launch.status,
+                "instructions": result.launch.instructions,
+                "findings": [asdict(finding) for finding in result.launch.findings],
+            },
+            "comparison": _finite(asdict(result.comparison)) if result.comparison else None,
+            "guards": {**asdict(result.guards), "ok": result.guards.ok},
+            "tolerance_reason": result.tolerance_reason,
+            "complaints": [{"message": each.message, "lines": each.lines} for each in result.complaints],
+            "seconds": dict(self.timings),
+        }
+
+
+def _context(text: str, complaint: Complaint, width: int) -> list[str]:
+    """The lines that a complaint names, with their neighbours; the first few of many."""
+    lines = complaint.lines
+    if len(lines) > 1:  # what multiplies comes first, what stores last: show the ends
+        lines = (lines[0], lines[-1])
+    return excerpt(text, lines[:_MOST_LINES], around=2 if len(lines) == 1 else 1, width=width)
+
+
+def _seconds(value: float) -> str:
+    return f"{value:.2f} s" if value >= 0.9995 else f"{value * 1e3:.0f} ms"
+
+
+def _finite(value: Any) -> Any:
+    """JSON has no NaN and no infinity: these become strings."""
+    if isinstance(value, dict):
+        return {key: _finite(each) for key, each in value.items()}
+    if isinstance(value, float) and value - value != 0:
+        return str(value)
+    return value

@@ -1,0 +1,125 @@
+"""`ptxgen run`: plan, render, assemble, encode, run on a device, compare with NumPy, report."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ptxgen.cli.errors import OK, WRONG, InputError, choose
+from ptxgen.cli.options import CDType, DType, KernelName, MTile, NTile, make_plan
+
+if TYPE_CHECKING:
+    from ptxgen.device import Device
+    from ptxgen.kernels.job import GemmJob
+
+SCHEDULES = ("eager", "late", "random")
+
+
+def register(app: typer.Typer) -> None:
+    app.command(rich_help_panel="Kernels")(run)
+
+
+def run(
+    kernel: KernelName,
+    m: Annotated[int, typer.Option("--m", help="Rows of A and C.")] = 512,
+    n: Annotated[int, typer.Option("--n", help="Rows of B, columns of C.")] = 512,
+    k: Annotated[int, typer.Option("--k", help="Columns of A and B, a multiple of 8.")] = 512,
+    dtype: DType = "bf16",
+    c_dtype: CDType = None,
+    m_tile: MTile = 128,
+    n_tile: NTile = 128,
+    seed: Annotated[int, typer.Option("--seed", help="Of the inputs and the random schedule.")] = 0,
+    schedule: Annotated[
+        str,
+        typer.Option(
+            "--schedule", metavar="eager|late|random", help="When asynchronous work completes in the emulator."
+        ),
+    ] = "eager",
+    device: Annotated[str, typer.Option("--device", metavar="emulator|gpu", help="What runs it.")] = "emulator",
+    ptx: Annotated[
+        str | None,
+        typer.Option(
+            "--ptx", metavar="FILE.ptx", help="Run this edited PTX of the kernel instead.", show_default=False
+        ),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
+) -> int:
+    """Run a kernel on random matrices and compare every element of C = A·Bᵀ with NumPy."""
+    from ptxgen.cli.files import parse_ptx, read_ptx
+    from ptxgen.cli.terminal import console, steps
+
+    choose("--schedule", schedule, SCHEDULES)
+    choose("--device", device, ("emulator", "gpu"))
+    if seed < 0:
+        raise InputError(f"--seed must be 0 or more, not {seed}")
+    start = time.perf_counter()
+    plan = make_plan(kernel, dtype, c_dtype, m_tile, n_tile)
+    from ptxgen.kernels.job import GemmJob
+
+    job = GemmJob(plan, m, n, k, seed)
+    _require_memory(job)
+    if ptx is None:
+        text = plan.text
+    else:
+        text = read_ptx(ptx)
+        parse_ptx(text, ptx)
+    planned = time.perf_counter() - start
+    with steps() as progress:
+        progress.begin("assembling")
+        from ptxgen.toolchain import assemble
+
+        start = time.perf_counter()
+        cubin = assemble(text, plan.target)
+        assembled = time.perf_counter() - start
+        progress.begin("starting the device")
+        made = open_device(device, kernel, plan.target, schedule, seed, progress.advance)
+        progress.begin(f"running on {made.name}")
+        result = job.run(made, text=text)
+    timings = {"plan+render": planned, "assemble": assembled}
+    timings.update({name: value for name, value in result.timings.items() if name != "render"})
+
+    from ptxgen.cli.report import RunReport
+
+    report = RunReport(kernel, result, cubin, timings, schedule if device == "emulator" else None, ptx)
+    if as_json:
+        import json
+
+        print(json.dumps(report.json(), indent=2))
+    else:
+        report.print(console())
+    return OK if result.ok else WRONG
+
+
+def open_device(
+    device: str, kernel: str, target: str, schedule: str, seed: int, progress: Callable[[int, int], None]
+) -> Device:
+    """The emulator or the GPU. Raises GpuNotFoundError, and InputError for a GPU that cannot run the target."""
+    if device == "emulator":
+        from ptxgen.emulator import Emulator
+
+        return Emulator(target=target, schedule=schedule, seed=seed, progress=progress)
+    from ptxgen.gpu import Gpu
+
+    gpu = Gpu()
+    if gpu.target != target:
+        raise InputError(
+            f"{kernel} is for {target}, but the GPU here ({gpu.name}) is {gpu.target}; leave out --device gpu to use "
+            "the emulator"
+        )
+    return gpu
+
+
+def _require_memory(job: GemmJob) -> None:
+    try:
+        available = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):  # no such question on this system
+        return
+    if job.host_bytes > available:
+        raise InputError(
+            f"M {job.m}, N {job.n}, K {job.k} takes about {job.host_bytes / 2**30:.0f} GiB of memory, and this machine "
+            f"has {available / 2**30:.0f} GiB; take smaller sizes"
+        )

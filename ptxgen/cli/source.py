@@ -1,0 +1,41 @@
+"""Lines of PTX with their numbers and neighbours, as text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+
+def excerpt(
+    text: str, lines: Iterable[int], *, around: int = 0, caret: int | None = None, width: int = 100
+) -> list[str]:
+    """The numbered lines of `text` with `around` neighbours; the lines themselves get a mark.
+
+    `caret` is a column (from 1, a tab as one) to point at below each of the lines. Long lines are cut to `width`
+    characters, so that the caret stays visible.
+    """
+    source = text.splitlines()
+    marked = {line for line in lines if 1 <= line <= len(source)}
+    wanted = sorted({n for line in marked for n in range(line - around, line + around + 1) if 1 <= n <= len(source)})
+    digits = len(str(wanted[-1])) if wanted else 1
+    shown: list[str] = []
+    previous = None
+    for number in wanted:
+        if previous is not None and number != previous + 1:
+            shown.append(f"  {'⋮':>{digits}}")
+        previous = number
+        mark = ">" if number in marked else " "
+        head = f"{mark} {number:>{digits}} │ "
+        room = max(width - len(head), 20)
+        raw = source[number - 1]
+        at = len(raw[: caret - 1].expandtabs(4)) if caret is not None and number in marked else None
+        line = raw.expandtabs(4).rstrip()
+        begin = 0 if at is None or at < room - 4 else at - room // 2
+        cut = line[begin : begin + room]
+        if begin:
+            cut = "…" + cut[1:]
+        if begin + room < len(line):
+            cut = cut[: room - 1] + "…"
+        shown.append(head + cut)
+        if at is not None:
+            shown.append(f"  {'':>{digits}} │ {' ' * (at - begin)}^")
+    return shown

@@ -1,0 +1,64 @@
+"""Consoles, tables and the progress bar: what the commands share of rich."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+_WIDEST = 110
+
+
+def console() -> Console:
+    """Standard output: colours on a terminal only, and lines that are not too long to read."""
+    made = Console(file=sys.stdout, highlight=False)
+    made.width = min(made.width, _WIDEST)
+    return made
+
+
+def grid(*styles: str, gap: int = 2) -> Table:
+    """A table without lines, one style a column; only the last column wraps."""
+    table = Table.grid(padding=(0, gap, 0, 0))
+    for index, style in enumerate(styles):
+        table.add_column(style=style, no_wrap=index < len(styles) - 1, overflow="fold")
+    return table
+
+
+class Steps:
+    """What is being done now, and how far it is."""
+
+    def __init__(self, bar: Progress | None = None) -> None:
+        self._bar = bar
+        self._task = None if bar is None else bar.add_task("", total=None)
+
+    def begin(self, what: str) -> None:
+        """Start a step of unknown length."""
+        if self._bar is not None and self._task is not None:
+            self._bar.reset(self._task, description=what, total=None)
+
+    def advance(self, done: int, total: int) -> None:
+        """So many of so many are done."""
+        if self._bar is not None and self._task is not None:
+            self._bar.update(self._task, completed=done, total=total)
+
+
+@contextmanager
+def steps() -> Iterator[Steps]:
+    """A progress bar on standard error while there is work; nothing where that is no terminal."""
+    if not sys.stderr.isatty():
+        yield Steps()
+        return
+    bar = Progress(
+        TextColumn("[cyan]{task.description}"),
+        BarColumn(bar_width=32),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        console=Console(file=sys.stderr),
+        transient=True,
+    )
+    with bar:
+        yield Steps(bar)

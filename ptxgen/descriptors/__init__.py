@@ -1,0 +1,20 @@
+"""Descriptors as values: shared-memory matrix descriptors, instruction descriptors, tensormaps.
+
+Each class declares its fields once (`bits` holds the base); what the numbers do in an instruction is left to
+the emulator and to `ptxgen.layouts`.
+"""
+
+from ptxgen.descriptors.bits import DescriptorError
+from ptxgen.descriptors.evidence import Evidence
+from ptxgen.descriptors.instruction import InstructionDescriptor
+from ptxgen.descriptors.smem import SmemDescriptor, WgmmaDescriptor
+from ptxgen.descriptors.tensormap import TensorMap
+
+__all__ = [
+    "DescriptorError",
+    "Evidence",
+    "InstructionDescriptor",
+    "SmemDescriptor",
+    "TensorMap",
+    "WgmmaDescriptor",
+]

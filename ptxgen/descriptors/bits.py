@@ -1,0 +1,495 @@
+"""The base of all descriptors: a frozen dataclass whose fields are declared once with their bit ranges.
+
+A class body reads like the manual's table. `encode`, `decode`, `explain`, the reserved bits and the error
+messages all come from that declaration. What a format means to hardware is left to the modules that declare
+it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import operator
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import MISSING, dataclass
+from typing import Any, ClassVar, NoReturn, Self, dataclass_transform
+
+from ptxgen.descriptors.evidence import Evidence, documented
+
+Span = tuple[int, int]
+"""First and last bit, both included."""
+
+
+DOCUMENTED = documented("the manual's table of the format")
+
+
+class DescriptorError(ValueError):
+    """A value or a bit pattern that the format forbids; the message names the rule and the value."""
+
+
+def show(value: object) -> str:
+    """Return `value` as error messages print it: numbers bare, anything else with its type."""
+    if type(value) is int:
+        return str(value) if value.bit_length() <= 128 else f"a number of {value.bit_length()} bits"
+    if type(value) is str:
+        return repr(value if len(value) <= 40 else value[:40] + "...")
+    text = repr(value)
+    return f"{text if len(text) <= 60 else text[:60] + '...'} (a {type(value).__name__})"
+
+
+def require(condition: bool, what: str, rule: str, value: object) -> None:
+    """Raise DescriptorError "`what` must be `rule`, not `value`" unless `condition` holds."""
+    if not condition:
+        refuse(what, rule, value)
+
+
+def refuse(what: str, rule: str, value: object) -> NoReturn:
+    """Raise DescriptorError "`what` must be `rule`, not `value`"."""
+    raise DescriptorError(f"{what} must be {rule}, not {show(value)}")
+
+
+def as_int(value: object) -> int | None:
+    """Return an integer (Python's or NumPy's, no bool) as an int, anything else as None."""
+    if type(value) is int:
+        return value
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        return None
+    try:
+        return operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        return None
+
+
+def choices(names: Iterable[object]) -> str:
+    """Return the legal names as a readable list: "a", "a or b", "one of a, b, c"."""
+    listed = [str(name) for name in names]
+    if len(listed) < 3:
+        return " or ".join(listed)
+    return "one of " + ", ".join(listed)
+
+
+@dataclass(frozen=True, slots=True)
+class BitField:
+    """One declared field: where its bits are, and what a raw number in them means.
+
+    A numeric value is `raw * scale + bias`, in `unit`; `align` and `maximum` narrow it further. A named value
+    is a key of `values` (or of `values[context field by]`). An array has one tuple of spans an item, and its
+    length is the value of the field `length` plus `length_bias`.
+    """
+
+    items: tuple[tuple[Span, ...], ...]
+    values: Mapping[Any, Any] | None = None
+    by: str = ""
+    flag: bool = False
+    scale: int = 1
+    bias: int = 0
+    align: int = 1
+    maximum: int | None = None
+    unit: str = ""
+    rule: str = ""
+    label: Callable[[int], str] | None = None
+    length: str = ""
+    length_bias: int = 0
+    derive: Callable[[Any], int] | None = None
+    doc: str = ""
+    evidence: Evidence = DOCUMENTED
+
+    def width(self, item: int = 0) -> int:
+        """Return the number of bits of one item."""
+        return sum(high - low + 1 for low, high in self.items[item])
+
+    def mask(self) -> int:
+        """Return the bits that this field owns."""
+        return sum(((1 << (high - low + 1)) - 1) << low for spans in self.items for low, high in spans)
+
+    def table(self, context: Mapping[str, Any]) -> Mapping[Any, int]:
+        """Return the names that are legal in this context, with their codes."""
+        assert self.values is not None
+        return self.values[context[self.by]] if self.by else self.values
+
+    def range_rule(self) -> str:
+        """Return the words for the legal numbers."""
+        if self.rule:
+            return self.rule
+        step = max(self.scale, self.align)
+        top = self.largest()
+        unit = f" {self.unit}" if self.unit else ""
+        multiple = f"a multiple of {step} " if step > 1 else "an integer "
+        return f"{multiple}from {self.bias} to {top}{unit}"
+
+    def largest(self) -> int:
+        """Return the largest legal number."""
+        top = ((1 << self.width()) - 1) * self.scale + self.bias
+        return top if self.maximum is None else min(top, self.maximum)
+
+    def to_raw(self, what: str, value: object, context: Mapping[str, Any]) -> tuple[Any, int]:
+        """Return the canonical form of `value` and its raw number, or raise DescriptorError."""
+        if self.flag:
+            if isinstance(value, bool) or type(value).__name__ == "bool":  # NumPy's bool too
+                return bool(value), int(bool(value))
+            refuse(what, "True or False", value)
+        if self.values is not None:
+            return self._named(what, value, context)
+        number = as_int(value)
+        if number is None or not self.bias <= number <= self.largest():
+            refuse(what, self.range_rule(), value)
+        raw, rest = divmod(number - self.bias, self.scale)
+        if rest or number % self.align:
+            refuse(what, self.range_rule(), value)
+        return number, raw
+
+    def _named(self, what: str, value: object, context: Mapping[str, Any]) -> tuple[Any, int]:
+        table = self.table(context)
+        if isinstance(value, str):
+            if value in table:
+                return value, table[value]
+            for name, raw in table.items():
+                if isinstance(name, str) and name.lower() == value.lower():
+                    return name, raw
+        number = as_int(value)
+        if number is not None and number in table:
+            return number, table[number]
+        where = f" for {self.by} {context[self.by]}" if self.by else ""
+        refuse(what, choices(table) + where, value)
+
+    def from_raw(self, raw: int, context: Mapping[str, Any]) -> Any:
+        """Return the value that `raw` means; None when the number is reserved."""
+        if self.flag:
+            return bool(raw)
+        if self.values is not None:
+            return next((name for name, code in self.table(context).items() if code == raw), None)
+        value = raw * self.scale + self.bias
+        return value if value <= self.largest() and value % self.align == 0 else None
+
+    def place(self, raw: int, item: int = 0) -> int:
+        """Return `raw` at this field's position."""
+        placed = 0
+        for low, high in self.items[item]:
+            placed |= (raw & ((1 << (high - low + 1)) - 1)) << low
+            raw >>= high - low + 1
+        return placed
+
+    def extract(self, bits: int, item: int = 0) -> int:
+        """Return the raw number that stands in `bits`."""
+        raw = shift = 0
+        for low, high in self.items[item]:
+            raw |= (bits >> low & ((1 << (high - low + 1)) - 1)) << shift
+            shift += high - low + 1
+        return raw
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """Bits that the format fixes."""
+
+    low: int
+    high: int
+    value: int
+    doc: str
+
+
+def field(
+    low: int,
+    high: int,
+    *,
+    default: Any = MISSING,
+    also: Sequence[Span] = (),
+    values: Mapping[Any, Any] | None = None,
+    by: str = "",
+    flag: bool = False,
+    scale: int = 1,
+    bias: int = 0,
+    align: int = 1,
+    maximum: int | None = None,
+    unit: str = "",
+    rule: str = "",
+    derive: Callable[[Any], int] | None = None,
+    doc: str = "",
+    evidence: Evidence = DOCUMENTED,
+) -> Any:
+    """Declare a field in bits `low`..`high`; more significant bits may continue in the spans `also`.
+
+    `derive` computes the value from the instance (the fields declared before it) where None is given.
+    """
+    declared = BitField(
+        items=(((low, high), *also),),
+        values=values,
+        by=by,
+        flag=flag,
+        scale=scale,
+        bias=bias,
+        align=align,
+        maximum=maximum,
+        unit=unit,
+        rule=rule,
+        derive=derive,
+        doc=doc,
+        evidence=evidence,
+    )
+    return dataclasses.field(default=default, metadata={"bits": declared})
+
+
+def array(
+    items: Sequence[Sequence[Span]],
+    *,
+    length: str,
+    length_bias: int = 0,
+    label: Callable[[int], str],
+    default: Any = MISSING,
+    scale: int = 1,
+    bias: int = 0,
+    unit: str = "",
+    rule: str = "",
+    doc: str = "",
+    evidence: Evidence = DOCUMENTED,
+) -> Any:
+    """Declare a tuple of numbers, one item's spans each; `length` names the field that holds their count."""
+    declared = BitField(
+        items=tuple(tuple(spans) for spans in items),
+        scale=scale,
+        bias=bias,
+        unit=unit,
+        rule=rule,
+        label=label,
+        length=length,
+        length_bias=length_bias,
+        doc=doc,
+        evidence=evidence,
+    )
+    return dataclasses.field(default=default, metadata={"bits": declared})
+
+
+def context(*, default: Any, values: Iterable[Any], doc: str = "") -> Any:
+    """Declare a fact that is not encoded but decides what is legal, such as the MMA kind."""
+    return dataclasses.field(default=default, metadata={"context": tuple(values), "doc": doc})
+
+
+def constant(low: int, high: int, value: int, doc: str) -> Constant:
+    """Declare bits that the format fixes."""
+    return Constant(low, high, value, doc)
+
+
+@dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(field, array, context))
+class BitStruct:
+    """Base of descriptors: subclass with `bits=<total>` and declare fields in the body.
+
+    Bits that no field or constant claims are reserved and must be zero. Instances are frozen, hashable, and
+    their repr evaluates back to an equal value.
+    """
+
+    total_bits: ClassVar[int]
+    word_bits: ClassVar[int] = 0
+    bit_fields: ClassVar[dict[str, BitField]]
+    contexts: ClassVar[dict[str, tuple[Any, ...]]]
+    constants: ClassVar[dict[str, Constant]]
+    reserved_mask: ClassVar[int]
+    _positions: ClassVar[dict[tuple[str, int], str]]
+    _encoded: int
+
+    def __init_subclass__(cls, *, bits: int, word_bits: int = 0) -> None:
+        dataclasses.dataclass(frozen=True, kw_only=True)(cls)
+        members = dataclasses.fields(cls)  # type: ignore[arg-type]
+        cls.total_bits, cls.word_bits = bits, word_bits
+        cls.bit_fields = {m.name: m.metadata["bits"] for m in members if "bits" in m.metadata}
+        cls.contexts = {m.name: m.metadata["context"] for m in members if "context" in m.metadata}
+        cls.constants = {name: c for name, c in vars(cls).items() if isinstance(c, Constant)}
+        claimed = 0
+        masks = [(name, f.mask()) for name, f in cls.bit_fields.items()]
+        masks += [(n, ((1 << (c.high - c.low + 1)) - 1) << c.low) for n, c in cls.constants.items()]
+        for name, mask in masks:
+            if claimed & mask or mask >> bits:
+                raise TypeError(f"{cls.__name__}.{name} overlaps another field or passes bit {bits - 1}")
+            claimed |= mask
+        cls.reserved_mask = (1 << bits) - 1 & ~claimed
+        cls._positions = {
+            (name, i): ", ".join(cls.range_name(low, high) for low, high in spans)
+            for name, f in cls.bit_fields.items()
+            for i, spans in enumerate(f.items)
+        }
+
+    def __post_init__(self) -> None:
+        store = object.__setattr__
+        for name, legal in self.contexts.items():
+            store(self, name, _legal_context(name, getattr(self, name), legal))
+        encoded = sum(c.value << c.low for c in self.constants.values())
+        known = self.__dict__
+        for name, declared in self.bit_fields.items():
+            if declared.length:
+                encoded |= self._store_array(name, declared)
+                continue
+            given = known[name]
+            computed = declared.derive(self) if given is None and declared.derive else given
+            value, raw = declared.to_raw(name, computed, known)
+            if value is not given:
+                store(self, name, value)
+            encoded |= declared.place(raw)
+        store(self, "_encoded", encoded)
+        self._check()
+
+    def _store_array(self, name: str, declared: BitField) -> int:
+        values = self.__dict__[name]
+        count = self.__dict__[declared.length] + declared.length_bias
+        items = tuple(values) if isinstance(values, Iterable) and not isinstance(values, str) else None
+        if items is None or len(items) != count:
+            refuse(
+                name,
+                f"a sequence of {count} numbers ({declared.length} {count - declared.length_bias})",
+                values,
+            )
+        assert declared.label is not None
+        encoded, canonical = 0, []
+        for i, item in enumerate(items):
+            value, raw = declared.to_raw(declared.label(i), item, self.__dict__)
+            canonical.append(value)
+            encoded |= declared.place(raw, i)
+        object.__setattr__(self, name, tuple(canonical))
+        return encoded
+
+    def _check(self) -> None:
+        """Check the rules that tie fields together; subclasses raise DescriptorError."""
+
+    def warnings(self) -> tuple[str, ...]:
+        """Return remarks on legal but doubtful or ignored values."""
+        return ()
+
+    def replace(self, **changes: Any) -> Self:
+        """Return a copy with some fields changed; checks run again."""
+        return dataclasses.replace(self, **changes)  # type: ignore[type-var]
+
+    def _encode(self) -> int:
+        return self._encoded
+
+    @classmethod
+    def _decode(cls, encoded: object, **facts: Any) -> Self:
+        """Return the value of a bit pattern; raise DescriptorError that lists every illegal part of it."""
+        bits = as_int(encoded)
+        if bits is None or not 0 <= bits < 1 << cls.total_bits:
+            refuse(cls.__name__, f"an unsigned {cls.total_bits}-bit number", encoded)
+        values: dict[str, Any] = {
+            **{m.name: m.default for m in _members(cls) if m.name in cls.contexts},
+            **facts,
+        }
+        for name, legal in cls.contexts.items():
+            values[name] = _legal_context(name, values[name], legal)
+        problems = []
+        for c in cls.constants.values():
+            found = bits >> c.low & ((1 << (c.high - c.low + 1)) - 1)
+            if found != c.value:
+                problems.append(f"{cls.range_name(c.low, c.high)} must be {c.value:#b} ({c.doc}), not {found:#b}")
+        if bits & cls.reserved_mask:
+            problems.append(f"reserved bits must be 0, not {_bit_list(bits & cls.reserved_mask, cls.range_name)}")
+        for name, declared in cls.bit_fields.items():
+            if not declared.length:
+                raw = declared.extract(bits)
+                values[name] = declared.from_raw(raw, values)
+                if values[name] is None:
+                    problems.append(f"{name} must be {_codes(declared, values)}, not {raw}")
+        if not problems:
+            for name, declared in cls.bit_fields.items():
+                if declared.length:
+                    values[name] = _decode_array(declared, bits, values, problems)
+        if problems:
+            raise DescriptorError(f"{bits:#0{cls.total_bits // 4 + 2}x} is no {cls.__name__}: " + "; ".join(problems))
+        return cls(**values)
+
+    @classmethod
+    def range_name(cls, low: int, high: int) -> str:
+        """Return how the manual names a bit range of this format, e.g. "bits 61-63"."""
+        if not cls.word_bits:
+            return f"bit {low}" if low == high else f"bits {low}-{high}"
+        word, start = divmod(low, cls.word_bits)
+        last, end = divmod(high, cls.word_bits)
+        if start == 0 and end == cls.word_bits - 1:
+            return f"word {word}" if word == last else f"words {word}-{last}"
+        name = f"bit {start}" if start == end else f"bits {start}-{end}"
+        return f"word {word} {name}" if word == last else f"word {word} bit {start} to word {last} bit {end}"
+
+    def explain(self) -> str:
+        """Return a table of bits, field, raw number and meaning, then warnings and evidence."""
+        rows: list[tuple[str, str, str, str]] = []
+        notes: dict[Evidence, list[str]] = {}
+        for name, declared in self.bit_fields.items():
+            for position, label, raw, value in self._rows(name, declared):
+                rows.append((position, label, f"{raw:#x}", _meaning(declared, value)))
+            if declared.evidence.kind != "documented":
+                notes.setdefault(declared.evidence, []).append(name)
+        for name, c in self.constants.items():
+            rows.append((self.range_name(c.low, c.high), name, f"{c.value:#b}", c.doc))
+        rows.extend(self._derived_rows())
+        rows.insert(0, ("bits", "field", "raw", "meaning"))
+        widths = [max(len(row[i]) for row in rows) for i in range(3)]
+        lines = [self._title()]
+        lines += ["  " + "  ".join([*(row[i].ljust(widths[i]) for i in range(3)), row[3]]).rstrip() for row in rows]
+        lines += [f"warning: {text}" for text in self.warnings()]
+        if notes:
+            lines += ["not from the manual:"]
+            lines += [f"  {', '.join(names)}: {evidence}" for evidence, names in notes.items()]
+        return "\n".join(lines)
+
+    def _title(self) -> str:
+        facts = ", ".join(f"{name}={getattr(self, name)}" for name in self.contexts)
+        return f"{type(self).__name__} {self._encoded:#0{self.total_bits // 4 + 2}x}" + (f" ({facts})" if facts else "")
+
+    def _derived_rows(self) -> list[tuple[str, str, str, str]]:
+        return []
+
+    def _rows(self, name: str, declared: BitField) -> Iterable[tuple[str, str, int, Any]]:
+        value = getattr(self, name)
+        values = value if declared.length else (value,)
+        for i, item in enumerate(values):
+            position = self._positions[name, i]
+            yield (
+                position,
+                f"{name}[{i}]" if declared.length else name,
+                declared.extract(self._encoded, i),
+                item,
+            )
+
+
+def _legal_context(name: str, value: object, legal: tuple[Any, ...]) -> Any:
+    number = as_int(value)
+    canonical = value if number is None else number
+    if type(canonical) is type(legal[0]) and canonical in legal:
+        return canonical
+    refuse(name, choices(legal), value)
+
+
+def _members(cls: type[BitStruct]) -> tuple[dataclasses.Field[Any], ...]:
+    return dataclasses.fields(cls)  # type: ignore[arg-type]
+
+
+def _decode_array(declared: BitField, bits: int, values: Mapping[str, Any], problems: list[str]) -> tuple[int, ...]:
+    assert declared.label is not None
+    count = values[declared.length] + declared.length_bias
+    for i in range(count, len(declared.items)):
+        if raw := declared.extract(bits, i):
+            problems.append(
+                f"{declared.label(i)} must be 0 beyond {declared.length} {values[declared.length]}, not {raw}"
+            )
+    found = [declared.from_raw(declared.extract(bits, i), values) for i in range(count)]
+    return tuple(found)
+
+
+def _codes(declared: BitField, values: Mapping[str, Any]) -> str:
+    if declared.values is None:
+        return declared.range_rule()
+    return choices(f"{code} ({name})" for name, code in declared.table(values).items())
+
+
+def _meaning(declared: BitField, value: Any) -> str:
+    text = f"{value} {declared.unit}".rstrip() if declared.values is None and not declared.flag else str(value)
+    return f"{text}  ({declared.doc})" if declared.doc else text
+
+
+def _bit_list(mask: int, range_name: Callable[[int, int], str]) -> str:
+    """Return the set bits of `mask` as ranges: "1 in bits 14-15"."""
+    ranges: list[str] = []
+    bit = 0
+    while mask >> bit:
+        if mask >> bit & 1:
+            end = bit
+            while mask >> (end + 1) & 1:
+                end += 1
+            ranges.append(range_name(bit, end))
+            bit = end
+        bit += 1
+    return "1 in " + ", ".join(ranges)

@@ -1,0 +1,43 @@
+"""How the library knows a fact: one small value, attached to descriptor fields and printed by `explain()`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+EvidenceKind = Literal["documented", "measured", "inferred", "unverified"]
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """The class of a fact and where it comes from.
+
+    `documented`: the vendor's text says it. `measured`: a device or driver answered so (the source names it).
+    `inferred`: sources agree without stating it. `unverified`: one indirect source, or sources disagree.
+    """
+
+    kind: EvidenceKind
+    source: str
+
+    def __str__(self) -> str:
+        return f"{self.kind}: {self.source}"
+
+
+def documented(source: str) -> Evidence:
+    """Evidence from the vendor's text; `source` is the section or table."""
+    return Evidence("documented", source)
+
+
+def measured(source: str) -> Evidence:
+    """Evidence from a device or a driver; `source` names it."""
+    return Evidence("measured", source)
+
+
+def inferred(source: str) -> Evidence:
+    """Evidence from sources that agree without stating the fact."""
+    return Evidence("inferred", source)
+
+
+def unverified(source: str) -> Evidence:
+    """A fact with one indirect source only."""
+    return Evidence("unverified", source)

@@ -1,0 +1,6 @@
+"""Checks on a running kernel: findings, and the happens-before relation behind the race reports."""
+
+from ptxgen.emulator.checks.findings import Findings
+from ptxgen.emulator.checks.happens_before import AsyncOperation, Knowledge, Ordering
+
+__all__ = ["AsyncOperation", "Findings", "Knowledge", "Ordering"]

@@ -1,0 +1,291 @@
+"""What every warp knows to have happened before, and the conflicts of accesses to shared and tensor memory.
+
+Each warp has a clock that counts its own synchronisations; its knowledge is the latest such count of every warp of its
+CTA that it has synchronised with, and the asynchronous operations whose completion it has observed. An access conflicts
+with an earlier one to the same bytes (one of them a write) that its issuer does not know. Asynchronous operations take
+the knowledge of the thread that issues them, and become known through the mbarrier on which they complete.
+
+Granularity: threads are warps, shared memory 16-byte units, tensor memory columns by quarter of the lanes. So an access
+is never blamed for its own warp's, nor for a neighbour's within 16 bytes of the same warp. Global memory is not tracked.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptxgen.emulator.checks.findings import Findings
+from ptxgen.layouts.tmem import COLUMNS
+from ptxgen.syntax import Statement
+
+UNIT = 16
+_QUARTERS = 4
+
+
+@dataclass(slots=True)
+class AsyncOperation:
+    """An asynchronous operation: what it is (`bulk tensor load`), where it was issued, and for which CTA slot."""
+
+    number: int
+    what: str
+    statement: Statement
+    slot: int
+    swizzle: str | None = None
+
+
+@dataclass(slots=True)
+class Knowledge:
+    """A point in happens-before: clocks by warp of the CTA, and operations known to be complete."""
+
+    clocks: NDArray[np.int64]
+    operations: set[int] = field(default_factory=set)
+
+    def copy(self) -> Knowledge:
+        return Knowledge(self.clocks.copy(), set(self.operations))
+
+    def join(self, other: Knowledge) -> None:
+        np.maximum(self.clocks, other.clocks, out=self.clocks)
+        self.operations |= other.operations
+
+
+class Ordering:
+    """Happens-before of all resident CTAs, and the last accesses to each unit of their memories."""
+
+    def __init__(self, slots: int, warps: int, shared_bytes: int, findings: Findings) -> None:
+        self.warps = warps
+        self.findings = findings
+        self.operations: dict[int, AsyncOperation] = {}
+        self._next = 1
+        self.known = [Knowledge(np.zeros(warps, np.int64)) for _ in range(slots * warps)]
+        #: Operations whose completion the warp's tcgen05 instructions may rely on (9.7.16.6.4).
+        self.known_to_tensor_core: list[set[int]] = [set() for _ in range(slots * warps)]
+        units = -(-shared_bytes // UNIT)
+        self.writer = np.zeros((slots, units), np.int64)  # 0 none, n > 0 operation, -(warp + 1) warp at writer_clock
+        self.writer_clock = np.zeros((slots, units), np.int64)
+        self.async_reader = np.zeros((slots, units), np.int64)
+        self.reader_clock = np.zeros((slots, warps, units), np.int64)
+        self.tensor_writer = np.zeros((slots, _QUARTERS, COLUMNS), np.int64)
+        self.tensor_reader_clock = np.zeros((slots, warps, COLUMNS), np.int64)
+        self.statements: dict[tuple[int, int], Statement] = {}
+        for slot in range(slots):
+            self.clear(slot)
+
+    def clear(self, slot: int) -> None:
+        """Forget a slot: its CTA is over."""
+        first = slot * self.warps
+        for warp in range(self.warps):
+            clocks = np.zeros(self.warps, np.int64)
+            clocks[warp] = 1
+            self.known[first + warp] = Knowledge(clocks)
+            self.known_to_tensor_core[first + warp] = set()
+        for array in (self.writer, self.writer_clock, self.async_reader, self.reader_clock):
+            array[slot] = 0
+        self.tensor_writer[slot] = 0
+        self.tensor_reader_clock[slot] = 0
+        for number in [n for n, operation in self.operations.items() if operation.slot == slot]:
+            del self.operations[number]
+
+    # Synchronisation.
+
+    def release(self, row: int) -> Knowledge:
+        """What others learn from a warp that synchronises now; its later accesses are not part of it."""
+        known = self.known[row]
+        given = known.copy()
+        known.clocks[row % self.warps] += 1
+        return given
+
+    def acquire(self, row: int, given: Knowledge) -> None:
+        """A warp learns what was released to it."""
+        self.known[row].join(given)
+
+    def barrier(self, rows: list[int]) -> None:
+        """All warps of a CTA's barrier learn what all knew."""
+        together = self.release(rows[0])
+        for row in rows[1:]:
+            together.join(self.release(row))
+        for row in rows:
+            self.known[row].join(together)
+        self._retire(rows[0] // self.warps)
+
+    def after_thread_sync(self, row: int) -> None:
+        """tcgen05.fence::after_thread_sync: what the warp knows now holds for its tcgen05 instructions too."""
+        self.known_to_tensor_core[row] = set(self.known[row].operations)
+
+    def _retire(self, slot: int) -> None:
+        """Drop operations that every warp of the CTA knows: no later access can conflict with them."""
+        first = slot * self.warps
+        common = set.intersection(*self.known_to_tensor_core[first : first + self.warps])
+        if len(common) < 64:
+            return
+        for row in range(first, first + self.warps):
+            self.known[row].operations -= common
+            self.known_to_tensor_core[row] -= common
+        for number in common:
+            self.operations.pop(number, None)
+
+    def operation(self, what: str, statement: Statement, slot: int, *, swizzle: str | None = None) -> AsyncOperation:
+        """A new asynchronous operation."""
+        made = AsyncOperation(self._next, what, statement, slot, swizzle)
+        self._next += 1
+        self.operations[made.number] = made
+        return made
+
+    # Shared memory.
+
+    def async_write(self, operation: AsyncOperation, row: int, units: NDArray[np.int64]) -> None:
+        """A bulk copy issued by warp `row` overwrites these 16-byte units."""
+        self._against_writers(operation, row, units, "overwrites", self.known[row].operations)
+        self._against_readers(operation, row, units)
+        slot = operation.slot
+        self.writer[slot, units] = operation.number
+        self.async_reader[slot, units] = 0
+        self.reader_clock[slot][:, units] = 0
+
+    def async_read(self, operation: AsyncOperation, row: int, units: NDArray[np.int64]) -> None:
+        """A tensor-core operation or bulk store issued by warp `row` reads these 16-byte units."""
+        self._against_writers(operation, row, units, "reads", self.known[row].operations)
+        slot = operation.slot
+        writers = np.unique(self.writer[slot, units])
+        if writers[0] == 0 or (writers == 0).any():
+            at = int(units[self.writer[slot, units] == 0][0]) * UNIT
+            self.findings.add(
+                "uninitialized-shared",
+                f"the {operation.what} reads shared memory at {at:#x} that nothing has written",
+                operation.statement,
+            )
+        if operation.swizzle is not None:
+            for number in writers:
+                source = self.operations.get(int(number))
+                if source is not None and source.swizzle not in (None, operation.swizzle):
+                    self.findings.add(
+                        "swizzle-mismatch",
+                        f"the descriptor says swizzle {operation.swizzle}, but line {source.statement.line} wrote "
+                        f"these bytes with swizzle {source.swizzle}",
+                        operation.statement,
+                        severity="advice",
+                        also=source.swizzle or "",
+                    )
+        self.async_reader[slot, units] = operation.number
+
+    def read(self, row: int, units: NDArray[np.int64], statement: Statement) -> None:
+        """A warp's own load from shared memory."""
+        slot, warp = divmod(row, self.warps)
+        access = AsyncOperation(0, "load", statement, slot)
+        self._against_writers(access, row, units, "reads", self.known[row].operations)
+        if (self.writer[slot, units] == 0).any():
+            at = int(units[self.writer[slot, units] == 0][0]) * UNIT
+            self.findings.add(
+                "uninitialized-shared", f"the load reads shared memory at {at:#x} that nothing has written", statement
+            )
+        clock = self.known[row].clocks[warp]
+        self.reader_clock[slot, warp, units] = clock
+        self.statements[row, int(clock)] = statement
+
+    def write(self, row: int, units: NDArray[np.int64], statement: Statement) -> None:
+        """A warp's own store to shared memory."""
+        slot, warp = divmod(row, self.warps)
+        access = AsyncOperation(0, "store", statement, slot)
+        self._against_writers(access, row, units, "overwrites", self.known[row].operations)
+        self._against_readers(access, row, units)
+        clock = self.known[row].clocks[warp]
+        self.writer[slot, units] = -(warp + 1)
+        self.writer_clock[slot, units] = clock
+        self.async_reader[slot, units] = 0
+        self.statements[row, int(clock)] = statement
+
+    def _against_writers(
+        self, access: AsyncOperation, row: int, units: NDArray[np.int64], verb: str, known: set[int]
+    ) -> None:
+        slot = access.slot
+        writers = self.writer[slot, units]
+        for number in np.unique(writers):
+            if number > 0 and int(number) not in known:
+                earlier = self.operations.get(int(number))
+                if earlier is not None:
+                    self._race(access, verb, f"the {earlier.what} of line {earlier.statement.line}", earlier.statement)
+            elif number < 0:
+                warp = -int(number) - 1
+                latest = self.writer_clock[slot, units[writers == number]].max()
+                if latest > self.known[row].clocks[warp] and warp != row % self.warps:
+                    self._race_with_warp(access, verb, slot, warp, int(latest), "store")
+
+    def _against_readers(self, access: AsyncOperation, row: int, units: NDArray[np.int64]) -> None:
+        slot, known = access.slot, self.known[row]
+        for number in np.unique(self.async_reader[slot, units]):
+            if number and int(number) not in known.operations:
+                earlier = self.operations.get(int(number))
+                if earlier is not None:
+                    what = f"the {earlier.what} of line {earlier.statement.line}"
+                    self._race(access, "overwrites what may still be read by", what, earlier.statement)
+        latest = self.reader_clock[slot][:, units].max(axis=1, initial=0)
+        for warp in np.flatnonzero(latest > known.clocks):
+            if warp != row % self.warps:
+                self._race_with_warp(access, "overwrites", slot, int(warp), int(latest[warp]), "load")
+
+    def _race_with_warp(self, access: AsyncOperation, verb: str, slot: int, warp: int, clock: int, what: str) -> None:
+        earlier = self.statements.get((slot * self.warps + warp, clock))
+        where = f" of line {earlier.line}" if earlier is not None else ""
+        self._race(access, verb, f"the {what}{where} by warp {warp}", earlier)
+
+    def _race(self, access: AsyncOperation, verb: str, what: str, earlier: Statement | None) -> None:
+        how = "data of" if verb in ("reads", "overwrites") else ""
+        self.findings.add(
+            "shared-race",
+            f"the {access.what} {verb} {how + ' ' if how else ''}{what}, whose completion its thread has not waited for",
+            access.statement,
+            also=str(earlier.line if earlier is not None else 0),
+        )
+
+    # Tensor memory.
+
+    def tensor_write(self, operation: AsyncOperation, row: int, quarters: list[int], columns: range) -> None:
+        """A tcgen05.mma issued by warp `row` writes accumulator columns in these quarters of the lanes.
+
+        MMAs of a CTA run in the order of their issue, so they do not conflict with each other (9.7.16.6.2).
+        """
+        slot = operation.slot
+        known = self.known[row]
+        span = slice(columns.start, columns.stop)
+        latest = self.tensor_reader_clock[slot][:, span].max(axis=1, initial=0)
+        for warp in np.flatnonzero(latest > known.clocks):
+            if warp != row % self.warps:
+                earlier = self.statements.get((slot * self.warps + int(warp), int(latest[warp])))
+                where = f" of line {earlier.line}" if earlier is not None else ""
+                self.findings.add(
+                    "tensor-race",
+                    f"the {operation.what} overwrites columns {columns.start}-{columns.stop - 1}, which warp {warp} "
+                    f"may still be reading with the tcgen05.ld{where}",
+                    operation.statement,
+                )
+        for quarter in quarters:
+            self.tensor_writer[slot, quarter, span] = operation.number
+
+    def tensor_read(self, row: int, columns: range, statement: Statement) -> None:
+        """A warp's tcgen05.ld reads columns of its quarter of the lanes."""
+        slot, warp = divmod(row, self.warps)
+        span = slice(columns.start, columns.stop)
+        for number in np.unique(self.tensor_writer[slot, warp % _QUARTERS, span]):
+            earlier = self.operations.get(int(number))
+            if earlier is None:
+                continue
+            if earlier.number not in self.known[row].operations:
+                self.findings.add(
+                    "tensor-race",
+                    f"the load reads columns {columns.start}-{columns.stop - 1} that the {earlier.what} of line "
+                    f"{earlier.statement.line} writes; its warp has not waited for a tcgen05.commit of that operation",
+                    statement,
+                    also=str(earlier.statement.line),
+                )
+            elif earlier.number not in self.known_to_tensor_core[row]:
+                self.findings.add(
+                    "missing-tcgen05-fence",
+                    f"tcgen05.fence::after_thread_sync is missing between the wait for the {earlier.what} of line "
+                    f"{earlier.statement.line} and this load",
+                    statement,
+                    also=str(earlier.statement.line),
+                )
+        clock = self.known[row].clocks[warp]
+        self.tensor_reader_clock[slot, warp, span] = clock
+        self.statements[row, int(clock)] = statement

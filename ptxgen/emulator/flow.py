@@ -1,0 +1,87 @@
+"""Control flow of a kernel: basic blocks and the order in which divergent lanes run them.
+
+The order is a topological one in which each loop is contiguous and its exits come after it (nested strongly connected
+components). A warp always runs its lanes in the first block of this order, so lanes that took different ways meet again
+at the first block that all of them reach.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+def execution_order(successors: Sequence[Sequence[int]]) -> list[int]:
+    """Node numbers of a graph with entry 0, in execution order; unreachable nodes come last."""
+    reachable = _reach(successors)
+    order = _order(sorted(reachable), successors, 0)
+    return order + [node for node in range(len(successors)) if node not in reachable]
+
+
+def _reach(successors: Sequence[Sequence[int]]) -> set[int]:
+    seen, stack = {0}, [0]
+    while stack:
+        for node in successors[stack.pop()]:
+            if node not in seen:
+                seen.add(node)
+                stack.append(node)
+    return seen
+
+
+def _order(nodes: list[int], successors: Sequence[Sequence[int]], entry: int) -> list[int]:
+    inside = set(nodes)
+    result: list[int] = []
+    for component in reversed(_components(nodes, successors, inside, entry)):
+        if len(component) == 1:
+            result.append(component[0])
+            continue
+        # The loop's head is where it is entered; without its back edges the body is ordered the same way.
+        members = set(component)
+        outside = inside - members
+        heads = [n for n in component if n == entry or any(n in successors[other] for other in outside)]
+        head = min(heads or component)
+        body = sorted(members - {head})
+        result.append(head)
+        starts = [n for n in successors[head] if n in members and n != head]
+        result.extend(_order(body, successors, starts[0] if starts else body[0]))
+    return result
+
+
+def _components(nodes: list[int], successors: Sequence[Sequence[int]], inside: set[int], entry: int) -> list[list[int]]:
+    """Strongly connected components (Tarjan, without recursion), last in topological order first."""
+    index: dict[int, int] = {}
+    low: dict[int, int] = {}
+    on_stack: set[int] = set()
+    stack: list[int] = []
+    components: list[list[int]] = []
+    for root in [entry, *nodes]:
+        if root in index or root not in inside:
+            continue
+        work = [(root, iter(successors[root]))]
+        index[root] = low[root] = len(index)
+        stack.append(root)
+        on_stack.add(root)
+        while work:
+            node, edges = work[-1]
+            following = next((n for n in edges if n in inside), None)
+            if following is None:
+                work.pop()
+                if work:
+                    parent = work[-1][0]
+                    low[parent] = min(low[parent], low[node])
+                if low[node] == index[node]:
+                    component = []
+                    while True:
+                        member = stack.pop()
+                        on_stack.discard(member)
+                        component.append(member)
+                        if member == node:
+                            break
+                    components.append(component)
+            elif following not in index:
+                index[following] = low[following] = len(index)
+                stack.append(following)
+                on_stack.add(following)
+                work.append((following, iter(successors[following])))
+            elif following in on_stack:
+                low[node] = min(low[node], index[following])
+    return components

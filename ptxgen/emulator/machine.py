@@ -1,0 +1,225 @@
+"""The state of a launch: resident CTAs, their registers and memories, barriers, and what the checks know."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptxgen import syntax
+from ptxgen.device import LaunchShape
+from ptxgen.emulator.checks import Findings, Knowledge, Ordering
+from ptxgen.emulator.group import Group
+from ptxgen.emulator.mbarriers import MBarrier
+from ptxgen.emulator.memory import GlobalMemory, MemoryFault, SharedMemory, TensorMemory
+from ptxgen.emulator.memory.shared_memory import RESERVED_BYTES
+from ptxgen.emulator.timing import Action, Timeline
+from ptxgen.instr.types import TYPES
+
+
+class Machine:
+    """`slots` CTAs run at a time, each with `warps_per_cta` warps; warp `row` is warp `row % warps_per_cta` of slot
+    `row // warps_per_cta`.
+    """
+
+    def __init__(
+        self,
+        shape: LaunchShape,
+        memory: GlobalMemory,
+        parameters: bytes,
+        module: syntax.Module,
+        entry: syntax.Function,
+        parameter_offsets: dict[str, int],
+        *,
+        slots: int,
+        timeline: Timeline,
+        checks: bool,
+    ) -> None:
+        self.shape, self.memory, self.timeline = shape, memory, timeline
+        self.parameters = np.frombuffer(parameters + bytes(64), np.uint8)
+        self.threads = prod(shape.block)
+        self.warps_per_cta = -(-self.threads // 32)
+        self.slots = slots
+        self.warps = slots * self.warps_per_cta
+        self.row_slot = np.repeat(np.arange(slots), self.warps_per_cta)
+        self.findings = Findings()
+        #: Counts whatever changes state that other threads can see; unchanged, nobody's waiting can end.
+        self.effects = 0
+        self._addresses: dict[str, int] = dict(parameter_offsets)
+        self._static_end, self._dynamic_alignment, self._dynamic = RESERVED_BYTES, 1, []
+        for item in (*module.items, *(entry.body.statements if entry.body else ())):
+            if isinstance(item, syntax.Variable):
+                self.declare(item)
+        dynamic = -(-self._static_end // self._dynamic_alignment) * self._dynamic_alignment
+        for name in self._dynamic:
+            self._addresses[name] = dynamic
+        self.shared = SharedMemory(slots, dynamic + shape.shared_bytes)
+        self.tensor = TensorMemory(slots)
+        self.mbarriers: list[dict[int, MBarrier]] = [{} for _ in range(slots)]
+        self.ordering = Ordering(slots, self.warps_per_cta, self.shared.pitch, self.findings) if checks else None
+        self.unfenced: dict[int, list[MBarrier]] = {}
+        self.inflight = np.zeros(slots, np.int64)
+        #: Loads from tensor memory whose registers have not arrived: row -> [(registers, statement)].
+        self.pending_loads: dict[int, list[PendingLoad]] = {}
+        self.tensor_operations: dict[int, list[int]] = {}
+        self.wake: Callable[[object], None] = lambda key: None
+        self._make_special()
+
+    # Names.
+
+    def declare(self, variable: syntax.Variable) -> None:
+        """Place a variable; shared ones only so far, uses of others end as incomplete."""
+        kind = TYPES.get(variable.type)
+        if variable.space is None or not variable.space.startswith("shared") or kind is None:
+            return
+        for declarator in variable.declarators:
+            if declarator.name in self._addresses:
+                continue
+            size = kind.bytes * (variable.vector or 1)
+            alignment = max(variable.align or 0, size)
+            if declarator.dims and any(extent is None for extent in declarator.dims):
+                self._dynamic.append(declarator.name)
+                self._dynamic_alignment = max(self._dynamic_alignment, alignment)
+                continue
+            start = -(-self._static_end // alignment) * alignment
+            self._addresses[declarator.name] = start
+            self._static_end = start + size * prod(declarator.dims or (1,))
+
+    def address_of(self, name: str) -> int | None:
+        """The address of a variable or parameter in its own state space."""
+        return self._addresses.get(name)
+
+    # Special registers.
+
+    def _make_special(self) -> None:
+        x, y, z = self.shape.block
+        thread = (np.arange(self.warps) % self.warps_per_cta)[:, None] * 32 + np.arange(32)
+        self.live = thread < self.threads
+        positions = {"x": thread % x, "y": thread // x % y, "z": thread // (x * y) % z}
+        self.cta = np.zeros((self.warps, 3), np.uint32)
+        self.cta_number = np.full(self.slots, -1, np.int64)
+        table: dict[str, Callable[[Group], NDArray[Any]]] = {}
+        for axis, name in enumerate("xyz"):
+            tid = positions[name].astype(np.uint32)
+            table[f"%tid.{name}"] = lambda g, tid=tid: tid[g.rows]
+            table[f"%ctaid.{name}"] = lambda g, axis=axis: self.cta[g.rows, axis : axis + 1]
+            for register, value in (
+                ("ntid", self.shape.block[axis]), ("nctaid", self.shape.grid[axis]), ("cluster_nctaid", 1),
+                ("cluster_ctaid", 0), ("nclusterid", self.shape.grid[axis]),
+            ):  # fmt: skip
+                word = np.array(value, np.uint32)
+                table[f"%{register}.{name}"] = lambda g, word=word: word
+            table[f"%clusterid.{name}"] = table[f"%ctaid.{name}"]
+        lane = np.arange(32, dtype=np.uint32)[None, :]
+        warp = (np.arange(self.warps) % self.warps_per_cta).astype(np.uint32)[:, None]
+        slot = self.row_slot.astype(np.uint32)[:, None]
+        bit = np.uint32(1) << lane
+        below = bit - np.uint32(1)
+        fixed: dict[str, NDArray[Any]] = {
+            "%laneid": lane, "%lanemask_eq": bit, "%lanemask_lt": below, "%lanemask_le": below | bit,
+            "%lanemask_gt": ~(below | bit), "%lanemask_ge": ~below,
+        }  # fmt: skip
+        for name, value in fixed.items():
+            table[name] = lambda g, value=value: value
+        table["%warpid"] = lambda g: warp[g.rows]
+        table["%smid"] = lambda g: slot[g.rows]
+        for name, number in (
+            ("%nwarpid", 64), ("%nsmid", self.slots), ("%cluster_ctarank", 0), ("%cluster_nctarank", 1), ("%gridid", 1),
+            ("%dynamic_smem_size", self.shape.shared_bytes), ("%total_smem_size", self.shared.size),
+        ):  # fmt: skip
+            word = np.array(number, np.uint64)
+            table[name] = lambda g, word=word: word
+        for name in ("%clock", "%clock64", "%globaltimer"):
+            table[name] = lambda g: np.array(self.timeline.now, np.uint64)
+        self._special = table
+
+    def special(self, name: str) -> Callable[[Group], NDArray[Any]] | None:
+        """Reads a special register, None if it is none that the emulator has."""
+        return self._special.get(name)
+
+    # CTAs.
+
+    def begin_cta(self, slot: int, number: int) -> None:
+        """Put CTA `number` of the grid into a slot."""
+        x, y, _ = self.shape.grid
+        first = slot * self.warps_per_cta
+        self.cta[first : first + self.warps_per_cta] = (number % x, number // x % y, number // (x * y))
+        if self.cta_number[slot] >= 0:
+            self.shared.clear(slot)
+            self.tensor.clear(slot)
+            self.mbarriers[slot] = {}
+            self.tensor_operations.pop(slot, None)
+            if self.ordering is not None:
+                self.ordering.clear(slot)
+        self.cta_number[slot] = number
+
+    def cta_name(self, slot: int) -> str:
+        """The CTA in a slot, as its %ctaid."""
+        x, y, z = self.cta[slot * self.warps_per_cta]
+        return f"CTA ({x}, {y}, {z})"
+
+    # Asynchronous work and barriers.
+
+    def submit(self, slot: int, action: Action, *, pipe: object = None) -> None:
+        """Queue asynchronous work of a CTA."""
+        self.inflight[slot] += 1
+        self.effects += 1
+
+        def run() -> None:
+            self.inflight[slot] -= 1
+            self.effects += 1
+            action()
+
+        self.timeline.submit(run, pipe=pipe)
+
+    def mbarrier(self, slot: int, address: int, row: int, statement: syntax.Statement) -> MBarrier:
+        """The object at a shared address, as warp `row` uses it. Raises MemoryFault if there is none."""
+        found = self.mbarriers[slot].get(address)
+        if found is None:
+            raise MemoryFault(
+                "mbarrier-uninitialized", f"there is no mbarrier at shared address {address:#x}: init is missing"
+            )
+        ordering = self.ordering
+        if ordering is not None and row % self.warps_per_cta != found.made_by % self.warps_per_cta:
+            warp = found.made_by % self.warps_per_cta
+            made = found.made_at
+            if ordering.known[row].clocks[warp] < made:
+                self.findings.add(
+                    "mbarrier-init-race",
+                    f"the mbarrier at {address:#x} is used before its init (line {found.statement.line}, warp {warp}) "
+                    "is visible to this warp; put a barrier between them",
+                    statement,
+                )
+        return found
+
+    def settle(self, slot: int, barrier: MBarrier) -> None:
+        """End the phase of a barrier if it is complete, and wake who waits for it."""
+        self.effects += 1
+        if barrier.end_phase():
+            self.wake(("mbarrier", slot, barrier.address))
+
+    def complete_on(
+        self, slot: int, address: int, size: int, given: Knowledge | None, statement: syntax.Statement
+    ) -> None:
+        """An asynchronous copy of `size` bytes completes on an mbarrier."""
+        barrier = self.mbarriers[slot].get(address)
+        if barrier is None:
+            raise MemoryFault(
+                "mbarrier-uninitialized", f"a copy completes on shared address {address:#x}, where no mbarrier is"
+            )
+        barrier.release(given)
+        barrier.complete(size)
+        barrier.last_arrival = statement
+        self.settle(slot, barrier)
+
+
+class PendingLoad:
+    """A tcgen05.ld on its way: the registers that it will write, and whether it has."""
+
+    __slots__ = ("done", "registers", "statement")
+
+    def __init__(self, registers: frozenset[int], statement: syntax.Statement) -> None:
+        self.registers, self.statement, self.done = registers, statement, False

@@ -1,0 +1,108 @@
+"""Global memory: one growing heap of arrays with guard gaps, and the windows of the generic address space."""
+
+from __future__ import annotations
+
+import bisect
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptxgen.emulator.memory.faults import MemoryFault
+
+#: First address of global memory. Shared, local and parameter windows lie below it (the values are ours).
+HEAP_BASE = 0x7F00_0000_0000
+#: Generic addresses of the shared window: base + CTA rank in the cluster << 24 + offset.
+SHARED_WINDOW = 0x7E00_0000_0000
+#: Generic addresses of the kernel's parameters.
+PARAM_WINDOW = 0x7D00_0000_0000
+#: Size of a window, in bytes.
+WINDOW_BYTES = 1 << 32
+
+_ALIGNMENT = 256
+_GAP = 4096
+_UNMAPPED, _WRITABLE = 0, 1
+
+
+@dataclass(frozen=True, slots=True)
+class Allocation:
+    """One array: its first address and size in bytes."""
+
+    address: int
+    bytes: int
+
+
+class GlobalMemory:
+    """Bytes of all arrays, and for each byte whether it belongs to one."""
+
+    def __init__(self) -> None:
+        self.data: NDArray[np.uint8] = np.zeros(1 << 16, np.uint8)
+        self.kind: NDArray[np.uint8] = np.zeros(1 << 16, np.uint8)
+        self._end = _GAP
+        self._allocations: list[Allocation] = []
+
+    def allocate(self, size: int) -> int:
+        """The address of `size` new bytes, aligned to 256 bytes, with gaps around that belong to no array."""
+        offset = -(-self._end // _ALIGNMENT) * _ALIGNMENT
+        self._end = offset + size + _GAP
+        if self._end > len(self.data):
+            capacity = max(2 * len(self.data), -(-self._end // 65536) * 65536)
+            self.data = np.concatenate([self.data, np.zeros(capacity - len(self.data), np.uint8)])
+            self.kind = np.concatenate([self.kind, np.zeros(capacity - len(self.kind), np.uint8)])
+        self.data[offset : offset + size] = 0xCD
+        self.kind[offset : offset + size] = _WRITABLE
+        self._allocations.append(Allocation(HEAP_BASE + offset, size))
+        return HEAP_BASE + offset
+
+    def view(self, address: int, size: int) -> NDArray[np.uint8]:
+        """The bytes of an array, as a view; valid until the next allocation."""
+        offset = address - HEAP_BASE
+        return self.data[offset : offset + size]
+
+    def describe(self, address: int) -> str:
+        """Where an address lies, for messages."""
+        index = bisect.bisect_right(self._allocations, address, key=lambda a: a.address) - 1
+        if index < 0:
+            return f"{address:#x} is below every array"
+        array = self._allocations[index]
+        past = address - array.address
+        if past < array.bytes:
+            return f"{address:#x} is byte {past} of the array at {array.address:#x} ({array.bytes} bytes)"
+        return f"{address:#x} is {past - array.bytes} bytes past the array at {array.address:#x} ({array.bytes} bytes)"
+
+    def offsets(
+        self, addresses: NDArray[np.uint64], size: int, mask: NDArray[np.bool_] | None, what: str
+    ) -> NDArray[np.int64]:
+        """Heap offsets of accesses of `size` bytes; masked lanes get an offset inside the leading gap.
+
+        Raises MemoryFault where an access is misaligned or touches bytes of no array.
+        """
+        offsets = (addresses - np.uint64(HEAP_BASE)).view(np.int64)
+        if mask is not None:
+            offsets = np.where(mask, offsets, 0)
+        outside = (offsets < 0) | (offsets > len(self.data) - size)
+        bad = outside | ((offsets & (size - 1)) != 0)
+        if bad.any():
+            at = int(addresses[tuple(np.argwhere(bad)[0])])
+            if at % size:
+                raise MemoryFault("misaligned", f"{what} of {size} bytes at {at:#x}, which is not a multiple of {size}")
+            raise MemoryFault("out-of-bounds", f"{what} of {size} bytes outside global memory: {self.describe(at)}")
+        bad = (self.kind[offsets] == _UNMAPPED) | (self.kind[offsets + (size - 1)] == _UNMAPPED)
+        if mask is not None:
+            bad &= mask
+        if bad.any():
+            at = int(addresses[tuple(np.argwhere(bad)[0])])
+            raise MemoryFault("out-of-bounds", f"{what} of {size} bytes outside every array: {self.describe(at)}")
+        return offsets
+
+    def require_mapped(self, offsets: NDArray[np.int64], what: str) -> None:
+        """Raise MemoryFault unless every heap offset is inside an array."""
+        if offsets.size == 0:
+            return
+        inside = (offsets >= 0) & (offsets < len(self.data))
+        if not inside.all() or (self.kind[offsets] == _UNMAPPED).any():
+            bad = ~inside
+            if not bad.any():
+                bad = self.kind[offsets] == _UNMAPPED
+            at = HEAP_BASE + int(offsets[bad][0])
+            raise MemoryFault("out-of-bounds", f"{what} reads outside every array: {self.describe(at)}")

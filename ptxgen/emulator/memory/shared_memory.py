@@ -1,0 +1,60 @@
+"""Shared memory of the resident CTAs: one row of bytes per CTA slot, addressed by 32-bit window offsets.
+
+A CTA's variables start at 1024: sm_90 and later reserve the first KiB for the system (measured from cubins of ptxas
+13.0). Bits 24 and up of an address hold the CTA's rank in its cluster.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptxgen.emulator.memory.faults import MemoryFault
+
+RESERVED_BYTES = 1024
+OFFSET_MASK = (1 << 24) - 1
+
+
+class SharedMemory:
+    """`data[slot, offset]` are the bytes; `size` is the end of the CTA's memory, in bytes."""
+
+    def __init__(self, slots: int, size: int) -> None:
+        self.size = size
+        self.pitch = -(-size // 1024) * 1024
+        self.data: NDArray[np.uint8] = np.full((slots, self.pitch), 0xCD, np.uint8)
+
+    def clear(self, slot: int) -> None:
+        """Poison a slot for the next CTA."""
+        self.data[slot] = 0xCD
+
+    def offsets(
+        self, addresses: NDArray[np.int64], size: int, mask: NDArray[np.bool_] | None, what: str
+    ) -> NDArray[np.int64]:
+        """Checked offsets of accesses of `size` bytes; masked lanes get the first legal offset.
+
+        Raises MemoryFault where an access is misaligned or outside the CTA's memory.
+        """
+        offsets = addresses
+        if mask is not None:
+            offsets = np.where(mask, offsets, RESERVED_BYTES)
+        bad = (offsets < RESERVED_BYTES) | (offsets > self.size - size) | ((offsets & (size - 1)) != 0)
+        if bad.any():
+            self._fault(int(offsets[tuple(np.argwhere(bad)[0])]), size, what)
+        return offsets
+
+    def require(self, address: int, size: int, alignment: int, what: str) -> None:
+        """Raise MemoryFault unless `size` bytes at `address` lie inside, on a multiple of `alignment`."""
+        if address % alignment:
+            raise MemoryFault("misaligned", f"{what} at shared address {address:#x}, not a multiple of {alignment}")
+        if address < RESERVED_BYTES or address + size > self.size:
+            self._fault(address, size, what)
+
+    def _fault(self, address: int, size: int, what: str) -> None:
+        if RESERVED_BYTES <= address <= self.size - size:
+            raise MemoryFault(
+                "misaligned", f"{what} of {size} bytes at shared address {address:#x}, not a multiple of it"
+            )
+        raise MemoryFault(
+            "out-of-bounds",
+            f"{what} of {size} bytes at shared address {address:#x}; the CTA has {RESERVED_BYTES:#x} to {self.size:#x}",
+        )

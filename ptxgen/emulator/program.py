@@ -1,0 +1,237 @@
+"""From a parsed kernel to executable blocks: names resolved, instructions recognised, meanings bound."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptxgen import syntax
+from ptxgen.emulator.flow import execution_order
+from ptxgen.emulator.registers import _UNSIGNED, Binder, Reader, Unmodelled
+from ptxgen.emulator.semantics import Meaning, find
+from ptxgen.instr.form import Instruction
+from ptxgen.instr.recognise import Unrecognised, recognise
+from ptxgen.instr.types import TYPES
+
+if TYPE_CHECKING:
+    from ptxgen.emulator.group import Group
+    from ptxgen.emulator.machine import Machine
+
+#: Rank of the place after the last instruction: lanes there have left the kernel.
+EXITED = 1 << 30
+
+#: What registers hold before they are written.
+_POISON = 0xCD
+
+
+@dataclass(slots=True)
+class Operation:
+    """One instruction bound to a machine: `run(group)` does it; `guard` reads its predicate."""
+
+    statement: syntax.Instruction
+    kind: Literal["plain", "gate", "end"]
+    run: Callable[[Group], Any]
+    guard: Reader | None
+    reads: frozenset[int]
+
+
+@dataclass(slots=True)
+class Block:
+    """Instructions that run one after the other. Only the first may be a gate, only the last an end.
+
+    `following` is the rank of the block after it in the text, `target` that of its branch.
+    """
+
+    operations: list[Operation] = field(default_factory=list)
+    following: int = EXITED
+    target: int = EXITED
+
+
+@dataclass(slots=True)
+class _Line:
+    """An instruction of the body with the names of its scope, before blocks are made."""
+
+    statement: syntax.Instruction
+    names: _Names
+    meaning: Meaning | None = None
+    instruction: Instruction | None = None
+    missing: str = ""
+
+
+class _Names:
+    """Registers and labels of a scope; labels map to instruction indexes."""
+
+    def __init__(self, outer: _Names | None) -> None:
+        self.outer = outer
+        self.registers: dict[str, NDArray[Any]] = {}
+        self.ranges: dict[str, tuple[int, Callable[[], NDArray[Any]]]] = {}
+        self.labels: dict[str, int] = {}
+
+    def __call__(self, name: str) -> NDArray[Any] | None:
+        scope: _Names | None = self
+        prefix = name.rstrip("0123456789")
+        number = name[len(prefix) :]
+        while scope is not None:
+            found = scope.registers.get(name)
+            if found is not None:
+                return found
+            numbered = scope.ranges.get(prefix)
+            if numbered and number and int(number) < numbered[0]:
+                made = scope.registers[name] = numbered[1]()
+                return made
+            scope = scope.outer
+        return None
+
+    def label(self, name: str) -> int | None:
+        scope: _Names | None = self
+        while scope is not None:
+            if name in scope.labels:
+                return scope.labels[name]
+            scope = scope.outer
+        return None
+
+
+class Program:
+    """A kernel's blocks, by rank: the lower of two divergent places runs first."""
+
+    def __init__(self, body: syntax.Block, machine: Machine) -> None:
+        self.machine = machine
+        self._lines: list[_Line] = []
+        self._read(body, None)
+        for line in self._lines:
+            self._recognise(line)
+        self.blocks = self._make_blocks()
+
+    def _read(self, block: syntax.Block, outer: _Names | None) -> None:
+        names = _Names(outer)
+        for statement in block.statements:
+            if isinstance(statement, syntax.RegisterDeclaration):
+                self._declare(names, statement)
+        for statement in block.statements:
+            if isinstance(statement, syntax.Label):
+                names.labels[statement.name] = len(self._lines)
+            elif isinstance(statement, syntax.Block):
+                self._read(statement, names)
+            elif isinstance(statement, syntax.Instruction):
+                self._lines.append(_Line(statement, names))
+            elif isinstance(statement, syntax.Variable):
+                self.machine.declare(statement)
+
+    def _declare(self, names: _Names, statement: syntax.RegisterDeclaration) -> None:
+        kind = TYPES.get(statement.type)
+        if kind is None or statement.vector:
+            return  # the use of such a register ends as incomplete
+
+        def make() -> NDArray[Any]:
+            shape = (self.machine.warps, 32, 2) if kind.bits == 128 else (self.machine.warps, 32)
+            made = np.zeros(shape, _UNSIGNED[kind.bits])
+            if kind.bits > 1:
+                made.view(np.uint8)[...] = _POISON
+            return made
+
+        for name, count in statement.declarators:
+            if count is None:
+                names.registers[name] = make()
+            else:
+                names.ranges[name] = (count, make)
+
+    def _recognise(self, line: _Line) -> None:
+        found = recognise(line.statement)
+        if isinstance(found, Unrecognised):
+            line.missing = found.problems[0].message
+            return
+        line.instruction = found
+        line.meaning = find(type(found))
+        if line.meaning is None:
+            line.missing = f"the emulator has no meaning for {found.form.key} yet"
+
+    # Blocks.
+
+    def _make_blocks(self) -> list[Block]:
+        lines = self._lines
+        leaders = {0}
+        for index, line in enumerate(lines):
+            kind = line.meaning.kind if line.meaning else "plain"
+            if kind == "gate":
+                leaders.add(index)
+            elif kind == "end":
+                leaders.add(index + 1)
+                target = self._target(line)
+                if target is not None:
+                    leaders.add(target)
+        starts = sorted(index for index in leaders if index < len(lines))
+        # Labels inside a block begin none unless a branch goes there.
+        number = {start: position for position, start in enumerate(starts)}
+        successors: list[list[int]] = []
+        for position, start in enumerate(starts):
+            end = starts[position + 1] if position + 1 < len(starts) else len(lines)
+            last = lines[end - 1]
+            edges: list[int] = []
+            target = self._target(last) if last.meaning and last.meaning.kind == "end" else None
+            if self._falls_through(last) and end in number:
+                edges.append(number[end])
+            if target is not None and target in number:
+                edges.append(number[target])
+            successors.append(edges)
+            del start
+        order = execution_order(successors) if starts else []
+        rank = {position: place for place, position in enumerate(order)}
+        blocks: list[Block] = []
+        for position in order:
+            start = starts[position]
+            end = starts[position + 1] if position + 1 < len(starts) else len(lines)
+            block = Block(following=rank[number[end]] if end in number else EXITED)
+            target = self._target(lines[end - 1])
+            if target is not None:
+                block.target = rank[number[target]] if target in number else EXITED
+            block.operations = [self._bind(line, block) for line in lines[start:end]]
+            blocks.append(block)
+        return blocks
+
+    def _target(self, line: _Line) -> int | None:
+        if line.instruction is None or line.meaning is None or line.meaning.kind != "end":
+            return None
+        label = getattr(line.instruction, "target", None)
+        return line.names.label(str(label)) if label is not None else None
+
+    @staticmethod
+    def _falls_through(line: _Line) -> bool:
+        unconditional = line.meaning is not None and line.meaning.leaves and line.statement.guard is None
+        return not unconditional
+
+    def _bind(self, line: _Line, block: Block) -> Operation:
+        binder = Binder(self.machine, line.names)
+        statement = line.statement
+        guard = None
+        if statement.guard is not None:
+            name = syntax.Name(statement.guard.register)
+            guard = binder.predicate(syntax.Negation(name) if statement.guard.negated else name)
+        kind: Literal["plain", "gate", "end"] = "plain"
+        run: Callable[[Group], Any]
+        if line.meaning is None or line.instruction is None:
+            run = self._incomplete(statement, line.missing)
+        else:
+            kind = line.meaning.kind
+            try:
+                run = line.meaning.bind(line.instruction, binder, statement, block)
+            except Unmodelled as missing:
+                kind, run = "plain", self._incomplete(statement, f"the emulator does not model {missing} here")
+        return Operation(statement, kind, run, guard, frozenset(binder.reads))
+
+    def _incomplete(self, statement: syntax.Instruction, message: str) -> Callable[[Group], None]:
+        def run(group: Group) -> None:
+            raise Incomplete(statement, message)
+
+        return run
+
+
+class Incomplete(Exception):
+    """The kernel reached something that the emulator does not model."""
+
+    def __init__(self, statement: syntax.Instruction, message: str) -> None:
+        self.statement = statement
+        super().__init__(message)

@@ -1,0 +1,165 @@
+"""Operand access: closures that read and write registers, constants, special registers and addresses for a group.
+
+A register is a NumPy array of shape (warps, 32) of unsigned words of its width (predicates bool, .b128 two words). The
+closures are made once per instruction; each call serves all warps of a group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptxgen import syntax
+from ptxgen.instr.types import TYPES, Type
+
+if TYPE_CHECKING:
+    from ptxgen.emulator.group import Group
+    from ptxgen.emulator.machine import Machine
+
+Reader = Callable[["Group"], Any]
+Writer = Callable[["Group", Any], None]
+
+_UNSIGNED: dict[int, Any] = {1: np.bool_, 8: np.uint8, 16: np.uint16, 32: np.uint32, 64: np.uint64, 128: np.uint64}
+_FLOAT: dict[int, Any] = {16: np.float16, 32: np.float32, 64: np.float64}
+
+
+class Unmodelled(Exception):
+    """An instruction or operand that the emulator has no meaning for; the run ends as incomplete if reached."""
+
+
+def numpy_type(type: Type) -> np.dtype[Any]:
+    """The NumPy type that computes in a PTX type; .b types and packed formats are unsigned words."""
+    if type.kind == "signed":
+        return np.dtype(f"i{type.bytes}")
+    if type.kind == "float":
+        return np.dtype(_FLOAT[type.bits])
+    return np.dtype(_UNSIGNED[type.bits])
+
+
+class Binder:
+    """Makes access closures for the operands of one instruction in its scope."""
+
+    def __init__(self, machine: Machine, names: Callable[[str], Any]) -> None:
+        self.machine = machine
+        self.names = names
+        #: Registers that the bound operands read.
+        self.reads: set[int] = set()
+
+    def register(self, operand: syntax.Operand) -> NDArray[Any]:
+        """The array behind a register operand."""
+        found = self.names(operand.text) if isinstance(operand, syntax.Name) else None
+        if not isinstance(found, np.ndarray):
+            raise Unmodelled(f"the operand {operand}")
+        return found
+
+    def predicate(self, operand: syntax.Operand) -> Reader:
+        """Reads a predicate, `!p` negated, as bool; a constant as True or False."""
+        if isinstance(operand, syntax.Negation):
+            inner = self.predicate(operand.operand)
+            return lambda g: ~inner(g)
+        if isinstance(operand, syntax.Immediate):
+            value = np.bool_(bool(operand.value))
+            return lambda g: value
+        array = self.register(operand)
+        self.reads.add(id(array))
+        return lambda g: array[g.rows]
+
+    def source(self, operand: syntax.Operand, type: Type | str) -> Reader:
+        """Reads an operand as an array (warps of the group, 32) or a scalar of the type's NumPy type."""
+        wanted = TYPES[type] if isinstance(type, str) else type
+        dtype = numpy_type(wanted)
+        if isinstance(operand, syntax.Immediate | syntax.Expression):
+            value = constant(operand, wanted)
+            return lambda g: value
+        if isinstance(operand, syntax.Name):
+            found = self.names(operand.text)
+            if isinstance(found, np.ndarray):
+                return self._from_register(found, wanted, dtype)
+            special = self.machine.special(operand.text)
+            if special is not None:
+                return lambda g: special(g).astype(dtype, copy=False)
+            address = self.machine.address_of(operand.text) if found is None else found
+            if address is not None:
+                word = np.array(address, np.uint64).astype(dtype)[()]
+                return lambda g: word
+        raise Unmodelled(f"the operand {operand}")
+
+    def _from_register(self, array: NDArray[Any], wanted: Type, dtype: np.dtype[Any]) -> Reader:
+        self.reads.add(id(array))
+        if wanted.bits == 128:
+            return lambda g: array[g.rows]
+        if array.dtype.itemsize == dtype.itemsize:
+            viewed = array.view(dtype)
+            return lambda g: viewed[g.rows]
+        if array.dtype.itemsize < dtype.itemsize:
+            raise Unmodelled(f"a register narrower than {wanted}")
+        unsigned = _UNSIGNED[wanted.bits]
+        return lambda g: array[g.rows].astype(unsigned).view(dtype)
+
+    def destination(self, operand: syntax.Operand, type: Type | str) -> Writer:
+        """Writes values of a type; a wider register gets them extended by the type's sign. `_` drops them."""
+        if isinstance(operand, syntax.Name) and operand.text == "_":
+            return lambda g, value: None
+        wanted = TYPES[type] if isinstance(type, str) else type
+        array = self.register(operand)
+        dtype, stored = numpy_type(wanted), array.dtype
+        extended = (
+            np.dtype(f"{'i' if wanted.kind == 'signed' else 'u'}{stored.itemsize}") if stored != np.bool_ else stored
+        )
+
+        def write(g: Group, value: Any) -> None:
+            value = np.asarray(value)
+            if value.dtype != dtype:
+                value = value.astype(dtype)
+            if stored.itemsize != dtype.itemsize:
+                value = value.view(f"{extended.kind}{dtype.itemsize}").astype(extended)
+            if value.dtype != stored:
+                value = value.view(stored)
+            g.store(array, value)
+
+        return write
+
+    def vector(self, operand: syntax.Operand) -> tuple[syntax.Operand, ...]:
+        """The elements of `{a, b}`, or the operand itself."""
+        return operand.elements if isinstance(operand, syntax.Vector) else (operand,)
+
+    def address(self, operand: syntax.Operand, bits: int = 64) -> Reader:
+        """Reads an address operand as int64 (warps, 32) or scalar; 32-bit registers count as unsigned."""
+        if not isinstance(operand, syntax.Address):
+            raise Unmodelled(f"the address {operand}")
+        offset = np.int64(operand.offset)
+        base = operand.base
+        if isinstance(base, syntax.Immediate):
+            value = np.int64(int(base.value)) + offset
+            return lambda g: value
+        if isinstance(base, syntax.Name):
+            found = self.names(base.text)
+            if isinstance(found, np.ndarray):
+                self.reads.add(id(found))
+                return lambda g: found[g.rows].astype(np.int64) + offset
+            known = self.machine.address_of(base.text) if found is None else found
+            if known is not None:
+                value = np.int64(known) + offset
+                return lambda g: value
+        raise Unmodelled(f"the address {operand}")
+
+
+def constant(operand: syntax.Operand, type: Type) -> Any:
+    """A constant as a NumPy scalar of the type; integers wrap to the width, as ptxas does."""
+    value = operand.evaluate({}) if isinstance(operand, syntax.Expression) else operand.value  # type: ignore[union-attr]
+    dtype = numpy_type(type)
+    bits = operand.bits if isinstance(operand, syntax.Immediate) else None
+    if isinstance(value, float):
+        if bits is not None and operand.width == type.bits:  # type: ignore[union-attr]
+            return np.array(bits, _UNSIGNED[type.bits]).view(dtype)[()]
+        word = np.array(value, _FLOAT[type.bits])
+        return word.view(dtype)[()]
+    if dtype == np.bool_:
+        return np.bool_(bool(value))
+    if type.kind == "float":
+        return np.array(value, dtype)[()]
+    wrapped = int(value) & ((1 << min(type.bits, 64)) - 1)
+    return np.array(wrapped, _UNSIGNED[type.bits]).view(dtype)[()]

@@ -1,0 +1,64 @@
+"""Virtual time: when asynchronous work completes.
+
+Time counts executed block steps. Work is queued with a delay that the schedule decides: `eager` completes it as early as
+legal (at once), `late` as late as legal (only when no thread can go on), `random` after a seeded random delay. Work in the
+same pipe completes in the order of its issue.
+"""
+
+from __future__ import annotations
+
+import heapq
+import random
+from collections.abc import Callable
+from typing import Literal
+
+Schedule = Literal["eager", "late", "random"]
+Action = Callable[[], None]
+
+#: Upper end of random delays, in block steps: enough for a CTA to run a K tile ahead or behind.
+_RANDOM_SPAN = 400
+
+
+class Timeline:
+    """Queued work in the order of its virtual time."""
+
+    def __init__(self, schedule: Schedule, seed: int) -> None:
+        self.schedule: Schedule = schedule
+        self.random = random.Random(seed)
+        self.now = 0
+        self._queue: list[tuple[float, int, Action]] = []
+        self._sequence = 0
+        self._pipes: dict[object, float] = {}
+
+    def submit(self, action: Action, *, pipe: object = None) -> None:
+        """Queue work that is issued now; `pipe` keeps the order among work of the same pipe."""
+        if self.schedule == "eager":
+            action()
+            return
+        if self.schedule == "late":
+            due = float("inf")
+        else:
+            due = self.now + self.random.randrange(_RANDOM_SPAN)
+            if pipe is not None:
+                due = self._pipes[pipe] = max(due, self._pipes.get(pipe, 0.0))
+        self._sequence += 1
+        heapq.heappush(self._queue, (due, self._sequence, action))
+
+    def advance(self, steps: int) -> None:
+        """Let time pass, and do what falls due."""
+        self.now += steps
+        while self._queue and self._queue[0][0] <= self.now:
+            heapq.heappop(self._queue)[2]()
+
+    def jump(self) -> bool:
+        """Go to the next piece of work and do it, since no thread can go on before. False if there is none."""
+        if not self._queue:
+            return False
+        due, _, action = heapq.heappop(self._queue)
+        if due != float("inf"):
+            self.now = max(self.now, int(due))
+        action()
+        return True
+
+    def __len__(self) -> int:
+        return len(self._queue)

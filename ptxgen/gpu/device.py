@@ -1,0 +1,255 @@
+"""`Gpu`: the calls of `ptxgen.device.Device` on an NVIDIA GPU, through the driver binding of cuda-python.
+
+Assembling is left to `ptxgen.toolchain`, packing of arguments to `ptxgen.device`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import importlib
+import math
+import os
+import weakref
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ptxgen.device import (
+    DeviceArray,
+    Extent,
+    Finding,
+    Kernel,
+    LaunchReport,
+    LaunchShape,
+    pack_arguments,
+)
+from ptxgen.toolchain import assemble
+
+_LOADED_MODULES = 32  # how many modules stay loaded; the least recently launched goes first
+_PORTABLE_CLUSTER = 8
+
+
+class GpuNotFoundError(RuntimeError):
+    """This machine has no usable NVIDIA GPU: no driver, no cuda-python, or no such device."""
+
+
+class GpuError(RuntimeError):
+    """The driver refused a call; the message holds its own words."""
+
+
+class GpuArray(DeviceArray):
+    """An array in a GPU's memory, freed when the last reference to it goes."""
+
+    def __init__(self, gpu: Gpu, shape: Extent, dtype: npt.DTypeLike) -> None:
+        super().__init__(0, shape, dtype)
+        self._gpu = gpu
+        self.address = gpu._allocate(self.nbytes)
+        # Not at exit: the driver has gone by then, and the memory with it.
+        weakref.finalize(self, gpu._free, self.address).atexit = False
+
+    def read_bytes(self) -> bytes:
+        data = bytearray(self.nbytes)
+        if data:
+            host = (ctypes.c_char * len(data)).from_buffer(data)
+            self._gpu._call("cuMemcpyDtoH", ctypes.addressof(host), self.address, len(data))
+        return bytes(data)
+
+    def write_bytes(self, data: bytes) -> None:
+        if len(data) != self.nbytes:
+            raise ValueError(f"the array has {self.nbytes} bytes, but {len(data)} were given")
+        if data:
+            self._gpu._call("cuMemcpyHtoD", self.address, data, len(data))
+
+
+class Gpu:
+    """One NVIDIA GPU. `device` is its number as the driver counts; `ptxas` the assembler, else the one found.
+
+    Raises GpuNotFoundError where there is none. A kernel that faults ends CUDA for the whole process: its
+    launch and every later one report status "fault", and every later use of an array raises GpuError.
+    """
+
+    def __init__(self, device: int = 0, ptxas: str | os.PathLike[str] | None = None) -> None:
+        self._cuda = _driver()
+        self._fault = ""
+        self._ptxas = ptxas
+        self._modules: OrderedDict[tuple[str, str], tuple[Any, Any]] = OrderedDict()
+        count = int(_checked(self._cuda, "cuDeviceGetCount"))
+        if not 0 <= device < count:
+            raise GpuNotFoundError(f"there is no GPU {device}: the driver sees {count}, numbered from 0")
+        self._device = _checked(self._cuda, "cuDeviceGet", device)
+        self._context = _checked(self._cuda, "cuDevicePrimaryCtxRetain", self._device)
+        raw_name = self._call("cuDeviceGetName", 256, self._device)
+        self._name = bytes(raw_name).split(b"\0")[0].decode("utf-8", errors="replace")
+        attribute = self._cuda.CUdevice_attribute
+        self._capability = (
+            self._attribute(attribute.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR),
+            self._attribute(attribute.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR),
+        )
+
+    @property
+    def name(self) -> str:
+        """The driver's name of the GPU, such as "NVIDIA H200"."""
+        return self._name
+
+    @property
+    def target(self) -> str:
+        """The target with all that this GPU can do: "sm_90a" for compute capability 9.0, "sm_86" for 8.6."""
+        return target_of_capability(*self._capability)
+
+    def array(self, values: npt.ArrayLike) -> GpuArray:
+        """Copy host values into new GPU memory (256-byte aligned, as the driver allocates it)."""
+        given = np.asarray(values)
+        array = GpuArray(self, given.shape, given.dtype)
+        array.write(given)
+        return array
+
+    def empty(self, shape: Extent, dtype: npt.DTypeLike) -> GpuArray:
+        """New GPU memory whose contents are undefined."""
+        return GpuArray(self, shape, dtype)
+
+    def launch(
+        self,
+        kernel: Kernel,
+        grid: Extent,
+        block: Extent,
+        args: Sequence[object],
+        *,
+        cluster: Extent | None = None,
+        shared_bytes: int = 0,
+    ) -> LaunchReport:
+        """Assemble a kernel for this GPU (once), run it and wait for its end.
+
+        `grid` and `cluster` are in CTAs, `block` in threads, `shared_bytes` is dynamic shared memory per CTA.
+        What the driver or the device refuses gives a report with status "fault". Raises LaunchError,
+        KernelArgumentError and AssemblerError for what is wrong before the GPU is asked.
+        """
+        shape = LaunchShape.of(grid, block, cluster, shared_bytes)
+        packed = pack_arguments(kernel, args)
+        try:
+            seconds = self._run(self._function(kernel), kernel, shape, packed)
+        except GpuError as error:
+            finding = Finding("gpu-fault", "error", str(error))
+            return LaunchReport("fault", [finding], kernel=kernel.name, device=self.name)
+        return LaunchReport("ok", seconds=seconds, kernel=kernel.name, device=self.name)
+
+    def _run(self, function: Any, kernel: Kernel, shape: LaunchShape, packed: bytes) -> float:
+        cuda = self._cuda
+        attributes = []
+        if shape.shared_bytes:
+            name = cuda.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+            self._call("cuFuncSetAttribute", function, name, shape.shared_bytes)
+        if shape.cluster is not None:
+            if math.prod(shape.cluster) > _PORTABLE_CLUSTER:
+                name = cuda.CUfunction_attribute.CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED
+                self._call("cuFuncSetAttribute", function, name, 1)
+            attribute = cuda.CUlaunchAttribute()
+            attribute.id = cuda.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
+            extents = attribute.value.clusterDim
+            extents.x, extents.y, extents.z = shape.cluster
+            attributes.append(attribute)
+        config = cuda.CUlaunchConfig()
+        config.gridDimX, config.gridDimY, config.gridDimZ = shape.grid
+        config.blockDimX, config.blockDimY, config.blockDimZ = shape.block
+        config.sharedMemBytes = shape.shared_bytes
+        config.hStream = cuda.CUstream(0)
+        config.numAttrs = len(attributes)
+        config.attrs = attributes
+        # One pointer per parameter: the driver knows where the cubin wants each (see Kernel.parameters).
+        host = ctypes.create_string_buffer(packed, max(len(packed), 1))
+        base = ctypes.addressof(host)
+        pointers = (ctypes.c_void_p * max(len(kernel.parameters), 1))(
+            *(base + info.offset for info in kernel.parameters)
+        )
+        start, end = self._call("cuEventCreate", 0), self._call("cuEventCreate", 0)
+        try:
+            self._call("cuEventRecord", start, config.hStream)
+            self._call("cuLaunchKernelEx", config, function, ctypes.addressof(pointers), 0)
+            self._call("cuEventRecord", end, config.hStream)
+            self._call("cuCtxSynchronize")
+            milliseconds = self._call("cuEventElapsedTime", start, end)
+        finally:
+            cuda.cuEventDestroy(start)
+            cuda.cuEventDestroy(end)
+        return float(milliseconds) / 1e3
+
+    def _function(self, kernel: Kernel) -> Any:
+        key = (kernel.text, kernel.name)
+        if key in self._modules:
+            self._modules.move_to_end(key)
+            return self._modules[key][1]
+        cubin = assemble(kernel.text, self.target, self._ptxas)
+        module = self._call("cuModuleLoadData", cubin.data)
+        function = self._call("cuModuleGetFunction", module, kernel.name.encode())
+        self._modules[key] = (module, function)
+        if len(self._modules) > _LOADED_MODULES:
+            _, (oldest, _) = self._modules.popitem(last=False)
+            self._call("cuModuleUnload", oldest)
+        return function
+
+    def _attribute(self, which: Any) -> int:
+        return int(self._call("cuDeviceGetAttribute", which, self._device))
+
+    def _allocate(self, count: int) -> int:
+        return int(self._call("cuMemAlloc", max(count, 1)))
+
+    def _free(self, address: int) -> None:
+        with contextlib.suppress(GpuError):
+            self._call("cuMemFree", address)
+
+    def _call(self, name: str, *args: object) -> Any:
+        """One driver call in this GPU's context, from whatever thread."""
+        if self._fault:
+            raise GpuError(f"an earlier kernel ended CUDA in this process ({self._fault}); start a new process")
+        try:
+            _checked(self._cuda, "cuCtxSetCurrent", self._context)
+            return _checked(self._cuda, name, *args)
+        except GpuError as error:
+            # An error that lasts is answered to every later call; a refused call leaves the context usable.
+            if int(self._cuda.cuCtxSynchronize()[0]) != 0:
+                self._fault = str(error)
+            raise
+
+
+def target_of_capability(major: int, minor: int) -> str:
+    """The PTX target of a compute capability, with the architecture's own features where it has any."""
+    return f"sm_{major}{minor}" + ("a" if major >= 9 else "")
+
+
+def _driver() -> Any:
+    """The initialised driver binding."""
+    advice = "Emulator runs kernels without a GPU"
+    try:
+        driver: Any = importlib.import_module("cuda.bindings.driver")
+    except ImportError as error:
+        raise GpuNotFoundError(
+            f"cuda-python is missing ({error}), install it with: pip install cuda-python; {advice}"
+        ) from error
+    try:
+        (status,) = driver.cuInit(0)
+    except (RuntimeError, OSError) as error:
+        raise GpuNotFoundError(
+            f"this machine has no NVIDIA driver that can be loaded ({_one_line(error)}); {advice}"
+        ) from error
+    if int(status) != 0:
+        raise GpuNotFoundError(f"the NVIDIA driver found no usable GPU ({status.name}); {advice}")
+    return driver
+
+
+def _checked(cuda: Any, name: str, *args: object) -> Any:
+    """Call the driver; its answer without the status, or GpuError with the driver's own words."""
+    status, *answers = getattr(cuda, name)(*args)
+    if int(status) != 0:
+        _, words = cuda.cuGetErrorString(status)
+        text = words.decode(errors="replace") if isinstance(words, bytes) else str(words)
+        raise GpuError(f"{name}: {status.name}: {text}")
+    if not answers:
+        return None
+    return answers[0] if len(answers) == 1 else tuple(answers)
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split()).rstrip(".")

@@ -1,0 +1,472 @@
+"""How an instruction is declared: one class per syntax line of the PTX ISA.
+
+A subclass of `Instruction` is the declaration. Its `syntax` is the manual's line, its annotated fields say which values
+each modifier takes and what each operand is, its `@rule` methods hold what the notation cannot express. From it come
+the typed call (`tcgen05.ld(regs, taddr, shape="32x32b", num=8)`), the check, recognition in parsed text
+(`recognise`), enumeration (`variants`), and the key under which the emulator finds the meaning (the class itself).
+
+Notation of `syntax`, as in the manual: `.name` is the modifier field `name` where the class has one and a fixed modifier
+otherwise; `{.name}` and `{, operand}` are optional; `[a]`, `[a, b]`, `p|q` as in PTX. ptxas takes modifiers in any
+order after the opcode proper (measured, ptxas 13.5), and so does recognition; text is made in the manual's order.
+"""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+import re
+import struct
+import types
+import typing
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field
+from typing import Any, ClassVar, Literal, TypeVar, dataclass_transform
+
+from ptxgen.instr import operands as specs
+from ptxgen.instr.operands import Problem, Resolver, Specification, type_of
+from ptxgen.instr.targets import Availability, Target
+from ptxgen.syntax import Address, Immediate, Operand, Pair, Vector, parse_operand
+
+#: What a typed call takes as an operand: PTX text, a number, a list (vector), a syntax node, or a builder's register.
+OperandLike = Any
+
+IssuedBy = Literal["thread", "warp", "warpgroup", "CTA", "CTA pair"]
+
+
+class InstructionError(ValueError):
+    """A typed call that is not legal PTX; `problems` holds every broken rule."""
+
+    def __init__(self, form: str, problems: Sequence[Problem]) -> None:
+        self.form = form
+        self.problems = list(problems)
+        super().__init__(f"{form}: " + "; ".join(problem.message for problem in problems))
+
+
+@dataclass(frozen=True, slots=True)
+class Modifier:
+    """How the values of a modifier field are spelled: `prefix + value + suffix`, or `token` for a flag."""
+
+    prefix: str = ""
+    suffix: str = ""
+    token: str | None = None
+
+
+def modifier(prefix: str = "", suffix: str = "", *, default: Any = ...) -> Any:
+    """A modifier field whose tokens carry a prefix or suffix: `num: Literal[1, 2] = modifier("x")` is `.x1`, `.x2`."""
+    return Modifier(prefix, suffix)
+
+
+def flag(token: str, *, default: Any) -> Any:
+    """A modifier field that is there or not, spelled `token`."""
+    return Modifier(token=token)
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """One modifier position of a syntax line: its tokens, and the field that they fill (None: fixed)."""
+
+    field: str | None
+    tokens: Mapping[str, Any]
+    optional: bool
+
+    @property
+    def is_flag(self) -> bool:
+        """Whether the field is there or not, rather than one of several values."""
+        return any(value is True for value in self.tokens.values())
+
+    @property
+    def absent(self) -> Any:
+        """The field's value where the modifier is left out."""
+        return False if self.is_flag else None
+
+    @property
+    def spelled(self) -> Mapping[Any, str]:
+        return {value: token for token, value in self.tokens.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """One operand position: a single operand, `[a, b]` ("bracket") or `a|b` ("pair"; `optional` is then its b)."""
+
+    shape: Literal["single", "bracket", "pair"]
+    fields: tuple[Specification, ...]
+    optional: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A rule of a form: `check` returns a message, or None when the rule holds."""
+
+    code: str
+    check: Callable[[Any], str | None]
+    reads_operands: bool
+
+
+@dataclass(frozen=True)
+class Form:
+    """What a declaration says about its syntax line, compiled once when the class is made."""
+
+    key: str
+    opcode: str
+    syntax: str
+    section: str
+    availability: Availability
+    issued_by: IssuedBy
+    completed_by: str
+    slots: tuple[Slot, ...]
+    patterns: tuple[Pattern, ...]
+    rules: tuple[Rule, ...]
+    needs: Mapping[str, Availability]
+    positional: tuple[str, ...]
+    operands: Mapping[str, Specification] = field(default_factory=dict)
+
+
+_F = TypeVar("_F", bound=Callable[[Any], str | None])
+
+
+def rule(code: str, *, reads_operands: bool = False) -> Callable[[_F], _F]:
+    """Mark a method as a rule; its docstring is the rule in words, its result the message when broken."""
+
+    def mark(function: _F) -> _F:
+        function.__rule__ = (code, reads_operands)  # type: ignore[attr-defined]
+        return function
+
+    return mark
+
+
+#: Every declaration, by the first word of its opcode.
+REGISTRY: dict[str, list[type[Instruction]]] = {}
+
+_HEAD = re.compile(r"\{\.([\w:]+)\}|\.([\w:]+)")
+
+
+def _slot_of(cls: type, name: str, optional: bool, hints: Mapping[str, Any]) -> Slot:
+    if name not in hints:
+        if optional:
+            raise TypeError(f"{cls.__name__}: the optional modifier {{.{name}}} needs a field")
+        return Slot(None, {name: True}, False)
+    how = cls.__dict__.get(name)
+    how = how if isinstance(how, Modifier) else Modifier()
+    hint = hints[name]
+    if hint is bool:
+        return Slot(name, {how.token or name: True}, True)
+    if typing.get_origin(hint) in (typing.Union, types.UnionType):
+        hint = next(part for part in typing.get_args(hint) if part is not type(None))
+    values = typing.get_args(hint)
+    return Slot(name, {f"{how.prefix}{value}{how.suffix}": value for value in values}, optional)
+
+
+def _patterns_of(text: str, declared: Mapping[str, Specification]) -> Iterator[Pattern]:
+    depth, part, parts = 0, "", []
+    for character in text.replace("{,", ",?"):
+        if character in "[":
+            depth += 1
+        elif character == "]":
+            depth -= 1
+        if character == "," and depth == 0:
+            parts.append(part)
+            part = ""
+        elif not (character == "}" and "|" not in part):
+            part += character
+    parts.append(part)
+    for written in parts:
+        optional = written.startswith("?")
+        body = written.strip("? \t")
+        if not body:
+            continue
+        if body.startswith("[") and "," in body:
+            names = [name.strip() for name in body.strip("[]").split(",")]
+            yield Pattern("bracket", tuple(declared[name] for name in names), optional)
+        elif "|" in body:
+            first, second = re.sub(r"[{}]", "", body).split("|")
+            fields = (declared[first.strip()], declared[second.strip()])
+            yield Pattern("pair", fields, "{|" in body)
+        else:
+            yield Pattern("single", (declared[body.strip("[]")],), optional)
+
+
+@dataclass_transform(
+    kw_only_default=False,
+    frozen_default=True,
+    field_specifiers=(
+        modifier, flag, specs.register, specs.source, specs.immediate, specs.address, specs.vector, specs.predicate,
+        specs.label, specs.sink,
+    ),
+)  # fmt: skip
+class Instruction:
+    """Base of all declarations, and of the instructions made from them (immutable)."""
+
+    form: ClassVar[Form]
+    syntax: ClassVar[str]
+    #: What a modifier token or an optional operand needs beyond the form itself.
+    needs: ClassVar[Mapping[str, Availability]] = {}
+    __slots__ = ("__dict__",)
+
+    def __init_subclass__(
+        cls,
+        *,
+        section: str,
+        ptx: str,
+        targets: str,
+        opcode: str | None = None,
+        issued_by: IssuedBy = "thread",
+        completed_by: str = "at once",
+    ) -> None:
+        hints = inspect.get_annotations(cls, eval_str=True)
+        names = [each for each, hint in hints.items() if hint is not KW_ONLY]
+        declared: dict[str, Specification] = {}
+        for each in names:
+            value = cls.__dict__.get(each)
+            if isinstance(value, Specification):
+                value.name = each
+                declared[each] = value
+        head, _, rest = cls.syntax.strip().partition(" ")
+        name = opcode or re.split(r"[.{]", head)[0]
+        if not head.startswith(name):
+            raise TypeError(f"{cls.__name__}: the syntax line must begin with {name}")
+        modifiers = {each: hint for each, hint in hints.items() if each in names and each not in declared}
+        slots = tuple(
+            _slot_of(cls, optional or fixed, bool(optional), modifiers)
+            for optional, fixed in _HEAD.findall(head[len(name) :])
+        )
+        unused = set(modifiers) - {slot.field for slot in slots}
+        if unused:
+            raise TypeError(f"{cls.__name__}: fields {sorted(unused)} are not in the syntax line")
+        rules = tuple(
+            Rule(f"{cls.__name__}.{value.__rule__[0]}", value, value.__rule__[1])
+            for value in cls.__dict__.values()
+            if hasattr(value, "__rule__")
+        )
+        cls.form = Form(
+            key=f"{cls.__module__.rpartition('.')[2]}.{cls.__name__}",
+            opcode=name,
+            syntax=cls.syntax.strip(),
+            section=section,
+            availability=Availability(ptx, targets),
+            issued_by=issued_by,
+            completed_by=completed_by,
+            slots=slots,
+            patterns=tuple(_patterns_of(rest.strip(), declared)),
+            rules=rules,
+            needs=cls.__dict__.get("needs", {}),
+            positional=tuple(names),
+            operands=declared,
+        )
+        REGISTRY.setdefault(name.split(".")[0], []).append(cls)
+
+    # Making an instruction.
+
+    def __init__(self, *args: OperandLike, **kwargs: Any) -> None:
+        form = self.form
+        if len(args) > len(form.operands):
+            raise TypeError(f"{form.key} takes {len(form.operands)} operands, not {len(args)}")
+        values = dict(zip(form.operands, args, strict=False))
+        for name, value in kwargs.items():
+            if name not in form.positional or name in values:
+                known = ", ".join(form.positional)
+                raise InstructionError(
+                    form.key, [Problem("unknown-modifier", f"no modifier or operand {name!r}; it takes {known}")]
+                )
+            values[name] = value
+        state = self.__dict__
+        state["guard"] = None
+        problems: list[Problem] = []
+        for slot in form.slots:
+            if slot.field is not None:
+                value = values.get(slot.field)
+                state[slot.field] = slot.absent if value is None or value is False else value
+                problems += self._slot_problems(slot, value)
+        if not problems:
+            for name, spec in form.operands.items():
+                state[name] = _coerce(values.get(name), spec, self)
+            problems = [*self.modifier_problems(), *self.operand_problems(None)]
+        if problems:
+            raise InstructionError(form.key, problems)
+
+    @staticmethod
+    def _slot_problems(slot: Slot, value: Any) -> Iterator[Problem]:
+        if value is None or value is False:
+            if not slot.optional:
+                yield Problem("missing-modifier", f"{slot.field} is required: {_choices(slot)}")
+        elif value not in slot.tokens.values() or isinstance(value, bool) != slot.is_flag:
+            yield Problem("unknown-modifier", f"{slot.field} must be {_choices(slot)}, not {value!r}")
+
+    @classmethod
+    def bound(cls, modifiers: Mapping[str, Any], operands: Mapping[str, Operand | None]) -> typing.Self:
+        """An instruction of known parts, unchecked: recognition and enumeration make instructions so."""
+        made = cls.__new__(cls)
+        state = made.__dict__
+        state["guard"] = None
+        state.update(modifiers)
+        state.update(operands)
+        return made
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(f"{self.form.key} is immutable; make another one")
+
+    def when(self, predicate: OperandLike, *, negated: bool = False) -> typing.Self:
+        """This instruction under the guard `@predicate`."""
+        made = self.bound(self.__dict__, {})
+        made.__dict__["guard"] = ("!" if negated else "") + str(_node(predicate))
+        return made
+
+    def unless(self, predicate: OperandLike) -> typing.Self:
+        """This instruction under the guard `@!predicate`."""
+        return self.when(predicate, negated=True)
+
+    # Reading it.
+
+    @property
+    def opcode_text(self) -> str:
+        """The opcode with its modifiers, in the manual's order."""
+        parts = [self.form.opcode]
+        for slot in self.form.slots:
+            if slot.field is None:
+                parts.extend(slot.tokens)
+            else:
+                value = getattr(self, slot.field)
+                if value is not None and value is not False:
+                    parts.append(slot.spelled[value])
+        return ".".join(parts)
+
+    @property
+    def modifiers(self) -> list[str]:
+        """The modifier tokens, without dots."""
+        return self.opcode_text[len(self.form.opcode) :].split(".")[1:]
+
+    def __str__(self) -> str:
+        written = []
+        for pattern in self.form.patterns:
+            values = [getattr(self, spec.name) for spec in pattern.fields]
+            if values[0] is None:
+                continue
+            if pattern.shape == "bracket":
+                base = str(values[0])
+                written.append(f"[{base.strip('[]')}, {', '.join(str(value) for value in values[1:])}]")
+            elif pattern.shape == "pair" and values[1] is not None:
+                written.append(str(Pair(values[0], values[1])))
+            else:
+                written.append(str(values[0]))
+        guard = f"@{self.guard} " if self.guard else ""
+        operands = " " + ", ".join(written) if written else ""
+        return f"{guard}{self.opcode_text}{operands};"
+
+    def __repr__(self) -> str:
+        return f"<{self.form.key}: {self}>"
+
+    guard: ClassVar[str | None]
+
+    # Checking it.
+
+    def modifier_problems(self) -> list[Problem]:
+        """Rules on modifiers alone."""
+        return [
+            Problem(rule.code, message)
+            for rule in self.form.rules
+            if not rule.reads_operands and (message := rule.check(self))
+        ]
+
+    def operand_problems(self, resolve: Resolver | None) -> list[Problem]:
+        """Rules on operands; with a resolver, their declared types too."""
+        problems: list[Problem] = []
+        for name, spec in self.form.operands.items():
+            operand = getattr(self, name)
+            if operand is None:
+                if (spec.when and getattr(self, spec.when)) or not (spec.optional or spec.when or self._half(spec)):
+                    problems.append(Problem("operand-count", f"the operand {name} is missing"))
+            elif spec.when and not getattr(self, spec.when):
+                problems.append(Problem("operand-count", f"the operand {name} needs the modifier .{spec.when}"))
+            elif not spec.fits(operand):
+                problems.append(Problem("operand-kind", f"{name} must be {spec.describe()}, not {operand}"))
+            else:
+                problems.extend(spec.problems(operand, self, resolve))
+        if not problems:
+            problems = [
+                Problem(rule.code, message)
+                for rule in self.form.rules
+                if rule.reads_operands and (message := rule.check(self))
+            ]
+        return problems
+
+    def _half(self, spec: Specification) -> bool:
+        return any(p.shape == "pair" and p.optional and p.fields[1] is spec for p in self.form.patterns)
+
+    def availability_problems(self, target: Target, version: tuple[int, int]) -> list[Problem]:
+        """Why this target or PTX version does not have it."""
+        form, problems = self.form, []
+        required = [(form.opcode, form.availability)]
+        if form.needs:
+            present = [*self.modifiers, *(name for name in form.operands if getattr(self, name) is not None)]
+            required += [(f"{form.opcode}: {name}", form.needs[name]) for name in present if name in form.needs]
+        for what, availability in required:
+            if not availability.has_version(version):
+                found = f"{version[0]}.{version[1]}"
+                problems.append(
+                    Problem("ptx-version", f"{what} needs PTX ISA {availability.ptx} or later, .version is {found}")
+                )
+            if not availability.has_target(target):
+                problems.append(
+                    Problem("target", f"{what} is not on {target}; it needs {_targets(availability.targets)}")
+                )
+        return problems
+
+    @classmethod
+    def variants(cls) -> Iterator[typing.Self]:
+        """Every legal combination of modifiers, with example operands (optional ones present only if required)."""
+        slots = [slot for slot in cls.form.slots if slot.field is not None]
+        choices = [[*([slot.absent] if slot.optional else []), *slot.tokens.values()] for slot in slots]
+        for values in itertools.product(*choices):
+            modifiers = {str(slot.field): value for slot, value in zip(slots, values, strict=True)}
+            made = cls.bound(modifiers, {})
+            if made.modifier_problems():
+                continue
+            operands: dict[str, Operand | None] = {}
+            for position, (name, spec) in enumerate(cls.form.operands.items()):
+                absent = not getattr(made, spec.when) if spec.when else spec.optional
+                operands[name] = None if absent else parse_operand(spec.example(made, position))
+            yield cls.bound(modifiers, operands)
+
+
+def _choices(slot: Slot) -> str:
+    if slot.is_flag:
+        return "True or False"
+    return ", ".join(repr(value) for value in slot.tokens.values())
+
+
+def _targets(patterns: str) -> str:
+    words = []
+    for pattern in patterns.split():
+        if pattern.endswith("+"):
+            words.append(f"{pattern[:-1]} or later")
+        elif pattern.endswith("f"):
+            words.append(f"the family of {pattern}")
+        else:
+            words.append(pattern)
+    return " or ".join(words)
+
+
+def _node(value: OperandLike) -> Operand:
+    """A syntax node of what a typed call was given."""
+    if isinstance(value, Operand):
+        return value
+    if isinstance(value, bool):
+        return Immediate(str(int(value)))
+    if isinstance(value, int):
+        return Immediate(str(value))
+    if isinstance(value, float):
+        return Immediate("0f" + struct.pack(">f", value).hex().upper())
+    if isinstance(value, list | tuple):
+        return Vector(tuple(_node(item) for item in value))
+    return parse_operand(str(value))
+
+
+def _coerce(value: OperandLike, spec: Specification, form: Instruction) -> Operand | None:
+    """The node of an operand; adds the brackets of an address and the width of a float constant."""
+    if value is None:
+        return None
+    if isinstance(value, float) and isinstance(spec, specs.SourceSpec) and type_of(spec.type, form).bits == 64:
+        return Immediate("0d" + struct.pack(">d", value).hex().upper())
+    node = _node(value)
+    if isinstance(spec, specs.AddressSpec) and not isinstance(node, Address):
+        return parse_operand(f"[{node}]")
+    return node

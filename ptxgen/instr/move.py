@@ -1,0 +1,103 @@
+"""Moves between registers, packing, and address conversion. PTX ISA 9.7.9 (mov, cvta)."""
+
+from dataclasses import KW_ONLY
+from typing import Any, Literal
+
+from ptxgen.instr import operands
+from ptxgen.instr.form import Instruction, OperandLike
+from ptxgen.instr.operands import register, source, vector
+from ptxgen.instr.targets import ALL, Availability
+
+_B128 = {"b128": Availability("8.3", "sm_70+")}
+
+
+def _half(form: Any) -> str:
+    return f"b{int(form.type[1:]) // 2}"
+
+
+def _quarter(form: Any) -> str:
+    return f"b{int(form.type[1:]) // 4}"
+
+
+class mov(Instruction, section="9.7.9.3", ptx="1.0", targets=ALL):
+    """d = a: a register, a constant, a special register, or the address of a variable, parameter or function."""
+
+    syntax = "mov.type d, a"
+    d: OperandLike = register("type")
+    a: OperandLike = source("type", special=True, symbol=True)
+    _: KW_ONLY
+    type: Literal["b16", "b32", "b64", "u16", "u32", "u64", "s16", "s32", "s64", "f32", "f64"]
+
+
+class mov_pred(Instruction, section="9.7.9.3", ptx="1.0", targets=ALL):
+    """p = a, on predicates."""
+
+    syntax = "mov.pred d, a"
+    d: OperandLike = operands.predicate()
+    a: OperandLike = operands.predicate(immediate=True)
+
+
+class mov_pack(Instruction, section="9.7.9.4", ptx="1.0", targets=ALL):
+    """d = two halves side by side, the first in the low bits."""
+
+    syntax = "mov.type d, a"
+    d: OperandLike = register("type")
+    a: OperandLike = vector(_half, 2, exact=True)
+    _: KW_ONLY
+    type: Literal["b16", "b32", "b64", "b128"]
+    needs = _B128
+
+
+class mov_pack4(Instruction, section="9.7.9.4", ptx="1.0", targets=ALL):
+    """d = four quarters side by side, the first in the low bits."""
+
+    syntax = "mov.type d, a"
+    d: OperandLike = register("type")
+    a: OperandLike = vector(_quarter, 4, exact=True)
+    _: KW_ONLY
+    type: Literal["b32", "b64"]
+    needs = _B128
+
+
+class mov_unpack(Instruction, section="9.7.9.4", ptx="1.0", targets=ALL):
+    """The registers of d = the two halves of a, the low bits in the first."""
+
+    syntax = "mov.type d, a"
+    d: OperandLike = vector(_half, 2, sink=True, exact=True)
+    a: OperandLike = source("type")
+    _: KW_ONLY
+    type: Literal["b16", "b32", "b64", "b128"]
+    needs = _B128
+
+
+class mov_unpack4(Instruction, section="9.7.9.4", ptx="1.0", targets=ALL):
+    """The registers of d = the four quarters of a, the low bits in the first."""
+
+    syntax = "mov.type d, a"
+    d: OperandLike = vector(_quarter, 4, sink=True, exact=True)
+    a: OperandLike = source("type")
+    _: KW_ONLY
+    type: Literal["b32", "b64"]
+    needs = _B128
+
+
+class cvta(Instruction, section="9.7.9 (cvta)", ptx="2.0", targets=ALL):
+    """d = the generic address of a, which is an address in the state space."""
+
+    syntax = "cvta.space.size d, a"
+    d: OperandLike = register("size")
+    a: OperandLike = source("size", symbol=True)
+    _: KW_ONLY
+    space: Literal["const", "global", "local", "shared", "shared::cta", "shared::cluster", "param", "param::entry"]
+    size: Literal["u32", "u64"]
+
+
+class cvta_to(Instruction, opcode="cvta.to", section="9.7.9 (cvta)", ptx="2.0", targets=ALL):
+    """d = the address in the state space of the generic address a."""
+
+    syntax = "cvta.to.space.size d, a"
+    d: OperandLike = register("size")
+    a: OperandLike = source("size")
+    _: KW_ONLY
+    space: Literal["const", "global", "local", "shared", "shared::cta", "shared::cluster", "param", "param::entry"]
+    size: Literal["u32", "u64"]

@@ -1,0 +1,202 @@
+"""Recognition: which declaration a parsed instruction is, and with which modifiers and operands.
+
+The opcode text decides the candidate forms (cached: a file has few different opcodes), the shapes of the operands
+choose among them. What fits no form is explained by the form that comes nearest.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from ptxgen import syntax
+from ptxgen.instr.form import REGISTRY, Instruction, Pattern, Slot
+from ptxgen.instr.operands import Problem, fields_of, pair_of
+
+
+@dataclass(frozen=True, slots=True)
+class Unrecognised:
+    """Why no declaration fits. `declared` is False when the opcode is in no family of ptxgen at all."""
+
+    problems: tuple[Problem, ...]
+    declared: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Bound:
+    form: type[Instruction]
+    modifiers: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class _Failed:
+    form: type[Instruction]
+    distance: int
+    problem: Problem
+
+
+def recognise(statement: syntax.Instruction) -> Instruction | Unrecognised:
+    """The declared instruction that a statement is. Operand rules and types are not checked here."""
+    bound, failed = _bind_opcode(statement.opcode)
+    mismatches: list[str] = []
+    for candidate in bound:
+        operands = _assign(candidate.form.form.patterns, candidate.modifiers, statement.operands)
+        if operands is not None:
+            made = candidate.form.bound(candidate.modifiers, operands)
+            if statement.guard is not None:
+                guard = ("!" if statement.guard.negated else "") + statement.guard.register
+                made.__dict__["guard"] = guard
+            return made
+        mismatches.append(candidate.form.form.syntax)
+    if mismatches:
+        found = ", ".join(str(operand).strip() for operand in statement.operands) or "none"
+        message = f"the operands must be as in {' or '.join(f'`{line}`' for line in mismatches)}, not {found}"
+        return Unrecognised((Problem("operand-count", f"{statement.opcode}: {message}"),), True)
+    if failed:
+        nearest = min(failed, key=lambda failure: failure.distance)
+        return Unrecognised((nearest.problem,), True)
+    return Unrecognised(
+        (Problem("not-declared", f"ptxgen declares no instruction {statement.opcode.split('.')[0]}; not checked"),),
+        False,
+    )
+
+
+@lru_cache(maxsize=16384)
+def _bind_opcode(text: str) -> tuple[tuple[_Bound, ...], tuple[_Failed, ...]]:
+    """The forms whose opcode and modifiers fit, and why the others of the same opcode do not."""
+    from ptxgen.instr import load_all
+
+    load_all()
+    tokens = text.split(".")
+    bound: list[_Bound] = []
+    failed: list[_Failed] = []
+    forms = [
+        (opcode, form)
+        for form in REGISTRY.get(tokens[0], ())
+        if tokens[: len(opcode := form.form.opcode.split("."))] == opcode
+    ]
+    longest = max((len(opcode) for opcode, _ in forms), default=0)
+    for opcode, form in forms:
+        rest = tokens[len(opcode) :]
+        slots = form.form.slots
+        chosen = _fill(rest, slots)
+        if chosen is None:
+            distance, problem = _explain(form, rest)
+            # A shorter opcode (mbarrier.try_wait against mbarrier.try_wait.parity) explains worse.
+            failed.append(_Failed(form, distance + 10 * (longest - len(opcode)), problem))
+            continue
+        modifiers = {
+            slot.field: slot.tokens[rest[chosen[index]]] if index in chosen else slot.absent
+            for index, slot in enumerate(slots)
+            if slot.field is not None
+        }
+        broken = form.bound(modifiers, {}).modifier_problems()
+        if broken:
+            failed.append(_Failed(form, 0, broken[0]))
+        else:
+            bound.append(_Bound(form, modifiers))
+    return tuple(bound), tuple(failed)
+
+
+def _fill(tokens: Sequence[str], slots: Sequence[Slot]) -> dict[int, int] | None:
+    """Which token fills which slot: every token used, every required slot filled; same-token slots in order."""
+    chosen: dict[int, int] = {}
+
+    def place(position: int) -> bool:
+        if position == len(tokens):
+            return all(slot.optional or index in chosen for index, slot in enumerate(slots))
+        for index, slot in enumerate(slots):
+            if index not in chosen and tokens[position] in slot.tokens:
+                chosen[index] = position
+                if place(position + 1):
+                    return True
+                del chosen[index]
+        return False
+
+    return chosen if place(0) else None
+
+
+def _explain(form: type[Instruction], tokens: Sequence[str]) -> tuple[int, Problem]:
+    """How far the modifiers are from this form, and the first thing to say about it."""
+    slots, opcode = form.form.slots, form.form.opcode
+    free = list(range(len(slots)))
+    unknown: list[str] = []
+    for token in tokens:
+        hit = next((index for index in free if token in slots[index].tokens), None)
+        if hit is None:
+            unknown.append(token)
+        else:
+            free.remove(hit)
+    missing = [slots[index] for index in free if not slots[index].optional]
+    distance = len(unknown) + len(missing)
+    if unknown:
+        token = unknown[0]
+        every = [known for slot in slots for known in slot.tokens]
+        if token in every:
+            return distance, Problem("repeated-modifier", f"{opcode}: .{token} is given twice; once is enough")
+        near = difflib.get_close_matches(token, every, n=1, cutoff=0.5)
+        hint = f"; did you mean .{near[0]}?" if near else ""
+        known = " ".join("." + name for name in every[:24]) + (" ..." if len(every) > 24 else "")
+        message = f"{opcode} has no modifier .{token}{hint} It takes {known}" if near else (
+            f"{opcode} has no modifier .{token}; it takes {known or 'none'}"
+        )  # fmt: skip
+        return distance, Problem("unknown-modifier", message)
+    lacking = " ".join("." + next(iter(slot.tokens)) if len(slot.tokens) == 1 else f".{slot.field}" for slot in missing)
+    legal = "; ".join(
+        f".{slot.field} is one of " + " ".join("." + token for token in slot.tokens)
+        for slot in missing
+        if slot.field is not None and len(slot.tokens) > 1
+    )
+    message = f"{opcode} needs {lacking}" + (f" ({legal})" if legal else "") + f": `{form.form.syntax}`"
+    return distance, Problem("missing-modifier", message)
+
+
+def _assign(
+    patterns: Sequence[Pattern], modifiers: Mapping[str, Any], operands: Sequence[syntax.Operand]
+) -> dict[str, syntax.Operand | None] | None:
+    """Operands by field name, None if their number or shapes do not fit the syntax line."""
+    result: dict[str, syntax.Operand | None] = {}
+
+    def place(index: int, position: int) -> bool:
+        if index == len(patterns):
+            return position == len(operands)
+        pattern = patterns[index]
+        head = pattern.fields[0]
+        required = not (pattern.optional or head.optional) or bool(head.when)
+        if head.when:
+            required = bool(modifiers.get(head.when))
+            if not required:
+                result.update((spec.name, None) for spec in pattern.fields)
+                return place(index + 1, position)
+        if position < len(operands):
+            found = _match(pattern, operands[position])
+            if found is not None:
+                result.update(found)
+                if place(index + 1, position + 1):
+                    return True
+        if required:
+            return False
+        result.update((spec.name, None) for spec in pattern.fields)
+        return place(index + 1, position)
+
+    return result if place(0, 0) else None
+
+
+def _match(pattern: Pattern, operand: syntax.Operand) -> dict[str, syntax.Operand | None] | None:
+    if pattern.shape == "single":
+        spec = pattern.fields[0]
+        return {spec.name: operand} if spec.fits(operand) else None
+    if pattern.shape == "bracket":
+        parts = fields_of(operand, len(pattern.fields))
+        if parts is None:
+            return None
+        pairs = list(zip(pattern.fields, parts, strict=True))
+        return {spec.name: part for spec, part in pairs} if all(spec.fits(part) for spec, part in pairs) else None
+    first, second = pair_of(operand)
+    one, two = pattern.fields
+    if not one.fits(first) or (second is None and not pattern.optional) or (second and not two.fits(second)):
+        return None
+    return {one.name: first, two.name: second}

@@ -1,0 +1,82 @@
+"""PTX data types: width, kind, and which register may hold which instruction type.
+
+PTX ISA 5.2 (types) and 9.4.1, 9.4.2 (operand size and type checking). The compatibility rules are those of
+ptxas, which takes untyped (.b) registers for every type of their width.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Kind = Literal["unsigned", "signed", "float", "bits", "packed", "predicate"]
+
+
+@dataclass(frozen=True, slots=True)
+class Type:
+    """A PTX type: its name without the dot, its kind, and its width in bits (a predicate has 1).
+
+    `packed` are the formats without arithmetic registers of their own: they live in untyped ones.
+    """
+
+    name: str
+    kind: Kind
+    bits: int
+
+    @property
+    def bytes(self) -> int:
+        """Width in memory, in bytes."""
+        return max(1, self.bits // 8)
+
+    def __str__(self) -> str:
+        return "." + self.name
+
+
+def _types() -> dict[str, Type]:
+    table = {"pred": Type("pred", "predicate", 1)}
+    for bits in (8, 16, 32, 64):
+        table[f"u{bits}"] = Type(f"u{bits}", "unsigned", bits)
+        table[f"s{bits}"] = Type(f"s{bits}", "signed", bits)
+    for bits in (8, 16, 32, 64, 128):
+        table[f"b{bits}"] = Type(f"b{bits}", "bits", bits)
+    for bits in (16, 32, 64):
+        table[f"f{bits}"] = Type(f"f{bits}", "float", bits)
+    # Formats without registers of their own live in untyped registers of their width (5.2.3, 5.2.5).
+    for name, bits in (
+        ("f16x2", 32), ("bf16", 16), ("bf16x2", 32), ("tf32", 32), ("f32x2", 64), ("u16x2", 32), ("s16x2", 32),
+        ("e4m3x2", 16), ("e5m2x2", 16), ("e4m3x4", 32), ("e5m2x4", 32), ("e2m1x2", 8), ("e2m1x4", 16),
+        ("e2m3x2", 16), ("e3m2x2", 16), ("e2m3x4", 32), ("e3m2x4", 32), ("ue8m0x2", 16),
+    ):  # fmt: skip
+        table[name] = Type(name, "packed", bits)
+    return table
+
+
+TYPES = _types()
+
+
+def holds(register: Type, wanted: Type) -> bool:
+    """Whether a register declared as `register` may be an operand of instruction type `wanted`.
+
+    Same width, and not an integer against a float; .b matches everything of its width (9.4.2), and alone holds the
+    packed formats, with .f16x2 as another name for .b32 (measured, ptxas 13.5).
+    """
+    if register.bits != wanted.bits or (register.kind == "predicate") != (wanted.kind == "predicate"):
+        return False
+    if register.kind in ("bits", "packed") or wanted.kind == "bits":
+        return True
+    return (register.kind == "float") == (wanted.kind == "float") and wanted.kind != "packed"
+
+
+def holds_wider(register: Type, wanted: Type) -> bool:
+    """The relaxed rule of ld, st and cvt: the register may be wider than the type (9.4.1).
+
+    A register of a float type is one of its width, or holds untyped data; a float sits in a wider .b register
+    (measured, ptxas 13.5).
+    """
+    if holds(register, wanted):
+        return True
+    if register.bits <= wanted.bits or "predicate" in (register.kind, wanted.kind):
+        return False
+    if register.kind in ("bits", "packed") or wanted.kind == "bits":
+        return True
+    return register.kind != "float" and wanted.kind in ("unsigned", "signed")

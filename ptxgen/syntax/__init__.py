@@ -1,0 +1,70 @@
+"""PTX text as a lossless, typed tree: `parse(text)`, and `str(tree)` gives the text back."""
+
+from ptxgen.syntax.declarations import (
+    CallPrototype,
+    Declarator,
+    Directive,
+    FileDirective,
+    Function,
+    Location,
+    Module,
+    Parameter,
+    RegisterDeclaration,
+    RegisterDeclarator,
+    Section,
+    SectionData,
+    Variable,
+)
+from ptxgen.syntax.errors import PtxSyntaxError
+from ptxgen.syntax.operand_parser import parse_operand
+from ptxgen.syntax.operands import (
+    Address,
+    Arguments,
+    Expression,
+    Immediate,
+    Initialiser,
+    Name,
+    Negation,
+    Operand,
+    Pair,
+    Subscript,
+    Vector,
+)
+from ptxgen.syntax.parser import parse
+from ptxgen.syntax.tree import Block, Guard, Instruction, Label, Statement, walk
+
+__all__ = [
+    "Address",
+    "Arguments",
+    "Block",
+    "CallPrototype",
+    "Declarator",
+    "Directive",
+    "Expression",
+    "FileDirective",
+    "Function",
+    "Guard",
+    "Immediate",
+    "Initialiser",
+    "Instruction",
+    "Label",
+    "Location",
+    "Module",
+    "Name",
+    "Negation",
+    "Operand",
+    "Pair",
+    "Parameter",
+    "PtxSyntaxError",
+    "RegisterDeclaration",
+    "RegisterDeclarator",
+    "Section",
+    "SectionData",
+    "Statement",
+    "Subscript",
+    "Variable",
+    "Vector",
+    "parse",
+    "parse_operand",
+    "walk",
+]

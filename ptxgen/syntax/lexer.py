@@ -1,0 +1,136 @@
+"""Tokens of PTX text: white space and comments, names, numbers, operators (PTX ISA 4.2 to 4.5).
+
+Only shapes are known here; which token may stand where is the parsers' part.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NoReturn
+
+from ptxgen.syntax.errors import PtxSyntaxError, quoted
+
+# The quantifiers are possessive, so that no text makes a match back up: lexing stays linear.
+COMMENT = r"//[^\n]*+|/\*[^*]*+\*++(?:[^/*][^*]*+\*++)*+/"
+# A preprocessor line ("#" first on its line) counts as white space.
+TRIVIA = rf"(?:\A[ \t]*+\#[^\n]*+)?+(?:\n[ \t\r\f\v]*+(?:\#[^\n]*+)?+|[ \t\r\f\v]++|{COMMENT})*+"
+NAME = r"(?:[A-Za-z][\w$]*+|[_$%][\w$]++)"
+MODIFIER = r"\.\w++(?:::\w++)*+"
+OPCODE = rf"(?:[A-Za-z]\w*+|_\w++)(?:{MODIFIER})*+(?!\$)"
+FLOAT_BITS = r"0(?:[fF][0-9A-Fa-f]{8}|[dD][0-9A-Fa-f]{16})"
+INTEGER = r"(?:0[xX][0-9A-Fa-f]++|0[bB][01]++|[1-9][0-9]*+|0[0-7]*+)U?+"
+DECIMAL = r"(?:[0-9]++\.[0-9]*+|\.[0-9]++)(?:[eE][+-]?+[0-9]++)?+|[0-9]++[eE][+-]?+[0-9]++"
+NUMBER = rf"(?:{FLOAT_BITS}|{DECIMAL}|{INTEGER})(?![\w$])"
+STRING = r'"(?:[^"\\\n]|\\.)*+"'
+OPERATOR = r"<<|>>|<=|>=|==|!=|&&|\|\||[-+*/%~!&|^<>?:;,=@(){}\[\]]"
+
+TRIVIA_PATTERN = re.compile(TRIVIA, re.ASCII)
+_TOKEN = re.compile(
+    rf"(?P<name>{NAME}|_(?![\w$]))|(?P<number>{NUMBER})|(?P<dot>\.[A-Za-z_]\w*+(?:::\w++)*+)"
+    rf"|(?P<string>{STRING})|(?P<operator>{OPERATOR})",
+    re.ASCII,
+)
+_BAD_WORD = re.compile(r"[\w$.%]+|.", re.ASCII | re.DOTALL)
+OPCODE_PATTERN = re.compile(OPCODE, re.ASCII)
+SPACED_MODIFIER = re.compile(rf"{TRIVIA}({MODIFIER})", re.ASCII)
+
+
+class Lexer:
+    """One token of lookahead over `text`.
+
+    `trivia` stands before the token; `kind` is "name", "number", "dot" (a word with its leading dot),
+    "string", "operator", "end" or "bad"; `token` is its text, `start` and `end` its place.
+    """
+
+    __slots__ = ("end", "kind", "start", "text", "token", "trivia")
+
+    def __init__(self, text: str, offset: int = 0) -> None:
+        self.text = text
+        self.seek(offset)
+
+    def seek(self, offset: int) -> None:
+        """Read the token at or after `offset`."""
+        text = self.text
+        trivia_end = TRIVIA_PATTERN.match(text, offset).end()  # type: ignore[union-attr]
+        self.trivia = text[offset:trivia_end]
+        self.start = trivia_end
+        match = _TOKEN.match(text, trivia_end)
+        if match is not None:
+            self.kind = match.lastgroup or ""
+            self.token = match.group()
+            self.end = match.end()
+            return
+        self.kind = "end" if trivia_end >= len(text) else "bad"
+        word = _BAD_WORD.match(text, trivia_end)
+        self.token = word.group() if word else ""
+        self.end = word.end() if word else trivia_end
+
+    def advance(self) -> str:
+        """Step over the token and return its text."""
+        token = self.token
+        self.seek(self.end)
+        return token
+
+    def at(self, token: str) -> bool:
+        return self.token == token and self.kind != "string"
+
+    def accept(self, token: str) -> bool:
+        """Step over `token` if it stands here."""
+        if self.token == token and self.kind != "string":
+            self.seek(self.end)
+            return True
+        return False
+
+    def expect(self, token: str) -> None:
+        if not self.accept(token):
+            self.fail(quoted(token))
+
+    def expect_kind(self, kind: str, expected: str) -> str:
+        if self.kind != kind:
+            self.fail(expected)
+        return self.advance()
+
+    def expect_name(self, expected: str) -> str:
+        """A declared or used name; the sink `_` is none."""
+        if self.kind != "name" or self.token == "_":
+            self.fail(expected)
+        return self.advance()
+
+    def expect_integer(self, expected: str) -> str:
+        """An unsigned integer literal, as text."""
+        if self.kind != "number" or not is_integer(self.token):
+            self.fail(expected)
+        return self.advance()
+
+    def fail(self, expected: str) -> NoReturn:
+        """Raise the error that `expected` was wanted where the token stands."""
+        raise PtxSyntaxError.at(self.text, self.start, expected, self.found())
+
+    def found(self) -> str:
+        if self.kind == "end":
+            return "the end of the text"
+        if self.text.startswith("/*", self.start):
+            return "a comment that is never closed"
+        if self.token == '"':
+            return "a string that is never closed"
+        return quoted(self.token)
+
+
+_INTEGER_ONLY = re.compile(INTEGER, re.ASCII)
+
+
+def is_integer(number: str) -> bool:
+    return _INTEGER_ONLY.fullmatch(number) is not None
+
+
+def integer_value(number: str) -> int:
+    """The value of an integer literal; a leading 0 is octal, as in C."""
+    digits = number[:-1] if number[-1] == "U" else number
+    head = digits[:2]
+    if head in ("0x", "0X"):
+        return int(digits[2:], 16)
+    if head in ("0b", "0B"):
+        return int(digits[2:], 2)
+    if digits[0] == "0":
+        return int(digits, 8)
+    return int(digits)

@@ -1,0 +1,34 @@
+"""NVIDIA's command-line tools: find ptxas and nvdisasm, run them, read their reports.
+
+Nothing here knows what PTX means: that is `ptxgen.syntax` and `ptxgen.instr`.
+"""
+
+from ptxgen.toolchain.find import ToolNotFoundError, find_nvdisasm, find_ptxas, find_tool
+from ptxgen.toolchain.nvdisasm import DisassemblerError, disassemble
+from ptxgen.toolchain.ptxas import (
+    AssemblerError,
+    AssemblerMessage,
+    Cubin,
+    FunctionInfo,
+    assemble,
+    assemble_many,
+    ptxas_version,
+    target_of,
+)
+
+__all__ = [
+    "AssemblerError",
+    "AssemblerMessage",
+    "Cubin",
+    "DisassemblerError",
+    "FunctionInfo",
+    "ToolNotFoundError",
+    "assemble",
+    "assemble_many",
+    "disassemble",
+    "find_nvdisasm",
+    "find_ptxas",
+    "find_tool",
+    "ptxas_version",
+    "target_of",
+]

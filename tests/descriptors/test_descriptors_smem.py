@@ -1,0 +1,167 @@
+"""Shared-memory matrix descriptors against golden values, the bit tables of the manual, and each refusal."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ptxgen.descriptors import DescriptorError, SmemDescriptor, WgmmaDescriptor
+from ptxgen.layouts.swizzle import SWIZZLES
+
+TCGEN05_CODES = {"none": 0, "128B_atom_32B": 1, "128B": 2, "64B": 4, "32B": 6}
+WGMMA_CODES = {"none": 0, "128B": 1, "64B": 2, "32B": 3}
+
+units = st.integers(0, (1 << 14) - 1)
+
+
+def by_hand(start: int, lbo: int, sbo: int, base: int, swizzle: int, low: int, fixed: int) -> int:
+    """Place the fields as the manual's table lists them."""
+    return start >> 4 | (lbo >> 4) << 16 | (sbo >> 4) << 32 | fixed << 46 | base << 49 | swizzle << low
+
+
+def test_golden_values() -> None:
+    fields = {
+        "start_address": 0x400,
+        "leading_byte_offset": 16,
+        "stride_byte_offset": 1024,
+        "swizzle": "128B",
+    }
+    assert SmemDescriptor(**fields).encode() == 0x4000404000010040
+    assert WgmmaDescriptor(**fields).encode() == 0x4000004000010040
+
+
+@given(units, units, units, st.integers(0, 7), st.sampled_from(sorted(TCGEN05_CODES)))
+def test_tcgen05_round_trip_and_bits(start: int, lbo: int, sbo: int, base: int, swizzle: str) -> None:
+    value = SmemDescriptor(
+        start_address=start * 16,
+        leading_byte_offset=lbo * 16,
+        stride_byte_offset=sbo * 16,
+        base_offset=base,
+        swizzle=swizzle,
+    )
+    assert value.encode() == by_hand(start * 16, lbo * 16, sbo * 16, base, TCGEN05_CODES[swizzle], 61, 1)
+    assert SmemDescriptor.decode(value.encode()) == value
+    assert eval(repr(value)) == value
+
+
+@given(units, units, units, st.integers(0, 7), st.sampled_from(sorted(WGMMA_CODES)))
+def test_wgmma_round_trip_and_bits(start: int, lbo: int, sbo: int, base: int, swizzle: str) -> None:
+    value = WgmmaDescriptor(
+        start_address=start * 16,
+        leading_byte_offset=lbo * 16,
+        stride_byte_offset=sbo * 16,
+        base_offset=base,
+        swizzle=swizzle,
+    )
+    assert value.encode() == by_hand(start * 16, lbo * 16, sbo * 16, base, WGMMA_CODES[swizzle], 62, 0)
+    assert WgmmaDescriptor.decode(value.encode()) == value
+    assert eval(repr(value)) == value
+
+
+@given(st.integers(0, (1 << 64) - 1))
+def test_what_decodes_encodes_back(bits: int) -> None:
+    for format in (SmemDescriptor, WgmmaDescriptor):
+        try:
+            value = format.decode(bits)
+        except DescriptorError:
+            continue
+        assert value.encode() == bits
+
+
+def test_absolute_lbo() -> None:
+    value = SmemDescriptor(start_address=0, leading_byte_offset=0x800, lbo_mode="absolute", swizzle="128B")
+    assert value.encode() >> 52 & 1 == 1
+    assert any("sm_103a" in text for text in value.warnings())
+    with pytest.raises(DescriptorError, match='lbo_mode must be "relative" unless swizzle is "128B"'):
+        SmemDescriptor(start_address=0, lbo_mode="absolute", swizzle="64B")
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"start_address": 8}, "start_address must be a multiple of 16 from 0 to 262128 bytes, not 8"),
+        (
+            {"start_address": 1 << 18},
+            "start_address must be a multiple of 16 from 0 to 262128 bytes, not 262144",
+        ),
+        ({"start_address": -16}, "start_address must be a multiple of 16 from 0 to 262128 bytes, not -16"),
+        ({"start_address": True}, "not True (a bool)"),
+        ({"start_address": np.True_}, "(a bool)"),
+        ({"start_address": 16.0}, "not 16.0 (a float)"),
+        ({"start_address": "16"}, "not '16'"),
+        ({"start_address": None}, "not None (a NoneType)"),
+        ({"start_address": 1 << 100_000}, "not a number of 100001 bits"),
+        (
+            {"leading_byte_offset": 4},
+            "leading_byte_offset must be a multiple of 16 from 0 to 262128 bytes, not 4",
+        ),
+        (
+            {"stride_byte_offset": 1025},
+            "stride_byte_offset must be a multiple of 16 from 0 to 262128 bytes, not 1025",
+        ),
+        ({"base_offset": 8}, "base_offset must be an integer from 0 to 7, not 8"),
+        ({"swizzle": "96B"}, "swizzle must be one of none, 128B_atom_32B, 128B, 64B, 32B, not '96B'"),
+        ({"swizzle": 2}, "not 2"),
+        ({"lbo_mode": "near"}, "lbo_mode must be relative or absolute, not 'near'"),
+    ],
+)
+def test_refusals(fields: dict[str, object], message: str) -> None:
+    with pytest.raises(DescriptorError) as caught:
+        SmemDescriptor(**{"start_address": 0, **fields})  # type: ignore[arg-type]
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("bits", "message"),
+    [
+        (0, "bits 46-48 must be 0b1 (fixed), not 0b0"),
+        (1 << 46 | 1 << 14, "reserved bits must be 0, not 1 in bit 14"),
+        (1 << 46 | 0xFF << 53, "reserved bits must be 0, not 1 in bits 53-60"),
+        (1 << 46 | 3 << 61, "swizzle must be one of 0 (none)"),
+        (1 << 64, "SmemDescriptor must be an unsigned 64-bit number"),
+        (-1, "not -1"),
+        (False, "not False (a bool)"),
+    ],
+)
+def test_illegal_patterns(bits: int, message: str) -> None:
+    with pytest.raises(DescriptorError) as caught:
+        SmemDescriptor.decode(bits)
+    assert message in str(caught.value)
+
+
+def test_wgmma_has_no_tcgen05_swizzle_and_no_version() -> None:
+    with pytest.raises(DescriptorError, match="swizzle must be one of none, 128B, 64B, 32B"):
+        WgmmaDescriptor(start_address=0, swizzle="128B_atom_32B")
+    with pytest.raises(DescriptorError, match="bit 46"):
+        WgmmaDescriptor.decode(1 << 46)
+
+
+def test_numpy_integers_become_ints() -> None:
+    value = SmemDescriptor(start_address=np.uint32(64), swizzle="128b")  # type: ignore[arg-type]
+    assert type(value.start_address) is int
+    assert value.swizzle == "128B"
+    assert hash(value) == hash(SmemDescriptor(start_address=64, swizzle="128B"))
+
+
+def test_frozen() -> None:
+    with pytest.raises(AttributeError):
+        SmemDescriptor(start_address=0).start_address = 16  # type: ignore[misc]
+    assert SmemDescriptor(start_address=0).replace(start_address=16).encode() & 0x3FFF == 1
+    with pytest.raises(DescriptorError):
+        SmemDescriptor(start_address=0).replace(start_address=15)
+
+
+def test_explain() -> None:
+    text = SmemDescriptor(start_address=0x480, leading_byte_offset=64, swizzle="128B").explain()
+    lines = text.splitlines()
+    assert lines[0].startswith("SmemDescriptor 0x40004000000")
+    assert any(line.split()[:4] == ["bits", "0-13", "start_address", "0x48"] for line in lines)
+    assert "warning: LBO is ignored for swizzled K-major layouts (it counts for MN-major ones)" in lines
+    assert any("128 bytes past a 1024-byte pattern boundary" in line for line in lines)
+    assert any("base_offset: measured: H200" in line for line in lines)
+    plain = WgmmaDescriptor(start_address=0x400, leading_byte_offset=128)
+    assert plain.warnings() == ()
+
+
+def test_swizzle_names_are_those_of_the_layouts() -> None:
+    assert set(TCGEN05_CODES) | set(WGMMA_CODES) <= set(SWIZZLES)
