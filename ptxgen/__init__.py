@@ -47,7 +47,9 @@ _HOMES = {
     "parse": "ptxgen.syntax",
 }
 #: Packages that `import ptxgen` makes reachable as attributes.
-_PACKAGES = frozenset({"build", "descriptors", "device", "gpu", "instr", "kernels", "layouts", "syntax", "toolchain"})
+_PACKAGES = frozenset(
+    {"build", "descriptors", "device", "emulator", "gpu", "instr", "kernels", "layouts", "syntax", "toolchain"}
+)
 
 if not TYPE_CHECKING:  # so that a misspelt name is still an error to a type checker
 

@@ -13,6 +13,7 @@ assembled again without the lines that it named.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import itertools
 import random
 import re
@@ -28,6 +29,7 @@ from ptxgen import syntax
 from ptxgen.instr import load_all
 from ptxgen.instr.check import check
 from ptxgen.instr.form import REGISTRY, Instruction
+from ptxgen.instr.operands import EXAMPLE_LABEL, EXAMPLE_PARAMETER
 from ptxgen.instr.targets import parse_target, parse_version
 from ptxgen.toolchain import find_ptxas
 
@@ -42,18 +44,18 @@ HOMES = ("sm_100a", "sm_90a", "sm_103a", "sm_120a", "sm_110a")
 BATCH = 60
 
 _REGISTER_TYPES = (
-    "pred", "b8", "b16", "b32", "b64", "b128", "u8", "u16", "u32", "u64", "s8", "s16", "s32", "s64", "f16", "f16x2",
-    "f32", "f64",
+    "pred", "b8", "b16", "b32", "b64", "b128", "u8", "u16", "u32", "u64", "s8", "s16", "s32", "s64", "f16", "f32",
+    "f64",
 )  # fmt: skip
 #: Operands that replace a legal one.
 POOL = (
     *(f"%x_{type}_7" for type in _REGISTER_TYPES),
     "0", "1", "-1", "3", "16", "5000000000", "(1 << 4) | 2", "1.5", "0f3F800000", "0d3FF0000000000000", "WARP_SZ",
-    "%tid.x", "%tid", "%clock64", "%laneid", "%gridid", "%nothing", "_", "!%x_pred_7", "EXAMPLE_LABEL", "x_function",
+    "%tid.x", "%tid", "%clock64", "%laneid", "%gridid", "%nothing", "_", "!%x_pred_7", EXAMPLE_LABEL, "x_function",
     "x_global", "x_shared", "x_const", "x_local", "x_param", "x_global+4", "x_shared+4", "%x_v2_7", "%x_v4_7",
     "%x_v2_7.x", "[%x_b32_7]", "[%x_b64_7]", "[%x_u32_7]", "[%x_s64_7]", "[%x_f32_7]", "[%x_f64_7]", "[%x_b16_7]",
     "[%x_pred_7]", "[%x_b64_7+16]", "[%x_b32_7+-4]", "[x_global]", "[x_shared]", "[x_const]", "[x_local]", "[x_param]",
-    "[x_shared+8]", "[16]", "[x_function]", "[EXAMPLE_LABEL]", "[%nothing]", "[%tid.x]", "{%x_b32_7}",
+    "[x_shared+8]", "[16]", "[x_function]", f"[{EXAMPLE_LABEL}]", "[%nothing]", "[%tid.x]", "{%x_b32_7}",
     "{%x_b32_7, %x_b32_8}", "{%x_b16_7, %x_b32_8}", "{%x_f32_7, %x_b32_8}", "{_, %x_b32_8}", "{_, _}", "{%x_b32_7, 1}",
     "{%x_b64_7, %x_b64_8}", "{%x_b16_7, %x_b16_8}", "{%x_b32_7, %tid.x}",
     "{%x_b32_7, %x_b32_8, %x_b32_9}", "{%x_b32_7, %x_b32_8, %x_b32_9, %x_b32_6}", "%x_b32_7|%x_pred_7",
@@ -95,8 +97,8 @@ class Disagreement:
 
 
 @cache
-def _prelude() -> str:
-    registers = "\n".join(f".reg .{type} %x_{type}_<400>;" for type in _REGISTER_TYPES)
+def _prelude(has_b128: bool) -> str:
+    registers = "\n".join(f".reg .{type} %x_{type}_<400>;" for type in _REGISTER_TYPES if has_b128 or type != "b128")
     return f"""\
 .address_size 64
 .global .align 16 .b8 x_global[64];
@@ -108,12 +110,13 @@ def _prelude() -> str:
 .reg .v4 .b32 %x_v4_<9>;
 .shared .align 16 .b8 x_shared[64];
 .local .align 16 .b8 x_local[64];
+.param .align 16 .b8 {EXAMPLE_PARAMETER}[64];
 """
 
 
 def module(lines: Sequence[str], target: str, version: str) -> tuple[str, int]:
     """A module with these lines in its entry, and the number of the first of them."""
-    head = f".version {version}\n.target {target}\n{_prelude()}EXAMPLE_LABEL:\n"
+    head = f".version {version}\n.target {target}\n{_prelude(parse_version(version) >= (8, 3))}{EXAMPLE_LABEL}:\n"
     return head + "\n".join(lines) + "\nret;\n}\n", head.count("\n") + 1
 
 
@@ -132,9 +135,11 @@ def ours(lines: Sequence[str], target: str, version: str) -> list[str]:
     verdict = [""] * len(lines)
     for diagnostic in found:
         index = diagnostic.line - first
+        if diagnostic.severity == "warning" and diagnostic.code != "not-declared":
+            continue
         if 0 <= index < len(lines):
             verdict[index] = verdict[index] or str(diagnostic)
-        elif diagnostic.severity == "error":
+        else:
             verdict = [each or str(diagnostic) for each in verdict]
     return verdict
 
@@ -177,6 +182,41 @@ def ptxas(lines: Sequence[str], target: str, version: str) -> list[str]:
     return verdict
 
 
+#: Where ptxgen refuses on purpose what ptxas 13.5 takes: nonsense that it lets pass.
+_STRICTER = tuple(
+    (re.compile(form), re.compile(line), re.compile(objection))
+    for form, line, objection in (
+        # `.relu.relu`, `.sync.sync`: some modifiers may stand twice.
+        ("", "", r"\[repeated-modifier\]$"),
+        # A function's name as an operand of arithmetic, even of floats.
+        ("", r"\bx_function\b", r"not the function x_function|address of x_function is an integer"),
+        # `variable + constant` as an operand of arithmetic; some instructions take it, others do not.
+        ("", r"\bx_\w+\+4", r"not the variable|\[operand-type\]$"),
+        # Anything at all as the count of an arrival.
+        (r"mbarrier\.arrive", "", r"vector|must be as in"),
+        # Addresses without brackets.
+        (r"tma\.", "", r"must be as in"),
+        # Small integers eight at a time, in some state spaces; in others ptxas crashes.
+        (r"memory\.", r"\.v8\.[bus](8|16)", r"takes 32-bit types"),
+        # Special registers as results.
+        (r"move\.mov_unpack", "%tid", "not the special"),
+        # A special register as one of several values to store.
+        (r"memory\.st", r"\{%x_b32_7, %tid.x\}", "not the special"),
+        # All of %tid as 128 bits.
+        (r"move\.mov", "%tid;", r"\[vector-length\]$"),
+        # A vector register, or a vector of one, as the parts of a packed value.
+        (r"move\.mov", r"\{%x_b32_7\}|%x_v\d_7", r"must be as in|vector"),
+    )
+)
+
+
+def _is_stricter(case: Case, objection: str) -> bool:
+    return any(
+        form.match(case.form) and line.search(case.line) and wanted.search(objection)
+        for form, line, wanted in _STRICTER
+    )
+
+
 def compare(cases: Iterable[Case], jobs: int = 2) -> Iterator[Disagreement]:
     """The cases on which the two judges differ."""
     groups: dict[tuple[str, str, bool, bool], list[Case]] = defaultdict(list)
@@ -196,7 +236,7 @@ def compare(cases: Iterable[Case], jobs: int = 2) -> Iterator[Disagreement]:
         for batch, theirs in zip(batches, pool.map(judge, batches), strict=True):
             mine = ours([case.line for case in batch], batch[0].target, batch[0].version)
             for case, one, other in zip(batch, mine, theirs, strict=True):
-                if bool(one) != bool(other):
+                if bool(one) != bool(other) and not (one and _is_stricter(case, one)):
                     yield Disagreement(case, one, other)
 
 
@@ -250,7 +290,7 @@ def _modifier_neighbours(made: Instruction, rng: random.Random) -> Iterator[tupl
 
 def _operand_neighbours(made: Instruction) -> Iterator[tuple[str, str]]:
     opcode = made.opcode_text
-    written = [part for part in str(made)[len(opcode) : -1].strip().split(", ")] if False else _written(made)
+    written = _written(made)
     for index, operand in enumerate(written):
         for other in POOL:
             if other != operand:
@@ -278,17 +318,12 @@ def _written(made: Instruction) -> list[str]:
 
 def ruled_out(form: type[Instruction], limit: int, rng: random.Random) -> Iterator[Case]:
     """Combinations of modifiers that a rule of the declaration forbids."""
-    slots = [slot for slot in form.form.slots if slot.field is not None]
-    choices = [[*([slot.absent] if slot.optional else []), *slot.tokens.values()] for slot in slots]
-    found = []
-    for values in itertools.product(*choices):
-        modifiers = {str(slot.field): value for slot, value in zip(slots, values, strict=True)}
-        made = form.bound(modifiers, {})
+    found: list[Instruction] = []
+    for made in form.combinations():
         if made.modifier_problems():
-            try:
-                found.append(form.bound(modifiers, made.example_operands()))
-            except (KeyError, TypeError, ValueError):
-                continue
+            # A forbidden combination may have no operands that could be made for it.
+            with contextlib.suppress(KeyError, TypeError, ValueError):
+                found.append(form.bound(made.__dict__, made.example_operands()))
     for made in found if len(found) <= limit else rng.sample(found, limit):
         yield Case(form.form.key, "rule broken", str(made), home(made) or HOMES[0])
 

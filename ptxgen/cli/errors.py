@@ -5,6 +5,9 @@ from __future__ import annotations
 import difflib
 import sys
 from collections.abc import Iterable, Sequence
+from typing import TypeVar
+
+_Word = TypeVar("_Word", bound=str)
 
 #: Exit codes: all is well; the kernel or PTX is wrong; the command or its input cannot be used; Ctrl-C.
 OK, WRONG, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
@@ -45,12 +48,13 @@ def nearest(word: str, known: Iterable[str]) -> str:
     return f"; did you mean {' or '.join(found)}?" if found else ""
 
 
-def choose(option: str, value: str, allowed: Sequence[str]) -> str:
+def choose(option: str, value: str, allowed: Sequence[_Word]) -> _Word:
     """The value if it is allowed. Raises InputError that lists what is."""
-    if value not in allowed:
-        words = f"{', '.join(allowed[:-1])} or {allowed[-1]}"
-        raise InputError(f"{option} must be {words}, not {value!r}{nearest(value, allowed)}")
-    return value
+    for word in allowed:
+        if word == value:
+            return word
+    words = f"{', '.join(allowed[:-1])} or {allowed[-1]}"
+    raise InputError(f"{option} must be {words}, not {value!r}{nearest(value, allowed)}")
 
 
 def _say(message: str, more: Sequence[str] = (), code: int = BAD_INPUT) -> int:

@@ -19,18 +19,18 @@ def kernels() -> None:
     """List the kernels and what can be chosen about them."""
     from rich.padding import Padding
 
-    from ptxgen.cli.terminal import console, grid
+    from ptxgen.cli.terminal import grid, output
     from ptxgen.kernels import KERNELS
 
-    out = console()
-    for entry in KERNELS.values():
-        out.print(f"[bold]{entry.name}[/]  [dim]{entry.target}[/]")
-        out.print(Padding(entry.summary, (0, 0, 1, 2)))
-    out.print("[bold]options[/] of 'ptxgen build' and 'ptxgen run'")
     table = grid("cyan", "", "dim")
     for row in CONFIG_HELP:
         table.add_row(*row)
-    out.print(Padding(table, (0, 0, 0, 2)))
+    with output() as out:
+        for entry in KERNELS.values():
+            out.print(f"[bold]{entry.name}[/]  [dim]{entry.target}[/]")
+            out.print(Padding(entry.summary, (0, 0, 1, 2)))
+        out.print("[bold]options[/] of 'ptxgen build' and 'ptxgen run'")
+        out.print(Padding(table, (0, 0, 0, 2)))
 
 
 def build(

@@ -38,5 +38,5 @@ def make_plan(kernel: str, dtype: str, c_dtype: str | None, m_tile: int, n_tile:
     from ptxgen.kernels import KERNELS
 
     if kernel not in KERNELS:
-        raise InputError(f"there is no kernel {kernel!r}{nearest(kernel, KERNELS)} There are: {', '.join(KERNELS)}")
+        raise InputError(f"there is no kernel {kernel!r} (known: {', '.join(KERNELS)}){nearest(kernel, KERNELS)}")
     return KERNELS[kernel].plan(dtype=dtype, c_dtype=c_dtype, m_tile=m_tile, n_tile=n_tile)

@@ -47,27 +47,28 @@ def assemble(
     return OK
 
 
-def _show(file: str, made: Cubin, output: str | None) -> None:
+def _show(file: str, made: Cubin, output_path: str | None) -> None:
     from rich.padding import Padding
     from rich.text import Text
 
-    from ptxgen.cli.terminal import console, grid
+    from ptxgen.cli.terminal import grid, output
 
-    out = console()
-    written = f", written to {output}" if output else ""
-    out.print(Text(f"{file}: assembled for {made.target}, {len(made.data)} bytes of cubin{written}"), soft_wrap=True)
-    for entry in made.entries:
-        table = grid("cyan", "")
-        table.add_row("registers", f"{entry.registers} a thread")
-        table.add_row("spills", spills(entry.spill_stores, entry.spill_loads))
-        table.add_row("stack", f"{entry.stack_bytes} bytes a thread")
-        table.add_row("shared", f"{entry.shared_bytes} bytes a CTA, dynamic shared memory not counted")
-        out.print(Text(f"  {entry.name}", style="bold"))
-        out.print(Padding(table, (0, 0, 0, 4)))
-    for each in (*made.warnings, *made.advisories):
-        out.print(Text(f"  {each}", style="yellow" if each.severity == "warning" else ""), soft_wrap=True)
-    if not made.warnings:
-        out.print("  no warnings")
+    written = f", written to {output_path}" if output_path else ""
+    with output() as out:
+        head = f"{file}: assembled for {made.target}, {len(made.data)} bytes of cubin{written}"
+        out.print(Text(head), soft_wrap=True)
+        for entry in made.entries:
+            table = grid("cyan", "")
+            table.add_row("registers", f"{entry.registers} a thread")
+            table.add_row("spills", spills(entry.spill_stores, entry.spill_loads))
+            table.add_row("stack", f"{entry.stack_bytes} bytes a thread")
+            table.add_row("shared", f"{entry.shared_bytes} bytes a CTA, dynamic shared memory not counted")
+            out.print(Text(f"  {entry.name}", style="bold"))
+            out.print(Padding(table, (0, 0, 0, 4)))
+        for each in (*made.warnings, *made.advisories):
+            out.print(Text(f"  {each}", style="yellow" if each.severity == "warning" else ""), soft_wrap=True)
+        if not made.warnings:
+            out.print("  no warnings")
 
 
 def spills(stores: int, loads: int) -> str:
@@ -81,20 +82,12 @@ def check(file: PtxFile, target: Target = None) -> int:
 
     from ptxgen.cli.files import known_target, parse_ptx, read_ptx
     from ptxgen.cli.source import excerpt
-    from ptxgen.cli.terminal import console
+    from ptxgen.cli.terminal import output
     from ptxgen.instr.check import check as diagnose
 
     text = read_ptx(file)
     module = parse_ptx(text, file)
     found = diagnose(module, known_target(target))
-    out = console()
-    for each in found:
-        head = Text(f"{file}:{each.line}:{each.column}: ")
-        head.append(each.severity, style="bold red" if each.severity == "error" else "bold yellow")
-        head.append(f": {each.message} [{each.code}]")
-        out.print(head, soft_wrap=True)
-        for line in excerpt(text, [each.line], caret=each.column, width=out.width):
-            out.print(Text(line, style="dim"), soft_wrap=True)
     errors = sum(each.severity == "error" for each in found)
     counts = ", ".join(
         f"{count} {word}{'s' * (count != 1)}"
@@ -102,5 +95,13 @@ def check(file: PtxFile, target: Target = None) -> int:
         if count
     )
     wanted = target or module.target or "any target"
-    out.print(Text(f"{file}: {counts}" if found else f"{file}: legal for {wanted}"), soft_wrap=True)
+    with output() as out:
+        for each in found:
+            head = Text(f"{file}:{each.line}:{each.column}: ")
+            head.append(each.severity, style="bold red" if each.severity == "error" else "bold yellow")
+            head.append(f": {each.message} [{each.code}]")
+            out.print(head, soft_wrap=True)
+            for line in excerpt(text, [each.line], caret=each.column, width=out.width):
+                out.print(Text(line, style="dim"), soft_wrap=True)
+        out.print(Text(f"{file}: {counts}" if found else f"{file}: legal for {wanted}"), soft_wrap=True)
     return WRONG if errors else OK

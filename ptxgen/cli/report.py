@@ -7,7 +7,6 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console, Group, RenderableType
-from rich.padding import Padding
 from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
     from ptxgen.kernels.job import Complaint, GemmResult
     from ptxgen.toolchain import Cubin
 
-_MOST_LINES = 4  # places in the source that one complaint shows
 _MOST_COMPLAINTS = 8
 
 
@@ -38,13 +36,15 @@ class RunReport:
 
     def print(self, console: Console) -> None:
         """Print the whole report."""
-        title = Text.assemble((self.kernel, "bold"), f" on {self.result.launch.device or 'the device'}")
+        target, device = self.result.problem.plan.target, self.result.launch.device or "the device"
+        known = "" if target in device else f" for {target}"
+        title = Text.assemble((self.kernel, "bold"), f"{known} on {device}")
         if self.edited:
             title.append(f", with the PTX of {self.edited}", style="yellow")
         console.print(Rule(title, align="left", style="dim"))
         table = grid("cyan", "")
         for label, content in self._rows():
-            table.add_row(label, content)
+            table.add_row(label, Text(content) if isinstance(content, str) else content)
         console.print(table)
         for part in self._complaints(console.width):
             console.print(part)
@@ -74,7 +74,7 @@ class RunReport:
             ("ptxas", self._assembled()),
             ("launch", self._launched()),
             *self._compared(),
-            ("time", " · ".join(f"{name} {_seconds(value)}" for name, value in self.timings.items())),
+            ("time", self._times()),
         ]
 
     def _shared(self) -> RenderableType:
@@ -110,32 +110,30 @@ class RunReport:
         if plan.a_descriptor == plan.b_descriptor:
             smem = {"A, B": plan.a_descriptor}
         for name, each in smem.items():
-            words = f"swizzle {each.swizzle}, SBO {each.stride_byte_offset}; start address added when it runs"
+            words = f"{each.swizzle} swizzle, SBO {each.stride_byte_offset} bytes"
             table.add_row(f"smem {name}", f"{each.encode():#018x}", words)
         mma = plan.instruction_descriptor
-        words = f"{mma.a_type} × {mma.b_type} → {mma.d_type}, {mma.m}×{mma.n}, {mma.a_major}-major"
+        words = f"{mma.m}×{mma.n}, {mma.a_type}×{mma.b_type}→{mma.d_type}"
         table.add_row("instruction", f"{mma.encode():#010x}", words)
         for name in ("a", "b"):
             made = problem.tensormap(name, 0)
             dims, box = ("×".join(map(str, reversed(sizes))) for sizes in (made.dims, made.box))
             word = int.from_bytes(made.encode()[8:12], "little")
-            table.add_row(
-                f"tensormap {name.upper()}",
-                f"word 2 {word:#010x}",
-                f"{made.dtype} {dims}, box {box}, swizzle {made.swizzle}, L2 {made.l2_promotion}",
-            )
+            words = f"{dims}, box {box}, {made.swizzle} swizzle"
+            table.add_row(f"tensormap {name.upper()}", f"{word:#010x} (word 2)", words)
         return table
 
     def _assembled(self) -> Text:
         cubin, text = self.cubin, self.result.kernel.text
         warnings = len(cubin.warnings)
         spilled = bool(cubin.spill_stores or cubin.spill_loads)
+        spill_words = f"spills {spills(cubin.spill_stores, cubin.spill_loads)}" if spilled else "no spills"
         return Text.assemble(
-            f"{cubin.registers} registers, spills: ",
-            (spills(cubin.spill_stores, cubin.spill_loads), "yellow" if spilled else ""),
+            f"{cubin.registers} registers, ",
+            (spill_words, "yellow" if spilled else ""),
             ", ",
             (f"{warnings or 'no'} warning{'s' * (warnings != 1)}", "yellow" if warnings else ""),
-            f"; PTX {len(text.encode()) / 1000:.1f} kB in {len(text.splitlines())} lines; {cubin.target}",
+            f"; PTX {len(text.encode()) / 1000:.1f} kB, {len(text.splitlines())} lines",
         )
 
     def _launched(self) -> Text:
@@ -143,7 +141,7 @@ class RunReport:
         advice = len(self.result.advice)
         words = Text(launch.status, style="green" if launch.ok else "bold red")
         if launch.instructions:
-            words.append(f", {launch.instructions:,} warp-instructions".replace(",", " "))
+            words.append(f", {launch.instructions:_} warp-instructions".replace("_", " "))
         if self.schedule:
             words.append(f", {self.schedule} schedule")
         if advice:
@@ -160,12 +158,13 @@ class RunReport:
         surroundings = f"{guards.before} bytes before and {guards.after} after C "
         right.append(surroundings + ("untouched" if guards.ok else "overwritten"), "" if guards.ok else "bold red")
         row, column = compared.largest_at
+        share = f"at most {compared.ratio:.0%} of" if compared.ratio <= 1 else f"up to {_times(compared.ratio)} times"
         return [
             ("result", right),
             (
                 "error",
-                f"at most {compared.ratio:.2g} of the tolerance; largest {compared.largest_error:.3g} at "
-                f"C[{row}, {column}], where {compared.tolerance:.3g} is allowed",
+                f"largest {compared.largest_error:.3g} at C[{row}, {column}], tolerance there "
+                f"{compared.tolerance:.3g}; {share} the tolerance",
             ),
             ("tolerance", Text(result.tolerance_reason, style="dim")),
         ]
@@ -174,18 +173,28 @@ class RunReport:
         result = self.result
         text = result.kernel.text
         shown: list[RenderableType] = []
+        previous: list[str] = []
         for style, complaints in (("bold red", result.complaints), ("bold yellow", result.advice)):
             name = "error" if style == "bold red" else "advice"
             for each in complaints[:_MOST_COMPLAINTS]:
-                place = f"{self._source()}:{each.lines[0]}: " if len(each.lines) == 1 else ""
+                place = self._place(each)
                 shown.append(Text.assemble(place, (f"{name}: ", style), each.message))
-                shown += [Padding(Text(line, style="dim"), 0) for line in _context(text, each, width)]
+                context = excerpt(text, each.shown, around=2 if len(each.shown) == 1 else 1, width=width)
+                for line in () if context == previous else context:
+                    shown.append(Text(line, style="bold" if line.startswith(">") else "dim"))
+                previous = context
             if len(complaints) > _MOST_COMPLAINTS:
                 shown.append(Text(f"and {len(complaints) - _MOST_COMPLAINTS} more; --json lists all", style="dim"))
         return [Text(""), *shown] if shown else []
 
-    def _source(self) -> str:
-        return self.edited or "the kernel's PTX"
+    def _place(self, complaint: Complaint) -> str:
+        if len(complaint.lines) != 1:
+            return ""
+        return f"{self.edited}:{complaint.lines[0]}: " if self.edited else f"line {complaint.lines[0]}: "
+
+    def _times(self) -> str:
+        names = {"launch": "run" if self.schedule is None else "emulate"}
+        return " · ".join(f"{names.get(step, step)} {_seconds(value)}" for step, value in self.timings.items())
 
     def _verdict(self) -> Text:
         result = self.result
@@ -247,16 +256,14 @@ class RunReport:
         }
 
 
-def _context(text: str, complaint: Complaint, width: int) -> list[str]:
-    """The lines that a complaint names, with their neighbours; the first few of many."""
-    lines = complaint.lines
-    if len(lines) > 1:  # what multiplies comes first, what stores last: show the ends
-        lines = (lines[0], lines[-1])
-    return excerpt(text, lines[:_MOST_LINES], around=2 if len(lines) == 1 else 1, width=width)
+def _times(ratio: float) -> str:
+    return f"{ratio:.3g}" if ratio < 1000 or ratio == float("inf") else f"{ratio:.0f}"
 
 
 def _seconds(value: float) -> str:
-    return f"{value:.2f} s" if value >= 0.9995 else f"{value * 1e3:.0f} ms"
+    if value >= 0.9995:
+        return f"{value:.2f} s"
+    return f"{value * 1e3:.0f} ms" if value >= 0.00995 else f"{value * 1e3:.1f} ms"
 
 
 def _finite(value: Any) -> Any:

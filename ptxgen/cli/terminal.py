@@ -13,11 +13,17 @@ from rich.table import Table
 _WIDEST = 110
 
 
-def console() -> Console:
-    """Standard output: colours on a terminal only, and lines that are not too long to read."""
-    made = Console(file=sys.stdout, highlight=False)
-    made.width = min(made.width, _WIDEST)
-    return made
+@contextmanager
+def output() -> Iterator[Console]:
+    """Standard output: colours on a terminal only, lines not too long to read, no trailing spaces in a file."""
+    console = Console(file=sys.stdout, highlight=False)
+    console.width = min(console.width, _WIDEST)
+    if console.is_terminal:
+        yield console
+        return
+    with console.capture() as captured:
+        yield console
+    sys.stdout.write("".join(line.rstrip() + "\n" for line in captured.get().splitlines()))
 
 
 def grid(*styles: str, gap: int = 2) -> Table:

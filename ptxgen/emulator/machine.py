@@ -86,7 +86,7 @@ class Machine:
                 continue
             start = -(-self._static_end // alignment) * alignment
             self._addresses[declarator.name] = start
-            self._static_end = start + size * prod(declarator.dims or (1,))
+            self._static_end = start + size * prod(extent or 1 for extent in declarator.dims or ())
 
     def address_of(self, name: str) -> int | None:
         """The address of a variable or parameter in its own state space."""
@@ -163,15 +163,19 @@ class Machine:
 
     # Asynchronous work and barriers.
 
-    def submit(self, slot: int, action: Action, *, pipe: object = None) -> None:
-        """Queue asynchronous work of a CTA."""
+    def submit(self, slot: int, statement: syntax.Statement, action: Action, *, pipe: object = None) -> None:
+        """Queue asynchronous work of a CTA; a fault in it is the fault of `statement`."""
         self.inflight[slot] += 1
         self.effects += 1
 
         def run() -> None:
             self.inflight[slot] -= 1
             self.effects += 1
-            action()
+            try:
+                action()
+            except MemoryFault as fault:
+                fault.statement = fault.statement or statement
+                raise
 
         self.timeline.submit(run, pipe=pipe)
 

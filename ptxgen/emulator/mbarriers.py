@@ -55,8 +55,8 @@ class MBarrier:
         if count > self.pending:
             raise MemoryFault(
                 "mbarrier-overflow",
-                f"{count} arrivals on the mbarrier at {self.address:#x}, whose phase {self.phase} expects {self.pending} "
-                f"more of {self.expected}",
+                f"{count} arrivals on the mbarrier at {self.address:#x}, whose phase {self.phase} expects "
+                f"{self.pending} more of {self.expected}",
             )
         self.pending -= count
 

@@ -28,13 +28,13 @@ EXITED = 1 << 30
 _POISON = 0xCD
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Operation:
     """One instruction bound to a machine: `run(group)` does it; `guard` reads its predicate."""
 
     statement: syntax.Instruction
     kind: Literal["plain", "gate", "end"]
-    run: Callable[[Group], Any]
+    run: Callable[..., Any]
     guard: Reader | None
     reads: frozenset[int]
 
@@ -211,7 +211,7 @@ class Program:
             name = syntax.Name(statement.guard.register)
             guard = binder.predicate(syntax.Negation(name) if statement.guard.negated else name)
         kind: Literal["plain", "gate", "end"] = "plain"
-        run: Callable[[Group], Any]
+        run: Callable[..., Any]
         if line.meaning is None or line.instruction is None:
             run = self._incomplete(statement, line.missing)
         else:

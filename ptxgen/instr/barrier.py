@@ -14,7 +14,7 @@ class bar_sync(Instruction, opcode="bar", section="9.7.13 (bar)", ptx="1.0", tar
 
     syntax = "bar{.cta}.sync name{, threads}"
     name: OperandLike = source("u32", low=0, high=15)
-    threads: OperandLike = source("u32", default=None)
+    threads: OperandLike = source("u32", low=0, high=2**63, multiple=32, default=None)
     _: KW_ONLY
     cta: bool = False
     needs = _CTA
@@ -25,7 +25,7 @@ class barrier_sync(Instruction, opcode="barrier", section="9.7.13 (barrier)", pt
 
     syntax = "barrier{.cta}.sync{.aligned} name{, threads}"
     name: OperandLike = source("u32", low=0, high=15)
-    threads: OperandLike = source("u32", default=None)
+    threads: OperandLike = source("u32", low=0, high=2**63, multiple=32, default=None)
     _: KW_ONLY
     cta: bool = False
     aligned: bool = False
@@ -38,4 +38,4 @@ class bar_warp_sync(
     """Wait until all threads of the warp in `mask` are here."""
 
     syntax = "bar.warp.sync mask"
-    mask: OperandLike = source("b32")
+    mask: OperandLike = source("u32")

@@ -1,18 +1,23 @@
-"""`ptxgen.check`: whether PTX text is legal, statement by statement, and what is wrong where it is not."""
+"""`ptxgen.check`: whether PTX text is legal, statement by statement, and what is wrong where it is not.
+
+Whether an instruction is legal follows from its opcode and from what its operands stand for: the types of registers,
+the values of constants. Most instructions of a file repeat such a signature, so legal ones are remembered.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Literal
 
 from ptxgen import syntax
-from ptxgen.instr.operands import Problem
+from ptxgen.instr.form import Instruction
+from ptxgen.instr.operands import Problem, Severity
 from ptxgen.instr.recognise import Unrecognised, recognise
 from ptxgen.instr.scope import Scope, declare
-from ptxgen.instr.targets import Target, TargetError, parse_target, parse_version
+from ptxgen.instr.targets import Target, TargetError, parse_target, parse_version, target_problem
 
-Severity = Literal["error", "warning"]
+#: What an operand stands for, without its names; None where that says too little.
+Signature = tuple[object, ...] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,15 +48,12 @@ class _Checker:
     def __init__(self, module: syntax.Module, target: str | None) -> None:
         self.module = module
         self.wanted_target = target
+        self.target: Target | None = None
+        self.version = (99, 0)
+        self._legal: set[tuple[object, ...]] = set()
 
     def run(self) -> Iterator[Diagnostic]:
-        try:
-            written = self.wanted_target or self.module.target
-            self.target: Target | None = parse_target(written) if written else None
-            self.version = parse_version(self.module.version) if self.module.version else (99, 0)
-        except TargetError as error:
-            yield Diagnostic(1, 1, "target", "error", str(error))
-            return
+        yield from self._header()
         scope = Scope()
         for item in self.module.items:
             declare(scope, item)
@@ -61,33 +63,106 @@ class _Checker:
                 declare(inner, *function.returns, *function.parameters)
                 yield from self._block(function.body, inner)
 
+    def _header(self) -> Iterator[Diagnostic]:
+        """Reads .version and .target, and says what is wrong with them."""
+        module = self.module
+        places = {item.name: item for item in reversed(module.items) if isinstance(item, syntax.Directive)}
+
+        def problem(directive: str, code: str, message: str) -> Diagnostic:
+            place = places.get(directive)
+            return Diagnostic(place.line if place else 1, place.column if place else 1, code, "error", message)
+
+        try:
+            if module.version:
+                self.version = parse_version(module.version)
+        except TargetError as error:
+            yield problem("version", "ptx-version", str(error))
+        written = self.wanted_target or module.target
+        try:
+            self.target = parse_target(written) if written else None
+        except TargetError as error:
+            yield problem("target", "target", str(error))
+        if self.target is not None and (message := target_problem(self.target, self.version)):
+            yield problem("target", "target", message)
+
     def _block(self, block: syntax.Block, outer: Scope) -> Iterator[Diagnostic]:
         scope = Scope(outer)
         declare(scope, *block.statements)
+        signatures: dict[str, Signature] = {}
+        legal = self._legal
         for statement in block.statements:
-            if isinstance(statement, syntax.Block):
+            if isinstance(statement, syntax.Instruction):
+                key: list[object] | None = [statement.opcode]
+                for operand in statement.operands:
+                    text = str(operand)
+                    if text not in signatures:
+                        signatures[text] = _signature(operand, scope)
+                    signature = signatures[text]
+                    if signature is None:
+                        key = None
+                        break
+                    key.append(signature)
+                known = None if key is None else tuple(key)
+                guard = statement.guard
+                if known in legal and (guard is None or not any(_guard_problems(guard, scope))):
+                    continue
+                found = recognise(statement)
+                problems = [*_guard_problems(guard, scope)] if guard is not None else []
+                problems += self.instruction(found, scope)
+                if (
+                    known is not None
+                    and not problems
+                    and isinstance(found, Instruction)
+                    and not any(rule.reads_operands for rule in found.form.rules)
+                ):
+                    legal.add(known)
+                for problem in problems:
+                    yield Diagnostic(
+                        statement.line, statement.column, problem.code, problem.severity, problem.message
+                    )
+            elif isinstance(statement, syntax.Block):
                 yield from self._block(statement, scope)
-            elif isinstance(statement, syntax.Instruction):
-                for problem in self.instruction(statement, scope):
-                    severity: Severity = "warning" if problem.code == "not-declared" else "error"
-                    yield Diagnostic(statement.line, statement.column, problem.code, severity, problem.message)
 
-    def instruction(self, statement: syntax.Instruction, scope: Scope) -> Iterator[Problem]:
-        guard = statement.guard
-        if guard is not None:
-            symbol = scope(guard.register)
-            if symbol is None:
-                yield Problem(
-                    "undeclared-name", f"the guard {guard.register} is not declared; it must be a .pred register"
-                )
-            elif symbol.type is None or symbol.type.kind != "predicate":
-                yield Problem(
-                    "operand-type", f"the guard must be a .pred register, but {guard.register} is {symbol.type}"
-                )
-        found = recognise(statement)
+    def instruction(self, found: Instruction | Unrecognised, scope: Scope) -> list[Problem]:
+        """What is wrong with a recognised instruction, its guard apart."""
         if isinstance(found, Unrecognised):
-            yield from found.problems
-            return
-        yield from found.operand_problems(scope)
+            return list(found.problems)
+        problems = found.operand_problems(scope)
         if self.target is not None:
-            yield from found.availability_problems(self.target, self.version)
+            problems += found.availability_problems(self.target, self.version)
+        return problems
+
+
+def _guard_problems(guard: syntax.Guard, scope: Scope) -> Iterator[Problem]:
+    symbol = scope(guard.register)
+    if symbol is None:
+        yield Problem("undeclared-name", f"the guard {guard.register} is not declared; it must be a .pred register")
+    elif symbol.kind != "register" or symbol.type is None or symbol.type.kind != "predicate":
+        found = symbol.type or f"a {symbol.kind}"
+        yield Problem("operand-type", f"the guard must be a .pred register, but {guard.register} is {found}")
+
+
+def _signature(operand: syntax.Operand, scope: Scope) -> Signature:
+    """What the rules of operands can tell of an operand."""
+    match operand:
+        case syntax.Name():
+            symbol = scope(operand.text)
+            if symbol is None:
+                return ("_",) if operand.text == "_" else None
+            return (symbol.kind, symbol.type, symbol.space, symbol.vector, symbol.widths)
+        case syntax.Immediate():
+            return (operand.text,)
+        case syntax.Address():
+            return _combined("[", [operand.base, *operand.more], scope)
+        case syntax.Vector():
+            return _combined("{", operand.elements, scope)
+        case syntax.Negation():
+            return _combined(operand.operator, [operand.operand], scope)
+        case syntax.Pair():
+            return _combined("|", [operand.first, operand.second], scope)
+    return None
+
+
+def _combined(shape: str, parts: Iterable[syntax.Operand], scope: Scope) -> Signature:
+    signatures = [_signature(part, scope) for part in parts]
+    return None if None in signatures else (shape, *signatures)

@@ -1,7 +1,7 @@
 """Conversion between types. PTX ISA 9.7.9 (cvt); the narrow formats (fp8, fp6, fp4, tf32) are not here yet."""
 
 from dataclasses import KW_ONLY
-from typing import Literal
+from typing import Any, Literal
 
 from ptxgen.instr.form import Instruction, OperandLike, rule
 from ptxgen.instr.operands import register, source
@@ -13,9 +13,11 @@ _INTEGER_ROUNDING = ("rni", "rzi", "rmi", "rpi")
 
 
 def _needed_rounding(dtype: str, atype: str) -> str:
-    """ "integer", "float", "either" (optional integer rounding), or "none"."""
+    """One of "integer", "float", "either" (optional integer), "optional" (optional float, measured), "none"."""
     if dtype not in _WIDTH:
         return "integer" if atype in _WIDTH else "none"
+    if (dtype, atype) == ("f64", "bf16"):
+        return "optional"
     if atype not in _WIDTH or _WIDTH[dtype] < _WIDTH[atype]:
         return "float"
     if dtype == atype:
@@ -33,12 +35,22 @@ def _contains(dtype: str, atype: str) -> bool:
     return dtype[0] == "s" and wide > narrow
 
 
+def _is_relaxed(form: Any) -> bool:
+    """Registers may be wider than the types, except with .bf16 (measured, ptxas 13.5)."""
+    return "bf16" not in (form.dtype, getattr(form, "atype", "f32"))
+
+
+def _is_integer(form: Any) -> bool:
+    """Special registers convert to integers only (measured, ptxas 13.5)."""
+    return form.dtype not in _WIDTH and form.atype not in _WIDTH
+
+
 class cvt(Instruction, section="9.7.9 (cvt)", ptx="1.0", targets=ALL):
     """d = a in another type. `rounding` is rni.. towards an integer and rn.. towards a shorter float."""
 
     syntax = "cvt{.rounding}{.ftz}{.sat}.dtype.atype d, a"
-    d: OperandLike = register("dtype", wide=True)
-    a: OperandLike = source("atype", wide=True, immediate=True)
+    d: OperandLike = register("dtype", wide=_is_relaxed)
+    a: OperandLike = source("atype", wide=_is_relaxed, special=_is_integer)
     _: KW_ONLY
     rounding: Literal["rni", "rzi", "rmi", "rpi", "rn", "rz", "rm", "rp"] | None = None
     ftz: bool = False
@@ -59,6 +71,8 @@ class cvt(Instruction, section="9.7.9 (cvt)", ptx="1.0", targets=ALL):
             return f"{what} needs .rn, .rz, .rm or .rp" + (f", not .{found}" if found else "")
         if wanted == "either" and found is not None and found not in _INTEGER_ROUNDING:
             return f"{what} takes .rni, .rzi, .rmi or .rpi, not .{found}"
+        if wanted == "optional" and found in _INTEGER_ROUNDING:
+            return f"{what} takes .rn, .rz, .rm or .rp, not .{found}"
         if wanted == "none" and found is not None:
             return f"{what} is exact and takes no rounding, not .{found}"
         return None
@@ -83,12 +97,16 @@ class cvt(Instruction, section="9.7.9 (cvt)", ptx="1.0", targets=ALL):
         return None
 
 
+def _is_f16(form: Any) -> bool:
+    return form.dtype in ("f16", "f16x2")
+
+
 class cvt_half(Instruction, section="9.7.9 (cvt)", ptx="7.0", targets="sm_80+"):
     """d = a, a .f32 as a 16-bit float; `relu` clamps negative values to 0, `satfinite` to the largest finite value."""
 
     syntax = "cvt.rounding{.relu}{.satfinite}.dtype.f32 d, a"
-    d: OperandLike = register("dtype")
-    a: OperandLike = source("f32")
+    d: OperandLike = register("dtype", wide=_is_f16)
+    a: OperandLike = source("f32", wide=_is_f16)
     _: KW_ONLY
     rounding: Literal["rn", "rz"]
     relu: bool = False
@@ -101,9 +119,9 @@ class cvt_half2(Instruction, section="9.7.9 (cvt)", ptx="7.0", targets="sm_80+")
     """d = a in the high half and b in the low half, each a .f32 as a 16-bit float."""
 
     syntax = "cvt.rounding{.relu}{.satfinite}.dtype.f32 d, a, b"
-    d: OperandLike = register("dtype")
-    a: OperandLike = source("f32")
-    b: OperandLike = source("f32")
+    d: OperandLike = register("dtype", wide=_is_f16)
+    a: OperandLike = source("f32", wide=_is_f16)
+    b: OperandLike = source("f32", wide=_is_f16)
     _: KW_ONLY
     rounding: Literal["rn", "rz"]
     relu: bool = False

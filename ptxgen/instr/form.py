@@ -7,7 +7,8 @@ the typed call (`tcgen05.ld(regs, taddr, shape="32x32b", num=8)`), the check, re
 
 Notation of `syntax`, as in the manual: `.name` is the modifier field `name` where the class has one and a fixed modifier
 otherwise; `{.name}` and `{, operand}` are optional; `[a]`, `[a, b]`, `p|q` as in PTX. ptxas takes modifiers in any
-order after the opcode proper (measured, ptxas 13.5), and so does recognition; text is made in the manual's order.
+order after the opcode proper (measured, ptxas 13.5), and so does recognition; text is made in the manual's order. The
+opcode proper is `opcode`, by default the first word, and the first `leading` modifiers.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import re
 import struct
 import types
 import typing
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, ClassVar, Literal, TypeVar, dataclass_transform
 
@@ -119,6 +120,8 @@ class Form:
     needs: Mapping[str, Availability]
     positional: tuple[str, ...]
     operands: Mapping[str, Specification] = field(default_factory=dict)
+    #: How many of the slots must stand first, in their order.
+    leading: int = 0
 
 
 _F = TypeVar("_F", bound=Callable[[Any], str | None])
@@ -158,7 +161,7 @@ def _slot_of(cls: type, name: str, optional: bool, hints: Mapping[str, Any]) -> 
 
 def _patterns_of(text: str, declared: Mapping[str, Specification]) -> Iterator[Pattern]:
     depth, part, parts = 0, "", []
-    for character in text.replace("{,", ",?"):
+    for character in re.sub(r"\{(\w+),\}", r"?\1,", text).replace("{,", ",?"):
         if character in "[":
             depth += 1
         elif character == "]":
@@ -198,7 +201,8 @@ class Instruction:
 
     form: ClassVar[Form]
     syntax: ClassVar[str]
-    #: What a modifier token or an optional operand needs beyond the form itself.
+    #: What a modifier token (`"relu"`), a field's value (`"dtype=bf16"`), an optional operand (`"mask"`), or several of
+    #: them together (`"cp multicast::cluster"`) need beyond the form itself.
     needs: ClassVar[Mapping[str, Availability]] = {}
     __slots__ = ("__dict__",)
 
@@ -211,6 +215,7 @@ class Instruction:
         opcode: str | None = None,
         issued_by: IssuedBy = "thread",
         completed_by: str = "at once",
+        leading: int = 0,
     ) -> None:
         hints = inspect.get_annotations(cls, eval_str=True)
         names = [each for each, hint in hints.items() if hint is not KW_ONLY]
@@ -251,6 +256,7 @@ class Instruction:
             needs=cls.__dict__.get("needs", {}),
             positional=tuple(names),
             operands=declared,
+            leading=leading,
         )
         REGISTRY.setdefault(name.split(".")[0], []).append(cls)
 
@@ -280,7 +286,7 @@ class Instruction:
             for name, spec in form.operands.items():
                 state[name] = _coerce(values.get(name), spec, self)
             problems = [*self.modifier_problems(), *self.operand_problems(None)]
-        if problems:
+        if problems := errors(problems):
             raise InstructionError(form.key, problems)
 
     @staticmethod
@@ -396,8 +402,13 @@ class Instruction:
         form, problems = self.form, []
         required = [(form.opcode, form.availability)]
         if form.needs:
-            present = [*self.modifiers, *(name for name in form.operands if getattr(self, name) is not None)]
-            required += [(f"{form.opcode}: {name}", form.needs[name]) for name in present if name in form.needs]
+            present = {*self.modifiers, *(name for name in form.operands if getattr(self, name) is not None)}
+            present.update(f"{slot.field}={getattr(self, slot.field)}" for slot in form.slots if slot.field)
+            required += [
+                (f"{form.opcode}: {condition}", availability)
+                for condition, availability in form.needs.items()
+                if present.issuperset(condition.split())
+            ]
         for what, availability in required:
             if not availability.has_version(version):
                 found = f"{version[0]}.{version[1]}"
@@ -410,21 +421,39 @@ class Instruction:
                 )
         return problems
 
+    def example_operands(self, chosen: Sequence[str] = ()) -> dict[str, Operand | None]:
+        """Legal operands for these modifiers; optional ones only if required or `chosen`."""
+        operands: dict[str, Operand | None] = {}
+        for position, (name, spec) in enumerate(self.form.operands.items()):
+            wanted = bool(getattr(self, spec.when)) if spec.when else not spec.optional or name in chosen
+            operands[name] = parse_operand(spec.example(self, position)) if wanted else None
+        return operands
+
     @classmethod
-    def variants(cls) -> Iterator[typing.Self]:
-        """Every legal combination of modifiers, with example operands (optional ones present only if required)."""
+    def combinations(cls) -> Iterator[typing.Self]:
+        """Every combination of modifiers that the syntax line allows, legal or not, without operands."""
         slots = [slot for slot in cls.form.slots if slot.field is not None]
         choices = [[*([slot.absent] if slot.optional else []), *slot.tokens.values()] for slot in slots]
         for values in itertools.product(*choices):
-            modifiers = {str(slot.field): value for slot, value in zip(slots, values, strict=True)}
-            made = cls.bound(modifiers, {})
+            yield cls.bound({str(slot.field): value for slot, value in zip(slots, values, strict=True)}, {})
+
+    @classmethod
+    def variants(cls) -> Iterator[typing.Self]:
+        """Every legal combination of modifiers with every choice of optional operands, all with example operands."""
+        optional = [name for name, spec in cls.form.operands.items() if spec.optional and not spec.when]
+        choices = [chosen for n in range(len(optional) + 1) for chosen in itertools.combinations(optional, n)]
+        for made in cls.combinations():
             if made.modifier_problems():
                 continue
-            operands: dict[str, Operand | None] = {}
-            for position, (name, spec) in enumerate(cls.form.operands.items()):
-                absent = not getattr(made, spec.when) if spec.when else spec.optional
-                operands[name] = None if absent else parse_operand(spec.example(made, position))
-            yield cls.bound(modifiers, operands)
+            for chosen in choices:
+                variant = cls.bound(made.__dict__, made.example_operands(chosen))
+                if not errors(variant.operand_problems(None)):
+                    yield variant
+
+
+def errors(problems: Iterable[Problem]) -> list[Problem]:
+    """The problems that make an instruction illegal: all but the warnings."""
+    return [problem for problem in problems if problem.severity == "error"]
 
 
 def _choices(slot: Slot) -> str:

@@ -70,7 +70,7 @@ class mul(Instruction, section="9.7.1.3", ptx="1.0", targets=ALL):
     type: _Int
 
 
-class mul_wide(Instruction, section="9.7.1.3", ptx="1.0", targets=ALL):
+class mul_wide(Instruction, opcode="mul.wide", section="9.7.1.3", ptx="1.0", targets=ALL):
     """d = a * b, twice as wide as a and b."""
 
     syntax = "mul.wide.type d, a, b"
@@ -94,7 +94,7 @@ class mad(Instruction, section="9.7.1.4", ptx="1.0", targets=ALL):
     type: _Int
 
 
-class mad_wide(Instruction, section="9.7.1.4", ptx="1.0", targets=ALL):
+class mad_wide(Instruction, opcode="mad.wide", section="9.7.1.4", ptx="1.0", targets=ALL):
     """d = a * b + c, with c and d twice as wide as a and b."""
 
     syntax = "mad.wide.type d, a, b, c"

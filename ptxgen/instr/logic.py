@@ -26,8 +26,8 @@ class and_pred(Instruction, opcode="and", section="9.7.8.1", ptx="1.0", targets=
 
     syntax = "and.pred d, a, b"
     d: OperandLike = predicate()
-    a: OperandLike = predicate(negatable=True)
-    b: OperandLike = predicate(negatable=True)
+    a: OperandLike = predicate(negatable=True, immediate=True)
+    b: OperandLike = predicate(negatable=True, immediate=True)
 
 
 class or_(Instruction, opcode="or", section="9.7.8.2", ptx="1.0", targets=ALL):
@@ -46,8 +46,8 @@ class or_pred(Instruction, opcode="or", section="9.7.8.2", ptx="1.0", targets=AL
 
     syntax = "or.pred d, a, b"
     d: OperandLike = predicate()
-    a: OperandLike = predicate(negatable=True)
-    b: OperandLike = predicate(negatable=True)
+    a: OperandLike = predicate(negatable=True, immediate=True)
+    b: OperandLike = predicate(negatable=True, immediate=True)
 
 
 class xor(Instruction, section="9.7.8.3", ptx="1.0", targets=ALL):
@@ -66,8 +66,8 @@ class xor_pred(Instruction, opcode="xor", section="9.7.8.3", ptx="1.0", targets=
 
     syntax = "xor.pred d, a, b"
     d: OperandLike = predicate()
-    a: OperandLike = predicate(negatable=True)
-    b: OperandLike = predicate(negatable=True)
+    a: OperandLike = predicate(negatable=True, immediate=True)
+    b: OperandLike = predicate(negatable=True, immediate=True)
 
 
 class not_(Instruction, opcode="not", section="9.7.8.4", ptx="1.0", targets=ALL):
@@ -85,7 +85,7 @@ class not_pred(Instruction, opcode="not", section="9.7.8.4", ptx="1.0", targets=
 
     syntax = "not.pred d, a"
     d: OperandLike = predicate()
-    a: OperandLike = predicate(negatable=True)
+    a: OperandLike = predicate(negatable=True, immediate=True)
 
 
 class shl(Instruction, section="9.7.8.8", ptx="1.0", targets=ALL):

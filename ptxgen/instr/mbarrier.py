@@ -22,6 +22,7 @@ _NEEDS = {
     "cta": Availability("8.0", "sm_80+"),
 }
 _COUNT = 2**20 - 1
+_SHARED = ("shared",)
 
 
 def _semantics(form: Any) -> str | None:
@@ -35,7 +36,7 @@ class init(Instruction, opcode="mbarrier.init", section=_SECTION + ".9", ptx="7.
     """Make an object that expects `count` arrivals in each phase, 1 to 1048575."""
 
     syntax = "mbarrier.init{.space}.b64 [addr], count"
-    addr: OperandLike = address("space")
+    addr: OperandLike = address("space", variables=_SHARED)
     count: OperandLike = source("u32", low=1, high=_COUNT)
     _: KW_ONLY
     space: _Cta | None = None
@@ -46,7 +47,7 @@ class inval(Instruction, opcode="mbarrier.inval", section=_SECTION + ".10", ptx=
     """End an object's life, after which its memory may be used otherwise."""
 
     syntax = "mbarrier.inval{.space}.b64 [addr]"
-    addr: OperandLike = address("space")
+    addr: OperandLike = address("space", variables=_SHARED)
     _: KW_ONLY
     space: _Cta | None = None
     needs = _NEEDS
@@ -56,8 +57,8 @@ class expect_tx(Instruction, opcode="mbarrier.expect_tx", section=_SECTION + ".1
     """Raise the tx-count of the current phase by `tx_count` bytes."""
 
     syntax = "mbarrier.expect_tx{.sem}{.scope}{.space}.b64 [addr], tx_count"
-    addr: OperandLike = address("space")
-    tx_count: OperandLike = source("u32", low=0, high=_COUNT)
+    addr: OperandLike = address("space", variables=_SHARED)
+    tx_count: OperandLike = source("u32", low=0, high=_COUNT, advice=True)
     _: KW_ONLY
     sem: Literal["relaxed"] | None = None
     scope: Literal["cta", "cluster"] | None = None
@@ -70,8 +71,8 @@ class complete_tx(Instruction, opcode="mbarrier.complete_tx", section=_SECTION +
     """Lower the tx-count of the current phase by `tx_count` bytes, as a bulk copy does when it is done."""
 
     syntax = "mbarrier.complete_tx{.sem}{.scope}{.space}.b64 [addr], tx_count"
-    addr: OperandLike = address("space")
-    tx_count: OperandLike = source("u32", low=0, high=_COUNT)
+    addr: OperandLike = address("space", variables=_SHARED)
+    tx_count: OperandLike = source("u32", low=0, high=_COUNT, advice=True)
     _: KW_ONLY
     sem: Literal["relaxed"] | None = None
     scope: Literal["cta", "cluster"] | None = None
@@ -85,8 +86,8 @@ class arrive(Instruction, opcode="mbarrier.arrive", section=_SECTION + ".13", pt
 
     syntax = "mbarrier.arrive{.sem}{.scope}{.space}.b64 state, [addr]{, count}"
     state: OperandLike = register("b64", sink=True)
-    addr: OperandLike = address("space")
-    count: OperandLike = source("u32", low=1, high=_COUNT, default=None)
+    addr: OperandLike = address("space", variables=_SHARED)
+    count: OperandLike = source("u32", low=1, high=_COUNT, advice=True, default=None)
     _: KW_ONLY
     sem: Literal["release", "relaxed"] | None = None
     scope: Literal["cta", "cluster"] | None = None
@@ -100,8 +101,8 @@ class arrive_remote(Instruction, opcode="mbarrier.arrive", section=_SECTION + ".
 
     syntax = "mbarrier.arrive{.sem}{.scope}.space.b64 state, [addr]{, count}"
     state: OperandLike = sink()
-    addr: OperandLike = address("space")
-    count: OperandLike = source("u32", low=1, high=_COUNT, default=None)
+    addr: OperandLike = address("space", variables=_SHARED)
+    count: OperandLike = source("u32", low=1, high=_COUNT, advice=True, default=None)
     _: KW_ONLY
     sem: Literal["release", "relaxed"] | None = None
     scope: Literal["cta", "cluster"] | None = None
@@ -117,8 +118,8 @@ class arrive_expect_tx(
 
     syntax = "mbarrier.arrive.expect_tx{.sem}{.scope}{.space}.b64 state, [addr], tx_count"
     state: OperandLike = register("b64", sink=True)
-    addr: OperandLike = address("space")
-    tx_count: OperandLike = source("u32", low=0, high=_COUNT)
+    addr: OperandLike = address("space", variables=_SHARED)
+    tx_count: OperandLike = source("u32", low=0, high=_COUNT, advice=True)
     _: KW_ONLY
     sem: Literal["release", "relaxed"] | None = None
     scope: Literal["cta", "cluster"] | None = None
@@ -134,8 +135,8 @@ class arrive_expect_tx_remote(
 
     syntax = "mbarrier.arrive.expect_tx{.sem}{.scope}.space.b64 state, [addr], tx_count"
     state: OperandLike = sink()
-    addr: OperandLike = address("space")
-    tx_count: OperandLike = source("u32", low=0, high=_COUNT)
+    addr: OperandLike = address("space", variables=_SHARED)
+    tx_count: OperandLike = source("u32", low=0, high=_COUNT, advice=True)
     _: KW_ONLY
     sem: Literal["release", "relaxed"] | None = None
     scope: Literal["cta", "cluster"] | None = None
@@ -149,8 +150,8 @@ class test_wait(Instruction, opcode="mbarrier.test_wait", section=_SECTION + ".1
 
     syntax = "mbarrier.test_wait{.sem}{.scope}{.space}.b64 p, [addr], state"
     p: OperandLike = predicate()
-    addr: OperandLike = address("space")
-    state: OperandLike = source("b64", immediate=False)
+    addr: OperandLike = address("space", variables=_SHARED)
+    state: OperandLike = source("u64")
     _: KW_ONLY
     sem: Literal["acquire", "relaxed"] | None = None
     scope: Literal["cta", "cluster"] | None = None
@@ -166,8 +167,8 @@ class test_wait_parity(
 
     syntax = "mbarrier.test_wait.parity{.sem}{.scope}{.space}.b64 p, [addr], parity"
     p: OperandLike = predicate()
-    addr: OperandLike = address("space")
-    parity: OperandLike = source("u32")
+    addr: OperandLike = address("space", variables=_SHARED)
+    parity: OperandLike = source("u32", low=0, high=1)
     _: KW_ONLY
     sem: Literal["acquire", "relaxed"] | None = None
     scope: Literal["cta", "cluster"] | None = None
@@ -181,8 +182,8 @@ class try_wait(Instruction, opcode="mbarrier.try_wait", section=_SECTION + ".16"
 
     syntax = "mbarrier.try_wait{.sem}{.scope}{.space}.b64 p, [addr], state{, hint}"
     p: OperandLike = predicate()
-    addr: OperandLike = address("space")
-    state: OperandLike = source("b64", immediate=False)
+    addr: OperandLike = address("space", variables=_SHARED)
+    state: OperandLike = source("u64")
     hint: OperandLike = source("u32", default=None)
     _: KW_ONLY
     sem: Literal["acquire", "relaxed"] | None = None
@@ -199,8 +200,8 @@ class try_wait_parity(
 
     syntax = "mbarrier.try_wait.parity{.sem}{.scope}{.space}.b64 p, [addr], parity{, hint}"
     p: OperandLike = predicate()
-    addr: OperandLike = address("space")
-    parity: OperandLike = source("u32")
+    addr: OperandLike = address("space", variables=_SHARED)
+    parity: OperandLike = source("u32", low=0, high=1)
     hint: OperandLike = source("u32", default=None)
     _: KW_ONLY
     sem: Literal["acquire", "relaxed"] | None = None

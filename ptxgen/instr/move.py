@@ -9,6 +9,12 @@ from ptxgen.instr.operands import register, source, vector
 from ptxgen.instr.targets import ALL, Availability
 
 _B128 = {"b128": Availability("8.3", "sm_70+")}
+_SPACES = {
+    "shared::cta": Availability("7.8", "sm_30+"),
+    "shared::cluster": Availability("7.8", "sm_90+"),
+    "param": Availability("7.7", "sm_70+"),
+    "param::entry": Availability("8.3", "sm_70+"),
+}
 
 
 def _half(form: Any) -> str:
@@ -26,7 +32,8 @@ class mov(Instruction, section="9.7.9.3", ptx="1.0", targets=ALL):
     d: OperandLike = register("type")
     a: OperandLike = source("type", special=True, symbol=True)
     _: KW_ONLY
-    type: Literal["b16", "b32", "b64", "u16", "u32", "u64", "s16", "s32", "s64", "f32", "f64"]
+    type: Literal["b16", "b32", "b64", "b128", "u16", "u32", "u64", "s16", "s32", "s64", "f32", "f64"]
+    needs = _B128
 
 
 class mov_pred(Instruction, section="9.7.9.3", ptx="1.0", targets=ALL):
@@ -34,7 +41,7 @@ class mov_pred(Instruction, section="9.7.9.3", ptx="1.0", targets=ALL):
 
     syntax = "mov.pred d, a"
     d: OperandLike = operands.predicate()
-    a: OperandLike = operands.predicate(immediate=True)
+    a: OperandLike = operands.predicate(negatable=True, immediate=True, special=True)
 
 
 class mov_pack(Instruction, section="9.7.9.4", ptx="1.0", targets=ALL):
@@ -42,7 +49,7 @@ class mov_pack(Instruction, section="9.7.9.4", ptx="1.0", targets=ALL):
 
     syntax = "mov.type d, a"
     d: OperandLike = register("type")
-    a: OperandLike = vector(_half, 2, exact=True)
+    a: OperandLike = vector(_half, 2, exact=True, immediate=True, special=True)
     _: KW_ONLY
     type: Literal["b16", "b32", "b64", "b128"]
     needs = _B128
@@ -53,7 +60,7 @@ class mov_pack4(Instruction, section="9.7.9.4", ptx="1.0", targets=ALL):
 
     syntax = "mov.type d, a"
     d: OperandLike = register("type")
-    a: OperandLike = vector(_quarter, 4, exact=True)
+    a: OperandLike = vector(_quarter, 4, exact=True, immediate=True, special=True)
     _: KW_ONLY
     type: Literal["b32", "b64"]
     needs = _B128
@@ -64,7 +71,7 @@ class mov_unpack(Instruction, section="9.7.9.4", ptx="1.0", targets=ALL):
 
     syntax = "mov.type d, a"
     d: OperandLike = vector(_half, 2, sink=True, exact=True)
-    a: OperandLike = source("type")
+    a: OperandLike = source("type", special=True, symbol=True)
     _: KW_ONLY
     type: Literal["b16", "b32", "b64", "b128"]
     needs = _B128
@@ -75,7 +82,7 @@ class mov_unpack4(Instruction, section="9.7.9.4", ptx="1.0", targets=ALL):
 
     syntax = "mov.type d, a"
     d: OperandLike = vector(_quarter, 4, sink=True, exact=True)
-    a: OperandLike = source("type")
+    a: OperandLike = source("type", special=True, symbol=True)
     _: KW_ONLY
     type: Literal["b32", "b64"]
     needs = _B128
@@ -86,10 +93,11 @@ class cvta(Instruction, section="9.7.9 (cvta)", ptx="2.0", targets=ALL):
 
     syntax = "cvta.space.size d, a"
     d: OperandLike = register("size")
-    a: OperandLike = source("size", symbol=True)
+    a: OperandLike = source("size", symbol="space")
     _: KW_ONLY
     space: Literal["const", "global", "local", "shared", "shared::cta", "shared::cluster", "param", "param::entry"]
-    size: Literal["u32", "u64"]
+    size: Literal["u64"]  # .u32 needs the 32-bit ABI, which is gone (measured, ptxas 13.5)
+    needs = _SPACES
 
 
 class cvta_to(Instruction, opcode="cvta.to", section="9.7.9 (cvta)", ptx="2.0", targets=ALL):
@@ -100,4 +108,5 @@ class cvta_to(Instruction, opcode="cvta.to", section="9.7.9 (cvta)", ptx="2.0", 
     a: OperandLike = source("size")
     _: KW_ONLY
     space: Literal["const", "global", "local", "shared", "shared::cta", "shared::cluster", "param", "param::entry"]
-    size: Literal["u32", "u64"]
+    size: Literal["u64"]  # .u32 needs the 32-bit ABI, which is gone (measured, ptxas 13.5)
+    needs = _SPACES

@@ -89,6 +89,8 @@ class Specification:
 
 #: Registers that example operands use, by type name; ten of each.
 EXAMPLE_REGISTERS = {name: f"%x_{name}_" for name in ("b8", "b16", "b32", "b64", "b128", "f32", "f64", "pred")}
+#: A label, and a .param variable that is declared in the body, as arguments of calls are.
+EXAMPLE_LABEL, EXAMPLE_PARAMETER = "EXAMPLE_LABEL", "EXAMPLE_PARAMETER"
 
 
 def type_of(reference: TypeRef, form: Instruction) -> Type:
@@ -97,6 +99,10 @@ def type_of(reference: TypeRef, form: Instruction) -> Type:
     if name not in TYPES:
         name = getattr(form, name)
     return TYPES[name]
+
+
+def _given(value: bool | Callable[[Any], bool], form: Instruction) -> bool:
+    return value(form) if callable(value) else value
 
 
 def _example_register(wanted: Type, position: int) -> str:
@@ -119,7 +125,8 @@ def _type_problem(
             rule = f"{spec.name} must be a vector of {vector} elements, not {operand}"
         return Problem("vector-length", rule)
     if symbol.kind == "special":
-        if wanted.kind == "float" or wanted.bits not in symbol.widths:
+        fits = any(bits >= wanted.bits if wide else bits == wanted.bits for bits in symbol.widths)
+        if wanted.kind in ("float", "packed") or not fits:
             widths = " or ".join(f"{bits}-bit" for bits in symbol.widths)
             return Problem("operand-type", f"{operand} is read as a {widths} integer, not as {wanted}")
         return None
@@ -159,7 +166,7 @@ class RegisterSpec(Specification):
 
     type: TypeRef
     sink: bool = False
-    wide: bool = False
+    wide: bool | Callable[[Any], bool] = False
 
     def fits(self, operand: Operand) -> bool:
         return isinstance(operand, Name)
@@ -169,7 +176,8 @@ class RegisterSpec(Specification):
             if not self.sink:
                 yield Problem("operand-kind", f"{self.name} must be a register, not the sink _")
             return
-        yield from _register_problems(self, operand, type_of(self.type, form), resolve, wide=self.wide)
+        wide = _given(self.wide, form)
+        yield from _register_problems(self, operand, type_of(self.type, form), resolve, wide=wide)
 
     def example(self, form: Instruction, position: int) -> str:
         return _example_register(type_of(self.type, form), position)
@@ -191,7 +199,7 @@ def _constant_problem(spec: Specification, operand: Immediate | Expression, want
     value = _evaluated(operand)
     if value is None:
         return Problem("operand-kind", f"{spec.name} must be a constant without names, not {operand}")
-    if wanted.kind == "packed":
+    if wanted.kind == "packed" or wanted.name == "f16":
         return Problem("operand-kind", f"{spec.name} must be a register for {wanted}, not the constant {operand}")
     if wanted.kind == "float":
         if isinstance(value, float):
@@ -199,8 +207,8 @@ def _constant_problem(spec: Specification, operand: Immediate | Expression, want
         return Problem("operand-type", f"{spec.name} must be a floating-point constant for {wanted}, not {operand}")
     if not isinstance(value, float) or wanted.kind == "predicate":
         return None
-    # An untyped operand takes the bits of a float of its own width, but no decimal one (measured, ptxas 13.5).
-    if wanted.kind == "bits" and isinstance(operand, Immediate) and operand.width == wanted.bits:
+    # An untyped operand takes the bits of a float of its own width; a decimal one has 64 (measured, ptxas 13.5).
+    if wanted.kind == "bits" and isinstance(operand, Immediate) and (operand.width or 64) == wanted.bits:
         return None
     return Problem("operand-type", f"{spec.name} must be an integer constant for {wanted}, not {operand}")
 
@@ -209,17 +217,19 @@ def _constant_problem(spec: Specification, operand: Immediate | Expression, want
 class SourceSpec(Specification):
     """A register or a constant, `low` to `high` in steps of `multiple`.
 
-    `special` also allows special registers, `symbol` the address of a variable, parameter or function.
+    `special` also allows special registers; `symbol` the address of a variable, parameter or function, or of what is
+    in the state space that the modifier of this name carries. `advice`: ptxas does not check the range.
     """
 
     type: TypeRef
     immediate: bool = True
-    special: bool = False
-    symbol: bool = False
-    wide: bool = False
+    special: bool | Callable[[Any], bool] = False
+    symbol: bool | str = False
+    wide: bool | Callable[[Any], bool] = False
     low: int | None = None
     high: int | None = None
     multiple: int = 1
+    advice: bool = False
 
     def fits(self, operand: Operand) -> bool:
         if isinstance(operand, Name):
@@ -244,7 +254,7 @@ class SourceSpec(Specification):
             if operand.text == "_":
                 yield Problem("operand-kind", f"{self.name} must be {self.describe()}, not the sink _")
             elif resolve is not None:
-                yield from self._name_problems(operand, wanted, resolve, is_sum)
+                yield from self._name_problems(operand, wanted, form, resolve, is_sum)
 
     def _range_problem(self, operand: Immediate | Expression) -> Problem | None:
         if self.low is None or self.high is None:
@@ -253,20 +263,31 @@ class SourceSpec(Specification):
         if value is not None and self.low <= value <= self.high and not value % self.multiple:
             return None
         step = f" in steps of {self.multiple}" if self.multiple > 1 else ""
-        return Problem("immediate-range", f"{self.name} must be {self.low} to {self.high}{step}, not {operand}")
+        message = f"{self.name} must be {self.low} to {self.high}{step}, not {operand}"
+        return Problem("immediate-range", message, "warning" if self.advice else "error")
 
-    def _name_problems(self, operand: Name, wanted: Type, resolve: Resolver, is_sum: bool) -> Iterator[Problem]:
+    def _name_problems(
+        self, operand: Name, wanted: Type, form: Instruction, resolve: Resolver, is_sum: bool
+    ) -> Iterator[Problem]:
         symbol = resolve(operand.text)
         if symbol is not None and self.symbol and symbol.kind in ("variable", "parameter", "function"):
-            problem = self._symbol_problem(operand, symbol, wanted, is_sum)
+            problem = self._symbol_problem(operand, symbol, wanted, form, is_sum)
             if problem is not None:
                 yield problem
             return
-        kinds: tuple[SymbolKind, ...] = ("register", "special") if self.special else ("register",)
-        yield from _register_problems(self, operand, wanted, resolve, wide=self.wide, kinds=kinds)
+        kinds: tuple[SymbolKind, ...] = ("register", "special") if _given(self.special, form) else ("register",)
+        wide = _given(self.wide, form)
+        yield from _register_problems(self, operand, wanted, resolve, wide=wide, kinds=kinds)
 
-    def _symbol_problem(self, operand: Name, symbol: Symbol, wanted: Type, is_sum: bool) -> Problem | None:
+    def _symbol_problem(
+        self, operand: Name, symbol: Symbol, wanted: Type, form: Instruction, is_sum: bool
+    ) -> Problem | None:
         """The address of a variable or function is an integer; in .global one of 64 bits (measured, ptxas 13.5)."""
+        if isinstance(self.symbol, str):
+            space = getattr(form, self.symbol).partition("::")[0]
+            if symbol.space != space:
+                found = f".{symbol.space}" if symbol.space else f"a {symbol.kind}"
+                return Problem("state-space", f"{self.name} must be in .{space}, but {operand} is {found}")
         if wanted.kind not in ("unsigned", "signed", "bits"):
             return Problem("operand-type", f"the address of {operand} is an integer, not {wanted}")
         if symbol.space == "global" and wanted.bits == 32 and not is_sum:
@@ -362,6 +383,10 @@ class AddressSpec(Specification):
         declared = symbol.type
         assert declared is not None
         where = f"the address {self.name}"
+        if self.written and space == "param":
+            # ptxas 13.5 crashes on a register here (measured).
+            yield Problem("operand-kind", f"{where} must be a .param variable of this block, not the register {base}")
+            return
         if declared.kind in ("float", "packed", "predicate") or symbol.vector is not None or declared.bits > 64:
             yield Problem("operand-type", f"{where} must be in an integer register, but {base} is declared {declared}")
         elif self.bits is not None:
@@ -385,6 +410,8 @@ class AddressSpec(Specification):
             yield Problem("state-space", f"the parameter {base} cannot be written")
 
     def example(self, form: Instruction, position: int) -> str:
+        if self.written and self.space_of(form) == "param":
+            return f"[{EXAMPLE_PARAMETER}]"
         bits = self.bits[-1] if self.bits else 64
         return f"[{_example_register(TYPES[f'b{bits}'], position)}]"
 
@@ -412,7 +439,8 @@ class VectorSpec(Specification):
     def fits(self, operand: Operand) -> bool:
         if isinstance(operand, Vector):
             return not self.exact or len(operand.elements) == self.count
-        return self.scalar and (isinstance(operand, Name) or (self.immediate and isinstance(operand, Immediate)))
+        constant = self.immediate and isinstance(operand, Immediate | Expression)
+        return self.scalar and (isinstance(operand, Name) or constant)
 
     def length(self, form: Instruction) -> int:
         """The number of elements in this instruction."""
@@ -451,20 +479,35 @@ class VectorSpec(Specification):
 
     def _elements(self, elements: Sequence[Operand], form: Instruction, resolve: Resolver | None) -> Iterator[Problem]:
         spec = self._element()
-        widths: set[int] = set()
+        declared: list[Type] = []
         for item in elements:
             if not spec.fits(item):
                 yield Problem("operand-kind", f"an element of {self.name} must be {spec.describe()}, not {item}")
                 return
-            yield from spec.problems(item, form, resolve)
             symbol = resolve(item.text) if resolve and isinstance(item, Name) and item.text != "_" else None
-            if symbol is not None and symbol.type is not None:
-                widths.add(symbol.type.bits)
+            if symbol is not None and symbol.kind == "register" and symbol.type is not None and symbol.vector is None:
+                declared.append(symbol.type)
+            else:
+                yield from spec.problems(item, form, resolve)
+        yield from self._element_types(declared, type_of(self.type, form))
         if self.sink and all(isinstance(item, Name) and item.text == "_" for item in elements):
             yield Problem("operand-kind", f"{self.name} must have a register among its elements, not _ alone")
-        if len(widths) > 1:
-            found = " and ".join(str(bits) for bits in sorted(widths))
-            yield Problem("operand-type", f"the elements of {self.name} must have one width, not {found} bits")
+
+    def _element_types(self, declared: Sequence[Type], wanted: Type) -> Iterator[Problem]:
+        """The elements make one type: their own if all are floats, else untyped (measured, ptxas 13.5)."""
+        names = " and ".join(dict.fromkeys(str(each) for each in declared))
+        kinds = {each.kind for each in declared}
+        if len({each.bits for each in declared}) > 1:
+            yield Problem("operand-type", f"the elements of {self.name} must have one width, not {names}")
+        elif "float" in kinds and kinds & {"unsigned", "signed"}:
+            yield Problem("operand-type", f"the elements of {self.name} must be all floats or all integers, not {names}")
+        elif declared:
+            together = declared[0]
+            if kinds != {"float"} and kinds != {"predicate"}:
+                together = TYPES[f"b{together.bits}"]
+            if not (holds_wider if self.wide else holds)(together, wanted):
+                how = f"{wanted} or wider" if self.wide else f"{wanted}"
+                yield Problem("operand-type", f"the elements of {self.name} must be of type {how}, not {names}")
 
     def example(self, form: Instruction, position: int) -> str:
         wanted, length = type_of(self.type, form), self.length(form)
@@ -545,7 +588,7 @@ class LabelSpec(Specification):
             yield Problem("operand-kind", f"{self.name} must be a label, not the {symbol.kind} {operand}")
 
     def example(self, form: Instruction, position: int) -> str:
-        return "EXAMPLE_LABEL"
+        return EXAMPLE_LABEL
 
     def describe(self) -> str:
         return "a label"
@@ -569,7 +612,7 @@ def pair_of(operand: Operand) -> tuple[Operand, Operand | None]:
 # Field specifiers: how a declaration is written. They return Any because the attribute they fill holds an operand.
 
 
-def register(type: TypeRef, *, sink: bool = False, wide: bool = False) -> Any:
+def register(type: TypeRef, *, sink: bool = False, wide: bool | Callable[[Any], bool] = False) -> Any:
     """A register operand. `wide` allows a register wider than the type, as ld, st and cvt do."""
     return RegisterSpec(type=type, sink=sink, wide=wide)
 
@@ -578,19 +621,20 @@ def source(
     type: TypeRef,
     *,
     immediate: bool = True,
-    special: bool = False,
-    symbol: bool = False,
-    wide: bool = False,
+    special: bool | Callable[[Any], bool] = False,
+    symbol: bool | str = False,
+    wide: bool | Callable[[Any], bool] = False,
     low: int | None = None,
     high: int | None = None,
     multiple: int = 1,
+    advice: bool = False,
     when: str | None = None,
     default: Any = ...,
 ) -> Any:
     """A register or constant operand, `low` to `high` in steps of `multiple` if it is a constant."""
     return SourceSpec(
         type=type, immediate=immediate, special=special, symbol=symbol, wide=wide, low=low, high=high,
-        multiple=multiple, when=when, optional=default is None,
+        multiple=multiple, advice=advice, when=when, optional=default is None,
     )  # fmt: skip
 
 

@@ -49,7 +49,7 @@ class setp_bool(Instruction, section="9.7.6.2", ptx="1.0", targets=ALL):
     p: OperandLike = operands.predicate(sink=True)
     a: OperandLike = source("type")
     b: OperandLike = source("type")
-    c: OperandLike = operands.predicate(negatable=True)
+    c: OperandLike = operands.predicate(negatable=True, immediate=True)
     q: OperandLike = operands.predicate(sink=True, default=None)
     _: KW_ONLY
     compare: _Compare
@@ -66,6 +66,6 @@ class selp(Instruction, section="9.7.6.3", ptx="1.0", targets=ALL):
     d: OperandLike = register("type")
     a: OperandLike = source("type")
     b: OperandLike = source("type")
-    c: OperandLike = operands.predicate(negatable=True)
+    c: OperandLike = operands.predicate(negatable=True, immediate=True)
     _: KW_ONLY
     type: _Type

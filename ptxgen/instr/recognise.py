@@ -14,6 +14,7 @@ from typing import Any
 
 from ptxgen import syntax
 from ptxgen.instr.form import REGISTRY, Instruction, Pattern, Slot
+from ptxgen.instr.types import TYPES
 from ptxgen.instr.operands import Problem, fields_of, pair_of
 
 
@@ -58,8 +59,9 @@ def recognise(statement: syntax.Instruction) -> Instruction | Unrecognised:
     if failed:
         nearest = min(failed, key=lambda failure: failure.distance)
         return Unrecognised((nearest.problem,), True)
+    head = statement.opcode.partition(".")[0]
     return Unrecognised(
-        (Problem("not-declared", f"ptxgen declares no instruction {statement.opcode.split('.')[0]}; not checked"),),
+        (Problem("not-declared", f"ptxgen declares no instruction {head}; not checked", "warning"),),
         False,
     )
 
@@ -82,7 +84,7 @@ def _bind_opcode(text: str) -> tuple[tuple[_Bound, ...], tuple[_Failed, ...]]:
     for opcode, form in forms:
         rest = tokens[len(opcode) :]
         slots = form.form.slots
-        chosen = _fill(rest, slots)
+        chosen = _fill(rest, slots, form.form.leading)
         if chosen is None:
             distance, problem = _explain(form, rest)
             # A shorter opcode (mbarrier.try_wait against mbarrier.try_wait.parity) explains worse.
@@ -101,14 +103,19 @@ def _bind_opcode(text: str) -> tuple[tuple[_Bound, ...], tuple[_Failed, ...]]:
     return tuple(bound), tuple(failed)
 
 
-def _fill(tokens: Sequence[str], slots: Sequence[Slot]) -> dict[int, int] | None:
+def _fill(tokens: Sequence[str], slots: Sequence[Slot], leading: int) -> dict[int, int] | None:
     """Which token fills which slot: every token used, every required slot filled; same-token slots in order."""
+    if any(token not in slot.tokens for token, slot in zip(tokens, slots[:leading], strict=False)):
+        return None
     chosen: dict[int, int] = {}
 
     def place(position: int) -> bool:
         if position == len(tokens):
             return all(slot.optional or index in chosen for index, slot in enumerate(slots))
-        for index, slot in enumerate(slots):
+        # Types keep their order: in `cvt.rn.bf16.f32` the result's comes first.
+        types = [index for index, at in chosen.items() if tokens[at] in TYPES] if tokens[position] in TYPES else []
+        first = max(types) + 1 if types else 0
+        for index, slot in enumerate(slots[first:], first):
             if index not in chosen and tokens[position] in slot.tokens:
                 chosen[index] = position
                 if place(position + 1):

@@ -25,8 +25,8 @@ class Scope:
             if found is not None:
                 return found
             numbered = scope.ranges.get(prefix)
-            # `%r<10>` declares %r0 to %r9, but not %r05 (5.4.7).
-            if numbered and number and int(number) < numbered[0] and (number == "0" or number[0] != "0"):
+            # `%r<10>` declares %r0 to %r9 (5.4.7); ptxas takes %r05 for %r5 (measured, 13.5).
+            if numbered and number and int(number) < numbered[0]:
                 symbol = numbered[1]
                 scope.symbols[name] = found = Symbol(name, symbol.kind, symbol.type, symbol.space, symbol.vector)
                 return found
@@ -61,7 +61,11 @@ def declare(scope: Scope, *statements: syntax.Statement) -> None:
                     declarator.name, "variable", TYPES.get(statement.type), statement.space, statement.vector
                 )
         elif isinstance(statement, syntax.Parameter):
-            symbols[statement.name] = Symbol(statement.name, "parameter", TYPES.get(statement.type), "param")
+            kind = TYPES.get(statement.type)
+            if statement.space == "reg":
+                symbols[statement.name] = Symbol(statement.name, "register", kind, vector=statement.vector)
+            else:
+                symbols[statement.name] = Symbol(statement.name, "parameter", kind, "param")
         elif isinstance(statement, syntax.Label):
             symbols[statement.name] = Symbol(statement.name, "label")
         elif isinstance(statement, syntax.Function):

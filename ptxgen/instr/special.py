@@ -1,7 +1,6 @@
 """Special registers: name, type and the widths at which they are read. PTX ISA 10.
 
-%tid and its like are vectors with .x .y .z .w; they and other old registers were 16 or 32 bits wide in early PTX, and
-are still read so (measured, ptxas 13.5).
+%tid and its like are vectors with .x .y .z .w; they and %gridid were narrower in early PTX, and are still read so (measured, ptxas 13.5).
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ _U32 = (
 _U64 = ("gridid", "clock64", "globaltimer", "current_graph_exec")
 _WIDTHS = {
     **dict.fromkeys(("tid", "ntid", "ctaid", "nctaid"), (16, 32)),
-    "gridid": (32, 64),
+    "gridid": (16, 32, 64),
 }
 
 

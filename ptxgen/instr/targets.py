@@ -39,6 +39,26 @@ def parse_target(text: str) -> Target:
     return Target(int(match[1]), match[2])
 
 
+#: The PTX version that brought each target (measured, ptxas 13.5; sm_70 to sm_72: PTX ISA 11.1.2, with the release
+#: notes). The `f` targets of the first Blackwell chips came later than their plain ones.
+_SINCE = {
+    "sm_70": "6.0", "sm_72": "6.1", "sm_75": "6.3", "sm_80": "7.0", "sm_86": "7.1", "sm_87": "7.4", "sm_88": "9.0",
+    "sm_89": "7.8", "sm_90": "7.8", "sm_90a": "8.0", "sm_100": "8.6", "sm_100f": "8.8", "sm_103": "8.8",
+    "sm_107": "9.4", "sm_110": "9.0", "sm_120": "8.7", "sm_120f": "8.8", "sm_121": "8.8",
+}  # fmt: skip
+
+
+def target_problem(target: Target, version: tuple[int, int]) -> str | None:
+    """Why a module of this PTX version cannot have this `.target`."""
+    name = f"sm_{target.number}"
+    if (target.suffix == "a" and target.number < 90) or (target.suffix == "f" and target.number < 100):
+        return f".target {target} does not exist; the a targets begin with sm_90a, the f targets with sm_100f"
+    since = _SINCE.get(str(target)) or _SINCE.get(name)
+    if since is not None and version < parse_version(since):
+        return f".target {target} needs PTX ISA {since} or later, .version is {version[0]}.{version[1]}"
+    return None
+
+
 @lru_cache(maxsize=256)
 def parse_version(text: str) -> tuple[int, int]:
     """(major, minor) of a PTX ISA version such as `8.6`."""

@@ -11,7 +11,7 @@ from ptxgen.instr.form import Instruction, OperandLike, flag, modifier, rule
 from ptxgen.instr.operands import address, immediate, predicate, source, vector
 from ptxgen.instr.targets import Availability
 from ptxgen.layouts.tmem import MAX_REPEAT, REGISTERS_PER_REPEAT
-from ptxgen.syntax import Immediate
+from ptxgen.syntax import Expression, Immediate
 
 _TARGETS = "sm_100f sm_110f"
 #: sm_110a refuses scale-input-d (measured, ptxas 13.0).
@@ -25,8 +25,8 @@ class alloc(Instruction, opcode="tcgen05.alloc", section="9.7.16.7.1", ptx="8.6"
     """
 
     syntax = "tcgen05.alloc.cta_group.sync.aligned{.space}.b32 [dst], columns"
-    dst: OperandLike = address("space")
-    columns: OperandLike = source("b32")
+    dst: OperandLike = address("space", bits=(32, 64))
+    columns: OperandLike = source("u32")
     _: KW_ONLY
     cta_group: Literal[1, 2] = modifier("cta_group::")
     space: Literal["shared::cta"] | None = None
@@ -43,8 +43,8 @@ class dealloc(
     """Free `columns` TMEM columns at `taddr`, as allocated. Required before the kernel ends."""
 
     syntax = "tcgen05.dealloc.cta_group.sync.aligned.b32 taddr, columns"
-    taddr: OperandLike = source("b32", immediate=False)
-    columns: OperandLike = source("b32")
+    taddr: OperandLike = source("u32")
+    columns: OperandLike = source("u32")
     _: KW_ONLY
     cta_group: Literal[1, 2] = modifier("cta_group::")
 
@@ -55,7 +55,7 @@ class dealloc(
 
 
 def _legal_columns(opcode: str, operand: Any) -> str | None:
-    if isinstance(operand, Immediate) and operand.value not in (32, 64, 128, 256, 512):
+    if isinstance(operand, Immediate | Expression) and operand.evaluate() not in (32, 64, 128, 256, 512):
         return f"{opcode} takes 32, 64, 128, 256 or 512 columns, not {operand}"
     return None
 
@@ -96,9 +96,9 @@ class mma(
         " [d], a, b, idesc{, disable_output_lane}, enable_input_d{, scale_input_d}"
     )
     d: OperandLike = address("tmem", bits=(32,), untyped=True)
-    a: OperandLike = source("b64")
-    b: OperandLike = source("b64")
-    idesc: OperandLike = source("b32")
+    a: OperandLike = source("u64")
+    b: OperandLike = source("u64")
+    idesc: OperandLike = source("u32")
     enable_input_d: OperandLike = predicate(negatable=True, immediate=True)
     disable_output_lane: OperandLike = vector("b32", _lane_mask_length, default=None)
     scale_input_d: OperandLike = immediate(0, 15, default=None)
@@ -126,8 +126,8 @@ class mma_ts(
     )
     d: OperandLike = address("tmem", bits=(32,), untyped=True)
     a: OperandLike = address("tmem", bits=(32,), untyped=True)
-    b: OperandLike = source("b64")
-    idesc: OperandLike = source("b32")
+    b: OperandLike = source("u64")
+    idesc: OperandLike = source("u32")
     enable_input_d: OperandLike = predicate(negatable=True, immediate=True)
     disable_output_lane: OperandLike = vector("b32", _lane_mask_length, default=None)
     scale_input_d: OperandLike = immediate(0, 15, default=None)
@@ -159,8 +159,8 @@ class commit(Instruction, opcode="tcgen05.commit", section="9.7.16.12.1", ptx="8
     """
 
     syntax = "tcgen05.commit.cta_group.mbarrier::arrive::one{.space}{.multicast}.b64 [mbar]{, mask}"
-    mbar: OperandLike = address("space")
-    mask: OperandLike = source("b16", when="multicast", default=None)
+    mbar: OperandLike = address("space", bits=(32, 64))
+    mask: OperandLike = source("u16", low=0, high=65535, when="multicast", default=None)
     _: KW_ONLY
     cta_group: Literal[1, 2] = modifier("cta_group::")
     space: Literal["shared::cluster"] | None = None
@@ -190,7 +190,7 @@ class ld(
 
     syntax = "tcgen05.ld.sync.aligned.shape.num{.pack}.b32 r, [taddr]"
     r: OperandLike = vector("b32", _registers)
-    taddr: OperandLike = address("tmem", bits=(32,), untyped=True)
+    taddr: OperandLike = address("tmem", bits=(32,))
     _: KW_ONLY
     shape: Literal["16x64b", "16x128b", "16x256b", "32x32b"]
     num: Literal[1, 2, 4, 8, 16, 32, 64, 128] = modifier("x")
@@ -206,14 +206,14 @@ class ld_halves(
 
     syntax = "tcgen05.ld.sync.aligned.16x32bx2.num{.pack}.b32 r, [taddr], split"
     r: OperandLike = vector("b32", lambda form: form.num)
-    taddr: OperandLike = address("tmem", bits=(32,), untyped=True)
+    taddr: OperandLike = address("tmem", bits=(32,))
     split: OperandLike = immediate(-(2**31), 2**31 - 1)
     _: KW_ONLY
     num: Literal[1, 2, 4, 8, 16, 32, 64, 128] = modifier("x")
     pack: bool = flag("pack::16b", default=False)
 
 
-class wait(Instruction, opcode="tcgen05", section="9.7.16.8.4", ptx="8.6", targets=_TARGETS, issued_by="warp"):
+class wait(Instruction, opcode="tcgen05", section="9.7.16.8.4", ptx="8.6", targets=_TARGETS, issued_by="warp", leading=1):
     """Wait until this thread's earlier tcgen05.ld (or st) are done, so that their registers may be used."""
 
     syntax = "tcgen05.what.sync.aligned"

@@ -35,8 +35,8 @@ class load(
     tensor_map: OperandLike = address()
     coords: OperandLike = vector("b32", _coordinates, immediate=True)
     mbar: OperandLike = address("shared")
-    mask: OperandLike = source("b16", when="multicast", default=None)
-    policy: OperandLike = source("b64", when="hint", immediate=False, default=None)
+    mask: OperandLike = source("u16", when="multicast", default=None)
+    policy: OperandLike = source("u64", when="hint", immediate=False, default=None)
     _: KW_ONLY
     dim: Literal[1, 2, 3, 4, 5] = modifier(suffix="d")
     dst: Literal["shared::cluster", "shared::cta"]

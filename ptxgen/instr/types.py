@@ -58,13 +58,15 @@ def holds(register: Type, wanted: Type) -> bool:
     """Whether a register declared as `register` may be an operand of instruction type `wanted`.
 
     Same width, and not an integer against a float; .b matches everything of its width (9.4.2), and alone holds the
-    packed formats, with .f16x2 as another name for .b32 (measured, ptxas 13.5).
+    packed formats, with .f16x2 registers (measured, ptxas 13.5).
     """
     if register.bits != wanted.bits or (register.kind == "predicate") != (wanted.kind == "predicate"):
         return False
-    if register.kind in ("bits", "packed") or wanted.kind == "bits":
+    if register.kind == "bits" or wanted.kind == "bits" or register.kind == wanted.kind == "packed":
         return True
-    return (register.kind == "float") == (wanted.kind == "float") and wanted.kind != "packed"
+    if "packed" in (register.kind, wanted.kind):
+        return False
+    return (register.kind == "float") == (wanted.kind == "float")
 
 
 def holds_wider(register: Type, wanted: Type) -> bool:
@@ -77,6 +79,6 @@ def holds_wider(register: Type, wanted: Type) -> bool:
         return True
     if register.bits <= wanted.bits or "predicate" in (register.kind, wanted.kind):
         return False
-    if register.kind in ("bits", "packed") or wanted.kind == "bits":
+    if register.kind == "bits" or wanted.kind == "bits":
         return True
     return register.kind != "float" and wanted.kind in ("unsigned", "signed")

@@ -10,4 +10,4 @@ class elect(Instruction, section="9.7.13 (elect.sync)", ptx="8.0", targets="sm_9
     syntax = "elect.sync d|p, mask"
     d: OperandLike = register("b32", sink=True)
     p: OperandLike = predicate()
-    mask: OperandLike = source("b32")
+    mask: OperandLike = source("u32")

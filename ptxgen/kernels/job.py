@@ -11,13 +11,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
-from ptxgen.device import Device, DeviceArray, Kernel, LaunchReport
+from ptxgen.device import Device, DeviceArray, Finding, Kernel, LaunchReport
 from ptxgen.kernels.gemm import GemmPlan, GemmProblem, OutputType
 from ptxgen.syntax import Instruction, walk
 
@@ -34,6 +35,7 @@ _MIN_GUARD = 4096
 _MAX_GUARD = 1 << 22
 #: Significant bits of the narrow types, the hidden one included, and the exponent of their smallest normal number.
 _ROUNDED = {"bf16": (8, -126), "f16": (11, -14)}
+_SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 _BLOCK = 1024  # rows and columns of C that are compared at once
 
 
@@ -89,10 +91,11 @@ class Guards:
 
 @dataclass(frozen=True)
 class Complaint:
-    """One thing that is wrong with a run, and the lines of the PTX that it is about, the likeliest first."""
+    """One thing that is wrong with a run, and the lines of the PTX that it is about; `shown` are the first to read."""
 
     message: str
     lines: tuple[int, ...] = ()
+    shown: tuple[int, ...] = ()
 
     def __str__(self) -> str:
         return self.message
@@ -143,21 +146,19 @@ class GemmResult:
     @property
     def complaints(self) -> list[Complaint]:
         """What is wrong: the device's findings, then C, then its surroundings. Empty exactly when `ok`."""
-        found = [
-            Complaint(f"[{each.code}] {each.message}", () if each.line is None else (each.line,))
-            for each in self.launch.findings
-            if each.severity == "error"
-        ]
+        found = [_complaint(each) for each in self.launch.findings if each.severity == "error"]
         if not self.launch.ok and not found:
             found.append(Complaint(f"the launch ended as {self.launch.status}, and the device does not say where"))
         comparison = self.comparison
         if comparison is not None and comparison.wrong:
-            found.append(Complaint(self._wrong_message(comparison), (*self.mma_lines, *self.store_lines)))
+            first = (*self.mma_lines[:1], *self.store_lines[:1])
+            found.append(Complaint(self._wrong_message(comparison), (*self.mma_lines, *self.store_lines), first))
         if not self.guards.ok:
             found.append(
                 Complaint(
                     f"the kernel wrote outside C: {self.guards.damage}; C is stored by {line_list(self.store_lines)}",
                     self.store_lines,
+                    self.store_lines[:1],
                 )
             )
         return found
@@ -165,11 +166,7 @@ class GemmResult:
     @property
     def advice(self) -> list[Complaint]:
         """What the device advises; it does not make the run wrong, but may tell why it is."""
-        return [
-            Complaint(f"[{each.code}] {each.message}", () if each.line is None else (each.line,))
-            for each in self.launch.findings
-            if each.severity == "advice"
-        ]
+        return [_complaint(each) for each in self.launch.findings if each.severity == "advice"]
 
     def summary(self) -> str:
         """The outcome as text: one line, then what is wrong and what the device advises, with lines of the PTX."""
@@ -239,7 +236,8 @@ class GemmJob:
         )
         if self.c_dtype in _ROUNDED:
             bits, _ = _ROUNDED[self.c_dtype]
-            reason += f"; plus half an ulp for the rounding to {self.c_dtype} (at most 2^-{bits}·|c|)"
+            power = str(bits).translate(_SUPERSCRIPTS)
+            reason += f"; plus half an ulp for the rounding to {self.c_dtype} (at most 2⁻{power}·|c|)"
         return reason
 
     def tolerances(self, expected: npt.NDArray[np.float64], sums: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
@@ -270,8 +268,8 @@ class GemmJob:
                 kernel, self.problem.grid, self.problem.block, arguments, shared_bytes=plan.shared.bytes
             )
         comparison, guards = None, guarded.nothing_read
-        with _timed(timings, "compare"):
-            if launch.status in ("ok", "findings"):
+        if launch.status in ("ok", "findings"):  # else C is half done, and says nothing
+            with _timed(timings, "compare"):
                 c, guards = guarded.read()
                 comparison = self.compare(c)
         return GemmResult(self.problem, self.seed, kernel, launch, comparison, guards, self.tolerance_reason, timings)
@@ -343,7 +341,6 @@ def describe_pattern(wrong: npt.NDArray[np.bool_], m_tile: int, n_tile: int) -> 
     if not rows.size:
         return ""
     tiles = sorted(set(zip((rows // m_tile).tolist(), (columns // n_tile).tolist(), strict=True)))
-    all_tiles = -(-wrong.shape[0] // m_tile) * -(-wrong.shape[1] // n_tile)
     in_tile_rows, in_tile_columns = np.unique(rows % m_tile), np.unique(columns % n_tile)
     tile_height, tile_width = min(m_tile, wrong.shape[0]), min(n_tile, wrong.shape[1])
     every_row, every_column = in_tile_rows.size == tile_height, in_tile_columns.size == tile_width
@@ -362,15 +359,30 @@ def describe_pattern(wrong: npt.NDArray[np.bool_], m_tile: int, n_tile: int) -> 
         places.append(f"row{'s' * (in_tile_rows.size > 1)} {number_list(in_tile_rows.tolist())}")
     if not every_column:
         places.append(f"column{'s' * (in_tile_columns.size > 1)} {number_list(in_tile_columns.tolist())}")
-    if len(tiles) == all_tiles:
-        where = "of each tile" if all_tiles > 1 else "of the only tile"
-    else:
-        shown = ", ".join(f"({i}, {j})" for i, j in tiles[:4]) + (", ..." if len(tiles) > 4 else "")
-        where = f"of {len(tiles)} of {all_tiles} tiles (row, column): {shown}"
+    where = _which_tiles(tiles, -(-wrong.shape[0] // m_tile), -(-wrong.shape[1] // n_tile))
     if not places and possible == rows.size:
         return f"they are all elements {where}"
-    share = "" if possible == rows.size else f" ({100 * rows.size / possible:.2g} % of the elements there)"
-    return f"all wrong elements are in {' and '.join(places) or 'rows and columns everywhere'} {where}{share}"
+    share = ""
+    if 2 * rows.size >= possible > rows.size:
+        share = f" (all there but {possible - rows.size})"
+    elif rows.size < possible:
+        share = f" ({100 * rows.size / possible:.2g} % of the elements there)"
+    if not places:
+        return f"the wrong elements are spread over all rows and columns {where}{share}"
+    return f"all wrong elements are in {' and '.join(places)} {where}{share}"
+
+
+def _which_tiles(tiles: list[tuple[int, int]], rows: int, columns: int) -> str:
+    """Which of rows × columns tiles these are, in ascending order, as the end of "elements ..."."""
+    if len(tiles) == rows * columns:
+        return "of each tile" if len(tiles) > 1 else "of the only tile"
+    tile_rows, tile_columns = sorted({i for i, _ in tiles}), sorted({j for _, j in tiles})
+    if len(tile_rows) * columns == len(tiles):
+        return f"of the tiles in tile row{'s' * (len(tile_rows) > 1)} {number_list(tile_rows)} of {rows}"
+    if len(tile_columns) * rows == len(tiles):
+        return f"of the tiles in tile column{'s' * (len(tile_columns) > 1)} {number_list(tile_columns)} of {columns}"
+    shown = ", ".join(f"({i}, {j})" for i, j in tiles[:4]) + (", ..." if len(tiles) > 4 else "")
+    return f"of {len(tiles)} of {rows * columns} tiles (row, column): {shown}"
 
 
 def number_list(numbers: list[int], limit: int = 6) -> str:
@@ -384,7 +396,7 @@ def number_list(numbers: list[int], limit: int = 6) -> str:
     texts = [str(first) if first == last else f"{first}-{last}" for first, last in runs]
     if len(runs) <= limit:
         return ", ".join(texts)
-    steps = {after - before for before, after in zip(numbers, numbers[1:], strict=False)}
+    steps = {after - before for before, after in pairwise(numbers)}
     if len(steps) == 1:
         step = steps.pop()
         suffix = {2: "nd", 3: "rd"}.get(step, "th")
@@ -430,6 +442,11 @@ class _GuardedOutput:
                 damage.append(f"{changed.size} bytes changed {where}, the nearest {distance} bytes off")
         c = data[self.start : end].view(self.dtype).reshape(self.shape)
         return c, Guards(before.size, after.size, " and ".join(damage))
+
+
+def _complaint(finding: Finding) -> Complaint:
+    lines = () if finding.line is None else (finding.line,)
+    return Complaint(f"[{finding.code}] {finding.message}", lines, lines)
 
 
 def _is_poison(values: np.ndarray) -> npt.NDArray[np.bool_]:

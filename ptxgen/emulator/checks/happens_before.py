@@ -1,9 +1,9 @@
 """What every warp knows to have happened before, and the conflicts of accesses to shared and tensor memory.
 
 Each warp has a clock that counts its own synchronisations; its knowledge is the latest such count of every warp of its
-CTA that it has synchronised with, and the asynchronous operations whose completion it has observed. An access conflicts
-with an earlier one to the same bytes (one of them a write) that its issuer does not know. Asynchronous operations take
-the knowledge of the thread that issues them, and become known through the mbarrier on which they complete.
+CTA that it has synchronised with, and the asynchronous operations whose completion it has observed. An access
+conflicts with an earlier one to the same bytes (one of them a write) that its issuer does not know. Asynchronous operations
+take the knowledge of the thread that issues them, and become known through the mbarrier on which they complete.
 
 Granularity: threads are warps, shared memory 16-byte units, tensor memory columns by quarter of the lanes. So an access
 is never blamed for its own warp's, nor for a neighbour's within 16 bytes of the same warp. Global memory is not tracked.
@@ -22,6 +22,8 @@ from ptxgen.syntax import Statement
 
 UNIT = 16
 _QUARTERS = 4
+#: Known operations after which those that everybody knows are dropped.
+_MANY = 256
 
 
 @dataclass(slots=True)
@@ -68,18 +70,21 @@ class Ordering:
         self.reader_clock = np.zeros((slots, warps, units), np.int64)
         self.tensor_writer = np.zeros((slots, _QUARTERS, COLUMNS), np.int64)
         self.tensor_reader_clock = np.zeros((slots, warps, COLUMNS), np.int64)
-        self.statements: dict[tuple[int, int], Statement] = {}
+        self.statements: dict[tuple[str, int, int], Statement] = {}
         for slot in range(slots):
-            self.clear(slot)
+            self._forget(slot)
 
-    def clear(self, slot: int) -> None:
-        """Forget a slot: its CTA is over."""
+    def _forget(self, slot: int) -> None:
         first = slot * self.warps
         for warp in range(self.warps):
             clocks = np.zeros(self.warps, np.int64)
             clocks[warp] = 1
             self.known[first + warp] = Knowledge(clocks)
             self.known_to_tensor_core[first + warp] = set()
+
+    def clear(self, slot: int) -> None:
+        """Make a slot ready for the next CTA."""
+        self._forget(slot)
         for array in (self.writer, self.writer_clock, self.async_reader, self.reader_clock):
             array[slot] = 0
         self.tensor_writer[slot] = 0
@@ -98,7 +103,12 @@ class Ordering:
 
     def acquire(self, row: int, given: Knowledge) -> None:
         """A warp learns what was released to it."""
-        self.known[row].join(given)
+        if len(given.operations) > _MANY:
+            given.operations.intersection_update(self.operations)
+        known = self.known[row]
+        known.join(given)
+        if len(known.operations) > _MANY:
+            self._retire(row // self.warps)
 
     def barrier(self, rows: list[int]) -> None:
         """All warps of a CTA's barrier learn what all knew."""
@@ -107,7 +117,6 @@ class Ordering:
             together.join(self.release(row))
         for row in rows:
             self.known[row].join(together)
-        self._retire(rows[0] // self.warps)
 
     def after_thread_sync(self, row: int) -> None:
         """tcgen05.fence::after_thread_sync: what the warp knows now holds for its tcgen05 instructions too."""
@@ -115,11 +124,10 @@ class Ordering:
 
     def _retire(self, slot: int) -> None:
         """Drop operations that every warp of the CTA knows: no later access can conflict with them."""
-        first = slot * self.warps
-        common = set.intersection(*self.known_to_tensor_core[first : first + self.warps])
-        if len(common) < 64:
-            return
-        for row in range(first, first + self.warps):
+        rows = range(slot * self.warps, (slot + 1) * self.warps)
+        common = set.intersection(*(self.known[row].operations for row in rows))
+        common.difference_update(np.unique(self.tensor_writer[slot]).tolist())
+        for row in rows:
             self.known[row].operations -= common
             self.known_to_tensor_core[row] -= common
         for number in common:
@@ -181,7 +189,7 @@ class Ordering:
             )
         clock = self.known[row].clocks[warp]
         self.reader_clock[slot, warp, units] = clock
-        self.statements[row, int(clock)] = statement
+        self.statements["load", row, int(clock)] = statement
 
     def write(self, row: int, units: NDArray[np.int64], statement: Statement) -> None:
         """A warp's own store to shared memory."""
@@ -193,7 +201,7 @@ class Ordering:
         self.writer[slot, units] = -(warp + 1)
         self.writer_clock[slot, units] = clock
         self.async_reader[slot, units] = 0
-        self.statements[row, int(clock)] = statement
+        self.statements["store", row, int(clock)] = statement
 
     def _against_writers(
         self, access: AsyncOperation, row: int, units: NDArray[np.int64], verb: str, known: set[int]
@@ -225,38 +233,43 @@ class Ordering:
                 self._race_with_warp(access, "overwrites", slot, int(warp), int(latest[warp]), "load")
 
     def _race_with_warp(self, access: AsyncOperation, verb: str, slot: int, warp: int, clock: int, what: str) -> None:
-        earlier = self.statements.get((slot * self.warps + warp, clock))
+        earlier = self.statements.get((what, slot * self.warps + warp, clock))
         where = f" of line {earlier.line}" if earlier is not None else ""
-        self._race(access, verb, f"the {what}{where} by warp {warp}", earlier)
-
-    def _race(self, access: AsyncOperation, verb: str, what: str, earlier: Statement | None) -> None:
-        how = "data of" if verb in ("reads", "overwrites") else ""
-        self.findings.add(
-            "shared-race",
-            f"the {access.what} {verb} {how + ' ' if how else ''}{what}, whose completion its thread has not waited for",
-            access.statement,
-            also=str(earlier.line if earlier is not None else 0),
+        self._report(
+            access, verb, f"the {what}{where} by warp {warp}, with which its warp has not synchronised", earlier
         )
+
+    def _race(self, access: AsyncOperation, verb: str, what: str, earlier: Statement) -> None:
+        self._report(access, verb, f"{what}, whose completion its thread has not waited for", earlier)
+
+    def _report(self, access: AsyncOperation, verb: str, what: str, earlier: Statement | None) -> None:
+        data = "data of " if verb in ("reads", "overwrites") else ""
+        also = str(earlier.line if earlier is not None else 0)
+        self.findings.add("shared-race", f"the {access.what} {verb} {data}{what}", access.statement, also=also)
 
     # Tensor memory.
 
-    def tensor_write(self, operation: AsyncOperation, row: int, quarters: list[int], columns: range) -> None:
-        """A tcgen05.mma issued by warp `row` writes accumulator columns in these quarters of the lanes.
+    def tensor_write(
+        self, operation: AsyncOperation, row: int, quarters: list[int], columns: range, *, accumulates: bool = False
+    ) -> None:
+        """A tcgen05.mma issued by warp `row` writes, or adds to, columns in these quarters of the lanes.
 
         MMAs of a CTA run in the order of their issue, so they do not conflict with each other (9.7.16.6.2).
         """
         slot = operation.slot
         known = self.known[row]
         span = slice(columns.start, columns.stop)
+        if accumulates and (self.tensor_writer[slot, quarters, span] == 0).any():
+            self._uninitialised(columns, "adds to", operation.statement)
         latest = self.tensor_reader_clock[slot][:, span].max(axis=1, initial=0)
         for warp in np.flatnonzero(latest > known.clocks):
             if warp != row % self.warps:
-                earlier = self.statements.get((slot * self.warps + int(warp), int(latest[warp])))
+                earlier = self.statements.get(("tcgen05.ld", slot * self.warps + int(warp), int(latest[warp])))
                 where = f" of line {earlier.line}" if earlier is not None else ""
                 self.findings.add(
                     "tensor-race",
-                    f"the {operation.what} overwrites columns {columns.start}-{columns.stop - 1}, which warp {warp} "
-                    f"may still be reading with the tcgen05.ld{where}",
+                    f"the {operation.what} takes columns {columns.start}-{columns.stop - 1}, which warp {warp} may "
+                    f"still be reading with the tcgen05.ld{where}",
                     operation.statement,
                 )
         for quarter in quarters:
@@ -266,7 +279,10 @@ class Ordering:
         """A warp's tcgen05.ld reads columns of its quarter of the lanes."""
         slot, warp = divmod(row, self.warps)
         span = slice(columns.start, columns.stop)
-        for number in np.unique(self.tensor_writer[slot, warp % _QUARTERS, span]):
+        writers = np.unique(self.tensor_writer[slot, warp % _QUARTERS, span])
+        if writers[0] == 0:
+            self._uninitialised(columns, "reads", statement)
+        for number in writers:
             earlier = self.operations.get(int(number))
             if earlier is None:
                 continue
@@ -288,4 +304,10 @@ class Ordering:
                 )
         clock = self.known[row].clocks[warp]
         self.tensor_reader_clock[slot, warp, span] = clock
-        self.statements[row, int(clock)] = statement
+        self.statements["tcgen05.ld", row, int(clock)] = statement
+
+    def _uninitialised(self, columns: range, verb: str, statement: Statement) -> None:
+        where = f"columns {columns.start}-{columns.stop - 1}"
+        self.findings.add(
+            "uninitialized-tensor", f"{verb} tensor memory in {where} that nothing has written", statement
+        )

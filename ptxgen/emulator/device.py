@@ -1,0 +1,137 @@
+"""`Emulator`, the device that runs PTX on a CPU. The same calls as `ptxgen.gpu.Gpu`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from math import prod
+
+import numpy as np
+import numpy.typing as npt
+
+from ptxgen.device import (
+    DeviceArray,
+    Extent,
+    Kernel,
+    LaunchError,
+    LaunchReport,
+    LaunchShape,
+    array_shape,
+    pack_arguments,
+)
+from ptxgen.emulator.machine import Machine
+from ptxgen.emulator.memory import GlobalMemory
+from ptxgen.emulator.program import Program
+from ptxgen.emulator.scheduler import Scheduler
+from ptxgen.emulator.timing import Schedule, Timeline
+from ptxgen.instr.targets import parse_target
+
+#: Streaming multiprocessors of the emulated GPU: those of a B200 with sm_100a, of an H200 with sm_90a.
+_MULTIPROCESSORS = {"sm_90a": 132, "sm_100a": 148}
+#: Shared memory of a multiprocessor and of a CTA in bytes (CUDA programming guide, sm_90 and sm_100).
+_SHARED_PER_CTA = 228 * 1024
+
+
+class EmulatedArray(DeviceArray):
+    """An array in the emulator's global memory."""
+
+    def __init__(self, memory: GlobalMemory, shape: Extent, dtype: npt.DTypeLike) -> None:
+        size = prod(array_shape(shape)) * np.dtype(dtype).itemsize
+        super().__init__(memory.allocate(size), shape, dtype)
+        self._memory = memory
+
+    def read_bytes(self) -> bytes:
+        return self._memory.view(self.address, self.nbytes).tobytes()
+
+    def write_bytes(self, data: bytes) -> None:
+        self._memory.view(self.address, self.nbytes)[:] = np.frombuffer(data, np.uint8)
+
+
+class Emulator:
+    """A GPU of a target, emulated.
+
+    `schedule` says when asynchronous work completes: `eager` as early as legal, `late` as late as legal, `random` at
+    random times and with warps in random order, reproducible by `seed`. `checks` looks for races, missing waits and
+    fences. `progress(done, ctas)` is called as CTAs end. `multiprocessors` bounds the CTAs that run at a time.
+    """
+
+    def __init__(
+        self,
+        target: str = "sm_100a",
+        schedule: Schedule = "eager",
+        seed: int = 0,
+        checks: bool = True,
+        *,
+        progress: Callable[[int, int], None] | None = None,
+        multiprocessors: int | None = None,
+    ) -> None:
+        if schedule not in ("eager", "late", "random"):
+            raise ValueError(f"schedule must be eager, late or random, not {schedule!r}")
+        parse_target(target)
+        self.target = target
+        self.name = f"emulated {target}"
+        self.schedule: Schedule = schedule
+        self.seed, self.checks, self.progress = seed, checks, progress
+        self.multiprocessors = multiprocessors or _MULTIPROCESSORS.get(target, 132)
+        self.memory = GlobalMemory()
+
+    def array(self, values: npt.ArrayLike) -> DeviceArray:
+        """Copy host values into new global memory."""
+        given = np.ascontiguousarray(values)
+        made = EmulatedArray(self.memory, given.shape, given.dtype)
+        made.write(given)
+        return made
+
+    def empty(self, shape: Extent, dtype: npt.DTypeLike) -> DeviceArray:
+        """New global memory; its bytes are 0xCD until the kernel writes them."""
+        return EmulatedArray(self.memory, shape, dtype)
+
+    def launch(
+        self,
+        kernel: Kernel,
+        grid: Extent,
+        block: Extent,
+        args: Sequence[object],
+        *,
+        cluster: Extent | None = None,
+        shared_bytes: int = 0,
+    ) -> LaunchReport:
+        """Run a kernel to its end, or to where it cannot go on; `args` in the order of the entry's parameters.
+
+        What goes wrong in the kernel is in the report. Raises LaunchError or KernelArgumentError for a launch that no
+        GPU would take.
+        """
+        began = time.perf_counter()
+        shape = LaunchShape.of(grid, block, cluster, shared_bytes)
+        if shape.cluster is not None and prod(shape.cluster) > 1:
+            raise LaunchError(f"the emulator runs clusters of one CTA so far, not {shape.cluster}")
+        parameters = pack_arguments(kernel, args)
+        ctas = prod(shape.grid)
+        machine = Machine(
+            shape,
+            self.memory,
+            parameters,
+            kernel.module,
+            kernel.entry,
+            {info.name: info.offset for info in kernel.parameters},
+            slots=min(ctas, self.multiprocessors),
+            timeline=Timeline(self.schedule, self.seed),
+            checks=self.checks,
+        )
+        if machine.shared.size > _SHARED_PER_CTA:
+            raise LaunchError(
+                f"the CTA needs {machine.shared.size} bytes of shared memory (1024 of them reserved by the system); "
+                f"{self.target} has {_SHARED_PER_CTA}"
+            )
+        assert kernel.entry.body is not None
+        program = Program(kernel.entry.body, machine)
+        scheduler = Scheduler(machine, program, ctas, self.progress)
+        status = scheduler.run()
+        return LaunchReport(
+            status=status,
+            findings=machine.findings.list(),
+            instructions=scheduler.instructions,
+            seconds=time.perf_counter() - began,
+            kernel=kernel.name,
+            device=self.name,
+        )

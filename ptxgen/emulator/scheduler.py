@@ -1,0 +1,392 @@
+"""Running a launch: which warps go next, what waits for what, and how a launch ends.
+
+All warps that stand at the same block run together. A warp with divergent lanes runs those in the first block in
+execution order (`flow`); the others wait for them there, unless nothing else can go on: then they do, since
+independent thread scheduling promises every lane progress. A launch in which nobody can go on and no asynchronous work
+is left is deadlocked.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptxgen.device import Status
+from ptxgen.emulator.group import Group
+from ptxgen.emulator.machine import Machine
+from ptxgen.emulator.memory import MemoryFault
+from ptxgen.emulator.program import EXITED, Block, Incomplete, Operation, Program
+from ptxgen.emulator.registers import Unmodelled
+
+#: Steps without any effect after which spinning threads count as waiting.
+_SPIN_STEPS = 3000
+#: A ready warp that others have passed over for so many steps goes first.
+_PATIENCE = 2000
+
+
+class Scheduler:
+    """Runs a program on a machine until the grid is done or cannot go on."""
+
+    def __init__(
+        self, machine: Machine, program: Program, ctas: int, progress: Callable[[int, int], None] | None
+    ) -> None:
+        self.machine, self.program, self.progress = machine, program, progress
+        self.waiting_ctas = deque(range(ctas))
+        self.ctas, self.finished = ctas, 0
+        warps = machine.warps
+        self.place = np.full((warps, 32), EXITED, np.int64)
+        self.held = np.zeros((warps, 32), np.bool_)
+        self.current = np.full(warps, EXITED, np.int64)
+        self.ready = np.zeros(warps, np.bool_)
+        self.uniform = np.zeros(warps, np.bool_)
+        self.last_run = np.zeros(warps, np.int64)
+        self.left = np.zeros(machine.slots, np.int64)
+        #: What held lanes wait for: key -> [(row, lanes, operation)].
+        self.waits: dict[object, list[tuple[int, NDArray[np.bool_], Operation]]] = {}
+        self.barriers: dict[tuple[int, int], CtaBarrier] = {}
+        #: Rows whose timed waits give up: mbarrier.try_wait then returns false.
+        self.timed_out = np.zeros(warps, np.bool_)
+        self.instructions = 0
+        self.steps = 0
+        self._seen_effects, self._quiet_since, self._gave_up_at = -1, 0, -1
+        self._spinning = False
+        machine.wake = self.wake
+        for slot in range(machine.slots):
+            self._start(slot)
+
+    # CTAs.
+
+    def _start(self, slot: int) -> None:
+        if not self.waiting_ctas:
+            return
+        machine = self.machine
+        machine.begin_cta(slot, self.waiting_ctas.popleft())
+        rows = self._rows_of(slot)
+        self.place[rows] = np.where(machine.live[rows], 0, EXITED)
+        self.held[rows] = False
+        self.left[slot] = int(machine.live[rows].sum())
+        self.last_run[rows] = self.steps
+        self._refresh(rows)
+
+    def _rows_of(self, slot: int) -> NDArray[np.int64]:
+        first = slot * self.machine.warps_per_cta
+        return np.arange(first, first + self.machine.warps_per_cta)
+
+    def _finish(self, slot: int) -> None:
+        machine = self.machine
+        held = machine.tensor.sizes[slot]
+        if held:
+            parts = ", ".join(f"{size} columns at {start}" for start, size in held.items())
+            machine.findings.add(
+                "tmem-not-freed",
+                f"{machine.cta_name(slot)} ends with allocated tensor memory ({parts}): tcgen05.dealloc is missing",
+                None,
+            )
+        while machine.inflight[slot] and machine.timeline.jump():
+            pass
+        self.barriers = {key: barrier for key, barrier in self.barriers.items() if key[0] != slot}
+        self.finished += 1
+        if self.progress is not None:
+            self.progress(self.finished, self.ctas)
+        self._start(slot)
+
+    # State of warps.
+
+    def _refresh(self, rows: NDArray[np.int64]) -> None:
+        """Recompute where these warps stand after their lanes moved or were held or woken."""
+        place = self.place[rows]
+        current = place.min(axis=1)
+        candidates = (place == current[:, None]) & ~self.held[rows]
+        self.current[rows] = current
+        self.ready[rows] = candidates.any(axis=1) & (current != EXITED)
+        self.uniform[rows] = candidates.all(axis=1)
+
+    def move(self, group: Group, place: int) -> None:
+        """All lanes of a group go to a block."""
+        if group.mask is None:
+            self.place[group.rows] = place
+            if self.uniform[group.rows].all():
+                self.current[group.rows] = place
+                return
+        else:
+            group.store(self.place, np.asarray(place))
+        self._refresh(group.indices)
+
+    def exit(self, group: Group) -> None:
+        """All lanes of a group leave the kernel."""
+        self.machine.effects += 1
+        group.store(self.place, np.asarray(EXITED))
+        self._refresh(group.indices)
+        slots = self.machine.row_slot[group.indices]
+        np.subtract.at(self.left, slots, group.active.sum(axis=1))
+        for slot in np.unique(slots):
+            for key in [key for key in self.barriers if key[0] == slot]:
+                self._try_barrier(key)
+            if self.left[slot] == 0:
+                self._finish(int(slot))
+
+    def hold(self, group: Group, key: Callable[[int], object], operation: Operation) -> None:
+        """Keep lanes where they are until `wake(key(row))`."""
+        group.store(self.held, np.asarray(True))
+        active = group.active
+        for position, row in enumerate(group.indices):
+            self.waits.setdefault(key(int(row)), []).append((int(row), active[position].copy(), operation))
+        self._refresh(group.indices)
+
+    def wake(self, key: object) -> None:
+        """Let the lanes that wait for a key try again."""
+        waiting = self.waits.pop(key, None)
+        if not waiting:
+            return
+        for row, lanes, _ in waiting:
+            self.held[row] &= ~lanes
+        self._refresh(np.unique([row for row, _, _ in waiting]))
+
+    # Barriers of the CTA.
+
+    def arrive_at_barrier(
+        self, group: Group, block: Block, name: int, threads: int | None, operation: Operation
+    ) -> None:
+        """Lanes arrive at barrier `name` and wait at the block after it for the others."""
+        self.machine.effects += 1
+        group.store(self.place, np.asarray(block.following))
+        group.store(self.held, np.asarray(True))
+        active = group.active
+        for position, row in enumerate(group.indices):
+            key = (int(self.machine.row_slot[row]), name)
+            barrier = self.barriers.setdefault(key, CtaBarrier())
+            barrier.arrived.append((int(row), active[position].copy()))
+            barrier.count += int(active[position].sum())
+            barrier.threads, barrier.operation = threads, operation
+        self._refresh(group.indices)
+        for slot in np.unique(self.machine.row_slot[group.indices]):
+            self._try_barrier((int(slot), name))
+
+    def _try_barrier(self, key: tuple[int, int]) -> None:
+        barrier = self.barriers.get(key)
+        if barrier is None:
+            return
+        expected = barrier.threads if barrier.threads is not None else int(self.left[key[0]])
+        if barrier.count < expected:
+            return
+        del self.barriers[key]
+        rows = sorted({row for row, _ in barrier.arrived})
+        if self.machine.ordering is not None:
+            self.machine.ordering.barrier(rows)
+        for row, lanes in barrier.arrived:
+            self.held[row] &= ~lanes
+        self._refresh(np.array(rows))
+
+    # The loop.
+
+    def run(self) -> Status:
+        """Run to the end. Findings are in the machine; a fault or incompleteness is added to them."""
+        machine = self.machine
+        self._operation: Operation | None = None
+        with np.errstate(all="ignore"):
+            try:
+                while self.finished < self.ctas:
+                    self._look_for_spinning()
+                    group = self._pick()
+                    if group is not None:
+                        self._step(group)
+                    elif not self._unblock():
+                        self._report_deadlock()
+                        return "deadlock"
+                while machine.timeline.jump():
+                    pass
+            except MemoryFault as fault:
+                statement = self._operation.statement if self._operation is not None else None
+                machine.findings.add(fault.code, str(fault), fault.statement or statement)
+                return "fault"
+            except Unmodelled as reached:
+                statement = self._operation.statement if self._operation is not None else None
+                machine.findings.add("not-modelled", f"the emulator does not model {reached}", statement)
+                return "incomplete"
+            except Incomplete as reached:
+                machine.findings.add("not-modelled", str(reached), reached.statement)
+                return "incomplete"
+        return "findings" if machine.findings.errors else "ok"
+
+    def _pick(self) -> Group | None:
+        """The warps to run next: those at the first block, or now and then those that waited longest."""
+        ready = self.ready
+        if not ready.any():
+            return None
+        current = self.current
+        if self.machine.timeline.schedule == "random":
+            rows = np.flatnonzero(ready)
+            place = current[rows[self.machine.timeline.random.randrange(len(rows))]]
+        else:
+            place = np.where(ready, current, EXITED).min()
+            if self.steps % 64 == 0:
+                oldest = int(np.where(ready, self.last_run, self.steps).argmin())
+                if self.steps - self.last_run[oldest] > _PATIENCE:
+                    place = current[oldest]
+        rows = np.flatnonzero(ready & (current == place))
+        if self.uniform[rows].all():
+            return Group(self.machine, rows, None)
+        return Group(self.machine, rows, (self.place[rows] == place) & ~self.held[rows])
+
+    def _step(self, group: Group) -> None:
+        """Run one block for a group."""
+        machine = self.machine
+        self.steps += 1
+        self.last_run[group.rows] = self.steps
+        place = int(self.place[group.indices[0], int(group.active[0].argmax())])
+        block = self.program.blocks[place]
+        current: Group | None = group
+        for operation in block.operations:
+            self._operation = operation
+            if machine.pending_loads:
+                self._check_pending(current, operation)
+            self.instructions += current.size
+            acting = current
+            if operation.guard is not None:
+                acting = current.narrowed(current.full(operation.guard(current)))
+            if operation.kind == "end":
+                self._end(current, acting, operation, block)
+                machine.timeline.advance(1)
+                return
+            if acting is None:
+                continue
+            if operation.kind == "plain":
+                operation.run(acting)
+                continue
+            key, passing = operation.run(acting, self)
+            if passing is None:
+                continue
+            stopped = acting.narrowed(~passing)
+            if stopped is not None:
+                self.hold(stopped, key, operation)
+                rest = current.active.copy()
+                rest[np.isin(current.indices, stopped.indices)] &= ~stopped.active
+                current = current.narrowed(rest)
+                if current is None:
+                    machine.timeline.advance(1)
+                    return
+        if block.following == EXITED:
+            self.exit(current)
+        else:
+            self.move(current, block.following)
+        machine.timeline.advance(1)
+
+    def _end(self, group: Group, acting: Group | None, operation: Operation, block: Block) -> None:
+        """The last instruction of a block: lanes under its guard do it, the others go on."""
+        if acting is not None and acting.size == group.size and (acting.mask is group.mask or acting.mask is None):
+            operation.run(acting, self, block, operation)
+            return
+        if acting is None:
+            self.move(group, block.following)
+            return
+        rest = group.active.copy()
+        rest[np.isin(group.indices, acting.indices)] &= ~acting.active
+        others = group.narrowed(rest)
+        if others is not None:
+            self.move(others, block.following)
+        operation.run(acting, self, block, operation)
+
+    def _check_pending(self, group: Group, operation: Operation) -> None:
+        """A register that a tcgen05.ld has yet to write must not be read."""
+        if not operation.reads:
+            return
+        for row in group.indices:
+            for load in self.machine.pending_loads.get(int(row), ()):
+                if not load.registers.isdisjoint(operation.reads):
+                    self.machine.findings.add(
+                        "missing-tcgen05-wait",
+                        f"reads a register of the tcgen05.ld of line {load.statement.line} before tcgen05.wait::ld",
+                        operation.statement,
+                        also=str(load.statement.line),
+                    )
+
+    def _look_for_spinning(self) -> None:
+        """Threads that go round without changing anything wait for others: let work complete that is not due yet."""
+        machine = self.machine
+        if machine.effects != self._seen_effects:
+            self._seen_effects, self._quiet_since = machine.effects, self.steps
+        elif self.steps - self._quiet_since > _SPIN_STEPS:
+            self._quiet_since = self.steps
+            if not machine.timeline.jump() and not self._release_parked():
+                self._spinning = True
+                self.ready[:] = False
+
+    def _unblock(self) -> bool:
+        """Nobody can go on: let asynchronous work complete, parked lanes run, timed waits give up."""
+        machine = self.machine
+        if self._spinning:
+            return False
+        if machine.timeline.jump() or self._release_parked():
+            return True
+        if not self.waits or self._gave_up_at == machine.effects:
+            return False
+        self._gave_up_at = machine.effects
+        for key in list(self.waits):
+            for row, _, _ in self.waits[key]:
+                self.timed_out[row] = True
+            self.wake(key)
+        return True
+
+    def _release_parked(self) -> bool:
+        """Run the lanes of divergent warps whose first lanes are held, once."""
+        free = (self.place != EXITED) & ~self.held & (self.place > self.current[:, None])
+        rows = np.flatnonzero(free.any(axis=1))
+        if not len(rows):
+            return False
+        place = np.where(free, self.place, EXITED)[rows].min()
+        mask = free[rows] & (self.place[rows] == place)
+        chosen = mask.any(axis=1)
+        self._step(Group(self.machine, rows[chosen], mask[chosen]))
+        return True
+
+    # Deadlock.
+
+    def _report_deadlock(self) -> None:
+        """One finding per place and state of what is waited for, however many CTAs stand there."""
+        places: dict[tuple[Operation | None, str], list[int]] = {}
+        for key, waiting in self.waits.items():
+            for row, _, operation in waiting:
+                places.setdefault((operation, self._what(key)), []).append(row)
+        for (slot, name), barrier in self.barriers.items():
+            expected = barrier.threads if barrier.threads is not None else int(self.left[slot])
+            what = f"barrier {name}, where {barrier.count} of {expected} threads have arrived"
+            places.setdefault((barrier.operation, what), []).extend(row for row, _ in barrier.arrived)
+        if self._spinning:
+            for row in np.flatnonzero((self.current != EXITED) & ~self.held.all(axis=1)):
+                operation = self.program.blocks[int(self.current[row])].operations[0]
+                places.setdefault((operation, "a change that does not come: it goes round without end"), []).append(row)
+        for (operation, what), rows in places.items():
+            statement = operation.statement if operation is not None else None
+            self.machine.findings.add("deadlock", f"waits for {what}: {self._who(rows)}", statement, also=what)
+
+    def _who(self, rows: list[int]) -> str:
+        slot = rows[0] // self.machine.warps_per_cta
+        warps = sorted({row % self.machine.warps_per_cta for row in rows if row // self.machine.warps_per_cta == slot})
+        others = len({row // self.machine.warps_per_cta for row in rows}) - 1
+        named = f"warp{'s' if len(warps) > 1 else ''} {', '.join(map(str, warps))}"
+        more = f", and warps of {others} other CTA{'s' if others > 1 else ''}" if others else ""
+        return f"{named} of {self.machine.cta_name(slot)}{more}"
+
+    def _what(self, key: object) -> str:
+        if isinstance(key, tuple) and key[0] == "mbarrier":
+            _, slot, address = key
+            barrier = self.machine.mbarriers[slot].get(address)
+            if barrier is not None:
+                last = f", last arrival from line {barrier.last_arrival.line}" if barrier.last_arrival else ""
+                return (
+                    f"the mbarrier at {address:#x} (init in line {barrier.statement.line}): {barrier.describe()}{last}"
+                )
+        return str(key)
+
+
+class CtaBarrier:
+    """Who has arrived at one of a CTA's sixteen barriers."""
+
+    def __init__(self) -> None:
+        self.arrived: list[tuple[int, NDArray[np.bool_]]] = []
+        self.count = 0
+        self.threads: int | None = None
+        self.operation: Operation | None = None

@@ -1,0 +1,48 @@
+"""Barriers of the CTA and the warp. PTX ISA 9.7.13."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ptxgen import syntax
+from ptxgen.emulator.group import Group
+from ptxgen.emulator.memory import MemoryFault
+from ptxgen.emulator.registers import Binder
+from ptxgen.emulator.semantics import meaning
+from ptxgen.instr import barrier
+
+if TYPE_CHECKING:
+    from ptxgen.emulator.program import Block, Operation
+    from ptxgen.emulator.scheduler import Scheduler
+
+_End = Callable[[Group, "Scheduler", "Block", "Operation"], None]
+
+
+@meaning(barrier.bar_sync, barrier.barrier_sync, kind="end")
+def synchronise(op: Any, binder: Binder, statement: syntax.Instruction, block: Block) -> _End:
+    name = binder.source(op.name, "u32")
+    threads = binder.source(op.threads, "u32") if op.threads is not None else None
+
+    def run(g: Group, scheduler: Scheduler, block: Block, operation: Operation) -> None:
+        names = g.full(name(g))
+        counts = g.full(threads(g)) if threads is not None else None
+        for number in np.unique(names[g.active]):
+            part = g.narrowed(names == number)
+            if number > 15:
+                raise MemoryFault("barrier-number", f"barrier {number} does not exist; there are 0 to 15")
+            count = int(counts[g.active][0]) if counts is not None else None
+            if count is not None and (count % 32 or count == 0):
+                raise MemoryFault("barrier-count", f"the thread count of a barrier is a multiple of 32, not {count}")
+            if part is not None:
+                scheduler.arrive_at_barrier(part, block, int(number), count, operation)
+
+    return run
+
+
+@meaning(barrier.bar_warp_sync, kind="end")
+def synchronise_warp(op: Any, binder: Binder, statement: syntax.Instruction, block: Block) -> _End:
+    """Divergent lanes meet at the block after it: the order of execution lets the others catch up."""
+    return lambda g, scheduler, block, operation: scheduler.move(g, block.following)

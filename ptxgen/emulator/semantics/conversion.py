@@ -1,0 +1,175 @@
+"""Conversion between types. PTX ISA 9.7.9 (cvt)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+from numpy.typing import NDArray
+
+from ptxgen import syntax
+from ptxgen.emulator.group import Group
+from ptxgen.emulator.registers import Binder, Unmodelled, numpy_type
+from ptxgen.emulator.semantics import meaning
+from ptxgen.emulator.semantics.floating import flush, round_f32
+from ptxgen.instr import conversion
+from ptxgen.instr.types import TYPES
+
+_Run = Callable[[Group], None]
+_FLOATS: dict[str, Any] = {
+    "f16": np.float16, "bf16": ml_dtypes.bfloat16, "f32": np.float32, "f64": np.float64,
+}  # fmt: skip
+_TO_INTEGER = {"rni": np.rint, "rzi": np.trunc, "rmi": np.floor, "rpi": np.ceil}
+
+
+def narrow(value: NDArray[Any], dtype: str, rounding: str) -> NDArray[Any]:
+    """A .f32 or .f64 array in a shorter float type, rounded as the modifier says. NaN stays NaN."""
+    target = _FLOATS[dtype]
+    wide = value.astype(np.float64)
+    if dtype == "f32":
+        return round_f32(wide, np.zeros_like(wide), rounding)
+    if value.dtype == np.float64:
+        # To 16 bits by way of .f32 would round twice; rounding to odd there makes the second one right.
+        first = round_f32(wide, np.zeros_like(wide), "rz")
+        lost = first.astype(np.float64) != wide
+        even = (first.view(np.uint32) & np.uint32(1)) == 0
+        value = np.where(
+            lost & even & np.isfinite(wide), (first.view(np.uint32) | np.uint32(1)).view(np.float32), first
+        )
+    nearest = value.astype(np.float32).astype(target)
+    if rounding == "rn":
+        return nearest
+    back = nearest.astype(np.float64)
+    bits = nearest.view(np.uint16)
+    larger = np.abs(back) > np.abs(wide)
+    above = (back > wide) & np.isfinite(wide) if rounding in ("rm", "rz") else np.zeros(wide.shape, np.bool_)
+    below = (back < wide) & np.isfinite(wide) if rounding in ("rp", "rz") else np.zeros(wide.shape, np.bool_)
+    if rounding == "rz":
+        above, below = larger & np.isfinite(wide), np.zeros(wide.shape, np.bool_)
+    # One step in magnitude is one step of the bit pattern; crossing zero goes to the smallest value of the other sign.
+    negative = np.signbit(back)
+    step = np.where(above | below, np.where((above & ~negative) | (below & negative) | (rounding == "rz"), -1, 1), 0)
+    moved = (bits.astype(np.int32) + step).astype(np.uint16)
+    zero = back == 0
+    moved = np.where(zero & above, np.uint16(0x8001), np.where(zero & below, np.uint16(0x0001), moved))
+    return moved.view(target)
+
+
+def _saturated(value: NDArray[Any], dtype: str) -> NDArray[Any]:
+    return np.where(np.isnan(value), 0, np.clip(value, 0, 1)).astype(_FLOATS[dtype])
+
+
+@meaning(conversion.cvt)
+def convert(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+    source_float, target_float = op.atype in _FLOATS, op.dtype in _FLOATS
+    read = binder.source(op.a, op.atype)
+    write = binder.destination(op.d, op.dtype)
+    stored = numpy_type(TYPES[op.dtype])
+
+    def value_of(g: Group) -> NDArray[Any]:
+        value = np.asarray(read(g))
+        if op.atype == "bf16":
+            value = value.view(ml_dtypes.bfloat16)
+        if source_float and op.atype in ("f16", "bf16"):
+            value = value.astype(np.float32)
+        return flush(value) if op.ftz and op.atype == "f32" else value
+
+    if not target_float:
+        limits = np.iinfo(stored)
+        if source_float:
+            rounded = _TO_INTEGER[op.rounding]
+
+            def to_integer(g: Group) -> None:
+                # Out of range gives the nearest limit, NaN gives 0 (cvt, "integer notes").
+                exact = rounded(value_of(g).astype(np.float64))
+                inside = np.clip(exact, float(limits.min), float(limits.max))
+                result = np.where(np.isnan(exact), 0.0, inside)
+                if limits.bits == 64:
+                    low, high = exact <= float(limits.min), exact >= float(limits.max)
+                    safe = np.where(low | high | np.isnan(exact), 0.0, exact).astype(stored)
+                    write(g, np.where(low, limits.min, np.where(high, limits.max, safe)).astype(stored))
+                else:
+                    write(g, result.astype(stored))
+
+            return to_integer
+
+        def between_integers(g: Group) -> None:
+            value = value_of(g)
+            if op.sat:
+                low = max(int(limits.min), int(np.iinfo(value.dtype).min))
+                high = min(int(limits.max), int(np.iinfo(value.dtype).max))
+                value = np.clip(value, value.dtype.type(low), value.dtype.type(high))
+            write(g, value.astype(stored))
+
+        return between_integers
+
+    def to_float(g: Group) -> None:
+        value = value_of(g)
+        if not source_float:
+            if op.dtype == "f64":
+                result = value.astype(np.float64) if (op.rounding or "rn") == "rn" else _integer_to_f64(value)
+            else:
+                result = _integer_to_float(value, op.dtype, op.rounding)
+        elif op.rounding in _TO_INTEGER:
+            result = _TO_INTEGER[op.rounding](value).astype(_FLOATS[op.dtype])
+        elif op.dtype == op.atype or op.rounding is None:
+            result = value.astype(_FLOATS[op.dtype])
+        else:
+            result = narrow(value, op.dtype, op.rounding)
+        if op.ftz and op.dtype == "f32":
+            result = flush(result)
+        if op.sat:
+            result = _saturated(result, op.dtype)
+        write(g, result.view(stored) if result.dtype.itemsize == stored.itemsize else result)
+
+    return to_float
+
+
+def _integer_to_f64(value: NDArray[Any]) -> NDArray[np.float64]:
+    if value.dtype.itemsize == 8:
+        raise Unmodelled("a directed rounding of a 64-bit integer to .f64")
+    return value.astype(np.float64)
+
+
+def _integer_to_float(value: NDArray[Any], dtype: str, rounding: str) -> NDArray[Any]:
+    """An integer as .f32 or a 16-bit float; 64-bit integers are split so that no bit is rounded twice."""
+    if value.dtype.itemsize < 8:
+        return narrow(value.astype(np.float64), dtype, rounding)
+    high = (value >> value.dtype.type(32)).astype(np.float64) * 2.0**32
+    low = (value & value.dtype.type(0xFFFFFFFF)).astype(np.float64)
+    total = high + low
+    error = low - (total - high)
+    if dtype == "f32":
+        return round_f32(total, error, rounding)
+    odd = round_f32(total, error, "rz")
+    inexact = odd.astype(np.float64) != total
+    odd = np.where(inexact | (error != 0), (odd.view(np.uint32) | np.uint32(1)).view(np.float32), odd)
+    return narrow(odd, dtype, rounding)
+
+
+@meaning(conversion.cvt_half, conversion.cvt_half2)
+def convert_half(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+    """.f32 to one or two 16-bit floats; the first source goes to the high half."""
+    kind = op.dtype.removesuffix("x2")
+    finite = ml_dtypes.finfo(_FLOATS[kind]).max
+
+    def halves(value: Any) -> NDArray[np.uint16]:
+        value = np.asarray(value)
+        if op.relu:
+            value = np.where(value > 0, value, np.where(np.isnan(value), value, np.float32(0)))
+        result = narrow(value, kind, op.rounding)
+        if op.satfinite:
+            bound = np.asarray(finite).astype(np.float32)
+            clipped = np.clip(result.astype(np.float32), -bound, bound).astype(_FLOATS[kind])
+            result = np.where(np.isnan(value), result, clipped).astype(_FLOATS[kind])
+        bits = result.view(np.uint16)
+        # The canonical NaN of both formats is 0x7fff (cvt).
+        return np.where(np.isnan(value), np.uint16(0x7FFF), bits)
+
+    if isinstance(op, conversion.cvt_half):
+        a, d = binder.source(op.a, "f32"), binder.destination(op.d, "b16")
+        return lambda g: d(g, halves(a(g)))
+    a, b, d = binder.source(op.a, "f32"), binder.source(op.b, "f32"), binder.destination(op.d, "b32")
+    return lambda g: d(g, halves(a(g)).astype(np.uint32) << np.uint32(16) | halves(b(g)).astype(np.uint32))

@@ -1,0 +1,33 @@
+"""Fences. The generic proxy is ordered by the emulator's own order of execution; what is kept here is which
+mbarriers the async proxy may see. PTX ISA 9.7.13.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ptxgen import syntax
+from ptxgen.emulator.group import Group
+from ptxgen.emulator.registers import Binder
+from ptxgen.emulator.semantics import meaning
+from ptxgen.instr import fence
+
+_Run = Callable[[Group], None]
+
+
+@meaning(fence.fence, fence.fence_proxy_alias)
+def order(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+    return lambda g: None
+
+
+@meaning(fence.fence_mbarrier_init, fence.fence_proxy_async)
+def publish_barriers(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+    """Objects that these warps made may be completed on by asynchronous copies from now on."""
+
+    def run(g: Group) -> None:
+        for row in g.indices:
+            for made in g.machine.unfenced.pop(int(row), ()):
+                made.fenced = True
+
+    return run

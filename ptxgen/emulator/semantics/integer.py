@@ -1,0 +1,137 @@
+"""Integer arithmetic: wraps to the width of the type. PTX ISA 9.7.1."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ptxgen import syntax
+from ptxgen.emulator.group import Group
+from ptxgen.emulator.registers import Binder, Unmodelled, numpy_type
+from ptxgen.emulator.semantics import meaning
+from ptxgen.instr import integer
+from ptxgen.instr.form import Instruction
+from ptxgen.instr.integer import doubled
+from ptxgen.instr.types import TYPES
+
+_Run = Callable[[Group], None]
+
+
+def _scalar_type(op: Any) -> str:
+    if op.type.endswith("x2"):
+        raise Unmodelled(f"packed .{op.type} arithmetic")
+    return op.type
+
+
+def _binary(function: Callable[[Any, Any], Any]) -> Callable[..., _Run]:
+    """A meaning d = function(a, b) in the instruction's type."""
+
+    def bind(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+        type = _scalar_type(op)
+        a, b, d = binder.source(op.a, type), binder.source(op.b, type), binder.destination(op.d, type)
+        return lambda g: d(g, function(a(g), b(g)))
+
+    return bind
+
+
+meaning(integer.add)(_binary(lambda a, b: a + b))
+meaning(integer.sub)(_binary(lambda a, b: a - b))
+
+
+def truncated_division(a: Any, b: Any) -> Any:
+    """Quotient rounded towards zero; all ones where b is 0, as GPUs give (unspecified in PTX)."""
+    safe = np.where(b == 0, np.ones_like(b), b)
+    floor = a // safe
+    inexact = (a - floor * safe) != 0
+    quotient = np.where(inexact & ((a < 0) != (safe < 0)), floor + np.ones_like(floor), floor)
+    return np.where(b == 0, ~np.zeros_like(quotient), quotient)
+
+
+def truncated_remainder(a: Any, b: Any) -> Any:
+    """Remainder with the sign of a; a where b is 0."""
+    return np.where(b == 0, a, a - truncated_division(a, b) * b)
+
+
+meaning(integer.div)(_binary(truncated_division))
+meaning(integer.rem)(_binary(truncated_remainder))
+
+
+@meaning(integer.min, integer.max)
+def extremum(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+    type = _scalar_type(op)
+    choose = np.minimum if isinstance(op, integer.min) else np.maximum
+    a, b, d = binder.source(op.a, type), binder.source(op.b, type), binder.destination(op.d, type)
+    if op.relu:
+        return lambda g: d(g, np.maximum(choose(a(g), b(g)), 0))
+    return lambda g: d(g, choose(a(g), b(g)))
+
+
+@meaning(integer.add_sat, integer.sub_sat)
+def saturating(op: Instruction, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+    a, b, d = (binder.source(op.a, "s32"), binder.source(op.b, "s32"), binder.destination(op.d, "s32"))  # type: ignore[attr-defined]
+    sign = 1 if isinstance(op, integer.add_sat) else -1
+    low, high = -(2**31), 2**31 - 1
+
+    def run(g: Group) -> None:
+        exact = np.asarray(a(g)).astype(np.int64) + sign * np.asarray(b(g)).astype(np.int64)
+        d(g, np.clip(exact, low, high).astype(np.int32))
+
+    return run
+
+
+def high_half(a: Any, b: Any, bits: int, signed: bool) -> Any:
+    """The upper half of a product, of the operands' type."""
+    if bits < 64:
+        wide = np.int64 if signed else np.uint64
+        return (np.asarray(a).astype(wide) * np.asarray(b).astype(wide)) >> wide(bits)
+    mask = np.uint64(0xFFFFFFFF)
+    x, y = np.asarray(a).astype(np.uint64), np.asarray(b).astype(np.uint64)
+    xl, xh, yl, yh = x & mask, x >> np.uint64(32), y & mask, y >> np.uint64(32)
+    middle = xh * yl + ((xl * yl) >> np.uint64(32))
+    carry = xl * yh + (middle & mask)
+    high = xh * yh + (middle >> np.uint64(32)) + (carry >> np.uint64(32))
+    if signed:
+        zero = np.uint64(0)
+        high = high - np.where(np.asarray(a) < 0, y, zero) - np.where(np.asarray(b) < 0, x, zero)
+        return high.astype(np.int64)
+    return high
+
+
+@meaning(integer.mul, integer.mad)
+def multiply(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+    type = TYPES[op.type]
+    a, b, d = binder.source(op.a, type), binder.source(op.b, type), binder.destination(op.d, type)
+    c = binder.source(op.c, type) if isinstance(op, integer.mad) else None
+    dtype = numpy_type(type)
+
+    def run(g: Group) -> None:
+        if op.half == "lo":
+            product = np.asarray(a(g)) * b(g)
+        else:
+            product = high_half(a(g), b(g), type.bits, type.kind == "signed").astype(dtype)
+        d(g, product if c is None else product + c(g))
+
+    return run
+
+
+@meaning(integer.mul_wide, integer.mad_wide)
+def multiply_wide(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+    wide = TYPES[doubled(op)]
+    a, b, d = binder.source(op.a, op.type), binder.source(op.b, op.type), binder.destination(op.d, wide)
+    c = binder.source(op.c, wide) if isinstance(op, integer.mad_wide) else None
+    dtype = numpy_type(wide)
+
+    def run(g: Group) -> None:
+        product = np.asarray(a(g)).astype(dtype) * np.asarray(b(g)).astype(dtype)
+        d(g, product if c is None else product + c(g))
+
+    return run
+
+
+@meaning(integer.abs, integer.neg)
+def sign_change(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+    a, d = binder.source(op.a, op.type), binder.destination(op.d, op.type)
+    function = np.abs if isinstance(op, integer.abs) else np.negative
+    return lambda g: d(g, function(a(g)))

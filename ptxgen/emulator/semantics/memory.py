@@ -1,0 +1,181 @@
+"""Loads and stores. PTX ISA 9.7.9.
+
+Caching, ordering and scope have no effect on values here: the emulator executes accesses one instruction at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptxgen import syntax
+from ptxgen.emulator.checks.happens_before import UNIT
+from ptxgen.emulator.group import Group
+from ptxgen.emulator.memory import MemoryFault
+from ptxgen.emulator.memory.global_memory import PARAM_WINDOW, SHARED_WINDOW, WINDOW_BYTES
+from ptxgen.emulator.memory.shared_memory import OFFSET_MASK
+from ptxgen.emulator.registers import Binder, Unmodelled, numpy_type
+from ptxgen.emulator.semantics import meaning
+from ptxgen.instr import memory
+from ptxgen.instr.types import TYPES
+
+_Run = Callable[[Group], None]
+_Values = Sequence[NDArray[Any]]
+
+
+def space_of(addresses: NDArray[np.int64], active: NDArray[np.bool_]) -> list[tuple[str, NDArray[np.bool_]]]:
+    """The state spaces of generic addresses, each with its lanes."""
+    shared = active & (addresses >= SHARED_WINDOW) & (addresses < SHARED_WINDOW + WINDOW_BYTES)
+    parameter = active & (addresses >= PARAM_WINDOW) & (addresses < PARAM_WINDOW + WINDOW_BYTES)
+    rest = active & ~shared & ~parameter
+    return [
+        (name, lanes) for name, lanes in (("shared", shared), ("param", parameter), ("global", rest)) if lanes.any()
+    ]
+
+
+def load_words(
+    g: Group, space: str, addresses: NDArray[np.int64], dtype: np.dtype[Any], count: int, statement: syntax.Instruction
+) -> _Values:
+    """`count` neighbouring values per lane from a state space; addresses are those of the space."""
+    machine, mask, size = g.machine, g.mask, dtype.itemsize
+    if space == "global":
+        offsets = machine.memory.offsets(addresses.view(np.uint64), size * count, mask, "a load")
+        words = machine.memory.data.view(dtype)
+    elif space == "param":
+        return _load_parameters(g, addresses, dtype, count)
+    else:
+        inside = machine.shared.offsets(addresses & OFFSET_MASK, size * count, mask, "a load")
+        track_shared(g, inside, size * count, statement, write=False)
+        offsets = inside + machine.row_slot[g.indices][:, None] * machine.shared.pitch
+        words = machine.shared.data.reshape(-1).view(dtype)
+    index = offsets // size
+    return [words[index + i] for i in range(count)]
+
+
+def _load_parameters(g: Group, addresses: NDArray[np.int64], dtype: np.dtype[Any], count: int) -> _Values:
+    size, block = dtype.itemsize, g.machine.parameters
+    limit = len(block) - 64
+    used = np.unique(addresses[g.active])
+    if used.size and (used[0] < 0 or used[-1] + size * count > limit):
+        raise MemoryFault(
+            "out-of-bounds", f"a load at byte {int(used[-1])} of the kernel's {limit} bytes of parameters"
+        )
+    if ((used & (size * count - 1)) != 0).any():
+        raise MemoryFault("misaligned", f"a load of {size * count} bytes at byte {int(used[0])} of the parameters")
+    index = np.clip(addresses, 0, limit)[..., None] + np.arange(size * count)
+    raw = block[np.minimum(index, len(block) - 1)].view(dtype)
+    return [raw[..., i] for i in range(count)]
+
+
+def store_words(
+    g: Group,
+    space: str,
+    addresses: NDArray[np.int64],
+    dtype: np.dtype[Any],
+    values: _Values,
+    statement: syntax.Instruction,
+) -> None:
+    """Neighbouring values per lane to a state space; of lanes that hit the same bytes the last one wins."""
+    machine, size = g.machine, dtype.itemsize
+    machine.effects += 1
+    total = size * len(values)
+    if space == "global":
+        offsets = machine.memory.offsets(addresses.view(np.uint64), total, g.mask, "a store")
+        words = machine.memory.data.view(dtype)
+    elif space == "param":
+        raise MemoryFault("read-only", "a store to the kernel's parameters")
+    else:
+        inside = machine.shared.offsets(addresses & OFFSET_MASK, total, g.mask, "a store")
+        track_shared(g, inside, total, statement, write=True)
+        offsets = inside + machine.row_slot[g.indices][:, None] * machine.shared.pitch
+        words = machine.shared.data.reshape(-1).view(dtype)
+    index = offsets // size
+    for i, value in enumerate(values):
+        full = np.broadcast_to(value, index.shape)
+        if g.mask is None:
+            words[index + i] = full
+        else:
+            words[index[g.mask] + i] = full[g.mask]
+
+
+def track_shared(
+    g: Group, offsets: NDArray[np.int64], size: int, statement: syntax.Instruction, *, write: bool
+) -> None:
+    """Tell the checks which units of shared memory each warp touches."""
+    ordering = g.machine.ordering
+    if ordering is None:
+        return
+    active = g.active
+    for position, row in enumerate(g.indices):
+        first = offsets[position][active[position]]
+        units = np.unique(np.concatenate([first // UNIT, (first + size - 1) // UNIT]))
+        (ordering.write if write else ordering.read)(int(row), units, statement)
+
+
+def _each_space(
+    g: Group, space: str | None, addresses: NDArray[np.int64]
+) -> list[tuple[str, NDArray[np.int64], Group]]:
+    """(space, addresses in it, lanes) of an access."""
+    if space is not None:
+        name = space.split("::")[0]
+        return [(name, addresses, g)]
+    parts = []
+    for name, lanes in space_of(addresses, g.active):
+        part = g.narrowed(lanes)
+        assert part is not None
+        chosen = addresses[np.isin(g.indices, part.indices)]
+        parts.append((name, chosen - {"shared": SHARED_WINDOW, "param": PARAM_WINDOW, "global": 0}[name], part))
+    return parts
+
+
+def _modelled(space: str | None) -> None:
+    if space is not None and space.split("::")[0] not in ("global", "shared", "param"):
+        raise Unmodelled(f".{space} memory")
+    if space == "param::func":
+        raise Unmodelled("parameters of functions")
+
+
+@meaning(memory.ld, memory.ld_volatile, memory.ld_ordered)
+def load(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+    _modelled(op.space)
+    type = TYPES[op.type]
+    if type.bits == 128:
+        raise Unmodelled("128-bit loads of one register")
+    dtype = numpy_type(type)
+    address = binder.address(op.a)
+    destinations = [binder.destination(element, type) for element in binder.vector(op.d)]
+
+    def run(g: Group) -> None:
+        addresses = np.ascontiguousarray(g.full(address(g)))
+        for space, inside, part in _each_space(g, op.space, addresses):
+            values = load_words(part, space, inside, dtype, len(destinations), statement)
+            for destination, value in zip(destinations, values, strict=True):
+                destination(part, value)
+
+    return run
+
+
+@meaning(memory.st, memory.st_volatile, memory.st_ordered)
+def store(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+    _modelled(op.space)
+    type = TYPES[op.type]
+    if type.bits == 128:
+        raise Unmodelled("128-bit stores of one register")
+    dtype = numpy_type(type)
+    address = binder.address(op.a)
+    sources = [binder.source(element, type) for element in binder.vector(op.b)]
+
+    def run(g: Group) -> None:
+        addresses = np.ascontiguousarray(g.full(address(g)))
+        for space, inside, part in _each_space(g, op.space, addresses):
+            store_words(part, space, inside, dtype, [np.asarray(source(part)) for source in sources], statement)
+
+    return run
+
+
+@meaning(memory.prefetch_tensormap)
+def prefetch(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+    return lambda g: None

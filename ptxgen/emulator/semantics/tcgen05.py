@@ -1,0 +1,377 @@
+"""Tensor memory and fifth-generation tensor cores. PTX ISA 9.7.16.
+
+kind::f16, dense, both operands in shared memory, one CTA. Products are exact, the sum is kept in .f32 in an order that
+the manual leaves open (9.7.16.10; results are compared with a tolerance). The tensor core of a CTA runs its operations
+in the order of their issue.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptxgen import syntax
+from ptxgen.descriptors import DescriptorError, InstructionDescriptor, SmemDescriptor
+from ptxgen.emulator.checks.happens_before import UNIT
+from ptxgen.emulator.group import Group
+from ptxgen.emulator.machine import Machine, PendingLoad
+from ptxgen.emulator.memory import MemoryFault
+from ptxgen.emulator.memory.tensor_memory import POISON
+from ptxgen.emulator.registers import Binder, Unmodelled
+from ptxgen.emulator.semantics import meaning
+from ptxgen.emulator.semantics.mbarrier import each, shared_offset
+from ptxgen.instr import tcgen05
+from ptxgen.layouts.operands import operand_addresses
+from ptxgen.layouts.tmem import LANES, accumulator_cells, load_cells, split_address
+
+if TYPE_CHECKING:
+    from ptxgen.emulator.scheduler import Scheduler
+
+_Run = Callable[[Group], None]
+_MMA_K = 16
+
+
+# Allocation.
+
+
+@meaning(tcgen05.alloc, kind="gate")
+def alloc(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> Callable[..., Any]:
+    _one_cta(op)
+    destination, columns = binder.address(op.dst), binder.source(op.columns, "b32")
+
+    def run(g: Group, scheduler: Scheduler) -> tuple[Callable[[int], object], NDArray[np.bool_] | None]:
+        machine = g.machine
+        places, wanted = g.full(destination(g)), g.full(columns(g))
+        passing = np.ones((g.size, 32), np.bool_)
+        for position, row in enumerate(g.indices):
+            row = int(row)
+            lanes = _whole_warp(g, position, statement)
+            slot = int(machine.row_slot[row])
+            column = machine.tensor.allocate(slot, int(wanted[position, lanes][0]))
+            if column is None:
+                passing[position] = False
+                continue
+            offset = shared_offset(int(places[position, lanes][0]), op.space)
+            machine.shared.require(offset, 4, 4, "tcgen05.alloc")
+            machine.shared.data[slot, offset : offset + 4].view(np.uint32)[0] = column
+            if machine.ordering is not None:
+                machine.ordering.write(row, np.array([offset // UNIT]), statement)
+            machine.effects += 1
+        return lambda row: ("tmem", int(machine.row_slot[row])), None if passing.all() else passing
+
+    return run
+
+
+@meaning(tcgen05.dealloc)
+def dealloc(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+    _one_cta(op)
+    address, columns = binder.source(op.taddr, "b32"), binder.source(op.columns, "b32")
+
+    def run(g: Group) -> None:
+        machine = g.machine
+        places, wanted = g.full(address(g)), g.full(columns(g))
+        for position, row in enumerate(g.indices):
+            row = int(row)
+            lanes = _whole_warp(g, position, statement)
+            slot = int(machine.row_slot[row])
+            place, size = int(places[position, lanes][0]), int(wanted[position, lanes][0])
+            machine.tensor.free(slot, place, size)
+            if machine.ordering is not None:
+                _check_free(machine, row, slot, place & 0xFFFF, size, statement)
+            machine.effects += 1
+            machine.wake(("tmem", slot))
+
+    return run
+
+
+def _check_free(machine: Machine, row: int, slot: int, column: int, size: int, statement: syntax.Statement) -> None:
+    ordering = machine.ordering
+    assert ordering is not None
+    operation = ordering.operation("tcgen05.dealloc", statement, slot)
+    unknown = [
+        n for n in np.unique(ordering.tensor_writer[slot][:, column : column + size]) if n in ordering.operations
+    ]
+    for number in unknown:
+        if int(number) not in ordering.known[row].operations:
+            earlier = ordering.operations[int(number)]
+            machine.findings.add(
+                "tmem-freed-in-use",
+                f"frees columns that the {earlier.what} of line {earlier.statement.line} may still write; its "
+                "warp has not waited for it",
+                statement,
+            )
+    ordering.tensor_write(operation, row, [0, 1, 2, 3], range(column, column + size))
+    ordering.tensor_writer[slot][:, column : column + size] = 0
+
+
+@meaning(tcgen05.relinquish_alloc_permit)
+def relinquish(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+    _one_cta(op)
+
+    def run(g: Group) -> None:
+        g.machine.tensor.relinquished[g.machine.row_slot[g.indices]] = True
+
+    return run
+
+
+def _one_cta(op: Any) -> None:
+    if op.cta_group == 2:
+        raise Unmodelled("cta_group::2")
+
+
+def _whole_warp(g: Group, position: int, statement: syntax.Instruction) -> NDArray[np.bool_]:
+    """The active lanes of a warp, which for .sync.aligned instructions are all that have not left."""
+    lanes = g.active[position]
+    row = int(g.indices[position])
+    if not (lanes | ~g.machine.live[row]).all():
+        g.machine.findings.add(
+            "divergent-warp",
+            f"{statement.opcode.split('.sync')[0]} is .sync.aligned, but only {int(lanes.sum())} threads of the "
+            "warp are here",
+            statement,
+        )
+    return lanes
+
+
+# Matrix multiplication.
+
+
+@lru_cache(maxsize=4096)
+def _matrix(value: int) -> SmemDescriptor:
+    try:
+        return SmemDescriptor.decode(value)
+    except DescriptorError as error:
+        raise MemoryFault("illegal-descriptor", f"the shared-memory descriptor {value:#018x}: {error}") from error
+
+
+@lru_cache(maxsize=256)
+def _instruction(value: int, kind: str) -> InstructionDescriptor:
+    try:
+        return InstructionDescriptor.decode(value, kind=kind, cta_group=1)
+    except DescriptorError as error:
+        raise MemoryFault("illegal-descriptor", f"the instruction descriptor {value:#010x}: {error}") from error
+
+
+@lru_cache(maxsize=4096)
+def _operand(value: int, major: str, rows: int, negate: bool, size: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Element indexes (16-bit units of shared memory) of an operand [rows, 16], and the 16-byte units it touches."""
+    descriptor = _matrix(value)
+    if descriptor.lbo_mode != "relative":
+        raise Unmodelled("the absolute LBO mode")
+    try:
+        addresses = operand_addresses(descriptor, major, rows, _MMA_K, 16)  # type: ignore[arg-type]
+    except ValueError as error:
+        raise MemoryFault("illegal-descriptor", f"the shared-memory descriptor {value:#018x}: {error}") from error
+    if addresses.min() < 1024 or addresses.max() + 2 > size:
+        raise MemoryFault(
+            "out-of-bounds",
+            f"the shared-memory descriptor {value:#018x} reaches {int(addresses.min()):#x} to "
+            f"{int(addresses.max()) + 1:#x}; the CTA has 0x400 to {size:#x}",
+        )
+    return addresses // 2, np.unique(addresses // UNIT)
+
+
+def _values(words: NDArray[np.uint16], type: str, negate: bool) -> NDArray[np.float32]:
+    if type == "bf16":
+        result = (words.astype(np.uint32) << np.uint32(16)).view(np.float32)
+    else:
+        result = words.view(np.float16).astype(np.float32)
+    return -result if negate else result
+
+
+@meaning(tcgen05.mma)
+def mma(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+    _one_cta(op)
+    if op.kind != "f16":
+        raise Unmodelled(f".kind::{op.kind}")
+    if op.disable_output_lane is not None or op.scale_input_d is not None:
+        raise Unmodelled("disable-output-lane and scale-input-d")
+    accumulator = binder.address(op.d)
+    a, b, idesc = binder.source(op.a, "b64"), binder.source(op.b, "b64"), binder.source(op.idesc, "b32")
+    accumulate = binder.predicate(op.enable_input_d)
+
+    def run(g: Group) -> None:
+        values = (accumulator(g), a(g), b(g), idesc(g), accumulate(g))
+        for row, _, (place, a_value, b_value, i_value, add) in each(g, *values):
+            _issue(g.machine, row, statement, place, a_value, b_value, _instruction(i_value, op.kind), bool(add))
+
+    return run
+
+
+def _issue(
+    machine: Machine, row: int, statement: syntax.Instruction, place: int, a: int, b: int,
+    idesc: InstructionDescriptor, accumulate: bool,
+) -> None:  # fmt: skip
+    if idesc.sparse:
+        raise Unmodelled("sparse matrices")
+    slot, size = int(machine.row_slot[row]), machine.shared.size
+    a_index, a_units = _operand(a, idesc.a_major, idesc.m, idesc.negate_a, size)
+    b_index, b_units = _operand(b, idesc.b_major, idesc.n, idesc.negate_b, size)
+    lane0, column0 = split_address(place)
+    lanes, columns = accumulator_cells(idesc.m, idesc.n)
+    rows_at, columns_at = lanes[:, 0] + lane0, range(column0, column0 + idesc.n)
+    del columns
+    machine.tensor.require(slot, range(int(rows_at[0]), int(rows_at[-1]) + 1), columns_at, "tcgen05.mma")
+    if machine.ordering is not None:
+        operation = machine.ordering.operation("tcgen05.mma", statement, slot, swizzle=_matrix(a).swizzle)
+        machine.ordering.async_read(operation, row, a_units)
+        operation.swizzle = _matrix(b).swizzle
+        machine.ordering.async_read(operation, row, b_units)
+        quarters = sorted(set((rows_at // 32).tolist()))
+        machine.ordering.tensor_write(operation, row, quarters, columns_at, accumulates=accumulate)
+        operation.swizzle = None
+        machine.tensor_operations.setdefault(slot, []).append(operation.number)
+    whole = idesc.m == LANES
+    half = idesc.d_type == "f16"
+
+    def execute() -> None:
+        words = machine.shared.data[slot].view(np.uint16)
+        left = _values(words[a_index], idesc.a_type, idesc.negate_a)
+        right = _values(words[b_index], idesc.b_type, idesc.negate_b)
+        product = left @ right.T
+        cells = machine.tensor.cells[slot]
+        target = cells[:, column0 : column0 + idesc.n]
+        if half:
+            before = (target[rows_at] & np.uint32(0xFFFF)).astype(np.uint16).view(np.float16).astype(np.float32)
+            total = (product + before if accumulate else product).astype(np.float16)
+            target[rows_at] = total.view(np.uint16).astype(np.uint32)
+        elif whole:
+            floats = target.view(np.float32)
+            np.add(floats, product, out=floats) if accumulate else np.copyto(floats, product)
+        else:
+            before = target[rows_at].view(np.float32)
+            target[rows_at] = (product + before if accumulate else product).view(np.uint32)
+
+    machine.submit(slot, statement, execute, pipe=("tensor core", slot))
+
+
+@meaning(tcgen05.commit)
+def commit(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+    _one_cta(op)
+    if op.multicast:
+        raise Unmodelled("multicast")
+    address = binder.address(op.mbar)
+
+    def run(g: Group) -> None:
+        machine = g.machine
+        for row, _, (place,) in each(g, address(g)):
+            _arrive_when_done(machine, row, shared_offset(place, op.space), statement)
+
+    return run
+
+
+def _arrive_when_done(machine: Machine, row: int, offset: int, statement: syntax.Instruction) -> None:
+    slot = int(machine.row_slot[row])
+    barrier = machine.mbarrier(slot, offset, row, statement)
+    given = None
+    if machine.ordering is not None:
+        given = machine.ordering.release(row)
+        given.operations.update(machine.tensor_operations.get(slot, ()))
+        machine.tensor_operations[slot] = []
+
+    def arrive() -> None:
+        barrier.release(given)
+        barrier.arrive(1)
+        barrier.last_arrival = statement
+        machine.settle(slot, barrier)
+
+    machine.submit(slot, statement, arrive, pipe=("tensor core", slot))
+
+
+# Loads from tensor memory.
+
+
+@meaning(tcgen05.ld, tcgen05.ld_halves)
+def load(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+    if op.pack:
+        raise Unmodelled(".pack::16b")
+    halves = isinstance(op, tcgen05.ld_halves)
+    shape = "16x32bx2" if halves else op.shape
+    split = int(op.split.value) if halves else 0
+    lanes, columns = load_cells(shape, op.num, split)
+    address = binder.address(op.taddr)
+    registers = [binder.register(element) for element in binder.vector(op.r)]
+    names = frozenset(id(register) for register in registers)
+    span = (int(columns.min()), int(columns.max()) + 1)
+
+    def run(g: Group) -> None:
+        machine = g.machine
+        places = g.full(address(g))
+        for position, row in enumerate(g.indices):
+            row = int(row)
+            active = _whole_warp(g, position, statement)
+            slot, warp = int(machine.row_slot[row]), row % machine.warps_per_cta
+            lane, column = split_address(int(places[position, active][0]))
+            quarter = 32 * (warp % 4)
+            # The lane field is the warp's own quarter, or relative to it (facts of two implementations; unverified).
+            if lane & ~31 not in (0, quarter):
+                raise MemoryFault(
+                    "tmem-lane-rights",
+                    f"warp {warp} reaches lanes {quarter}-{quarter + 31} of tensor memory, not lane {lane}",
+                )
+            start = quarter + (lane & 31)
+            reach = range(column + span[0], column + span[1])
+            machine.tensor.require(
+                slot, range(start + int(lanes.min()), start + int(lanes.max()) + 1), reach, "tcgen05.ld"
+            )
+            if machine.ordering is not None:
+                machine.ordering.tensor_read(row, reach, statement)
+            _fetch(machine, slot, row, start + lanes, column + columns, registers, names, active, statement)
+
+    return run
+
+
+def _fetch(
+    machine: Machine, slot: int, row: int, lanes: NDArray[np.int64], columns: NDArray[np.int64],
+    registers: list[NDArray[Any]], names: frozenset[int], active: NDArray[np.bool_], statement: syntax.Instruction,
+) -> None:  # fmt: skip
+    """Bring cells into registers; until they arrive the registers hold poison."""
+    pending = PendingLoad(names, statement)
+    machine.pending_loads.setdefault(row, []).append(pending)
+    for register in registers:
+        register[row][active] = POISON
+
+    def complete() -> None:
+        words = machine.tensor.cells[slot][lanes, columns]
+        for index, register in enumerate(registers):
+            register[row][active] = words[active, index]
+        pending.done = True
+        machine.wake(("tcgen05.wait", row))
+
+    machine.submit(slot, statement, complete, pipe=("tensor load", row))
+
+
+@meaning(tcgen05.wait, kind="gate")
+def wait(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> Callable[..., Any]:
+    """Lanes stay until the loads of their warp have arrived. Stores (wait::st) are not modelled yet."""
+    if op.what == "st":
+        raise Unmodelled("tcgen05.st")
+
+    def run(g: Group, scheduler: Scheduler) -> tuple[Callable[[int], object], NDArray[np.bool_] | None]:
+        passing = np.ones((g.size, 32), np.bool_)
+        for position, row in enumerate(g.indices):
+            loads = g.machine.pending_loads.get(int(row))
+            if loads is None:
+                continue
+            if all(load.done for load in loads):
+                del g.machine.pending_loads[int(row)]
+            else:
+                passing[position] = False
+        return lambda row: ("tcgen05.wait", row), None if passing.all() else passing
+
+    return run
+
+
+@meaning(tcgen05.fence)
+def fence(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+    def run(g: Group) -> None:
+        ordering = g.machine.ordering
+        if ordering is not None and op.where == "after_thread_sync":
+            for row in g.indices:
+                ordering.after_thread_sync(int(row))
+
+    return run

@@ -1,0 +1,169 @@
+"""Bulk tensor copies. PTX ISA 9.7.9.27; tiled mode: 5.5.3.
+
+The tensormap reaches the emulator as its 128 bytes in memory, and is decoded from them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptxgen import syntax
+from ptxgen.descriptors import DescriptorError, TensorMap
+from ptxgen.emulator.checks.happens_before import UNIT
+from ptxgen.emulator.group import Group
+from ptxgen.emulator.machine import Machine
+from ptxgen.emulator.memory import MemoryFault
+from ptxgen.emulator.memory.global_memory import HEAP_BASE, PARAM_WINDOW, WINDOW_BYTES
+from ptxgen.emulator.registers import Binder, Unmodelled
+from ptxgen.emulator.semantics import meaning
+from ptxgen.emulator.semantics.mbarrier import each, shared_offset
+from ptxgen.instr import tma
+from ptxgen.layouts.swizzle import SWIZZLES
+from ptxgen.layouts.tma import CHUNK, tile_bytes, tile_chunks
+
+#: Shared-memory alignment of a tensor copy's destination, in bytes (9.7.9.27, table of alignments).
+_DESTINATION_ALIGNMENT = 128
+
+
+@lru_cache(maxsize=256)
+def decode(data: bytes) -> TensorMap:
+    """The tensormap of 128 bytes. Raises MemoryFault, with the rule, where they are none."""
+    try:
+        return TensorMap.decode(data)
+    except DescriptorError as error:
+        raise MemoryFault("illegal-tensormap", f"the tensormap's 128 bytes are not legal: {error}") from error
+
+
+def tensormap_at(machine: Machine, address: int) -> TensorMap:
+    """The tensormap at a generic address, in the kernel's parameters or in global memory."""
+    if address % 64:
+        raise MemoryFault("misaligned", f"the tensormap at {address:#x} is not on a multiple of 64 bytes")
+    if PARAM_WINDOW <= address < PARAM_WINDOW + WINDOW_BYTES:
+        offset = address - PARAM_WINDOW
+        if offset + 128 > len(machine.parameters) - 64:
+            raise MemoryFault("out-of-bounds", f"the tensormap at byte {offset} is not inside the kernel's parameters")
+        return decode(machine.parameters[offset : offset + 128].tobytes())
+    machine.memory.require_mapped(np.array([address - HEAP_BASE, address - HEAP_BASE + 127]), "the tensormap")
+    return decode(machine.memory.view(address, 128).tobytes())
+
+
+def gather_box(machine: Machine, tensormap: TensorMap, coords: tuple[int, ...]) -> NDArray[np.uint8]:
+    """The bytes of a box in linear order; elements outside the tensor have the fill value."""
+    size = tensormap.element_bits // 8
+    strides = (size, *tensormap.strides)
+    # Offsets and validity of the box's rows, from the outermost dimension in; then along a row.
+    outer, outer_valid = np.zeros(1, np.int64), np.ones(1, np.bool_)
+    for axis in reversed(range(1, tensormap.rank)):
+        index = coords[axis] + np.arange(tensormap.box[axis], dtype=np.int64)
+        inside = (index >= 0) & (index < tensormap.dims[axis])
+        outer = (outer[:, None] + np.where(inside, index * strides[axis], 0)).ravel()
+        outer_valid = (outer_valid[:, None] & inside).ravel()
+    index = coords[0] + np.arange(tensormap.box[0], dtype=np.int64)
+    inside = (index >= 0) & (index < tensormap.dims[0])
+    unit = CHUNK if _whole_chunks(inside, coords[0] * size, size) else size
+    index, inside = index[:: unit // size], inside[:: unit // size]
+    where = (tensormap.address - HEAP_BASE + outer[:, None] + index * size).ravel()
+    mask = (outer_valid[:, None] & inside).ravel()
+    machine.memory.require_mapped(where[mask], "the tensor copy")
+    words = machine.memory.data.view(np.complex128 if unit == CHUNK else f"u{size}")
+    raw = words[np.where(mask, where, 0) // unit].view(np.uint8)
+    if not mask.all():
+        element = NAN_FILL.get(tensormap.dtype, bytes(size)) if tensormap.oob_fill == "nan" else bytes(size)
+        raw.reshape(-1, unit)[~mask] = np.frombuffer(element * (unit // size), np.uint8)
+    return raw
+
+
+#: What elements outside a tensor get with oob_fill "nan" (inferred: the canonical NaN of each type).
+NAN_FILL = {
+    "f16": bytes.fromhex("ff7f"), "bf16": bytes.fromhex("ff7f"), "f32": bytes.fromhex("ffffff7f"),
+    "f32_ftz": bytes.fromhex("ffffff7f"), "tf32": bytes.fromhex("ffffff7f"), "tf32_ftz": bytes.fromhex("ffffff7f"),
+    "f64": bytes.fromhex("ffffffffffffff7f"),
+}  # fmt: skip
+
+
+def _whole_chunks(valid: NDArray[np.bool_], start: int, size: int) -> bool:
+    """Whether every 16 bytes of a row are all inside the tensor or all outside."""
+    if start % CHUNK or (len(valid) * size) % CHUNK:
+        return False
+    groups = valid.reshape(-1, CHUNK // size)
+    return bool((groups.all(axis=1) | ~groups.any(axis=1)).all())
+
+
+@meaning(tma.load)
+def load(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> Callable[[Group], None]:
+    if op.load_mode == "tile::gather4":
+        raise Unmodelled("tile::gather4")
+    if op.multicast:
+        raise Unmodelled("multicast")
+    if op.cta_group == 2:
+        raise Unmodelled("cta_group::2")
+    destination, barrier = binder.address(op.dst_mem), binder.address(op.mbar)
+    map_address = binder.address(op.tensor_map)
+    coordinates = [binder.source(element, "s32") for element in binder.vector(op.coords)]
+
+    def run(g: Group) -> None:
+        machine = g.machine
+        values = [coordinate(g) for coordinate in coordinates]
+        for row, _, (place, where, mbar, *coords) in each(g, destination(g), map_address(g), barrier(g), *values):
+            issue(
+                machine,
+                row,
+                statement,
+                tensormap_at(machine, where),
+                tuple(coords),
+                place,
+                shared_offset(mbar, "shared"),
+            )
+
+    return run
+
+
+def issue(
+    machine: Machine, row: int, statement: syntax.Instruction, tensormap: TensorMap, coords: tuple[int, ...],
+    place: int, mbar: int,
+) -> None:  # fmt: skip
+    """Queue one box: bytes to shared memory at `place`, then complete_tx on the mbarrier."""
+    slot = int(machine.row_slot[row])
+    if len(coords) != tensormap.rank:
+        raise MemoryFault("tensormap-rank", f"{len(coords)} coordinates for a tensormap of rank {tensormap.rank}")
+    if tensormap.interleave != "none" or any(stride != 1 for stride in tensormap.element_strides):
+        raise Unmodelled("interleaved or strided boxes")
+    if tensormap.dtype.startswith("16u") or tensormap.swizzle not in SWIZZLES:
+        raise Unmodelled(f"tensormaps of {tensormap.dtype} with swizzle {tensormap.swizzle}")
+    size = tensormap.element_bits // 8
+    start = shared_offset(place, "shared")
+    alignment = _DESTINATION_ALIGNMENT
+    total = tile_bytes(tensormap.box, size)
+    chunks = tile_chunks(tensormap.box, size, tensormap.swizzle, start) if start % CHUNK == 0 else None
+    if start % alignment or chunks is None:
+        raise MemoryFault(
+            "misaligned", f"the copy's destination is shared address {start:#x}, not a multiple of {alignment}"
+        )
+    units = chunks + start // UNIT
+    machine.shared.require(int(units.min()) * UNIT, int(units.max() - units.min() + 1) * UNIT, CHUNK, "the tensor copy")
+    barrier = machine.mbarrier(slot, mbar, row, statement)
+    if not barrier.fenced:
+        machine.findings.add(
+            "mbarrier-init-proxy",
+            f"the copy completes on the mbarrier of line {barrier.statement.line}, whose init no "
+            "fence.mbarrier_init or fence.proxy.async has made visible to the async proxy",
+            statement,
+        )
+    given = None
+    if machine.ordering is not None:
+        operation = machine.ordering.operation("tensor copy", statement, slot, swizzle=tensormap.swizzle)
+        given = machine.ordering.known[row].copy()
+        machine.ordering.async_write(operation, row, units)
+        given.operations.add(operation.number)
+
+    def complete() -> None:
+        data = gather_box(machine, tensormap, coords)
+        machine.shared.data[slot].view(np.complex128)[units] = data.view(np.complex128)
+        machine.complete_on(slot, mbar, total, given, statement)
+
+    machine.submit(slot, statement, complete)

@@ -1,0 +1,32 @@
+"""Tests of the command: `cli` runs one command line in this process."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+from command_line import Cli, Outcome
+
+from ptxgen.cli.main import execute
+from ptxgen.kernels import find
+
+sys.path.insert(0, str(Path(__file__).parents[2]))  # where tests.kernels.fake_device is
+
+
+@pytest.fixture
+def cli(capsys: pytest.CaptureFixture[str]) -> Cli:
+    def run(*arguments: object) -> Outcome:
+        code = execute([str(each) for each in arguments])
+        captured = capsys.readouterr()
+        return Outcome(code, captured.out, captured.err)
+
+    return run
+
+
+@pytest.fixture
+def ptx_file(tmp_path: Path) -> Path:
+    """A file with the PTX of the default kernel."""
+    path = tmp_path / "kernel.ptx"
+    path.write_text(find("blackwell/swizzled").plan().text)
+    return path
