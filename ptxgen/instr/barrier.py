@@ -9,7 +9,7 @@ from ptxgen.instr.targets import ALL, Availability
 _CTA = {"cta": Availability("7.8", ALL)}
 
 
-class bar_sync(Instruction, opcode="bar", section="9.7.13 (bar)", ptx="1.0", targets=ALL, issued_by="warp"):
+class bar_sync(Instruction, opcode="bar", section="9.7.13 (bar)", ptx="1.0", targets=ALL, issued_by="warp", leading=1):
     """Wait until all threads of the CTA, or `threads` of them, are at barrier `name` (0 to 15)."""
 
     syntax = "bar{.cta}.sync name{, threads}"
@@ -20,7 +20,9 @@ class bar_sync(Instruction, opcode="bar", section="9.7.13 (bar)", ptx="1.0", tar
     needs = _CTA
 
 
-class barrier_sync(Instruction, opcode="barrier", section="9.7.13 (barrier)", ptx="6.0", targets=ALL, issued_by="warp"):
+class barrier_sync(
+    Instruction, opcode="barrier", section="9.7.13 (barrier)", ptx="6.0", targets=ALL, issued_by="warp", leading=1
+):
     """As bar.sync; without `aligned` the threads of a warp may arrive one by one."""
 
     syntax = "barrier{.cta}.sync{.aligned} name{, threads}"

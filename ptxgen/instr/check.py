@@ -117,9 +117,7 @@ class _Checker:
                 ):
                     legal.add(known)
                 for problem in problems:
-                    yield Diagnostic(
-                        statement.line, statement.column, problem.code, problem.severity, problem.message
-                    )
+                    yield Diagnostic(statement.line, statement.column, problem.code, problem.severity, problem.message)
             elif isinstance(statement, syntax.Block):
                 yield from self._block(statement, scope)
 

@@ -58,7 +58,7 @@ class sub_sat(Instruction, section="9.7.1.2", ptx="1.0", targets=ALL):
     b: OperandLike = source("s32")
 
 
-class mul(Instruction, section="9.7.1.3", ptx="1.0", targets=ALL):
+class mul(Instruction, section="9.7.1.3", ptx="1.0", targets=ALL, leading=1):
     """d = the low or high half of a * b."""
 
     syntax = "mul.half.type d, a, b"
@@ -81,7 +81,7 @@ class mul_wide(Instruction, opcode="mul.wide", section="9.7.1.3", ptx="1.0", tar
     type: Literal["u16", "u32", "s16", "s32"]
 
 
-class mad(Instruction, section="9.7.1.4", ptx="1.0", targets=ALL):
+class mad(Instruction, section="9.7.1.4", ptx="1.0", targets=ALL, leading=1):
     """d = the low or high half of a * b, plus c."""
 
     syntax = "mad.half.type d, a, b, c"

@@ -85,7 +85,7 @@ class arrive(Instruction, opcode="mbarrier.arrive", section=_SECTION + ".13", pt
     """Arrive `count` times (1 if absent); `state` gets the state before, for test_wait and try_wait."""
 
     syntax = "mbarrier.arrive{.sem}{.scope}{.space}.b64 state, [addr]{, count}"
-    state: OperandLike = register("b64", sink=True)
+    state: OperandLike = register("u64", sink=True)
     addr: OperandLike = address("space", variables=_SHARED)
     count: OperandLike = source("u32", low=1, high=_COUNT, advice=True, default=None)
     _: KW_ONLY
@@ -117,7 +117,7 @@ class arrive_expect_tx(
     """Raise the tx-count by `tx_count` bytes, then arrive once."""
 
     syntax = "mbarrier.arrive.expect_tx{.sem}{.scope}{.space}.b64 state, [addr], tx_count"
-    state: OperandLike = register("b64", sink=True)
+    state: OperandLike = register("u64", sink=True)
     addr: OperandLike = address("space", variables=_SHARED)
     tx_count: OperandLike = source("u32", low=0, high=_COUNT, advice=True)
     _: KW_ONLY

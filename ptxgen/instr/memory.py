@@ -71,7 +71,6 @@ class ld(Instruction, section="9.7.9 (ld)", ptx="1.0", targets=ALL):
     _w = rule("width")(_width)
 
 
-
 class ld_volatile(Instruction, opcode="ld.volatile", section="9.7.9 (ld)", ptx="1.1", targets=ALL):
     """d = the value at an address, neither cached nor merged with other accesses."""
 
@@ -116,7 +115,6 @@ class st(Instruction, section="9.7.9 (st)", ptx="1.0", targets=ALL):
     type: _Type
     needs = _NEEDS
     _w = rule("width")(_width)
-
 
 
 class st_volatile(Instruction, opcode="st.volatile", section="9.7.9 (st)", ptx="1.1", targets=ALL):

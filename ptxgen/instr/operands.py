@@ -236,7 +236,7 @@ class SourceSpec(Specification):
             return True
         if isinstance(operand, Immediate | Expression):
             return self.immediate
-        return self.symbol and isinstance(operand, Subscript)
+        return bool(self.symbol) and isinstance(operand, Subscript)
 
     def problems(self, operand: Operand, form: Instruction, resolve: Resolver | None) -> Iterator[Problem]:
         wanted = type_of(self.type, form)
@@ -500,7 +500,9 @@ class VectorSpec(Specification):
         if len({each.bits for each in declared}) > 1:
             yield Problem("operand-type", f"the elements of {self.name} must have one width, not {names}")
         elif "float" in kinds and kinds & {"unsigned", "signed"}:
-            yield Problem("operand-type", f"the elements of {self.name} must be all floats or all integers, not {names}")
+            yield Problem(
+                "operand-type", f"the elements of {self.name} must be all floats or all integers, not {names}"
+            )
         elif declared:
             together = declared[0]
             if kinds != {"float"} and kinds != {"predicate"}:

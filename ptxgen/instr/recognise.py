@@ -14,8 +14,8 @@ from typing import Any
 
 from ptxgen import syntax
 from ptxgen.instr.form import REGISTRY, Instruction, Pattern, Slot
-from ptxgen.instr.types import TYPES
 from ptxgen.instr.operands import Problem, fields_of, pair_of
+from ptxgen.instr.types import TYPES
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,13 +105,14 @@ def _bind_opcode(text: str) -> tuple[tuple[_Bound, ...], tuple[_Failed, ...]]:
 
 def _fill(tokens: Sequence[str], slots: Sequence[Slot], leading: int) -> dict[int, int] | None:
     """Which token fills which slot: every token used, every required slot filled; same-token slots in order."""
-    if any(token not in slot.tokens for token, slot in zip(tokens, slots[:leading], strict=False)):
-        return None
     chosen: dict[int, int] = {}
 
     def place(position: int) -> bool:
         if position == len(tokens):
-            return all(slot.optional or index in chosen for index, slot in enumerate(slots))
+            first = [chosen[index] for index in range(leading) if index in chosen]
+            return first == list(range(len(first))) and all(
+                slot.optional or index in chosen for index, slot in enumerate(slots)
+            )
         # Types keep their order: in `cvt.rn.bf16.f32` the result's comes first.
         types = [index for index, at in chosen.items() if tokens[at] in TYPES] if tokens[position] in TYPES else []
         first = max(types) + 1 if types else 0

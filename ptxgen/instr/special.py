@@ -1,6 +1,7 @@
 """Special registers: name, type and the widths at which they are read. PTX ISA 10.
 
-%tid and its like are vectors with .x .y .z .w; they and %gridid were narrower in early PTX, and are still read so (measured, ptxas 13.5).
+%tid and its like are vectors with .x .y .z .w. Four of them and %gridid were narrower in early PTX, and are still read
+so (measured, ptxas 13.5).
 """
 
 from __future__ import annotations

@@ -207,13 +207,15 @@ class ld_halves(
     syntax = "tcgen05.ld.sync.aligned.16x32bx2.num{.pack}.b32 r, [taddr], split"
     r: OperandLike = vector("b32", lambda form: form.num)
     taddr: OperandLike = address("tmem", bits=(32,))
-    split: OperandLike = immediate(-(2**31), 2**31 - 1)
+    split: OperandLike = immediate(-(2**63), 2**63 - 1)
     _: KW_ONLY
     num: Literal[1, 2, 4, 8, 16, 32, 64, 128] = modifier("x")
     pack: bool = flag("pack::16b", default=False)
 
 
-class wait(Instruction, opcode="tcgen05", section="9.7.16.8.4", ptx="8.6", targets=_TARGETS, issued_by="warp", leading=1):
+class wait(
+    Instruction, opcode="tcgen05", section="9.7.16.8.4", ptx="8.6", targets=_TARGETS, issued_by="warp", leading=1
+):
     """Wait until this thread's earlier tcgen05.ld (or st) are done, so that their registers may be used."""
 
     syntax = "tcgen05.what.sync.aligned"
