@@ -65,6 +65,12 @@ class Machine:
         #: Loads from tensor memory whose registers have not arrived: row -> [(registers, statement)].
         self.pending_loads: dict[int, list[PendingLoad]] = {}
         self.tensor_operations: dict[int, list[int]] = {}
+        #: What warps learn when they look at the result of a wait: predicate register -> row -> knowledge.
+        self.unread: dict[int, dict[int, Knowledge]] = {}
+        #: What relaxed waits of a warp order once it executes a fence that acquires.
+        self.unfenced_waits: dict[int, list[Knowledge]] = {}
+        #: What strong stores (release, relaxed, volatile) to a word published, for strong loads of it by the same CTA.
+        self.published: dict[tuple[int, str, int], Knowledge] = {}
         self.wake: Callable[[object], None] = lambda key: None
         self._make_special()
 
@@ -152,6 +158,7 @@ class Machine:
             self.tensor.clear(slot)
             self.mbarriers[slot] = {}
             self.tensor_operations.pop(slot, None)
+            self.published = {key: known for key, known in self.published.items() if key[0] != slot}
             if self.ordering is not None:
                 self.ordering.clear(slot)
         self.cta_number[slot] = number
@@ -198,6 +205,43 @@ class Machine:
                     statement,
                 )
         return found
+
+    def learn_when_read(self, row: int, predicate: int, known: Knowledge) -> None:
+        """A wait succeeded. It orders later accesses only in a program that looks at its result."""
+        if self.ordering is not None:
+            self.unread.setdefault(predicate, {})[row] = known
+
+    def learn_at_fence(self, row: int, known: Knowledge) -> None:
+        """A relaxed wait succeeded. It orders later accesses only after a fence."""
+        if self.ordering is not None:
+            self.unfenced_waits.setdefault(row, []).append(known)
+
+    def publish(self, row: int, space: str, address: int) -> None:
+        """A strong store: who reads the word with a strong load knows what this warp knows."""
+        if self.ordering is not None:
+            key = (int(self.row_slot[row]), space, address)
+            given = self.ordering.release(row)
+            if key in self.published:
+                given.join(self.published[key])
+            self.published[key] = given
+
+    def subscribe(self, row: int, space: str, address: int) -> None:
+        """A strong load. Fences are not asked for: a missing one is not reported, a present one is honoured."""
+        known = self.published.get((int(self.row_slot[row]), space, address))
+        if known is not None and self.ordering is not None:
+            self.ordering.acquire(row, known)
+
+    def learn(self, rows: NDArray[np.int64], reads: frozenset[int]) -> None:
+        """These warps read registers; if one is the result of a wait, they learn what it tells."""
+        assert self.ordering is not None
+        for predicate in reads & self.unread.keys():
+            waiting = self.unread[predicate]
+            for row in rows:
+                known = waiting.pop(int(row), None)
+                if known is not None:
+                    self.ordering.acquire(int(row), known)
+            if not waiting:
+                del self.unread[predicate]
 
     def settle(self, slot: int, barrier: MBarrier) -> None:
         """End the phase of a barrier if it is complete, and wake who waits for it."""

@@ -24,7 +24,7 @@ from ptxgen.emulator.registers import Unmodelled
 #: Steps without any effect after which spinning threads count as waiting.
 _SPIN_STEPS = 3000
 #: A ready warp that others have passed over for so many steps goes first.
-_PATIENCE = 2000
+_PATIENCE = 256
 
 
 class Scheduler:
@@ -243,6 +243,8 @@ class Scheduler:
             self._operation = operation
             if machine.pending_loads:
                 self._check_pending(current, operation)
+            if machine.unread and not operation.reads.isdisjoint(machine.unread):
+                machine.learn(current.indices, operation.reads)
             self.instructions += current.size
             acting = current
             if operation.guard is not None:
@@ -357,7 +359,9 @@ class Scheduler:
         if self._spinning:
             for row in np.flatnonzero((self.current != EXITED) & ~self.held.all(axis=1)):
                 operation = self.program.blocks[int(self.current[row])].operations[0]
-                places.setdefault((operation, "a change that does not come: it goes round without end"), []).append(row)
+                places.setdefault((operation, "a change that does not come: it goes round without end"), []).append(
+                    int(row)
+                )
         for (operation, what), rows in places.items():
             statement = operation.statement if operation is not None else None
             self.machine.findings.add("deadlock", f"waits for {what}: {self._who(rows)}", statement, also=what)

@@ -5,10 +5,12 @@ each modifier takes and what each operand is, its `@rule` methods hold what the 
 the typed call (`tcgen05.ld(regs, taddr, shape="32x32b", num=8)`), the check, recognition in parsed text
 (`recognise`), enumeration (`variants`), and the key under which the emulator finds the meaning (the class itself).
 
-Notation of `syntax`, as in the manual: `.name` is the modifier field `name` where the class has one and a fixed modifier
-otherwise; `{.name}` and `{, operand}` are optional; `[a]`, `[a, b]`, `p|q` as in PTX. ptxas takes modifiers in any
-order after the opcode proper (measured, ptxas 13.5), and so does recognition; text is made in the manual's order. The
-opcode proper is `opcode`, by default the first word, and the first `leading` modifiers.
+Notation of `syntax`, as in the manual: `.name` is the modifier field `name` where the class has one and a fixed
+modifier otherwise; `{.name}`, `{, operand}` and `{operand,}` are optional; `[a]`, `[a, b]`, `p|q` as in PTX.
+
+The opcode proper is `opcode`, by default the first word, with the first `leading` modifiers. ptxas takes the modifiers
+after it in any order, if types keep theirs (measured, ptxas 13.5), and so does recognition; text is made in the
+manual's order.
 """
 
 from __future__ import annotations

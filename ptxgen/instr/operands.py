@@ -501,7 +501,7 @@ class VectorSpec(Specification):
             yield Problem("operand-type", f"the elements of {self.name} must have one width, not {names}")
         elif "float" in kinds and kinds & {"unsigned", "signed"}:
             yield Problem(
-                "operand-type", f"the elements of {self.name} must be all floats or all integers, not {names}"
+                "operand-type", f"the elements of {self.name} must be floats or integers, not {names}"
             )
         elif declared:
             together = declared[0]
@@ -524,7 +524,7 @@ class VectorSpec(Specification):
 
 @dataclass(kw_only=True, slots=True)
 class PredicateSpec(Specification):
-    """A predicate register; `negatable` allows `!p`, `sink` `_`, `immediate` an integer, `special` %is_explicit_cluster."""
+    """A predicate register; `negatable` allows `!p`, `sink` `_`, `immediate` integers, `special` special registers."""
 
     negatable: bool = False
     sink: bool = False

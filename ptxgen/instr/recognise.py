@@ -139,19 +139,24 @@ def _explain(form: type[Instruction], tokens: Sequence[str]) -> tuple[int, Probl
         else:
             free.remove(hit)
     missing = [slots[index] for index in free if not slots[index].optional]
-    distance = len(unknown) + len(missing)
+    distance = 2 * (len(unknown) + len(missing))
     if unknown:
         token = unknown[0]
         every = [known for slot in slots for known in slot.tokens]
         if token in every:
             return distance, Problem("repeated-modifier", f"{opcode}: .{token} is given twice; once is enough")
         near = difflib.get_close_matches(token, every, n=1, cutoff=0.5)
+        if not near:
+            distance += 1  # of two forms, the one with a suggestion explains better
         hint = f"; did you mean .{near[0]}?" if near else ""
         known = " ".join("." + name for name in every[:24]) + (" ..." if len(every) > 24 else "")
         message = f"{opcode} has no modifier .{token}{hint} It takes {known}" if near else (
             f"{opcode} has no modifier .{token}; it takes {known or 'none'}"
         )  # fmt: skip
         return distance, Problem("unknown-modifier", message)
+    if not missing:
+        message = f"the modifiers of {opcode} must be in the order of `{form.form.syntax}`"
+        return distance, Problem("modifier-order", message)
     lacking = " ".join("." + next(iter(slot.tokens)) if len(slot.tokens) == 1 else f".{slot.field}" for slot in missing)
     legal = "; ".join(
         f".{slot.field} is one of " + " ".join("." + token for token in slot.tokens)

@@ -1,12 +1,12 @@
 """What every warp knows to have happened before, and the conflicts of accesses to shared and tensor memory.
 
 Each warp has a clock that counts its own synchronisations; its knowledge is the latest such count of every warp of its
-CTA that it has synchronised with, and the asynchronous operations whose completion it has observed. An access
-conflicts with an earlier one to the same bytes (one of them a write) that its issuer does not know. Asynchronous operations
-take the knowledge of the thread that issues them, and become known through the mbarrier on which they complete.
+CTA that it has synchronised with, and the asynchronous operations whose completion it has observed. An access conflicts
+with an earlier one to the same bytes (one of them a write) that its issuer does not know. Asynchronous operations take
+the knowledge of the thread that issues them, and become known through the mbarrier on which they complete.
 
 Granularity: threads are warps, shared memory 16-byte units, tensor memory columns by quarter of the lanes. So an access
-is never blamed for its own warp's, nor for a neighbour's within 16 bytes of the same warp. Global memory is not tracked.
+is never blamed for one of its own warp. Global memory is not tracked.
 """
 
 from __future__ import annotations
@@ -202,6 +202,13 @@ class Ordering:
         self.writer_clock[slot, units] = clock
         self.async_reader[slot, units] = 0
         self.statements["store", row, int(clock)] = statement
+
+    def strong_write(self, row: int, units: NDArray[np.int64]) -> None:
+        """A warp's strong store: initialises, and orders rather than races."""
+        slot, warp = divmod(row, self.warps)
+        self.writer[slot, units] = -(warp + 1)
+        self.writer_clock[slot, units] = 0
+        self.async_reader[slot, units] = 0
 
     def _against_writers(
         self, access: AsyncOperation, row: int, units: NDArray[np.int64], verb: str, known: set[int]

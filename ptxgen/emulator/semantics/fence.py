@@ -16,8 +16,24 @@ from ptxgen.instr import fence
 _Run = Callable[[Group], None]
 
 
-@meaning(fence.fence, fence.fence_proxy_alias)
+@meaning(fence.fence)
 def order(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+    """What relaxed waits have seen counts from an acquiring fence on (no semantics means acq_rel)."""
+    if op.sem == "release":
+        return lambda g: None
+
+    def run(g: Group) -> None:
+        for row in g.indices:
+            for known in g.machine.unfenced_waits.pop(int(row), ()):
+                if g.machine.ordering is not None:
+                    g.machine.ordering.acquire(int(row), known)
+
+    return run
+
+
+@meaning(fence.fence_proxy_alias)
+def order_aliases(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+    """There are no aliases in the emulator's memory."""
     return lambda g: None
 
 

@@ -140,6 +140,7 @@ def _tested(
     """Which lanes find their phase ended, and the barrier that each row asks about."""
     address = binder.address(op.addr)
     by_parity = hasattr(op, "parity")
+    result = id(binder.register(op.p))
     wanted = binder.source(op.parity, "u32") if by_parity else binder.source(op.state, "b64")
 
     def test(g: Group) -> tuple[NDArray[np.bool_], dict[int, int]]:
@@ -161,8 +162,10 @@ def _tested(
                 parity = phase & 1 if by_parity else phase >> 63
                 if barrier.parity_done(parity):
                     done[position] |= lanes & (places[position] == place) & (phases[position] == phase)
-                    if machine.ordering is not None and barrier.completed is not None and op.sem != "relaxed":
-                        machine.ordering.acquire(row, barrier.completed)
+                    if barrier.completed is not None and op.sem == "relaxed":
+                        machine.learn_at_fence(row, barrier.completed)
+                    elif barrier.completed is not None:
+                        machine.learn_when_read(row, result, barrier.completed)
         return done, asked
 
     return test

@@ -37,9 +37,19 @@ def space_of(addresses: NDArray[np.int64], active: NDArray[np.bool_]) -> list[tu
 
 
 def load_words(
-    g: Group, space: str, addresses: NDArray[np.int64], dtype: np.dtype[Any], count: int, statement: syntax.Instruction
+    g: Group,
+    space: str,
+    addresses: NDArray[np.int64],
+    dtype: np.dtype[Any],
+    count: int,
+    statement: syntax.Instruction,
+    *,
+    strong: bool = False,
 ) -> _Values:
-    """`count` neighbouring values per lane from a state space; addresses are those of the space."""
+    """`count` neighbouring values per lane from a state space; addresses are those of the space.
+
+    A strong load (volatile, relaxed, acquire) synchronises with the strong store that it reads.
+    """
     machine, mask, size = g.machine, g.mask, dtype.itemsize
     if space == "global":
         offsets = machine.memory.offsets(addresses.view(np.uint64), size * count, mask, "a load")
@@ -48,9 +58,12 @@ def load_words(
         return _load_parameters(g, addresses, dtype, count)
     else:
         inside = machine.shared.offsets(addresses & OFFSET_MASK, size * count, mask, "a load")
-        track_shared(g, inside, size * count, statement, write=False)
+        if not strong:
+            track_shared(g, inside, size * count, statement, write=False)
         offsets = inside + machine.row_slot[g.indices][:, None] * machine.shared.pitch
         words = machine.shared.data.reshape(-1).view(dtype)
+    if strong:
+        synchronise(g, space, addresses, g.machine.subscribe)
     index = offsets // size
     return [words[index + i] for i in range(count)]
 
@@ -77,6 +90,8 @@ def store_words(
     dtype: np.dtype[Any],
     values: _Values,
     statement: syntax.Instruction,
+    *,
+    strong: bool = False,
 ) -> None:
     """Neighbouring values per lane to a state space; of lanes that hit the same bytes the last one wins."""
     machine, size = g.machine, dtype.itemsize
@@ -89,9 +104,11 @@ def store_words(
         raise MemoryFault("read-only", "a store to the kernel's parameters")
     else:
         inside = machine.shared.offsets(addresses & OFFSET_MASK, total, g.mask, "a store")
-        track_shared(g, inside, total, statement, write=True)
+        track_shared(g, inside, total, statement, write=True, strong=strong)
         offsets = inside + machine.row_slot[g.indices][:, None] * machine.shared.pitch
         words = machine.shared.data.reshape(-1).view(dtype)
+    if strong:
+        synchronise(g, space, addresses, g.machine.publish)
     index = offsets // size
     for i, value in enumerate(values):
         full = np.broadcast_to(value, index.shape)
@@ -102,9 +119,9 @@ def store_words(
 
 
 def track_shared(
-    g: Group, offsets: NDArray[np.int64], size: int, statement: syntax.Instruction, *, write: bool
+    g: Group, offsets: NDArray[np.int64], size: int, statement: syntax.Instruction, *, write: bool, strong: bool = False
 ) -> None:
-    """Tell the checks which units of shared memory each warp touches."""
+    """Tell the checks which units of shared memory each warp touches; strong accesses race with nothing."""
     ordering = g.machine.ordering
     if ordering is None:
         return
@@ -112,7 +129,19 @@ def track_shared(
     for position, row in enumerate(g.indices):
         first = offsets[position][active[position]]
         units = np.unique(np.concatenate([first // UNIT, (first + size - 1) // UNIT]))
-        (ordering.write if write else ordering.read)(int(row), units, statement)
+        if strong:
+            ordering.strong_write(int(row), units)
+        else:
+            (ordering.write if write else ordering.read)(int(row), units, statement)
+
+
+def synchronise(g: Group, space: str, addresses: NDArray[np.int64], how: Callable[[int, str, int], None]) -> None:
+    """Publish at, or subscribe to, the words that strong accesses touch."""
+    if g.machine.ordering is not None:
+        active = g.active
+        for position, row in enumerate(g.indices):
+            for address in np.unique(addresses[position][active[position]]):
+                how(int(row), space, int(address))
 
 
 def _each_space(
@@ -147,11 +176,12 @@ def load(op: Any, binder: Binder, statement: syntax.Instruction, block: object) 
     dtype = numpy_type(type)
     address = binder.address(op.a)
     destinations = [binder.destination(element, type) for element in binder.vector(op.d)]
+    strong = not isinstance(op, memory.ld)
 
     def run(g: Group) -> None:
         addresses = np.ascontiguousarray(g.full(address(g)))
         for space, inside, part in _each_space(g, op.space, addresses):
-            values = load_words(part, space, inside, dtype, len(destinations), statement)
+            values = load_words(part, space, inside, dtype, len(destinations), statement, strong=strong)
             for destination, value in zip(destinations, values, strict=True):
                 destination(part, value)
 
@@ -167,11 +197,13 @@ def store(op: Any, binder: Binder, statement: syntax.Instruction, block: object)
     dtype = numpy_type(type)
     address = binder.address(op.a)
     sources = [binder.source(element, type) for element in binder.vector(op.b)]
+    strong = not isinstance(op, memory.st)
 
     def run(g: Group) -> None:
         addresses = np.ascontiguousarray(g.full(address(g)))
         for space, inside, part in _each_space(g, op.space, addresses):
-            store_words(part, space, inside, dtype, [np.asarray(source(part)) for source in sources], statement)
+            values = [np.asarray(source(part)) for source in sources]
+            store_words(part, space, inside, dtype, values, statement, strong=strong)
 
     return run
 
