@@ -45,6 +45,8 @@ VERSIONS = (
 #: Forms are tried on the first of these that has them.
 HOMES = ("sm_100a", "sm_90a", "sm_103a", "sm_120a", "sm_110a")
 BATCH = 60
+#: Seconds for one run of ptxas, which takes milliseconds; some lines send it into an endless loop.
+TIMEOUT = 5
 
 _REGISTER_TYPES = (
     "pred", "b8", "b16", "b32", "b64", "b128", "u8", "u16", "u32", "u64", "s8", "s16", "s32", "s64", "f16", "f32",
@@ -76,6 +78,13 @@ class Case:
     line: str
     target: str
     version: str = NEWEST
+
+    @property
+    def topic(self) -> str:
+        """What the neighbour differs in: a "modifier", an "operand", or the "gate" of target and version."""
+        if self.kind in ("target", "version"):
+            return "gate"
+        return "modifier" if self.kind.startswith("modifier") else "operand"
 
     @property
     def group(self) -> tuple[str, str, bool]:
@@ -152,7 +161,10 @@ def _assemble(lines: Sequence[str], target: str, version: str) -> tuple[bool, di
     text, first = module(lines, target, version)
     # /dev/stdin and /dev/null save the temporary files, which cost more than ptxas itself.
     command = [str(find_ptxas()), "-arch", target, "-O0", "-o", "/dev/null", "/dev/stdin"]
-    done = subprocess.run(command, input=text, text=True, capture_output=True, check=False, timeout=300)
+    try:
+        done = subprocess.run(command, input=text, text=True, capture_output=True, check=False, timeout=TIMEOUT)
+    except subprocess.TimeoutExpired:
+        return False, {}, f"ptxas does not end within {TIMEOUT} seconds"
     said = done.stdout + done.stderr
     named: dict[int, str] = {}
     for match in _SHARED_PTXAS_ERROR.finditer(said):
@@ -366,9 +378,14 @@ def neighbours_of(form: type[Instruction], limit: int, rng: random.Random) -> li
             cases.add(Case(form.form.key, kind, line, target))
         cases.update(Case(form.form.key, "target", str(made), other) for other in TARGETS)
         cases.update(Case(form.form.key, "version", str(made), target, version) for version in VERSIONS)
-    ordered = sorted(cases, key=lambda case: (case.kind, case.line, case.target, case.version))
-    picked = ordered if len(ordered) <= limit else rng.sample(ordered, limit)
-    return [*picked, *ruled_out(form, limit, rng)]
+    picked: list[Case] = []
+    for topic in ("modifier", "operand", "gate"):
+        ordered = sorted(
+            (case for case in cases if case.topic == topic),
+            key=lambda case: (case.kind, case.line, case.target, case.version),
+        )
+        picked += ordered if len(ordered) <= limit // 3 else rng.sample(ordered, limit // 3)
+    return [*picked, *ruled_out(form, limit // 3, rng)]
 
 
 def certify(

@@ -224,7 +224,7 @@ class Scheduler:
             place = np.where(ready, current, EXITED).min()
             if self.steps % 64 == 0:
                 oldest = int(np.where(ready, self.last_run, self.steps).argmin())
-                if self.steps - self.last_run[oldest] > _PATIENCE:
+                if ready[oldest] and self.steps - self.last_run[oldest] > _PATIENCE:
                     place = current[oldest]
         rows = np.flatnonzero(ready & (current == place))
         if self.uniform[rows].all():

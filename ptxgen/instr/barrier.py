@@ -14,7 +14,7 @@ class bar_sync(Instruction, opcode="bar", section="9.7.13 (bar)", ptx="1.0", tar
 
     syntax = "bar{.cta}.sync name{, threads}"
     name: OperandLike = source("u32", low=0, high=15)
-    threads: OperandLike = source("u32", low=0, high=2**63, multiple=32, default=None)
+    threads: OperandLike = source("u32", multiple=32, default=None)
     _: KW_ONLY
     cta: bool = False
     needs = _CTA
@@ -27,7 +27,7 @@ class barrier_sync(
 
     syntax = "barrier{.cta}.sync{.aligned} name{, threads}"
     name: OperandLike = source("u32", low=0, high=15)
-    threads: OperandLike = source("u32", low=0, high=2**63, multiple=32, default=None)
+    threads: OperandLike = source("u32", multiple=32, default=None)
     _: KW_ONLY
     cta: bool = False
     aligned: bool = False

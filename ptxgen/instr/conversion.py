@@ -1,13 +1,20 @@
 """Conversion between types. PTX ISA 9.7.9 (cvt); the narrow formats (fp8, fp6, fp4, tf32) are not here yet."""
 
 from dataclasses import KW_ONLY
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from ptxgen.instr.form import Instruction, OperandLike, rule
 from ptxgen.instr.operands import register, source
 from ptxgen.instr.targets import ALL, Availability
 
 _Type = Literal["u8", "u16", "u32", "u64", "s8", "s16", "s32", "s64", "bf16", "f16", "f32", "f64"]
+_TYPES = get_args(_Type)
+#: .bf16 against .f32 came with sm_80, against the others with sm_90.
+_BF16 = {
+    "bf16": Availability("7.1", "sm_80+"),
+    **{f"dtype=bf16 atype={name}": Availability("7.8", "sm_90+") for name in _TYPES if name != "f32"},
+    **{f"dtype={name} atype=bf16": Availability("7.8", "sm_90+") for name in _TYPES if name != "f32"},
+}
 _WIDTH = {"bf16": 16, "f16": 16, "f32": 32, "f64": 64}
 _INTEGER_ROUNDING = ("rni", "rzi", "rmi", "rpi")
 
@@ -57,7 +64,7 @@ class cvt(Instruction, section="9.7.9 (cvt)", ptx="1.0", targets=ALL):
     sat: bool = False
     dtype: _Type
     atype: _Type
-    needs = {"bf16": Availability("7.8", "sm_90+")}
+    needs = _BF16
 
     @rule("rounding")
     def _rounding(self) -> str | None:

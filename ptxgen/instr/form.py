@@ -9,7 +9,7 @@ Notation of `syntax`, as in the manual: `.name` is the modifier field `name` whe
 modifier otherwise; `{.name}`, `{, operand}` and `{operand,}` are optional; `[a]`, `[a, b]`, `p|q` as in PTX.
 
 The opcode proper is `opcode`, by default the first word, with the first `leading` modifiers. ptxas takes the modifiers
-after it in any order, if types keep theirs (measured, ptxas 13.5), and so does recognition; text is made in the
+after it in any order, if types and state spaces keep theirs (measured, ptxas 13.5), and so does recognition; text is made in the
 manual's order.
 """
 

@@ -58,7 +58,7 @@ class expect_tx(Instruction, opcode="mbarrier.expect_tx", section=_SECTION + ".1
 
     syntax = "mbarrier.expect_tx{.sem}{.scope}{.space}.b64 [addr], tx_count"
     addr: OperandLike = address("space", variables=_SHARED)
-    tx_count: OperandLike = source("u32", low=0, high=_COUNT, advice=True)
+    tx_count: OperandLike = source("u32", high=_COUNT, advice=True)
     _: KW_ONLY
     sem: Literal["relaxed"] | None = None
     scope: Literal["cta", "cluster"] | None = None
@@ -72,7 +72,7 @@ class complete_tx(Instruction, opcode="mbarrier.complete_tx", section=_SECTION +
 
     syntax = "mbarrier.complete_tx{.sem}{.scope}{.space}.b64 [addr], tx_count"
     addr: OperandLike = address("space", variables=_SHARED)
-    tx_count: OperandLike = source("u32", low=0, high=_COUNT, advice=True)
+    tx_count: OperandLike = source("u32", high=_COUNT, advice=True)
     _: KW_ONLY
     sem: Literal["relaxed"] | None = None
     scope: Literal["cta", "cluster"] | None = None
@@ -92,7 +92,7 @@ class arrive(Instruction, opcode="mbarrier.arrive", section=_SECTION + ".13", pt
     sem: Literal["release", "relaxed"] | None = None
     scope: Literal["cta", "cluster"] | None = None
     space: _Cta | None = None
-    needs = {**_NEEDS, "relaxed": Availability("8.6", "sm_90+")}
+    needs = {**_NEEDS, "relaxed": Availability("8.6", "sm_90+"), "count": Availability("7.8", "sm_90+")}
     _s = rule("semantics")(_semantics)
 
 
@@ -119,7 +119,7 @@ class arrive_expect_tx(
     syntax = "mbarrier.arrive.expect_tx{.sem}{.scope}{.space}.b64 state, [addr], tx_count"
     state: OperandLike = register("u64", sink=True)
     addr: OperandLike = address("space", variables=_SHARED)
-    tx_count: OperandLike = source("u32", low=0, high=_COUNT, advice=True)
+    tx_count: OperandLike = source("u32", high=_COUNT, advice=True)
     _: KW_ONLY
     sem: Literal["release", "relaxed"] | None = None
     scope: Literal["cta", "cluster"] | None = None
@@ -136,7 +136,7 @@ class arrive_expect_tx_remote(
     syntax = "mbarrier.arrive.expect_tx{.sem}{.scope}.space.b64 state, [addr], tx_count"
     state: OperandLike = sink()
     addr: OperandLike = address("space", variables=_SHARED)
-    tx_count: OperandLike = source("u32", low=0, high=_COUNT, advice=True)
+    tx_count: OperandLike = source("u32", high=_COUNT, advice=True)
     _: KW_ONLY
     sem: Literal["release", "relaxed"] | None = None
     scope: Literal["cta", "cluster"] | None = None

@@ -218,7 +218,7 @@ class SourceSpec(Specification):
     """A register or a constant, `low` to `high` in steps of `multiple`.
 
     `special` also allows special registers; `symbol` the address of a variable, parameter or function, or of what is
-    in the state space that the modifier of this name carries. `advice`: ptxas does not check the range.
+    in the state space that the modifier of this name carries. `advice`: ptxas does not check the upper limit.
     """
 
     type: TypeRef
@@ -257,14 +257,18 @@ class SourceSpec(Specification):
                 yield from self._name_problems(operand, wanted, form, resolve, is_sum)
 
     def _range_problem(self, operand: Immediate | Expression) -> Problem | None:
-        if self.low is None or self.high is None:
-            return None
         value = _evaluated(operand)
-        if value is not None and self.low <= value <= self.high and not value % self.multiple:
+        if value is None:
             return None
+        below = self.low is not None and value < self.low
+        above = self.high is not None and value > self.high
+        if not below and not above and not value % self.multiple:
+            return None
+        low, high = self.low or 0, "" if self.high is None else f" to {self.high}"
+        legal = f"{low}{high}" if high else f"{low} or more"
         step = f" in steps of {self.multiple}" if self.multiple > 1 else ""
-        message = f"{self.name} must be {self.low} to {self.high}{step}, not {operand}"
-        return Problem("immediate-range", message, "warning" if self.advice else "error")
+        message = f"{self.name} must be {legal}{step}, not {operand}"
+        return Problem("immediate-range", message, "warning" if self.advice and above else "error")
 
     def _name_problems(
         self, operand: Name, wanted: Type, form: Instruction, resolve: Resolver, is_sum: bool
@@ -500,9 +504,7 @@ class VectorSpec(Specification):
         if len({each.bits for each in declared}) > 1:
             yield Problem("operand-type", f"the elements of {self.name} must have one width, not {names}")
         elif "float" in kinds and kinds & {"unsigned", "signed"}:
-            yield Problem(
-                "operand-type", f"the elements of {self.name} must be floats or integers, not {names}"
-            )
+            yield Problem("operand-type", f"the elements of {self.name} must be floats or integers, not {names}")
         elif declared:
             together = declared[0]
             if kinds != {"float"} and kinds != {"predicate"}:

@@ -17,6 +17,8 @@ from ptxgen.instr.form import REGISTRY, Instruction, Pattern, Slot
 from ptxgen.instr.operands import Problem, fields_of, pair_of
 from ptxgen.instr.types import TYPES
 
+_SPACES = frozenset({"const", "global", "local", "param", "shared", "shared::cta", "shared::cluster"})
+
 
 @dataclass(frozen=True, slots=True)
 class Unrecognised:
@@ -113,9 +115,11 @@ def _fill(tokens: Sequence[str], slots: Sequence[Slot], leading: int) -> dict[in
             return first == list(range(len(first))) and all(
                 slot.optional or index in chosen for index, slot in enumerate(slots)
             )
-        # Types keep their order: in `cvt.rn.bf16.f32` the result's comes first.
-        types = [index for index, at in chosen.items() if tokens[at] in TYPES] if tokens[position] in TYPES else []
-        first = max(types) + 1 if types else 0
+        # Types and spaces keep their order: the result's comes first in `cvt.rn.bf16.f32`, as in `.shared::cta.global`.
+        first = 0
+        for ordered in (TYPES, _SPACES):
+            if tokens[position] in ordered:
+                first = max((index + 1 for index, at in chosen.items() if tokens[at] in ordered), default=0)
         for index, slot in enumerate(slots[first:], first):
             if index not in chosen and tokens[position] in slot.tokens:
                 chosen[index] = position

@@ -18,7 +18,7 @@ def _coordinates(form: Any) -> int:
 
 
 class load(
-    Instruction, opcode="cp.async.bulk.tensor", section="9.7.9.27.1.2", ptx="8.0", targets="sm_90+", leading=1,
+    Instruction, opcode="cp.async.bulk.tensor", section="9.7.9.27.1.2", ptx="8.0", targets="sm_90+",
     completed_by="complete_tx on the mbarrier, with the bytes of the whole box",
 ):  # fmt: skip
     """Copy a box of a tensor from global to shared memory, asynchronously, by one thread.

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import random
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -14,7 +16,9 @@ from ptxgen import Kernel
 from ptxgen.device import LaunchReport
 from ptxgen.emulator import Emulator
 
-TARGET = "sm_100a"
+#: With PTXGEN_TEST_DEVICE=gpu the lanewise tests run on this machine's GPU: then they test themselves.
+ON_GPU = os.environ.get("PTXGEN_TEST_DEVICE") == "gpu"
+TARGET = "sm_90a" if ON_GPU else "sm_100a"
 #: Two and a half warps: the last warp of every CTA is partial.
 BLOCK = 80
 POISON = 0xCD
@@ -63,7 +67,6 @@ def launch(
     """
     device = device or Emulator(multiprocessors=multiprocessors, **options)
     names = [f"out{i}" for i in range(len(outputs))] + [f"in{i}" for i in range(len(inputs))]
-    given = [value for value in inputs if isinstance(value, bytes)]
     arrays = [device.array(array) for array in outputs]
     args: list[Any] = [*arrays]
     declared = [f".param .u64 p_{name}" for name in names[: len(outputs)]]
@@ -76,7 +79,6 @@ def launch(
         declared.append(f".param .u64 p_{name}")
         loads.append(f"    ld.param.u64 %{name}, [p_{name}];")
         args.append(device.array(value) if isinstance(value, np.ndarray) else value)
-    del given
     registers = ", ".join(f"%{name}" for name in names)
     head = f"    .reg .b64 {registers};\n" if registers else ""
     text = module(head + "\n".join(loads) + "\n" + body, ", ".join(declared), items=items)
@@ -89,6 +91,17 @@ def poisoned(count: int, dtype: Any = np.uint32) -> NDArray[Any]:
     return np.full(count * np.dtype(dtype).itemsize, POISON, np.uint8).view(dtype)
 
 
+@cache
+def _gpu() -> Any:
+    from ptxgen import Gpu
+
+    return Gpu()
+
+
+def _device() -> Any:
+    return _gpu() if ON_GPU else Emulator(multiprocessors=3)
+
+
 def lanewise(
     template: str, inputs: Mapping[str, tuple[str, NDArray[Any]]], outputs: Mapping[str, str], *, setup: str = ""
 ) -> dict[str, NDArray[Any]]:
@@ -98,14 +111,15 @@ def lanewise(
     read back with their types. A `pred` register travels as a byte. Results are unsigned words.
     """
     count = len(next(iter(inputs.values()))[1])
-    emulator = Emulator(multiprocessors=3)
-    lines = [".reg .b64 %address, %index;", ".reg .u32 %t, %c, %count;", ".reg .pred %outside;", ".reg .b16 %byte;"]
+    device = _device()
+    lines = [".reg .b64 %address, %index;", ".reg .u32 %thread, %cta, %count;", ".reg .pred %outside;", ".reg .b16 %byte;"]
     lines += [f".reg .{type} %{name};" for name, (type, _) in inputs.items()]
     lines += [f".reg .{type} %{name};" for name, type in outputs.items() if name not in inputs]
     lines.append(setup)
     lines.append(
-        f"mov.u32 %t, %tid.x; mov.u32 %c, %ctaid.x; mad.lo.u32 %t, %c, {BLOCK}, %t; ld.param.u32 %count, [count];"
-        "setp.ge.u32 %outside, %t, %count; @%outside exit; cvt.u64.u32 %index, %t;"
+        f"mov.u32 %thread, %tid.x; mov.u32 %cta, %ctaid.x; mad.lo.u32 %thread, %cta, {BLOCK}, %thread;"
+        "ld.param.u32 %count, [count]; setp.ge.u32 %outside, %thread, %count; @%outside exit;"
+        "cvt.u64.u32 %index, %thread;"
     )
     parameters, args = [".param .u32 count"], [count]
 
@@ -118,7 +132,7 @@ def lanewise(
         words = np.ascontiguousarray(values).view(WORDS[bits]) if type != "pred" else values.astype(np.uint8)
         assert len(words) == count
         address(name, bits // 8)
-        args.append(emulator.array(words))
+        args.append(device.array(words))
         if type == "pred":
             lines.append(f"ld.global.u8 %byte, [%address]; setp.ne.u16 %{name}, %byte, 0;")
         else:
@@ -128,7 +142,7 @@ def lanewise(
     for name, type in outputs.items():
         bits = 8 if type == "pred" else bits_of(type)
         # More room than threads: what lies behind must stay as it is.
-        arrays[name] = emulator.empty(count + 5, WORDS[bits])
+        arrays[name] = device.array(poisoned(count + 5, WORDS[bits]))
         args.append(arrays[name])
         address(f"{name}_out", bits // 8)
         if type == "pred":
@@ -137,7 +151,7 @@ def lanewise(
             lines.append(f"st.global.b{bits} [%address], %{name};")
     lines.append("ret;")
     text = module("\n".join(lines), ", ".join(parameters))
-    report = emulator.launch(Kernel.from_ptx(text), -(-count // BLOCK), BLOCK, args)
+    report = device.launch(Kernel.from_ptx(text), -(-count // BLOCK), BLOCK, args)
     assert report.status == "ok", f"{template}: {report.summary()}"
     results = {}
     for name, array in arrays.items():
@@ -187,5 +201,3 @@ def signed(word: int, bits: int) -> int:
     """The two's complement value of a word."""
     return word - (1 << bits) if word >> (bits - 1) else word
 
-
-Reference = Callable[..., int]

@@ -167,8 +167,13 @@ GATES: list[tuple[str, str, str, str | None]] = [
     ("ld.global.v8.b32 {%r1, %r2, %r3, %r4, %r5, %r6, %r7, %r8}, [%rd1];", "sm_90", "8.8", "target"),
     ("ld.global.v4.u64 {%rd1, %rd2, %rd3, %rd4}, [%rd1];", "sm_90", "8.8", "target"),
     ("ld.global.v4.u32 {%r1, %r2, %r3, %r4}, [%rd1];", "sm_90", "8.8", None),
-    ("cvt.f32.bf16 %f1, %h1;", "sm_90", "8.3", None),
-    ("cvt.f32.bf16 %f1, %h1;", "sm_89", "8.3", "target"),
+    ("cvt.f32.bf16 %f1, %h1;", "sm_80", "7.1", None),
+    ("cvt.f32.bf16 %f1, %h1;", "sm_75", "7.1", "target"),
+    ("cvt.f64.bf16 %fd1, %h1;", "sm_90", "7.8", None),
+    ("cvt.f64.bf16 %fd1, %h1;", "sm_89", "7.8", "target"),
+    ("mbarrier.arrive.shared.b64 %rd1, [smem];", "sm_80", "7.0", None),
+    ("mbarrier.arrive.shared.b64 %rd1, [smem], 2;", "sm_80", "8.0", "target"),
+    ("mbarrier.arrive.shared.b64 %rd1, [smem], 2;", "sm_90", "7.8", None),
 ]  # fmt: skip
 
 WARNINGS = [
@@ -237,7 +242,7 @@ def test_every_code_of_the_core_has_a_row() -> None:
         ("add.u32 %r1, %rd2, 1;", "a must be of type .u32, but %rd2 is declared .b64"),
         ("add.u32 %r1, %none, 1;", "%none is not declared; declare it, for example .reg .u32 %none;"),
         ("bar.sync 16;", "name must be 0 to 15, not 16"),
-        ("bar.sync 0, 33;", "threads must be 0 to 9223372036854775808 in steps of 32, not 33"),
+        ("bar.sync 0, 33;", "threads must be 0 or more in steps of 32, not 33"),
         ("ld.shared.u32 %r1, [array];", "the address a must be in .shared, but array is .global"),
         ("ld.global.u32 %r1, [%r1];", "the address a is .global, so 64 bits wide, but %r1 is declared .b32"),
         ("ld.global.v2.u32 {%r1}, [%rd1];", "d must have 2 elements, not 1"),
@@ -260,7 +265,9 @@ def test_position_and_text_of_a_diagnostic() -> None:
 
 def test_legal_lines_are_remembered_by_what_their_operands_are_not_by_their_names() -> None:
     """The second line repeats the first but for a register's type, in the same module."""
-    found = check(module("add.u32 %r1, %r2, 1;\nadd.u32 %r1, %rd2, 1;\nadd.u32 %r3, %u2, 1;\nbar.sync 0;\nbar.sync 16;"))
+    found = check(
+        module("add.u32 %r1, %r2, 1;\nadd.u32 %r1, %rd2, 1;\nadd.u32 %r3, %u2, 1;\nbar.sync 0;\nbar.sync 16;")
+    )
     assert [(each.line - LINE, each.code) for each in found] == [(1, "operand-type"), (4, "immediate-range")]
 
 

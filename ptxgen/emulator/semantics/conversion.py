@@ -13,7 +13,7 @@ from ptxgen import syntax
 from ptxgen.emulator.group import Group
 from ptxgen.emulator.registers import Binder, Unmodelled, numpy_type
 from ptxgen.emulator.semantics import meaning
-from ptxgen.emulator.semantics.floating import flush, round_f32
+from ptxgen.emulator.semantics.floating import canonical, flush, round_f32
 from ptxgen.instr import conversion
 from ptxgen.instr.types import TYPES
 
@@ -58,7 +58,8 @@ def narrow(value: NDArray[Any], dtype: str, rounding: str) -> NDArray[Any]:
 
 
 def _saturated(value: NDArray[Any], dtype: str) -> NDArray[Any]:
-    return np.where(np.isnan(value), 0, np.clip(value, 0, 1)).astype(_FLOATS[dtype])
+    clipped = np.clip(value, 0, 1).astype(_FLOATS[dtype])
+    return np.where(np.isnan(value) | (clipped == 0), _FLOATS[dtype](0), clipped)  # -0 becomes +0
 
 
 @meaning(conversion.cvt)
@@ -74,7 +75,8 @@ def convert(op: Any, binder: Binder, statement: syntax.Instruction, block: objec
             value = value.view(ml_dtypes.bfloat16)
         if source_float and op.atype in ("f16", "bf16"):
             value = value.astype(np.float32)
-        return flush(value) if op.ftz and op.atype == "f32" else value
+        # .ftz does not reach .f32 inputs that become .f16 (measured, H200, 2026-11-20).
+        return canonical(flush(value)) if op.ftz and op.atype == "f32" and op.dtype != "f16" else value
 
     if not target_float:
         limits = np.iinfo(stored)
@@ -82,16 +84,20 @@ def convert(op: Any, binder: Binder, statement: syntax.Instruction, block: objec
             rounded = _TO_INTEGER[op.rounding]
 
             def to_integer(g: Group) -> None:
-                # Out of range gives the nearest limit, NaN gives 0 (cvt, "integer notes").
+                # Out of range gives the nearest limit; NaN gives 0, from .f64 or to 64 bits the top bit alone (cvt).
                 exact = rounded(value_of(g).astype(np.float64))
                 inside = np.clip(exact, float(limits.min), float(limits.max))
-                result = np.where(np.isnan(exact), 0.0, inside)
+                nan = np.isnan(exact)
+                result = np.where(nan, 0.0, inside)
                 if limits.bits == 64:
                     low, high = exact <= float(limits.min), exact >= float(limits.max)
-                    safe = np.where(low | high | np.isnan(exact), 0.0, exact).astype(stored)
-                    write(g, np.where(low, limits.min, np.where(high, limits.max, safe)).astype(stored))
+                    safe = np.where(low | high | nan, 0.0, exact).astype(stored)
+                    whole = np.where(low, limits.min, np.where(high, limits.max, safe)).astype(stored)
                 else:
-                    write(g, result.astype(stored))
+                    whole = result.astype(stored)
+                if op.atype == "f64" or limits.bits == 64:
+                    whole = np.where(nan, np.array(1 << (limits.bits - 1), f"u{stored.itemsize}").view(stored), whole)
+                write(g, whole)
 
             return to_integer
 
@@ -114,10 +120,11 @@ def convert(op: Any, binder: Binder, statement: syntax.Instruction, block: objec
                 result = _integer_to_float(value, op.dtype, op.rounding)
         elif op.rounding in _TO_INTEGER:
             result = _TO_INTEGER[op.rounding](value).astype(_FLOATS[op.dtype])
-        elif op.dtype == op.atype or op.rounding is None:
+        elif TYPES[op.dtype].bits > TYPES[op.atype].bits or op.rounding is None:  # exact, whatever the rounding
             result = value.astype(_FLOATS[op.dtype])
         else:
             result = narrow(value, op.dtype, op.rounding)
+        result = _nan_of(result, value, op)
         if op.ftz and op.dtype == "f32":
             result = flush(result)
         if op.sat:
@@ -125,6 +132,28 @@ def convert(op: Any, binder: Binder, statement: syntax.Instruction, block: objec
         write(g, result.view(stored) if result.dtype.itemsize == stored.itemsize else result)
 
     return to_float
+
+
+def _nan_of(result: NDArray[Any], value: NDArray[Any], op: Any) -> NDArray[Any]:
+    """The NaNs of a conversion to float (measured, H200, 2026-11-20).
+
+    From .f64 they keep sign and leading payload bits, quiet. Otherwise 16-bit results, and .f32 results that round to
+    an integer, come from .f16 or have .ftz, are the canonical NaN; other .f32 and .f64 results keep their payload.
+    """
+    if op.atype == "f64":
+        if result.dtype.itemsize != 2:
+            return result
+        bits = np.asarray(value).astype(np.float64).view(np.uint64)
+        fraction = 10 if op.dtype == "f16" else 7
+        top = (bits >> np.uint64(52 - fraction)).astype(np.uint16) & np.uint16((1 << fraction) - 1)
+        sign = (bits >> np.uint64(48)).astype(np.uint16) & np.uint16(0x8000)
+        quiet = np.uint16(0x7E00 if op.dtype == "f16" else 0x7FC0)
+        return np.where(np.isnan(value), (sign | quiet | top).view(result.dtype), result)
+    if result.dtype.itemsize == 2:
+        return np.where(np.isnan(result), np.uint16(0x7FFF).view(result.dtype), result)
+    if op.dtype == "f32" and (op.ftz or op.atype == "f16" or op.rounding in _TO_INTEGER):
+        return canonical(result)
+    return result
 
 
 def _integer_to_f64(value: NDArray[Any]) -> NDArray[np.float64]:

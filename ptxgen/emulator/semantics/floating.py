@@ -15,7 +15,7 @@ from ptxgen.emulator.semantics import meaning
 from ptxgen.instr import floating
 
 _Run = Callable[[Group], None]
-#: NaN results of .f32 arithmetic are this pattern (9.7.3, "canonical NaN").
+#: NaN results of .f32 arithmetic are this pattern; abs, neg, min and max too (measured, H200, 2026-11-20).
 _NAN32 = np.uint32(0x7FFFFFFF)
 
 
@@ -23,6 +23,19 @@ def flush(value: Any) -> Any:
     """Subnormal .f32 values become zeros of their sign (.ftz)."""
     value = np.asarray(value)
     return np.where(np.abs(value) < np.float32(2**-126), np.copysign(np.float32(0), value), value)
+
+
+def canonical(result: NDArray[Any]) -> NDArray[Any]:
+    """NaNs of .f32 as the one pattern that arithmetic gives; other types as they are."""
+    if result.dtype != np.float32:
+        return result
+    return np.where(np.isnan(result), _NAN32.view(np.float32), result)
+
+
+def quieted(value: NDArray[Any], result: NDArray[Any]) -> NDArray[Any]:
+    """`result`, but where `value` is a .f64 NaN that NaN, made quiet: abs and neg leave its sign (measured, H200)."""
+    words = value.view(np.uint64) | np.uint64(1 << 51)
+    return np.where(np.isnan(value), words.view(np.float64), result)
 
 
 def two_sum(a: NDArray[np.float64], b: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -54,12 +67,27 @@ def round_f32(total: NDArray[np.float64], error: NDArray[np.float64], rounding: 
     return np.where(above, down, np.where(below, up, nearest))
 
 
-def _finish32(result: NDArray[np.float32], op: Any) -> NDArray[np.float32]:
+def sum_f32(a: NDArray[np.float64], b: NDArray[np.float64], op: Any, rounding: str) -> NDArray[np.float32]:
+    """a + b, exact in .f64 pairs, as the .f32 result of an instruction with its modifiers."""
+    total, error = two_sum(a, b)
+    result = round_f32(total, error, rounding)
     if op.ftz:
-        result = flush(result)
+        # Tiny is what would be below the normal range if exponents had no limit (measured, H200, 2026-11-20).
+        unlimited = round_f32(total * 2.0**100, error * 2.0**100, rounding)
+        result = np.where(np.abs(unlimited) < 2.0**-26, np.copysign(np.float32(0), result), result)
+    if rounding == "rm":
+        # Opposite values cancel to -0 when rounding down (IEEE 754, 6.3).
+        cancelled = (total == 0) & (error == 0) & (np.signbit(a) != np.signbit(b))
+        result = np.where(cancelled, np.float32(-0.0), result)
     if op.sat:
-        result = np.where(np.isnan(result), np.float32(0), np.clip(result, np.float32(0), np.float32(1)))
-    return np.where(np.isnan(result), _NAN32.view(np.float32), result).astype(np.float32)
+        clipped = np.clip(result, np.float32(0), np.float32(1)) + np.float32(0)  # -0 becomes +0
+        result = np.where(np.isnan(result), np.float32(0), clipped)
+    return canonical(result.astype(np.float32))
+
+
+def arithmetic_f64(function: Any, a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.float64]:
+    """A .f64 result; of NaN operands the second one survives, then the first, made quiet (measured, H200)."""
+    return quieted(b, np.where(np.isnan(b), b, quieted(a, function(a, b))))
 
 
 @meaning(floating.add, floating.sub, floating.mul)
@@ -70,18 +98,20 @@ def arithmetic(op: Any, binder: Binder, statement: syntax.Instruction, block: ob
         if rounding != "rn":
             raise Unmodelled(f".f64 arithmetic with .{rounding}")
         function = {floating.add: np.add, floating.sub: np.subtract, floating.mul: np.multiply}[type(op)]
-        return lambda g: d(g, function(a(g), b(g)))
+        return lambda g: d(g, arithmetic_f64(function, np.asarray(a(g)), np.asarray(b(g))))
 
     def run(g: Group) -> None:
         x, y = np.asarray(a(g)), np.asarray(b(g))
         if op.ftz:
             x, y = flush(x), flush(y)
-        wide_x, wide_y = x.astype(np.float64), y.astype(np.float64)
-        if isinstance(op, floating.mul):
-            total, error = wide_x * wide_y, np.zeros(np.broadcast_shapes(x.shape, y.shape))
+        x, y = x.astype(np.float64), y.astype(np.float64)
+        if isinstance(
+            op, floating.mul
+        ):  # the product of two .f32 is exact in .f64; adding a zero of its sign changes nothing
+            product = x * y
+            d(g, sum_f32(product, np.copysign(np.zeros_like(product), product), op, rounding))
         else:
-            total, error = two_sum(wide_x, -wide_y if isinstance(op, floating.sub) else wide_y)
-        d(g, _finish32(round_f32(np.asarray(total), np.asarray(error), rounding), op))
+            d(g, sum_f32(x, -y if isinstance(op, floating.sub) else y, op, rounding))
 
     return run
 
@@ -97,9 +127,8 @@ def fused(op: Any, binder: Binder, statement: syntax.Instruction, block: object)
         x, y, z = (np.asarray(source(g)) for source in (a, b, c))
         if op.ftz:
             x, y, z = flush(x), flush(y), flush(z)
-        # The product of two .f32 is exact in .f64.
-        total, error = two_sum(x.astype(np.float64) * y.astype(np.float64), z.astype(np.float64))
-        d(g, _finish32(round_f32(np.asarray(total), np.asarray(error), op.rounding), op))
+        product = x.astype(np.float64) * y.astype(np.float64)
+        d(g, sum_f32(product, z.astype(np.float64), op, op.rounding))
 
     return run
 
@@ -108,9 +137,15 @@ def fused(op: Any, binder: Binder, statement: syntax.Instruction, block: object)
 def sign_change(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
     a, d = binder.source(op.a, op.type), binder.destination(op.d, op.type)
     function = np.abs if isinstance(op, floating.abs) else np.negative
-    if op.ftz:
-        return lambda g: d(g, function(flush(a(g))))
-    return lambda g: d(g, function(a(g)))
+
+    def run(g: Group) -> None:
+        value = np.asarray(a(g))
+        if op.type == "f64":
+            d(g, quieted(value, function(value)))
+        else:
+            d(g, canonical(function(flush(value) if op.ftz else value)))
+
+    return run
 
 
 @meaning(floating.min, floating.max)
@@ -126,6 +161,9 @@ def extremum(op: Any, binder: Binder, statement: syntax.Instruction, block: obje
         # +0.0 is larger than -0.0 (9.7.3.11).
         zeros = (x == 0) & (y == 0)
         negative = np.signbit(x) | np.signbit(y) if smaller else np.signbit(x) & np.signbit(y)
-        d(g, np.where(zeros, np.where(negative, -np.zeros_like(chosen), np.zeros_like(chosen)), chosen))
+        result = np.where(zeros, np.where(negative, -np.zeros_like(chosen), np.zeros_like(chosen)), chosen)
+        if op.type == "f64":
+            result = quieted(np.where(np.isnan(x), y, 0.0), result)  # of two NaNs the second (measured, H200)
+        d(g, canonical(result))
 
     return run

@@ -9,7 +9,7 @@ import numpy as np
 
 from ptxgen import syntax
 from ptxgen.emulator.group import Group
-from ptxgen.emulator.registers import Binder, Unmodelled, numpy_type
+from ptxgen.emulator.registers import Binder, numpy_type
 from ptxgen.emulator.semantics import meaning
 from ptxgen.instr import integer
 from ptxgen.instr.form import Instruction
@@ -19,18 +19,21 @@ from ptxgen.instr.types import TYPES
 _Run = Callable[[Group], None]
 
 
-def _scalar_type(op: Any) -> str:
-    if op.type.endswith("x2"):
-        raise Unmodelled(f"packed .{op.type} arithmetic")
-    return op.type
+def _by_halves(function: Callable[[Any, Any], Any], type: str, *words: Any) -> Any:
+    """A function of 16-bit integers on both halves of .u16x2 or .s16x2 words."""
+    part = np.dtype(f"{'i' if type[0] == 's' else 'u'}2")
+    halves = [np.ascontiguousarray(word).reshape(np.shape(word) + (1,)).view(part) for word in words]
+    return np.ascontiguousarray(function(*halves).astype(part)).view(np.uint32)[..., 0]
 
 
 def _binary(function: Callable[[Any, Any], Any]) -> Callable[..., _Run]:
     """A meaning d = function(a, b) in the instruction's type."""
 
     def bind(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
-        type = _scalar_type(op)
+        type = op.type
         a, b, d = binder.source(op.a, type), binder.source(op.b, type), binder.destination(op.d, type)
+        if type.endswith("x2"):
+            return lambda g: d(g, _by_halves(function, type, a(g), b(g)))
         return lambda g: d(g, function(a(g), b(g)))
 
     return bind
@@ -60,11 +63,14 @@ meaning(integer.rem)(_binary(truncated_remainder))
 
 @meaning(integer.min, integer.max)
 def extremum(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
-    type = _scalar_type(op)
-    choose = np.minimum if isinstance(op, integer.min) else np.maximum
-    a, b, d = binder.source(op.a, type), binder.source(op.b, type), binder.destination(op.d, type)
-    if op.relu:
-        return lambda g: d(g, np.maximum(choose(a(g), b(g)), 0))
+    pick = np.minimum if isinstance(op, integer.min) else np.maximum
+    a, b, d = binder.source(op.a, op.type), binder.source(op.b, op.type), binder.destination(op.d, op.type)
+
+    def choose(x: Any, y: Any) -> Any:
+        return np.maximum(pick(x, y), 0) if op.relu else pick(x, y)
+
+    if op.type.endswith("x2"):
+        return lambda g: d(g, _by_halves(choose, op.type, a(g), b(g)))
     return lambda g: d(g, choose(a(g), b(g)))
 
 

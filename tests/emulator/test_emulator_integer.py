@@ -1,0 +1,233 @@
+"""Integer arithmetic, logic, comparison, selection and moves, element by element against Python's integers."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from harness import bits_of, edges, lanewise, same, signed
+
+from ptxgen.instr import integer, logic, move, predicate
+from ptxgen.instr.form import Instruction
+
+COUNT = 260
+
+
+def legal(*forms: type[Instruction]) -> list[Any]:
+    """Every legal choice of modifiers of these declarations."""
+    return [each for form in forms for each in form.combinations() if not each.modifier_problems()]
+
+
+def value(word: int, type: str) -> int:
+    return signed(word, bits_of(type)) if type[0] == "s" else word
+
+
+def quotient(a: int, b: int) -> int:
+    """Rounded towards zero (9.7.1.8)."""
+    magnitude = abs(a) // abs(b)
+    return -magnitude if (a < 0) != (b < 0) else magnitude
+
+
+def half(op: Any, product: int) -> int:
+    return product >> bits_of(op.type) if op.half == "hi" else product
+
+
+def clamp(number: int) -> int:
+    return min(max(number, -(2**31)), 2**31 - 1)
+
+
+ARITHMETIC: dict[type[Instruction], Callable[..., int]] = {
+    integer.add: lambda op, a, b: a + b,
+    integer.sub: lambda op, a, b: a - b,
+    integer.add_sat: lambda op, a, b: clamp(a + b),
+    integer.sub_sat: lambda op, a, b: clamp(a - b),
+    integer.mul: lambda op, a, b: half(op, a * b),
+    integer.mad: lambda op, a, b, c: half(op, a * b) + c,
+    integer.mul_wide: lambda op, a, b: a * b,
+    integer.mad_wide: lambda op, a, b, c: a * b + c,
+    integer.div: lambda op, a, b: quotient(a, b),
+    integer.rem: lambda op, a, b: a - quotient(a, b) * b,
+    integer.abs: lambda op, a: abs(a),
+    integer.neg: lambda op, a: -a,
+    integer.min: lambda op, a, b: max(min(a, b), 0) if op.relu else min(a, b),
+    integer.max: lambda op, a, b: max(a, b, 0) if op.relu else max(a, b),
+}
+
+
+@pytest.mark.parametrize("op", legal(*ARITHMETIC), ids=lambda op: op.opcode_text)
+def test_arithmetic(op: Any) -> None:
+    type = getattr(op, "type", "s32")
+    wide = isinstance(op, integer.mul_wide | integer.mad_wide)
+    result = f"{type[0]}{2 * bits_of(type)}" if wide else type
+    packed = type.endswith("x2")
+    names = [name for name in ("a", "b", "c") if name in op.form.operands]
+    types = [result if name == "c" else type for name in names]
+    operands = [edges(bits_of(each), COUNT, seed) for seed, each in enumerate(types)]
+    if isinstance(op, integer.div | integer.rem):
+        operands[1][operands[1] == 0] = 7  # by zero is unspecified
+    registers = {n: ("b32" if packed else t, words) for n, t, words in zip(names, types, operands, strict=True)}
+    text = f"{op.opcode_text} %d, {', '.join('%' + name for name in names)};"
+    found = lanewise(text, registers, {"d": "b32" if packed else result})["d"]
+
+    def one(type: str, *words: int) -> int:
+        numbers = [value(word, result if name == "c" else type) for name, word in zip(names, words, strict=True)]
+        return ARITHMETIC[op.__class__](op, *numbers) & ((1 << bits_of(result if not packed else type)) - 1)
+
+    if packed:
+        part = type.removesuffix("x2")
+        expected = [
+            sum(one(part, *(w >> shift & 0xFFFF for w in words)) % 65536 << shift for shift in (0, 16))
+            for words in zip(*(array.tolist() for array in operands), strict=True)
+        ]
+    else:
+        expected = [one(type, *words) for words in zip(*(array.tolist() for array in operands), strict=True)]
+    same(found, expected, text, dict(zip(names, operands, strict=True)))
+
+
+def test_every_integer_form_is_here() -> None:
+    declared = {each for each in vars(integer).values() if isinstance(each, type) and issubclass(each, Instruction)}
+    assert declared - {Instruction} == set(ARITHMETIC)
+
+
+BITWISE = {
+    logic.and_: operator.and_, logic.or_: operator.or_, logic.xor: operator.xor, logic.not_: lambda a: ~a,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("op", legal(*BITWISE), ids=lambda op: op.opcode_text)
+def test_bitwise(op: Any) -> None:
+    bits = bits_of(op.type)
+    names = ["a"] if isinstance(op, logic.not_) else ["a", "b"]
+    operands = [edges(bits, COUNT, seed) for seed in range(len(names))]
+    text = f"{op.opcode_text} %d, {', '.join('%' + name for name in names)};"
+    found = lanewise(text, {n: (op.type, w) for n, w in zip(names, operands, strict=True)}, {"d": op.type})["d"]
+    mask = (1 << bits) - 1
+    expected = [BITWISE[op.__class__](*words) & mask for words in zip(*(o.tolist() for o in operands), strict=True)]
+    same(found, expected, text)
+
+
+@pytest.mark.parametrize("op", legal(logic.shl, logic.shr), ids=lambda op: op.opcode_text)
+def test_shifts(op: Any) -> None:
+    bits = bits_of(op.type)
+    a, b = edges(bits, COUNT, 1), edges(32, COUNT, 2)
+    b[::2] %= 70  # around and past every width
+    text = f"{op.opcode_text} %d, %a, %b;"
+    found = lanewise(text, {"a": (op.type, a), "b": ("u32", b)}, {"d": op.type})["d"]
+    expected = []
+    for word, amount in zip(a.tolist(), b.tolist(), strict=True):
+        amount = min(amount, bits)
+        number = value(word, op.type) if isinstance(op, logic.shr) else word
+        moved = number << amount if isinstance(op, logic.shl) else number >> amount
+        expected.append(moved & ((1 << bits) - 1))
+    same(found, expected, text, {"a": a, "b": b})
+
+
+@pytest.mark.parametrize("name", ["and", "or", "xor", "not"])
+def test_logic_on_predicates(name: str) -> None:
+    a, b = edges(32, COUNT, 3) & 1, edges(32, COUNT, 4) & 1
+    text = "not.pred %d, %a;" if name == "not" else f"{name}.pred %d, %a, %b;"
+    found = lanewise(text, {"a": ("pred", a), "b": ("pred", b)}, {"d": "pred"})["d"]
+    function: Any = {"and": operator.and_, "or": operator.or_, "xor": operator.xor, "not": lambda a, b: 1 - a}[name]
+    same(found, [function(x, y) for x, y in zip(a.tolist(), b.tolist(), strict=True)], text)
+    if name != "not":
+        negated = lanewise(f"{name}.pred %d, %a, !%b;", {"a": ("pred", a), "b": ("pred", b)}, {"d": "pred"})["d"]
+        same(negated, [function(x, 1 - y) for x, y in zip(a.tolist(), b.tolist(), strict=True)], "negated")
+
+
+COMPARE = {
+    "eq": operator.eq, "ne": operator.ne, "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge,
+    "lo": operator.lt, "ls": operator.le, "hi": operator.gt, "hs": operator.ge,
+}  # fmt: skip
+INTEGER_COMPARES = [op for op in legal(predicate.setp, predicate.setp_bool) if op.type[0] != "f" and not op.ftz]
+
+
+@pytest.mark.parametrize("op", INTEGER_COMPARES, ids=lambda op: op.opcode_text)
+def test_compare_integers(op: Any) -> None:
+    bits = bits_of(op.type)
+    a, b = edges(bits, 120, 5), edges(bits, 120, 6)
+    b[::3] = a[::3]
+    c = edges(32, 120, 7) & 1
+    combine = getattr(op, "combine", None)
+    text = f"{op.opcode_text} %p|%q, %a, %b{', %c' if combine else ''};"
+    inputs = {"a": (op.type, a), "b": (op.type, b), "c": ("pred", c)}
+    found = lanewise(text, inputs, {"p": "pred", "q": "pred"})
+    together: Any = {"and": operator.and_, "or": operator.or_, "xor": operator.xor, None: lambda r, c: r}[combine]
+    results = [
+        COMPARE[op.compare](value(x, op.type), value(y, op.type)) for x, y in zip(a.tolist(), b.tolist(), strict=True)
+    ]
+    third = [bool(x) for x in c.tolist()]
+    same(found["p"], [int(together(r, t)) for r, t in zip(results, third, strict=True)], text, {"a": a, "b": b})
+    same(found["q"], [int(together(not r, t)) for r, t in zip(results, third, strict=True)], text, {"a": a, "b": b})
+
+
+@pytest.mark.parametrize("op", legal(predicate.selp), ids=lambda op: op.opcode_text)
+def test_select(op: Any) -> None:
+    bits = bits_of(op.type)
+    a, b, c = edges(bits, COUNT, 8), edges(bits, COUNT, 9), edges(32, COUNT, 10) & 1
+    inputs = {"a": (op.type, a), "b": (op.type, b), "c": ("pred", c)}
+    for text, wanted in ((f"{op.opcode_text} %d, %a, %b, %c;", 1), (f"{op.opcode_text} %d, %a, %b, !%c;", 0)):
+        found = lanewise(text, inputs, {"d": op.type})["d"]
+        same(found, [x if t == wanted else y for x, y, t in zip(*(i.tolist() for i in (a, b, c)), strict=True)], text)
+
+
+@pytest.mark.parametrize("op", [op for op in legal(move.mov) if op.type != "b128"], ids=lambda op: op.opcode_text)
+def test_move(op: Any) -> None:
+    a = edges(bits_of(op.type), COUNT, 11)
+    same(lanewise(f"{op.opcode_text} %d, %a;", {"a": (op.type, a)}, {"d": op.type})["d"], a.tolist(), op.opcode_text)
+
+
+@pytest.mark.parametrize(("whole", "parts"), [(16, 2), (32, 2), (64, 2), (32, 4), (64, 4)])
+def test_pack_and_unpack(whole: int, parts: int) -> None:
+    width = whole // parts
+    words = [edges(width, COUNT, 20 + i) for i in range(parts)]
+    # 8-bit registers cannot be loaded and stored as such: they travel in wider ones.
+    if width == 8:
+        declared = f".reg .b8 {', '.join(f'%x{i}' for i in range(parts))};"
+        spread = "".join(f"cvt.u8.u16 %x{i}, %a{i};" for i in range(parts))
+        inputs = {f"a{i}": ("b16", w.astype(np.uint16)) for i, w in enumerate(words)}
+        names = ", ".join(f"%x{i}" for i in range(parts))
+    else:
+        declared, spread = "", ""
+        inputs = {f"a{i}": (f"b{width}", w) for i, w in enumerate(words)}
+        names = ", ".join(f"%a{i}" for i in range(parts))
+    text = f"{spread} mov.b{whole} %d, {{{names}}};"
+    found = lanewise(text, inputs, {"d": f"b{whole}"}, setup=declared)["d"]
+    lists = [w.tolist() for w in words]
+    packed = [sum(lists[i][n] << (i * width) for i in range(parts)) for n in range(COUNT)]
+    same(found, packed, text)
+    whole_words = edges(whole, COUNT, 30)
+    outputs = {f"d{i}": "b16" if width == 8 else f"b{width}" for i in range(parts)}
+    if width == 8:
+        text = f"mov.b{whole} {{{names}}}, %a;" + "".join(f"cvt.u16.u8 %d{i}, %x{i};" for i in range(parts))
+    else:
+        text = f"mov.b{whole} {{{', '.join(f'%d{i}' for i in range(parts))}}}, %a;"
+    taken = lanewise(text, {"a": (f"b{whole}", whole_words)}, outputs, setup=declared)
+    for i in range(parts):
+        expected = [w >> (i * width) & ((1 << width) - 1) for w in whole_words.tolist()]
+        same(taken[f"d{i}"], expected, f"part {i} of {text}")
+
+
+CONSTANTS = [
+    ("add.u16 %d, %a, -1;", "u16", lambda a: (a - 1) & 0xFFFF),
+    ("add.s32 %d, %a, 0xFFFFFFFF;", "s32", lambda a: (a - 1) & 0xFFFFFFFF),
+    ("xor.b64 %d, %a, 0xFFFFFFFFFFFFFFFF;", "b64", lambda a: ~a & (2**64 - 1)),
+    ("and.b32 %d, %a, (1 << 4) - 1;", "b32", lambda a: a & 15),
+    ("mov.b32 %d, -2147483648;", "b32", lambda a: 1 << 31),
+    ("mov.f32 %d, 0f7FC12345;", "f32", lambda a: 0x7FC12345),
+    ("mov.f32 %d, 1.5;", "f32", lambda a: 0x3FC00000),
+    ("mov.f64 %d, 0dFFF8000000000001;", "f64", lambda a: 0xFFF8000000000001),
+    ("mov.f64 %d, -0.0;", "f64", lambda a: 1 << 63),
+    ("mov.u32 %d, WARP_SZ;", "u32", lambda a: 32),
+    ("shl.b32 %d, %a, 33;", "b32", lambda a: 0),
+    ("mov.pred %p, 1; selp.b32 %d, %a, 0, %p;", "b32", lambda a: a),
+]
+
+
+@pytest.mark.parametrize(("text", "type", "reference"), CONSTANTS, ids=[each[0] for each in CONSTANTS])
+def test_constants(text: str, type: str, reference: Callable[[int], int]) -> None:
+    a = edges(bits_of(type), 100, 40)
+    found = lanewise(text, {"a": (type, a)}, {"d": type}, setup=".reg .pred %p;")["d"]
+    same(found, [reference(word) for word in a.tolist()], text)
