@@ -8,18 +8,10 @@ from typing import TYPE_CHECKING
 
 from ptxgen.cli.errors import InputError, nearest
 from ptxgen.cli.source import excerpt
+from ptxgen.instr.targets import TARGETS
 
 if TYPE_CHECKING:
     from ptxgen.syntax import Module
-
-#: Architectures that PTX names (PTX ISA 11.1.2, `.target`), as far as tools still know them; ptxas has the last word.
-TARGETS = (
-    "sm_50", "sm_52", "sm_53", "sm_60", "sm_61", "sm_62", "sm_70", "sm_72", "sm_75", "sm_80", "sm_86", "sm_87",
-    "sm_88", "sm_89", "sm_90", "sm_90a", "sm_100", "sm_100a", "sm_100f", "sm_101", "sm_101a", "sm_101f", "sm_103",
-    "sm_103a", "sm_103f", "sm_107", "sm_107a", "sm_107f", "sm_110", "sm_110a", "sm_110f", "sm_120", "sm_120a",
-    "sm_120f", "sm_121", "sm_121a", "sm_121f",
-)  # fmt: skip
-
 
 def read_ptx(path: str) -> str:
     """The text of a PTX file; "-" is standard input. Raises InputError."""

@@ -27,7 +27,8 @@ def assemble(
     ] = None,
 ) -> int:
     """Assemble a PTX file with ptxas: registers, spills, shared memory, warnings."""
-    from ptxgen.cli.files import TARGETS, known_target, read_ptx, write_output
+    from ptxgen.cli.files import known_target, read_ptx, write_output
+    from ptxgen.instr.targets import TARGETS
     from ptxgen.toolchain import AssemblerError, ptxas_version
     from ptxgen.toolchain import assemble as run_ptxas
 

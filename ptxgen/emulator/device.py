@@ -52,7 +52,8 @@ class Emulator:
 
     `schedule` says when asynchronous work completes: `eager` as early as legal, `late` as late as legal, `random` at
     random times and with warps in random order, reproducible by `seed`. `checks` looks for races, missing waits and
-    fences. `progress(done, ctas)` is called as CTAs end. `multiprocessors` bounds the CTAs that run at a time.
+    fences. `progress(done, ctas)` is called as CTAs end. `multiprocessors` bounds the CTAs that run at a time,
+    `max_steps` the blocks of instructions that a launch may run: what has not ended by then ends as incomplete.
     """
 
     def __init__(
@@ -64,6 +65,7 @@ class Emulator:
         *,
         progress: Callable[[int, int], None] | None = None,
         multiprocessors: int | None = None,
+        max_steps: int = 10_000_000,
     ) -> None:
         if schedule not in ("eager", "late", "random"):
             raise ValueError(f"schedule must be eager, late or random, not {schedule!r}")
@@ -72,6 +74,7 @@ class Emulator:
         self.name = f"emulated {target}"
         self.schedule: Schedule = schedule
         self.seed, self.checks, self.progress = seed, checks, progress
+        self.max_steps = max_steps
         self.multiprocessors = multiprocessors or _MULTIPROCESSORS.get(target, 132)
         self.memory = GlobalMemory()
 
@@ -125,7 +128,7 @@ class Emulator:
             )
         assert kernel.entry.body is not None
         program = Program(kernel.entry.body, machine)
-        scheduler = Scheduler(machine, program, ctas, self.progress)
+        scheduler = Scheduler(machine, program, ctas, self.progress, self.max_steps)
         status = scheduler.run()
         return LaunchReport(
             status=status,

@@ -15,6 +15,7 @@ from ptxgen.emulator.checks import Findings, Knowledge, Ordering
 from ptxgen.emulator.group import Group
 from ptxgen.emulator.mbarriers import MBarrier
 from ptxgen.emulator.memory import GlobalMemory, MemoryFault, SharedMemory, TensorMemory
+from ptxgen.emulator.memory.global_memory import POISON_BYTE
 from ptxgen.emulator.memory.shared_memory import RESERVED_BYTES
 from ptxgen.emulator.timing import Action, Timeline
 from ptxgen.instr.types import TYPES
@@ -48,6 +49,10 @@ class Machine:
         self.findings = Findings()
         #: Counts whatever changes state that other threads can see; unchanged, nobody's waiting can end.
         self.effects = 0
+        #: The program's registers: (warps, 32) words each.
+        self.registers: list[NDArray[Any]] = []
+        #: Whether the program reads a clock, so that it may do the same again with another result.
+        self.reads_time = False
         self._addresses: dict[str, int] = dict(parameter_offsets)
         self._static_end, self._dynamic_alignment, self._dynamic = RESERVED_BYTES, 1, []
         for item in (*module.items, *(entry.body.statements if entry.body else ())):
@@ -104,6 +109,8 @@ class Machine:
         x, y, z = self.shape.block
         thread = (np.arange(self.warps) % self.warps_per_cta)[:, None] * 32 + np.arange(32)
         self.live = thread < self.threads
+        #: Threads that have not left the kernel.
+        self.present = np.zeros((self.warps, 32), np.bool_)
         positions = {"x": thread % x, "y": thread // x % y, "z": thread // (x * y) % z}
         self.cta = np.zeros((self.warps, 3), np.uint32)
         self.cta_number = np.full(self.slots, -1, np.int64)
@@ -144,6 +151,8 @@ class Machine:
 
     def special(self, name: str) -> Callable[[Group], NDArray[Any]] | None:
         """Reads a special register, None if it is none that the emulator has."""
+        if name.startswith(("%clock", "%globaltimer")):
+            self.reads_time = True
         return self._special.get(name)
 
     # CTAs.
@@ -153,7 +162,19 @@ class Machine:
         x, y, _ = self.shape.grid
         first = slot * self.warps_per_cta
         self.cta[first : first + self.warps_per_cta] = (number % x, number // x % y, number // (x * y))
+        rows = slice(first, first + self.warps_per_cta)
+        self.present[rows] = self.live[rows]
         if self.cta_number[slot] >= 0:
+            for register in self.registers:
+                if register.dtype != np.bool_:
+                    register[rows].view(np.uint8)[...] = POISON_BYTE
+                else:
+                    register[rows] = False
+            for row in range(first, first + self.warps_per_cta):
+                for table in (self.pending_loads, self.unfenced, self.unfenced_waits):
+                    table.pop(row, None)
+                for unread in self.unread.values():
+                    unread.pop(row, None)
             self.shared.clear(slot)
             self.tensor.clear(slot)
             self.mbarriers[slot] = {}

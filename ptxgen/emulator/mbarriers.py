@@ -93,6 +93,8 @@ class MBarrier:
     def describe(self) -> str:
         """State in words, for a deadlock report."""
         parts = [f"phase {self.phase} (parity {self.phase & 1})", f"{self.pending} of {self.expected} arrivals pending"]
-        if self.tx:
+        if self.tx > 0:
             parts.append(f"{self.tx} bytes outstanding")
+        elif self.tx < 0:
+            parts.append(f"{-self.tx} bytes more than expected have come")
         return ", ".join(parts)

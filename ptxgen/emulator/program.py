@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from ptxgen import syntax
 from ptxgen.emulator.flow import execution_order
+from ptxgen.emulator.memory.global_memory import POISON_BYTE
 from ptxgen.emulator.registers import _UNSIGNED, Binder, Reader, Unmodelled
 from ptxgen.emulator.semantics import Meaning, find
 from ptxgen.instr.form import Instruction
@@ -23,9 +24,6 @@ if TYPE_CHECKING:
 
 #: Rank of the place after the last instruction: lanes there have left the kernel.
 EXITED = 1 << 30
-
-#: What registers hold before they are written.
-_POISON = 0xCD
 
 
 @dataclass(slots=True, eq=False)
@@ -49,6 +47,8 @@ class Block:
     operations: list[Operation] = field(default_factory=list)
     following: int = EXITED
     target: int = EXITED
+    aligned: bool = False
+    """Whether it has an instruction that wants all threads of the warp (.aligned, bar)."""
 
 
 @dataclass(slots=True)
@@ -130,7 +130,8 @@ class Program:
             shape = (self.machine.warps, 32, 2) if kind.bits == 128 else (self.machine.warps, 32)
             made = np.zeros(shape, _UNSIGNED[kind.bits])
             if kind.bits > 1:
-                made.view(np.uint8)[...] = _POISON
+                made.view(np.uint8)[...] = POISON_BYTE
+            self.machine.registers.append(made)
             return made
 
         for name, count in statement.declarators:
@@ -148,12 +149,14 @@ class Program:
         line.meaning = find(type(found))
         if line.meaning is None:
             line.missing = f"the emulator has no meaning for {found.form.key} yet"
+        elif line.meaning.kind == "end" and hasattr(found, "target") and self._target(line) is None:
+            line.meaning, line.missing = None, f"there is no label {vars(found)['target']}"
 
     # Blocks.
 
     def _make_blocks(self) -> list[Block]:
         lines = self._lines
-        leaders = {0}
+        leaders = {0, len(lines)}  # the last block is empty: lanes that come there leave
         for index, line in enumerate(lines):
             kind = line.meaning.kind if line.meaning else "plain"
             if kind == "gate":
@@ -163,32 +166,34 @@ class Program:
                 target = self._target(line)
                 if target is not None:
                     leaders.add(target)
-        starts = sorted(index for index in leaders if index < len(lines))
+        starts = sorted(leaders)
         # Labels inside a block begin none unless a branch goes there.
+        ends = [*starts[1:], len(lines)]
         number = {start: position for position, start in enumerate(starts)}
         successors: list[list[int]] = []
-        for position, start in enumerate(starts):
-            end = starts[position + 1] if position + 1 < len(starts) else len(lines)
-            last = lines[end - 1]
+        for start, end in zip(starts, ends, strict=True):
             edges: list[int] = []
-            target = self._target(last) if last.meaning and last.meaning.kind == "end" else None
-            if self._falls_through(last) and end in number:
-                edges.append(number[end])
-            if target is not None and target in number:
-                edges.append(number[target])
+            if start < end:
+                last = lines[end - 1]
+                target = self._target(last)
+                if self._falls_through(last):
+                    edges.append(number[end])
+                if target is not None:
+                    edges.append(number[target])
             successors.append(edges)
-            del start
-        order = execution_order(successors) if starts else []
+        order = execution_order(successors)
         rank = {position: place for place, position in enumerate(order)}
         blocks: list[Block] = []
         for position in order:
-            start = starts[position]
-            end = starts[position + 1] if position + 1 < len(starts) else len(lines)
-            block = Block(following=rank[number[end]] if end in number else EXITED)
-            target = self._target(lines[end - 1])
-            if target is not None:
-                block.target = rank[number[target]] if target in number else EXITED
+            start, end = starts[position], ends[position]
+            block = Block()
+            if start < end:
+                block.following = rank[number[end]]
+                target = self._target(lines[end - 1])
+                if target is not None:
+                    block.target = rank[number[target]]
             block.operations = [self._bind(line, block) for line in lines[start:end]]
+            block.aligned = any(_wants_whole_warp(operation.statement.opcode) for operation in block.operations)
             blocks.append(block)
         return blocks
 
@@ -229,9 +234,13 @@ class Program:
         return run
 
 
+def _wants_whole_warp(opcode: str) -> bool:
+    return ".aligned" in opcode or opcode.startswith(("bar.sync", "bar.cta.sync"))
+
+
 class Incomplete(Exception):
     """The kernel reached something that the emulator does not model."""
 
-    def __init__(self, statement: syntax.Instruction, message: str) -> None:
+    def __init__(self, statement: syntax.Instruction | None, message: str) -> None:
         self.statement = statement
         super().__init__(message)

@@ -19,10 +19,15 @@ from ptxgen.emulator.group import Group
 from ptxgen.emulator.machine import Machine
 from ptxgen.emulator.memory import MemoryFault
 from ptxgen.emulator.program import EXITED, Block, Incomplete, Operation, Program
+from ptxgen.emulator.progress import Repetition
 from ptxgen.emulator.registers import Unmodelled
 
-#: Steps without any effect after which spinning threads count as waiting.
-_SPIN_STEPS = 3000
+#: Steps without any effect after which work completes that is not due yet, and lanes that wait to be met run too.
+_QUIET_STEPS = 256
+#: Steps without any effect after which a program that reads clocks counts as going round for ever.
+_QUIET_LIMIT = 200_000
+#: Every so many quiet steps the state of the warps is compared.
+_LOOK_EVERY = 16
 #: A ready warp that others have passed over for so many steps goes first.
 _PATIENCE = 256
 
@@ -31,9 +36,15 @@ class Scheduler:
     """Runs a program on a machine until the grid is done or cannot go on."""
 
     def __init__(
-        self, machine: Machine, program: Program, ctas: int, progress: Callable[[int, int], None] | None
+        self,
+        machine: Machine,
+        program: Program,
+        ctas: int,
+        progress: Callable[[int, int], None] | None,
+        max_steps: int,
     ) -> None:
         self.machine, self.program, self.progress = machine, program, progress
+        self.max_steps = max_steps
         self.waiting_ctas = deque(range(ctas))
         self.ctas, self.finished = ctas, 0
         warps = machine.warps
@@ -52,7 +63,10 @@ class Scheduler:
         self.instructions = 0
         self.steps = 0
         self._seen_effects, self._quiet_since, self._gave_up_at = -1, 0, -1
-        self._spinning = False
+        self._fair_place, self._look_at, self._give_ups, self._spinning = -1, 0, 0, False
+        self._aligned = np.array([block.aligned for block in program.blocks], np.bool_)
+        state = [self.place, self.held, *machine.registers]
+        self._rounds, self._retries = Repetition(state), Repetition(state)
         machine.wake = self.wake
         for slot in range(machine.slots):
             self._start(slot)
@@ -77,13 +91,12 @@ class Scheduler:
 
     def _finish(self, slot: int) -> None:
         machine = self.machine
-        held = machine.tensor.sizes[slot]
-        if held:
-            parts = ", ".join(f"{size} columns at {start}" for start, size in held.items())
+        for start, size in machine.tensor.sizes[slot].items():
             machine.findings.add(
                 "tmem-not-freed",
-                f"{machine.cta_name(slot)} ends with allocated tensor memory ({parts}): tcgen05.dealloc is missing",
-                None,
+                f"{machine.cta_name(slot)} ends with {size} columns of tensor memory at column {start} still allocated; "
+                "tcgen05.dealloc is missing",
+                machine.tensor.statements[slot, start],
             )
         while machine.inflight[slot] and machine.timeline.jump():
             pass
@@ -119,6 +132,7 @@ class Scheduler:
         """All lanes of a group leave the kernel."""
         self.machine.effects += 1
         group.store(self.place, np.asarray(EXITED))
+        group.store(self.machine.present, np.asarray(False))
         self._refresh(group.indices)
         slots = self.machine.row_slot[group.indices]
         np.subtract.at(self.left, slots, group.active.sum(axis=1))
@@ -159,26 +173,33 @@ class Scheduler:
             key = (int(self.machine.row_slot[row]), name)
             barrier = self.barriers.setdefault(key, CtaBarrier())
             barrier.arrived.append((int(row), active[position].copy()))
-            barrier.count += int(active[position].sum())
             barrier.threads, barrier.operation = threads, operation
+            self._try_barrier(key)  # warp by warp: those after the last expected one begin anew
         self._refresh(group.indices)
-        for slot in np.unique(self.machine.row_slot[group.indices]):
-            self._try_barrier((int(slot), name))
 
     def _try_barrier(self, key: tuple[int, int]) -> None:
         barrier = self.barriers.get(key)
         if barrier is None:
             return
-        expected = barrier.threads if barrier.threads is not None else int(self.left[key[0]])
-        if barrier.count < expected:
+        rows = sorted({row for row, _ in barrier.arrived})
+        if self._count(barrier) < self._expected(key[0], barrier):
             return
         del self.barriers[key]
-        rows = sorted({row for row, _ in barrier.arrived})
         if self.machine.ordering is not None:
             self.machine.ordering.barrier(rows)
         for row, lanes in barrier.arrived:
             self.held[row] &= ~lanes
         self._refresh(np.array(rows))
+
+    def _expected(self, slot: int, barrier: CtaBarrier) -> int:
+        return barrier.threads if barrier.threads is not None else int(self.left[slot])
+
+    def _count(self, barrier: CtaBarrier) -> int:
+        """Threads that have arrived. Where the barrier names a number, lanes that a warp lacks count (9.7.13, bar)."""
+        count = sum(int(lanes.sum()) for _, lanes in barrier.arrived)
+        if barrier.threads is not None:
+            count += sum(int((~self.machine.present[row]).sum()) for row in {row for row, _ in barrier.arrived})
+        return count
 
     # The loop.
 
@@ -189,8 +210,7 @@ class Scheduler:
         with np.errstate(all="ignore"):
             try:
                 while self.finished < self.ctas:
-                    self._look_for_spinning()
-                    group = self._pick()
+                    group = self._next()
                     if group is not None:
                         self._step(group)
                     elif not self._unblock():
@@ -200,16 +220,60 @@ class Scheduler:
                     pass
             except MemoryFault as fault:
                 statement = self._operation.statement if self._operation is not None else None
-                machine.findings.add(fault.code, str(fault), fault.statement or statement)
+                machine.findings.add(fault.code, str(fault), fault.statement or statement, ends=True)
                 return "fault"
             except Unmodelled as reached:
                 statement = self._operation.statement if self._operation is not None else None
-                machine.findings.add("not-modelled", f"the emulator does not model {reached}", statement)
+                machine.findings.add("not-modelled", f"the emulator does not model {reached}", statement, ends=True)
                 return "incomplete"
             except Incomplete as reached:
-                machine.findings.add("not-modelled", str(reached), reached.statement)
+                machine.findings.add("not-modelled", str(reached), reached.statement, ends=True)
                 return "incomplete"
         return "findings" if machine.findings.errors else "ok"
+
+    def _next(self) -> Group | None:
+        """Who goes next; None when nobody can, or when all that can only go round."""
+        machine = self.machine
+        if machine.effects != self._seen_effects:
+            self._seen_effects, self._quiet_since, self._look_at = machine.effects, self.steps, 0
+            return self._pick()
+        quiet = self.steps - self._quiet_since
+        if quiet < _QUIET_STEPS:
+            return self._pick()
+        if not self._look_at:
+            self._rounds.restart()
+            if machine.timeline.jump():
+                return self._pick()
+        if self.steps >= self._look_at and self._all_go_round(quiet):
+            self._rounds.restart()
+            if not self._unblock():
+                self._spinning = True
+                return None
+        return self._pick_fairly()
+
+    def _all_go_round(self, quiet: int) -> bool:
+        self._look_at = self.steps + _LOOK_EVERY
+        if self.machine.reads_time:
+            return quiet > _QUIET_LIMIT
+        moving = ((self.place != EXITED) & ~self.held).any(axis=1)
+        return bool((self._rounds.look(self.last_run, self.steps) | ~moving).all())
+
+    def _pick_fairly(self) -> Group | None:
+        """One place after the other, also those whose lanes wait for the rest of their warp to come.
+
+        Except where instructions want the whole warp: there lanes wait on, unless nothing else helps (`_unblock`).
+        """
+        free = (self.place != EXITED) & ~self.held
+        parked = self.place > self.current[:, None]
+        free &= ~(parked & self._aligned[np.minimum(self.place, len(self._aligned) - 1)])
+        places = self.place[free]
+        if not len(places):
+            return None
+        later = places[places > self._fair_place]
+        self._fair_place = place = int(later.min() if len(later) else places.min())
+        mask = free & (self.place == place)
+        rows = np.flatnonzero(mask.any(axis=1))
+        return Group(self.machine, rows, mask[rows])
 
     def _pick(self) -> Group | None:
         """The warps to run next: those at the first block, or now and then those that waited longest."""
@@ -235,6 +299,8 @@ class Scheduler:
         """Run one block for a group."""
         machine = self.machine
         self.steps += 1
+        if self.steps > self.max_steps:
+            raise Incomplete(None, f"the launch has not ended after {self.steps} steps; Emulator(max_steps=) sets more")
         self.last_run[group.rows] = self.steps
         place = int(self.place[group.indices[0], int(group.active[0].argmax())])
         block = self.program.blocks[place]
@@ -302,19 +368,7 @@ class Scheduler:
                         "missing-tcgen05-wait",
                         f"reads a register of the tcgen05.ld of line {load.statement.line} before tcgen05.wait::ld",
                         operation.statement,
-                        also=str(load.statement.line),
                     )
-
-    def _look_for_spinning(self) -> None:
-        """Threads that go round without changing anything wait for others: let work complete that is not due yet."""
-        machine = self.machine
-        if machine.effects != self._seen_effects:
-            self._seen_effects, self._quiet_since = machine.effects, self.steps
-        elif self.steps - self._quiet_since > _SPIN_STEPS:
-            self._quiet_since = self.steps
-            if not machine.timeline.jump() and not self._release_parked():
-                self._spinning = True
-                self.ready[:] = False
 
     def _unblock(self) -> bool:
         """Nobody can go on: let asynchronous work complete, parked lanes run, timed waits give up."""
@@ -323,14 +377,23 @@ class Scheduler:
             return False
         if machine.timeline.jump() or self._release_parked():
             return True
-        if not self.waits or self._gave_up_at == machine.effects:
+        if not self.waits or self._waits_for_ever():
             return False
-        self._gave_up_at = machine.effects
         for key in list(self.waits):
             for row, _, _ in self.waits[key]:
                 self.timed_out[row] = True
             self.wake(key)
         return True
+
+    def _waits_for_ever(self) -> bool:
+        """Whether giving up has brought every waiting warp back to where it was, with nothing changed."""
+        if self._gave_up_at != self.machine.effects:
+            self._gave_up_at, self._give_ups = self.machine.effects, 0
+            self._retries.restart()
+        self._give_ups += 1
+        again = self._retries.look(self.last_run, self.steps)
+        rows = {row for waiting in self.waits.values() for row, _, _ in waiting}
+        return bool(again[sorted(rows)].all()) if not self.machine.reads_time else self._give_ups > _QUIET_STEPS
 
     def _release_parked(self) -> bool:
         """Run the lanes of divergent warps whose first lanes are held, once."""
@@ -353,8 +416,8 @@ class Scheduler:
             for row, _, operation in waiting:
                 places.setdefault((operation, self._what(key)), []).append(row)
         for (slot, name), barrier in self.barriers.items():
-            expected = barrier.threads if barrier.threads is not None else int(self.left[slot])
-            what = f"barrier {name}, where {barrier.count} of {expected} threads have arrived"
+            expected = self._expected(slot, barrier)
+            what = f"barrier {name}, where {self._count(barrier)} of {expected} threads have arrived"
             places.setdefault((barrier.operation, what), []).extend(row for row, _ in barrier.arrived)
         if self._spinning:
             for row in np.flatnonzero((self.current != EXITED) & ~self.held.all(axis=1)):
@@ -364,7 +427,7 @@ class Scheduler:
                 )
         for (operation, what), rows in places.items():
             statement = operation.statement if operation is not None else None
-            self.machine.findings.add("deadlock", f"waits for {what}: {self._who(rows)}", statement, also=what)
+            self.machine.findings.add("deadlock", f"waits for {what}: {self._who(rows)}", statement, ends=True)
 
     def _who(self, rows: list[int]) -> str:
         slot = rows[0] // self.machine.warps_per_cta
@@ -391,6 +454,5 @@ class CtaBarrier:
 
     def __init__(self) -> None:
         self.arrived: list[tuple[int, NDArray[np.bool_]]] = []
-        self.count = 0
         self.threads: int | None = None
         self.operation: Operation | None = None

@@ -9,8 +9,8 @@ Notation of `syntax`, as in the manual: `.name` is the modifier field `name` whe
 modifier otherwise; `{.name}`, `{, operand}` and `{operand,}` are optional; `[a]`, `[a, b]`, `p|q` as in PTX.
 
 The opcode proper is `opcode`, by default the first word, with the first `leading` modifiers. ptxas takes the modifiers
-after it in any order, if types and state spaces keep theirs (measured, ptxas 13.5), and so does recognition; text is made in the
-manual's order.
+after it in any order, if types and state spaces keep theirs (measured, ptxas 13.5), and so does recognition; text is
+made in the manual's order.
 """
 
 from __future__ import annotations
@@ -161,7 +161,14 @@ def _slot_of(cls: type, name: str, optional: bool, hints: Mapping[str, Any]) -> 
     return Slot(name, {f"{how.prefix}{value}{how.suffix}": value for value in values}, optional)
 
 
-def _patterns_of(text: str, declared: Mapping[str, Specification]) -> Iterator[Pattern]:
+def _patterns_of(text: str, declared: Mapping[str, Specification], name: str) -> tuple[Pattern, ...]:
+    try:
+        return tuple(_read_patterns(text, declared))
+    except KeyError as error:
+        raise TypeError(f"{name}: the operand {error} of the syntax line has no field") from None
+
+
+def _read_patterns(text: str, declared: Mapping[str, Specification]) -> Iterator[Pattern]:
     depth, part, parts = 0, "", []
     for character in re.sub(r"\{(\w+),\}", r"?\1,", text).replace("{,", ",?"):
         if character in "[":
@@ -220,7 +227,11 @@ class Instruction:
         leading: int = 0,
     ) -> None:
         hints = inspect.get_annotations(cls, eval_str=True)
-        names = [each for each, hint in hints.items() if hint is not KW_ONLY]
+        names = [
+            each
+            for each, hint in hints.items()
+            if hint is not KW_ONLY and hint is not ClassVar and typing.get_origin(hint) is not ClassVar
+        ]
         declared: dict[str, Specification] = {}
         for each in names:
             value = cls.__dict__.get(each)
@@ -239,6 +250,13 @@ class Instruction:
         unused = set(modifiers) - {slot.field for slot in slots}
         if unused:
             raise TypeError(f"{cls.__name__}: fields {sorted(unused)} are not in the syntax line")
+        patterns = _patterns_of(rest.strip(), declared, cls.__name__)
+        placed = {spec.name for pattern in patterns for spec in pattern.fields}
+        if set(declared) - placed:
+            raise TypeError(f"{cls.__name__}: operands {sorted(set(declared) - placed)} are not in the syntax line")
+        for spec in declared.values():
+            if spec.when is not None and spec.when not in modifiers:
+                raise TypeError(f"{cls.__name__}: {spec.name} depends on {spec.when}, which is no modifier")
         rules = tuple(
             Rule(f"{cls.__name__}.{value.__rule__[0]}", value, value.__rule__[1])
             for value in cls.__dict__.values()
@@ -253,7 +271,7 @@ class Instruction:
             issued_by=issued_by,
             completed_by=completed_by,
             slots=slots,
-            patterns=tuple(_patterns_of(rest.strip(), declared)),
+            patterns=patterns,
             rules=rules,
             needs=cls.__dict__.get("needs", {}),
             positional=tuple(names),
@@ -476,6 +494,13 @@ def _targets(patterns: str) -> str:
     return " or ".join(words)
 
 
+def _float_bits(format: str, value: float) -> str:
+    try:
+        return struct.pack(format, value).hex().upper()
+    except OverflowError:
+        raise ValueError(f"{value} does not fit .f32") from None
+
+
 def _node(value: OperandLike) -> Operand:
     """A syntax node of what a typed call was given."""
     if isinstance(value, Operand):
@@ -485,7 +510,7 @@ def _node(value: OperandLike) -> Operand:
     if isinstance(value, int):
         return Immediate(str(value))
     if isinstance(value, float):
-        return Immediate("0f" + struct.pack(">f", value).hex().upper())
+        return Immediate("0f" + _float_bits(">f", value))
     if isinstance(value, list | tuple):
         return Vector(tuple(_node(item) for item in value))
     return parse_operand(str(value))
@@ -496,7 +521,7 @@ def _coerce(value: OperandLike, spec: Specification, form: Instruction) -> Opera
     if value is None:
         return None
     if isinstance(value, float) and isinstance(spec, specs.SourceSpec) and type_of(spec.type, form).bits == 64:
-        return Immediate("0d" + struct.pack(">d", value).hex().upper())
+        return Immediate("0d" + _float_bits(">d", value))
     node = _node(value)
     if isinstance(spec, specs.AddressSpec) and not isinstance(node, Address):
         return parse_operand(f"[{node}]")

@@ -262,7 +262,7 @@ class SourceSpec(Specification):
             return None
         below = self.low is not None and value < self.low
         above = self.high is not None and value > self.high
-        if not below and not above and not value % self.multiple:
+        if not below and not above and (self.multiple == 1 or value % self.multiple == 0):
             return None
         low, high = self.low or 0, "" if self.high is None else f" to {self.high}"
         legal = f"{low}{high}" if high else f"{low} or more"

@@ -1,7 +1,7 @@
 """Plans of the GEMM ladder: C = A·Bᵀ with A M×K and B N×K row-major.
 
-The config is what a person chooses; `GemmPlan` is what follows from it. A problem (M, N, K) is not part of the plan: the
-same PTX takes any.
+The config is what a person chooses; `GemmPlan` is what follows from it. A problem (M, N, K) is not part of the plan:
+the same PTX takes any.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ InputType = Literal["bf16", "f16"]
 OutputType = Literal["bf16", "f16", "f32"]
 
 BYTES = {"bf16": 2, "f16": 2, "f32": 4}
+#: Other common names of the types.
+ALIASES = {"fp16": "f16", "fp32": "f32"}
 #: A CTA's four warps reach one quarter of the 128 TMEM lanes each (PTX ISA 9.7.16.2.1).
 WARPS = 4
 #: tcgen05.mma of 16-bit types takes 16 elements of K at a time (PTX ISA 9.7.16.2.1, table of shapes).
@@ -37,6 +39,9 @@ class GemmConfig:
     ptx: str = "8.6"
 
     def __post_init__(self) -> None:
+        for name in ("dtype", "c_dtype"):
+            value = getattr(self, name)
+            object.__setattr__(self, name, ALIASES.get(value, value))
         if self.dtype not in ("bf16", "f16"):
             raise PlanError(f"dtype must be bf16 or f16, not {self.dtype}")
         if self.c_dtype not in (None, self.dtype, "f32"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-#: Dynamic shared memory that a CTA can have: 227 KiB on sm_90 and sm_100 (CUDA programming guide, compute capabilities).
+#: Dynamic shared memory of a CTA: 227 KiB on sm_90 and sm_100 (CUDA programming guide, compute capabilities).
 MAX_SHARED_BYTES = {"sm_90a": 227 * 1024, "sm_100a": 227 * 1024}
 
 

@@ -57,31 +57,9 @@ def test_bad_pattern() -> None:
 
 
 def test_first_version_of_each_target_is_that_of_ptxas() -> None:
-    targets = [
-        "sm_75",
-        "sm_80",
-        "sm_86",
-        "sm_87",
-        "sm_88",
-        "sm_89",
-        "sm_90",
-        "sm_90a",
-        "sm_100",
-        "sm_100f",
-        "sm_100a",
-        "sm_103",
-        "sm_103f",
-        "sm_103a",
-        "sm_110",
-        "sm_110f",
-        "sm_110a",
-        "sm_120",
-        "sm_120f",
-        "sm_120a",
-        "sm_121",
-        "sm_121f",
-        "sm_121a",
-    ]
+    plain = ("sm_75", "sm_80", "sm_86", "sm_87", "sm_88", "sm_89", "sm_90", "sm_90a")
+    blackwell = (100, 103, 110, 120, 121)
+    targets = [*plain, *(f"sm_{number}{suffix}" for number in blackwell for suffix in ("", "f", "a"))]
     versions = ["6.3", "7.0", "7.1", "7.4", "7.5", "7.8", "8.0", "8.6", "8.7", "8.8", "9.0"]
     cases = [(target, version) for target in targets for version in versions]
     texts = [f".version {version}\n.target {target}\n.entry k() {{ ret; }}\n" for target, version in cases]

@@ -173,7 +173,6 @@ class Ordering:
                         f"these bytes with swizzle {source.swizzle}",
                         operation.statement,
                         severity="advice",
-                        also=source.swizzle or "",
                     )
         self.async_reader[slot, units] = operation.number
 
@@ -219,7 +218,7 @@ class Ordering:
             if number > 0 and int(number) not in known:
                 earlier = self.operations.get(int(number))
                 if earlier is not None:
-                    self._race(access, verb, f"the {earlier.what} of line {earlier.statement.line}", earlier.statement)
+                    self._race(access, verb, f"the {earlier.what} of line {earlier.statement.line}")
             elif number < 0:
                 warp = -int(number) - 1
                 latest = self.writer_clock[slot, units[writers == number]].max()
@@ -233,7 +232,7 @@ class Ordering:
                 earlier = self.operations.get(int(number))
                 if earlier is not None:
                     what = f"the {earlier.what} of line {earlier.statement.line}"
-                    self._race(access, "overwrites what may still be read by", what, earlier.statement)
+                    self._race(access, "overwrites what may still be read by", what)
         latest = self.reader_clock[slot][:, units].max(axis=1, initial=0)
         for warp in np.flatnonzero(latest > known.clocks):
             if warp != row % self.warps:
@@ -242,17 +241,14 @@ class Ordering:
     def _race_with_warp(self, access: AsyncOperation, verb: str, slot: int, warp: int, clock: int, what: str) -> None:
         earlier = self.statements.get((what, slot * self.warps + warp, clock))
         where = f" of line {earlier.line}" if earlier is not None else ""
-        self._report(
-            access, verb, f"the {what}{where} by warp {warp}, with which its warp has not synchronised", earlier
-        )
+        self._report(access, verb, f"the {what}{where} by warp {warp}, with which its warp has not synchronised")
 
-    def _race(self, access: AsyncOperation, verb: str, what: str, earlier: Statement) -> None:
-        self._report(access, verb, f"{what}, whose completion its thread has not waited for", earlier)
+    def _race(self, access: AsyncOperation, verb: str, what: str) -> None:
+        self._report(access, verb, f"{what}, whose completion its thread has not waited for")
 
-    def _report(self, access: AsyncOperation, verb: str, what: str, earlier: Statement | None) -> None:
+    def _report(self, access: AsyncOperation, verb: str, what: str) -> None:
         data = "data of " if verb in ("reads", "overwrites") else ""
-        also = str(earlier.line if earlier is not None else 0)
-        self.findings.add("shared-race", f"the {access.what} {verb} {data}{what}", access.statement, also=also)
+        self.findings.add("shared-race", f"the {access.what} {verb} {data}{what}", access.statement)
 
     # Tensor memory.
 
@@ -299,7 +295,6 @@ class Ordering:
                     f"the load reads columns {columns.start}-{columns.stop - 1} that the {earlier.what} of line "
                     f"{earlier.statement.line} writes; its warp has not waited for a tcgen05.commit of that operation",
                     statement,
-                    also=str(earlier.statement.line),
                 )
             elif earlier.number not in self.known_to_tensor_core[row]:
                 self.findings.add(
@@ -307,7 +302,6 @@ class Ordering:
                     f"tcgen05.fence::after_thread_sync is missing between the wait for the {earlier.what} of line "
                     f"{earlier.statement.line} and this load",
                     statement,
-                    also=str(earlier.statement.line),
                 )
         clock = self.known[row].clocks[warp]
         self.tensor_reader_clock[slot, warp, span] = clock

@@ -19,6 +19,9 @@ PARAM_WINDOW = 0x7D00_0000_0000
 #: Size of a window, in bytes.
 WINDOW_BYTES = 1 << 32
 
+#: What memory and registers hold before anything is written.
+POISON_BYTE = 0xCD
+
 _ALIGNMENT = 256
 _GAP = 4096
 _UNMAPPED, _WRITABLE = 0, 1
@@ -49,7 +52,7 @@ class GlobalMemory:
             capacity = max(2 * len(self.data), -(-self._end // 65536) * 65536)
             self.data = np.concatenate([self.data, np.zeros(capacity - len(self.data), np.uint8)])
             self.kind = np.concatenate([self.kind, np.zeros(capacity - len(self.kind), np.uint8)])
-        self.data[offset : offset + size] = 0xCD
+        self.data[offset : offset + size] = POISON_BYTE
         self.kind[offset : offset + size] = _WRITABLE
         self._allocations.append(Allocation(HEAP_BASE + offset, size))
         return HEAP_BASE + offset

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from ptxgen.emulator.memory.faults import MemoryFault
 from ptxgen.layouts.tmem import COLUMNS, LANES
+from ptxgen.syntax import Statement
 
 _UNIT = 32
 #: What cells hold before anything is written: a NaN that is easy to recognise.
@@ -23,6 +24,8 @@ class TensorMemory:
         self.cells: NDArray[np.uint32] = np.full((slots, LANES, COLUMNS), POISON, np.uint32)
         self.allocated: NDArray[np.bool_] = np.zeros((slots, COLUMNS), np.bool_)
         self.sizes: list[dict[int, int]] = [{} for _ in range(slots)]
+        #: Which instruction made an allocation: (slot, first column) -> statement.
+        self.statements: dict[tuple[int, int], Statement] = {}
         self.relinquished = np.zeros(slots, np.bool_)
 
     def clear(self, slot: int) -> None:
@@ -32,7 +35,7 @@ class TensorMemory:
         self.sizes[slot] = {}
         self.relinquished[slot] = False
 
-    def allocate(self, slot: int, columns: int) -> int | None:
+    def allocate(self, slot: int, columns: int, statement: Statement) -> int | None:
         """The first column of a new allocation, None when there is no room now. Raises MemoryFault if illegal."""
         if columns not in (32, 64, 128, 256, 512):
             raise MemoryFault("tmem-allocation", f"tcgen05.alloc takes 32, 64, 128, 256 or 512 columns, not {columns}")
@@ -42,6 +45,7 @@ class TensorMemory:
             if not self.allocated[slot, start : start + columns].any():
                 self.allocated[slot, start : start + columns] = True
                 self.sizes[slot][start] = columns
+                self.statements[slot, start] = statement
                 return start
         return None
 

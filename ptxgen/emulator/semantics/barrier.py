@@ -21,14 +21,30 @@ if TYPE_CHECKING:
 _End = Callable[[Group, "Scheduler", "Block", "Operation"], None]
 
 
+def require_whole_warps(g: Group, statement: syntax.Instruction) -> None:
+    """Report an instruction that all threads of a warp must execute together, where some of them are elsewhere."""
+    missing = g.machine.present[g.rows] & ~g.active
+    if missing.any():
+        position = int(missing.any(axis=1).argmax())
+        g.machine.findings.add(
+            "divergent-warp",
+            f"{statement.opcode.split('.sync')[0]} wants all threads of a warp, but only "
+            f"{int(g.active[position].sum())} of {int(g.machine.present[g.indices[position]].sum())} are here",
+            statement,
+        )
+
+
 @meaning(barrier.bar_sync, barrier.barrier_sync, kind="end")
 def synchronise(op: Any, binder: Binder, statement: syntax.Instruction, block: Block) -> _End:
     name = binder.source(op.name, "u32")
     threads = binder.source(op.threads, "u32") if op.threads is not None else None
+    aligned = isinstance(op, barrier.bar_sync) or op.aligned
 
     def run(g: Group, scheduler: Scheduler, block: Block, operation: Operation) -> None:
         names = g.full(name(g))
         counts = g.full(threads(g)) if threads is not None else None
+        if aligned:
+            require_whole_warps(g, statement)
         for number in np.unique(names[g.active]):
             part = g.narrowed(names == number)
             if number > 15:

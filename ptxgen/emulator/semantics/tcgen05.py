@@ -23,6 +23,7 @@ from ptxgen.emulator.memory import MemoryFault
 from ptxgen.emulator.memory.tensor_memory import POISON
 from ptxgen.emulator.registers import Binder, Unmodelled
 from ptxgen.emulator.semantics import meaning
+from ptxgen.emulator.semantics.barrier import require_whole_warps
 from ptxgen.emulator.semantics.mbarrier import each, shared_offset
 from ptxgen.instr import tcgen05
 from ptxgen.layouts.operands import operand_addresses
@@ -45,13 +46,14 @@ def alloc(op: Any, binder: Binder, statement: syntax.Instruction, block: object)
 
     def run(g: Group, scheduler: Scheduler) -> tuple[Callable[[int], object], NDArray[np.bool_] | None]:
         machine = g.machine
+        require_whole_warps(g, statement)
         places, wanted = g.full(destination(g)), g.full(columns(g))
         passing = np.ones((g.size, 32), np.bool_)
         for position, row in enumerate(g.indices):
             row = int(row)
-            lanes = _whole_warp(g, position, statement)
+            lanes = g.active[position]
             slot = int(machine.row_slot[row])
-            column = machine.tensor.allocate(slot, int(wanted[position, lanes][0]))
+            column = machine.tensor.allocate(slot, int(wanted[position, lanes][0]), statement)
             if column is None:
                 passing[position] = False
                 continue
@@ -73,10 +75,11 @@ def dealloc(op: Any, binder: Binder, statement: syntax.Instruction, block: objec
 
     def run(g: Group) -> None:
         machine = g.machine
+        require_whole_warps(g, statement)
         places, wanted = g.full(address(g)), g.full(columns(g))
         for position, row in enumerate(g.indices):
             row = int(row)
-            lanes = _whole_warp(g, position, statement)
+            lanes = g.active[position]
             slot = int(machine.row_slot[row])
             place, size = int(places[position, lanes][0]), int(wanted[position, lanes][0])
             machine.tensor.free(slot, place, size)
@@ -113,6 +116,7 @@ def relinquish(op: Any, binder: Binder, statement: syntax.Instruction, block: ob
     _one_cta(op)
 
     def run(g: Group) -> None:
+        require_whole_warps(g, statement)
         g.machine.tensor.relinquished[g.machine.row_slot[g.indices]] = True
 
     return run
@@ -121,20 +125,6 @@ def relinquish(op: Any, binder: Binder, statement: syntax.Instruction, block: ob
 def _one_cta(op: Any) -> None:
     if op.cta_group == 2:
         raise Unmodelled("cta_group::2")
-
-
-def _whole_warp(g: Group, position: int, statement: syntax.Instruction) -> NDArray[np.bool_]:
-    """The active lanes of a warp, which for .sync.aligned instructions are all that have not left."""
-    lanes = g.active[position]
-    row = int(g.indices[position])
-    if not (lanes | ~g.machine.live[row]).all():
-        g.machine.findings.add(
-            "divergent-warp",
-            f"{statement.opcode.split('.sync')[0]} is .sync.aligned, but only {int(lanes.sum())} threads of the "
-            "warp are here",
-            statement,
-        )
-    return lanes
 
 
 # Matrix multiplication.
@@ -300,10 +290,11 @@ def load(op: Any, binder: Binder, statement: syntax.Instruction, block: object) 
 
     def run(g: Group) -> None:
         machine = g.machine
+        require_whole_warps(g, statement)
         places = g.full(address(g))
         for position, row in enumerate(g.indices):
             row = int(row)
-            active = _whole_warp(g, position, statement)
+            active = g.active[position]
             slot, warp = int(machine.row_slot[row]), row % machine.warps_per_cta
             lane, column = split_address(int(places[position, active][0]))
             quarter = 32 * (warp % 4)
@@ -353,6 +344,7 @@ def wait(op: Any, binder: Binder, statement: syntax.Instruction, block: object) 
 
     def run(g: Group, scheduler: Scheduler) -> tuple[Callable[[int], object], NDArray[np.bool_] | None]:
         passing = np.ones((g.size, 32), np.bool_)
+        require_whole_warps(g, statement)
         for position, row in enumerate(g.indices):
             loads = g.machine.pending_loads.get(int(row))
             if loads is None:

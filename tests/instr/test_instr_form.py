@@ -1,0 +1,359 @@
+"""Declarations and typed calls: what they make, and what they say when they are wrong."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import KW_ONLY
+from typing import Any, ClassVar, Literal
+
+import pytest
+
+from ptxgen.instr import (
+    barrier,
+    control,
+    fence,
+    floating,
+    integer,
+    logic,
+    mbarrier,
+    memory,
+    move,
+    predicate,
+    tcgen05,
+    tma,
+    warp,
+)
+from ptxgen.instr.form import REGISTRY, Instruction, InstructionError, flag, modifier, rule
+from ptxgen.instr.operands import address, label, register, sink, source, vector
+from ptxgen.instr.operands import predicate as predicate_operand
+from ptxgen.instr.targets import ALL, Availability, parse_target
+from ptxgen.syntax import Immediate, Name
+
+INTEGERS = "'u16', 'u32', 'u64', 's16', 's32', 's64', 'u16x2', 's16x2'"
+
+#: call, the text it makes
+CALLS: list[tuple[Callable[[], Instruction], str]] = [
+    (lambda: integer.add("%r1", "%r2", 5, type="u32"), "add.u32 %r1, %r2, 5;"),
+    (lambda: integer.add(d="%r1", a=Name("%r2"), b=Immediate("0x10"), type="u32"), "add.u32 %r1, %r2, 0x10;"),
+    (lambda: integer.add("%r1", "%r2", "(1 << 4) | 2", type="s32"), "add.s32 %r1, %r2, (1 << 4) | 2;"),
+    (lambda: floating.add("%f1", "%f2", 1.0, type="f32"), "add.f32 %f1, %f2, 0f3F800000;"),
+    (lambda: floating.add("%d1", "%d2", 1.0, type="f64"), "add.f64 %d1, %d2, 0d3FF0000000000000;"),
+    (lambda: floating.add("%f1", "%f2", "%f3", sat=True, rounding="rz", type="f32"), "add.rz.sat.f32 %f1, %f2, %f3;"),
+    (lambda: memory.ld("%r1", "%rd1", type="u32"), "ld.u32 %r1, [%rd1];"),
+    (lambda: memory.ld("%r1", "[%rd1+16]", space="global", type="u32"), "ld.global.u32 %r1, [%rd1+16];"),
+    (lambda: memory.ld(["%r1", "%r2"], "%rd1", vec="v2", type="u32"), "ld.v2.u32 {%r1, %r2}, [%rd1];"),
+    (lambda: memory.st("smem", [1, "%r2"], space="shared", vec="v2", type="b32"), "st.shared.v2.b32 [smem], {1, %r2};"),
+    (lambda: move.mov_pred("%p1", True), "mov.pred %p1, 1;"),
+    (lambda: move.mov_unpack(("%r1", "_"), "%rd1", type="b64"), "mov.b64 {%r1, _}, %rd1;"),
+    (lambda: predicate.setp("%p", "%r1", 0, compare="eq", type="u32"), "setp.eq.u32 %p, %r1, 0;"),
+    (lambda: predicate.setp("%p", "%r1", 0, "%q", compare="eq", type="u32"), "setp.eq.u32 %p|%q, %r1, 0;"),
+    (lambda: warp.elect("_", "%p", -1), "elect.sync _|%p, -1;"),
+    (lambda: barrier.bar_sync(0), "bar.sync 0;"),
+    (lambda: barrier.bar_sync(1, 64, cta=True), "bar.cta.sync 1, 64;"),
+    (lambda: control.ret(), "ret;"),
+    (lambda: fence.fence_mbarrier_init(), "fence.mbarrier_init.release.cluster;"),
+    (
+        lambda: mbarrier.arrive_remote("_", "%r1", space="shared::cluster"),
+        "mbarrier.arrive.shared::cluster.b64 _, [%r1];",
+    ),
+    (
+        lambda: tcgen05.commit("%r1", "%h1", cta_group=2, multicast=True),
+        "tcgen05.commit.cta_group::2.mbarrier::arrive::one.multicast::cluster.b64 [%r1], %h1;",
+    ),
+    (lambda: tcgen05.wait(what="ld"), "tcgen05.wait::ld.sync.aligned;"),
+    (
+        lambda: tcgen05.ld(["%r1", "%r2"], "%r3", shape="32x32b", num=2, pack=True),
+        "tcgen05.ld.sync.aligned.32x32b.x2.pack::16b.b32 {%r1, %r2}, [%r3];",
+    ),
+    (
+        lambda: tma.load("%r1", "%rd1", ["%r2", 0], "%r3", policy="%rd2", dim=2, dst="shared::cta", hint=True),
+        "cp.async.bulk.tensor.2d.shared::cta.global.mbarrier::complete_tx::bytes.L2::cache_hint"
+        " [%r1], [%rd1, {%r2, 0}], [%r3], %rd2;",
+    ),
+    (
+        lambda: tcgen05.mma("%t", "%a", "%b", "%i", "!%p", scale_input_d=3, cta_group=1, kind="f16"),
+        "tcgen05.mma.cta_group::1.kind::f16 [%t], %a, %b, %i, !%p, 3;",
+    ),
+]
+
+#: call, code, message
+WRONG: list[tuple[Callable[[], Instruction], str, str]] = [
+    (lambda: integer.add("%r1", "%r2", 5), "missing-modifier", "type is required: " + INTEGERS),
+    (lambda: integer.add("%r1", "%r2", 5, type="u33"), "unknown-modifier", f"type must be {INTEGERS}, not 'u33'"),
+    (
+        lambda: integer.add("%r1", "%r2", 5, kind="u32"),
+        "unknown-modifier",
+        "no modifier or operand 'kind'; it takes d, a, b, type",
+    ),
+    (
+        lambda: floating.add("%f1", "%f2", "%f3", sat="yes", type="f32"),
+        "unknown-modifier",
+        "sat must be True or False, not 'yes'",
+    ),
+    (lambda: tcgen05.wait(what=True), "unknown-modifier", "what must be 'ld', 'st', not True"),
+    (lambda: integer.add("%r1", "%r2", type="u32"), "operand-count", "the operand b is missing"),
+    (
+        lambda: tcgen05.commit("%r1", "%h1", cta_group=1),
+        "operand-count",
+        "the operand mask needs the modifier .multicast",
+    ),
+    (lambda: tcgen05.commit("%r1", cta_group=1, multicast=True), "operand-count", "the operand mask is missing"),
+    (
+        lambda: integer.add("%r1", ["%r2"], 5, type="u32"),
+        "operand-kind",
+        "a must be a register or a constant, not {%r2}",
+    ),
+    (
+        lambda: integer.add("%r1", "%r2", 1.5, type="u32"),
+        "operand-type",
+        "b must be an integer constant for .u32, not 0f3FC00000",
+    ),
+    (
+        lambda: floating.add("%f1", "%f2", 1, type="f32"),
+        "operand-type",
+        "b must be a floating-point constant for .f32, not 1",
+    ),
+    (lambda: barrier.bar_sync(16), "immediate-range", "name must be 0 to 15, not 16"),
+    (lambda: memory.ld(["%r1"], "%rd1", vec="v2", type="u32"), "vector-length", "d must have 2 elements, not 1"),
+    (
+        lambda: mbarrier.arrive_remote("%rd1", "%r1", space="shared::cluster"),
+        "operand-kind",
+        "state must be the sink _, not %rd1",
+    ),
+    (
+        lambda: floating.add("%d1", "%d2", "%d3", ftz=True, type="f64"),
+        "add.f32-only",
+        "add.f64 has no .ftz; it is for .f32",
+    ),
+    (
+        lambda: tcgen05.ld(["%r1"] * 256, "%t", shape="16x256b", num=64),
+        "ld.num",
+        "tcgen05.ld.16x256b takes .x1 to .x32, not .x64",
+    ),
+    (
+        lambda: tcgen05.alloc("%r1", 48, cta_group=1),
+        "alloc.columns",
+        "tcgen05.alloc takes 32, 64, 128, 256 or 512 columns, not 48",
+    ),
+    (
+        lambda: tcgen05.mma("%t", "%a", "%b", "%i", "%p", scale_input_d=3, cta_group=1, kind="f8f6f4"),
+        "mma.scale-input-d",
+        "scale-input-d is for .kind::f16 and .kind::tf32, not .kind::f8f6f4",
+    ),
+    (
+        lambda: tcgen05.mma("%t", "%a", "%b", "%i", "%p", scale_input_d=16, cta_group=1, kind="f16"),
+        "immediate-range",
+        "scale_input_d must be 0 to 15, not 16",
+    ),
+    (
+        lambda: tcgen05.mma_ts("%t", "%a", "%b", "%i", "%p", cta_group=1, kind="f16", ashift=True, collector="fill"),
+        "mma_ts.ashift",
+        ".ashift takes .collector::a::lastuse or ::discard, not ::fill",
+    ),
+    (
+        lambda: tma.load("%r1", "%rd1", ["%r2"] * 5, "%r3", dim=3, dst="shared::cta", load_mode="tile::gather4"),
+        "load.gather",
+        ".tile::gather4 takes .2d, not .3d",
+    ),
+    (
+        lambda: tma.load("%r1", "%rd1", ["%r2"], "%r3", "%h1", dim=1, dst="shared::cta", multicast=True),
+        "load.own-cta",
+        ".multicast::cluster takes .shared::cluster, not .shared::cta",
+    ),
+]
+
+
+@pytest.mark.parametrize(("call", "text"), CALLS, ids=[text for _, text in CALLS])
+def test_call_makes_the_text(call: Callable[[], Instruction], text: str) -> None:
+    made = call()
+    assert str(made) == text
+    assert repr(made) == f"<{made.form.key}: {text}>"
+
+
+@pytest.mark.parametrize(
+    ("call", "code", "message"), WRONG, ids=[f"{code}-{i}" for i, (_, code, _) in enumerate(WRONG)]
+)
+def test_wrong_call_says_the_rule(call: Callable[[], Instruction], code: str, message: str) -> None:
+    with pytest.raises(InstructionError) as caught:
+        call()
+    assert [(problem.code, problem.message) for problem in caught.value.problems] == [(code, message)]
+    assert str(caught.value) == f"{caught.value.form}: {message}"
+
+
+def test_all_wrong_modifiers_are_named_at_once() -> None:
+    with pytest.raises(InstructionError) as caught:
+        tcgen05.mma("%t", "%a", "%b", "%i", "%p", cta_group=3, kind="f4")
+    assert [problem.code for problem in caught.value.problems] == ["unknown-modifier", "unknown-modifier"]
+
+
+def test_too_many_operands() -> None:
+    with pytest.raises(TypeError, match=r"integer\.add takes 3 operands, not 4"):
+        integer.add("%r1", "%r2", "%r3", "%r4", type="u32")  # pyright: ignore
+
+
+def test_float_too_large() -> None:
+    with pytest.raises(ValueError, match=r"1e\+40 does not fit .f32"):
+        floating.add("%f1", "%f2", 1e40, type="f32")
+
+
+def test_immutable() -> None:
+    made = integer.add("%r1", "%r2", 5, type="u32")
+    with pytest.raises(AttributeError, match=r"integer\.add is immutable"):
+        made.type = "s32"  # pyright: ignore
+    assert str(made) == "add.u32 %r1, %r2, 5;"
+
+
+def test_guards() -> None:
+    made = control.bra("$loop", uni=True)
+    assert str(made.when("%p")) == "@%p bra.uni $loop;"
+    assert str(made.unless(Name("%p"))) == "@!%p bra.uni $loop;"
+    assert str(made.when("%p", negated=True)) == str(made.unless("%p"))
+    assert str(made) == "bra.uni $loop;", "the original keeps no guard"
+
+
+def test_opcode_text_is_in_the_order_of_the_manual() -> None:
+    made = logic.shr("%r1", "%r2", 3, type="s32")
+    assert (made.opcode_text, made.modifiers) == ("shr.s32", ["s32"])
+    mma = tcgen05.mma("%t", "%a", "%b", "%i", "%p", collector="use", kind="tf32", cta_group=2)
+    assert mma.opcode_text == "tcgen05.mma.cta_group::2.kind::tf32.collector::a::use"
+
+
+def test_availability() -> None:
+    made = tcgen05.mma("%t", "%a", "%b", "%i", "%p", scale_input_d=1, cta_group=1, kind="f16")
+    assert made.availability_problems(parse_target("sm_100a"), (8, 6)) == []
+    assert [p.message for p in made.availability_problems(parse_target("sm_110a"), (9, 0))] == [
+        "tcgen05.mma: scale_input_d is not on sm_110a; it needs the family of sm_100f"
+    ]
+    assert [p.message for p in made.availability_problems(parse_target("sm_90a"), (8, 5))][:2] == [
+        "tcgen05.mma needs PTX ISA 8.6 or later, .version is 8.5",
+        "tcgen05.mma is not on sm_90a; it needs the family of sm_100f or the family of sm_110f",
+    ]
+
+
+# Declarations.
+
+
+@pytest.fixture(autouse=True)
+def _registry() -> Iterator[None]:
+    """Declarations of these tests leave no trace."""
+    before = {opcode: list(forms) for opcode, forms in REGISTRY.items()}
+    yield
+    REGISTRY.clear()
+    REGISTRY.update(before)
+
+
+_ABOUT: dict[str, Any] = {"section": "0", "ptx": "1.0", "targets": ALL}
+
+
+def test_notation() -> None:
+    class call(Instruction, opcode="test.call", leading=1, **_ABOUT):
+        syntax = "test.call.now{.scale}{.twice}.kind {p,} [d, c], a|q{, b}"
+        p: Any = predicate_operand(default=None)
+        d: Any = address()
+        c: Any = vector("b32", 2, immediate=True)
+        a: Any = register("kind")
+        q: Any = predicate_operand()
+        b: Any = source("b32", default=None)
+        _: KW_ONLY
+        kind: Literal["u32", "f32"]
+        scale: Literal[1, 2] | None = modifier("x", "y", default=None)
+        twice: bool = flag("two::times", default=False)
+
+    form = call.form
+    assert (form.key, form.opcode, form.leading) == ("test_instr_form.call", "test.call", 1)
+    assert [(slot.field, list(slot.tokens), slot.optional) for slot in form.slots] == [
+        (None, ["now"], False),
+        ("scale", ["x1y", "x2y"], True),
+        ("twice", ["two::times"], True),
+        ("kind", ["u32", "f32"], False),
+    ]
+    assert [(p.shape, [spec.name for spec in p.fields], p.optional) for p in form.patterns] == [
+        ("single", ["p"], True),
+        ("bracket", ["d", "c"], False),
+        ("pair", ["a", "q"], False),
+        ("single", ["b"], True),
+    ]
+    operands = {"d": "%rd1", "c": [1, "%r2"], "a": "%r3", "q": "%q"}
+    made = call(**operands, kind="u32", scale=2, twice=True)  # pyright: ignore
+    assert str(made) == "test.call.now.x2y.two::times.u32 [%rd1, {1, %r2}], %r3|%q;"
+    assert len(list(call.combinations())) == 3 * 2 * 2
+    assert len(list(call.variants())) == 3 * 2 * 2 * 4
+
+
+def test_rules_and_needs() -> None:
+    class both(Instruction, opcode="both", **_ABOUT):
+        """Has a rule, and needs for tokens, values, operands and combinations."""
+
+        syntax = "both{.fast}.a.b d{, e}"
+        d: Any = register("b32")
+        e: Any = source("b32", default=None)
+        _: KW_ONLY
+        fast: bool = False
+        a: Literal["u8", "u16"]
+        b: Literal["u8", "u16"]
+        needs: ClassVar = {
+            "fast": Availability("2.0", ALL),
+            "b=u16": Availability("3.0", ALL),
+            "fast a=u16": Availability("4.0", ALL),
+            "e": Availability("5.0", ALL),
+        }  # fmt: skip
+
+        @rule("wide")
+        def _wide(self) -> str | None:
+            return "not both" if self.a == self.b == "u16" else None
+
+        @rule("same", reads_operands=True)
+        def _same(self) -> str | None:
+            return "the same" if self.e is not None and self.d == self.e else None
+
+    def needed(*operands: str, **modifiers: Any) -> list[str]:
+        made = both(*operands, **modifiers)  # pyright: ignore
+        return [each.message for each in made.availability_problems(parse_target("sm_90"), (1, 0))]
+
+    assert needed("%a", a="u8", b="u8") == []
+    assert needed("%a", a="u16", b="u8") == []
+    assert needed("%a", a="u8", b="u16") == ["both: b=u16 needs PTX ISA 3.0 or later, .version is 1.0"]
+    assert len(needed("%a", a="u8", b="u8", fast=True)) == 1
+    assert len(needed("%a", a="u16", b="u8", fast=True)) == 2
+    assert len(needed("%a", "%b", a="u8", b="u8")) == 1
+    with pytest.raises(InstructionError, match=r"test_instr_form.both: not both"):
+        both("%a", a="u16", b="u16")
+    with pytest.raises(InstructionError, match=r"the same"):
+        both("%a", "%a", a="u8", b="u8")
+    assert {variant.opcode_text for variant in both.variants()} == {
+        f"both{fast}.{a}.{b}" for fast in ("", ".fast") for a, b in (("u8", "u8"), ("u8", "u16"), ("u16", "u8"))
+    }
+
+
+def _declare(syntax: str, **fields: Any) -> None:
+    annotations = {name: fields.pop(name + "_type", Any) for name in list(fields) if not name.endswith("_type")}
+    type("bad", (Instruction,), {"syntax": syntax, "__annotations__": annotations, **fields}, opcode="bad", **_ABOUT)
+
+
+@pytest.mark.parametrize(
+    ("syntax", "fields", "message"),
+    [
+        ("good d", {"d": register("b32")}, "bad: the syntax line must begin with bad"),
+        ("bad{.fast} d", {"d": register("b32")}, r"bad: the optional modifier \{.fast\} needs a field"),
+        ("bad d", {"d": register("b32"), "e": register("b32")}, r"bad: operands \['e'\] are not in the syntax line"),
+        ("bad d, e", {"d": register("b32")}, "bad: the operand 'e' of the syntax line has no field"),
+        ("bad d", {"d": register("b32"), "kind": 1, "kind_type": Literal["a"]}, r"bad: fields \['kind'\] are not in"),
+        ("bad d", {"d": source("b32", when="fast")}, "bad: d depends on fast, which is no modifier"),
+    ],
+)
+def test_declaration_errors(syntax: str, fields: dict[str, Any], message: str) -> None:
+    with pytest.raises(TypeError, match=message):
+        _declare(syntax, **fields)
+    assert "bad" not in REGISTRY
+
+
+def test_examples_of_every_kind_of_operand() -> None:
+    class every(Instruction, opcode="every", **_ABOUT):
+        syntax = "every d, s, v, p, l, n"
+        d: Any = register("f32")
+        s: Any = source("bf16")
+        v: Any = vector("f64", 2)
+        p: Any = predicate_operand()
+        l: Any = label()  # noqa: E741
+        n: Any = sink()
+
+    (made,) = every.variants()
+    assert str(made) == "every %x_f32_0, %x_b16_1, {%x_f64_10, %x_f64_11}, %x_pred_3, EXAMPLE_LABEL, _;"
