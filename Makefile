@@ -10,7 +10,7 @@ DEVELOPMENT := $(VENV)/.development-installed
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo install develop test check format clean
+.PHONY: help demo install develop test check format certify bench clean
 
 help: ## List what make can do
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -32,6 +32,12 @@ check: $(DEVELOPMENT) ## Lint and check types only
 format: $(DEVELOPMENT) ## Rewrite the sources in the project's format
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
+
+certify: $(DEVELOPMENT) ## Compare every declared instruction form with ptxas, both ways (minutes)
+	$(BIN)/python -m tools.certify
+
+bench: $(DEVELOPMENT) ## Measure parsing, checking, rendering and emulating
+	$(BIN)/python -m bench.speed
 
 clean: ## Delete .venv and everything generated
 	rm -rf $(VENV) build dist .pytest_cache .ruff_cache .hypothesis

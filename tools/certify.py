@@ -234,7 +234,11 @@ _STRICTER = tuple(
 #: What ptxas 13.5 refuses though nothing is wrong with it: it crashes, or loses its way.
 _BROKEN = tuple(
     (re.compile(line), re.compile(objection))
-    for line, objection in ((r"%x_v2_7\.x", r"Internal compiler error|Argument 1 of instruction 'mov'"),)
+    for line, objection in (
+        (r"%x_v2_7\.x", r"Internal compiler error|Argument 1 of instruction 'mov'"),
+        (r"^cvt.*%x_b128_7", r"instruction 'mov'"),
+        (r"^mov.*\bx_function\b", r"status -11"),
+    )
 )
 
 

@@ -36,14 +36,17 @@ class TemplateError(ValueError):
 
 
 @cache
-def environment() -> jinja2.Environment:
-    """The environment over the packaged templates; compiled ones are kept for later processes where that is safe."""
+def environment(folder: Path = TEMPLATES) -> jinja2.Environment:
+    """The environment over a folder of templates, by default the packaged ones.
+
+    Those are kept compiled for later processes where that is safe.
+    """
     try:
-        kept = jinja2.FileSystemBytecodeCache()
+        kept = jinja2.FileSystemBytecodeCache() if folder == TEMPLATES else None
     except RuntimeError:  # no private temporary directory
         kept = None
     return jinja2.Environment(
-        loader=jinja2.FileSystemLoader(TEMPLATES),
+        loader=jinja2.FileSystemLoader(folder),
         bytecode_cache=kept,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
@@ -54,19 +57,23 @@ def environment() -> jinja2.Environment:
     )
 
 
-def render(template: str, *, target: str, version: str, **values: Any) -> str:
-    """The PTX of a template for a target (`sm_100a`) and PTX ISA version (`8.6`). Raises TemplateError."""
+def render(template: str, *, target: str, version: str, folder: Path = TEMPLATES, **values: Any) -> str:
+    """The PTX of a template for a target (`sm_100a`) and PTX ISA version (`8.6`).
+
+    `folder` is where the template and those that it imports are; `values` are the names that it sees. Raises
+    TemplateError.
+    """
     context = _Context(target, version)
     try:
-        return environment().get_template(template).render({**context.globals(), **values}).lstrip()
+        return environment(folder).get_template(template).render({**context.globals(), **values}).lstrip()
     except (InstructionError, jinja2.TemplateError, KeyError, TypeError, AttributeError, ValueError) as error:
-        where = _template_frame(error)
+        where = _template_frame(error, folder)
         if where is None:
             raise
         raise TemplateError(*where, str(error)) from error
 
 
-def _template_frame(error: BaseException) -> tuple[str, int] | None:
+def _template_frame(error: BaseException, folder: Path) -> tuple[str, int] | None:
     """The innermost template line in the traceback."""
     if isinstance(error, jinja2.TemplateSyntaxError):
         return str(error.name), error.lineno
@@ -74,8 +81,8 @@ def _template_frame(error: BaseException) -> tuple[str, int] | None:
     trace = error.__traceback__
     while trace is not None:
         filename = trace.tb_frame.f_code.co_filename
-        if filename.startswith(str(TEMPLATES)):
-            found = (str(Path(filename).relative_to(TEMPLATES)), trace.tb_lineno)
+        if Path(filename).is_relative_to(folder):
+            found = (Path(filename).relative_to(folder).as_posix(), trace.tb_lineno)
         trace = trace.tb_next
     return found
 

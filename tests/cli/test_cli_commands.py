@@ -137,7 +137,7 @@ def test_a_wrong_run_names_elements_and_lines(cli: Cli, monkeypatch: pytest.Monk
 
 
 def test_a_deadlock_shows_its_line_with_neighbours(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "110")
+    monkeypatch.setenv("COLUMNS", "160")
     outcome = run_on(deadlock(), cli, monkeypatch)
     assert outcome.code == 1
     lines = outcome.out.splitlines()

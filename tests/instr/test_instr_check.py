@@ -41,6 +41,7 @@ ROWS: list[tuple[str, str | None]] = [
     ("add.f32 %f1, %f2, 1.0;", None),
     ("add.f32 %f1, %f2, 0d3FF0000000000000;", None),
     ("add.f32 %f1, %f2, 1;", "operand-type"),
+    ("add.f32 %f1, %f2, -1.5;", None),
     ("mov.b32 %r1, 0f3F800000;", None),
     ("mov.b32 %r1, 1.0;", "operand-type"),
     ("mov.b64 %rd1, 1.0;", None),

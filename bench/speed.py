@@ -1,0 +1,78 @@
+"""How fast the daily work is: `make bench` prints a table. Best of several runs, one process, CPU time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import ptxgen
+from ptxgen.kernels import find
+from ptxgen.kernels.job import run_gemm
+
+PTX = sorted((Path(__file__).parent.parent / "tests" / "data" / "ptx").glob("*.ptx"))
+
+#: 64 additions and multiplications a turn, 200 turns.
+LOOP = """.version 8.6
+.target sm_100a
+.address_size 64
+.visible .entry loop()
+{
+    .reg .b32 %r<4>;
+    .reg .pred %p;
+    mov.u32 %r0, 0;
+    mov.u32 %r1, %tid.x;
+$again:
+    BODY
+    add.u32 %r0, %r0, 1;
+    setp.lt.u32 %p, %r0, 200;
+    @%p bra $again;
+    ret;
+}
+""".replace("BODY", "\n    ".join(["add.u32 %r2, %r1, %r0;", "mad.lo.u32 %r1, %r2, 3, %r1;"] * 32))
+
+
+def best(work: Callable[[], object], times: int = 5) -> float:
+    """CPU seconds of the fastest of several runs."""
+    seconds = []
+    for _ in range(times):
+        began = time.process_time()
+        work()
+        seconds.append(time.process_time() - began)
+    return min(seconds)
+
+
+def main() -> None:
+    """Print the table."""
+    bodies = [path.read_text() for path in PTX]
+    size = sum(map(len, bodies)) / 1e6
+    row("parse", f"{size / best(lambda: [ptxgen.parse(body) for body in bodies]):.1f} MB/s")
+    modules = [ptxgen.parse(body) for body in bodies]
+    row("check", f"{size / best(lambda: [ptxgen.check(module) for module in modules]):.2f} MB/s")
+    entry = find("blackwell/swizzled")
+    row("render blackwell/swizzled", f"{1e3 * best(lambda: entry.plan().text):.1f} ms")
+    plan = entry.plan()
+    for schedule in ("eager", "late", "random"):
+
+        def run(schedule: str = schedule) -> None:
+            device = ptxgen.Emulator("sm_100a", schedule=schedule)  # type: ignore[arg-type]
+            assert run_gemm(device, plan, 512, 512, 512).ok
+
+        row(f"run 512×512×512, {schedule}", f"{best(run, 3):.2f} s")
+    kernel = ptxgen.Kernel.from_ptx(LOOP)
+    for warps in (8, 64, 512):
+
+        def arithmetic(warps: int = warps) -> None:
+            ptxgen.Emulator("sm_100a").launch(kernel, warps // 8, 256, [])
+
+        rate = warps * 32 * 200 * 67 / best(arithmetic, 3)
+        row(f"arithmetic, {warps} warps", f"{rate / 1e6:.0f} M thread-instructions/s")
+
+
+def row(what: str, figure: str) -> None:
+    """One line of the table."""
+    print(f"{what:<34}{figure:>34}")
+
+
+if __name__ == "__main__":
+    main()
