@@ -8,6 +8,7 @@ and `kernel` give registers, labels and structured control.
 
 from __future__ import annotations
 
+import difflib
 import importlib
 from collections.abc import Callable, Mapping
 from functools import cache
@@ -106,7 +107,12 @@ class _Family:
     def __getattr__(self, name: str) -> Callable[..., Instruction]:
         declared = getattr(self._module, name, None)
         if not (isinstance(declared, type) and issubclass(declared, Instruction)):
-            raise AttributeError(f"ptxgen.instr.{self._name} declares no instruction {name}")
+            if name.startswith("__"):  # Python asks for these itself
+                raise AttributeError(name)
+            near = difflib.get_close_matches(name, [each for each in vars(self._module) if each[0] != "_"], n=1)
+            hint = f"; did you mean {near[0]}?" if near else ""
+            # Jinja would turn an AttributeError into an undefined value.
+            raise ValueError(f"ptxgen.instr.{self._name} declares no instruction {name}{hint}")
 
         def call(*operands: Any, **modifiers: Any) -> Instruction:
             made = declared(*operands, **modifiers)

@@ -27,7 +27,7 @@ def assemble(
     ] = None,
 ) -> int:
     """Assemble a PTX file with ptxas: registers, spills, shared memory, warnings."""
-    from ptxgen.cli.files import known_target, read_ptx, write_output
+    from ptxgen.cli.files import known_target, parse_ptx, read_ptx, write_output
     from ptxgen.instr.targets import TARGETS
     from ptxgen.toolchain import AssemblerError, ptxas_version
     from ptxgen.toolchain import assemble as run_ptxas
@@ -41,6 +41,7 @@ def assemble(
             raise InputError(
                 f"ptxas {ptxas_version()} does not know the target {error.target}{nearest(str(error.target), TARGETS)}"
             ) from None
+        parse_ptx(text, file)  # what is not PTX at all has a place of its own, with column and caret
         raise
     if output is not None:
         write_output(output, made.data)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from math import prod
 from typing import Any
 
@@ -55,7 +55,7 @@ class Machine:
         self.reads_time = False
         self._addresses: dict[str, int] = dict(parameter_offsets)
         self._static_end, self._dynamic_alignment, self._dynamic = RESERVED_BYTES, 1, []
-        for item in (*module.items, *(entry.body.statements if entry.body else ())):
+        for item in (*module.items, *_statements(entry.body)):
             if isinstance(item, syntax.Variable):
                 self.declare(item)
         dynamic = -(-self._static_end // self._dynamic_alignment) * self._dynamic_alignment
@@ -139,9 +139,12 @@ class Machine:
             table[name] = lambda g, value=value: value
         table["%warpid"] = lambda g: warp[g.rows]
         table["%smid"] = lambda g: slot[g.rows]
+        whole = -(-self.shared.size // 128) * 128  # allocated in units of 128 bytes
+        user = whole - RESERVED_BYTES
         for name, number in (
             ("%nwarpid", 64), ("%nsmid", self.slots), ("%cluster_ctarank", 0), ("%cluster_nctarank", 1), ("%gridid", 1),
-            ("%dynamic_smem_size", self.shape.shared_bytes), ("%total_smem_size", self.shared.size),
+            ("%dynamic_smem_size", self.shape.shared_bytes), ("%total_smem_size", user), ("%aggr_smem_size", whole),
+            ("%reserved_smem_offset_begin", 0), ("%reserved_smem_offset_end", RESERVED_BYTES),
         ):  # fmt: skip
             word = np.array(number, np.uint64)
             table[name] = lambda g, word=word: word
@@ -283,6 +286,14 @@ class Machine:
         barrier.complete(size)
         barrier.last_arrival = statement
         self.settle(slot, barrier)
+
+
+def _statements(block: syntax.Block | None) -> Iterator[syntax.Statement]:
+    """The statements of a body, those of inner blocks too."""
+    for statement in block.statements if block is not None else ():
+        yield statement
+        if isinstance(statement, syntax.Block):
+            yield from _statements(statement)
 
 
 class PendingLoad:

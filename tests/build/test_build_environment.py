@@ -91,7 +91,12 @@ ERRORS: list[tuple[str, dict[str, Any], int, str]] = [
     ("{{ barrier.bar_sync(16) }}", {}, 2, "barrier.bar_sync: name must be 0 to 15, not 16"),
     ("{{ barrier.bar_sync() }}", {}, 2, "barrier.bar_sync: the operand name is missing"),
     ("{{ barrier.bar_sync(1, 2, 3) }}", {}, 2, "barrier.bar_sync takes 2 operands, not 3"),
-    ("{{ barrier.bar_stop(1) }}", {}, 2, "ptxgen.instr.barrier declares no instruction bar_stop"),
+    (
+        "{{ barrier.bar_sink(1) }}",
+        {},
+        2,
+        "ptxgen.instr.barrier declares no instruction bar_sink; did you mean bar_sync?",
+    ),
     ('{{ control.bra("$nowhere") }}', {}, 2, "control.bra: the label $nowhere is not in this function"),
     ('{% set r = reg("b33", "r") %}', {}, 2, "b33"),
     ("{{ stages }}", {}, 2, "'stages' is undefined"),

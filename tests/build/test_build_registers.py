@@ -6,6 +6,7 @@ from ptxgen import assemble, parse
 from ptxgen.build import Register, Registers
 from ptxgen.instr.operands import Symbol
 from ptxgen.instr.types import TYPES
+from ptxgen.syntax import RegisterDeclaration
 
 
 def test_a_taken_name_gets_a_number() -> None:
@@ -63,7 +64,10 @@ def test_declarations_are_what_was_made_and_legal_for_ptxas() -> None:
     body = parse(module).entries[0].body
     assert body is not None
     declared = [
-        (name, statement.type) for statement in body.statements for name, _ in getattr(statement, "declarators", ())
+        (name, statement.type)
+        for statement in body.statements
+        if isinstance(statement, RegisterDeclaration)
+        for name, _ in statement.declarators
     ]
     assert declared == [(each.name, each.type) for each in made]
     assert assemble(module).data

@@ -137,15 +137,15 @@ def test_a_wrong_run_names_elements_and_lines(cli: Cli, monkeypatch: pytest.Monk
 
 
 def test_a_deadlock_shows_its_line_with_neighbours(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "160")
+    monkeypatch.setenv("COLUMNS", "110")
     outcome = run_on(deadlock(), cli, monkeypatch)
     assert outcome.code == 1
     lines = outcome.out.splitlines()
     at = lines.index("line 90: error: [deadlock] 4 warps wait for a phase that nothing completes")
     source = find(KERNEL).plan().text.splitlines()
-    assert lines[at + 1 : at + 6] == [
-        f"{'>' if number == 90 else ' '} {number} │ {source[number - 1]}" for number in range(88, 93)
-    ]
+    for shown, number in zip(lines[at + 1 : at + 6], range(88, 93), strict=True):
+        written = f"{'>' if number == 90 else ' '} {number} │ {source[number - 1]}"
+        assert shown == written or (shown.endswith("…") and written.startswith(shown[:-1]))
     assert "C was not compared: the kernel did not run to its end" in outcome.out
     assert lines[-1].startswith("✗ deadlock")
 
@@ -180,10 +180,10 @@ def test_findings_of_an_edited_file_name_the_file(cli: Cli, monkeypatch: pytest.
     device = FakeDevice(report=LaunchReport("findings", findings, 5, device="a fake"))
     outcome = run_on(device, cli, monkeypatch, "--ptx", ptx_file)
     assert outcome.code == 1
-    unfolded = outcome.out.replace("\n", "")
-    assert f"{ptx_file}:30: error: [race0] two accesses" in unfolded
+    unfolded = "".join(outcome.out.split())
+    assert f"{ptx_file}:30:error:[race0]twoaccesses" in unfolded
     assert "and 4 more; --json lists all" in outcome.out
-    assert f"with the PTX of {ptx_file}" in unfolded or "with the PTX of" in unfolded
+    assert "with the PTX of" in outcome.out
 
 
 def test_overwritten_surroundings(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -122,6 +122,15 @@ def test_a_missing_ptxas_says_how_to_install_it(
         assert outcome.err.count("\n") == 1
 
 
+def test_assemble_of_text_that_does_not_parse(cli: Cli, tmp_path: Path) -> None:
+    path = tmp_path / "bad.ptx"
+    path.write_text(".version 8.6\n.target sm_100a\n.address_size 64\n.entry k() {\n  add.u32 %r1 %r2;\n}\n")
+    outcome = cli("assemble", path)
+    assert outcome.err.startswith(f"error: {path}:5:15: expected ',' or ';', found '%r2'\n")
+    assert outcome.err.splitlines()[-1].endswith("^")
+    assert outcome.code == 2
+
+
 def test_no_gpu(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     import ptxgen.gpu
 

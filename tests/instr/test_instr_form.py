@@ -200,7 +200,7 @@ def test_float_too_large() -> None:
 def test_immutable() -> None:
     made = integer.add("%r1", "%r2", 5, type="u32")
     with pytest.raises(AttributeError, match=r"integer\.add is immutable"):
-        made.type = "s32"
+        made.type = "s32"  # pyright: ignore[reportAttributeAccessIssue]
     assert str(made) == "add.u32 %r1, %r2, 5;"
 
 

@@ -13,7 +13,6 @@ from ptxgen.emulator.group import Group
 from ptxgen.emulator.mbarriers import MBarrier
 from ptxgen.emulator.memory import MemoryFault
 from ptxgen.emulator.memory.global_memory import SHARED_WINDOW, WINDOW_BYTES
-from ptxgen.emulator.memory.shared_memory import OFFSET_MASK
 from ptxgen.emulator.registers import Binder, Reader
 from ptxgen.emulator.semantics import meaning
 from ptxgen.instr import mbarrier
@@ -30,7 +29,7 @@ def shared_offset(address: int, space: str | None) -> int:
         if not SHARED_WINDOW <= address < SHARED_WINDOW + WINDOW_BYTES:
             raise MemoryFault("not-shared", f"the generic address {address:#x} is not in shared memory")
         address -= SHARED_WINDOW
-    return address & OFFSET_MASK
+    return address
 
 
 def each(g: Group, *values: Any) -> Iterator[tuple[int, int, tuple[int, ...]]]:

@@ -16,7 +16,6 @@ from ptxgen.emulator.checks.happens_before import UNIT
 from ptxgen.emulator.group import Group
 from ptxgen.emulator.memory import MemoryFault
 from ptxgen.emulator.memory.global_memory import PARAM_WINDOW, SHARED_WINDOW, WINDOW_BYTES
-from ptxgen.emulator.memory.shared_memory import OFFSET_MASK
 from ptxgen.emulator.registers import Binder, Unmodelled, numpy_type
 from ptxgen.emulator.semantics import meaning
 from ptxgen.instr import memory
@@ -57,7 +56,7 @@ def load_words(
     elif space == "param":
         return _load_parameters(g, addresses, dtype, count)
     else:
-        inside = machine.shared.offsets(addresses & OFFSET_MASK, size * count, mask, "a load")
+        inside = machine.shared.offsets(addresses, size * count, mask, "a load")
         if not strong:
             track_shared(g, inside, size * count, statement, write=False)
         offsets = inside + machine.row_slot[g.indices][:, None] * machine.shared.pitch
@@ -103,7 +102,7 @@ def store_words(
     elif space == "param":
         raise MemoryFault("read-only", "a store to the kernel's parameters")
     else:
-        inside = machine.shared.offsets(addresses & OFFSET_MASK, total, g.mask, "a store")
+        inside = machine.shared.offsets(addresses, total, g.mask, "a store")
         track_shared(g, inside, total, statement, write=True, strong=strong)
         offsets = inside + machine.row_slot[g.indices][:, None] * machine.shared.pitch
         words = machine.shared.data.reshape(-1).view(dtype)
