@@ -211,20 +211,20 @@ class Program:
     def _bind(self, line: _Line, block: Block) -> Operation:
         binder = Binder(self.machine, line.names)
         statement = line.statement
-        guard = None
-        if statement.guard is not None:
-            name = syntax.Name(statement.guard.register)
-            guard = binder.predicate(syntax.Negation(name) if statement.guard.negated else name)
+        guard: Reader | None = None
         kind: Literal["plain", "gate", "end"] = "plain"
         run: Callable[..., Any]
-        if line.meaning is None or line.instruction is None:
-            run = self._incomplete(statement, line.missing)
-        else:
-            kind = line.meaning.kind
-            try:
+        try:
+            if statement.guard is not None:
+                name = syntax.Name(statement.guard.register)
+                guard = binder.predicate(syntax.Negation(name) if statement.guard.negated else name)
+            if line.meaning is None or line.instruction is None:
+                run = self._incomplete(statement, line.missing)
+            else:
+                kind = line.meaning.kind
                 run = line.meaning.bind(line.instruction, binder, statement, block)
-            except Unmodelled as missing:
-                kind, run = "plain", self._incomplete(statement, f"the emulator does not model {missing} here")
+        except Unmodelled as missing:
+            kind, run = "plain", self._incomplete(statement, f"the emulator does not model {missing} here")
         return Operation(statement, kind, run, guard, frozenset(binder.reads))
 
     def _incomplete(self, statement: syntax.Instruction, message: str) -> Callable[[Group], None]:

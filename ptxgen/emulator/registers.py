@@ -64,6 +64,8 @@ class Binder:
             value = np.bool_(bool(operand.value))
             return lambda g: value
         array = self.register(operand)
+        if array.dtype != np.bool_:
+            raise Unmodelled(f"{operand}, which is no predicate,")
         self.reads.add(id(array))
         return lambda g: array[g.rows]
 
@@ -89,13 +91,12 @@ class Binder:
 
     def _from_register(self, array: NDArray[Any], wanted: Type, dtype: np.dtype[Any]) -> Reader:
         self.reads.add(id(array))
+        self._require_room(array, wanted)
         if wanted.bits == 128:
             return lambda g: array[g.rows]
         if array.dtype.itemsize == dtype.itemsize:
             viewed = array.view(dtype)
             return lambda g: viewed[g.rows]
-        if array.dtype.itemsize < dtype.itemsize:
-            raise Unmodelled(f"a register narrower than {wanted}")
         unsigned = _UNSIGNED[wanted.bits]
         return lambda g: array[g.rows].astype(unsigned).view(dtype)
 
@@ -105,6 +106,7 @@ class Binder:
             return lambda g, value: None
         wanted = TYPES[type] if isinstance(type, str) else type
         array = self.register(operand)
+        self._require_room(array, wanted)
         dtype, stored = numpy_type(wanted), array.dtype
         extended = (
             np.dtype(f"{'i' if wanted.kind == 'signed' else 'u'}{stored.itemsize}") if stored != np.bool_ else stored
@@ -122,6 +124,14 @@ class Binder:
 
         return write
 
+    @staticmethod
+    def _require_room(array: NDArray[Any], wanted: Type) -> None:
+        """Refuse registers that cannot hold a type; `ptxgen.check` says more about them."""
+        if (array.dtype == np.bool_) != (wanted.kind == "predicate"):
+            raise Unmodelled(f"a {'predicate' if array.dtype == np.bool_ else 'register'} for {wanted}")
+        if (array.itemsize if array.ndim == 2 else 16) < wanted.bytes or (array.ndim == 3 and wanted.bits < 128):
+            raise Unmodelled(f"a register of another width than {wanted}")
+
     def vector(self, operand: syntax.Operand) -> tuple[syntax.Operand, ...]:
         """The elements of `{a, b}`, or the operand itself."""
         return operand.elements if isinstance(operand, syntax.Vector) else (operand,)
@@ -138,6 +148,8 @@ class Binder:
         if isinstance(base, syntax.Name):
             found = self.names(base.text)
             if isinstance(found, np.ndarray):
+                if found.dtype == np.bool_ or found.ndim != 2:
+                    raise Unmodelled(f"the address {operand}")
                 self.reads.add(id(found))
                 return lambda g: found[g.rows].astype(np.int64) + offset
             known = self.machine.address_of(base.text) if found is None else found

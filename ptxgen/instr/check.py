@@ -13,7 +13,7 @@ from ptxgen import syntax
 from ptxgen.instr.form import Instruction
 from ptxgen.instr.operands import Problem, Severity
 from ptxgen.instr.recognise import Unrecognised, recognise
-from ptxgen.instr.scope import Scope, declare
+from ptxgen.instr.scope import Scope, declare, declare_returns
 from ptxgen.instr.targets import Target, TargetError, parse_target, parse_version, target_problem
 
 #: What an operand stands for, without its names; None where that says too little.
@@ -60,7 +60,8 @@ class _Checker:
         for function in self.module.functions:
             if function.body is not None:
                 inner = Scope(scope)
-                declare(inner, *function.returns, *function.parameters)
+                declare(inner, *function.parameters)
+                declare_returns(inner, function)
                 yield from self._block(function.body, inner)
 
     def _header(self) -> Iterator[Diagnostic]:

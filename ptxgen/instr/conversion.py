@@ -9,9 +9,11 @@ from ptxgen.instr.targets import ALL, Availability
 
 _Type = Literal["u8", "u16", "u32", "u64", "s8", "s16", "s32", "s64", "bf16", "f16", "f32", "f64"]
 _TYPES = get_args(_Type)
-#: .bf16 against .f32 came with sm_80, against the others with sm_90.
+#: .bf16 against .f32 came with sm_80, with .ftz and against the others with sm_90 (measured, ptxas 13.5).
 _BF16 = {
-    "bf16": Availability("7.1", "sm_80+"),
+    "bf16": Availability("7.0", "sm_80+"),
+    "atype=bf16": Availability("7.1", ALL),
+    "ftz dtype=f32 atype=bf16": Availability("7.8", "sm_90+"),
     **{f"dtype=bf16 atype={name}": Availability("7.8", "sm_90+") for name in _TYPES if name != "f32"},
     **{f"dtype={name} atype=bf16": Availability("7.8", "sm_90+") for name in _TYPES if name != "f32"},
 }
@@ -23,14 +25,14 @@ def _needed_rounding(dtype: str, atype: str) -> str:
     """One of "integer", "float", "either" (optional integer), "optional" (optional float, measured), "none"."""
     if dtype not in _WIDTH:
         return "integer" if atype in _WIDTH else "none"
-    if (dtype, atype) == ("f64", "bf16"):
+    if atype == "bf16" and dtype in ("f32", "f64"):
         return "optional"
     if atype not in _WIDTH or _WIDTH[dtype] < _WIDTH[atype]:
         return "float"
     if dtype == atype:
         return "either"
-    if _WIDTH[dtype] == _WIDTH[atype]:  # f16 and bf16
-        return "float"
+    if _WIDTH[dtype] == _WIDTH[atype]:  # f16 and bf16: the manual asks for a rounding, ptxas does not (measured, 13.5)
+        return "optional"
     return "none"
 
 
@@ -108,7 +110,7 @@ def _is_f16(form: Any) -> bool:
     return form.dtype in ("f16", "f16x2")
 
 
-class cvt_half(Instruction, section="9.7.9 (cvt)", ptx="7.0", targets="sm_80+"):
+class cvt_half(Instruction, section="9.7.9 (cvt)", ptx="7.0", targets=ALL):
     """d = a, a .f32 as a 16-bit float; `relu` clamps negative values to 0, `satfinite` to the largest finite value."""
 
     syntax = "cvt.rounding{.relu}{.satfinite}.dtype.f32 d, a"
@@ -119,7 +121,11 @@ class cvt_half(Instruction, section="9.7.9 (cvt)", ptx="7.0", targets="sm_80+"):
     relu: bool = False
     satfinite: bool = False
     dtype: Literal["f16", "bf16"]
-    needs = {"satfinite": Availability("8.1", "sm_80+")}
+    needs = {
+        "relu": Availability("7.0", "sm_80+"),
+        "bf16": Availability("7.0", "sm_80+"),
+        "satfinite": Availability("8.1", ALL),
+    }
 
 
 class cvt_half2(Instruction, section="9.7.9 (cvt)", ptx="7.0", targets="sm_80+"):

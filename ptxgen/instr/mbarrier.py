@@ -156,7 +156,7 @@ class test_wait(Instruction, opcode="mbarrier.test_wait", section=_SECTION + ".1
     sem: Literal["acquire", "relaxed"] | None = None
     scope: Literal["cta", "cluster"] | None = None
     space: _Cta | None = None
-    needs = _NEEDS
+    needs = {**_NEEDS, "relaxed": Availability("8.6", "sm_90+")}
     _s = rule("semantics")(_semantics)
 
 
@@ -173,7 +173,7 @@ class test_wait_parity(
     sem: Literal["acquire", "relaxed"] | None = None
     scope: Literal["cta", "cluster"] | None = None
     space: _Cta | None = None
-    needs = _NEEDS
+    needs = {**_NEEDS, "relaxed": Availability("8.6", "sm_90+")}
     _s = rule("semantics")(_semantics)
 
 
@@ -189,7 +189,7 @@ class try_wait(Instruction, opcode="mbarrier.try_wait", section=_SECTION + ".16"
     sem: Literal["acquire", "relaxed"] | None = None
     scope: Literal["cta", "cluster"] | None = None
     space: _Cta | None = None
-    needs = _NEEDS
+    needs = {**_NEEDS, "relaxed": Availability("8.6", "sm_90+")}
     _s = rule("semantics")(_semantics)
 
 
@@ -207,5 +207,5 @@ class try_wait_parity(
     sem: Literal["acquire", "relaxed"] | None = None
     scope: Literal["cta", "cluster"] | None = None
     space: _Cta | None = None
-    needs = _NEEDS
+    needs = {**_NEEDS, "relaxed": Availability("8.6", "sm_90+")}
     _s = rule("semantics")(_semantics)

@@ -26,6 +26,7 @@ _NEEDS = {
     "param::func": Availability("8.3", ALL),
     "cluster": Availability("7.8", "sm_90+"),
     "b128": Availability("8.3", "sm_70+"),
+    "sys b128": Availability("8.4", "sm_70+"),
     "v8": _WIDE,
     **{f"vec=v4 type={name}": _WIDE for name in ("b64", "u64", "s64", "f64")},
 }

@@ -13,8 +13,9 @@ from functools import lru_cache
 from typing import Any
 
 from ptxgen import syntax
+from ptxgen.instr import undeclared
 from ptxgen.instr.form import REGISTRY, Instruction, Pattern, Slot
-from ptxgen.instr.operands import Problem, fields_of, pair_of
+from ptxgen.instr.symbols import Problem
 from ptxgen.instr.types import TYPES
 
 _SPACES = frozenset({"const", "global", "local", "param", "shared", "shared::cta", "shared::cluster"})
@@ -22,7 +23,7 @@ _SPACES = frozenset({"const", "global", "local", "param", "shared", "shared::cta
 
 @dataclass(frozen=True, slots=True)
 class Unrecognised:
-    """Why no declaration fits. `declared` is False when the opcode is in no family of ptxgen at all."""
+    """Why no declaration fits. `declared` is False when ptxgen does not declare such a syntax line yet."""
 
     problems: tuple[Problem, ...]
     declared: bool
@@ -58,10 +59,13 @@ def recognise(statement: syntax.Instruction) -> Instruction | Unrecognised:
         found = ", ".join(str(operand).strip() for operand in statement.operands) or "none"
         message = f"the operands must be as in {' or '.join(f'`{line}`' for line in mismatches)}, not {found}"
         return Unrecognised((Problem("operand-count", f"{statement.opcode}: {message}"),), True)
+    head = statement.opcode.partition(".")[0]
+    if undeclared(statement.opcode):
+        message = f"ptxgen does not declare this form of {head} yet; not checked"
+        return Unrecognised((Problem("not-declared", message, "warning"),), False)
     if failed:
         nearest = min(failed, key=lambda failure: failure.distance)
         return Unrecognised((nearest.problem,), True)
-    head = statement.opcode.partition(".")[0]
     return Unrecognised(
         (Problem("not-declared", f"ptxgen declares no instruction {head}; not checked", "warning"),),
         False,
@@ -82,15 +86,13 @@ def _bind_opcode(text: str) -> tuple[tuple[_Bound, ...], tuple[_Failed, ...]]:
         for form in REGISTRY.get(tokens[0], ())
         if tokens[: len(opcode := form.form.opcode.split("."))] == opcode
     ]
-    longest = max((len(opcode) for opcode, _ in forms), default=0)
     for opcode, form in forms:
         rest = tokens[len(opcode) :]
         slots = form.form.slots
         chosen = _fill(rest, slots, form.form.leading)
         if chosen is None:
             distance, problem = _explain(form, rest)
-            # A shorter opcode (mbarrier.try_wait against mbarrier.try_wait.parity) explains worse.
-            failed.append(_Failed(form, distance + 10 * (longest - len(opcode)), problem))
+            failed.append(_Failed(form, distance, problem))
             continue
         modifiers = {
             slot.field: slot.tokens[rest[chosen[index]]] if index in chosen else slot.absent
@@ -207,13 +209,28 @@ def _match(pattern: Pattern, operand: syntax.Operand) -> dict[str, syntax.Operan
         spec = pattern.fields[0]
         return {spec.name: operand} if spec.fits(operand) else None
     if pattern.shape == "bracket":
-        parts = fields_of(operand, len(pattern.fields))
+        parts = _fields_of(operand, len(pattern.fields))
         if parts is None:
             return None
         pairs = list(zip(pattern.fields, parts, strict=True))
         return {spec.name: part for spec, part in pairs} if all(spec.fits(part) for spec, part in pairs) else None
-    first, second = pair_of(operand)
+    first, second = _pair_of(operand)
     one, two = pattern.fields
     if not one.fits(first) or (second is None and not pattern.optional) or (second and not two.fits(second)):
         return None
     return {one.name: first, two.name: second}
+
+
+def _fields_of(operand: syntax.Operand, count: int) -> tuple[syntax.Operand, ...] | None:
+    """The parts of `[a, b]` (count 2 or more) as separate operands, None if the shape differs."""
+    if not isinstance(operand, syntax.Address) or len(operand.more) != count - 1:
+        return None
+    head = syntax.Address(operand.base, operand.offset) if operand.offset else syntax.Address(operand.base)
+    return (head, *operand.more)
+
+
+def _pair_of(operand: syntax.Operand) -> tuple[syntax.Operand, syntax.Operand | None]:
+    """The parts of `a|b`; the second is None where there is no bar."""
+    if isinstance(operand, syntax.Pair):
+        return operand.first, operand.second
+    return operand, None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ptxgen import syntax
 from ptxgen.instr.operands import Symbol
 from ptxgen.instr.special import special_register
@@ -70,3 +72,12 @@ def declare(scope: Scope, *statements: syntax.Statement) -> None:
             symbols[statement.name] = Symbol(statement.name, "label")
         elif isinstance(statement, syntax.Function):
             symbols[statement.name] = Symbol(statement.name, "function")
+
+
+def declare_returns(scope: Scope, function: syntax.Function) -> None:
+    """Add the return values of a function; unlike its parameters, its body writes them."""
+    declare(scope, *function.returns)
+    for parameter in function.returns:
+        symbol = scope.symbols[parameter.name]
+        if symbol.kind == "parameter":
+            scope.symbols[parameter.name] = replace(symbol, kind="variable")

@@ -35,7 +35,7 @@ class load(
     tensor_map: OperandLike = address()
     coords: OperandLike = vector("b32", _coordinates, immediate=True)
     mbar: OperandLike = address("shared")
-    mask: OperandLike = source("u16", when="multicast", default=None)
+    mask: OperandLike = source("u16", low=0, high=65535, when="multicast", default=None)
     policy: OperandLike = source("u64", when="hint", immediate=False, default=None)
     _: KW_ONLY
     dim: Literal[1, 2, 3, 4, 5] = modifier(suffix="d")
@@ -47,6 +47,7 @@ class load(
     needs = {
         "shared::cta": Availability("8.6", "sm_90+"),
         "tile::gather4": Availability("8.6", "sm_100+"),
+        "tile::gather4 shared::cluster": Availability("8.6", _A_TARGETS),
         "cta_group::1": Availability("8.6", _A_TARGETS),
         "cta_group::2": Availability("8.6", _A_TARGETS),
     }

@@ -4,12 +4,14 @@ What is legal here assembles, and what is an error does not (`test_rows_agree_wi
 """
 
 import re
+from dataclasses import replace
 
 import pytest
 from instr_tables import LINE, diagnose, module
 
 from ptxgen import PtxSyntaxError, check
-from ptxgen.instr.form import REGISTRY
+from ptxgen.instr.form import REGISTRY, Rule
+from ptxgen.instr.logic import shl
 from ptxgen.toolchain import AssemblerError, assemble_many
 
 ROWS: list[tuple[str, str | None]] = [
@@ -139,6 +141,11 @@ ROWS: list[tuple[str, str | None]] = [
     ("add.f32.ftz.rn %f1, %f2, %f3;", None),
     ("mul.u32 %r1, %r2, %r3;", "missing-modifier"),
     ("mul.u32.lo %r1, %r2, %r3;", "modifier-order"),
+    ("cvt.rn.bf16.f32.relu %h1, %f1;", None),
+    ("cvt.rn.relu.f32.bf16 %h1, %f1;", "modifier-order"),
+    ("cp.async.bulk.tensor.shared::cta.1d.global.mbarrier::complete_tx::bytes [smem], [%rd1, {%r1}], [smem];", None),
+    ("cp.async.bulk.tensor.1d.global.shared::cta.mbarrier::complete_tx::bytes [smem], [%rd1, {%r1}], [smem];",
+     "modifier-order"),
     ("add.u33 %r1, %r2, %r3;", "unknown-modifier"),
     ("add.u32.u32 %r1, %r2, %r3;", "repeated-modifier"),
     ("cvt.u32.f32 %r1, %f1;", "cvt.rounding"),
@@ -169,6 +176,10 @@ GATES: list[tuple[str, str, str, str | None]] = [
     ("ld.global.v4.u64 {%rd1, %rd2, %rd3, %rd4}, [%rd1];", "sm_90", "8.8", "target"),
     ("ld.global.v4.u32 {%r1, %r2, %r3, %r4}, [%rd1];", "sm_90", "8.8", None),
     ("cvt.f32.bf16 %f1, %h1;", "sm_80", "7.1", None),
+    ("cvt.f32.bf16 %f1, %h1;", "sm_80", "7.0", "ptx-version"),
+    ("cvt.ftz.f32.bf16 %f1, %h1;", "sm_89", "8.0", "target"),
+    ("mbarrier.test_wait.relaxed.cta.b64 %p1, [%rd1], %rd2;", "sm_90", "8.6", None),
+    ("mbarrier.test_wait.relaxed.cta.b64 %p1, [%rd1], %rd2;", "sm_90", "8.3", "ptx-version"),
     ("cvt.f32.bf16 %f1, %h1;", "sm_75", "7.1", "target"),
     ("cvt.f64.bf16 %fd1, %h1;", "sm_90", "7.8", None),
     ("cvt.f64.bf16 %fd1, %h1;", "sm_89", "7.8", "target"),
@@ -228,9 +239,9 @@ def test_every_code_of_the_core_has_a_row() -> None:
     import inspect
 
     from ptxgen.instr import check as check_module
-    from ptxgen.instr import form, operands, recognise
+    from ptxgen.instr import compound, form, recognise, specification
 
-    sources = [inspect.getsource(module) for module in (check_module, form, operands, recognise)]
+    sources = [inspect.getsource(module) for module in (check_module, form, specification, compound, recognise)]
     codes = {code for source in sources for code in re.findall(r'Problem\(\s*"([a-z-]+)"', source)}
     rows = {code for _, code in ROWS} | {code for *_, code in GATES} | {code for _, code in WARNINGS}
     assert codes <= rows
@@ -270,6 +281,23 @@ def test_legal_lines_are_remembered_by_what_their_operands_are_not_by_their_name
         module("add.u32 %r1, %r2, 1;\nadd.u32 %r1, %rd2, 1;\nadd.u32 %r3, %u2, 1;\nbar.sync 0;\nbar.sync 16;")
     )
     assert [(each.line - LINE, each.code) for each in found] == [(1, "operand-type"), (4, "immediate-range")]
+
+
+def test_rules_that_read_operands_are_asked_every_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    def differ(made: shl) -> str | None:
+        return "d must not be a" if made.d == made.a else None
+
+    rules = (Rule("shl.differ", differ, reads_operands=True),)
+    monkeypatch.setattr(shl, "form", replace(shl.form, rules=rules))
+    found = check(module("shl.b32 %r1, %r2, 1;\nshl.b32 %r1, %r1, 1;\nshl.b32 %r3, %r2, 1;"))
+    assert [(each.line - LINE, each.code) for each in found] == [(1, "shl.differ")]
+
+
+def test_return_values_are_written_and_parameters_are_not() -> None:
+    head = ".version 8.0\n.target sm_80\n.address_size 64\n"
+    body = "{ .reg .b32 %r1; st.param.b32 [result], %r1; st.param.b32 [given], %r1; ret; }"
+    found = check(f"{head}.func (.param .b32 result) f(.param .b32 given) {body}")
+    assert [each.message for each in found] == ["the parameter given cannot be written"]
 
 
 def test_remembering_keeps_scopes_and_guards_apart() -> None:

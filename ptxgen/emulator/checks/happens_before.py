@@ -5,12 +5,14 @@ CTA that it has synchronised with, and the asynchronous operations whose complet
 with an earlier one to the same bytes (one of them a write) that its issuer does not know. Asynchronous operations take
 the knowledge of the thread that issues them, and become known through the mbarrier on which they complete.
 
-Granularity: threads are warps, shared memory 16-byte units, tensor memory columns by quarter of the lanes. So an access
-is never blamed for one of its own warp. Global memory is not tracked.
+Granularity: threads are warps, so an access is never blamed for one of its own warp. Shared memory is kept in units of
+16 bytes with a mask of bytes for the loads and stores of threads; a warp's last synchronisation interval alone counts
+for each unit. Tensor memory is kept in columns by quarter of the lanes. Global memory is not tracked.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -21,6 +23,9 @@ from ptxgen.layouts.tmem import COLUMNS
 from ptxgen.syntax import Statement
 
 UNIT = 16
+#: The bytes of some units, one bit each.
+Masks = NDArray[np.uint16]
+_ALL = np.uint16(0xFFFF)
 _QUARTERS = 4
 #: Known operations after which those that everybody knows are dropped.
 _MANY = 256
@@ -52,6 +57,34 @@ class Knowledge:
         self.operations |= other.operations
 
 
+class ThreadAccesses:
+    """Which bytes of each unit every warp has accessed in its last interval that touched the unit, and in which."""
+
+    def __init__(self, slots: int, warps: int, units: int) -> None:
+        self.clock = np.zeros((slots, warps, units), np.int32)
+        self.mask = np.zeros((slots, warps, units), np.uint16)
+
+    def add(self, slot: int, warp: int, units: NDArray[np.int64], masks: Masks, clock: int) -> None:
+        """A warp accesses bytes of these different units."""
+        before = np.where(self.clock[slot, warp, units] == clock, self.mask[slot, warp, units], np.uint16(0))
+        self.mask[slot, warp, units] = before | masks
+        self.clock[slot, warp, units] = clock
+
+    def unknown(
+        self, slot: int, warp: int, units: NDArray[np.int64], masks: Masks | np.uint16, known: Knowledge
+    ) -> Iterator[tuple[int, int]]:
+        """(other warp, interval) of accesses to the same bytes of which `warp` does not know."""
+        clocks = self.clock[slot][:, units]
+        late = (clocks > known.clocks[:, None]) & ((self.mask[slot][:, units] & masks) != 0)
+        late[warp] = False
+        for other in np.flatnonzero(late.any(axis=1)):
+            yield int(other), int(clocks[other][late[other]].max())
+
+    def clear(self, slot: int) -> None:
+        self.clock[slot] = 0
+        self.mask[slot] = 0
+
+
 class Ordering:
     """Happens-before of all resident CTAs, and the last accesses to each unit of their memories."""
 
@@ -64,10 +97,12 @@ class Ordering:
         #: Operations whose completion the warp's tcgen05 instructions may rely on (9.7.16.6.4).
         self.known_to_tensor_core: list[set[int]] = [set() for _ in range(slots * warps)]
         units = -(-shared_bytes // UNIT)
-        self.writer = np.zeros((slots, units), np.int64)  # 0 none, n > 0 operation, -(warp + 1) warp at writer_clock
-        self.writer_clock = np.zeros((slots, units), np.int64)
+        #: The bytes of each unit that have been written, and the last asynchronous operations on it (0: none).
+        self.written = np.zeros((slots, units), np.uint16)
+        self.async_writer = np.zeros((slots, units), np.int64)
         self.async_reader = np.zeros((slots, units), np.int64)
-        self.reader_clock = np.zeros((slots, warps, units), np.int64)
+        self.stores = ThreadAccesses(slots, warps, units)
+        self.loads = ThreadAccesses(slots, warps, units)
         self.tensor_writer = np.zeros((slots, _QUARTERS, COLUMNS), np.int64)
         self.tensor_reader_clock = np.zeros((slots, warps, COLUMNS), np.int64)
         self.statements: dict[tuple[str, int, int], Statement] = {}
@@ -85,8 +120,10 @@ class Ordering:
     def clear(self, slot: int) -> None:
         """Make a slot ready for the next CTA."""
         self._forget(slot)
-        for array in (self.writer, self.writer_clock, self.async_reader, self.reader_clock):
+        for array in (self.written, self.async_writer, self.async_reader):
             array[slot] = 0
+        self.stores.clear(slot)
+        self.loads.clear(slot)
         self.tensor_writer[slot] = 0
         self.tensor_reader_clock[slot] = 0
         for number in [n for n, operation in self.operations.items() if operation.slot == slot]:
@@ -144,27 +181,22 @@ class Ordering:
 
     def async_write(self, operation: AsyncOperation, row: int, units: NDArray[np.int64]) -> None:
         """A bulk copy issued by warp `row` overwrites these 16-byte units."""
-        self._against_writers(operation, row, units, "overwrites", self.known[row].operations)
-        self._against_readers(operation, row, units)
+        self._against_writers(operation, row, units, _ALL, "overwrites")
+        self._against_readers(operation, row, units, _ALL)
         slot = operation.slot
-        self.writer[slot, units] = operation.number
+        self.written[slot, units] = _ALL
+        self.async_writer[slot, units] = operation.number
         self.async_reader[slot, units] = 0
-        self.reader_clock[slot][:, units] = 0
+        self.stores.mask[slot][:, units] = 0
+        self.loads.mask[slot][:, units] = 0
 
     def async_read(self, operation: AsyncOperation, row: int, units: NDArray[np.int64]) -> None:
         """A tensor-core operation or bulk store issued by warp `row` reads these 16-byte units."""
-        self._against_writers(operation, row, units, "reads", self.known[row].operations)
+        self._against_writers(operation, row, units, _ALL, "reads")
         slot = operation.slot
-        writers = np.unique(self.writer[slot, units])
-        if writers[0] == 0 or (writers == 0).any():
-            at = int(units[self.writer[slot, units] == 0][0]) * UNIT
-            self.findings.add(
-                "uninitialized-shared",
-                f"the {operation.what} reads shared memory at {at:#x} that nothing has written",
-                operation.statement,
-            )
+        self._require_written(operation, units, _ALL)
         if operation.swizzle is not None:
-            for number in writers:
+            for number in np.unique(self.async_writer[slot, units]):
                 source = self.operations.get(int(number))
                 if source is not None and source.swizzle not in (None, operation.swizzle):
                     self.findings.add(
@@ -176,56 +208,65 @@ class Ordering:
                     )
         self.async_reader[slot, units] = operation.number
 
-    def read(self, row: int, units: NDArray[np.int64], statement: Statement) -> None:
-        """A warp's own load from shared memory."""
+    def read(self, row: int, units: NDArray[np.int64], masks: Masks, statement: Statement) -> None:
+        """A warp's own load of some bytes of each unit."""
         slot, warp = divmod(row, self.warps)
         access = AsyncOperation(0, "load", statement, slot)
-        self._against_writers(access, row, units, "reads", self.known[row].operations)
-        if (self.writer[slot, units] == 0).any():
-            at = int(units[self.writer[slot, units] == 0][0]) * UNIT
-            self.findings.add(
-                "uninitialized-shared", f"the load reads shared memory at {at:#x} that nothing has written", statement
-            )
-        clock = self.known[row].clocks[warp]
-        self.reader_clock[slot, warp, units] = clock
-        self.statements["load", row, int(clock)] = statement
+        self._against_writers(access, row, units, masks, "reads")
+        self._require_written(access, units, masks)
+        clock = int(self.known[row].clocks[warp])
+        self.loads.add(slot, warp, units, masks, clock)
+        self.statements["load", row, clock] = statement
 
-    def write(self, row: int, units: NDArray[np.int64], statement: Statement) -> None:
-        """A warp's own store to shared memory."""
+    def write(self, row: int, units: NDArray[np.int64], masks: Masks, statement: Statement) -> None:
+        """A warp's own store to some bytes of each unit."""
         slot, warp = divmod(row, self.warps)
         access = AsyncOperation(0, "store", statement, slot)
-        self._against_writers(access, row, units, "overwrites", self.known[row].operations)
-        self._against_readers(access, row, units)
-        clock = self.known[row].clocks[warp]
-        self.writer[slot, units] = -(warp + 1)
-        self.writer_clock[slot, units] = clock
-        self.async_reader[slot, units] = 0
-        self.statements["store", row, int(clock)] = statement
+        self._against_writers(access, row, units, masks, "overwrites")
+        self._against_readers(access, row, units, masks)
+        clock = int(self.known[row].clocks[warp])
+        self.stores.add(slot, warp, units, masks, clock)
+        self._overwritten(slot, units, masks)
+        self.statements["store", row, clock] = statement
 
-    def strong_write(self, row: int, units: NDArray[np.int64]) -> None:
+    def strong_write(self, row: int, units: NDArray[np.int64], masks: Masks) -> None:
         """A warp's strong store: initialises, and orders rather than races."""
-        slot, warp = divmod(row, self.warps)
-        self.writer[slot, units] = -(warp + 1)
-        self.writer_clock[slot, units] = 0
+        slot = row // self.warps
+        self.stores.mask[slot][:, units] &= ~masks
+        self._overwritten(slot, units, masks)
+
+    def _overwritten(self, slot: int, units: NDArray[np.int64], masks: Masks) -> None:
+        self.written[slot, units] |= masks
+        self.async_writer[slot, units] = 0
         self.async_reader[slot, units] = 0
+
+    def _require_written(self, access: AsyncOperation, units: NDArray[np.int64], masks: Masks | np.uint16) -> None:
+        missing = masks & ~self.written[access.slot, units]
+        if missing.any():
+            first = int(missing.astype(np.bool_).argmax())
+            lowest = int(missing[first]) & -int(missing[first])
+            at = int(units[first]) * UNIT + lowest.bit_length() - 1
+            self.findings.add(
+                "uninitialized-shared",
+                f"the {access.what} reads shared memory at {at:#x} that nothing has written",
+                access.statement,
+            )
 
     def _against_writers(
-        self, access: AsyncOperation, row: int, units: NDArray[np.int64], verb: str, known: set[int]
+        self, access: AsyncOperation, row: int, units: NDArray[np.int64], masks: Masks | np.uint16, verb: str
     ) -> None:
-        slot = access.slot
-        writers = self.writer[slot, units]
-        for number in np.unique(writers):
-            if number > 0 and int(number) not in known:
+        slot, known = access.slot, self.known[row]
+        for number in np.unique(self.async_writer[slot, units]):
+            if number and int(number) not in known.operations:
                 earlier = self.operations.get(int(number))
                 if earlier is not None:
                     self._race(access, verb, f"the {earlier.what} of line {earlier.statement.line}")
-            elif number < 0:
-                warp = -int(number) - 1
-                latest = self.writer_clock[slot, units[writers == number]].max()
-                if latest > self.known[row].clocks[warp] and warp != row % self.warps:
-                    self._race_with_warp(access, verb, slot, warp, int(latest), "store")
+        for warp, clock in self.stores.unknown(slot, row % self.warps, units, masks, known):
+            self._race_with_warp(access, verb, slot, warp, clock, "store")
 
-    def _against_readers(self, access: AsyncOperation, row: int, units: NDArray[np.int64]) -> None:
+    def _against_readers(
+        self, access: AsyncOperation, row: int, units: NDArray[np.int64], masks: Masks | np.uint16
+    ) -> None:
         slot, known = access.slot, self.known[row]
         for number in np.unique(self.async_reader[slot, units]):
             if number and int(number) not in known.operations:
@@ -233,10 +274,8 @@ class Ordering:
                 if earlier is not None:
                     what = f"the {earlier.what} of line {earlier.statement.line}"
                     self._race(access, "overwrites what may still be read by", what)
-        latest = self.reader_clock[slot][:, units].max(axis=1, initial=0)
-        for warp in np.flatnonzero(latest > known.clocks):
-            if warp != row % self.warps:
-                self._race_with_warp(access, "overwrites", slot, int(warp), int(latest[warp]), "load")
+        for warp, clock in self.loads.unknown(slot, row % self.warps, units, masks, known):
+            self._race_with_warp(access, "overwrites", slot, warp, clock, "load")
 
     def _race_with_warp(self, access: AsyncOperation, verb: str, slot: int, warp: int, clock: int, what: str) -> None:
         earlier = self.statements.get((what, slot * self.warps + warp, clock))

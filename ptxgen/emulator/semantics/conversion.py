@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from ptxgen import syntax
 from ptxgen.emulator.group import Group
-from ptxgen.emulator.registers import Binder, Unmodelled, numpy_type
+from ptxgen.emulator.registers import Binder, numpy_type
 from ptxgen.emulator.semantics import meaning
-from ptxgen.emulator.semantics.floating import canonical, flush, round_f32
+from ptxgen.emulator.semantics.floating import canonical, flush, flush_rounded, round_f32, two_sum
 from ptxgen.instr import conversion
 from ptxgen.instr.types import TYPES
 
@@ -115,7 +115,7 @@ def convert(op: Any, binder: Binder, statement: syntax.Instruction, block: objec
         value = value_of(g)
         if not source_float:
             if op.dtype == "f64":
-                result = value.astype(np.float64) if (op.rounding or "rn") == "rn" else _integer_to_f64(value)
+                result = value.astype(np.float64) if op.rounding == "rn" else _integer_to_f64(value, op.rounding)
             else:
                 result = _integer_to_float(value, op.dtype, op.rounding)
         elif op.rounding in _TO_INTEGER:
@@ -125,7 +125,10 @@ def convert(op: Any, binder: Binder, statement: syntax.Instruction, block: objec
         else:
             result = narrow(value, op.dtype, op.rounding)
         result = _nan_of(result, value, op)
-        if op.ftz and op.dtype == "f32":
+        if op.ftz and op.dtype == "f32" and op.atype == "f64":
+            wide = value.astype(np.float64)
+            result = np.where(np.isnan(wide), result, flush_rounded(result, wide, np.zeros_like(wide), op.rounding))
+        elif op.ftz and op.dtype == "f32":
             result = flush(result)
         if op.sat:
             result = _saturated(result, op.dtype)
@@ -156,20 +159,26 @@ def _nan_of(result: NDArray[Any], value: NDArray[Any], op: Any) -> NDArray[Any]:
     return result
 
 
-def _integer_to_f64(value: NDArray[Any]) -> NDArray[np.float64]:
-    if value.dtype.itemsize == 8:
-        raise Unmodelled("a directed rounding of a 64-bit integer to .f64")
-    return value.astype(np.float64)
+def _integer_to_f64(value: NDArray[Any], rounding: str) -> NDArray[np.float64]:
+    if value.dtype.itemsize < 8:
+        return value.astype(np.float64)
+    total, error = _nearest_and_rest(value)
+    down = (error < 0) & ((rounding == "rm") | ((rounding == "rz") & (total > 0)))
+    up = (error > 0) & ((rounding == "rp") | ((rounding == "rz") & (total < 0)))
+    return np.where(down, np.nextafter(total, -np.inf), np.where(up, np.nextafter(total, np.inf), total))
+
+
+def _nearest_and_rest(value: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """A 64-bit integer as the nearest .f64 and what is left, exactly."""
+    high = (value >> value.dtype.type(32)).astype(np.float64) * 2.0**32
+    return two_sum(high, (value & value.dtype.type(0xFFFFFFFF)).astype(np.float64))
 
 
 def _integer_to_float(value: NDArray[Any], dtype: str, rounding: str) -> NDArray[Any]:
     """An integer as .f32 or a 16-bit float; 64-bit integers are split so that no bit is rounded twice."""
     if value.dtype.itemsize < 8:
         return narrow(value.astype(np.float64), dtype, rounding)
-    high = (value >> value.dtype.type(32)).astype(np.float64) * 2.0**32
-    low = (value & value.dtype.type(0xFFFFFFFF)).astype(np.float64)
-    total = high + low
-    error = low - (total - high)
+    total, error = _nearest_and_rest(value)
     if dtype == "f32":
         return round_f32(total, error, rounding)
     odd = round_f32(total, error, "rz")

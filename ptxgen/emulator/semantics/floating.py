@@ -67,14 +67,20 @@ def round_f32(total: NDArray[np.float64], error: NDArray[np.float64], rounding: 
     return np.where(above, down, np.where(below, up, nearest))
 
 
+def flush_rounded(
+    result: NDArray[np.float32], total: NDArray[np.float64], error: NDArray[np.float64], rounding: str
+) -> NDArray[np.float32]:
+    """.ftz of a rounded result. Tiny is what would be below the normal range if exponents had no limit (measured, H200)."""
+    unlimited = round_f32(total * 2.0**100, error * 2.0**100, rounding)
+    return np.where(np.abs(unlimited) < 2.0**-26, np.copysign(np.float32(0), result), result)
+
+
 def sum_f32(a: NDArray[np.float64], b: NDArray[np.float64], op: Any, rounding: str) -> NDArray[np.float32]:
     """a + b, exact in .f64 pairs, as the .f32 result of an instruction with its modifiers."""
     total, error = two_sum(a, b)
     result = round_f32(total, error, rounding)
     if op.ftz:
-        # Tiny is what would be below the normal range if exponents had no limit (measured, H200, 2026-11-20).
-        unlimited = round_f32(total * 2.0**100, error * 2.0**100, rounding)
-        result = np.where(np.abs(unlimited) < 2.0**-26, np.copysign(np.float32(0), result), result)
+        result = flush_rounded(result, total, error, rounding)
     if rounding == "rm":
         # Opposite values cancel to -0 when rounding down (IEEE 754, 6.3).
         cancelled = (total == 0) & (error == 0) & (np.signbit(a) != np.signbit(b))

@@ -127,11 +127,14 @@ def track_shared(
     active = g.active
     for position, row in enumerate(g.indices):
         first = offsets[position][active[position]]
-        units = np.unique(np.concatenate([first // UNIT, (first + size - 1) // UNIT]))
+        # An access is aligned to its size, at most 16 bytes: it lies in one unit.
+        units, place = np.unique(first // UNIT, return_inverse=True)
+        masks = np.zeros(len(units), np.uint16)
+        np.bitwise_or.at(masks, place, np.left_shift((1 << size) - 1, first % UNIT).astype(np.uint16))
         if strong:
-            ordering.strong_write(int(row), units)
+            ordering.strong_write(int(row), units, masks)
         else:
-            (ordering.write if write else ordering.read)(int(row), units, statement)
+            (ordering.write if write else ordering.read)(int(row), units, masks, statement)
 
 
 def synchronise(g: Group, space: str, addresses: NDArray[np.int64], how: Callable[[int, str, int], None]) -> None:
@@ -166,6 +169,13 @@ def _modelled(space: str | None) -> None:
         raise Unmodelled("parameters of functions")
 
 
+def _vector(op: Any, operand: syntax.Operand, binder: Binder) -> tuple[syntax.Operand, ...]:
+    found, wanted = binder.vector(operand), memory.elements(op)
+    if len(found) != wanted:
+        raise Unmodelled(f"{len(found)} registers for {wanted} elements")
+    return found
+
+
 @meaning(memory.ld, memory.ld_volatile, memory.ld_ordered)
 def load(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
     _modelled(op.space)
@@ -174,7 +184,7 @@ def load(op: Any, binder: Binder, statement: syntax.Instruction, block: object) 
         raise Unmodelled("128-bit loads of one register")
     dtype = numpy_type(type)
     address = binder.address(op.a)
-    destinations = [binder.destination(element, type) for element in binder.vector(op.d)]
+    destinations = [binder.destination(element, type) for element in _vector(op, op.d, binder)]
     strong = not isinstance(op, memory.ld)
 
     def run(g: Group) -> None:
@@ -195,7 +205,7 @@ def store(op: Any, binder: Binder, statement: syntax.Instruction, block: object)
         raise Unmodelled("128-bit stores of one register")
     dtype = numpy_type(type)
     address = binder.address(op.a)
-    sources = [binder.source(element, type) for element in binder.vector(op.b)]
+    sources = [binder.source(element, type) for element in _vector(op, op.b, binder)]
     strong = not isinstance(op, memory.st)
 
     def run(g: Group) -> None:

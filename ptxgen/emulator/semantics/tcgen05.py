@@ -61,7 +61,8 @@ def alloc(op: Any, binder: Binder, statement: syntax.Instruction, block: object)
             machine.shared.require(offset, 4, 4, "tcgen05.alloc")
             machine.shared.data[slot, offset : offset + 4].view(np.uint32)[0] = column
             if machine.ordering is not None:
-                machine.ordering.write(row, np.array([offset // UNIT]), statement)
+                mask = np.array([0xF << offset % UNIT], np.uint16)
+                machine.ordering.write(row, np.array([offset // UNIT]), mask, statement)
             machine.effects += 1
         return lambda row: ("tmem", int(machine.row_slot[row])), None if passing.all() else passing
 
@@ -205,6 +206,9 @@ def _issue(
     lanes, columns = accumulator_cells(idesc.m, idesc.n)
     rows_at, columns_at = lanes[:, 0] + lane0, range(column0, column0 + idesc.n)
     del columns
+    if lane0 not in ((0,) if idesc.m == LANES else (0, 16)):
+        legal = "0" if idesc.m == LANES else "0 or 16"
+        raise MemoryFault("tmem-out-of-bounds", f"an accumulator with M = {idesc.m} starts on lane {legal}, not {lane0}")
     machine.tensor.require(slot, range(int(rows_at[0]), int(rows_at[-1]) + 1), columns_at, "tcgen05.mma")
     if machine.ordering is not None:
         operation = machine.ordering.operation("tcgen05.mma", statement, slot, swizzle=_matrix(a).swizzle)
@@ -285,8 +289,11 @@ def load(op: Any, binder: Binder, statement: syntax.Instruction, block: object) 
     lanes, columns = load_cells(shape, op.num, split)
     address = binder.address(op.taddr)
     registers = [binder.register(element) for element in binder.vector(op.r)]
+    if len(registers) != columns.shape[1]:
+        raise Unmodelled(f"{len(registers)} registers where .{shape}.x{op.num} has {columns.shape[1]}")
     names = frozenset(id(register) for register in registers)
     span = (int(columns.min()), int(columns.max()) + 1)
+    starts = (0,) if shape == "32x32b" else (0, 16)
 
     def run(g: Group) -> None:
         machine = g.machine
@@ -299,10 +306,11 @@ def load(op: Any, binder: Binder, statement: syntax.Instruction, block: object) 
             lane, column = split_address(int(places[position, active][0]))
             quarter = 32 * (warp % 4)
             # The lane field is the warp's own quarter, or relative to it (facts of two implementations; unverified).
-            if lane & ~31 not in (0, quarter):
+            if lane & ~31 not in (0, quarter) or lane & 31 not in starts:
                 raise MemoryFault(
                     "tmem-lane-rights",
-                    f"warp {warp} reaches lanes {quarter}-{quarter + 31} of tensor memory, not lane {lane}",
+                    f"warp {warp} reaches lanes {quarter}-{quarter + 31} of tensor memory with .{shape} from lane "
+                    f"{' or '.join(str(quarter + start) for start in starts)} on, not from lane {lane}",
                 )
             start = quarter + (lane & 31)
             reach = range(column + span[0], column + span[1])

@@ -70,6 +70,8 @@ def gather_box(machine: Machine, tensormap: TensorMap, coords: tuple[int, ...]) 
     where = (tensormap.address - HEAP_BASE + outer[:, None] + index * size).ravel()
     mask = (outer_valid[:, None] & inside).ravel()
     machine.memory.require_mapped(where[mask], "the tensor copy")
+    if unit == CHUNK:
+        machine.memory.require_mapped(where[mask] + (CHUNK - 1), "the tensor copy")
     words = machine.memory.data.view(np.complex128 if unit == CHUNK else f"u{size}")
     raw = words[np.where(mask, where, 0) // unit].view(np.uint8)
     if not mask.all():
@@ -102,6 +104,8 @@ def load(op: Any, binder: Binder, statement: syntax.Instruction, block: object) 
     destination, barrier = binder.address(op.dst_mem), binder.address(op.mbar)
     map_address = binder.address(op.tensor_map)
     coordinates = [binder.source(element, "s32") for element in binder.vector(op.coords)]
+    if len(coordinates) != op.dim:
+        raise Unmodelled(f"{len(coordinates)} coordinates with .{op.dim}d")
 
     def run(g: Group) -> None:
         machine = g.machine

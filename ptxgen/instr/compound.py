@@ -1,0 +1,215 @@
+"""Specifications of addresses and vectors. PTX ISA 6.4 and 9.4."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ptxgen.instr.specification import (
+    EXAMPLE_PARAMETER,
+    RegisterSpec,
+    SourceSpec,
+    Specification,
+    TypeRef,
+    example_register,
+    type_of,
+    type_problem,
+)
+from ptxgen.instr.symbols import Problem, Resolver, Symbol
+from ptxgen.instr.types import TYPES, Type, holds, holds_wider
+from ptxgen.syntax import Address, Expression, Immediate, Name, Operand, Subscript, Vector
+
+if TYPE_CHECKING:
+    from ptxgen.instr.form import Instruction
+
+#: Whose variables an address without a state space may name: those with generic addresses (measured, ptxas 13.5).
+GENERIC = ("global", "shared", "local")
+
+
+@dataclass(kw_only=True, slots=True)
+class AddressSpec(Specification):
+    """`[base]`, `[base+offset]`: base is a register that holds an address in `space`, or a variable in it.
+
+    `space` names a state space, a modifier that carries one, or None for generic; `variables` are the spaces whose
+    variables a generic address may name. `bits` fixes the register width where the space does not; `untyped` asks
+    for a .b register; `written` forbids the parameters of an entry.
+    """
+
+    space: str | None = None
+    bits: tuple[int, ...] | None = None
+    untyped: bool = False
+    variables: tuple[str, ...] = GENERIC
+    written: bool = False
+
+    def fits(self, operand: Operand) -> bool:
+        return isinstance(operand, Address) and not operand.more
+
+    def space_of(self, form: Instruction) -> str | None:
+        """The state space in this instruction, without `::cta` and the like; None is generic."""
+        space = self.space
+        if space in form.form.positional:
+            space = getattr(form, space)
+        return space.partition("::")[0] if space else None
+
+    def problems(self, operand: Operand, form: Instruction, resolve: Resolver | None) -> Iterator[Problem]:
+        space = self.space_of(form)
+        base = operand.base if isinstance(operand, Address) else operand
+        if isinstance(base, Subscript):
+            yield Problem("operand-kind", f"the address {self.name} must be [base] or [base+offset], not {operand}")
+        elif not isinstance(base, Name):
+            if space != "local":
+                yield Problem("operand-kind", f"a number as address is for .local alone, not {operand}")
+        elif resolve is not None:
+            symbol = resolve(base.text)
+            if symbol is None:
+                yield Problem("undeclared-name", f"{base} in the address {self.name} is not declared")
+            elif symbol.kind == "register":
+                yield from self._register(base, symbol, space)
+            elif symbol.kind in ("variable", "parameter"):
+                yield from self._variable(base, symbol, space)
+            else:
+                kind = f"{symbol.kind} register" if symbol.kind == "special" else symbol.kind
+                yield Problem(
+                    "operand-kind", f"the address {self.name} must be a register or variable, not the {kind} {base}"
+                )
+
+    def _register(self, base: Name, symbol: Symbol, space: str | None) -> Iterator[Problem]:
+        declared = symbol.type
+        assert declared is not None
+        where = f"the address {self.name}"
+        if self.written and space == "param":
+            # ptxas 13.5 crashes on a register here (measured).
+            yield Problem("operand-kind", f"{where} must be a .param variable of this block, not the register {base}")
+            return
+        if declared.kind in ("float", "packed", "predicate") or symbol.vector is not None or declared.bits > 64:
+            yield Problem("operand-type", f"{where} must be in an integer register, but {base} is declared {declared}")
+        elif self.bits is not None:
+            if declared.bits not in self.bits:
+                widths = " or ".join(f"{bits}-bit" for bits in self.bits)
+                yield Problem("operand-type", f"{where} must be in a {widths} register, but {base} is {declared}")
+            elif self.untyped and declared.kind != "bits":
+                yield Problem("operand-type", f"{where} must be in a .b register, but {base} is declared {declared}")
+        elif declared.bits == 32 and space in (None, "global"):
+            name = f".{space}" if space else "generic"
+            yield Problem("operand-type", f"{where} is {name}, so 64 bits wide, but {base} is declared {declared}")
+        elif declared.bits < 32:
+            yield Problem("address-width", f"{where} has only the {declared.bits} bits of {base}", "warning")
+
+    def _variable(self, base: Name, symbol: Symbol, space: str | None) -> Iterator[Problem]:
+        legal = self.variables if space is None else (space,)
+        if symbol.space not in legal:
+            spaces = " or ".join(f".{each}" for each in legal)
+            yield Problem("state-space", f"the address {self.name} must be in {spaces}, but {base} is .{symbol.space}")
+        elif self.written and symbol.kind == "parameter":
+            yield Problem("state-space", f"the parameter {base} cannot be written")
+
+    def example(self, form: Instruction, position: int) -> str:
+        if self.written and self.space_of(form) == "param":
+            return f"[{EXAMPLE_PARAMETER}]"
+        bits = self.bits[-1] if self.bits else 64
+        return f"[{example_register(TYPES[f'b{bits}'], position)}]"
+
+    def describe(self) -> str:
+        return "an address in brackets"
+
+
+@dataclass(kw_only=True, slots=True)
+class VectorSpec(Specification):
+    """`{a, b, ...}` of `count` registers or constants, or a vector register.
+
+    With `scalar`, one element may stand without braces. `exact` makes the length part of the shape, for syntax lines
+    that differ by nothing else. `sink` allows `_` for elements, but not for all of them (measured, ptxas 13.5).
+    """
+
+    type: TypeRef
+    count: int | Callable[[Any], int]
+    exact: bool = False
+    scalar: bool = False
+    sink: bool = False
+    immediate: bool = False
+    special: bool = False
+    wide: bool = False
+
+    def fits(self, operand: Operand) -> bool:
+        if isinstance(operand, Vector):
+            return not self.exact or len(operand.elements) == self.count
+        constant = self.immediate and isinstance(operand, Immediate | Expression)
+        return self.scalar and (isinstance(operand, Name) or constant)
+
+    def length(self, form: Instruction) -> int:
+        """The number of elements in this instruction."""
+        return self.count(form) if callable(self.count) else self.count
+
+    def problems(self, operand: Operand, form: Instruction, resolve: Resolver | None) -> Iterator[Problem]:
+        length = self.length(form)
+        if isinstance(operand, Vector):
+            found = len(operand.elements)
+            if found != length:
+                yield Problem("vector-length", f"{self.name} must have {length} elements, not {found}")
+                return
+            yield from self._elements(operand.elements, form, resolve)
+        elif length != 1:
+            yield from self._whole(operand, length, form, resolve)
+        elif self.sink and isinstance(operand, Name) and operand.text == "_":
+            yield Problem("operand-kind", f"{self.name} must be a register, not the sink _")
+        else:
+            yield from self._element().problems(operand, form, resolve)
+
+    def _element(self) -> Specification:
+        if self.immediate:
+            return SourceSpec(name=self.name, type=self.type, wide=self.wide, special=self.special)
+        return RegisterSpec(name=self.name, type=self.type, wide=self.wide, sink=self.sink)
+
+    def _whole(self, operand: Operand, length: int, form: Instruction, resolve: Resolver | None) -> Iterator[Problem]:
+        """A register declared .v2 or .v4."""
+        symbol = resolve(operand.text) if resolve and isinstance(operand, Name) else None
+        if symbol is None or symbol.kind != "register":
+            if resolve is not None or not isinstance(operand, Name):
+                yield Problem("vector-length", f"{self.name} must be a vector of {length} elements, not {operand}")
+            return
+        problem = type_problem(self, operand, symbol, type_of(self.type, form), wide=self.wide, vector=length)
+        if problem is not None:
+            yield problem
+
+    def _elements(self, elements: Sequence[Operand], form: Instruction, resolve: Resolver | None) -> Iterator[Problem]:
+        spec = self._element()
+        declared: list[Type] = []
+        for item in elements:
+            if not spec.fits(item):
+                yield Problem("operand-kind", f"an element of {self.name} must be {spec.describe()}, not {item}")
+                return
+            symbol = resolve(item.text) if resolve and isinstance(item, Name) and item.text != "_" else None
+            if symbol is not None and symbol.kind == "register" and symbol.type is not None and symbol.vector is None:
+                declared.append(symbol.type)
+            else:
+                yield from spec.problems(item, form, resolve)
+        yield from self._element_types(declared, type_of(self.type, form))
+        if self.sink and all(isinstance(item, Name) and item.text == "_" for item in elements):
+            yield Problem("operand-kind", f"{self.name} must have a register among its elements, not _ alone")
+
+    def _element_types(self, declared: Sequence[Type], wanted: Type) -> Iterator[Problem]:
+        """The elements make one type: their own if all are floats, else untyped (measured, ptxas 13.5)."""
+        names = " and ".join(dict.fromkeys(str(each) for each in declared))
+        kinds = {each.kind for each in declared}
+        if len({each.bits for each in declared}) > 1:
+            yield Problem("operand-type", f"the elements of {self.name} must have one width, not {names}")
+        elif "float" in kinds and kinds & {"unsigned", "signed"}:
+            yield Problem("operand-type", f"the elements of {self.name} must be floats or integers, not {names}")
+        elif declared:
+            together = declared[0]
+            if kinds != {"float"} and kinds != {"predicate"}:
+                together = TYPES[f"b{together.bits}"]
+            if not (holds_wider if self.wide else holds)(together, wanted):
+                how = f"{wanted} or wider" if self.wide else f"{wanted}"
+                yield Problem("operand-type", f"the elements of {self.name} must be of type {how}, not {names}")
+
+    def example(self, form: Instruction, position: int) -> str:
+        wanted, length = type_of(self.type, form), self.length(form)
+        if self.scalar and length == 1:
+            return example_register(wanted, position)
+        base = example_register(wanted, 0)[:-1]
+        return "{" + ", ".join(f"{base}{10 + i}" for i in range(length)) + "}"
+
+    def describe(self) -> str:
+        return "a register or a vector in braces" if self.scalar else "a vector in braces"

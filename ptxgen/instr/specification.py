@@ -1,0 +1,369 @@
+"""Specifications of single operands: registers, constants, predicates, labels, the sink. PTX ISA 6 and 9.4.
+
+A specification knows which syntax nodes fit it by shape alone (used to tell syntax lines apart), which rules a fitting
+node may break, and an example for enumeration. Addresses and vectors are in `compound`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ptxgen.instr.symbols import Problem, Resolver, Symbol, SymbolKind
+from ptxgen.instr.types import TYPES, Type, holds, holds_wider
+from ptxgen.syntax import Expression, Immediate, Name, Negation, Operand, Subscript
+
+if TYPE_CHECKING:
+    from ptxgen.instr.form import Instruction
+
+#: A type by name (`"b32"`), by the modifier that carries it (`"type"`), or computed from the instruction.
+TypeRef = str | Callable[[Any], str]
+
+
+@dataclass(kw_only=True, slots=True)
+class Specification:
+    """Base of all operand declarations.
+
+    `default` None makes the operand optional; `when` names a modifier that, if given, makes it required, and
+    otherwise forbids it.
+    """
+
+    name: str = ""
+    optional: bool = False
+    when: str | None = None
+
+    def fits(self, operand: Operand) -> bool:
+        """Whether the node has the right shape."""
+        raise NotImplementedError  # pragma: no cover
+
+    def problems(self, operand: Operand, form: Instruction, resolve: Resolver | None) -> Iterator[Problem]:
+        """Rules that a fitting node breaks."""
+        raise NotImplementedError  # pragma: no cover
+
+    def example(self, form: Instruction, position: int) -> str:
+        """A legal operand text that uses the registers of `EXAMPLE_REGISTERS`."""
+        raise NotImplementedError  # pragma: no cover
+
+    def describe(self) -> str:
+        """What is expected here, for error messages."""
+        raise NotImplementedError  # pragma: no cover
+
+
+#: Registers that example operands use, by type name; ten of each.
+EXAMPLE_REGISTERS = {name: f"%x_{name}_" for name in ("b8", "b16", "b32", "b64", "b128", "f32", "f64", "pred")}
+#: A label, and a .param variable that is declared in the body, as arguments of calls are.
+EXAMPLE_LABEL, EXAMPLE_PARAMETER = "EXAMPLE_LABEL", "EXAMPLE_PARAMETER"
+
+
+def type_of(reference: TypeRef, form: Instruction) -> Type:
+    """The type that a reference stands for in this instruction."""
+    name = reference(form) if callable(reference) else reference
+    if name not in TYPES:
+        name = getattr(form, name)
+    return TYPES[name]
+
+
+def _given(value: bool | Callable[[Any], bool], form: Instruction) -> bool:
+    return value(form) if callable(value) else value
+
+
+def example_register(wanted: Type, position: int) -> str:
+    name = {"predicate": "pred", "float": f"f{wanted.bits}"}.get(wanted.kind, f"b{wanted.bits}")
+    return EXAMPLE_REGISTERS[name if name in EXAMPLE_REGISTERS else f"b{wanted.bits}"] + str(position)
+
+
+def _undeclared(operand: Operand, wanted: Type) -> Problem:
+    return Problem("undeclared-name", f"{operand} is not declared; declare it, for example .reg {wanted} {operand};")
+
+
+def type_problem(
+    spec: Specification, operand: Operand, symbol: Symbol, wanted: Type, *, wide: bool, vector: int | None = None
+) -> Problem | None:
+    """Whether the declared type of a register can stand for `wanted`."""
+    if symbol.vector != vector:
+        if vector is None:
+            rule = f"{spec.name} must be one register; {operand} is a vector of {symbol.vector}, write {operand}.x"
+        else:
+            rule = f"{spec.name} must be a vector of {vector} elements, not {operand}"
+        return Problem("vector-length", rule)
+    if symbol.kind == "special":
+        fits = any(bits >= wanted.bits if wide else bits == wanted.bits for bits in symbol.widths)
+        if wanted.kind in ("float", "packed") or not fits:
+            widths = " or ".join(f"{bits}-bit" for bits in symbol.widths)
+            return Problem("operand-type", f"{operand} is read as a {widths} integer, not as {wanted}")
+        return None
+    assert symbol.type is not None
+    if (holds_wider if wide else holds)(symbol.type, wanted):
+        return None
+    how = f"{wanted} or wider" if wide else f"{wanted}"
+    return Problem("operand-type", f"{spec.name} must be of type {how}, but {operand} is declared {symbol.type}")
+
+
+def _register_problems(
+    spec: Specification,
+    operand: Operand,
+    wanted: Type,
+    resolve: Resolver | None,
+    *,
+    wide: bool = False,
+    kinds: Sequence[SymbolKind] = ("register",),
+) -> Iterator[Problem]:
+    """Rules for a name that stands where a value of type `wanted` is read or written."""
+    if resolve is None or not isinstance(operand, Name):
+        return
+    symbol = resolve(operand.text)
+    if symbol is None:
+        yield _undeclared(operand, wanted)
+    elif symbol.kind not in kinds:
+        yield Problem("operand-kind", f"{spec.name} must be a {' or '.join(kinds)}, not the {symbol.kind} {operand}")
+    elif symbol.kind in ("register", "special"):
+        problem = type_problem(spec, operand, symbol, wanted, wide=wide)
+        if problem is not None:
+            yield problem
+
+
+@dataclass(kw_only=True, slots=True)
+class RegisterSpec(Specification):
+    """A register of a type, to write or to read; `sink` allows `_`."""
+
+    type: TypeRef
+    sink: bool = False
+    wide: bool | Callable[[Any], bool] = False
+
+    def fits(self, operand: Operand) -> bool:
+        return isinstance(operand, Name)
+
+    def problems(self, operand: Operand, form: Instruction, resolve: Resolver | None) -> Iterator[Problem]:
+        if isinstance(operand, Name) and operand.text == "_":
+            if not self.sink:
+                yield Problem("operand-kind", f"{self.name} must be a register, not the sink _")
+            return
+        wide = _given(self.wide, form)
+        yield from _register_problems(self, operand, type_of(self.type, form), resolve, wide=wide)
+
+    def example(self, form: Instruction, position: int) -> str:
+        return example_register(type_of(self.type, form), position)
+
+    def describe(self) -> str:
+        return "a register"
+
+
+def _evaluated(operand: Immediate | Expression) -> int | float | None:
+    """The value of a constant, None where there is none (it names a symbol, or divides by 0)."""
+    try:
+        return operand.evaluate()
+    except ValueError:
+        return None
+
+
+def _constant_problem(spec: Specification, operand: Immediate | Expression, wanted: Type) -> Problem | None:
+    """Whether a constant can be of a type. Integers may exceed the type, which cuts them (measured, ptxas 13.5)."""
+    value = _evaluated(operand)
+    if value is None:
+        return Problem("operand-kind", f"{spec.name} must be a constant without names, not {operand}")
+    if wanted.kind == "packed" or wanted.name == "f16":
+        return Problem("operand-kind", f"{spec.name} must be a register for {wanted}, not the constant {operand}")
+    if wanted.kind == "float":
+        if isinstance(value, float):
+            return None
+        return Problem("operand-type", f"{spec.name} must be a floating-point constant for {wanted}, not {operand}")
+    if not isinstance(value, float) or wanted.kind == "predicate":
+        return None
+    # An untyped operand takes the bits of a float of its own width; a decimal one has 64 (measured, ptxas 13.5).
+    if wanted.kind == "bits" and isinstance(operand, Immediate) and (operand.width or 64) == wanted.bits:
+        return None
+    return Problem("operand-type", f"{spec.name} must be an integer constant for {wanted}, not {operand}")
+
+
+@dataclass(kw_only=True, slots=True)
+class SourceSpec(Specification):
+    """A register or a constant, `low` to `high` in steps of `multiple`.
+
+    `special` also allows special registers; `symbol` the address of a variable, parameter or function, or of what is
+    in the state space that the modifier of this name carries. `advice`: ptxas does not check the upper limit.
+    """
+
+    type: TypeRef
+    immediate: bool = True
+    special: bool | Callable[[Any], bool] = False
+    symbol: bool | str = False
+    wide: bool | Callable[[Any], bool] = False
+    low: int | None = None
+    high: int | None = None
+    multiple: int = 1
+    advice: bool = False
+
+    def fits(self, operand: Operand) -> bool:
+        if isinstance(operand, Name):
+            return True
+        if isinstance(operand, Immediate | Expression):
+            return self.immediate
+        return bool(self.symbol) and isinstance(operand, Subscript)
+
+    def problems(self, operand: Operand, form: Instruction, resolve: Resolver | None) -> Iterator[Problem]:
+        wanted = type_of(self.type, form)
+        if isinstance(operand, Expression) and isinstance(base := operand.operands[0], Name):
+            operand, is_sum = base, True
+        else:
+            is_sum = False
+        if isinstance(operand, Subscript):
+            operand = operand.base
+        if isinstance(operand, Immediate | Expression):
+            problem = _constant_problem(self, operand, wanted) or self._range_problem(operand)
+            if problem is not None:
+                yield problem
+        elif isinstance(operand, Name):
+            if operand.text == "_":
+                yield Problem("operand-kind", f"{self.name} must be {self.describe()}, not the sink _")
+            elif resolve is not None:
+                yield from self._name_problems(operand, wanted, form, resolve, is_sum)
+
+    def _range_problem(self, operand: Immediate | Expression) -> Problem | None:
+        value = _evaluated(operand)
+        if value is None:
+            return None
+        below = self.low is not None and value < self.low
+        above = self.high is not None and value > self.high
+        if not below and not above and (self.multiple == 1 or value % self.multiple == 0):
+            return None
+        low, high = self.low or 0, "" if self.high is None else f" to {self.high}"
+        legal = f"{low}{high}" if high else f"{low} or more"
+        step = f" in steps of {self.multiple}" if self.multiple > 1 else ""
+        message = f"{self.name} must be {legal}{step}, not {operand}"
+        return Problem("immediate-range", message, "warning" if self.advice and above else "error")
+
+    def _name_problems(
+        self, operand: Name, wanted: Type, form: Instruction, resolve: Resolver, is_sum: bool
+    ) -> Iterator[Problem]:
+        symbol = resolve(operand.text)
+        if symbol is not None and self.symbol and symbol.kind in ("variable", "parameter", "function"):
+            problem = self._symbol_problem(operand, symbol, wanted, form, is_sum)
+            if problem is not None:
+                yield problem
+            return
+        kinds: tuple[SymbolKind, ...] = ("register", "special") if _given(self.special, form) else ("register",)
+        wide = _given(self.wide, form)
+        yield from _register_problems(self, operand, wanted, resolve, wide=wide, kinds=kinds)
+
+    def _symbol_problem(
+        self, operand: Name, symbol: Symbol, wanted: Type, form: Instruction, is_sum: bool
+    ) -> Problem | None:
+        """The address of a variable or function is an integer; in .global one of 64 bits (measured, ptxas 13.5)."""
+        if isinstance(self.symbol, str):
+            space = getattr(form, self.symbol).partition("::")[0]
+            if symbol.space != space:
+                found = f".{symbol.space}" if symbol.space else f"a {symbol.kind}"
+                return Problem("state-space", f"{self.name} must be in .{space}, but {operand} is {found}")
+        if wanted.kind not in ("unsigned", "signed", "bits"):
+            return Problem("operand-type", f"the address of {operand} is an integer, not {wanted}")
+        if symbol.space == "global" and wanted.bits == 32 and not is_sum:
+            return Problem("operand-type", f"the address of {operand} in .global is 64 bits wide, not {wanted}")
+        if symbol.kind == "function" and is_sum:
+            return Problem("operand-kind", f"{self.name} must be the plain function {operand}, without an offset")
+        return None
+
+    def example(self, form: Instruction, position: int) -> str:
+        return example_register(type_of(self.type, form), position)
+
+    def describe(self) -> str:
+        return "a register or a constant" if self.immediate else "a register"
+
+
+@dataclass(kw_only=True, slots=True)
+class ImmediateSpec(Specification):
+    """A constant from `low` to `high`, in steps of `multiple`."""
+
+    low: int
+    high: int
+    multiple: int = 1
+
+    def fits(self, operand: Operand) -> bool:
+        return isinstance(operand, Immediate | Expression)
+
+    def problems(self, operand: Operand, form: Instruction, resolve: Resolver | None) -> Iterator[Problem]:
+        assert isinstance(operand, Immediate | Expression)
+        value = _evaluated(operand)
+        if not isinstance(value, int) or not self.low <= value <= self.high or value % self.multiple:
+            step = f" in steps of {self.multiple}" if self.multiple > 1 else ""
+            yield Problem("immediate-range", f"{self.name} must be {self.low} to {self.high}{step}, not {operand}")
+
+    def example(self, form: Instruction, position: int) -> str:
+        return str(self.low)
+
+    def describe(self) -> str:
+        return "a constant"
+
+
+@dataclass(kw_only=True, slots=True)
+class PredicateSpec(Specification):
+    """A predicate register; `negatable` allows `!p`, `sink` `_`, `immediate` integers, `special` special registers."""
+
+    negatable: bool = False
+    sink: bool = False
+    immediate: bool = False
+    special: bool = False
+
+    def fits(self, operand: Operand) -> bool:
+        if isinstance(operand, Negation):
+            return self.negatable
+        return isinstance(operand, Name) or (self.immediate and isinstance(operand, Immediate | Expression))
+
+    def problems(self, operand: Operand, form: Instruction, resolve: Resolver | None) -> Iterator[Problem]:
+        if isinstance(operand, Immediate | Expression):
+            if not isinstance(_evaluated(operand), int):
+                yield Problem("operand-type", f"{self.name} must be an integer constant for .pred, not {operand}")
+            return
+        inner = operand.operand if isinstance(operand, Negation) else operand
+        if isinstance(inner, Name) and inner.text == "_":
+            if not self.sink:
+                yield Problem("operand-kind", f"{self.name} must be a predicate, not the sink _")
+            return
+        kinds: tuple[SymbolKind, ...] = ("register", "special") if self.special else ("register",)
+        yield from _register_problems(self, inner, TYPES["pred"], resolve, kinds=kinds)
+
+    def example(self, form: Instruction, position: int) -> str:
+        return example_register(TYPES["pred"], position)
+
+    def describe(self) -> str:
+        return "a predicate"
+
+
+@dataclass(kw_only=True, slots=True)
+class SinkSpec(Specification):
+    """`_` alone: there is a result in the syntax, but no register can take it."""
+
+    def fits(self, operand: Operand) -> bool:
+        return isinstance(operand, Name) and operand.text == "_"
+
+    def problems(self, operand: Operand, form: Instruction, resolve: Resolver | None) -> Iterator[Problem]:
+        return iter(())
+
+    def example(self, form: Instruction, position: int) -> str:
+        return "_"
+
+    def describe(self) -> str:
+        return "the sink _"
+
+
+@dataclass(kw_only=True, slots=True)
+class LabelSpec(Specification):
+    """A label of the same function."""
+
+    def fits(self, operand: Operand) -> bool:
+        return isinstance(operand, Name)
+
+    def problems(self, operand: Operand, form: Instruction, resolve: Resolver | None) -> Iterator[Problem]:
+        if resolve is None or not isinstance(operand, Name):
+            return
+        symbol = resolve(operand.text)
+        if symbol is None:
+            yield Problem("undeclared-name", f"the label {operand} is not in this function")
+        elif symbol.kind != "label":
+            yield Problem("operand-kind", f"{self.name} must be a label, not the {symbol.kind} {operand}")
+
+    def example(self, form: Instruction, position: int) -> str:
+        return EXAMPLE_LABEL
+
+    def describe(self) -> str:
+        return "a label"

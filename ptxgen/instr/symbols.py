@@ -1,0 +1,45 @@
+"""What names stand for, and problems: the values that operand rules read and give."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from ptxgen.instr.types import Type
+
+Severity = Literal["error", "warning"]
+SymbolKind = Literal["register", "special", "variable", "parameter", "label", "function"]
+
+
+@dataclass(frozen=True, slots=True)
+class Symbol:
+    """What a name stands for in its scope.
+
+    `space` is set for variables and parameters, `vector` for vector registers, `widths` for special registers: the
+    widths in bits at which they can be read.
+    """
+
+    name: str
+    kind: SymbolKind
+    type: Type | None = None
+    space: str | None = None
+    vector: int | None = None
+    widths: tuple[int, ...] = ()
+
+
+class Resolver(Protocol):
+    """Finds the symbol of a name, None if it is not declared."""
+
+    def __call__(self, name: str) -> Symbol | None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A broken rule: a stable code and one sentence with the rule, what was found and what is legal.
+
+    A `warning` is what ptxas takes, but what no one wants.
+    """
+
+    code: str
+    message: str
+    severity: Severity = "error"

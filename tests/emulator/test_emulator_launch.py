@@ -1,0 +1,198 @@
+"""Launches: special registers, virtual time, the errors of a launch, and that every finding has its test."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from harness import codes, launch, module, poisoned
+
+from ptxgen import Kernel
+from ptxgen.device import LaunchError
+from ptxgen.emulator import Emulator, semantics
+from ptxgen.emulator.timing import Timeline
+
+GRID, BLOCK = (3, 2, 2), (5, 3, 6)
+THREADS = 90
+
+
+def place(i: int) -> dict[str, int]:
+    """What the special registers of thread i of the grid hold, by their definitions (PTX ISA 10)."""
+    cta, t = divmod(i, THREADS)
+    lane = t % 32
+    values = {
+        "tid.x": t % 5, "tid.y": t // 5 % 3, "tid.z": t // 15, "ctaid.x": cta % 3, "ctaid.y": cta // 3 % 2,
+        "ctaid.z": cta // 6, "laneid": lane, "lanemask_eq": 1 << lane, "lanemask_lt": (1 << lane) - 1,
+        "lanemask_le": (2 << lane) - 1, "lanemask_gt": 2**32 - (2 << lane), "lanemask_ge": 2**32 - (1 << lane),
+        "warpid": t // 32, "cluster_ctarank": 0, "cluster_nctarank": 1, "cluster_ctaid.x": 0, "cluster_nctaid.y": 1,
+        "dynamic_smem_size": 256, "total_smem_size": 384,
+    }  # fmt: skip
+    for axis, name in enumerate("xyz"):
+        values[f"ntid.{name}"], values[f"nctaid.{name}"] = BLOCK[axis], GRID[axis]
+        values[f"clusterid.{name}"], values[f"nclusterid.{name}"] = values[f"ctaid.{name}"], GRID[axis]
+    return values
+
+
+@pytest.mark.parametrize("name", sorted(place(0)))
+def test_special_registers(name: str) -> None:
+    body = f"""
+        .shared .b8 fixed[100]; 
+        .reg .u32 %a, %b, %c, %d, %i, %v; .reg .b64 %at;
+        mov.u32 %a, %tid.z; mov.u32 %b, %tid.y; mad.lo.u32 %i, %a, 3, %b; mov.u32 %b, %tid.x; mad.lo.u32 %i, %i, 5, %b;
+        mov.u32 %a, %ctaid.z; mov.u32 %b, %ctaid.y; mad.lo.u32 %d, %a, 2, %b; mov.u32 %b, %ctaid.x;
+        mad.lo.u32 %d, %d, 3, %b; mad.lo.u32 %i, %d, {THREADS}, %i; mad.wide.u32 %at, %i, 4, %out0;
+        mov.u32 %v, %{name}; st.global.u32 [%at], %v; ret;"""
+    count = THREADS * 12
+    report, (found,) = launch(
+        body, [poisoned(count)], grid=GRID, block=BLOCK, multiprocessors=5, shared_bytes=256,
+        items=".extern .shared .align 16 .b8 dynamic[];",
+    )
+    assert report.status == "ok", report.summary()
+    assert found.tolist() == [place(i)[name] for i in range(count)]
+
+
+def test_short_reads_of_special_registers() -> None:
+    body = ".reg .u16 %h; mov.u16 %h, %tid.x; .reg .b64 %at; .reg .u32 %t; mov.u32 %t, %tid.x; mad.wide.u32 %at, %t, 2, %out0; st.global.u16 [%at], %h; ret;"  # noqa: E501
+    report, (found,) = launch(body, [poisoned(70, np.uint16)], block=70)
+    assert report.ok
+    assert found.tolist() == list(range(70))
+
+
+def test_time_goes_on() -> None:
+    body = """.reg .u64 %a, %b; mov.u64 %a, %clock64; bar.sync 0; mov.u64 %b, %clock64; sub.u64 %b, %b, %a;
+              st.global.u64 [%out0], %b; ret;"""
+    report, (found,) = launch(body, [poisoned(1, np.uint64)], block=64)
+    assert report.ok
+    assert 0 < int(found[0]) < 1000
+
+
+# Virtual time.
+
+
+def test_eager_work_is_done_at_once() -> None:
+    done: list[int] = []
+    timeline = Timeline("eager", 0)
+    timeline.submit(lambda: done.append(1))
+    assert done == [1]
+    assert not timeline.jump()
+
+
+def test_late_work_is_done_when_nothing_else_goes_on() -> None:
+    done: list[int] = []
+    timeline = Timeline("late", 0)
+    for number in range(3):
+        timeline.submit(lambda number=number: done.append(number))
+    timeline.advance(10**6)
+    assert done == []
+    assert len(timeline) == 3
+    assert timeline.jump()
+    assert done == [0]
+    assert timeline.jump()
+    assert timeline.jump()
+    assert done == [0, 1, 2]
+    assert not timeline.jump()
+
+
+def random_run(seed: int, pipes: bool) -> tuple[list[int], list[int]]:
+    done: list[int] = []
+    times: list[int] = []
+    timeline = Timeline("random", seed)
+    for number in range(60):
+
+        def action(number: int = number) -> None:
+            done.append(number)
+            times.append(timeline.now)
+
+        timeline.submit(action, pipe=number % 3 if pipes else None)
+        timeline.advance(number % 5)
+    while timeline.jump():
+        pass
+    return done, times
+
+
+def test_random_work_is_reproducible_and_keeps_its_pipes() -> None:
+    assert random_run(7, True) == random_run(7, True)
+    assert random_run(7, True) != random_run(8, True)
+    for seed in range(20):
+        done, times = random_run(seed, True)
+        assert sorted(done) == list(range(60))
+        assert times == sorted(times)
+        for pipe in range(3):
+            mine = [number for number in done if number % 3 == pipe]
+            assert mine == sorted(mine)
+    done, _ = random_run(1, False)
+    assert done != sorted(done)
+
+
+# Launches that no device takes, and what the emulator does not have.
+
+
+@pytest.mark.parametrize("cluster", [2, (1, 2, 1)])
+def test_clusters(cluster: Any) -> None:
+    kernel = Kernel.from_ptx(module("ret;"))
+    with pytest.raises(LaunchError, match="clusters of one CTA"):
+        Emulator().launch(kernel, (2, 2, 1), 32, [], cluster=cluster)
+    assert Emulator().launch(kernel, 2, 32, [], cluster=1).ok
+
+
+@pytest.mark.parametrize(("option", "value"), [("schedule", "soon"), ("target", "sm_1")])
+def test_bad_options(option: str, value: str) -> None:
+    options: dict[str, Any] = {option: value}
+    with pytest.raises(ValueError, match=re.escape(value)):
+        Emulator(**options)
+
+
+def test_progress() -> None:
+    seen: list[tuple[int, int]] = []
+    emulator = Emulator(progress=lambda done, ctas: seen.append((done, ctas)), multiprocessors=2)
+    assert emulator.launch(Kernel.from_ptx(module("bar.sync 0; ret;")), 5, 64, []).ok
+    assert seen == [(number, 5) for number in range(1, 6)]
+
+
+def test_instructions_are_counted_by_warp() -> None:
+    report, _ = launch(".reg .u32 %x; mov.u32 %x, 1; add.u32 %x, %x, 1; ret;", block=80, grid=4)
+    assert report.instructions == 3 * 3 * 4
+
+
+def test_what_is_not_reached_does_not_matter() -> None:
+    body = ".reg .pred %p; setp.eq.u32 %p, 1, 2; @%p vote.sync.any.pred %p, %p, 0xffffffff; {} ret;"
+    assert launch(".reg .u32 %x;" + body.format(""))[0].ok
+    report, _ = launch(".reg .u32 %x;" + body.format("vote.sync.any.pred %p, %p, 0xffffffff;"))
+    assert (report.status, codes(report)) == ("incomplete", ["not-modelled"])
+
+
+WRONG_REGISTERS = [
+    "add.u64 %x, %x, %x;", "mov.u32 %p, 5;", "setp.eq.u32 %x, %x, 1;", "@%x mov.u32 %x, 1;", "add.u32 %q, %x, %x;",
+    "ld.global.v4.u32 {%x, %x}, [%out0];", "st.global.u32 [%p], %x;", "mov.u32 %x, %undeclared;",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("instruction", WRONG_REGISTERS)
+def test_registers_that_do_not_fit(instruction: str) -> None:
+    """Not legal PTX: never a traceback, never silence."""
+    body = f".reg .u32 %x; .reg .u16 %h; .reg .pred %p, %r; .reg .b8 %q; mov.u32 %x, 1; {instruction} ret;"
+    report, _ = launch(body, [poisoned(4)])
+    assert report.status == "incomplete", report.summary()
+
+
+def test_every_declared_form_with_a_meaning_is_tested_or_named() -> None:
+    """The forms without a meaning are listed, and none of them has one in secret."""
+    missing = semantics.missing()
+    assert all("." in key for key in missing)
+    assert "integer.add" not in missing
+    assert "tcgen05.mma_ts" in missing
+
+
+def test_every_code_has_a_test() -> None:
+    """Each code that the emulator can report is named in a test of this folder."""
+    here = Path(__file__).parent
+    package = here.parent.parent / "ptxgen" / "emulator"
+    source = "\n".join(path.read_text() for path in package.rglob("*.py"))
+    reported = set(re.findall(r'(?:findings\.add|MemoryFault)\(\s*"([a-z-]+)"', source))
+    tests = "\n".join(path.read_text() for path in here.glob("test_*.py"))
+    named = set(re.findall(r"[a-z]+(?:-[a-z0-9]+)*", tests))
+    assert len(reported) > 25
+    assert reported <= named, sorted(reported - named)

@@ -1,0 +1,281 @@
+"""Bulk tensor loads against a loop over the elements of the box, written from PTX ISA 5.5."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+from harness import POISON, codes, line_of, module
+
+from ptxgen import Kernel
+from ptxgen.descriptors import TensorMap
+from ptxgen.device import LaunchReport
+from ptxgen.emulator import Emulator
+
+#: Bytes of the destination buffer, which begins on a multiple of 1024.
+BUFFER = 20480
+SIZES = {"u8": 1, "u16": 2, "f16": 2, "bf16": 2, "u32": 4, "s32": 4, "f32": 4, "u64": 8, "s64": 8, "f64": 8}
+#: (bytes of a swizzled row, first address bit that is XORed, how many); the source begins at bit 7 (5.5.7).
+SWIZZLES = {
+    "none": (0, 4, 0), "32B": (32, 4, 1), "64B": (64, 4, 2), "128B": (128, 4, 3), "128B_atom_32B": (128, 5, 2),
+    "128B_atom_64B": (128, 6, 1),
+}  # fmt: skip
+#: The fill of float tensors: 0x7ff7 in every 16 bits (measured for 16-bit and 32-bit types on an H200).
+NAN = {"f16": b"\xf7\x7f", "bf16": b"\xf7\x7f", "f32": b"\xf7\x7f" * 2, "f64": b"\xf7\x7f" * 4}
+
+#: %map: generic address of the tensormap. Thread 0 loads and waits, then all threads dump the buffer.
+KERNEL = """
+    .shared .align 1024 .b8 buffer[20480]; .shared .align 8 .b64 bar;
+    .reg .pred %p, %q; .reg .u32 %t, %to, %x, %y, %z, %w, %from; .reg .b64 %map, %out, %at;
+    mov.u32 %t, %tid.x; setp.ne.u32 %p, %t, 0; ld.param.u64 %out, [out];
+    {map}
+    mov.u32 %to, buffer; add.u32 %to, %to, {offset};
+    @%p bra waiting;
+    mbarrier.init.shared::cta.b64 [bar], 1;
+    fence.mbarrier_init.release.cluster;
+    mbarrier.arrive.expect_tx.shared::cta.b64 _, [bar], {bytes};
+    cp.async.bulk.tensor.{rank}d.shared::{where}.global{tile}.mbarrier::complete_tx::bytes [%to], [%map, {{{coords}}}], [bar];
+    waiting: bar.sync 0;
+    w: mbarrier.try_wait.parity.shared::cta.b64 %q, [bar], 0;
+    @!%q bra w;
+    {check}
+    mov.u32 %from, 0;
+    dump: mad.lo.u32 %x, %t, 16, %from; cvt.u64.u32 %at, %x; add.u64 %at, %at, %out;
+    mov.u32 %y, buffer; add.u32 %to, %y, %x;
+    ld.shared.v4.u32 {{%x, %y, %z, %w}}, [%to]; st.global.v4.u32 [%at], {{%x, %y, %z, %w}};
+    add.u32 %from, %from, 2048; setp.lt.u32 %q, %from, 20480; @%q bra dump; ret;
+"""
+
+
+def load(
+    tensormap: bytes,
+    coords: tuple[int, ...],
+    *,
+    emulator: Emulator,
+    rank: int | None = None,
+    offset: int = 0,
+    expect: int,
+    in_global: bool = False,
+    shift: int = 0,
+    where: str = "cta",
+    tile: str = ".tile",
+) -> tuple[LaunchReport, np.ndarray, str]:
+    """Run the kernel for one box; the buffer as it is afterwards."""
+    out = emulator.empty(BUFFER, np.uint8)
+    if in_global:
+        how, parameters = f"ld.param.u64 %map, [map]; add.u64 %map, %map, {shift};", ".param .u64 map"
+        argument: Any = emulator.array(np.frombuffer(bytes(shift) + tensormap + bytes(64), np.uint8))
+    else:
+        how = f"mov.b64 %map, map; cvta.param.u64 %map, %map; add.u64 %map, %map, {shift};"
+        parameters, argument = ".param .align 64 .b8 map[256]", tensormap + bytes(128)
+    text = module(
+        KERNEL.format(
+            map=how, offset=offset, bytes=expect, rank=rank or len(coords), coords=", ".join(map(str, coords)), check="",
+            where=where, tile=tile,
+        ),
+        parameters + ", .param .u64 out",
+    )  # fmt: skip
+    report = emulator.launch(Kernel.from_ptx(text), 1, 128, [argument, out])
+    return report, out.numpy(), text
+
+
+def reference(
+    data: bytes, size: int, dims: Any, strides: Any, box: Any, coords: Any, swizzle: str, offset: int, fill: bytes
+) -> np.ndarray:
+    """The buffer, element by element."""
+    buffer = np.full(BUFFER, POISON, np.uint8)
+    row_bytes, bit, width = SWIZZLES[swizzle]
+    row_bytes = row_bytes or box[0] * size
+    for number, index in enumerate(itertools.product(*(range(extent) for extent in reversed(box)))):
+        at = [c + i for c, i in zip(coords, reversed(index), strict=True)]
+        element = fill
+        if all(0 <= x < d for x, d in zip(at, dims, strict=True)):
+            start = at[0] * size + sum(x * s for x, s in zip(at[1:], strides, strict=True))
+            element = data[start : start + size]
+        row, column = divmod(number, box[0])
+        address = offset + row * row_bytes + column * size
+        address ^= ((address >> 7) & ((1 << width) - 1)) << bit
+        buffer[address : address + size] = np.frombuffer(element, np.uint8)
+    return buffer
+
+
+def random_case(rng: random.Random, dtype: str, rank: int, swizzle: str) -> tuple[Any, ...]:
+    """(dims, strides, box, coords) with boxes that stick out at every side, and rows with gaps between them."""
+    size = SIZES[dtype]
+    widest = SWIZZLES[swizzle][0] or 16 * rng.randrange(1, 9)
+    box = [16 * rng.randrange(1, widest // 16 + 1) // size]
+    while rank > len(box):
+        room = 16384 // (max(SWIZZLES[swizzle][0], box[0] * size) * int(np.prod(box[1:])))
+        box.append(rng.randrange(1, max(2, min(room, 12) + 1)))
+    dims = [rng.randrange(1, 3 * b + 2) for b in box]
+    strides, stride = [], -(-dims[0] * size // 16) * 16
+    for extent in dims[1:]:
+        strides.append(stride + 16 * rng.randrange(3))
+        stride = strides[-1] * extent
+    step = 16 // size
+    first = rng.randrange(-box[0] // step - 1, dims[0] // step + 2) * step if step else rng.randrange(-2, dims[0] + 1)
+    coords = [first] + [rng.randrange(-b, d + 1) for b, d in zip(box[1:], dims[1:], strict=True)]
+    if rng.random() < 0.3:  # wholly inside if it can be
+        coords = [0] + [rng.randrange(max(1, d - b + 1)) for b, d in zip(box[1:], dims[1:], strict=True)]
+    return tuple(dims), tuple(strides), tuple(box), tuple(coords)
+
+
+@pytest.mark.parametrize("swizzle", sorted(SWIZZLES))
+@pytest.mark.parametrize("rank", [1, 2, 3, 4, 5])
+def test_boxes(rank: int, swizzle: str) -> None:
+    rng = random.Random(f"{rank} {swizzle}")
+    for number, dtype in enumerate(SIZES):
+        dims, strides, box, coords = random_case(rng, dtype, rank, swizzle)
+        size, fill = SIZES[dtype], rng.choice(["none", "nan"]) if dtype in NAN else "none"
+        extent = dims[0] * size + sum((d - 1) * s for d, s in zip(dims[1:], strides, strict=True))
+        data = np.random.default_rng(number).integers(0, 256, extent, dtype=np.uint8)
+        emulator = Emulator(schedule=("eager", "late", "random")[number % 3], checks=False)
+        array = emulator.array(data)
+        tensormap = TensorMap.tiled(dtype, array, dims, strides, box, swizzle=swizzle, oob_fill=fill)
+        offset = 128 * rng.randrange(0, 9) if swizzle != "none" else 128 * rng.randrange(20)
+        count = int(np.prod(box)) * size
+        report, found, _ = load(
+            tensormap.encode(), coords, emulator=emulator, offset=offset, expect=count, in_global=number % 4 == 1,
+            where=rng.choice(["cta", "cluster"]), tile=rng.choice(["", ".tile"]),
+        )  # fmt: skip
+        context = f"{dtype} dims {dims} strides {strides} box {box} at {coords}, {swizzle}, {fill}, +{offset}"
+        assert report.status == "ok", f"{context}: {report.summary()}"
+        outside = NAN[dtype] if fill == "nan" else bytes(size)
+        expected = reference(data.tobytes(), size, dims, strides, box, coords, swizzle, offset, outside)
+        assert (found == expected).all(), context
+
+
+@pytest.mark.parametrize("swizzle", sorted(SWIZZLES))
+def test_every_destination_of_the_period(swizzle: str) -> None:
+    """The swizzle reads the address, not the place in the box."""
+    data = np.random.default_rng(9).integers(0, 256, 64 * 256, dtype=np.uint8)
+    width = SWIZZLES[swizzle][0] or 48
+    for offset in range(0, 2048, 128):
+        emulator = Emulator(checks=False)
+        tensormap = TensorMap.tiled("u8", emulator.array(data), (256, 64), (256,), (width, 20), swizzle=swizzle)
+        report, found, _ = load(tensormap.encode(), (16, 5), emulator=emulator, offset=offset, expect=20 * width)
+        assert report.status == "ok", report.summary()
+        expected = reference(
+            data.tobytes(), 1, (256, 64), (256,), (width, 20), (16, 5), swizzle, offset, b"\0"
+        )
+        assert (found == expected).all(), offset
+
+
+def simple(emulator: Emulator, **changes: Any) -> TensorMap:
+    options = {"dims": (64, 32), "strides": (128,), "box": (32, 8), **changes}
+    return TensorMap.tiled("f16", emulator.array(np.zeros(64 * 32, np.uint16) + 1), **options)
+
+
+FAULTS = [
+    ("reserved bits", {"flip": 2 * 64 + 40}, "illegal-tensormap"),
+    ("another mode", {"flip": 2 * 64}, "illegal-tensormap"),
+    ("an inner row of 6 bytes", {"bytes": (13 * 8 + 3, 2)}, "illegal-tensormap"),
+    ("all zeros", {"zero": True}, "illegal-tensormap"),
+    ("another rank", {"rank": 3, "coords": (0, 0, 0)}, "tensormap-rank"),
+    ("a map at an odd place", {"shift": 32}, "misaligned"),
+    ("a map that is not all in the parameters", {"shift": 192}, "out-of-bounds"),
+    ("a destination on no multiple of 128", {"offset": 64}, "misaligned"),
+    ("a destination past the end", {"offset": BUFFER}, "out-of-bounds"),
+    ("a first coordinate that is no multiple of 16 bytes", {"coords": (4, 0)}, "misaligned"),
+    ("a tensor larger than its array", {"dims": (64, 33), "coords": (0, 26)}, "out-of-bounds"),
+    ("a tensor with a longer last row", {"dims": (64, 33), "strides": (124 + 4,), "coords": (32, 30)}, "out-of-bounds"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("in_global", [False, True])
+@pytest.mark.parametrize(("name", "change", "code"), FAULTS, ids=[each[0] for each in FAULTS])
+def test_faults(name: str, change: dict[str, Any], code: str, in_global: bool) -> None:
+    if in_global and name.endswith("the parameters"):
+        pytest.skip("about parameters")
+    emulator = Emulator()
+    shape = {key: change[key] for key in ("dims", "strides", "box") if key in change}
+    raw = bytearray(simple(emulator, **shape).encode())
+    if "flip" in change:
+        raw[change["flip"] // 8] ^= 1 << change["flip"] % 8
+    if "bytes" in change:
+        raw[change["bytes"][0]] = change["bytes"][1]
+    if change.get("zero"):
+        raw = bytearray(128)
+    report, _, text = load(
+        bytes(raw), change.get("coords", (0, 0)), emulator=emulator, rank=change.get("rank"),
+        offset=change.get("offset", 0), expect=512, shift=change.get("shift", 0), in_global=in_global,
+    )  # fmt: skip
+    assert report.status == "fault", report.summary()
+    assert codes(report) == [code], report.summary()
+    assert report.findings[0].line == line_of(text, "cp.async.bulk")
+
+
+@pytest.mark.parametrize("address", ["0", "buffer", "0x7F7F00000000"])
+def test_a_map_where_none_can_be(address: str) -> None:
+    emulator = Emulator()
+    out = emulator.empty(BUFFER, np.uint8)
+    text = KERNEL.format(
+        map=f"mov.b64 %map, {address};", offset=0, bytes=512, rank=2, coords="0, 0", check="", where="cta", tile=""
+    )
+    report = emulator.launch(Kernel.from_ptx(module(text, ".param .u64 out")), 1, 128, [out])
+    assert (report.status, codes(report)) == ("fault", ["out-of-bounds"]), report.summary()
+
+
+def test_the_clean_twin() -> None:
+    emulator = Emulator()
+    report, found, _ = load(simple(emulator).encode(), (0, 0), emulator=emulator, expect=512)
+    assert set(codes(report)) == {"uninitialized-shared"}  # the dump reads all of the buffer
+    assert (found[:512].view(np.uint16) == 1).all()
+
+
+def test_an_array_that_ends_inside_a_chunk() -> None:
+    """The last 16 bytes of the box are in the tensor, but 8 of them in no array."""
+    emulator = Emulator()
+    array = emulator.array(np.zeros(1024 - 8, np.uint8))
+    tensormap = TensorMap.tiled("u8", array, (128, 8), (128,), (128, 8))
+    report, _, _ = load(tensormap.encode(), (0, 0), emulator=emulator, expect=1024)
+    assert codes(report) == ["out-of-bounds"]
+
+
+BYTES = [(512, "ok"), (496, "deadlock"), (528, "deadlock")]
+
+
+@pytest.mark.parametrize(("expect", "status"), BYTES)
+@pytest.mark.parametrize("schedule", ["eager", "late", "random"])
+def test_the_bytes_of_a_box_complete(expect: int, status: str, schedule: Any) -> None:
+    """A box brings all its bytes, those outside the tensor too."""
+    emulator = Emulator(schedule=schedule, checks=False)
+    report, _, text = load(simple(emulator).encode(), (32, 28), emulator=emulator, expect=expect)
+    assert report.status == status, report.summary()
+    if status == "deadlock":
+        assert report.findings[0].line == line_of(text, "mbarrier.try_wait")
+        assert "16 bytes" in report.findings[0].message.replace("-", "")
+
+
+UNMODELLED = [
+    ({"interleave": "16B", "dims": (64, 4, 4), "strides": (128, 512), "box": (32, 4, 2)}, (0, 0, 0)),
+    ({"element_strides": (1, 2)}, (0, 0)),
+]
+
+
+@pytest.mark.parametrize(("changes", "coords"), UNMODELLED)
+def test_what_is_not_modelled_is_incomplete(changes: dict[str, Any], coords: tuple[int, ...]) -> None:
+    emulator = Emulator()
+    report, _, _ = load(simple(emulator, **changes).encode(), coords, emulator=emulator, expect=512)
+    assert report.status == "incomplete", report.summary()
+
+
+def test_copies_are_asynchronous() -> None:
+    """Without the wait a reader sees the old bytes where the schedule is late, and the race is reported always."""
+    for schedule, status in (("eager", "findings"), ("late", "findings"), ("random", "findings")):
+        emulator = Emulator(schedule=schedule)
+        out = emulator.empty(BUFFER, np.uint8)
+        text = KERNEL.format(
+            map="mov.b64 %map, map; cvta.param.u64 %map, %map;", offset=0, bytes=512, rank=2, coords="0, 0", check="",
+            where="cta", tile="",
+        ).replace("@!%q bra w;", "")  # fmt: skip
+        text = module(text, ".param .align 64 .b8 map[128], .param .u64 out")
+        report = emulator.launch(Kernel.from_ptx(text), 1, 128, [simple(emulator).encode(), out])
+        assert report.status == status
+        assert "shared-race" in codes(report)
+        race = next(each for each in report.findings if each.code == "shared-race")
+        assert race.line == line_of(text, "ld.shared.v4")
+        assert f"line {line_of(text, 'cp.async.bulk')}" in race.message
