@@ -61,9 +61,7 @@ def run(
     c = emulator.array(poison)
     problem = chosen.problem(m, n, k)
     arguments = problem.arguments(emulator.array(a), emulator.array(b), c.address + start * poison.shape[1])
-    report = emulator.launch(
-        kernel, problem.grid, problem.block, arguments, shared_bytes=chosen.shared.bytes
-    )
+    report = emulator.launch(kernel, problem.grid, problem.block, arguments, shared_bytes=chosen.shared.bytes)
     found = c.numpy()
     inside = found[start : start + m * n]
     around = bool((found[:start] == 0xCD).all() and (found[start + m * n :] == 0xCD).all())

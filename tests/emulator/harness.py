@@ -112,7 +112,7 @@ def lanewise(
     """
     count = len(next(iter(inputs.values()))[1])
     device = _device()
-    lines = [".reg .b64 %address, %index;", ".reg .u32 %thread, %cta, %count;", ".reg .pred %outside;", ".reg .b16 %byte;"]
+    lines = [".reg .b64 %address, %index; .reg .u32 %thread, %cta, %count; .reg .pred %outside; .reg .b16 %byte;"]
     lines += [f".reg .{type} %{name};" for name, (type, _) in inputs.items()]
     lines += [f".reg .{type} %{name};" for name, type in outputs.items() if name not in inputs]
     lines.append(setup)
@@ -179,9 +179,7 @@ def edges(bits: int, count: int, seed: int) -> NDArray[Any]:
     return np.array(words, WORDS[bits])
 
 
-def same(
-    found: NDArray[Any], expected: Sequence[int], context: str, inputs: Mapping[str, Sequence[Any]] | None = None
-) -> None:
+def same(found: NDArray[Any], expected: Sequence[int], context: str, inputs: Mapping[str, Any] | None = None) -> None:
     """Every element equal; else the first wrong ones with their inputs."""
     wanted = np.array(list(expected), found.dtype)
     wrong = np.flatnonzero(found != wanted)
@@ -200,4 +198,3 @@ def codes(report: LaunchReport) -> list[str]:
 def signed(word: int, bits: int) -> int:
     """The two's complement value of a word."""
     return word - (1 << bits) if word >> (bits - 1) else word
-

@@ -129,13 +129,20 @@ class Operand:
 
 
 def instruction_descriptor(
-    m: int, n: int, a: str, b: str, d: str = "f32", *, majors: Sequence[str] = ("k", "k"), negate: Sequence[bool] = (False, False)
-) -> int:  # fmt: skip
+    m: int,
+    n: int,
+    a: str,
+    b: str,
+    d: str = "f32",
+    *,
+    majors: Sequence[str] = ("k", "k"),
+    negate: Sequence[bool] = (False, False),
+) -> int:
     """PTX ISA table 42, kind::f16."""
     codes = {"f16": 0, "bf16": 1}
     return (
-        (d == "f32") << 4 | codes[a] << 7 | codes[b] << 10 | negate[0] << 13 | negate[1] << 14 | (majors[0] == "mn") << 15
-        | (majors[1] == "mn") << 16 | (n >> 3) << 17 | (m >> 4) << 24
+        (d == "f32") << 4 | codes[a] << 7 | codes[b] << 10 | negate[0] << 13 | negate[1] << 14
+        | (majors[0] == "mn") << 15 | (majors[1] == "mn") << 16 | (n >> 3) << 17 | (m >> 4) << 24
     )  # fmt: skip
 
 

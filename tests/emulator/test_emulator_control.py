@@ -134,8 +134,10 @@ def test_divergence(name: str, body: str, reference: Any, schedule: Any, seed: i
 def test_lanes_meet_again() -> None:
     """After an if and else, after cold blocks and after loops of different lengths the warp runs as one."""
     common = "add.u32 %y, %y, 1;" * 100
-    apart = "rem.u32 %x, %i, 4; mov.u32 %y, 0; setp.eq.u32 %p, %x, 0; @%p bra cold; back: " + common + (
-        "st.global.u32 [%at], %y; ret; cold: add.u32 %y, %y, 2; bra back;"
+    apart = (
+        "rem.u32 %x, %i, 4; mov.u32 %y, 0; setp.eq.u32 %p, %x, 0; @%p bra cold; back: "
+        + common
+        + ("st.global.u32 [%at], %y; ret; cold: add.u32 %y, %y, 2; bra back;")
     )
     report, _ = run(apart, threads=32, ctas=1)
     assert report.instructions < 140

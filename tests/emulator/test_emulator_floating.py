@@ -22,7 +22,7 @@ def legal(*forms: type[Instruction]) -> list[Any]:
 
 def is_modelled(op: Any) -> bool:
     """.f64 is here to the nearest only, and without fma."""
-    return op.type == "f32" or not isinstance(op, floating.fma) and getattr(op, "rounding", None) in (None, "rn")
+    return op.type == "f32" or (not isinstance(op, floating.fma) and getattr(op, "rounding", None) in (None, "rn"))
 
 
 def saturated(word: int) -> int:

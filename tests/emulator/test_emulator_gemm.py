@@ -71,6 +71,15 @@ IDESC = "0x08200490"
 WAIT_LOADED = r"\$wait:\n.*?\n.*?bra \$wait;\n"
 WAIT_MULTIPLIED = r"\$wait_1:\n.*?\n.*?bra \$wait_1;\n"
 
+
+def without_last_barrier(text: str) -> str:
+    return re.sub(r"(before_thread_sync;\n).*bar.sync 0;\n(.*after.*\n.*releases)", r"\1\2", text)
+
+
+ALLOC_AGAIN = """tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned;
+    tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%tmem_slot], 32;
+    tcgen05.relinquish_alloc_permit"""
+
 #: (name, edit, codes of which one must come ("wrong": a wrong result alone), how the line named begins)
 PLANTED: list[tuple[str, Callable[[str], str], str, str]] = [
     ("stride of 512 bytes", swap(DESCRIPTOR, "0x4000402000010000"), "wrong", ""),
@@ -100,7 +109,7 @@ PLANTED: list[tuple[str, Callable[[str], str], str, str]] = [
     ("no dealloc", drop(r".*tcgen05.dealloc.*\n"), "tmem-not-freed", ""),
     ("no fence after the init", drop(r".*fence.mbarrier_init.*\n"), "mbarrier-init-proxy", "cp.async"),
     ("no first barrier", drop(r".*bar.sync 0;\n", 1), "mbarrier-init-race mbarrier-uninitialized shared-race", ""),
-    ("no last barrier", lambda text: re.sub(r"(before_thread_sync;\n).*bar.sync 0;\n(.*after.*\n.*releases)", r"\1\2", text),
+    ("no last barrier", without_last_barrier,
      "tensor-race", "tcgen05.dealloc"),
     ("all threads issue", drop(r"@!%leader bra \$loads_issued;"), "mbarrier-overflow", "mbarrier.arrive"),
     ("B on top of A", swap("add.u32 %smem_b, %smem_base, 16384;", "add.u32 %smem_b, %smem_base, 8192;"), "shared-race",
@@ -108,7 +117,8 @@ PLANTED: list[tuple[str, Callable[[str], str], str, str]] = [
     ("B off its alignment", swap("add.u32 %smem_b, %smem_base, 16384;", "add.u32 %smem_b, %smem_base, 16400;"),
      "misaligned", "cp.async"),
     ("coordinates swapped", swap("{%k_start, %tile_row}", "{%tile_row, %k_start}"), "wrong", ""),
-    ("accumulating onto nothing", swap("setp.ne.u32 %accumulate, %k_start, 0;", "setp.ne.u32 %accumulate, %k_start, 1;"),
+    ("accumulating onto nothing",
+     swap("setp.ne.u32 %accumulate, %k_start, 0;", "setp.ne.u32 %accumulate, %k_start, 1;"),
      "uninitialized-tensor", "tcgen05.mma"),
     ("two arrivals expected", swap("[%loaded_barrier], 1;", "[%loaded_barrier], 2;"), "deadlock", "mbarrier.try_wait"),
     ("an instruction that is not modelled",
@@ -116,11 +126,9 @@ PLANTED: list[tuple[str, Callable[[str], str], str, str]] = [
      "not-modelled", "vote.sync"),
     ("the address of a generic map", drop(r"\n.*cvta.param.u64 %tensormap_a.*"), "out-of-bounds", "cp.async"),
     ("no relinquish and a second alloc",
-     swap("tcgen05.relinquish_alloc_permit", "tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned;\n"
-          "    tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%tmem_slot], 32;\n    "
-          "tcgen05.relinquish_alloc_permit"),
-     "tmem-relinquished", "tcgen05.alloc"),
-    ("another warp's lanes", swap("shl.b32 %taddr, %warp_id, 21;", "xor.b32 %taddr, %warp_id, 1; shl.b32 %taddr, %taddr, 21;"),
+     swap("tcgen05.relinquish_alloc_permit", ALLOC_AGAIN), "tmem-relinquished", "tcgen05.alloc"),
+    ("another warp's lanes",
+     swap("shl.b32 %taddr, %warp_id, 21;", "xor.b32 %taddr, %warp_id, 1;shl.b32 %taddr, %taddr, 21;"),
      "tmem-lane-rights", "tcgen05.ld"),
     ("stores past the row", swap("setp.lt.u32 %row_in_c, %row, %m;", "setp.le.u32 %row_in_c, %row, %m;"), "wrong", ""),
 ]  # fmt: skip
@@ -143,14 +151,6 @@ def test_planted_errors(name: str, edit: Callable[[str], str], accepted: str, li
         named = text[finding.line - 1].strip()
         assert named.startswith(tuple(lines.split())) or any(f" {part}" in named for part in lines.split()), named
         assert finding.instruction in named
-
-
-def test_no_planted_error_is_right_and_silent() -> None:
-    """However it shows: not as a run that is ok and right."""
-    for name, edit, _, _ in PLANTED:
-        shape = (200, 100, 256) if name.startswith("stores") else (256, 128, 256)
-        outcomes = [run(*shape, edit=edit, schedule=schedule) for schedule in ("eager", "late")]
-        assert not all(done.report.status == "ok" and done.right and not done.report.findings for done in outcomes), name
 
 
 # Random edits: whatever they make of the kernel, the launch ends with a report or with an error that is documented.
@@ -176,7 +176,12 @@ def mutant(text: str, rng: random.Random) -> str:
         line, kind = lines[at], rng.randrange(8)
         numbers = list(re.finditer(r"(?<![\w%$.])(0x[0-9a-fA-F]+|\d+)(?![\w:])", line))
         registers = list(re.finditer(r"%[a-z_0-9]+", line))
-        tokens = [(m, group) for group in OPTIONS for name in group for m in re.finditer(rf"(?<=\.){name}\b|\b{name}(?=\.)", line)]  # fmt: skip
+        tokens = [
+            (found, group)
+            for group in OPTIONS
+            for name in group
+            for found in re.finditer(rf"(?<=\.){name}\b|\b{name}(?=\.)", line)
+        ]
         if kind == 0:
             del lines[at]
         elif kind == 1:
@@ -187,7 +192,8 @@ def mutant(text: str, rng: random.Random) -> str:
         elif kind == 3 and numbers:
             found = rng.choice(numbers)
             value = int(found[0], 0)
-            new = rng.choice([0, 1, value + 1, value - 1, value * 2, value ^ (1 << rng.randrange(64)), 2**31, 2**32 - 1])
+            flipped = value ^ (1 << rng.randrange(64))
+            new = rng.choice([0, 1, value + 1, value - 1, value * 2, flipped, 2**31, 2**32 - 1])
             lines[at] = f"{line[: found.start()]}{new:#x}{line[found.end() :]}".replace("-0x", "0x")
         elif kind == 4 and registers:
             found = rng.choice(registers)
@@ -217,7 +223,7 @@ def test_random_edits_end(part: int) -> None:
         edited = mutant(text, rng)
         if edited == text:
             continue
-        schedule = rng.choice(["eager", "late", "random"])
+        schedule: Any = rng.choice(["eager", "late", "random"])
         try:
             done = run(
                 130, 20, 136, edit=lambda _, edited=edited: edited,

@@ -39,7 +39,7 @@ def place(i: int) -> dict[str, int]:
 @pytest.mark.parametrize("name", sorted(place(0)))
 def test_special_registers(name: str) -> None:
     body = f"""
-        .shared .b8 fixed[100]; 
+        .shared .b8 fixed[100];
         .reg .u32 %a, %b, %c, %d, %i, %v; .reg .b64 %at;
         mov.u32 %a, %tid.z; mov.u32 %b, %tid.y; mad.lo.u32 %i, %a, 3, %b; mov.u32 %b, %tid.x; mad.lo.u32 %i, %i, 5, %b;
         mov.u32 %a, %ctaid.z; mov.u32 %b, %ctaid.y; mad.lo.u32 %d, %a, 2, %b; mov.u32 %b, %ctaid.x;
@@ -47,7 +47,12 @@ def test_special_registers(name: str) -> None:
         mov.u32 %v, %{name}; st.global.u32 [%at], %v; ret;"""
     count = THREADS * 12
     report, (found,) = launch(
-        body, [poisoned(count)], grid=GRID, block=BLOCK, multiprocessors=5, shared_bytes=256,
+        body,
+        [poisoned(count)],
+        grid=GRID,
+        block=BLOCK,
+        multiprocessors=5,
+        shared_bytes=256,
         items=".extern .shared .align 16 .b8 dynamic[];",
     )
     assert report.status == "ok", report.summary()

@@ -94,7 +94,7 @@ def test_bytes_before_they_are_expected() -> None:
 
 
 def test_states_of_arrivals() -> None:
-    """A state names the phase in which it was given: done once that phase has ended, and also two phases later no more."""
+    """A state names the phase in which it was given: done once that has ended, and two phases later no more."""
     ask = "mbarrier.{}_wait.shared.b64 %p, [bar], %old; selp.u32 %x, 1, 0, %p; st.global.u32 [%out0+{}], %x;\n"
     body = (
         "mbarrier.init.shared.b64 [bar], 2; mbarrier.arrive.shared.b64 %old, [bar];" + ask.format("test", 0)
@@ -125,13 +125,15 @@ def test_threads_arrive(schedule: Any) -> None:
     report, found = run(body, 80, block=80, schedule=schedule)
     assert report.status == "ok", report.summary()
     assert found == [sum(7 * ((t + 37) % 80) + r for r in range(10)) for t in range(80)]
-    racing, _ = run(body.replace("bar.sync 0;\n        add.u32 %round", "add.u32 %round"), 80, block=80, schedule=schedule)
+    unguarded = body.replace("bar.sync 0;\n        add.u32 %round", "add.u32 %round")
+    racing, _ = run(unguarded, 80, block=80, schedule=schedule)
     assert "shared-race" in codes(racing)
 
 
 def test_spinning_with_test_wait() -> None:
     body = """
-        setp.eq.u32 %q, %t, 0; @%q mbarrier.init.shared.b64 [bar], 1; bar.sync 0; setp.eq.u32 %q, %t, 40; @%q bra arrives;
+        setp.eq.u32 %q, %t, 0; @%q mbarrier.init.shared.b64 [bar], 1; bar.sync 0;
+        setp.eq.u32 %q, %t, 40; @%q bra arrives;
         spin: mbarrier.test_wait.parity.shared.b64 %p, [bar], 0; @!%p bra spin; bra end;
         arrives: mov.u32 %x, 0; work: add.u32 %x, %x, 1; setp.lt.u32 %p, %x, 400; @%p bra work;
         mbarrier.arrive.shared.b64 _, [bar];

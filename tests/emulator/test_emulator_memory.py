@@ -15,7 +15,6 @@ from ptxgen.instr import memory
 from ptxgen.instr.types import TYPES
 
 THREADS = 80
-TYPE_NAMES = [name for name in ("b8", "u8", "s8", "b16", "u16", "s16", "b32", "u32", "s32", "f32", "b64", "u64", "s64", "f64")]  # fmt: skip
 HEAD = """
     .reg .b64 %at, %from, %wide, %address;
     .reg .u32 %i, %t, %cta, %n, %x, %y, %place;
@@ -81,9 +80,10 @@ MODIFIERS = sorted(
         op.opcode_text.rsplit(".", 1)[0]
         for form in (memory.ld, memory.ld_volatile, memory.ld_ordered, memory.st, memory.st_volatile, memory.st_ordered)
         for op in form.combinations()
-        if op.type == "u32" and op.vec is None and op.space in ("global", "shared", "shared::cta") and not op.modifier_problems()
+        if op.type == "u32" and op.vec is None and op.space in ("global", "shared", "shared::cta")
+        if not op.modifier_problems()
     }
-)  # fmt: skip
+)
 
 
 @pytest.mark.parametrize("opcode", MODIFIERS)
@@ -97,13 +97,16 @@ def test_every_spelling(opcode: str) -> None:
     body = f"""{HEAD} .shared .align 16 .b8 buffer[{4 * THREADS}];
         add.u64 %from, %in0, %wide; add.u64 %at, %out0, %wide; mov.u32 %place, buffer;
         mad.lo.u32 %place, %t, 4, %place; {where}
-        ld.global.u32 %x, [%from]; {store}.u32 [%address], %x; {load}.u32 %y, [%address]; st.global.u32 [%at], %y; ret;"""
+        ld.global.u32 %x, [%from]; {store}.u32 [%address], %x; {load}.u32 %y, [%address];
+        st.global.u32 [%at], %y; ret;"""
     report, (found,) = launch(body, [poisoned(THREADS)], block=THREADS, inputs=[data])
     assert report.status == "ok", report.summary()
     assert (found == data).all()
 
 
-EXTENDING = [("s8", "s32"), ("u8", "u32"), ("s16", "s64"), ("u16", "b64"), ("b8", "b32"), ("s32", "s64"), ("u32", "u64")]
+EXTENDING = [
+    ("s8", "s32"), ("u8", "u32"), ("s16", "s64"), ("u16", "b64"), ("b8", "b32"), ("s32", "s64"), ("u32", "u64"),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("type", "register"), EXTENDING)
@@ -117,13 +120,14 @@ def test_loads_extend_and_stores_cut(type: str, register: str) -> None:
         body, [poisoned(THREADS * wide, np.uint8), poisoned(THREADS * size, np.uint8)], block=THREADS, inputs=[data]
     )
     assert report.status == "ok", report.summary()
-    numbers = [int.from_bytes(data[i : i + size].tobytes(), "little", signed=type[0] == "s") for i in range(0, len(data), size)]  # fmt: skip
+    elements = [data[i : i + size].tobytes() for i in range(0, len(data), size)]
+    numbers = [int.from_bytes(element, "little", signed=type[0] == "s") for element in elements]
     expected = b"".join((number % 256**wide).to_bytes(wide, "little") for number in numbers)
     assert extended.tobytes() == expected
     assert (cut == data).all()
 
 
-@pytest.mark.parametrize("opcode", ["ld.global.b128 %v, [%in0];", "ld.local.u32 %x, [%in0];", "ld.const.u32 %x, [%in0];"])
+@pytest.mark.parametrize("opcode", ["ld.global.b128 %v, [%in0];", "ld.local.u32 %x, [%in0];", "ld.const.u32 %x, [0];"])
 def test_what_is_not_modelled(opcode: str) -> None:
     report, _ = launch(f"{HEAD} .reg .b128 %v; {opcode} ret;", inputs=[np.zeros(64, np.uint8)])
     assert report.status == "incomplete", report.summary()
@@ -186,9 +190,7 @@ def test_a_store_to_parameters() -> None:
 
 
 def test_a_fault_names_its_line_and_array() -> None:
-    text = module(
-        ".reg .b64 %a;\nld.param.u64 %a, [p];\nst.global.u32 [%a+100], 1;\nret;", ".param .u64 p"
-    )
+    text = module(".reg .b64 %a;\nld.param.u64 %a, [p];\nst.global.u32 [%a+100], 1;\nret;", ".param .u64 p")
     emulator = Emulator()
     array = emulator.array(np.zeros(10, np.uint8))
     report = emulator.launch(Kernel.from_ptx(text), 1, 1, [array])
@@ -210,7 +212,7 @@ def test_lanes_under_a_false_guard_access_nothing() -> None:
 
 
 def test_of_lanes_that_store_to_one_word_one_wins() -> None:
-    body = f"{HEAD} shr.u32 %x, %i, 3; mul.wide.u32 %wide, %x, 4; add.u64 %at, %out0, %wide; st.global.u32 [%at], %i; ret;"
+    body = f"{HEAD} shr.u32 %x, %i, 3; mad.wide.u32 %at, %x, 4, %out0; st.global.u32 [%at], %i; ret;"
     report, (found,) = launch(body, [poisoned(10)], block=THREADS)
     assert report.status == "ok"
     assert (found // 8).tolist() == list(range(10))
@@ -222,9 +224,7 @@ def test_gaps_between_arrays() -> None:
     for array in arrays:
         assert array.address % 256 == 0
         for offset in (-1, array.nbytes):
-            text = module(
-                f".reg .b64 %a; ld.param.u64 %a, [p]; st.global.u8 [%a+{offset}], 0; ret;", ".param .u64 p"
-            )
+            text = module(f".reg .b64 %a; ld.param.u64 %a, [p]; st.global.u8 [%a+{offset}], 0; ret;", ".param .u64 p")
             report = emulator.launch(Kernel.from_ptx(text), 1, 1, [array])
             assert codes(report) == ["out-of-bounds"]
     for array in arrays:
@@ -246,7 +246,8 @@ def test_memory_grows() -> None:
 
 def addresses(items: str, names: list[str], shared_bytes: int = 0, body: str = "") -> list[int]:
     moves = "".join(f"mov.u32 %x, {name}; st.global.u32 [%out0+{4 * i}], %x;" for i, name in enumerate(names))
-    report, (found,) = launch(f"{HEAD} {body} {moves} ret;", [poisoned(len(names))], shared_bytes=shared_bytes, items=items)
+    out = [poisoned(len(names))]
+    report, (found,) = launch(f"{HEAD} {body} {moves} ret;", out, shared_bytes=shared_bytes, items=items)
     assert report.status == "ok", report.summary()
     return found.tolist()
 
@@ -257,8 +258,10 @@ def test_layout_of_shared_memory() -> None:
     assert addresses(static, ["a", "b", "c", "d", "e"]) == [1024, 1040, 1064, 1072, 1088]
     dynamic = static + ".extern .shared .align 128 .b8 f[]; .extern .shared .align 8 .b8 g[];"
     assert addresses(dynamic, ["e", "f", "g"], 64) == [1088, 1152, 1152]
-    inner = addresses("", ["a", "b"], body=".shared .align 4 .b8 a[6]; { .shared .u32 c; mov.u32 %y, c; } .shared .u32 b;")
-    assert inner[0] == 1024
+    inner = ".shared .align 4 .b8 a[6]; { .shared .u32 c; mov.u32 %y, c; } .shared .u32 b;"
+    first, second = addresses("", ["a", "b"], body=inner)
+    assert first == 1024
+    assert second in (1032, 1036)  # c or b first: PTX does not say
 
 
 def test_variables_of_inner_blocks_have_memory() -> None:

@@ -70,7 +70,7 @@ def round_f32(total: NDArray[np.float64], error: NDArray[np.float64], rounding: 
 def flush_rounded(
     result: NDArray[np.float32], total: NDArray[np.float64], error: NDArray[np.float64], rounding: str
 ) -> NDArray[np.float32]:
-    """.ftz of a rounded result. Tiny is what would be below the normal range if exponents had no limit (measured, H200)."""
+    """.ftz of a rounded result: tiny is what lies below the normal range if exponents are free (measured, H200)."""
     unlimited = round_f32(total * 2.0**100, error * 2.0**100, rounding)
     return np.where(np.abs(unlimited) < 2.0**-26, np.copysign(np.float32(0), result), result)
 

@@ -22,7 +22,7 @@ _Run = Callable[[Group], None]
 def _by_halves(function: Callable[[Any, Any], Any], type: str, *words: Any) -> Any:
     """A function of 16-bit integers on both halves of .u16x2 or .s16x2 words."""
     part = np.dtype(f"{'i' if type[0] == 's' else 'u'}2")
-    halves = [np.ascontiguousarray(word).reshape(np.shape(word) + (1,)).view(part) for word in words]
+    halves = [np.ascontiguousarray(word).reshape((*np.shape(word), 1)).view(part) for word in words]
     return np.ascontiguousarray(function(*halves).astype(part)).view(np.uint32)[..., 0]
 
 

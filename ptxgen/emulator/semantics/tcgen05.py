@@ -208,7 +208,7 @@ def _issue(
     del columns
     if lane0 not in ((0,) if idesc.m == LANES else (0, 16)):
         legal = "0" if idesc.m == LANES else "0 or 16"
-        raise MemoryFault("tmem-out-of-bounds", f"an accumulator with M = {idesc.m} starts on lane {legal}, not {lane0}")
+        raise MemoryFault("tmem-out-of-bounds", f"an accumulator of M {idesc.m} starts on lane {legal}, not on {lane0}")
     machine.tensor.require(slot, range(int(rows_at[0]), int(rows_at[-1]) + 1), columns_at, "tcgen05.mma")
     if machine.ordering is not None:
         operation = machine.ordering.operation("tcgen05.mma", statement, slot, swizzle=_matrix(a).swizzle)
