@@ -13,6 +13,7 @@ from ptxgen.instr.targets import TARGETS
 if TYPE_CHECKING:
     from ptxgen.syntax import Module
 
+
 def read_ptx(path: str) -> str:
     """The text of a PTX file; "-" is standard input. Raises InputError."""
     try:

@@ -194,6 +194,17 @@ def test_a_long_loop_without_effects_is_no_deadlock() -> None:
     assert found == [0 if i % 32 < 9 else y for i in range(64)]
 
 
+def test_many_loops_at_once_are_no_deadlock() -> None:
+    """Each of 24 warps counts in a loop of its own: between two looks at their state most of them have not run."""
+    loops = "".join(f"setp.eq.u32 %p, %k, {w}; @%p bra l{w};\n" for w in range(24)) + "".join(
+        f"l{w}: add.u32 %x, %x, 1; setp.lt.u32 %p, %x, 600; @%p bra l{w}; bra end;\n" for w in range(24)
+    )
+    body = f"shr.u32 %k, %t, 5; mov.u32 %x, 0; {loops} end: st.global.u32 [%at], %x; ret;"
+    report, found = run(body, threads=768, ctas=1)
+    assert report.status == "ok", report.summary()
+    assert found == [600] * 768
+
+
 ENDLESS = [
     ("a branch to itself", "l: bra l;", "deadlock"),
     ("waiting for a word that nobody writes",

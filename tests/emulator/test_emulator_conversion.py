@@ -97,8 +97,7 @@ def placed(word: int, type: str, bits: int) -> int:
 @pytest.mark.parametrize("op", legal(conversion.cvt), ids=lambda op: op.opcode_text)
 def test_cvt(op: Any) -> None:
     a = words_of(op.atype, len(op.opcode_text), op.dtype)
-    source: str = REGISTER.get(op.atype, op.atype)
-    target: str = REGISTER.get(op.dtype, op.dtype)
+    source, target = (str(REGISTER.get(type, type)) for type in (op.atype, op.dtype))
     held = a.astype("u2") if bits_of(op.atype) == 8 else a
     if bits_of(op.atype) == 8:
         held = held | 0x5A00  # what lies above the type does not count

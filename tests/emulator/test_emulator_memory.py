@@ -183,6 +183,12 @@ def test_faults(name: str, text: str, bad: str, good: str | None, code: str) -> 
         assert clean.status == "ok", clean.summary()
 
 
+def test_an_array_that_ends_inside_a_word() -> None:
+    for size, status in ((10, "fault"), (12, "ok")):
+        report, _ = launch(f"{HEAD} ld.global.u32 %x, [%in0+8]; ret;", inputs=[np.zeros(size, np.uint8)])
+        assert report.status == status, report.summary()
+
+
 def test_a_store_to_parameters() -> None:
     text = "mov.u64 %address, p_in0; cvta.param.u64 %address, %address;\nst.u64 [%address], %wide;"
     report, _ = fault(text)

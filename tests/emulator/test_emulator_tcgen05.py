@@ -342,6 +342,14 @@ def test_order(name: str, body: str, code: str, victim: str | None, schedule: An
         assert finding.instruction.startswith(victim)
 
 
+def test_registers_of_a_load_on_its_way_hold_poison() -> None:
+    body = FIRST + WAIT + "mov.b32 %r0, 7;" + READ.replace("tcgen05.wait::ld.sync.aligned;\n", "")
+    body += "\nst.global.b32 [%out], %r1; tcgen05.wait::ld.sync.aligned;"
+    report, words = run(body, np.ones(IMAGE, np.uint8), 1, schedule="late")
+    assert codes(report) == ["missing-tcgen05-wait"]
+    assert words.tolist() == [0x7FC0DEAD]
+
+
 @pytest.mark.parametrize("schedule", ["eager", "late", "random"])
 def test_the_clean_twin_of_all_of_them(schedule: Any) -> None:
     body = FIRST + WAIT + READ + LATER + FIRST + mma(A.descriptor, B.descriptor, GOOD, 1) + commit(1) + READ

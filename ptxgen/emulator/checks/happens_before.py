@@ -63,17 +63,24 @@ class ThreadAccesses:
     def __init__(self, slots: int, warps: int, units: int) -> None:
         self.clock = np.zeros((slots, warps, units), np.int32)
         self.mask = np.zeros((slots, warps, units), np.uint16)
+        #: The last interval of each warp in which it accessed anything: most questions end here.
+        self.latest = np.zeros((slots, warps), np.int64)
 
     def add(self, slot: int, warp: int, units: NDArray[np.int64], masks: Masks, clock: int) -> None:
         """A warp accesses bytes of these different units."""
         before = np.where(self.clock[slot, warp, units] == clock, self.mask[slot, warp, units], np.uint16(0))
         self.mask[slot, warp, units] = before | masks
         self.clock[slot, warp, units] = clock
+        self.latest[slot, warp] = clock
 
     def unknown(
         self, slot: int, warp: int, units: NDArray[np.int64], masks: Masks | np.uint16, known: Knowledge
     ) -> Iterator[tuple[int, int]]:
         """(other warp, interval) of accesses to the same bytes of which `warp` does not know."""
+        others = self.latest[slot] > known.clocks
+        others[warp] = False
+        if not others.any():
+            return
         clocks = self.clock[slot][:, units]
         late = (clocks > known.clocks[:, None]) & ((self.mask[slot][:, units] & masks) != 0)
         late[warp] = False
@@ -83,6 +90,12 @@ class ThreadAccesses:
     def clear(self, slot: int) -> None:
         self.clock[slot] = 0
         self.mask[slot] = 0
+        self.latest[slot] = 0
+
+
+def distinct(values: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The different values of an array, which mostly has one."""
+    return values[:1] if len(values) and (values == values[0]).all() else np.unique(values)
 
 
 class Ordering:
@@ -196,7 +209,7 @@ class Ordering:
         slot = operation.slot
         self._require_written(operation, units, _ALL)
         if operation.swizzle is not None:
-            for number in np.unique(self.async_writer[slot, units]):
+            for number in distinct(self.async_writer[slot, units]):
                 source = self.operations.get(int(number))
                 if source is not None and source.swizzle not in (None, operation.swizzle):
                     self.findings.add(
@@ -256,7 +269,7 @@ class Ordering:
         self, access: AsyncOperation, row: int, units: NDArray[np.int64], masks: Masks | np.uint16, verb: str
     ) -> None:
         slot, known = access.slot, self.known[row]
-        for number in np.unique(self.async_writer[slot, units]):
+        for number in distinct(self.async_writer[slot, units]):
             if number and int(number) not in known.operations:
                 earlier = self.operations.get(int(number))
                 if earlier is not None:
@@ -268,7 +281,7 @@ class Ordering:
         self, access: AsyncOperation, row: int, units: NDArray[np.int64], masks: Masks | np.uint16
     ) -> None:
         slot, known = access.slot, self.known[row]
-        for number in np.unique(self.async_reader[slot, units]):
+        for number in distinct(self.async_reader[slot, units]):
             if number and int(number) not in known.operations:
                 earlier = self.operations.get(int(number))
                 if earlier is not None:

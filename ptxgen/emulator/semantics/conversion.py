@@ -127,7 +127,8 @@ def convert(op: Any, binder: Binder, statement: syntax.Instruction, block: objec
         result = _nan_of(result, value, op)
         if op.ftz and op.dtype == "f32" and op.atype == "f64":
             wide = value.astype(np.float64)
-            result = np.where(np.isnan(wide), result, flush_rounded(result, wide, np.zeros_like(wide), op.rounding))
+            flushed = flush_rounded(result, wide, np.zeros_like(wide), op.rounding or "rn")
+            result = np.where(np.isnan(wide), result, flushed)
         elif op.ftz and op.dtype == "f32":
             result = flush(result)
         if op.sat:
