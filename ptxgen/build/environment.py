@@ -55,6 +55,7 @@ def environment(folder: Path = TEMPLATES) -> jinja2.Environment:
         keep_trailing_newline=True,
         line_comment_prefix="##",
         autoescape=False,
+        optimized=False,
     )
 
 

@@ -6,6 +6,7 @@ node may break, and an example for enumeration. Addresses and vectors are in `co
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -22,7 +23,7 @@ TypeRef = str | Callable[[Any], str]
 
 
 @dataclass(kw_only=True, slots=True)
-class Specification:
+class Specification(ABC):
     """Base of all operand declarations.
 
     `default` None makes the operand optional; `when` names a modifier that, if given, makes it required, and
@@ -33,21 +34,21 @@ class Specification:
     optional: bool = False
     when: str | None = None
 
+    @abstractmethod
     def fits(self, operand: Operand) -> bool:
         """Whether the node has the right shape."""
-        raise NotImplementedError  # pragma: no cover
 
+    @abstractmethod
     def problems(self, operand: Operand, form: Instruction, resolve: Resolver | None) -> Iterator[Problem]:
         """Rules that a fitting node breaks."""
-        raise NotImplementedError  # pragma: no cover
 
+    @abstractmethod
     def example(self, form: Instruction, position: int) -> str:
         """A legal operand text that uses the registers of `EXAMPLE_REGISTERS`."""
-        raise NotImplementedError  # pragma: no cover
 
+    @abstractmethod
     def describe(self) -> str:
         """What is expected here, for error messages."""
-        raise NotImplementedError  # pragma: no cover
 
 
 #: Registers that example operands use, by type name; ten of each.

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from ptxgen import assemble, check
-from ptxgen.build import TemplateError, environment, render
-from ptxgen.build.environment import TEMPLATES
+from ptxgen.build import TemplateError, render
+from ptxgen.build.environment import TEMPLATES, environment
 
 KERNEL = """\
 {% call kernel("k", [(".param .u64", "out"), (".param .u32", "n")], threads=128, shared=("smem", 1024)) %}

@@ -1,0 +1,50 @@
+"""What the README shows is what happens: its Python runs, and its edit of the kernel ends as it says."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ptxgen
+from ptxgen.kernels import find
+from ptxgen.kernels.job import run_gemm
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text()
+
+
+def test_the_python_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("k.ptx").write_text(find("blackwell/swizzled").plan().text)
+    blocks = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+    assert len(blocks) == 2
+    names: dict[str, Any] = {}
+    for block in blocks:
+        exec(block.replace('open("k.ptx").read()', '__import__("pathlib").Path("k.ptx").read_text()'), names)
+    assert names["report"].status == "ok"
+    exact = names["a"].numpy().astype(np.float64) @ names["b"].numpy().astype(np.float64).T
+    # fp32 accumulation of 128 exact products: well below 1e-3 for values of this size
+    np.testing.assert_allclose(names["c"].numpy(), exact, rtol=0, atol=1e-3)
+    assert "is not on sm_90a" in capsys.readouterr().out
+
+
+def test_the_broken_kernel_is_reported_as_shown() -> None:
+    old, new = re.search(r"sed 's/(.*?)/(.*?)/' k\.ptx", README).groups()  # type: ignore[union-attr]
+    plan = find("blackwell/swizzled").plan()
+    text = plan.text.replace(re.sub(r"\\", "", old), new)
+    assert text != plan.text
+    result = run_gemm(ptxgen.Emulator("sm_100a"), plan, 256, 256, 256, text=text)
+    assert result.status == "deadlock"
+    shown = " ".join(README.split())
+    for finding in result.launch.findings[:2]:
+        assert f"broken.ptx:{finding.line}: error: [{finding.code}] {finding.message}" in shown
+
+
+def test_the_commands_exist() -> None:
+    help_text = (ROOT / "Makefile").read_text()
+    for target in re.findall(r"^make (\w+)", README, re.MULTILINE):
+        assert re.search(rf"^{target}:.*## ", help_text, re.MULTILINE)
