@@ -94,7 +94,7 @@ class Scheduler:
         for start, size in machine.tensor.sizes[slot].items():
             machine.findings.add(
                 "tmem-not-freed",
-                f"{machine.cta_name(slot)} ends with {size} columns of tensor memory at column {start} allocated; "
+                f"a CTA ends with {size} columns of tensor memory at column {start} allocated; "
                 "tcgen05.dealloc is missing",
                 machine.tensor.statements[slot, start],
             )
