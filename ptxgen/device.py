@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 if TYPE_CHECKING:
+    from ptxgen.instr.check import Diagnostic
     from ptxgen.syntax import Function, Module
 
 Severity = Literal["error", "advice"]
@@ -197,6 +198,13 @@ class Kernel:
         else:
             raise KernelError(f"the PTX text has no entry {entry!r}; it has {', '.join(names) or 'none'}")
         return cls(text, module, chosen, chosen.name)
+
+    @cached_property
+    def diagnostics(self) -> list[Diagnostic]:
+        """What `ptxgen.check` says of the module, for its own target."""
+        from ptxgen.instr.check import check
+
+        return check(self.module)
 
     @cached_property
     def parameters(self) -> list[ParameterInfo]:

@@ -221,8 +221,6 @@ _STRICTER = tuple(
         (r"move\.mov", r"^mov\.b128\b.*\{.*\}", "must be as in"),
         # A predicate as the disabled lanes, and one constant more.
         (r"tcgen05\.mma", r"%x_pred_7, %x_pred_4|, 0, 1;$", "must be as in"),
-        # Three inputs: a form of its own, which is not declared yet.
-        (r"floating\.(max|min)", "", "must be as in"),
         # All of %tid as 128 bits.
         (r"move\.mov", "%tid;", r"\[vector-length\]$"),
         # A vector register, or a vector of one, as the parts of a packed value.

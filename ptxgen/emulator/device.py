@@ -12,6 +12,7 @@ import numpy.typing as npt
 from ptxgen.device import (
     DeviceArray,
     Extent,
+    Finding,
     Kernel,
     LaunchError,
     LaunchReport,
@@ -28,6 +29,8 @@ from ptxgen.instr.targets import parse_target
 
 #: Streaming multiprocessors of the emulated GPU: those of a B200 with sm_100a, of an H200 with sm_90a.
 _MULTIPROCESSORS = {"sm_90a": 132, "sm_100a": 148}
+#: Diagnostics of an illegal kernel that a report repeats.
+_REFUSALS = 20
 #: Shared memory of a multiprocessor and of a CTA in bytes (CUDA programming guide, sm_90 and sm_100).
 _SHARED_PER_CTA = 228 * 1024
 
@@ -45,6 +48,26 @@ class EmulatedArray(DeviceArray):
 
     def write_bytes(self, data: bytes) -> None:
         self._memory.view(self.address, self.nbytes)[:] = np.frombuffer(data, np.uint8)
+
+
+def refusals(kernel: Kernel, shape: LaunchShape) -> list[Finding]:
+    """Why ptxas would not assemble the kernel, or a driver not launch it in this shape."""
+    lines = kernel.text.splitlines()
+    found = [
+        Finding("illegal-ptx", "error", f"{each.message} [{each.code}]", each.line, lines[each.line - 1].strip())
+        for each in kernel.diagnostics
+        if each.severity == "error"
+    ][:_REFUSALS]
+    for directive in kernel.entry.directives:
+        if directive.name not in ("reqntid", "maxntid"):
+            continue
+        extents = [int(extent) for extent in directive.arguments] + [1, 1]
+        exact = directive.name == "reqntid"
+        if shape.block != tuple(extents[:3]) if exact else prod(shape.block) > prod(extents[:3]):
+            words = "exactly" if exact else "at most"
+            message = f"the kernel takes blocks of {words} {tuple(extents[:3])} threads, not {shape.block}"
+            found.append(Finding("launch-shape", "error", message, directive.line, directive.text.strip()))
+    return found
 
 
 class Emulator:
@@ -109,6 +132,9 @@ class Emulator:
         if shape.cluster is not None and prod(shape.cluster) > 1:
             raise LaunchError(f"the emulator runs clusters of one CTA so far, not {shape.cluster}")
         parameters = pack_arguments(kernel, args)
+        refused = refusals(kernel, shape)
+        if refused:
+            return LaunchReport("fault", refused, kernel=kernel.name, device=self.name)
         ctas = prod(shape.grid)
         machine = Machine(
             shape,

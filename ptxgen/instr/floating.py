@@ -5,17 +5,27 @@ from typing import Any, Literal
 
 from ptxgen.instr.form import Instruction, OperandLike, rule
 from ptxgen.instr.operands import register, source
-from ptxgen.instr.targets import ALL
+from ptxgen.instr.targets import ALL, Availability
 
 _Rounding = Literal["rn", "rz", "rm", "rp"]
 _Float = Literal["f32", "f64"]
 
 
 def f32_only(form: Any) -> str | None:
-    """.ftz and .sat are for .f32."""
-    for name in ("ftz", "sat"):
+    """.ftz, .sat, .NaN and .xorsign are for .f32."""
+    for name in ("ftz", "sat", "NaN", "xorsign"):
         if form.type == "f64" and getattr(form, name, False):
             return f"{form.form.opcode}.f64 has no .{name}; it is for .f32"
+    return None
+
+
+_MINMAX_NEEDS = {"NaN": Availability("7.0", "sm_80+"), "xorsign": Availability("7.2", "sm_86+")}
+
+
+def _signed_magnitude(form: Any) -> str | None:
+    """.xorsign and .abs come together."""
+    if form.xorsign != form.abs:
+        return f"{form.form.opcode} takes .xorsign.abs together, or neither"
     return None
 
 
@@ -105,26 +115,70 @@ class neg(Instruction, section="9.7.3.10", ptx="1.0", targets=ALL):
 
 
 class min(Instruction, section="9.7.3.11", ptx="1.0", targets=ALL):
-    """d = the smaller of a and b; a NaN loses against a number."""
+    """d = the smaller of a and b; a NaN loses against a number unless `NaN` lets it win.
 
-    syntax = "min{.ftz}.type d, a, b"
+    `xorsign` and `abs`, together, compare magnitudes and give the result the product of the signs.
+    """
+
+    syntax = "min{.ftz}{.NaN}{.xorsign}{.abs}.type d, a, b"
     d: OperandLike = register("type")
     a: OperandLike = source("type")
     b: OperandLike = source("type")
     _: KW_ONLY
     ftz: bool = False
+    NaN: bool = False
+    xorsign: bool = False
+    abs: bool = False
     type: _Float
+    needs = _MINMAX_NEEDS
     _f32 = rule("f32-only")(f32_only)
+    _xorsign = rule("xorsign")(_signed_magnitude)
 
 
 class max(Instruction, section="9.7.3.12", ptx="1.0", targets=ALL):
-    """d = the larger of a and b; a NaN loses against a number."""
+    """d = the larger of a and b; a NaN loses against a number unless `NaN` lets it win.
 
-    syntax = "max{.ftz}.type d, a, b"
+    `xorsign` and `abs`, together, compare magnitudes and give the result the product of the signs.
+    """
+
+    syntax = "max{.ftz}{.NaN}{.xorsign}{.abs}.type d, a, b"
     d: OperandLike = register("type")
     a: OperandLike = source("type")
     b: OperandLike = source("type")
     _: KW_ONLY
     ftz: bool = False
+    NaN: bool = False
+    xorsign: bool = False
+    abs: bool = False
     type: _Float
+    needs = _MINMAX_NEEDS
     _f32 = rule("f32-only")(f32_only)
+    _xorsign = rule("xorsign")(_signed_magnitude)
+
+
+class min3(Instruction, opcode="min", section="9.7.3.11", ptx="8.8", targets="sm_100+"):
+    """d = the smallest of a, b and c; `NaN` lets a NaN win, `abs` compares magnitudes."""
+
+    syntax = "min{.ftz}{.NaN}{.abs}.f32 d, a, b, c"
+    d: OperandLike = register("f32")
+    a: OperandLike = source("f32")
+    b: OperandLike = source("f32")
+    c: OperandLike = source("f32")
+    _: KW_ONLY
+    ftz: bool = False
+    NaN: bool = False
+    abs: bool = False
+
+
+class max3(Instruction, opcode="max", section="9.7.3.12", ptx="8.8", targets="sm_100+"):
+    """d = the largest of a, b and c; `NaN` lets a NaN win, `abs` compares magnitudes."""
+
+    syntax = "max{.ftz}{.NaN}{.abs}.f32 d, a, b, c"
+    d: OperandLike = register("f32")
+    a: OperandLike = source("f32")
+    b: OperandLike = source("f32")
+    c: OperandLike = source("f32")
+    _: KW_ONLY
+    ftz: bool = False
+    NaN: bool = False
+    abs: bool = False

@@ -25,7 +25,7 @@ SWIZZLE_CODES = {"none": 0, "128B": 2, "64B": 4, "32B": 6}
 
 TEXT = """
     .shared .align 1024 .b8 image[98304]; .shared .align 8 .b64 done; .shared .align 4 .b32 slot;
-    .reg .pred %p, %q, %leader; .reg .u32 %t, %warp, %x, %y, %z, %w, %place, %d, %columns, %taddr, %phase;
+    .reg .pred %p, %q, %leader; .reg .b32 %t, %warp, %x, %y, %z, %w, %place, %d, %columns, %taddr, %phase;
     .reg .b64 %from, %to, %source, %out, %desc; .reg .b32 %r<128>;
     mov.u32 %t, %tid.x; shr.u32 %warp, %t, 5; ld.param.u64 %source, [source]; ld.param.u64 %out, [out];
     mov.u32 %x, 0; mov.u32 %phase, 0;

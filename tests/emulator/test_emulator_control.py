@@ -347,7 +347,7 @@ def test_bad_barrier_operands(barrier: str, value: int, code: str) -> None:
 
 def test_a_label_that_is_not_there() -> None:
     report, _ = run("bra nowhere;", threads=32, ctas=1)
-    assert report.status == "incomplete"
+    assert (report.status, report.findings[0].code) == ("fault", "illegal-ptx")
     assert "nowhere" in report.findings[0].message
 
 

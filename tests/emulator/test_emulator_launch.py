@@ -177,10 +177,33 @@ WRONG_REGISTERS = [
 
 @pytest.mark.parametrize("instruction", WRONG_REGISTERS)
 def test_registers_that_do_not_fit(instruction: str) -> None:
-    """Not legal PTX: never a traceback, never silence."""
+    """Not legal PTX: ptxas would refuse it, so it does not run."""
     body = f".reg .u32 %x; .reg .u16 %h; .reg .pred %p, %r; .reg .b8 %q; mov.u32 %x, 1; {instruction} ret;"
-    report, _ = launch(body, [poisoned(4)])
-    assert report.status == "incomplete", report.summary()
+    report, (out,) = launch(body, [poisoned(4)])
+    assert (report.status, set(codes(report))) == ("fault", {"illegal-ptx"}), report.summary()
+    assert all(instruction in finding.instruction for finding in report.findings)
+    assert (out == poisoned(4)).all()
+
+
+@pytest.mark.parametrize(
+    ("directive", "block", "words"),
+    [
+        (".reqntid 64", 64, None),
+        (".reqntid 64", 32, "the kernel takes blocks of exactly (64, 1, 1) threads, not (32, 1, 1)"),
+        (".reqntid 8, 8, 1", (8, 8), None),
+        (".reqntid 8, 8, 1", 64, "the kernel takes blocks of exactly (8, 8, 1) threads, not (64, 1, 1)"),
+        (".maxntid 64", 64, None),
+        (".maxntid 64", 96, "the kernel takes blocks of at most (64, 1, 1) threads, not (96, 1, 1)"),
+    ],
+)
+def test_blocks_that_a_kernel_does_not_take(directive: str, block: Any, words: str | None) -> None:
+    text = f".version 8.6\n.target sm_100a\n.address_size 64\n.visible .entry k()\n{directive}\n{{ ret; }}\n"
+    report = Emulator().launch(Kernel.from_ptx(text), 1, block, [])
+    if words is None:
+        assert report.ok
+    else:
+        assert report.status == "fault"
+        assert [(each.code, each.message, each.line) for each in report.findings] == [("launch-shape", words, 5)]
 
 
 def test_every_declared_form_with_a_meaning_is_tested_or_named() -> None:

@@ -127,7 +127,9 @@ def test_loads_extend_and_stores_cut(type: str, register: str) -> None:
     assert (cut == data).all()
 
 
-@pytest.mark.parametrize("opcode", ["ld.global.b128 %v, [%in0];", "ld.local.u32 %x, [%in0];", "ld.const.u32 %x, [0];"])
+@pytest.mark.parametrize(
+    "opcode", ["ld.global.b128 %v, [%in0];", "ld.local.u32 %x, [%in0];", "ld.const.u32 %x, [%in0];"]
+)
 def test_what_is_not_modelled(opcode: str) -> None:
     report, _ = launch(f"{HEAD} .reg .b128 %v; {opcode} ret;", inputs=[np.zeros(64, np.uint8)])
     assert report.status == "incomplete", report.summary()
@@ -147,7 +149,7 @@ FAULTS = [
     ("misaligned half", "ld.global.u16 %x, [%in0+{}];", "1", "2", "misaligned"),
     ("misaligned vector", "st.global.v2.u32 [%in0+{}], {{%x, %y}};", "4", "8", "misaligned"),
     ("misaligned 64 bits", "ld.global.u64 %wide, [%in0+{}];", "4", "8", "misaligned"),
-    ("shared, system's part", "st.shared.u32 [{}], %x;", "1020", "1024", "out-of-bounds"),
+    ("shared, system's part", "mov.u32 %place, {}; st.shared.u32 [%place], %x;", "1020", "1024", "out-of-bounds"),
     ("shared, past the end", "st.shared.u32 [buffer+{}], %x;", "256", "252", "out-of-bounds"),
     ("shared, another CTA's window", "mov.u32 %place, {}; st.shared.u32 [%place], %x;", "0x1000400", "0x400",
      "out-of-bounds"),

@@ -227,7 +227,7 @@ RELINQUISH = "tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned;\n"
 
 def allocations(body: str, **options: Any) -> Any:
     """One warp runs a body that begins with no columns; %r0.. hold what it reads."""
-    head = """.shared .align 4 .b32 slot[8]; .reg .b32 %r<16>; .reg .u32 %z, %x; .reg .pred %p;\n"""
+    head = """.shared .align 4 .b32 slot[8]; .reg .b32 %r<16>; .reg .b32 %z, %x; .reg .pred %p;\n"""
     report, (found,) = launch(head + body + "ret;", [poisoned(8)], **options)
     return report, found.tolist()
 

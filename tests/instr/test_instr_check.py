@@ -153,6 +153,8 @@ ROWS: list[tuple[str, str | None]] = [
     ("cvt.rn.ftz.f64.u32 %fd1, %r1;", "cvt.ftz"),
     ("add.ftz.f64 %fd1, %fd2, %fd3;", "add.f32-only"),
     ("min.relu.u32 %r1, %r2, %r3;", "min.relu"),
+    ("max.NaN.xorsign.abs.f32 %f1, %f2, %f3;", None),
+    ("max.xorsign.f32 %f1, %f2, %f3;", "max.xorsign"),
     ("setp.lo.s32 %p1, %r1, %r2;", "setp.compare"),
     ("ld.shared.v4.b64 {%rd1, %rd2, %rd3, %rd4}, [smem];", "ld.width"),
     ("mbarrier.arrive.release.b64 %rd1, [smem];", "arrive.semantics"),

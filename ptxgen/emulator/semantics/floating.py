@@ -163,11 +163,18 @@ def extremum(op: Any, binder: Binder, statement: syntax.Instruction, block: obje
         x, y = np.asarray(a(g)), np.asarray(b(g))
         if op.ftz:
             x, y = flush(x), flush(y)
+        opposite = np.signbit(x) != np.signbit(y)
+        if op.xorsign:
+            x, y = np.abs(x), np.abs(y)
         chosen = (np.fmin if smaller else np.fmax)(x, y)
         # +0.0 is larger than -0.0 (9.7.3.11).
         zeros = (x == 0) & (y == 0)
         negative = np.signbit(x) | np.signbit(y) if smaller else np.signbit(x) & np.signbit(y)
         result = np.where(zeros, np.where(negative, -np.zeros_like(chosen), np.zeros_like(chosen)), chosen)
+        if op.NaN:
+            result = np.where(np.isnan(x) | np.isnan(y), np.float32(np.nan), result)
+        if op.xorsign:
+            result = np.where(opposite, -result, result)
         if op.type == "f64":
             result = quieted(np.where(np.isnan(x), y, 0.0), result)  # of two NaNs the second (measured, H200)
         d(g, canonical(result))
