@@ -359,6 +359,40 @@ def test_the_clean_twin_of_all_of_them(schedule: Any) -> None:
     assert report.status == "ok", report.summary()
 
 
+FENCE = "fence.proxy.async;\n"
+
+
+@pytest.mark.parametrize("schedule", ["eager", "late", "random"])
+@pytest.mark.parametrize(
+    ("fence", "later", "missing"),
+    [
+        ("each storing thread", "", False),
+        ("nobody", "", True),
+        ("the issuing warp, after the barrier", "fence.proxy.async.shared::cta;\n", False),
+        ("nobody for shared memory", "fence.proxy.async.global;\n", True),
+    ],
+)
+def test_stores_reach_the_tensor_core_by_a_proxy_fence(fence: str, later: str, missing: bool, schedule: Any) -> None:
+    """The kernel stores its operands with st.shared (PTX ISA 9.7.13, fence.proxy.async)."""
+    text = source(later + FIRST + WAIT + READ + LATER)
+    assert text.count(FENCE) == 1 or later
+    if fence != "each storing thread":
+        # The mbarrier's init still needs its own fence.
+        text = text.replace(FENCE, "fence.mbarrier_init.release.cluster;\n", 1)
+    emulator = Emulator(schedule=schedule)
+    image = np.random.default_rng(4).integers(0, 64, IMAGE, dtype=np.uint8)
+    out = emulator.empty(1, np.uint32)
+    report = emulator.launch(Kernel.from_ptx(text), 1, THREADS, [emulator.array(image), out])
+    if not missing:
+        assert report.status == "ok", report.summary()
+        return
+    assert codes(report) == ["missing-proxy-fence"] * 4, report.summary()
+    stored = line_of(text, "st.shared.v4")
+    assert {each.line for each in report.findings} == {line_of(text, "tcgen05.mma")}
+    for warp, each in enumerate(report.findings):
+        assert f"the store of line {stored} by warp {warp} without a fence.proxy.async" in each.message
+
+
 DESCRIPTORS = [
     ("no version in the descriptor", mma(A.descriptor & ~(7 << 46), B.descriptor, GOOD, 0), "illegal-descriptor"),
     ("no such swizzle", mma(A.descriptor | 1 << 61, B.descriptor, GOOD, 0), "illegal-descriptor"),

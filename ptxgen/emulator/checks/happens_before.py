@@ -63,20 +63,22 @@ class ThreadAccesses:
     def __init__(self, slots: int, warps: int, units: int) -> None:
         self.clock = np.zeros((slots, warps, units), np.int32)
         self.mask = np.zeros((slots, warps, units), np.uint16)
+        self.line = np.zeros((slots, warps, units), np.int32)
         #: The last interval of each warp in which it accessed anything: most questions end here.
         self.latest = np.zeros((slots, warps), np.int64)
 
-    def add(self, slot: int, warp: int, units: NDArray[np.int64], masks: Masks, clock: int) -> None:
-        """A warp accesses bytes of these different units."""
+    def add(self, slot: int, warp: int, units: NDArray[np.int64], masks: Masks, clock: int, line: int) -> None:
+        """A warp accesses bytes of these different units, in an instruction of a line."""
         before = np.where(self.clock[slot, warp, units] == clock, self.mask[slot, warp, units], np.uint16(0))
         self.mask[slot, warp, units] = before | masks
         self.clock[slot, warp, units] = clock
+        self.line[slot, warp, units] = line
         self.latest[slot, warp] = clock
 
     def unknown(
         self, slot: int, warp: int, units: NDArray[np.int64], masks: Masks | np.uint16, known: Knowledge
     ) -> Iterator[tuple[int, int]]:
-        """(other warp, interval) of accesses to the same bytes of which `warp` does not know."""
+        """(other warp, line) of accesses to the same bytes of which `warp` does not know."""
         others = self.latest[slot] > known.clocks
         others[warp] = False
         if not others.any():
@@ -84,8 +86,13 @@ class ThreadAccesses:
         clocks = self.clock[slot][:, units]
         late = (clocks > known.clocks[:, None]) & ((self.mask[slot][:, units] & masks) != 0)
         late[warp] = False
-        for other in np.flatnonzero(late.any(axis=1)):
-            yield int(other), int(clocks[other][late[other]].max())
+        yield from self.lines(slot, units, late)
+
+    def lines(self, slot: int, units: NDArray[np.int64], chosen: NDArray[np.bool_]) -> Iterator[tuple[int, int]]:
+        """(warp, line) of the last access by each warp among the chosen units: `chosen` is (warps, units)."""
+        for warp in np.flatnonzero(chosen.any(axis=1)):
+            last = np.where(chosen[warp], self.clock[slot, warp, units], -1).argmax()
+            yield int(warp), int(self.line[slot, warp, units[last]])
 
     def clear(self, slot: int) -> None:
         self.clock[slot] = 0
@@ -116,9 +123,12 @@ class Ordering:
         self.async_reader = np.zeros((slots, units), np.int64)
         self.stores = ThreadAccesses(slots, warps, units)
         self.loads = ThreadAccesses(slots, warps, units)
+        #: What each warp knew of every warp's intervals, its own included, at its last fence.proxy.async.
+        self.fenced = np.zeros((slots, warps, warps), np.int64)
         self.tensor_writer = np.zeros((slots, _QUARTERS, COLUMNS), np.int64)
         self.tensor_reader_clock = np.zeros((slots, warps, COLUMNS), np.int64)
-        self.statements: dict[tuple[str, int, int], Statement] = {}
+        #: The last tcgen05.ld of a warp in one of its intervals.
+        self.tensor_loads: dict[tuple[int, int], Statement] = {}
         for slot in range(slots):
             self._forget(slot)
 
@@ -133,7 +143,7 @@ class Ordering:
     def clear(self, slot: int) -> None:
         """Make a slot ready for the next CTA."""
         self._forget(slot)
-        for array in (self.written, self.async_writer, self.async_reader):
+        for array in (self.written, self.async_writer, self.async_reader, self.fenced):
             array[slot] = 0
         self.stores.clear(slot)
         self.loads.clear(slot)
@@ -167,6 +177,13 @@ class Ordering:
             together.join(self.release(row))
         for row in rows:
             self.known[row].join(together)
+
+    def proxy_fence(self, row: int) -> None:
+        """fence.proxy.async: the stores that the warp knows are visible to asynchronous operations after it."""
+        slot, warp = divmod(row, self.warps)
+        known = self.known[row]
+        self.fenced[slot, warp] = known.clocks
+        known.clocks[warp] += 1
 
     def after_thread_sync(self, row: int) -> None:
         """tcgen05.fence::after_thread_sync: what the warp knows now holds for its tcgen05 instructions too."""
@@ -207,6 +224,7 @@ class Ordering:
         """A tensor-core operation or bulk store issued by warp `row` reads these 16-byte units."""
         self._against_writers(operation, row, units, _ALL, "reads")
         slot = operation.slot
+        self._require_proxy_fence(operation, row, units)
         self._require_written(operation, units, _ALL)
         if operation.swizzle is not None:
             for number in distinct(self.async_writer[slot, units]):
@@ -228,8 +246,7 @@ class Ordering:
         self._against_writers(access, row, units, masks, "reads")
         self._require_written(access, units, masks)
         clock = int(self.known[row].clocks[warp])
-        self.loads.add(slot, warp, units, masks, clock)
-        self.statements["load", row, clock] = statement
+        self.loads.add(slot, warp, units, masks, clock, statement.line)
 
     def write(self, row: int, units: NDArray[np.int64], masks: Masks, statement: Statement) -> None:
         """A warp's own store to some bytes of each unit."""
@@ -238,9 +255,8 @@ class Ordering:
         self._against_writers(access, row, units, masks, "overwrites")
         self._against_readers(access, row, units, masks)
         clock = int(self.known[row].clocks[warp])
-        self.stores.add(slot, warp, units, masks, clock)
+        self.stores.add(slot, warp, units, masks, clock, statement.line)
         self._overwritten(slot, units, masks)
-        self.statements["store", row, clock] = statement
 
     def strong_write(self, row: int, units: NDArray[np.int64], masks: Masks) -> None:
         """A warp's strong store: initialises, and orders rather than races."""
@@ -265,6 +281,21 @@ class Ordering:
                 access.statement,
             )
 
+    def _require_proxy_fence(self, operation: AsyncOperation, row: int, units: NDArray[np.int64]) -> None:
+        """Stores of threads reach the async proxy by a fence of the storing warp, or of the issuing one."""
+        slot, warp = divmod(row, self.warps)
+        visible = np.maximum(np.diagonal(self.fenced[slot]), self.fenced[slot, warp])
+        if (self.stores.latest[slot] <= visible).all():
+            return
+        late = (self.stores.clock[slot][:, units] > visible[:, None]) & (self.stores.mask[slot][:, units] != 0)
+        for other, line in self.stores.lines(slot, units, late):
+            self.findings.add(
+                "missing-proxy-fence",
+                f"the {operation.what} reads data of the store of line {line} by warp {other} without a "
+                "fence.proxy.async between them",
+                operation.statement,
+            )
+
     def _against_writers(
         self, access: AsyncOperation, row: int, units: NDArray[np.int64], masks: Masks | np.uint16, verb: str
     ) -> None:
@@ -274,8 +305,8 @@ class Ordering:
                 earlier = self.operations.get(int(number))
                 if earlier is not None:
                     self._race(access, verb, f"the {earlier.what} of line {earlier.statement.line}")
-        for warp, clock in self.stores.unknown(slot, row % self.warps, units, masks, known):
-            self._race_with_warp(access, verb, slot, warp, clock, "store")
+        for warp, line in self.stores.unknown(slot, row % self.warps, units, masks, known):
+            self._race_with_warp(access, verb, warp, line, "store")
 
     def _against_readers(
         self, access: AsyncOperation, row: int, units: NDArray[np.int64], masks: Masks | np.uint16
@@ -287,13 +318,12 @@ class Ordering:
                 if earlier is not None:
                     what = f"the {earlier.what} of line {earlier.statement.line}"
                     self._race(access, "overwrites what may still be read by", what)
-        for warp, clock in self.loads.unknown(slot, row % self.warps, units, masks, known):
-            self._race_with_warp(access, "overwrites", slot, warp, clock, "load")
+        for warp, line in self.loads.unknown(slot, row % self.warps, units, masks, known):
+            self._race_with_warp(access, "overwrites", warp, line, "load")
 
-    def _race_with_warp(self, access: AsyncOperation, verb: str, slot: int, warp: int, clock: int, what: str) -> None:
-        earlier = self.statements.get((what, slot * self.warps + warp, clock))
-        where = f" of line {earlier.line}" if earlier is not None else ""
-        self._report(access, verb, f"the {what}{where} by warp {warp}, with which its warp has not synchronised")
+    def _race_with_warp(self, access: AsyncOperation, verb: str, warp: int, line: int, what: str) -> None:
+        where = f"the {what} of line {line} by warp {warp}"
+        self._report(access, verb, f"{where}, with which its warp has not synchronised")
 
     def _race(self, access: AsyncOperation, verb: str, what: str) -> None:
         self._report(access, verb, f"{what}, whose completion its thread has not waited for")
@@ -319,7 +349,7 @@ class Ordering:
         latest = self.tensor_reader_clock[slot][:, span].max(axis=1, initial=0)
         for warp in np.flatnonzero(latest > known.clocks):
             if warp != row % self.warps:
-                earlier = self.statements.get(("tcgen05.ld", slot * self.warps + int(warp), int(latest[warp])))
+                earlier = self.tensor_loads.get((slot * self.warps + int(warp), int(latest[warp])))
                 where = f" of line {earlier.line}" if earlier is not None else ""
                 self.findings.add(
                     "tensor-race",
@@ -357,7 +387,7 @@ class Ordering:
                 )
         clock = self.known[row].clocks[warp]
         self.tensor_reader_clock[slot, warp, span] = clock
-        self.statements["tcgen05.ld", row, int(clock)] = statement
+        self.tensor_loads[row, int(clock)] = statement
 
     def _uninitialised(self, columns: range, verb: str, statement: Statement) -> None:
         where = f"columns {columns.start}-{columns.stop - 1}"

@@ -1,5 +1,5 @@
 """Fences. The generic proxy is ordered by the emulator's own order of execution; what is kept here is which
-mbarriers the async proxy may see. PTX ISA 9.7.13.
+mbarriers and stores the async proxy may see. PTX ISA 9.7.13.
 """
 
 from __future__ import annotations
@@ -39,11 +39,17 @@ def order_aliases(op: Any, binder: Binder, statement: syntax.Instruction, block:
 
 @meaning(fence.fence_mbarrier_init, fence.fence_proxy_async)
 def publish_barriers(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
-    """Objects that these warps made may be completed on by asynchronous copies from now on."""
+    """Objects that these warps made may be completed on by asynchronous copies from now on.
+
+    fence.proxy.async of shared memory also shows them the stores that these warps know.
+    """
+    stores = isinstance(op, fence.fence_proxy_async) and op.space != "global"
 
     def run(g: Group) -> None:
         for row in g.indices:
             for made in g.machine.unfenced.pop(int(row), ()):
                 made.fenced = True
+            if stores and g.machine.ordering is not None:
+                g.machine.ordering.proxy_fence(int(row))
 
     return run
