@@ -353,7 +353,7 @@ class _DoesNotFitError(Exception):
 
 def _argument_bytes(info: ParameterInfo, value: object) -> bytes:
     if isinstance(value, DeviceArray):
-        if info.is_array or info.size != 8:
+        if info.size != 8:
             raise _DoesNotFitError("a device array was given, whose address has 8 bytes")
         return value.address.to_bytes(8, "little")
     if isinstance(value, np.ndarray):

@@ -129,12 +129,15 @@ class Emulator:
         """
         began = time.perf_counter()
         shape = LaunchShape.of(grid, block, cluster, shared_bytes)
-        if shape.cluster is not None and prod(shape.cluster) > 1:
-            raise LaunchError(f"the emulator runs clusters of one CTA so far, not {shape.cluster}")
         parameters = pack_arguments(kernel, args)
         refused = refusals(kernel, shape)
         if refused:
             return LaunchReport("fault", refused, kernel=kernel.name, device=self.name)
+        if shape.cluster is not None and prod(shape.cluster) > 1:
+            message = f"the emulator does not model clusters of several CTAs, such as {shape.cluster}"
+            return LaunchReport(
+                "incomplete", [Finding("not-modelled", "error", message)], kernel=kernel.name, device=self.name
+            )
         ctas = prod(shape.grid)
         machine = Machine(
             shape,

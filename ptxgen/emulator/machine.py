@@ -69,7 +69,11 @@ class Machine:
         self.inflight = np.zeros(slots, np.int64)
         #: Loads from tensor memory whose registers have not arrived: row -> [(registers, statement)].
         self.pending_loads: dict[int, list[PendingLoad]] = {}
+        #: Stores to tensor memory that have not arrived.
+        self.pending_stores: dict[int, list[PendingStore]] = {}
         self.tensor_operations: dict[int, list[int]] = {}
+        #: Bulk stores of a warp by group, the open group last.
+        self.bulk_groups: dict[int, list[list[PendingStore]]] = {}
         #: What warps learn when they look at the result of a wait: predicate register -> row -> knowledge.
         self.unread: dict[int, dict[int, Knowledge]] = {}
         #: What relaxed waits of a warp order once it executes a fence that acquires.
@@ -174,7 +178,13 @@ class Machine:
                 else:
                     register[rows] = False
             for row in range(first, first + self.warps_per_cta):
-                for table in (self.pending_loads, self.unfenced, self.unfenced_waits):
+                for table in (
+                    self.pending_loads,
+                    self.pending_stores,
+                    self.bulk_groups,
+                    self.unfenced,
+                    self.unfenced_waits,
+                ):
                     table.pop(row, None)
                 for unread in self.unread.values():
                     unread.pop(row, None)
@@ -303,3 +313,12 @@ class PendingLoad:
 
     def __init__(self, registers: frozenset[int], statement: syntax.Statement) -> None:
         self.registers, self.statement, self.done = registers, statement, False
+
+
+class PendingStore:
+    """A store on its way: whether it has arrived, and its number in the happens-before relation."""
+
+    __slots__ = ("done", "operation")
+
+    def __init__(self) -> None:
+        self.done, self.operation = False, 0

@@ -186,3 +186,15 @@ class max(Instruction, section="9.7.1.13", ptx="1.0", targets=ALL):
         if self.relu and self.type not in ("s32", "s16x2"):
             return f"max.relu takes .s32 or .s16x2, not .{self.type}"
         return None
+
+
+class bfe(Instruction, section="9.7.1.19", ptx="2.0", targets=ALL):
+    """d = the c bits of a from bit b on, zero- or sign-extended; b and c count modulo 256."""
+
+    syntax = "bfe.type d, a, b, c"
+    d: OperandLike = register("type")
+    a: OperandLike = source("type")
+    b: OperandLike = source("u32", low=0, high=255)
+    c: OperandLike = source("u32", low=0, high=255)
+    _: KW_ONLY
+    type: Literal["u32", "u64", "s32", "s64"]

@@ -1,6 +1,6 @@
 """Fifth-generation tensor cores and tensor memory (TMEM). PTX ISA 9.7.16.
 
-mma.sp, mma.ws, the block-scaled and integer kinds, cp, st, shift and ld.red are not here yet. ptxas wants one
+mma.sp, mma.ws, the block-scaled and integer kinds, cp, shift and ld.red are not here yet. ptxas wants one
 .cta_group throughout a kernel.
 """
 
@@ -211,6 +211,40 @@ class ld_halves(
     _: KW_ONLY
     num: Literal[1, 2, 4, 8, 16, 32, 64, 128] = modifier("x")
     pack: bool = flag("pack::16b", default=False)
+
+
+class st(
+    Instruction, opcode="tcgen05.st", section="9.7.16.8.3", ptx="8.6", targets=_TARGETS, issued_by="warp",
+    completed_by="tcgen05.wait::st",
+):  # fmt: skip
+    """Store `num` repetitions of a shape from registers to TMEM; a warp reaches only its own quarter of the lanes.
+
+    `unpack` puts the halves of a register into two columns.
+    """
+
+    syntax = "tcgen05.st.sync.aligned.shape.num{.unpack}.b32 [taddr], r"
+    taddr: OperandLike = address("tmem", bits=(32,))
+    r: OperandLike = vector("b32", _registers)
+    _: KW_ONLY
+    shape: Literal["16x64b", "16x128b", "16x256b", "32x32b"]
+    num: Literal[1, 2, 4, 8, 16, 32, 64, 128] = modifier("x")
+    unpack: bool = flag("unpack::16b", default=False)
+    _n = rule("num")(_repeats)
+
+
+class st_halves(
+    Instruction, opcode="tcgen05.st", section="9.7.16.8.3", ptx="8.6", targets=_TARGETS, issued_by="warp",
+    completed_by="tcgen05.wait::st",
+):  # fmt: skip
+    """Store to two column ranges at once: lanes 0-15 at `taddr`, lanes 16-31 `split` columns further."""
+
+    syntax = "tcgen05.st.sync.aligned.16x32bx2.num{.unpack}.b32 [taddr], split, r"
+    taddr: OperandLike = address("tmem", bits=(32,))
+    split: OperandLike = immediate(-(2**63), 2**63 - 1)
+    r: OperandLike = vector("b32", lambda form: form.num)
+    _: KW_ONLY
+    num: Literal[1, 2, 4, 8, 16, 32, 64, 128] = modifier("x")
+    unpack: bool = flag("unpack::16b", default=False)
 
 
 class wait(

@@ -1,13 +1,13 @@
 """The tensor memory accelerator: bulk tensor copies. PTX ISA 9.7.9.27.
 
-Loads in tile mode are here; stores, reductions, prefetches, im2col and plain bulk copies are not here yet.
+Loads and stores in tile mode are here; reductions, prefetches, im2col and plain bulk copies are not here yet.
 """
 
 from dataclasses import KW_ONLY
 from typing import Any, Literal
 
 from ptxgen.instr.form import Instruction, OperandLike, flag, modifier, rule
-from ptxgen.instr.operands import address, source, vector
+from ptxgen.instr.operands import address, immediate, source, vector
 from ptxgen.instr.targets import Availability
 
 _A_TARGETS = "sm_100f sm_110f"
@@ -65,3 +65,55 @@ class load(
         if self.dst == "shared::cta" and self.multicast:
             return ".multicast::cluster takes .shared::cluster, not .shared::cta"
         return None
+
+
+def _stored_coordinates(form: Any) -> int:
+    return 5 if form.load_mode == "tile::scatter4" else form.dim
+
+
+class store(
+    Instruction, opcode="cp.async.bulk.tensor", section="9.7.9.27.1.2", ptx="8.0", targets="sm_90+",
+    completed_by="cp.async.bulk.wait_group",
+):  # fmt: skip
+    """Copy a box from shared memory to a tensor in global memory, asynchronously, by one thread.
+
+    Elements outside the tensor are dropped; scatter4 takes one column and four rows.
+    """
+
+    syntax = (
+        "cp.async.bulk.tensor.dim.global.shared::cta{.load_mode}.bulk_group{.hint}"
+        " [tensor_map, coords], [src_mem]{, policy}"
+    )
+    tensor_map: OperandLike = address()
+    coords: OperandLike = vector("b32", _stored_coordinates, immediate=True)
+    src_mem: OperandLike = address("shared")
+    policy: OperandLike = source("u64", when="hint", immediate=False, default=None)
+    _: KW_ONLY
+    dim: Literal[1, 2, 3, 4, 5] = modifier(suffix="d")
+    load_mode: Literal["tile", "tile::scatter4"] | None = None
+    hint: bool = flag("L2::cache_hint", default=False)
+    needs = {"tile::scatter4": Availability("8.6", _A_TARGETS)}
+
+    @rule("scatter")
+    def _scatter(self) -> str | None:
+        """scatter4 writes a two-dimensional tensor."""
+        if self.load_mode == "tile::scatter4" and self.dim != 2:
+            return f".tile::scatter4 takes .2d, not .{self.dim}d"
+        return None
+
+
+class commit_group(
+    Instruction, opcode="cp.async.bulk.commit_group", section="9.7.9.25.6.1", ptx="8.0", targets="sm_90+"
+):
+    """Put this thread's bulk stores since the last commit into a group."""
+
+    syntax = "cp.async.bulk.commit_group"
+
+
+class wait_group(Instruction, opcode="cp.async.bulk.wait_group", section="9.7.9.25.6.2", ptx="8.0", targets="sm_90+"):
+    """Wait until at most `pending` of this thread's latest groups are not done; `read`: have not read their sources."""
+
+    syntax = "cp.async.bulk.wait_group{.read} pending"
+    pending: OperandLike = immediate(-(2**63), 2**63 - 1)
+    _: KW_ONLY
+    read: bool = False

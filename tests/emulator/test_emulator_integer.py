@@ -89,7 +89,30 @@ def test_arithmetic(op: Any) -> None:
 
 def test_every_integer_form_is_here() -> None:
     declared = {each for each in vars(integer).values() if isinstance(each, type) and issubclass(each, Instruction)}
-    assert declared - {Instruction} == set(ARITHMETIC)
+    assert declared - {Instruction, integer.bfe} == set(ARITHMETIC)
+
+
+@pytest.mark.parametrize("op", legal(integer.bfe), ids=lambda op: op.opcode_text)
+def test_bit_fields(op: Any) -> None:
+    """9.7.1.19, bit by bit: bits past the top are copies of the sign, or zero."""
+    bits, rng = bits_of(op.type), np.random.default_rng(3)
+    a = edges(bits, 3000, 1)
+    b = np.concatenate([rng.integers(0, bits + 4, 2500), edges(32, 500, 2)]).astype(np.uint32)
+    c = np.concatenate([rng.integers(0, bits + 4, 2500), edges(32, 500, 3)]).astype(np.uint32)
+    found = lanewise(
+        f"{op.opcode_text} %d, %a, %b, %c;", {"a": (op.type, a), "b": ("u32", b), "c": ("u32", c)}, {"d": op.type}
+    )["d"]
+    expected = []
+    for word, position, length in zip(a.tolist(), b.tolist(), c.tolist(), strict=True):
+        position, length = position & 255, length & 255
+        sign = 0
+        if op.type[0] == "s" and length:
+            sign = word >> min(position + length - 1, bits - 1) & 1
+        taken = [
+            word >> position + i & 1 if i < length and position + i < bits else sign for i in range(bits)
+        ]  # fmt: skip
+        expected.append(sum(bit << i for i, bit in enumerate(taken)))
+    same(found, expected, op.opcode_text, {"a": a, "b": b, "c": c})
 
 
 BITWISE = {

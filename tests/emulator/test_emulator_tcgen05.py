@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from typing import Any
 
 import numpy as np
@@ -428,12 +429,44 @@ def test_m_64_may_start_on_lane_16() -> None:
     assert (words.view(np.float32).reshape(128, 8)[rows] == a[:, :8].astype(np.float32)).all()
 
 
+@pytest.mark.parametrize("schedule", ["eager", "late", "random"])
+def test_disabled_lanes_stay(schedule: Any) -> None:
+    """D = A B, then D += A B except in the lanes of the mask."""
+    masks = [0x0000FFFF, 0x80000001, 0, 0xFFFFFFFF]
+    rng = np.random.default_rng(11)
+    a, b = values(rng, (128, 16), "bf16"), values(rng, (32, 16), "bf16")
+    image = np.zeros(IMAGE, np.uint8)
+    A.put(image, a)
+    B.put(image, b)
+    second = mma(A.descriptor, B.descriptor, GOOD, 1)
+    head = ".reg .b32 %off<4>;\n" + "".join(f"mov.b32 %off{i}, {mask};\n" for i, mask in enumerate(masks))
+    words = "{%off0, %off1, %off2, %off3}"
+    masked = re.sub(r"(tcgen05\.mma[^;]*), (%?\w+;)", rf"\1, {words}, \2", second)
+    assert masked != second
+    report, found = run(head + FIRST + masked + commit() + dump(32), image, 128 * 32, schedule=schedule)
+    assert report.status == "ok", report.summary()
+    exact = a.astype(np.float64) @ b.astype(np.float64).T
+    times = np.array([1.0 if masks[lane // 32] >> lane % 32 & 1 else 2.0 for lane in range(128)])
+    magnitude = 2 * np.abs(a.astype(np.float64)) @ np.abs(b.astype(np.float64)).T
+    allowed = tolerance(exact, magnitude, 32, "f32")
+    assert (np.abs(found.view(np.float32).reshape(128, 32) - times[:, None] * exact) <= allowed).all()
+
+
+@pytest.mark.parametrize("schedule", ["eager", "late", "random"])
+def test_a_commit_covers_what_an_earlier_commit_covers(schedule: Any) -> None:
+    """Waiting for the second of two commits orders the operations before the first (9.7.16.12.1)."""
+    other = NO_WAIT.replace("[done]", "[other]")
+    body = "@%leader mbarrier.init.shared::cta.b64 [other], 1; fence.mbarrier_init.release.cluster;\n"
+    body += FIRST + other + WAIT + READ
+    report, _ = run(".shared .align 8 .b64 other;\n" + body, np.ones(IMAGE, np.uint8), 1, schedule=schedule)
+    assert report.status == "ok", report.summary()
+
+
 UNMODELLED = [
     "tcgen05.mma.cta_group::1.kind::tf32 [%d], {a}, {b}, 0x08200910, 0;",
     "tcgen05.mma.cta_group::1.kind::f8f6f4 [%d], {a}, {b}, 0x08200010, 0;",
     "tcgen05.mma.cta_group::2.kind::f16 [%d], {a}, {b}, 0x10200490, 0;",
     "tcgen05.mma.cta_group::1.kind::f16 [%d], [%d], {b}, 0x08200490, 0;",
-    "tcgen05.mma.cta_group::1.kind::f16 [%d], {a}, {b}, 0x08200490, {{%r0, %r1, %r2, %r3}}, 0;",
     "tcgen05.mma.cta_group::1.kind::f16 [%d], {a}, {b}, 0x08200490, 0, 3;",
     "tcgen05.mma.cta_group::1.kind::f16 [%d], {a}, {b}, 0x08080494, 0;",
     "tcgen05.commit.cta_group::2.mbarrier::arrive::one.shared::cluster.b64 [done];",

@@ -157,6 +157,11 @@ WRONG: list[tuple[Callable[[], Instruction], str, str]] = [
         ".tile::gather4 takes .2d, not .3d",
     ),
     (
+        lambda: tma.store("%rd1", ["%r2"] * 5, "%r1", dim=3, load_mode="tile::scatter4"),
+        "store.scatter",
+        ".tile::scatter4 takes .2d, not .3d",
+    ),
+    (
         lambda: tma.load("%r1", "%rd1", ["%r2"], "%r3", "%h1", dim=1, dst="shared::cta", multicast=True),
         "load.own-cta",
         ".multicast::cluster takes .shared::cluster, not .shared::cta",

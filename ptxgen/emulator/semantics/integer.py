@@ -141,3 +141,32 @@ def sign_change(op: Any, binder: Binder, statement: syntax.Instruction, block: o
     a, d = binder.source(op.a, op.type), binder.destination(op.d, op.type)
     function = np.abs if isinstance(op, integer.abs) else np.negative
     return lambda g: d(g, function(a(g)))
+
+
+@meaning(integer.bfe)
+def extract(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+    """9.7.1.19: bits past the top are copies of the sign (or zero), and a field of no bits is 0."""
+    type = TYPES[op.type]
+    dtype, width, signed = numpy_type(type), type.bits, type.kind == "signed"
+    a, d = binder.source(op.a, type), binder.destination(op.d, type)
+    b, c = binder.source(op.b, "u32"), binder.source(op.c, "u32")
+
+    def run(g: Group) -> None:
+        value = np.asarray(a(g))
+        start, length = (np.asarray(each(g)).astype(np.int64) & 255 for each in (b, c))
+        # Move the field's last bit to the top, then back down with its sign.
+        end = np.minimum(start + length, width)
+        taken = np.maximum(end - start, 0)
+        inside = np.minimum(start, width - 1)
+        up = (width - np.maximum(taken, 1) - inside).clip(0, width - 1).astype(dtype)
+        down = (width - np.maximum(taken, 1)).astype(dtype)
+        field = (value << up) >> down
+        past = (value >> dtype.type(width - 1)) if signed else np.zeros_like(value)
+        cut = start + length > width  # the field's upper bits are the sign of a
+        if signed:
+            whole = np.where(cut, value >> inside.astype(dtype), field)
+        else:
+            whole = field
+        d(g, np.where(length == 0, dtype.type(0), np.where(start >= width, past, whole)))
+
+    return run

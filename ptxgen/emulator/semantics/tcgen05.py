@@ -7,7 +7,7 @@ in the order of their issue.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -179,23 +179,33 @@ def mma(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -
     _one_cta(op)
     if op.kind != "f16":
         raise Unmodelled(f".kind::{op.kind}")
-    if op.disable_output_lane is not None or op.scale_input_d is not None:
-        raise Unmodelled("disable-output-lane and scale-input-d")
+    if op.scale_input_d is not None:
+        raise Unmodelled("scale-input-d")
+    off = binder.vector(op.disable_output_lane) if op.disable_output_lane is not None else ()
+    disabled = [binder.source(element, "b32") for element in off]
     accumulator = binder.address(op.d)
     a, b, idesc = binder.source(op.a, "b64"), binder.source(op.b, "b64"), binder.source(op.idesc, "b32")
     accumulate = binder.predicate(op.enable_input_d)
 
     def run(g: Group) -> None:
-        values = (accumulator(g), a(g), b(g), idesc(g), accumulate(g))
-        for row, _, (place, a_value, b_value, i_value, add) in each(g, *values):
-            _issue(g.machine, row, statement, place, a_value, b_value, _instruction(i_value, op.kind), bool(add))
+        values = (accumulator(g), a(g), b(g), idesc(g), accumulate(g), *(word(g) for word in disabled))
+        for row, _, (place, a_value, b_value, i_value, add, *off) in each(g, *values):
+            descriptor = _instruction(i_value, op.kind)
+            _issue(g.machine, row, statement, place, a_value, b_value, descriptor, bool(add), _lanes_off(off))
 
     return run
 
 
+def _lanes_off(words: Sequence[int]) -> NDArray[np.bool_] | None:
+    """Which of the 128 lanes stay as they are: bit i of word w is lane 32w + i (9.7.16.10.9.1). None for none."""
+    if not any(words):
+        return None
+    return ((np.array(words, np.uint32)[:, None] >> np.arange(32, dtype=np.uint32)) & 1).astype(np.bool_).ravel()
+
+
 def _issue(
     machine: Machine, row: int, statement: syntax.Instruction, place: int, a: int, b: int,
-    idesc: InstructionDescriptor, accumulate: bool,
+    idesc: InstructionDescriptor, accumulate: bool, off: NDArray[np.bool_] | None = None,
 ) -> None:  # fmt: skip
     if idesc.sparse:
         raise Unmodelled("sparse matrices")
@@ -229,6 +239,7 @@ def _issue(
         product = left @ right.T
         cells = machine.tensor.cells[slot]
         target = cells[:, column0 : column0 + idesc.n]
+        kept = target[off].copy() if off is not None else None
         if half:
             before = (target[rows_at] & np.uint32(0xFFFF)).astype(np.uint16).view(np.float16).astype(np.float32)
             total = (product + before if accumulate else product).astype(np.float16)
@@ -239,6 +250,8 @@ def _issue(
         else:
             before = target[rows_at].view(np.float32)
             target[rows_at] = (product + before if accumulate else product).view(np.uint32)
+        if kept is not None:
+            target[off] = kept
 
     machine.submit(slot, statement, execute, pipe=("tensor core", slot))
 
@@ -264,8 +277,10 @@ def _arrive_when_done(machine: Machine, row: int, offset: int, statement: syntax
     given = None
     if machine.ordering is not None:
         given = machine.ordering.release(row)
-        given.operations.update(machine.tensor_operations.get(slot, ()))
-        machine.tensor_operations[slot] = []
+        # All earlier operations, those of earlier commits too (9.7.16.12.1); what everybody knows is dropped.
+        earlier = [n for n in machine.tensor_operations.get(slot, ()) if n in machine.ordering.operations]
+        machine.tensor_operations[slot] = earlier
+        given.operations.update(earlier)
 
     def arrive() -> None:
         barrier.release(given)

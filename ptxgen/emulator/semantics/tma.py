@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,7 @@ from ptxgen import syntax
 from ptxgen.descriptors import DescriptorError, TensorMap
 from ptxgen.emulator.checks.happens_before import UNIT
 from ptxgen.emulator.group import Group
-from ptxgen.emulator.machine import Machine
+from ptxgen.emulator.machine import Machine, PendingStore
 from ptxgen.emulator.memory import MemoryFault
 from ptxgen.emulator.memory.global_memory import HEAP_BASE, PARAM_WINDOW, WINDOW_BYTES
 from ptxgen.emulator.registers import Binder, Unmodelled
@@ -26,7 +26,10 @@ from ptxgen.instr import tma
 from ptxgen.layouts.swizzle import SWIZZLES
 from ptxgen.layouts.tma import CHUNK, tile_bytes, tile_chunks
 
-#: Shared-memory alignment of a tensor copy's destination, in bytes (9.7.9.27, table of alignments).
+if TYPE_CHECKING:
+    from ptxgen.emulator.scheduler import Scheduler
+
+#: Shared-memory alignment of a tensor copy, in bytes (9.7.9.27, table of alignments).
 _DESTINATION_ALIGNMENT = 128
 
 
@@ -52,8 +55,12 @@ def tensormap_at(machine: Machine, address: int) -> TensorMap:
     return decode(machine.memory.view(address, 128).tobytes())
 
 
-def gather_box(machine: Machine, tensormap: TensorMap, coords: tuple[int, ...]) -> NDArray[np.uint8]:
-    """The bytes of a box in linear order; elements outside the tensor have the fill value."""
+def box_places(
+    machine: Machine, tensormap: TensorMap, coords: tuple[int, ...]
+) -> tuple[NDArray[np.int64], NDArray[np.bool_], int]:
+    """Where the units of a box lie in global memory, in linear order: heap offsets, which are inside the tensor, and
+    the bytes of a unit (16 where rows allow it, an element otherwise).
+    """
     size = tensormap.element_bits // 8
     strides = (size, *tensormap.strides)
     # Offsets and validity of the box's rows, from the outermost dimension in; then along a row.
@@ -70,14 +77,27 @@ def gather_box(machine: Machine, tensormap: TensorMap, coords: tuple[int, ...]) 
     where = (tensormap.address - HEAP_BASE + outer[:, None] + index * size).ravel()
     mask = (outer_valid[:, None] & inside).ravel()
     machine.memory.require_mapped(where[mask], "the tensor copy")
-    if unit == CHUNK:
-        machine.memory.require_mapped(where[mask] + (CHUNK - 1), "the tensor copy")
+    machine.memory.require_mapped(where[mask] + (unit - 1), "the tensor copy")
+    return np.where(mask, where, 0), mask, unit
+
+
+def gather_box(machine: Machine, tensormap: TensorMap, coords: tuple[int, ...]) -> NDArray[np.uint8]:
+    """The bytes of a box in linear order; elements outside the tensor have the fill value."""
+    where, mask, unit = box_places(machine, tensormap, coords)
+    size = tensormap.element_bits // 8
     words = machine.memory.data.view(np.complex128 if unit == CHUNK else f"u{size}")
-    raw = words[np.where(mask, where, 0) // unit].view(np.uint8)
+    raw = words[where // unit].view(np.uint8)
     if not mask.all():
         element = NAN_FILL[size] if tensormap.oob_fill == "nan" else bytes(size)
         raw.reshape(-1, unit)[~mask] = np.frombuffer(element * (unit // size), np.uint8)
     return raw
+
+
+def scatter_box(machine: Machine, tensormap: TensorMap, coords: tuple[int, ...], data: NDArray[np.uint8]) -> None:
+    """Write the bytes of a box to global memory; elements outside the tensor are dropped."""
+    where, mask, unit = box_places(machine, tensormap, coords)
+    words = machine.memory.data.view(np.complex128 if unit == CHUNK else f"u{tensormap.element_bits // 8}")
+    words[where[mask] // unit] = data.view(words.dtype)[mask]
 
 
 #: What elements outside a float tensor get with oob_fill "nan", by their bytes (measured for 2 and 4, H200, driver 580,
@@ -124,12 +144,10 @@ def load(op: Any, binder: Binder, statement: syntax.Instruction, block: object) 
     return run
 
 
-def issue(
-    machine: Machine, row: int, statement: syntax.Instruction, tensormap: TensorMap, coords: tuple[int, ...],
-    place: int, mbar: int,
-) -> None:  # fmt: skip
-    """Queue one box: bytes to shared memory at `place`, then complete_tx on the mbarrier."""
-    slot = int(machine.row_slot[row])
+def shared_units(
+    machine: Machine, tensormap: TensorMap, coords: tuple[int, ...], place: int
+) -> tuple[NDArray[np.int64], int]:
+    """The 16-byte units of shared memory that hold a box, in linear order, and its bytes. Raises MemoryFault."""
     if len(coords) != tensormap.rank:
         raise MemoryFault("tensormap-rank", f"{len(coords)} coordinates for a tensormap of rank {tensormap.rank}")
     if tensormap.interleave != "none" or any(stride != 1 for stride in tensormap.element_strides):
@@ -149,11 +167,19 @@ def issue(
     total = tile_bytes(tensormap.box, size)
     chunks = tile_chunks(tensormap.box, size, tensormap.swizzle, start) if start % CHUNK == 0 else None
     if start % alignment or chunks is None:
-        raise MemoryFault(
-            "misaligned", f"the copy's destination is shared address {start:#x}, not a multiple of {alignment}"
-        )
+        raise MemoryFault("misaligned", f"the copy's shared address is {start:#x}, not a multiple of {alignment}")
     units = chunks + start // UNIT
     machine.shared.require(int(units.min()) * UNIT, int(units.max() - units.min() + 1) * UNIT, CHUNK, "the tensor copy")
+    return units, total
+
+
+def issue(
+    machine: Machine, row: int, statement: syntax.Instruction, tensormap: TensorMap, coords: tuple[int, ...],
+    place: int, mbar: int,
+) -> None:  # fmt: skip
+    """Queue one box: bytes to shared memory at `place`, then complete_tx on the mbarrier."""
+    slot = int(machine.row_slot[row])
+    units, total = shared_units(machine, tensormap, coords, place)
     barrier = machine.mbarrier(slot, mbar, row, statement)
     if not barrier.fenced:
         machine.findings.add(
@@ -175,3 +201,75 @@ def issue(
         machine.complete_on(slot, mbar, total, given, statement)
 
     machine.submit(slot, statement, complete)
+
+
+# Stores, and the groups in which threads wait for them.
+
+
+@meaning(tma.store)
+def store(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> Callable[[Group], None]:
+    if op.load_mode == "tile::scatter4":
+        raise Unmodelled("tile::scatter4")
+    source, map_address = binder.address(op.src_mem), binder.address(op.tensor_map)
+    coordinates = [binder.source(element, "s32") for element in binder.vector(op.coords)]
+
+    def run(g: Group) -> None:
+        values = [coordinate(g) for coordinate in coordinates]
+        for row, _, (place, where, *coords) in each(g, source(g), map_address(g), *values):
+            _issue_store(g.machine, row, statement, tensormap_at(g.machine, where), tuple(coords), place)
+
+    return run
+
+
+def _issue_store(
+    machine: Machine, row: int, statement: syntax.Instruction, tensormap: TensorMap, coords: tuple[int, ...], place: int
+) -> None:
+    """Queue one box from shared to global memory, as part of the warp's open group."""
+    slot = int(machine.row_slot[row])
+    units, _ = shared_units(machine, tensormap, coords, place)
+    pending = PendingStore()
+    if machine.ordering is not None:
+        operation = machine.ordering.operation("tensor store", statement, slot, swizzle=tensormap.swizzle)
+        machine.ordering.async_read(operation, row, units)
+        pending.operation = operation.number
+    machine.bulk_groups.setdefault(row, [[]])[-1].append(pending)
+
+    def complete() -> None:
+        data = machine.shared.data[slot].view(np.complex128)[units].view(np.uint8)
+        scatter_box(machine, tensormap, coords, data)
+        pending.done = True
+        machine.wake(("bulk group", row))
+
+    machine.submit(slot, statement, complete)
+
+
+@meaning(tma.commit_group)
+def commit_group(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> Callable[[Group], None]:
+    """Groups are kept by warp: what its threads issue is waited for together."""
+
+    def run(g: Group) -> None:
+        for row in g.indices:
+            g.machine.bulk_groups.setdefault(int(row), [[]]).append([])
+
+    return run
+
+
+@meaning(tma.wait_group, kind="gate")
+def wait_group(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> Callable[..., Any]:
+    pending = max(int(op.pending.value), 0)
+
+    def run(g: Group, scheduler: Scheduler) -> tuple[Callable[[int], object], NDArray[np.bool_] | None]:
+        machine = g.machine
+        passing = np.ones((g.size, 32), np.bool_)
+        for position, row in enumerate(g.indices):
+            groups = machine.bulk_groups.get(int(row), [[]])
+            awaited = groups[: max(len(groups) - 1 - pending, 0)]
+            if not all(each.done for group in awaited for each in group):
+                passing[position] = False
+                continue
+            if machine.ordering is not None:
+                machine.ordering.known[int(row)].operations.update(e.operation for group in awaited for e in group)
+            del groups[: len(awaited)]
+        return lambda row: ("bulk group", row), None if passing.all() else passing
+
+    return run

@@ -30,3 +30,31 @@ def elect(op: Any, binder: Binder, statement: syntax.Instruction, block: object)
         p(g, (leader == _LANES) & inside)
 
     return run
+
+
+@meaning(warp.shfl)
+def shuffle(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> Callable[[Group], None]:
+    """The manual's algorithm: segments of lanes by the mask in bits 8-12 of c, clamped by its bits 0-4."""
+    a, b, c = (binder.source(operand, "b32") for operand in (op.a, op.b, op.c))
+    d = binder.destination(op.d, "b32")
+    p = binder.destination(op.p, "pred") if op.p is not None else None
+    lane = _LANES.astype(np.int64)
+
+    def run(g: Group) -> None:
+        offset, control = (g.full(value(g)).astype(np.int64) for value in (b, c))
+        offset, clamp, segment = offset & 31, control & 31, control >> 8 & 31
+        highest = (lane & segment) | (clamp & ~segment)
+        if op.mode == "up":
+            wanted, inside = lane - offset, lane - offset >= highest
+        else:
+            wanted = {
+                "down": lane + offset, "bfly": lane ^ offset, "idx": (lane & segment) | (offset & ~segment),
+            }[op.mode]  # fmt: skip
+            inside = wanted <= highest
+        chosen = np.where(inside, wanted, lane)
+        values = g.full(a(g))
+        d(g, np.take_along_axis(values, chosen, axis=1))
+        if p is not None:
+            p(g, inside)
+
+    return run
