@@ -198,6 +198,39 @@ def test_fragments(shape: str) -> None:
                 assert found[thread, register] == 512 * (32 * (thread // 32) + lane + row) + column + place
 
 
+@pytest.mark.parametrize("shape", sorted(REGISTERS))
+def test_stored_fragments(shape: str) -> None:
+    """Registers of random bits reach the cells of the manual's figures, and no others."""
+    rng = random.Random("store " + shape)
+    body, image = numbered()
+    for num in [1 << i for i in range(8) if 1 << i <= LIMIT[shape]]:
+        count = REGISTERS[shape] * num
+        width = {"32x32b": 1, "16x64b": 2, "16x128b": 4, "16x256b": 8, "16x32bx2": 1}[shape] * num
+        split = rng.choice([0, width, 3 * width]) if shape == "16x32bx2" and 4 * width <= 512 else 0
+        column = rng.randrange(512 - width - split + 1)
+        first = min(column, 512 - 128)  # the 128 columns that are read back
+        lane = rng.choice([0, 16]) if shape != "32x32b" else 0
+        names = ", ".join(f"%r{i}" for i in range(count))
+        half = f", {split}" if shape == "16x32bx2" else ""
+        lines = [f"mad.lo.u32 %r{i}, %t, 0x9E3779B1, {i * 0x01000193};" for i in range(count)]
+        lines += [f"add.u32 %x, %taddr, {lane << 16 | column};"]
+        lines += [f"tcgen05.st.sync.aligned.{shape}.x{num}.b32 [%x]{half}, {{{names}}};"]
+        lines += [f"mov.b32 %r{i}, 0;" for i in range(count)]  # the registers are free at once
+        lines += ["tcgen05.wait::st.sync.aligned;"]
+        schedule = rng.choice(["eager", "late", "random"])
+        report, words = run(body + "\n".join(lines) + dump(128, first), image, 128 * 128, schedule=schedule)
+        assert report.status == "ok", report.summary()
+        expected = np.array([[512.0 * row + first + c for c in range(128)] for row in range(128)], np.float32)
+        expected = expected.view(np.uint32)
+        for thread in range(128):
+            for register in range(count):
+                row, place = cell(shape, thread % 32, register, split)
+                if 0 <= column + place - first < 128:
+                    word = (thread * 0x9E3779B1 + register * 0x01000193) % 2**32
+                    expected[32 * (thread // 32) + lane + row, column + place - first] = word
+        assert (words.reshape(128, 128) == expected).all(), (shape, num, column, split)
+
+
 LD = "tcgen05.ld.sync.aligned.{}.x1.b32 {}, [%x];\ntcgen05.wait::ld.sync.aligned;"
 REACH = [
     ("another warp's lanes", "32x32b", "add.u32 %x, %d, 0x200000;", "tmem-lane-rights"),
@@ -310,6 +343,8 @@ READ = "tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r0}, [%taddr];\ntcgen05.wait::ld
 WAIT = commit()
 NO_FENCE = WAIT.replace("tcgen05.fence::after_thread_sync;", "")
 NO_WAIT = "@%leader tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [done];\n"
+PUT = "tcgen05.st.sync.aligned.32x32b.x32.b32 [%taddr], {" + ", ".join(f"%r{i}" for i in range(32)) + "};\n"
+STORED = "tcgen05.wait::st.sync.aligned;\n"
 LATER = "\ntcgen05.fence::before_thread_sync; bar.sync 0; tcgen05.fence::after_thread_sync;\n"
 
 ORDER = [
@@ -324,6 +359,11 @@ ORDER = [
     ("giving back what is being computed", FIRST + NO_WAIT, "tmem-freed-in-use", "tcgen05.dealloc"),
     ("overwriting an operand", FIRST + "@%leader st.shared.u32 [image], 5;" + WAIT + READ, "shared-race",
      "@%leader st.shared.u32 [image]"),
+    ("reading what is being stored", PUT + READ, "tensor-race", "tcgen05.ld"),
+    ("adding to what is being stored", PUT + mma(A.descriptor, B.descriptor, GOOD, 1) + WAIT + READ, "tensor-race",
+     "@%leader tcgen05.mma"),
+    ("storing over what is being computed", FIRST + PUT + STORED + READ, "tensor-race", "tcgen05.st"),
+    ("giving back what is being stored", PUT, "tmem-freed-in-use", "tcgen05.dealloc"),
     ("operands that nothing has written", mma(A.descriptor + (0x19000 >> 4), B.descriptor, GOOD, 0) + WAIT + READ,
      "uninitialized-shared", "@%leader tcgen05.mma"),
 ]  # fmt: skip
@@ -453,6 +493,16 @@ def test_disabled_lanes_stay(schedule: Any) -> None:
 
 
 @pytest.mark.parametrize("schedule", ["eager", "late", "random"])
+def test_the_clean_twin_of_stores(schedule: Any) -> None:
+    fill = "".join(f"mov.b32 %r{i}, 0;\n" for i in range(32))
+    body = fill + PUT + STORED + READ + LATER + mma(A.descriptor, B.descriptor, GOOD, 1) + WAIT + PUT + STORED
+    image = np.random.default_rng(4).integers(0, 64, IMAGE, dtype=np.uint8)
+    report, _ = run(body + READ, image, 1, schedule=schedule)
+    assert report.status == "ok", report.summary()
+    assert not report.findings
+
+
+@pytest.mark.parametrize("schedule", ["eager", "late", "random"])
 def test_a_commit_covers_what_an_earlier_commit_covers(schedule: Any) -> None:
     """Waiting for the second of two commits orders the operations before the first (9.7.16.12.1)."""
     other = NO_WAIT.replace("[done]", "[other]")
@@ -471,7 +521,7 @@ UNMODELLED = [
     "tcgen05.mma.cta_group::1.kind::f16 [%d], {a}, {b}, 0x08080494, 0;",
     "tcgen05.commit.cta_group::2.mbarrier::arrive::one.shared::cluster.b64 [done];",
     "tcgen05.ld.sync.aligned.32x32b.x2.pack::16b.b32 {{%r0, %r1}}, [%taddr];",
-    "tcgen05.wait::st.sync.aligned;",
+    "tcgen05.st.sync.aligned.32x32b.x1.unpack::16b.b32 [%taddr], {{%r0}};",
     "tcgen05.relinquish_alloc_permit.cta_group::2.sync.aligned;",
     "tcgen05.cp.cta_group::1.128x256b [%d], {a};",
     "tcgen05.shift.cta_group::1.down [%d];",

@@ -12,7 +12,7 @@ for each unit. Tensor memory is kept in columns by quarter of the lanes. Global 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -33,13 +33,14 @@ _MANY = 256
 
 @dataclass(slots=True)
 class AsyncOperation:
-    """An asynchronous operation: what it is (`bulk tensor load`), where it was issued, and for which CTA slot."""
+    """An asynchronous operation: what it is (`tensor copy`), where it was issued, for which CTA slot, by which row."""
 
     number: int
     what: str
     statement: Statement
     slot: int
     swizzle: str | None = None
+    row: int | None = None
 
 
 @dataclass(slots=True)
@@ -200,9 +201,11 @@ class Ordering:
         for number in common:
             self.operations.pop(number, None)
 
-    def operation(self, what: str, statement: Statement, slot: int, *, swizzle: str | None = None) -> AsyncOperation:
+    def operation(
+        self, what: str, statement: Statement, slot: int, *, swizzle: str | None = None, row: int | None = None
+    ) -> AsyncOperation:
         """A new asynchronous operation."""
-        made = AsyncOperation(self._next, what, statement, slot, swizzle)
+        made = AsyncOperation(self._next, what, statement, slot, swizzle, row)
         self._next += 1
         self.operations[made.number] = made
         return made
@@ -346,6 +349,13 @@ class Ordering:
         span = slice(columns.start, columns.stop)
         if accumulates and (self.tensor_writer[slot, quarters, span] == 0).any():
             self._uninitialised(columns, "adds to", operation.statement)
+        for number in np.unique(self.tensor_writer[slot, quarters, span]):
+            earlier = self.operations.get(int(number))
+            if earlier is None or earlier.what != "tcgen05.st" or earlier.number in known.operations:
+                continue
+            # Two stores of one warp may be to different lanes of its quarter.
+            if operation.what != "tcgen05.st" or earlier.row != row:
+                self._unfinished_write(operation, earlier, columns, "has not waited for that store by tcgen05.wait::st")
         latest = self.tensor_reader_clock[slot][:, span].max(axis=1, initial=0)
         for warp in np.flatnonzero(latest > known.clocks):
             if warp != row % self.warps:
@@ -360,6 +370,29 @@ class Ordering:
         for quarter in quarters:
             self.tensor_writer[slot, quarter, span] = operation.number
 
+    def tensor_store(self, operation: AsyncOperation, row: int, columns: range) -> None:
+        """A warp's tcgen05.st writes columns of its quarter of the lanes."""
+        quarter = row % self.warps % _QUARTERS
+        for number in np.unique(self.tensor_writer[operation.slot, quarter, columns.start : columns.stop]):
+            earlier = self.operations.get(int(number))
+            if earlier is None or earlier.what == "tcgen05.st" or earlier.number in self.known[row].operations:
+                continue
+            self._unfinished_write(operation, earlier, columns, "has not waited for a tcgen05.commit of it")
+        self.tensor_write(operation, row, [quarter], columns)
+
+    def stored(self, row: int, numbers: Sequence[int]) -> None:
+        """A warp has waited for its tcgen05.st."""
+        self.known[row].operations.update(numbers)
+        self.known_to_tensor_core[row].update(numbers)
+
+    def _unfinished_write(self, operation: AsyncOperation, earlier: AsyncOperation, columns: range, why: str) -> None:
+        self.findings.add(
+            "tensor-race",
+            f"the {operation.what} takes columns {columns.start}-{columns.stop - 1}, which the {earlier.what} of line "
+            f"{earlier.statement.line} may still write; its warp {why}",
+            operation.statement,
+        )
+
     def tensor_read(self, row: int, columns: range, statement: Statement) -> None:
         """A warp's tcgen05.ld reads columns of its quarter of the lanes."""
         slot, warp = divmod(row, self.warps)
@@ -372,10 +405,12 @@ class Ordering:
             if earlier is None:
                 continue
             if earlier.number not in self.known[row].operations:
+                stored = earlier.what == "tcgen05.st"
+                awaited = "that store by tcgen05.wait::st" if stored else "a tcgen05.commit of that operation"
                 self.findings.add(
                     "tensor-race",
                     f"the load reads columns {columns.start}-{columns.stop - 1} that the {earlier.what} of line "
-                    f"{earlier.statement.line} writes; its warp has not waited for a tcgen05.commit of that operation",
+                    f"{earlier.statement.line} writes; its warp has not waited for {awaited}",
                     statement,
                 )
             elif earlier.number not in self.known_to_tensor_core[row]:

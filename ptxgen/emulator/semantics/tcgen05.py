@@ -18,7 +18,7 @@ from ptxgen import syntax
 from ptxgen.descriptors import DescriptorError, InstructionDescriptor, SmemDescriptor
 from ptxgen.emulator.checks.happens_before import UNIT
 from ptxgen.emulator.group import Group
-from ptxgen.emulator.machine import Machine, PendingLoad
+from ptxgen.emulator.machine import Machine, PendingLoad, PendingStore
 from ptxgen.emulator.memory import MemoryFault
 from ptxgen.emulator.memory.tensor_memory import POISON
 from ptxgen.emulator.registers import Binder, Unmodelled
@@ -266,9 +266,22 @@ def commit(op: Any, binder: Binder, statement: syntax.Instruction, block: object
     def run(g: Group) -> None:
         machine = g.machine
         for row, _, (place,) in each(g, address(g)):
-            _arrive_when_done(machine, row, shared_offset(place, op.space), statement)
+            _arrive_when_done(machine, row, _commit_offset(machine, place, op.space, statement), statement)
 
     return run
+
+
+def _commit_offset(machine: Machine, place: int, space: str | None, statement: syntax.Instruction) -> int:
+    """The mbarrier's offset. A shared address as a generic one works too: UTCBAR takes its low 32 bits (ptxas 13.5)."""
+    if space is None and place < 1 << 24:
+        machine.findings.add(
+            "generic-shared-address",
+            f"{place:#x} is an address in shared memory, but without .shared::cluster the operand is a generic address",
+            statement,
+            severity="advice",
+        )
+        return place
+    return shared_offset(place, space)
 
 
 def _arrive_when_done(machine: Machine, row: int, offset: int, statement: syntax.Instruction) -> None:
@@ -307,8 +320,6 @@ def load(op: Any, binder: Binder, statement: syntax.Instruction, block: object) 
     if len(registers) != columns.shape[1]:
         raise Unmodelled(f"{len(registers)} registers where .{shape}.x{op.num} has {columns.shape[1]}")
     names = frozenset(id(register) for register in registers)
-    span = (int(columns.min()), int(columns.max()) + 1)
-    starts = (0,) if shape == "32x32b" else (0, 16)
 
     def run(g: Group) -> None:
         machine = g.machine
@@ -317,26 +328,38 @@ def load(op: Any, binder: Binder, statement: syntax.Instruction, block: object) 
         for position, row in enumerate(g.indices):
             row = int(row)
             active = g.active[position]
-            slot, warp = int(machine.row_slot[row]), row % machine.warps_per_cta
-            lane, column = split_address(int(places[position, active][0]))
-            quarter = 32 * (warp % 4)
-            # The lane field is the warp's own quarter, or relative to it (facts of two implementations; unverified).
-            if lane & ~31 not in (0, quarter) or lane & 31 not in starts:
-                raise MemoryFault(
-                    "tmem-lane-rights",
-                    f"warp {warp} reaches lanes {quarter}-{quarter + 31} of tensor memory with .{shape} from lane "
-                    f"{' or '.join(str(quarter + start) for start in starts)} on, not from lane {lane}",
-                )
-            start = quarter + (lane & 31)
-            reach = range(column + span[0], column + span[1])
-            machine.tensor.require(
-                slot, range(start + int(lanes.min()), start + int(lanes.max()) + 1), reach, "tcgen05.ld"
-            )
+            place = int(places[position, active][0])
+            start, column = _reach(machine, row, place, shape, lanes, columns, "tcgen05.ld")
             if machine.ordering is not None:
-                machine.ordering.tensor_read(row, reach, statement)
+                span = range(column + int(columns.min()), column + int(columns.max()) + 1)
+                machine.ordering.tensor_read(row, span, statement)
+            slot = int(machine.row_slot[row])
             _fetch(machine, slot, row, start + lanes, column + columns, registers, names, active, statement)
 
     return run
+
+
+def _reach(
+    machine: Machine, row: int, place: int, shape: str, lanes: NDArray[np.int64], columns: NDArray[np.int64], what: str
+) -> tuple[int, int]:
+    """The lane and column at which a warp's load or store begins. Raises MemoryFault where the warp may not reach."""
+    warp = row % machine.warps_per_cta
+    lane, column = split_address(place)
+    quarter = 32 * (warp % 4)
+    starts = (0,) if shape == "32x32b" else (0, 16)
+    # The lane field is the warp's own quarter, or relative to it (facts of two implementations; unverified).
+    if lane & ~31 not in (0, quarter) or lane & 31 not in starts:
+        raise MemoryFault(
+            "tmem-lane-rights",
+            f"warp {warp} reaches lanes {quarter}-{quarter + 31} of tensor memory with .{shape} from lane "
+            f"{' or '.join(str(quarter + start) for start in starts)} on, not from lane {lane}",
+        )
+    start = quarter + (lane & 31)
+    reach = range(column + int(columns.min()), column + int(columns.max()) + 1)
+    machine.tensor.require(
+        int(machine.row_slot[row]), range(start + int(lanes.min()), start + int(lanes.max()) + 1), reach, what
+    )
+    return start, column
 
 
 def _fetch(
@@ -359,23 +382,73 @@ def _fetch(
     machine.submit(slot, statement, complete, pipe=("tensor load", row))
 
 
+@meaning(tcgen05.st, tcgen05.st_halves)
+def store(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+    """The registers are read at once; the cells change later, those of one warp in the order of its stores."""
+    if op.unpack:
+        raise Unmodelled(".unpack::16b")
+    halves = isinstance(op, tcgen05.st_halves)
+    shape = "16x32bx2" if halves else op.shape
+    lanes, columns = load_cells(shape, op.num, int(op.split.value) if halves else 0)
+    address = binder.address(op.taddr)
+    sources = [binder.source(element, "b32") for element in binder.vector(op.r)]
+    if len(sources) != columns.shape[1]:
+        raise Unmodelled(f"{len(sources)} registers where .{shape}.x{op.num} has {columns.shape[1]}")
+
+    def run(g: Group) -> None:
+        machine = g.machine
+        require_whole_warps(g, statement)
+        places = g.full(address(g))
+        words = np.stack([g.full(source(g)).astype(np.uint32, copy=False) for source in sources], axis=-1)
+        for position, row in enumerate(g.indices):
+            row = int(row)
+            place = int(places[position, g.active[position]][0])
+            start, column = _reach(machine, row, place, shape, lanes, columns, "tcgen05.st")
+            pending = PendingStore()
+            slot = int(machine.row_slot[row])
+            if machine.ordering is not None:
+                operation = machine.ordering.operation("tcgen05.st", statement, slot, row=row)
+                pending.operation = operation.number
+                span = range(column + int(columns.min()), column + int(columns.max()) + 1)
+                machine.ordering.tensor_store(operation, row, span)
+            machine.pending_stores.setdefault(row, []).append(pending)
+            _put(machine, slot, row, start + lanes, column + columns, words[position].copy(), pending, statement)
+
+    return run
+
+
+def _put(
+    machine: Machine, slot: int, row: int, lanes: NDArray[np.int64], columns: NDArray[np.int64],
+    words: NDArray[np.uint32], pending: PendingStore, statement: syntax.Instruction,
+) -> None:  # fmt: skip
+    def complete() -> None:
+        machine.tensor.cells[slot][lanes, columns] = words
+        pending.done = True
+        machine.wake(("tcgen05.wait", row))
+
+    machine.submit(slot, statement, complete, pipe=("tensor store", row))
+
+
 @meaning(tcgen05.wait, kind="gate")
 def wait(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> Callable[..., Any]:
-    """Lanes stay until the loads of their warp have arrived. Stores (wait::st) are not modelled yet."""
-    if op.what == "st":
-        raise Unmodelled("tcgen05.st")
+    """Warps stay until their loads, or their stores, have arrived."""
 
     def run(g: Group, scheduler: Scheduler) -> tuple[Callable[[int], object], NDArray[np.bool_] | None]:
+        machine = g.machine
         passing = np.ones((g.size, 32), np.bool_)
         require_whole_warps(g, statement)
         for position, row in enumerate(g.indices):
-            loads = g.machine.pending_loads.get(int(row))
-            if loads is None:
-                continue
-            if all(load.done for load in loads):
-                del g.machine.pending_loads[int(row)]
-            else:
+            row = int(row)
+            stores = machine.pending_stores.get(row, ()) if op.what == "st" else ()
+            awaited = stores if op.what == "st" else machine.pending_loads.get(row, ())
+            if not all(each.done for each in awaited):
                 passing[position] = False
+            elif op.what == "ld":
+                machine.pending_loads.pop(row, None)
+            else:
+                if machine.ordering is not None:
+                    machine.ordering.stored(row, [each.operation for each in stores])
+                machine.pending_stores.pop(row, None)
         return lambda row: ("tcgen05.wait", row), None if passing.all() else passing
 
     return run

@@ -187,6 +187,7 @@ def issue(
             f"the copy completes on the mbarrier of line {barrier.statement.line}, whose init no "
             "fence.mbarrier_init or fence.proxy.async has made visible to the async proxy",
             statement,
+            severity="advice",
         )
     given = None
     if machine.ordering is not None:
