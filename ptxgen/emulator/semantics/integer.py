@@ -154,7 +154,7 @@ def extract(op: Any, binder: Binder, statement: syntax.Instruction, block: objec
     def run(g: Group) -> None:
         value = np.asarray(a(g))
         start, length = (np.asarray(each(g)).astype(np.int64) & 255 for each in (b, c))
-        # Move the field's last bit to the top, then back down with its sign.
+        # Move the field's last bit (the top one at most) to the top, then back with its sign.
         end = np.minimum(start + length, width)
         taken = np.maximum(end - start, 0)
         inside = np.minimum(start, width - 1)
@@ -162,11 +162,6 @@ def extract(op: Any, binder: Binder, statement: syntax.Instruction, block: objec
         down = (width - np.maximum(taken, 1)).astype(dtype)
         field = (value << up) >> down
         past = (value >> dtype.type(width - 1)) if signed else np.zeros_like(value)
-        cut = start + length > width  # the field's upper bits are the sign of a
-        if signed:
-            whole = np.where(cut, value >> inside.astype(dtype), field)
-        else:
-            whole = field
-        d(g, np.where(length == 0, dtype.type(0), np.where(start >= width, past, whole)))
+        d(g, np.where(length == 0, dtype.type(0), np.where(start >= width, past, field)))
 
     return run
