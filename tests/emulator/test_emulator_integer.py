@@ -104,7 +104,8 @@ def test_bit_fields(op: Any) -> None:
     )["d"]
     expected = []
     for word, position, length in zip(a.tolist(), b.tolist(), c.tolist(), strict=True):
-        position, length = position & 255, length & 255
+        if bits == 32:  # what the H200 does with more than the manual's 0 to 255
+            position, length = position & 255, length & 255
         sign = 0
         if op.type[0] == "s" and length:
             sign = word >> min(position + length - 1, bits - 1) & 1

@@ -318,6 +318,7 @@ def test_stored_boxes(rank: int, swizzle: str) -> None:
     rng = random.Random(f"store {rank} {swizzle}")
     for number, dtype in enumerate(SIZES):
         dims, strides, box, coords = random_case(rng, dtype, rank, swizzle)
+        coords = tuple(abs(each) for each in coords)
         size = SIZES[dtype]
         extent = dims[0] * size + sum((d - 1) * s for d, s in zip(dims[1:], strides, strict=True))
         generator = np.random.default_rng(number)
@@ -367,3 +368,11 @@ def test_the_order_of_stores(name: str, edit: tuple[str, str], then: str, code: 
     for read in ("", ".read"):
         clean, _ = store(simple(emulator).encode(), (0, 0), image, emulator, offset=PLACE, read=read, then=OVERWRITE)
         assert clean.status == "ok", clean.summary()
+
+
+@pytest.mark.parametrize("coords", [(-8, 0), (0, -1)])
+def test_stores_take_no_negative_coordinates(coords: tuple[int, int]) -> None:
+    emulator = Emulator()
+    report, text = store(simple(emulator).encode(), coords, np.zeros(BUFFER, np.uint8), emulator)
+    assert (report.status, codes(report)) == ("fault", ["out-of-bounds"]), report.summary()
+    assert report.findings[0].line == line_of(text, "cp.async.bulk.tensor")

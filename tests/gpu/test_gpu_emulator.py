@@ -300,3 +300,115 @@ def test_tensor_copy_matches_silicon(
                 assert report.status == "ok", report.summary()
                 images.append(out.numpy())
             np.testing.assert_array_equal(images[0], images[1], err_msg=f"at ({x}, {y}), destination +{shift}")
+
+
+STORE = """.version 8.6
+.target sm_90a
+.address_size 64
+.extern .shared .align 1024 .b8 smem[];
+.visible .entry stored(.param .align 64 .b8 map[128], .param .u64 in, .param .u32 x, .param .u32 y, .param .u32 shift)
+{
+    .reg .b32 %t, %x, %y, %at, %v, %w, %shift;
+    .reg .b64 %map, %in, %p;
+    .reg .pred %first, %more;
+    mov.u32 %t, %tid.x;
+    ld.param.u32 %x, [x];
+    ld.param.u32 %y, [y];
+    ld.param.u32 %shift, [shift];
+    ld.param.u64 %in, [in];
+    cvta.to.global.u64 %in, %in;
+    mov.b64 %map, map;
+    cvta.param.u64 %map, %map;
+    shl.b32 %at, %t, 2;
+FILL:
+    cvt.u64.u32 %p, %at;
+    add.u64 %p, %p, %in;
+    ld.global.b32 %w, [%p];
+    mov.b32 %v, smem;
+    add.u32 %v, %v, %at;
+    st.shared.b32 [%v], %w;
+    add.u32 %at, %at, 512;
+    setp.lt.u32 %more, %at, 32768;
+    @%more bra FILL;
+    fence.proxy.async.shared::cta;
+    bar.sync 0;
+    setp.eq.u32 %first, %t, 0;
+    @!%first bra END;
+    mov.b32 %v, smem;
+    add.u32 %v, %v, %shift;
+    cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [%map, {%x, %y}], [%v];
+    cp.async.bulk.commit_group;
+    cp.async.bulk.wait_group 0;
+END:
+    ret;
+}
+"""
+
+
+@pytest.mark.parametrize(("dtype", "columns", "rows", "box", "mode"), TILES)
+def test_tensor_store_matches_silicon(
+    gpu: Gpu, dtype: str, columns: int, rows: int, box: tuple[int, int], mode: str
+) -> None:
+    """The whole array after a store: inside, at the far edges and outside, from places all over the swizzle's period.
+
+    A negative coordinate ends the kernel with an illegal-instruction error (docs/hardware.md).
+    """
+    rng = np.random.default_rng(6)
+    size = np.dtype(NUMPY[dtype]).itemsize
+    before = rng.integers(0, 256, rows * columns * size, dtype=np.uint8)
+    data = rng.integers(0, 256, 32768, dtype=np.uint8)
+    step = 16 // size
+    right = columns // step * step
+    for x, y in [(0, 0), (right - step, 3), (3 * step, rows - 2), (right + step, 0), (0, rows)]:
+        for shift in (0, 128, 384, 640):
+            images: list[np.ndarray] = []
+            devices: tuple[Device, Device] = (gpu, Emulator("sm_90a"))
+            for device in devices:
+                array = device.array(before)
+                tensormap = TensorMap.tiled(dtype, array, (columns, rows), (columns * size,), box, swizzle=mode)
+                report = device.launch(
+                    Kernel.from_ptx(STORE), 1, 128,
+                    [tensormap, device.array(data), x & 0xFFFFFFFF, y & 0xFFFFFFFF, shift], shared_bytes=32768,
+                )  # fmt: skip
+                assert report.status == "ok", report.summary()
+                images.append(array.numpy())
+            np.testing.assert_array_equal(images[0], images[1], err_msg=f"at ({x}, {y}), source +{shift}")
+
+
+@pytest.mark.parametrize("mode", ["up", "down", "bfly", "idx"])
+def test_shuffles_match_silicon(gpu: Gpu, mode: str) -> None:
+    """Random values, lane numbers and controls in every lane; all bits of the words, so the unused ones too."""
+    text = f""".version 8.6
+.target sm_90a
+.address_size 64
+.visible .entry k(.param .u64 data)
+{{
+    .reg .b32 %t, %c, %v, %b, %d, %i;
+    .reg .b64 %data, %p;
+    .reg .pred %q;
+    mov.u32 %t, %tid.x;
+    mov.u32 %c, %ctaid.x;
+    mad.lo.u32 %t, %c, 128, %t;
+    ld.param.u64 %data, [data];
+    mul.wide.u32 %p, %t, 20;
+    add.u64 %p, %p, %data;
+    ld.global.b32 %v, [%p];
+    ld.global.b32 %b, [%p+4];
+    ld.global.b32 %c, [%p+8];
+    shfl.sync.{mode}.b32 %d|%q, %v, %b, %c, 0xffffffff;
+    selp.u32 %i, 1, 0, %q;
+    st.global.b32 [%p+12], %d;
+    st.global.b32 [%p+16], %i;
+    ret;
+}}
+"""
+    words = np.random.default_rng(7).integers(0, 2**32, (64 * 128, 5), dtype=np.uint32)
+    words[:, 2].reshape(-1, 32)[::2] = words[:, 2].reshape(-1, 32)[::2, :1]  # half of the warps agree on the control
+    results: list[np.ndarray] = []
+    devices: tuple[Device, Device] = (gpu, Emulator("sm_90a"))
+    for device in devices:
+        array = device.array(words)
+        report = device.launch(Kernel.from_ptx(text), 64, 128, [array])
+        assert report.status == "ok", report.summary()
+        results.append(array.numpy())
+    np.testing.assert_array_equal(results[0], results[1])

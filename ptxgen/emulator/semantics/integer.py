@@ -145,7 +145,11 @@ def sign_change(op: Any, binder: Binder, statement: syntax.Instruction, block: o
 
 @meaning(integer.bfe)
 def extract(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
-    """9.7.1.19: bits past the top are copies of the sign (or zero), and a field of no bits is 0."""
+    """9.7.1.19: bits past the top are copies of the sign (or zero), and a field of no bits is 0.
+
+    The manual takes b and c from 0 to 255. Of larger ones the 32-bit form reads the low 8 bits, the 64-bit form all
+    (measured, H200, driver 580, 2026-11-20).
+    """
     type = TYPES[op.type]
     dtype, width, signed = numpy_type(type), type.bits, type.kind == "signed"
     a, d = binder.source(op.a, type), binder.destination(op.d, type)
@@ -153,7 +157,7 @@ def extract(op: Any, binder: Binder, statement: syntax.Instruction, block: objec
 
     def run(g: Group) -> None:
         value = np.asarray(a(g))
-        start, length = (np.asarray(each(g)).astype(np.int64) & 255 for each in (b, c))
+        start, length = (np.asarray(each(g)).astype(np.int64) & (255 if width == 32 else -1) for each in (b, c))
         # Move the field's last bit (the top one at most) to the top, then back with its sign.
         end = np.minimum(start + length, width)
         taken = np.maximum(end - start, 0)

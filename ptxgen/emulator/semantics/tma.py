@@ -226,6 +226,9 @@ def _issue_store(
     machine: Machine, row: int, statement: syntax.Instruction, tensormap: TensorMap, coords: tuple[int, ...], place: int
 ) -> None:
     """Queue one box from shared to global memory, as part of the warp's open group."""
+    if min(coords) < 0:
+        # Measured (H200, driver 580, 2026-11-20): the store ends the kernel with an illegal-instruction error.
+        raise MemoryFault("out-of-bounds", f"a tensor store takes no negative coordinates, such as {coords}")
     slot = int(machine.row_slot[row])
     units, _ = shared_units(machine, tensormap, coords, place)
     pending = PendingStore()
