@@ -414,7 +414,7 @@ class Ordering:
                     statement,
                 )
             elif earlier.number not in self.known_to_tensor_core[row]:
-                # Advice: the manual asks for the fence (9.7.16.6.4), kernels that run on B200 leave it out here.
+                # Advice: the manual asks for the fence (9.7.16.6.4), kernels by CuTe and Triton leave it out here.
                 self.findings.add(
                     "missing-tcgen05-fence",
                     f"tcgen05.fence::after_thread_sync is missing between the wait for the {earlier.what} of line "
