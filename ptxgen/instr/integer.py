@@ -189,7 +189,7 @@ class max(Instruction, section="9.7.1.13", ptx="1.0", targets=ALL):
 
 
 class bfe(Instruction, section="9.7.1.19", ptx="2.0", targets=ALL):
-    """d = the c bits of a from bit b on, zero- or sign-extended; b and c count modulo 256."""
+    """d = the c bits of a from bit b on, zero- or sign-extended; b and c are 0 to 255."""
 
     syntax = "bfe.type d, a, b, c"
     d: OperandLike = register("type")

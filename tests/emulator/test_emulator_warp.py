@@ -50,3 +50,13 @@ def test_shuffles(mode: str, control: int) -> None:
         for warp in (slice(0, 32), slice(32, 64)):
             expected = shuffled(mode, values[warp].tolist(), offsets[warp].tolist(), control)
             assert (found[warp].tolist(), inside[warp].tolist()) == expected
+
+
+MASKS = [(32, "-1", "ok"), (16, "0xffff", "ok"), (16, "-1", "incomplete"), (32, "0xffff", "incomplete")]
+
+
+@pytest.mark.parametrize(("threads", "mask", "status"), MASKS)
+def test_lanes_that_the_mask_does_not_name(threads: int, mask: str, status: str) -> None:
+    body = f""".reg .b32 %t, %d; .reg .pred %p; mov.u32 %t, %tid.x; setp.lt.u32 %p, %t, {threads};
+        @%p shfl.sync.bfly.b32 %d, %t, 1, 31, {mask}; ret;"""
+    assert launch(body)[0].status == status

@@ -9,7 +9,7 @@ import numpy as np
 
 from ptxgen import syntax
 from ptxgen.emulator.group import Group
-from ptxgen.emulator.registers import Binder
+from ptxgen.emulator.registers import Binder, Unmodelled
 from ptxgen.emulator.semantics import meaning
 from ptxgen.instr import warp
 
@@ -38,9 +38,14 @@ def shuffle(op: Any, binder: Binder, statement: syntax.Instruction, block: objec
     a, b, c = (binder.source(operand, "b32") for operand in (op.a, op.b, op.c))
     d = binder.destination(op.d, "b32")
     p = binder.destination(op.p, "pred") if op.p is not None else None
+    mask = binder.source(op.mask, "u32")
     lane = _LANES.astype(np.int64)
 
     def run(g: Group) -> None:
+        # Lanes that are named but not here would have to be waited for; lanes that are not named give anything.
+        here = (g.active * (np.int64(1) << lane)).sum(axis=1, keepdims=True)
+        if ((g.full(mask(g)).astype(np.int64) != here) & g.active).any():
+            raise Unmodelled("shfl.sync by other lanes than its mask names")
         offset, control = (g.full(value(g)).astype(np.int64) for value in (b, c))
         offset, clamp, segment = offset & 31, control & 31, control >> 8 & 31
         highest = (lane & segment) | (clamp & ~segment)
