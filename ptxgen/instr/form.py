@@ -107,7 +107,11 @@ class Rule:
 
 @dataclass(frozen=True)
 class Form:
-    """What a declaration says about its syntax line, compiled once when the class is made."""
+    """What a declaration says about its syntax line, compiled once when the class is made.
+
+    `issued_by` is who executes it together, `completed_by` what tells that its work is done, `fences` which fence or
+    wait its effects need before others see them (empty: none).
+    """
 
     key: str
     opcode: str
@@ -116,6 +120,7 @@ class Form:
     availability: Availability
     issued_by: IssuedBy
     completed_by: str
+    fences: str
     slots: tuple[Slot, ...]
     patterns: tuple[Pattern, ...]
     rules: tuple[Rule, ...]
@@ -141,6 +146,13 @@ def rule(code: str, *, reads_operands: bool = False) -> Callable[[_F], _F]:
 
 #: Every declaration, by the first word of its opcode.
 REGISTRY: dict[str, list[type[Instruction]]] = {}
+
+
+def _family(module: str) -> str:
+    """The family of a module: `tcgen05` of `ptxgen.instr.tcgen05` and of `ptxgen.instr.tcgen05.mma`."""
+    inside = module.removeprefix("ptxgen.instr.")
+    return inside.split(".")[0] if inside != module else module.rpartition(".")[2]
+
 
 _HEAD = re.compile(r"\{\.([\w:]+)\}|\.([\w:]+)")
 
@@ -224,6 +236,7 @@ class Instruction:
         opcode: str | None = None,
         issued_by: IssuedBy = "thread",
         completed_by: str = "at once",
+        fences: str = "",
         leading: int = 0,
     ) -> None:
         hints = inspect.get_annotations(cls, eval_str=True)
@@ -263,13 +276,14 @@ class Instruction:
             if hasattr(value, "__rule__")
         )
         cls.form = Form(
-            key=f"{cls.__module__.rpartition('.')[2]}.{cls.__name__}",
+            key=f"{_family(cls.__module__)}.{cls.__name__}",
             opcode=name,
             syntax=cls.syntax.strip(),
             section=section,
             availability=Availability(ptx, targets),
             issued_by=issued_by,
             completed_by=completed_by,
+            fences=fences,
             slots=slots,
             patterns=patterns,
             rules=rules,

@@ -1,6 +1,12 @@
-"""A module around one line of PTX, for tests that say what is wrong with the line."""
+"""Lines of PTX for tests: a module around one line, and the tables of lines with their verdicts."""
+
+from dataclasses import dataclass
+from pathlib import Path
 
 from ptxgen.instr.check import Diagnostic, check
+
+#: Wide registers exist since PTX 8.3, so they are declared only where they are used.
+WIDE = ".reg .b128 %q<9>; "
 
 BODY = """\
 .reg .pred %p<9>;
@@ -20,6 +26,7 @@ here:
 
 def module(line: str, target: str = "sm_100a", version: str = "9.0") -> str:
     """A module with this line in its entry."""
+    wide = WIDE if "%q" in line else ""
     return f""".version {version}
 .target {target}
 .address_size 64
@@ -27,7 +34,7 @@ def module(line: str, target: str = "sm_100a", version: str = "9.0") -> str:
 .const .b8 table[64];
 .func helper() {{ ret; }}
 .visible .entry kernel(.param .u64 pointer, .param .u32 size) {{
-{BODY}{line}
+{BODY}{wide}{line}
 ret;
 }}
 """
@@ -40,4 +47,29 @@ def diagnose(line: str, target: str = "sm_100a", version: str = "9.0") -> list[D
     """What `check` says of a line; every diagnostic must stand at it."""
     found = check(module(line, target, version))
     assert all(each.line == LINE for each in found), found
+    return found
+
+
+FOLDER = Path(__file__).parent / "lines"
+FAMILIES = sorted(path.stem for path in FOLDER.glob("*.txt"))
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line and what must be said of it; `stricter` marks what ptxas lets pass (`!` before the code)."""
+
+    verdict: str
+    target: str
+    version: str
+    line: str
+    stricter: bool
+
+
+def rows(family: str) -> list[Row]:
+    """The rows of a table."""
+    found = []
+    for text in (FOLDER / f"{family}.txt").read_text().splitlines():
+        if text.strip() and not text.startswith("#"):
+            verdict, target, version, line = text.split(None, 3)
+            found.append(Row(verdict.lstrip("!"), target, version, line, verdict.startswith("!")))
     return found
