@@ -1,7 +1,7 @@
 """Lines of PTX, legal and not, one table for each family: `lines/<family>.txt`.
 
-A row is a verdict, a target, a PTX version and a line. The verdict is `legal`, or the code of the one error `check` must
-find; `!` before it marks what ptxas lets pass. ptxas must agree with every other row.
+A row is a verdict, a target, a PTX version and a line. The verdict is `legal`, or the code of the one error that
+`check` must find; `!` before it marks what ptxas lets pass. ptxas must agree with every other row.
 """
 
 from __future__ import annotations
