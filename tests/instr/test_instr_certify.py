@@ -1,4 +1,4 @@
-"""A sample of what `tools/certify.py` compares: the model and ptxas, both ways. The whole runs by hand."""
+"""A sample of what `tools.certify` compares: the model and ptxas, both ways. The whole runs by hand."""
 
 import pytest
 

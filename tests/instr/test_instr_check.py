@@ -214,7 +214,7 @@ def test_warnings_leave_the_text_legal(line: str, code: str) -> None:
     assert [(each.code, each.severity) for each in diagnose(line)] == [(code, "warning")]
 
 
-#: Where we refuse what ptxas takes; see tools/certify.py for the reasons.
+#: Where we refuse what ptxas takes; see tools/certify/irreconcilable.py for the reasons.
 STRICTER: set[str] = set()
 
 

@@ -32,6 +32,7 @@ from ptxgen.instr.form import REGISTRY, Instruction
 from ptxgen.instr.operands import EXAMPLE_LABEL, EXAMPLE_PARAMETER
 from ptxgen.instr.targets import parse_target, parse_version
 from ptxgen.toolchain import find_ptxas
+from tools.certify.irreconcilable import BROKEN, STRICTER
 
 NEWEST = "9.5"
 TARGETS = (
@@ -197,57 +198,13 @@ def ptxas(lines: Sequence[str], target: str, version: str) -> list[str]:
     return verdict
 
 
-#: Where ptxgen refuses on purpose what ptxas 13.5 takes: nonsense that it lets pass.
-_STRICTER = tuple(
-    (re.compile(form), re.compile(line), re.compile(objection))
-    for form, line, objection in (
-        # `.relu.relu`, `.sync.sync`: some modifiers may stand twice.
-        ("", "", r"\[repeated-modifier\]$"),
-        # A function's name as an operand of arithmetic, even of floats.
-        ("", r"\bx_function\b", r"not the function x_function|address of x_function is an integer"),
-        # `variable + constant` as an operand of arithmetic; some instructions take it, others do not.
-        ("", r"\bx_\w+\+4", r"not the variable|\[operand-type\]$"),
-        # Anything at all as the count of an arrival.
-        (r"mbarrier\.arrive", "", r"vector|must be as in"),
-        # Addresses without brackets.
-        (r"tma\.", "", r"must be as in"),
-        # Small integers eight at a time, in some state spaces; in others ptxas crashes.
-        (r"memory\.", r"\.v8\.[bus](8|16)", r"takes 32-bit types"),
-        # Special registers as results.
-        (r"move\.mov", r"^mov.*\{.*%tid.*\},", "not the special"),
-        # A special register as one of several values to store.
-        (r"memory\.", r"\{%x_b32_7, %tid.x\}", "not the special"),
-        # Four .b32 as the parts of a .b128, which the manual does not have.
-        (r"move\.mov", r"^mov\.b128\b.*\{.*\}", "must be as in"),
-        # A predicate as the disabled lanes, and one constant more.
-        (r"tcgen05\.mma", r"%x_pred_7, %x_pred_4|, 0, 1;$", "must be as in"),
-        # All of %tid as 128 bits.
-        (r"move\.mov", "%tid;", r"\[vector-length\]$"),
-        # A vector register, or a vector of one, as the parts of a packed value.
-        (r"move\.mov", r"\{%x_b32_7\}|%x_v\d_7", r"must be as in|vector"),
-    )
-)
-
-
-#: What ptxas 13.5 refuses though nothing is wrong with it: it crashes, or loses its way.
-_BROKEN = tuple(
-    (re.compile(line), re.compile(objection))
-    for line, objection in (
-        (r"%x_v2_7\.x", r"Internal compiler error|Argument 1 of instruction 'mov'"),
-        (r"^cvt.*%x_b128_7", r"instruction 'mov'"),
-        (r"^mov.*\bx_function\b", r"status -11"),
-    )
-)
-
-
 def _is_broken(case: Case, objection: str) -> bool:
-    return any(line.search(case.line) and wanted.search(objection) for line, wanted in _BROKEN)
+    return any(line.search(case.line) and wanted.search(objection) for line, wanted in BROKEN)
 
 
 def _is_stricter(case: Case, objection: str) -> bool:
     return any(
-        form.match(case.form) and line.search(case.line) and wanted.search(objection)
-        for form, line, wanted in _STRICTER
+        form.match(case.form) and line.search(case.line) and wanted.search(objection) for form, line, wanted in STRICTER
     )
 
 
@@ -434,7 +391,3 @@ def main() -> int:
         forms, others = counts[family, "form"], counts[family, "neighbour"]
         print(f"{family:<14}{forms:>9}{others:>12}{1 - wrong[family] / max(1, forms + others):>12.2%}")
     return 1 if differing else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
