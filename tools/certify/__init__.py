@@ -18,7 +18,6 @@ import itertools
 import random
 import re
 import subprocess
-import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
