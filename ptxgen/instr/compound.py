@@ -1,7 +1,8 @@
-"""Specifications of addresses and vectors. PTX ISA 6.4 and 9.4."""
+"""Specifications of addresses, vectors and parts of registers. PTX ISA 6.4, 9.4 and 9.7.18."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -18,7 +19,7 @@ from ptxgen.instr.specification import (
 )
 from ptxgen.instr.symbols import Problem, Resolver, Symbol
 from ptxgen.instr.types import TYPES, Type, holds, holds_wider
-from ptxgen.syntax import Address, Expression, Immediate, Name, Operand, Subscript, Vector
+from ptxgen.syntax import Address, Expression, Immediate, Name, Negation, Operand, Subscript, Vector
 
 if TYPE_CHECKING:
     from ptxgen.instr.form import Instruction
@@ -213,3 +214,29 @@ class VectorSpec(Specification):
 
     def describe(self) -> str:
         return "a register or a vector in braces" if self.scalar else "a vector in braces"
+
+
+@dataclass(kw_only=True, slots=True)
+class PartSpec(SourceSpec):
+    """A register of the video instructions, whole or a part that a selector picks, as in `r1.h0`; or a constant.
+
+    `selectors` is a regular expression of what may follow the dot; `negatable` allows `-r1` and `-r1.h0`.
+    """
+
+    selectors: str = ""
+    negatable: bool = False
+
+    def fits(self, operand: Operand) -> bool:
+        if isinstance(operand, Negation):
+            return self.negatable and operand.operator == "-" and isinstance(operand.operand, Name)
+        return SourceSpec.fits(self, operand)
+
+    def problems(self, operand: Operand, form: Instruction, resolve: Resolver | None) -> Iterator[Problem]:
+        inner = operand.operand if isinstance(operand, Negation) else operand
+        if isinstance(inner, Name) and inner.component is not None:
+            if not re.fullmatch(self.selectors, inner.component):
+                legal = f"a selector like {self.selectors}" if self.selectors else "no selector"
+                yield Problem("operand-kind", f"{self.name} takes {legal}, not .{inner.component}")
+                return
+            inner = Name(inner.base)
+        yield from SourceSpec.problems(self, inner, form, resolve)

@@ -213,8 +213,8 @@ def _read_patterns(text: str, declared: Mapping[str, Specification]) -> Iterator
     kw_only_default=False,
     frozen_default=True,
     field_specifiers=(
-        modifier, flag, specs.register, specs.source, specs.immediate, specs.address, specs.vector, specs.predicate,
-        specs.label, specs.sink,
+        modifier, flag, specs.register, specs.source, specs.immediate, specs.address, specs.vector, specs.part,
+        specs.predicate, specs.label, specs.sink,
     ),
 )  # fmt: skip
 class Instruction:

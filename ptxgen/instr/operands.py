@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ptxgen.instr.compound import GENERIC, AddressSpec, VectorSpec
+from ptxgen.instr.compound import GENERIC, AddressSpec, PartSpec, VectorSpec
 from ptxgen.instr.specification import (
     EXAMPLE_LABEL,
     EXAMPLE_PARAMETER,
@@ -34,6 +34,7 @@ __all__ = [
     "AddressSpec",
     "ImmediateSpec",
     "LabelSpec",
+    "PartSpec",
     "PredicateSpec",
     "Problem",
     "RegisterSpec",
@@ -49,6 +50,7 @@ __all__ = [
     "address",
     "immediate",
     "label",
+    "part",
     "predicate",
     "register",
     "sink",
@@ -124,6 +126,13 @@ def vector(
         type=type, count=count, scalar=scalar, sink=sink, immediate=immediate, special=special, wide=wide,
         exact=exact, when=when, optional=default is None,
     )  # fmt: skip
+
+
+def part(
+    type: TypeRef, selectors: str = "", *, immediate: bool = False, negatable: bool = False, default: Any = ...
+) -> Any:
+    """A register, or a part of it by a selector that the regular expression matches: `r1.h0` of "b[0-3]|h[01]"."""
+    return PartSpec(type=type, selectors=selectors, immediate=immediate, negatable=negatable, optional=default is None)
 
 
 def predicate(

@@ -44,8 +44,8 @@ def _types() -> dict[str, Type]:
     # Formats without registers of their own live in untyped registers of their width (5.2.3, 5.2.5).
     for name, bits in (
         ("f16x2", 32), ("bf16", 16), ("bf16x2", 32), ("tf32", 32), ("f32x2", 64), ("u16x2", 32), ("s16x2", 32),
-        ("e4m3x2", 16), ("e5m2x2", 16), ("e4m3x4", 32), ("e5m2x4", 32), ("e2m1x2", 8), ("e2m1x4", 16),
-        ("e2m3x2", 16), ("e3m2x2", 16), ("e2m3x4", 32), ("e3m2x4", 32), ("ue8m0x2", 16),
+        ("u8x4", 32), ("s8x4", 32), ("e4m3x2", 16), ("e5m2x2", 16), ("e4m3x4", 32), ("e5m2x4", 32),
+        ("e2m1x2", 8), ("e2m1x4", 16), ("e2m3x2", 16), ("e3m2x2", 16), ("e2m3x4", 32), ("e3m2x4", 32), ("ue8m0x2", 16),
     ):  # fmt: skip
         table[name] = Type(name, "packed", bits)
     return table

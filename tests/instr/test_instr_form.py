@@ -25,10 +25,12 @@ from ptxgen.instr import (
     warp,
 )
 from ptxgen.instr.form import REGISTRY, Instruction, InstructionError, flag, modifier, rule
-from ptxgen.instr.operands import address, label, register, sink, source, vector
+from ptxgen.instr.operands import address, label, part, register, sink, source, vector
 from ptxgen.instr.operands import predicate as predicate_operand
+from ptxgen.instr.symbols import Symbol
 from ptxgen.instr.targets import ALL, Availability, parse_target
-from ptxgen.syntax import Immediate, Name
+from ptxgen.instr.types import TYPES
+from ptxgen.syntax import Immediate, Name, parse_operand
 
 INTEGERS = "'u16', 'u32', 'u64', 's16', 's32', 's64', 'u16x2', 's16x2'"
 
@@ -365,3 +367,39 @@ def test_examples_of_every_kind_of_operand() -> None:
 
     (made,) = every.variants()
     assert str(made) == "every %x_f32_0, %x_b16_1, {%x_f64_10, %x_f64_11}, %x_pred_3, EXAMPLE_LABEL, _;"
+
+
+class _Resolver:
+    """Registers by their names: `%r1` is .b32, `%f1` .f32."""
+
+    def __call__(self, name: str) -> Symbol | None:
+        types = {"%r1": "b32", "%f1": "f32"}
+        return Symbol(name, "register", TYPES[types[name]]) if name in types else None
+
+
+@pytest.mark.parametrize(
+    ("d", "a", "codes"),
+    [
+        ("%r1", "%r1", []),
+        ("%r1.b3", "-%r1.h0", []),
+        ("%r1", "-%r1", []),
+        ("%r1", 5, []),
+        ("%r1.h0", "%r1", ["operand-kind"]),
+        ("%r1", "%r1.h2", ["operand-kind"]),
+        ("%r1", "%r1.b01", ["operand-kind"]),
+        ("-%r1", "%r1", ["operand-kind"]),
+        ("%r1", "!%r1", ["operand-kind"]),
+        (5, "%r1", ["operand-kind"]),
+        ("_", "%r1", ["operand-kind"]),
+        ("%r1", "%f1.b0", ["operand-type"]),
+        ("%r1", "%r2.b0", ["undeclared-name"]),
+    ],
+)
+def test_parts_of_registers(d: Any, a: Any, codes: list[str]) -> None:
+    class parts(Instruction, opcode="parts", **_ABOUT):
+        syntax = "parts d, a"
+        d: Any = part("u32", "b[0-3]")
+        a: Any = part("u32", "b[0-3]|h[01]", immediate=True, negatable=True)
+
+    operands = {"d": parse_operand(str(d)), "a": parse_operand(str(a))}
+    assert [each.code for each in parts.bound({}, operands).operand_problems(_Resolver())] == codes

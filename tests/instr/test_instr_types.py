@@ -26,6 +26,8 @@ PAIRS = [
     ("f16x2", "u32", False, False),
     ("u32", "u16x2", False, False),
     ("b32", "u16x2", True, True),
+    ("b32", "s8x4", True, True),
+    ("s32", "s8x4", False, False),
     ("pred", "pred", True, True),
     ("pred", "b8", False, False),
     ("b8", "pred", False, False),
