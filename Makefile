@@ -34,7 +34,7 @@ format: $(DEVELOPMENT) ## Rewrite the sources in the project's format
 	$(BIN)/ruff format
 
 certify: $(DEVELOPMENT) ## Compare every declared instruction form with ptxas, both ways (minutes)
-	$(BIN)/python -m tools.certify --neighbours 600 --jobs $(JOBS)
+	$(BIN)/python -m tools.certify --jobs $(JOBS) --record
 
 bench: $(DEVELOPMENT) ## Measure parsing, checking, rendering and emulating
 	$(BIN)/python -m bench.speed

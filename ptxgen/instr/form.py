@@ -15,8 +15,11 @@ made in the manual's order.
 
 from __future__ import annotations
 
+import functools
 import inspect
 import itertools
+import math
+import random
 import re
 import struct
 import types
@@ -431,18 +434,20 @@ class Instruction:
     def _half(self, spec: Specification) -> bool:
         return any(p.shape == "pair" and p.optional and p.fields[1] is spec for p in self.form.patterns)
 
+    def demands(self) -> tuple[str, ...]:
+        """The conditions of `needs` that this instruction meets."""
+        form = self.form
+        if not form.needs:
+            return ()
+        present = {*self.modifiers, *(name for name in form.operands if getattr(self, name) is not None)}
+        present.update(f"{slot.field}={getattr(self, slot.field)}" for slot in form.slots if slot.field)
+        return tuple(condition for condition in form.needs if present.issuperset(condition.split()))
+
     def availability_problems(self, target: Target, version: tuple[int, int]) -> list[Problem]:
         """Why this target or PTX version does not have it."""
         form, problems = self.form, []
         required = [(form.opcode, form.availability)]
-        if form.needs:
-            present = {*self.modifiers, *(name for name in form.operands if getattr(self, name) is not None)}
-            present.update(f"{slot.field}={getattr(self, slot.field)}" for slot in form.slots if slot.field)
-            required += [
-                (f"{form.opcode}: {condition}", availability)
-                for condition, availability in form.needs.items()
-                if present.issuperset(condition.split())
-            ]
+        required += [(f"{form.opcode}: {condition}", form.needs[condition]) for condition in self.demands()]
         for what, availability in required:
             if not availability.has_version(version):
                 found = f"{version[0]}.{version[1]}"
@@ -460,29 +465,85 @@ class Instruction:
         operands: dict[str, Operand | None] = {}
         for position, (name, spec) in enumerate(self.form.operands.items()):
             wanted = bool(getattr(self, spec.when)) if spec.when else not spec.optional or name in chosen
-            operands[name] = parse_operand(spec.example(self, position)) if wanted else None
+            operands[name] = _example(spec.example(self, position)) if wanted else None
         return operands
 
     @classmethod
-    def combinations(cls) -> Iterator[typing.Self]:
-        """Every combination of modifiers that the syntax line allows, legal or not, without operands."""
-        slots = [slot for slot in cls.form.slots if slot.field is not None]
-        choices = [[*([slot.absent] if slot.optional else []), *slot.tokens.values()] for slot in slots]
-        for values in itertools.product(*choices):
-            yield cls.bound({str(slot.field): value for slot, value in zip(slots, values, strict=True)}, {})
+    def _choices(cls) -> list[tuple[str, list[Any]]]:
+        """The modifier fields, each with all that may stand there."""
+        return [
+            (slot.field, [*([slot.absent] if slot.optional else []), *slot.tokens.values()])
+            for slot in cls.form.slots
+            if slot.field is not None
+        ]
 
     @classmethod
-    def variants(cls) -> Iterator[typing.Self]:
-        """Every legal combination of modifiers with every choice of optional operands, all with example operands."""
+    def combinations(cls, start: int = 0, stop: int | None = None) -> Iterator[typing.Self]:
+        """The combinations of modifiers that the syntax line allows, legal or not, without operands; or a range."""
+        choices = cls._choices()
+        names = [name for name, _ in choices]
+        for values in itertools.islice(itertools.product(*(values for _, values in choices)), start, stop):
+            yield cls.bound(dict(zip(names, values, strict=True)), {})
+
+    @classmethod
+    def combination_count(cls) -> int:
+        """How many `combinations` there are."""
+        return math.prod(len(values) for _, values in cls._choices())
+
+    @classmethod
+    def variants(cls, start: int = 0, stop: int | None = None) -> Iterator[typing.Self]:
+        """Every legal combination of modifiers with every choice of optional operands, all with example operands.
+
+        With a range, those of the combinations `start` to `stop`.
+        """
+        choices = cls._optional_choices()
+        for made in cls.combinations(start, stop):
+            if not made.modifier_problems():
+                yield from made._with_operands(choices)
+
+    @classmethod
+    def _optional_choices(cls) -> list[tuple[str, ...]]:
         optional = [name for name, spec in cls.form.operands.items() if spec.optional and not spec.when]
-        choices = [chosen for n in range(len(optional) + 1) for chosen in itertools.combinations(optional, n)]
-        for made in cls.combinations():
-            if made.modifier_problems():
-                continue
-            for chosen in choices:
-                variant = cls.bound(made.__dict__, made.example_operands(chosen))
-                if not errors(variant.operand_problems(None)):
-                    yield variant
+        return [chosen for n in range(len(optional) + 1) for chosen in itertools.combinations(optional, n)]
+
+    def _with_operands(self, choices: Iterable[tuple[str, ...]]) -> Iterator[typing.Self]:
+        for chosen in choices:
+            variant = self.bound(self.__dict__, self.example_operands(chosen))
+            if not errors(variant.operand_problems(None)):
+                yield variant
+
+    @classmethod
+    def sample(cls, limit: int, rng: random.Random) -> list[typing.Self]:
+        """Up to `limit` of the `variants`, drawn at random."""
+        choices = cls._optional_choices()
+        legal = cls._drawn(limit, rng, lambda made: not made.modifier_problems())
+        found = [each for made in legal for each in made._with_operands(choices)]
+        return found if len(found) <= limit else rng.sample(found, limit)
+
+    @classmethod
+    def sample_forbidden(cls, limit: int, rng: random.Random) -> list[typing.Self]:
+        """Up to `limit` of the combinations of modifiers that a rule forbids, without operands."""
+        return cls._drawn(limit, rng, lambda made: bool(made.modifier_problems()))
+
+    @classmethod
+    def _drawn(cls, limit: int, rng: random.Random, wanted: Callable[[typing.Self], bool]) -> list[typing.Self]:
+        """Combinations of modifiers that are `wanted`: found by trying at random where there are very many."""
+        choices = cls._choices()
+        if cls.combination_count() <= 20_000:
+            every = [made for made in cls.combinations() if wanted(made)]
+            return every if len(every) <= limit else rng.sample(every, limit)
+        found: dict[str, typing.Self] = {}
+        for _ in range(200 * limit):
+            made = cls.bound({name: rng.choice(values) for name, values in choices}, {})
+            if wanted(made):
+                found.setdefault(made.opcode_text, made)
+                if len(found) == limit:
+                    break
+        return list(found.values())
+
+
+#: Examples repeat, and operands are values.
+_example = functools.lru_cache(maxsize=4096)(parse_operand)
 
 
 def errors(problems: Iterable[Problem]) -> list[Problem]:

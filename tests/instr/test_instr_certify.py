@@ -1,25 +1,37 @@
-"""A sample of what `tools.certify` compares: the model and ptxas, both ways. The whole runs by hand."""
+"""A seeded sample of what `tools.certify` compares: the model and ptxas, both ways. The whole runs by hand."""
+
+import random
+from pathlib import Path
 
 import pytest
 
-from tools import certify
-from tools.certify import Case
+from ptxgen.instr.certified import Certificate, certificates, digest
+from ptxgen.instr.logic import shl, shr
+from tools.certify import Case, __main__, cases, judges, sweep
+from tools.certify.sweep import Settings
+
+#: At least 20,000 lines, which take about half a minute.
+SAMPLE = Settings(neighbours=200, each=0, seed=20261120, forms=200, everywhere=False, gates=False)
 
 
-def test_sample_agrees() -> None:
-    counts, differing = certify.certify(neighbours=45, forms=40, seed=20261120)
-    assert not differing, "\n".join(map(str, differing))
-    assert sum(number for (_, kind), number in counts.items() if kind == "form") > 800
-    assert sum(number for (_, kind), number in counts.items() if kind == "neighbour") > 3000
+def test_sample_agrees(tmp_path: Path) -> None:
+    results = sweep.sweep([], SAMPLE, 2, tmp_path, "13.5", quiet=True)
+    differing = [text for result in results for text in result.disagreements]
+    assert not differing, "\n".join(differing)
+    assert {result.key for result in results} == {form.form.key for form in cases.declared()}
+    assert sum(result.forms + result.neighbours for result in results) > 20_000
 
 
 def test_a_sample_of_a_seed_is_always_the_same() -> None:
-    def cases() -> list[Case]:
-        (form,) = certify.declared(["logic.shl"])
-        return certify.neighbours_of(form, 50, certify.random.Random(7))
+    def drawn() -> list[Case]:
+        neighbours = cases.Neighbours(shl)
+        return [case for made in shl.variants() for case in neighbours.draw(made, 50, random.Random(7))]
 
-    assert cases() == cases()
-    assert {case.topic for case in cases()} == {"modifier", "operand", "gate"}
+    assert drawn() == drawn()
+    assert {case.kind for case in drawn()} == {
+        "modifier added", "modifier doubled", "modifier dropped", "modifier replaced", "modifiers in another order",
+        "operand added", "operand dropped", "operand replaced", "target", "version",
+    }  # fmt: skip
 
 
 #: Lines in one module, of which some are wrong: by a message with a line, by a syntax error, by a crash of ptxas.
@@ -33,14 +45,43 @@ MIXED = [
 ]
 
 
-@pytest.mark.parametrize("judge", [certify.ours, certify.ptxas])
+@pytest.mark.parametrize("judge", [judges.ours, judges.ptxas])
 def test_each_line_of_a_module_has_its_own_verdict(judge: type) -> None:
     lines = [line for line, _ in MIXED]
     assert [not verdict for verdict in judge(lines, "sm_90a", "8.6")] == [legal for _, legal in MIXED]
 
 
+@pytest.mark.parametrize("judge", [judges.ours, judges.ptxas])
+def test_a_target_that_is_too_new_for_the_version_refuses_all_lines(judge: type) -> None:
+    assert all(judge([line for line, _ in MIXED], "sm_90a", "7.0"))
+
+
 def test_disagreement_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(certify, "ours", lambda lines, target, version: ["refused"] * len(lines))
+    monkeypatch.setattr(judges, "ours", lambda lines, target, version: ["refused"] * len(lines))
     case = Case("logic.shl", "form", "shl.b32 %x_b32_0, %x_b32_1, 1;", "sm_90a")
-    (found,) = certify.compare([case], jobs=1)
+    (found,) = judges.compare([case])
     assert str(found).split("\n")[1:] == ["    ptxgen: refused", "    ptxas:  legal"]
+
+
+def test_what_was_done_is_not_done_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = Settings(neighbours=10, each=1, seed=0, gates=False)
+    first = sweep.sweep(["logic.shl"], settings, 1, tmp_path, "13.5", quiet=True)
+    monkeypatch.setattr(sweep, "do", None)
+    assert sweep.sweep(["logic.shl"], settings, 1, tmp_path, "13.5", quiet=True) == first
+    with pytest.raises(TypeError):
+        sweep.sweep(["logic.shl"], Settings(neighbours=10, each=1, seed=1), 1, tmp_path, "13.5", quiet=True)
+
+
+def test_the_table_adds_up(capsys: pytest.CaptureFixture[str]) -> None:
+    __main__.print_table([sweep.Result("a.b", 1, 2, 3, ["x"]), sweep.Result("a.c", 10, 20, 30), sweep.Result("d.e")])
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert lines[1:] == [["a", "11", "22", "33", "1"], ["d", "0", "0", "0", "0"], ["all", "11", "22", "33", "1"]]
+
+
+def test_a_digest_tells_declarations_apart() -> None:
+    assert digest(shl) == digest(shl) != digest(shr)
+
+
+def test_certificates_are_of_declarations() -> None:
+    assert set(certificates()) <= {form.form.key for form in cases.declared()}
+    assert all(isinstance(each, Certificate) and each.disagreements == 0 for each in certificates().values())

@@ -1,7 +1,81 @@
-"""`python -m tools.certify`."""
+"""The command `python -m tools.certify`."""
 
+from __future__ import annotations
+
+import argparse
+import datetime
 import sys
+from collections import defaultdict
+from pathlib import Path
 
-from tools.certify import main
+import tools.certify
+from ptxgen.instr.certified import Certificate, digest, write_certificates
+from ptxgen.toolchain import find_ptxas, ptxas_version
+from tools.certify import cases
+from tools.certify.sweep import Result, Settings, sweep
 
-sys.exit(main())
+ROOT = Path(__file__).parents[2]
+
+
+def main() -> int:
+    """Print disagreements and a table; exit with 1 if there are any."""
+    parser = argparse.ArgumentParser(description=tools.certify.__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("families", nargs="*", help="families or declarations (integer, tcgen05.mma); all by default")
+    parser.add_argument("--neighbours", type=int, default=600, help="neighbours of each declaration, at least")
+    parser.add_argument("--each", type=float, default=4, help="neighbours of each form (default 4)")
+    parser.add_argument("--forms", type=int, default=None, help="legal forms of a chunk (default all)")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--one-target", action="store_true", help="assemble a legal form on one of its targets only")
+    parser.add_argument("--folder", type=Path, default=ROOT / "build" / "certify", help="where results are kept")
+    parser.add_argument("--record", action="store_true", help="write the result into the package, for the coverage")
+    arguments = parser.parse_args()
+    settings = Settings(arguments.neighbours, arguments.each, arguments.seed, arguments.forms, not arguments.one_target)
+    version = ptxas_version(find_ptxas())
+    results = sweep(arguments.families, settings, arguments.jobs, arguments.folder, version)
+    differing = [text for result in results for text in result.disagreements]
+    print_table(results)
+    if arguments.record:
+        if arguments.forms is not None or arguments.one_target:
+            parser.error("--record needs all forms on all targets")
+        record(results, version)
+    return 1 if differing else 0
+
+
+def print_table(results: list[Result]) -> None:
+    """A line for each family."""
+    families: dict[str, list[Result]] = defaultdict(list)
+    for result in results:
+        families[result.key.split(".")[0]].append(result)
+    print(f"{'family':<14}{'forms':>11}{'assemblies':>12}{'neighbours':>12}{'differing':>11}")
+    for family, found in [*sorted(families.items()), ("all", results)]:
+        counts = [sum(getattr(each, name) for each in found) for name in ("forms", "assemblies", "neighbours")]
+        wrong = sum(len(each.disagreements) for each in found)
+        print(f"{family:<14}{counts[0]:>11,}{counts[1]:>12,}{counts[2]:>12,}{wrong:>11,}")
+
+
+def record(results: list[Result], version: str) -> None:
+    """Write what was certified beside the declarations."""
+    today = datetime.datetime.now(datetime.UTC).date().isoformat()
+    together: dict[str, list[Result]] = defaultdict(list)
+    for result in results:
+        together[result.key].append(result)
+    declared = {form.form.key: form for form in cases.declared()}
+    made = [
+        Certificate(
+            key,
+            digest(declared[key]),
+            forms=sum(each.forms for each in found),
+            assemblies=sum(each.assemblies for each in found),
+            neighbours=sum(each.neighbours for each in found),
+            disagreements=sum(len(each.disagreements) for each in found),
+            ptxas=version,
+            date=today,
+        )
+        for key, found in together.items()
+    ]
+    write_certificates(made, declared)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,79 @@
+"""What was compared with ptxas, and when: the record that `python -m tools.certify --record` writes.
+
+A certificate holds for the declaration that it was made from, which its digest tells: a declaration that changed is
+uncertified until it is compared again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import json
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, fields
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from ptxgen.instr.form import Instruction
+from ptxgen.instr.operands import Specification
+
+FILE = "certified.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Certificate:
+    """One declaration: its legal `forms`, `assemblies` of them on their targets, and `neighbours`, mostly illegal.
+
+    `disagreements` counts the lines on which ptxas and `ptxgen.check` differed.
+    """
+
+    key: str
+    digest: str
+    forms: int
+    assemblies: int
+    neighbours: int
+    disagreements: int
+    ptxas: str
+    date: str
+
+
+def digest(form: type[Instruction]) -> str:
+    """A short hash of all that a declaration says about what is legal."""
+    declared = form.form
+    parts: list[object] = [
+        declared.opcode, declared.syntax, declared.availability, declared.leading,
+        [(slot.field, sorted(slot.tokens), slot.optional) for slot in declared.slots],
+        [(pattern.shape, [spec.name for spec in pattern.fields], pattern.optional) for pattern in declared.patterns],
+        [(type(spec).__name__, [(each.name, _said(getattr(spec, each.name))) for each in fields(spec)])
+         for spec in declared.operands.values()],
+        sorted((condition, str(availability)) for condition, availability in declared.needs.items()),
+        [(rule.code, _said(rule.check)) for rule in declared.rules],
+    ]  # fmt: skip
+    return hashlib.sha256(repr(parts).encode()).hexdigest()[:12]
+
+
+def _said(value: Any) -> str:
+    """A value as text, a function as its source."""
+    if isinstance(value, Specification):
+        return repr([(each.name, _said(getattr(value, each.name))) for each in fields(value)])
+    return inspect.getsource(value) if callable(value) else repr(value)
+
+
+@cache
+def certificates() -> dict[str, Certificate]:
+    """The recorded certificates by declaration."""
+    path = resources.files("ptxgen.instr").joinpath(FILE)
+    if not path.is_file():
+        return {}
+    return {row["key"]: Certificate(**row) for row in json.loads(path.read_text())}
+
+
+def write_certificates(made: Iterable[Certificate], declared: Iterable[str]) -> None:
+    """Record certificates in the source tree; those of other declarations stay, of ones that are gone do not."""
+    every = {**certificates(), **{each.key: each for each in made}}
+    known = set(declared)
+    rows = [json.dumps(asdict(every[key])) for key in sorted(every) if key in known]
+    Path(__file__).with_name(FILE).write_text("[\n" + ",\n".join(rows) + "\n]\n")
+    certificates.cache_clear()

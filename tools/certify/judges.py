@@ -1,0 +1,189 @@
+"""The two judges, ptxas and `ptxgen.check`: what each objects to in lines of PTX.
+
+Many lines share a module, since starting ptxas costs more than hundreds of lines do. A module that ptxas stops early is
+assembled again without the lines that it named; lines on which it crashes without a word are found by halving.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+from ptxgen import syntax
+from ptxgen.instr.check import check
+from ptxgen.instr.operands import EXAMPLE_LABEL, EXAMPLE_PARAMETER
+from ptxgen.instr.targets import parse_version
+from ptxgen.toolchain import find_ptxas
+from tools.certify.cases import Case
+from tools.certify.irreconcilable import BROKEN, STRICTER
+
+#: Lines in a module: of legal forms, and of neighbours, of which many are refused.
+BATCH_FORMS, BATCH_NEIGHBOURS = 1000, 250
+#: Seconds for one run of ptxas, which takes milliseconds; some lines send it into an endless loop.
+TIMEOUT = 10
+
+_REGISTER_TYPES = (
+    "pred", "b8", "b16", "b32", "b64", "b128", "u8", "u16", "u32", "u64", "s8", "s16", "s32", "s64", "f16", "f32",
+    "f64",
+)  # fmt: skip
+_PTXAS_ERROR = re.compile(r"line (\d+); (?:error|fatal)\s*: (.*)")
+
+
+@dataclass(frozen=True, slots=True)
+class Disagreement:
+    """A case on which the two differ: `ours` and `ptxas` are what each objects to, empty where it accepts."""
+
+    case: Case
+    ours: str
+    ptxas: str
+
+    def __str__(self) -> str:
+        case = self.case
+        return (
+            f"{case.form} [{case.kind}, {case.target}, {case.version}] {case.line}\n"
+            f"    ptxgen: {self.ours or 'legal'}\n    ptxas:  {self.ptxas or 'legal'}"
+        )
+
+
+@cache
+def _prelude(has_b128: bool) -> str:
+    registers = "\n".join(f".reg .{type} %x_{type}_<400>;" for type in _REGISTER_TYPES if has_b128 or type != "b128")
+    return f"""\
+.address_size 64
+.global .align 16 .b8 x_global[64];
+.const .align 16 .b8 x_const[64];
+.func x_function() {{ ret; }}
+.visible .entry k(.param .b64 x_param) {{
+{registers}
+.reg .v2 .b32 %x_v2_<9>;
+.reg .v4 .b32 %x_v4_<9>;
+.shared .align 16 .b8 x_shared[64];
+.local .align 16 .b8 x_local[64];
+.param .align 16 .b8 {EXAMPLE_PARAMETER}[64];
+"""
+
+
+def module(lines: Sequence[str], target: str, version: str) -> tuple[str, int]:
+    """A module with these lines in its entry, and the number of the first of them."""
+    head = f".version {version}\n.target {target}\n{_prelude(parse_version(version) >= (8, 3))}{EXAMPLE_LABEL}:\n"
+    return head + "\n".join(lines) + "\nret;\n}\n", head.count("\n") + 1
+
+
+def ours(lines: Sequence[str], target: str, version: str) -> list[str]:
+    """What `ptxgen.check` objects to, "" where it accepts."""
+    verdict = [""] * len(lines)
+    left = list(range(len(lines)))
+    while True:
+        text, first = module([lines[index] for index in left], target, version)
+        try:
+            found = check(text, target)
+            break
+        except syntax.PtxSyntaxError as error:
+            at = min(max(error.line - first, 0), len(left) - 1)
+            verdict[left[at]] = f"syntax: {error}"
+            del left[at]
+    for diagnostic in found:
+        at = diagnostic.line - first
+        if diagnostic.severity == "warning" and diagnostic.code != "not-declared":
+            continue
+        for index in [left[at]] if 0 <= at < len(left) else left:
+            verdict[index] = verdict[index] or str(diagnostic)
+    return verdict
+
+
+def _assemble(lines: Sequence[str], target: str, version: str) -> tuple[bool, dict[int, str], str, bool]:
+    """Whether ptxas accepts a module of these lines, the lines that it names with its words, all that it says, and
+    whether it refuses what stands before the lines.
+    """
+    text, first = module(lines, target, version)
+    # /dev/stdin and /dev/null save the temporary files, which cost more than ptxas itself.
+    command = [str(find_ptxas()), "-arch", target, "-O0", "-o", "/dev/null", "/dev/stdin"]
+    try:
+        done = subprocess.run(command, input=text, text=True, capture_output=True, check=False, timeout=TIMEOUT)
+    except subprocess.TimeoutExpired:
+        return False, {}, f"ptxas does not end within {TIMEOUT} seconds", False
+    said = (done.stdout + done.stderr).strip() or f"status {done.returncode}"
+    named: dict[int, str] = {}
+    head = False
+    for match in _PTXAS_ERROR.finditer(said):
+        index = int(match[1]) - first
+        if 0 <= index < len(lines):
+            named.setdefault(index, match[2])
+        head = head or index < 0
+    return done.returncode == 0, named, said, head
+
+
+#: Shapes of lines on which ptxas crashed; further ones of the shape are tried alone.
+_crashing: set[str] = set()
+
+
+def _shape(line: str) -> str:
+    return re.sub(r"\d+", "0", line)
+
+
+def ptxas(lines: Sequence[str], target: str, version: str) -> list[str]:
+    """What ptxas objects to, "" where it accepts."""
+    verdict = [""] * len(lines)
+    suspects = [index for index, line in enumerate(lines) if _shape(line) in _crashing]
+    for index in suspects if len(lines) > 1 else ():
+        verdict[index] = ptxas([lines[index]], target, version)[0]
+    left = [index for index in range(len(lines)) if len(lines) == 1 or index not in set(suspects)]
+    while left:
+        accepted, named, said, head = _assemble([lines[index] for index in left], target, version)
+        if accepted:
+            return verdict
+        if head:
+            for index in left:
+                verdict[index] = said.splitlines()[0]
+            return verdict
+        if not named:
+            if len(left) == 1:
+                verdict[left[0]] = said.splitlines()[0]
+                if not _PTXAS_ERROR.search(said):
+                    _crashing.add(_shape(lines[left[0]]))
+                return verdict
+            middle = len(left) // 2
+            for half in (left[:middle], left[middle:]):
+                for index, message in zip(half, ptxas([lines[i] for i in half], target, version), strict=True):
+                    verdict[index] = message
+            return verdict
+        for index, message in named.items():
+            verdict[left[index]] = message
+        left = [index for position, index in enumerate(left) if position not in named]
+    return verdict
+
+
+def _is_broken(case: Case, objection: str) -> bool:
+    return any(line.search(case.line) and wanted.search(objection) for line, wanted in BROKEN)
+
+
+def _is_stricter(case: Case, objection: str) -> bool:
+    return any(
+        form.match(case.form) and line.search(case.line) and wanted.search(objection) for form, line, wanted in STRICTER
+    )
+
+
+def compare(cases: Iterable[Case]) -> Iterator[Disagreement]:
+    """The cases on which the two judges differ."""
+    groups: dict[tuple[str, str, bool, bool], list[Case]] = defaultdict(list)
+    for case in cases:
+        groups[case.group].append(case)
+    for (target, version, _, legal), group in groups.items():
+        size = BATCH_FORMS if legal else BATCH_NEIGHBOURS
+        for start in range(0, len(group), size):
+            batch = group[start : start + size]
+            lines = [case.line for case in batch]
+            verdicts = zip(batch, ours(lines, target, version), ptxas(lines, target, version), strict=True)
+            for case, mine, theirs in verdicts:
+                if bool(mine) == bool(theirs):
+                    continue
+                if mine and _is_stricter(case, mine):
+                    continue
+                # Some objections depend on the lines around, so ask again without them.
+                alone = ptxas([case.line], target, version)[0]
+                if bool(mine) != bool(alone) and not (alone and _is_broken(case, alone)):
+                    yield Disagreement(case, mine, alone)

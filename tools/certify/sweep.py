@@ -1,0 +1,181 @@
+"""The whole comparison: every declaration in chunks over all cores, with progress, and resumed where it stopped.
+
+The result of a chunk goes to a file in `build/` as soon as it is known, under the digest of its declarations; a chunk
+that is there is not done again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+import random
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import asdict, dataclass, field
+from functools import cache
+from pathlib import Path
+
+from ptxgen.instr import load_all
+from ptxgen.instr.certified import digest
+from ptxgen.instr.form import REGISTRY, Instruction
+from tools.certify import cases
+from tools.certify.judges import compare
+
+#: Combinations of modifiers in one chunk.
+CHUNK = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What to compare: the least number of neighbours of a declaration, and how many each of its forms has."""
+
+    neighbours: int
+    each: float
+    seed: int
+    #: Legal forms of a declaration; None for all of them.
+    forms: int | None = None
+    #: Assemble a legal form on all its targets, or on one.
+    everywhere: bool = True
+    #: Try every target and PTX version for each set of demands.
+    gates: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Some combinations of modifiers of a declaration, of `total`."""
+
+    key: str
+    start: int
+    stop: int
+    total: int
+
+    @property
+    def effort(self) -> int:
+        """Roughly how long it takes."""
+        return self.stop - self.start + 500
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """What is compared together, since lines that share modules cost less."""
+
+    parts: tuple[Part, ...]
+
+    @property
+    def effort(self) -> int:
+        return sum(part.effort for part in self.parts)
+
+    def name(self, settings: Settings, ptxas_version: str) -> str:
+        """What the result is filed under."""
+        text = f"{[(digest(_by_key()[each.key]), each) for each in self.parts]} {settings} {ptxas_version}"
+        return hashlib.sha256(text.encode()).hexdigest()[:24]
+
+
+@dataclass(slots=True)
+class Result:
+    """Counts of one part: `forms` legal forms, `assemblies` of them on targets, `neighbours` tried."""
+
+    key: str
+    forms: int = 0
+    assemblies: int = 0
+    neighbours: int = 0
+    disagreements: list[str] = field(default_factory=list)
+
+
+@cache
+def _by_key() -> dict[str, type[Instruction]]:
+    load_all()
+    return {form.form.key: form for forms in REGISTRY.values() for form in forms}
+
+
+def chunks(families: Sequence[str]) -> list[Chunk]:
+    """The chunks of some families, the largest first."""
+    parts = []
+    for form in cases.declared(families):
+        total = form.combination_count()
+        parts += [Part(form.form.key, start, min(start + CHUNK, total), total) for start in range(0, total, CHUNK)]
+    parts.sort(key=lambda part: (-part.total, part.key, part.start))
+    found, open_one = [], []
+    for part in parts:
+        open_one.append(part)
+        if sum(each.effort for each in open_one) >= CHUNK // 2:
+            found.append(Chunk(tuple(open_one)))
+            open_one = []
+    return [*found, Chunk(tuple(open_one))] if open_one else found
+
+
+def _cases(part: Part, settings: Settings, result: Result) -> Iterator[cases.Case]:
+    """The cases of a part, counted into `result`."""
+    form = _by_key()[part.key]
+    rng = random.Random(f"{settings.seed} {part.key} {part.start}")
+    legal = [made for made in form.variants(part.start, part.stop) if cases.home(made) is not None]
+    if settings.forms is not None and len(legal) > settings.forms:
+        legal = rng.sample(legal, settings.forms)
+    wanted = max(settings.each * len(legal), settings.neighbours * (part.stop - part.start) / part.total)
+    neighbours = cases.Neighbours(form)
+    for position, made in enumerate(legal):
+        targets = list(cases.assembled(made)) if settings.everywhere else [cases.at_home(made)]
+        result.forms += 1
+        result.assemblies += len(targets)
+        yield from targets
+        count = int(wanted * (position + 1) / len(legal)) - int(wanted * position / len(legal))
+        for case in neighbours.draw(made, count, rng):
+            result.neighbours += 1
+            yield case
+    others = cases.ruled_out(form, int(wanted / 6) + 1, rng)
+    for case in itertools.chain(others, cases.gates_of(form) if part.start == 0 and settings.gates else ()):
+        result.neighbours += 1
+        yield case
+
+
+def do(chunk: Chunk, settings: Settings) -> list[Result]:
+    """Compare one chunk."""
+    results = [Result(part.key) for part in chunk.parts]
+    every = itertools.chain.from_iterable(
+        _cases(part, settings, result) for part, result in zip(chunk.parts, results, strict=True)
+    )
+    by_key = {result.key: result for result in results}
+    for differing in compare(every):
+        by_key[differing.case.form].disagreements.append(str(differing))
+    return results
+
+
+def sweep(
+    families: Sequence[str], settings: Settings, jobs: int, folder: Path, ptxas_version: str, *, quiet: bool = False
+) -> list[Result]:
+    """All chunks of some families; those that are in the folder already are read."""
+    folder.mkdir(parents=True, exist_ok=True)
+    every = chunks(families)
+    results: list[Result] = []
+    left: list[tuple[Chunk, Path]] = []
+    for chunk in every:
+        path = folder / f"{chunk.name(settings, ptxas_version)}.json"
+        if path.is_file():
+            results += [Result(**row) for row in json.loads(path.read_text())]
+        else:
+            left.append((chunk, path))
+    if results and not quiet:
+        print(f"{len(every) - len(left)} of {len(every)} chunks were done before", file=sys.stderr)
+    began, work, done = time.monotonic(), sum(chunk.effort for chunk, _ in left), 0
+    with ProcessPoolExecutor(jobs) as pool:
+        running = {pool.submit(do, chunk, settings): (chunk, path) for chunk, path in left}
+        for number, future in enumerate(as_completed(running), 1):
+            chunk, path = running[future]
+            found = future.result()
+            path.write_text(json.dumps([asdict(each) for each in found]))
+            results += found
+            done += chunk.effort
+            if not quiet:
+                spent = time.monotonic() - began
+                print(
+                    f"{number}/{len(left)} chunks, {done / work:.0%}, {sum(each.forms for each in results):,} forms, "
+                    f"{sum(each.neighbours for each in results):,} neighbours, {spent:.0f} s, "
+                    f"about {spent * (work - done) / done:.0f} s left",
+                    file=sys.stderr,
+                )
+            for text in itertools.chain.from_iterable(each.disagreements for each in found):
+                print(text, flush=True)
+    return results
