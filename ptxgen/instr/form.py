@@ -11,6 +11,9 @@ modifier otherwise; `{.name}`, `{, operand}` and `{operand,}` are optional; `[a]
 The opcode proper is `opcode`, by default the first word, with the first `leading` modifiers. ptxas takes the modifiers
 after it in any order, if types and state spaces keep theirs (measured, ptxas 13.5), and so does recognition; text is
 made in the manual's order.
+
+A class without a `syntax` of its own is no declaration: it holds what several have in common. They inherit its fields,
+rules, needs and class arguments, as one declaration may from another. A field that is declared anew keeps its place.
 """
 
 from __future__ import annotations
@@ -37,6 +40,19 @@ from ptxgen.syntax import Address, Immediate, Operand, Pair, Vector, parse_opera
 OperandLike = Any
 
 IssuedBy = Literal["thread", "warp", "warpgroup", "CTA", "CTA pair"]
+
+
+class About(typing.TypedDict, total=False):
+    """The class arguments of a declaration; `section`, `ptx` and `targets` must be there, or inherited."""
+
+    section: str
+    ptx: str
+    targets: str
+    opcode: str
+    issued_by: IssuedBy
+    completed_by: str
+    fences: str
+    leading: int
 
 
 class InstructionError(ValueError):
@@ -160,12 +176,12 @@ def _family(module: str) -> str:
 _HEAD = re.compile(r"\{\.([\w:]+)\}|\.([\w:]+)")
 
 
-def _slot_of(cls: type, name: str, optional: bool, hints: Mapping[str, Any]) -> Slot:
+def _slot_of(name: str, optional: bool, hints: Mapping[str, Any], members: Mapping[str, Any], form: str) -> Slot:
     if name not in hints:
         if optional:
-            raise TypeError(f"{cls.__name__}: the optional modifier {{.{name}}} needs a field")
+            raise TypeError(f"{form}: the optional modifier {{.{name}}} needs a field")
         return Slot(None, {name: True}, False)
-    how = cls.__dict__.get(name)
+    how = members.get(name)
     how = how if isinstance(how, Modifier) else Modifier()
     hint = hints[name]
     if hint is bool:
@@ -228,39 +244,33 @@ class Instruction:
     #: What a modifier token (`"relu"`), a field's value (`"dtype=bf16"`), an optional operand (`"mask"`), or several of
     #: them together (`"cp multicast::cluster"`) need beyond the form itself.
     needs: ClassVar[Mapping[str, Availability]] = {}
+    _about: ClassVar[Mapping[str, Any]] = {
+        "issued_by": "thread", "completed_by": "at once", "fences": "", "leading": 0,
+    }  # fmt: skip
     __slots__ = ("__dict__",)
 
-    def __init_subclass__(
-        cls,
-        *,
-        section: str,
-        ptx: str,
-        targets: str,
-        opcode: str | None = None,
-        issued_by: IssuedBy = "thread",
-        completed_by: str = "at once",
-        fences: str = "",
-        leading: int = 0,
-    ) -> None:
-        hints = inspect.get_annotations(cls, eval_str=True)
-        names = [
-            each
-            for each, hint in hints.items()
+    def __init_subclass__(cls, **about: typing.Unpack[About]) -> None:
+        cls._about = {**cls._about, **about}
+        if "syntax" not in cls.__dict__:
+            return
+        bases = [base for base in reversed(cls.__mro__) if issubclass(base, Instruction) and base is not Instruction]
+        members = {name: value for base in bases for name, value in vars(base).items()}
+        hints = {
+            name: hint
+            for base in bases
+            for name, hint in inspect.get_annotations(base, eval_str=True).items()
             if hint is not KW_ONLY and hint is not ClassVar and typing.get_origin(hint) is not ClassVar
-        ]
-        declared: dict[str, Specification] = {}
-        for each in names:
-            value = cls.__dict__.get(each)
-            if isinstance(value, Specification):
-                value.name = each
-                declared[each] = value
+        }
+        declared = {name: members[name] for name in hints if isinstance(members.get(name), Specification)}
+        for name, spec in declared.items():
+            spec.name = name
         head, _, rest = cls.syntax.strip().partition(" ")
-        name = opcode or re.split(r"[.{]", head)[0]
+        name = cls._about.get("opcode") or re.split(r"[.{]", head)[0]
         if not head.startswith(name):
             raise TypeError(f"{cls.__name__}: the syntax line must begin with {name}")
-        modifiers = {each: hint for each, hint in hints.items() if each in names and each not in declared}
+        modifiers = {each: hint for each, hint in hints.items() if each not in declared}
         slots = tuple(
-            _slot_of(cls, optional or fixed, bool(optional), modifiers)
+            _slot_of(optional or fixed, bool(optional), modifiers, members, cls.__name__)
             for optional, fixed in _HEAD.findall(head[len(name) :])
         )
         unused = set(modifiers) - {slot.field for slot in slots}
@@ -275,25 +285,27 @@ class Instruction:
                 raise TypeError(f"{cls.__name__}: {spec.name} depends on {spec.when}, which is no modifier")
         rules = tuple(
             Rule(f"{cls.__name__}.{value.__rule__[0]}", value, value.__rule__[1])
-            for value in cls.__dict__.values()
+            for value in members.values()
             if hasattr(value, "__rule__")
         )
+        if missing := {"section", "ptx", "targets"} - cls._about.keys():
+            raise TypeError(f"{cls.__name__}: the class arguments {sorted(missing)} are missing")
         cls.form = Form(
             key=f"{_family(cls.__module__)}.{cls.__name__}",
             opcode=name,
             syntax=cls.syntax.strip(),
-            section=section,
-            availability=Availability(ptx, targets),
-            issued_by=issued_by,
-            completed_by=completed_by,
-            fences=fences,
+            section=cls._about["section"],
+            availability=Availability(cls._about["ptx"], cls._about["targets"]),
+            issued_by=cls._about["issued_by"],
+            completed_by=cls._about["completed_by"],
+            fences=cls._about["fences"],
             slots=slots,
             patterns=patterns,
             rules=rules,
-            needs=cls.__dict__.get("needs", {}),
-            positional=tuple(names),
+            needs=cls.needs,
+            positional=tuple(hints),
             operands=declared,
-            leading=leading,
+            leading=cls._about["leading"],
         )
         REGISTRY.setdefault(name.split(".")[0], []).append(cls)
 

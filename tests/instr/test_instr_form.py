@@ -333,6 +333,44 @@ def test_rules_and_needs() -> None:
     }
 
 
+def test_inheritance() -> None:
+    class _Base(Instruction, opcode="child", completed_by="child.wait", **_ABOUT):
+        """Fields, a rule and needs of both children; no declaration itself."""
+
+        a: Any = register("b32")
+        b: Any = source("b32", default=None)
+        _: KW_ONLY
+        fast: bool = False
+        needs: ClassVar = {"fast": Availability("2.0", ALL)}
+
+        @rule("fast-b", reads_operands=True)
+        def _fast(self) -> str | None:
+            return "no b" if self.fast and self.b is not None else None
+
+    class child(_Base):
+        syntax = "child{.fast} a{, b}"
+
+    class child_at(child, section="1"):
+        syntax = "child{.fast}{.num} [a]{, b}"
+        a: Any = address()
+        num: Literal[1, 2] | None = modifier("x", default=None)
+
+    assert [form.form.key for form in REGISTRY["child"]] == ["test_instr_form.child", "test_instr_form.child_at"]
+    assert (child.form.section, child_at.form.section, child_at.form.completed_by) == ("0", "1", "child.wait")
+    assert child_at.form.positional == ("a", "b", "fast", "num")
+    assert str(child_at("%r1", "%r2", num=2)) == "child.x2 [%r1], %r2;"
+    assert child.form.operands["a"] is not child_at.form.operands["a"]
+    assert child.form.operands["b"] is child_at.form.operands["b"]
+    assert [rule.code for rule in child_at.form.rules] == ["child_at.fast-b"]
+    made = child_at("%r1", fast=True)
+    assert [each.code for each in made.availability_problems(parse_target("sm_90"), (1, 0))] == ["ptx-version"]
+
+
+def test_class_arguments_must_be_there() -> None:
+    with pytest.raises(TypeError, match=r"bad: the class arguments \['ptx', 'section'\] are missing"):
+        type("bad", (Instruction,), {"syntax": "bad"}, targets=ALL)
+
+
 def _declare(syntax: str, **fields: Any) -> None:
     annotations = {name: fields.pop(name + "_type", Any) for name in list(fields) if not name.endswith("_type")}
     type("bad", (Instruction,), {"syntax": syntax, "__annotations__": annotations, **fields}, opcode="bad", **_ABOUT)
