@@ -12,8 +12,8 @@ from functools import cache
 
 #: The modules that declare instructions.
 FAMILIES = (
-    "barrier", "control", "conversion", "fence", "floating", "integer", "logic", "mbarrier", "memory", "move",
-    "predicate", "tcgen05", "tma", "warp",
+    "barrier", "control", "conversion", "fence", "floating", "integer", "logic", "mbarrier", "memory",
+    "miscellaneous", "move", "predicate", "tcgen05", "tma", "warp",
 )  # fmt: skip
 
 _HALF = "f16 f16x2 bf16 bf16x2"
@@ -21,7 +21,7 @@ _NARROW = "e4m3x2 e5m2x2 e4m3x4 e5m2x4 e2m1x2 e2m1x4 e2m3x2 e3m2x2 e2m3x4 e3m2x4
 #: Modifiers of syntax lines that no family declares yet, by the opcode that they follow; `L2::` stands for all that
 #: begin so. ptxgen does not judge an instruction with one of them. The table ends when the families are whole.
 UNDECLARED: dict[str, str] = {
-    "abs": _HALF, "add": f"cc f32x2 {_HALF}", "bar": "arrive red", "barrier": "arrive red cluster",
+    "abs": _HALF, "add": f"cc f32x2 {_HALF}", "barrier": "cluster",
     "cp": "async reduce", "cp.async.bulk.tensor": "im2col im2col_no_offs im2col::w im2col::w::128",
     "cvt": f"pack rna rs tf32 {_NARROW}", "div": "full approx rn rz rm rp f32 f64",
     "fence": "proxy sync_restrict::shared::cta sync_restrict::shared::cluster", "fence.proxy.alias": "",

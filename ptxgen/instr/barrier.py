@@ -1,16 +1,30 @@
-"""Barriers among the threads of a CTA. PTX ISA 9.7.13 (bar, barrier); reductions and arrive are not here yet."""
+"""Barriers among the threads of a CTA or a warp. PTX ISA 9.7.13.1 and 9.7.13.2.
+
+A CTA has 16 barriers, numbered 0 to 15. `threads` is how many take part, a multiple of the warp size; without it, all.
+`bar` wants each warp to arrive as a whole, as `barrier` does with `aligned`.
+"""
 
 from dataclasses import KW_ONLY
+from typing import Any, Literal
 
-from ptxgen.instr.form import Instruction, OperandLike
-from ptxgen.instr.operands import source
+from ptxgen.instr.form import Instruction, OperandLike, rule
+from ptxgen.instr.operands import predicate, register, source
 from ptxgen.instr.targets import ALL, Availability
+from ptxgen.syntax import Expression, Immediate
 
 _CTA = {"cta": Availability("7.8", ALL)}
+_BARRIER = "9.7.13.1"
 
 
-class bar_sync(Instruction, opcode="bar", section="9.7.13 (bar)", ptx="1.0", targets=ALL, issued_by="warp", leading=1):
-    """Wait until all threads of the CTA, or `threads` of them, are at barrier `name` (0 to 15)."""
+def _arrives(form: Any) -> str | None:
+    """An arrival without a thread count of its own would never complete the barrier."""
+    if isinstance(form.threads, Immediate | Expression) and form.threads.evaluate() == 0:
+        return f"{form.form.opcode}.arrive needs a thread count, a multiple of 32 from 32 on, not {form.threads}"
+    return None
+
+
+class bar_sync(Instruction, opcode="bar", section=_BARRIER, ptx="1.0", targets=ALL, issued_by="warp", leading=1):
+    """Arrive at barrier `name`, and wait until all threads of the CTA, or `threads` of them, have."""
 
     syntax = "bar{.cta}.sync name{, threads}"
     name: OperandLike = source("u32", low=0, high=15)
@@ -20,8 +34,47 @@ class bar_sync(Instruction, opcode="bar", section="9.7.13 (bar)", ptx="1.0", tar
     needs = _CTA
 
 
+class bar_arrive(Instruction, opcode="bar", section=_BARRIER, ptx="2.0", targets=ALL, issued_by="warp", leading=2):
+    """Arrive at barrier `name`, for which `threads` arrive in all, without waiting."""
+
+    syntax = "bar{.cta}.arrive name, threads"
+    name: OperandLike = source("u32", low=0, high=15)
+    threads: OperandLike = source("u32", multiple=32)
+    _: KW_ONLY
+    cta: bool = False
+    needs = _CTA
+    _a = rule("threads", reads_operands=True)(_arrives)
+
+
+class bar_red_popc(Instruction, opcode="bar", section=_BARRIER, ptx="2.0", targets=ALL, issued_by="warp", leading=2):
+    """As bar.sync; then d = how many of the threads have a true c."""
+
+    syntax = "bar{.cta}.red.popc.u32 d, name{, threads}, c"
+    d: OperandLike = register("u32")
+    name: OperandLike = source("u32", low=0, high=15)
+    c: OperandLike = predicate(negatable=True, immediate=True)
+    threads: OperandLike = source("u32", multiple=32, default=None)
+    _: KW_ONLY
+    cta: bool = False
+    needs = _CTA
+
+
+class bar_red(Instruction, opcode="bar", section=_BARRIER, ptx="2.0", targets=ALL, issued_by="warp", leading=2):
+    """As bar.sync; then p = whether all of the threads (`and`), or any (`or`), have a true c."""
+
+    syntax = "bar{.cta}.red.op.pred p, name{, threads}, c"
+    p: OperandLike = predicate()
+    name: OperandLike = source("u32", low=0, high=15)
+    c: OperandLike = predicate(negatable=True, immediate=True)
+    threads: OperandLike = source("u32", multiple=32, default=None)
+    _: KW_ONLY
+    cta: bool = False
+    op: Literal["and", "or"]
+    needs = _CTA
+
+
 class barrier_sync(
-    Instruction, opcode="barrier", section="9.7.13 (barrier)", ptx="6.0", targets=ALL, issued_by="warp", leading=1
+    Instruction, opcode="barrier", section=_BARRIER, ptx="6.0", targets="sm_30+", issued_by="warp", leading=1
 ):
     """As bar.sync; without `aligned` the threads of a warp may arrive one by one."""
 
@@ -34,10 +87,56 @@ class barrier_sync(
     needs = _CTA
 
 
-class bar_warp_sync(
-    Instruction, opcode="bar.warp", section="9.7.13 (bar.warp)", ptx="6.0", targets=ALL, issued_by="warp"
+class barrier_arrive(
+    Instruction, opcode="barrier", section=_BARRIER, ptx="6.0", targets="sm_30+", issued_by="warp", leading=2
 ):
-    """Wait until all threads of the warp in `mask` are here."""
+    """As bar.arrive; without `aligned` the threads of a warp may arrive one by one."""
+
+    syntax = "barrier{.cta}.arrive{.aligned} name, threads"
+    name: OperandLike = source("u32", low=0, high=15)
+    threads: OperandLike = source("u32", multiple=32)
+    _: KW_ONLY
+    cta: bool = False
+    aligned: bool = False
+    needs = _CTA
+    _a = rule("threads", reads_operands=True)(_arrives)
+
+
+class barrier_red_popc(
+    Instruction, opcode="barrier", section=_BARRIER, ptx="6.0", targets="sm_30+", issued_by="warp", leading=2
+):
+    """As bar.red.popc; without `aligned` the threads of a warp may arrive one by one."""
+
+    syntax = "barrier{.cta}.red.popc{.aligned}.u32 d, name{, threads}, c"
+    d: OperandLike = register("u32")
+    name: OperandLike = source("u32", low=0, high=15)
+    c: OperandLike = predicate(negatable=True, immediate=True)
+    threads: OperandLike = source("u32", multiple=32, default=None)
+    _: KW_ONLY
+    cta: bool = False
+    aligned: bool = False
+    needs = _CTA
+
+
+class barrier_red(
+    Instruction, opcode="barrier", section=_BARRIER, ptx="6.0", targets="sm_30+", issued_by="warp", leading=2
+):
+    """As bar.red.and and bar.red.or; without `aligned` the threads of a warp may arrive one by one."""
+
+    syntax = "barrier{.cta}.red.op{.aligned}.pred p, name{, threads}, c"
+    p: OperandLike = predicate()
+    name: OperandLike = source("u32", low=0, high=15)
+    c: OperandLike = predicate(negatable=True, immediate=True)
+    threads: OperandLike = source("u32", multiple=32, default=None)
+    _: KW_ONLY
+    cta: bool = False
+    op: Literal["and", "or"]
+    aligned: bool = False
+    needs = _CTA
+
+
+class bar_warp_sync(Instruction, opcode="bar.warp", section="9.7.13.2", ptx="6.0", targets="sm_30+", issued_by="warp"):
+    """Wait until all threads of the warp in `mask` are here; what they wrote before, they see of each other after."""
 
     syntax = "bar.warp.sync mask"
     mask: OperandLike = source("u32")

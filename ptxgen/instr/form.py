@@ -53,6 +53,7 @@ class About(typing.TypedDict, total=False):
     completed_by: str
     fences: str
     leading: int
+    removed: Availability | None
 
 
 class InstructionError(ValueError):
@@ -129,7 +130,7 @@ class Form:
     """What a declaration says about its syntax line, compiled once when the class is made.
 
     `issued_by` is who executes it together, `completed_by` what tells that its work is done, `fences` which fence or
-    wait its effects need before others see them (empty: none).
+    wait its effects need before others see them (empty: none). `removed` is since when and where it exists no more.
     """
 
     key: str
@@ -148,6 +149,7 @@ class Form:
     operands: Mapping[str, Specification] = field(default_factory=dict)
     #: How many of the slots must stand first, in their order.
     leading: int = 0
+    removed: Availability | None = None
 
 
 _F = TypeVar("_F", bound=Callable[[Any], str | None])
@@ -246,6 +248,7 @@ class Instruction:
     needs: ClassVar[Mapping[str, Availability]] = {}
     _about: ClassVar[Mapping[str, Any]] = {
         "issued_by": "thread", "completed_by": "at once", "fences": "", "leading": 0,
+        "removed": None,
     }  # fmt: skip
     __slots__ = ("__dict__",)
 
@@ -306,6 +309,7 @@ class Instruction:
             positional=tuple(hints),
             operands=declared,
             leading=cls._about["leading"],
+            removed=cls._about["removed"],
         )
         REGISTRY.setdefault(name.split(".")[0], []).append(cls)
 
@@ -458,6 +462,10 @@ class Instruction:
     def availability_problems(self, target: Target, version: tuple[int, int]) -> list[Problem]:
         """Why this target or PTX version does not have it."""
         form, problems = self.form, []
+        if form.removed and form.removed.has_version(version) and form.removed.has_target(target):
+            where = f"since PTX ISA {form.removed.ptx} on {_targets(form.removed.targets)}"
+            found = f"{target} with PTX ISA {version[0]}.{version[1]}"
+            problems.append(Problem("removed", f"`{form.syntax}` does not exist {where}, so not on {found}"))
         required = [(form.opcode, form.availability)]
         required += [(f"{form.opcode}: {condition}", form.needs[condition]) for condition in self.demands()]
         for what, availability in required:

@@ -1,19 +1,18 @@
-"""Warp-level communication. PTX ISA 9.7.9.6 (shfl.sync), 9.7.13 (elect); votes and matches are not here yet."""
+"""Communication among the threads of a warp. PTX ISA 9.7.9.5, 9.7.9.6 and 9.7.13.8 to 14.
+
+All but the forms `..._without_sync` wait until every thread of `mask` is here, and are undefined for a thread that is
+not in its own mask. Bit n of a mask is lane n.
+"""
 
 from dataclasses import KW_ONLY
 from typing import Literal
 
 from ptxgen.instr.form import Instruction, OperandLike
 from ptxgen.instr.operands import predicate, register, source
+from ptxgen.instr.targets import ALL, Availability
 
-
-class elect(Instruction, section="9.7.13 (elect.sync)", ptx="8.0", targets="sm_90+", issued_by="warp"):
-    """p = true in one thread of `mask`, the same one each time; d = its lane."""
-
-    syntax = "elect.sync d|p, mask"
-    d: OperandLike = register("b32", sink=True)
-    p: OperandLike = predicate()
-    mask: OperandLike = source("u32")
+#: Since when, and where, the forms without .sync are gone.
+_GONE = Availability("6.4", "sm_70+")
 
 
 class shfl(Instruction, section="9.7.9.6", ptx="6.0", targets="sm_30+", issued_by="warp"):
@@ -25,6 +24,138 @@ class shfl(Instruction, section="9.7.9.6", ptx="6.0", targets="sm_30+", issued_b
     b: OperandLike = source("b32")
     c: OperandLike = source("b32")
     mask: OperandLike = source("u32")
-    p: OperandLike = predicate(default=None)
+    p: OperandLike = predicate(sink=True, default=None)
     _: KW_ONLY
     mode: Literal["up", "down", "bfly", "idx"]
+
+
+class shfl_without_sync(
+    Instruction, opcode="shfl", section="9.7.9.5", ptx="3.0", targets="sm_30+", removed=_GONE, issued_by="warp"
+):
+    """As shfl.sync among the active threads of the warp."""
+
+    syntax = "shfl.mode.b32 d{|p}, a, b, c"
+    d: OperandLike = register("b32")
+    a: OperandLike = source("b32")
+    b: OperandLike = source("b32")
+    c: OperandLike = source("b32")
+    p: OperandLike = predicate(sink=True, default=None)
+    _: KW_ONLY
+    mode: Literal["up", "down", "bfly", "idx"]
+
+
+class vote(Instruction, section="9.7.13.9", ptx="6.0", targets="sm_30+", issued_by="warp"):
+    """d = whether a is true in all threads of `mask`, in any, or the same in all (`uni`)."""
+
+    syntax = "vote.sync.mode.pred d, a, mask"
+    d: OperandLike = predicate()
+    a: OperandLike = predicate(negatable=True, immediate=True)
+    mask: OperandLike = source("u32")
+    _: KW_ONLY
+    mode: Literal["all", "any", "uni"]
+
+
+class vote_ballot(Instruction, opcode="vote", section="9.7.13.9", ptx="6.0", targets="sm_30+", issued_by="warp"):
+    """d = the mask of the threads of `mask` in which a is true."""
+
+    syntax = "vote.sync.ballot.b32 d, a, mask"
+    d: OperandLike = register("b32")
+    a: OperandLike = predicate(negatable=True, immediate=True)
+    mask: OperandLike = source("u32")
+
+
+class vote_without_sync(
+    Instruction, opcode="vote", section="9.7.13.8", ptx="1.2", targets="sm_12+", removed=_GONE, issued_by="warp"
+):
+    """As vote.sync among the active threads of the warp."""
+
+    syntax = "vote.mode.pred d, a"
+    d: OperandLike = predicate()
+    a: OperandLike = predicate(negatable=True, immediate=True)
+    _: KW_ONLY
+    mode: Literal["all", "any", "uni"]
+
+
+class vote_ballot_without_sync(
+    Instruction, opcode="vote", section="9.7.13.8", ptx="1.2", targets=ALL, removed=_GONE, issued_by="warp"
+):
+    """As vote.sync.ballot among the active threads of the warp."""
+
+    syntax = "vote.ballot.b32 d, a"
+    d: OperandLike = register("b32")
+    a: OperandLike = predicate(negatable=True, immediate=True)
+
+
+class match_any(Instruction, opcode="match", section="9.7.13.10", ptx="6.0", targets="sm_70+", issued_by="warp"):
+    """d = the mask of the threads of `mask` that have the same a as this one."""
+
+    syntax = "match.any.sync.type d, a, mask"
+    d: OperandLike = register("u32")
+    a: OperandLike = source("type")
+    mask: OperandLike = source("u32")
+    _: KW_ONLY
+    type: Literal["b32", "b64"]
+
+
+class match_all(Instruction, opcode="match", section="9.7.13.10", ptx="6.0", targets="sm_70+", issued_by="warp"):
+    """p = whether all threads of `mask` have the same a; d = the mask of them then, else 0."""
+
+    syntax = "match.all.sync.type d{|p}, a, mask"
+    d: OperandLike = register("u32", sink=True)
+    a: OperandLike = source("type")
+    mask: OperandLike = source("u32")
+    p: OperandLike = predicate(sink=True, default=None)
+    _: KW_ONLY
+    type: Literal["b32", "b64"]
+
+
+class activemask(Instruction, section="9.7.13.11", ptx="6.2", targets="sm_30+", issued_by="warp"):
+    """d = the mask of the threads of the warp that execute this together."""
+
+    syntax = "activemask.b32 d"
+    d: OperandLike = register("b32")
+
+
+class redux(Instruction, section="9.7.13.12", ptx="7.0", targets="sm_80+", issued_by="warp"):
+    """d = the sum, minimum or maximum of a over the threads of `mask`."""
+
+    syntax = "redux.sync.op.type d, a, mask"
+    d: OperandLike = register("type")
+    a: OperandLike = source("type")
+    mask: OperandLike = source("u32")
+    _: KW_ONLY
+    op: Literal["add", "min", "max"]
+    type: Literal["u32", "s32"]
+
+
+class redux_bits(Instruction, opcode="redux", section="9.7.13.12", ptx="7.0", targets="sm_80+", issued_by="warp"):
+    """d = the bitwise combination of a over the threads of `mask`; floats are refused (measured, ptxas 13.5)."""
+
+    syntax = "redux.sync.op.b32 d, a, mask"
+    d: OperandLike = register("u32")
+    a: OperandLike = source("u32")
+    mask: OperandLike = source("u32")
+    _: KW_ONLY
+    op: Literal["and", "or", "xor"]
+
+
+class redux_float(Instruction, opcode="redux", section="9.7.13.12", ptx="8.6", targets="sm_100f", issued_by="warp"):
+    """d = the minimum or maximum of a, or of |a|, over the threads of `mask`; with NaN, a NaN makes it NaN."""
+
+    syntax = "redux.sync.op{.abs}{.NaN}.f32 d, a, mask"
+    d: OperandLike = register("f32")
+    a: OperandLike = source("f32")
+    mask: OperandLike = source("u32")
+    _: KW_ONLY
+    op: Literal["min", "max"]
+    abs: bool = False
+    NaN: bool = False
+
+
+class elect(Instruction, section="9.7.13.14", ptx="8.0", targets="sm_90+", issued_by="warp"):
+    """p = true in one thread of `mask`, the same one each time; d = its lane."""
+
+    syntax = "elect.sync d|p, mask"
+    d: OperandLike = register("b32", sink=True)
+    p: OperandLike = predicate()
+    mask: OperandLike = source("u32")

@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ptxgen.instr.check import Diagnostic, check
+from ptxgen.instr.targets import parse_target
+from ptxgen.toolchain import AssemblerError, Cubin, assemble_many
 
 #: Wide registers exist since PTX 8.3, so they are declared only where they are used.
 WIDE = ".reg .b128 %q<9>; "
@@ -73,3 +75,18 @@ def rows(family: str) -> list[Row]:
             verdict, target, version, line = text.split(None, 3)
             found.append(Row(verdict.lstrip("!"), target, version, line, verdict.startswith("!")))
     return found
+
+
+#: The oldest architecture that ptxas assembles for, which it takes older targets for, too.
+OLDEST = "sm_75"
+
+
+def assembled(texts: list[tuple[str, str]]) -> list[Cubin | AssemblerError]:
+    """What ptxas makes of modules, each with its target."""
+    answers: dict[int, Cubin | AssemblerError] = {}
+    old = [index for index, (_, target) in enumerate(texts) if parse_target(target) < parse_target(OLDEST)]
+    new = [index for index in range(len(texts)) if index not in old]
+    for indices, target in ((old, OLDEST), (new, None)):
+        found = assemble_many([texts[index][0] for index in indices], target, options=["-O0"])
+        answers.update(zip(indices, found, strict=True))
+    return [answers[index] for index in range(len(texts))]
