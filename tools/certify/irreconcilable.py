@@ -20,6 +20,10 @@ STRICTER = tuple(
         (r"tma\.", "", r"must be as in"),
         # Small integers eight at a time, in some state spaces; in others ptxas crashes.
         (r"memory\.", r"\.v8\.[bus](8|16)", r"takes 32-bit types"),
+        # A state space on fences between two named proxies, which have none.
+        (r"fence\.fence_proxy", r"::(generic|fabric)\b.*\.global;$", "no modifier .global"),
+        # Any number, register or variable as the address of a tensormap.
+        (r"fence\.fence_proxy_tensormap", r"\[", r"the address addr|a number as address"),
         # Special registers as results.
         (r"move\.mov", r"^mov.*\{.*%tid.*\},", "not the special"),
         # A special register as one of several values to store.
