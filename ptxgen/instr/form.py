@@ -6,7 +6,8 @@ the typed call (`tcgen05.ld(regs, taddr, shape="32x32b", num=8)`), the check, re
 (`recognise`), enumeration (`variants`), and the key under which the emulator finds the meaning (the class itself).
 
 Notation of `syntax`, as in the manual: `.name` is the modifier field `name` where the class has one and a fixed
-modifier otherwise; `{.name}`, `{, operand}` and `{operand,}` are optional; `[a]`, `[a, b]`, `p|q` as in PTX.
+modifier otherwise; `{.name}`, `{, operand}` and `{operand,}` are optional; `[a]`, `[a, b]`, `p|q` as in PTX. Inside
+brackets the modifiers decide which operands are there (`when`).
 
 The opcode proper is `opcode`, by default the first word, with the first `leading` modifiers. ptxas takes the modifiers
 after it in any order, if types and state spaces keep theirs (measured, ptxas 13.5), and so does recognition; text is
@@ -115,6 +116,10 @@ class Pattern:
     fields: tuple[Specification, ...]
     optional: bool = False
 
+    def present(self, modifiers: Mapping[str, Any]) -> list[Specification]:
+        """The fields without those that need a modifier which is not there."""
+        return [spec for spec in self.fields if not spec.when or spec.wanted(modifiers)]
+
 
 @dataclass(frozen=True, slots=True)
 class Rule:
@@ -220,7 +225,7 @@ def _read_patterns(text: str, declared: Mapping[str, Specification]) -> Iterator
         if not body:
             continue
         if body.startswith("[") and "," in body:
-            names = [name.strip() for name in body.strip("[]").split(",")]
+            names = [name.strip("? ") for name in body.strip("[]").split(",")]
             yield Pattern("bracket", tuple(declared[name] for name in names), optional)
         elif "|" in body:
             first, second = re.sub(r"[{}]", "", body).split("|")
@@ -284,7 +289,7 @@ class Instruction:
         if set(declared) - placed:
             raise TypeError(f"{cls.__name__}: operands {sorted(set(declared) - placed)} are not in the syntax line")
         for spec in declared.values():
-            if spec.when is not None and spec.when not in modifiers:
+            if spec.when is not None and spec.when.partition("=")[0] not in modifiers:
                 raise TypeError(f"{cls.__name__}: {spec.name} depends on {spec.when}, which is no modifier")
         rules = tuple(
             Rule(f"{cls.__name__}.{value.__rule__[0]}", value, value.__rule__[1])
@@ -400,8 +405,8 @@ class Instruction:
             if values[0] is None:
                 continue
             if pattern.shape == "bracket":
-                base = str(values[0])
-                written.append(f"[{base.strip('[]')}, {', '.join(str(value) for value in values[1:])}]")
+                parts = [str(value) for value in values if value is not None]
+                written.append(f"[{', '.join([parts[0].strip('[]'), *parts[1:]])}]")
             elif pattern.shape == "pair" and values[1] is not None:
                 written.append(str(Pair(values[0], values[1])))
             else:
@@ -431,9 +436,9 @@ class Instruction:
         for name, spec in self.form.operands.items():
             operand = getattr(self, name)
             if operand is None:
-                if (spec.when and getattr(self, spec.when)) or not (spec.optional or spec.when or self._half(spec)):
+                if spec.wanted(self.__dict__) if spec.when else not (spec.optional or self._half(spec)):
                     problems.append(Problem("operand-count", f"the operand {name} is missing"))
-            elif spec.when and not getattr(self, spec.when):
+            elif spec.when and not spec.wanted(self.__dict__):
                 problems.append(Problem("operand-count", f"the operand {name} needs the modifier .{spec.when}"))
             elif not spec.fits(operand):
                 problems.append(Problem("operand-kind", f"{name} must be {spec.describe()}, not {operand}"))
@@ -484,7 +489,7 @@ class Instruction:
         """Legal operands for these modifiers; optional ones only if required or `chosen`."""
         operands: dict[str, Operand | None] = {}
         for position, (name, spec) in enumerate(self.form.operands.items()):
-            wanted = bool(getattr(self, spec.when)) if spec.when else not spec.optional or name in chosen
+            wanted = spec.wanted(self.__dict__) if spec.when else not spec.optional or name in chosen
             operands[name] = _example(spec.example(self, position)) if wanted else None
         return operands
 

@@ -186,12 +186,12 @@ def _assign(
         head = pattern.fields[0]
         required = not (pattern.optional or head.optional) or bool(head.when)
         if head.when:
-            required = bool(modifiers.get(head.when))
+            required = head.wanted(modifiers)
             if not required:
                 result.update((spec.name, None) for spec in pattern.fields)
                 return place(index + 1, position)
         if position < len(operands):
-            found = _match(pattern, operands[position])
+            found = _match(pattern, modifiers, operands[position])
             if found is not None:
                 result.update(found)
                 if place(index + 1, position + 1):
@@ -204,16 +204,19 @@ def _assign(
     return result if place(0, 0) else None
 
 
-def _match(pattern: Pattern, operand: syntax.Operand) -> dict[str, syntax.Operand | None] | None:
+def _match(
+    pattern: Pattern, modifiers: Mapping[str, Any], operand: syntax.Operand
+) -> dict[str, syntax.Operand | None] | None:
     if pattern.shape == "single":
         spec = pattern.fields[0]
         return {spec.name: operand} if spec.fits(operand) else None
     if pattern.shape == "bracket":
-        parts = _fields_of(operand, len(pattern.fields))
-        if parts is None:
+        present = pattern.present(modifiers)
+        parts = _fields_of(operand, len(present))
+        if parts is None or not all(spec.fits(part) for spec, part in zip(present, parts, strict=True)):
             return None
-        pairs = list(zip(pattern.fields, parts, strict=True))
-        return {spec.name: part for spec, part in pairs} if all(spec.fits(part) for spec, part in pairs) else None
+        found = {spec.name: part for spec, part in zip(present, parts, strict=True)}
+        return {spec.name: found.get(spec.name) for spec in pattern.fields}
     first, second = _pair_of(operand)
     one, two = pattern.fields
     if not one.fits(first) or (second is None and not pattern.optional) or (second and not two.fits(second)):

@@ -7,7 +7,7 @@ node may break, and an example for enumeration. Addresses and vectors are in `co
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -27,12 +27,18 @@ class Specification(ABC):
     """Base of all operand declarations.
 
     `default` None makes the operand optional; `when` names a modifier that, if given, makes it required, and
-    otherwise forbids it.
+    otherwise forbids it, or one value of a modifier: `"override=global_dim_stride"`.
     """
 
     name: str = ""
     optional: bool = False
     when: str | None = None
+
+    def wanted(self, modifiers: Mapping[str, Any]) -> bool:
+        """Whether these modifiers ask for an operand that depends on them."""
+        name, _, value = str(self.when).partition("=")
+        found = modifiers.get(name)
+        return str(found) == value if value else bool(found)
 
     @abstractmethod
     def fits(self, operand: Operand) -> bool:

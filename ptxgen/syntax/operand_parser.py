@@ -214,10 +214,12 @@ class OperandParser(Lexer):
             return Address(base, offset, (), True, spelling=self._spelling(start))
         more: list[Operand] = []
         while self.accept(","):
-            if self.at("{"):
-                more.append(self._vector())
+            if not self.at("{"):
+                more.append(self._coordinate())
+                continue
+            more.append(self._vector())
+            if isinstance(more[0], Vector):  # more follows only in [tensormap, address, {sizes}, ..., {coordinates}]
                 break
-            more.append(self._coordinate())
         self.expect("]")
         return Address(base, 0, tuple(more), spelling=self._spelling(start))
 

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Literal
 
 import pytest
 
+from ptxgen import parse, syntax
 from ptxgen.instr import (
     barrier,
     control,
@@ -27,6 +28,7 @@ from ptxgen.instr import (
 from ptxgen.instr.form import REGISTRY, Instruction, InstructionError, flag, modifier, rule
 from ptxgen.instr.operands import address, label, part, register, sink, source, vector
 from ptxgen.instr.operands import predicate as predicate_operand
+from ptxgen.instr.recognise import Unrecognised, recognise
 from ptxgen.instr.symbols import Symbol
 from ptxgen.instr.targets import ALL, Availability, parse_target
 from ptxgen.instr.types import TYPES
@@ -286,6 +288,49 @@ def test_notation() -> None:
     assert str(made) == "test.call.now.x2y.two::times.u32 [%rd1, {1, %r2}], %r3|%q;"
     assert len(list(call.combinations())) == 3 * 2 * 2
     assert len(list(call.variants())) == 3 * 2 * 2 * 4
+
+
+def _recognised(line: str) -> Instruction | Unrecognised:
+    function = parse(f".version 8.0\n.target sm_80\n.func f() {{ {line} }}").functions[0]
+    assert function.body is not None
+    (statement,) = function.body.statements
+    assert isinstance(statement, syntax.Instruction)
+    return recognise(statement)
+
+
+def test_modifiers_decide_which_operands_stand_in_brackets() -> None:
+    class fetch(Instruction, opcode="fetch", **_ABOUT):
+        syntax = "fetch{.moved}{.sized} [a{, base}{, sizes, stride}, c]"
+        a: Any = address()
+        c: Any = vector("b32", 1)
+        base: Any = source("u64", immediate=False, when="moved", default=None)
+        sizes: Any = vector("b16", 2, when="sized", default=None)
+        stride: Any = source("u32", when="sized=both", default=None)
+        _: KW_ONLY
+        moved: bool = False
+        sized: Literal["one", "both"] | None = None
+
+    assert [str(each) for each in fetch.variants()] == [
+        "fetch [%x_b64_0, {%x_b32_10}];",
+        "fetch.one [%x_b64_0, {%x_b16_10, %x_b16_11}, {%x_b32_10}];",
+        "fetch.both [%x_b64_0, {%x_b16_10, %x_b16_11}, %x_b32_4, {%x_b32_10}];",
+        "fetch.moved [%x_b64_0, %x_b64_2, {%x_b32_10}];",
+        "fetch.moved.one [%x_b64_0, %x_b64_2, {%x_b16_10, %x_b16_11}, {%x_b32_10}];",
+        "fetch.moved.both [%x_b64_0, %x_b64_2, {%x_b16_10, %x_b16_11}, %x_b32_4, {%x_b32_10}];",
+    ]
+    for made in fetch.variants():
+        if made.moved or not made.sized:  # PTX has no vector before the last in any other brackets
+            assert str(_recognised(str(made))) == str(made)
+    for wrong in (
+        "fetch.moved [%rd1, {1}];",
+        "fetch [%rd1, %rd2, {%r1}];",
+        "fetch.one [%a, %b, {%c}];",
+    ):
+        assert isinstance(_recognised(wrong), Unrecognised), wrong
+    with pytest.raises(InstructionError, match=r"the operand stride needs the modifier .sized=both"):
+        fetch("%rd1", ["%r1"], sizes=["%h1", "%h2"], stride=2, sized="one")
+    with pytest.raises(InstructionError, match="the operand stride is missing"):
+        fetch("%rd1", ["%r1"], sizes=["%h1", "%h2"], sized="both")
 
 
 def test_rules_and_needs() -> None:

@@ -63,6 +63,10 @@ OPERANDS: list[tuple[str, Operand]] = [
     ("[s[4]]", Address(Subscript(Name("s"), Immediate("4")))),
     ("[map, {c0, c1}]", Address(Name("map"), 0, (Vector((Name("c0"), Name("c1"))),))),
     ("[tex, samp, {x}]", Address(Name("tex"), 0, (Name("samp"), Vector((Name("x"),))))),
+    (
+        "[map, base, {n}, u, {c}]",
+        Address(Name("map"), 0, (Name("base"), Vector((Name("n"),)), Name("u"), Vector((Name("c"),)))),
+    ),
     ("s[r1+4]", Subscript(Name("s"), Expression("+", (Name("r1"), Immediate("4"))))),
     ("sym+4", Expression("+", (Name("sym"), Immediate("4")))),
     ("1+2*3", Expression("+", (Immediate("1"), Expression("*", (Immediate("2"), Immediate("3")))))),
