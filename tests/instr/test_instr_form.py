@@ -16,6 +16,7 @@ from ptxgen.instr import (
     fence,
     floating,
     integer,
+    load_all,
     logic,
     mbarrier,
     memory,
@@ -246,6 +247,7 @@ def test_availability() -> None:
 @pytest.fixture(autouse=True)
 def _registry() -> Iterator[None]:
     """Declarations of these tests leave no trace."""
+    load_all()
     before = {opcode: list(forms) for opcode, forms in REGISTRY.items()}
     yield
     REGISTRY.clear()
