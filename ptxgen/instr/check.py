@@ -14,6 +14,7 @@ from ptxgen.instr.form import Instruction
 from ptxgen.instr.operands import Problem, Severity
 from ptxgen.instr.recognise import Unrecognised, recognise
 from ptxgen.instr.scope import Scope, declare, declare_returns
+from ptxgen.instr.symbols import unavailable
 from ptxgen.instr.targets import Target, TargetError, parse_target, parse_version, target_problem
 
 #: What an operand stands for, without its names; None where that says too little.
@@ -110,6 +111,7 @@ class _Checker:
                 found = recognise(statement)
                 problems = [*_guard_problems(guard, scope)] if guard is not None else []
                 problems += self.instruction(found, scope)
+                problems += self._special_registers(statement.operands, scope)
                 if (
                     known is not None
                     and not problems
@@ -131,6 +133,25 @@ class _Checker:
             problems += found.availability_problems(self.target, self.version)
         return problems
 
+    def _special_registers(self, operands: Iterable[syntax.Operand], scope: Scope) -> Iterator[Problem]:
+        """Special registers that this target or PTX version does not have."""
+        for name in _names(operands):
+            symbol = scope(name)
+            if symbol is not None and symbol.availability is not None:
+                yield from unavailable(name, symbol.availability, self.target, self.version)
+
+
+def _names(operands: Iterable[syntax.Operand]) -> Iterator[str]:
+    """The names that stand for registers in operands; addresses have no special registers."""
+    for operand in operands:
+        match operand:
+            case syntax.Name():
+                yield operand.text
+            case syntax.Vector():
+                yield from _names(operand.elements)
+            case syntax.Negation():
+                yield from _names([operand.operand])
+
 
 def _guard_problems(guard: syntax.Guard, scope: Scope) -> Iterator[Problem]:
     symbol = scope(guard.register)
@@ -148,7 +169,7 @@ def _signature(operand: syntax.Operand, scope: Scope) -> Signature:
             symbol = scope(operand.text)
             if symbol is None:
                 return ("_",) if operand.text == "_" else None
-            return (symbol.kind, symbol.type, symbol.space, symbol.vector, symbol.widths)
+            return (symbol.kind, symbol.type, symbol.space, symbol.vector, symbol.widths, symbol.availability)
         case syntax.Immediate():
             return (operand.text,)
         case syntax.Address():

@@ -34,6 +34,7 @@ from typing import Any, ClassVar, Literal, TypeVar, dataclass_transform
 
 from ptxgen.instr import operands as specs
 from ptxgen.instr.operands import Problem, Resolver, Specification, type_of
+from ptxgen.instr.symbols import unavailable
 from ptxgen.instr.targets import Availability, Target
 from ptxgen.syntax import Address, Immediate, Operand, Pair, Vector, parse_operand
 
@@ -468,21 +469,13 @@ class Instruction:
         """Why this target or PTX version does not have it."""
         form, problems = self.form, []
         if form.removed and form.removed.has_version(version) and form.removed.has_target(target):
-            where = f"since PTX ISA {form.removed.ptx} on {_targets(form.removed.targets)}"
+            where = f"since PTX ISA {form.removed.ptx} on {form.removed.where}"
             found = f"{target} with PTX ISA {version[0]}.{version[1]}"
             problems.append(Problem("removed", f"`{form.syntax}` does not exist {where}, so not on {found}"))
         required = [(form.opcode, form.availability)]
         required += [(f"{form.opcode}: {condition}", form.needs[condition]) for condition in self.demands()]
         for what, availability in required:
-            if not availability.has_version(version):
-                found = f"{version[0]}.{version[1]}"
-                problems.append(
-                    Problem("ptx-version", f"{what} needs PTX ISA {availability.ptx} or later, .version is {found}")
-                )
-            if not availability.has_target(target):
-                problems.append(
-                    Problem("target", f"{what} is not on {target}; it needs {_targets(availability.targets)}")
-                )
+            problems.extend(unavailable(what, availability, target, version))
         return problems
 
     def example_operands(self, chosen: Sequence[str] = ()) -> dict[str, Operand | None]:
@@ -580,18 +573,6 @@ def _choices(slot: Slot) -> str:
     if slot.is_flag:
         return "True or False"
     return ", ".join(repr(value) for value in slot.tokens.values())
-
-
-def _targets(patterns: str) -> str:
-    words = []
-    for pattern in patterns.split():
-        if pattern.endswith("+"):
-            words.append(f"{pattern[:-1]} or later")
-        elif pattern.endswith("f"):
-            words.append(f"the family of {pattern}")
-        else:
-            words.append(pattern)
-    return " or ".join(words)
 
 
 def _float_bits(format: str, value: float) -> str:

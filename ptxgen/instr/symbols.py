@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
+from ptxgen.instr.targets import Availability, Target
 from ptxgen.instr.types import Type
 
 Severity = Literal["error", "warning"]
@@ -15,8 +17,8 @@ SymbolKind = Literal["register", "special", "variable", "parameter", "label", "f
 class Symbol:
     """What a name stands for in its scope.
 
-    `space` is set for variables and parameters, `vector` for vector registers, `widths` for special registers: the
-    widths in bits at which they can be read.
+    `space` is set for variables and parameters, `vector` for vector registers; `widths` and `availability` for special
+    registers: the widths in bits at which they can be read, and since when and where they exist.
     """
 
     name: str
@@ -25,6 +27,7 @@ class Symbol:
     space: str | None = None
     vector: int | None = None
     widths: tuple[int, ...] = ()
+    availability: Availability | None = None
 
 
 class Resolver(Protocol):
@@ -43,3 +46,14 @@ class Problem:
     code: str
     message: str
     severity: Severity = "error"
+
+
+def unavailable(
+    what: str, availability: Availability, target: Target | None, version: tuple[int, int]
+) -> Iterator[Problem]:
+    """Why this PTX version or target does not have it; None is any target."""
+    if not availability.has_version(version):
+        found = f"{version[0]}.{version[1]}"
+        yield Problem("ptx-version", f"{what} needs PTX ISA {availability.ptx} or later, .version is {found}")
+    if target is not None and not availability.has_target(target):
+        yield Problem("target", f"{what} is not on {target}; it needs {availability.where}")

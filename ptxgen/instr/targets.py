@@ -98,6 +98,19 @@ class Availability:
     def has_version(self, version: tuple[int, int]) -> bool:
         return version >= parse_version(self.ptx)
 
+    @property
+    def where(self) -> str:
+        """The targets in words."""
+        words = []
+        for pattern in self.targets.split():
+            if pattern.endswith("+"):
+                words.append(f"{pattern[:-1]} or later")
+            elif pattern.endswith("f"):
+                words.append(f"the family of {pattern}")
+            else:
+                words.append(pattern)
+        return " or ".join(words)
+
 
 ALL = "sm_20+"
 

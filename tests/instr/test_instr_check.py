@@ -251,9 +251,11 @@ def test_every_code_of_the_core_has_a_row() -> None:
     import inspect
 
     from ptxgen.instr import check as check_module
-    from ptxgen.instr import compound, form, recognise, specification
+    from ptxgen.instr import compound, form, recognise, specification, symbols
 
-    sources = [inspect.getsource(module) for module in (check_module, form, specification, compound, recognise)]
+    sources = [
+        inspect.getsource(module) for module in (check_module, form, specification, compound, recognise, symbols)
+    ]
     codes = {code for source in sources for code in re.findall(r'Problem\(\s*"([a-z-]+)"', source)}
     rows = {code for _, code in ROWS} | {code for *_, code in GATES} | {code for _, code in WARNINGS}
     assert codes <= rows
