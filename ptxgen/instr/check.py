@@ -7,10 +7,11 @@ the values of constants. Most instructions of a file repeat such a signature, so
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ptxgen import syntax
 from ptxgen.instr.form import Instruction
+from ptxgen.instr.nearest import nearest_opcode
 from ptxgen.instr.operands import Problem, Severity
 from ptxgen.instr.recognise import Unrecognised, recognise
 from ptxgen.instr.scope import Scope, declare, declare_returns
@@ -23,13 +24,25 @@ Signature = tuple[object, ...] | None
 
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
-    """One finding of `check`: where (1-based line and column), a stable code, and a sentence that says the rule."""
+    """One finding of `check`: where (1-based line and column), a stable code, and the rule with what was found."""
 
     line: int
     column: int
     code: str
     severity: Severity
-    message: str
+    rule: str
+    #: The opcode that was refused with its modifiers; empty where the fault lies elsewhere.
+    opcode: str = field(default="", repr=False, compare=False)
+
+    @property
+    def nearest(self) -> str:
+        """The legal opcode with modifiers that is nearest to one that was refused; empty if there is none to name."""
+        return (nearest_opcode(self.opcode) or "") if self.opcode else ""
+
+    @property
+    def message(self) -> str:
+        """A sentence that says the rule, what was found, and the nearest legal form."""
+        return f"{self.rule}; the nearest legal form is {self.nearest}" if self.nearest else self.rule
 
     def __str__(self) -> str:
         return f"{self.line}:{self.column}: {self.severity}: {self.message} [{self.code}]"
@@ -119,8 +132,11 @@ class _Checker:
                     and not any(rule.reads_operands for rule in found.form.rules)
                 ):
                     legal.add(known)
+                opcode = statement.opcode if isinstance(found, Unrecognised) and not found.bound else ""
                 for problem in problems:
-                    yield Diagnostic(statement.line, statement.column, problem.code, problem.severity, problem.message)
+                    yield Diagnostic(
+                        statement.line, statement.column, problem.code, problem.severity, problem.message, opcode
+                    )
             elif isinstance(statement, syntax.Block):
                 yield from self._block(statement, scope)
 

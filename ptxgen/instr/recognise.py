@@ -23,10 +23,14 @@ _SPACES = frozenset({"const", "global", "local", "param", "shared", "shared::cta
 
 @dataclass(frozen=True, slots=True)
 class Unrecognised:
-    """Why no declaration fits. `declared` is False when ptxgen does not declare such a syntax line yet."""
+    """Why no declaration fits. `declared` is False when ptxgen does not declare such a syntax line yet.
+
+    `bound` is True when the opcode with its modifiers is legal, and only the operands fit no syntax line.
+    """
 
     problems: tuple[Problem, ...]
     declared: bool
+    bound: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +62,7 @@ def recognise(statement: syntax.Instruction) -> Instruction | Unrecognised:
     if mismatches:
         found = ", ".join(str(operand).strip() for operand in statement.operands) or "none"
         message = f"the operands must be as in {' or '.join(f'`{line}`' for line in mismatches)}, not {found}"
-        return Unrecognised((Problem("operand-count", f"{statement.opcode}: {message}"),), True)
+        return Unrecognised((Problem("operand-count", f"{statement.opcode}: {message}"),), True, bound=True)
     head = statement.opcode.partition(".")[0]
     if undeclared(statement.opcode):
         message = f"ptxgen does not declare this form of {head} yet; not checked"
@@ -70,6 +74,11 @@ def recognise(statement: syntax.Instruction) -> Instruction | Unrecognised:
         (Problem("not-declared", f"ptxgen declares no instruction {head}; not checked", "warning"),),
         False,
     )
+
+
+def candidates(opcode: str) -> list[Instruction]:
+    """What an opcode with its modifiers can be, without operands."""
+    return [each.form.bound(each.modifiers, {}) for each in _bind_opcode(opcode)[0]]
 
 
 @lru_cache(maxsize=16384)
@@ -151,14 +160,10 @@ def _explain(form: type[Instruction], tokens: Sequence[str]) -> tuple[int, Probl
         every = [known for slot in slots for known in slot.tokens]
         if token in every:
             return distance, Problem("repeated-modifier", f"{opcode}: .{token} is given twice; once is enough")
-        near = difflib.get_close_matches(token, every, n=1, cutoff=0.5)
-        if not near:
-            distance += 1  # of two forms, the one with a suggestion explains better
-        hint = f"; did you mean .{near[0]}?" if near else ""
+        if not difflib.get_close_matches(token, every, n=1, cutoff=0.5):
+            distance += 1  # of two forms, the one with a similar modifier explains better
         known = " ".join("." + name for name in every[:24]) + (" ..." if len(every) > 24 else "")
-        message = f"{opcode} has no modifier .{token}{hint} It takes {known}" if near else (
-            f"{opcode} has no modifier .{token}; it takes {known or 'none'}"
-        )  # fmt: skip
+        message = f"{opcode} has no modifier .{token}; it takes {known or 'none'}"
         return distance, Problem("unknown-modifier", message)
     if not missing:
         message = f"the modifiers of {opcode} must be in the order of `{form.form.syntax}`"

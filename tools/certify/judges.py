@@ -91,7 +91,7 @@ def ours(lines: Sequence[str], target: str, version: str) -> list[str]:
         if diagnostic.severity == "warning" and diagnostic.code != "not-declared":
             continue
         for index in [left[at]] if 0 <= at < len(left) else left:
-            verdict[index] = verdict[index] or str(diagnostic)
+            verdict[index] = verdict[index] or f"{diagnostic.rule} [{diagnostic.code}]"
     return verdict
 
 
