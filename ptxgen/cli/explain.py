@@ -113,10 +113,10 @@ def _show(found: Explanation, out: Console) -> None:
     for part in found.modifiers:
         parts.add_row(part.text, part.name, part.meaning)
     for part in found.operands:
-        parts.add_row(part.text or part.name, part.name if part.text else "", part.meaning)
+        parts.add_row(Text(part.text or part.name), part.name if part.text else "", part.meaning)
     out.print(Padding(parts, (0, 0, 1, 2)))
     table = grid("dim", "")
-    table.add_row("syntax", found.syntax)
+    table.add_row("syntax", Text(found.syntax))
     table.add_row("manual", f"PTX ISA {found.section}")
     table.add_row("issued by", found.issued_by)
     table.add_row("completed by", found.completed_by)

@@ -114,6 +114,12 @@ class AddressSpec(Specification):
     def describe(self) -> str:
         return "an address in brackets"
 
+    def explain(self, form: Instruction) -> str:
+        space = self.space_of(form)
+        if space == "tmem":
+            return "an address in brackets, in tensor memory"
+        return f"an address in brackets, .{space}" if space else "an address in brackets, generic"
+
 
 @dataclass(kw_only=True, slots=True)
 class VectorSpec(Specification):
@@ -214,6 +220,10 @@ class VectorSpec(Specification):
 
     def describe(self) -> str:
         return "a register or a vector in braces" if self.scalar else "a vector in braces"
+
+    def explain(self, form: Instruction) -> str:
+        length, wanted = self.length(form), type_of(self.type, form)
+        return f"{length} registers of {wanted} in braces" if length > 1 or not self.scalar else f"a {wanted} register"
 
 
 @dataclass(kw_only=True, slots=True)

@@ -101,7 +101,7 @@ def _explanation(
         ptx=version,
         targets=tuple(each for each in TARGETS if not made.availability_problems(parse_target(each), newest)),
         modifiers=tuple(_modifiers(made)),
-        operands=tuple(_operands(made)),
+        operands=tuple(_operands(made, bool(operands))),
         problems=problems,
         nearest="",
     )
@@ -120,21 +120,21 @@ def _modifiers(made: Instruction) -> list[Part]:
     return parts
 
 
-def _operands(made: Instruction) -> list[Part]:
+def _operands(made: Instruction, given: bool) -> list[Part]:
+    """The operands that are there; where none are given, all that can be."""
     parts = []
     for name, spec in made.form.operands.items():
-        operand = getattr(made, name, None)
+        operand = getattr(made, name)
         if operand is not None:
-            parts.append(Part(str(operand), name, spec.describe()))
-        elif not made.__dict__.keys() & made.form.operands.keys():
-            optional = ", optional" if spec.optional and not spec.when else f", with .{spec.when}" if spec.when else ""
-            parts.append(Part("", name, spec.describe() + optional))
+            parts.append(Part(str(operand), name, spec.explain(made)))
+        elif not given and not (spec.when and not getattr(made, spec.when)):
+            parts.append(Part("", name, spec.explain(made) + (", optional" if spec.optional and not spec.when else "")))
     return parts
 
 
 def _unknown(statement: syntax.Instruction, found: Unrecognised) -> Explanation:
     return Explanation(
-        text=str(statement).strip(), key="", summary="", syntax="", section="", issued_by="", completed_by="", fences="",
-        ptx="", targets=(), modifiers=(), operands=(), problems=found.problems,
-        nearest=nearest_opcode(statement.opcode) or "",
+        text=str(statement).strip(), key="", summary="", syntax="", section="", issued_by="", completed_by="",
+        fences="", ptx="", targets=(), modifiers=(), operands=(), problems=found.problems,
+        nearest="" if found.bound else nearest_opcode(statement.opcode) or "",
     )  # fmt: skip

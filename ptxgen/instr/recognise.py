@@ -78,7 +78,7 @@ def recognise(statement: syntax.Instruction) -> Instruction | Unrecognised:
 
 def candidates(opcode: str) -> list[Instruction]:
     """What an opcode with its modifiers can be, without operands."""
-    return [each.form.bound(each.modifiers, {}) for each in _bind_opcode(opcode)[0]]
+    return [each.form.bound(each.modifiers, dict.fromkeys(each.form.form.operands)) for each in _bind_opcode(opcode)[0]]
 
 
 @lru_cache(maxsize=16384)

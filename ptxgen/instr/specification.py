@@ -56,6 +56,10 @@ class Specification(ABC):
     def describe(self) -> str:
         """What is expected here, for error messages."""
 
+    def explain(self, form: Instruction) -> str:
+        """What is expected here in this instruction, with its type."""
+        return self.describe()
+
 
 #: Registers that example operands use, by type name; ten of each.
 EXAMPLE_REGISTERS = {name: f"%x_{name}_" for name in ("b8", "b16", "b32", "b64", "b128", "f32", "f64", "pred")}
@@ -155,6 +159,9 @@ class RegisterSpec(Specification):
     def describe(self) -> str:
         return "a register"
 
+    def explain(self, form: Instruction) -> str:
+        return f"a {type_of(self.type, form)} register"
+
 
 def _evaluated(operand: Immediate | Expression) -> int | float | None:
     """The value of a constant, None where there is none (it names a symbol, or divides by 0)."""
@@ -234,10 +241,7 @@ class SourceSpec(Specification):
         above = self.high is not None and value > self.high
         if not below and not above and (self.multiple == 1 or value % self.multiple == 0):
             return None
-        low, high = self.low or 0, "" if self.high is None else f" to {self.high}"
-        legal = f"{low}{high}" if high else f"{low} or more"
-        step = f" in steps of {self.multiple}" if self.multiple > 1 else ""
-        message = f"{self.name} must be {legal}{step}, not {operand}"
+        message = f"{self.name} must be {self._range()}, not {operand}"
         return Problem("immediate-range", message, "warning" if self.advice and above else "error")
 
     def _name_problems(
@@ -276,6 +280,16 @@ class SourceSpec(Specification):
     def describe(self) -> str:
         return "a register or a constant" if self.immediate else "a register"
 
+    def explain(self, form: Instruction) -> str:
+        kind = f"a {type_of(self.type, form)} register" + (" or a constant" if self.immediate else "")
+        return kind + ("" if self.low is None and self.high is None else f", {self._range()}")
+
+    def _range(self) -> str:
+        """The legal constants in words."""
+        low = self.low or 0
+        legal = f"{low} or more" if self.high is None else f"{low} to {self.high}"
+        return legal + (f" in steps of {self.multiple}" if self.multiple > 1 else "")
+
 
 @dataclass(kw_only=True, slots=True)
 class ImmediateSpec(Specification):
@@ -300,6 +314,10 @@ class ImmediateSpec(Specification):
 
     def describe(self) -> str:
         return "a constant"
+
+    def explain(self, form: Instruction) -> str:
+        step = f" in steps of {self.multiple}" if self.multiple > 1 else ""
+        return f"a constant, {self.low} to {self.high}{step}"
 
 
 @dataclass(kw_only=True, slots=True)

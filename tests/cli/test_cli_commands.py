@@ -32,7 +32,7 @@ def shift_columns(c: np.ndarray) -> None:
 def test_help_leads_everywhere(cli: Cli) -> None:
     outcome = cli("--help")
     assert outcome.code == 0
-    commands = ["run", "kernels", "build", "assemble", "check", "explain"]
+    commands = ["run", "kernels", "build", "assemble", "check", "explain", "coverage"]
     for command in commands:
         assert command in outcome.out
         detail = cli(command, "--help")
@@ -275,6 +275,26 @@ def test_explain(cli: Cli, tmp_path: Path) -> None:
     assert cli("explain", "tensormap", "0x" + made.encode().hex()).out == made.explain() + "\n"
     path.write_bytes(b"123")
     assert cli("explain", "tensormap", path).err == f"error: a tensormap has 128 bytes, but {path} has 3\n"
+
+
+def test_explain_an_instruction(cli: Cli) -> None:
+    outcome = cli("explain", "tcgen05.ld.sync.aligned.32x32b.x2.b32 {%r1, %r2}, [%r3]")
+    assert outcome.code == 0
+    for words in ("2 repetitions", "{%r1, %r2}", "[%r3]", "tcgen05.wait::ld", "PTX ISA 8.6", "sm_100a"):
+        assert words in outcome.out
+    refused = cli("explain", "tcgen05.ld.sync.aligned.16x256b.x128.b32")
+    assert (refused.code, "the nearest legal form is tcgen05.ld.sync.aligned.16x256b.x32.b32" in refused.out) == (
+        1,
+        True,
+    )
+    (found,) = json.loads(cli("explain", "bar.sync 0", "--json").out)
+    assert (found["key"], found["issued_by"]) == ("barrier.bar_sync", "warp")
+
+
+def test_coverage(cli: Cli) -> None:
+    assert "tcgen05" in cli("coverage").out
+    assert cli("coverage", "--markdown").out.startswith("| family | declared |")
+    assert {"mbarrier", "tma"} <= {row["family"] for row in json.loads(cli("coverage", "--json").out)}
 
 
 def test_an_ascii_terminal_gets_a_report_too(ptx_file: Path) -> None:

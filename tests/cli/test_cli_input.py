@@ -34,7 +34,12 @@ SENTENCES = [
     ([*RUN, "--schedule", "rand"], "--schedule must be eager, late or random, not 'rand'; did you mean random?"),
     ([*RUN, "--device", "tpu"], "--device must be emulator or gpu, not 'tpu'; did you mean gpu?"),
     ([*RUN, "--seed", "-1"], "--seed must be 0 or more, not -1"),
-    (["explain", "foo", "1"], "FORMAT must be smem, wgmma, idesc or tensormap, not 'foo'"),
+    (["explain", "foo", "1"], "with a VALUE, FORMAT must be smem, wgmma, idesc or tensormap, not 'foo'; "
+     "an instruction goes into one pair of quotes"),
+    (["explain", "smem"], "explain smem needs a VALUE"),
+    (["explain", "smem", "1", "--json"], "--json is for instructions"),
+    (["explain", "add.f32 %f1 %f2"], "this is no PTX instruction: line 1, column 13: expected ',' or ';', found '%f2'"),
+    (["explain", "add.f32 %f1, %f2, %f3; ret;"], "one instruction is wanted, not 'add.f32 %f1, %f2, %f3; ret'"),
     (["explain", "smem", "xyz"], "VALUE must be a number such as 0x4000404000010000 or 272, not 'xyz'"),
     (["explain", "smem", str(1 << 64)], "SmemDescriptor must be an unsigned 64-bit number, not 18446744073709551616"),
     (["explain", "tensormap", "abcd"], "a tensormap is 256 hex digits (not 4) or a file of 128 bytes; cannot read "

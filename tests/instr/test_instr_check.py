@@ -275,7 +275,10 @@ def test_every_code_of_the_core_has_a_row() -> None:
         ("mov.u32 %r1, %tid;", "a must be one register; %tid is a vector of 4, write %tid.x"),
         ("mov.u32 %r1, %clock64;", "%clock64 is read as a 64-bit integer, not as .u32"),
         ("@%r1 ret;", "the guard must be a .pred register, but %r1 is .b32"),
-        ("setp.lo.s32 %p1, %r1, %r2;", "setp.s32 takes .eq .ne .lt .le .gt .ge, not .lo"),
+        (
+            "setp.lo.s32 %p1, %r1, %r2;",
+            "setp.s32 takes .eq .ne .lt .le .gt .ge, not .lo; the nearest legal form is setp.lt.s32",
+        ),
     ],
 )
 def test_message_has_rule_value_and_remedy(line: str, message: str) -> None:
@@ -285,8 +288,9 @@ def test_message_has_rule_value_and_remedy(line: str, message: str) -> None:
 def test_position_and_text_of_a_diagnostic() -> None:
     (found,) = check(module("    add.u33 %r1, %r2, %r3;"))
     assert (found.line, found.column) == (LINE, 5)
-    assert str(found).startswith(f"{LINE}:5: error: add has no modifier .u33; did you mean .u32?")
-    assert str(found).endswith("[unknown-modifier]")
+    assert str(found).startswith(f"{LINE}:5: error: add has no modifier .u33; it takes .u16 ")
+    assert str(found).endswith("; the nearest legal form is add.u32 [unknown-modifier]")
+    assert found.nearest == "add.u32"
 
 
 def test_legal_lines_are_remembered_by_what_their_operands_are_not_by_their_names() -> None:

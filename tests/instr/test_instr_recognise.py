@@ -72,7 +72,7 @@ def test_parts() -> None:
 
 #: line, code, message
 UNKNOWN = [
-    ("add.u33 %a, %b, 1;", "unknown-modifier", "add has no modifier .u33; did you mean .u32? It takes "
+    ("add.u33 %a, %b, 1;", "unknown-modifier", "add has no modifier .u33; it takes "
      ".u16 .u32 .u64 .s16 .s32 .s64 .u16x2 .s16x2"),
     ("and.zzz %a, %b, 1;", "unknown-modifier", "and has no modifier .zzz; it takes .b16 .b32 .b64"),
     ("exit.now;", "unknown-modifier", "exit has no modifier .now; it takes none"),
@@ -90,10 +90,10 @@ UNKNOWN = [
     ("exit.uni %a;", "unknown-modifier", "exit has no modifier .uni; it takes none"),
     ("not.b32;", "operand-count", "not.b32: the operands must be as in `not.type d, a`, not none"),
     ("mbarrier.try_wait.parity.b63 %p, [%a], 0;", "unknown-modifier",
-     "mbarrier.try_wait.parity has no modifier .b63; did you mean .b64? It takes "
+     "mbarrier.try_wait.parity has no modifier .b63; it takes "
      ".acquire .relaxed .cta .cluster .shared .shared::cta .b64"),
     ("tcgen05.alloc.cta_group::3.sync.aligned.b32 [%a], 32;", "unknown-modifier",
-     "tcgen05.alloc has no modifier .cta_group::3; did you mean .cta_group::2? It takes "
+     "tcgen05.alloc has no modifier .cta_group::3; it takes "
      ".cta_group::1 .cta_group::2 .sync .aligned .shared::cta .b32"),
     ("vadd.u32 %a, %b, %c;", "not-declared", "ptxgen declares no instruction vadd; not checked"),
 ]  # fmt: skip

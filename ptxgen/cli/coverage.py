@@ -1,0 +1,51 @@
+"""`ptxgen coverage`: what of the instruction set is declared, certified and emulated."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import typer
+
+from ptxgen.cli.errors import OK
+
+
+def register(app: typer.Typer) -> None:
+    app.command(rich_help_panel="PTX files")(coverage)
+
+
+def coverage(
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, with what is missing by name.")] = False,
+    as_markdown: Annotated[bool, typer.Option("--markdown", help="Print the table of docs/coverage.md.")] = False,
+) -> int:
+    """Show per family how many instruction forms are declared, certified against ptxas, and emulated."""
+    from ptxgen.cli.terminal import output
+    from ptxgen.coverage import coverage as gather
+    from ptxgen.coverage import markdown, total
+
+    rows = gather()
+    if as_json:
+        print(json.dumps([row.as_dict() for row in rows], indent=2))
+        return OK
+    if as_markdown:
+        print(markdown(rows), end="")
+        return OK
+    from rich.table import Table
+
+    with output() as out:
+        table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
+        table.add_column("family", style="cyan")
+        for name in ("declared", "certified", "forms", "on targets", "neighbours", "differing", "emulated"):
+            table.add_column(name, justify="right")
+        for row in [*rows, total(rows)]:
+            table.add_row(
+                row.family, f"{row.declarations:,}", f"{row.certified:,}", f"{row.forms:,}", f"{row.assemblies:,}",
+                f"{row.neighbours:,}", f"{row.disagreements:,}", f"{row.emulated:,}",
+                style="bold" if row.family == "all" else "",
+            )  # fmt: skip
+        out.print(table)
+        versions = total(rows).ptxas or "none yet"
+        out.print(
+            f"\ncertified against ptxas {versions}; 'on targets' counts a form once for each target", soft_wrap=True
+        )
+    return OK

@@ -1,0 +1,103 @@
+"""What is covered: per family the declarations, what was certified against which ptxas, and what the emulator runs."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from ptxgen.instr import load_all
+from ptxgen.instr.certified import certificates, digest
+from ptxgen.instr.form import REGISTRY, Instruction
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One family.
+
+    `certified` counts the declarations whose certificate is of their present text; `forms`, `assemblies` (forms times
+    targets) and `neighbours` are those of the certificates, `disagreements` the lines on which ptxas differed.
+    `emulated` counts the declarations that have a meaning in the emulator, `missing` names the others.
+    """
+
+    family: str
+    declarations: int
+    certified: int
+    forms: int
+    assemblies: int
+    neighbours: int
+    disagreements: int
+    ptxas: str
+    emulated: int
+    missing: tuple[str, ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        return asdict(self)
+
+
+def coverage() -> list[Row]:
+    """A row for each family, by name."""
+    from ptxgen.emulator.semantics import find
+
+    load_all()
+    families: dict[str, list[type[Instruction]]] = defaultdict(list)
+    for forms in REGISTRY.values():
+        for form in forms:
+            families[form.form.key.split(".")[0]].append(form)
+    known = certificates()
+    rows = []
+    for family, forms in sorted(families.items()):
+        found = [
+            known[form.form.key]
+            for form in forms
+            if form.form.key in known and known[form.form.key].digest == digest(form)
+        ]
+        missing = sorted(form.form.key.partition(".")[2] for form in forms if find(form) is None)
+        rows.append(
+            Row(
+                family,
+                len(forms),
+                len(found),
+                sum(each.forms for each in found),
+                sum(each.assemblies for each in found),
+                sum(each.neighbours for each in found),
+                sum(each.disagreements for each in found),
+                ", ".join(sorted({each.ptxas for each in found})),
+                len(forms) - len(missing),
+                tuple(missing),
+            )
+        )
+    return rows
+
+
+def markdown(rows: list[Row]) -> str:
+    """The table of `docs/coverage.md`."""
+    head = ("family", "declared", "certified", "forms", "assemblies", "neighbours", "differing", "emulated")
+    lines = ["| " + " | ".join(head) + " |", "|---|" + "---:|" * (len(head) - 1)]
+    for row in [*rows, total(rows)]:
+        counts = (
+            row.declarations, row.certified, row.forms, row.assemblies, row.neighbours, row.disagreements, row.emulated,
+        )  # fmt: skip
+        lines.append(f"| {row.family} | " + " | ".join(f"{count:,}" for count in counts) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def total(rows: list[Row]) -> Row:
+    """All families together."""
+
+    def added(name: str) -> int:
+        return sum(getattr(row, name) for row in rows)
+
+    return Row(
+        family="all",
+        declarations=added("declarations"),
+        certified=added("certified"),
+        forms=added("forms"),
+        assemblies=added("assemblies"),
+        neighbours=added("neighbours"),
+        disagreements=added("disagreements"),
+        ptxas=", ".join(sorted({row.ptxas for row in rows if row.ptxas})),
+        emulated=added("emulated"),
+        missing=(),
+    )
