@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -49,9 +48,10 @@ def test_help_is_quick_and_imports_nothing_heavy() -> None:
     )
     best = 9.0
     for _ in range(3):
-        start = time.perf_counter()
+        start = os.times()
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-        best = min(best, time.perf_counter() - start)
+        end = os.times()
+        best = min(best, end.children_user + end.children_system - start.children_user - start.children_system)
         assert done.stdout.splitlines()[-1] == "[]"
     assert best < 0.8  # 0.2 s on an idle machine
 
