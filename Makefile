@@ -10,7 +10,7 @@ DEVELOPMENT := $(VENV)/.development-installed
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo install develop test check format certify bench clean
+.PHONY: help demo install develop test check format certify bench reading clean
 
 help: ## List what make can do
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -38,6 +38,10 @@ certify: $(DEVELOPMENT) ## Compare every declared instruction form with ptxas, b
 
 bench: $(DEVELOPMENT) ## Measure parsing, checking, rendering and emulating
 	$(BIN)/python -m bench.speed
+
+reading: $(DEVELOPMENT) ## Measure parsing and checking of megabytes from nvcc, beside pyptx
+	$(BIN)/python -m pip install --quiet --group bench
+	$(BIN)/python -m bench.reading
 
 clean: ## Delete .venv and everything generated
 	rm -rf $(VENV) build dist .pytest_cache .ruff_cache .hypothesis
