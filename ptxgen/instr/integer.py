@@ -1,4 +1,4 @@
-"""Integer arithmetic. PTX ISA 9.7.1; the extended-precision forms of 9.7.2 are not here yet."""
+"""Integer arithmetic. PTX ISA 9.7.1; sums and products with a carry are in `extended`."""
 
 from dataclasses import KW_ONLY
 from typing import Any, Literal
@@ -8,8 +8,19 @@ from ptxgen.instr.operands import register, source
 from ptxgen.instr.targets import ALL, Availability
 
 _Int = Literal["u16", "u32", "u64", "s16", "s32", "s64"]
-_IntX2 = Literal["u16", "u32", "u64", "s16", "s32", "s64", "u16x2", "s16x2"]
-_SIMD = {name: Availability("8.0", "sm_90+") for name in ("u16x2", "s16x2")}
+_Packed = Literal["u16", "u32", "u64", "s16", "s32", "s64", "u16x2", "s16x2", "u8x4", "s8x4"]
+_X2: dict[str, Availability] = dict.fromkeys(("u16x2", "s16x2"), Availability("8.0", "sm_90+"))
+#: Bytes four at a time, and the saturated sums that came with them.
+_BYTES = Availability("9.2", "sm_107f sm_120f")
+_X4: dict[str, Availability] = dict.fromkeys(("u8x4", "s8x4"), _BYTES)
+_SATURATED: dict[str, Availability] = {**dict.fromkeys(("u32", "u16x2", "s16x2"), _BYTES), **_X4}
+
+
+def _relu(form: Any) -> str | None:
+    """.relu is for signed types: .s32, .s16x2 and .s8x4."""
+    if form.relu and form.type not in ("s32", "s16x2", "s8x4"):
+        return f"{form.form.opcode}.relu takes .s32, .s16x2 or .s8x4, not .{form.type}"
+    return None
 
 
 def doubled(form: Any) -> str:
@@ -25,17 +36,20 @@ class add(Instruction, section="9.7.1.1", ptx="1.0", targets=ALL):
     a: OperandLike = source("type")
     b: OperandLike = source("type")
     _: KW_ONLY
-    type: _IntX2
-    needs = _SIMD
+    type: _Packed
+    needs = {**_X2, **_X4}
 
 
 class add_sat(Instruction, section="9.7.1.1", ptx="1.0", targets=ALL):
-    """d = a + b, clamped to the range of .s32."""
+    """d = a + b, clamped to the range of the type, or of each part of it."""
 
-    syntax = "add.sat.s32 d, a, b"
-    d: OperandLike = register("s32")
-    a: OperandLike = source("s32")
-    b: OperandLike = source("s32")
+    syntax = "add.sat.type d, a, b"
+    d: OperandLike = register("type")
+    a: OperandLike = source("type")
+    b: OperandLike = source("type")
+    _: KW_ONLY
+    type: Literal["s32", "u32", "u16x2", "s16x2", "u8x4", "s8x4"]
+    needs = _SATURATED
 
 
 class sub(Instruction, section="9.7.1.2", ptx="1.0", targets=ALL):
@@ -46,16 +60,20 @@ class sub(Instruction, section="9.7.1.2", ptx="1.0", targets=ALL):
     a: OperandLike = source("type")
     b: OperandLike = source("type")
     _: KW_ONLY
-    type: _Int
+    type: Literal["u16", "u32", "u64", "s16", "s32", "s64", "u8x4", "s8x4"]
+    needs = _X4
 
 
 class sub_sat(Instruction, section="9.7.1.2", ptx="1.0", targets=ALL):
-    """d = a - b, clamped to the range of .s32."""
+    """d = a - b, clamped to the range of the type, or of each part of it."""
 
-    syntax = "sub.sat.s32 d, a, b"
-    d: OperandLike = register("s32")
-    a: OperandLike = source("s32")
-    b: OperandLike = source("s32")
+    syntax = "sub.sat.type d, a, b"
+    d: OperandLike = register("type")
+    a: OperandLike = source("type")
+    b: OperandLike = source("type")
+    _: KW_ONLY
+    type: Literal["s32", "u8x4", "s8x4"]
+    needs = _X4
 
 
 class mul(Instruction, section="9.7.1.3", ptx="1.0", targets=ALL, leading=1):
@@ -106,6 +124,76 @@ class mad_wide(Instruction, opcode="mad.wide", section="9.7.1.4", ptx="1.0", tar
     type: Literal["u16", "u32", "s16", "s32"]
 
 
+class mad_sat(Instruction, section="9.7.1.4", ptx="1.0", targets=ALL, leading=1):
+    """d = the high half of a * b, plus c, clamped to the range of .s32."""
+
+    syntax = "mad.hi.sat.s32 d, a, b, c"
+    d: OperandLike = register("s32")
+    a: OperandLike = source("s32")
+    b: OperandLike = source("s32")
+    c: OperandLike = source("s32")
+
+
+class clmad(Instruction, section="9.7.1 (clmad)", ptx="9.3", targets="sm_80+", leading=1):
+    """d = the low or high half of the carry-less product of a and b, exclusive-or c (not in the manual of 9.2)."""
+
+    syntax = "clmad.half.type d, a, b, c"
+    d: OperandLike = register("type")
+    a: OperandLike = source("type")
+    b: OperandLike = source("type")
+    c: OperandLike = source("type")
+    _: KW_ONLY
+    half: Literal["lo", "hi"]
+    type: Literal["u64", "s64"]
+
+
+class mul24(Instruction, section="9.7.1.5", ptx="1.0", targets=ALL, leading=1):
+    """d = bits 0 to 31 or 16 to 47 of the product of the low 24 bits of a and b."""
+
+    syntax = "mul24.half.type d, a, b"
+    d: OperandLike = register("type")
+    a: OperandLike = source("type")
+    b: OperandLike = source("type")
+    _: KW_ONLY
+    half: Literal["lo", "hi"]
+    type: Literal["u32", "s32"]
+
+
+class mad24(Instruction, section="9.7.1.6", ptx="1.0", targets=ALL, leading=1):
+    """d = bits 0 to 31 or 16 to 47 of the product of the low 24 bits of a and b, plus c."""
+
+    syntax = "mad24.half.type d, a, b, c"
+    d: OperandLike = register("type")
+    a: OperandLike = source("type")
+    b: OperandLike = source("type")
+    c: OperandLike = source("type")
+    _: KW_ONLY
+    half: Literal["lo", "hi"]
+    type: Literal["u32", "s32"]
+
+
+class mad24_sat(Instruction, section="9.7.1.6", ptx="1.0", targets=ALL, leading=1):
+    """d = bits 16 to 47 of the product of the low 24 bits of a and b, plus c, clamped to the range of .s32."""
+
+    syntax = "mad24.hi.sat.s32 d, a, b, c"
+    d: OperandLike = register("s32")
+    a: OperandLike = source("s32")
+    b: OperandLike = source("s32")
+    c: OperandLike = source("s32")
+
+
+class sad(Instruction, section="9.7.1.7", ptx="1.0", targets=ALL):
+    """d = c + |a - b|."""
+
+    syntax = "sad.type d, a, b, c"
+    d: OperandLike = register("type")
+    a: OperandLike = source("type")
+    b: OperandLike = source("type")
+    c: OperandLike = source("type")
+    _: KW_ONLY
+    type: _Int
+
+
 class div(Instruction, section="9.7.1.8", ptx="1.0", targets=ALL):
     """d = a / b, truncated; by zero gives an unspecified value."""
 
@@ -145,7 +233,8 @@ class neg(Instruction, section="9.7.1.11", ptx="1.0", targets=ALL):
     d: OperandLike = register("type")
     a: OperandLike = source("type")
     _: KW_ONLY
-    type: Literal["s16", "s32", "s64"]
+    type: Literal["s16", "s32", "s64", "s8x4"]
+    needs = _X4
 
 
 class min(Instruction, section="9.7.1.12", ptx="1.0", targets=ALL):
@@ -157,15 +246,9 @@ class min(Instruction, section="9.7.1.12", ptx="1.0", targets=ALL):
     b: OperandLike = source("type")
     _: KW_ONLY
     relu: bool = False
-    type: _IntX2
-    needs = {**_SIMD, "relu": Availability("8.0", "sm_90+")}
-
-    @rule("relu")
-    def _relu(self) -> str | None:
-        """.relu is for .s32 and .s16x2."""
-        if self.relu and self.type not in ("s32", "s16x2"):
-            return f"min.relu takes .s32 or .s16x2, not .{self.type}"
-        return None
+    type: _Packed
+    needs = {**_X2, **_X4, "relu": Availability("8.0", "sm_90+")}
+    _r = rule("relu")(_relu)
 
 
 class max(Instruction, section="9.7.1.13", ptx="1.0", targets=ALL):
@@ -177,15 +260,66 @@ class max(Instruction, section="9.7.1.13", ptx="1.0", targets=ALL):
     b: OperandLike = source("type")
     _: KW_ONLY
     relu: bool = False
-    type: _IntX2
-    needs = {**_SIMD, "relu": Availability("8.0", "sm_90+")}
+    type: _Packed
+    needs = {**_X2, **_X4, "relu": Availability("8.0", "sm_90+")}
+    _r = rule("relu")(_relu)
 
-    @rule("relu")
-    def _relu(self) -> str | None:
-        """.relu is for .s32 and .s16x2."""
-        if self.relu and self.type not in ("s32", "s16x2"):
-            return f"max.relu takes .s32 or .s16x2, not .{self.type}"
-        return None
+
+class popc(Instruction, section="9.7.1.14", ptx="2.0", targets=ALL):
+    """d = the number of ones in a."""
+
+    syntax = "popc.type d, a"
+    d: OperandLike = register("u32")
+    a: OperandLike = source("type")
+    _: KW_ONLY
+    type: Literal["b32", "b64"]
+
+
+class clz(Instruction, section="9.7.1.15", ptx="2.0", targets=ALL):
+    """d = the number of zeros above the highest one in a: the width if a is 0."""
+
+    syntax = "clz.type d, a"
+    d: OperandLike = register("u32")
+    a: OperandLike = source("type")
+    _: KW_ONLY
+    type: Literal["b32", "b64"]
+
+
+class bfind(Instruction, section="9.7.1.16", ptx="2.0", targets=ALL):
+    """d = the highest bit of a that differs from the sign, 0xffffffff if there is none.
+
+    With `shiftamt`, how far to shift a left to bring that bit to the top.
+    """
+
+    syntax = "bfind{.shiftamt}.type d, a"
+    d: OperandLike = register("u32")
+    a: OperandLike = source("type")
+    _: KW_ONLY
+    shiftamt: bool = False
+    type: Literal["u32", "u64", "s32", "s64"]
+
+
+class fns(Instruction, section="9.7.1.17", ptx="6.0", targets="sm_30+"):
+    """d = the place of the |offset|-th one of `mask` from bit `base` on, upwards or down if offset is negative.
+
+    0xffffffff if there is none; with offset 0, `base` if that bit is set. `base` is 0 to 31.
+    """
+
+    syntax = "fns.b32 d, mask, base, offset"
+    d: OperandLike = register("b32")
+    mask: OperandLike = source("b32")
+    base: OperandLike = source("b32", high=31, advice=True)
+    offset: OperandLike = source("s32")
+
+
+class brev(Instruction, section="9.7.1.18", ptx="2.0", targets=ALL):
+    """d = the bits of a in reverse order."""
+
+    syntax = "brev.type d, a"
+    d: OperandLike = register("type")
+    a: OperandLike = source("type")
+    _: KW_ONLY
+    type: Literal["b32", "b64"]
 
 
 class bfe(Instruction, section="9.7.1.19", ptx="2.0", targets=ALL):
@@ -198,3 +332,66 @@ class bfe(Instruction, section="9.7.1.19", ptx="2.0", targets=ALL):
     c: OperandLike = source("u32", low=0, high=255)
     _: KW_ONLY
     type: Literal["u32", "u64", "s32", "s64"]
+
+
+class bfi(Instruction, section="9.7.1.20", ptx="2.0", targets=ALL):
+    """f = b with the low d bits of a put in from bit c on; c and d are 0 to 255."""
+
+    syntax = "bfi.type f, a, b, c, d"
+    f: OperandLike = register("type")
+    a: OperandLike = source("type")
+    b: OperandLike = source("type")
+    c: OperandLike = source("u32", low=0, high=255)
+    d: OperandLike = source("u32", low=0, high=255)
+    _: KW_ONLY
+    type: Literal["b32", "b64"]
+
+
+class szext(Instruction, section="9.7.1.21", ptx="7.6", targets="sm_70+"):
+    """d = the low b bits of a, zero- or sign-extended; b of 32 or more leaves a (`clamp`) or counts modulo 32."""
+
+    syntax = "szext.mode.type d, a, b"
+    d: OperandLike = register("type")
+    a: OperandLike = source("type")
+    b: OperandLike = source("u32")
+    _: KW_ONLY
+    mode: Literal["clamp", "wrap"]
+    type: Literal["u32", "s32"]
+
+
+class bmsk(Instruction, section="9.7.1.22", ptx="7.6", targets="sm_70+"):
+    """d = b ones from bit a on; larger a and b are cut to 32 (`clamp`) or count modulo 32 (`wrap`)."""
+
+    syntax = "bmsk.mode.b32 d, a, b"
+    d: OperandLike = register("b32")
+    a: OperandLike = source("u32")
+    b: OperandLike = source("u32")
+    _: KW_ONLY
+    mode: Literal["clamp", "wrap"]
+
+
+class dp4a(Instruction, section="9.7.1.23", ptx="5.0", targets="sm_61+"):
+    """d = c plus the products of the four bytes of a and b."""
+
+    syntax = "dp4a.atype.btype d, a, b, c"
+    d: OperandLike = register("u32")
+    a: OperandLike = source("atype")
+    b: OperandLike = source("btype")
+    c: OperandLike = source("u32")
+    _: KW_ONLY
+    atype: Literal["u32", "s32"]
+    btype: Literal["u32", "s32"]
+
+
+class dp2a(Instruction, section="9.7.1.24", ptx="5.0", targets="sm_61+", leading=1):
+    """d = c plus the products of the two halves of a and the two low or high bytes of b."""
+
+    syntax = "dp2a.half.atype.btype d, a, b, c"
+    d: OperandLike = register("u32")
+    a: OperandLike = source("atype")
+    b: OperandLike = source("btype")
+    c: OperandLike = source("u32")
+    _: KW_ONLY
+    half: Literal["lo", "hi"]
+    atype: Literal["u32", "s32"]
+    btype: Literal["u32", "s32"]

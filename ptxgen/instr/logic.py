@@ -4,7 +4,7 @@ from dataclasses import KW_ONLY
 from typing import Literal
 
 from ptxgen.instr.form import Instruction, OperandLike
-from ptxgen.instr.operands import predicate, register, source
+from ptxgen.instr.operands import immediate, predicate, register, source
 from ptxgen.instr.targets import ALL
 
 _Bits = Literal["b16", "b32", "b64"]
@@ -86,6 +86,58 @@ class not_pred(Instruction, opcode="not", section="9.7.8.4", ptx="1.0", targets=
     syntax = "not.pred d, a"
     d: OperandLike = predicate()
     a: OperandLike = predicate(negatable=True, immediate=True)
+
+
+class cnot(Instruction, section="9.7.8.5", ptx="1.0", targets=ALL):
+    """d = 1 where a is 0, else 0."""
+
+    syntax = "cnot.type d, a"
+    d: OperandLike = register("type")
+    a: OperandLike = source("type")
+    _: KW_ONLY
+    type: _Bits
+
+
+class lop3(Instruction, section="9.7.8.6", ptx="4.3", targets="sm_50+"):
+    """d = any function of the bits of a, b and c: `lut` is that function of 0xF0, 0xCC and 0xAA, in 8 bits."""
+
+    syntax = "lop3.b32 d, a, b, c, lut"
+    d: OperandLike = register("b32", sink=True)
+    a: OperandLike = source("b32")
+    b: OperandLike = source("b32")
+    c: OperandLike = source("b32")
+    lut: OperandLike = immediate(0, 255, advice=True)
+
+
+class lop3_bool(Instruction, opcode="lop3", section="9.7.8.6", ptx="8.2", targets="sm_70+"):
+    """As lop3, and p = (d is not 0) combined with q."""
+
+    syntax = "lop3.combine.b32 d|p, a, b, c, lut, q"
+    d: OperandLike = register("b32", sink=True)
+    p: OperandLike = predicate()
+    a: OperandLike = source("b32")
+    b: OperandLike = source("b32")
+    c: OperandLike = source("b32")
+    lut: OperandLike = immediate(0, 255, advice=True)
+    q: OperandLike = predicate(negatable=True, immediate=True)
+    _: KW_ONLY
+    combine: Literal["or", "and"]
+
+
+class shf(Instruction, section="9.7.8.7", ptx="3.1", targets="sm_32+", leading=1):
+    """d = the upper word of b:a << c (`l`), or the lower word of b:a >> c (`r`), where b:a are 64 bits.
+
+    Amounts above 32 count as 32 (`clamp`) or modulo 32 (`wrap`).
+    """
+
+    syntax = "shf.direction.mode.b32 d, a, b, c"
+    d: OperandLike = register("b32")
+    a: OperandLike = source("b32")
+    b: OperandLike = source("b32")
+    c: OperandLike = source("u32")
+    _: KW_ONLY
+    direction: Literal["l", "r"]
+    mode: Literal["clamp", "wrap"]
 
 
 class shl(Instruction, section="9.7.8.8", ptx="1.0", targets=ALL):

@@ -88,9 +88,9 @@ def source(
     )  # fmt: skip
 
 
-def immediate(low: int, high: int, *, multiple: int = 1, default: Any = ...) -> Any:
+def immediate(low: int, high: int, *, multiple: int = 1, advice: bool = False, default: Any = ...) -> Any:
     """A constant operand."""
-    return ImmediateSpec(low=low, high=high, multiple=multiple, optional=default is None)
+    return ImmediateSpec(low=low, high=high, multiple=multiple, advice=advice, optional=default is None)
 
 
 def address(
@@ -141,10 +141,13 @@ def predicate(
     sink: bool = False,
     immediate: bool = False,
     special: bool = False,
+    when: str | None = None,
     default: Any = ...,
 ) -> Any:
     """A predicate operand."""
-    return PredicateSpec(negatable=negatable, sink=sink, immediate=immediate, special=special, optional=default is None)
+    return PredicateSpec(
+        negatable=negatable, sink=sink, immediate=immediate, special=special, when=when, optional=default is None
+    )
 
 
 def label() -> Any:

@@ -158,8 +158,11 @@ def _explain(form: type[Instruction], tokens: Sequence[str]) -> tuple[int, Probl
     if unknown:
         token = unknown[0]
         every = [known for slot in slots for known in slot.tokens]
-        if token in every:
+        if tokens.count(token) > 1 and token in every:
             return distance, Problem("repeated-modifier", f"{opcode}: .{token} is given twice; once is enough")
+        if token in every:
+            message = f"{opcode}: no place is left for .{token} in `{form.form.syntax}`"
+            return distance, Problem("unknown-modifier", message)
         if not difflib.get_close_matches(token, every, n=1, cutoff=0.5):
             distance += 1  # of two forms, the one with a similar modifier explains better
         known = " ".join("." + name for name in every[:24]) + (" ..." if len(every) > 24 else "")
@@ -167,7 +170,7 @@ def _explain(form: type[Instruction], tokens: Sequence[str]) -> tuple[int, Probl
         return distance, Problem("unknown-modifier", message)
     if not missing:
         message = f"the modifiers of {opcode} must be in the order of `{form.form.syntax}`"
-        return distance, Problem("modifier-order", message)
+        return distance + 1, Problem("modifier-order", message)
     lacking = " ".join("." + next(iter(slot.tokens)) if len(slot.tokens) == 1 else f".{slot.field}" for slot in missing)
     legal = "; ".join(
         f".{slot.field} is one of " + " ".join("." + token for token in slot.tokens)
@@ -189,7 +192,8 @@ def _assign(
             return position == len(operands)
         pattern = patterns[index]
         head = pattern.fields[0]
-        required = not (pattern.optional or head.optional) or bool(head.when)
+        # The optional part of `p{|q}` is q alone.
+        required = not (head.optional or (pattern.optional and pattern.shape != "pair")) or bool(head.when)
         if head.when:
             required = head.wanted(modifiers)
             if not required:

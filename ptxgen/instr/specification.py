@@ -293,11 +293,12 @@ class SourceSpec(Specification):
 
 @dataclass(kw_only=True, slots=True)
 class ImmediateSpec(Specification):
-    """A constant from `low` to `high`, in steps of `multiple`."""
+    """A constant from `low` to `high`, in steps of `multiple`. `advice`: ptxas does not check that."""
 
     low: int
     high: int
     multiple: int = 1
+    advice: bool = False
 
     def fits(self, operand: Operand) -> bool:
         return isinstance(operand, Immediate | Expression)
@@ -307,7 +308,8 @@ class ImmediateSpec(Specification):
         value = _evaluated(operand)
         if not isinstance(value, int) or not self.low <= value <= self.high or value % self.multiple:
             step = f" in steps of {self.multiple}" if self.multiple > 1 else ""
-            yield Problem("immediate-range", f"{self.name} must be {self.low} to {self.high}{step}, not {operand}")
+            message = f"{self.name} must be {self.low} to {self.high}{step}, not {operand}"
+            yield Problem("immediate-range", message, "warning" if self.advice and isinstance(value, int) else "error")
 
     def example(self, form: Instruction, position: int) -> str:
         return str(self.low)

@@ -27,9 +27,9 @@ WORDS: dict[int, Any] = {8: np.uint8, 16: np.uint16, 32: np.uint32, 64: np.uint6
 
 def bits_of(type: str) -> int:
     """The width of a PTX type: 16 of `bf16`, 32 of `u16x2`."""
-    found = re.fullmatch(r"[a-z]+(\d+)(x2)?", type)
+    found = re.fullmatch(r"[a-z]+(\d+)(?:x(\d))?", type)
     assert found is not None, type
-    return int(found[1]) * (2 if found[2] else 1)
+    return int(found[1]) * int(found[2] or 1)
 
 
 def module(body: str, parameters: str = "", *, items: str = "", target: str = TARGET, version: str = "8.8") -> str:
@@ -98,12 +98,18 @@ def _gpu() -> Any:
     return Gpu()
 
 
-def _device() -> Any:
-    return _gpu() if ON_GPU else Emulator(multiprocessors=3)
+def _device(target: str) -> Any:
+    return _gpu() if ON_GPU else Emulator(target, multiprocessors=3)
 
 
 def lanewise(
-    template: str, inputs: Mapping[str, tuple[str, NDArray[Any]]], outputs: Mapping[str, str], *, setup: str = ""
+    template: str,
+    inputs: Mapping[str, tuple[str, NDArray[Any]]],
+    outputs: Mapping[str, str],
+    *,
+    setup: str = "",
+    target: str = TARGET,
+    version: str = "8.8",
 ) -> dict[str, NDArray[Any]]:
     """Apply instructions to arrays, an element a thread, in several CTAs with a partial last warp.
 
@@ -111,7 +117,7 @@ def lanewise(
     read back with their types. A `pred` register travels as a byte. Results are unsigned words.
     """
     count = len(next(iter(inputs.values()))[1])
-    device = _device()
+    device = _device(target)
     lines = [".reg .b64 %address, %index; .reg .u32 %thread, %cta, %count; .reg .pred %outside; .reg .b16 %byte;"]
     lines += [f".reg .{type} %{name};" for name, (type, _) in inputs.items()]
     lines += [f".reg .{type} %{name};" for name, type in outputs.items() if name not in inputs]
@@ -150,7 +156,7 @@ def lanewise(
         else:
             lines.append(f"st.global.b{bits} [%address], %{name};")
     lines.append("ret;")
-    text = module("\n".join(lines), ", ".join(parameters))
+    text = module("\n".join(lines), ", ".join(parameters), target=target, version=version)
     report = device.launch(Kernel.from_ptx(text), -(-count // BLOCK), BLOCK, args)
     assert report.status == "ok", f"{template}: {report.summary()}"
     results = {}

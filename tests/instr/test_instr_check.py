@@ -277,7 +277,7 @@ def test_every_code_of_the_core_has_a_row() -> None:
         ("@%r1 ret;", "the guard must be a .pred register, but %r1 is .b32"),
         (
             "setp.lo.s32 %p1, %r1, %r2;",
-            "setp.s32 takes .eq .ne .lt .le .gt .ge, not .lo; the nearest legal form is setp.lt.s32",
+            "setp of .s32 takes .eq .ne .lt .le .gt .ge, not .lo; the nearest legal form is setp.lt.s32",
         ),
     ],
 )

@@ -35,7 +35,7 @@ from ptxgen.instr.targets import ALL, Availability, parse_target
 from ptxgen.instr.types import TYPES
 from ptxgen.syntax import Immediate, Name, parse_operand
 
-INTEGERS = "'u16', 'u32', 'u64', 's16', 's32', 's64', 'u16x2', 's16x2'"
+INTEGERS = "'u16', 'u32', 'u64', 's16', 's32', 's64', 'u16x2', 's16x2', 'u8x4', 's8x4'"
 
 #: call, the text it makes
 CALLS: list[tuple[Callable[[], Instruction], str]] = [
@@ -52,7 +52,7 @@ CALLS: list[tuple[Callable[[], Instruction], str]] = [
     (lambda: move.mov_pred("%p1", True), "mov.pred %p1, 1;"),
     (lambda: move.mov_unpack(("%r1", "_"), "%rd1", type="b64"), "mov.b64 {%r1, _}, %rd1;"),
     (lambda: predicate.setp("%p", "%r1", 0, compare="eq", type="u32"), "setp.eq.u32 %p, %r1, 0;"),
-    (lambda: predicate.setp("%p", "%r1", 0, "%q", compare="eq", type="u32"), "setp.eq.u32 %p|%q, %r1, 0;"),
+    (lambda: predicate.setp("%p", "%r1", 0, q="%q", compare="eq", type="u32"), "setp.eq.u32 %p|%q, %r1, 0;"),
     (lambda: warp.elect("_", "%p", -1), "elect.sync _|%p, -1;"),
     (lambda: barrier.bar_sync(0), "bar.sync 0;"),
     (lambda: barrier.bar_sync(1, 64, cta=True), "bar.cta.sync 1, 64;"),

@@ -48,7 +48,7 @@ LINES = [
     ("tcgen05.mma.kind::f16.cta_group::1 [%d], [%a], %b, %i, %p;", "tcgen05.mma_ts",
      "tcgen05.mma.cta_group::1.kind::f16 [%d], [%a], %b, %i, %p;"),
     ("tcgen05.fence::before_thread_sync;", "tcgen05.fence", None),
-    ("@!%p setp.eq.and.u32 %a|_, %b, 1, !%c;", "predicate.setp_bool", None),
+    ("@!%p setp.eq.and.u32 %a|_, %b, 1, !%c;", "predicate.setp", None),
 ]  # fmt: skip
 
 
@@ -73,10 +73,14 @@ def test_parts() -> None:
 #: line, code, message
 UNKNOWN = [
     ("add.u33 %a, %b, 1;", "unknown-modifier", "add has no modifier .u33; it takes "
-     ".u16 .u32 .u64 .s16 .s32 .s64 .u16x2 .s16x2"),
+     ".u16 .u32 .u64 .s16 .s32 .s64 .u16x2 .s16x2 .u8x4 .s8x4"),
     ("and.zzz %a, %b, 1;", "unknown-modifier", "and has no modifier .zzz; it takes .b16 .b32 .b64"),
     ("exit.now;", "unknown-modifier", "exit has no modifier .now; it takes none"),
     ("and.b32.b32 %a, %b, 1;", "repeated-modifier", "and: .b32 is given twice; once is enough"),
+    ("mul.lo.u32.s16 %a, %b, 1;", "unknown-modifier", "mul: no place is left for .s16 in `mul.half.type d, a, b`"),
+    ("elect.sync %m;", "operand-count", "elect.sync: the operands must be as in `elect.sync d|p, mask`, not %m"),
+    ("setp.eq.u32 %p, %a;", "operand-count",
+     "setp.eq.u32: the operands must be as in `setp.compare{.combine}{.ftz}.type p{|q}, a, b{, c}`, not %p, %a"),
     ("and %a, %b, 1;", "missing-modifier", "and needs .type (.type is one of .b16 .b32 .b64): `and.type d, a, b`"),
     ("mad.u32 %a, %b, %c, %d;", "missing-modifier",
      "mad needs .half (.half is one of .lo .hi): `mad.half.type d, a, b, c`"),

@@ -12,18 +12,24 @@ from ptxgen.emulator.group import Group
 from ptxgen.emulator.registers import Binder, numpy_type
 from ptxgen.emulator.semantics import meaning
 from ptxgen.instr import integer
-from ptxgen.instr.form import Instruction
 from ptxgen.instr.integer import doubled
 from ptxgen.instr.types import TYPES
 
 _Run = Callable[[Group], None]
 
 
-def _by_halves(function: Callable[[Any, Any], Any], type: str, *words: Any) -> Any:
-    """A function of 16-bit integers on both halves of .u16x2 or .s16x2 words."""
-    part = np.dtype(f"{'i' if type[0] == 's' else 'u'}2")
-    halves = [np.ascontiguousarray(word).reshape((*np.shape(word), 1)).view(part) for word in words]
-    return np.ascontiguousarray(function(*halves).astype(part)).view(np.uint32)[..., 0]
+def _by_parts(function: Callable[..., Any], type: str) -> Callable[..., Any]:
+    """A function of integers, on each part of the words of a packed type: .u16x2, .s8x4."""
+    bits, _, count = type[1:].partition("x")
+    if not count:
+        return function
+    part = np.dtype(f"{'i' if type[0] == 's' else 'u'}{int(bits) // 8}")
+
+    def run(*words: Any) -> Any:
+        parts = [np.ascontiguousarray(word).reshape((*np.shape(word), 1)).view(part) for word in words]
+        return np.ascontiguousarray(function(*parts).astype(part)).view(np.uint32)[..., 0]
+
+    return run
 
 
 def _binary(function: Callable[[Any, Any], Any]) -> Callable[..., _Run]:
@@ -32,9 +38,8 @@ def _binary(function: Callable[[Any, Any], Any]) -> Callable[..., _Run]:
     def bind(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
         type = op.type
         a, b, d = binder.source(op.a, type), binder.source(op.b, type), binder.destination(op.d, type)
-        if type.endswith("x2"):
-            return lambda g: d(g, _by_halves(function, type, a(g), b(g)))
-        return lambda g: d(g, function(a(g), b(g)))
+        compute = _by_parts(function, type)
+        return lambda g: d(g, compute(a(g), b(g)))
 
     return bind
 
@@ -69,22 +74,22 @@ def extremum(op: Any, binder: Binder, statement: syntax.Instruction, block: obje
     def choose(x: Any, y: Any) -> Any:
         return np.maximum(pick(x, y), 0) if op.relu else pick(x, y)
 
-    if op.type.endswith("x2"):
-        return lambda g: d(g, _by_halves(choose, op.type, a(g), b(g)))
-    return lambda g: d(g, choose(a(g), b(g)))
+    compute = _by_parts(choose, op.type)
+    return lambda g: d(g, compute(a(g), b(g)))
 
 
 @meaning(integer.add_sat, integer.sub_sat)
-def saturating(op: Instruction, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
-    a, b, d = (binder.source(op.a, "s32"), binder.source(op.b, "s32"), binder.destination(op.d, "s32"))  # type: ignore[attr-defined]
+def saturating(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+    a, b, d = binder.source(op.a, op.type), binder.source(op.b, op.type), binder.destination(op.d, op.type)
     sign = 1 if isinstance(op, integer.add_sat) else -1
-    low, high = -(2**31), 2**31 - 1
 
-    def run(g: Group) -> None:
-        exact = np.asarray(a(g)).astype(np.int64) + sign * np.asarray(b(g)).astype(np.int64)
-        d(g, np.clip(exact, low, high).astype(np.int32))
+    def exact(x: Any, y: Any) -> Any:
+        range = np.iinfo(np.asarray(x).dtype)
+        sum = np.asarray(x).astype(np.int64) + sign * np.asarray(y).astype(np.int64)
+        return np.clip(sum, range.min, range.max).astype(range.dtype)
 
-    return run
+    compute = _by_parts(exact, op.type)
+    return lambda g: d(g, compute(a(g), b(g)))
 
 
 def high_half(a: Any, b: Any, bits: int, signed: bool) -> Any:
@@ -139,7 +144,7 @@ def multiply_wide(op: Any, binder: Binder, statement: syntax.Instruction, block:
 @meaning(integer.abs, integer.neg)
 def sign_change(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
     a, d = binder.source(op.a, op.type), binder.destination(op.d, op.type)
-    function = np.abs if isinstance(op, integer.abs) else np.negative
+    function = _by_parts(np.abs if isinstance(op, integer.abs) else np.negative, op.type)
     return lambda g: d(g, function(a(g)))
 
 

@@ -37,14 +37,14 @@ def comparison(name: str, is_float: bool) -> Callable[[Any, Any], Any]:
     return function
 
 
-@meaning(predicate.setp, predicate.setp_bool)
+@meaning(predicate.setp)
 def compare(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
     function = comparison(op.compare, op.type in ("f32", "f64"))
     a, b = binder.source(op.a, op.type), binder.source(op.b, op.type)
     p = binder.destination(op.p, "pred")
     q = binder.destination(op.q, "pred") if op.q is not None else None
     combine = c = None
-    if isinstance(op, predicate.setp_bool):
+    if op.combine is not None:
         combine = {"and": np.logical_and, "or": np.logical_or, "xor": np.logical_xor}[op.combine]
         c = binder.predicate(op.c)
 
