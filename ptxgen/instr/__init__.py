@@ -12,25 +12,43 @@ from functools import cache
 
 #: The modules that declare instructions.
 FAMILIES = (
-    "barrier", "control", "conversion", "extended", "fence", "floating", "integer", "logic", "mbarrier", "memory",
-    "miscellaneous", "move", "predicate", "tcgen05", "tma", "warp",
-)  # fmt: skip
+    "barrier",
+    "control",
+    "conversion",
+    "extended",
+    "fence",
+    "floating",
+    "half",
+    "integer",
+    "logic",
+    "mbarrier",
+    "memory",
+    "miscellaneous",
+    "mixed",
+    "move",
+    "predicate",
+    "tcgen05",
+    "tma",
+    "warp",
+)
 
-_HALF = "f16 f16x2 bf16 bf16x2"
 _NARROW = "e4m3x2 e5m2x2 e4m3x4 e5m2x4 e2m1x2 e2m1x4 e2m3x2 e3m2x2 e2m3x4 e3m2x4 ue8m0x2 s2f6x2 scaled::n2::ue8m0"
 #: Modifiers of syntax lines that no family declares yet, by the opcode that they follow; `L2::` stands for all that
 #: begin so. ptxgen does not judge an instruction with one of them. The table ends when the families are whole.
 UNDECLARED: dict[str, str] = {
-    "abs": _HALF, "add": f"f32x2 {_HALF}", "barrier": "cluster",
-    "cp": "async reduce", "cp.async.bulk.tensor": "im2col im2col_no_offs im2col::w im2col::w::128",
-    "cvt": f"pack rna rs tf32 {_NARROW}", "div": "full approx rn rz rm rp f32 f64",
-    "fma": f"f32x2 relu oob {_HALF}", "ld": "nc mmio unified param::func L1:: L2::",
-    "mad": "f32 f64", "max": _HALF, "mbarrier": "arrive_drop pending_count",
-    "mbarrier.arrive": "noComplete", "min": _HALF, "mul": f"f32x2 {_HALF}", "neg": _HALF,
-    "prefetch": "L1 L2 L2:: global local", "st": "async bulk mmio param::func L1:: L2::",
-    "sub": f"f32x2 {_HALF}", "tcgen05": "cp shift", "tcgen05.ld": "red",
+    "barrier": "cluster",
+    "cp": "async reduce",
+    "cp.async.bulk.tensor": "im2col im2col_no_offs im2col::w im2col::w::128",
+    "cvt": f"pack rna rs tf32 {_NARROW}",
+    "ld": "nc mmio unified param::func L1:: L2::",
+    "mbarrier": "arrive_drop pending_count",
+    "mbarrier.arrive": "noComplete",
+    "prefetch": "L1 L2 L2:: global local",
+    "st": "async bulk mmio param::func L1:: L2::",
+    "tcgen05": "cp shift",
+    "tcgen05.ld": "red",
     "tcgen05.mma": "sp ws kind::i8 kind::mxf8f6f4 kind::mxf4 kind::mxf4nvf4",
-}  # fmt: skip
+}
 
 
 def undeclared(opcode: str) -> bool:

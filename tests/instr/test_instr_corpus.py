@@ -23,7 +23,6 @@ def test_no_error_in_compiler_output(path: Path) -> None:
 @pytest.mark.parametrize(
     ("opcode", "known"),
     [
-        ("div.full.f32", True),
         ("ld.global.nc.L1::evict_first.b32", True),
         ("tcgen05.mma.cta_group::1.kind::mxf4.block_scale", True),
         ("tcgen05.mma.cta_group::1.kind::f17", False),

@@ -38,6 +38,10 @@ STRICTER = tuple(
         (r"tcgen05\.mma", r"%x_pred_7, %x_pred_4|, 0, 1;$", "must be as in"),
         # All of %tid as 128 bits.
         (r"move\.mov", "%tid;", r"\[vector-length\]$"),
+        # No property to test.
+        (r"floating\.testp", r"^testp\.f", "needs .property"),
+        # Roundings of .bf16 that become .f16 arithmetic.
+        (r"half\.fma", r"^fma\.r[zmp].*\.bf16", "needs|no modifier"),
         # A vector register, or a vector of one, as the parts of a packed value.
         (r"move\.mov", r"\{%x_b32_7\}|%x_v\d_7", r"must be as in|vector"),
     )
@@ -48,7 +52,7 @@ STRICTER = tuple(
 BROKEN = tuple(
     (re.compile(line), re.compile(objection))
     for line, objection in (
-        (r"%x_v2_7\.x", r"Internal compiler error|Argument 1 of instruction 'mov'"),
+        (r"%x_v2_7\.x", r"Internal compiler error|Argument 1 of instruction 'mov'|Parsing error near '.x'"),
         (r"^cvt.*%x_b128_7", r"instruction 'mov'"),
         (r"^mov.*\bx_function\b", r"status -11"),
     )
