@@ -6,15 +6,17 @@ the emulator and to `ptxgen.layouts`.
 
 from ptxgen.descriptors.bits import DescriptorError
 from ptxgen.descriptors.evidence import Evidence
-from ptxgen.descriptors.instruction import InstructionDescriptor
+from ptxgen.descriptors.instruction import BlockScaledInstructionDescriptor, InstructionDescriptor, ZeroColumnMask
 from ptxgen.descriptors.smem import SmemDescriptor, WgmmaDescriptor
 from ptxgen.descriptors.tensormap import TensorMap
 
 __all__ = [
+    "BlockScaledInstructionDescriptor",
     "DescriptorError",
     "Evidence",
     "InstructionDescriptor",
     "SmemDescriptor",
     "TensorMap",
     "WgmmaDescriptor",
+    "ZeroColumnMask",
 ]

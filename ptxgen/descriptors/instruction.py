@@ -1,8 +1,9 @@
-"""The 32-bit instruction descriptor of tcgen05.mma without block scales: PTX ISA 9.7.16.4.2, table 42.
+"""The 32-bit instruction descriptors of tcgen05.mma, and the zero-column mask of .ws.
 
-Legal types and shapes come from the table `KINDS` (PTX ISA table 39), one entry a kind: a new kind that
-shares this format is one more entry. The block-scaled formats (tables 43 and 44) are other classes over the
-same base. CUTLASS include/cute/arch/mma_sm100_desc.hpp (InstrDescriptor) names the same bits.
+`InstructionDescriptor` (PTX ISA 9.7.16.4.2, table 42) is for the kinds f16, tf32, f8f6f4 and i8;
+`BlockScaledInstructionDescriptor` (tables 43 and 44) for mxf8f6f4, mxf4 and mxf4nvf4; `ZeroColumnMask` (table 45) for
+mma.ws. Legal types and shapes come from the tables `KINDS` and `SCALED_KINDS` (PTX ISA table 39). CUTLASS
+include/cute/arch/mma_sm100_desc.hpp (InstrDescriptor, InstrDescriptorBlockScaled, MaskAndShiftB) names the same bits.
 """
 
 from __future__ import annotations
@@ -12,31 +13,43 @@ from dataclasses import dataclass
 from typing import Self
 
 from ptxgen.descriptors.bits import BitStruct, DescriptorError, choices, context, field
-from ptxgen.descriptors.evidence import documented
+from ptxgen.descriptors.evidence import documented, inferred
 
 _TABLE_42 = documented("PTX ISA 9.7.16.4.2, table 42")
+_TABLE_43 = documented("PTX ISA 9.7.16.4.2, tables 43 and 44")
+_TABLE_45 = documented("PTX ISA 9.7.16.4.3, table 45")
+_SPANS = inferred(
+    "the worked examples of PTX ISA 9.7.16.4.3 and CUTLASS; the prose of table 45 has the two spans swapped"
+)
+
+_NARROW = {"e4m3": 0, "e5m2": 1, "e2m3": 3, "e3m2": 4, "e2m1": 5}
+#: Types of 4 and 6 bits, which are never MN-major (PTX ISA table 54).
+_SUB_BYTE = frozenset({"e2m3", "e3m2", "e2m1"})
 
 
 @dataclass(frozen=True, slots=True)
 class MmaKind:
-    """What one `.kind` allows: type codes, and N by cta_group (PTX ISA tables 39 and 42)."""
+    """What one `.kind` allows: type codes, N by cta_group, and K of a dense instruction (PTX ISA tables 39 and 42)."""
 
     inputs: Mapping[str, int]
     accumulators: Mapping[str, int]
+    n: Mapping[int, tuple[int, ...]]
+    k: int
     inputs_of: Mapping[str, frozenset[str]]
     """Accumulator types that only some input types have."""
-    n: Mapping[int, tuple[int, ...]]
 
+
+_N = {1: tuple(range(8, 257, 8)), 2: tuple(range(16, 257, 16))}
 
 KINDS: dict[str, MmaKind] = {
-    "f16": MmaKind(
-        inputs={"f16": 0, "bf16": 1},
-        accumulators={"f16": 0, "f32": 1},
-        inputs_of={"f16": frozenset({"f16"})},
-        n={1: tuple(range(8, 257, 8)), 2: tuple(range(16, 257, 16))},
+    "f16": MmaKind({"f16": 0, "bf16": 1}, {"f16": 0, "f32": 1}, _N, 16, {"f16": frozenset({"f16"})}),
+    "tf32": MmaKind({"tf32": 2}, {"f32": 1}, _N, 8, {}),
+    "f8f6f4": MmaKind(_NARROW, {"f16": 0, "f32": 1}, _N, 32, {}),
+    "i8": MmaKind(
+        {"u8": 0, "s8": 1}, {"s32": 2}, {1: (8, 16, 24, *range(32, 257, 16)), 2: tuple(range(32, 257, 32))}, 32, {}
     ),
 }
-"""The kinds of this format."""
+"""The kinds of table 42."""
 
 M_BY_GROUP: dict[int, tuple[int, ...]] = {1: (64, 128), 2: (128, 256)}
 """Legal M by cta_group; totals of the pair for 2."""
@@ -45,13 +58,47 @@ WS_M = (32, 64, 128)
 WS_N: dict[bool, tuple[int, ...]] = {False: (64, 128, 256), True: (64, 128)}
 """Legal shapes of .ws; N by sparse."""
 
+
+@dataclass(frozen=True, slots=True)
+class ScaledKind:
+    """What one block-scaled `.kind` allows.
+
+    `vectors` has for each scale vector the types of scales and the legal scale-factor ids (PTX ISA tables 43, 44, 57).
+    `k` maps the dense K of an instruction to its code.
+    """
+
+    inputs: Mapping[str, int]
+    majors: Mapping[str, int]
+    scales: Mapping[str, int]
+    vectors: Mapping[str, tuple[frozenset[str], tuple[int, ...]]]
+    k: Mapping[int, int]
+
+
+_UE8M0 = frozenset({"ue8m0"})
+_MAJOR = {"k": 0, "mn": 1}
+
+SCALED_KINDS: dict[str, ScaledKind] = {
+    "mxf8f6f4": ScaledKind(_NARROW, _MAJOR, {"ue8m0": 1}, {"1X": (_UE8M0, (0, 1, 2, 3))}, {32: 0}),
+    "mxf4": ScaledKind({"e2m1": 1}, {"k": 0}, {"ue8m0": 1}, {"2X": (_UE8M0, (0, 2))}, {64: 0, 96: 1}),
+    "mxf4nvf4": ScaledKind(
+        {"e2m1": 1},
+        {"k": 0},
+        {"ue4m3": 0, "ue8m0": 1},
+        {"2X": (_UE8M0, (0, 2)), "4X": (frozenset({"ue4m3", "ue8m0"}), (0,))},
+        {64: 0, 96: 1},
+    ),
+}
+"""The kinds of tables 43 and 44. Vectors: 1X and 2X (block32) and 4X (block16) scales a row at K 32 or 64."""
+
+_K96_IDS = {"2X": (0, 1, 2, 3), "4X": (0, 2)}
+"""Scale-factor ids at K 96, where block32 has 3 scales a row and block16 has 6."""
+
 _INPUTS = {name: kind.inputs for name, kind in KINDS.items()}
 _ACCUMULATORS = {name: kind.accumulators for name, kind in KINDS.items()}
-_MAJOR = {"k": 0, "mn": 1}
 
 
 class InstructionDescriptor(BitStruct, bits=32):
-    """The instruction descriptor of tcgen05.mma; M and N in elements, pair totals with cta_group 2.
+    """The instruction descriptor of tcgen05.mma without block scales; M and N in elements, of the pair with group 2.
 
     `kind`, `cta_group` and `ws` are not encoded: they decide what is legal. Raises DescriptorError for types
     and shapes that the instruction does not have, with the nearest legal shape.
@@ -63,6 +110,7 @@ class InstructionDescriptor(BitStruct, bits=32):
 
     sparsity_selector: int = field(0, 1, default=0, doc="sparse only", evidence=_TABLE_42)
     sparse: bool = field(2, 2, default=False, flag=True, evidence=_TABLE_42)
+    saturate: bool = field(3, 3, default=False, flag=True, doc="kind::i8 only", evidence=_TABLE_42)
     d_type: str = field(4, 5, values=_ACCUMULATORS, by="kind", evidence=_TABLE_42)
     a_type: str = field(7, 9, values=_INPUTS, by="kind", evidence=_TABLE_42)
     b_type: str = field(10, 12, values=_INPUTS, by="kind", evidence=_TABLE_42)
@@ -81,12 +129,25 @@ class InstructionDescriptor(BitStruct, bits=32):
         evidence=_TABLE_42,
     )
 
+    @property
+    def k(self) -> int:
+        """Elements of K in one instruction (PTX ISA table 39)."""
+        return KINDS[self.kind].k * (2 if self.sparse else 1)
+
     def _check(self) -> None:
         if self.ws and self.cta_group == 2:
             raise DescriptorError("cta_group must be 1 for .ws, not 2 (PTX ISA table 39)")
         if self.max_shift and not self.ws:
             raise DescriptorError(f"max_shift must be 0 without .ws, not {self.max_shift} (PTX ISA table 42)")
         kind = KINDS[self.kind]
+        if self.kind == "i8":
+            _require_off(self, ("negate_a", "negate_b"), "for kind::i8")
+        else:
+            _require_off(self, ("saturate",), f"for kind::{self.kind}; it is for kind::i8")
+        if self.kind in ("i8", "f8f6f4") and self.sparsity_selector:
+            raise DescriptorError(
+                f"sparsity_selector must be 0 for kind::{self.kind}, not {self.sparsity_selector} (PTX ISA table 42)"
+            )
         legal_inputs = kind.inputs_of.get(self.d_type)
         for name in ("a_type", "b_type"):
             value = getattr(self, name)
@@ -95,6 +156,7 @@ class InstructionDescriptor(BitStruct, bits=32):
                     f"{name} must be {choices(sorted(legal_inputs))} with d_type {self.d_type}, "
                     f"not {value} (PTX ISA table 39)"
                 )
+        _require_major(self)
         where = f"kind::{self.kind}, cta_group::{self.cta_group}"
         if self.ws:
             where += ", .ws" + (", sparse" if self.sparse else "")
@@ -109,10 +171,14 @@ class InstructionDescriptor(BitStruct, bits=32):
                 f"N {self.n} at M 128 is unverified: PTX ISA table 39 has steps of 8, older editions "
                 "and some CUTLASS wrappers steps of 16"
             )
-        if self.a_type != self.b_type:
+        if self.a_type != self.b_type and self.kind == "f16":
             remarks.append("mixed A and B types are unverified: the fields allow them, no known kernel uses them")
         if self.sparsity_selector and not self.sparse:
             remarks.append("sparsity_selector has no effect without sparse")
+        if self.kind == "tf32" and "mn" in (self.a_major, self.b_major):
+            remarks.append("MN-major tf32 in shared memory needs the swizzle 128B with 32B atoms (PTX ISA table 54)")
+        if self.kind == "f8f6f4" and self.d_type == "f16":
+            remarks.append("d_type f16 is in PTX ISA table 39 and CUTLASS, but not in every edition of table 42")
         return tuple(remarks)
 
     def encode(self) -> int:
@@ -123,6 +189,189 @@ class InstructionDescriptor(BitStruct, bits=32):
     def decode(cls, encoded: int, kind: str = "f16", cta_group: int = 1, ws: bool = False) -> Self:
         """Return the value of a 32-bit descriptor; DescriptorError lists what is illegal for its kind."""
         return cls._decode(encoded, kind=kind, cta_group=cta_group, ws=ws)
+
+
+class BlockScaledInstructionDescriptor(BitStruct, bits=32):
+    """The instruction descriptor of tcgen05.mma.block_scale; M and N in elements, pair totals with cta_group 2.
+
+    `kind`, `cta_group` and `scale_vec` ("1X", "2X", "4X") are not encoded: they decide what is legal. `sfa_id` and
+    `sfb_id` choose the bytes of the scale factors in a column of tensor memory. Raises DescriptorError.
+    """
+
+    kind: str = context(default="mxf8f6f4", values=SCALED_KINDS)
+    cta_group: int = context(default=1, values=(1, 2))
+    scale_vec: str = context(default="", values=("", "1X", "2X", "4X"), doc="empty: any that the kind has")
+
+    sparse: bool = field(2, 2, default=False, flag=True, evidence=_TABLE_43)
+    sfb_id: int = field(4, 5, default=0, evidence=_TABLE_43)
+    a_type: str = field(7, 9, values={n: k.inputs for n, k in SCALED_KINDS.items()}, by="kind", evidence=_TABLE_43)
+    b_type: str = field(10, 12, values={n: k.inputs for n, k in SCALED_KINDS.items()}, by="kind", evidence=_TABLE_43)
+    negate_a: bool = field(13, 13, default=False, flag=True, evidence=_TABLE_43)
+    negate_b: bool = field(14, 14, default=False, flag=True, evidence=_TABLE_43)
+    a_major: str = field(
+        15, 15, default="k", values={n: k.majors for n, k in SCALED_KINDS.items()}, by="kind", evidence=_TABLE_43
+    )
+    b_major: str = field(
+        16, 16, default="k", values={n: k.majors for n, k in SCALED_KINDS.items()}, by="kind", evidence=_TABLE_43
+    )
+    n: int = field(17, 22, scale=8, evidence=_TABLE_43)
+    scale_type: str = field(
+        23, 23, values={n: k.scales for n, k in SCALED_KINDS.items()}, by="kind", evidence=_TABLE_43
+    )
+    m: int = field(27, 28, scale=128, evidence=_TABLE_43)
+    sfa_id: int = field(29, 30, default=0, evidence=_TABLE_43)
+    dense_k: int = field(
+        31,
+        31,
+        values={n: k.k for n, k in SCALED_KINDS.items()},
+        by="kind",
+        doc="K of a dense instruction; 96: sm_103a",
+        evidence=_TABLE_43,
+    )
+
+    @property
+    def k(self) -> int:
+        """Elements of K in one instruction (PTX ISA table 39)."""
+        return self.dense_k * (2 if self.sparse else 1)
+
+    def _check(self) -> None:
+        kind = SCALED_KINDS[self.kind]
+        vector = self.scale_vec or (next(iter(kind.vectors)) if len(kind.vectors) == 1 else "")
+        if vector and vector not in kind.vectors:
+            raise DescriptorError(
+                f"scale_vec must be {choices(kind.vectors)} for kind::{self.kind}, not {vector} (PTX ISA table 57)"
+            )
+        vectors = {vector: kind.vectors[vector]} if vector else kind.vectors
+        scales = frozenset().union(*(types for types, _ in vectors.values()))
+        if self.scale_type not in scales:
+            raise DescriptorError(
+                f"scale_type must be {choices(sorted(scales))} for kind::{self.kind} with scale_vec::{vector}, "
+                f"not {self.scale_type} (PTX ISA table 57)"
+            )
+        if self.dense_k == 96 and self.sparse:
+            raise DescriptorError("dense_k must be 64 for sparse, not 96 (PTX ISA table 39)")
+        legal = sorted({each for name, (_, ids) in vectors.items()
+                        for each in (_K96_IDS[name] if self.dense_k == 96 else ids)})  # fmt: skip
+        for name in ("sfa_id", "sfb_id"):
+            if getattr(self, name) not in legal:
+                at = f" with scale_vec::{vector}" if vector else ""
+                raise DescriptorError(
+                    f"{name} must be {choices(legal)} for kind::{self.kind}{at} at K {self.dense_k}, "
+                    f"not {getattr(self, name)} (PTX ISA tables 43 and 44)"
+                )
+        _require_major(self)
+        where = f"kind::{self.kind}, cta_group::{self.cta_group}" + (", sparse" if self.sparse else "")
+        _require_shape("m", self.m, self._legal_m(), where)
+        _require_shape("n", self.n, _N[self.cta_group], where)
+
+    def _legal_m(self) -> tuple[int, ...]:
+        if self.cta_group == 1:
+            return (128,)
+        return (256,) if self.sparse else (128, 256)
+
+    def warnings(self) -> tuple[str, ...]:
+        """Return remarks on values that sources disagree about or that exist on few targets."""
+        remarks = []
+        if self.dense_k == 96:
+            remarks.append("K 96 exists on sm_103a only")
+            if self.cta_group == 1 or self.m == 128:
+                remarks.append("K 96 at M 128 is in CUTLASS, not in PTX ISA table 39")
+        if self.cta_group == 1 and self.n % 16:
+            remarks.append(f"N {self.n} at M 128 is unverified: CUTLASS has steps of 16 in some wrappers")
+        return tuple(remarks)
+
+    def encode(self) -> int:
+        """Return the 32-bit descriptor."""
+        return self._encode()
+
+    @classmethod
+    def decode(cls, encoded: int, kind: str = "mxf8f6f4", cta_group: int = 1, scale_vec: str = "") -> Self:
+        """Return the value of a 32-bit descriptor; DescriptorError lists what is illegal for its kind."""
+        return cls._decode(encoded, kind=kind, cta_group=cta_group, scale_vec=scale_vec)
+
+
+class ZeroColumnMask(BitStruct, bits=64):
+    """The zero-column mask descriptor of tcgen05.mma.ws: which columns of B count as zero. Spans and shift in columns.
+
+    `use_span` columns of B are used, then `skip_span` are zero, and so on; sub-mask i has used up `start_count[i]`
+    columns of its first span already, and begins with zeros where `first_zero[i]` is 1. Raises DescriptorError.
+    """
+
+    m: int = context(default=128, values=(32, 64, 128))
+
+    start_count_0: int = field(0, 7, default=0, unit="columns", evidence=_TABLE_45)
+    start_count_1: int = field(8, 15, default=0, unit="columns", doc="M 64 and 32", evidence=_TABLE_45)
+    start_count_2: int = field(16, 23, default=0, unit="columns", doc="M 32", evidence=_TABLE_45)
+    start_count_3: int = field(24, 31, default=0, unit="columns", doc="M 32", evidence=_TABLE_45)
+    first_zero_0: bool = field(32, 32, default=False, flag=True, doc="first span", evidence=_TABLE_45)
+    first_zero_1: bool = field(33, 33, default=False, flag=True, doc="first span, M 64 and 32", evidence=_TABLE_45)
+    first_zero_2: bool = field(34, 34, default=False, flag=True, doc="first span, M 32", evidence=_TABLE_45)
+    first_zero_3: bool = field(35, 35, default=False, flag=True, doc="first span, M 32", evidence=_TABLE_45)
+    enabled: bool = field(39, 39, default=True, flag=True, doc="off: no column is zero", evidence=_TABLE_45)
+    skip_span: int = field(40, 47, bias=1, unit="zero columns", evidence=_SPANS)
+    use_span: int = field(48, 55, bias=1, unit="columns of B", evidence=_SPANS)
+    column_shift: int = field(56, 61, default=0, maximum=32, unit="columns", evidence=_TABLE_45)
+
+    def _check(self) -> None:
+        if self.m == 32 and self.column_shift > 16:
+            raise DescriptorError(f"column_shift must be 0 to 16 for M 32, not {self.column_shift} (PTX ISA table 45)")
+
+    def mask(self, n: int) -> int:
+        """Return the mask of N bits: a 1 in bit i makes column i of B zero. `n` is the N of the instruction."""
+        _require_shape("n", n, WS_N[False], "the zero-column mask")
+        if not self.enabled:
+            return 0
+        parts = 128 // self.m
+        size = n // parts
+        mask = 0
+        for part in range(parts):
+            zero = getattr(self, f"first_zero_{part}")
+            used = getattr(self, f"start_count_{part}")
+            column = 0
+            while column < size:
+                span = self.skip_span if zero else self.use_span
+                length = min(span - min(used, span - 1), size - column)
+                if zero:
+                    mask |= ((1 << length) - 1) << (part * size + column)
+                column += length
+                zero, used = not zero, 0
+        return mask
+
+    def warnings(self) -> tuple[str, ...]:
+        """Return remarks on values without effect or that no source has verified."""
+        remarks = []
+        parts = 128 // self.m
+        for part in range(4):
+            count, zero = getattr(self, f"start_count_{part}"), getattr(self, f"first_zero_{part}")
+            if part >= parts and (count or zero):
+                remarks.append(f"sub-mask {part} does not exist for M {self.m}")
+            elif count >= (self.skip_span if zero else self.use_span):
+                remarks.append(f"start_count_{part} is not below its first span; one column of it is left (unverified)")
+        return tuple(remarks)
+
+    def encode(self) -> int:
+        """Return the 64-bit descriptor."""
+        return self._encode()
+
+    @classmethod
+    def decode(cls, encoded: int, m: int = 128) -> Self:
+        """Return the value of a 64-bit mask descriptor; DescriptorError lists reserved bits."""
+        return cls._decode(encoded, m=m)
+
+
+def _require_off(value: BitStruct, names: Iterable[str], why: str) -> None:
+    for name in names:
+        if getattr(value, name):
+            raise DescriptorError(f"{name} must be False {why} (PTX ISA table 42)")
+
+
+def _require_major(value: InstructionDescriptor | BlockScaledInstructionDescriptor) -> None:
+    for side in ("a", "b"):
+        type_of = getattr(value, f"{side}_type")
+        if type_of in _SUB_BYTE and getattr(value, f"{side}_major") != "k":
+            raise DescriptorError(
+                f"{side}_major must be k for {type_of}, not mn: types of 4 and 6 bits are K-major (PTX ISA table 54)"
+            )
 
 
 def _require_shape(name: str, value: int, legal: Iterable[int], where: str) -> None:

@@ -1,0 +1,195 @@
+"""Instruction descriptors of every kind, and zero-column masks, against tables written down on their own."""
+
+import itertools
+from typing import Any
+
+import pytest
+
+from ptxgen.descriptors import (
+    BlockScaledInstructionDescriptor,
+    DescriptorError,
+    InstructionDescriptor,
+    ZeroColumnMask,
+)
+
+NARROW = {"e4m3": 0, "e5m2": 1, "e2m3": 3, "e3m2": 4, "e2m1": 5}
+
+
+def plain(**fields: Any) -> InstructionDescriptor:
+    return InstructionDescriptor(**{"kind": "f8f6f4", "d_type": "f32", "a_type": "e4m3", "b_type": "e4m3",
+                                    "m": 128, "n": 64, **fields})  # fmt: skip
+
+
+def scaled(**fields: Any) -> BlockScaledInstructionDescriptor:
+    kind = fields.get("kind", "mxf8f6f4")
+    fp4 = kind != "mxf8f6f4"
+    base = {"kind": kind, "a_type": "e2m1" if fp4 else "e4m3", "b_type": "e2m1" if fp4 else "e4m3", "m": 128,
+            "n": 64, "scale_type": "ue8m0", "dense_k": 64 if fp4 else 32}  # fmt: skip
+    return BlockScaledInstructionDescriptor(**{**base, **fields})
+
+
+def legal(make: Any, **fields: Any) -> bool:
+    try:
+        value = make(**fields)
+    except DescriptorError:
+        return False
+    facts = {name: getattr(value, name) for name in value.contexts}
+    assert type(value).decode(value.encode(), **facts) == value
+    return True
+
+
+#: Bits by hand: M/16 at 24, N/8 at 17, then the types at 10, 7 and 4.
+@pytest.mark.parametrize(
+    ("fields", "bits"),
+    [
+        ({"a_type": "e5m2", "b_type": "e2m1"}, 8 << 24 | 8 << 17 | 5 << 10 | 1 << 7 | 1 << 4),
+        ({"d_type": "f16", "a_type": "e2m3", "b_type": "e3m2"}, 8 << 24 | 8 << 17 | 4 << 10 | 3 << 7),
+        ({"kind": "tf32", "a_type": "tf32", "b_type": "tf32"}, 8 << 24 | 8 << 17 | 2 << 10 | 2 << 7 | 1 << 4),
+        (
+            {"kind": "i8", "d_type": "s32", "a_type": "u8", "b_type": "s8", "saturate": True},
+            8 << 24 | 8 << 17 | 1 << 10 | 0 << 7 | 2 << 4 | 1 << 3,
+        ),
+    ],
+)
+def test_bits_of_a_kind(fields: dict[str, Any], bits: int) -> None:
+    assert plain(**fields).encode() == bits
+
+
+@pytest.mark.parametrize(
+    ("make", "fields", "k"),
+    [
+        (plain, {"kind": "f16", "a_type": "f16", "b_type": "f16"}, 16),
+        (plain, {"kind": "tf32", "a_type": "tf32", "b_type": "tf32"}, 8),
+        (plain, {}, 32),
+        (plain, {"kind": "i8", "d_type": "s32", "a_type": "s8", "b_type": "s8"}, 32),
+        (scaled, {}, 32),
+        (scaled, {"kind": "mxf4"}, 64),
+        (scaled, {"kind": "mxf4nvf4"}, 64),
+    ],
+)
+def test_k(make: Any, fields: dict[str, Any], k: int) -> None:
+    assert make(**fields).k == k
+    assert make(**fields, cta_group=2, m=256, sparse=True).k == 2 * k
+
+
+def test_shapes_of_i8() -> None:
+    def made(n: int, group: int) -> bool:
+        return legal(plain, kind="i8", d_type="s32", a_type="s8", b_type="s8", m=128, n=n, cta_group=group)
+
+    assert [n for n in range(0, 300, 8) if made(n, 1)] == [8, 16, 24, *range(32, 257, 16)]
+    assert [n for n in range(0, 300, 8) if made(n, 2)] == list(range(32, 257, 32))
+
+
+@pytest.mark.parametrize("kind", ["mxf8f6f4", "mxf4", "mxf4nvf4"])
+def test_every_shape_of_block_scaled_kinds(kind: str) -> None:
+    for m, n, group, sparse in itertools.product((0, 64, 128, 256, 384), range(0, 272, 8), (1, 2), (False, True)):
+        wanted = m == 128 if group == 1 else m == 256 or (m == 128 and not sparse)
+        wanted = wanted and 0 < n <= 256 and n % (8 * group) == 0
+        assert legal(scaled, kind=kind, m=m, n=n, cta_group=group, sparse=sparse) == wanted, (m, n, group, sparse)
+
+
+def test_scale_types_and_ids() -> None:
+    """PTX ISA tables 43, 44 and 57, K 96 with CUTLASS."""
+    expected = {
+        ("mxf8f6f4", "1X", 32): ({"ue8m0"}, {0, 1, 2, 3}),
+        ("mxf4", "2X", 64): ({"ue8m0"}, {0, 2}),
+        ("mxf4", "2X", 96): ({"ue8m0"}, {0, 1, 2, 3}),
+        ("mxf4nvf4", "2X", 64): ({"ue8m0"}, {0, 2}),
+        ("mxf4nvf4", "2X", 96): ({"ue8m0"}, {0, 1, 2, 3}),
+        ("mxf4nvf4", "4X", 64): ({"ue4m3", "ue8m0"}, {0}),
+        ("mxf4nvf4", "4X", 96): ({"ue4m3", "ue8m0"}, {0, 2}),
+    }
+    for kind, vector, k in itertools.product(("mxf8f6f4", "mxf4", "mxf4nvf4"), ("1X", "2X", "4X"), (32, 64, 96)):
+        types, ids = expected.get((kind, vector, k), (set(), set()))
+        for scale, a, b in itertools.product(("ue4m3", "ue8m0"), range(4), range(4)):
+            fields = {"kind": kind, "scale_vec": vector, "dense_k": k, "scale_type": scale, "sfa_id": a, "sfb_id": b}
+            assert legal(scaled, **fields) == (scale in types and a in ids and b in ids), fields
+
+
+def test_bits_of_block_scales() -> None:
+    value = scaled(sfa_id=3, sfb_id=2, n=256, m=256, cta_group=2, negate_a=True, b_major="mn", sparse=True)
+    assert value.encode() == 3 << 29 | 2 << 27 | 1 << 23 | 32 << 17 | 1 << 16 | 1 << 13 | 2 << 4 | 1 << 2
+    assert scaled(kind="mxf4nvf4", scale_type="ue4m3", dense_k=96).encode() == 1 << 31 | 1 << 27 | 8 << 17 | 9 << 7
+
+
+@pytest.mark.parametrize("narrow", NARROW)
+def test_types_of_less_than_a_byte_are_k_major(narrow: str) -> None:
+    byte = narrow in ("e4m3", "e5m2")
+    assert legal(plain, a_type=narrow, a_major="mn") == byte
+    assert legal(scaled, b_type=narrow, b_major="mn") == byte
+    assert plain(a_type=narrow).encode() >> 7 & 7 == NARROW[narrow]
+
+
+@pytest.mark.parametrize("kind", ["f16", "tf32", "f8f6f4", "i8"])
+def test_every_low_bit_pattern_of_a_kind_decodes_to_itself_or_is_refused(kind: str) -> None:
+    accepted = set()
+    for low in range(1 << 17):
+        bits = 8 << 24 | 8 << 17 | low
+        try:
+            value = InstructionDescriptor.decode(bits, kind=kind)
+        except DescriptorError:
+            continue
+        assert value.encode() == bits
+        accepted.add((value.d_type, value.a_type, value.b_type))
+    assert len(accepted) == {"f16": 5, "tf32": 1, "f8f6f4": 50, "i8": 4}[kind]
+
+
+@pytest.mark.parametrize(
+    ("make", "fields", "message"),
+    [
+        (plain, {"kind": "i8", "d_type": "s32", "a_type": "s8", "b_type": "s8", "negate_b": True},
+         "negate_b must be False for kind::i8 (PTX ISA table 42)"),
+        (plain, {"sparsity_selector": 1, "sparse": True}, "sparsity_selector must be 0 for kind::f8f6f4, not 1"),
+        (plain, {"a_type": "e2m1", "a_major": "mn"}, "a_major must be k for e2m1, not mn"),
+        (plain, {"d_type": "s32"}, "d_type must be f16 or f32 for kind f8f6f4, not 's32'"),
+        (scaled, {"kind": "mxf4", "scale_vec": "4X"}, "scale_vec must be 2X for kind::mxf4, not 4X"),
+        (scaled, {"kind": "mxf4", "a_major": "mn"}, "a_major must be k for kind mxf4, not 'mn'"),
+        (scaled, {"kind": "mxf4", "dense_k": 96, "sparse": True, "m": 256, "cta_group": 2},
+         "dense_k must be 64 for sparse"),
+        (scaled, {"kind": "mxf4nvf4", "scale_vec": "2X", "scale_type": "ue4m3"},
+         "scale_type must be ue8m0 for kind::mxf4nvf4 with scale_vec::2X, not ue4m3"),
+        (scaled, {"kind": "mxf4", "sfa_id": 1},
+         "sfa_id must be 0 or 2 for kind::mxf4 with scale_vec::2X at K 64, not 1"),
+        (scaled, {"m": 64}, "m must be a multiple of 128 from 0 to 384, not 64"),
+    ],
+)  # fmt: skip
+def test_refusals(make: Any, fields: dict[str, Any], message: str) -> None:
+    with pytest.raises(DescriptorError) as caught:
+        make(**fields)
+    assert message in str(caught.value)
+
+
+def columns(text: str) -> str:
+    """The bits of an example of the manual, column 0 last."""
+    return text.replace(" ", "")
+
+
+#: The worked examples of PTX ISA 9.7.16.4.3; spans in columns, one more than the fields hold.
+def test_masks_of_the_manual() -> None:
+    spans: dict[str, Any] = {"skip_span": 3, "use_span": 4}
+    assert ZeroColumnMask(**spans, enabled=False).mask(128) == 0
+    two = ZeroColumnMask(**spans).mask(128)
+    assert f"{two:0128b}".endswith(columns("111 0000 111 0000"))
+    three = ZeroColumnMask(m=64, **spans, first_zero_0=True).mask(128)
+    assert f"{three & (1 << 64) - 1:064b}".endswith(columns("111 0000 111 0000 111"))
+    assert f"{three >> 64:064b}".endswith(columns("0000 111 0000 111 0000"))
+    four = ZeroColumnMask(
+        m=32, **spans, start_count_3=1, start_count_2=2, start_count_1=1, first_zero_1=True, first_zero_0=True,
+        column_shift=2,
+    ).mask(128)  # fmt: skip
+    for part, bits in enumerate(("0000 111 0000 111", "0000 111 0000 11", "111 0000 111 00", "111 0000 111 000")):
+        assert f"{four >> 32 * part & (1 << 32) - 1:032b}".endswith(columns(bits)), part
+
+
+def test_bits_of_a_mask() -> None:
+    value = ZeroColumnMask(m=64, skip_span=3, use_span=4, start_count_1=5, first_zero_1=True, column_shift=32)
+    assert value.encode() == 32 << 56 | 3 << 48 | 2 << 40 | 1 << 39 | 1 << 33 | 5 << 8
+    assert ZeroColumnMask.decode(value.encode(), m=64) == value
+    assert "sub-mask 1 does not exist for M 128" in ZeroColumnMask.decode(value.encode()).warnings()
+    assert "start_count_1 is not below its first span" in value.warnings()[0]
+    with pytest.raises(DescriptorError, match="column_shift must be 0 to 16 for M 32, not 32"):
+        ZeroColumnMask.decode(value.encode(), m=32)
+    with pytest.raises(DescriptorError, match="reserved bits must be 0"):
+        ZeroColumnMask.decode(value.encode() | 1 << 36)
+    with pytest.raises(DescriptorError, match="n must be one of 64, 128, 256 for the zero-column mask, not 96"):
+        value.mask(96)
