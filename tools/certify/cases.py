@@ -86,17 +86,23 @@ def declared(families: Sequence[str] = ()) -> list[type[Instruction]]:
     ]
 
 
-def targets_of(made: Instruction) -> list[str]:
+#: Where an instruction exists follows from its declaration and from what of `needs` it meets.
+_known: dict[tuple[type[Instruction], tuple[str, ...]], tuple[str, ...]] = {}
+
+
+def targets_of(made: Instruction) -> tuple[str, ...]:
     """The targets that have an instruction in the newest PTX."""
-    return [each for each in TARGETS if not made.availability_problems(parse_target(each), parse_version(NEWEST))]
+    key = type(made), made.demands()
+    if key not in _known:
+        newest = parse_version(NEWEST)
+        _known[key] = tuple(each for each in TARGETS if not made.availability_problems(parse_target(each), newest))
+    return _known[key]
 
 
 def home(made: Instruction) -> str | None:
     """The target on which neighbours of an instruction are tried."""
-    for target in HOMES:
-        if not made.availability_problems(parse_target(target), parse_version(NEWEST)):
-            return target
-    return None
+    has = targets_of(made)
+    return next((target for target in HOMES if target in has), has[0] if has else None)
 
 
 def forms_of(
