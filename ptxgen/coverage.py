@@ -16,7 +16,8 @@ class Row:
     """One family.
 
     `certified` counts the declarations whose certificate is of their present text; `forms`, `assemblies` (forms times
-    targets) and `neighbours` are those of the certificates, `disagreements` the lines on which ptxas differed.
+    targets) and `neighbours` are those of the certificates, `disagreements` the lines on which ptxas differed, and
+    `excused` those on which it differs for a stated reason.
     `emulated` counts the declarations that have a meaning in the emulator, `missing` names the others.
     """
 
@@ -26,6 +27,7 @@ class Row:
     forms: int
     assemblies: int
     neighbours: int
+    excused: int
     disagreements: int
     ptxas: str
     emulated: int
@@ -62,6 +64,7 @@ def coverage() -> list[Row]:
                 sum(each.forms for each in found),
                 sum(each.assemblies for each in found),
                 sum(each.neighbours for each in found),
+                sum(each.excused for each in found),
                 sum(each.disagreements for each in found),
                 ", ".join(sorted({each.ptxas for each in found})),
                 len(forms) - len(missing),
@@ -73,11 +76,12 @@ def coverage() -> list[Row]:
 
 def markdown(rows: list[Row]) -> str:
     """The table of `docs/coverage.md`."""
-    head = ("family", "declared", "certified", "forms", "assemblies", "neighbours", "differing", "emulated")
+    head = ("family", "declared", "certified", "forms", "assemblies", "neighbours", "excused", "differing", "emulated")
     lines = ["| " + " | ".join(head) + " |", "|---|" + "---:|" * (len(head) - 1)]
     for row in [*rows, total(rows)]:
         counts = (
-            row.declarations, row.certified, row.forms, row.assemblies, row.neighbours, row.disagreements, row.emulated,
+            row.declarations, row.certified, row.forms, row.assemblies, row.neighbours, row.excused,
+            row.disagreements, row.emulated,
         )  # fmt: skip
         lines.append(f"| {row.family} | " + " | ".join(f"{count:,}" for count in counts) + " |")
     return "\n".join(lines) + "\n"
@@ -96,6 +100,7 @@ def total(rows: list[Row]) -> Row:
         forms=added("forms"),
         assemblies=added("assemblies"),
         neighbours=added("neighbours"),
+        excused=added("excused"),
         disagreements=added("disagreements"),
         ptxas=", ".join(sorted({row.ptxas for row in rows if row.ptxas})),
         emulated=added("emulated"),

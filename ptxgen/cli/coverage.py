@@ -35,12 +35,12 @@ def coverage(
     with output() as out:
         table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
         table.add_column("family", style="cyan")
-        for name in ("declared", "certified", "forms", "on targets", "neighbours", "differing", "emulated"):
+        for name in ("declared", "certified", "forms", "on targets", "neighbours", "excused", "differing", "emulated"):
             table.add_column(name, justify="right")
         for row in [*rows, total(rows)]:
             table.add_row(
                 row.family, f"{row.declarations:,}", f"{row.certified:,}", f"{row.forms:,}", f"{row.assemblies:,}",
-                f"{row.neighbours:,}", f"{row.disagreements:,}", f"{row.emulated:,}",
+                f"{row.neighbours:,}", f"{row.excused:,}", f"{row.disagreements:,}", f"{row.emulated:,}",
                 style="bold" if row.family == "all" else "",
             )  # fmt: skip
         out.print(table)

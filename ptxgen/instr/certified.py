@@ -26,7 +26,8 @@ FILE = "certified.json"
 class Certificate:
     """One declaration: its legal `forms`, `assemblies` of them on their targets, and `neighbours`, mostly illegal.
 
-    `disagreements` counts the lines on which ptxas and `ptxgen.check` differed.
+    `disagreements` counts the lines on which ptxas and `ptxgen.check` differed, `excused` those on which they differ
+    for a reason that `tools/certify/irreconcilable.py` states.
     """
 
     key: str
@@ -34,6 +35,7 @@ class Certificate:
     forms: int
     assemblies: int
     neighbours: int
+    excused: int
     disagreements: int
     ptxas: str
     date: str

@@ -63,6 +63,12 @@ def test_disagreement_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     assert str(found).split("\n")[1:] == ["    ptxgen: refused", "    ptxas:  legal"]
 
 
+def test_a_disagreement_with_a_stated_reason_is_marked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(judges, "ours", lambda lines, target, version: ["a needs no [repeated-modifier]"] * len(lines))
+    case = Case("conversion.cvt_half", "form", "cvt.rn.relu.relu.bf16.f32 %x_b16_0, %x_f32_1;", "sm_90a")
+    assert [each.excused for each in judges.compare([case])] == [True]
+
+
 def test_what_was_done_is_not_done_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     settings = Settings(neighbours=10, each=1, seed=0, gates=False)
     first = sweep.sweep(["logic.shl"], settings, 1, tmp_path, "13.5", quiet=True)
@@ -73,9 +79,13 @@ def test_what_was_done_is_not_done_again(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_the_table_adds_up(capsys: pytest.CaptureFixture[str]) -> None:
-    __main__.print_table([sweep.Result("a.b", 1, 2, 3, ["x"]), sweep.Result("a.c", 10, 20, 30), sweep.Result("d.e")])
+    __main__.print_table([sweep.Result("a.b", 1, 2, 3, 4, ["x"]), sweep.Result("a.c", 10, 20, 30), sweep.Result("d.e")])
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
-    assert lines[1:] == [["a", "11", "22", "33", "1"], ["d", "0", "0", "0", "0"], ["all", "11", "22", "33", "1"]]
+    assert lines[1:] == [
+        ["a", "11", "22", "33", "4", "1"],
+        ["d", "0", "0", "0", "0", "0"],
+        ["all", "11", "22", "33", "4", "1"],
+    ]
 
 
 def test_a_digest_tells_declarations_apart() -> None:

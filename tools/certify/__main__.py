@@ -47,11 +47,13 @@ def print_table(results: list[Result]) -> None:
     families: dict[str, list[Result]] = defaultdict(list)
     for result in results:
         families[result.key.split(".")[0]].append(result)
-    print(f"{'family':<14}{'forms':>11}{'assemblies':>12}{'neighbours':>12}{'differing':>11}")
+    print(f"{'family':<14}{'forms':>11}{'assemblies':>12}{'neighbours':>12}{'excused':>9}{'differing':>11}")
     for family, found in [*sorted(families.items()), ("all", results)]:
-        counts = [sum(getattr(each, name) for each in found) for name in ("forms", "assemblies", "neighbours")]
+        counts = [
+            sum(getattr(each, name) for each in found) for name in ("forms", "assemblies", "neighbours", "excused")
+        ]
         wrong = sum(len(each.disagreements) for each in found)
-        print(f"{family:<14}{counts[0]:>11,}{counts[1]:>12,}{counts[2]:>12,}{wrong:>11,}")
+        print(f"{family:<14}{counts[0]:>11,}{counts[1]:>12,}{counts[2]:>12,}{counts[3]:>9,}{wrong:>11,}")
 
 
 def record(results: list[Result], version: str) -> None:
@@ -68,6 +70,7 @@ def record(results: list[Result], version: str) -> None:
             forms=sum(each.forms for each in found),
             assemblies=sum(each.assemblies for each in found),
             neighbours=sum(each.neighbours for each in found),
+            excused=sum(each.excused for each in found),
             disagreements=sum(len(each.disagreements) for each in found),
             ptxas=version,
             date=today,

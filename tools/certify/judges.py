@@ -40,6 +40,8 @@ class Disagreement:
     case: Case
     ours: str
     ptxas: str
+    #: `irreconcilable` names the reason.
+    excused: bool = False
 
     def __str__(self) -> str:
         case = self.case
@@ -168,7 +170,7 @@ def _is_stricter(case: Case, objection: str) -> bool:
 
 
 def compare(cases: Iterable[Case]) -> Iterator[Disagreement]:
-    """The cases on which the two judges differ."""
+    """The cases on which the two judges differ, those that are excused among them."""
     groups: dict[tuple[str, str, bool, bool], list[Case]] = defaultdict(list)
     for case in cases:
         groups[case.group].append(case)
@@ -182,8 +184,9 @@ def compare(cases: Iterable[Case]) -> Iterator[Disagreement]:
                 if bool(mine) == bool(theirs):
                     continue
                 if mine and _is_stricter(case, mine):
+                    yield Disagreement(case, mine, "", excused=True)
                     continue
                 # Some objections depend on the lines around, so ask again without them.
                 alone = ptxas([case.line], target, version)[0]
-                if bool(mine) != bool(alone) and not (alone and _is_broken(case, alone)):
-                    yield Disagreement(case, mine, alone)
+                if bool(mine) != bool(alone):
+                    yield Disagreement(case, mine, alone, excused=bool(alone) and _is_broken(case, alone))

@@ -76,12 +76,16 @@ class Chunk:
 
 @dataclass(slots=True)
 class Result:
-    """Counts of one part: `forms` legal forms, `assemblies` of them on targets, `neighbours` tried."""
+    """Counts of one part: `forms` legal forms, `assemblies` of them on targets, `neighbours` tried.
+
+    `excused` counts the lines on which the two differ as `irreconcilable` says.
+    """
 
     key: str
     forms: int = 0
     assemblies: int = 0
     neighbours: int = 0
+    excused: int = 0
     disagreements: list[str] = field(default_factory=list)
 
 
@@ -139,7 +143,11 @@ def do(chunk: Chunk, settings: Settings) -> list[Result]:
     )
     by_key = {result.key: result for result in results}
     for differing in compare(every):
-        by_key[differing.case.form].disagreements.append(str(differing))
+        result = by_key[differing.case.form]
+        if differing.excused:
+            result.excused += 1
+        else:
+            result.disagreements.append(str(differing))
     return results
 
 
