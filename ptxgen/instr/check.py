@@ -14,7 +14,7 @@ from ptxgen.instr.form import Instruction
 from ptxgen.instr.nearest import nearest_opcode
 from ptxgen.instr.operands import Problem, Severity
 from ptxgen.instr.recognise import Unrecognised, recognise
-from ptxgen.instr.scope import Scope, declare, declare_returns
+from ptxgen.instr.scope import Scope, declare, declare_parameters
 from ptxgen.instr.symbols import unavailable
 from ptxgen.instr.targets import Target, TargetError, parse_target, parse_version, target_problem
 
@@ -74,8 +74,7 @@ class _Checker:
         for function in self.module.functions:
             if function.body is not None:
                 inner = Scope(scope)
-                declare(inner, *function.parameters)
-                declare_returns(inner, function)
+                declare_parameters(inner, function)
                 yield from self._block(function.body, inner)
 
     def _header(self) -> Iterator[Diagnostic]:
@@ -107,7 +106,7 @@ class _Checker:
         legal = self._legal
         for statement in block.statements:
             if isinstance(statement, syntax.Instruction):
-                key: list[object] | None = [statement.opcode]
+                key: list[object] | None = [statement.opcode, statement.guard is None]
                 for operand in statement.operands:
                     text = str(operand)
                     if text not in signatures:
@@ -185,11 +184,19 @@ def _signature(operand: syntax.Operand, scope: Scope) -> Signature:
             symbol = scope(operand.text)
             if symbol is None:
                 return ("_",) if operand.text == "_" else None
-            return (symbol.kind, symbol.type, symbol.space, symbol.vector, symbol.widths, symbol.availability)
+            return (
+                symbol.kind,
+                symbol.type,
+                symbol.space,
+                symbol.vector,
+                symbol.widths,
+                symbol.availability,
+                symbol.unified,
+            )
         case syntax.Immediate():
             return (operand.text,)
         case syntax.Address():
-            return _combined("[", [operand.base, *operand.more], scope)
+            return _combined("[].unified" if operand.unified else "[", [operand.base, *operand.more], scope)
         case syntax.Vector():
             return _combined("{", operand.elements, scope)
         case syntax.Negation():

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ptxgen.instr.specification import (
+    ADDRESSABLE,
     EXAMPLE_PARAMETER,
     RegisterSpec,
     SourceSpec,
@@ -34,7 +35,7 @@ class AddressSpec(Specification):
 
     `space` names a state space, a modifier that carries one, or None for generic; `variables` are the spaces whose
     variables a generic address may name. `bits` fixes the register width where the space does not; `untyped` asks
-    for a .b register; `written` forbids the parameters of an entry.
+    for a .b register; `written` forbids what can only be read. `unified` allows `[a].unified`.
     """
 
     space: str | None = None
@@ -42,21 +43,27 @@ class AddressSpec(Specification):
     untyped: bool = False
     variables: tuple[str, ...] = GENERIC
     written: bool = False
+    unified: bool = False
 
     def fits(self, operand: Operand) -> bool:
         return isinstance(operand, Address) and not operand.more
 
+    def _qualified(self, form: Instruction) -> str | None:
+        """The state space in this instruction as it is written, `shared::cta`; None is generic."""
+        return getattr(form, self.space) if self.space in form.form.positional else self.space
+
     def space_of(self, form: Instruction) -> str | None:
         """The state space in this instruction, without `::cta` and the like; None is generic."""
-        space = self.space
-        if space in form.form.positional:
-            space = getattr(form, space)
+        space = self._qualified(form)
         return space.partition("::")[0] if space else None
 
     def problems(self, operand: Operand, form: Instruction, resolve: Resolver | None) -> Iterator[Problem]:
         space = self.space_of(form)
         base = operand.base if isinstance(operand, Address) else operand
-        if isinstance(base, Subscript):
+        unified = isinstance(operand, Address) and operand.unified
+        if unified and (not self.unified or space not in (None, "global")):
+            yield Problem("operand-kind", f"the address {self.name} of {form.opcode_text} takes no .unified: {operand}")
+        elif isinstance(base, Subscript):
             yield Problem("operand-kind", f"the address {self.name} must be [base] or [base+offset], not {operand}")
         elif not isinstance(base, Name):
             if space != "local":
@@ -66,21 +73,23 @@ class AddressSpec(Specification):
             if symbol is None:
                 yield Problem("undeclared-name", f"{base} in the address {self.name} is not declared")
             elif symbol.kind == "register":
-                yield from self._register(base, symbol, space)
-            elif symbol.kind in ("variable", "parameter"):
-                yield from self._variable(base, symbol, space)
+                yield from self._register(base, symbol, form)
+            elif symbol.kind in ADDRESSABLE and symbol.kind != "function":
+                yield from self._variable(base, symbol, form)
+                if unified and not symbol.unified:
+                    yield Problem("operand-kind", f"{operand} needs a variable with the attribute .unified, not {base}")
             else:
                 kind = f"{symbol.kind} register" if symbol.kind == "special" else symbol.kind
                 yield Problem(
                     "operand-kind", f"the address {self.name} must be a register or variable, not the {kind} {base}"
                 )
 
-    def _register(self, base: Name, symbol: Symbol, space: str | None) -> Iterator[Problem]:
-        declared = symbol.type
+    def _register(self, base: Name, symbol: Symbol, form: Instruction) -> Iterator[Problem]:
+        declared, space = symbol.type, self.space_of(form)
         assert declared is not None
         where = f"the address {self.name}"
-        if self.written and space == "param":
-            # ptxas 13.5 crashes on a register here (measured).
+        if (self.written and space == "param") or self._qualified(form) == "param::func":
+            # ptxas 13.5 crashes on a register in st.param (measured).
             yield Problem("operand-kind", f"{where} must be a .param variable of this block, not the register {base}")
             return
         if declared.kind in ("float", "packed", "predicate") or symbol.vector is not None or declared.bits > 64:
@@ -97,13 +106,25 @@ class AddressSpec(Specification):
         elif declared.bits < 32:
             yield Problem("address-width", f"{where} has only the {declared.bits} bits of {base}", "warning")
 
-    def _variable(self, base: Name, symbol: Symbol, space: str | None) -> Iterator[Problem]:
+    def _variable(self, base: Name, symbol: Symbol, form: Instruction) -> Iterator[Problem]:
+        space = self.space_of(form)
         legal = self.variables if space is None else (space,)
         if symbol.space not in legal:
             spaces = " or ".join(f".{each}" for each in legal)
             yield Problem("state-space", f"the address {self.name} must be in {spaces}, but {base} is .{symbol.space}")
-        elif self.written and symbol.kind == "parameter":
-            yield Problem("state-space", f"the parameter {base} cannot be written")
+        elif space == "param":
+            yield from self._parameter(base, symbol, form)
+
+    def _parameter(self, base: Name, symbol: Symbol, form: Instruction) -> Iterator[Problem]:
+        """What lives in .param: variables of a body belong to calls, and calls are never half made."""
+        part = str(self._qualified(form)).partition("::")[2]
+        if symbol.kind in ("parameter", "argument") if self.written else symbol.kind == "result":
+            how = "written" if self.written else "read"
+            yield Problem("state-space", f"the {symbol.kind} {base} cannot be {how}")
+        elif symbol.kind == ("parameter" if part == "func" else "variable" if part == "entry" else ""):
+            yield Problem("state-space", f"{form.opcode_text} is not for {base}, a {symbol.kind}")
+        elif symbol.kind == "variable" and form.guard is not None:
+            yield Problem("guard", f"{form.opcode_text} of {base}, which belongs to a call, cannot have a guard")
 
     def example(self, form: Instruction, position: int) -> str:
         if self.written and self.space_of(form) == "param":

@@ -11,8 +11,10 @@ from ptxgen.instr.operands import address, vector
 from ptxgen.instr.targets import ALL, Availability
 from ptxgen.instr.types import TYPES
 
-_LoadSpace = Literal["const", "global", "local", "param", "param::entry", "shared", "shared::cta", "shared::cluster"]
-_StoreSpace = Literal["global", "local", "param", "shared", "shared::cta", "shared::cluster"]
+_LoadSpace = Literal[
+    "const", "global", "local", "param", "param::entry", "param::func", "shared", "shared::cta", "shared::cluster"
+]
+_StoreSpace = Literal["global", "local", "param", "param::func", "shared", "shared::cta", "shared::cluster"]
 _SyncSpace = Literal["global", "shared", "shared::cta", "shared::cluster"]
 _Vector = Literal["v2", "v4", "v8"]
 _Type = Literal["b8", "b16", "b32", "b64", "b128", "u8", "u16", "u32", "u64", "s8", "s16", "s32", "s64", "f32", "f64"]
@@ -61,7 +63,7 @@ class ld(Instruction, section="9.7.9 (ld)", ptx="1.0", targets=ALL):
 
     syntax = "ld{.weak}{.space}{.cop}{.vec}.type d, [a]"
     d: OperandLike = vector("type", elements, scalar=True, sink=True, wide=True)
-    a: OperandLike = address("space")
+    a: OperandLike = address("space", unified=True)
     _: KW_ONLY
     weak: bool = False
     space: _LoadSpace | None = None

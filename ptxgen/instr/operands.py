@@ -100,11 +100,18 @@ def address(
     untyped: bool = False,
     variables: tuple[str, ...] = GENERIC,
     written: bool = False,
+    unified: bool = False,
     default: Any = ...,
 ) -> Any:
     """An address operand in brackets; the arguments are the fields of `AddressSpec`."""
     return AddressSpec(
-        space=space, bits=bits, untyped=untyped, variables=variables, written=written, optional=default is None
+        space=space,
+        bits=bits,
+        untyped=untyped,
+        variables=variables,
+        written=written,
+        unified=unified,
+        optional=default is None,
     )
 
 

@@ -235,7 +235,7 @@ def _match(
 
 def _fields_of(operand: syntax.Operand, count: int) -> tuple[syntax.Operand, ...] | None:
     """The parts of `[a, b]` (count 2 or more) as separate operands, None if the shape differs."""
-    if not isinstance(operand, syntax.Address) or len(operand.more) != count - 1:
+    if not isinstance(operand, syntax.Address) or len(operand.more) != count - 1 or operand.unified:
         return None
     head = syntax.Address(operand.base, operand.offset) if operand.offset else syntax.Address(operand.base)
     return (head, *operand.more)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from ptxgen import syntax
-from ptxgen.instr.operands import Symbol
+from ptxgen.instr.operands import Symbol, SymbolKind
 from ptxgen.instr.special import special_register
 from ptxgen.instr.types import TYPES
 
@@ -58,9 +59,15 @@ def declare(scope: Scope, *statements: syntax.Statement) -> None:
                 else:
                     scope.ranges[name] = (count, symbol)
         elif isinstance(statement, syntax.Variable):
+            unified = any(each.startswith(".unified") for each in statement.attributes)
             for declarator in statement.declarators:
                 symbols[declarator.name] = Symbol(
-                    declarator.name, "variable", TYPES.get(statement.type), statement.space, statement.vector
+                    declarator.name,
+                    "variable",
+                    TYPES.get(statement.type),
+                    statement.space,
+                    statement.vector,
+                    unified=unified,
                 )
         elif isinstance(statement, syntax.Parameter):
             kind = TYPES.get(statement.type)
@@ -74,10 +81,15 @@ def declare(scope: Scope, *statements: syntax.Statement) -> None:
             symbols[statement.name] = Symbol(statement.name, "function")
 
 
-def declare_returns(scope: Scope, function: syntax.Function) -> None:
-    """Add the return values of a function; unlike its parameters, its body writes them."""
-    declare(scope, *function.returns)
-    for parameter in function.returns:
+def declare_parameters(scope: Scope, function: syntax.Function) -> None:
+    """Add the parameters and return values of a function, for its body."""
+    _declare_as(scope, function.parameters, "parameter" if function.kind == "entry" else "argument")
+    _declare_as(scope, function.returns, "result")
+
+
+def _declare_as(scope: Scope, parameters: Iterable[syntax.Parameter], kind: SymbolKind) -> None:
+    declare(scope, *parameters)
+    for parameter in parameters:
         symbol = scope.symbols[parameter.name]
         if symbol.kind == "parameter":
-            scope.symbols[parameter.name] = replace(symbol, kind="variable")
+            scope.symbols[parameter.name] = replace(symbol, kind=kind)

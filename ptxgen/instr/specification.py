@@ -75,6 +75,10 @@ def type_of(reference: TypeRef, form: Instruction) -> Type:
     return TYPES[name]
 
 
+#: Names that have an address.
+ADDRESSABLE: Sequence[SymbolKind] = ("variable", "parameter", "argument", "result", "function")
+
+
 def _given(value: bool | Callable[[Any], bool], form: Instruction) -> bool:
     return value(form) if callable(value) else value
 
@@ -248,7 +252,7 @@ class SourceSpec(Specification):
         self, operand: Name, wanted: Type, form: Instruction, resolve: Resolver, is_sum: bool
     ) -> Iterator[Problem]:
         symbol = resolve(operand.text)
-        if symbol is not None and self.symbol and symbol.kind in ("variable", "parameter", "function"):
+        if symbol is not None and self.symbol and symbol.kind in ADDRESSABLE:
             problem = self._symbol_problem(operand, symbol, wanted, form, is_sum)
             if problem is not None:
                 yield problem
@@ -270,6 +274,8 @@ class SourceSpec(Specification):
             return Problem("operand-type", f"the address of {operand} is an integer, not {wanted}")
         if symbol.space == "global" and wanted.bits == 32 and not is_sum:
             return Problem("operand-type", f"the address of {operand} in .global is 64 bits wide, not {wanted}")
+        if symbol.kind == "variable" and symbol.space == "param":
+            return Problem("operand-kind", f"{operand} holds what a call takes or returns, and has no address")
         if symbol.kind == "function" and is_sum:
             return Problem("operand-kind", f"{self.name} must be the plain function {operand}, without an offset")
         return None

@@ -10,15 +10,17 @@ from ptxgen.instr.targets import Availability, Target
 from ptxgen.instr.types import Type
 
 Severity = Literal["error", "warning"]
-SymbolKind = Literal["register", "special", "variable", "parameter", "label", "function"]
+#: A `parameter` is that of a kernel, `argument` and `result` are those of a function, as its own body sees them.
+SymbolKind = Literal["register", "special", "variable", "parameter", "argument", "result", "label", "function"]
 
 
 @dataclass(frozen=True, slots=True)
 class Symbol:
     """What a name stands for in its scope.
 
-    `space` is set for variables and parameters, `vector` for vector registers; `widths` and `availability` for special
-    registers: the widths in bits at which they can be read, and since when and where they exist.
+    `space` is set for variables and parameters, `unified` for variables with that attribute, `vector` for vector
+    registers; `widths` and `availability` for special registers: the widths in bits at which they can be read, and
+    since when and where they exist.
     """
 
     name: str
@@ -28,6 +30,7 @@ class Symbol:
     vector: int | None = None
     widths: tuple[int, ...] = ()
     availability: Availability | None = None
+    unified: bool = False
 
 
 class Resolver(Protocol):

@@ -200,18 +200,18 @@ class OperandParser(Lexer):
         self.expect("[")
         if self.kind != "name" or self.token == "WARP_SZ":
             base = self.constant("an address")
-            self.expect("]")
-            return Address(base, spelling=self._spelling(start))
+            unified = self._bracket_end()
+            return Address(base, unified=unified, spelling=self._spelling(start))
         base_start = self.start
         base = _plain_name(self)
         if self.at("["):
             base = self._subscript(base, base_start)
-            self.expect("]")
-            return Address(base, spelling=self._spelling(start))
+            unified = self._bracket_end()
+            return Address(base, unified=unified, spelling=self._spelling(start))
         if self.at("+") or self.at("-"):
             offset = self._offset()
-            self.expect("]")
-            return Address(base, offset, (), True, spelling=self._spelling(start))
+            unified = self._bracket_end()
+            return Address(base, offset, (), True, unified, spelling=self._spelling(start))
         more: list[Operand] = []
         while self.accept(","):
             if not self.at("{"):
@@ -220,8 +220,13 @@ class OperandParser(Lexer):
             more.append(self._vector())
             if isinstance(more[0], Vector):  # more follows only in [tensormap, address, {sizes}, ..., {coordinates}]
                 break
+        unified = self._bracket_end()
+        return Address(base, 0, tuple(more), unified=unified, spelling=self._spelling(start))
+
+    def _bracket_end(self) -> bool:
+        """The end of an address, and whether `.unified` follows it."""
         self.expect("]")
-        return Address(base, 0, tuple(more), spelling=self._spelling(start))
+        return self.accept(".unified")
 
     def _coordinate(self) -> Operand:
         if self.kind != "name" or self.token == "_":

@@ -177,11 +177,11 @@ class Address(Operand):
     """`[base + offset]`, `[base, more...]` or `[number]`.
 
     `offset` is in bytes, 0 when none is written; `has_offset` tells `[a+0]` from `[a]`. `more` holds what
-    follows a comma: texture sampler, tensor coordinates.
+    follows a comma: texture sampler, tensor coordinates. `unified` tells `[a].unified` from `[a]`.
     """
 
-    __slots__ = ("base", "has_offset", "more", "offset")
-    _fields = ("base", "offset", "more", "has_offset")
+    __slots__ = ("base", "has_offset", "more", "offset", "unified")
+    _fields = ("base", "offset", "more", "has_offset", "unified")
 
     def __init__(
         self,
@@ -189,9 +189,11 @@ class Address(Operand):
         offset: int = 0,
         more: tuple[Operand, ...] = (),
         has_offset: bool | None = None,
+        unified: bool = False,
         *,
         spelling: str | None = None,
     ) -> None:
+        self.unified = unified
         self.base = base
         self.offset = offset
         self.more = more
@@ -199,6 +201,7 @@ class Address(Operand):
         if spelling is None:
             written = f"+{offset}" if self.has_offset else ""
             spelling = f"[{_joined((base, *more))}]" if more else f"[{base}{written}]"
+            spelling += ".unified" if unified else ""
         self._text = spelling
 
 

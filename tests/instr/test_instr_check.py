@@ -34,6 +34,9 @@ ROWS: list[tuple[str, str | None]] = [
     ("cvt.u16.u32 %r1, %r2;", None),
     ("cvt.rn.bf16.f32 %h1, %f1;", None),
     ("cvt.rn.bf16.f32 %r1, %f1;", "operand-type"),
+    # What belongs to a call.
+    ("{ .param .b32 taken; st.param.b32 [taken], %r1; }", None),
+    ("{ .param .b32 taken; @%p1 st.param.b32 [taken], %r1; }", "guard"),
     # Constants.
     ("add.u32 %r1, %r2, -5;", None),
     ("add.u32 %r1, %r2, 5000000000;", None),
@@ -315,7 +318,7 @@ def test_return_values_are_written_and_parameters_are_not() -> None:
     head = ".version 8.0\n.target sm_80\n.address_size 64\n"
     body = "{ .reg .b32 %r1; st.param.b32 [result], %r1; st.param.b32 [given], %r1; ret; }"
     found = check(f"{head}.func (.param .b32 result) f(.param .b32 given) {body}")
-    assert [each.message for each in found] == ["the parameter given cannot be written"]
+    assert [each.message for each in found] == ["the argument given cannot be written"]
 
 
 def test_remembering_keeps_scopes_and_guards_apart() -> None:

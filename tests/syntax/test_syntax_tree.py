@@ -60,6 +60,8 @@ OPERANDS: list[tuple[str, Operand]] = [
     ("[a-8]", Address(Name("a"), -8)),
     ("[a+(1<<4)+0x1]", Address(Name("a"), 17)),
     ("[12]", Address(Immediate("12"))),
+    ("[a].unified", Address(Name("a"), unified=True)),
+    ("[a+4] .unified", Address(Name("a"), 4, unified=True)),
     ("[s[4]]", Address(Subscript(Name("s"), Immediate("4")))),
     ("[map, {c0, c1}]", Address(Name("map"), 0, (Vector((Name("c0"), Name("c1"))),))),
     ("[tex, samp, {x}]", Address(Name("tex"), 0, (Name("samp"), Vector((Name("x"),))))),
