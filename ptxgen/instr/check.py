@@ -13,7 +13,7 @@ from ptxgen import syntax
 from ptxgen.instr.form import Instruction
 from ptxgen.instr.nearest import nearest_opcode
 from ptxgen.instr.operands import Problem, Severity
-from ptxgen.instr.recognise import Unrecognised, recognise
+from ptxgen.instr.recognise import Unrecognised, once, recognise
 from ptxgen.instr.scope import Scope, declare, declare_parameters
 from ptxgen.instr.symbols import unavailable
 from ptxgen.instr.targets import Target, TargetError, parse_target, parse_version, target_problem
@@ -122,7 +122,7 @@ class _Checker:
                     continue
                 found = recognise(statement)
                 problems = [*_guard_problems(guard, scope)] if guard is not None else []
-                problems += self.instruction(found, scope)
+                problems += self.instruction(statement.opcode, found, scope)
                 problems += self._special_registers(statement.operands, scope)
                 if (
                     known is not None
@@ -139,11 +139,13 @@ class _Checker:
             elif isinstance(statement, syntax.Block):
                 yield from self._block(statement, scope)
 
-    def instruction(self, found: Instruction | Unrecognised, scope: Scope) -> list[Problem]:
+    def instruction(self, opcode: str, found: Instruction | Unrecognised, scope: Scope) -> list[Problem]:
         """What is wrong with a recognised instruction, its guard apart."""
         if isinstance(found, Unrecognised):
             return list(found.problems)
         problems = found.operand_problems(scope)
+        if len(once(tokens := opcode.split("."))) < len(tokens):
+            problems.append(Problem("repeated-modifier", f"a modifier of {opcode} is given twice", "warning"))
         if self.target is not None:
             problems += found.availability_problems(self.target, self.version)
         return problems

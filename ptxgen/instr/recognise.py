@@ -21,6 +21,19 @@ from ptxgen.instr.types import TYPES
 _SPACES = frozenset({"const", "global", "local", "param", "shared", "shared::cta", "shared::cluster"})
 
 
+#: Modifiers that ptxas takes twice, unlike all others (measured, ptxas 13.5).
+_REPEATABLE = frozenset({"NaN", "approx", "cc", "relu", "sat", "satfinite", "shiftamt", "sync", "uni"})
+
+
+def once(tokens: Sequence[str]) -> list[str]:
+    """The tokens of an opcode, those that may be repeated only once."""
+    kept: list[str] = []
+    for token in tokens:
+        if token not in _REPEATABLE or token not in kept:
+            kept.append(token)
+    return kept
+
+
 @dataclass(frozen=True, slots=True)
 class Unrecognised:
     """Why no declaration fits. `declared` is False when ptxgen does not declare such a syntax line yet.
@@ -87,7 +100,7 @@ def _bind_opcode(text: str) -> tuple[tuple[_Bound, ...], tuple[_Failed, ...]]:
     from ptxgen.instr import load_all
 
     load_all()
-    tokens = text.split(".")
+    tokens = once(text.split("."))
     bound: list[_Bound] = []
     failed: list[_Failed] = []
     forms = [

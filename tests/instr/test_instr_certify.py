@@ -1,6 +1,7 @@
 """A seeded sample of what `tools.certify` compares: the model and ptxas, both ways. The whole runs by hand."""
 
 import random
+import re
 from pathlib import Path
 
 import pytest
@@ -64,8 +65,10 @@ def test_disagreement_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_disagreement_with_a_stated_reason_is_marked(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(judges, "ours", lambda lines, target, version: ["a needs no [repeated-modifier]"] * len(lines))
-    case = Case("conversion.cvt_half", "form", "cvt.rn.relu.relu.bf16.f32 %x_b16_0, %x_f32_1;", "sm_90a")
+    reason = re.compile("logic"), re.compile(r"^shl"), re.compile("nonsense")
+    monkeypatch.setattr(judges, "STRICTER", (reason,))
+    monkeypatch.setattr(judges, "ours", lambda lines, target, version: ["nonsense"] * len(lines))
+    case = Case("logic.shl", "operand replaced", "shl.b32 %x_b32_0, %x_b32_1, 1;", "sm_90a")
     assert [each.excused for each in judges.compare([case])] == [True]
 
 

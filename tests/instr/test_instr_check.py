@@ -199,6 +199,8 @@ WARNINGS = [
     ("ld.shared.u32 %r1, [%h1];", "address-width"),
     ("mbarrier.expect_tx.shared.b64 [smem], 1048576;", "immediate-range"),
     ("frobnicate.u32 %r1;", "not-declared"),
+    ("cvt.rn.relu.relu.bf16.f32 %h1, %f1;", "repeated-modifier"),
+    ("elect.sync.sync _|%p1, %r1;", "repeated-modifier"),
 ]
 
 

@@ -8,8 +8,6 @@ import re
 STRICTER = tuple(
     (re.compile(form), re.compile(line), re.compile(objection))
     for form, line, objection in (
-        # `.relu.relu`, `.sync.sync`: some modifiers may stand twice. Not types: `.u16.u16` is another form.
-        ("", r"^[^ ]*\.(?!(?:[usfb]|bf)\d+)([\w:]+)\.(?:[\w.:]+\.)?\1[. ;]", r"\[repeated-modifier\]$"),
         # A function's name as an operand of arithmetic, even of floats.
         ("", r"\bx_function\b", r"not the function x_function|address of x_function is an integer"),
         # `variable + constant` as an operand of arithmetic; some instructions take it, others do not.
