@@ -35,12 +35,14 @@ class AddressSpec(Specification):
 
     `space` names a state space, a modifier that carries one, or None for generic; `variables` are the spaces whose
     variables a generic address may name. `bits` fixes the register width where the space does not; `untyped` asks
-    for a .b register; `written` forbids what can only be read. `unified` allows `[a].unified`.
+    for a .b register; `narrow` takes 32 bits for a global or generic address, as ptxas does in some instructions;
+    `written` forbids what can only be read. `unified` allows `[a].unified`.
     """
 
     space: str | None = None
     bits: tuple[int, ...] | None = None
     untyped: bool = False
+    narrow: bool = False
     variables: tuple[str, ...] = GENERIC
     written: bool = False
     unified: bool = False
@@ -100,10 +102,10 @@ class AddressSpec(Specification):
                 yield Problem("operand-type", f"{where} must be in a {widths} register, but {base} is {declared}")
             elif self.untyped and declared.kind != "bits":
                 yield Problem("operand-type", f"{where} must be in a .b register, but {base} is declared {declared}")
-        elif declared.bits == 32 and space in (None, "global"):
+        elif declared.bits == 32 and space in (None, "global") and not self.narrow:
             name = f".{space}" if space else "generic"
             yield Problem("operand-type", f"{where} is {name}, so 64 bits wide, but {base} is declared {declared}")
-        elif declared.bits < 32:
+        elif declared.bits < (64 if space in (None, "global") else 32):
             yield Problem("address-width", f"{where} has only the {declared.bits} bits of {base}", "warning")
 
     def _variable(self, base: Name, symbol: Symbol, form: Instruction) -> Iterator[Problem]:

@@ -19,6 +19,7 @@ rules, needs and class arguments, as one declaration may from another. A field t
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 import itertools
@@ -36,7 +37,7 @@ from ptxgen.instr import operands as specs
 from ptxgen.instr.operands import Problem, Resolver, Specification, type_of
 from ptxgen.instr.symbols import unavailable
 from ptxgen.instr.targets import Availability, Target
-from ptxgen.syntax import Address, Immediate, Operand, Pair, Vector, parse_operand
+from ptxgen.syntax import Address, Expression, Immediate, Operand, Pair, Vector, parse_operand
 
 #: What a typed call takes as an operand: PTX text, a number, a list (vector), a syntax node, or a builder's register.
 OperandLike = Any
@@ -249,8 +250,9 @@ class Instruction:
 
     form: ClassVar[Form]
     syntax: ClassVar[str]
-    #: What a modifier token (`"relu"`), a field's value (`"dtype=bf16"`), an optional operand (`"mask"`), or several of
-    #: them together (`"cp multicast::cluster"`) need beyond the form itself.
+    #: What a modifier token (`"relu"`), a field's value (`"dtype=bf16"`), an optional operand (`"mask"`), `_` or a
+    #: constant as an operand (`"state=_"`, `"value=13"`), or several together (`"cp multicast::cluster"`) need beyond
+    #: the form itself.
     needs: ClassVar[Mapping[str, Availability]] = {}
     _about: ClassVar[Mapping[str, Any]] = {
         "issued_by": "thread", "completed_by": "at once", "fences": "", "leading": 0,
@@ -463,6 +465,7 @@ class Instruction:
             return ()
         present = {*self.modifiers, *(name for name in form.operands if getattr(self, name) is not None)}
         present.update(f"{slot.field}={getattr(self, slot.field)}" for slot in form.slots if slot.field)
+        present.update(f"{name}={_plain(getattr(self, name))}" for name in form.operands)
         return tuple(condition for condition in form.needs if present.issuperset(condition.split()))
 
     def availability_problems(self, target: Target, version: tuple[int, int]) -> list[Problem]:
@@ -573,6 +576,14 @@ def _choices(slot: Slot) -> str:
     if slot.is_flag:
         return "True or False"
     return ", ".join(repr(value) for value in slot.tokens.values())
+
+
+def _plain(operand: Operand | None) -> object:
+    """The value of a constant, the operand itself otherwise."""
+    if isinstance(operand, Immediate | Expression):
+        with contextlib.suppress(ValueError):
+            return operand.evaluate()
+    return operand
 
 
 def _float_bits(format: str, value: float) -> str:

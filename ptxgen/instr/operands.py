@@ -62,9 +62,11 @@ __all__ = [
 # Field specifiers: how a declaration is written. They return Any because the attribute they fill holds an operand.
 
 
-def register(type: TypeRef, *, sink: bool = False, wide: bool | Callable[[Any], bool] = False) -> Any:
+def register(
+    type: TypeRef, *, sink: bool = False, wide: bool | Callable[[Any], bool] = False, default: Any = ...
+) -> Any:
     """A register operand. `wide` allows a register wider than the type, as ld, st and cvt do."""
-    return RegisterSpec(type=type, sink=sink, wide=wide)
+    return RegisterSpec(type=type, sink=sink, wide=wide, optional=default is None)
 
 
 def source(
@@ -98,6 +100,7 @@ def address(
     *,
     bits: tuple[int, ...] | None = None,
     untyped: bool = False,
+    narrow: bool = False,
     variables: tuple[str, ...] = GENERIC,
     written: bool = False,
     unified: bool = False,
@@ -108,6 +111,7 @@ def address(
         space=space,
         bits=bits,
         untyped=untyped,
+        narrow=narrow,
         variables=variables,
         written=written,
         unified=unified,

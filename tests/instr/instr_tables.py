@@ -12,6 +12,7 @@ WIDE = ".reg .b128 %q<9>; "
 
 BODY = """\
 .reg .pred %p<9>;
+.reg .b8 %b<9>;
 .reg .b16 %h<9>;
 .reg .b32 %r<140>;
 .reg .b64 %rd<9>;

@@ -27,7 +27,7 @@ def test_parts_of_an_instruction() -> None:
 
 def test_version_is_that_of_the_modifiers_too() -> None:
     assert [explain(f"mbarrier.arrive{each}.b64 _, [%a]")[0].ptx for each in ("", ".release.cta", ".relaxed.cta")] == [
-        "7.0", "8.0", "8.6",
+        "7.1", "8.0", "8.6",
     ]  # fmt: skip
 
 

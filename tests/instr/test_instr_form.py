@@ -340,7 +340,7 @@ def test_rules_and_needs() -> None:
         """Has a rule, and needs for tokens, values, operands and combinations."""
 
         syntax = "both{.fast}.a.b d{, e}"
-        d: Any = register("b32")
+        d: Any = register("b32", sink=True)
         e: Any = source("b32", default=None)
         _: KW_ONLY
         fast: bool = False
@@ -351,6 +351,8 @@ def test_rules_and_needs() -> None:
             "b=u16": Availability("3.0", ALL),
             "fast a=u16": Availability("4.0", ALL),
             "e": Availability("5.0", ALL),
+            "e=13": Availability("6.0", ALL),
+            "d=_": Availability("7.0", ALL),
         }  # fmt: skip
 
         @rule("wide")
@@ -371,6 +373,8 @@ def test_rules_and_needs() -> None:
     assert len(needed("%a", a="u8", b="u8", fast=True)) == 1
     assert len(needed("%a", a="u16", b="u8", fast=True)) == 2
     assert len(needed("%a", "%b", a="u8", b="u8")) == 1
+    assert len(needed("%a", "(1 << 3) | 5", a="u8", b="u8")) == 2
+    assert needed("_", a="u8", b="u8") == ["both: d=_ needs PTX ISA 7.0 or later, .version is 1.0"]
     with pytest.raises(InstructionError, match=r"test_instr_form.both: not both"):
         both("%a", a="u16", b="u16")
     with pytest.raises(InstructionError, match=r"the same"):

@@ -95,7 +95,7 @@ UNKNOWN = [
     ("not.b32;", "operand-count", "not.b32: the operands must be as in `not.type d, a`, not none"),
     ("mbarrier.try_wait.parity.b63 %p, [%a], 0;", "unknown-modifier",
      "mbarrier.try_wait.parity has no modifier .b63; it takes "
-     ".acquire .relaxed .cta .cluster .shared .shared::cta .b64"),
+     ".phase_type::primary .phase_type::conditional .acquire .relaxed .cta .cluster .shared .shared::cta .b64"),
     ("tcgen05.alloc.cta_group::3.sync.aligned.b32 [%a], 32;", "unknown-modifier",
      "tcgen05.alloc has no modifier .cta_group::3; it takes "
      ".cta_group::1 .cta_group::2 .sync .aligned .shared::cta .b32"),

@@ -14,6 +14,10 @@ STRICTER = tuple(
         ("", r"\bx_\w+\+4", r"not the variable|\[operand-type\]$"),
         # Anything at all as the count of an arrival.
         (r"mbarrier\.arrive", "", r"vector|must be as in"),
+        # Any parity at all, where a report is asked for too.
+        (r"mbarrier\.\w+_wait_parity", r"%x_b8_", "parity must be 0 to 1"),
+        # A scope for the layout of an object.
+        (r"mbarrier\.check_layout", "", r"has no modifier \.(cta|cluster|gpu|sys)\b"),
         # Addresses without brackets.
         (r"tma\.", "", r"must be as in"),
         # Small integers eight at a time, in some state spaces; in others ptxas crashes.
@@ -53,5 +57,6 @@ BROKEN = tuple(
         (r"%x_v2_7\.x", r"Internal compiler error|Argument 1 of instruction 'mov'|Parsing error near '.x'"),
         (r"^cvt.*%x_b128_7", r"instruction 'mov'"),
         (r"^mov.*\bx_function\b", r"status -11"),
+        (r"^cp\.async\.mbarrier\..*%x_b16_7", r"instruction 'mov'"),
     )
 )

@@ -13,7 +13,7 @@ from ptxgen.emulator.group import Group
 from ptxgen.emulator.mbarriers import MBarrier
 from ptxgen.emulator.memory import MemoryFault
 from ptxgen.emulator.memory.global_memory import SHARED_WINDOW, WINDOW_BYTES
-from ptxgen.emulator.registers import Binder, Reader
+from ptxgen.emulator.registers import Binder, Reader, Unmodelled
 from ptxgen.emulator.semantics import meaning
 from ptxgen.instr import mbarrier
 
@@ -41,6 +41,8 @@ def each(g: Group, *values: Any) -> Iterator[tuple[int, int, tuple[int, ...]]]:
 
 @meaning(mbarrier.init)
 def init(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+    if op.layout == "v1":
+        raise Unmodelled("layout::v1")
     address, count = binder.address(op.addr), binder.source(op.count, "u32")
 
     def run(g: Group) -> None:
@@ -137,6 +139,8 @@ def _tested(
     op: Any, binder: Binder, statement: syntax.Instruction
 ) -> Callable[[Group], tuple[NDArray[np.bool_], dict[int, int]]]:
     """Which lanes find their phase ended, and the barrier that each row asks about."""
+    if op.report is not None or op.value is not None:
+        raise Unmodelled("reports of an mbarrier")
     address = binder.address(op.addr)
     by_parity = hasattr(op, "parity")
     result = id(binder.register(op.p))
