@@ -29,6 +29,7 @@ FAMILIES = (
     "predicate",
     "tcgen05",
     "tma",
+    "video",
     "warp",
 )
 

@@ -194,6 +194,7 @@ def _signature(operand: syntax.Operand, scope: Scope) -> Signature:
                 symbol.widths,
                 symbol.availability,
                 symbol.unified,
+                operand.component,
             )
         case syntax.Immediate():
             return (operand.text,)

@@ -304,6 +304,9 @@ def test_legal_lines_are_remembered_by_what_their_operands_are_not_by_their_name
         module("add.u32 %r1, %r2, 1;\nadd.u32 %r1, %rd2, 1;\nadd.u32 %r3, %u2, 1;\nbar.sync 0;\nbar.sync 16;")
     )
     assert [(each.line - LINE, each.code) for each in found] == [(1, "operand-type"), (4, "immediate-range")]
+    parts = "vadd2.u32.u32.u32 %r1, %r2, %r3, "
+    found = check(module(f"{parts}%r4;\n{parts}%v2.x;"))
+    assert [(each.line - LINE, each.code) for each in found] == [(1, "operand-kind")]
 
 
 def test_rules_that_read_operands_are_asked_every_time(monkeypatch: pytest.MonkeyPatch) -> None:
