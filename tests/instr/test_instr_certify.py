@@ -11,16 +11,18 @@ from ptxgen.instr.logic import shl, shr
 from tools.certify import Case, __main__, cases, judges, sweep
 from tools.certify.sweep import Settings
 
-#: At least 20,000 lines, which take about half a minute.
-SAMPLE = Settings(neighbours=200, each=0, seed=20261120, forms=200, everywhere=False, gates=False)
+#: How many lines the sample has at least; they take about half a minute.
+LINES = 20_000
 
 
 def test_sample_agrees(tmp_path: Path) -> None:
-    results = sweep.sweep([], SAMPLE, 2, tmp_path, "13.5", quiet=True)
+    share = LINES // len(cases.declared())
+    settings = Settings(neighbours=share, each=0, seed=20261120, forms=share, everywhere=False, gates=False)
+    results = sweep.sweep([], settings, 2, tmp_path, "13.5", quiet=True)
     differing = [text for result in results for text in result.disagreements]
     assert not differing, "\n".join(differing)
     assert {result.key for result in results} == {form.form.key for form in cases.declared()}
-    assert sum(result.forms + result.neighbours for result in results) > 20_000
+    assert sum(result.forms + result.neighbours for result in results) > LINES
 
 
 def test_a_sample_of_a_seed_is_always_the_same() -> None:
