@@ -45,9 +45,6 @@ UNDECLARED: dict[str, str] = {
     "ld": "nc mmio L1:: L2::",
     "prefetch": "L1 L2 L2:: global local",
     "st": "async bulk mmio L1:: L2::",
-    "tcgen05": "cp shift",
-    "tcgen05.ld": "red",
-    "tcgen05.mma": "sp ws kind::i8 kind::mxf8f6f4 kind::mxf4 kind::mxf4nvf4",
 }
 
 

@@ -17,6 +17,7 @@ from ptxgen.instr.specification import (
     example_register,
     type_of,
     type_problem,
+    value_of,
 )
 from ptxgen.instr.symbols import Problem, Resolver, Symbol
 from ptxgen.instr.types import TYPES, Type, holds, holds_wider
@@ -149,7 +150,8 @@ class VectorSpec(Specification):
     """`{a, b, ...}` of `count` registers or constants, or a vector register.
 
     With `scalar`, one element may stand without braces. `exact` makes the length part of the shape, for syntax lines
-    that differ by nothing else. `sink` allows `_` for elements, but not for all of them (measured, ptxas 13.5).
+    that differ by nothing else. `sink` allows `_` for elements, but not for all of them, `mixed` constants
+    beside registers, not integers beside floats (measured, ptxas 13.5).
     """
 
     type: TypeRef
@@ -158,6 +160,7 @@ class VectorSpec(Specification):
     scalar: bool = False
     sink: bool = False
     immediate: bool = False
+    mixed: bool = False
     special: bool = False
     wide: bool = False
 
@@ -187,7 +190,7 @@ class VectorSpec(Specification):
             yield from self._element().problems(operand, form, resolve)
 
     def _element(self) -> Specification:
-        if self.immediate:
+        if self.immediate or self.mixed:
             return SourceSpec(name=self.name, type=self.type, wide=self.wide, special=self.special)
         return RegisterSpec(name=self.name, type=self.type, wide=self.wide, sink=self.sink)
 
@@ -214,14 +217,19 @@ class VectorSpec(Specification):
                 declared.append(symbol.type)
             else:
                 yield from spec.problems(item, form, resolve)
-        yield from self._element_types(declared, type_of(self.type, form))
+        constants = [item for item in elements if self.mixed and value_of(item) is not None]
+        yield from self._element_types(declared, constants, type_of(self.type, form))
+        if self.mixed and all(isinstance(value_of(item), int) for item in elements):
+            rule = f"{self.name} must have a register among its elements; integer constants alone have 64 bits"
+            yield Problem("operand-type", rule)
         if self.sink and all(isinstance(item, Name) and item.text == "_" for item in elements):
             yield Problem("operand-kind", f"{self.name} must have a register among its elements, not _ alone")
 
-    def _element_types(self, declared: Sequence[Type], wanted: Type) -> Iterator[Problem]:
+    def _element_types(self, declared: Sequence[Type], constants: Sequence[Operand], wanted: Type) -> Iterator[Problem]:
         """The elements make one type: their own if all are floats, else untyped (measured, ptxas 13.5)."""
-        names = " and ".join(dict.fromkeys(str(each) for each in declared))
+        names = " and ".join(dict.fromkeys(str(each) for each in (*declared, *constants)))
         kinds = {each.kind for each in declared}
+        kinds.update("float" if isinstance(value_of(item), float) else "signed" for item in constants)
         if len({each.bits for each in declared}) > 1:
             yield Problem("operand-type", f"the elements of {self.name} must have one width, not {names}")
         elif "float" in kinds and kinds & {"unsigned", "signed"}:
@@ -238,8 +246,9 @@ class VectorSpec(Specification):
         wanted, length = type_of(self.type, form), self.length(form)
         if self.scalar and length == 1:
             return example_register(wanted, position)
-        base = example_register(wanted, 0)[:-1]
-        return "{" + ", ".join(f"{base}{10 + i}" for i in range(length)) + "}"
+        # Vectors of neighbouring operands share no register, which ptxas 13.5 needs where they are results (measured).
+        base, first = example_register(wanted, 0)[:-1], 10 + 130 * (position % 3)
+        return "{" + ", ".join(f"{base}{first + i}" for i in range(length)) + "}"
 
     def describe(self) -> str:
         return "a register or a vector in braces" if self.scalar else "a vector in braces"

@@ -314,7 +314,7 @@ class Instruction:
             patterns=patterns,
             rules=rules,
             needs=cls.needs,
-            positional=tuple(hints),
+            positional=(*declared, *modifiers),
             operands=declared,
             leading=cls._about["leading"],
             removed=cls._about["removed"],

@@ -126,6 +126,7 @@ def vector(
     scalar: bool = False,
     sink: bool = False,
     immediate: bool = False,
+    mixed: bool = False,
     special: bool = False,
     wide: bool = False,
     exact: bool = False,
@@ -134,8 +135,8 @@ def vector(
 ) -> Any:
     """A vector operand in braces; with `scalar`, a plain register where the count is 1."""
     return VectorSpec(
-        type=type, count=count, scalar=scalar, sink=sink, immediate=immediate, special=special, wide=wide,
-        exact=exact, when=when, optional=default is None,
+        type=type, count=count, scalar=scalar, sink=sink, immediate=immediate, mixed=mixed, special=special,
+        wide=wide, exact=exact, when=when, optional=default is None,
     )  # fmt: skip
 
 

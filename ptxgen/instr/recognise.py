@@ -18,6 +18,9 @@ from ptxgen.instr.form import REGISTRY, Instruction, Pattern, Slot
 from ptxgen.instr.symbols import Problem
 from ptxgen.instr.types import TYPES
 
+#: Types of what is packed in registers or memory; no register has them.
+_PACKED = ("b2", "b4", "b8x16", "b6x16_p32", "b4x16_p64")
+_TYPES = frozenset((*TYPES, *_PACKED))
 _SPACES = frozenset({"const", "global", "local", "param", "shared", "shared::cta", "shared::cluster"})
 
 
@@ -141,7 +144,7 @@ def _fill(tokens: Sequence[str], slots: Sequence[Slot], leading: int) -> dict[in
             )
         # Types and spaces keep their order: the result's comes first in `cvt.rn.bf16.f32`, as in `.shared::cta.global`.
         first = 0
-        for ordered in (TYPES, _SPACES):
+        for ordered in (_TYPES, _SPACES):
             if tokens[position] in ordered:
                 first = max((index + 1 for index, at in chosen.items() if tokens[at] in ordered), default=0)
         for index, slot in enumerate(slots[first:], first):

@@ -61,7 +61,7 @@ class Specification(ABC):
         return self.describe()
 
 
-#: Registers that example operands use, by type name; ten of each.
+#: Registers that example operands use, by type name; those of vectors begin at 10.
 EXAMPLE_REGISTERS = {name: f"%x_{name}_" for name in ("b8", "b16", "b32", "b64", "b128", "f32", "f64", "pred")}
 #: A label, and a .param variable that is declared in the body, as arguments of calls are.
 EXAMPLE_LABEL, EXAMPLE_PARAMETER = "EXAMPLE_LABEL", "EXAMPLE_PARAMETER"
@@ -167,8 +167,10 @@ class RegisterSpec(Specification):
         return f"a {type_of(self.type, form)} register"
 
 
-def _evaluated(operand: Immediate | Expression) -> int | float | None:
+def value_of(operand: Operand) -> int | float | None:
     """The value of a constant, None where there is none (it names a symbol, or divides by 0)."""
+    if not isinstance(operand, Immediate | Expression):
+        return None
     try:
         return operand.evaluate()
     except ValueError:
@@ -177,7 +179,7 @@ def _evaluated(operand: Immediate | Expression) -> int | float | None:
 
 def _constant_problem(spec: Specification, operand: Immediate | Expression, wanted: Type) -> Problem | None:
     """Whether a constant can be of a type. Integers may exceed the type, which cuts them (measured, ptxas 13.5)."""
-    value = _evaluated(operand)
+    value = value_of(operand)
     if value is None:
         return Problem("operand-kind", f"{spec.name} must be a constant without names, not {operand}")
     if wanted.kind == "packed" or wanted.name == "f16":
@@ -238,7 +240,7 @@ class SourceSpec(Specification):
                 yield from self._name_problems(operand, wanted, form, resolve, is_sum)
 
     def _range_problem(self, operand: Immediate | Expression) -> Problem | None:
-        value = _evaluated(operand)
+        value = value_of(operand)
         if value is None:
             return None
         below = self.low is not None and value < self.low
@@ -311,7 +313,7 @@ class ImmediateSpec(Specification):
 
     def problems(self, operand: Operand, form: Instruction, resolve: Resolver | None) -> Iterator[Problem]:
         assert isinstance(operand, Immediate | Expression)
-        value = _evaluated(operand)
+        value = value_of(operand)
         if not isinstance(value, int) or not self.low <= value <= self.high or value % self.multiple:
             step = f" in steps of {self.multiple}" if self.multiple > 1 else ""
             message = f"{self.name} must be {self.low} to {self.high}{step}, not {operand}"
@@ -344,7 +346,7 @@ class PredicateSpec(Specification):
 
     def problems(self, operand: Operand, form: Instruction, resolve: Resolver | None) -> Iterator[Problem]:
         if isinstance(operand, Immediate | Expression):
-            if not isinstance(_evaluated(operand), int):
+            if not isinstance(value_of(operand), int):
                 yield Problem("operand-type", f"{self.name} must be an integer constant for .pred, not {operand}")
             return
         inner = operand.operand if isinstance(operand, Negation) else operand

@@ -15,7 +15,8 @@ COMMENT = r"//[^\n]*+|/\*[^*]*+\*++(?:[^/*][^*]*+\*++)*+/"
 # A preprocessor line ("#" first on its line) counts as white space.
 TRIVIA = rf"(?:\A[ \t]*+\#[^\n]*+)?+(?:\n[ \t\r\f\v]*+(?:\#[^\n]*+)?+|[ \t\r\f\v]++|{COMMENT})*+"
 NAME = r"(?:[A-Za-z][\w$]*+|[_$%][\w$]++)"
-MODIFIER = r"\.\w++(?:::\w++)*+"
+# `.sp::2:4` alone has a single colon.
+MODIFIER = r"\.\w++(?:::\w++(?::[0-9]++)?+)*+"
 OPCODE = rf"(?:[A-Za-z]\w*+|_\w++)(?:{MODIFIER})*+(?!\$)"
 FLOAT_BITS = r"0(?:[fF][0-9A-Fa-f]{8}|[dD][0-9A-Fa-f]{16})"
 INTEGER = r"(?:0[xX][0-9A-Fa-f]++|0[bB][01]++|[1-9][0-9]*+|0[0-7]*+)U?+"

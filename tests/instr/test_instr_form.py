@@ -80,6 +80,20 @@ CALLS: list[tuple[Callable[[], Instruction], str]] = [
         lambda: tcgen05.mma("%t", "%a", "%b", "%i", "!%p", scale_input_d=3, cta_group=1, kind="f16"),
         "tcgen05.mma.cta_group::1.kind::f16 [%t], %a, %b, %i, !%p, 3;",
     ),
+    (
+        lambda: tcgen05.mma_sp_ts("%t", "%a", "%b", "%m", "%i", True, cta_group=2, kind="i8", ashift=True),
+        "tcgen05.mma.sp.cta_group::2.kind::i8.ashift [%t], [%a], %b, [%m], %i, 1;",
+    ),
+    (
+        lambda: tcgen05.mma_scaled(
+            "%t", "%a", "%b", "%i", "%v", "%w", "%p", cta_group=1, kind="mxf4nvf4", scale_vectorsize="block16"
+        ),
+        "tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale.block16 [%t], %a, %b, %i, [%v], [%w], %p;",
+    ),
+    (
+        lambda: tcgen05.mma_ws("%t", "%a", "%b", "%i", "%p", "%z", kind="tf32", collector="b3::lastuse"),
+        "tcgen05.mma.ws.cta_group::1.kind::tf32.collector::b3::lastuse [%t], %a, %b, %i, %p, %z;",
+    ),
 ]
 
 #: call, code, message
@@ -132,7 +146,7 @@ WRONG: list[tuple[Callable[[], Instruction], str, str]] = [
         "add.f64 has no .ftz; it is for .f32",
     ),
     (
-        lambda: tcgen05.ld(["%r1"] * 256, "%t", shape="16x256b", num=64),
+        lambda: tcgen05.ld([f"%r{i}" for i in range(256)], "%t", shape="16x256b", num=64),
         "ld.num",
         "tcgen05.ld.16x256b takes .x1 to .x32, not .x64",
     ),
@@ -313,12 +327,12 @@ def test_modifiers_decide_which_operands_stand_in_brackets() -> None:
         sized: Literal["one", "both"] | None = None
 
     assert [str(each) for each in fetch.variants()] == [
-        "fetch [%x_b64_0, {%x_b32_10}];",
-        "fetch.one [%x_b64_0, {%x_b16_10, %x_b16_11}, {%x_b32_10}];",
-        "fetch.both [%x_b64_0, {%x_b16_10, %x_b16_11}, %x_b32_4, {%x_b32_10}];",
-        "fetch.moved [%x_b64_0, %x_b64_2, {%x_b32_10}];",
-        "fetch.moved.one [%x_b64_0, %x_b64_2, {%x_b16_10, %x_b16_11}, {%x_b32_10}];",
-        "fetch.moved.both [%x_b64_0, %x_b64_2, {%x_b16_10, %x_b16_11}, %x_b32_4, {%x_b32_10}];",
+        "fetch [%x_b64_0, {%x_b32_140}];",
+        "fetch.one [%x_b64_0, {%x_b16_10, %x_b16_11}, {%x_b32_140}];",
+        "fetch.both [%x_b64_0, {%x_b16_10, %x_b16_11}, %x_b32_4, {%x_b32_140}];",
+        "fetch.moved [%x_b64_0, %x_b64_2, {%x_b32_140}];",
+        "fetch.moved.one [%x_b64_0, %x_b64_2, {%x_b16_10, %x_b16_11}, {%x_b32_140}];",
+        "fetch.moved.both [%x_b64_0, %x_b64_2, {%x_b16_10, %x_b16_11}, %x_b32_4, {%x_b32_140}];",
     ]
     for made in fetch.variants():
         if made.moved or not made.sized:  # PTX has no vector before the last in any other brackets
@@ -455,7 +469,7 @@ def test_examples_of_every_kind_of_operand() -> None:
         n: Any = sink()
 
     (made,) = every.variants()
-    assert str(made) == "every %x_f32_0, %x_b16_1, {%x_f64_10, %x_f64_11}, %x_pred_3, EXAMPLE_LABEL, _;"
+    assert str(made) == "every %x_f32_0, %x_b16_1, {%x_f64_270, %x_f64_271}, %x_pred_3, EXAMPLE_LABEL, _;"
 
 
 class _Resolver:

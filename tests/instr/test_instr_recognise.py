@@ -98,7 +98,7 @@ UNKNOWN = [
      ".phase_type::primary .phase_type::conditional .acquire .relaxed .cta .cluster .shared .shared::cta .b64"),
     ("tcgen05.alloc.cta_group::3.sync.aligned.b32 [%a], 32;", "unknown-modifier",
      "tcgen05.alloc has no modifier .cta_group::3; it takes "
-     ".cta_group::1 .cta_group::2 .sync .aligned .shared::cta .b32"),
+     ".cta_group::1 .cta_group::2 .sync .aligned .exclusive .shared::cta .b32"),
     ("nosuch.u32 %a, %b, %c;", "not-declared", "ptxgen declares no instruction nosuch; not checked"),
 ]  # fmt: skip
 

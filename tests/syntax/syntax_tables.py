@@ -91,6 +91,7 @@ LEGAL_STATEMENTS = [
     "tex.2d.v4.f32.f32 {f1,f2,f3,f4}, [d1, d2, {f1,f2}], {r1,r2}, f1;",
     "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [r1], [d2, {r1,r2}], [r3];",
     "tcgen05.mma.cta_group::1.kind::f16 [r1], d1, d2, r2, {r1,r2,r3,r4}, p;",
+    "spcompress.sp::2:4.b16.b2 {r1}, {r2}, {r3,r4};",
     "tensormap.replace.tile.global_dim.shared::cta.b1024.b32 [ r1 + 0 ], 0x1, r2;",
     "mbarrier.arrive.shared::cta.b64 _, [r1];",
     # calls

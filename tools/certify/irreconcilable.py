@@ -36,8 +36,12 @@ STRICTER = tuple(
         (r"memory\.", r"\{%x_b32_7, %tid.x\}", "not the special"),
         # Four .b32 as the parts of a .b128, which the manual does not have.
         (r"move\.mov", r"^mov\.b128\b.*\{.*\}", "must be as in"),
-        # A predicate as the disabled lanes, and one constant more.
-        (r"tcgen05\.mma", r"%x_pred_7, %x_pred_4|, 0, 1;$", "must be as in"),
+        # A predicate or a constant as the disabled lanes.
+        (r"tcgen05\.mma", r", (%x_pred_\d|\d), (%x_pred_\d|\d)(, \d)?;$", "must be as in|scale-input-d is for"),
+        # Formats of packed types, which tcgen05 without them overlooks.
+        (r"tcgen05\.", r"\.(b2|b8x16|b6x16_p32|b4x16_p64)\b", r"\[unknown-modifier\]$"),
+        # A vector of one as the result of a reduction.
+        (r"tcgen05\.ld_red", r"\{%x_b32_7\}", "must be as in"),
         # A selector that ptxas overlooks, at one place of the scalar instructions.
         (r"video\.", r"\.b01", "takes (a|no) selector"),
         # All of %tid as 128 bits.

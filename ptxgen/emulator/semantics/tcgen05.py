@@ -42,6 +42,7 @@ _MMA_K = 16
 @meaning(tcgen05.alloc, kind="gate")
 def alloc(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> Callable[..., Any]:
     _one_cta(op)
+    _no_exclusive(op)
     destination, columns = binder.address(op.dst), binder.source(op.columns, "b32")
 
     def run(g: Group, scheduler: Scheduler) -> tuple[Callable[[int], object], NDArray[np.bool_] | None]:
@@ -72,6 +73,7 @@ def alloc(op: Any, binder: Binder, statement: syntax.Instruction, block: object)
 @meaning(tcgen05.dealloc)
 def dealloc(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
     _one_cta(op)
+    _no_exclusive(op)
     address, columns = binder.source(op.taddr, "b32"), binder.source(op.columns, "b32")
 
     def run(g: Group) -> None:
@@ -121,6 +123,11 @@ def relinquish(op: Any, binder: Binder, statement: syntax.Instruction, block: ob
         g.machine.tensor.relinquished[g.machine.row_slot[g.indices]] = True
 
     return run
+
+
+def _no_exclusive(op: Any) -> None:
+    if op.exclusive:
+        raise Unmodelled(".exclusive")
 
 
 def _one_cta(op: Any) -> None:

@@ -1,0 +1,91 @@
+"""D = (A·scaleA)·(B·scaleB) + D on tensor cores: one scale factor for each block of K. PTX ISA 9.7.16.10.9.1 and 2.
+
+The scale factors are in TMEM at `scale_a` and `scale_b`. `scale_vectorsize` says how many a row of A has (1X, 2X, 4X),
+or how long a block is (16, 32 elements).
+"""
+
+from dataclasses import KW_ONLY
+from typing import Literal
+
+from ptxgen.instr.form import OperandLike, modifier, rule
+from ptxgen.instr.operands import address, predicate, source
+from ptxgen.instr.targets import Availability
+from ptxgen.instr.tcgen05.chips import FAMILY, SINGLE
+from ptxgen.instr.tcgen05.matrix import Product
+
+_SIZES = {
+    "mxf8f6f4": (None, "scale_vec::1X", "block32"),
+    "mxf4": (None, "scale_vec::2X", "block32"),
+    "mxf4nvf4": ("scale_vec::2X", "scale_vec::4X", "block16", "block32"),
+}
+_NEEDS = {
+    "kind=mxf4nvf4": Availability("8.7", FAMILY),
+    **{f"scale_vec::{count}X": Availability("8.6", SINGLE) for count in (1, 2, 4)},
+    **{f"block{length}": Availability("8.8", FAMILY) for length in (16, 32)},
+}
+
+
+class _Scaled(Product):
+    _: KW_ONLY
+    cta_group: Literal[1, 2] = modifier("cta_group::")
+    kind: Literal["mxf8f6f4", "mxf4", "mxf4nvf4"] = modifier("kind::")
+    scale_vectorsize: Literal["scale_vec::1X", "scale_vec::2X", "scale_vec::4X", "block16", "block32"] | None = None
+    collector: Literal["fill", "use", "lastuse", "discard"] | None = modifier("collector::a::", default=None)
+    needs = _NEEDS
+
+    @rule("scale-vectorsize")
+    def _size(self) -> str | None:
+        """Each kind has its sizes; mxf4nvf4 has no default."""
+        legal = _SIZES[self.kind]
+        if self.scale_vectorsize in legal:
+            return None
+        sizes = [f".{each}" if each else "none" for each in (*legal, self.scale_vectorsize)]
+        return f".kind::{self.kind} takes {', '.join(sizes[:-1])} as .scale_vectorsize, not {sizes[-1]}"
+
+
+class mma_scaled(_Scaled):
+    """D = A·B (+ D if `enable_input_d`) with block scales, A and B in shared memory, D in TMEM at `d`."""
+
+    syntax = (
+        "tcgen05.mma.cta_group.kind.block_scale{.scale_vectorsize}{.collector}"
+        " [d], a, b, idesc, [scale_a], [scale_b], enable_input_d"
+    )
+    idesc: OperandLike = source("u32")
+    scale_a: OperandLike = address("tmem", bits=(32,), untyped=True)
+    scale_b: OperandLike = address("tmem", bits=(32,), untyped=True)
+    enable_input_d: OperandLike = predicate(negatable=True, immediate=True)
+
+
+class mma_scaled_ts(mma_scaled):
+    """As mma_scaled, with A in TMEM at `a`."""
+
+    syntax = (
+        "tcgen05.mma.cta_group.kind.block_scale{.scale_vectorsize}{.collector}"
+        " [d], [a], b, idesc, [scale_a], [scale_b], enable_input_d"
+    )
+    a: OperandLike = address("tmem", bits=(32,), untyped=True)
+
+
+class mma_sp_scaled(_Scaled, section="9.7.16.10.9.2"):
+    """As mma_scaled, with half of A, and at `metadata` in TMEM which half it is."""
+
+    syntax = (
+        "tcgen05.mma.sp.cta_group.kind.block_scale{.scale_vectorsize}{.collector}"
+        " [d], a, b, [metadata], idesc, [scale_a], [scale_b], enable_input_d"
+    )
+    metadata: OperandLike = address("tmem", bits=(32,), untyped=True)
+    idesc: OperandLike = source("u32")
+    scale_a: OperandLike = address("tmem", bits=(32,), untyped=True)
+    scale_b: OperandLike = address("tmem", bits=(32,), untyped=True)
+    enable_input_d: OperandLike = predicate(negatable=True, immediate=True)
+    needs = {**_NEEDS, "kind=mxf4": Availability("8.6", SINGLE), "kind=mxf4nvf4": Availability("8.7", SINGLE)}
+
+
+class mma_sp_scaled_ts(mma_sp_scaled):
+    """As mma_sp_scaled, with A in TMEM at `a`."""
+
+    syntax = (
+        "tcgen05.mma.sp.cta_group.kind.block_scale{.scale_vectorsize}{.collector}"
+        " [d], [a], b, [metadata], idesc, [scale_a], [scale_b], enable_input_d"
+    )
+    a: OperandLike = address("tmem", bits=(32,), untyped=True)

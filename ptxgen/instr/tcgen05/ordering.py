@@ -1,0 +1,31 @@
+"""When asynchronous tcgen05 operations are done, and in what order with other threads. PTX ISA 9.7.16.11 and 12."""
+
+from dataclasses import KW_ONLY
+from typing import Literal
+
+from ptxgen.instr.form import Instruction, OperandLike, flag, modifier
+from ptxgen.instr.operands import address, source
+from ptxgen.instr.tcgen05.chips import FAMILY
+
+
+class commit(Instruction, opcode="tcgen05.commit", section="9.7.16.12.1", ptx="8.6", targets=FAMILY):
+    """Arrive once on an mbarrier when all earlier mma, cp and shift of this thread are done.
+
+    Implies fence::before_thread_sync. `mask` names the CTAs of the cluster whose mbarrier at this offset is meant.
+    """
+
+    syntax = "tcgen05.commit.cta_group.mbarrier::arrive::one{.space}{.multicast}.b64 [mbar]{, mask}"
+    mbar: OperandLike = address("space", bits=(32, 64))
+    mask: OperandLike = source("u16", low=0, high=65535, when="multicast", default=None)
+    _: KW_ONLY
+    cta_group: Literal[1, 2] = modifier("cta_group::")
+    space: Literal["shared::cluster"] | None = None
+    multicast: bool = flag("multicast::cluster", default=False)
+
+
+class fence(Instruction, opcode="tcgen05", section="9.7.16.11.1", ptx="8.6", targets=FAMILY):
+    """Order this thread's asynchronous tcgen05 operations before, or after, a synchronisation of threads."""
+
+    syntax = "tcgen05.where"
+    _: KW_ONLY
+    where: Literal["before_thread_sync", "after_thread_sync"] = modifier("fence::")
