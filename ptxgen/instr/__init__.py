@@ -13,6 +13,7 @@ from functools import cache
 #: The modules that declare instructions.
 FAMILIES = (
     "barrier",
+    "bulk",
     "control",
     "conversion",
     "extended",
@@ -38,8 +39,10 @@ _NARROW = "e4m3x2 e5m2x2 e4m3x4 e5m2x4 e2m1x2 e2m1x4 e2m3x2 e3m2x2 e2m3x4 e3m2x4
 #: begin so. ptxgen does not judge an instruction with one of them. The table ends when the families are whole.
 UNDECLARED: dict[str, str] = {
     "barrier": "cluster",
-    "cp": "reduce",
-    "cp.async": "bulk ca cg commit_group wait_all wait_group",
+    "cp.async": "ca cg commit_group wait_all wait_group",
+    "cp.async.bulk": "",
+    "cp.async.bulk.prefetch": "tensor",
+    "cp.reduce.async.bulk": "tensor",
     "cp.async.bulk.tensor": "im2col im2col_no_offs im2col::w im2col::w::128",
     "cvt": f"pack rna rs tf32 {_NARROW}",
     "ld": "nc mmio L1:: L2::",

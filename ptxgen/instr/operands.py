@@ -77,7 +77,7 @@ def source(
     symbol: bool | str = False,
     wide: bool | Callable[[Any], bool] = False,
     low: int | None = None,
-    high: int | None = None,
+    high: int | Callable[[Any], int] | None = None,
     multiple: int = 1,
     advice: bool = False,
     when: str | None = None,

@@ -210,7 +210,7 @@ class SourceSpec(Specification):
     symbol: bool | str = False
     wide: bool | Callable[[Any], bool] = False
     low: int | None = None
-    high: int | None = None
+    high: int | Callable[[Any], int] | None = None
     multiple: int = 1
     advice: bool = False
 
@@ -230,7 +230,7 @@ class SourceSpec(Specification):
         if isinstance(operand, Subscript):
             operand = operand.base
         if isinstance(operand, Immediate | Expression):
-            problem = _constant_problem(self, operand, wanted) or self._range_problem(operand)
+            problem = _constant_problem(self, operand, wanted) or self._range_problem(operand, form)
             if problem is not None:
                 yield problem
         elif isinstance(operand, Name):
@@ -239,15 +239,16 @@ class SourceSpec(Specification):
             elif resolve is not None:
                 yield from self._name_problems(operand, wanted, form, resolve, is_sum)
 
-    def _range_problem(self, operand: Immediate | Expression) -> Problem | None:
+    def _range_problem(self, operand: Immediate | Expression, form: Instruction) -> Problem | None:
         value = value_of(operand)
         if value is None:
             return None
         below = self.low is not None and value < self.low
-        above = self.high is not None and value > self.high
+        high = self._highest(form)
+        above = high is not None and value > high
         if not below and not above and (self.multiple == 1 or value % self.multiple == 0):
             return None
-        message = f"{self.name} must be {self._range()}, not {operand}"
+        message = f"{self.name} must be {self._range(form)}, not {operand}"
         return Problem("immediate-range", message, "warning" if self.advice and above else "error")
 
     def _name_problems(
@@ -290,12 +291,15 @@ class SourceSpec(Specification):
 
     def explain(self, form: Instruction) -> str:
         kind = f"a {type_of(self.type, form)} register" + (" or a constant" if self.immediate else "")
-        return kind + ("" if self.low is None and self.high is None else f", {self._range()}")
+        return kind + ("" if self.low is None and self.high is None else f", {self._range(form)}")
 
-    def _range(self) -> str:
+    def _highest(self, form: Instruction) -> int | None:
+        return self.high(form) if callable(self.high) else self.high
+
+    def _range(self, form: Instruction) -> str:
         """The legal constants in words."""
-        low = self.low or 0
-        legal = f"{low} or more" if self.high is None else f"{low} to {self.high}"
+        low, high = self.low or 0, self._highest(form)
+        legal = f"{low} or more" if high is None else f"{low} to {high}"
         return legal + (f" in steps of {self.multiple}" if self.multiple > 1 else "")
 
 

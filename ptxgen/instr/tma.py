@@ -7,7 +7,7 @@ from dataclasses import KW_ONLY
 from typing import Any, Literal
 
 from ptxgen.instr.form import Instruction, OperandLike, flag, modifier, rule
-from ptxgen.instr.operands import address, immediate, source, vector
+from ptxgen.instr.operands import address, source, vector
 from ptxgen.instr.targets import Availability
 
 _A_TARGETS = "sm_100f sm_110f"
@@ -100,20 +100,3 @@ class store(
         if self.load_mode == "tile::scatter4" and self.dim != 2:
             return f".tile::scatter4 takes .2d, not .{self.dim}d"
         return None
-
-
-class commit_group(
-    Instruction, opcode="cp.async.bulk.commit_group", section="9.7.9.25.6.1", ptx="8.0", targets="sm_90+"
-):
-    """Put this thread's bulk stores since the last commit into a group."""
-
-    syntax = "cp.async.bulk.commit_group"
-
-
-class wait_group(Instruction, opcode="cp.async.bulk.wait_group", section="9.7.9.25.6.2", ptx="8.0", targets="sm_90+"):
-    """Wait until at most `pending` of this thread's latest groups are not done; `read`: have not read their sources."""
-
-    syntax = "cp.async.bulk.wait_group{.read} pending"
-    pending: OperandLike = immediate(-(2**63), 2**63 - 1)
-    _: KW_ONLY
-    read: bool = False

@@ -18,6 +18,10 @@ STRICTER = tuple(
         (r"mbarrier\.\w+_wait_parity", r"%x_b8_", "parity must be 0 to 1"),
         # A scope for the layout of an object.
         (r"mbarrier\.check_layout", "", r"has no modifier \.(cta|cluster|gpu|sys)\b"),
+        # Two registers as the mask of bytes.
+        (r"bulk\.\w*store", r"cp_mask.*\{", "must be as in"),
+        # A number, mask or policy in the place of the mbarrier.
+        (r"bulk\.(load|copy|reduce_shared)", r"^[^\[]*\[[^\[]*\[[^\[]*$", "must be as in"),
         # Addresses without brackets.
         (r"tma\.", "", r"must be as in"),
         # Small integers eight at a time, in some state spaces; in others ptxas crashes.
@@ -64,5 +68,6 @@ BROKEN = tuple(
         (r"^cvt.*%x_b128_7", r"instruction 'mov'"),
         (r"^mov.*\bx_function\b", r"status -11"),
         (r"^cp\.async\.mbarrier\..*%x_b16_7", r"instruction 'mov'"),
+        (r"^cp\..*mbarrier::complete_tx.*%x_b16_7", r"must be register"),
     )
 )

@@ -22,7 +22,7 @@ from ptxgen.emulator.memory.global_memory import HEAP_BASE, PARAM_WINDOW, WINDOW
 from ptxgen.emulator.registers import Binder, Unmodelled
 from ptxgen.emulator.semantics import meaning
 from ptxgen.emulator.semantics.mbarrier import each, shared_offset
-from ptxgen.instr import tma
+from ptxgen.instr import bulk, tma
 from ptxgen.layouts.swizzle import SWIZZLES
 from ptxgen.layouts.tma import CHUNK, tile_bytes, tile_chunks
 
@@ -247,7 +247,7 @@ def _issue_store(
     machine.submit(slot, statement, complete)
 
 
-@meaning(tma.commit_group)
+@meaning(bulk.commit_group)
 def commit_group(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> Callable[[Group], None]:
     """Groups are kept by warp: what its threads issue is waited for together."""
 
@@ -258,7 +258,7 @@ def commit_group(op: Any, binder: Binder, statement: syntax.Instruction, block: 
     return run
 
 
-@meaning(tma.wait_group, kind="gate")
+@meaning(bulk.wait_group, kind="gate")
 def wait_group(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> Callable[..., Any]:
     pending = max(int(op.pending.value), 0)
 
