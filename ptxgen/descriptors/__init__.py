@@ -9,12 +9,14 @@ from ptxgen.descriptors.evidence import Evidence
 from ptxgen.descriptors.instruction import BlockScaledInstructionDescriptor, InstructionDescriptor, ZeroColumnMask
 from ptxgen.descriptors.smem import SmemDescriptor, WgmmaDescriptor
 from ptxgen.descriptors.tensormap import TensorMap
+from ptxgen.descriptors.tile import OperandTile
 
 __all__ = [
     "BlockScaledInstructionDescriptor",
     "DescriptorError",
     "Evidence",
     "InstructionDescriptor",
+    "OperandTile",
     "SmemDescriptor",
     "TensorMap",
     "WgmmaDescriptor",
