@@ -195,9 +195,9 @@ class VectorSpec(Specification):
         return RegisterSpec(name=self.name, type=self.type, wide=self.wide, sink=self.sink)
 
     def _whole(self, operand: Operand, length: int, form: Instruction, resolve: Resolver | None) -> Iterator[Problem]:
-        """A register declared .v2 or .v4."""
+        """A register declared .v2 or .v4, or a special register of four."""
         symbol = resolve(operand.text) if resolve and isinstance(operand, Name) else None
-        if symbol is None or symbol.kind != "register":
+        if symbol is None or not (symbol.kind == "register" or (symbol.kind == "special" and self.special)):
             if resolve is not None or not isinstance(operand, Name):
                 yield Problem("vector-length", f"{self.name} must be a vector of {length} elements, not {operand}")
             return

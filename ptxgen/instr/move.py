@@ -1,10 +1,10 @@
-"""Moves between registers, packing, and address conversion. PTX ISA 9.7.9 (mov, cvta)."""
+"""Moves between registers, packing, permutation, and address conversion. PTX ISA 9.7.9 (mov, prmt, cvta)."""
 
 from dataclasses import KW_ONLY
 from typing import Any, Literal
 
 from ptxgen.instr import operands
-from ptxgen.instr.form import Instruction, OperandLike
+from ptxgen.instr.form import Instruction, OperandLike, rule
 from ptxgen.instr.operands import register, source, vector
 from ptxgen.instr.targets import ALL, Availability
 
@@ -17,6 +17,10 @@ _SPACES = {
 }
 
 
+def _length(form: Any) -> int:
+    return int(form.vec[1:])
+
+
 def _half(form: Any) -> str:
     return f"b{int(form.type[1:]) // 2}"
 
@@ -26,11 +30,14 @@ def _quarter(form: Any) -> str:
 
 
 class mov(Instruction, section="9.7.9.3", ptx="1.0", targets=ALL):
-    """d = a: a register, a constant, a special register, or the address of a variable, parameter or function."""
+    """d = a: a register, a constant, a special register, or the address of a variable, parameter or function.
+
+    One of d and a may be a whole vector register; its elements stand side by side, the first in the low bits.
+    """
 
     syntax = "mov.type d, a"
-    d: OperandLike = register("type")
-    a: OperandLike = source("type", special=True, symbol=True)
+    d: OperandLike = register("type", packed=True)
+    a: OperandLike = source("type", special=True, symbol=True, packed="d")
     _: KW_ONLY
     type: Literal["b16", "b32", "b64", "b128", "u16", "u32", "u64", "s16", "s32", "s64", "f32", "f64"]
     needs = _B128
@@ -42,6 +49,24 @@ class mov_pred(Instruction, section="9.7.9.3", ptx="1.0", targets=ALL):
     syntax = "mov.pred d, a"
     d: OperandLike = operands.predicate()
     a: OperandLike = operands.predicate(negatable=True, immediate=True, special=True)
+
+
+class mov_vector(Instruction, section="9.7.9.3", ptx="1.0", targets=ALL):
+    """d = a, element by element (not in the manual; measured, ptxas 13.5)."""
+
+    syntax = "mov.vec.type d, a"
+    d: OperandLike = vector("type", _length, sink=True, scalar=True)
+    a: OperandLike = vector("type", _length, immediate=True, special=True, scalar=True)
+    _: KW_ONLY
+    vec: Literal["v2", "v4"]
+    type: Literal["b16", "b32", "b64", "u16", "u32", "u64", "s16", "s32", "s64", "f32", "f64"]
+
+    @rule("vector")
+    def _width(self) -> str | None:
+        """At most 128 bits are moved."""
+        if self.vec == "v4" and self.type.endswith("64"):
+            return f"mov.v4 takes 16-bit and 32-bit types, not .{self.type}"
+        return None
 
 
 class mov_pack(Instruction, section="9.7.9.4", ptx="1.0", targets=ALL):
@@ -62,7 +87,7 @@ class mov_pack4(Instruction, section="9.7.9.4", ptx="1.0", targets=ALL):
     d: OperandLike = register("type")
     a: OperandLike = vector(_quarter, 4, exact=True, immediate=True, special=True)
     _: KW_ONLY
-    type: Literal["b32", "b64"]
+    type: Literal["b32", "b64", "b128"]
     needs = _B128
 
 
@@ -84,8 +109,25 @@ class mov_unpack4(Instruction, section="9.7.9.4", ptx="1.0", targets=ALL):
     d: OperandLike = vector(_quarter, 4, sink=True, exact=True)
     a: OperandLike = source("type", special=True, symbol=True)
     _: KW_ONLY
-    type: Literal["b32", "b64"]
+    type: Literal["b32", "b64", "b128"]
     needs = _B128
+
+
+class prmt(Instruction, section="9.7.9.7", ptx="2.0", targets=ALL):
+    """The bytes of d = bytes of b:a, which hold bytes 7 to 0, as the four hexadecimal digits of c say.
+
+    Bit 3 of a digit spreads the sign of the byte. With a mode, the two low bits of c choose: four bytes on from there
+    (`f4e`), or back (`b4e`), one byte four times (`rc8`), bytes clamped at an edge (`ecl`, `ecr`), one half twice
+    (`rc16`).
+    """
+
+    syntax = "prmt.b32{.mode} d, a, b, c"
+    d: OperandLike = register("b32")
+    a: OperandLike = source("b32")
+    b: OperandLike = source("b32")
+    c: OperandLike = source("b32")
+    _: KW_ONLY
+    mode: Literal["f4e", "b4e", "rc8", "ecl", "ecr", "rc16"] | None = None
 
 
 class cvta(Instruction, section="9.7.9 (cvta)", ptx="2.0", targets=ALL):

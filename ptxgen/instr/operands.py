@@ -63,10 +63,15 @@ __all__ = [
 
 
 def register(
-    type: TypeRef, *, sink: bool = False, wide: bool | Callable[[Any], bool] = False, default: Any = ...
+    type: TypeRef,
+    *,
+    sink: bool = False,
+    wide: bool | Callable[[Any], bool] = False,
+    packed: bool = False,
+    default: Any = ...,
 ) -> Any:
     """A register operand. `wide` allows a register wider than the type, as ld, st and cvt do."""
-    return RegisterSpec(type=type, sink=sink, wide=wide, optional=default is None)
+    return RegisterSpec(type=type, sink=sink, wide=wide, packed=packed, optional=default is None)
 
 
 def source(
@@ -80,13 +85,14 @@ def source(
     high: int | Callable[[Any], int] | None = None,
     multiple: int = 1,
     advice: bool = False,
+    packed: str | None = None,
     when: str | None = None,
     default: Any = ...,
 ) -> Any:
     """A register or constant operand, `low` to `high` in steps of `multiple` if it is a constant."""
     return SourceSpec(
         type=type, immediate=immediate, special=special, symbol=symbol, wide=wide, low=low, high=high,
-        multiple=multiple, advice=advice, when=when, optional=default is None,
+        multiple=multiple, advice=advice, packed=packed, when=when, optional=default is None,
     )  # fmt: skip
 
 

@@ -77,7 +77,9 @@ def recognise(statement: syntax.Instruction) -> Instruction | Unrecognised:
         mismatches.append(candidate.form.form.syntax)
     if mismatches:
         found = ", ".join(str(operand).strip() for operand in statement.operands) or "none"
-        message = f"the operands must be as in {' or '.join(f'`{line}`' for line in mismatches)}, not {found}"
+        message = (
+            f"the operands must be as in {' or '.join(f'`{line}`' for line in dict.fromkeys(mismatches))}, not {found}"
+        )
         return Unrecognised((Problem("operand-count", f"{statement.opcode}: {message}"),), True, bound=True)
     head = statement.opcode.partition(".")[0]
     if undeclared(statement.opcode):

@@ -93,9 +93,18 @@ def _undeclared(operand: Operand, wanted: Type) -> Problem:
 
 
 def type_problem(
-    spec: Specification, operand: Operand, symbol: Symbol, wanted: Type, *, wide: bool, vector: int | None = None
+    spec: Specification,
+    operand: Operand,
+    symbol: Symbol,
+    wanted: Type,
+    *,
+    wide: bool,
+    vector: int | None = None,
+    packed: bool = False,
 ) -> Problem | None:
-    """Whether the declared type of a register can stand for `wanted`."""
+    """Whether the declared type of a register can stand for `wanted`; `packed` takes a whole vector of its width."""
+    if packed and symbol.vector and symbol.type and wanted == TYPES.get(f"b{symbol.vector * symbol.type.bits}"):
+        return None
     if symbol.vector != vector:
         if vector is None:
             rule = f"{spec.name} must be one register; {operand} is a vector of {symbol.vector}, write {operand}.x"
@@ -123,6 +132,7 @@ def _register_problems(
     *,
     wide: bool = False,
     kinds: Sequence[SymbolKind] = ("register",),
+    packed: bool = False,
 ) -> Iterator[Problem]:
     """Rules for a name that stands where a value of type `wanted` is read or written."""
     if resolve is None or not isinstance(operand, Name):
@@ -133,18 +143,19 @@ def _register_problems(
     elif symbol.kind not in kinds:
         yield Problem("operand-kind", f"{spec.name} must be a {' or '.join(kinds)}, not the {symbol.kind} {operand}")
     elif symbol.kind in ("register", "special"):
-        problem = type_problem(spec, operand, symbol, wanted, wide=wide)
+        problem = type_problem(spec, operand, symbol, wanted, wide=wide, packed=packed)
         if problem is not None:
             yield problem
 
 
 @dataclass(kw_only=True, slots=True)
 class RegisterSpec(Specification):
-    """A register of a type, to write or to read; `sink` allows `_`."""
+    """A register of a type, to write or to read; `sink` allows `_`, `packed` a vector register of a .b type's width."""
 
     type: TypeRef
     sink: bool = False
     wide: bool | Callable[[Any], bool] = False
+    packed: bool = False
 
     def fits(self, operand: Operand) -> bool:
         return isinstance(operand, Name)
@@ -155,7 +166,8 @@ class RegisterSpec(Specification):
                 yield Problem("operand-kind", f"{self.name} must be a register, not the sink _")
             return
         wide = _given(self.wide, form)
-        yield from _register_problems(self, operand, type_of(self.type, form), resolve, wide=wide)
+        wanted = type_of(self.type, form)
+        yield from _register_problems(self, operand, wanted, resolve, wide=wide, packed=self.packed)
 
     def example(self, form: Instruction, position: int) -> str:
         return example_register(type_of(self.type, form), position)
@@ -165,6 +177,11 @@ class RegisterSpec(Specification):
 
     def explain(self, form: Instruction) -> str:
         return f"a {type_of(self.type, form)} register"
+
+
+def _is_vector(operand: Operand, resolve: Resolver) -> bool:
+    symbol = resolve(operand.text) if isinstance(operand, Name) else None
+    return symbol is not None and symbol.vector is not None
 
 
 def value_of(operand: Operand) -> int | float | None:
@@ -201,7 +218,8 @@ class SourceSpec(Specification):
     """A register or a constant, `low` to `high` in steps of `multiple`.
 
     `special` also allows special registers; `symbol` the address of a variable, parameter or function, or of what is
-    in the state space that the modifier of this name carries. `advice`: ptxas does not check the upper limit.
+    in the state space that the modifier of this name carries. `advice`: ptxas does not check the upper limit. `packed`
+    allows a vector register of a .b type's width, if the operand of this name is none.
     """
 
     type: TypeRef
@@ -213,6 +231,7 @@ class SourceSpec(Specification):
     high: int | Callable[[Any], int] | None = None
     multiple: int = 1
     advice: bool = False
+    packed: str | None = None
 
     def fits(self, operand: Operand) -> bool:
         if isinstance(operand, Name):
@@ -262,7 +281,8 @@ class SourceSpec(Specification):
             return
         kinds: tuple[SymbolKind, ...] = ("register", "special") if _given(self.special, form) else ("register",)
         wide = _given(self.wide, form)
-        yield from _register_problems(self, operand, wanted, resolve, wide=wide, kinds=kinds)
+        packed = self.packed is not None and not _is_vector(getattr(form, self.packed), resolve)
+        yield from _register_problems(self, operand, wanted, resolve, wide=wide, kinds=kinds, packed=packed)
 
     def _symbol_problem(
         self, operand: Name, symbol: Symbol, wanted: Type, form: Instruction, is_sum: bool

@@ -38,8 +38,6 @@ STRICTER = tuple(
         (r"move\.mov", r"^mov.*\{.*%tid.*\},", "not the special"),
         # A special register as one of several values to store.
         (r"memory\.", r"\{%x_b32_7, %tid.x\}", "not the special"),
-        # Four .b32 as the parts of a .b128, which the manual does not have.
-        (r"move\.mov", r"^mov\.b128\b.*\{.*\}", "must be as in"),
         # A predicate or a constant as the disabled lanes.
         (r"tcgen05\.mma", r", (%x_pred_\d|\d), (%x_pred_\d|\d)(, \d)?;$", "must be as in|scale-input-d is for"),
         # Formats of packed types, which tcgen05 without them overlooks.
@@ -48,14 +46,13 @@ STRICTER = tuple(
         (r"tcgen05\.ld_red", r"\{%x_b32_7\}", "must be as in"),
         # A selector that ptxas overlooks, at one place of the scalar instructions.
         (r"video\.", r"\.b01", "takes (a|no) selector"),
-        # All of %tid as 128 bits.
-        (r"move\.mov", "%tid;", r"\[vector-length\]$"),
         # No property to test.
         (r"floating\.testp", r"^testp\.f", "needs .property"),
         # Roundings of .bf16 that become .f16 arithmetic.
         (r"half\.fma", r"^fma\.r[zmp].*\.bf16", "needs|no modifier"),
-        # A vector register, or a vector of one, as the parts of a packed value.
-        (r"move\.mov", r"\{%x_b32_7\}|%x_v\d_7", r"must be as in|vector"),
+        # A vector of one as the parts of a packed value; one value as a vector.
+        (r"move\.mov", r"\{%x_b32_7\}", "must be as in"),
+        (r"move\.mov_vector", "", "must be a vector|must be as in"),
     )
 )
 
