@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from ptxgen.instr.operands import Symbol
 from ptxgen.instr.special import special_register
+from ptxgen.instr.symbols import TextureMode
 from ptxgen.instr.types import TYPES
 
 
@@ -22,6 +23,8 @@ class Register:
 
 class Registers:
     """The names of one kernel. A register or label whose name is taken gets a number after it."""
+
+    texture_mode: TextureMode = "unified"
 
     def __init__(self) -> None:
         self._taken: set[str] = set()

@@ -15,8 +15,8 @@ from ptxgen.instr.nearest import nearest_opcode
 from ptxgen.instr.operands import Problem, Severity
 from ptxgen.instr.recognise import Unrecognised, once, recognise
 from ptxgen.instr.scope import Scope, declare, declare_parameters
-from ptxgen.instr.symbols import unavailable
-from ptxgen.instr.targets import Target, TargetError, parse_target, parse_version, target_problem
+from ptxgen.instr.symbols import TextureMode, unavailable
+from ptxgen.instr.targets import Target, TargetError, options_problem, parse_target, parse_version, target_problem
 
 #: What an operand stands for, without its names; None where that says too little.
 Signature = tuple[object, ...] | None
@@ -64,11 +64,13 @@ class _Checker:
         self.wanted_target = target
         self.target: Target | None = None
         self.version = (99, 0)
+        independent = "texmode_independent" in module.targets
+        self.texture_mode: TextureMode = "independent" if independent else "unified"
         self._legal: set[tuple[object, ...]] = set()
 
     def run(self) -> Iterator[Diagnostic]:
         yield from self._header()
-        scope = Scope()
+        scope = Scope(texture_mode=self.texture_mode)
         for item in self.module.items:
             declare(scope, item)
         for function in self.module.functions:
@@ -97,6 +99,8 @@ class _Checker:
         except TargetError as error:
             yield problem("target", "target", str(error))
         if self.target is not None and (message := target_problem(self.target, self.version)):
+            yield problem("target", "target", message)
+        if message := options_problem(module.targets[1:]):
             yield problem("target", "target", message)
 
     def _block(self, block: syntax.Block, outer: Scope) -> Iterator[Diagnostic]:
@@ -199,7 +203,8 @@ def _signature(operand: syntax.Operand, scope: Scope) -> Signature:
         case syntax.Immediate():
             return (operand.text,)
         case syntax.Address():
-            return _combined("[].unified" if operand.unified else "[", [operand.base, *operand.more], scope)
+            shape = "[].unified" if operand.unified else "[+" if operand.has_offset else "["
+            return _combined(shape, [operand.base, *operand.more], scope)
         case syntax.Vector():
             return _combined("{", operand.elements, scope)
         case syntax.Negation():

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -112,6 +113,9 @@ class AddressSpec(Specification):
     def _variable(self, base: Name, symbol: Symbol, form: Instruction) -> Iterator[Problem]:
         space = self.space_of(form)
         legal = self.variables if space is None else (space,)
+        if symbol.type is not None and symbol.type.kind == "opaque":
+            yield Problem("operand-kind", f"the memory of {base} is hidden, as it is a {symbol.type}")
+            return
         if symbol.space not in legal:
             spaces = " or ".join(f".{each}" for each in legal)
             yield Problem("state-space", f"the address {self.name} must be in {spaces}, but {base} is .{symbol.space}")
@@ -143,6 +147,11 @@ class AddressSpec(Specification):
         if space == "tmem":
             return "an address in brackets, in tensor memory"
         return f"an address in brackets, .{space}" if space else "an address in brackets, generic"
+
+
+def _differ(kinds: Set[str]) -> bool:
+    """Whether one is a float and another an integer."""
+    return "float" in kinds and not kinds.isdisjoint(("unsigned", "signed"))
 
 
 @dataclass(kw_only=True, slots=True)
@@ -226,17 +235,23 @@ class VectorSpec(Specification):
             yield Problem("operand-kind", f"{self.name} must have a register among its elements, not _ alone")
 
     def _element_types(self, declared: Sequence[Type], constants: Sequence[Operand], wanted: Type) -> Iterator[Problem]:
-        """The elements make one type: their own if all are floats, else untyped (measured, ptxas 13.5)."""
+        """The elements make one type: their own if all have the same, else untyped; loads and stores take integers for
+        floats.
+
+        ptxas 13.5 compares neighbours only, so an untyped one may stand between a float and an integer (measured).
+        """
         names = " and ".join(dict.fromkeys(str(each) for each in (*declared, *constants)))
         kinds = {each.kind for each in declared}
         kinds.update("float" if isinstance(value_of(item), float) else "signed" for item in constants)
         if len({each.bits for each in declared}) > 1:
             yield Problem("operand-type", f"the elements of {self.name} must have one width, not {names}")
-        elif "float" in kinds and kinds & {"unsigned", "signed"}:
+        elif any(_differ({one.kind, other.kind}) for one, other in itertools.pairwise(declared)) or (
+            constants and _differ(kinds)
+        ):
             yield Problem("operand-type", f"the elements of {self.name} must be floats or integers, not {names}")
         elif declared:
             together = declared[0]
-            if kinds != {"float"} and kinds != {"predicate"}:
+            if len(set(declared)) > 1 or (self.wide and not kinds & {"float", "predicate"}):
                 together = TYPES[f"b{together.bits}"]
             if not (holds_wider if self.wide else holds)(together, wanted):
                 how = f"{wanted} or wider" if self.wide else f"{wanted}"

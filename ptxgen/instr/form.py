@@ -112,7 +112,10 @@ class Slot:
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """One operand position: a single operand, `[a, b]` ("bracket") or `a|b` ("pair"; `optional` is then its b)."""
+    """One operand position: a single operand, `[a, b]` ("bracket") or `a|b` ("pair"; `optional` is then its b).
+
+    In a bracket, the fields that are optional may be missing.
+    """
 
     shape: Literal["single", "bracket", "pair"]
     fields: tuple[Specification, ...]
@@ -242,7 +245,7 @@ def _read_patterns(text: str, declared: Mapping[str, Specification]) -> Iterator
     frozen_default=True,
     field_specifiers=(
         modifier, flag, specs.register, specs.source, specs.immediate, specs.address, specs.vector, specs.part,
-        specs.predicate, specs.label, specs.sink,
+        specs.predicate, specs.label, specs.sink, specs.opaque, specs.sampler, specs.coordinates,
     ),
 )  # fmt: skip
 class Instruction:

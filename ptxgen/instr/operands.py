@@ -10,8 +10,10 @@ from collections.abc import Callable
 from typing import Any
 
 from ptxgen.instr.compound import GENERIC, AddressSpec, PartSpec, VectorSpec
+from ptxgen.instr.opaque import CoordinatesSpec, OpaqueSpec, SamplerSpec
 from ptxgen.instr.specification import (
     EXAMPLE_LABEL,
+    EXAMPLE_OPAQUE,
     EXAMPLE_PARAMETER,
     EXAMPLE_REGISTERS,
     ImmediateSpec,
@@ -28,17 +30,21 @@ from ptxgen.instr.symbols import Problem, Resolver, Severity, Symbol, SymbolKind
 
 __all__ = [
     "EXAMPLE_LABEL",
+    "EXAMPLE_OPAQUE",
     "EXAMPLE_PARAMETER",
     "EXAMPLE_REGISTERS",
     "GENERIC",
     "AddressSpec",
+    "CoordinatesSpec",
     "ImmediateSpec",
     "LabelSpec",
+    "OpaqueSpec",
     "PartSpec",
     "PredicateSpec",
     "Problem",
     "RegisterSpec",
     "Resolver",
+    "SamplerSpec",
     "Severity",
     "SinkSpec",
     "SourceSpec",
@@ -48,11 +54,14 @@ __all__ = [
     "TypeRef",
     "VectorSpec",
     "address",
+    "coordinates",
     "immediate",
     "label",
+    "opaque",
     "part",
     "predicate",
     "register",
+    "sampler",
     "sink",
     "source",
     "type_of",
@@ -176,3 +185,25 @@ def label() -> Any:
 def sink() -> Any:
     """A result that only `_` can take."""
     return SinkSpec()
+
+
+def opaque(type: str, *, unified_type: str | None = None, sampler: str | None = None) -> Any:
+    """A texture, sampler or surface in brackets; the arguments are the fields of `OpaqueSpec`."""
+    return OpaqueSpec(type=type, unified_type=unified_type, sampler=sampler)
+
+
+def sampler(*, default: Any = ...) -> Any:
+    """The sampler of a texture access."""
+    return SamplerSpec(optional=default is None)
+
+
+def coordinates(
+    type: TypeRef,
+    count: int | Callable[[Any], int],
+    *,
+    layered: Callable[[Any], bool] = lambda form: False,
+    scalar: bool = True,
+    default: Any = ...,
+) -> Any:
+    """Coordinates in a texture or surface, `count` or more; with `scalar`, a single one needs no braces."""
+    return CoordinatesSpec(type=type, count=count, layered=layered, scalar=scalar, optional=default is None)

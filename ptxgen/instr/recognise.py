@@ -239,8 +239,10 @@ def _match(
         return {spec.name: operand} if spec.fits(operand) else None
     if pattern.shape == "bracket":
         present = pattern.present(modifiers)
-        parts = _fields_of(operand, len(present))
-        if parts is None or not all(spec.fits(part) for spec, part in zip(present, parts, strict=True)):
+        parts = _parts_of(operand)
+        if len(parts) < len(present):
+            present = [spec for spec in present if spec.when or not spec.optional]
+        if len(parts) != len(present) or not all(spec.fits(part) for spec, part in zip(present, parts, strict=True)):
             return None
         found = {spec.name: part for spec, part in zip(present, parts, strict=True)}
         return {spec.name: found.get(spec.name) for spec in pattern.fields}
@@ -251,10 +253,10 @@ def _match(
     return {one.name: first, two.name: second}
 
 
-def _fields_of(operand: syntax.Operand, count: int) -> tuple[syntax.Operand, ...] | None:
-    """The parts of `[a, b]` (count 2 or more) as separate operands, None if the shape differs."""
-    if not isinstance(operand, syntax.Address) or len(operand.more) != count - 1 or operand.unified:
-        return None
+def _parts_of(operand: syntax.Operand) -> tuple[syntax.Operand, ...]:
+    """The parts of `[a, b]` as separate operands, none of another shape."""
+    if not isinstance(operand, syntax.Address) or operand.unified:
+        return ()
     head = syntax.Address(operand.base, operand.offset) if operand.offset else syntax.Address(operand.base)
     return (head, *operand.more)
 

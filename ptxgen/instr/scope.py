@@ -8,14 +8,16 @@ from dataclasses import replace
 from ptxgen import syntax
 from ptxgen.instr.operands import Symbol, SymbolKind
 from ptxgen.instr.special import special_register
+from ptxgen.instr.symbols import TextureMode
 from ptxgen.instr.types import TYPES
 
 
 class Scope:
     """The names that one `{ }` declares, and the scope around it. Calling it resolves a name."""
 
-    def __init__(self, outer: Scope | None = None) -> None:
+    def __init__(self, outer: Scope | None = None, texture_mode: TextureMode = "unified") -> None:
         self.outer = outer
+        self.texture_mode: TextureMode = texture_mode if outer is None else outer.texture_mode
         self.symbols: dict[str, Symbol] = {}
         self.ranges: dict[str, tuple[int, Symbol]] = {}
 

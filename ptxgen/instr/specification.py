@@ -65,6 +65,8 @@ class Specification(ABC):
 EXAMPLE_REGISTERS = {name: f"%x_{name}_" for name in ("b8", "b16", "b32", "b64", "b128", "f32", "f64", "pred")}
 #: A label, and a .param variable that is declared in the body, as arguments of calls are.
 EXAMPLE_LABEL, EXAMPLE_PARAMETER = "EXAMPLE_LABEL", "EXAMPLE_PARAMETER"
+#: Variables of the opaque types; the sampler needs the independent texture mode.
+EXAMPLE_OPAQUE = {"texref": "EXAMPLE_TEXTURE", "samplerref": "EXAMPLE_SAMPLER", "surfref": "EXAMPLE_SURFACE"}
 
 
 def type_of(reference: TypeRef, form: Instruction) -> Type:
@@ -295,6 +297,8 @@ class SourceSpec(Specification):
                 return Problem("state-space", f"{self.name} must be in .{space}, but {operand} is {found}")
         if wanted.kind not in ("unsigned", "signed", "bits"):
             return Problem("operand-type", f"the address of {operand} is an integer, not {wanted}")
+        if symbol.type is not None and symbol.type.kind == "opaque" and wanted.name != "u64":
+            return Problem("operand-type", f"the address of {operand} is .u64, as it is a {symbol.type}, not {wanted}")
         if symbol.space == "global" and wanted.bits == 32 and not is_sum:
             return Problem("operand-type", f"the address of {operand} in .global is 64 bits wide, not {wanted}")
         if symbol.kind == "variable" and symbol.space == "param":

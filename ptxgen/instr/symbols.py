@@ -33,8 +33,15 @@ class Symbol:
     unified: bool = False
 
 
+#: Where the sampler of a texture is: in the .texref, or in a .samplerref of its own (PTX ISA 9.7.10.1).
+TextureMode = Literal["unified", "independent"]
+
+
 class Resolver(Protocol):
-    """Finds the symbol of a name, None if it is not declared."""
+    """Finds the symbol of a name, None if it is not declared; `texture_mode` is the module's."""
+
+    @property
+    def texture_mode(self) -> TextureMode: ...
 
     def __call__(self, name: str) -> Symbol | None: ...
 

@@ -7,6 +7,7 @@ itself alone. Family membership is the table of that section.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -56,6 +57,20 @@ def target_problem(target: Target, version: tuple[int, int]) -> str | None:
     since = _SINCE.get(str(target)) or _SINCE.get(name)
     if since is not None and version < parse_version(since):
         return f".target {target} needs PTX ISA {since} or later, .version is {version[0]}.{version[1]}"
+    return None
+
+
+#: What may follow the architecture in `.target` (PTX ISA 11.1.2).
+_OPTIONS = ("texmode_unified", "texmode_independent", "debug")
+
+
+def options_problem(options: Sequence[str]) -> str | None:
+    """Why these words cannot follow the architecture in `.target`; more architectures may, and change nothing."""
+    for option in options:
+        if option not in _OPTIONS and not option.startswith("sm_"):
+            return f".target takes the options {', '.join(_OPTIONS)}, not {option}"
+    if {"texmode_unified", "texmode_independent"} <= set(options):
+        return "a module has one texture mode, texmode_unified or texmode_independent, not both"
     return None
 
 

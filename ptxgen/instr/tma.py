@@ -32,7 +32,7 @@ class load(
         " [dst_mem], [tensor_map, coords], [mbar]{, mask}{, policy}"
     )
     dst_mem: OperandLike = address("dst")
-    tensor_map: OperandLike = address()
+    tensor_map: OperandLike = address(variables=("global",))
     coords: OperandLike = vector("b32", _coordinates, immediate=True)
     mbar: OperandLike = address("shared")
     mask: OperandLike = source("u16", low=0, high=65535, when="multicast", default=None)
@@ -84,7 +84,7 @@ class store(
         "cp.async.bulk.tensor.dim.global.shared::cta{.load_mode}.bulk_group{.hint}"
         " [tensor_map, coords], [src_mem]{, policy}"
     )
-    tensor_map: OperandLike = address()
+    tensor_map: OperandLike = address(variables=("global",))
     coords: OperandLike = vector("b32", _stored_coordinates, immediate=True)
     src_mem: OperandLike = address("shared")
     policy: OperandLike = source("u64", when="hint", immediate=False, default=None)

@@ -9,14 +9,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-Kind = Literal["unsigned", "signed", "float", "bits", "packed", "predicate"]
+Kind = Literal["unsigned", "signed", "float", "bits", "packed", "predicate", "opaque"]
 
 
 @dataclass(frozen=True, slots=True)
 class Type:
     """A PTX type: its name without the dot, its kind, and its width in bits (a predicate has 1).
 
-    `packed` are the formats without arithmetic registers of their own: they live in untyped ones.
+    `packed` are the formats without arithmetic registers of their own: they live in untyped ones. `opaque` are the
+    descriptors of textures, samplers and surfaces (5.3), of which only variables exist; their size is hidden.
     """
 
     name: str
@@ -48,6 +49,8 @@ def _types() -> dict[str, Type]:
         ("e2m1x2", 8), ("e2m1x4", 16), ("e2m3x2", 16), ("e3m2x2", 16), ("e2m3x4", 32), ("e3m2x4", 32), ("ue8m0x2", 16),
     ):  # fmt: skip
         table[name] = Type(name, "packed", bits)
+    for name in ("texref", "samplerref", "surfref"):
+        table[name] = Type(name, "opaque", 64)
     return table
 
 
@@ -64,7 +67,7 @@ def holds(register: Type, wanted: Type) -> bool:
         return False
     if register.kind == "bits" or wanted.kind == "bits" or register.kind == wanted.kind == "packed":
         return True
-    if "packed" in (register.kind, wanted.kind):
+    if {"packed", "opaque"} & {register.kind, wanted.kind}:
         return False
     return (register.kind == "float") == (wanted.kind == "float")
 

@@ -26,12 +26,13 @@ _CACHE_LIMIT = 1 << 16
 
 # The everyday operands, which need no tree to be known as well formed. Whatever these patterns do not match
 # goes to OperandParser; they accept nothing that it refuses (tested).
-_REGISTER = rf"{NAME}(?:\.[A-Za-z_]\w*+)?+"
-_CONSTANT = rf"(?:{FLOAT_BITS}|-?+(?:{DECIMAL}|0[xX][0-9A-Fa-f]++U?+|[1-9][0-9]*+U?+|0))(?![\w$.])"
+_NAME = rf"(?!WARP_SZ(?![\w$])){NAME}"
+_REGISTER = rf"{_NAME}(?:\.[A-Za-z_]\w*+)?+"
+_CONSTANT = rf"(?:WARP_SZ|{FLOAT_BITS}|-?+(?:{DECIMAL}|0[xX][0-9A-Fa-f]++U?+|[1-9][0-9]*+U?+|0))(?![\w$.])"
 _ITEM = rf"(?:{_REGISTER}|{_CONSTANT})"
 _SLOT = rf"(?:{_REGISTER}|_(?![\w$])|{_CONSTANT})"
 _VECTOR = rf"\{{ ?+{_SLOT}(?: ?, ?+{_SLOT})*+ ?+\}}"
-_BRACKET = rf"\[ ?+{NAME}(?: ?\+ ?-?+(?:[1-9][0-9]*+|0(?![\w.]))|, ?+{_VECTOR})?+ ?+\]"
+_BRACKET = rf"\[ ?+{_NAME}(?: ?\+ ?-?+(?:[1-9][0-9]*+|0(?![\w.]))|, ?+{_VECTOR})?+ ?+\]"
 _PREDICATE = rf" ?\| ?+(?:_(?![\w$])|{NAME})"
 _DESTINATION = rf"(?:_(?![\w$])|{_REGISTER}|{_VECTOR})(?:{_PREDICATE})?+|{_CONSTANT}|{_BRACKET}"
 _SOURCE = rf"{_ITEM}|{_BRACKET}|{_VECTOR}|!{_REGISTER}"

@@ -28,13 +28,17 @@ here:
 
 
 def module(line: str, target: str = "sm_100a", version: str = "9.0") -> str:
-    """A module with this line in its entry."""
+    """A module with this line in its entry. Options may follow the target after a comma."""
     wide = WIDE if "%q" in line else ""
+    sampler = ".global .samplerref smp;" if "independent" in target else ""
     return f""".version {version}
 .target {target}
 .address_size 64
 .global .align 16 .b8 array[64];
 .const .b8 table[64];
+.global .texref tex;
+.global .surfref surf;
+{sampler}
 .func helper() {{ ret; }}
 .visible .entry kernel(.param .u64 pointer, .param .u32 size) {{
 {BODY}{wide}{line}
@@ -85,7 +89,9 @@ OLDEST = "sm_75"
 def assembled(texts: list[tuple[str, str]]) -> list[Cubin | AssemblerError]:
     """What ptxas makes of modules, each with its target."""
     answers: dict[int, Cubin | AssemblerError] = {}
-    old = [index for index, (_, target) in enumerate(texts) if parse_target(target) < parse_target(OLDEST)]
+    old = [
+        index for index, (_, target) in enumerate(texts) if parse_target(target.split(",")[0]) < parse_target(OLDEST)
+    ]
     new = [index for index in range(len(texts)) if index not in old]
     for indices, target in ((old, OLDEST), (new, None)):
         found = assemble_many([texts[index][0] for index in indices], target, options=["-O0"])

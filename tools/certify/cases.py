@@ -10,13 +10,14 @@ from __future__ import annotations
 import contextlib
 import itertools
 import random
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from ptxgen import syntax
 from ptxgen.instr import load_all
 from ptxgen.instr.form import REGISTRY, Instruction
-from ptxgen.instr.operands import EXAMPLE_LABEL
+from ptxgen.instr.operands import EXAMPLE_LABEL, EXAMPLE_OPAQUE
 from ptxgen.instr.targets import parse_target, parse_version
 
 NEWEST = "9.5"
@@ -44,6 +45,7 @@ POOL = (
     ),
     "0", "1", "-1", "3", "16", "5000000000", "(1 << 4) | 2", "1.5", "0f3F800000", "0d3FF0000000000000", "WARP_SZ",
     "%tid.x", "%tid", "%clock64", "%laneid", "%gridid", "%nothing", "_", "!%x_pred_7", EXAMPLE_LABEL, "x_function",
+    EXAMPLE_OPAQUE["texref"], f"[{EXAMPLE_OPAQUE['texref']}]", f"[{EXAMPLE_OPAQUE['surfref']}]",
     "x_global", "x_shared", "x_const", "x_local", "x_param", "x_global+4", "x_shared+4", "%x_v2_7", "%x_v4_7",
     "%x_v2_7.x", "[%x_b32_7]", "[%x_b64_7]", "[%x_u32_7]", "[%x_s64_7]", "[%x_f32_7]", "[%x_f64_7]", "[%x_b16_7]",
     "[%x_pred_7]", "[%x_b64_7+16]", "[%x_b32_7+-4]", "[x_global]", "[x_shared]", "[x_const]", "[x_local]", "[x_param]",
@@ -59,6 +61,11 @@ ADDED = ("%x_b32_7", "1", "%x_pred_7", "{%x_b32_7, %x_b32_8}", "[%x_b64_7]")
 FOREIGN = ("bogus", "u32", "f64", "v2", "ftz", "sync", "global", "rn", "wide")
 
 
+def needs_samplers(line: str) -> bool:
+    """Whether the line is one for the independent texture mode, in which samplers exist."""
+    return EXAMPLE_OPAQUE["samplerref"] in line
+
+
 @dataclass(frozen=True, slots=True)
 class Case:
     """One instruction line to be judged: which form it comes from, what was done to it, and where it is tried."""
@@ -70,9 +77,13 @@ class Case:
     version: str = NEWEST
 
     @property
-    def group(self) -> tuple[str, str, bool, bool]:
-        """Cases that may share a module: a function has one cta_group (ptxas), and legal lines cost less alone."""
-        return self.target, self.version, "cta_group::2" in self.line, self.kind == "form"
+    def group(self) -> tuple[str, str, bool, bool, bool]:
+        """Cases that may share a module: a function has one cta_group (ptxas), a module one texture mode, and legal
+        lines cost less alone.
+        """
+        return (
+            self.target, self.version, "cta_group::2" in self.line, needs_samplers(self.line), self.kind == "form"
+        )  # fmt: skip
 
 
 def declared(families: Sequence[str] = ()) -> list[type[Instruction]]:
@@ -209,7 +220,10 @@ class Neighbours:
         if not written:
             return None
         index = rng.randrange(len(written))
-        return "operand replaced", _with_operands(made, [*written[:index], rng.choice(POOL), *written[index + 1 :]])
+        other = rng.choice(POOL)
+        if written[index].startswith("[") and "," in written[index] and rng.random() < 0.5:
+            other = _inside_brackets(written[index], other, rng)
+        return "operand replaced", _with_operands(made, [*written[:index], other, *written[index + 1 :]])
 
     @staticmethod
     def _length(made: Instruction, rng: random.Random) -> tuple[str, str] | None:
@@ -264,6 +278,14 @@ def _spelled(made: Instruction, tokens: Sequence[str]) -> str:
     start = text.index(made.form.opcode)
     rest = text[start + len(made.opcode_text) :]
     return text[:start] + ".".join([made.form.opcode, *tokens]) + rest
+
+
+def _inside_brackets(operand: str, other: str, rng: random.Random) -> str:
+    """`[a, {b, c}]` with another operand in place of one of its parts; without the part where that cannot stand."""
+    parts = re.findall(r"\{[^}]*\}|[^,\s{}\[\]]+", operand)
+    index = rng.randrange(len(parts))
+    fits = other[0] not in "[!-" and "|" not in other
+    return f"[{', '.join([*parts[:index], *([other] if fits else []), *parts[index + 1 :]])}]"
 
 
 def _with_operands(made: Instruction, operands: Sequence[str]) -> str:

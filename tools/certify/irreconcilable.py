@@ -24,6 +24,10 @@ STRICTER = tuple(
         (r"bulk\.(load|copy|reduce_shared)", r"^[^\[]*\[[^\[]*\[[^\[]*$", "must be as in"),
         # Addresses without brackets.
         (r"tma\.", "", r"must be as in"),
+        # A tensormap's address in a register of any type.
+        (r"tma\.", "", r"the address tensor_map (must be in an integer register|is generic)"),
+        # Proxy fences and prefetches of what is hidden in a texture or surface variable.
+        ("", r"\[EXAMPLE_(TEXTURE|SURFACE)\]", r"the memory of EXAMPLE_\w+ is hidden"),
         # Small integers eight at a time, in some state spaces; in others ptxas crashes.
         (r"memory\.", r"\.v8\.[bus](8|16)", r"takes 32-bit types"),
         # Modifiers of other fences: ptxas overlooks some of those that the fence at hand has no use for.
@@ -53,6 +57,18 @@ STRICTER = tuple(
         # A vector of one as the parts of a packed value; one value as a vector.
         (r"move\.mov", r"\{%x_b32_7\}", "must be as in"),
         (r"move\.mov_vector", "", "must be a vector|must be as in"),
+        # Vectors of any length as the data of a surface access, also special registers in them.
+        (r"surface\.", "", r"\[vector-length\]$|not the special"),
+        # A scalar in place of an offset or of several coordinates; in some geometries ptxas crashes on it.
+        (r"texture\.t", r"\], [^{]|\}, [^{]", r"(depth must be|a depth compare|(tex|tld4)\b.* must be as in)"),
+        (r"texture\.t", r"\[[^{]*\]", r"coords must (have|be of type)"),
+        # A sampler of its own in the unified texture mode: ptxas reads it as the coordinates, and those as an offset.
+        (r"texture\.t", r"\[[^{]*, [^{]*(, \{|\])", r"\[texture-mode\]$"),
+        # A vector as the level of detail, of which one element is read; for cubes gradients of any length.
+        (r"texture\.", r"^(tex|txq)\.level", r"lod must be one register|must be as in"),
+        (r"texture\.tex_grad", r"^tex\.grad.*\.a?cube", r"dpd[xy] must have 4 elements"),
+        # A vector register, or a vector of one, as the parts of a packed value.
+        (r"move\.mov", r"\{%x_b32_7\}|%x_v\d_7", r"must be as in|vector"),
     )
 )
 
@@ -66,5 +82,8 @@ BROKEN = tuple(
         (r"^mov.*\bx_function\b", r"status -11"),
         (r"^cp\.async\.mbarrier\..*%x_b16_7", r"instruction 'mov'"),
         (r"^cp\..*mbarrier::complete_tx.*%x_b16_7", r"must be register"),
+        # Vector registers as texels or coordinates, and texels of which a part is not wanted.
+        (r"^(tex|tld4)\b.*%x_v\d_7", r"status -11"),
+        (r"^tex\b.*\.v2\.f16x2\..*_, %", r"instruction 'mov'"),
     )
 )

@@ -15,10 +15,10 @@ from functools import cache
 
 from ptxgen import syntax
 from ptxgen.instr.check import check
-from ptxgen.instr.operands import EXAMPLE_LABEL, EXAMPLE_PARAMETER
+from ptxgen.instr.operands import EXAMPLE_LABEL, EXAMPLE_OPAQUE, EXAMPLE_PARAMETER
 from ptxgen.instr.targets import parse_version
 from ptxgen.toolchain import find_ptxas
-from tools.certify.cases import Case
+from tools.certify.cases import Case, needs_samplers
 from tools.certify.irreconcilable import BROKEN, STRICTER
 
 #: Lines in a module: of legal forms, and of neighbours, of which many are refused.
@@ -52,10 +52,14 @@ class Disagreement:
 
 
 @cache
-def _prelude(has_b128: bool) -> str:
+def _prelude(has_b128: bool, samplers: bool) -> str:
     registers = "\n".join(f".reg .{type} %x_{type}_<400>;" for type in _REGISTER_TYPES if has_b128 or type != "b128")
+    opaque = "\n".join(
+        f".global .{type} {name};" for type, name in EXAMPLE_OPAQUE.items() if samplers or type != "samplerref"
+    )
     return f"""\
 .address_size 64
+{opaque}
 .global .align 16 .b8 x_global[64];
 .const .align 16 .b8 x_const[64];
 .func x_function() {{ ret; }}
@@ -71,7 +75,10 @@ def _prelude(has_b128: bool) -> str:
 
 def module(lines: Sequence[str], target: str, version: str) -> tuple[str, int]:
     """A module with these lines in its entry, and the number of the first of them."""
-    head = f".version {version}\n.target {target}\n{_prelude(parse_version(version) >= (8, 3))}{EXAMPLE_LABEL}:\n"
+    samplers = any(needs_samplers(line) for line in lines)
+    mode = ", texmode_independent" if samplers else ""
+    prelude = _prelude(parse_version(version) >= (8, 3), samplers)
+    head = f".version {version}\n.target {target}{mode}\n{prelude}{EXAMPLE_LABEL}:\n"
     return head + "\n".join(lines) + "\nret;\n}\n", head.count("\n") + 1
 
 
@@ -171,10 +178,10 @@ def _is_stricter(case: Case, objection: str) -> bool:
 
 def compare(cases: Iterable[Case]) -> Iterator[Disagreement]:
     """The cases on which the two judges differ, those that are excused among them."""
-    groups: dict[tuple[str, str, bool, bool], list[Case]] = defaultdict(list)
+    groups: dict[tuple[str, str, bool, bool, bool], list[Case]] = defaultdict(list)
     for case in cases:
         groups[case.group].append(case)
-    for (target, version, _, legal), group in groups.items():
+    for (target, version, *_, legal), group in groups.items():
         size = BATCH_FORMS if legal else BATCH_NEIGHBOURS
         for start in range(0, len(group), size):
             batch = group[start : start + size]
