@@ -6,7 +6,7 @@ from typing import Any, Literal
 from ptxgen.instr.form import Instruction, OperandLike, modifier, rule
 from ptxgen.instr.operands import address, source
 from ptxgen.instr.targets import Availability
-from ptxgen.instr.tcgen05.chips import FAMILY
+from ptxgen.instr.tcgen05.common import FAMILY
 from ptxgen.syntax import Expression, Immediate
 
 #: .exclusive is newer than the manual at hand (9.2): measured, ptxas 13.5, whose code for it takes all columns.

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from ptxgen.instr.form import Instruction, OperandLike, modifier, rule
 from ptxgen.instr.operands import address, immediate, predicate, source, vector
 from ptxgen.instr.targets import Availability
-from ptxgen.instr.tcgen05.chips import FAMILY
+from ptxgen.instr.tcgen05.common import BY_TENSOR_CORE, FAMILY
 
 #: What kind::i8 needs.
 I8 = Availability("8.6", "sm_100a sm_110a")
@@ -36,7 +36,7 @@ def _ashift(form: Any) -> str | None:
 
 class Product(
     Instruction, opcode="tcgen05.mma", section="9.7.16.10.9.1", ptx="8.6", targets=FAMILY,
-    completed_by="tcgen05.commit", fences="fence.proxy.async before it reads what threads wrote to shared memory",
+    completed_by="tcgen05.commit", fences=BY_TENSOR_CORE,
 ):  # fmt: skip
     """The matrices of all products, with A in shared memory."""
 

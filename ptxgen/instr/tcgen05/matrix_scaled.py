@@ -10,7 +10,7 @@ from typing import Literal
 from ptxgen.instr.form import OperandLike, modifier, rule
 from ptxgen.instr.operands import address, predicate, source
 from ptxgen.instr.targets import Availability
-from ptxgen.instr.tcgen05.chips import FAMILY, SINGLE
+from ptxgen.instr.tcgen05.common import FAMILY, SINGLE
 from ptxgen.instr.tcgen05.matrix import Product
 
 _SIZES = {

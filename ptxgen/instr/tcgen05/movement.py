@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from ptxgen.instr.form import Instruction, OperandLike, flag, modifier, rule
 from ptxgen.instr.operands import address, immediate, register, source, vector
-from ptxgen.instr.tcgen05.chips import FAMILY, SINGLE
+from ptxgen.instr.tcgen05.common import BETWEEN_THREADS, BY_TENSOR_CORE, FAMILY, SINGLE
 from ptxgen.layouts.tmem import MAX_REPEAT, REGISTERS_PER_REPEAT
 from ptxgen.syntax import Name, Vector
 
@@ -29,8 +29,9 @@ def _repeats(form: Any) -> str | None:
 
 
 class _Load(
-    Instruction, section="9.7.16.8.3", ptx="8.6", targets=FAMILY, issued_by="warp", completed_by="tcgen05.wait::ld"
-):
+    Instruction, section="9.7.16.8.3", ptx="8.6", targets=FAMILY, issued_by="warp", completed_by="tcgen05.wait::ld",
+    fences=BETWEEN_THREADS,
+):  # fmt: skip
     @rule("registers", reads_operands=True)
     def _registers(self) -> str | None:
         """No register takes two results; of others ptxas 13.5 says so, here it loses its way (measured)."""
@@ -142,7 +143,7 @@ class ld_red_spcompress(_Compression, opcode="tcgen05.ld.red.spcompress"):
 
 class _Store(
     Instruction, opcode="tcgen05.st", section="9.7.16.8.4", ptx="8.6", targets=FAMILY, issued_by="warp",
-    completed_by="tcgen05.wait::st",
+    completed_by="tcgen05.wait::st", fences=BETWEEN_THREADS,
 ):  # fmt: skip
     taddr: OperandLike = address("tmem", bits=(32,))
     _: KW_ONLY
@@ -181,7 +182,7 @@ class wait(Instruction, opcode="tcgen05", section="9.7.16.8.5", ptx="8.6", targe
 
 class cp(
     Instruction, opcode="tcgen05.cp", section="9.7.16.9.2", ptx="8.6", targets=FAMILY, completed_by="tcgen05.commit",
-    fences="fence.proxy.async before it reads what threads wrote to shared memory",
+    fences=BY_TENSOR_CORE,
 ):  # fmt: skip
     """Copy a matrix of lanes x bits, which the shared-memory descriptor `sdesc` describes, to TMEM at `taddr`.
 
@@ -218,8 +219,9 @@ class cp(
 
 
 class shift(
-    Instruction, opcode="tcgen05.shift", section="9.7.16.9.3", ptx="8.6", targets=SINGLE, completed_by="tcgen05.commit"
-):
+    Instruction, opcode="tcgen05.shift", section="9.7.16.9.3", ptx="8.6", targets=SINGLE,
+    completed_by="tcgen05.commit", fences="tcgen05.fence::after_thread_sync once its mbarrier has been waited for",
+):  # fmt: skip
     """Move the rows of 8 columns at `taddr` down by one, all but the last; the lane of `taddr` is a multiple of 32."""
 
     syntax = "tcgen05.shift.cta_group.down [taddr]"

@@ -5,7 +5,7 @@ from typing import Literal
 
 from ptxgen.instr.form import Instruction, OperandLike, flag, modifier
 from ptxgen.instr.operands import address, source
-from ptxgen.instr.tcgen05.chips import FAMILY
+from ptxgen.instr.tcgen05.common import FAMILY
 
 
 class commit(Instruction, opcode="tcgen05.commit", section="9.7.16.12.1", ptx="8.6", targets=FAMILY):
