@@ -255,7 +255,7 @@ class Instruction:
     syntax: ClassVar[str]
     #: What a modifier token (`"relu"`), a field's value (`"dtype=bf16"`), an optional operand (`"mask"`), `_` or a
     #: constant as an operand (`"state=_"`, `"value=13"`), or several together (`"cp multicast::cluster"`) need beyond
-    #: the form itself.
+    #: the form itself; a target (`"sm_89"`) may be among them.
     needs: ClassVar[Mapping[str, Availability]] = {}
     _about: ClassVar[Mapping[str, Any]] = {
         "issued_by": "thread", "completed_by": "at once", "fences": "", "leading": 0,
@@ -461,14 +461,15 @@ class Instruction:
     def _half(self, spec: Specification) -> bool:
         return any(p.shape == "pair" and p.optional and p.fields[1] is spec for p in self.form.patterns)
 
-    def demands(self) -> tuple[str, ...]:
-        """The conditions of `needs` that this instruction meets."""
+    def demands(self, target: Target | None = None) -> tuple[str, ...]:
+        """The conditions of `needs` that this instruction meets, with those of the target."""
         form = self.form
         if not form.needs:
             return ()
         present = {*self.modifiers, *(name for name in form.operands if getattr(self, name) is not None)}
         present.update(f"{slot.field}={getattr(self, slot.field)}" for slot in form.slots if slot.field)
         present.update(f"{name}={_plain(getattr(self, name))}" for name in form.operands)
+        present.add(str(target))
         return tuple(condition for condition in form.needs if present.issuperset(condition.split()))
 
     def availability_problems(self, target: Target, version: tuple[int, int]) -> list[Problem]:
@@ -479,7 +480,7 @@ class Instruction:
             found = f"{target} with PTX ISA {version[0]}.{version[1]}"
             problems.append(Problem("removed", f"`{form.syntax}` does not exist {where}, so not on {found}"))
         required = [(form.opcode, form.availability)]
-        required += [(f"{form.opcode}: {condition}", form.needs[condition]) for condition in self.demands()]
+        required += [(f"{form.opcode}: {condition}", form.needs[condition]) for condition in self.demands(target)]
         for what, availability in required:
             problems.extend(unavailable(what, availability, target, version))
         return problems

@@ -77,10 +77,11 @@ def register(
     sink: bool = False,
     wide: bool | Callable[[Any], bool] = False,
     packed: bool = False,
+    untyped: bool = False,
     default: Any = ...,
 ) -> Any:
     """A register operand. `wide` allows a register wider than the type, as ld, st and cvt do."""
-    return RegisterSpec(type=type, sink=sink, wide=wide, packed=packed, optional=default is None)
+    return RegisterSpec(type=type, sink=sink, wide=wide, packed=packed, untyped=untyped, optional=default is None)
 
 
 def source(

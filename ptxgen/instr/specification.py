@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from ptxgen.instr.symbols import Problem, Resolver, Symbol, SymbolKind
@@ -152,12 +152,16 @@ def _register_problems(
 
 @dataclass(kw_only=True, slots=True)
 class RegisterSpec(Specification):
-    """A register of a type, to write or to read; `sink` allows `_`, `packed` a vector register of a .b type's width."""
+    """A register of a type, to write or to read.
+
+    `sink` allows `_`, `packed` a vector register of a .b type's width, `untyped` asks for a .b register.
+    """
 
     type: TypeRef
     sink: bool = False
     wide: bool | Callable[[Any], bool] = False
     packed: bool = False
+    untyped: bool = False
 
     def fits(self, operand: Operand) -> bool:
         return isinstance(operand, Name)
@@ -169,6 +173,8 @@ class RegisterSpec(Specification):
             return
         wide = _given(self.wide, form)
         wanted = type_of(self.type, form)
+        if self.untyped:
+            wanted = replace(wanted, kind="packed")
         yield from _register_problems(self, operand, wanted, resolve, wide=wide, packed=self.packed)
 
     def example(self, form: Instruction, position: int) -> str:

@@ -38,6 +38,9 @@ def _types() -> dict[str, Type]:
     for bits in (8, 16, 32, 64):
         table[f"u{bits}"] = Type(f"u{bits}", "unsigned", bits)
         table[f"s{bits}"] = Type(f"s{bits}", "signed", bits)
+    for bits in (2, 4):  # elements of packed operands, not of registers
+        table[f"u{bits}"] = Type(f"u{bits}", "unsigned", bits)
+        table[f"s{bits}"] = Type(f"s{bits}", "signed", bits)
     for bits in (8, 16, 32, 64, 128):
         table[f"b{bits}"] = Type(f"b{bits}", "bits", bits)
     for bits in (16, 32, 64):
@@ -47,6 +50,7 @@ def _types() -> dict[str, Type]:
         ("f16x2", 32), ("bf16", 16), ("bf16x2", 32), ("tf32", 32), ("f32x2", 64), ("u16x2", 32), ("s16x2", 32),
         ("u8x4", 32), ("s8x4", 32), ("e4m3x2", 16), ("e5m2x2", 16), ("e4m3x4", 32), ("e5m2x4", 32),
         ("e2m1x2", 8), ("e2m1x4", 16), ("e2m3x2", 16), ("e3m2x2", 16), ("e2m3x4", 32), ("e3m2x4", 32), ("ue8m0x2", 16),
+        ("ue8m0", 8), ("ue5m3x2", 16), ("s2f6x2", 16),
     ):  # fmt: skip
         table[name] = Type(name, "packed", bits)
     for name in ("texref", "samplerref", "surfref"):
@@ -57,17 +61,23 @@ def _types() -> dict[str, Type]:
 TYPES = _types()
 
 
+#: What a register declared .f16x2, the one packed type that registers have, may be besides an integer.
+_LANES = frozenset({"f16x2", "u16x2", "s16x2", "u8x4", "s8x4"})
+
+
 def holds(register: Type, wanted: Type) -> bool:
     """Whether a register declared as `register` may be an operand of instruction type `wanted`.
 
     Same width, and not an integer against a float; .b matches everything of its width (9.4.2), and alone holds the
-    packed formats, with .f16x2 registers (measured, ptxas 13.5).
+    packed formats, but for some in .f16x2 registers, which pass for integers too (measured, ptxas 13.5).
     """
     if register.bits != wanted.bits or (register.kind == "predicate") != (wanted.kind == "predicate"):
         return False
-    if register.kind == "bits" or wanted.kind == "bits" or register.kind == wanted.kind == "packed":
+    if register.kind == "bits" or wanted.kind == "bits":
         return True
-    if {"packed", "opaque"} & {register.kind, wanted.kind}:
+    if register.kind == "packed":
+        return wanted.kind in ("unsigned", "signed") or wanted.name in _LANES
+    if register.kind == "opaque" or wanted.kind in ("packed", "opaque"):
         return False
     return (register.kind == "float") == (wanted.kind == "float")
 

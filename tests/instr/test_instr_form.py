@@ -367,7 +367,8 @@ def test_rules_and_needs() -> None:
             "e": Availability("5.0", ALL),
             "e=13": Availability("6.0", ALL),
             "d=_": Availability("7.0", ALL),
-        }  # fmt: skip
+            "fast sm_80": Availability("6.0", ALL),
+        }
 
         @rule("wide")
         def _wide(self) -> str | None:
@@ -377,9 +378,9 @@ def test_rules_and_needs() -> None:
         def _same(self) -> str | None:
             return "the same" if self.e is not None and self.d == self.e else None
 
-    def needed(*operands: str, **modifiers: Any) -> list[str]:
+    def needed(*operands: str, target: str = "sm_90", **modifiers: Any) -> list[str]:
         made = both(*operands, **modifiers)
-        return [each.message for each in made.availability_problems(parse_target("sm_90"), (1, 0))]
+        return [each.message for each in made.availability_problems(parse_target(target), (1, 0))]
 
     assert needed("%a", a="u8", b="u8") == []
     assert needed("%a", a="u16", b="u8") == []
@@ -389,6 +390,7 @@ def test_rules_and_needs() -> None:
     assert len(needed("%a", "%b", a="u8", b="u8")) == 1
     assert len(needed("%a", "(1 << 3) | 5", a="u8", b="u8")) == 2
     assert needed("_", a="u8", b="u8") == ["both: d=_ needs PTX ISA 7.0 or later, .version is 1.0"]
+    assert len(needed("%a", a="u8", b="u8", fast=True, target="sm_80")) == 2
     with pytest.raises(InstructionError, match=r"test_instr_form.both: not both"):
         both("%a", a="u16", b="u16")
     with pytest.raises(InstructionError, match=r"the same"):
