@@ -36,7 +36,6 @@ FAMILIES = (
     "warp",
 )
 
-_NARROW = "e4m3x2 e5m2x2 e4m3x4 e5m2x4 e2m1x2 e2m1x4 e2m3x2 e3m2x2 e2m3x4 e3m2x4 ue8m0x2 s2f6x2 scaled::n2::ue8m0"
 #: Modifiers of syntax lines that no family declares yet, by the opcode that they follow; `L2::` stands for all that
 #: begin so. ptxgen does not judge an instruction with one of them. The table ends when the families are whole.
 UNDECLARED: dict[str, str] = {
@@ -46,7 +45,6 @@ UNDECLARED: dict[str, str] = {
     "cp.async.bulk.prefetch": "tensor",
     "cp.reduce.async.bulk": "tensor",
     "cp.async.bulk.tensor": "im2col im2col_no_offs im2col::w im2col::w::128",
-    "cvt": f"pack rna rs tf32 {_NARROW}",
     "ld": "nc mmio L1:: L2::",
     "prefetch": "L1 L2 L2:: global local",
     "st": "async bulk mmio L1:: L2::",
