@@ -7,11 +7,12 @@ the typed call (`tcgen05.ld(regs, taddr, shape="32x32b", num=8)`), the check, re
 
 Notation of `syntax`, as in the manual: `.name` is the modifier field `name` where the class has one and a fixed
 modifier otherwise; `{.name}`, `{, operand}` and `{operand,}` are optional; `[a]`, `[a, b]`, `p|q` as in PTX. Inside
-brackets the modifiers decide which operands are there (`when`).
+brackets the modifiers decide which operands are there (`when`). A field that stands twice has one value:
+`.type.type` is `.s8.s8` or `.u8.u8`.
 
 The opcode proper is `opcode`, by default the first word, with the first `leading` modifiers. ptxas takes the modifiers
-after it in any order, if types and state spaces keep theirs (measured, ptxas 13.5), and so does recognition; text is
-made in the manual's order.
+after it in any order, if types, state spaces and a few others keep theirs (measured, ptxas 13.5), and so does
+recognition; text is made in the manual's order.
 
 A class without a `syntax` of its own is no declaration: it holds what several have in common. They inherit its fields,
 rules, needs and class arguments, as one declaration may from another. A field that is declared anew keeps its place.
@@ -341,7 +342,7 @@ class Instruction:
         state = self.__dict__
         state["guard"] = None
         problems: list[Problem] = []
-        for slot in form.slots:
+        for slot in {slot.field: slot for slot in form.slots}.values():
             if slot.field is not None:
                 value = values.get(slot.field)
                 state[slot.field] = slot.absent if value is None or value is False else value
@@ -496,10 +497,9 @@ class Instruction:
     @classmethod
     def _choices(cls) -> list[tuple[str, list[Any]]]:
         """The modifier fields, each with all that may stand there."""
+        slots = {slot.field: slot for slot in cls.form.slots if slot.field is not None}
         return [
-            (slot.field, [*([slot.absent] if slot.optional else []), *slot.tokens.values()])
-            for slot in cls.form.slots
-            if slot.field is not None
+            (name, [*([slot.absent] if slot.optional else []), *slot.tokens.values()]) for name, slot in slots.items()
         ]
 
     @classmethod

@@ -18,10 +18,15 @@ from ptxgen.instr.form import REGISTRY, Instruction, Pattern, Slot
 from ptxgen.instr.symbols import Problem
 from ptxgen.instr.types import TYPES
 
-#: Types of what is packed in registers or memory; no register has them.
-_PACKED = ("b2", "b4", "b8x16", "b6x16_p32", "b4x16_p64")
-_TYPES = frozenset((*TYPES, *_PACKED))
-_SPACES = frozenset({"const", "global", "local", "param", "shared", "shared::cta", "shared::cluster"})
+#: Modifiers that keep their order: the result's type comes first in `cvt.rn.bf16.f32`, as do the destination in
+#: `.shared::cta.global`, the layout of A in `.row.col` and the operation in `.and.popc`. Of the types some are only of
+#: what is packed in registers or memory.
+_ORDERED = (
+    frozenset((*TYPES, "b2", "b4", "b8x16", "b6x16_p32", "b4x16_p64")),
+    frozenset({"const", "global", "local", "param", "shared", "shared::cta", "shared::cluster"}),
+    frozenset({"row", "col"}),
+    frozenset({"and", "xor", "popc"}),
+)
 
 
 #: Modifiers that ptxas takes twice, unlike all others (measured, ptxas 13.5).
@@ -138,19 +143,23 @@ def _fill(tokens: Sequence[str], slots: Sequence[Slot], leading: int) -> dict[in
     """Which token fills which slot: every token used, every required slot filled; same-token slots in order."""
     chosen: dict[int, int] = {}
 
+    def agrees(slot: Slot, token: str) -> bool:
+        return slot.field is None or all(
+            tokens[at] == token for index, at in chosen.items() if slots[index].field == slot.field
+        )
+
     def place(position: int) -> bool:
         if position == len(tokens):
             first = [chosen[index] for index in range(leading) if index in chosen]
             return first == list(range(len(first))) and all(
                 slot.optional or index in chosen for index, slot in enumerate(slots)
             )
-        # Types and spaces keep their order: the result's comes first in `cvt.rn.bf16.f32`, as in `.shared::cta.global`.
         first = 0
-        for ordered in (_TYPES, _SPACES):
+        for ordered in _ORDERED:
             if tokens[position] in ordered:
                 first = max((index + 1 for index, at in chosen.items() if tokens[at] in ordered), default=0)
         for index, slot in enumerate(slots[first:], first):
-            if index not in chosen and tokens[position] in slot.tokens:
+            if index not in chosen and tokens[position] in slot.tokens and agrees(slot, tokens[position]):
                 chosen[index] = position
                 if place(position + 1):
                     return True
@@ -187,6 +196,12 @@ def _explain(form: type[Instruction], tokens: Sequence[str]) -> tuple[int, Probl
         message = f"{opcode} has no modifier .{token}; it takes {known or 'none'}"
         return distance, Problem("unknown-modifier", message)
     if not missing:
+        twice = [slot for slot in slots if slot.field and sum(other.field == slot.field for other in slots) > 1]
+        for slot in twice:
+            found = [token for token in tokens if token in slot.tokens]
+            if len(set(found)) > 1:
+                message = f"{opcode}: the two .{slot.field} must be the same, not .{' and .'.join(found)}"
+                return distance, Problem("unknown-modifier", message)
         message = f"the modifiers of {opcode} must be in the order of `{form.form.syntax}`"
         return distance + 1, Problem("modifier-order", message)
     lacking = " ".join("." + next(iter(slot.tokens)) if len(slot.tokens) == 1 else f".{slot.field}" for slot in missing)

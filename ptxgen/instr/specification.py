@@ -335,7 +335,7 @@ class SourceSpec(Specification):
 
 @dataclass(kw_only=True, slots=True)
 class ImmediateSpec(Specification):
-    """A constant from `low` to `high`, in steps of `multiple`. `advice`: ptxas does not check that."""
+    """A constant from `low` to `high`, in steps of `multiple` from `low` on. `advice`: ptxas does not check that."""
 
     low: int
     high: int
@@ -348,7 +348,7 @@ class ImmediateSpec(Specification):
     def problems(self, operand: Operand, form: Instruction, resolve: Resolver | None) -> Iterator[Problem]:
         assert isinstance(operand, Immediate | Expression)
         value = value_of(operand)
-        if not isinstance(value, int) or not self.low <= value <= self.high or value % self.multiple:
+        if not isinstance(value, int) or not self.low <= value <= self.high or (value - self.low) % self.multiple:
             step = f" in steps of {self.multiple}" if self.multiple > 1 else ""
             message = f"{self.name} must be {self.low} to {self.high}{step}, not {operand}"
             yield Problem("immediate-range", message, "warning" if self.advice and isinstance(value, int) else "error")

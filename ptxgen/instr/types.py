@@ -55,6 +55,12 @@ def _types() -> dict[str, Type]:
         table[name] = Type(name, "packed", bits)
     for name in ("texref", "samplerref", "surfref"):
         table[name] = Type(name, "opaque", 64)
+    # Elements of matrices, which the matrix instructions name alone, and registers of them.
+    for name, bits in (
+        ("e4m3", 8), ("e5m2", 8), ("e3m2", 6), ("e2m3", 6), ("e2m1", 4), ("ue8m0", 8), ("ue4m3", 8), ("e2m1x8", 32),
+    ):  # fmt: skip
+        table[name] = Type(name, "packed", bits)
+    table |= {"s4": Type("s4", "signed", 4), "u4": Type("u4", "unsigned", 4), "b1": Type("b1", "bits", 1)}
     return table
 
 

@@ -508,3 +508,30 @@ def test_parts_of_registers(d: Any, a: Any, codes: list[str]) -> None:
 
     operands = {"d": parse_operand(str(d)), "a": parse_operand(str(a))}
     assert [each.code for each in parts.bound({}, operands).operand_problems(_Resolver())] == codes
+
+
+def test_a_modifier_that_stands_twice_has_one_value() -> None:
+    class twice(Instruction, opcode="twice", **_ABOUT):
+        syntax = "twice.type.f32.type d"
+        d: Any = register("b32")
+        _: KW_ONLY
+        type: Literal["s8", "u8"]
+
+    assert twice.combination_count() == 2
+    assert [str(made) for made in twice.variants()] == ["twice.s8.f32.s8 %x_b32_0;", "twice.u8.f32.u8 %x_b32_0;"]
+    assert str(twice("%r1", type="u8")) == "twice.u8.f32.u8 %r1;"
+    with pytest.raises(InstructionError, match=r"twice: type must be 's8', 'u8', not 'u4'$"):
+        twice("%r1", type="u4")
+
+    def read(line: str) -> Instruction | Unrecognised:
+        module = parse(f".version 9.0\n.target sm_90\n.func f() {{ {line} }}")
+        return recognise(next(each for each in module.statements() if isinstance(each, syntax.Instruction)))
+
+    found = read("twice.u8.f32.u8 %r1;")
+    assert isinstance(found, twice)
+    assert found.type == "u8"
+    wrong = read("twice.u8.f32.s8 %r1;")
+    assert isinstance(wrong, Unrecognised)
+    assert [(each.code, each.message) for each in wrong.problems] == [
+        ("unknown-modifier", "twice: the two .type must be the same, not .u8 and .s8")
+    ]

@@ -29,6 +29,7 @@ PAIRS = [
     ("f16x2", "bf16x2", False, False),
     ("f16x2", "tf32", False, False),
     ("f16x2", "f32", False, False),
+    ("b32", "e2m1x8", True, True),
     ("u32", "u16x2", False, False),
     ("b32", "u16x2", True, True),
     ("b32", "s8x4", True, True),
