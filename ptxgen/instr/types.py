@@ -38,9 +38,6 @@ def _types() -> dict[str, Type]:
     for bits in (8, 16, 32, 64):
         table[f"u{bits}"] = Type(f"u{bits}", "unsigned", bits)
         table[f"s{bits}"] = Type(f"s{bits}", "signed", bits)
-    for bits in (2, 4):  # elements of packed operands, not of registers
-        table[f"u{bits}"] = Type(f"u{bits}", "unsigned", bits)
-        table[f"s{bits}"] = Type(f"s{bits}", "signed", bits)
     for bits in (8, 16, 32, 64, 128):
         table[f"b{bits}"] = Type(f"b{bits}", "bits", bits)
     for bits in (16, 32, 64):
@@ -50,17 +47,20 @@ def _types() -> dict[str, Type]:
         ("f16x2", 32), ("bf16", 16), ("bf16x2", 32), ("tf32", 32), ("f32x2", 64), ("u16x2", 32), ("s16x2", 32),
         ("u8x4", 32), ("s8x4", 32), ("e4m3x2", 16), ("e5m2x2", 16), ("e4m3x4", 32), ("e5m2x4", 32),
         ("e2m1x2", 8), ("e2m1x4", 16), ("e2m3x2", 16), ("e3m2x2", 16), ("e2m3x4", 32), ("e3m2x4", 32), ("ue8m0x2", 16),
-        ("ue8m0", 8), ("ue5m3x2", 16), ("s2f6x2", 16),
+        ("ue5m3x2", 16), ("s2f6x2", 16),
     ):  # fmt: skip
         table[name] = Type(name, "packed", bits)
     for name in ("texref", "samplerref", "surfref"):
         table[name] = Type(name, "opaque", 64)
-    # Elements of matrices, which the matrix instructions name alone, and registers of them.
+    # Elements of matrices and of packed values, and registers of them, which few instructions name.
     for name, bits in (
         ("e4m3", 8), ("e5m2", 8), ("e3m2", 6), ("e2m3", 6), ("e2m1", 4), ("ue8m0", 8), ("ue4m3", 8), ("e2m1x8", 32),
     ):  # fmt: skip
         table[name] = Type(name, "packed", bits)
-    table |= {"s4": Type("s4", "signed", 4), "u4": Type("u4", "unsigned", 4), "b1": Type("b1", "bits", 1)}
+    for bits in (2, 4):
+        table[f"u{bits}"] = Type(f"u{bits}", "unsigned", bits)
+        table[f"s{bits}"] = Type(f"s{bits}", "signed", bits)
+    table["b1"] = Type("b1", "bits", 1)
     return table
 
 
