@@ -7,13 +7,14 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
-from functools import cache
 
 #: The modules that declare instructions.
 FAMILIES = (
     "barrier",
     "bulk",
+    "cache",
     "control",
     "conversion",
     "extended",
@@ -45,9 +46,8 @@ UNDECLARED: dict[str, str] = {
     "cp.async.bulk.prefetch": "tensor",
     "cp.reduce.async.bulk": "tensor",
     "cp.async.bulk.tensor": "im2col im2col_no_offs im2col::w im2col::w::128",
-    "ld": "nc mmio L1:: L2::",
     "prefetch": "L1 L2 L2:: global local",
-    "st": "async bulk mmio L1:: L2::",
+    "st": "async bulk",
 }
 
 
@@ -66,7 +66,7 @@ def undeclared(opcode: str) -> bool:
     return False
 
 
-@cache
+@functools.cache
 def load_all() -> None:
     """Import every family, which fills `form.REGISTRY`."""
     for family in FAMILIES:

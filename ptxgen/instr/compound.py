@@ -167,7 +167,7 @@ class VectorSpec(Specification):
     count: int | Callable[[Any], int]
     exact: bool = False
     scalar: bool = False
-    sink: bool = False
+    sink: bool | Callable[[Any], bool] = False
     immediate: bool = False
     mixed: bool = False
     special: bool = False
@@ -193,15 +193,18 @@ class VectorSpec(Specification):
             yield from self._elements(operand.elements, form, resolve)
         elif length != 1:
             yield from self._whole(operand, length, form, resolve)
-        elif self.sink and isinstance(operand, Name) and operand.text == "_":
+        elif self._skips(form) and isinstance(operand, Name) and operand.text == "_":
             yield Problem("operand-kind", f"{self.name} must be a register, not the sink _")
         else:
-            yield from self._element().problems(operand, form, resolve)
+            yield from self._element(form).problems(operand, form, resolve)
 
-    def _element(self) -> Specification:
+    def _skips(self, form: Instruction) -> bool:
+        return self.sink(form) if callable(self.sink) else self.sink
+
+    def _element(self, form: Instruction) -> Specification:
         if self.immediate or self.mixed:
             return SourceSpec(name=self.name, type=self.type, wide=self.wide, special=self.special)
-        return RegisterSpec(name=self.name, type=self.type, wide=self.wide, sink=self.sink)
+        return RegisterSpec(name=self.name, type=self.type, wide=self.wide, sink=self._skips(form))
 
     def _whole(self, operand: Operand, length: int, form: Instruction, resolve: Resolver | None) -> Iterator[Problem]:
         """A register declared .v2 or .v4, or a special register of four."""
@@ -215,13 +218,15 @@ class VectorSpec(Specification):
             yield problem
 
     def _elements(self, elements: Sequence[Operand], form: Instruction, resolve: Resolver | None) -> Iterator[Problem]:
-        spec = self._element()
+        spec, skips = self._element(form), self._skips(form)
         declared: list[Type] = []
         for item in elements:
+            if skips and isinstance(item, Name) and item.text == "_":
+                continue
             if not spec.fits(item):
                 yield Problem("operand-kind", f"an element of {self.name} must be {spec.describe()}, not {item}")
                 return
-            symbol = resolve(item.text) if resolve and isinstance(item, Name) and item.text != "_" else None
+            symbol = resolve(item.text) if resolve and isinstance(item, Name) else None
             if symbol is not None and symbol.kind == "register" and symbol.type is not None and symbol.vector is None:
                 declared.append(symbol.type)
             else:
@@ -231,7 +236,7 @@ class VectorSpec(Specification):
         if self.mixed and all(isinstance(value_of(item), int) for item in elements):
             rule = f"{self.name} must have a register among its elements; integer constants alone have 64 bits"
             yield Problem("operand-type", rule)
-        if self.sink and all(isinstance(item, Name) and item.text == "_" for item in elements):
+        if skips and all(isinstance(item, Name) and item.text == "_" for item in elements):
             yield Problem("operand-kind", f"{self.name} must have a register among its elements, not _ alone")
 
     def _element_types(self, declared: Sequence[Type], constants: Sequence[Operand], wanted: Type) -> Iterator[Problem]:

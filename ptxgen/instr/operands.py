@@ -140,7 +140,7 @@ def vector(
     count: int | Callable[[Any], int],
     *,
     scalar: bool = False,
-    sink: bool = False,
+    sink: bool | Callable[[Any], bool] = False,
     immediate: bool = False,
     mixed: bool = False,
     special: bool = False,

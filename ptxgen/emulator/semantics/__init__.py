@@ -8,10 +8,10 @@ may pass, and is tried again when they are woken); an `end` decides where the la
 
 from __future__ import annotations
 
+import functools
 import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
 from typing import Any, Literal
 
 from ptxgen.instr.form import Instruction
@@ -20,7 +20,7 @@ Kind = Literal["plain", "gate", "end"]
 
 #: The modules that give meanings.
 MODULES = (
-    "barrier", "control", "conversion", "fence", "floating", "integer", "logic", "mbarrier", "memory", "move",
+    "barrier", "cache", "control", "conversion", "fence", "floating", "integer", "logic", "mbarrier", "memory", "move",
     "predicate", "tcgen05", "tma", "warp",
 )  # fmt: skip
 
@@ -50,7 +50,7 @@ def meaning(*forms: type[Instruction], kind: Kind = "plain", leaves: bool = Fals
     return register
 
 
-@cache
+@functools.cache
 def load_all() -> None:
     """Import every module of meanings."""
     for module in MODULES:

@@ -176,7 +176,17 @@ def _vector(op: Any, operand: syntax.Operand, binder: Binder) -> tuple[syntax.Op
     return found
 
 
-@meaning(memory.ld, memory.ld_volatile, memory.ld_ordered)
+#: Loads and stores that order nothing.
+_WEAK = (
+    memory.ld, memory.ld_keep, memory.ld_readonly, memory.ld_readonly_nc, memory.ld_nc, memory.ld_nc_keep, memory.ldu,
+    memory.st, memory.st_keep,
+)  # fmt: skip
+
+
+@meaning(
+    memory.ld, memory.ld_keep, memory.ld_volatile, memory.ld_ordered, memory.ld_readonly, memory.ld_readonly_nc,
+    memory.ld_nc, memory.ld_nc_keep, memory.ldu,
+)  # fmt: skip
 def load(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
     _modelled(op.space)
     type = TYPES[op.type]
@@ -185,7 +195,7 @@ def load(op: Any, binder: Binder, statement: syntax.Instruction, block: object) 
     dtype = numpy_type(type)
     address = binder.address(op.a)
     destinations = [binder.destination(element, type) for element in _vector(op, op.d, binder)]
-    strong = not isinstance(op, memory.ld)
+    strong = not isinstance(op, _WEAK)
 
     def run(g: Group) -> None:
         addresses = np.ascontiguousarray(g.full(address(g)))
@@ -197,7 +207,7 @@ def load(op: Any, binder: Binder, statement: syntax.Instruction, block: object) 
     return run
 
 
-@meaning(memory.st, memory.st_volatile, memory.st_ordered)
+@meaning(memory.st, memory.st_keep, memory.st_volatile, memory.st_ordered)
 def store(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
     _modelled(op.space)
     type = TYPES[op.type]
@@ -206,7 +216,7 @@ def store(op: Any, binder: Binder, statement: syntax.Instruction, block: object)
     dtype = numpy_type(type)
     address = binder.address(op.a)
     sources = [binder.source(element, type) for element in _vector(op, op.b, binder)]
-    strong = not isinstance(op, memory.st)
+    strong = not isinstance(op, _WEAK)
 
     def run(g: Group) -> None:
         addresses = np.ascontiguousarray(g.full(address(g)))
@@ -215,8 +225,3 @@ def store(op: Any, binder: Binder, statement: syntax.Instruction, block: object)
             store_words(part, space, inside, dtype, values, statement, strong=strong)
 
     return run
-
-
-@meaning(memory.prefetch_tensormap)
-def prefetch(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
-    return lambda g: None
