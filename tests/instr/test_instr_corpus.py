@@ -23,7 +23,6 @@ def test_no_error_in_compiler_output(path: Path) -> None:
 @pytest.mark.parametrize(
     ("opcode", "known"),
     [
-        ("ld.global.nc.L1::evict_first.b32", True),
         ("tcgen05.mma.cta_group::1.kind::f17", False),
         ("cp.async.bulk.tensor.2d.im2col_no_offs.global.shared::cta.bulk_group", True),
         ("cp.async.bulk.tensor.6d.shared::cta.global", False),
