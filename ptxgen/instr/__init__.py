@@ -29,6 +29,7 @@ FAMILIES = (
     "mixed",
     "move",
     "predicate",
+    "sparse",
     "surface",
     "tcgen05",
     "texture",

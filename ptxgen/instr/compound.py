@@ -278,6 +278,18 @@ class VectorSpec(Specification):
         return f"{length} registers of {wanted} in braces" if length > 1 or not self.scalar else f"a {wanted} register"
 
 
+def repeated(form: Instruction, *results: str) -> str | None:
+    """Why no register may stand twice among these results, vectors or registers, if one does."""
+    seen: set[str] = set()
+    for name in results:
+        operand = getattr(form, name)
+        for item in operand.elements if isinstance(operand, Vector) else [operand]:
+            if isinstance(item, Name) and item.text in seen:
+                return f"the results of {form.form.opcode} must be in different registers; {item} takes two"
+            seen.add(str(item))
+    return None
+
+
 @dataclass(kw_only=True, slots=True)
 class PartSpec(SourceSpec):
     """A register of the video instructions, whole or a part that a selector picks, as in `r1.h0`; or a constant.

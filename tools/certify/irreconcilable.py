@@ -30,6 +30,8 @@ STRICTER = tuple(
         ("", r"\[EXAMPLE_(TEXTURE|SURFACE)\]", r"the memory of EXAMPLE_\w+ is hidden"),
         # Small integers eight at a time, in some state spaces; in others ptxas crashes.
         (r"memory\.", r"\.v8\.[bus](8|16)", r"takes 32-bit types"),
+        # `variable + constant` as the description of a compression.
+        (r"sparse\.spcompress", r", x_\w+\+4;$", "must be as in"),
         # Modifiers of other fences: ptxas overlooks some of those that the fence at hand has no use for.
         (
             r"fence\.",

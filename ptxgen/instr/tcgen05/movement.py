@@ -6,11 +6,11 @@
 from dataclasses import KW_ONLY
 from typing import Any, Literal
 
+from ptxgen.instr.compound import repeated
 from ptxgen.instr.form import Instruction, OperandLike, flag, modifier, rule
 from ptxgen.instr.operands import address, immediate, register, source, vector
 from ptxgen.instr.tcgen05.common import BETWEEN_THREADS, BY_TENSOR_CORE, FAMILY, SINGLE
 from ptxgen.layouts.tmem import MAX_REPEAT, REGISTERS_PER_REPEAT
-from ptxgen.syntax import Name, Vector
 
 
 def _registers(form: Any) -> int:
@@ -35,14 +35,7 @@ class _Load(
     @rule("registers", reads_operands=True)
     def _registers(self) -> str | None:
         """No register takes two results; of others ptxas 13.5 says so, here it loses its way (measured)."""
-        seen: set[str] = set()
-        for name in self.form.operands:
-            operand = getattr(self, name)
-            for item in operand.elements if isinstance(operand, Vector) else [operand]:
-                if isinstance(item, Name) and item.text in seen:
-                    return f"the results of {self.form.opcode} must be in different registers; {item} takes two"
-                seen.add(str(item))
-        return None
+        return repeated(self, *self.form.operands)
 
 
 class ld(_Load, opcode="tcgen05.ld"):
