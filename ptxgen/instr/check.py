@@ -6,17 +6,23 @@ the values of constants. Most instructions of a file repeat such a signature, so
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from ptxgen import syntax
 from ptxgen.instr.form import Instruction
+from ptxgen.instr.module.debugging import Debugging
+from ptxgen.instr.module.functions import directive_problems, pragma_problems
+from ptxgen.instr.module.header import context_of
+from ptxgen.instr.module.linking import Linker
+from ptxgen.instr.module.lists import LISTS, list_problems
+from ptxgen.instr.module.parameters import parameter_problems
+from ptxgen.instr.module.variables import constant_bytes_problems, register_problems, variable_problems
 from ptxgen.instr.nearest import nearest_opcode
-from ptxgen.instr.operands import Problem, Severity
 from ptxgen.instr.recognise import Unrecognised, once, recognise
-from ptxgen.instr.scope import Scope, declare, declare_parameters
-from ptxgen.instr.symbols import TextureMode, unavailable
-from ptxgen.instr.targets import Target, TargetError, options_problem, parse_target, parse_version, target_problem
+from ptxgen.instr.scope import Scope, declare, declare_labels, declare_parameters, list_behind, list_symbol
+from ptxgen.instr.special import DIRECTIVES
+from ptxgen.instr.symbols import Problem, Severity, Symbol
 
 #: What an operand stands for, without its names; None where that says too little.
 Signature = tuple[object, ...] | None
@@ -59,89 +65,124 @@ def check(text_or_module: str | syntax.Module, target: str | None = None) -> lis
 
 
 class _Checker:
+    """Walks a module in the order of its text, since a name must be declared before it is used."""
+
     def __init__(self, module: syntax.Module, target: str | None) -> None:
         self.module = module
-        self.wanted_target = target
-        self.target: Target | None = None
-        self.version = (99, 0)
-        independent = "texmode_independent" in module.targets
-        self.texture_mode: TextureMode = "independent" if independent else "unified"
+        self.context, self._header = context_of(module, target)
+        self.linker = Linker(self.context)
+        self.debugging = Debugging(self.context)
         self._legal: set[tuple[object, ...]] = set()
+        self._function: syntax.Function | None = None
 
     def run(self) -> Iterator[Diagnostic]:
-        yield from self._header()
-        scope = Scope(texture_mode=self.texture_mode)
+        for place, problem in self._header:
+            yield _diagnostic(place, problem)
+        scope = Scope(texture_mode=self.context.texture_mode)
         for item in self.module.items:
-            declare(scope, item)
-        for function in self.module.functions:
-            if function.body is not None:
-                inner = Scope(scope)
-                declare_parameters(inner, function)
-                yield from self._block(function.body, inner)
+            yield from self._item(item, scope)
+        yield from _located(self.linker.undefined())
+        yield from _located(self.debugging.unresolved())
+        yield from _located(constant_bytes_problems(self.module.items))
 
-    def _header(self) -> Iterator[Diagnostic]:
-        """Reads .version and .target, and says what is wrong with them."""
-        module = self.module
-        places = {item.name: item for item in reversed(module.items) if isinstance(item, syntax.Directive)}
+    def _item(self, item: syntax.Statement, scope: Scope) -> Iterator[Diagnostic]:
+        """What is wrong with one item of the module, which becomes known to all that follows."""
+        match item:
+            case syntax.Function():
+                yield from self._function_of(item, scope)
+                return
+            case syntax.Variable():
+                declare(scope, item)
+                yield from _at(item, self.linker.variable(item))
+                yield from _at(item, variable_problems(item, self.context, scope, in_body=False))
+                return
+            case syntax.RegisterDeclaration():
+                yield from _at(item, register_problems(item, self.context, in_body=False))
+            case syntax.Section():
+                yield from _located(self.debugging.section(item))
+            case syntax.FileDirective():
+                yield from _at(item, self.debugging.file(item))
+            case syntax.Directive(name="alias"):
+                yield from _at(item, self.linker.alias(item))
+            case syntax.Directive(name="pragma"):
+                yield from _at(item, pragma_problems(item, self.context, "module"))
+        declare(scope, item)
 
-        def problem(directive: str, code: str, message: str) -> Diagnostic:
-            place = places.get(directive)
-            return Diagnostic(place.line if place else 1, place.column if place else 1, code, "error", message)
-
-        try:
-            if module.version:
-                self.version = parse_version(module.version)
-        except TargetError as error:
-            yield problem("version", "ptx-version", str(error))
-        written = self.wanted_target or module.target
-        try:
-            self.target = parse_target(written) if written else None
-        except TargetError as error:
-            yield problem("target", "target", str(error))
-        if self.target is not None and (message := target_problem(self.target, self.version)):
-            yield problem("target", "target", message)
-        if message := options_problem(module.targets[1:]):
-            yield problem("target", "target", message)
-
-    def _block(self, block: syntax.Block, outer: Scope) -> Iterator[Diagnostic]:
+    def _function_of(self, function: syntax.Function, outer: Scope) -> Iterator[Diagnostic]:
+        yield from _at(function, self.linker.function(function))
+        yield from _located(parameter_problems(function, self.context))
+        yield from _located(directive_problems(function, self.context))
+        declare(outer, function)
         scope = Scope(outer)
-        declare(scope, *block.statements)
+        yield from _at(function, map(_redeclared, declare_parameters(scope, function)))
+        if function.body is not None:
+            self._function = function
+            yield from self._block(function.body, scope)
+
+    def _block(self, block: syntax.Block, scope: Scope) -> Iterator[Diagnostic]:
+        """What is wrong inside `{ }`, whose names are those of `scope`."""
+        statements = block.statements
+        declare_labels(scope, statements)
         signatures: dict[str, Signature] = {}
-        legal = self._legal
-        for statement in block.statements:
-            if isinstance(statement, syntax.Instruction):
-                key: list[object] | None = [statement.opcode, statement.guard is None]
-                for operand in statement.operands:
-                    text = str(operand)
-                    if text not in signatures:
-                        signatures[text] = _signature(operand, scope)
-                    signature = signatures[text]
-                    if signature is None:
-                        key = None
-                        break
-                    key.append(signature)
-                known = None if key is None else tuple(key)
-                guard = statement.guard
-                if known in legal and (guard is None or not any(_guard_problems(guard, scope))):
-                    continue
-                found = recognise(statement)
-                problems = [*_guard_problems(guard, scope)] if guard is not None else []
-                problems += self.instruction(statement.opcode, found, scope)
-                problems += self._special_registers(statement.operands, scope)
-                if (
-                    known is not None
-                    and not problems
-                    and isinstance(found, Instruction)
-                    and not any(rule.reads_operands for rule in found.form.rules)
-                ):
-                    legal.add(known)
-                opcode = statement.opcode if isinstance(found, Unrecognised) and not found.bound else ""
-                for problem in problems:
-                    yield Diagnostic(
-                        statement.line, statement.column, problem.code, problem.severity, problem.message, opcode
-                    )
-            elif isinstance(statement, syntax.Block):
-                yield from self._block(statement, scope)
+        for index, statement in enumerate(statements):
+            if type(statement) is syntax.Instruction:
+                if found := self._instruction(statement, scope, signatures):
+                    yield from found
+            elif type(statement) is syntax.Label:
+                behind = list_behind(statements, index)
+                symbol = (
+                    Symbol(statement.name, "label") if behind is None else list_symbol(scope, statement.name, behind)
+                )
+                clash = scope.add(symbol)
+                if clash is not None:
+                    yield _diagnostic(statement, _redeclared(clash))
+            elif type(statement) is syntax.Block:
+                yield from self._block(statement, Scope(scope))
+            elif type(statement) is syntax.Location:
+                yield from _at(statement, self.debugging.location(statement))
+            else:
+                yield from self._declaration(statement, scope)
+                signatures.clear()
+
+    def _declaration(self, statement: syntax.Statement, scope: Scope) -> Iterator[Diagnostic]:
+        """What is wrong with a declaration or a directive inside a function."""
+        yield from _at(statement, map(_redeclared, declare(scope, statement)))
+        match statement:
+            case syntax.RegisterDeclaration():
+                yield from _at(statement, register_problems(statement, self.context, in_body=True))
+            case syntax.Variable():
+                yield from _at(statement, variable_problems(statement, self.context, scope, in_body=True))
+            case syntax.CallPrototype():
+                yield from _at(statement, self.context.lacks(".callprototype", LISTS["callprototype"]))
+                yield from _located(parameter_problems(statement, self.context))
+                yield from _located(directive_problems(statement, self.context))
+            case syntax.Directive(name="pragma"):
+                yield from _at(statement, pragma_problems(statement, self.context, "statement", self._function))
+            case syntax.Directive():
+                yield from _at(statement, list_problems(statement, self.context, scope))
+
+    def _instruction(
+        self, statement: syntax.Instruction, scope: Scope, signatures: dict[str, Signature]
+    ) -> Sequence[Diagnostic]:
+        """What is wrong with an instruction; the fast way out is one whose like was legal before."""
+        # Whether a call is legal follows from the names in it.
+        known = None if statement.is_call else _key(statement, scope, signatures)
+        guard = statement.guard
+        if known in self._legal and (guard is None or not any(_guard_problems(guard, scope))):
+            return ()
+        found = recognise(statement)
+        problems = [*_guard_problems(guard, scope)] if guard is not None else []
+        problems += self.instruction(statement.opcode, found, scope)
+        problems += self._special_registers(statement.operands, scope)
+        if (
+            known is not None
+            and not problems
+            and isinstance(found, Instruction)
+            and not any(rule.reads_operands for rule in found.form.rules)
+        ):
+            self._legal.add(known)
+        opcode = statement.opcode if isinstance(found, Unrecognised) and not found.bound else ""
+        return [_diagnostic(statement, problem, opcode) for problem in problems]
 
     def instruction(self, opcode: str, found: Instruction | Unrecognised, scope: Scope) -> list[Problem]:
         """What is wrong with a recognised instruction, its guard apart."""
@@ -150,16 +191,58 @@ class _Checker:
         problems = found.operand_problems(scope)
         if len(once(tokens := opcode.split("."))) < len(tokens):
             problems.append(Problem("repeated-modifier", f"a modifier of {opcode} is given twice", "warning"))
-        if self.target is not None:
-            problems += found.availability_problems(self.target, self.version)
+        if self.context.target is not None:
+            problems += found.availability_problems(self.context.target, self.context.version)
         return problems
 
     def _special_registers(self, operands: Iterable[syntax.Operand], scope: Scope) -> Iterator[Problem]:
-        """Special registers that this target or PTX version does not have."""
+        """Special registers that this target, PTX version or entry does not have."""
         for name in _names(operands):
             symbol = scope(name)
             if symbol is not None and symbol.availability is not None:
-                yield from unavailable(name, symbol.availability, self.target, self.version)
+                yield from self.context.lacks(name, symbol.availability)
+                yield from self._directive_for(name)
+
+    def _directive_for(self, name: str) -> Iterator[Problem]:
+        """What a special register asks of the entry that reads it."""
+        wanted, function = DIRECTIVES.get(name), self._function
+        if wanted is None or function is None or function.kind != "entry":
+            return
+        if not any(each.name == wanted and each.arguments != ("0",) for each in function.directives):
+            yield Problem("directive-missing", f"an entry that reads {name} needs .{wanted} with a size")
+
+
+def _key(statement: syntax.Instruction, scope: Scope, signatures: dict[str, Signature]) -> tuple[object, ...] | None:
+    """What the verdict on an instruction depends on; None if that is not known."""
+    key: list[object] = [statement.opcode, statement.guard is None]
+    for operand in statement.operands:
+        text = str(operand)
+        if text not in signatures:
+            signatures[text] = _signature(operand, scope)
+        signature = signatures[text]
+        if signature is None:
+            return None
+        key.append(signature)
+    return tuple(key)
+
+
+def _diagnostic(place: syntax.Statement | None, problem: Problem, opcode: str = "") -> Diagnostic:
+    line, column = (place.line, place.column) if place is not None else (1, 1)
+    return Diagnostic(line, column, problem.code, problem.severity, problem.message, opcode)
+
+
+def _at(place: syntax.Statement, problems: Iterable[Problem]) -> Iterator[Diagnostic]:
+    for problem in problems:
+        yield _diagnostic(place, problem)
+
+
+def _located(problems: Iterable[tuple[syntax.Statement, Problem]]) -> Iterator[Diagnostic]:
+    for place, problem in problems:
+        yield _diagnostic(place, problem)
+
+
+def _redeclared(name: str) -> Problem:
+    return Problem("redeclared", f"{name} is declared already in this block")
 
 
 def _names(operands: Iterable[syntax.Operand]) -> Iterator[str]:
@@ -202,7 +285,7 @@ def _signature(operand: syntax.Operand, scope: Scope) -> Signature:
             )
         case syntax.Immediate():
             return (operand.text,)
-        case syntax.Address():
+        case syntax.Address(offset=offset) if offset >= 0:
             shape = "[].unified" if operand.unified else "[+" if operand.has_offset else "["
             return _combined(shape, [operand.base, *operand.more], scope)
         case syntax.Vector():

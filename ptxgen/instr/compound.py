@@ -64,10 +64,10 @@ class AddressSpec(Specification):
     def problems(self, operand: Operand, form: Instruction, resolve: Resolver | None) -> Iterator[Problem]:
         space = self.space_of(form)
         base = operand.base if isinstance(operand, Address) else operand
-        unified = isinstance(operand, Address) and operand.unified
+        unified, offset = (operand.unified, operand.offset) if isinstance(operand, Address) else (False, 0)
         if unified and (not self.unified or space not in (None, "global")):
             yield Problem("operand-kind", f"the address {self.name} of {form.opcode_text} takes no .unified: {operand}")
-        elif isinstance(base, Subscript):
+        elif isinstance(base, Subscript) or (offset < 0 and "+" not in str(operand)):
             yield Problem("operand-kind", f"the address {self.name} must be [base] or [base+offset], not {operand}")
         elif not isinstance(base, Name):
             if space != "local":

@@ -1,14 +1,18 @@
-"""Control flow. PTX ISA 9.7.12; calls and indexed branches are not here yet."""
+"""Control flow: branches, calls, returns. PTX ISA 9.7.12.
+
+With `uni`, all active threads of the warp must agree on where they go.
+"""
 
 from dataclasses import KW_ONLY
 
+from ptxgen.instr import operands
 from ptxgen.instr.form import Instruction, OperandLike
-from ptxgen.instr.operands import label
+from ptxgen.instr.operands import callee, label, source, targets, values
 from ptxgen.instr.targets import ALL
 
 
-class bra(Instruction, section="9.7.12 (bra)", ptx="1.0", targets=ALL):
-    """Go to a label; `uni` promises that all active threads of the warp agree."""
+class bra(Instruction, section="9.7.12.3", ptx="1.0", targets=ALL):
+    """Go to a label."""
 
     syntax = "bra{.uni} target"
     target: OperandLike = label()
@@ -16,7 +20,43 @@ class bra(Instruction, section="9.7.12 (bra)", ptx="1.0", targets=ALL):
     uni: bool = False
 
 
-class ret(Instruction, section="9.7.12 (ret)", ptx="1.0", targets=ALL):
+class brx_idx(Instruction, opcode="brx.idx", section="9.7.12.4", ptx="6.0", targets="sm_30+"):
+    """Go to the label that has number `index`, from 0 on, in a .branchtargets list."""
+
+    syntax = "brx.idx{.uni} index, labels"
+    index: OperandLike = source("u32")
+    labels: OperandLike = label("branch targets")
+    _: KW_ONLY
+    uni: bool = False
+
+
+class call(Instruction, section="9.7.12.5", ptx="1.0", targets=ALL):
+    """Call a function by its name."""
+
+    syntax = "call{.uni} {(returns),} function{, (arguments)}"
+    function: OperandLike = callee()
+    arguments: OperandLike = values(default=None)
+    returns: OperandLike = values(default=None)
+    _: KW_ONLY
+    uni: bool = False
+
+
+class call_pointer(Instruction, opcode="call", section="9.7.12.5", ptx="2.1", targets="sm_20+"):
+    """Call the function whose address a register holds; `signature` is one that all possible callees have.
+
+    It names a .callprototype, a .calltargets list, or an array of functions in .const or .global.
+    """
+
+    syntax = "call{.uni} {(returns),} pointer{, (arguments)}, signature"
+    pointer: OperandLike = operands.pointer()
+    signature: OperandLike = targets()
+    arguments: OperandLike = values(default=None)
+    returns: OperandLike = values(default=None)
+    _: KW_ONLY
+    uni: bool = False
+
+
+class ret(Instruction, section="9.7.12.6", ptx="1.0", targets=ALL):
     """Return from a function; in an entry, end the thread."""
 
     syntax = "ret{.uni}"
@@ -24,7 +64,7 @@ class ret(Instruction, section="9.7.12 (ret)", ptx="1.0", targets=ALL):
     uni: bool = False
 
 
-class exit(Instruction, section="9.7.12 (exit)", ptx="1.0", targets=ALL):
+class exit(Instruction, section="9.7.12.7", ptx="1.0", targets=ALL):
     """End the thread."""
 
     syntax = "exit"

@@ -6,8 +6,8 @@ the typed call (`tcgen05.ld(regs, taddr, shape="32x32b", num=8)`), the check, re
 (`recognise`), enumeration (`variants`), and the key under which the emulator finds the meaning (the class itself).
 
 Notation of `syntax`, as in the manual: `.name` is the modifier field `name` where the class has one and a fixed
-modifier otherwise; `{.name}`, `{, operand}` and `{operand,}` are optional; `[a]`, `[a, b]`, `p|q` as in PTX. Inside
-brackets the modifiers decide which operands are there (`when`). A field that stands twice has one value:
+modifier otherwise; `{.name}`, `{, operand}` and `{operand,}` are optional; `[a]`, `[a, b]`, `p|q`, `(a)` as in PTX.
+Inside brackets the modifiers decide which operands are there (`when`). A field that stands twice has one value:
 `.type.type` is `.s8.s8` or `.u8.u8`.
 
 The opcode proper is `opcode`, by default the first word, with the first `leading` modifiers. ptxas takes the modifiers
@@ -38,7 +38,7 @@ from ptxgen.instr import operands as specs
 from ptxgen.instr.operands import Problem, Resolver, Specification, type_of
 from ptxgen.instr.symbols import unavailable
 from ptxgen.instr.targets import Availability, Target
-from ptxgen.syntax import Address, Expression, Immediate, Operand, Pair, Vector, parse_operand
+from ptxgen.syntax import Address, Arguments, Expression, Immediate, Operand, Pair, Vector, parse_operand
 
 #: What a typed call takes as an operand: PTX text, a number, a list (vector), a syntax node, or a builder's register.
 OperandLike = Any
@@ -214,7 +214,7 @@ def _patterns_of(text: str, declared: Mapping[str, Specification], name: str) ->
 
 def _read_patterns(text: str, declared: Mapping[str, Specification]) -> Iterator[Pattern]:
     depth, part, parts = 0, "", []
-    for character in re.sub(r"\{(\w+),\}", r"?\1,", text).replace("{,", ",?"):
+    for character in re.sub(r"\{(\(?\w+\)?),\}", r"?\1,", text).replace("{,", ",?"):
         if character in "[":
             depth += 1
         elif character == "]":
@@ -238,7 +238,7 @@ def _read_patterns(text: str, declared: Mapping[str, Specification]) -> Iterator
             fields = (declared[first.strip()], declared[second.strip()])
             yield Pattern("pair", fields, "{|" in body)
         else:
-            yield Pattern("single", (declared[body.strip("[]")],), optional)
+            yield Pattern("single", (declared[body.strip("[]()")],), optional)
 
 
 @dataclass_transform(
@@ -247,6 +247,7 @@ def _read_patterns(text: str, declared: Mapping[str, Specification]) -> Iterator
     field_specifiers=(
         modifier, flag, specs.register, specs.source, specs.immediate, specs.address, specs.vector, specs.part,
         specs.predicate, specs.label, specs.sink, specs.opaque, specs.sampler, specs.coordinates,
+        specs.callee, specs.pointer, specs.values, specs.targets,
     ),
 )  # fmt: skip
 class Instruction:
@@ -568,7 +569,9 @@ class Instruction:
 
 
 #: Examples repeat, and operands are values.
-_example = functools.lru_cache(maxsize=4096)(parse_operand)
+@functools.lru_cache(maxsize=4096)
+def _example(text: str) -> Operand:
+    return Arguments() if text == "()" else parse_operand(text)
 
 
 def errors(problems: Iterable[Problem]) -> list[Problem]:
@@ -613,9 +616,11 @@ def _node(value: OperandLike) -> Operand:
 
 
 def _coerce(value: OperandLike, spec: Specification, form: Instruction) -> Operand | None:
-    """The node of an operand; adds the brackets of an address and the width of a float constant."""
-    if value is None:
-        return None
+    """The node of an operand; adds brackets and parentheses, and the width of a float constant."""
+    if value is None or isinstance(value, Arguments):
+        return value
+    if isinstance(spec, specs.ArgumentsSpec):
+        return Arguments(tuple(_node(item) for item in (value if isinstance(value, list | tuple) else [value])))
     if isinstance(value, float) and isinstance(spec, specs.SourceSpec) and type_of(spec.type, form).bits == 64:
         return Immediate("0d" + _float_bits(">d", value))
     node = _node(value)

@@ -9,12 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ptxgen.instr.callables import ArgumentsSpec, CalleeSpec, PointerSpec, TargetsSpec
 from ptxgen.instr.compound import GENERIC, AddressSpec, PartSpec, VectorSpec
 from ptxgen.instr.opaque import CoordinatesSpec, OpaqueSpec, SamplerSpec
 from ptxgen.instr.specification import (
+    EXAMPLE_BRANCHES,
+    EXAMPLE_FUNCTION,
     EXAMPLE_LABEL,
     EXAMPLE_OPAQUE,
     EXAMPLE_PARAMETER,
+    EXAMPLE_PROTOTYPE,
     EXAMPLE_REGISTERS,
     ImmediateSpec,
     LabelSpec,
@@ -29,17 +33,23 @@ from ptxgen.instr.specification import (
 from ptxgen.instr.symbols import Problem, Resolver, Severity, Symbol, SymbolKind
 
 __all__ = [
+    "EXAMPLE_BRANCHES",
+    "EXAMPLE_FUNCTION",
     "EXAMPLE_LABEL",
     "EXAMPLE_OPAQUE",
     "EXAMPLE_PARAMETER",
+    "EXAMPLE_PROTOTYPE",
     "EXAMPLE_REGISTERS",
     "GENERIC",
     "AddressSpec",
+    "ArgumentsSpec",
+    "CalleeSpec",
     "CoordinatesSpec",
     "ImmediateSpec",
     "LabelSpec",
     "OpaqueSpec",
     "PartSpec",
+    "PointerSpec",
     "PredicateSpec",
     "Problem",
     "RegisterSpec",
@@ -51,20 +61,25 @@ __all__ = [
     "Specification",
     "Symbol",
     "SymbolKind",
+    "TargetsSpec",
     "TypeRef",
     "VectorSpec",
     "address",
+    "callee",
     "coordinates",
     "immediate",
     "label",
     "opaque",
     "part",
+    "pointer",
     "predicate",
     "register",
     "sampler",
     "sink",
     "source",
+    "targets",
     "type_of",
+    "values",
     "vector",
 ]
 
@@ -178,9 +193,29 @@ def predicate(
     )
 
 
-def label() -> Any:
-    """A label operand."""
-    return LabelSpec()
+def label(kind: SymbolKind = "label") -> Any:
+    """A label operand, or with `kind` the label of a list."""
+    return LabelSpec(kind=kind)
+
+
+def callee() -> Any:
+    """The name of a function to call; the operands `returns` and `arguments` must fit it."""
+    return CalleeSpec()
+
+
+def values(*, default: Any = ...) -> Any:
+    """The values that a call passes, or that it returns, in parentheses."""
+    return ArgumentsSpec(optional=default is None)
+
+
+def pointer() -> Any:
+    """A register with the address of a function to call."""
+    return PointerSpec()
+
+
+def targets() -> Any:
+    """What tells which functions a pointer may stand for; `returns` and `arguments` must fit all of them."""
+    return TargetsSpec()
 
 
 def sink() -> Any:

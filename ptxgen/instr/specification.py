@@ -63,8 +63,10 @@ class Specification(ABC):
 
 #: Registers that example operands use, by type name; those of vectors begin at 10.
 EXAMPLE_REGISTERS = {name: f"%x_{name}_" for name in ("b8", "b16", "b32", "b64", "b128", "f32", "f64", "pred")}
-#: A label, and a .param variable that is declared in the body, as arguments of calls are.
-EXAMPLE_LABEL, EXAMPLE_PARAMETER = "EXAMPLE_LABEL", "EXAMPLE_PARAMETER"
+#: Names in examples: a label, a .param variable that is declared in the body, as arguments of calls are, a function, a
+#: list of branch targets and a call prototype.
+EXAMPLE_LABEL, EXAMPLE_PARAMETER, EXAMPLE_FUNCTION = "EXAMPLE_LABEL", "EXAMPLE_PARAMETER", "x_function"
+EXAMPLE_BRANCHES, EXAMPLE_PROTOTYPE = "EXAMPLE_BRANCHES", "EXAMPLE_PROTOTYPE"
 #: Variables of the opaque types; the sampler needs the independent texture mode.
 EXAMPLE_OPAQUE = {"texref": "EXAMPLE_TEXTURE", "samplerref": "EXAMPLE_SAMPLER", "surfref": "EXAMPLE_SURFACE"}
 
@@ -206,7 +208,7 @@ def _constant_problem(spec: Specification, operand: Immediate | Expression, want
     """Whether a constant can be of a type. Integers may exceed the type, which cuts them (measured, ptxas 13.5)."""
     value = value_of(operand)
     if value is None:
-        return Problem("operand-kind", f"{spec.name} must be a constant without names, not {operand}")
+        return Problem("operand-kind", f"{spec.name} must be a constant that has a value, not {operand}")
     if wanted.kind == "packed" or wanted.name == "f16":
         return Problem("operand-kind", f"{spec.name} must be a register for {wanted}, not the constant {operand}")
     if wanted.kind == "float":
@@ -417,7 +419,9 @@ class SinkSpec(Specification):
 
 @dataclass(kw_only=True, slots=True)
 class LabelSpec(Specification):
-    """A label of the same function."""
+    """A label of the same function, or that of a list of branch targets."""
+
+    kind: SymbolKind = "label"
 
     def fits(self, operand: Operand) -> bool:
         return isinstance(operand, Name)
@@ -427,12 +431,13 @@ class LabelSpec(Specification):
             return
         symbol = resolve(operand.text)
         if symbol is None:
-            yield Problem("undeclared-name", f"the label {operand} is not in this function")
-        elif symbol.kind != "label":
-            yield Problem("operand-kind", f"{self.name} must be a label, not the {symbol.kind} {operand}")
+            where = "in this block or one around it" if self.kind == "label" else "declared before this"
+            yield Problem("undeclared-name", f"the label {operand} is not {where}")
+        elif symbol.kind != self.kind:
+            yield Problem("operand-kind", f"{self.name} must be {self.describe()}, not the {symbol.kind} {operand}")
 
     def example(self, form: Instruction, position: int) -> str:
-        return EXAMPLE_LABEL
+        return EXAMPLE_LABEL if self.kind == "label" else EXAMPLE_BRANCHES
 
     def describe(self) -> str:
-        return "a label"
+        return "a label" if self.kind == "label" else "the label of a .branchtargets list"

@@ -10,8 +10,21 @@ from ptxgen.instr.targets import Availability, Target
 from ptxgen.instr.types import Type
 
 Severity = Literal["error", "warning"]
-#: A `parameter` is that of a kernel, `argument` and `result` are those of a function, as its own body sees them.
-SymbolKind = Literal["register", "special", "variable", "parameter", "argument", "result", "label", "function"]
+#: A `parameter` is that of a kernel, `argument` and `result` are those of a function, as its own body sees them. The
+#: last three are the labels of `.branchtargets`, `.calltargets` and `.callprototype`.
+SymbolKind = Literal[
+    "register", "special", "variable", "parameter", "argument", "result", "function", "label", "branch targets",
+    "call targets", "prototype",
+]  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """What a function takes and returns; no one may call an `entry`."""
+
+    returns: tuple[Symbol, ...] = ()
+    parameters: tuple[Symbol, ...] = ()
+    entry: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +33,8 @@ class Symbol:
 
     `space` is set for variables and parameters, `unified` for variables with that attribute, `vector` for vector
     registers; `widths` and `availability` for special registers: the widths in bits at which they can be read, and
-    since when and where they exist.
+    since when and where they exist. `align` is that of a variable or parameter, `size` that of an array in bytes, 0 if
+    it has none. `signatures` are those of a function, or of the functions in a list or table.
     """
 
     name: str
@@ -31,6 +45,9 @@ class Symbol:
     widths: tuple[int, ...] = ()
     availability: Availability | None = None
     unified: bool = False
+    align: int = 0
+    size: int | None = None
+    signatures: tuple[Signature, ...] = ()
 
 
 #: Where the sampler of a texture is: in the .texref, or in a .samplerref of its own (PTX ISA 9.7.10.1).

@@ -7,7 +7,6 @@ itself alone. Family membership is the table of that section.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -33,44 +32,51 @@ class Target:
 
 @lru_cache(maxsize=256)
 def parse_target(text: str) -> Target:
-    """Target of a name such as `sm_90a`."""
-    match = re.fullmatch(r"sm_(\d{2,3})([af]?)", text)
+    """Target of a name such as `sm_90a`, or its synonym `compute_90a`."""
+    match = re.fullmatch(r"(?:sm|compute)_(\d{2,3})([af]?)", text)
     if match is None:
         raise TargetError(f"{text!r} is not a target; write it like sm_90a, sm_100a or sm_120f")
     return Target(int(match[1]), match[2])
 
 
-#: The PTX version that brought each target (measured, ptxas 13.5; sm_70 to sm_72: PTX ISA 11.1.2, with the release
-#: notes). The `f` targets of the first Blackwell chips came later than their plain ones.
+#: The PTX versions that there are, up to the newest that ptxgen knows.
+VERSIONS = tuple(
+    (major, minor)
+    for major, last in {1: 5, 2: 3, 3: 2, 4: 3, 5: 1, 6: 5, 7: 8, 8: 8, 9: 5}.items()
+    for minor in range(last + 1)
+)
+
+#: The PTX version that brought each target (measured, ptxas 13.5). The `f` targets of the first Blackwell chips came
+#: later than their plain ones; sm_101 is the name of sm_110 before PTX ISA 9.0.
 _SINCE = {
-    "sm_70": "6.0", "sm_72": "6.1", "sm_75": "6.3", "sm_80": "7.0", "sm_86": "7.1", "sm_87": "7.4", "sm_88": "9.0",
-    "sm_89": "7.8", "sm_90": "7.8", "sm_90a": "8.0", "sm_100": "8.6", "sm_100f": "8.8", "sm_103": "8.8",
-    "sm_107": "9.4", "sm_110": "9.0", "sm_120": "8.7", "sm_120f": "8.8", "sm_121": "8.8",
+    "sm_10": "1.0", "sm_11": "1.0", "sm_12": "1.2", "sm_13": "1.2", "sm_20": "2.0", "sm_21": "2.0", "sm_30": "3.0",
+    "sm_32": "4.0", "sm_35": "3.1", "sm_37": "4.1", "sm_50": "4.0", "sm_52": "4.1", "sm_53": "4.2", "sm_60": "5.0",
+    "sm_61": "5.0", "sm_62": "5.0", "sm_70": "5.1", "sm_72": "6.1", "sm_75": "6.3", "sm_80": "7.0", "sm_82": "6.2",
+    "sm_86": "7.1", "sm_87": "7.4", "sm_88": "9.0", "sm_89": "7.8", "sm_90": "7.8", "sm_90a": "8.0", "sm_100": "8.6",
+    "sm_100f": "8.8", "sm_101": "8.6", "sm_101f": "8.8", "sm_103": "8.8", "sm_107": "9.4", "sm_110": "9.0",
+    "sm_120": "8.7", "sm_120f": "8.8", "sm_121": "8.8",
 }  # fmt: skip
 
 
+def version_problem(version: tuple[int, int]) -> str | None:
+    """Why there is no such PTX version; a later one is not ours to refuse."""
+    if version in VERSIONS or version > VERSIONS[-1]:
+        return None
+    series = max(version[0], 1)
+    last = max(minor for major, minor in VERSIONS if major == series)
+    return f".version {version[0]}.{version[1]} does not exist; the last {series}.x is {series}.{last}"
+
+
 def target_problem(target: Target, version: tuple[int, int]) -> str | None:
-    """Why a module of this PTX version cannot have this `.target`."""
-    name = f"sm_{target.number}"
+    """Why a module of this PTX version cannot have this `.target`; a later one is not ours to refuse."""
     if (target.suffix == "a" and target.number < 90) or (target.suffix == "f" and target.number < 100):
         return f".target {target} does not exist; the a targets begin with sm_90a, the f targets with sm_100f"
-    since = _SINCE.get(str(target)) or _SINCE.get(name)
+    since = _SINCE.get(str(target)) or _SINCE.get(f"sm_{target.number}")
+    if since is None and target.number < max(parse_target(name).number for name in TARGETS):
+        near = min(TARGETS, key=lambda name: abs(parse_target(name).number - target.number))
+        return f".target {target} does not exist; the nearest is {near}"
     if since is not None and version < parse_version(since):
         return f".target {target} needs PTX ISA {since} or later, .version is {version[0]}.{version[1]}"
-    return None
-
-
-#: What may follow the architecture in `.target` (PTX ISA 11.1.2).
-_OPTIONS = ("texmode_unified", "texmode_independent", "debug")
-
-
-def options_problem(options: Sequence[str]) -> str | None:
-    """Why these words cannot follow the architecture in `.target`; more architectures may, and change nothing."""
-    for option in options:
-        if option not in _OPTIONS and not option.startswith("sm_"):
-            return f".target takes the options {', '.join(_OPTIONS)}, not {option}"
-    if {"texmode_unified", "texmode_independent"} <= set(options):
-        return "a module has one texture mode, texmode_unified or texmode_independent, not both"
     return None
 
 
@@ -83,12 +89,17 @@ def parse_version(text: str) -> tuple[int, int]:
     return int(match[1]), int(match[2])
 
 
+def _renamed(target: Target) -> Target:
+    """sm_101 under its name since PTX ISA 9.0, sm_110."""
+    return Target(110, target.suffix) if target.number == 101 else target
+
+
 @lru_cache(maxsize=4096)
 def _has(pattern: str, target: Target) -> bool:
     match = re.fullmatch(r"(sm_\d+)([af]?)(\+?)", pattern)
     if match is None:
         raise TargetError(f"{pattern!r} is not a target pattern")
-    wanted = parse_target(match[1] + match[2])
+    wanted, target = _renamed(parse_target(match[1] + match[2])), _renamed(target)
     if match[2] == "" and match[3]:
         return target.number >= wanted.number
     if match[2] == "f":  # family: the f and a targets of the same major version, from this number on
@@ -127,7 +138,7 @@ class Availability:
         return " or ".join(words)
 
 
-ALL = "sm_20+"
+ALL = "sm_10+"
 
 #: Architectures that PTX names (PTX ISA 11.1.2, `.target`), as far as tools still know them; ptxas has the last word.
 TARGETS = (

@@ -11,7 +11,7 @@ from ptxgen.syntax.tree import INDENT, NEWLINE, Block, Spelled, Statement, walk
 
 # Of each directive: what separates its arguments, and what ends it.
 _COMMA_SEPARATED = frozenset(
-    {"target", "alias", "pragma", "branchtargets", "calltargets", "maxntid", "reqntid", "reqnctapercluster"}
+    {"target", "alias", "pragma", "branchtargets", "calltargets", "maxntid", "reqntid", "reqnctapercluster", "language"}
 )
 _ENDED = frozenset({"alias", "pragma", "branchtargets", "calltargets", "callprototype"})
 
@@ -34,7 +34,7 @@ class Directive(Spelled):
 
 
 class FileDirective(Directive):
-    """`.file index "path"{, timestamp, size}`."""
+    """`.file index "path"{, timestamp{, size}}`."""
 
     __slots__ = ()
 

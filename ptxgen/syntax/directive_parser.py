@@ -49,6 +49,9 @@ FUNCTION_DIRECTIVES = {
     ".blocksareclusters": (0, 0),
     ".abi_preserve": (1, 1),
     ".abi_preserve_control": (1, 1),
+    ".local_maxnreg": (1, 1),
+    ".language": (1, 99),
+    ".minperctamemory": (1, 1),
 }
 
 
@@ -244,13 +247,18 @@ class DirectiveParser(OperandParser):
                 self.fail("a directive of a function, '{' or ';'")
             least, most = FUNCTION_DIRECTIVES[self.token]
             name = self.advance()[1:]
-            arguments = [self.expect_integer(f"an integer after '.{name}'")] if least else []
+            arguments = [self._argument(name)] if least else []
             while arguments and len(arguments) < most and self.accept(","):
-                arguments.append(self.expect_integer(f"an integer after '.{name}'"))
+                arguments.append(self._argument(name))
             node = Directive(name, arguments, trivia=trivia)
             self.finish(node, start)
             found.append(node)
         return found
+
+    def _argument(self, name: str) -> str:
+        if name == "language" and self.kind == "string":
+            return self.advance()
+        return self.expect_integer(f"an integer after '.{name}'")
 
     def pragma(self, trivia: str) -> Directive:
         start = self.start
@@ -286,8 +294,8 @@ class DirectiveParser(OperandParser):
         arguments = [self.expect_integer("a file index"), self._string()]
         if self.accept(","):
             arguments.append(self.expect_integer("a time stamp"))
-            self.expect(",")
-            arguments.append(self.expect_integer("a file size"))
+            if self.accept(","):
+                arguments.append(self.expect_integer("a file size"))
         node = FileDirective("file", arguments, trivia=trivia)
         self.finish(node, start)
         return node
@@ -299,7 +307,7 @@ class DirectiveParser(OperandParser):
         if self.accept(","):
             if not self.accept("function_name"):
                 self.fail("'function_name'")
-            label = self._label()
+            label = self.advance() if self.kind == "dot" else self._label()
             if self.accept("+"):
                 label = f"{label}+{self.expect_integer('an offset')}"
             self.expect(",")
@@ -329,11 +337,16 @@ class DirectiveParser(OperandParser):
         """`.branchtargets` or `.calltargets`."""
         start = self.start
         name = self.advance()[1:]
-        arguments = self._list(self._label)
+        arguments = self._list(self._counted_label)
         self.expect(";")
         node = Directive(name, arguments, trivia=trivia)
         self.finish(node, start)
         return node
+
+    def _counted_label(self) -> str:
+        """A label, or `L<3>` for L0, L1 and L2."""
+        label, count = self._label(), self._count()
+        return label if count is None else f"{label}<{count}>"
 
     def prototype(self, trivia: str) -> CallPrototype:
         start = self.start

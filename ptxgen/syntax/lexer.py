@@ -92,8 +92,8 @@ class Lexer:
         return self.advance()
 
     def expect_name(self, expected: str) -> str:
-        """A declared or used name; the sink `_` is none."""
-        if self.kind != "name" or self.token == "_":
+        """A declared or used name; the sink `_` and the constant WARP_SZ are none."""
+        if self.kind != "name" or self.token in ("_", "WARP_SZ"):
             self.fail(expected)
         return self.advance()
 

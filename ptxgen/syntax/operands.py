@@ -285,10 +285,10 @@ def _evaluate(operand: Operand, symbols: Symbols) -> tuple[Number, bool]:
     if operator in ("()", "generic"):
         return _evaluate(operands[0], symbols)
     if operator == "?:":
-        condition, _ = _evaluate(operands[0], symbols)
-        chosen, unsigned = _evaluate(operands[1 if condition else 2], symbols)
-        other_unsigned = _evaluate(operands[2 if condition else 1], symbols)[1]
-        return chosen if isinstance(chosen, float) else _wrap(chosen, unsigned or other_unsigned)[0], unsigned
+        values = [_evaluate(inner, symbols) for inner in operands]
+        condition, first, second = (_integer(value, operator) for value, _ in values)
+        unsigned = values[1][1] or values[2][1]
+        return _wrap(first if condition else second, unsigned)[0], unsigned
     if operator == "mask":
         mask, _ = _evaluate(operands[0], symbols)
         address, _ = _evaluate(operands[1], symbols)
@@ -322,13 +322,19 @@ def _unary(operator: str, value: Number, unsigned: bool) -> tuple[Number, bool]:
     raise ValueError(f"unknown unary operator '{operator}'")
 
 
+#: Operators that take floats as well as integers.
+_MIXABLE = frozenset({"<", ">", "<=", ">=", "==", "!=", "+", "-", "*", "/"})
+
+
 def _compare(operator: str, a: Number, b: Number) -> bool:
     return {"<": a < b, ">": a > b, "<=": a <= b, ">=": a >= b, "==": a == b, "!=": a != b}[operator]
 
 
 def _binary(operator: str, left: tuple[Number, bool], right: tuple[Number, bool]) -> tuple[Number, bool]:
     (a, a_unsigned), (b, b_unsigned) = left, right
-    floating = isinstance(a, float) or isinstance(b, float)
+    floating = isinstance(a, float)
+    if floating != isinstance(b, float) and operator in _MIXABLE:
+        raise ValueError(f"operator '{operator}' takes two integers or two floats, not {a} and {b}")
     unsigned = a_unsigned or b_unsigned
     if not floating and unsigned:
         a, b = int(a) & _MASK, int(b) & _MASK

@@ -21,7 +21,7 @@ _INSTRUCTION = re.compile(
     rf"({TRIVIA})(@ ?+!? ?+{NAME}[ \t]++)?+(?!call\b)({OPCODE})([ \t]*+(?:{COMMON_OPERANDS})?+[ \t]*+);",
     re.ASCII,
 )
-_LABEL = re.compile(rf"({TRIVIA})({NAME}):", re.ASCII)
+_LABEL = re.compile(rf"({TRIVIA})(?!WARP_SZ:)({NAME}):", re.ASCII)
 _PLACE = r"([1-9]\d*+|0)[ \t]++([1-9]\d*+|0)[ \t]++([1-9]\d*+|0)(?![\w$.])"
 _LOCATION = re.compile(
     rf"({TRIVIA})(\.loc[ \t]++{_PLACE}(?:, function_name ({NAME}), inlined_at {_PLACE})?+)(?={TRIVIA}[^,+])",
@@ -82,11 +82,11 @@ class _Parser(DirectiveParser):
         return self.variable(trivia, start, linkage)
 
     def _header(self, before: list[Statement], trivia: str) -> Directive:
-        """`.version`, `.target` and `.address_size` open the module, once each, in this order."""
+        """`.version`, `.target` and `.address_size` open the module, in this order; `.target` may come again."""
         if before:
             last = before[-1]
             name = f".{last.name}" if isinstance(last, Directive) else ""
-            if name not in _HEADERS or _HEADERS.index(name) >= _HEADERS.index(self.token):
+            if name not in _HEADERS or _HEADERS.index(name) + (name != ".target") > _HEADERS.index(self.token):
                 self.fail("a directive of the module, a variable or a function")
         return self.header(trivia)
 
@@ -191,7 +191,7 @@ class _Parser(DirectiveParser):
         if self.kind == "dot":
             return self._directive(trivia, before)
         start = self.start
-        if self.kind == "name" and self.token != "_":
+        if self.kind == "name" and self.token not in ("_", "WARP_SZ"):
             after = TRIVIA_PATTERN.match(self.text, self.end).end()  # type: ignore[union-attr]
             if self.text.startswith(":", after):
                 label = Label(self.advance(), trivia=trivia)

@@ -97,7 +97,7 @@ ERRORS: list[tuple[str, dict[str, Any], int, str]] = [
         2,
         "ptxgen.instr.barrier declares no instruction bar_sink; did you mean bar_sync?",
     ),
-    ('{{ control.bra("$nowhere") }}', {}, 2, "control.bra: the label $nowhere is not in this function"),
+    ('{{ control.bra("$nowhere") }}', {}, 2, "control.bra: the label $nowhere is not in this block or one around it"),
     ('{% set r = reg("b33", "r") %}', {}, 2, "b33"),
     ("{{ stages }}", {}, 2, "'stages' is undefined"),
     ("{{ 1 / stages }}", {"stages": "x"}, 2, "unsupported operand"),

@@ -1,5 +1,6 @@
 """Lines of PTX for tests: a module around one line, and the tables of lines with their verdicts."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -86,14 +87,14 @@ def rows(family: str) -> list[Row]:
 OLDEST = "sm_75"
 
 
-def assembled(texts: list[tuple[str, str]]) -> list[Cubin | AssemblerError]:
+def assembled(texts: list[tuple[str, str]], options: Sequence[str] = ()) -> list[Cubin | AssemblerError]:
     """What ptxas makes of modules, each with its target."""
+    groups: dict[str, list[int]] = {}
+    for index, (_, target) in enumerate(texts):
+        wanted = parse_target(target.partition(",")[0])
+        groups.setdefault(str(max(wanted, parse_target(OLDEST))), []).append(index)
     answers: dict[int, Cubin | AssemblerError] = {}
-    old = [
-        index for index, (_, target) in enumerate(texts) if parse_target(target.split(",")[0]) < parse_target(OLDEST)
-    ]
-    new = [index for index in range(len(texts)) if index not in old]
-    for indices, target in ((old, OLDEST), (new, None)):
-        found = assemble_many([texts[index][0] for index in indices], target, options=["-O0"])
+    for target, indices in groups.items():
+        found = assemble_many([texts[index][0] for index in indices], target, options=["-O0", *options])
         answers.update(zip(indices, found, strict=True))
     return [answers[index] for index in range(len(texts))]

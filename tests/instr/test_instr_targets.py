@@ -2,7 +2,16 @@
 
 import pytest
 
-from ptxgen.instr.targets import ALL, Availability, Target, TargetError, parse_target, parse_version, target_problem
+from ptxgen.instr.targets import (
+    ALL,
+    Availability,
+    Target,
+    TargetError,
+    parse_target,
+    parse_version,
+    target_problem,
+    version_problem,
+)
 from ptxgen.toolchain import AssemblerError, assemble_many
 
 #: pattern, targets that have it, targets that have not
@@ -39,10 +48,14 @@ def test_names() -> None:
     assert sorted(map(parse_target, ["sm_100", "sm_90a", "sm_90"])) == [Target(90), Target(90, "a"), Target(100)]
 
 
-@pytest.mark.parametrize("text", ["", "sm_9", "sm_90b", "sm_90 ", "compute_90", "SM_90"])
+@pytest.mark.parametrize("text", ["", "sm_9", "sm_90b", "sm_90 ", "SM_90"])
 def test_bad_target(text: str) -> None:
     with pytest.raises(TargetError, match=r"is not a target; write it like sm_90a"):
         parse_target(text)
+
+
+def test_compute_is_a_synonym() -> None:
+    assert parse_target("compute_90a") == Target(90, "a")
 
 
 @pytest.mark.parametrize("text", ["", "8", "8.6.1", "v8.6"])
@@ -78,3 +91,15 @@ def test_target_problem_names_the_version() -> None:
         ".target sm_80a does not exist; the a targets begin with sm_90a, the f targets with sm_100f"
     )
     assert target_problem(Target(200), (8, 6)) is None, "a later architecture is not ours to refuse"
+    assert target_problem(Target(91), (8, 6)) == ".target sm_91 does not exist; the nearest is sm_90"
+
+
+def test_version_problem_names_the_last_of_its_kind() -> None:
+    assert version_problem((8, 9)) == ".version 8.9 does not exist; the last 8.x is 8.8"
+    assert version_problem((0, 1)) == ".version 0.1 does not exist; the last 1.x is 1.5"
+    assert version_problem((12, 0)) is None
+
+
+def test_sm_101_is_sm_110_under_its_first_name() -> None:
+    assert Availability("9.0", "sm_110f").has_target(Target(101, "a"))
+    assert not Availability("8.6", "sm_100f").has_target(Target(101, "a"))

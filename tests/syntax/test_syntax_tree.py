@@ -142,8 +142,8 @@ def test_immediate(text: str, value: float, is_float: bool, bits: int | None, wi
         ("1 << 64", 0),
         ("0x7fffffffffffffff + 1", -(2**63)),
         ("-1 < 1U", 0),
-        ("1.5 * 2 + 1", 4.0),
-        ("1.5 > 1", 1),
+        ("1.5 * 2.0 + 1.0", 4.0),
+        ("1.5 > 1.0", 1),
         ("0xF0 & 0xCC | (0xAA)", 0xEA),
         ("WARP_SZ * 2", 64),
     ],
@@ -161,7 +161,12 @@ def test_evaluate_takes_symbols_and_names_what_it_cannot() -> None:
     assert operand.evaluate({"sym": 100}) == 104
     with pytest.raises(ValueError, match="symbol 'sym' has no value"):
         operand.evaluate()
-    for text, message in [("1/0", "division by zero"), ("1.5&1", "takes integers"), ("~1.5", "takes integers")]:
+    for text, message in [
+        ("1/0", "division by zero"),
+        ("1.5&1", "takes integers"),
+        ("~1.5", "takes integers"),
+        ("1.5 + 1", "two"),
+    ]:
         broken = parse_operand(text)
         assert isinstance(broken, Expression)
         with pytest.raises(ValueError, match=message):

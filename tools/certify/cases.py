@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from ptxgen import syntax
 from ptxgen.instr import load_all
 from ptxgen.instr.form import REGISTRY, Instruction
-from ptxgen.instr.operands import EXAMPLE_LABEL, EXAMPLE_OPAQUE
+from ptxgen.instr.operands import EXAMPLE_BRANCHES, EXAMPLE_LABEL, EXAMPLE_OPAQUE, EXAMPLE_PROTOTYPE
 from ptxgen.instr.targets import parse_target, parse_version
 
 NEWEST = "9.5"
@@ -45,6 +45,7 @@ POOL = (
     ),
     "0", "1", "-1", "3", "16", "5000000000", "(1 << 4) | 2", "1.5", "0f3F800000", "0d3FF0000000000000", "WARP_SZ",
     "%tid.x", "%tid", "%clock64", "%laneid", "%gridid", "%nothing", "_", "!%x_pred_7", EXAMPLE_LABEL, "x_function",
+    EXAMPLE_BRANCHES, EXAMPLE_PROTOTYPE,
     EXAMPLE_OPAQUE["texref"], f"[{EXAMPLE_OPAQUE['texref']}]", f"[{EXAMPLE_OPAQUE['surfref']}]",
     "x_global", "x_shared", "x_const", "x_local", "x_param", "x_global+4", "x_shared+4", "%x_v2_7", "%x_v4_7",
     "%x_v2_7.x", "[%x_b32_7]", "[%x_b64_7]", "[%x_u32_7]", "[%x_s64_7]", "[%x_f32_7]", "[%x_f64_7]", "[%x_b16_7]",

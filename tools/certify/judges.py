@@ -15,7 +15,14 @@ from functools import cache
 
 from ptxgen import syntax
 from ptxgen.instr.check import check
-from ptxgen.instr.operands import EXAMPLE_LABEL, EXAMPLE_OPAQUE, EXAMPLE_PARAMETER
+from ptxgen.instr.operands import (
+    EXAMPLE_BRANCHES,
+    EXAMPLE_FUNCTION,
+    EXAMPLE_LABEL,
+    EXAMPLE_OPAQUE,
+    EXAMPLE_PARAMETER,
+    EXAMPLE_PROTOTYPE,
+)
 from ptxgen.instr.targets import parse_version
 from ptxgen.toolchain import find_ptxas
 from tools.certify.cases import Case, needs_samplers
@@ -62,7 +69,7 @@ def _prelude(has_b128: bool, samplers: bool) -> str:
 {opaque}
 .global .align 16 .b8 x_global[64];
 .const .align 16 .b8 x_const[64];
-.func x_function() {{ ret; }}
+.func {EXAMPLE_FUNCTION}() {{ ret; }}
 .visible .entry k(.param .b64 x_param) {{
 {registers}
 .reg .v2 .b32 %x_v2_<9>;
@@ -70,6 +77,8 @@ def _prelude(has_b128: bool, samplers: bool) -> str:
 .shared .align 16 .b8 x_shared[64];
 .local .align 16 .b8 x_local[64];
 .param .align 16 .b8 {EXAMPLE_PARAMETER}[64];
+{EXAMPLE_BRANCHES}: .branchtargets {EXAMPLE_LABEL};
+{EXAMPLE_PROTOTYPE}: .callprototype _;
 """
 
 

@@ -1,0 +1,97 @@
+"""`.file`, `.loc` and `.section`. PTX ISA 11.5."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ptxgen import syntax
+from ptxgen.instr.module.context import Context
+from ptxgen.instr.symbols import Problem
+from ptxgen.instr.targets import ALL, Availability
+from ptxgen.syntax.lexer import integer_value
+
+_SECTION = Availability("2.0", ALL)
+_SIZES = Availability("3.2", ALL)
+_LABELS = Availability("7.0", ALL)
+_INLINED = Availability("7.0", ALL)
+_SUMS = Availability("3.2", ALL)
+_DIFFERENCES = Availability("7.5", ALL)
+_NEGATIVE = Availability("7.5", ALL)
+_LIMIT = 2**32
+
+
+class Debugging:
+    """The files, places and labels that a module has named so far."""
+
+    def __init__(self, context: Context) -> None:
+        self.context = context
+        self.files: set[int] = set()
+        self.places: set[tuple[int, int, int]] = set()
+        self.labels: set[str] = set()
+        self.wanted: list[tuple[syntax.Location, str]] = []
+
+    def file(self, statement: syntax.FileDirective) -> Iterator[Problem]:
+        """What is wrong with a `.file`."""
+        if statement.index >= _LIMIT:
+            yield Problem("file-index", f"the index of a .file must be less than 2^32, not {statement.index}")
+        elif statement.index in self.files:
+            yield Problem("redeclared", f".file {statement.index} is given already")
+        self.files.add(statement.index)
+        if len(statement.arguments) > 2:
+            yield from self.context.lacks("the time stamp of .file", _SIZES)
+
+    def location(self, statement: syntax.Location) -> Iterator[Problem]:
+        """What is wrong with a `.loc`; called for every one, so it does little."""
+        if statement.inlined_at is not None:
+            yield from self.context.lacks("inlined_at", _INLINED)
+            if statement.inlined_at not in self.places:
+                place = " ".join(map(str, statement.inlined_at))
+                yield Problem("location", f"inlined_at {place} must be the place of a .loc before this one")
+            name = (statement.function_name or "").partition("+")[0]
+            if not name.startswith("."):
+                self.wanted.append((statement, name))
+        self.places.add(statement.source)
+
+    def section(self, statement: syntax.Section) -> Iterator[tuple[syntax.Statement, Problem]]:
+        """What is wrong with the data of a section."""
+        for problem in self.context.lacks(".section", _SECTION):
+            yield statement, problem
+        for each in statement.statements:
+            if isinstance(each, syntax.SectionData):
+                for problem in self._data(each):
+                    yield each, problem
+            elif isinstance(each, syntax.Label):
+                if each.name in self.labels:
+                    yield each, Problem("redeclared", f"the label {each.name} is declared already")
+                self.labels.add(each.name)
+                for problem in self.context.lacks("a label in a section", _LABELS):
+                    yield each, problem
+
+    def _data(self, each: syntax.SectionData) -> Iterator[Problem]:
+        first = each.values[0]
+        if not first.lstrip("-")[:1].isdigit():
+            if each.type not in ("b32", "b64"):
+                yield Problem("variable-type", f"the address {first} needs .b32 or .b64, not .{each.type}")
+            if "+" in first:
+                yield from self.context.lacks(f"the sum {first} in a section", _SUMS)
+            elif "-" in first:
+                yield from self.context.lacks(f"the difference {first} in a section", _DIFFERENCES)
+            return
+        bits = int(each.type[1:])
+        low, high = -(1 << (bits - 1)), 1 << bits
+        for text in each.values:
+            if text[0] == "-":
+                yield from self.context.lacks(f"the negative number {text} in a section", _NEGATIVE)
+                value = -integer_value(text[1:])
+            elif bits >= 32 or len(text) < 3:  # ptxas cuts wider numbers (measured, 13.5)
+                continue
+            else:
+                value = integer_value(text)
+            if not low <= value < high:
+                yield Problem("data-range", f"a .{each.type} is {low} to {high - 1}, not {text}")
+
+    def unresolved(self) -> Iterator[tuple[syntax.Statement, Problem]]:
+        """Names of functions in `.loc` that no section has."""
+        for statement, name in self.wanted:
+            if name not in self.labels:
+                yield statement, Problem("undeclared-name", f"the label {name} of function_name is in no section")

@@ -1,0 +1,108 @@
+"""`.version`, `.target` and `.address_size`. PTX ISA 11.1."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ptxgen import syntax
+from ptxgen.instr.module.context import Context
+from ptxgen.instr.symbols import Problem, unavailable
+from ptxgen.instr.targets import (
+    ALL,
+    Availability,
+    Target,
+    TargetError,
+    parse_target,
+    parse_version,
+    target_problem,
+    version_problem,
+)
+
+_TEXTURE_MODES = ("texmode_unified", "texmode_independent")
+#: What may stand in `.target` besides architectures.
+OPTIONS = {
+    "debug": Availability("3.0", ALL),
+    "map_f64_to_f32": Availability("1.0", ALL),
+    **dict.fromkeys(_TEXTURE_MODES, Availability("1.0", ALL)),  # measured, ptxas 13.5; 1.5 in the manual
+}
+_ADDRESS_SIZE = Availability("2.3", ALL)
+
+Found = tuple[syntax.Statement | None, Problem]
+
+
+def context_of(module: syntax.Module, target: str | None) -> tuple[Context, list[Found]]:
+    """What the header says, and what is wrong with it. `target` stands for the architecture of `.target`."""
+    directives = [item for item in module.items if isinstance(item, syntax.Directive)]
+    found: list[Found] = []
+    version = (99, 0)
+    place = next((item for item in directives if item.name == "version"), None)
+    if place is None:
+        found.append((None, Problem("missing-directive", "a module begins with .version, for example .version 9.0")))
+    else:
+        version = parse_version(place.arguments[0])
+        message = version_problem(version)
+        if message is not None:
+            found.append((place, Problem("ptx-version", message)))
+    architecture, problems = _target(directives, target, version)
+    found += problems
+    if architecture is not None:
+        last = next((item for item in reversed(directives) if item.name == "target"), None)
+        message = target_problem(architecture, version)
+        if message is not None:
+            found.append((last, Problem("target", message)))
+    options = {word for item in directives if item.name == "target" for word in item.arguments}
+    for item in directives:
+        if item.name == "address_size":
+            found += [(item, problem) for problem in _address_size(item, version)]
+        elif item.name == "target" and "debug" in item.arguments and not _has_debug_sections(module):
+            message = ".target debug wants debug information, a .section with a name such as .debug_info"
+            found.append((item, Problem("missing-directive", message)))
+    return Context(architecture, version, "independent" if "texmode_independent" in options else "unified"), found
+
+
+def _target(
+    directives: list[syntax.Directive], wanted: str | None, version: tuple[int, int]
+) -> tuple[Target | None, list[Found]]:
+    """The architecture, which is the last that is named, and what is wrong with the words of `.target`."""
+    found: list[Found] = []
+    architecture: Target | None = None
+    mode: str | None = None
+    written = [item for item in directives if item.name == "target"]
+    if not written and wanted is None:
+        message = "after .version stands .target, for example .target sm_100a"
+        found.append((directives[0] if directives else None, Problem("missing-directive", message)))
+    for item in written:
+        for position, word in enumerate(item.arguments):
+            if word not in OPTIONS or position == 0:
+                try:
+                    architecture = parse_target(word)
+                except TargetError as error:
+                    found.append((item, Problem("target", str(error))))
+                continue
+            problems = [*unavailable(f".target {word}", OPTIONS[word], None, version)]
+            if word in _TEXTURE_MODES:
+                if mode not in (None, word):
+                    problems.append(Problem("target-option", f".target has one texture mode, not {mode} and {word}"))
+                mode = word
+            elif word == "map_f64_to_f32" and architecture is not None and architecture.number >= 13:
+                message = f"map_f64_to_f32 is for targets without .f64, sm_10 to sm_12, not {architecture}"
+                problems.append(Problem("target-option", message))
+            found += [(item, problem) for problem in problems]
+    if wanted is not None:
+        found = [(item, problem) for item, problem in found if problem.code != "target"]
+        architecture = None
+        try:
+            architecture = parse_target(wanted)
+        except TargetError as error:
+            found.append((written[0] if written else None, Problem("target", str(error))))
+    return architecture, found
+
+
+def _address_size(item: syntax.Directive, version: tuple[int, int]) -> Iterator[Problem]:
+    yield from unavailable(".address_size", _ADDRESS_SIZE, None, version)
+    if item.arguments[0] == "32":
+        yield Problem("address-size", ".address_size must be 64; ptxas does not assemble 32-bit code any more")
+
+
+def _has_debug_sections(module: syntax.Module) -> bool:
+    return any(isinstance(item, syntax.Section) and item.name.startswith(".debug_") for item in module.items)
