@@ -44,9 +44,6 @@ UNDECLARED: dict[str, str] = {
     "barrier": "cluster",
     "cp.async": "ca cg commit_group wait_all wait_group",
     "cp.async.bulk": "",
-    "cp.async.bulk.prefetch": "tensor",
-    "cp.reduce.async.bulk": "tensor",
-    "cp.async.bulk.tensor": "im2col im2col_no_offs im2col::w im2col::w::128",
     "prefetch": "L1 L2 L2:: global local",
     "st": "async bulk",
 }

@@ -160,7 +160,8 @@ class VectorSpec(Specification):
 
     With `scalar`, one element may stand without braces. `exact` makes the length part of the shape, for syntax lines
     that differ by nothing else. `sink` allows `_` for elements, but not for all of them, `mixed` constants
-    beside registers, not integers beside floats (measured, ptxas 13.5).
+    beside registers, not integers beside floats (measured, ptxas 13.5). `apart` forbids constants beside floats and
+    special registers; `bits` allows other widths than that of the type.
     """
 
     type: TypeRef
@@ -172,6 +173,8 @@ class VectorSpec(Specification):
     mixed: bool = False
     special: bool = False
     wide: bool = False
+    apart: bool = False
+    bits: tuple[int, ...] = ()
 
     def fits(self, operand: Operand) -> bool:
         if isinstance(operand, Vector):
@@ -220,6 +223,7 @@ class VectorSpec(Specification):
     def _elements(self, elements: Sequence[Operand], form: Instruction, resolve: Resolver | None) -> Iterator[Problem]:
         spec, skips = self._element(form), self._skips(form)
         declared: list[Type] = []
+        special = False
         for item in elements:
             if skips and isinstance(item, Name) and item.text == "_":
                 continue
@@ -230,9 +234,15 @@ class VectorSpec(Specification):
             if symbol is not None and symbol.kind == "register" and symbol.type is not None and symbol.vector is None:
                 declared.append(symbol.type)
             else:
+                special = special or (symbol is not None and symbol.kind == "special")
                 yield from spec.problems(item, form, resolve)
-        constants = [item for item in elements if self.mixed and value_of(item) is not None]
-        yield from self._element_types(declared, constants, type_of(self.type, form))
+        constants = [item for item in elements if (self.mixed or self.apart) and value_of(item) is not None]
+        wanted = type_of(self.type, form)
+        if declared and declared[0].bits in self.bits:
+            wanted = TYPES[f"{wanted.name[0]}{declared[0].bits}"]
+        yield from self._element_types(declared, constants, wanted)
+        if self.apart and constants and special:
+            yield Problem("operand-kind", f"{self.name} must have no constants beside special registers")
         if self.mixed and all(isinstance(value_of(item), int) for item in elements):
             rule = f"{self.name} must have a register among its elements; integer constants alone have 64 bits"
             yield Problem("operand-type", rule)

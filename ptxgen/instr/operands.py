@@ -161,13 +161,15 @@ def vector(
     special: bool = False,
     wide: bool = False,
     exact: bool = False,
+    apart: bool = False,
+    bits: tuple[int, ...] = (),
     when: str | None = None,
     default: Any = ...,
 ) -> Any:
     """A vector operand in braces; with `scalar`, a plain register where the count is 1."""
     return VectorSpec(
         type=type, count=count, scalar=scalar, sink=sink, immediate=immediate, mixed=mixed, special=special,
-        wide=wide, exact=exact, when=when, optional=default is None,
+        wide=wide, exact=exact, apart=apart, bits=bits, when=when, optional=default is None,
     )  # fmt: skip
 
 

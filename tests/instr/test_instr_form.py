@@ -172,16 +172,16 @@ WRONG: list[tuple[Callable[[], Instruction], str, str]] = [
     ),
     (
         lambda: tma.load("%r1", "%rd1", ["%r2"] * 5, "%r3", dim=3, dst="shared::cta", load_mode="tile::gather4"),
-        "load.gather",
+        "load.dimensions",
         ".tile::gather4 takes .2d, not .3d",
     ),
     (
         lambda: tma.store("%rd1", ["%r2"] * 5, "%r1", dim=3, load_mode="tile::scatter4"),
-        "store.scatter",
+        "store.dimensions",
         ".tile::scatter4 takes .2d, not .3d",
     ),
     (
-        lambda: tma.load("%r1", "%rd1", ["%r2"], "%r3", "%h1", dim=1, dst="shared::cta", multicast=True),
+        lambda: tma.load("%r1", "%rd1", ["%r2"], "%r3", "%h1", dim=1, dst="shared::cta", multicast="cluster"),
         "load.own-cta",
         ".multicast::cluster takes .shared::cluster, not .shared::cta",
     ),

@@ -23,9 +23,16 @@ STRICTER = tuple(
         # A number, mask or policy in the place of the mbarrier.
         (r"bulk\.(load|copy|reduce_shared)", r"^[^\[]*\[[^\[]*\[[^\[]*$", "must be as in"),
         # Addresses without brackets.
-        (r"tma\.", "", r"must be as in"),
-        # A tensormap's address in a register of any type.
-        (r"tma\.", "", r"the address tensor_map (must be in an integer register|is generic)"),
+        (r"tma\.load", r"^[^\[]*(\[[^\[]*){0,2}$", "must be as in"),
+        (r"tma\.(store|reduce)", r"^[^\[]*(\[[^\[]*){0,1}$", "must be as in"),
+        # Scopes, and reports of stores.
+        (r"tma\.", "", r"has no modifier \.(cta|cluster|gpu|sys)\b"),
+        (r"tma\.(store|reduce)", "", r"has no modifier \.mbarrier::report::"),
+        # Four rows of a tensor of any number of dimensions, or of none.
+        (r"tma\.applypriority", "gather4", r"takes \.2d, not|needs \.dim"),
+        # Registers of any type with the address of a tensormap, floats beside integers as coordinates and offsets.
+        (r"tma\.", r"%x_(f\d+|b128|pred)_7", "the address tensor_map must be in"),
+        (r"tma\.", r"\{.*(1\.5|0[fd]3)", "must be an integer constant"),
         # Proxy fences and prefetches of what is hidden in a texture or surface variable.
         ("", r"\[EXAMPLE_(TEXTURE|SURFACE)\]", r"the memory of EXAMPLE_\w+ is hidden"),
         # Small integers eight at a time, in some state spaces; in others ptxas crashes.

@@ -113,10 +113,19 @@ def _whole_chunks(valid: NDArray[np.bool_], start: int, size: int) -> bool:
     return bool((groups.all(axis=1) | ~groups.any(axis=1)).all())
 
 
+def _require_plain(op: Any) -> None:
+    """Boxes in tile mode, as the tensormap describes them."""
+    if op.load_mode not in (None, "tile"):
+        raise Unmodelled(op.load_mode)
+    if op.override_address:
+        raise Unmodelled("override::global_address")
+    if getattr(op, "report", None) not in (None, "disabled"):
+        raise Unmodelled(f"mbarrier::report::{op.report}")
+
+
 @meaning(tma.load)
 def load(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> Callable[[Group], None]:
-    if op.load_mode == "tile::gather4":
-        raise Unmodelled("tile::gather4")
+    _require_plain(op)
     if op.multicast:
         raise Unmodelled("multicast")
     if op.cta_group == 2:
@@ -209,8 +218,7 @@ def issue(
 
 @meaning(tma.store)
 def store(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> Callable[[Group], None]:
-    if op.load_mode == "tile::scatter4":
-        raise Unmodelled("tile::scatter4")
+    _require_plain(op)
     source, map_address = binder.address(op.src_mem), binder.address(op.tensor_map)
     coordinates = [binder.source(element, "s32") for element in binder.vector(op.coords)]
 
