@@ -55,6 +55,11 @@ def _is_relaxed(form: Any) -> bool:
     return "bf16" not in (form.dtype, getattr(form, "atype", "f32"))
 
 
+def _has_wide_result(form: Any) -> bool:
+    """As _is_relaxed; where ptxas 13.5 calls a routine for the conversion, it wants the exact width (measured)."""
+    return _is_relaxed(form) and not (form.ftz and form.atype == "f64" and form.rounding != "rn")
+
+
 def _is_integer(form: Any) -> bool:
     """Special registers convert to integers only (measured, ptxas 13.5)."""
     return form.dtype not in _WIDTH and form.atype not in _WIDTH
@@ -64,7 +69,7 @@ class cvt(Instruction, section="9.7.9.21", ptx="1.0", targets=ALL):
     """d = a in another type. `rounding` is rni.. towards an integer and rn.. towards a shorter float."""
 
     syntax = "cvt{.rounding}{.ftz}{.sat}.dtype.atype d, a"
-    d: OperandLike = register("dtype", wide=_is_relaxed)
+    d: OperandLike = register("dtype", wide=_has_wide_result)
     a: OperandLike = source("atype", wide=_is_relaxed, special=_is_integer)
     _: KW_ONLY
     rounding: Literal["rni", "rzi", "rmi", "rpi", "rn", "rz", "rm", "rp"] | None = None

@@ -180,6 +180,14 @@ WORDS: dict[str, str] = {
     # Matrix fragments.
     "row": "row-major", "col": "column-major", "trans": "transposed on the way",
     "xor.popc": "counts the bits of the exclusive or", "and.popc": "counts the bits of the and",
+    # Formats.
+    "bf16": "16-bit floats with the exponents of f32", "bf16x2": "two bf16 values",
+    "f16x2": "two f16 values", "f32x2": "two f32 values", "tf32": "f32 cut to 10 bits of fraction",
+    "ue8m0": "powers of two: 8 bits of exponent alone", "ue8m0x2": "two powers of two",
+    "ue5m3x2": "two floats without sign, 5 bits of exponent and 3 of fraction",
+    "s2f6x2": "two fixed-point numbers of 8 bits, 6 of them behind the point",
+    "scaled::n1::ue8m0": "divided by one power of two first",
+    "scaled::n2::ue8m0": "with a power of two for each value",
     "a": "operand A", "b": "operand B", "c": "operand C", "d": "operand D",
 }  # fmt: skip
 
@@ -192,6 +200,8 @@ PATTERNS: tuple[tuple[str, str], ...] = (
     (r"m(\d+)n(\d+)", "matrices of {0} by {1}"),
     (r"(\d+)x(\d+)b", "{0} lanes of {1} bits"),
     (r"16x32bx2", "16 lanes of 32 bits, in two halves"),
+    (r"e(\d)m(\d)", "floats with {0} bits of exponent and {1} of fraction"),
+    (r"e(\d)m(\d)x(\d)", "{2} floats with {0} bits of exponent and {1} of fraction"),
     (r"collector::(\w+)::fill", "fills the collector buffer {0}"),
     (r"collector::(\w+)::use", "uses the collector buffer {0}, which stays"),
     (r"collector::(\w+)::lastuse", "uses the collector buffer {0} for the last time"),

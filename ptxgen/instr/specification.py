@@ -204,12 +204,16 @@ def value_of(operand: Operand) -> int | float | None:
         return None
 
 
+def _has_constants(wanted: Type) -> bool:
+    return wanted.kind != "packed" and wanted.name != "f16"
+
+
 def _constant_problem(spec: Specification, operand: Immediate | Expression, wanted: Type) -> Problem | None:
     """Whether a constant can be of a type. Integers may exceed the type, which cuts them (measured, ptxas 13.5)."""
     value = value_of(operand)
     if value is None:
         return Problem("operand-kind", f"{spec.name} must be a constant that has a value, not {operand}")
-    if wanted.kind == "packed" or wanted.name == "f16":
+    if not _has_constants(wanted):
         return Problem("operand-kind", f"{spec.name} must be a register for {wanted}, not the constant {operand}")
     if wanted.kind == "float":
         if isinstance(value, float):
@@ -322,7 +326,8 @@ class SourceSpec(Specification):
         return "a register or a constant" if self.immediate else "a register"
 
     def explain(self, form: Instruction) -> str:
-        kind = f"a {type_of(self.type, form)} register" + (" or a constant" if self.immediate else "")
+        wanted = type_of(self.type, form)
+        kind = f"a {wanted} register" + (" or a constant" if self.immediate and _has_constants(wanted) else "")
         return kind + ("" if self.low is None and self.high is None else f", {self._range(form)}")
 
     def _highest(self, form: Instruction) -> int | None:

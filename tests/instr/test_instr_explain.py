@@ -49,6 +49,15 @@ def test_what_is_not_legal() -> None:
     assert [problem.code for problem in found.problems] == ["immediate-range"]
 
 
+def test_formats_without_constants() -> None:
+    (found,) = explain("cvt.rn.satfinite.scaled::n1::ue8m0.e4m3x2.f32 %h1, %f1, %f2, %b1")
+    assert [part.meaning for part in found.modifiers[2:4]] == [
+        "divided by one power of two first", "2 floats with 4 bits of exponent and 3 of fraction",
+    ]  # fmt: skip
+    assert [part.meaning for part in found.operands[2:]] == ["a .f32 register or a constant", "a .ue8m0 register"]
+    assert (found.ptx, found.problems) == ("9.4", ())
+
+
 def test_plain_values_for_json() -> None:
     (found,) = explain("add.u32 %r1, %r2, 1")
     assert json.loads(json.dumps(found.as_dict()))["operands"][2] == {
