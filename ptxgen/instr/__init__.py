@@ -23,10 +23,12 @@ FAMILIES = (
     "half",
     "integer",
     "logic",
+    "matrix",
     "mbarrier",
     "memory",
     "miscellaneous",
     "mixed",
+    "mma",
     "move",
     "predicate",
     "sparse",
@@ -36,6 +38,8 @@ FAMILIES = (
     "tma",
     "video",
     "warp",
+    "wgmma",
+    "wmma",
 )
 
 #: Modifiers of syntax lines that no family declares yet, by the opcode that they follow; `L2::` stands for all that

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+_MATRIX = r"(matrix|mma|wmma|wgmma)\."
+
 #: Where ptxgen refuses on purpose what ptxas 13.5 takes: nonsense that it lets pass.
 STRICTER = tuple(
     (re.compile(form), re.compile(line), re.compile(objection))
@@ -47,6 +49,20 @@ STRICTER = tuple(
         ),
         # Any number, register or variable as the address of a tensormap.
         (r"fence\.fence_proxy_tensormap", r"\[", r"the address addr|a number as address"),
+        # Vector registers, constants and special registers as matrix fragments: ptxas takes some, crashes on others.
+        (_MATRIX, r"%x_v\d_7|\{%x_b32_7, (1|%tid\.x)\}", r"must be (as in|a register|one register)|not the special"),
+        # What is no register of 32 bits as metadata, as scale factors and to movmatrix: floats, their bits, vectors.
+        (_MATRIX, r"%x_(f32|v\d|pred)_7\b|0f3F800000|x_\w+\+4|\{%x_[bf]32_7", r"must be (as in|one register|of type)"),
+        # Selectors that no quad of mma.sp.m16n8k32 with .f16 has.
+        (r"mma\.sp_f16", r"\.m16n8k32\.", "sparsity selector"),
+        # Kinds that other forms have, which 8-bit floats overlook, and one type more behind that of the scale factors.
+        (r"mma\.(sp_)?(f8|mx)", "", r"has no modifier \.(kind::mx\w+|[a-z]+\d\w*);"),
+        # Shapes of other types: wmma.mma of .f64, and accumulators of integers that are floats.
+        (r"wmma\.", r"\.f64\.f64|\.m8n8k(32|128)\..*\.f32 ", r"\[unknown-modifier\]$|shape\]$"),
+        # Layouts, which wgmma.mma_async overlooks, and .aligned left out, which the manual has as mandatory.
+        (r"wgmma\.", "", r"has no modifier \.(row|col)\b|needs \.aligned"),
+        # Rows of matrices at 16-bit addresses.
+        (r"matrix\.", r"\[%x_b16_7\]", "must be in a 32-bit or 64-bit register"),
         # Special registers as results.
         (r"move\.mov", r"^mov.*\{.*%tid.*\},", "not the special"),
         # A special register as one of several values to store.

@@ -1,0 +1,133 @@
+"""What the mma instructions have in common: operands, and how many registers each matrix takes.
+
+A class says how many bits an element of A and B takes in its register (`bits`), and what these registers may be
+declared as (`packed`). The accumulators follow from their types.
+"""
+
+from typing import Any, ClassVar
+
+from ptxgen.instr.form import Instruction, OperandLike, rule
+from ptxgen.instr.fragments import WARP, dimensions, registers
+from ptxgen.instr.operands import immediate, register, vector
+from ptxgen.syntax import Expression, Immediate
+
+#: The register type of an accumulator.
+_ACCUMULATORS = {"f16": "f16x2", "f32": "f32", "s32": "s32", "f64": "f64"}
+
+
+def _packed(form: Any) -> str:
+    return form.packed
+
+
+def _ctype(form: Any) -> str:
+    """The type of C: that of D where the syntax line has one for both."""
+    return getattr(form, "ctype", form.dtype)
+
+
+def _d_type(form: Any) -> str:
+    return _ACCUMULATORS[form.dtype]
+
+
+def _c_type(form: Any) -> str:
+    return _ACCUMULATORS[_ctype(form)]
+
+
+def _accumulator(form: Any, type: str) -> int:
+    m, n, _ = dimensions(form.shape)
+    return registers(form.matrices * m * n, {"f16": 16, "f64": 64}.get(type, 32))
+
+
+def _d_count(form: Any) -> int:
+    return _accumulator(form, form.dtype)
+
+
+def _c_count(form: Any) -> int:
+    return _accumulator(form, _ctype(form))
+
+
+def _a_count(form: Any) -> int:
+    m, _, k = dimensions(form.shape)
+    return registers(form.matrices * m * k // form.sparsity, form.bits)
+
+
+def _b_count(form: Any) -> int:
+    _, n, k = dimensions(form.shape)
+    return registers(form.matrices * k * n, form.bits)
+
+
+class Mma(Instruction, section="9.7.14.5.14", issued_by="warp"):
+    """D = A*B + C on matrices in the registers of a warp."""
+
+    d: OperandLike = vector(_d_type, _d_count)
+    a: OperandLike = vector(_packed, _a_count)
+    b: OperandLike = vector(_packed, _b_count)
+    c: OperandLike = vector(_c_type, _c_count)
+    bits: ClassVar[int]
+    packed: ClassVar[str]
+    #: How many products a warp computes at once.
+    matrices: ClassVar[int] = 1
+    #: One of so many elements of A is stored.
+    sparsity: ClassVar[int] = 1
+
+
+def _selectors(form: Any) -> int:
+    """How many ways a quad has to hold the metadata, which fill one, two or all of its four registers.
+
+    Two bits tell where each stored element is, of .tf32 four; elements of 4 bits come in pairs.
+    """
+    m, _, k = dimensions(form.shape)
+    bits = m * k // form.sparsity * {4: 1, 32: 4}.get(form.bits, 2)
+    return WARP * 32 // bits
+
+
+def _sparsity_selector(form: Any) -> str | None:
+    """The selector names one of the threads, or pairs of threads, of a quad."""
+    last = _selectors(form) - 1
+    if form.f.evaluate() <= last:
+        return None
+    return f"the sparsity selector f of .{form.shape} with {form.bits}-bit elements is 0 to {last}, not {form.f}"
+
+
+class SparseMma(Mma, section="9.7.14.6.3", ptx="7.1", targets="sm_80+"):
+    """D = A*B + C where half of A is zeros and not stored: 2 of 4 elements, 1 of 2 (.tf32), or 2 pairs of 4 (4 bits).
+
+    `e` holds the metadata, which say where the stored elements are, `f` says which threads of a quad hold them. With
+    sp::ordered_metadata the indices must rise, which is faster on later targets.
+    """
+
+    e: OperandLike = register("u32")
+    f: OperandLike = immediate(0, 3)
+    sparsity: ClassVar[int] = 2
+    _selector = rule("selector", reads_operands=True)(_sparsity_selector)
+
+
+#: The bytes of a scale operand at which the factors may begin, by how many there are for each row of A.
+_BYTES = {"1X": (0, 1, 2, 3), "2X": (0, 2), "4X": (0,)}
+
+
+def _scale_selectors(form: Any) -> str | None:
+    """The byte of a selector fits the number of factors; the thread is 0 or 1 of A, 0 to 3 of B."""
+    size = form.scale_vec or form.default_size
+    for name, threads in (("selector_a", range(2)), ("selector_b", range(4))):
+        elements = getattr(form, name).elements
+        for what, item, legal in zip(("byte", "thread"), elements, (_BYTES[size], threads), strict=True):
+            if isinstance(item, Immediate | Expression) and item.evaluate() not in legal:
+                choices = ", ".join(map(str, legal))
+                return f"the {what} of {name} with .scale_vec::{size} must be one of {choices}, not {item}"
+    return None
+
+
+class ScaledMma(Mma, ptx="8.7", targets="sm_120f"):
+    """D = A*B + C where blocks of A's rows and of B's columns have scale factors.
+
+    `scale_a` and `scale_b` hold a byte for each factor. A selector is {byte, thread}: the byte where the factors begin,
+    and the threads of each quad that hold them, a pair of them for A (0 or 1), one for B (0 to 3).
+    """
+
+    scale_a: OperandLike = register("u32")
+    selector_a: OperandLike = vector("u16", 2, immediate=True)
+    scale_b: OperandLike = register("u32")
+    selector_b: OperandLike = vector("u16", 2, immediate=True)
+    #: The number of factors where the modifier is left out.
+    default_size: ClassVar[str | None] = None
+    _scale = rule("scale-selector", reads_operands=True)(_scale_selectors)
