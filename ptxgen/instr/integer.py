@@ -135,7 +135,10 @@ class mad_sat(Instruction, section="9.7.1.4", ptx="1.0", targets=ALL, leading=1)
 
 
 class clmad(Instruction, section="9.7.1 (clmad)", ptx="9.3", targets="sm_80+", leading=1):
-    """d = the low or high half of the carry-less product of a and b, exclusive-or c (not in the manual of 9.2)."""
+    """d = the low or high half of the carry-less product of a and b, exclusive-or c.
+
+    Not in the manual of PTX ISA 9.2 (measured, H200, driver 580, 2026-11-20).
+    """
 
     syntax = "clmad.half.type d, a, b, c"
     d: OperandLike = register("type")
@@ -309,7 +312,7 @@ class fns(Instruction, section="9.7.1.17", ptx="6.0", targets="sm_30+"):
     d: OperandLike = register("b32")
     mask: OperandLike = source("b32")
     base: OperandLike = source("b32", high=31, advice=True)
-    offset: OperandLike = source("s32")
+    offset: OperandLike = source("b32")
 
 
 class brev(Instruction, section="9.7.1.18", ptx="2.0", targets=ALL):
@@ -363,7 +366,7 @@ class bmsk(Instruction, section="9.7.1.22", ptx="7.6", targets="sm_70+"):
     """d = b ones from bit a on; larger a and b are cut to 32 (`clamp`) or count modulo 32 (`wrap`)."""
 
     syntax = "bmsk.mode.b32 d, a, b"
-    d: OperandLike = register("b32")
+    d: OperandLike = register("u32")
     a: OperandLike = source("u32")
     b: OperandLike = source("u32")
     _: KW_ONLY

@@ -84,9 +84,11 @@ STRICTER = tuple(
         (r"floating\.testp", r"^testp\.f", "needs .property"),
         # Roundings of .bf16 that become .f16 arithmetic.
         (r"half\.fma", r"^fma\.r[zmp].*\.bf16", "needs|no modifier"),
-        # A vector of one as the parts of a packed value; one value as a vector.
+        # `.pred` besides the type, which arithmetic overlooks.
+        (r"integer\.|extended\.|predicate\.", r"^[^ ]*\.pred\b", r"has no modifier \.pred"),
+        # A vector of one as the parts of a packed value; one value, or special registers, as a vector of any type.
         (r"move\.mov", r"\{%x_b32_7\}", "must be as in"),
-        (r"move\.mov_vector", "", "must be a vector|must be as in"),
+        (r"move\.mov_vector", "", "must be a vector|must be as in|%tid.x is read as"),
         # Vectors of any length as the data of a surface access, also special registers in them.
         (r"surface\.", "", r"\[vector-length\]$|not the special"),
         # A scalar in place of an offset or of several coordinates; in some geometries ptxas crashes on it.
@@ -97,8 +99,6 @@ STRICTER = tuple(
         # A vector as the level of detail, of which one element is read; for cubes gradients of any length.
         (r"texture\.", r"^(tex|txq)\.level", r"lod must be one register|must be as in"),
         (r"texture\.tex_grad", r"^tex\.grad.*\.a?cube", r"dpd[xy] must have 4 elements"),
-        # A vector register, or a vector of one, as the parts of a packed value.
-        (r"move\.mov", r"\{%x_b32_7\}|%x_v\d_7", r"must be as in|vector"),
     )
 )
 
