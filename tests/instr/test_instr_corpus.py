@@ -24,7 +24,6 @@ def test_no_error_in_compiler_output(path: Path) -> None:
     ("opcode", "known"),
     [
         ("tcgen05.mma.cta_group::1.kind::f17", False),
-        ("cp.async.bulk.tensor.2d.im2col_no_offs.global.shared::cta.bulk_group", True),
         ("cp.async.bulk.tensor.6d.shared::cta.global", False),
         ("add.u33", False),
     ],
