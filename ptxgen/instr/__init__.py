@@ -14,6 +14,7 @@ import importlib
 FAMILIES = (
     "barrier",
     "bulk",
+    "cluster",
     "cache",
     "control",
     "conversion",
@@ -35,6 +36,7 @@ FAMILIES = (
     "surface",
     "tcgen05",
     "texture",
+    "tensormap",
     "tma",
     "video",
     "warp",
@@ -45,7 +47,6 @@ FAMILIES = (
 #: Modifiers of syntax lines that no family declares yet, by the opcode that they follow; `L2::` stands for all that
 #: begin so. ptxgen does not judge an instruction with one of them. The table ends when the families are whole.
 UNDECLARED: dict[str, str] = {
-    "barrier": "cluster",
     "cp.async": "ca cg commit_group wait_all wait_group",
     "cp.async.bulk": "",
     "prefetch": "L1 L2 L2:: global local",

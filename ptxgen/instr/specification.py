@@ -232,8 +232,8 @@ class SourceSpec(Specification):
     """A register or a constant, `low` to `high` in steps of `multiple`.
 
     `special` also allows special registers; `symbol` the address of a variable, parameter or function, or of what is
-    in the state space that the modifier of this name carries. `advice`: ptxas does not check the upper limit. `packed`
-    allows a vector register of a .b type's width, if the operand of this name is none.
+    in the state space of this name, or that the modifier of this name carries. `advice`: ptxas does not check the
+    upper limit. `packed` allows a vector register of a .b type's width, if the operand of this name is none.
     """
 
     type: TypeRef
@@ -303,7 +303,7 @@ class SourceSpec(Specification):
     ) -> Problem | None:
         """The address of a variable or function is an integer; in .global one of 64 bits (measured, ptxas 13.5)."""
         if isinstance(self.symbol, str):
-            space = getattr(form, self.symbol).partition("::")[0]
+            space = str(getattr(form, self.symbol, self.symbol)).partition("::")[0]
             if symbol.space != space:
                 found = f".{symbol.space}" if symbol.space else f"a {symbol.kind}"
                 return Problem("state-space", f"{self.name} must be in .{space}, but {operand} is {found}")

@@ -24,6 +24,10 @@ STRICTER = tuple(
         (r"bulk\.\w*store", r"cp_mask.*\{", "must be as in"),
         # A number, mask or policy in the place of the mbarrier.
         (r"bulk\.(load|copy|reduce_shared)", r"^[^\[]*\[[^\[]*\[[^\[]*$", "must be as in"),
+        # A vector register as a response of 128 bits; fields of a tensormap that is copied whole.
+        (r"cluster\.", r"%x_v[24]_7;$", "is a vector of"),
+        (r"cluster\.", r", \{.*\};$", "must be as in"),
+        (r"tensormap\.cp_fenceproxy", "", "has no modifier"),
         # Addresses without brackets.
         (r"tma\.load", r"^[^\[]*(\[[^\[]*){0,2}$", "must be as in"),
         (r"tma\.(store|reduce)", r"^[^\[]*(\[[^\[]*){0,1}$", "must be as in"),
