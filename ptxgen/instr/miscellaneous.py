@@ -55,3 +55,10 @@ class nanosleep(Instruction, section="9.7.19.2", ptx="6.2", targets="sm_70+"):
 
     syntax = "nanosleep.u32 time"
     time: OperandLike = source("u32")
+
+
+class mark(Instruction, opcode="trace.mark", section="(not in the manual of 9.4)", ptx="9.5", targets="sm_107f"):
+    """Put `event` into a trace (measured, ptxas 13.5; no manual describes it yet)."""
+
+    syntax = "trace.mark event"
+    event: OperandLike = immediate(0, 4095)

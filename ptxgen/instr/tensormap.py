@@ -4,7 +4,7 @@ from dataclasses import KW_ONLY
 from typing import Any, Literal
 
 from ptxgen.instr.form import Instruction, OperandLike, rule
-from ptxgen.instr.operands import address, immediate, source
+from ptxgen.instr.operands import address, immediate, predicate, source
 from ptxgen.instr.targets import Availability
 
 _SECTION = "9.7.9.26"
@@ -40,7 +40,8 @@ class replace_dimension(
     syntax = "tensormap.replace.tile.field{.space}.b1024.type [addr], ordinal, value"
     addr: OperandLike = address("space", bits=(32, 64))
     ordinal: OperandLike = immediate(0, 4)
-    value: OperandLike = source("type")
+    # ptxas 13.5 subtracts 1 from what has 32 bits, for which it takes no float (measured).
+    value: OperandLike = source(lambda form: "u32" if form.type == "b32" else form.type)
     _: KW_ONLY
     field: Literal["box_dim", "global_dim", "global_stride", "element_stride"]
     space: _Space | None = None
@@ -98,3 +99,16 @@ class cp_fenceproxy(
     size: OperandLike = immediate(128, 128)
     _: KW_ONLY
     scope: Literal["cta", "cluster", "gpu", "sys"]
+
+
+class query_alloc_class_large(
+    Instruction, opcode="tensormap.query.alloc_class_large", section="(not in the manual of 9.4)", ptx="9.5",
+    targets=_TARGETS,
+):  # fmt: skip
+    """p = a property of the tensormap at `addr` (measured, ptxas 13.5; no manual describes it yet)."""
+
+    syntax = "tensormap.query.alloc_class_large{.space}.b1024 p, [addr]"
+    p: OperandLike = predicate()
+    addr: OperandLike = address("space", bits=(64,))
+    _: KW_ONLY
+    space: Literal["global", "shared::cta", "const", "param"] | None = None

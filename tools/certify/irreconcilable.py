@@ -27,7 +27,7 @@ STRICTER = tuple(
         # A vector register as a response of 128 bits; fields of a tensormap that is copied whole.
         (r"cluster\.", r"%x_v[24]_7;$", "is a vector of"),
         (r"cluster\.", r", \{.*\};$", "must be as in"),
-        (r"tensormap\.cp_fenceproxy", "", "has no modifier"),
+        (r"tensormap\.(cp_fenceproxy|query)", "", "has no modifier"),
         # Addresses without brackets.
         (r"tma\.load", r"^[^\[]*(\[[^\[]*){0,2}$", "must be as in"),
         (r"tma\.(store|reduce)", r"^[^\[]*(\[[^\[]*){0,1}$", "must be as in"),
