@@ -11,7 +11,7 @@ STRICTER = tuple(
     (re.compile(form), re.compile(line), re.compile(objection))
     for form, line, objection in (
         # A function's name as an operand of arithmetic, even of floats.
-        ("", r"\bx_function\b", r"not the function x_function|address of x_function is an integer"),
+        ("", r"\bx_function\b", r"(not the|is a) function|address of x_function is an integer"),
         # `variable + constant` as an operand of arithmetic; some instructions take it, others do not.
         ("", r"\bx_\w+\+4", r"not the variable|\[operand-type\]$"),
         # Anything at all as the count of an arrival.
