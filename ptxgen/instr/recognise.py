@@ -93,6 +93,10 @@ def recognise(statement: syntax.Instruction) -> Instruction | Unrecognised:
     if failed:
         nearest = min(failed, key=lambda failure: failure.distance)
         return Unrecognised((nearest.problem,), True)
+    if head in REGISTRY:
+        opcodes = ", ".join(dict.fromkeys(form.form.opcode for form in REGISTRY[head]))
+        message = f"{statement.opcode} is no instruction; {head} stands in {opcodes}"
+        return Unrecognised((Problem("unknown-modifier", message),), True)
     return Unrecognised(
         (Problem("not-declared", f"ptxgen declares no instruction {head}; not checked", "warning"),),
         False,

@@ -99,6 +99,7 @@ UNKNOWN = [
     ("tcgen05.alloc.cta_group::3.sync.aligned.b32 [%a], 32;", "unknown-modifier",
      "tcgen05.alloc has no modifier .cta_group::3; it takes "
      ".cta_group::1 .cta_group::2 .sync .aligned .exclusive .shared::cta .b32"),
+    ("brx.uni %a, t;", "unknown-modifier", "brx.uni is no instruction; brx stands in brx.idx"),
     ("nosuch.u32 %a, %b, %c;", "not-declared", "ptxgen declares no instruction nosuch; not checked"),
 ]  # fmt: skip
 
