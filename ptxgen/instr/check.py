@@ -57,8 +57,8 @@ class Diagnostic:
 def check(text_or_module: str | syntax.Module, target: str | None = None) -> list[Diagnostic]:
     """Diagnostics of PTX text or of a parsed module; no errors among them means that the text is legal.
 
-    `target` (`sm_100a`) replaces the module's own `.target`. A `warning` with code `not-declared` marks an instruction
-    that ptxgen does not know yet. Raises PtxSyntaxError on text that does not parse.
+    `target` (`sm_100a`) replaces the module's own `.target`. A `warning` is what ptxas takes, but what no one wants.
+    Raises PtxSyntaxError on text that does not parse.
     """
     module = syntax.parse(text_or_module) if isinstance(text_or_module, str) else text_or_module
     return list(_Checker(module, target).run())

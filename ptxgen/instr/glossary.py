@@ -183,6 +183,41 @@ WORDS: dict[str, str] = {
     "warpx2::01_23": "to the lanes of warps 0 and 1, and 2 and 3",
     "b8x16": "into 16 bytes", "b6x16_p32": "from 16 elements of 6 bits with 32 bits of padding",
     "b4x16_p64": "from 16 elements of 4 bits with 64 bits of padding",
+    # Texture and surface.
+    "1d_buffer": "a buffer", "2dms": "two dimensions, several samples a texel",
+    "a2dms": "an array of two dimensions, several samples a texel",
+    "cube": "a cube map", "acube": "an array of cube maps",
+    "base": "from the base level", "level": "from a given mipmap level", "grad": "from the level that gradients give",
+    "g": "the green channel of four texels", "trap": "traps outside the surface",
+    "zero": "reads 0 and drops writes outside the surface",
+    "texref": "a texture", "samplerref": "a sampler", "surfref": "a surface",
+    "width": "width in elements", "height": "height in elements", "depth": "depth in elements",
+    "channel_data_type": "type of the channels", "channel_order": "order of the channels",
+    "normalized_coords": "whether coordinates are normalised",
+    "force_unnormalized_coords": "whether the sampler overrides normalised coordinates",
+    "filter_mode": "filter of the sampler", "addr_mode_0": "addressing mode of the first coordinate",
+    "addr_mode_1": "addressing mode of the second coordinate", "addr_mode_2": "addressing mode of the third coordinate",
+    "array_size": "elements of the array", "num_mipmap_levels": "number of mipmap levels",
+    "num_samples": "samples a texel", "memory_layout": "layout of the surface in memory",
+    # Fields of tensormaps.
+    "b1024": "a tensormap of 1024 bits", "global_address": "address of the tensor", "rank": "dimensions less one",
+    "box_dim": "size of the box in a dimension", "global_dim": "size of the tensor in a dimension",
+    "global_stride": "stride of the tensor in a dimension", "element_stride": "traversal stride in a dimension",
+    "elemtype": "type of the elements", "interleave_layout": "interleaving", "swizzle_mode": "swizzle of shared memory",
+    "swizzle_atomicity": "atom of the swizzle", "fill_mode": "what stands for elements outside the tensor",
+    "im2col_no_offs::w": "the box is a row of pixels along W, without offsets",
+    "multicast::cluster::16b": "goes to every CTA of the cluster whose bit is set in a mask of 16 bits",
+    "multicast::cluster::all": "goes to every CTA of the cluster",
+    "mbarrier::report::disabled": "reports no validity to the mbarrier",
+    "override::global_address": "with another address than the tensormap has",
+    "override::global_dim": "with other sizes than the tensormap has",
+    "override::global_dim_stride": "with other sizes and strides than the tensormap has",
+    # Clusters.
+    "get_first_ctaid": "the first CTA of the cancelled cluster", "get_first_ctaid::x": "x of the first cancelled CTA",
+    "get_first_ctaid::y": "y of the first cancelled CTA", "get_first_ctaid::z": "z of the first cancelled CTA",
+    "is_canceled": "whether a cluster was cancelled",
+    "launch_dependents": "lets the dependent grids start",
+    "L2": "into L2", "L1": "into L1", "proxy::readonly": "through the read-only proxy",
     # Matrix fragments.
     "row": "row-major", "col": "column-major", "trans": "transposed on the way",
     "xor.popc": "counts the bits of the exclusive or", "and.popc": "counts the bits of the and",
@@ -212,6 +247,9 @@ PATTERNS: tuple[tuple[str, str], ...] = (
     (r"collector::(\w+)::use", "uses the collector buffer {0}, which stays"),
     (r"collector::(\w+)::lastuse", "uses the collector buffer {0} for the last time"),
     (r"collector::(\w+)::discard", "does not use the collector buffer {0}"),
+    (r"sp::(\d+):(\d+)", "{0} of {1} elements are kept"),
+    (r"mbarrier::report::validity::per_16bytes::(\w+)", "reports the validity of every 16 bytes, pattern {0}"),
+    (r"mbarrier::report::validity::per_element::(\w+)", "reports the validity of every element, pattern {0}"),
     (r"L2::(\d+)B", "brings {0} bytes into L2"),
     (r"L1::(\d+)B", "brings {0} bytes into L1"),
 )
@@ -227,7 +265,7 @@ def meaning(key: str, field: str, token: str) -> str:
         if found := re.fullmatch(pattern, token):
             return words.format(*found.groups())
     kind = TYPES.get(token)
-    if kind is None:
+    if kind is None or kind.kind == "opaque":
         return ""
     words = {"unsigned": "unsigned integers", "signed": "signed integers", "float": "floating-point numbers",
              "bits": "untyped bits", "predicate": "predicates", "packed": "packed values"}  # fmt: skip

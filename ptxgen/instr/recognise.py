@@ -13,7 +13,6 @@ from functools import lru_cache
 from typing import Any
 
 from ptxgen import syntax
-from ptxgen.instr import undeclared
 from ptxgen.instr.form import REGISTRY, Instruction, Pattern, Slot
 from ptxgen.instr.symbols import Problem
 from ptxgen.instr.types import TYPES
@@ -44,13 +43,12 @@ def once(tokens: Sequence[str]) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Unrecognised:
-    """Why no declaration fits. `declared` is False when ptxgen does not declare such a syntax line yet.
+    """Why no declaration fits.
 
     `bound` is True when the opcode with its modifiers is legal, and only the operands fit no syntax line.
     """
 
     problems: tuple[Problem, ...]
-    declared: bool
     bound: bool = False
 
 
@@ -85,22 +83,17 @@ def recognise(statement: syntax.Instruction) -> Instruction | Unrecognised:
         message = (
             f"the operands must be as in {' or '.join(f'`{line}`' for line in dict.fromkeys(mismatches))}, not {found}"
         )
-        return Unrecognised((Problem("operand-count", f"{statement.opcode}: {message}"),), True, bound=True)
-    head = statement.opcode.partition(".")[0]
-    if undeclared(statement.opcode):
-        message = f"ptxgen does not declare this form of {head} yet; not checked"
-        return Unrecognised((Problem("not-declared", message, "warning"),), False)
+        return Unrecognised((Problem("operand-count", f"{statement.opcode}: {message}"),), bound=True)
     if failed:
         nearest = min(failed, key=lambda failure: failure.distance)
-        return Unrecognised((nearest.problem,), True)
+        return Unrecognised((nearest.problem,))
+    head = statement.opcode.partition(".")[0]
     if head in REGISTRY:
-        opcodes = ", ".join(dict.fromkeys(form.form.opcode for form in REGISTRY[head]))
-        message = f"{statement.opcode} is no instruction; {head} stands in {opcodes}"
-        return Unrecognised((Problem("unknown-modifier", message),), True)
-    return Unrecognised(
-        (Problem("not-declared", f"ptxgen declares no instruction {head}; not checked", "warning"),),
-        False,
-    )
+        lines = ", ".join(dict.fromkeys(form.form.opcode for form in REGISTRY[head]))
+        return Unrecognised(
+            (Problem("unknown-instruction", f"{statement.opcode} is no instruction; there are {lines}"),)
+        )
+    return Unrecognised((Problem("unknown-instruction", f"PTX has no instruction {head}"),))
 
 
 def candidates(opcode: str) -> list[Instruction]:

@@ -164,6 +164,7 @@ ROWS: list[tuple[str, str | None]] = [
     ("tcgen05.alloc.cta_group::1.sync.aligned.b32 [smem], 48;", "alloc.columns"),
     ("tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r1, 16 + 2;", "dealloc.columns"),
     ("add.u32 %r1, %r2;", "operand-count"),
+    ("frobnicate.u32 %r1;", "unknown-instruction"),
     ("add.u32 %r1, %r2, %r3, %r4;", "operand-count"),
 ]  # fmt: skip
 
@@ -198,7 +199,6 @@ GATES: list[tuple[str, str, str, str | None]] = [
 WARNINGS = [
     ("ld.shared.u32 %r1, [%h1];", "address-width"),
     ("mbarrier.expect_tx.shared.b64 [smem], 1048576;", "immediate-range"),
-    ("frobnicate.u32 %r1;", "not-declared"),
     ("cvt.rn.relu.relu.bf16.f32 %h1, %f1;", "repeated-modifier"),
     ("elect.sync.sync _|%p1, %r1;", "repeated-modifier"),
 ]

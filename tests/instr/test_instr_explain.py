@@ -4,7 +4,10 @@ import json
 
 import pytest
 
+from ptxgen.instr import load_all
 from ptxgen.instr.explain import explain
+from ptxgen.instr.form import REGISTRY
+from ptxgen.instr.glossary import meaning
 from ptxgen.syntax import PtxSyntaxError
 
 
@@ -75,3 +78,17 @@ def test_place_of_a_syntax_error() -> None:
     with pytest.raises(PtxSyntaxError) as caught:
         explain("add.f32 %f1 %f2")
     assert (caught.value.line, caught.value.column) == (1, 13)
+
+
+def test_every_modifier_has_a_meaning() -> None:
+    load_all()
+    silent = {
+        (form.form.key, token)
+        for forms in REGISTRY.values()
+        for form in forms
+        for slot in form.form.slots
+        for token in slot.tokens
+        if not meaning(form.form.key, slot.field or "", token)
+    }
+    assert not silent
+    assert meaning("logic.shl", "", "nothing of the kind") == ""

@@ -106,7 +106,7 @@ def ours(lines: Sequence[str], target: str, version: str) -> list[str]:
             del left[at]
     for diagnostic in found:
         at = diagnostic.line - first
-        if diagnostic.severity == "warning" and diagnostic.code != "not-declared":
+        if diagnostic.severity == "warning":
             continue
         for index in [left[at]] if 0 <= at < len(left) else left:
             verdict[index] = verdict[index] or f"{diagnostic.rule} [{diagnostic.code}]"
