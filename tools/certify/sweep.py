@@ -12,6 +12,7 @@ import json
 import random
 import sys
 import time
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict, dataclass, field
@@ -96,19 +97,24 @@ def _by_key() -> dict[str, type[Instruction]]:
 
 
 def chunks(families: Sequence[str]) -> list[Chunk]:
-    """The chunks of some families, the largest first."""
-    parts = []
+    """The chunks of some families, the largest first. Families do not share chunks, so each has its own results."""
+    by_family: dict[str, list[Part]] = defaultdict(list)
     for form in cases.declared(families):
         total = form.combination_count()
-        parts += [Part(form.form.key, start, min(start + CHUNK, total), total) for start in range(0, total, CHUNK)]
-    parts.sort(key=lambda part: (-part.total, part.key, part.start))
-    found, open_one = [], []
-    for part in parts:
-        open_one.append(part)
-        if sum(each.effort for each in open_one) >= CHUNK // 2:
+        by_family[form.form.key.split(".")[0]] += [
+            Part(form.form.key, start, min(start + CHUNK, total), total) for start in range(0, total, CHUNK)
+        ]
+    found: list[Chunk] = []
+    for parts in by_family.values():
+        open_one: list[Part] = []
+        for part in sorted(parts, key=lambda part: (-part.total, part.key, part.start)):
+            open_one.append(part)
+            if sum(each.effort for each in open_one) >= CHUNK // 2:
+                found.append(Chunk(tuple(open_one)))
+                open_one = []
+        if open_one:
             found.append(Chunk(tuple(open_one)))
-            open_one = []
-    return [*found, Chunk(tuple(open_one))] if open_one else found
+    return sorted(found, key=lambda chunk: -chunk.effort)
 
 
 def _cases(part: Part, settings: Settings, result: Result) -> Iterator[cases.Case]:
