@@ -99,12 +99,13 @@ def declared(families: Sequence[str] = ()) -> list[type[Instruction]]:
 
 
 #: Where an instruction exists follows from its declaration and from what of `needs` it meets.
-_known: dict[tuple[type[Instruction], tuple[str, ...]], tuple[str, ...]] = {}
+_known: dict[tuple[object, ...], tuple[str, ...]] = {}
 
 
 def targets_of(made: Instruction) -> tuple[str, ...]:
     """The targets that have an instruction in the newest PTX."""
-    key = type(made), made.demands()
+    named = {word for condition in made.form.needs for word in condition.split() if word.startswith("sm_")}
+    key = type(made), made.demands(), *(made.demands(parse_target(each)) for each in sorted(named))
     if key not in _known:
         newest = parse_version(NEWEST)
         _known[key] = tuple(each for each in TARGETS if not made.availability_problems(parse_target(each), newest))
