@@ -12,6 +12,9 @@ import importlib
 
 #: The modules that declare instructions.
 FAMILIES = (
+    "address",
+    "async_copy",
+    "atomic",
     "barrier",
     "bulk",
     "cache",
@@ -31,8 +34,10 @@ FAMILIES = (
     "mixed",
     "mma",
     "move",
+    "multimem",
     "predicate",
     "sparse",
+    "stack",
     "surface",
     "tcgen05",
     "tensormap",

@@ -170,7 +170,7 @@ class _Checker:
         guard = statement.guard
         if known in self._legal and (guard is None or not any(_guard_problems(guard, scope))):
             return ()
-        found = recognise(statement)
+        found = recognise(statement, scope)
         problems = [*_guard_problems(guard, scope)] if guard is not None else []
         problems += self.instruction(statement.opcode, found, scope)
         problems += self._special_registers(statement.operands, scope)

@@ -159,9 +159,10 @@ class VectorSpec(Specification):
     """`{a, b, ...}` of `count` registers or constants, or a vector register.
 
     With `scalar`, one element may stand without braces. `exact` makes the length part of the shape, for syntax lines
-    that differ by nothing else. `sink` allows `_` for elements, but not for all of them, `mixed` constants
-    beside registers, not integers beside floats (measured, ptxas 13.5). `apart` forbids constants beside floats and
-    special registers; `bits` allows other widths than that of the type.
+    that differ by nothing else. `sink` allows `_` for elements, but not for all of them, `discard` in place of
+    the whole, `mixed` constants beside registers, not integers beside floats (measured, ptxas 13.5). `apart` forbids
+    constants beside floats and special registers; `bits` allows other widths than that of the type; `braced` asks for
+    braces, not a vector register.
     """
 
     type: TypeRef
@@ -169,6 +170,8 @@ class VectorSpec(Specification):
     exact: bool = False
     scalar: bool = False
     sink: bool | Callable[[Any], bool] = False
+    discard: bool = False
+    braced: bool = False
     immediate: bool = False
     mixed: bool = False
     special: bool = False
@@ -194,6 +197,8 @@ class VectorSpec(Specification):
                 yield Problem("vector-length", f"{self.name} must have {length} elements, not {found}")
                 return
             yield from self._elements(operand.elements, form, resolve)
+        elif self.discard and isinstance(operand, Name) and operand.text == "_":
+            return
         elif length != 1:
             yield from self._whole(operand, length, form, resolve)
         elif self._skips(form) and isinstance(operand, Name) and operand.text == "_":
@@ -212,7 +217,11 @@ class VectorSpec(Specification):
     def _whole(self, operand: Operand, length: int, form: Instruction, resolve: Resolver | None) -> Iterator[Problem]:
         """A register declared .v2 or .v4, or a special register of four."""
         symbol = resolve(operand.text) if resolve and isinstance(operand, Name) else None
-        if symbol is None or not (symbol.kind == "register" or (symbol.kind == "special" and self.special)):
+        if (
+            self.braced
+            or symbol is None
+            or not (symbol.kind == "register" or (symbol.kind == "special" and self.special))
+        ):
             if resolve is not None or not isinstance(operand, Name):
                 yield Problem("vector-length", f"{self.name} must be a vector of {length} elements, not {operand}")
             return

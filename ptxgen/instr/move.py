@@ -1,4 +1,4 @@
-"""Moves between registers, packing, permutation, and address conversion. PTX ISA 9.7.9 (mov, prmt, cvta)."""
+"""Moves between registers, packing and permutation. PTX ISA 9.7.9.3, 9.7.9.4 and 9.7.9.7."""
 
 from dataclasses import KW_ONLY
 from typing import Any, Literal
@@ -9,12 +9,6 @@ from ptxgen.instr.operands import register, source, vector
 from ptxgen.instr.targets import ALL, Availability
 
 _B128 = {"b128": Availability("8.3", "sm_70+")}
-_SPACES = {
-    "shared::cta": Availability("7.8", "sm_30+"),
-    "shared::cluster": Availability("7.8", "sm_90+"),
-    "param": Availability("7.7", "sm_70+"),
-    "param::entry": Availability("8.3", "sm_70+"),
-}
 
 
 def _length(form: Any) -> int:
@@ -128,27 +122,3 @@ class prmt(Instruction, section="9.7.9.7", ptx="2.0", targets=ALL):
     c: OperandLike = source("b32")
     _: KW_ONLY
     mode: Literal["f4e", "b4e", "rc8", "ecl", "ecr", "rc16"] | None = None
-
-
-class cvta(Instruction, section="9.7.9 (cvta)", ptx="2.0", targets=ALL):
-    """d = the generic address of a, which is an address in the state space."""
-
-    syntax = "cvta.space.size d, a"
-    d: OperandLike = register("size")
-    a: OperandLike = source("size", symbol="space")
-    _: KW_ONLY
-    space: Literal["const", "global", "local", "shared", "shared::cta", "shared::cluster", "param", "param::entry"]
-    size: Literal["u64"]  # .u32 needs the 32-bit ABI, which is gone (measured, ptxas 13.5)
-    needs = _SPACES
-
-
-class cvta_to(Instruction, opcode="cvta.to", section="9.7.9 (cvta)", ptx="2.0", targets=ALL):
-    """d = the address in the state space of the generic address a."""
-
-    syntax = "cvta.to.space.size d, a"
-    d: OperandLike = register("size")
-    a: OperandLike = source("size")
-    _: KW_ONLY
-    space: Literal["const", "global", "local", "shared", "shared::cta", "shared::cluster", "param", "param::entry"]
-    size: Literal["u64"]  # .u32 needs the 32-bit ABI, which is gone (measured, ptxas 13.5)
-    needs = _SPACES

@@ -156,6 +156,8 @@ def vector(
     *,
     scalar: bool = False,
     sink: bool | Callable[[Any], bool] = False,
+    discard: bool = False,
+    braced: bool = False,
     immediate: bool = False,
     mixed: bool = False,
     special: bool = False,
@@ -168,8 +170,9 @@ def vector(
 ) -> Any:
     """A vector operand in braces; with `scalar`, a plain register where the count is 1."""
     return VectorSpec(
-        type=type, count=count, scalar=scalar, sink=sink, immediate=immediate, mixed=mixed, special=special,
-        wide=wide, exact=exact, apart=apart, bits=bits, when=when, optional=default is None,
+        type=type, count=count, scalar=scalar, sink=sink, discard=discard, immediate=immediate, mixed=mixed,
+        special=special, wide=wide, exact=exact, apart=apart, bits=bits, braced=braced, when=when,
+        optional=default is None,
     )  # fmt: skip
 
 

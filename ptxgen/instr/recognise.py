@@ -13,8 +13,8 @@ from functools import lru_cache
 from typing import Any
 
 from ptxgen import syntax
-from ptxgen.instr.form import REGISTRY, Instruction, Pattern, Slot
-from ptxgen.instr.symbols import Problem
+from ptxgen.instr.form import REGISTRY, Instruction, Pattern, Slot, errors
+from ptxgen.instr.symbols import Problem, Resolver
 from ptxgen.instr.types import TYPES
 
 #: Modifiers that keep their order: the result's type comes first in `cvt.rn.bf16.f32`, as do the destination in
@@ -65,9 +65,13 @@ class _Failed:
     problem: Problem
 
 
-def recognise(statement: syntax.Instruction) -> Instruction | Unrecognised:
-    """The declared instruction that a statement is. Operand rules and types are not checked here."""
+def recognise(statement: syntax.Instruction, resolve: Resolver | None = None) -> Instruction | Unrecognised:
+    """The declared instruction that a statement is. Operand rules and types are not checked here.
+
+    Where operands have the shapes of several lines, their types decide, or without a resolver the first of the lines.
+    """
     bound, failed = _bind_opcode(statement.opcode)
+    fitting: list[Instruction] = []
     mismatches: list[str] = []
     for candidate in bound:
         operands = _assign(candidate.form.form.patterns, candidate.modifiers, statement.operands)
@@ -76,8 +80,14 @@ def recognise(statement: syntax.Instruction) -> Instruction | Unrecognised:
             if statement.guard is not None:
                 guard = ("!" if statement.guard.negated else "") + statement.guard.register
                 made.__dict__["guard"] = guard
-            return made
+            if resolve is None:
+                return made
+            fitting.append(made)
         mismatches.append(candidate.form.form.syntax)
+    if fitting:
+        if len(fitting) == 1:
+            return fitting[0]
+        return next((made for made in fitting if not errors(made.operand_problems(resolve))), fitting[0])
     if mismatches:
         found = ", ".join(str(operand).strip() for operand in statement.operands) or "none"
         message = (
@@ -145,6 +155,10 @@ def _fill(tokens: Sequence[str], slots: Sequence[Slot], leading: int) -> dict[in
             tokens[at] == token for index, at in chosen.items() if slots[index].field == slot.field
         )
 
+    def in_order(index: int) -> bool:
+        here = slots[index].tokens.keys()
+        return all(here.isdisjoint(slots[later].tokens) for later in chosen if later > index)
+
     def place(position: int) -> bool:
         if position == len(tokens):
             first = [chosen[index] for index in range(leading) if index in chosen]
@@ -156,7 +170,9 @@ def _fill(tokens: Sequence[str], slots: Sequence[Slot], leading: int) -> dict[in
             if tokens[position] in ordered:
                 first = max((index + 1 for index, at in chosen.items() if tokens[at] in ordered), default=0)
         for index, slot in enumerate(slots[first:], first):
-            if index not in chosen and tokens[position] in slot.tokens and agrees(slot, tokens[position]):
+            if index in chosen or tokens[position] not in slot.tokens:
+                continue
+            if agrees(slot, tokens[position]) and in_order(index):
                 chosen[index] = position
                 if place(position + 1):
                     return True

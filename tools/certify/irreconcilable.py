@@ -43,6 +43,20 @@ STRICTER = tuple(
         ("", r"\[EXAMPLE_(TEXTURE|SURFACE)\]", r"the memory of EXAMPLE_\w+ is hidden"),
         # Small integers eight at a time, in some state spaces; in others ptxas crashes.
         (r"memory\.", r"\.v8\.[bus](8|16)", r"takes 32-bit types"),
+        # Variables that are not in the only state space where the instruction works.
+        (r"atomic\.|multimem\.|cache\.|memory\.st_(async|bulk)", r"\[x_", r"must be in \.(global|shared)\b"),
+        # Asynchronous stores without their mbarrier, with other state spaces, without order, with vectors of any
+        # length, at addresses of 32 bits.
+        (
+            r"memory\.st_async|atomic\.red_async",
+            "",
+            r"must be as in|has no modifier|needs \.|64 bits wide|vector|1 elem",
+        ),
+        (r"multimem\.\w+_async", "", r"needs \.release|64 bits wide"),
+        # Accumulators where nothing is accumulated, and floats and constants as 8-bit floats.
+        (r"multimem\.", "", r"has no modifier \.acc::|must be (of type|a register for) \.e[45]m\d"),
+        # A generic address of 32 bits, which the 64-bit ABI does not have.
+        (r"address\.isspacep", "", r"a must be of type \.u64, but %x_\w*(32_|v2_7\.x)"),
         # `variable + constant` as the description of a compression.
         (r"sparse\.spcompress", r", x_\w+\+4;$", "must be as in"),
         # Modifiers of other fences: ptxas overlooks some of those that the fence at hand has no use for.
@@ -69,8 +83,10 @@ STRICTER = tuple(
         (r"matrix\.", r"\[%x_b16_7\]", "must be in a 32-bit or 64-bit register"),
         # Special registers as results.
         (r"move\.mov", r"^mov.*\{.*%tid.*\},", "not the special"),
-        # A special register as one of several values to store.
-        (r"memory\.", r"\{%x_b32_7, %tid.x\}", "not the special"),
+        # A special register as one of several values.
+        (r"memory\.|atomic\.|multimem\.", r"\{%x_b32_7, %tid.x\}", "not the special"),
+        # No address.
+        (r"atomic\.red", r"^red[^ ]* _,", "must be as in"),
         # A predicate or a constant as the disabled lanes.
         (r"tcgen05\.mma", r", (%x_pred_\d|\d), (%x_pred_\d|\d)(, \d)?;$", "must be as in|scale-input-d is for"),
         # Formats of packed types, which tcgen05 without them overlooks.
@@ -113,6 +129,17 @@ BROKEN = tuple(
     for line, objection in (
         # A generic access with hints to the caches, at a variable that is not in global memory.
         (r"(L1|L2)::.*\[x_(shared|local)", r"Internal compiler error"),
+        # Addresses of 16 bits, and integer constants as values of asynchronous operations.
+        (
+            r"^(prefetchu?|applypriority|discard|multimem|red\.async|st\.async)\b.*%x_b16_7",
+            r"Internal compiler error|'mov'|16-bit address",
+        ),
+        (r"^(multimem\.)?(st|red)\.async\.[^,]*, [^%]", r"Internal compiler error"),
+        (r"^multimem\.st\.async.*%x_b128", "Unknown modifier"),
+        # A variable and an offset of st.bulk, constants of 128 bits, a policy beside an address of 32 bits.
+        (r"^st\.bulk\..*\[x_shared\+8", "must be register"),
+        (r"^atom\..*\.b128 .*, -?\d", "status -11"),
+        (r"^cp\.async\.c.*cache_hint.*\[%x_[bu]32_7", "Internal compiler error"),
         (r"%x_v2_7\.x", r"Internal compiler error|Argument 1 of instruction 'mov'|Parsing error near '.x'"),
         (r"^cvt.*%x_b128_7", r"instruction 'mov'"),
         (r"^mov.*\bx_function\b", r"status -11"),

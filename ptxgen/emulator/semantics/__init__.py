@@ -20,8 +20,8 @@ Kind = Literal["plain", "gate", "end"]
 
 #: The modules that give meanings.
 MODULES = (
-    "barrier", "cache", "control", "conversion", "fence", "floating", "integer", "logic", "mbarrier", "memory", "move",
-    "predicate", "tcgen05", "tma", "warp",
+    "address", "barrier", "cache", "control", "conversion", "fence", "floating", "integer", "logic", "mbarrier",
+    "memory", "move", "predicate", "tcgen05", "tma", "warp",
 )  # fmt: skip
 
 

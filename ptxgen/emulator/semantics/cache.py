@@ -1,4 +1,4 @@
-"""Hints to the caches, which the emulator does not have. PTX ISA 9.7.9.15."""
+"""Hints to the caches, which the emulator does not have. PTX ISA 9.7.9.15 and 9.7.9.16."""
 
 from __future__ import annotations
 
@@ -12,6 +12,6 @@ from ptxgen.emulator.semantics import meaning
 from ptxgen.instr import cache
 
 
-@meaning(cache.prefetch_tensormap)
+@meaning(cache.prefetch, cache.prefetch_keep, cache.prefetch_tensormap, cache.prefetchu, cache.applypriority)
 def nothing(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> Callable[[Group], None]:
     return lambda g: None

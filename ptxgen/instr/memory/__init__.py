@@ -1,6 +1,7 @@
-"""Loads and stores. PTX ISA 9.7.9.8 to 9.7.9.11."""
+"""Loads and stores. PTX ISA 9.7.9.8 to 9.7.9.13."""
 
 from ptxgen.instr.memory.access import elements
+from ptxgen.instr.memory.asynchronous import st_async, st_async_mmio, st_async_release, st_bulk, st_bulk_32
 from ptxgen.instr.memory.load import (
     ld,
     ld_keep,
@@ -28,6 +29,11 @@ __all__ = [
     "ld_volatile",
     "ldu",
     "st",
+    "st_async",
+    "st_async_mmio",
+    "st_async_release",
+    "st_bulk",
+    "st_bulk_32",
     "st_keep",
     "st_mmio",
     "st_ordered",

@@ -1,4 +1,4 @@
-"""Stores through the generic proxy. PTX ISA 9.7.9.11 to 9.7.9.13."""
+"""Stores through the generic proxy. PTX ISA 9.7.9.11."""
 
 from dataclasses import KW_ONLY
 from typing import Literal
