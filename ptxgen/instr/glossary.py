@@ -104,6 +104,7 @@ WORDS: dict[str, str] = {
     "cp_mask": "a mask says which bytes of every 16 are copied",
     "ignore_oob": "bytes before and after the given range are not copied",
     "noftz": "subnormal values stay as they are",
+    "acc::f16": "accumulates in f16", "acc::f32": "accumulates in f32",
     "fabric::generic": "of accesses through the fabric, before those of the generic proxy",
     "generic::fabric": "of accesses of the generic proxy, before those through the fabric",
     # Proxies and restricted fences.
