@@ -22,6 +22,7 @@ FAMILIES = (
     "control",
     "conversion",
     "extended",
+    "fabric",
     "fence",
     "floating",
     "half",

@@ -116,7 +116,9 @@ class AddressSpec(Specification):
         if symbol.type is not None and symbol.type.kind == "opaque":
             yield Problem("operand-kind", f"the memory of {base} is hidden, as it is a {symbol.type}")
             return
-        if symbol.space not in legal:
+        if not legal:
+            yield Problem("operand-kind", f"the address {self.name} must be in a register, not the variable {base}")
+        elif symbol.space not in legal:
             spaces = " or ".join(f".{each}" for each in legal)
             yield Problem("state-space", f"the address {self.name} must be in {spaces}, but {base} is .{symbol.space}")
         elif space == "param":

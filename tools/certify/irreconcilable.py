@@ -71,6 +71,10 @@ STRICTER = tuple(
         (_MATRIX, r"%x_v\d_7|\{%x_b32_7, (1|%tid\.x)\}", r"must be (as in|a register|one register)|not the special"),
         # What is no register of 32 bits as metadata, as scale factors and to movmatrix: floats, their bits, vectors.
         (_MATRIX, r"%x_(f32|v\d|pred)_7\b|0f3F800000|x_\w+\+4|\{%x_[bf]32_7", r"must be (as in|one register|of type)"),
+        # An accumulator where nothing is added up, and addresses without brackets.
+        (r"fabric\.", r"\.acc::f(16|32)\b", r"has no modifier \.acc::"),
+        (r"fabric\.try_(get|put|red|pullred)", r"^[^\[]*(\[[^\[]*){0,2}$", "must be as in"),
+        (r"fabric\.try_atom", r"^[^\[]*(\[[^\[]*){0,3}$", "must be as in"),
         # Selectors that no quad of mma.sp.m16n8k32 with .f16 has.
         (r"mma\.sp_f16", r"\.m16n8k32\.", "sparsity selector"),
         # Kinds that other forms have, which 8-bit floats overlook, and one type more behind that of the scale factors.
@@ -145,6 +149,7 @@ BROKEN = tuple(
         (r"^mov.*\bx_function\b", r"status -11"),
         (r"^cp\.async\.mbarrier\..*%x_b16_7", r"instruction 'mov'"),
         (r"^cp\..*mbarrier::complete_tx.*%x_b16_7", r"must be register"),
+        (r"^fabric\.try_.*%x_b16_7", r"instruction 'mov'"),
         # Vector registers as texels or coordinates, and texels of which a part is not wanted.
         (r"^(tex|tld4)\b.*%x_v\d_7", r"status -11"),
         (r"^tex\b.*\.v2\.f16x2\..*_, %", r"instruction 'mov'"),
