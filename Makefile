@@ -10,7 +10,7 @@ DEVELOPMENT := $(VENV)/.development-installed
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo install develop test check format certify bench reading clean
+.PHONY: help demo install develop test check format certify corpus bench reading clean
 
 help: ## List what make can do
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -35,6 +35,9 @@ format: $(DEVELOPMENT) ## Rewrite the sources in the project's format
 
 certify: $(DEVELOPMENT) ## Compare every declared instruction form with ptxas, both ways (minutes)
 	$(BIN)/python -m tools.certify --jobs $(JOBS) --record
+
+corpus: $(DEVELOPMENT) ## Compile CUDA's own headers to PTX with nvcc, and read and check all of it (minutes)
+	$(BIN)/python -m tools.corpus --jobs $(JOBS)
 
 bench: $(DEVELOPMENT) ## Measure parsing, checking, rendering and emulating
 	$(BIN)/python -m bench.speed
