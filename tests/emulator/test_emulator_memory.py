@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -12,6 +14,7 @@ from ptxgen import Kernel
 from ptxgen.device import LaunchError, LaunchReport
 from ptxgen.emulator import Emulator
 from ptxgen.instr import memory
+from ptxgen.instr.form import Instruction
 from ptxgen.instr.types import TYPES
 
 THREADS = 80
@@ -24,14 +27,34 @@ HEAD = """
 """
 
 
+#: What the modifiers of an access are limited to here, where they have very many combinations; policies are operands.
+FEW: dict[str, list[Any]] = {
+    "type": ["u32"], "vec": [None], "space": ["global", "shared", "shared::cta"], "hint": [False], "l2": [None],
+    "l1": [None, "evict_last"], "prefetch": [None, "L2::128B"],
+}  # fmt: skip
+
+
+def some(form: type[Instruction], **limits: list[Any]) -> Iterator[Any]:
+    """The legal combinations of modifiers, of those with limits only what they allow."""
+    choices: dict[str, list[Any]] = {}
+    for slot in form.form.slots:
+        if slot.field is not None:
+            every = [*([slot.absent] if slot.optional else []), *slot.tokens.values()]
+            choices[slot.field] = [value for value in every if value in limits.get(slot.field, [value])]
+    for values in itertools.product(*choices.values()):
+        made = form.bound(dict(zip(choices, values, strict=True)), {})
+        if not made.modifier_problems():
+            yield made
+
+
 def legal(space: str | None) -> list[tuple[str, int, str]]:
     """(vector modifier, length, type) of the accesses that a space has."""
-    found = []
-    for op in memory.ld.combinations():
-        if op.weak or op.cop or op.space != space or op.modifier_problems() or op.type == "b128":
-            continue
-        found.append((f".{op.vec}" if op.vec else "", int((op.vec or "v1")[1:]), op.type))
-    return found
+    plain = {"weak": [False], "cop": [None], "hint": [False], "l2": [None], "prefetch": [None], "space": [space]}
+    return [
+        (f".{op.vec}" if op.vec else "", int((op.vec or "v1")[1:]), op.type)
+        for op in some(memory.ld, **plain)
+        if op.type != "b128"
+    ]
 
 
 def registers(count: int, type: str, name: str) -> tuple[str, str]:
@@ -78,12 +101,13 @@ def test_wide_global_vectors(vector: str, count: int, type: str) -> None:
 MODIFIERS = sorted(
     {
         op.opcode_text.rsplit(".", 1)[0]
-        for form in (memory.ld, memory.ld_volatile, memory.ld_ordered, memory.st, memory.st_volatile, memory.st_ordered)
-        for op in form.combinations()
-        if op.type == "u32" and op.vec is None and op.space in ("global", "shared", "shared::cta")
-        if not op.modifier_problems()
+        for form in (
+            memory.ld, memory.ld_keep, memory.ld_volatile, memory.ld_ordered, memory.st,
+            memory.st_keep, memory.st_volatile, memory.st_ordered,
+        )
+        for op in some(form, **FEW)
     }
-)
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("opcode", MODIFIERS)
