@@ -232,7 +232,10 @@ WORDS: dict[str, str] = {
     "L2": "into L2", "L1": "into L1", "proxy::readonly": "through the read-only proxy",
     # Matrix fragments.
     "row": "row-major", "col": "column-major", "trans": "transposed on the way",
-    "xor.popc": "counts the bits of the exclusive or", "and.popc": "counts the bits of the and",
+    "mma:popc": "counts the ones", "wmma:popc": "counts the ones", "wgmma:popc": "counts the ones",
+    "mma:satfinite": "clamps the sums to 32 bits", "wmma:satfinite": "clamps the sums to 32 bits",
+    "wgmma:satfinite": "clamps the sums to 32 bits",
+    "wgmma:aligned": "all threads of the warpgroup execute this same instruction",
     # Formats.
     "bf16": "16-bit floats with the exponents of f32", "bf16x2": "two bf16 values",
     "f16x2": "two f16 values", "f32x2": "two f32 values", "tf32": "f32 cut to 10 bits of fraction",
@@ -253,6 +256,7 @@ PATTERNS: tuple[tuple[str, str], ...] = (
     (r"m(\d+)n(\d+)", "matrices of {0} by {1}"),
     (r"(\d+)x(\d+)b", "{0} lanes of {1} bits"),
     (r"16x32bx2", "16 lanes of 32 bits, in two halves"),
+    (r"ue(\d)m(\d)", "floats without sign, {0} bits of exponent and {1} of fraction"),
     (r"e(\d)m(\d)", "floats with {0} bits of exponent and {1} of fraction"),
     (r"e(\d)m(\d)x(\d)", "{2} floats with {0} bits of exponent and {1} of fraction"),
     (r"collector::(\w+)::fill", "fills the collector buffer {0}"),

@@ -31,7 +31,7 @@ class ldmatrix(Instruction, section="9.7.14.5.15", ptx="6.5", targets="sm_75+", 
     """
 
     syntax = "ldmatrix.sync.aligned.m8n8.num{.trans}{.space}.b16 r, [addr]"
-    r: OperandLike = vector("b32", _one_each)
+    r: OperandLike = vector("b32", _one_each, sink=True)
     addr: OperandLike = address("space", bits=(32, 64))
     _: KW_ONLY
     num: Literal[1, 2, 4] = modifier("x")
@@ -44,7 +44,7 @@ class ldmatrix_m16n16(Instruction, section="9.7.14.5.15", ptx="8.6", targets=_NA
     """Load `num` 16x16 matrices of 8-bit elements and transpose them, two registers each."""
 
     syntax = "ldmatrix.sync.aligned.m16n16.num.trans{.space}.b8 r, [addr]"
-    r: OperandLike = vector("b32", _two_each)
+    r: OperandLike = vector("b32", _two_each, sink=True)
     addr: OperandLike = address("space", bits=(32, 64))
     _: KW_ONLY
     num: Literal[1, 2] = modifier("x")
@@ -55,7 +55,7 @@ class ldmatrix_m8n16_unpack(Instruction, section="9.7.14.5.15", ptx="8.6", targe
     """Load `num` 8x16 matrices of 6-bit or 4-bit elements, padded to 16 bytes for each 16, into bytes."""
 
     syntax = "ldmatrix.sync.aligned.m8n16.num{.space}.b8x16.src r, [addr]"
-    r: OperandLike = vector("b32", _one_each)
+    r: OperandLike = vector("b32", _one_each, sink=True)
     addr: OperandLike = address("space", bits=(32, 64))
     _: KW_ONLY
     num: Literal[1, 2, 4] = modifier("x")
@@ -67,7 +67,7 @@ class ldmatrix_m16n16_unpack(Instruction, section="9.7.14.5.15", ptx="8.6", targ
     """As ldmatrix_m16n16, of 6-bit or 4-bit elements, padded to 16 bytes for each 16, into bytes."""
 
     syntax = "ldmatrix.sync.aligned.m16n16.num.trans{.space}.b8x16.src r, [addr]"
-    r: OperandLike = vector("b32", _two_each)
+    r: OperandLike = vector("b32", _two_each, sink=True)
     addr: OperandLike = address("space", bits=(32, 64))
     _: KW_ONLY
     num: Literal[1, 2] = modifier("x")

@@ -79,7 +79,7 @@ class load(
     """Load A or B, whose rows (columns, where `layout` is col) begin `stride` elements apart."""
 
     syntax = "wmma.load.matrix.sync.aligned.layout.shape{.space}.type r, [addr]{, stride}"
-    r: OperandLike = vector(_type, lambda form: _multiplicand(form, form.matrix, form.type))
+    r: OperandLike = vector(_type, lambda form: _multiplicand(form, form.matrix, form.type), sink=True)
     addr: OperandLike = address("space", bits=(32, 64))
     stride: OperandLike = source("u32", default=None)
     _: KW_ONLY
@@ -121,7 +121,7 @@ class load_c(_Accumulators, opcode="wmma.load.c", section="9.7.14.4.3"):
     """Load C, whose rows (columns, where `layout` is col) begin `stride` elements apart."""
 
     syntax = "wmma.load.c.sync.aligned.layout.shape{.space}.type r, [addr]{, stride}"
-    r: OperandLike = vector(_type, lambda form: _accumulator(form, form.type))
+    r: OperandLike = vector(_type, lambda form: _accumulator(form, form.type), sink=True)
     addr: OperandLike = address("space", bits=(32, 64))
     stride: OperandLike = source("u32", default=None)
     _: KW_ONLY
@@ -153,6 +153,10 @@ def _d_type(form: Any) -> str:
     return _register(form.dtype)
 
 
+def _d_count(form: Any) -> int:
+    return _accumulator(form, form.dtype)
+
+
 def _c_type(form: Any) -> str:
     return _register(getattr(form, "ctype", form.dtype))
 
@@ -160,7 +164,7 @@ def _c_type(form: Any) -> str:
 class _Mma(Instruction, opcode="wmma.mma", section="9.7.14.4.5", issued_by="warp"):
     """D = A*B + C. `type` is that of A and B, `dtype` that of D, and of C where it is not named apart."""
 
-    d: OperandLike = vector(_d_type, lambda form: _accumulator(form, form.dtype))
+    d: OperandLike = vector(_d_type, _d_count, sink=True)
     a: OperandLike = vector(_ab_type, lambda form: _multiplicand(form, "a", form.type))
     b: OperandLike = vector(_ab_type, lambda form: _multiplicand(form, "b", form.type))
     c: OperandLike = vector(_c_type, lambda form: _accumulator(form, getattr(form, "ctype", form.dtype)))
@@ -193,9 +197,10 @@ class mma_bf16(_Mma, ptx="7.0", targets="sm_80+"):
 
 
 class mma_tf32(_Mma, ptx="7.0", targets="sm_80+"):
-    """tf32: 19 bits in a register of 32."""
+    """tf32: 19 bits in a register of 32. D takes no `_`, unlike the others (measured, ptxas 13.5)."""
 
     syntax = "wmma.mma.sync.aligned.alayout.blayout.m16n16k8.f32.tf32.tf32.f32 d, a, b, c"
+    d: OperandLike = vector(_d_type, _d_count)
     _: KW_ONLY
     alayout: _Layout
     blayout: _Layout

@@ -24,7 +24,7 @@ def _ctype(form: Any) -> str:
     return getattr(form, "ctype", form.dtype)
 
 
-def _d_type(form: Any) -> str:
+def d_type(form: Any) -> str:
     return _ACCUMULATORS[form.dtype]
 
 
@@ -37,7 +37,7 @@ def _accumulator(form: Any, type: str) -> int:
     return registers(form.matrices * m * n, {"f16": 16, "f64": 64}.get(type, 32))
 
 
-def _d_count(form: Any) -> int:
+def d_count(form: Any) -> int:
     return _accumulator(form, form.dtype)
 
 
@@ -58,7 +58,7 @@ def _b_count(form: Any) -> int:
 class Mma(Instruction, section="9.7.14.5.14", issued_by="warp"):
     """D = A*B + C on matrices in the registers of a warp."""
 
-    d: OperandLike = vector(_d_type, _d_count)
+    d: OperandLike = vector(d_type, d_count, sink=True)
     a: OperandLike = vector(_packed, _a_count)
     b: OperandLike = vector(_packed, _b_count)
     c: OperandLike = vector(_c_type, _c_count)

@@ -3,8 +3,9 @@
 from dataclasses import KW_ONLY
 from typing import ClassVar, Literal
 
-from ptxgen.instr.form import rule
-from ptxgen.instr.mma.common import Mma
+from ptxgen.instr.form import OperandLike, rule
+from ptxgen.instr.mma.common import Mma, d_count, d_type
+from ptxgen.instr.operands import vector
 from ptxgen.instr.targets import Availability
 
 F8 = Literal["e4m3", "e5m2"]
@@ -69,9 +70,10 @@ class tf32(Mma, ptx="7.0", targets="sm_80+"):
 
 
 class f64(Mma, ptx="7.0", targets="sm_80+"):
-    """Double precision, each step a fused multiply-add."""
+    """Double precision, each step a fused multiply-add. D takes no `_` on sm_100 and later (measured, ptxas 13.5)."""
 
     syntax = "mma.sync.aligned.shape.row.col{.rounding}.f64.f64.f64.f64 d, a, b, c"
+    d: OperandLike = vector(d_type, d_count)
     _: KW_ONLY
     shape: Literal["m8n8k4", "m16n8k4", "m16n8k8", "m16n8k16"]
     rounding: Literal["rn", "rz", "rm", "rp"] | None = None
@@ -82,9 +84,10 @@ class f64(Mma, ptx="7.0", targets="sm_80+"):
 
 
 class f8(Mma, ptx="8.4", targets="sm_89+"):
-    """8-bit floats."""
+    """8-bit floats. D takes no `_` on most targets (measured, ptxas 13.5)."""
 
     syntax = "mma.sync.aligned.shape.row.col.dtype.atype.btype.dtype d, a, b, c"
+    d: OperandLike = vector(d_type, d_count)
     _: KW_ONLY
     shape: Literal["m16n8k16", "m16n8k32"]
     dtype: Literal["f16", "f32"]
@@ -102,6 +105,7 @@ class f8f6f4(Mma, ptx="8.6", targets="sm_100f sm_110f sm_120f"):
     """
 
     syntax = "mma.sync.aligned.shape.row.col.kind::f8f6f4.dtype.atype.btype.dtype d, a, b, c"
+    d: OperandLike = vector(d_type, d_count)
     _: KW_ONLY
     shape: Literal["m16n8k16", "m16n8k32"]
     dtype: Literal["f16", "f32"]

@@ -3,9 +3,10 @@
 from dataclasses import KW_ONLY
 from typing import ClassVar, Literal
 
-from ptxgen.instr.form import rule
-from ptxgen.instr.mma.common import SparseMma
+from ptxgen.instr.form import OperandLike, rule
+from ptxgen.instr.mma.common import SparseMma, d_count, d_type
 from ptxgen.instr.mma.dense import F8, F8F6F4
+from ptxgen.instr.operands import vector
 from ptxgen.instr.targets import Availability
 
 _Variant = Literal["sp", "sp::ordered_metadata"]
@@ -55,6 +56,7 @@ class sp_f8(SparseMma, ptx="8.4", targets="sm_89+"):
     """8-bit floats."""
 
     syntax = "mma.variant.sync.aligned.m16n8k64.row.col.dtype.atype.btype.dtype d, a, b, c, e, f"
+    d: OperandLike = vector(d_type, d_count)
     _: KW_ONLY
     variant: _Variant
     dtype: Literal["f16", "f32"]
@@ -82,6 +84,7 @@ class sp_f8f6f4(SparseMma, ptx="8.6", targets="sm_100f sm_110f sm_120f"):
     syntax = (
         "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.kind::f8f6f4.dtype.atype.btype.dtype d, a, b, c, e, f"
     )
+    d: OperandLike = vector(d_type, d_count)
     _: KW_ONLY
     dtype: Literal["f16", "f32"]
     atype: F8F6F4
