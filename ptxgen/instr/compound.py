@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ptxgen.instr.specification import (
     ADDRESSABLE,
     EXAMPLE_PARAMETER,
+    EXAMPLE_RESULT,
     RegisterSpec,
     SourceSpec,
     Specification,
@@ -138,6 +139,8 @@ class AddressSpec(Specification):
     def example(self, form: Instruction, position: int) -> str:
         if self.written and self.space_of(form) == "param":
             return f"[{EXAMPLE_PARAMETER}]"
+        if self._qualified(form) == "param::func":
+            return f"[{EXAMPLE_RESULT}]"
         bits = self.bits[-1] if self.bits else 64
         return f"[{example_register(TYPES[f'b{bits}'], position)}]"
 

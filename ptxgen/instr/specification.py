@@ -63,9 +63,10 @@ class Specification(ABC):
 
 #: Registers that example operands use, by type name; those of vectors begin at 10.
 EXAMPLE_REGISTERS = {name: f"%x_{name}_" for name in ("b8", "b16", "b32", "b64", "b128", "f32", "f64", "pred")}
-#: Names in examples: a label, a .param variable that is declared in the body, as arguments of calls are, a function, a
-#: list of branch targets and a call prototype.
-EXAMPLE_LABEL, EXAMPLE_PARAMETER, EXAMPLE_FUNCTION = "EXAMPLE_LABEL", "EXAMPLE_PARAMETER", "x_function"
+#: Names in examples: a label, .param variables of a body, as calls take and return them, a function, a list of branch
+#: targets and a call prototype.
+EXAMPLE_LABEL, EXAMPLE_PARAMETER, EXAMPLE_RESULT = "EXAMPLE_LABEL", "EXAMPLE_PARAMETER", "EXAMPLE_RESULT"
+EXAMPLE_FUNCTION = "x_function"
 EXAMPLE_BRANCHES, EXAMPLE_PROTOTYPE = "EXAMPLE_BRANCHES", "EXAMPLE_PROTOTYPE"
 #: Variables of the opaque types; the sampler needs the independent texture mode.
 EXAMPLE_OPAQUE = {"texref": "EXAMPLE_TEXTURE", "samplerref": "EXAMPLE_SAMPLER", "surfref": "EXAMPLE_SURFACE"}

@@ -23,6 +23,7 @@ from ptxgen.instr.operands import (
     EXAMPLE_OPAQUE,
     EXAMPLE_PARAMETER,
     EXAMPLE_PROTOTYPE,
+    EXAMPLE_RESULT,
 )
 from ptxgen.instr.targets import parse_version
 from ptxgen.toolchain import find_ptxas
@@ -71,6 +72,7 @@ def _prelude(has_b128: bool, samplers: bool) -> str:
 .global .align 16 .b8 x_global[64];
 .const .align 16 .b8 x_const[64];
 .func {EXAMPLE_FUNCTION}() {{ ret; }}
+.func (.param .align 16 .b8 x_result[64]) x_returns() {{ ret; }}
 .visible .entry k(.param .b64 x_param) {{
 {registers}
 .reg .v2 .b32 %x_v2_<9>;
@@ -78,6 +80,7 @@ def _prelude(has_b128: bool, samplers: bool) -> str:
 .shared .align 16 .b8 x_shared[64];
 .local .align 16 .b8 x_local[64];
 .param .align 16 .b8 {EXAMPLE_PARAMETER}[64];
+.param .align 16 .b8 {EXAMPLE_RESULT}[64];
 {EXAMPLE_BRANCHES}: .branchtargets {EXAMPLE_LABEL};
 {EXAMPLE_PROTOTYPE}: .callprototype _;
 """
@@ -88,7 +91,8 @@ def module(lines: Sequence[str], target: str, version: str) -> tuple[str, int]:
     samplers = any(needs_samplers(line) for line in lines)
     mode = ", texmode_independent" if samplers else ""
     prelude = _prelude(parse_version(version) >= (8, 3), samplers)
-    head = f".version {version}\n.target {target}{mode}\n{prelude}{EXAMPLE_LABEL}:\n"
+    call = f"call ({EXAMPLE_RESULT}), x_returns;\n" if any(EXAMPLE_RESULT in line for line in lines) else ""
+    head = f".version {version}\n.target {target}{mode}\n{prelude}{call}{EXAMPLE_LABEL}:\n"
     return head + "\n".join(lines) + "\nret;\n}\n", head.count("\n") + 1
 
 
