@@ -33,7 +33,7 @@ format: $(DEVELOPMENT) ## Rewrite the sources in the project's format
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
-certify: $(DEVELOPMENT) ## Compare every declared instruction form with ptxas, both ways (minutes)
+certify: $(DEVELOPMENT) ## Compare every instruction form with ptxas, both ways, and record it (an hour; resumes)
 	$(BIN)/python -m tools.certify --jobs $(JOBS) --record
 
 corpus: $(DEVELOPMENT) ## Compile CUDA's own headers to PTX with nvcc, and read and check all of it (minutes)
