@@ -525,7 +525,6 @@ UNMODELLED = [
     "tcgen05.relinquish_alloc_permit.cta_group::2.sync.aligned;",
     "tcgen05.cp.cta_group::1.128x256b [%d], {a};",
     "tcgen05.shift.cta_group::1.down [%d];",
-    "wgmma.fence.sync.aligned;",
 ]  # fmt: skip
 
 
