@@ -167,7 +167,7 @@ class VectorSpec(Specification):
     that differ by nothing else. `sink` allows `_` for elements, but not for all of them, `discard` in place of
     the whole, `mixed` constants beside registers, not integers beside floats (measured, ptxas 13.5). `apart` forbids
     constants beside floats and special registers; `bits` allows other widths than that of the type; `braced` asks for
-    braces, not a vector register.
+    braces around several elements and none around one, not a vector register.
     """
 
     type: TypeRef
@@ -198,6 +198,9 @@ class VectorSpec(Specification):
         length = self.length(form)
         if isinstance(operand, Vector):
             found = len(operand.elements)
+            if found == length == 1 and self.braced:
+                yield Problem("vector-length", f"{self.name} must be one register, without braces, not {operand}")
+                return
             if found != length:
                 yield Problem("vector-length", f"{self.name} must have {length} elements, not {found}")
                 return

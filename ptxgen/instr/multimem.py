@@ -191,7 +191,7 @@ class st_async(
 
     syntax = "multimem.st.async.release.scope{.space}.type [a], b"
     a: OperandLike = address("space", variables=("global",))
-    b: OperandLike = source("type", wide=True)
+    b: OperandLike = source("type", wide=lambda form: form.type[0] != "f")
     _: KW_ONLY
     scope: Literal["gpu", "sys"]
     space: _Global | None = None
