@@ -80,7 +80,7 @@ class _Names:
             if found is not None:
                 return found
             numbered = scope.ranges.get(prefix)
-            if numbered and number and int(number) < numbered[0]:
+            if numbered and 0 < len(number) < 12 and int(number) < numbered[0]:
                 made = scope.registers[name] = numbered[1]()
                 return made
             scope = scope.outer

@@ -19,12 +19,12 @@ from ptxgen.syntax.declarations import (
     SectionData,
     Variable,
 )
-from ptxgen.syntax.lexer import NAME, TRIVIA, integer_value
+from ptxgen.syntax.lexer import COUNT, NAME, TRIVIA, integer_value
 from ptxgen.syntax.operand_parser import OperandParser
 from ptxgen.syntax.tree import Label, LineTable, Spelled, Statement
 
 # One line of a section; what follows must not continue it.
-_VALUES = rf"(?:[1-9][0-9]*+|0)(?: ?, ?(?:[1-9][0-9]*+|0))*+|{NAME}|\.[A-Za-z_]\w*+"
+_VALUES = rf"{COUNT}(?: ?, ?{COUNT})*+|{NAME}|\.[A-Za-z_]\w*+"
 _SECTION_DATA = re.compile(rf"({TRIVIA})(\.(b8|b16|b32|b64)[ \t]++({_VALUES})(?![\w$.]))(?={TRIVIA}[^,+-])", re.ASCII)
 TYPES = frozenset(
     {f".{kind}{width}" for kind in "bus" for width in (8, 16, 32, 64)}

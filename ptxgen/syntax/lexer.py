@@ -19,7 +19,10 @@ NAME = r"(?:[A-Za-z][\w$]*+|[_$%][\w$]++)"
 MODIFIER = r"\.\w++(?:::\w++(?::[0-9]++)?+)*+"
 OPCODE = rf"(?:[A-Za-z]\w*+|_\w++)(?:{MODIFIER})*+(?!\$)"
 FLOAT_BITS = r"0(?:[fF][0-9A-Fa-f]{8}|[dD][0-9A-Fa-f]{16})"
-INTEGER = r"(?:0[xX][0-9A-Fa-f]++|0[bB][01]++|[1-9][0-9]*+|0[0-7]*+)U?+"
+# Integers have 64 bits; of longer ones the assembler says "Constant overflow", from about these lengths on.
+HEXADECIMAL = r"0[xX](?:0*+[1-9A-Fa-f][0-9A-Fa-f]{0,19}+|0++)"
+COUNT = r"(?:[1-9][0-9]{0,24}+|0)"
+INTEGER = rf"(?:{HEXADECIMAL}|0[bB](?:0*+1[01]{{0,63}}+|0++)|[1-9][0-9]{{0,24}}+|0++(?:[1-7][0-7]{{0,26}}+)?+)U?+"
 DECIMAL = r"(?:[0-9]++\.[0-9]*+|\.[0-9]++)(?:[eE][+-]?+[0-9]++)?+|[0-9]++[eE][+-]?+[0-9]++"
 NUMBER = rf"(?:{FLOAT_BITS}|{DECIMAL}|{INTEGER})(?![\w$])"
 STRING = r'"(?:[^"\\\n]|\\.)*+"'

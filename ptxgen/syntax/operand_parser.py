@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from ptxgen.syntax.errors import PtxSyntaxError, quoted
-from ptxgen.syntax.lexer import DECIMAL, FLOAT_BITS, NAME, TRIVIA_PATTERN, Lexer
+from ptxgen.syntax.lexer import COUNT, DECIMAL, FLOAT_BITS, HEXADECIMAL, NAME, TRIVIA_PATTERN, Lexer
 from ptxgen.syntax.operands import (
     Address,
     Arguments,
@@ -28,11 +28,11 @@ _CACHE_LIMIT = 1 << 16
 # goes to OperandParser; they accept nothing that it refuses (tested).
 _NAME = rf"(?!WARP_SZ(?![\w$])){NAME}"
 _REGISTER = rf"{_NAME}(?:\.[A-Za-z_]\w*+)?+"
-_CONSTANT = rf"(?:WARP_SZ|{FLOAT_BITS}|-?+(?:{DECIMAL}|0[xX][0-9A-Fa-f]++U?+|[1-9][0-9]*+U?+|0))(?![\w$.])"
+_CONSTANT = rf"(?:WARP_SZ|{FLOAT_BITS}|-?+(?:{DECIMAL}|(?:{HEXADECIMAL}|{COUNT})U?+))(?![\w$.])"
 _ITEM = rf"(?:{_REGISTER}|{_CONSTANT})"
 _SLOT = rf"(?:{_REGISTER}|_(?![\w$])|{_CONSTANT})"
 _VECTOR = rf"\{{ ?+{_SLOT}(?: ?, ?+{_SLOT})*+ ?+\}}"
-_BRACKET = rf"\[ ?+{_NAME}(?: ?\+ ?-?+(?:[1-9][0-9]*+|0(?![\w.]))|, ?+{_VECTOR})?+ ?+\]"
+_BRACKET = rf"\[ ?+{_NAME}(?: ?\+ ?-?+{COUNT}(?![\w.])|, ?+{_VECTOR})?+ ?+\]"
 _PREDICATE = rf" ?\| ?+(?:_(?![\w$])|{NAME})"
 _DESTINATION = rf"(?:_(?![\w$])|{_REGISTER}|{_VECTOR})(?:{_PREDICATE})?+|{_CONSTANT}|{_BRACKET}"
 _SOURCE = rf"{_ITEM}|{_BRACKET}|{_VECTOR}|!{_REGISTER}"

@@ -8,7 +8,7 @@ import re
 from ptxgen.syntax.declarations import Directive, Function, Location, Module, ParameterList
 from ptxgen.syntax.directive_parser import LINKAGES, SPACES, DirectiveParser
 from ptxgen.syntax.errors import quoted
-from ptxgen.syntax.lexer import NAME, OPCODE, OPCODE_PATTERN, SPACED_MODIFIER, TRIVIA, TRIVIA_PATTERN
+from ptxgen.syntax.lexer import COUNT, NAME, OPCODE, OPCODE_PATTERN, SPACED_MODIFIER, TRIVIA, TRIVIA_PATTERN
 from ptxgen.syntax.operand_parser import COMMON_OPERANDS
 from ptxgen.syntax.tree import Block, Instruction, Label, LineTable, Statement
 
@@ -22,7 +22,7 @@ _INSTRUCTION = re.compile(
     re.ASCII,
 )
 _LABEL = re.compile(rf"({TRIVIA})(?!WARP_SZ:)({NAME}):", re.ASCII)
-_PLACE = r"([1-9]\d*+|0)[ \t]++([1-9]\d*+|0)[ \t]++([1-9]\d*+|0)(?![\w$.])"
+_PLACE = rf"({COUNT})[ \t]++({COUNT})[ \t]++({COUNT})(?![\w$.])"
 _LOCATION = re.compile(
     rf"({TRIVIA})(\.loc[ \t]++{_PLACE}(?:, function_name ({NAME}), inlined_at {_PLACE})?+)(?={TRIVIA}[^,+])",
     re.ASCII,
