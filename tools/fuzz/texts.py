@@ -48,7 +48,8 @@ CHARACTERS = (
 TOKENS = (
     "0x", "0b", "0f", "0d", "1e", "09", "//", "/*", "*/", "::", "<<", ">>", "&&", "||", "==", "!=", "<=", ">=", "?",
     ":", "{{", "}}", "..", "@!", "@@", "call", "call.uni", ".b32", ".v4", ".reg", ".entry", ".func", ".loc", ".file",
-    ".param", ".section", ".pragma", ".version", ".target", ".branchtargets", ".callprototype", ".alias", ".shared::cta",
+    ".param", ".section", ".pragma", ".version", ".target", ".branchtargets", ".callprototype", ".alias",
+    ".shared::cta",
     ".align", ".attribute", "generic", "nan", "inf", "sm_90a", "sm_999f", "99.99", "(.s64)", "%r<9>",
 )  # fmt: skip
 OPERANDS = (
