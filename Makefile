@@ -10,7 +10,7 @@ DEVELOPMENT := $(VENV)/.development-installed
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo install develop test check format certify corpus bench reading clean
+.PHONY: help demo install develop test check format certify corpus fuzz bench reading clean
 
 help: ## List what make can do
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -38,6 +38,9 @@ certify: $(DEVELOPMENT) ## Compare every instruction form with ptxas, both ways,
 
 corpus: $(DEVELOPMENT) ## Compile CUDA's own headers to PTX with nvcc, and read and check all of it (minutes)
 	$(BIN)/python -m tools.corpus --jobs $(JOBS)
+
+fuzz: $(DEVELOPMENT) ## Read and check a million random texts, and record it (half an hour)
+	$(BIN)/python -m tools.fuzz --jobs $(JOBS) --record
 
 bench: $(DEVELOPMENT) ## Measure parsing, checking, rendering and emulating
 	$(BIN)/python -m bench.speed

@@ -25,6 +25,8 @@ from ptxgen.syntax.tree import Label, LineTable, Spelled, Statement
 
 # One line of a section; what follows must not continue it.
 _VALUES = rf"{COUNT}(?: ?, ?{COUNT})*+|{NAME}|\.[A-Za-z_]\w*+"
+#: Versions beyond these lengths are none, and their numbers could exceed what Python reads.
+_VERSION = re.compile(r"\d{1,4}\.\d{1,4}", re.ASCII)
 _SECTION_DATA = re.compile(rf"({TRIVIA})(\.(b8|b16|b32|b64)[ \t]++({_VALUES})(?![\w$.]))(?={TRIVIA}[^,+-])", re.ASCII)
 TYPES = frozenset(
     {f".{kind}{width}" for kind in "bus" for width in (8, 16, 32, 64)}
@@ -274,8 +276,7 @@ class DirectiveParser(OperandParser):
         start = self.start
         name = self.advance()[1:]
         if name == "version":
-            major, dot, minor = self.token.partition(".")
-            if self.kind != "number" or not (dot and major.isdigit() and minor.isdigit()):
+            if self.kind != "number" or not _VERSION.fullmatch(self.token):
                 self.fail("a version such as '9.0'")
             arguments = [self.advance()]
         elif name == "target":

@@ -110,6 +110,7 @@ AT_BODY = "an instruction, a label, a declaration or '}'"
     ("text", "line", "column", "expected", "found"),
     [
         (".version 9\n.target sm_100a", 1, 10, "a version such as '9.0'", "'9'"),
+        (".version " + 5000 * "9" + ".0", 1, 10, "a version such as '9.0'", "'" + 37 * "9" + "...'"),
         (".version 9.0;", 1, 13, AT_MODULE, "';'"),
         (".version 9.0\n.version 9.0", 2, 1, AT_MODULE, "'.version'"),
         (".target sm_90 .version 9.0", 1, 15, AT_MODULE, "'.version'"),

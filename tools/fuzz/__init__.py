@@ -5,8 +5,3 @@
 Every text follows from the seed and its number, so a failure can be made again: `python -m tools.fuzz --seed S
 --only N` prints it. What failed is also written to build/fuzz.
 """
-
-from tools.fuzz.examine import LIMIT, Failure, examine
-from tools.fuzz.texts import KINDS, text_of
-
-__all__ = ["KINDS", "LIMIT", "Failure", "examine", "text_of"]

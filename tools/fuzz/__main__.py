@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import tools.fuzz
-from tools.fuzz.examine import Failure, examine
+from tools.fuzz.examine import LIMIT, Failure, examine
 from tools.fuzz.texts import ROOT, text_of
 
 CHUNK = 1000
@@ -102,7 +102,7 @@ def record(seed: int, count: int, jobs: int, seconds: float, result: Result) -> 
 `make fuzz` reads and checks a million texts: pieces of compilers' output and lines of every instruction family with
 characters, tokens, lines, operands or numbers changed, deep nesting, and noise. A text is refused by a
 `PtxSyntaxError` with its place, or it prints back byte for byte and is checked. Anything else is a failure: another
-exception, another text, more than {tools.fuzz.LIMIT:g} seconds of CPU time.
+exception, another text, more than {LIMIT:g} seconds of CPU time.
 
 {today}: {count:,} texts of seed {seed}, {result.size / 1e6:,.0f} MB, {seconds / 60:.0f} minutes on {jobs} processes, \
 {total[3]:,} failures.
