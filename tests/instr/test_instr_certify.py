@@ -1,7 +1,6 @@
 """A seeded sample of what `tools.certify` compares: the model and ptxas, both ways. The whole runs by hand."""
 
 import random
-import re
 from pathlib import Path
 
 import pytest
@@ -9,6 +8,7 @@ import pytest
 from ptxgen.instr.certified import Certificate, certificates, digest
 from ptxgen.instr.logic import shl, shr
 from tools.certify import Case, __main__, cases, judges, sweep
+from tools.certify.irreconcilable import Irreconcilable
 from tools.certify.sweep import Settings
 
 #: How many lines the sample has at least; they take about half a minute.
@@ -67,11 +67,19 @@ def test_disagreement_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_disagreement_with_a_stated_reason_is_marked(monkeypatch: pytest.MonkeyPatch) -> None:
-    reason = re.compile("logic"), re.compile(r"^shl"), re.compile("nonsense")
-    monkeypatch.setattr(judges, "STRICTER", (reason,))
+    entry = Irreconcilable("a whim", form="logic", line=r"^shl", objection="nonsense")
+    monkeypatch.setattr(judges, "STRICTER", (entry,))
     monkeypatch.setattr(judges, "ours", lambda lines, target, version: ["nonsense"] * len(lines))
-    case = Case("logic.shl", "operand replaced", "shl.b32 %x_b32_0, %x_b32_1, 1;", "sm_90a")
-    assert [each.excused for each in judges.compare([case])] == [True]
+    lines = ("shl.b32 %x_b32_0, %x_b32_1, 1;", "shl.b32 %x_b32_0, %x_b64_1, 1;", "shr.b32 %x_b32_0, %x_b32_1, 1;")
+    found = list(judges.compare([Case("logic.shl", "operand replaced", line, "sm_90a") for line in lines]))
+    assert [(each.reason, each.agreed) for each in found] == [("a whim", False), ("a whim", True), ("", False)]
+    result = sweep.Result("logic.shl")
+    for each in found[:2]:
+        sweep.excuse(result, each)
+    assert result.excused == 1
+    assert result.reasons == {
+        "a whim": {"excused": 1, "agreed": 1, "example": lines[0], "objection": "nonsense"},
+    }
 
 
 def test_what_was_done_is_not_done_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -84,13 +92,24 @@ def test_what_was_done_is_not_done_again(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_the_table_adds_up(capsys: pytest.CaptureFixture[str]) -> None:
-    __main__.print_table([sweep.Result("a.b", 1, 2, 3, 4, ["x"]), sweep.Result("a.c", 10, 20, 30), sweep.Result("d.e")])
+    __main__.print_table(
+        [sweep.Result("a.b", 1, 2, 3, 4, {}, ["x"]), sweep.Result("a.c", 10, 20, 30), sweep.Result("d.e")]
+    )
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert lines[1:] == [
         ["a", "11", "22", "33", "4", "1"],
         ["d", "0", "0", "0", "0", "0"],
         ["all", "11", "22", "33", "4", "1"],
     ]
+
+
+def test_reasons_add_up() -> None:
+    def result(excused: int, example: str) -> sweep.Result:
+        reason = sweep.Reason(excused=excused, agreed=2, example=example, objection="a | b")
+        return sweep.Result("a.b", excused=excused, reasons={"a whim": reason})
+
+    rows = __main__.exceptions([result(0, ""), result(3, "shl %x_b32_7;")]).splitlines()[-1:]
+    assert rows == ["| a whim | 3 | 4 | `shl %x_b32_7;` | a \\| b |"]
 
 
 def test_a_digest_tells_declarations_apart() -> None:

@@ -12,9 +12,20 @@ import tools.certify
 from ptxgen.instr.certified import Certificate, digest, write_certificates
 from ptxgen.toolchain import find_ptxas, ptxas_version
 from tools.certify import cases
-from tools.certify.sweep import Result, Settings, sweep
+from tools.certify.irreconcilable import STRICTER
+from tools.certify.sweep import Reason, Result, Settings, sweep
 
 ROOT = Path(__file__).parents[2]
+EXCEPTIONS = ROOT / "docs" / "exceptions.md"
+
+
+PAGE = """\
+# Where ptxgen and ptxas differ on purpose
+
+Written by `make certify`. Each row is an entry of `tools/certify/irreconcilable.py`: a kind of nonsense that ptxas
+lets pass, or something legal on which ptxas crashes or loses its way. "lines" counts the compared lines on which the
+two differ for this reason, "agreed" those that its pattern fits too and that both refuse.
+"""
 
 
 def main() -> int:
@@ -39,6 +50,7 @@ def main() -> int:
         if arguments.forms is not None or arguments.one_target:
             parser.error("--record needs all forms on all targets")
         record(results, version)
+        EXCEPTIONS.write_text(exceptions(results))
     return 1 if differing else 0
 
 
@@ -54,6 +66,28 @@ def print_table(results: list[Result]) -> None:
         ]
         wrong = sum(len(each.disagreements) for each in found)
         print(f"{family:<14}{counts[0]:>11,}{counts[1]:>12,}{counts[2]:>12,}{counts[3]:>9,}{wrong:>11,}")
+
+
+def exceptions(results: list[Result]) -> str:
+    """The page that lists where the two differ on purpose."""
+    together: dict[str, Reason] = {}
+    for result in results:
+        for why, found in result.reasons.items():
+            known = together.setdefault(why, Reason(excused=0, agreed=0, example="", objection=""))
+            known["excused"] += found["excused"]
+            known["agreed"] += found["agreed"]
+            known["example"] = known["example"] or found["example"]
+            known["objection"] = known["objection"] or found["objection"]
+    ours = {each.reason for each in STRICTER}
+    text = PAGE
+    for heading, mine in (("ptxgen refuses, ptxas takes", True), ("ptxas refuses, ptxgen takes", False)):
+        text += f"\n## {heading}\n\n| what | lines | agreed | for example | objection |\n|---|---:|---:|---|---|\n"
+        for why, found in sorted(together.items()):
+            if found["excused"] and (why in ours) == mine:
+                objection = found["objection"].replace("|", "\\|")
+                example = found["example"].replace("|", "\\|")
+                text += f"| {why} | {found['excused']:,} | {found['agreed']:,} | `{example}` | {objection} |\n"
+    return text
 
 
 def record(results: list[Result], version: str) -> None:

@@ -28,7 +28,7 @@ from ptxgen.instr.operands import (
 from ptxgen.instr.targets import parse_version
 from ptxgen.toolchain import find_ptxas
 from tools.certify.cases import Case, needs_samplers
-from tools.certify.irreconcilable import BROKEN, STRICTER
+from tools.certify.irreconcilable import BROKEN, STRICTER, Irreconcilable
 
 #: Lines in a module: of legal forms, and of neighbours, of which many are refused.
 BATCH_FORMS, BATCH_NEIGHBOURS = 400, 250
@@ -49,8 +49,10 @@ class Disagreement:
     case: Case
     ours: str
     ptxas: str
-    #: `irreconcilable` names the reason.
-    excused: bool = False
+    #: Why, where `irreconcilable` names a reason.
+    reason: str = ""
+    #: Both refuse a line of which `irreconcilable` says that ptxas may take it.
+    agreed: bool = False
 
     def __str__(self) -> str:
         case = self.case
@@ -181,18 +183,14 @@ def ptxas(lines: Sequence[str], target: str, version: str) -> list[str]:
     return verdict
 
 
-def _is_broken(case: Case, objection: str) -> bool:
-    return any(line.search(case.line) and wanted.search(objection) for line, wanted in BROKEN)
-
-
-def _is_stricter(case: Case, objection: str) -> bool:
-    return any(
-        form.match(case.form) and line.search(case.line) and wanted.search(objection) for form, line, wanted in STRICTER
-    )
+def _reason(entries: Iterable[Irreconcilable], case: Case, objection: str) -> str:
+    return next((each.reason for each in entries if each.matches(case.form, case.line, objection)), "")
 
 
 def compare(cases: Iterable[Case]) -> Iterator[Disagreement]:
-    """The cases on which the two judges differ, those that are excused among them."""
+    """The cases on which the two judges differ, those that have a reason among them; also, marked as agreed, those to
+    which a reason to differ would apply.
+    """
     groups: dict[tuple[str, str, bool, bool, bool], list[Case]] = defaultdict(list)
     for case in cases:
         groups[case.group].append(case)
@@ -203,12 +201,14 @@ def compare(cases: Iterable[Case]) -> Iterator[Disagreement]:
             lines = [case.line for case in batch]
             verdicts = zip(batch, ours(lines, target, version), ptxas(lines, target, version), strict=True)
             for case, mine, theirs in verdicts:
+                if mine:
+                    reason = _reason(STRICTER, case, mine)
+                    if reason:
+                        yield Disagreement(case, mine, theirs, reason, agreed=bool(theirs))
+                        continue
                 if bool(mine) == bool(theirs):
-                    continue
-                if mine and _is_stricter(case, mine):
-                    yield Disagreement(case, mine, "", excused=True)
                     continue
                 # Some objections depend on the lines around, so ask again without them.
                 alone = ptxas([case.line], target, version)[0]
                 if bool(mine) != bool(alone):
-                    yield Disagreement(case, mine, alone, excused=bool(alone) and _is_broken(case, alone))
+                    yield Disagreement(case, mine, alone, _reason(BROKEN, case, alone) if alone else "")

@@ -18,12 +18,13 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict, dataclass, field
 from functools import cache
 from pathlib import Path
+from typing import TypedDict
 
 from ptxgen.instr import load_all
 from ptxgen.instr.certified import digest
 from ptxgen.instr.form import REGISTRY, Instruction
 from tools.certify import cases
-from tools.certify.judges import compare
+from tools.certify.judges import Disagreement, compare
 
 #: Combinations of modifiers in one chunk.
 CHUNK = 20_000
@@ -75,11 +76,23 @@ class Chunk:
         return hashlib.sha256(text.encode()).hexdigest()[:24]
 
 
+class Reason(TypedDict):
+    """Lines on which the two differ for one reason, lines of its pattern on which they agree, and one that differs.
+
+    `objection` is what the stricter of the two says of the example.
+    """
+
+    excused: int
+    agreed: int
+    example: str
+    objection: str
+
+
 @dataclass(slots=True)
 class Result:
     """Counts of one part: `forms` legal forms, `assemblies` of them on targets, `neighbours` tried.
 
-    `excused` counts the lines on which the two differ as `irreconcilable` says.
+    `excused` counts the lines on which the two differ as `irreconcilable` says, `reasons` has them by reason.
     """
 
     key: str
@@ -87,6 +100,7 @@ class Result:
     assemblies: int = 0
     neighbours: int = 0
     excused: int = 0
+    reasons: dict[str, Reason] = field(default_factory=dict)
     disagreements: list[str] = field(default_factory=list)
 
 
@@ -150,11 +164,24 @@ def do(chunk: Chunk, settings: Settings) -> list[Result]:
     by_key = {result.key: result for result in results}
     for differing in compare(every):
         result = by_key[differing.case.form]
-        if differing.excused:
-            result.excused += 1
+        if differing.reason:
+            excuse(result, differing)
         else:
             result.disagreements.append(str(differing))
     return results
+
+
+def excuse(result: Result, differing: Disagreement) -> None:
+    """Count a line for which there is a reason to differ."""
+    empty = Reason(excused=0, agreed=0, example="", objection="")
+    known = result.reasons.setdefault(differing.reason, empty)
+    if differing.agreed:
+        known["agreed"] += 1
+        return
+    result.excused += 1
+    known["excused"] += 1
+    known["example"] = known["example"] or differing.case.line
+    known["objection"] = known["objection"] or differing.ours or differing.ptxas
 
 
 def sweep(
