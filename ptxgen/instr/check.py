@@ -73,6 +73,8 @@ class _Checker:
         self.linker = Linker(self.context)
         self.debugging = Debugging(self.context)
         self._legal: set[tuple[object, ...]] = set()
+        #: Variables of this function in which calls so far in the text returned something.
+        self._returned: set[Symbol] = set()
         self._function: syntax.Function | None = None
 
     def run(self) -> Iterator[Diagnostic]:
@@ -117,6 +119,7 @@ class _Checker:
         yield from _at(function, map(_redeclared, declare_parameters(scope, function)))
         if function.body is not None:
             self._function = function
+            self._returned.clear()
             yield from self._block(function.body, scope)
 
     def _block(self, block: syntax.Block, scope: Scope) -> Iterator[Diagnostic]:
@@ -165,6 +168,10 @@ class _Checker:
         self, statement: syntax.Instruction, scope: Scope, signatures: dict[str, Signature]
     ) -> Sequence[Diagnostic]:
         """What is wrong with an instruction; the fast way out is one whose like was legal before."""
+        if statement.opcode.startswith("ld.param") and (early := self._not_returned(statement, scope)):
+            return [_diagnostic(statement, early)]
+        if statement.is_call:
+            self._returned.update(_results(statement, scope))
         # Whether a call is legal follows from the names in it.
         known = None if statement.is_call else _key(statement, scope, signatures)
         guard = statement.guard
@@ -183,6 +190,15 @@ class _Checker:
             self._legal.add(known)
         opcode = statement.opcode if isinstance(found, Unrecognised) and not found.bound else ""
         return [_diagnostic(statement, problem, opcode) for problem in problems]
+
+    def _not_returned(self, statement: syntax.Instruction, scope: Scope) -> Problem | None:
+        """A load from a variable of a call that no call before it in the text returns."""
+        address = statement.operands[-1] if statement.operands else None
+        base = address.base if isinstance(address, syntax.Address) else None
+        symbol = scope(base.text) if isinstance(base, syntax.Name) else None
+        if symbol is None or (symbol.kind, symbol.space) != ("variable", "param") or symbol in self._returned:
+            return None
+        return Problem("call-sequence", f"{statement.opcode} of {base} needs a call before it that returns {base}")
 
     def instruction(self, opcode: str, found: Instruction | Unrecognised, scope: Scope) -> list[Problem]:
         """What is wrong with a recognised instruction, its guard apart."""
@@ -210,6 +226,16 @@ class _Checker:
             return
         if not any(each.name == wanted and each.arguments != ("0",) for each in function.directives):
             yield Problem("directive-missing", f"an entry that reads {name} needs .{wanted} with a size")
+
+
+def _results(statement: syntax.Instruction, scope: Scope) -> Iterator[Symbol]:
+    """The variables that receive what a call returns."""
+    operands = statement.operands
+    if len(operands) > 1 and isinstance(operands[0], syntax.Arguments):
+        for element in operands[0].elements:
+            symbol = scope(element.text) if isinstance(element, syntax.Name) else None
+            if symbol is not None:
+                yield symbol
 
 
 def _key(statement: syntax.Instruction, scope: Scope, signatures: dict[str, Signature]) -> tuple[object, ...] | None:
