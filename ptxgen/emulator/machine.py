@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ptxgen import syntax
 from ptxgen.device import LaunchShape
-from ptxgen.emulator.checks import Findings, Knowledge, Ordering
+from ptxgen.emulator.checks import Findings, Knowledge, Ordering, Tensormaps
 from ptxgen.emulator.group import Group
 from ptxgen.emulator.mbarriers import MBarrier
 from ptxgen.emulator.memory import GlobalMemory, MemoryFault, SharedMemory, TensorMemory
@@ -65,6 +65,7 @@ class Machine:
         self.tensor = TensorMemory(slots)
         self.mbarriers: list[dict[int, MBarrier]] = [{} for _ in range(slots)]
         self.ordering = Ordering(slots, self.warps_per_cta, self.shared.pitch, self.findings) if checks else None
+        self.tensormaps = Tensormaps(self.findings) if checks else None
         self.unfenced: dict[int, list[MBarrier]] = {}
         self.inflight = np.zeros(slots, np.int64)
         #: Loads from tensor memory whose registers have not arrived: row -> [(registers, statement)].

@@ -2,5 +2,6 @@
 
 from ptxgen.emulator.checks.findings import Findings
 from ptxgen.emulator.checks.happens_before import AsyncOperation, Knowledge, Ordering
+from ptxgen.emulator.checks.tensormaps import Tensormaps
 
-__all__ = ["AsyncOperation", "Findings", "Knowledge", "Ordering"]
+__all__ = ["AsyncOperation", "Findings", "Knowledge", "Ordering", "Tensormaps"]

@@ -7,6 +7,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from ptxgen import syntax
 from ptxgen.emulator.group import Group
 from ptxgen.emulator.registers import Binder
@@ -51,5 +53,29 @@ def publish_barriers(op: Any, binder: Binder, statement: syntax.Instruction, blo
                 made.fenced = True
             if stores and g.machine.ordering is not None:
                 g.machine.ordering.proxy_fence(int(row))
+
+    return run
+
+
+@meaning(fence.fence_proxy_tensormap_release)
+def release_tensormaps(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+    """The maps that have been changed may be acquired from now on."""
+
+    def run(g: Group) -> None:
+        if g.machine.tensormaps is not None:
+            g.machine.tensormaps.release()
+
+    return run
+
+
+@meaning(fence.fence_proxy_tensormap_acquire)
+def acquire_tensormap(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+    """Later copies see the map at an address as it was released."""
+    address = binder.address(op.addr)
+
+    def run(g: Group) -> None:
+        if g.machine.tensormaps is not None:
+            for place in np.unique(g.full(address(g))[g.active]):
+                g.machine.tensormaps.acquire(int(place))
 
     return run

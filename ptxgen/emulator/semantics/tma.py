@@ -6,6 +6,7 @@ The tensormap reaches the emulator as its 128 bytes in memory, and is decoded fr
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,7 @@ from ptxgen.emulator.group import Group
 from ptxgen.emulator.machine import Machine, PendingStore
 from ptxgen.emulator.memory import MemoryFault
 from ptxgen.emulator.memory.global_memory import HEAP_BASE, PARAM_WINDOW, WINDOW_BYTES
+from ptxgen.emulator.reductions import TENSOR_TYPES, Combine, combiner
 from ptxgen.emulator.registers import Binder, Unmodelled
 from ptxgen.emulator.semantics import meaning
 from ptxgen.emulator.semantics.mbarrier import each, shared_offset
@@ -42,8 +44,8 @@ def decode(data: bytes) -> TensorMap:
         raise MemoryFault("illegal-tensormap", f"the tensormap's 128 bytes are not legal: {error}") from error
 
 
-def tensormap_at(machine: Machine, address: int) -> TensorMap:
-    """The tensormap at a generic address, in the kernel's parameters or in global memory."""
+def tensormap_at(machine: Machine, address: int, statement: syntax.Instruction) -> TensorMap:
+    """The tensormap at a generic address, in the kernel's parameters or in global memory, as a copy reads it."""
     if address % 64:
         raise MemoryFault("misaligned", f"the tensormap at {address:#x} is not on a multiple of 64 bytes")
     if PARAM_WINDOW <= address < PARAM_WINDOW + WINDOW_BYTES:
@@ -52,25 +54,51 @@ def tensormap_at(machine: Machine, address: int) -> TensorMap:
             raise MemoryFault("out-of-bounds", f"the tensormap at byte {offset} is not inside the kernel's parameters")
         return decode(machine.parameters[offset : offset + 128].tobytes())
     machine.memory.require_mapped(np.array([address - HEAP_BASE, address - HEAP_BASE + 127]), "the tensormap")
-    return decode(machine.memory.view(address, 128).tobytes())
+    data = machine.memory.view(address, 128).tobytes()
+    if machine.tensormaps is not None:
+        machine.tensormaps.use(address, data, statement)
+    return decode(data)
 
 
-def box_places(
-    machine: Machine, tensormap: TensorMap, coords: tuple[int, ...]
-) -> tuple[NDArray[np.int64], NDArray[np.bool_], int]:
+def _four_rows(op: Any) -> bool:
+    return op.load_mode in ("tile::gather4", "tile::scatter4")
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """A box of a tensor: `coords` are where it begins, or the column and the rows of gather4 and scatter4."""
+
+    tensormap: TensorMap
+    coords: tuple[int, ...]
+    four_rows: bool = False
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Elements of the box, the innermost dimension first."""
+        return (self.tensormap.box[0], 4) if self.four_rows else self.tensormap.box
+
+    def indices(self, axis: int) -> NDArray[np.int64]:
+        """Where the box is in a dimension of the tensor."""
+        if self.four_rows and axis:
+            return np.array(self.coords[1:], np.int64)
+        return self.coords[axis] + np.arange(self.tensormap.box[axis], dtype=np.int64)
+
+
+def box_places(machine: Machine, box: Box) -> tuple[NDArray[np.int64], NDArray[np.bool_], int]:
     """Where the units of a box lie in global memory, in linear order: heap offsets, which are inside the tensor, and
     the bytes of a unit (16 where rows allow it, an element otherwise).
     """
+    tensormap, coords = box.tensormap, box.coords
     size = tensormap.element_bits // 8
     strides = (size, *tensormap.strides)
     # Offsets and validity of the box's rows, from the outermost dimension in; then along a row.
     outer, outer_valid = np.zeros(1, np.int64), np.ones(1, np.bool_)
     for axis in reversed(range(1, tensormap.rank)):
-        index = coords[axis] + np.arange(tensormap.box[axis], dtype=np.int64)
+        index = box.indices(axis)
         inside = (index >= 0) & (index < tensormap.dims[axis])
         outer = (outer[:, None] + np.where(inside, index * strides[axis], 0)).ravel()
         outer_valid = (outer_valid[:, None] & inside).ravel()
-    index = coords[0] + np.arange(tensormap.box[0], dtype=np.int64)
+    index = box.indices(0)
     inside = (index >= 0) & (index < tensormap.dims[0])
     unit = CHUNK if _whole_chunks(inside, coords[0] * size, size) else size
     index, inside = index[:: unit // size], inside[:: unit // size]
@@ -81,9 +109,10 @@ def box_places(
     return np.where(mask, where, 0), mask, unit
 
 
-def gather_box(machine: Machine, tensormap: TensorMap, coords: tuple[int, ...]) -> NDArray[np.uint8]:
+def gather_box(machine: Machine, box: Box) -> NDArray[np.uint8]:
     """The bytes of a box in linear order; elements outside the tensor have the fill value."""
-    where, mask, unit = box_places(machine, tensormap, coords)
+    tensormap = box.tensormap
+    where, mask, unit = box_places(machine, box)
     size = tensormap.element_bits // 8
     words = machine.memory.data.view(np.complex128 if unit == CHUNK else f"u{size}")
     raw = words[where // unit].view(np.uint8)
@@ -93,10 +122,10 @@ def gather_box(machine: Machine, tensormap: TensorMap, coords: tuple[int, ...]) 
     return raw
 
 
-def scatter_box(machine: Machine, tensormap: TensorMap, coords: tuple[int, ...], data: NDArray[np.uint8]) -> None:
+def scatter_box(machine: Machine, box: Box, data: NDArray[np.uint8]) -> None:
     """Write the bytes of a box to global memory; elements outside the tensor are dropped."""
-    where, mask, unit = box_places(machine, tensormap, coords)
-    words = machine.memory.data.view(np.complex128 if unit == CHUNK else f"u{tensormap.element_bits // 8}")
+    where, mask, unit = box_places(machine, box)
+    words = machine.memory.data.view(np.complex128 if unit == CHUNK else f"u{box.tensormap.element_bits // 8}")
     words[where[mask] // unit] = data.view(words.dtype)[mask]
 
 
@@ -115,7 +144,7 @@ def _whole_chunks(valid: NDArray[np.bool_], start: int, size: int) -> bool:
 
 def _require_plain(op: Any) -> None:
     """Boxes in tile mode, as the tensormap describes them."""
-    if op.load_mode not in (None, "tile"):
+    if op.load_mode not in (None, "tile", "tile::gather4", "tile::scatter4"):
         raise Unmodelled(op.load_mode)
     if op.override_address:
         raise Unmodelled("override::global_address")
@@ -133,32 +162,33 @@ def load(op: Any, binder: Binder, statement: syntax.Instruction, block: object) 
     destination, barrier = binder.address(op.dst_mem), binder.address(op.mbar)
     map_address = binder.address(op.tensor_map)
     coordinates = [binder.source(element, "s32") for element in binder.vector(op.coords)]
-    if len(coordinates) != op.dim:
-        raise Unmodelled(f"{len(coordinates)} coordinates with .{op.dim}d")
 
     def run(g: Group) -> None:
         machine = g.machine
         values = [coordinate(g) for coordinate in coordinates]
         for row, _, (place, where, mbar, *coords) in each(g, destination(g), map_address(g), barrier(g), *values):
-            issue(
-                machine,
-                row,
-                statement,
-                tensormap_at(machine, where),
-                tuple(coords),
-                place,
-                shared_offset(mbar, "shared"),
-            )
+            box = box_of(machine, op, where, tuple(coords), statement)
+            issue(machine, row, statement, box, place, shared_offset(mbar, "shared"))
 
     return run
 
 
-def shared_units(
-    machine: Machine, tensormap: TensorMap, coords: tuple[int, ...], place: int
-) -> tuple[NDArray[np.int64], int]:
+def box_of(machine: Machine, op: Any, address: int, coords: tuple[int, ...], statement: syntax.Instruction) -> Box:
+    """The box that an instruction names, by the tensormap at `address`. Raises MemoryFault."""
+    tensormap, four_rows = tensormap_at(machine, address, statement), _four_rows(op)
+    if op.dim != tensormap.rank:
+        raise MemoryFault("tensormap-rank", f"{op.dim} dimensions (.{op.dim}d) with a map of rank {tensormap.rank}")
+    if four_rows and tensormap.box[1] != 1:
+        raise MemoryFault(
+            "tensormap-box",
+            f".{op.load_mode} takes maps with boxes of one row (5.5.3.4.1), not {tensormap.box[1]}",
+        )
+    return Box(tensormap, coords, four_rows)
+
+
+def shared_units(machine: Machine, box: Box, place: int) -> tuple[NDArray[np.int64], int]:
     """The 16-byte units of shared memory that hold a box, in linear order, and its bytes. Raises MemoryFault."""
-    if len(coords) != tensormap.rank:
-        raise MemoryFault("tensormap-rank", f"{len(coords)} coordinates for a tensormap of rank {tensormap.rank}")
+    tensormap, coords = box.tensormap, box.coords
     if tensormap.interleave != "none" or any(stride != 1 for stride in tensormap.element_strides):
         raise Unmodelled("interleaved or strided boxes")
     if tensormap.dtype.startswith("16u") or tensormap.swizzle not in SWIZZLES:
@@ -173,8 +203,8 @@ def shared_units(
         )
     start = shared_offset(place, "shared")
     alignment = _DESTINATION_ALIGNMENT
-    total = tile_bytes(tensormap.box, size)
-    chunks = tile_chunks(tensormap.box, size, tensormap.swizzle, start) if start % CHUNK == 0 else None
+    total = tile_bytes(box.shape, size)
+    chunks = tile_chunks(box.shape, size, tensormap.swizzle, start) if start % CHUNK == 0 else None
     if start % alignment or chunks is None:
         raise MemoryFault("misaligned", f"the copy's shared address is {start:#x}, not a multiple of {alignment}")
     units = chunks + start // UNIT
@@ -182,13 +212,10 @@ def shared_units(
     return units, total
 
 
-def issue(
-    machine: Machine, row: int, statement: syntax.Instruction, tensormap: TensorMap, coords: tuple[int, ...],
-    place: int, mbar: int,
-) -> None:  # fmt: skip
+def issue(machine: Machine, row: int, statement: syntax.Instruction, box: Box, place: int, mbar: int) -> None:
     """Queue one box: bytes to shared memory at `place`, then complete_tx on the mbarrier."""
     slot = int(machine.row_slot[row])
-    units, total = shared_units(machine, tensormap, coords, place)
+    units, total = shared_units(machine, box, place)
     barrier = machine.mbarrier(slot, mbar, row, statement)
     if not barrier.fenced:
         machine.findings.add(
@@ -200,13 +227,13 @@ def issue(
         )
     given = None
     if machine.ordering is not None:
-        operation = machine.ordering.operation("tensor copy", statement, slot, swizzle=tensormap.swizzle)
+        operation = machine.ordering.operation("tensor copy", statement, slot, swizzle=box.tensormap.swizzle)
         given = machine.ordering.known[row].copy()
         machine.ordering.async_write(operation, row, units)
         given.operations.add(operation.number)
 
     def complete() -> None:
-        data = gather_box(machine, tensormap, coords)
+        data = gather_box(machine, box)
         machine.shared.data[slot].view(np.complex128)[units] = data.view(np.complex128)
         machine.complete_on(slot, mbar, total, given, statement)
 
@@ -216,43 +243,75 @@ def issue(
 # Stores, and the groups in which threads wait for them.
 
 
-@meaning(tma.store)
+@meaning(tma.store, tma.reduce)
 def store(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> Callable[[Group], None]:
     _require_plain(op)
     source, map_address = binder.address(op.src_mem), binder.address(op.tensor_map)
     coordinates = [binder.source(element, "s32") for element in binder.vector(op.coords)]
+    reduction = getattr(op, "op", None)
 
     def run(g: Group) -> None:
         values = [coordinate(g) for coordinate in coordinates]
         for row, _, (place, where, *coords) in each(g, source(g), map_address(g), *values):
-            _issue_store(g.machine, row, statement, tensormap_at(g.machine, where), tuple(coords), place)
+            box = box_of(g.machine, op, where, tuple(coords), statement)
+            _issue_store(g.machine, row, statement, box, place, reduction)
 
     return run
 
 
 def _issue_store(
-    machine: Machine, row: int, statement: syntax.Instruction, tensormap: TensorMap, coords: tuple[int, ...], place: int
+    machine: Machine, row: int, statement: syntax.Instruction, box: Box, place: int, reduction: str | None
 ) -> None:
     """Queue one box from shared to global memory, as part of the warp's open group."""
-    if min(coords) < 0:
+    if min(box.coords) < 0:
         # Measured (H200, driver 580, 2026-11-20): the store ends the kernel with an illegal-instruction error.
-        raise MemoryFault("out-of-bounds", f"a tensor store takes no negative coordinates, such as {coords}")
+        raise MemoryFault("out-of-bounds", f"a tensor store takes no negative coordinates, such as {box.coords}")
     slot = int(machine.row_slot[row])
-    units, _ = shared_units(machine, tensormap, coords, place)
+    units, _ = shared_units(machine, box, place)
+    combine = _tensor_combiner(reduction, box.tensormap.dtype) if reduction is not None else None
     pending = PendingStore()
     if machine.ordering is not None:
-        operation = machine.ordering.operation("tensor store", statement, slot, swizzle=tensormap.swizzle)
+        what = "tensor store" if combine is None else "tensor reduction"
+        operation = machine.ordering.operation(what, statement, slot, swizzle=box.tensormap.swizzle)
         machine.ordering.async_read(operation, row, units)
         pending.operation = operation.number
     machine.bulk_groups.setdefault(row, [[]])[-1].append(pending)
 
     def complete() -> None:
         data = machine.shared.data[slot].view(np.complex128)[units].view(np.uint8)
-        scatter_box(machine, tensormap, coords, data)
+        if combine is None:
+            scatter_box(machine, box, data)
+        else:
+            reduce_box(machine, box, data, combine)
         pending.done = True
         machine.wake(("bulk group", row))
 
     machine.submit(slot, statement, complete)
+
+
+def _tensor_combiner(reduction: str, dtype: str) -> Combine:
+    if dtype not in TENSOR_TYPES[reduction]:
+        legal = ", ".join(TENSOR_TYPES[reduction])
+        raise MemoryFault("tensormap-type", f".{reduction} takes tensors of {legal}, not {dtype} (9.7.9.25.5.3)")
+    return combiner(reduction, dtype)
+
+
+def reduce_box(machine: Machine, box: Box, data: NDArray[np.uint8], combine: Combine) -> None:
+    """Combine the bytes of a box with global memory, element by element; elements outside the tensor are dropped."""
+    size = box.tensormap.element_bits // 8
+    where, mask, unit = box_places(machine, box)
+    words, given = machine.memory.data.view(f"u{size}"), data.view(f"u{size}").reshape(-1, unit // size)
+    rows = np.array_split(np.arange(len(where)), 4) if box.four_rows else [np.arange(len(where))]
+    for chosen in rows:  # the same row may be named twice
+        chosen = chosen[mask[chosen]]
+        place = (where[chosen, None] // size + np.arange(unit // size)).ravel()
+        words[place] = combine(words[place], given[chosen].ravel())
+
+
+@meaning(tma.prefetch, tma.prefetch_im2col, bulk.prefetch)
+def prefetch(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> Callable[[Group], None]:
+    """A hint."""
+    return lambda g: None
 
 
 @meaning(bulk.commit_group)

@@ -64,8 +64,11 @@ SWIZZLE_CODES: dict[str, int] = {
     "128B_atom_32B": 3 | 1 << 2,
     "128B_atom_32B_flip_8B": 3 | 2 << 2,
     "128B_atom_64B": 3 | 3 << 2,
+    "96B": 1 << 5,
 }
-"""Swizzles in the driver's order; low two bits mode, then atomicity; the last three are Blackwell's."""
+"""Swizzles in the driver's order: low two bits mode, then three of atomicity, then one of sm_103's.
+
+From the fifth on they are Blackwell's. No driver's enum has the last one yet."""
 L2_PROMOTIONS: dict[str, int] = {"none": 0, "64B": 1, "128B": 2, "256B": 3}
 OOB_FILLS: dict[str, int] = {"none": 0, "nan": 1}
 
@@ -163,7 +166,7 @@ class TensorMap(BitStruct, bits=1024, word_bits=_WORD_BITS):
     interleave: str = field(*_word(2, 11, 12), default="none", values=INTERLEAVES, evidence=_DRIVER)
     swizzle: str = field(
         *_word(2, 13, 14),
-        also=(_word(2, 19, 21),),
+        also=(_word(2, 19, 21), _word(2, 22, 22)),
         default="none",
         values=SWIZZLE_CODES,
         evidence=_DRIVER_AND_SASS,

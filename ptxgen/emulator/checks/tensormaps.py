@@ -1,0 +1,67 @@
+"""Whether the tensormap proxy sees what the generic proxy wrote into tensormaps. PTX ISA 8.6 and 9.7.13.4.
+
+A map that a kernel changes must be released to the tensormap proxy (tensormap.cp_fenceproxy, or
+fence.proxy.tensormap::generic.release) and then acquired by fence.proxy.tensormap::generic.acquire with its address
+before a copy uses it. Only what no order of execution can excuse is reported: nobody has executed such a fence since
+the change. Changes are those of the tensormap instructions, and whatever else makes the bytes differ between two uses.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ptxgen.emulator.checks.findings import Findings
+from ptxgen.syntax import Statement
+
+
+@dataclass(slots=True)
+class _State:
+    """One map: its last change that is not acquired yet, whether that is released, and the bytes last used."""
+
+    changed: Statement | None = None
+    released: bool = True
+    acquired: bool = False
+    used: bytes | None = None
+
+
+class Tensormaps:
+    """The maps in global memory that a launch changes or uses, by address."""
+
+    def __init__(self, findings: Findings) -> None:
+        self.findings = findings
+        self._maps: dict[int, _State] = {}
+
+    def written(self, address: int, statement: Statement, *, released: bool) -> None:
+        """An instruction changes a map; `released` if it fences too."""
+        state = self._maps.setdefault(address, _State())
+        state.changed, state.released, state.acquired = statement, released, False
+
+    def release(self) -> None:
+        """A thread executes fence.proxy.tensormap::generic.release."""
+        for state in self._maps.values():
+            state.released = True
+
+    def acquire(self, address: int) -> None:
+        """A thread executes fence.proxy.tensormap::generic.acquire on a map."""
+        state = self._maps.setdefault(address, _State())
+        state.acquired = True
+        if state.released:
+            state.changed = None
+
+    def use(self, address: int, data: bytes, statement: Statement) -> None:
+        """A copy reads a map."""
+        state = self._maps.setdefault(address, _State())
+        if state.changed is not None:
+            fence = "generic.acquire of its address" if state.released else "generic.release"
+            self._report(statement, f"changed by line {state.changed.line}, and no fence.proxy.tensormap::{fence}")
+        elif state.used is not None and state.used != data and not state.acquired:
+            self._report(statement, "has changed since its last use, and no fence.proxy.tensormap::generic.acquire")
+        state.used, state.acquired = data, False
+
+    def _report(self, statement: Statement, why: str) -> None:
+        self.findings.add(
+            "missing-tensormap-fence",
+            f"the copy uses a tensormap in global memory that {'was ' if why.startswith('changed') else ''}{why} "
+            "has been executed since: it may still see the old one",
+            statement,
+        )

@@ -1,0 +1,97 @@
+"""Tensormaps that a kernel makes: new fields, and the way to the tensormap proxy. PTX ISA 9.7.9.26 and 9.7.13.16."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptxgen import syntax
+from ptxgen.descriptors.tensormap import replace_field
+from ptxgen.emulator.group import Group
+from ptxgen.emulator.machine import Machine
+from ptxgen.emulator.memory import MemoryFault
+from ptxgen.emulator.memory.global_memory import HEAP_BASE, SHARED_WINDOW, WINDOW_BYTES
+from ptxgen.emulator.registers import Binder, Reader
+from ptxgen.emulator.semantics import meaning
+from ptxgen.emulator.semantics.mbarrier import each
+from ptxgen.instr import tensormap
+from ptxgen.layouts.tma import CHUNK
+
+_Run = Callable[[Group], None]
+#: Bytes of a tensormap, and the multiple that it begins on.
+MAP_BYTES = 128
+MAP_ALIGNMENT = 64
+
+
+def _shared_units(machine: Machine, offset: int, what: str) -> NDArray[np.int64]:
+    machine.shared.require(offset, MAP_BYTES, MAP_ALIGNMENT, what)
+    return np.arange(offset // CHUNK, (offset + MAP_BYTES) // CHUNK, dtype=np.int64)
+
+
+def _global_bytes(machine: Machine, address: int, what: str) -> NDArray[np.uint8]:
+    """The bytes of a map in global memory, as a view. Raises MemoryFault."""
+    if address % MAP_ALIGNMENT:
+        raise MemoryFault("misaligned", f"{what} at {address:#x}, not a multiple of {MAP_ALIGNMENT}")
+    offset = address - HEAP_BASE
+    machine.memory.require_mapped(np.array([offset, offset + MAP_BYTES - 1]), what)
+    return machine.memory.view(address, MAP_BYTES)
+
+
+def _all_bytes(units: NDArray[np.int64]) -> NDArray[np.uint16]:
+    return np.full(len(units), 0xFFFF, np.uint16)
+
+
+@meaning(tensormap.replace, tensormap.replace_dimension, tensormap.replace_choice)
+def replace(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+    """A weak read and write of the whole object by the generic proxy."""
+    address = binder.address(op.addr)
+    type = getattr(op, "type", "b32")
+    value: Reader = binder.source(op.value, "u64" if type == "b64" else "u32")
+    ordinal = int(op.ordinal.evaluate()) if isinstance(op, tensormap.replace_dimension) else 0
+
+    def run(g: Group) -> None:
+        machine = g.machine
+        machine.effects += 1
+        for row, _, (place, number) in each(g, address(g), value(g)):
+            if op.space == "shared::cta" or SHARED_WINDOW <= place < SHARED_WINDOW + WINDOW_BYTES:
+                offset = place if op.space is not None else place - SHARED_WINDOW
+                units = _shared_units(machine, offset, "tensormap.replace")
+                if machine.ordering is not None:
+                    machine.ordering.read(row, units, _all_bytes(units), statement)
+                    machine.ordering.write(row, units, _all_bytes(units), statement)
+                data = machine.shared.data[machine.row_slot[row], offset : offset + MAP_BYTES]
+            else:
+                data = _global_bytes(machine, place, "tensormap.replace")
+                if machine.tensormaps is not None:
+                    machine.tensormaps.written(place, statement, released=False)
+            encoded = replace_field(int.from_bytes(data.tobytes(), "little"), op.field, number, ordinal)
+            data[:] = np.frombuffer(encoded.to_bytes(MAP_BYTES, "little"), np.uint8)
+
+    return run
+
+
+@meaning(tensormap.cp_fenceproxy)
+def publish(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+    """The threads of a warp copy the same bytes to the same place, and release them to the tensormap proxy."""
+    destination, source = binder.address(op.dst), binder.address(op.src)
+
+    def run(g: Group) -> None:
+        machine = g.machine
+        machine.effects += 1
+        done: set[tuple[int, int, int]] = set()
+        for row, _, (to, offset) in each(g, destination(g), source(g)):
+            if (row, to, offset) in done:
+                continue
+            done.add((row, to, offset))
+            units = _shared_units(machine, offset, "tensormap.cp_fenceproxy from shared memory")
+            if machine.ordering is not None:
+                machine.ordering.read(row, units, _all_bytes(units), statement)
+            data = _global_bytes(machine, to, "tensormap.cp_fenceproxy to global memory")
+            data[:] = machine.shared.data[machine.row_slot[row], offset : offset + MAP_BYTES]
+            if machine.tensormaps is not None:
+                machine.tensormaps.written(to, statement, released=True)
+
+    return run
