@@ -1,9 +1,13 @@
-"""Tensor memory: its geometry, the cells of tcgen05.ld/st shapes, and the accumulator layouts of tcgen05.mma.
+"""Tensor memory: its geometry, and where the matrices of tcgen05 lie in it.
 
-PTX ISA 9.7.16.1 (addressing), 9.7.16.8 (load and store), 9.7.16.10.5 (data paths, layouts A to G). All lanes
-and columns are relative to the base address. Scale factors, sparse metadata and A operands in TMEM are not
-here. The cell maps come from the manual's figures, with which CUTLASS's copy traits agree; nothing here was
-measured.
+`load_cells` (registers of tcgen05.ld and st), `accumulator_cells` (D), `operand_lanes` and `operand_place` (A),
+`metadata_cells` (which elements a sparse A keeps), `copy_lanes` (tcgen05.cp), `shift_lanes` (tcgen05.shift); scale
+factors are in `ptxgen.layouts.scale_factors`. Each maps indexes of a matrix to cells; all lanes and columns are
+relative to the base address.
+
+PTX ISA 9.7.16.1 (addressing), 9.7.16.8 (load and store), 9.7.16.9 (copies), 9.7.16.10.4 (packing), 9.7.16.10.5 (data
+paths, layouts A to G), 9.7.16.10.8 (metadata). The maps come from the manual's figures, with which CUTLASS's traits
+agree; nothing here was measured by us. What no text states has its evidence in `FACTS`.
 """
 
 from __future__ import annotations
@@ -14,12 +18,51 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from ptxgen.descriptors.evidence import Evidence, documented, inferred, measured, unverified
 from ptxgen.layouts.swizzle import frozen
 
 LANES = 128
 COLUMNS = 512
 WARP_LANES = 32
 CELL_BYTES = 4
+
+FACTS: dict[str, Evidence] = {
+    "a warp's lane field": unverified(
+        "tcgen05.ld and st take the warp's own quarter in the lane field, or 0 to 31 relative to it: DeepGEMM's "
+        "epilogue adds no lane, CUTLASS adds it"
+    ),
+    "packed loads": inferred(
+        ".pack::16b takes columns 2c and 2c+1 where the plain shape takes column c: CUTLASS copy_traits_sm100.hpp, "
+        "SM100_TMEM_LOAD_*_16b"
+    ),
+    "unpacked stores": inferred(".unpack::16b clears the upper halves of its cells; no source tells what they hold"),
+    "copies of A": inferred(
+        "half-width data paths read their own lanes: A in tensor memory is repeated for each part of N (layouts B, E, "
+        "G); CUTLASS mma_traits_sm100_frag.hpp, TmemAllocMode::Duplicated"
+    ),
+    "metadata of 16- and 32-bit kinds": inferred(
+        "rows 8 apart share a cell, halves of K are 8 lanes apart: CUTLASS mma_traits_sm100_frag.hpp, tmem_e_frg; the "
+        "sparsity selector is the column"
+    ),
+    "metadata at M 64 and in pairs": inferred(
+        "each 16 rows start a quarter of the lanes, as the accumulator of layouts C and F does; the manual's figures "
+        "262 to 267 are pictures only"
+    ),
+    "shift direction": measured(
+        "B200, by NVIDIA: row r takes row r + 1, the last of each 32 lanes stays (CUTLASS examples/python/CuTeDSL/"
+        "experimental/primitives/tcgen05/1cta_mma_a_from_tmem.py, for .ashift, which shifts after the product); "
+        "tcgen05.shift by analogy, on the 32 lanes of its address"
+    ),
+    "rows of 4x256b": inferred(
+        "row r goes to lane 32r past the address: CUTLASS copy_traits_sm100.hpp, SM100_UTCCP_4dp256bit"
+    ),
+    "6-bit elements in bytes": unverified(
+        "in the low 6 bits, as mma.sync documents for its registers (PTX ISA 9.7.14.5); the comment of a CUTLASS "
+        "example (cp_narrow_a_to_tmem_mma.py) has bits 1 to 6. Only visible where threads read or write such bytes"
+    ),
+    "4-bit elements in bytes": documented("PTX ISA 9.7.16.10.4.3: bits 2 to 5"),
+}
+"""How we know what the manual shows in pictures only, or leaves open."""
 
 LoadShape = Literal["32x32b", "16x64b", "16x128b", "16x256b", "16x32bx2"]
 Cells = tuple[NDArray[np.int64], NDArray[np.int64]]
@@ -81,6 +124,22 @@ def load_cells(shape: LoadShape, num: int, half_offset: int = 0) -> Cells:
     return frozen(np.broadcast_to(lane, full)), frozen(np.broadcast_to(column, full))
 
 
+@lru_cache(maxsize=512)
+def packed_cells(shape: LoadShape, num: int, half_offset: int = 0) -> Cells:
+    """Return (lane, column) of both halves of each register with .pack::16b (ld) or .unpack::16b (st).
+
+    Two arrays [32, registers, 2], read-only; the low half of a register is in the low half of the first cell.
+    The shape covers twice as many columns as without packing.
+    """
+    lane, column = load_cells(shape, num)
+    first = 2 * column
+    if half_offset:
+        if shape != "16x32bx2":
+            raise ValueError(f"only 16x32bx2 takes a half offset, not {shape}")
+        first = first + half_offset * (np.arange(32)[:, None] // 16)
+    return frozen(np.stack([lane, lane], axis=-1)), frozen(np.stack([first, first + 1], axis=-1))
+
+
 AccumulatorLayout = Literal["A", "B", "C", "D", "E", "F", "G"]
 
 _LAYOUTS: dict[tuple[int, bool, int, bool | None], AccumulatorLayout] = {
@@ -118,7 +177,7 @@ def accumulator_cells(
     letter = accumulator_layout(m, cta_group=cta_group, ws=ws, sparse=sparse)
     if not 0 <= cta_rank < cta_group:
         raise ValueError(f"cta_rank must be below cta_group {cta_group}, not {cta_rank}")
-    parts = {"B": 2, "E": 2, "G": 4}.get(letter, 1)
+    parts = _copies(letter)
     if n % parts:
         raise ValueError(f"layout {letter} splits N in {parts}: N must be a multiple of it, not {n}")
     rows = m // cta_group
@@ -130,3 +189,106 @@ def accumulator_cells(
         span = n // parts
         lane, column = row + rows * (col // span), col % span
     return frozen(np.broadcast_to(lane, (rows, n))), frozen(np.broadcast_to(column, (rows, n)))
+
+
+def _copies(letter: AccumulatorLayout) -> int:
+    """How many parts of N the lanes hold side by side, and so how often they need the rows of A."""
+    return {"B": 2, "E": 2, "G": 4}.get(letter, 1)
+
+
+@lru_cache(maxsize=64)
+def operand_lanes(m: int, *, cta_group: int = 1, ws: bool = False, sparse: bool = False) -> NDArray[np.int64]:
+    """Return the lane of each row of A in TMEM: an array [copies, rows of a CTA], read-only.
+
+    A lies on the lanes of D, its rows once for every part of N that the lanes hold (layouts B, E and G; see
+    `accumulator_cells`). For layouts C and F add 16 when the base is 16.
+    """
+    letter = accumulator_layout(m, cta_group=cta_group, ws=ws, sparse=sparse)
+    copies = _copies(letter)
+    cells, _ = accumulator_cells(m, 8 * copies, cta_group=cta_group, ws=ws, sparse=sparse)
+    return frozen(cells[:, ::8].T)
+
+
+def operand_place(k: int, container_bits: int) -> tuple[int, int]:
+    """Return (column, first bit) of element `k` of a row of A in TMEM.
+
+    `container_bits`: 32 (tf32), 16, 8 (also 4- and 6-bit elements of f8f6f4 and mxf8f6f4), 4 (mxf4, mxf4nvf4). Of a
+    sparse A, `k` counts the elements that are stored. One instruction reads 8 columns.
+    """
+    if container_bits not in (4, 8, 16, 32):
+        raise ValueError(f"elements of A fill 4, 8, 16 or 32 bits, not {container_bits!r}")
+    return k * container_bits // 32, k * container_bits % 32
+
+
+METADATA_CHUNKS: dict[str, tuple[int, int]] = {
+    "tf32": (2, 8), "f16": (4, 8), "f8f6f4": (4, 16), "i8": (4, 16), "mxf8f6f4": (4, 16), "mxf4": (8, 16),
+    "mxf4nvf4": (8, 16),
+}  # fmt: skip
+"""(elements of K in a chunk, chunks in an instruction): each chunk of a row of A has 4 bits of metadata."""
+
+
+@lru_cache(maxsize=128)
+def metadata_cells(
+    kind: str, m: int, *, selector: int = 0, cta_group: int = 1, ws: bool = False
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Return (lane, column, first bit) of the 4 bits of metadata of (row, chunk of K) of a sparse A.
+
+    Three arrays [copies, rows of a CTA, chunks], read-only; copies as in `operand_lanes`. `selector` is the
+    instruction descriptor's sparsity selector, for kinds f16 and tf32 only.
+    """
+    if kind not in METADATA_CHUNKS:
+        raise ValueError(f"kind must be one of {', '.join(METADATA_CHUNKS)}, not {kind!r}")
+    chunks = METADATA_CHUNKS[kind][1]
+    lanes = operand_lanes(m, cta_group=cta_group, ws=ws, sparse=True)[:, :, None]
+    chunk = np.arange(chunks)[None, None, :]
+    if chunks == 16:
+        if selector:
+            raise ValueError(f"the sparsity selector of kind::{kind} is 0, not {selector!r}")
+        lane, column, bit = lanes, chunk // 8, 4 * (chunk % 8)
+    else:
+        if selector not in (0, 1, 2, 3):
+            raise ValueError(f"the sparsity selector is 0 to 3, not {selector!r}")
+        lane = lanes - lanes % 16 + lanes % 8 + 8 * (chunk // 4)
+        column, bit = np.array(selector), 16 * (lanes % 16 // 8) + 4 * (chunk % 4)
+    full = (*lanes.shape[:2], chunks)
+    return tuple(frozen(np.broadcast_to(each, full)) for each in (lane, column, bit))  # type: ignore[return-value]
+
+
+COPY_SHAPES: dict[str, tuple[int, int]] = {
+    "128x256b": (128, 256), "4x256b": (4, 256), "128x128b": (128, 128), "64x128b": (64, 128), "32x128b": (32, 128),
+}  # fmt: skip
+"""(rows, bits of a row) that a tcgen05.cp reads, by shape."""
+
+
+@lru_cache(maxsize=16)
+def copy_lanes(shape: str, multicast: str | None = None) -> NDArray[np.int64]:
+    """Return the lanes to which tcgen05.cp takes each row of its source: an array [copies, rows], read-only.
+
+    Byte b of a row goes to byte b % 4 of column b // 4. `multicast` is "warpx2::02_13", "warpx2::01_23" (64x128b) or
+    "warpx4" (32x128b). ValueError for a pair that the instruction does not have.
+    """
+    if shape not in COPY_SHAPES:
+        raise ValueError(f"shape must be one of {', '.join(COPY_SHAPES)}, not {shape!r}")
+    row = np.arange(COPY_SHAPES[shape][0])[None, :]
+    match shape, multicast:
+        case ("128x256b" | "128x128b", None):
+            lanes = row
+        case ("4x256b", None):
+            lanes = 32 * row
+        case ("64x128b", "warpx2::02_13"):
+            lanes = row + 64 * np.arange(2)[:, None]
+        case ("64x128b", "warpx2::01_23"):
+            lanes = 64 * (row // 32) + row % 32 + 32 * np.arange(2)[:, None]
+        case ("32x128b", "warpx4"):
+            lanes = row + 32 * np.arange(4)[:, None]
+        case _:
+            raise ValueError(f"tcgen05.cp has no {shape} with multicast {multicast}")
+    return frozen(lanes)
+
+
+def shift_lanes() -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return (to, from) of tcgen05.shift, in the 32 lanes from its address on: arrays [31], 8 columns each.
+
+    The last lane keeps what it has. `.ashift` does this in every quarter of A's lanes, after the product.
+    """
+    return frozen(np.arange(31)), frozen(np.arange(1, 32))

@@ -6,12 +6,19 @@ import numpy as np
 import pytest
 
 from ptxgen.layouts.tmem import (
+    FACTS,
     MAX_REPEAT,
     LoadShape,
     accumulator_cells,
     accumulator_layout,
+    copy_lanes,
     load_cells,
+    metadata_cells,
+    operand_lanes,
+    operand_place,
+    packed_cells,
     register_count,
+    shift_lanes,
     split_address,
     tmem_address,
     warp_lanes,
@@ -153,3 +160,111 @@ def test_cached_and_read_only() -> None:
     assert accumulator_cells(128, 256)[0] is lane
     with pytest.raises(ValueError, match="read-only"):
         lane[0, 0] = 1
+
+
+@pytest.mark.parametrize("shape", sorted(WIDTH))
+def test_packed_cells(shape: LoadShape) -> None:
+    """Each register has two neighbouring columns, the even one in its low half."""
+    half = 40 if shape == "16x32bx2" else 0
+    lane, column = packed_cells(shape, 2, half)
+    plain_lane, plain = load_cells(shape, 2)
+    for thread in range(32):
+        for register in range(plain.shape[1]):
+            far = half if thread >= 16 and half else 0
+            assert (lane[thread, register] == plain_lane[thread, register]).all()
+            first = 2 * plain[thread, register] + far
+            assert column[thread, register].tolist() == [first, first + 1]
+
+
+@pytest.mark.parametrize(("letter", "m", "n", "how"), LAYOUTS)
+def test_lanes_of_a(letter: str, m: int, n: int, how: dict[str, Any]) -> None:
+    """A lies on the lanes of D, once for each part of N."""
+    lanes = operand_lanes(m, **how)
+    rows = m // how.get("cta_group", 1)
+    copies = COLUMNS[letter]
+    assert lanes.shape == (copies, rows)
+    for copy in range(copies):
+        for row in range(rows):
+            assert lanes[copy, row] == loop(letter, m, n, row, copy * n // copies)[0]
+
+
+def test_places_of_a() -> None:
+    assert [operand_place(k, 16) for k in (0, 1, 2, 15)] == [(0, 0), (0, 16), (1, 0), (7, 16)]
+    assert [operand_place(k, 8) for k in (3, 4, 31)] == [(0, 24), (1, 0), (7, 24)]
+    assert [operand_place(k, 4) for k in (1, 9, 63)] == [(0, 4), (1, 4), (7, 28)]
+    assert operand_place(7, 32) == (7, 0)
+    with pytest.raises(ValueError, match="fill 4, 8, 16 or 32 bits, not 6"):
+        operand_place(0, 6)
+
+
+@pytest.mark.parametrize(("letter", "m", "n", "how"), [each for each in LAYOUTS if each[0] != "B"])
+@pytest.mark.parametrize("kind", ["f16", "tf32", "i8", "mxf4"])
+def test_metadata(kind: str, letter: str, m: int, n: int, how: dict[str, Any]) -> None:
+    """16- and 32-bit kinds: CUTLASS's ((8, 2, m), (16, 2)) : ((1, 2048, 16), (128, 8)) bits; others: row by row."""
+    how = {key: value for key, value in how.items() if key != "sparse"}
+    wide = kind in ("f16", "tf32")
+    selector = 3 if wide else 0
+    lane, column, bit = metadata_cells(kind, m, selector=selector, **how)
+    rows = m // how.get("cta_group", 1)
+    assert lane.shape == (COLUMNS[letter], rows, 8 if wide else 16)
+    seen = set()
+    for copy in range(lane.shape[0]):
+        for row in range(rows):
+            own = loop(letter, m, n, row, copy * n // COLUMNS[letter])[0]
+            for chunk in range(lane.shape[2]):
+                at = copy, row, chunk
+                if wide:  # 16 lanes hold 16 rows: rows 0-7 in the low halves, K's first half in the first 8 lanes
+                    expected = own // 16 * 16 + row % 8 + 8 * (chunk // 4), 3, 16 * (row % 16 // 8) + 4 * (chunk % 4)
+                else:
+                    expected = own, chunk // 8, 4 * (chunk % 8)
+                assert (lane[at], column[at], bit[at]) == expected
+                seen.add(expected)
+    assert len(seen) == lane.size
+
+
+def test_metadata_refusals() -> None:
+    with pytest.raises(ValueError, match="kind must be one of"):
+        metadata_cells("f64", 128)
+    with pytest.raises(ValueError, match="sparsity selector of kind::i8 is 0"):
+        metadata_cells("i8", 128, selector=1)
+    with pytest.raises(ValueError, match="selector is 0 to 3"):
+        metadata_cells("f16", 128, selector=4)
+
+
+@pytest.mark.parametrize(
+    ("shape", "multicast", "expected"),
+    [
+        ("128x256b", None, lambda r: [r]),
+        ("128x128b", None, lambda r: [r]),
+        ("4x256b", None, lambda r: [(0, 32, 64, 96)[r]]),
+        # Each warp of a pair receives half of the rows: 0 and 1 get different halves of what 2 and 3 get too.
+        ("64x128b", "warpx2::02_13", lambda r: [r, 64 + r]),
+        ("64x128b", "warpx2::01_23", lambda r: [r, 32 + r] if r < 32 else [32 + r, 64 + r]),
+        ("32x128b", "warpx4", lambda r: [r, r + 32, r + 64, r + 96]),
+    ],
+)
+def test_copies(shape: str, multicast: str | None, expected: Any) -> None:
+    lanes = copy_lanes(shape, multicast)
+    for row in range(int(shape.split("x")[0])):
+        assert sorted(lanes[:, row].tolist()) == expected(row)
+
+
+def test_copy_refusals() -> None:
+    with pytest.raises(ValueError, match="no 64x128b with multicast None"):
+        copy_lanes("64x128b")
+    with pytest.raises(ValueError, match="shape must be one of"):
+        copy_lanes("64x256b")
+
+
+def test_shift() -> None:
+    """What NVIDIA saw on a B200: row r has what row r + 1 had, the last row stays."""
+    to, source = shift_lanes()
+    rows = list(range(32))
+    after = rows.copy()
+    for a, b in zip(to.tolist(), source.tolist(), strict=True):
+        after[a] = rows[b]
+    assert after == [*rows[1:], 31]
+
+
+def test_facts_have_evidence() -> None:
+    assert {fact.kind for fact in FACTS.values()} <= {"documented", "measured", "inferred", "unverified"}
