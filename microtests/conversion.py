@@ -1,0 +1,235 @@
+"""Conversions. References: exact fractions, rounded once; NaNs and clamping from PTX ISA 9.7.9.21 and 9.7.9.22."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from microtests.harness.draft import Tolerance
+from microtests.harness.inputs import words
+from microtests.harness.lanes import lanewise
+from microtests.harness.numbers import (
+    BF16,
+    F32,
+    FORMATS,
+    TF32,
+    Format,
+    Number,
+    decode,
+    encode,
+    finite,
+    rounded,
+    saturated,
+)
+from ptxgen.instr import conversion
+
+_DTYPES: dict[str, Any] = {
+    "f16": np.float16, "bf16": ml_dtypes.bfloat16, "f32": np.float32, "f64": np.float64
+}  # fmt: skip
+
+
+def _is_float(kind: str) -> bool:
+    return kind in _DTYPES
+
+
+def _range(kind: str) -> tuple[int, int]:
+    bits = int(kind[1:])
+    return (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if kind[0] == "s" else (0, (1 << bits) - 1)
+
+
+def _free_nan(form: Any) -> Tolerance | None:
+    if _is_float(form.dtype) and _is_float(form.atype):
+        return Tolerance("which NaN a conversion gives is open", dtype=_DTYPES[form.dtype])
+    return None
+
+
+def _source(kind: str, word: int, ftz: bool) -> Number:
+    if _is_float(kind):
+        return decode(word, FORMATS[kind], ftz and kind == "f32")
+    return finite(word)
+
+
+def _to_integer(form: Any, number: Number) -> int:
+    low, high = _range(form.dtype)
+    if number.kind == "nan":
+        wide = form.atype == "f64" or form.dtype in ("u64", "s64")
+        return 1 << (int(form.dtype[1:]) - 1) if wide else 0
+    if number.kind == "inf":
+        return low if number.negative else high
+    value = number.value
+    whole = rounded(value, {"i": form.rounding[:2]}[form.rounding[2]])
+    return min(max(whole, low), high)
+
+
+def _worth(form: Any) -> bool:
+    """All pairs of types, all roundings of a few of them, and .ftz and .sat where they do something."""
+    pair = (form.dtype, form.atype)
+    full = pair in {("s32", "f32"), ("u8", "f32"), ("f32", "s32"), ("f16", "f32"), ("f32", "f64"), ("f32", "u64"),
+                    ("s64", "f64"), ("f32", "f32"), ("f16", "f16"), ("s16", "f16"), ("u64", "f32")}  # fmt: skip
+    if full:
+        return True
+    return form.rounding in (None, "rn", "rzi") and not form.ftz and (not form.sat or "8" in form.dtype)
+
+
+@lanewise(conversion.cvt, tolerance=_free_nan, only_if=_worth)
+def cvt(form: Any, a: int) -> int:
+    """Between integers and floats of all sizes."""
+    if not _is_float(form.dtype) and not _is_float(form.atype):
+        low, high = _range(form.dtype)
+        return min(max(a, low), high) if form.sat else a
+    # A .f32 that becomes .f16 is not flushed (measured, H200; docs/hardware.md).
+    number = _source(form.atype, a, form.ftz and form.dtype != "f16")
+    if not _is_float(form.dtype):
+        return _to_integer(form, number)
+    format = FORMATS[form.dtype]
+    if form.rounding and form.rounding.endswith("i") and number.kind == "finite":
+        whole = rounded(number.value, form.rounding[:2])
+        number = finite(whole, number.negative)
+    if form.sat:
+        number = saturated(number)
+    mode = form.rounding if form.rounding and not form.rounding.endswith("i") else "rn"
+    return encode(number, format, mode, ftz=form.ftz and form.dtype == "f32")
+
+
+def _relu(form: Any, number: Number) -> Number:
+    return finite(0) if form.relu and number.kind != "nan" and number.negative else number
+
+
+def _half(form: Any, format: Format, a: int) -> int:
+    return encode(_relu(form, decode(a, F32)), format, form.rounding, finite_only=form.satfinite)
+
+
+@lanewise(conversion.cvt_half)
+def cvt_half(form: Any, a: int) -> int:
+    return _half(form, FORMATS[form.dtype], a)
+
+
+@lanewise(conversion.cvt_half2)
+def cvt_half2(form: Any, a: int, b: int) -> int:
+    format = FORMATS[form.dtype.removesuffix("x2")]
+    return _half(form, format, a) << 16 | _half(form, format, b)
+
+
+@lanewise(conversion.cvt_tf32)
+def cvt_tf32(form: Any, a: int) -> int:
+    """The fraction has 10 bits, in the upper bits of a word."""
+    number = _relu(form, decode(a, F32))
+    if number.kind == "nan":
+        return 0x7FFFFFFF
+    return encode(number, TF32, form.rounding, finite_only=form.satfinite) << 13
+
+
+def _narrow(form: Any, number: Number) -> int:
+    """An element of a narrow format: always to a finite value; NaNs stay, or are the largest where there are none."""
+    format = FORMATS[form.dtype[:4]]
+    number = _relu(form, number)
+    if number.kind == "nan":
+        return format.largest if format.special == "none" else format.sign - 1
+    return encode(number, format, form.rounding, finite_only=True)
+
+
+def _beside(form: Any, high: int, low: int) -> int:
+    return high << 4 | low if form.dtype == "e2m1x2" else high << 8 | low
+
+
+def _unscaled(form: Any) -> bool:
+    return not getattr(form, "scaled", False)
+
+
+@lanewise(conversion.cvt_narrow2, only_if=_unscaled)
+def cvt_narrow2(form: Any, a: int, b: int) -> int:
+    return _beside(form, _narrow(form, decode(a, F32)), _narrow(form, decode(b, F32)))
+
+
+@lanewise(conversion.cvt_narrow2_pair, only_if=_unscaled)
+def cvt_narrow2_pair(form: Any, a: int) -> int:
+    format = FORMATS[form.atype.removesuffix("x2")]
+    return _beside(form, _narrow(form, decode(a >> 16, format)), _narrow(form, decode(a & 0xFFFF, format)))
+
+
+def _every_word(form: Any, rng: np.random.Generator, count: int) -> Any:
+    """All words of both elements of a narrow pair; unused bits are zeros."""
+    bits = FORMATS[form.atype[:4]].bits
+    low, high = np.arange(count) % (1 << bits), rng.permutation(count) % (1 << bits)
+    if bits == 4:
+        return (high << 4 | low).astype(np.uint8)
+    return (high << 8 | low).astype(np.uint16)
+
+
+def _wide(form: Any, word: int) -> int:
+    source, format = FORMATS[form.atype[:4]], BF16 if form.form.key.endswith("bf16x2") else FORMATS["f16"]
+    return encode(_relu(form, decode(word, source)), format)
+
+
+def _up(form: Any, a: int) -> int:
+    shift = 4 if form.atype == "e2m1x2" else 8
+    mask = (1 << shift) - 1
+    return _wide(form, a >> shift) << 16 | _wide(form, a & mask)
+
+
+@lanewise(conversion.cvt_f16x2, only_if=lambda form: form.atype[:4] in FORMATS, values={"a": _every_word})
+def cvt_f16x2(form: Any, a: int) -> int:
+    return _up(form, a)
+
+
+@lanewise(
+    conversion.cvt_bf16x2, only_if=lambda form: form.atype[:4] in FORMATS and _unscaled(form),
+    values={"a": _every_word},
+)  # fmt: skip
+def cvt_bf16x2(form: Any, a: int) -> int:
+    return _up(form, a)
+
+
+def _positive(form: Any, rng: np.random.Generator, count: int) -> Any:
+    """Positive normal numbers, for which the manual tells what a power of two is."""
+    found = words("f32", 32, count, rng) & np.uint32(0x7FFFFFFF)
+    tiny, large = found < 0x00800000, found >= 0x7F000000
+    return np.where(tiny | large, np.uint32(0x3FC00000), found)
+
+
+def _power(form: Any, number: Number) -> int:
+    """The exponent with a bias of 127: below, or above what is no power of two with .rp."""
+    from microtests.harness.numbers import exponent
+
+    power = exponent(number.value)
+    exact = number.value.numerator & (number.value.numerator - 1) == 0
+    return power + 127 + (form.rounding == "rp" and not exact)
+
+
+@lanewise(conversion.cvt_ue8m0x2, values={"a": _positive, "b": _positive})
+def cvt_ue8m0x2(form: Any, a: int, b: int) -> int:
+    return _power(form, decode(a, F32)) << 8 | _power(form, decode(b, F32))
+
+
+@lanewise(
+    conversion.cvt_ue8m0x2_pair,
+    values={"a": lambda form, rng, count: _positive(form, rng, count) & np.uint32(0xFFFF0000) | np.uint32(0x4049)},
+)
+def cvt_ue8m0x2_pair(form: Any, a: int) -> int:
+    return _power(form, decode(a >> 16, BF16)) << 8 | _power(form, decode(a & 0xFFFF, BF16))
+
+
+@lanewise(conversion.cvt_bf16x2_ue8m0x2)
+def cvt_bf16x2_ue8m0x2(form: Any, a: int) -> int:
+    def one(byte: int) -> int:
+        return 0x7FFF if byte == 255 else 0x0040 if byte == 0 else byte << 7
+
+    return one(a >> 8) << 16 | one(a & 0xFF)
+
+
+@lanewise(conversion.cvt_pack16)
+def cvt_pack16(form: Any, a: int, b: int) -> int:
+    low, high = _range(form.type)
+    return (min(max(a, low), high) & 0xFFFF) << 16 | min(max(b, low), high) & 0xFFFF
+
+
+@lanewise(conversion.cvt_pack)
+def cvt_pack(form: Any, a: int, b: int, c: int) -> int:
+    """a and b above the lower bits of c."""
+    bits = int(form.type[1:])
+    low, high = _range(form.type)
+    mask = (1 << bits) - 1
+    first, second = min(max(a, low), high) & mask, min(max(b, low), high) & mask
+    return c << 2 * bits | first << bits | second

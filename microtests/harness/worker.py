@@ -1,0 +1,45 @@
+"""The process that runs definitions on a GPU: names on standard input, a line of JSON for each on standard output.
+
+A kernel that faults ends CUDA for its process, and one that hangs never returns: the parent starts another process for
+the definitions that are left.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import sys
+import zlib
+
+from microtests.harness.definition import definitions
+from microtests.harness.recordings import entry
+from microtests.harness.run import digest_of, run
+from ptxgen.gpu import Gpu
+
+
+def main() -> int:
+    """Run the definitions named on standard input."""
+    known = definitions()
+    gpu = Gpu()
+    for name in sys.stdin.read().split("\n"):
+        if not name:
+            continue
+        print(json.dumps({"begins": name}), flush=True)
+        definition = known[name]
+        try:
+            result = run(definition, gpu)
+            answer = {"name": name, "verdict": result.verdict, "message": result.message, "seconds": result.seconds}
+            if result.outputs:
+                draft = definition.draft(gpu.target)
+                assert result.digest == digest_of(draft), "the definition makes other inputs each time"
+                answer["entry"] = base64.b64encode(zlib.compress(json.dumps(entry(result, draft)).encode())).decode()
+        except Exception as error:  # one definition must not end the others
+            answer = {"name": name, "verdict": "failed", "message": f"{type(error).__name__}: {error}", "seconds": 0}
+        print(json.dumps(answer), flush=True)
+        if "ended CUDA" in answer["message"] or answer["verdict"] == "failed":
+            return 3  # the context may be lost: the parent goes on with a new process
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
