@@ -10,10 +10,10 @@ DEVELOPMENT := $(VENV)/.development-installed
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo install develop test check format certify corpus fuzz bench reading clean
+.PHONY: help demo install develop test check format certify corpus fuzz microtests bench reading clean
 
 help: ## List what make can do
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 demo: install ## Build a Blackwell GEMM, run it in the emulator, compare with NumPy
 	$(BIN)/ptxgen run blackwell/swizzled --m 512 --n 512 --k 512 --dtype bf16
@@ -41,6 +41,10 @@ corpus: $(DEVELOPMENT) ## Compile CUDA's own headers to PTX with nvcc, and read 
 
 fuzz: $(DEVELOPMENT) ## Read and check a million random texts, and record it (half an hour)
 	$(BIN)/python -m tools.fuzz --jobs $(JOBS) --record
+
+microtests: $(DEVELOPMENT) ## Run every microtest in the emulator and through ptxas (minutes)
+	$(BIN)/python -m microtests
+	$(BIN)/python -m microtests --device ptxas --jobs $(JOBS)
 
 bench: $(DEVELOPMENT) ## Measure parsing, checking, rendering and emulating
 	$(BIN)/python -m bench.speed
