@@ -1,75 +1,235 @@
-"""`ptxgen explain`: what an instruction is, and what the bits of a descriptor or tensormap mean."""
+"""`ptxgen explain`: what an instruction is, what the bits of a descriptor or tensormap mean, and how we know."""
 
 from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ptxgen.cli.errors import OK, WRONG, InputError
+from ptxgen.cli.errors import OK, WRONG, InputError, nearest
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from ptxgen.descriptors.reading import Reading
     from ptxgen.instr.explain import Explanation
 
-FORMATS = ("smem", "wgmma", "idesc", "tensormap")
+#: Formats by the name a person gives, with their bytes.
+FORMATS = {"smem": 8, "wgmma": 8, "idesc": 4, "zero-mask": 8, "tensormap": 128}
+
+_TAKES = {
+    "kind": ("idesc",), "cta-group": ("idesc",), "ws": ("idesc",), "scale-vec": ("idesc",), "use": ("smem",),
+    "major": ("smem", "wgmma"), "m": ("zero-mask",),
+}  # fmt: skip
 
 
 def register(app: typer.Typer) -> None:
-    app.command(rich_help_panel="Values")(explain)
+    # A constant that PTX prints as a negative number is no option.
+    app.command(rich_help_panel="Values", context_settings={"ignore_unknown_options": True})(explain)
 
 
 def explain(
     what: Annotated[
-        str,
-        typer.Argument(
-            metavar="INSTRUCTION|FORMAT",
-            help="An instruction, in quotes, with or without operands; or a format, with its VALUE: smem (tcgen05 "
-            "matrix descriptor), wgmma (its matrix descriptor), idesc (tcgen05.mma instruction descriptor, kind::f16) "
-            "or tensormap.",
-            show_default=False,
-        ),
-    ],
-    value: Annotated[
         str | None,
         typer.Argument(
-            metavar="[VALUE]",
-            help="A number such as 0x4000404000010000; for tensormap 256 hex digits or a file of 128 bytes.",
+            metavar="[INSTRUCTION|FORMAT|facts]",
+            help="An instruction, in quotes, with or without operands; or a format, with its VALUE: smem (tcgen05 "
+            "matrix descriptor), wgmma (its matrix descriptor), idesc (tcgen05.mma instruction descriptor), zero-mask "
+            "(of tcgen05.mma.ws) or tensormap; or the facts that no manual states.",
             show_default=False,
         ),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON. Instructions only.")] = False,
+    value: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[VALUE|FILE]",
+            help="A number such as 0x4000404000010000, or a file of its bytes; for tensormap 256 hex digits or a file "
+            "of 128 bytes; for facts a word to look for.",
+            show_default=False,
+        ),
+    ] = None,
+    diff: Annotated[
+        tuple[str, str] | None,
+        typer.Option("--diff", metavar="A B", help="Compare two values field by field.", show_default=False),
+    ] = None,
+    kind: Annotated[str, typer.Option("--kind", metavar="f16|mxf4|...", help="idesc: the .kind; else all.")] = "",
+    cta_group: Annotated[int | None, typer.Option("--cta-group", metavar="1|2", help="idesc.")] = None,
+    ws: Annotated[bool | None, typer.Option("--ws/--no-ws", help="idesc: of tcgen05.mma.ws.")] = None,
+    scale_vec: Annotated[str, typer.Option("--scale-vec", metavar="1X|2X|4X", help="idesc with block scales.")] = "",
+    use: Annotated[str, typer.Option("--use", metavar="mma|cp|scales", help="smem: who reads the data.")] = "",
+    major: Annotated[str, typer.Option("--major", metavar="k|mn", help="smem, wgmma: major-ness.")] = "",
+    m: Annotated[int | None, typer.Option("--m", metavar="32|64|128", help="zero-mask: M.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_markdown: Annotated[bool, typer.Option("--markdown", help="facts: print the page docs/facts.md.")] = False,
 ) -> int:
     """Explain an instruction (its parts, where it is legal, who issues it, what completes it) or a descriptor."""
+    for given in (what, value, *(diff or ())):
+        if given and re.match(r"-[^\d]", given):
+            raise InputError(f"no such option: {given} (see 'ptxgen explain --help')")
+    options = {
+        "kind": kind,
+        "cta-group": cta_group,
+        "ws": ws,
+        "scale-vec": scale_vec,
+        "use": use,
+        "major": major,
+        "m": m,
+    }
+    given_options = {name: each for name, each in options.items() if each not in ("", None)}
+    if what == "facts" and diff is None:
+        return _facts(value or "", as_json, as_markdown)
+    if as_markdown:
+        raise InputError("--markdown is for facts")
+    if diff is not None:
+        if value is not None:
+            raise InputError(f"--diff takes two values and at most a FORMAT before them, not {value!r} too")
+        return _diff(what, diff, given_options, as_json)
+    if what is None:
+        raise InputError("explain needs an INSTRUCTION, a FORMAT with a VALUE, or facts (see 'ptxgen explain --help')")
     if value is None and what not in FORMATS:
         return _instruction(what, as_json)
-    if what not in FORMATS:
-        raise InputError(
-            f"with a VALUE, FORMAT must be smem, wgmma, idesc or tensormap, not {what!r}; "
-            "an instruction goes into one pair of quotes"
-        )
     if value is None:
         raise InputError(f"explain {what} needs a VALUE")
+    reader = _reader(what, given_options)
+    reading = reader.read(value)
+    also = reader.also(value)
     if as_json:
-        raise InputError("--json is for instructions")
-    return _descriptor(what, value)
-
-
-def _descriptor(format: str, value: str) -> int:
-    from ptxgen.descriptors import InstructionDescriptor, SmemDescriptor, TensorMap, WgmmaDescriptor
-
-    if format == "tensormap":
-        decoded = TensorMap.decode(_bytes(value))
-    elif format == "idesc":
-        decoded = InstructionDescriptor.decode(_number(value))
+        print(json.dumps({**reading.as_dict(), "also": also}, indent=2))
     else:
-        decoded = (SmemDescriptor if format == "smem" else WgmmaDescriptor).decode(_number(value))
-    print(decoded.explain())
+        _print(reading.text())
+        if also:
+            _print(f"also legal as {', '.join(also)}")
+    return WRONG if reading.problems else OK
+
+
+@dataclass(frozen=True)
+class _Reader:
+    """How one format is read, with what the options say about it."""
+
+    format: str
+    facts: dict[str, Any]
+
+    def read(self, value: str) -> Reading:
+        """The reading of a value or file. Raises InputError and DescriptorError."""
+        from ptxgen import descriptors
+        from ptxgen.descriptors.instruction import read_instruction
+
+        given = _given(self.format, value)
+        if self.format == "idesc":
+            return read_instruction(_as_number(given), **self.facts)
+        formats: dict[str, Callable[..., Reading]] = {
+            "smem": descriptors.SmemDescriptor.read,
+            "wgmma": descriptors.WgmmaDescriptor.read,
+            "zero-mask": descriptors.ZeroColumnMask.read,
+            "tensormap": descriptors.TensorMap.read,
+        }
+        return formats[self.format](given, **self.facts)
+
+    def also(self, value: str) -> list[str]:
+        """What else the bits may be: the other kinds of an instruction descriptor."""
+        from ptxgen.descriptors.instruction import meanings
+
+        if self.format != "idesc":
+            return []
+        words: dict[str, list[str]] = {}
+        for each in meanings(_as_number(_given("idesc", value)), **self.facts)[1:]:
+            stationary = ".ws" if getattr(each, "ws", False) else ""
+            words.setdefault(f"kind::{each.kind}{stationary}", []).append(f"cta_group::{each.cta_group}")
+        return [f"{name} ({' and '.join(groups)})" for name, groups in words.items()]
+
+
+def _reader(format: str, options: dict[str, Any]) -> _Reader:
+    if format not in FORMATS:
+        names = f"{', '.join([*FORMATS][:-1])} or {[*FORMATS][-1]}"
+        raise InputError(
+            f"with a VALUE, FORMAT must be {names}, not {format!r}{nearest(format, FORMATS)}; "
+            "an instruction goes into one pair of quotes"
+        )
+    for name in options:
+        if format not in _TAKES[name]:
+            raise InputError(f"--{name} is for {' and '.join(_TAKES[name])}, not for {format}")
+    return _Reader(format, {name.replace("-", "_"): each for name, each in options.items()})
+
+
+def _diff(format: str | None, values: tuple[str, str], options: dict[str, Any], as_json: bool) -> int:
+    from ptxgen.descriptors.reading import diff_dict, diff_text
+
+    if format is None:
+        guesses = [_guess(each) for each in values]
+        if guesses[0] != guesses[1]:
+            raise InputError(
+                f"the first value looks like {guesses[0]}, the second like {guesses[1]}; name the FORMAT before --diff"
+            )
+        format = guesses[0]
+    reader = _reader(format, options)
+    first, second = (reader.read(each) for each in values)
+    if as_json:
+        print(json.dumps(diff_dict(first, second), indent=2))
+    else:
+        _print(diff_text(first, second))
+    return WRONG if first.problems or second.problems else OK
+
+
+def _guess(value: str) -> str:
+    """The format that a value looks like: by its size, and the two matrix descriptors by bits 46 to 48."""
+    number = _number_or_none(value)
+    if number is None or len(re.sub(r"[\s_]|^0x", "", value)) == 256:
+        return "tensormap"
+    if -(1 << 31) <= number < 1 << 32:
+        return "idesc"
+    return "smem" if number >> 46 & 7 else "wgmma"
+
+
+def _facts(word: str, as_json: bool, as_markdown: bool) -> int:
+    from ptxgen.cli.terminal import grid, output
+    from ptxgen.descriptors import facts
+
+    if as_markdown:
+        print(facts.markdown(), end="")
+        return OK
+    found = facts.find(word)
+    if not found:
+        raise InputError(f"no fact is called or about {word!r}; 'ptxgen explain facts' lists all")
+    if as_json:
+        print(json.dumps([each.as_dict() for each in found], indent=2))
+        return OK
+    from rich.padding import Padding
+    from rich.text import Text
+
+    with output() as out:
+        for index, each in enumerate(found):
+            if index:
+                out.print()
+            out.print(Text(each.name, style="bold").append(f"  {each.subject}", style="dim"))
+            table = grid("cyan", "")
+            table.add_row("holds", each.statement)
+            table.add_row("so", each.consequence)
+            table.add_row(each.evidence.kind, each.evidence.source)
+            out.print(Padding(table, (0, 0, 0, 2)))
     return OK
+
+
+_STYLES = (
+    ("error:", "bold red"), ("warning:", "yellow"), ("- error:", "bold red"), ("+ error:", "bold red"),
+    ("note:", "cyan"), ("fact ", "dim"), ("not from the manual", "dim"), ("- ", "magenta"), ("+ ", "green"),
+)  # fmt: skip
+
+
+def _print(text: str) -> None:
+    """Lines as they are; on a terminal problems and warnings stand out."""
+    from rich.text import Text
+
+    from ptxgen.cli.terminal import output
+
+    with output() as out:
+        for index, line in enumerate(text.split("\n")):
+            style = next((style for start, style in _STYLES if line.startswith(start)), "" if index else "bold")
+            out.print(Text(line, style=style), soft_wrap=True)
 
 
 def _instruction(text: str, as_json: bool) -> int:
@@ -126,28 +286,51 @@ def _show(found: Explanation, out: Console) -> None:
     out.print(Padding(table, (0, 0, 0, 2)))
 
 
-def _number(value: str) -> int:
+def _number_or_none(value: str) -> int | None:
+    """A number as C, Python and PTX write it: any base, with or without U, L and underscores."""
     try:
-        return int(value, 0)
+        return int(re.sub(r"(?<=[0-9a-fA-F])[uUlL]{1,3}$", "", value.strip()), 0)
     except ValueError:
-        raise InputError(f"VALUE must be a number such as 0x4000404000010000 or 272, not {value!r}") from None
+        return None
+
+
+def _as_number(given: int | bytes) -> int:
+    return int.from_bytes(given, "little") if isinstance(given, bytes) else given
+
+
+def _given(format: str, value: str) -> int | bytes:
+    """The number or the bytes that a person gave. Raises InputError."""
+    if format == "tensormap":
+        return _bytes(value)
+    size = FORMATS[format]
+    number = _number_or_none(value)
+    if number is not None:
+        # PTX prints constants with bit 63 set as negative numbers.
+        return number + (1 << 8 * size) if -(1 << 8 * size - 1) <= number < 0 else number
+    path = Path(value)
+    if not path.is_file():
+        raise InputError(f"VALUE must be a number such as 0x4000404000010000 or 272, not {value!r}")
+    return _read(path, size, f"an {format} value" if format == "idesc" else f"a {format} value")
 
 
 def _bytes(value: str) -> bytes:
     """128 bytes given as hex digits or in a file."""
-    from ptxgen.cli.files import reason
-
     digits = re.sub(r"[\s_]|^0x", "", value)
     if re.fullmatch(r"[0-9a-fA-F]{256}", digits):
         return bytes.fromhex(digits)
-    path = Path(value)
+    return _read(
+        Path(value), 128, "a tensormap", f"a tensormap is 256 hex digits (not {len(digits)}) or a file of 128 bytes; "
+    )
+
+
+def _read(path: Path, size: int, what: str, before: str = "") -> bytes:
+    from ptxgen.cli.files import reason
+
     try:
         data = path.read_bytes()
-    except OSError as error:
-        raise InputError(
-            f"a tensormap is 256 hex digits (not {len(digits)}) or a file of 128 bytes; "
-            f"cannot read {value[:60]}: {reason(error)}"
-        ) from None
-    if len(data) != 128:
-        raise InputError(f"a tensormap has 128 bytes, but {value} has {len(data)}")
+    except (OSError, ValueError) as error:
+        why = reason(error) if isinstance(error, OSError) else str(error)
+        raise InputError(f"{before}cannot read {str(path)[:60]}: {why}") from None
+    if len(data) != size:
+        raise InputError(f"{what} has {size} bytes, but {path} has {len(data)}")
     return data

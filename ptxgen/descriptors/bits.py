@@ -14,6 +14,7 @@ from dataclasses import MISSING, dataclass
 from typing import Any, ClassVar, NoReturn, Self, dataclass_transform
 
 from ptxgen.descriptors.evidence import Evidence, documented
+from ptxgen.descriptors.reading import Reading, Row
 
 Span = tuple[int, int]
 """First and last bit, both included."""
@@ -186,6 +187,10 @@ class Constant:
     value: int
     doc: str
 
+    def extract(self, bits: int) -> int:
+        """Return the raw number that stands in `bits`."""
+        return bits >> self.low & ((1 << (self.high - self.low + 1)) - 1)
+
 
 def field(
     low: int,
@@ -351,6 +356,10 @@ class BitStruct:
         """Return remarks on legal but doubtful or ignored values."""
         return ()
 
+    def notes(self) -> tuple[str, ...]:
+        """Return remarks that ask for no change, such as what follows from the values."""
+        return ()
+
     def replace(self, **changes: Any) -> Self:
         """Return a copy with some fields changed; checks run again."""
         return dataclasses.replace(self, **changes)  # type: ignore[type-var]
@@ -361,35 +370,118 @@ class BitStruct:
     @classmethod
     def _decode(cls, encoded: object, **facts: Any) -> Self:
         """Return the value of a bit pattern; raise DescriptorError that lists every illegal part of it."""
+        bits = cls._bits(encoded)
+        values, problems = cls._parse(bits, facts)
+        if problems:
+            raise DescriptorError(f"{cls._spell(bits)} is no {cls.__name__}: " + "; ".join(problems.values()))
+        return cls(**values)
+
+    @classmethod
+    def read(cls, encoded: int | bytes, **facts: Any) -> Reading:
+        """Return what every bit of a pattern means, legal or not: fields, problems, warnings, evidence.
+
+        `facts` are those of `decode`. Raises DescriptorError only for a number of another width, or other facts.
+        """
+        bits = cls._bits(int.from_bytes(encoded, "little") if isinstance(encoded, bytes) else encoded)
+        values, problems = cls._parse(bits, facts)
+        value = None
+        if not problems:
+            try:
+                value = cls(**values)
+            except DescriptorError as error:
+                problems[""] = str(error)
+        return cls._reading(bits, values, problems, value)
+
+    @classmethod
+    def _reading(cls, bits: int, values: Mapping[str, Any], problems: Mapping[str, str], value: Self | None) -> Reading:
+        return Reading(
+            format=cls.__name__,
+            title=value._title() if value else f"{cls.__name__} {cls._spell(bits)}{cls._facts(values)}",
+            bits=cls._spell(bits),
+            context={name: values[name] for name in cls.contexts},
+            rows=tuple(cls._read_rows(bits, values, problems)),
+            problems=tuple(problems.values()),
+            warnings=value.warnings() if value else (),
+            notes=value.notes() if value else (),
+            facts=cls._concerns(values) if value else (),
+        )
+
+    @classmethod
+    def _bits(cls, encoded: object) -> int:
         bits = as_int(encoded)
         if bits is None or not 0 <= bits < 1 << cls.total_bits:
             refuse(cls.__name__, f"an unsigned {cls.total_bits}-bit number", encoded)
+        return bits
+
+    @classmethod
+    def _spell(cls, bits: int) -> str:
+        return f"{bits:#0{cls.total_bits // 4 + 2}x}"
+
+    @classmethod
+    def _parse(cls, bits: int, facts: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
+        """Return the values of the fields (None: reserved), and what is illegal by the name of a field or constant."""
         values: dict[str, Any] = {
             **{m.name: m.default for m in _members(cls) if m.name in cls.contexts},
             **facts,
         }
         for name, legal in cls.contexts.items():
             values[name] = _legal_context(name, values[name], legal)
-        problems = []
-        for c in cls.constants.values():
-            found = bits >> c.low & ((1 << (c.high - c.low + 1)) - 1)
+        problems: dict[str, str] = {}
+        for name, c in cls.constants.items():
+            found = c.extract(bits)
             if found != c.value:
-                problems.append(f"{cls.range_name(c.low, c.high)} must be {c.value:#b} ({c.doc}), not {found:#b}")
+                problems[name] = f"{cls.range_name(c.low, c.high)} must be {c.value:#b} ({c.doc}), not {found:#b}"
         if bits & cls.reserved_mask:
-            problems.append(f"reserved bits must be 0, not {_bit_list(bits & cls.reserved_mask, cls.range_name)}")
+            problems["reserved"] = f"reserved bits must be 0, not {_bit_list(bits & cls.reserved_mask, cls.range_name)}"
         for name, declared in cls.bit_fields.items():
             if not declared.length:
                 raw = declared.extract(bits)
                 values[name] = declared.from_raw(raw, values)
                 if values[name] is None:
-                    problems.append(f"{name} must be {_codes(declared, values)}, not {raw}")
-        if not problems:
-            for name, declared in cls.bit_fields.items():
-                if declared.length:
-                    values[name] = _decode_array(declared, bits, values, problems)
-        if problems:
-            raise DescriptorError(f"{bits:#0{cls.total_bits // 4 + 2}x} is no {cls.__name__}: " + "; ".join(problems))
-        return cls(**values)
+                    problems[name] = f"{name} must be {_codes(declared, values)}, not {raw}"
+        for name, declared in cls.bit_fields.items():
+            if declared.length:
+                values[name] = _decode_array(name, declared, bits, values, problems)
+        return values, problems
+
+    @classmethod
+    def _read_rows(cls, bits: int, values: Mapping[str, Any], problems: Mapping[str, str]) -> list[Row]:
+        rows: list[tuple[int, Row]] = []
+        for name, declared in cls.bit_fields.items():
+            items = values[name] if declared.length else (values[name],)
+            for i, value in enumerate(items):
+                label = f"{name}[{i}]" if declared.length else name
+                meaning = "illegal" if value is None else _meaning(declared, value, cls._remark(name, values))
+                raw = declared.extract(bits, i)
+                row = Row(cls._positions[name, i], label, raw, value, declared.unit, meaning, declared.evidence,
+                          problems.get(label, ""))  # fmt: skip
+                rows.append((declared.items[i][0][0], row))
+        for name, c in cls.constants.items():
+            found, problem = c.extract(bits), problems.get(name, "")
+            row = Row(cls.range_name(c.low, c.high), name, found, found, "", "illegal" if problem else c.doc,
+                      DOCUMENTED, problem)  # fmt: skip
+            rows.append((c.low, row))
+        if "reserved" in problems:
+            wrong = bits & cls.reserved_mask
+            first = (wrong & -wrong).bit_length() - 1
+            where = _bit_list(wrong, cls.range_name).removeprefix("1 in ")
+            row = Row(
+                where, "reserved", wrong >> first, wrong >> first, "", "illegal", DOCUMENTED, problems["reserved"]
+            )
+            rows.append((first, row))
+        if not cls.word_bits:  # a format of many words is declared in the order in which a person thinks of it
+            rows.sort(key=lambda pair: pair[0])
+        return [row for _, row in rows]
+
+    @classmethod
+    def _remark(cls, name: str, values: Mapping[str, Any]) -> str:
+        """Return the words beside a field's value; they may depend on the other fields."""
+        return cls.bit_fields[name].doc
+
+    @classmethod
+    def _concerns(cls, values: Mapping[str, Any]) -> tuple[str, ...]:
+        """Return the names of the facts (`ptxgen.descriptors.facts`) that a reader of these values should know."""
+        return ()
 
     @classmethod
     def range_name(cls, low: int, high: int) -> str:
@@ -405,44 +497,15 @@ class BitStruct:
 
     def explain(self) -> str:
         """Return a table of bits, field, raw number and meaning, then warnings and evidence."""
-        rows: list[tuple[str, str, str, str]] = []
-        notes: dict[Evidence, list[str]] = {}
-        for name, declared in self.bit_fields.items():
-            for position, label, raw, value in self._rows(name, declared):
-                rows.append((position, label, f"{raw:#x}", _meaning(declared, value)))
-            if declared.evidence.kind != "documented":
-                notes.setdefault(declared.evidence, []).append(name)
-        for name, c in self.constants.items():
-            rows.append((self.range_name(c.low, c.high), name, f"{c.value:#b}", c.doc))
-        rows.extend(self._derived_rows())
-        rows.insert(0, ("bits", "field", "raw", "meaning"))
-        widths = [max(len(row[i]) for row in rows) for i in range(3)]
-        lines = [self._title()]
-        lines += ["  " + "  ".join([*(row[i].ljust(widths[i]) for i in range(3)), row[3]]).rstrip() for row in rows]
-        lines += [f"warning: {text}" for text in self.warnings()]
-        if notes:
-            lines += ["not from the manual:"]
-            lines += [f"  {', '.join(names)}: {evidence}" for evidence, names in notes.items()]
-        return "\n".join(lines)
+        return self._reading(self._encoded, vars(self), {}, self).text()
 
     def _title(self) -> str:
-        facts = ", ".join(f"{name}={getattr(self, name)}" for name in self.contexts)
-        return f"{type(self).__name__} {self._encoded:#0{self.total_bits // 4 + 2}x}" + (f" ({facts})" if facts else "")
+        return f"{type(self).__name__} {self._spell(self._encoded)}{self._facts(vars(self))}"
 
-    def _derived_rows(self) -> list[tuple[str, str, str, str]]:
-        return []
-
-    def _rows(self, name: str, declared: BitField) -> Iterable[tuple[str, str, int, Any]]:
-        value = getattr(self, name)
-        values = value if declared.length else (value,)
-        for i, item in enumerate(values):
-            position = self._positions[name, i]
-            yield (
-                position,
-                f"{name}[{i}]" if declared.length else name,
-                declared.extract(self._encoded, i),
-                item,
-            )
+    @classmethod
+    def _facts(cls, values: Mapping[str, Any]) -> str:
+        facts = ", ".join(f"{name}={values[name]}" for name in cls.contexts if values[name] != "")
+        return f" ({facts})" if facts else ""
 
 
 def _legal_context(name: str, value: object, legal: tuple[Any, ...]) -> Any:
@@ -450,23 +513,28 @@ def _legal_context(name: str, value: object, legal: tuple[Any, ...]) -> Any:
     canonical = value if number is None else number
     if type(canonical) is type(legal[0]) and canonical in legal:
         return canonical
-    refuse(name, choices(legal), value)
+    refuse(name, choices(each if each != "" else '""' for each in legal), value)
 
 
 def _members(cls: type[BitStruct]) -> tuple[dataclasses.Field[Any], ...]:
     return dataclasses.fields(cls)  # type: ignore[arg-type]
 
 
-def _decode_array(declared: BitField, bits: int, values: Mapping[str, Any], problems: list[str]) -> tuple[int, ...]:
+def _decode_array(
+    name: str, declared: BitField, bits: int, values: Mapping[str, Any], problems: dict[str, str]
+) -> tuple[int | None, ...]:
+    """Return the items, as many as the length says (all where that is illegal); note what is illegal."""
     assert declared.label is not None
-    count = values[declared.length] + declared.length_bias
+    length = values[declared.length]
+    count = len(declared.items) if length is None else length + declared.length_bias
     for i in range(count, len(declared.items)):
         if raw := declared.extract(bits, i):
-            problems.append(
-                f"{declared.label(i)} must be 0 beyond {declared.length} {values[declared.length]}, not {raw}"
-            )
-    found = [declared.from_raw(declared.extract(bits, i), values) for i in range(count)]
-    return tuple(found)
+            problems[f"{name}[{i}]"] = f"{declared.label(i)} must be 0 beyond {declared.length} {length}, not {raw}"
+    found = tuple(declared.from_raw(declared.extract(bits, i), values) for i in range(count))
+    for i, value in enumerate(found):
+        if value is None:
+            problems[f"{name}[{i}]"] = f"{declared.label(i)} must be {declared.range_rule()}"
+    return found
 
 
 def _codes(declared: BitField, values: Mapping[str, Any]) -> str:
@@ -475,9 +543,9 @@ def _codes(declared: BitField, values: Mapping[str, Any]) -> str:
     return choices(f"{code} ({name})" for name, code in declared.table(values).items())
 
 
-def _meaning(declared: BitField, value: Any) -> str:
+def _meaning(declared: BitField, value: Any, remark: str) -> str:
     text = f"{value} {declared.unit}".rstrip() if declared.values is None and not declared.flag else str(value)
-    return f"{text}  ({declared.doc})" if declared.doc else text
+    return f"{text}  ({remark})" if remark else text
 
 
 def _bit_list(mask: int, range_name: Callable[[int, int], str]) -> str:

@@ -41,3 +41,21 @@ def inferred(source: str) -> Evidence:
 def unverified(source: str) -> Evidence:
     """A fact with one indirect source only."""
     return Evidence("unverified", source)
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """Something that the manual does not say, or not clearly: what holds, how it is known, and what follows from it."""
+
+    name: str
+    subject: str
+    statement: str
+    evidence: Evidence
+    consequence: str
+
+    def as_dict(self) -> dict[str, str]:
+        """Plain values, for JSON."""
+        return {
+            "name": self.name, "subject": self.subject, "statement": self.statement, "evidence": self.evidence.kind,
+            "source": self.evidence.source, "consequence": self.consequence,
+        }  # fmt: skip

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 from ptxgen.descriptors.bits import BitStruct, DescriptorError, choices, context, field
 from ptxgen.descriptors.evidence import documented, inferred
+from ptxgen.descriptors.reading import Reading
 
 _TABLE_42 = documented("PTX ISA 9.7.16.4.2, table 42")
 _TABLE_43 = documented("PTX ISA 9.7.16.4.2, tables 43 and 44")
@@ -25,6 +26,7 @@ _SPANS = inferred(
 _NARROW = {"e4m3": 0, "e5m2": 1, "e2m3": 3, "e3m2": 4, "e2m1": 5}
 #: Types of 4 and 6 bits, which are never MN-major (PTX ISA table 54).
 _SUB_BYTE = frozenset({"e2m3", "e3m2", "e2m1"})
+_BYTES = frozenset({"e4m3", "e5m2", "u8", "s8"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +95,16 @@ SCALED_KINDS: dict[str, ScaledKind] = {
 _K96_IDS = {"2X": (0, 1, 2, 3), "4X": (0, 2)}
 """Scale-factor ids at K 96, where block32 has 3 scales a row and block16 has 6."""
 
+
+def vector_of(kind: str, scale_vec: str) -> str:
+    """The scale vector that a qualifier names: `.block16` and `.block32` are aliases (PTX ISA 9.7.16.10.7.1)."""
+    if scale_vec == "block16":
+        return "4X"
+    if scale_vec == "block32":
+        return "1X" if kind == "mxf8f6f4" else "2X"
+    return scale_vec
+
+
 _INPUTS = {name: kind.inputs for name, kind in KINDS.items()}
 _ACCUMULATORS = {name: kind.accumulators for name, kind in KINDS.items()}
 
@@ -146,7 +158,8 @@ class InstructionDescriptor(BitStruct, bits=32):
             _require_off(self, ("saturate",), f"for kind::{self.kind}; it is for kind::i8")
         if self.kind in ("i8", "f8f6f4") and self.sparsity_selector:
             raise DescriptorError(
-                f"sparsity_selector must be 0 for kind::{self.kind}, not {self.sparsity_selector} (PTX ISA table 42)"
+                f"sparsity_selector must be 0 for kind::{self.kind}, not {self.sparsity_selector} "
+                "(PTX ISA 9.7.16.10.8.4.5)"
             )
         legal_inputs = kind.inputs_of.get(self.d_type)
         for name in ("a_type", "b_type"):
@@ -162,6 +175,7 @@ class InstructionDescriptor(BitStruct, bits=32):
             where += ", .ws" + (", sparse" if self.sparse else "")
         _require_shape("m", self.m, WS_M if self.ws else M_BY_GROUP[self.cta_group], where)
         _require_shape("n", self.n, WS_N[self.sparse] if self.ws else kind.n[self.cta_group], where)
+        _require_n_of_transposed(self)
 
     def warnings(self) -> tuple[str, ...]:
         """Return remarks on values that sources disagree about or that have no effect."""
@@ -181,6 +195,19 @@ class InstructionDescriptor(BitStruct, bits=32):
             remarks.append("d_type f16 is in PTX ISA table 39 and CUTLASS, but not in every edition of table 42")
         return tuple(remarks)
 
+    def notes(self) -> tuple[str, ...]:
+        """Return the multiplication in words."""
+        return (_product(self, f"{self.a_type} × {self.b_type} → {self.d_type}"),)
+
+    @classmethod
+    def _concerns(cls, values: Mapping[str, Any]) -> tuple[str, ...]:
+        names = []
+        if values["kind"] == "f8f6f4" and values["d_type"] == "f16":
+            names.append("f8f6f4-f16-accumulator")
+        if not values["ws"] and values["cta_group"] == 1 and values["m"] == 128 and values["n"] % 16:
+            names.append("n-steps-m128")
+        return tuple(names)
+
     def encode(self) -> int:
         """Return the 32-bit descriptor."""
         return self._encode()
@@ -194,13 +221,16 @@ class InstructionDescriptor(BitStruct, bits=32):
 class BlockScaledInstructionDescriptor(BitStruct, bits=32):
     """The instruction descriptor of tcgen05.mma.block_scale; M and N in elements, pair totals with cta_group 2.
 
-    `kind`, `cta_group` and `scale_vec` ("1X", "2X", "4X") are not encoded: they decide what is legal. `sfa_id` and
+    `kind`, `cta_group` and `scale_vec` ("1X", "2X", "4X", or "block16", "block32") are not encoded: they decide what is
+    legal. `sfa_id` and
     `sfb_id` choose the bytes of the scale factors in a column of tensor memory. Raises DescriptorError.
     """
 
     kind: str = context(default="mxf8f6f4", values=SCALED_KINDS)
     cta_group: int = context(default=1, values=(1, 2))
-    scale_vec: str = context(default="", values=("", "1X", "2X", "4X"), doc="empty: any that the kind has")
+    scale_vec: str = context(
+        default="", values=("", "1X", "2X", "4X", "block16", "block32"), doc="empty: any that the kind has"
+    )
 
     sparse: bool = field(2, 2, default=False, flag=True, evidence=_TABLE_43)
     sfb_id: int = field(4, 5, default=0, evidence=_TABLE_43)
@@ -236,7 +266,7 @@ class BlockScaledInstructionDescriptor(BitStruct, bits=32):
 
     def _check(self) -> None:
         kind = SCALED_KINDS[self.kind]
-        vector = self.scale_vec or (next(iter(kind.vectors)) if len(kind.vectors) == 1 else "")
+        vector = vector_of(self.kind, self.scale_vec) or (next(iter(kind.vectors)) if len(kind.vectors) == 1 else "")
         if vector and vector not in kind.vectors:
             raise DescriptorError(
                 f"scale_vec must be {choices(kind.vectors)} for kind::{self.kind}, not {vector} (PTX ISA table 57)"
@@ -263,6 +293,7 @@ class BlockScaledInstructionDescriptor(BitStruct, bits=32):
         where = f"kind::{self.kind}, cta_group::{self.cta_group}" + (", sparse" if self.sparse else "")
         _require_shape("m", self.m, self._legal_m(), where)
         _require_shape("n", self.n, _N[self.cta_group], where)
+        _require_n_of_transposed(self)
 
     def _legal_m(self) -> tuple[int, ...]:
         if self.cta_group == 1:
@@ -279,6 +310,23 @@ class BlockScaledInstructionDescriptor(BitStruct, bits=32):
         if self.cta_group == 1 and self.n % 16:
             remarks.append(f"N {self.n} at M 128 is unverified: CUTLASS has steps of 16 in some wrappers")
         return tuple(remarks)
+
+    def notes(self) -> tuple[str, ...]:
+        """Return the multiplication in words."""
+        return (_product(self, f"{self.a_type} × {self.b_type}, scaled by {self.scale_type} → f32"),)
+
+    @classmethod
+    def _concerns(cls, values: Mapping[str, Any]) -> tuple[str, ...]:
+        names = []
+        if values["dense_k"] == 96 and (values["cta_group"] == 1 or values["m"] == 128):
+            names.append("k96-m128")
+        if values["cta_group"] == 1 and values["n"] % 16:
+            names.append("n-steps-m128")
+        if values["cta_group"] == 2:
+            names.append("sfb-both-ctas")
+            if values["m"] == 128:
+                names.append("sfb-split-m128")
+        return tuple(names)
 
     def encode(self) -> int:
         """Return the 32-bit descriptor."""
@@ -339,7 +387,7 @@ class ZeroColumnMask(BitStruct, bits=64):
 
     def warnings(self) -> tuple[str, ...]:
         """Return remarks on values without effect or that no source has verified."""
-        remarks = []
+        remarks: list[str] = []
         parts = 128 // self.m
         for part in range(4):
             count, zero = getattr(self, f"start_count_{part}"), getattr(self, f"first_zero_{part}")
@@ -349,6 +397,10 @@ class ZeroColumnMask(BitStruct, bits=64):
                 remarks.append(f"start_count_{part} is not below its first span; one column of it is left (unverified)")
         return tuple(remarks)
 
+    @classmethod
+    def _concerns(cls, values: Mapping[str, Any]) -> tuple[str, ...]:
+        return ("zero-mask-spans",)
+
     def encode(self) -> int:
         """Return the 64-bit descriptor."""
         return self._encode()
@@ -357,6 +409,12 @@ class ZeroColumnMask(BitStruct, bits=64):
     def decode(cls, encoded: int, m: int = 128) -> Self:
         """Return the value of a 64-bit mask descriptor; DescriptorError lists reserved bits."""
         return cls._decode(encoded, m=m)
+
+
+def _product(value: InstructionDescriptor | BlockScaledInstructionDescriptor, types: str) -> str:
+    pair = ", over the pair of CTAs" if value.cta_group == 2 else ""
+    stored = f" (A is stored as {value.m}×{value.k // 2} with metadata)" if value.sparse else ""
+    return f"D[{value.m}×{value.n}] += A[{value.m}×{value.k}] · B[{value.k}×{value.n}]{stored}; {types}{pair}"
 
 
 def _require_off(value: BitStruct, names: Iterable[str], why: str) -> None:
@@ -374,6 +432,14 @@ def _require_major(value: InstructionDescriptor | BlockScaledInstructionDescript
             )
 
 
+def _require_n_of_transposed(value: InstructionDescriptor | BlockScaledInstructionDescriptor) -> None:
+    if value.b_major == "mn" and value.b_type in _BYTES and value.n % (16 * value.cta_group):
+        raise DescriptorError(
+            f"n must be a multiple of {16 * value.cta_group} for MN-major B of 8 bits with "
+            f"cta_group::{value.cta_group}, not {value.n} (PTX ISA table 52)"
+        )
+
+
 def _require_shape(name: str, value: int, legal: Iterable[int], where: str) -> None:
     legal = tuple(legal)
     if value in legal:
@@ -386,3 +452,56 @@ def _require_shape(name: str, value: int, legal: Iterable[int], where: str) -> N
     raise DescriptorError(
         f"{name} must be {rule} for {where}, not {value}; the nearest is {nearest} (PTX ISA table 39)"
     )
+
+
+AnyInstructionDescriptor = InstructionDescriptor | BlockScaledInstructionDescriptor
+
+
+def meanings(
+    encoded: int, *, kind: str = "", cta_group: int | None = None, ws: bool | None = None, scale_vec: str = ""
+) -> list[AnyInstructionDescriptor]:
+    """All legal readings of a 32-bit pattern: the bits do not say their kind, so several may be.
+
+    The keywords narrow them. Raises DescriptorError for a number of another width and for keywords that nothing has.
+    """
+    found: list[AnyInstructionDescriptor] = []
+    for facts in _contexts(kind, cta_group, ws, scale_vec):
+        made = InstructionDescriptor if facts["kind"] in KINDS else BlockScaledInstructionDescriptor
+        reading = made.read(encoded, **facts)
+        if not reading.problems:
+            found.append(made.decode(encoded, **facts))
+    return found
+
+
+def read_instruction(
+    encoded: int, *, kind: str = "", cta_group: int | None = None, ws: bool | None = None, scale_vec: str = ""
+) -> Reading:
+    """The reading of a 32-bit pattern under the kind with the fewest problems; of those alike, the first."""
+    readings = [
+        (InstructionDescriptor if facts["kind"] in KINDS else BlockScaledInstructionDescriptor).read(encoded, **facts)
+        for facts in _contexts(kind, cta_group, ws, scale_vec)
+    ]
+    return min(readings, key=lambda reading: len(reading.problems))
+
+
+def _contexts(kind: str, cta_group: int | None, ws: bool | None, scale_vec: str) -> list[dict[str, Any]]:
+    if kind and kind not in KINDS and kind not in SCALED_KINDS:
+        raise DescriptorError(f"kind must be {choices([*KINDS, *SCALED_KINDS])}, not {kind!r}")
+    groups = (1, 2) if cta_group is None else (cta_group,)
+    plain = [
+        {"kind": name, "cta_group": group, "ws": stationary}
+        for name in KINDS
+        for stationary in ((False, True) if ws is None else (ws,))
+        for group in groups
+        if not scale_vec and kind in ("", name)
+    ]
+    scaled = [
+        {"kind": name, "cta_group": group, "scale_vec": scale_vec}
+        for name in SCALED_KINDS
+        for group in groups
+        if not ws and kind in ("", name)
+    ]
+    if not plain + scaled:
+        asked = f"kind {kind or 'any'}, ws {ws}, scale_vec {scale_vec or 'none'}"
+        raise DescriptorError(f".ws is for the kinds {choices(KINDS)}, scale vectors for the others; asked: {asked}")
+    return plain + scaled

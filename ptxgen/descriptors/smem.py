@@ -6,9 +6,10 @@ mma_sm90_desc.hpp name the same bits. Where an operand's elements lie is in `ptx
 
 from __future__ import annotations
 
-from typing import Self
+from collections.abc import Mapping
+from typing import Any, Self
 
-from ptxgen.descriptors.bits import BitStruct, DescriptorError, constant, field
+from ptxgen.descriptors.bits import BitStruct, DescriptorError, constant, context, field
 from ptxgen.descriptors.evidence import documented, measured
 from ptxgen.layouts.swizzle import SWIZZLES
 
@@ -20,19 +21,31 @@ ADDRESS_MASK = 0x3FFFF
 """The address bits that a descriptor keeps: a shared::cluster address loses its CTA rank."""
 
 
+_STRIDES: dict[tuple[str, bool], tuple[str, str]] = {
+    ("k", False): ("between 16-byte chunks of K", "between groups of 8 rows"),
+    ("k", True): ("ignored", "between groups of 8 rows"),
+    ("mn", False): ("between groups of 8 K", "between 16-byte chunks of MN"),
+    ("mn", True): ("between row-wide blocks of MN", "between groups of 8 K"),
+}
+"""What LBO and SBO step over, by major-ness and whether there is a swizzle (PTX ISA 9.7.16.3)."""
+
+
 class _Matrix:
-    """What both formats say about their values."""
+    """What both formats say about their values. `major` is "k", "mn", or empty where it is not known."""
 
     start_address: int
     leading_byte_offset: int
+    stride_byte_offset: int
     base_offset: int
     swizzle: str
+    major: str
 
     def _remarks(self) -> list[str]:
         mode = SWIZZLES[self.swizzle]
         remarks = []
-        if mode.width and self.leading_byte_offset > 16:
-            remarks.append("LBO is ignored for swizzled K-major layouts (it counts for MN-major ones)")
+        if mode.width and self.leading_byte_offset > 16 and self.major != "mn":
+            but = "" if self.major else " (it counts for MN-major ones)"
+            remarks.append(f"LBO is ignored for swizzled K-major layouts{but}")
         phase = self.start_address % mode.alignment
         if mode.width and phase and phase % 128 == 0 and self.base_offset == 0:
             remarks.append(
@@ -41,14 +54,56 @@ class _Matrix:
             )
         if self.base_offset and not mode.width:
             remarks.append("base_offset has no effect without swizzle")
+        group = (4 if self.swizzle == "128B_atom_32B" and self.major == "mn" else 8) * mode.row_bytes
+        if 0 < self.stride_byte_offset < group:
+            remarks.append(f"SBO {self.stride_byte_offset} steps over less than {group} bytes: neighbours overlap")
+        if mode.width and self.major == "mn" and not self.leading_byte_offset:
+            remarks.append(f"LBO 0 reads the same {mode.row_bytes} bytes of MN again where the operand is wider")
         return remarks
+
+    def _hints(self) -> tuple[str, ...]:
+        if SWIZZLES[self.swizzle].width and self.leading_byte_offset == 16 and self.major != "mn":
+            return ("LBO is ignored for swizzled K-major layouts; 1 unit (16 bytes) is what CUTLASS writes there",)
+        return ()
+
+
+def _stride_words(name: str, values: Mapping[str, Any]) -> str | None:
+    """The words beside LBO and SBO; None for other fields, and where the swizzle is illegal."""
+    which = {"leading_byte_offset": 0, "stride_byte_offset": 1}.get(name)
+    if which is None or values["swizzle"] not in SWIZZLES:
+        return None
+    swizzled = SWIZZLES[values["swizzle"]].width > 0
+    majors = (values["major"],) if values["major"] else ("k", "mn")
+    words = dict.fromkeys(_STRIDES[major, swizzled][which] for major in majors)
+    short = ("LBO", "SBO")[which]
+    if len(words) == 1:
+        return f"{short}: {next(iter(words))}"
+    return f"{short}: " + ", ".join(f"{major.upper()}-major {_STRIDES[major, swizzled][which]}" for major in majors)
+
+
+def _facts_about(values: Mapping[str, Any]) -> list[str]:
+    names = []
+    if SWIZZLES[values["swizzle"]].width:
+        if values["major"] != "mn":
+            names.append("lbo-swizzled-k-major")
+        names += ["swizzle-absolute-address", "tma-and-mma-swizzle-agree"]
+        if values["base_offset"]:
+            names.append("base-offset")
+    if values["major"] == "mn":
+        names.append("stride-roles")
+    return names
 
 
 class SmemDescriptor(_Matrix, BitStruct, bits=64):
     """The matrix descriptor of tcgen05.mma and tcgen05.cp; offsets and addresses in bytes, multiples of 16.
 
-    A shared::cluster address is given masked with 0x3FFFF. Raises DescriptorError for values that do not fit.
+    A shared::cluster address is given masked with 0x3FFFF. `use` ("mma", "cp", "scales") and `major` ("k", "mn") are
+    not encoded: where they are given, words and warnings are more exact. Raises DescriptorError for values that do not
+    fit.
     """
+
+    use: str = context(default="", values=("", "mma", "cp", "scales"), doc="who reads it; empty: not known")
+    major: str = context(default="", values=("", "k", "mn"), doc="empty: not known")
 
     start_address: int = field(0, 13, scale=16, unit="bytes", evidence=_TABLE_40)
     leading_byte_offset: int = field(16, 29, default=0, scale=16, unit="bytes", doc="LBO", evidence=_TABLE_40)
@@ -71,37 +126,91 @@ class SmemDescriptor(_Matrix, BitStruct, bits=64):
         evidence=_TABLE_40,
     )
 
+    @classmethod
+    def scale_factors(cls, start_address: int) -> Self:
+        """The descriptor with which tcgen05.cp.32x128b.warpx4 reads 512 bytes of scale factors (128 rows, 4 each)."""
+        return cls(start_address=start_address, stride_byte_offset=128, use="scales")
+
     def _check(self) -> None:
-        if self.lbo_mode == "absolute" and (self.swizzle != "128B" or self.base_offset):
+        absolute = self.lbo_mode == "absolute"
+        if absolute and (self.swizzle != "128B" or self.base_offset or self.major == "mn"):
             raise DescriptorError(
-                'lbo_mode must be "relative" unless swizzle is "128B" and base_offset is 0, '
-                f"not absolute with {self.swizzle!r} and {self.base_offset} (PTX ISA 9.7.16.3.1.2)"
+                'lbo_mode must be "relative" unless swizzle is "128B", base_offset is 0 and the operand K-major, '
+                f"not absolute with {self.swizzle!r}, {self.base_offset} and major {self.major or 'not given'!r} "
+                "(PTX ISA 9.7.16.3.1.2)"
             )
+        if self.use in ("cp", "scales") and self.major == "mn":
+            raise DescriptorError('major must be "k" for tcgen05.cp, which reads rows, not "mn"')
 
     def warnings(self) -> tuple[str, ...]:
         """Return remarks on values that hardware ignores or that no source has verified."""
+        if self.use == "scales":
+            return tuple(self._scale_remarks())
         remarks = self._remarks()
-        if self.swizzle == "128B_atom_32B":
+        if self.swizzle == "128B_atom_32B" and self.major != "mn":
             remarks.append("128B_atom_32B is verified for 32-bit MN-major operands only; K-major is unverified")
         if self.lbo_mode == "absolute":
             remarks.append("the absolute LBO mode exists on sm_103a only; LBO then is a shared-memory address")
         return tuple(remarks)
+
+    def _scale_remarks(self) -> list[str]:
+        remarks = []
+        if self.leading_byte_offset:
+            remarks.append("LBO is ignored for scale factors: a row of them is one 16-byte unit")
+        if self.swizzle != "none":
+            remarks.append(f"every known kernel stores scale factors without swizzle, not with {self.swizzle}")
+        elif self.stride_byte_offset != 128:
+            remarks.append(
+                f"SBO is 128 (8 rows of 16 bytes) where scale factors are packed, not {self.stride_byte_offset}"
+            )
+        return remarks
+
+    def notes(self) -> tuple[str, ...]:
+        """Return remarks that ask for no change."""
+        return () if self.use == "scales" else self._hints()
+
+    @classmethod
+    def _remark(cls, name: str, values: Mapping[str, Any]) -> str:
+        if name == "leading_byte_offset" and values["lbo_mode"] == "absolute":
+            return "LBO: the address of what lies beyond 128 bytes of K"
+        if name == "leading_byte_offset" and values["use"] == "scales":
+            return "LBO: ignored for scale factors"
+        if name == "leading_byte_offset" and values["use"] == "cp" and values["swizzle"] == "none":
+            return "LBO: between the two 16-byte units of a row of the 256-bit shapes"
+        known = {**values, "major": "k"} if values["use"] in ("cp", "scales") else values
+        return _stride_words(name, known) or cls.bit_fields[name].doc
+
+    @classmethod
+    def _concerns(cls, values: Mapping[str, Any]) -> tuple[str, ...]:
+        if values["use"] == "scales":
+            return ("lbo-scale-factors", "scale-block", "scale-copy-warpx4", "sfb-both-ctas")
+        names = _facts_about(values)
+        if values["use"] == "cp":
+            names.append("copy-rows")
+        if values["swizzle"] == "128B_atom_32B" and values["major"] != "mn":
+            names.append("k-major-32b-atom")
+        if values["lbo_mode"] == "absolute":
+            names.append("lbo-absolute")
+        return tuple(names)
 
     def encode(self) -> int:
         """Return the 64-bit descriptor."""
         return self._encode()
 
     @classmethod
-    def decode(cls, encoded: int) -> Self:
+    def decode(cls, encoded: int, use: str = "", major: str = "") -> Self:
         """Return the value of a 64-bit descriptor; DescriptorError lists reserved bits and illegal codes."""
-        return cls._decode(encoded)
+        return cls._decode(encoded, use=use, major=major)
 
 
 class WgmmaDescriptor(_Matrix, BitStruct, bits=64):
     """The matrix descriptor of wgmma.mma_async (sm_90a); offsets and addresses in bytes, multiples of 16.
 
-    A shared::cluster address is given masked with 0x3FFFF. Raises DescriptorError for values that do not fit.
+    A shared::cluster address is given masked with 0x3FFFF. `major` ("k", "mn") is not encoded: where it is given, words
+    and warnings are more exact. Raises DescriptorError for values that do not fit.
     """
+
+    major: str = context(default="", values=("", "k", "mn"), doc="empty: not known")
 
     start_address: int = field(0, 13, scale=16, unit="bytes", evidence=_WGMMA)
     leading_byte_offset: int = field(16, 29, default=0, scale=16, unit="bytes", doc="LBO", evidence=_WGMMA)
@@ -119,11 +228,23 @@ class WgmmaDescriptor(_Matrix, BitStruct, bits=64):
         """Return remarks on values that hardware ignores."""
         return tuple(self._remarks())
 
+    def notes(self) -> tuple[str, ...]:
+        """Return remarks that ask for no change."""
+        return self._hints()
+
+    @classmethod
+    def _remark(cls, name: str, values: Mapping[str, Any]) -> str:
+        return _stride_words(name, values) or cls.bit_fields[name].doc
+
+    @classmethod
+    def _concerns(cls, values: Mapping[str, Any]) -> tuple[str, ...]:
+        return tuple(_facts_about(values))
+
     def encode(self) -> int:
         """Return the 64-bit descriptor."""
         return self._encode()
 
     @classmethod
-    def decode(cls, encoded: int) -> Self:
+    def decode(cls, encoded: int, major: str = "") -> Self:
         """Return the value of a 64-bit descriptor; DescriptorError lists reserved bits and illegal codes."""
-        return cls._decode(encoded)
+        return cls._decode(encoded, major=major)

@@ -1,0 +1,248 @@
+"""What descriptors and layouts rest on where the manual is silent, contradicts itself, or says it in a figure only.
+
+`ptxgen explain facts` prints these, `ptxgen explain` shows the ones that concern a value beside its fields, and
+docs/facts.md lists them (`ptxgen explain facts --markdown`). Evidence of single bit fields stands with the fields.
+"""
+
+from __future__ import annotations
+
+import textwrap
+
+from ptxgen.descriptors.evidence import Fact, documented, inferred, measured, unverified
+
+FACTS: tuple[Fact, ...] = (
+    Fact(
+        "lbo-swizzled-k-major",
+        "shared-memory descriptors",
+        "LBO of a swizzled K-major operand is not read: K runs on inside the swizzle row.",
+        measured(
+            "H200, driver 580.159.04: wgmma with arbitrary LBO gave the same results; tcgen05: PTX ISA 9.7.16.3.1.1 "
+            '("not used, assumed to be 1")'
+        ),
+        "CUTLASS writes 1 unit (16 bytes), DeepGEMM 0; both work. Step along K with the start address instead.",
+    ),
+    Fact(
+        "stride-roles",
+        "shared-memory descriptors",
+        "LBO and SBO swap roles between MN-major without swizzle and MN-major with one.",
+        measured(
+            "H200, driver 580.159.04, wgmma with 16-bit operands; PTX ISA 9.7.16.3.3 and CUTLASS "
+            "include/cute/arch/mma_sm100_desc.hpp write the same layouts"
+        ),
+        "Without swizzle SBO steps along MN and LBO along K; with one, LBO steps along MN and SBO along K.",
+    ),
+    Fact(
+        "swizzle-absolute-address",
+        "swizzles",
+        "A swizzle XORs bits of the absolute shared-memory address, in TMA and in the tensor cores alike.",
+        measured(
+            "H200, driver 580.159.04: TMA writes at 0 to 640 bytes past a pattern boundary, and wgmma reads at every "
+            "128-byte line, with modes 32B, 64B and 128B; tcgen05 and the 32- and 64-byte atoms by analogy"
+        ),
+        "A tile that TMA wrote is read back with base offset 0 wherever it starts, and K can be advanced by adding to "
+        "the start address inside a swizzle row.",
+    ),
+    Fact(
+        "tma-and-mma-swizzle-agree",
+        "swizzles",
+        "TMA's modes 32B, 64B and 128B and the descriptors' modes of the same names are one XOR: address bits 4 and up "
+        "with bits 7 and up, 1, 2 and 3 bits wide.",
+        measured(
+            "H200, driver 580.159.04: what TMA wrote, wgmma multiplied rightly; CUTLASS describes both with the same "
+            "Swizzle<1..3,4,3> (PTX ISA 5.5.7 and 9.7.16.3.3)"
+        ),
+        "The row number (address / 128) goes into the 16-byte chunk number, so that eight rows' chunks of one column "
+        "lie in 32 different banks: rows and columns are read without conflicts.",
+    ),
+    Fact(
+        "base-offset",
+        "shared-memory descriptors",
+        "The base offset is subtracted from the line number before the XOR: chunk ^= (address >> 7) - base_offset.",
+        measured("H200, driver 580.159.04, wgmma with 128B swizzle, every start line; tcgen05 by analogy"),
+        "It is needed only where software laid the pattern out from a start that is not on its boundary.",
+    ),
+    Fact(
+        "k-major-32b-atom",
+        "shared-memory descriptors",
+        "The layout of K-major operands with 128B swizzle and 32-byte atoms is not published.",
+        unverified(
+            "PTX ISA table 54 allows it, table 55 gives it no atom, and CUTLASS's make_umma_desc refuses it "
+            "(include/cute/arch/mma_sm100_desc.hpp)"
+        ),
+        "Use the mode for MN-major 32-bit operands only; ptxgen reads K-major by the same XOR as MN-major.",
+    ),
+    Fact(
+        "lbo-absolute",
+        "shared-memory descriptors",
+        "With LBO mode 1 (bit 52) the LBO field is a shared-memory address: that of the part of a K = 96 row that does "
+        "not fit into 128 bytes.",
+        documented("PTX ISA 9.7.16.3.1.2; sm_103a only, nobody outside NVIDIA is known to have measured it"),
+        "128B swizzle with 16-byte atoms, K-major, base offset 0; anything else is refused.",
+    ),
+    Fact(
+        "copy-rows",
+        "tcgen05.cp",
+        "tcgen05.cp reads rows as a K-major operand has them: row r at (r / 8) * SBO + (r % 8) * the row of the "
+        "swizzle mode; the second 16 bytes of 256-bit shapes are LBO away without swizzle, next to the first with one.",
+        inferred(
+            "Apache TVM's tests of tcgen05.cp (which say they ran bit-exact on a B200) and CUTLASS's copy traits "
+            "agree; the manual shows tcgen05.cp only with a descriptor"
+        ),
+        "One 32x128b copy takes 512 consecutive bytes where SBO is 128.",
+    ),
+    Fact(
+        "lbo-scale-factors",
+        "scale factors",
+        "LBO of a descriptor for scale factors is not read: a row of them is one 16-byte unit.",
+        inferred(
+            "DeepGEMM writes 0 (make_sf_desc), CUTLASS a computed value, Triton 0; PTX ISA 9.7.16.4.1 does not treat "
+            "scale factors"
+        ),
+        "No swizzle and SBO 128 (8 rows of 16 bytes) is what all of them write.",
+    ),
+    Fact(
+        "scale-copy-warpx4",
+        "scale factors",
+        "tcgen05.cp.32x128b must have .warpx4: each of the four 32-lane windows needs its own copy of the scales.",
+        measured(
+            "ptxas 13.0 and 13.5 refuse the shape without it; PTX ISA 9.7.16.10.7: scale factors are duplicated to all "
+            "32-lane partitions"
+        ),
+        "64x128b likewise needs .warpx2::02_13 or ::01_23, and no other shape may have either.",
+    ),
+    Fact(
+        "sfb-both-ctas",
+        "scale factors",
+        "With cta_group::2 the scale factors of B must lie in the tensor memory of both CTAs, for all of N.",
+        inferred(
+            "CUTLASS loads SFB for the whole N in each CTA (include/cutlass/gemm/collective/"
+            "sm100_blockscaled_mma_warpspecialized.hpp), DeepGEMM and Triton's Gluon do the same; "
+            "the manual is silent"
+        ),
+        "Each CTA holds rows of D over all columns, and a scale is read from its own tensor memory. B itself is split "
+        "by N between the CTAs.",
+    ),
+    Fact(
+        "sfb-split-m128",
+        "scale factors",
+        "With cta_group::2 and M 128, lane windows 0 and 1 hold the scales of the first half of N, 2 and 3 those of "
+        "the second.",
+        unverified("CUTLASS's ScaleFactorDuplicated2by2 alone (include/cute/atom/mma_traits_sm100_frag.hpp)"),
+        "It matches the accumulator's layout B; with M 256 all four windows hold the same.",
+    ),
+    Fact(
+        "scale-block",
+        "scale factors",
+        "128 rows of 4 scales are stored as 512 bytes: scale k of row r at (r % 32) * 16 + (r / 32) * 4 + k.",
+        inferred(
+            "cuBLAS's documentation of block scaling, torchao's to_blocked, CUTLASS's SfAtom and DeepGEMM's packing "
+            "agree"
+        ),
+        "Such a block goes to tensor memory with one tcgen05.cp.32x128b.warpx4.",
+    ),
+    Fact(
+        "f8f6f4-f16-accumulator",
+        "instruction descriptors",
+        "kind::f8f6f4 accumulates in f16 too.",
+        documented("PTX ISA table 39 and CUTLASS; the row of table 42 names F32 only"),
+        "d_type f16 is accepted.",
+    ),
+    Fact(
+        "n-steps-m128",
+        "instruction descriptors",
+        "At M 128 and cta_group::1, N goes in steps of 8.",
+        documented(
+            "PTX ISA table 39 since 9.0; CUTLASS's SM100 wrappers assert steps of 16 "
+            "(include/cute/arch/mma_sm100_umma.hpp)"
+        ),
+        "Odd multiples of 8 are accepted with a warning.",
+    ),
+    Fact(
+        "k96-m128",
+        "instruction descriptors",
+        "K = 96 of mxf4 and mxf4nvf4 exists for M 128 too.",
+        inferred("CUTLASS's SM103 wrappers; PTX ISA table 39 has it with M 256 only"),
+        "Accepted with a warning.",
+    ),
+    Fact(
+        "zero-mask-spans",
+        "instruction descriptors",
+        "In the zero-column mask, bits 40-47 count the columns that are zero and bits 48-55 those that are used.",
+        inferred(
+            "the four worked examples of PTX ISA 9.7.16.4.3 and CUTLASS's make_column_zero_mask; the prose of table 45 "
+            "has the two the other way round"
+        ),
+        "The examples are tests of ptxgen.",
+    ),
+    Fact(
+        "tensormap-bits",
+        "tensormaps",
+        "The bits of a CUtensorMap: hardware reads the first 64 bytes; words 16 and 18 are notes of the driver.",
+        measured(
+            "H200, driver 580.159.04: the driver's answers with one argument varied at a time, and tensormap.replace, "
+            "which never writes beyond byte 63; no document gives the bits"
+        ),
+        "Maps are made without a driver, and match it byte for byte on what was recorded.",
+    ),
+    Fact(
+        "tensormap-blackwell-bits",
+        "tensormaps",
+        "Word 2: types 11 to 13 are the packed ones, bits 19-21 the swizzle's atom, bit 22 the 96-byte swizzle.",
+        inferred("the SASS that ptxas makes of tensormap.replace for sm_100a and sm_103a; no driver has confirmed it"),
+        "Maps that use them carry a warning.",
+    ),
+    Fact(
+        "tensormap-bit-85",
+        "tensormaps",
+        "Bit 85 (word 2, bit 21) may be set wrongly by the driver on Blackwell, and is then to be cleared.",
+        documented(
+            "NVIDIA's release notes of driver 595.71.05, known issues; CUTLASS commit b7ecaa60 and triton-lang/triton "
+            "pull request 9235 do so"
+        ),
+        "It concerns allocations below 128 KB of tensors that are not dense. No map made here sets it.",
+    ),
+    Fact(
+        "tma-flip-8b",
+        "swizzles",
+        "128B with 32-byte atoms and 8-byte flip swaps the halves of each 16 bytes on odd 128-byte lines.",
+        unverified("the manual says alternate lines (PTX ISA 5.5.7) and shows which only in a figure"),
+        "No matrix descriptor has this mode.",
+    ),
+)  # fmt: skip
+"""All facts, by subject."""
+
+_BY_NAME = {each.name: each for each in FACTS}
+
+
+def fact(name: str) -> Fact:
+    """The fact of that name; KeyError if there is none."""
+    return _BY_NAME[name]
+
+
+def find(word: str = "") -> tuple[Fact, ...]:
+    """The facts whose name or subject contains `word`; all for none."""
+    return tuple(each for each in FACTS if word.lower() in f"{each.name} {each.subject}".lower())
+
+
+def _wrapped(text: str) -> list[str]:
+    return textwrap.wrap(text, 120, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+
+
+def markdown() -> str:
+    """The page docs/facts.md."""
+    lines = [
+        "# Facts that no manual states",
+        "",
+        "What descriptors and layouts rest on where the PTX manual is silent, contradicts itself, or shows a figure",
+        "only. **documented**: a vendor's text says it. **measured**: a device, a driver or an assembler answered so.",
+        "**inferred**: sources agree without stating it. **unverified**: one indirect source, or sources disagree.",
+        "",
+        "Written by `ptxgen explain facts --markdown`; `ptxgen explain` shows the ones that concern a value.",
+    ]
+    for subject in dict.fromkeys(each.subject for each in FACTS):
+        lines += ["", f"## {subject[:1].upper()}{subject[1:]}", ""]
+        for each in FACTS:
+            if each.subject == subject:
+                text = f"- **{each.name}** ({each.evidence.kind}). {each.statement} {each.consequence}"
+                lines += _wrapped(text) + _wrapped(f"  *Source: {each.evidence.source}.*")
+    return "\n".join(lines) + "\n"
