@@ -50,24 +50,54 @@ class EmulatedArray(DeviceArray):
         self._memory.view(self.address, self.nbytes)[:] = np.frombuffer(data, np.uint8)
 
 
-def refusals(kernel: Kernel, shape: LaunchShape) -> list[Finding]:
-    """Why ptxas would not assemble the kernel, or a driver not launch it in this shape."""
+def refusals(kernel: Kernel) -> list[Finding]:
+    """Why ptxas would not assemble the kernel."""
     lines = kernel.text.splitlines()
-    found = [
+    return [
         Finding("illegal-ptx", "error", f"{each.message} [{each.code}]", each.line, lines[each.line - 1].strip())
         for each in kernel.diagnostics
         if each.severity == "error"
     ][:_REFUSALS]
-    for directive in kernel.entry.directives:
-        if directive.name not in ("reqntid", "maxntid"):
-            continue
-        extents = [int(extent) for extent in directive.arguments] + [1, 1]
-        exact = directive.name == "reqntid"
-        if shape.block != tuple(extents[:3]) if exact else prod(shape.block) > prod(extents[:3]):
-            words = "exactly" if exact else "at most"
-            message = f"the kernel takes blocks of {words} {tuple(extents[:3])} threads, not {shape.block}"
-            found.append(Finding("launch-shape", "error", message, directive.line, directive.text.strip()))
-    return found
+
+
+def with_directives(kernel: Kernel, shape: LaunchShape) -> tuple[LaunchShape, list[Finding]]:
+    """The shape of a launch with what the entry's directives say of it, and what they refuse (PTX ISA 11.3, 11.7).
+
+    .reqnctapercluster gives the cluster where the launch names none; with .blocksareclusters the grid counts clusters.
+    """
+    found: list[Finding] = []
+    extents = {
+        each.name: ([int(extent) for extent in each.arguments] + [1, 1])[:3] for each in kernel.entry.directives
+        if each.name in ("reqntid", "maxntid", "reqnctapercluster", "maxclusterrank")
+    }  # fmt: skip
+    directives = {each.name: each for each in kernel.entry.directives}
+
+    def refuse(name: str, message: str) -> None:
+        directive = directives[name]
+        found.append(Finding("launch-shape", "error", message, directive.line, directive.text.strip()))
+
+    for name, words in (("reqntid", "exactly"), ("maxntid", "at most")):
+        if name in extents:
+            limits = tuple(extents[name])
+            if shape.block != limits if name == "reqntid" else prod(shape.block) > prod(limits):
+                refuse(name, f"the kernel takes blocks of {words} {limits} threads, not {shape.block}")
+    cluster = shape.cluster
+    if "reqnctapercluster" in extents:
+        x, y, z = extents["reqnctapercluster"]
+        if cluster not in (None, (x, y, z)):
+            refuse("reqnctapercluster", f"the kernel takes clusters of exactly {(x, y, z)} CTAs, not {cluster}")
+        cluster = (x, y, z)
+    elif cluster is None and "explicitcluster" in directives:
+        refuse("explicitcluster", "the kernel must be launched with a cluster; give the launch its extents")
+    if cluster is not None and "maxclusterrank" in extents and prod(cluster) > extents["maxclusterrank"][0]:
+        most = extents["maxclusterrank"][0]
+        refuse("maxclusterrank", f"the kernel takes clusters of at most {most} CTAs, not {cluster}")
+    if found or cluster is None:
+        return shape, found
+    grid = shape.grid
+    if "blocksareclusters" in directives:
+        grid = tuple(count * extent for count, extent in zip(grid, cluster, strict=True))
+    return LaunchShape.of(grid, shape.block, cluster, shape.shared_bytes), []
 
 
 class Emulator:
@@ -130,15 +160,11 @@ class Emulator:
         began = time.perf_counter()
         shape = LaunchShape.of(grid, block, cluster, shared_bytes)
         parameters = pack_arguments(kernel, args)
-        refused = refusals(kernel, shape)
+        shape, refused = with_directives(kernel, shape)
+        refused = refusals(kernel) + refused
         if refused:
             return LaunchReport("fault", refused, kernel=kernel.name, device=self.name)
-        if shape.cluster is not None and prod(shape.cluster) > 1:
-            message = f"the emulator does not model clusters of several CTAs, such as {shape.cluster}"
-            return LaunchReport(
-                "incomplete", [Finding("not-modelled", "error", message)], kernel=kernel.name, device=self.name
-            )
-        ctas = prod(shape.grid)
+        size = prod(shape.cluster or (1,))
         machine = Machine(
             shape,
             self.memory,
@@ -146,7 +172,7 @@ class Emulator:
             kernel.module,
             kernel.entry,
             {info.name: info.offset for info in kernel.parameters},
-            slots=min(ctas, self.multiprocessors),
+            slots=min(prod(shape.grid), max(self.multiprocessors // size, 1) * size),
             timeline=Timeline(self.schedule, self.seed),
             checks=self.checks,
         )
@@ -157,7 +183,7 @@ class Emulator:
             )
         assert kernel.entry.body is not None
         program = Program(kernel.entry.body, machine)
-        scheduler = Scheduler(machine, program, ctas, self.progress, self.max_steps)
+        scheduler = Scheduler(machine, program, self.progress, self.max_steps)
         status = scheduler.run()
         return LaunchReport(
             status=status,

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from ptxgen import syntax
 from ptxgen.device import LaunchShape
 from ptxgen.emulator.checks import Findings, Knowledge, Ordering, Tensormaps
+from ptxgen.emulator.clusters import RANK_SHIFT, Clusters
 from ptxgen.emulator.group import Group
 from ptxgen.emulator.mbarriers import MBarrier
 from ptxgen.emulator.memory import GlobalMemory, MemoryFault, SharedMemory, TensorMemory
@@ -23,7 +24,7 @@ from ptxgen.instr.types import TYPES
 
 class Machine:
     """`slots` CTAs run at a time, each with `warps_per_cta` warps; warp `row` is warp `row % warps_per_cta` of slot
-    `row // warps_per_cta`.
+    `row // warps_per_cta`. The CTAs of a cluster lie in consecutive slots (`clusters`).
     """
 
     def __init__(
@@ -45,7 +46,8 @@ class Machine:
         self.warps_per_cta = -(-self.threads // 32)
         self.slots = slots
         self.warps = slots * self.warps_per_cta
-        self.row_slot = np.repeat(np.arange(slots), self.warps_per_cta)
+        self.clusters = Clusters(shape.grid, shape.cluster, slots, self.warps_per_cta)
+        self.row_slot = self.clusters.row_slot
         self.findings = Findings()
         #: Counts whatever changes state that other threads can see; unchanged, nobody's waiting can end.
         self.effects = 0
@@ -54,6 +56,7 @@ class Machine:
         #: Whether the program reads a clock, so that it may do the same again with another result.
         self.reads_time = False
         self._addresses: dict[str, int] = dict(parameter_offsets)
+        self._parameters = frozenset(parameter_offsets)
         self._static_end, self._dynamic_alignment, self._dynamic = RESERVED_BYTES, 1, []
         for item in (*module.items, *_statements(entry.body)):
             if isinstance(item, syntax.Variable):
@@ -64,7 +67,9 @@ class Machine:
         self.shared = SharedMemory(slots, dynamic + shape.shared_bytes)
         self.tensor = TensorMemory(slots)
         self.mbarriers: list[dict[int, MBarrier]] = [{} for _ in range(slots)]
-        self.ordering = Ordering(slots, self.warps_per_cta, self.shared.pitch, self.findings) if checks else None
+        self.ordering: Ordering | None = None
+        if checks:
+            self.ordering = Ordering(slots, self.warps_per_cta, self.clusters.size, self.shared.pitch, self.findings)
         self.tensormaps = Tensormaps(self.findings) if checks else None
         self.unfenced: dict[int, list[MBarrier]] = {}
         self.inflight = np.zeros(slots, np.int64)
@@ -105,8 +110,19 @@ class Machine:
             self._static_end = start + size * prod(extent or 1 for extent in declarator.dims or ())
 
     def address_of(self, name: str) -> int | None:
-        """The address of a variable or parameter in its own state space."""
+        """The address of a variable or parameter in its own state space, that of shared ones without the CTA's rank."""
         return self._addresses.get(name)
+
+    def address_reader(self, name: str, dtype: np.dtype[Any], offset: int = 0) -> Callable[[Group], Any] | None:
+        """Reads the address of a variable or parameter, a shared one with the rank of the warp's own CTA."""
+        address = self._addresses.get(name)
+        if address is None:
+            return None
+        word = np.array(address + offset, np.int64).astype(dtype)[()]
+        if name in self._parameters or self.clusters.size == 1:
+            return lambda g: word
+        places = ((self.clusters.row_rank[:, None] << RANK_SHIFT) + word).astype(dtype)
+        return lambda g: places[g.rows]
 
     # Special registers.
 
@@ -120,20 +136,28 @@ class Machine:
         self.cta = np.zeros((self.warps, 3), np.uint32)
         self.cta_number = np.full(self.slots, -1, np.int64)
         table: dict[str, Callable[[Group], NDArray[Any]]] = {}
+        cluster = self.clusters
+        #: %cluster_ctaid of each slot.
+        inside = np.array([cluster.place(int(rank)) for rank in cluster.slot_rank], np.uint32)
         for axis, name in enumerate("xyz"):
             tid = positions[name].astype(np.uint32)
             table[f"%tid.{name}"] = lambda g, tid=tid: tid[g.rows]
             table[f"%ctaid.{name}"] = lambda g, axis=axis: self.cta[g.rows, axis : axis + 1]
             for register, value in (
-                ("ntid", self.shape.block[axis]), ("nctaid", self.shape.grid[axis]), ("cluster_nctaid", 1),
-                ("cluster_ctaid", 0), ("nclusterid", self.shape.grid[axis]),
+                ("ntid", self.shape.block[axis]), ("nctaid", self.shape.grid[axis]),
+                ("cluster_nctaid", cluster.dims[axis]), ("nclusterid", cluster.grid_clusters[axis]),
             ):  # fmt: skip
                 word = np.array(value, np.uint32)
                 table[f"%{register}.{name}"] = lambda g, word=word: word
-            table[f"%clusterid.{name}"] = table[f"%ctaid.{name}"]
+            ctaid, extent = inside[self.row_slot, axis : axis + 1], np.uint32(cluster.dims[axis])
+            table[f"%cluster_ctaid.{name}"] = lambda g, ctaid=ctaid: ctaid[g.rows]
+            table[f"%clusterid.{name}"] = lambda g, axis=axis, extent=extent: (
+                self.cta[g.rows, axis : axis + 1] // extent
+            )
         lane = np.arange(32, dtype=np.uint32)[None, :]
         warp = (np.arange(self.warps) % self.warps_per_cta).astype(np.uint32)[:, None]
         slot = self.row_slot.astype(np.uint32)[:, None]
+        rank = cluster.row_rank.astype(np.uint32)[:, None]
         bit = np.uint32(1) << lane
         below = bit - np.uint32(1)
         fixed: dict[str, NDArray[Any]] = {
@@ -144,10 +168,13 @@ class Machine:
             table[name] = lambda g, value=value: value
         table["%warpid"] = lambda g: warp[g.rows]
         table["%smid"] = lambda g: slot[g.rows]
+        table["%cluster_ctarank"] = lambda g: rank[g.rows]
+        explicit = np.array(cluster.explicit)
+        table["%is_explicit_cluster"] = lambda g: explicit
         whole = -(-self.shared.size // 128) * 128  # allocated in units of 128 bytes
         user = whole - RESERVED_BYTES
         for name, number in (
-            ("%nwarpid", 64), ("%nsmid", self.slots), ("%cluster_ctarank", 0), ("%cluster_nctarank", 1), ("%gridid", 1),
+            ("%nwarpid", 64), ("%nsmid", self.slots), ("%cluster_nctarank", cluster.size), ("%gridid", 1),
             ("%dynamic_smem_size", self.shape.shared_bytes), ("%total_smem_size", user), ("%aggr_smem_size", whole),
             ("%reserved_smem_offset_begin", 0), ("%reserved_smem_offset_end", RESERVED_BYTES),
         ):  # fmt: skip
@@ -165,11 +192,16 @@ class Machine:
 
     # CTAs.
 
-    def begin_cta(self, slot: int, number: int) -> None:
-        """Put CTA `number` of the grid into a slot."""
+    def begin_cluster(self, cluster: int, number: int) -> None:
+        """Put cluster `number` of the grid into the slots of a resident cluster."""
+        for slot, cta in zip(self.clusters.slots(cluster), self.clusters.ctas(number), strict=True):
+            self._begin_cta(slot, cta)
+
+    def _begin_cta(self, slot: int, cta: tuple[int, int, int]) -> None:
         x, y, _ = self.shape.grid
+        number = cta[0] + x * (cta[1] + y * cta[2])
         first = slot * self.warps_per_cta
-        self.cta[first : first + self.warps_per_cta] = (number % x, number // x % y, number // (x * y))
+        self.cta[first : first + self.warps_per_cta] = cta
         rows = slice(first, first + self.warps_per_cta)
         self.present[rows] = self.live[rows]
         if self.cta_number[slot] >= 0:
@@ -229,16 +261,16 @@ class Machine:
                 "mbarrier-uninitialized", f"there is no mbarrier at shared address {address:#x}: init is missing"
             )
         ordering = self.ordering
-        if ordering is not None and row % self.warps_per_cta != found.made_by % self.warps_per_cta:
+        if ordering is not None and row != found.made_by and not ordering.knows_init(row, found):
             warp = found.made_by % self.warps_per_cta
-            made = found.made_at
-            if ordering.known[row].clocks[warp] < made:
-                self.findings.add(
-                    "mbarrier-init-race",
-                    f"the mbarrier at {address:#x} is used before its init (line {found.statement.line}, warp {warp}) "
-                    "is visible to this warp; put a barrier between them",
-                    statement,
-                )
+            apart = self.row_slot[row] != self.row_slot[found.made_by]
+            self.findings.add(
+                "mbarrier-init-race",
+                f"the mbarrier at {address:#x} is used before its init (line {found.statement.line}, warp {warp}"
+                f"{' of a peer' if apart else ''}) is visible to this warp; put "
+                f"{'fence.mbarrier_init and barrier.cluster' if apart else 'a barrier'} between them",
+                statement,
+            )
         return found
 
     def learn_when_read(self, row: int, predicate: int, known: Knowledge) -> None:
@@ -251,18 +283,20 @@ class Machine:
         if self.ordering is not None:
             self.unfenced_waits.setdefault(row, []).append(known)
 
-    def publish(self, row: int, space: str, address: int) -> None:
-        """A strong store: who reads the word with a strong load knows what this warp knows."""
+    def publish(self, row: int, slot: int, space: str, address: int) -> None:
+        """A strong store to an offset in a slot's shared memory, or to a global address (slot -1): who reads the word
+        with a strong load knows what this warp knows.
+        """
         if self.ordering is not None:
-            key = (int(self.row_slot[row]), space, address)
+            key = (slot, space, address)
             given = self.ordering.release(row)
             if key in self.published:
                 given.join(self.published[key])
             self.published[key] = given
 
-    def subscribe(self, row: int, space: str, address: int) -> None:
+    def subscribe(self, row: int, slot: int, space: str, address: int) -> None:
         """A strong load. Fences are not asked for: a missing one is not reported, a present one is honoured."""
-        known = self.published.get((int(self.row_slot[row]), space, address))
+        known = self.published.get((slot, space, address))
         if known is not None and self.ordering is not None:
             self.ordering.acquire(row, known)
 

@@ -31,6 +31,7 @@ class MBarrier:
     tx: int = 0
     fenced: bool = False
     made_at: int = 0
+    number: int = 0
     arriving: Knowledge | None = None
     completed: Knowledge | None = None
     last_arrival: Statement | None = None

@@ -63,6 +63,9 @@ class Binder:
         if isinstance(operand, syntax.Immediate):
             value = np.bool_(bool(operand.value))
             return lambda g: value
+        special = self.machine.special(operand.text) if isinstance(operand, syntax.Name) else None
+        if special is not None:
+            return special
         array = self.register(operand)
         if array.dtype != np.bool_:
             raise Unmodelled(f"{operand}, which is no predicate,")
@@ -83,10 +86,9 @@ class Binder:
             special = self.machine.special(operand.text)
             if special is not None:
                 return lambda g: special(g).astype(dtype, copy=False)
-            address = self.machine.address_of(operand.text) if found is None else found
+            address = self.machine.address_reader(operand.text, dtype) if found is None else None
             if address is not None:
-                word = np.array(address, np.uint64).astype(dtype)[()]
-                return lambda g: word
+                return address
         raise Unmodelled(f"the operand {operand}")
 
     def _from_register(self, array: NDArray[Any], wanted: Type, dtype: np.dtype[Any]) -> Reader:
@@ -152,10 +154,10 @@ class Binder:
                     raise Unmodelled(f"the address {operand}")
                 self.reads.add(id(found))
                 return lambda g: found[g.rows].astype(np.int64) + offset
-            known = self.machine.address_of(base.text) if found is None else found
-            if known is not None:
-                value = np.int64(known) + offset
-                return lambda g: value
+            if found is None:
+                known = self.machine.address_reader(base.text, np.dtype(np.int64), int(offset))
+                if known is not None:
+                    return known
         raise Unmodelled(f"the address {operand}")
 
 

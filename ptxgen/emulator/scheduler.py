@@ -15,12 +15,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen.device import Status
+from ptxgen.emulator.checks import Knowledge, Ordering
+from ptxgen.emulator.checks.happens_before import distinct
 from ptxgen.emulator.group import Group
 from ptxgen.emulator.machine import Machine
 from ptxgen.emulator.memory import MemoryFault
 from ptxgen.emulator.program import EXITED, Block, Incomplete, Operation, Program
 from ptxgen.emulator.progress import Repetition
 from ptxgen.emulator.registers import Unmodelled
+from ptxgen.syntax import Statement
 
 #: Steps without any effect after which work completes that is not due yet, and lanes that wait to be met run too.
 _QUIET_STEPS = 256
@@ -39,14 +42,16 @@ class Scheduler:
         self,
         machine: Machine,
         program: Program,
-        ctas: int,
         progress: Callable[[int, int], None] | None,
         max_steps: int,
     ) -> None:
         self.machine, self.program, self.progress = machine, program, progress
         self.max_steps = max_steps
-        self.waiting_ctas = deque(range(ctas))
-        self.ctas, self.finished = ctas, 0
+        clusters = self.clusters = machine.clusters
+        #: Clusters of the grid that have not begun.
+        self.pending = deque(range(clusters.count))
+        #: CTAs of the grid, and how many of them have ended.
+        self.ctas, self.finished = clusters.count * clusters.size, 0
         warps = machine.warps
         self.place = np.full((warps, 32), EXITED, np.int64)
         self.held = np.zeros((warps, 32), np.bool_)
@@ -58,6 +63,10 @@ class Scheduler:
         #: What held lanes wait for: key -> [(row, lanes, operation)].
         self.waits: dict[object, list[tuple[int, NDArray[np.bool_], Operation]]] = {}
         self.barriers: dict[tuple[int, int], CtaBarrier] = {}
+        self.cluster_barriers = [ClusterBarrier() for _ in range(clusters.resident)]
+        #: How often each thread has arrived at its cluster's barrier, and waited there.
+        self.cluster_arrivals = np.zeros((warps, 32), np.int64)
+        self.cluster_waits = np.zeros((warps, 32), np.int64)
         #: Rows whose timed waits give up: mbarrier.try_wait then returns false.
         self.timed_out = np.zeros(warps, np.bool_)
         self.instructions = 0
@@ -68,28 +77,29 @@ class Scheduler:
         state = [self.place, self.held, *machine.registers]
         self._rounds, self._retries = Repetition(state), Repetition(state)
         machine.wake = self.wake
-        for slot in range(machine.slots):
-            self._start(slot)
+        for cluster in range(clusters.resident):
+            self._start(cluster)
 
     # CTAs.
 
-    def _start(self, slot: int) -> None:
-        if not self.waiting_ctas:
+    def _start(self, cluster: int) -> None:
+        """Begin the next cluster of the grid, all its CTAs together."""
+        if not self.pending:
             return
         machine = self.machine
-        machine.begin_cta(slot, self.waiting_ctas.popleft())
-        rows = self._rows_of(slot)
+        machine.begin_cluster(cluster, self.pending.popleft())
+        rows = np.arange(cluster * self.clusters.warps, (cluster + 1) * self.clusters.warps)
         self.place[rows] = np.where(machine.live[rows], 0, EXITED)
         self.held[rows] = False
-        self.left[slot] = int(machine.live[rows].sum())
+        self.cluster_arrivals[rows] = self.cluster_waits[rows] = 0
+        self.cluster_barriers[cluster] = ClusterBarrier()
+        for slot in self.clusters.slots(cluster):
+            self.left[slot] = machine.threads
         self.last_run[rows] = self.steps
         self._refresh(rows)
 
-    def _rows_of(self, slot: int) -> NDArray[np.int64]:
-        first = slot * self.machine.warps_per_cta
-        return np.arange(first, first + self.machine.warps_per_cta)
-
     def _finish(self, slot: int) -> None:
+        """The last thread of a CTA has left."""
         machine = self.machine
         for start, size in machine.tensor.sizes[slot].items():
             machine.findings.add(
@@ -98,13 +108,17 @@ class Scheduler:
                 "tcgen05.dealloc is missing",
                 machine.tensor.statements[slot, start],
             )
-        while machine.inflight[slot] and machine.timeline.jump():
-            pass
         self.barriers = {key: barrier for key, barrier in self.barriers.items() if key[0] != slot}
         self.finished += 1
         if self.progress is not None:
             self.progress(self.finished, self.ctas)
-        self._start(slot)
+
+    def _finish_cluster(self, cluster: int) -> None:
+        """All CTAs of a cluster have ended: the next one begins in their place."""
+        machine, slots = self.machine, self.clusters.slots(cluster)
+        while machine.inflight[slots.start : slots.stop].any() and machine.timeline.jump():
+            pass
+        self._start(cluster)
 
     # State of warps.
 
@@ -136,11 +150,17 @@ class Scheduler:
         self._refresh(group.indices)
         slots = self.machine.row_slot[group.indices]
         np.subtract.at(self.left, slots, group.active.sum(axis=1))
-        for slot in np.unique(slots):
+        for slot in np.unique(slots).tolist():
             for key in [key for key in self.barriers if key[0] == slot]:
                 self._try_barrier(key)
             if self.left[slot] == 0:
                 self._finish(int(slot))
+        for cluster in distinct(slots // self.clusters.size):
+            own = self.clusters.slots(int(cluster))
+            if not self.left[own.start : own.stop].any():
+                self._finish_cluster(int(cluster))
+            elif self.clusters.size > 1:
+                self._try_cluster_barrier(int(cluster))
 
     def hold(self, group: Group, key: Callable[[int], object], operation: Operation) -> None:
         """Keep lanes where they are until `wake(key(row))`."""
@@ -200,6 +220,64 @@ class Scheduler:
         if barrier.threads is not None:
             count += sum(int((~self.machine.present[row]).sum()) for row in {row for row, _ in barrier.arrived})
         return count
+
+    # The barrier of a cluster.
+
+    def arrive_at_cluster(self, group: Group, statement: Statement, *, relaxed: bool) -> None:
+        """Threads arrive at their cluster's barrier and go on. Arriving twice in a phase is a finding."""
+        machine, active = self.machine, group.active
+        machine.effects += 1
+        for position, row in enumerate(group.indices):
+            row = int(row)
+            barrier = self.cluster_barriers[self.clusters.of(int(machine.row_slot[row]))]
+            self.cluster_arrivals[row, active[position]] += 1
+            if (self.cluster_arrivals[row] > barrier.phase + 1).any():
+                machine.findings.add(
+                    "cluster-barrier-order",
+                    "arrives at the cluster's barrier again before its phase has ended: barrier.cluster.wait is "
+                    "missing between the arrivals",
+                    statement,
+                )
+            barrier.arrive(machine.ordering, row, relaxed=relaxed)
+            barrier.statement = statement
+        for cluster in np.unique(machine.row_slot[group.indices] // self.clusters.size):
+            self._try_cluster_barrier(int(cluster))
+
+    def pass_cluster(self, group: Group, statement: Statement) -> NDArray[np.bool_]:
+        """Which threads may pass barrier.cluster.wait: those whose last arrival's phase has ended."""
+        machine, active = self.machine, group.active
+        passing = np.ones((group.size, 32), np.bool_)
+        for position, row in enumerate(group.indices):
+            row, lanes = int(row), active[position]
+            barrier = self.cluster_barriers[self.clusters.of(int(machine.row_slot[row]))]
+            if (self.cluster_waits[row] >= self.cluster_arrivals[row])[lanes].any():
+                machine.findings.add(
+                    "cluster-barrier-order",
+                    "waits at the cluster's barrier without having arrived: barrier.cluster.arrive is missing",
+                    statement,
+                )
+            done = self.cluster_arrivals[row] <= barrier.phase
+            passing[position] = done
+            self.cluster_waits[row, lanes & done] = self.cluster_arrivals[row, lanes & done]
+            if machine.ordering is not None and barrier.completed is not None and (lanes & done).any():
+                machine.ordering.acquire(row, barrier.completed)
+        return passing
+
+    def _try_cluster_barrier(self, cluster: int) -> None:
+        """End the phase if every thread of the cluster has arrived or left."""
+        barrier = self.cluster_barriers[cluster]
+        arrived, expected = self._cluster_count(cluster)
+        if not arrived or arrived < expected:
+            return
+        barrier.end_phase()
+        self.wake(("cluster", cluster))
+
+    def _cluster_count(self, cluster: int) -> tuple[int, int]:
+        """Threads that have arrived in this phase, and those that are there."""
+        rows = slice(cluster * self.clusters.warps, (cluster + 1) * self.clusters.warps)
+        present = self.machine.present[rows]
+        here = (self.cluster_arrivals[rows] > self.cluster_barriers[cluster].phase) & present
+        return int(here.sum()), int(present.sum())
 
     # The loop.
 
@@ -438,6 +516,9 @@ class Scheduler:
         return f"{named} of {self.machine.cta_name(slot)}{more}"
 
     def _what(self, key: object) -> str:
+        if isinstance(key, tuple) and key[0] == "cluster":
+            arrived, expected = self._cluster_count(key[1])
+            return f"the cluster's barrier, where {arrived} of {expected} threads have arrived"
         if isinstance(key, tuple) and key[0] == "mbarrier":
             _, slot, address = key
             barrier = self.machine.mbarriers[slot].get(address)
@@ -447,6 +528,37 @@ class Scheduler:
                     f"the mbarrier at {address:#x} (init in line {barrier.statement.line}): {barrier.describe()}{last}"
                 )
         return str(key)
+
+
+class ClusterBarrier:
+    """A cluster's barrier: completed phases, and what they and the arrivals of this one make known."""
+
+    def __init__(self) -> None:
+        self.phase = 0
+        self.arriving: Knowledge | None = None
+        self.completed: Knowledge | None = None
+        self.statement: Statement | None = None
+
+    def arrive(self, ordering: Ordering | None, row: int, *, relaxed: bool) -> None:
+        """Add what a warp's arrival releases; a relaxed one what its last fence has."""
+        given = None
+        if ordering is not None:
+            given = ordering.released.get(row) if relaxed else ordering.release(row)
+        if given is None:
+            return
+        if self.arriving is None:
+            self.arriving = given.copy()
+        else:
+            self.arriving.join(given)
+
+    def end_phase(self) -> None:
+        self.phase += 1
+        if self.arriving is not None:
+            if self.completed is None:
+                self.completed = self.arriving
+            else:
+                self.completed.join(self.arriving)
+            self.arriving = None
 
 
 class CtaBarrier:

@@ -32,11 +32,19 @@ def bits_of(type: str) -> int:
     return int(found[1]) * int(found[2] or 1)
 
 
-def module(body: str, parameters: str = "", *, items: str = "", target: str = TARGET, version: str = "8.8") -> str:
+def module(
+    body: str,
+    parameters: str = "",
+    *,
+    items: str = "",
+    target: str = TARGET,
+    version: str = "8.8",
+    directives: str = "",
+) -> str:
     """A module with one entry `k`."""
     return (
         f".version {version}\n.target {target}\n.address_size 64\n{items}\n"
-        f".visible .entry k({parameters})\n{{\n{body}\n}}\n"
+        f".visible .entry k({parameters})\n{directives}\n{{\n{body}\n}}\n"
     )
 
 
@@ -59,6 +67,9 @@ def launch(
     items: str = "",
     device: Emulator | None = None,
     multiprocessors: int | None = None,
+    cluster: Any = None,
+    directives: str = "",
+    version: str = "8.8",
     **options: Any,
 ) -> tuple[LaunchReport, list[NDArray[Any]]]:
     """Run a body whose parameters are `out0`.., `in0`.. (64-bit pointers or values); the outputs come back as arrays.
@@ -81,8 +92,10 @@ def launch(
         args.append(device.array(value) if isinstance(value, np.ndarray) else value)
     registers = ", ".join(f"%{name}" for name in names)
     head = f"    .reg .b64 {registers};\n" if registers else ""
-    text = module(head + "\n".join(loads) + "\n" + body, ", ".join(declared), items=items)
-    report = device.launch(Kernel.from_ptx(text), grid, block, args, shared_bytes=shared_bytes)
+    text = module(
+        head + "\n".join(loads) + "\n" + body, ", ".join(declared), items=items, directives=directives, version=version
+    )
+    report = device.launch(Kernel.from_ptx(text), grid, block, args, shared_bytes=shared_bytes, cluster=cluster)
     return report, [array.numpy() for array in arrays]
 
 

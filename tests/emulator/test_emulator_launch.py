@@ -134,15 +134,6 @@ def test_random_work_is_reproducible_and_keeps_its_pipes() -> None:
 # Launches that no device takes, and what the emulator does not have.
 
 
-@pytest.mark.parametrize("cluster", [2, (1, 2, 1)])
-def test_clusters(cluster: Any) -> None:
-    kernel = Kernel.from_ptx(module("ret;"))
-    report = Emulator().launch(kernel, (2, 2, 1), 32, [], cluster=cluster)
-    assert (report.status, codes(report)) == ("incomplete", ["not-modelled"])
-    assert "clusters" in report.findings[0].message
-    assert Emulator().launch(kernel, 2, 32, [], cluster=1).ok
-
-
 @pytest.mark.parametrize(("option", "value"), [("schedule", "soon"), ("target", "sm_1")])
 def test_bad_options(option: str, value: str) -> None:
     options: dict[str, Any] = {option: value}
@@ -194,6 +185,7 @@ def test_registers_that_do_not_fit(instruction: str) -> None:
         (".reqntid 8, 8, 1", 64, "the kernel takes blocks of exactly (8, 8, 1) threads, not (64, 1, 1)"),
         (".maxntid 64", 64, None),
         (".maxntid 64", 96, "the kernel takes blocks of at most (64, 1, 1) threads, not (96, 1, 1)"),
+        (".explicitcluster", 32, "the kernel must be launched with a cluster; give the launch its extents"),
     ],
 )
 def test_blocks_that_a_kernel_does_not_take(directive: str, block: Any, words: str | None) -> None:

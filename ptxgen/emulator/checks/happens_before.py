@@ -1,7 +1,8 @@
 """What every warp knows to have happened before, and the conflicts of accesses to shared and tensor memory.
 
 Each warp has a clock that counts its own synchronisations; its knowledge is the latest such count of every warp of its
-CTA that it has synchronised with, and the asynchronous operations whose completion it has observed. An access conflicts
+cluster, and of any other cluster from which it has learnt through global memory, and the asynchronous operations whose
+completion it has observed. An access conflicts
 with an earlier one to the same bytes (one of them a write) that its issuer does not know. Asynchronous operations take
 the knowledge of the thread that issues them, and become known through the mbarrier on which they complete.
 
@@ -12,8 +13,9 @@ for each unit. Tensor memory is kept in columns by quarter of the lanes. Global 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,60 +47,129 @@ class AsyncOperation:
 
 @dataclass(slots=True)
 class Knowledge:
-    """A point in happens-before: clocks by warp of the CTA, and operations known to be complete."""
+    """A point in happens-before: clocks by warp of the (resident) cluster, and operations known to be complete.
 
+    `foreign` has the clocks of other clusters, by cluster; most programs never learn of any.
+    """
+
+    cluster: int
     clocks: NDArray[np.int64]
     operations: set[int] = field(default_factory=set)
+    foreign: dict[int, NDArray[np.int64]] = field(default_factory=dict)
 
     def copy(self) -> Knowledge:
-        return Knowledge(self.clocks.copy(), set(self.operations))
+        foreign = {cluster: clocks.copy() for cluster, clocks in self.foreign.items()} if self.foreign else {}
+        return Knowledge(self.cluster, self.clocks.copy(), set(self.operations), foreign)
 
     def join(self, other: Knowledge) -> None:
-        np.maximum(self.clocks, other.clocks, out=self.clocks)
+        self._join_clocks(other.cluster, other.clocks)
+        for cluster, clocks in other.foreign.items():
+            self._join_clocks(cluster, clocks)
         self.operations |= other.operations
+
+    def _join_clocks(self, cluster: int, clocks: NDArray[np.int64]) -> None:
+        mine = self.clocks if cluster == self.cluster else self.foreign.get(cluster)
+        if mine is None:
+            self.foreign[cluster] = clocks.copy()
+        else:
+            np.maximum(mine, clocks, out=mine)
+
+
+class MadeBarrier(Protocol):
+    """What the relation needs of an mbarrier: which warp made it, in which interval, and the init's number."""
+
+    made_by: int
+    made_at: int
+    number: int
+
+
+class _Table:
+    """Last accesses to one CTA's memory by warps `first` and up of its cluster: (warps, units)."""
+
+    __slots__ = ("clock", "first", "latest", "line", "mask")
+
+    def __init__(self, first: int, warps: int, units: int) -> None:
+        self.first = first
+        self.clock = np.zeros((warps, units), np.int32)
+        self.mask = np.zeros((warps, units), np.uint16)
+        self.line = np.zeros((warps, units), np.int32)
+        #: The last interval of each warp in which it accessed anything: most questions end here.
+        self.latest = np.zeros(warps, np.int64)
+
+    def of(self, clocks: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The clocks of the table's warps, of those of the cluster."""
+        return clocks[self.first : self.first + len(self.latest)]
 
 
 class ThreadAccesses:
-    """Which bytes of each unit every warp has accessed in its last interval that touched the unit, and in which."""
+    """Which bytes of each unit every warp has accessed in its last interval that touched the unit, and in which.
 
-    def __init__(self, slots: int, warps: int, units: int) -> None:
-        self.clock = np.zeros((slots, warps, units), np.int32)
-        self.mask = np.zeros((slots, warps, units), np.uint16)
-        self.line = np.zeros((slots, warps, units), np.int32)
-        #: The last interval of each warp in which it accessed anything: most questions end here.
-        self.latest = np.zeros((slots, warps), np.int64)
+    Warps are numbered in their cluster. A slot's table has its own warps until one of a peer comes.
+    """
+
+    def __init__(self, slots: int, size: int, warps: int, units: int) -> None:
+        self._size, self._warps, self._units = size, warps, units
+        self._tables: list[_Table | None] = [None] * slots
+
+    def table(self, slot: int) -> _Table | None:
+        """The accesses to a slot's memory, None if there was none yet."""
+        return self._tables[slot]
+
+    def _reach(self, slot: int, warp: int) -> _Table:
+        table = self._tables[slot]
+        own = slot % self._size * self._warps
+        if table is None:
+            table = self._tables[slot] = _Table(own, self._warps, self._units)
+        if not table.first <= warp < table.first + len(table.latest):
+            whole = _Table(0, self._size * self._warps, self._units)
+            for name in ("clock", "mask", "line", "latest"):
+                getattr(whole, name)[own : own + self._warps] = getattr(table, name)
+            table = self._tables[slot] = whole
+        return table
 
     def add(self, slot: int, warp: int, units: NDArray[np.int64], masks: Masks, clock: int, line: int) -> None:
         """A warp accesses bytes of these different units, in an instruction of a line."""
-        before = np.where(self.clock[slot, warp, units] == clock, self.mask[slot, warp, units], np.uint16(0))
-        self.mask[slot, warp, units] = before | masks
-        self.clock[slot, warp, units] = clock
-        self.line[slot, warp, units] = line
-        self.latest[slot, warp] = clock
+        table = self._reach(slot, warp)
+        at = warp - table.first
+        before = np.where(table.clock[at, units] == clock, table.mask[at, units], np.uint16(0))
+        table.mask[at, units] = before | masks
+        table.clock[at, units] = clock
+        table.line[at, units] = line
+        table.latest[at] = clock
 
     def unknown(
-        self, slot: int, warp: int, units: NDArray[np.int64], masks: Masks | np.uint16, known: Knowledge
+        self, slot: int, warp: int, units: NDArray[np.int64], masks: Masks | np.uint16, known: NDArray[np.int64]
     ) -> Iterator[tuple[int, int]]:
-        """(other warp, line) of accesses to the same bytes of which `warp` does not know."""
-        others = self.latest[slot] > known.clocks
-        others[warp] = False
+        """(other warp, line) of accesses to the same bytes of which `warp`, with these clocks, does not know."""
+        table = self._tables[slot]
+        if table is None:
+            return
+        clocks, at = table.of(known), warp - table.first
+        others = table.latest > clocks
+        if 0 <= at < len(others):
+            others[at] = False
         if not others.any():
             return
-        clocks = self.clock[slot][:, units]
-        late = (clocks > known.clocks[:, None]) & ((self.mask[slot][:, units] & masks) != 0)
-        late[warp] = False
+        late = (table.clock[:, units] > clocks[:, None]) & ((table.mask[:, units] & masks) != 0)
+        late &= others[:, None]
         yield from self.lines(slot, units, late)
 
     def lines(self, slot: int, units: NDArray[np.int64], chosen: NDArray[np.bool_]) -> Iterator[tuple[int, int]]:
         """(warp, line) of the last access by each warp among the chosen units: `chosen` is (warps, units)."""
-        for warp in np.flatnonzero(chosen.any(axis=1)):
-            last = np.where(chosen[warp], self.clock[slot, warp, units], -1).argmax()
-            yield int(warp), int(self.line[slot, warp, units[last]])
+        table = self._tables[slot]
+        assert table is not None
+        for at in np.flatnonzero(chosen.any(axis=1)):
+            last = np.where(chosen[at], table.clock[at, units], -1).argmax()
+            yield int(at) + table.first, int(table.line[at, units[last]])
+
+    def forget(self, slot: int, units: NDArray[np.int64], masks: Masks | np.uint16) -> None:
+        """These bytes were overwritten by something that conflicts with whatever comes."""
+        table = self._tables[slot]
+        if table is not None:
+            table.mask[:, units] &= ~masks
 
     def clear(self, slot: int) -> None:
-        self.clock[slot] = 0
-        self.mask[slot] = 0
-        self.latest[slot] = 0
+        self._tables[slot] = None
 
 
 def distinct(values: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -109,12 +180,15 @@ def distinct(values: NDArray[np.int64]) -> NDArray[np.int64]:
 class Ordering:
     """Happens-before of all resident CTAs, and the last accesses to each unit of their memories."""
 
-    def __init__(self, slots: int, warps: int, shared_bytes: int, findings: Findings) -> None:
-        self.warps = warps
+    def __init__(self, slots: int, warps: int, size: int, shared_bytes: int, findings: Findings) -> None:
+        #: Warps of a CTA, CTAs of a cluster, warps of a cluster: knowledge is by warp of the cluster.
+        self.warps, self.size, self.members = warps, size, warps * size
         self.findings = findings
         self.operations: dict[int, AsyncOperation] = {}
         self._next = 1
-        self.known = [Knowledge(np.zeros(warps, np.int64)) for _ in range(slots * warps)]
+        self.known = [Knowledge(row // self.members, np.zeros(self.members, np.int64)) for row in range(slots * warps)]
+        #: What a warp's last releasing fence covers: its relaxed arrivals make this known.
+        self.released: dict[int, Knowledge] = {}
         #: Operations whose completion the warp's tcgen05 instructions may rely on (9.7.16.6.4).
         self.known_to_tensor_core: list[set[int]] = [set() for _ in range(slots * warps)]
         units = -(-shared_bytes // UNIT)
@@ -122,10 +196,10 @@ class Ordering:
         self.written = np.zeros((slots, units), np.uint16)
         self.async_writer = np.zeros((slots, units), np.int64)
         self.async_reader = np.zeros((slots, units), np.int64)
-        self.stores = ThreadAccesses(slots, warps, units)
-        self.loads = ThreadAccesses(slots, warps, units)
+        self.stores = ThreadAccesses(slots, size, warps, units)
+        self.loads = ThreadAccesses(slots, size, warps, units)
         #: What each warp knew of every warp's intervals, its own included, at its last fence.proxy.async.
-        self.fenced = np.zeros((slots, warps, warps), np.int64)
+        self.fenced = np.zeros((slots * warps, self.members), np.int64)
         self.tensor_writer = np.zeros((slots, _QUARTERS, COLUMNS), np.int64)
         self.tensor_reader_clock = np.zeros((slots, warps, COLUMNS), np.int64)
         #: The last tcgen05.ld of a warp in one of its intervals.
@@ -134,18 +208,21 @@ class Ordering:
             self._forget(slot)
 
     def _forget(self, slot: int) -> None:
-        first = slot * self.warps
-        for warp in range(self.warps):
-            clocks = np.zeros(self.warps, np.int64)
-            clocks[warp] = 1
-            self.known[first + warp] = Knowledge(clocks)
-            self.known_to_tensor_core[first + warp] = set()
+        """Threads begin to know nothing, in an interval of their own: clocks go on, since others may remember."""
+        for row in range(slot * self.warps, (slot + 1) * self.warps):
+            member = row % self.members
+            clocks = np.zeros(self.members, np.int64)
+            clocks[member] = self.known[row].clocks[member] + 1
+            self.known[row] = Knowledge(row // self.members, clocks)
+            self.known_to_tensor_core[row] = set()
+            self.released.pop(row, None)
 
     def clear(self, slot: int) -> None:
         """Make a slot ready for the next CTA."""
         self._forget(slot)
-        for array in (self.written, self.async_writer, self.async_reader, self.fenced):
+        for array in (self.written, self.async_writer, self.async_reader):
             array[slot] = 0
+        self.fenced[slot * self.warps : (slot + 1) * self.warps] = 0
         self.stores.clear(slot)
         self.loads.clear(slot)
         self.tensor_writer[slot] = 0
@@ -153,14 +230,49 @@ class Ordering:
         for number in [n for n, operation in self.operations.items() if operation.slot == slot]:
             del self.operations[number]
 
+    def clock(self, row: int) -> int:
+        """The interval in which a warp is: how often it has synchronised."""
+        return int(self.known[row].clocks[row % self.members])
+
+    def knows(self, row: int, other: int, clock: int) -> bool:
+        """Whether a warp knows what another, of any cluster, did up to an interval of its."""
+        known, cluster = self.known[row], other // self.members
+        clocks = known.clocks if cluster == known.cluster else known.foreign.get(cluster)
+        return clocks is not None and clocks[other % self.members] >= clock
+
+    def _own(self, slot: int, clocks: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The clocks of a slot's own warps, of those of its cluster."""
+        first = slot % self.size * self.warps
+        return clocks[first : first + self.warps]
+
+    def _warp_name(self, row: int, member: int) -> str:
+        """A warp of a cluster, as another (`row`) of it sees it."""
+        rank, warp = divmod(member, self.warps)
+        own = row % self.members // self.warps
+        return f"warp {warp}" if rank == own else f"warp {warp} of the CTA of rank {rank}"
+
     # Synchronisation.
 
     def release(self, row: int) -> Knowledge:
         """What others learn from a warp that synchronises now; its later accesses are not part of it."""
         known = self.known[row]
         given = known.copy()
-        known.clocks[row % self.warps] += 1
+        known.clocks[row % self.members] += 1
         return given
+
+    def release_fence(self, row: int) -> None:
+        """A fence that releases: what comes before it is known to who synchronises with relaxed operations after it."""
+        self.released[row] = self.release(row)
+
+    def release_inits(self, row: int, numbers: Iterable[int]) -> None:
+        """fence.mbarrier_init: these inits are known to who synchronises with relaxed operations after it."""
+        clocks = np.zeros(self.members, np.int64)
+        given = self.released.setdefault(row, Knowledge(row // self.members, clocks))
+        given.operations.update(numbers)
+
+    def knows_init(self, row: int, made: MadeBarrier) -> bool:
+        """Whether an mbarrier's init has happened before, as a warp knows."""
+        return made.number in self.known[row].operations or self.knows(row, made.made_by, made.made_at)
 
     def acquire(self, row: int, given: Knowledge) -> None:
         """A warp learns what was released to it."""
@@ -169,7 +281,7 @@ class Ordering:
         known = self.known[row]
         known.join(given)
         if len(known.operations) > _MANY:
-            self._retire(row // self.warps)
+            self._retire(row // self.members)
 
     def barrier(self, rows: list[int]) -> None:
         """All warps of a CTA's barrier learn what all knew."""
@@ -181,54 +293,62 @@ class Ordering:
 
     def proxy_fence(self, row: int) -> None:
         """fence.proxy.async: the stores that the warp knows are visible to asynchronous operations after it."""
-        slot, warp = divmod(row, self.warps)
         known = self.known[row]
-        self.fenced[slot, warp] = known.clocks
-        known.clocks[warp] += 1
+        self.fenced[row] = known.clocks
+        known.clocks[row % self.members] += 1
 
     def after_thread_sync(self, row: int) -> None:
         """tcgen05.fence::after_thread_sync: what the warp knows now holds for its tcgen05 instructions too."""
         self.known_to_tensor_core[row] = set(self.known[row].operations)
 
-    def _retire(self, slot: int) -> None:
-        """Drop operations that every warp of the CTA knows: no later access can conflict with them."""
-        rows = range(slot * self.warps, (slot + 1) * self.warps)
+    def _retire(self, cluster: int) -> None:
+        """Drop operations that every warp of the cluster knows: no later access can conflict with them."""
+        rows = range(cluster * self.members, (cluster + 1) * self.members)
         common = set.intersection(*(self.known[row].operations for row in rows))
-        common.difference_update(np.unique(self.tensor_writer[slot]).tolist())
+        slots = slice(cluster * self.size, (cluster + 1) * self.size)
+        common.difference_update(np.unique(self.tensor_writer[slots]).tolist())
         for row in rows:
             self.known[row].operations -= common
             self.known_to_tensor_core[row] -= common
         for number in common:
             self.operations.pop(number, None)
 
+    def number(self) -> int:
+        """A new number for something that completes at one point."""
+        self._next += 1
+        return self._next - 1
+
     def operation(
         self, what: str, statement: Statement, slot: int, *, swizzle: str | None = None, row: int | None = None
     ) -> AsyncOperation:
         """A new asynchronous operation."""
-        made = AsyncOperation(self._next, what, statement, slot, swizzle, row)
-        self._next += 1
+        made = AsyncOperation(self.number(), what, statement, slot, swizzle, row)
         self.operations[made.number] = made
         return made
 
-    # Shared memory.
+    # Shared memory. `slot` is the CTA whose memory it is, where that is not the operation's or the warp's own.
 
-    def async_write(self, operation: AsyncOperation, row: int, units: NDArray[np.int64]) -> None:
+    def async_write(
+        self, operation: AsyncOperation, row: int, units: NDArray[np.int64], slot: int | None = None
+    ) -> None:
         """A bulk copy issued by warp `row` overwrites these 16-byte units."""
-        self._against_writers(operation, row, units, _ALL, "overwrites")
-        self._against_readers(operation, row, units, _ALL)
-        slot = operation.slot
+        slot = operation.slot if slot is None else slot
+        self._against_writers(operation, row, slot, units, _ALL, "overwrites")
+        self._against_readers(operation, row, slot, units, _ALL)
         self.written[slot, units] = _ALL
         self.async_writer[slot, units] = operation.number
         self.async_reader[slot, units] = 0
-        self.stores.mask[slot][:, units] = 0
-        self.loads.mask[slot][:, units] = 0
+        self.stores.forget(slot, units, _ALL)
+        self.loads.forget(slot, units, _ALL)
 
-    def async_read(self, operation: AsyncOperation, row: int, units: NDArray[np.int64]) -> None:
+    def async_read(
+        self, operation: AsyncOperation, row: int, units: NDArray[np.int64], slot: int | None = None
+    ) -> None:
         """A tensor-core operation or bulk store issued by warp `row` reads these 16-byte units."""
-        self._against_writers(operation, row, units, _ALL, "reads")
-        slot = operation.slot
-        self._require_proxy_fence(operation, row, units)
-        self._require_written(operation, units, _ALL)
+        slot = operation.slot if slot is None else slot
+        self._against_writers(operation, row, slot, units, _ALL, "reads")
+        self._require_proxy_fence(operation, row, slot, units)
+        self._require_written(operation, slot, units, _ALL)
         if operation.swizzle is not None:
             for number in distinct(self.async_writer[slot, units]):
                 source = self.operations.get(int(number))
@@ -242,29 +362,31 @@ class Ordering:
                     )
         self.async_reader[slot, units] = operation.number
 
-    def read(self, row: int, units: NDArray[np.int64], masks: Masks, statement: Statement) -> None:
+    def read(
+        self, row: int, units: NDArray[np.int64], masks: Masks, statement: Statement, slot: int | None = None
+    ) -> None:
         """A warp's own load of some bytes of each unit."""
-        slot, warp = divmod(row, self.warps)
+        slot = row // self.warps if slot is None else slot
         access = AsyncOperation(0, "load", statement, slot)
-        self._against_writers(access, row, units, masks, "reads")
-        self._require_written(access, units, masks)
-        clock = int(self.known[row].clocks[warp])
-        self.loads.add(slot, warp, units, masks, clock, statement.line)
+        self._against_writers(access, row, slot, units, masks, "reads")
+        self._require_written(access, slot, units, masks)
+        self.loads.add(slot, row % self.members, units, masks, self.clock(row), statement.line)
 
-    def write(self, row: int, units: NDArray[np.int64], masks: Masks, statement: Statement) -> None:
+    def write(
+        self, row: int, units: NDArray[np.int64], masks: Masks, statement: Statement, slot: int | None = None
+    ) -> None:
         """A warp's own store to some bytes of each unit."""
-        slot, warp = divmod(row, self.warps)
+        slot = row // self.warps if slot is None else slot
         access = AsyncOperation(0, "store", statement, slot)
-        self._against_writers(access, row, units, masks, "overwrites")
-        self._against_readers(access, row, units, masks)
-        clock = int(self.known[row].clocks[warp])
-        self.stores.add(slot, warp, units, masks, clock, statement.line)
+        self._against_writers(access, row, slot, units, masks, "overwrites")
+        self._against_readers(access, row, slot, units, masks)
+        self.stores.add(slot, row % self.members, units, masks, self.clock(row), statement.line)
         self._overwritten(slot, units, masks)
 
-    def strong_write(self, row: int, units: NDArray[np.int64], masks: Masks) -> None:
+    def strong_write(self, row: int, units: NDArray[np.int64], masks: Masks, slot: int | None = None) -> None:
         """A warp's strong store: initialises, and orders rather than races."""
-        slot = row // self.warps
-        self.stores.mask[slot][:, units] &= ~masks
+        slot = row // self.warps if slot is None else slot
+        self.stores.forget(slot, units, masks)
         self._overwritten(slot, units, masks)
 
     def _overwritten(self, slot: int, units: NDArray[np.int64], masks: Masks) -> None:
@@ -272,8 +394,10 @@ class Ordering:
         self.async_writer[slot, units] = 0
         self.async_reader[slot, units] = 0
 
-    def _require_written(self, access: AsyncOperation, units: NDArray[np.int64], masks: Masks | np.uint16) -> None:
-        missing = masks & ~self.written[access.slot, units]
+    def _require_written(
+        self, access: AsyncOperation, slot: int, units: NDArray[np.int64], masks: Masks | np.uint16
+    ) -> None:
+        missing = masks & ~self.written[slot, units]
         if missing.any():
             first = int(missing.astype(np.bool_).argmax())
             lowest = int(missing[first]) & -int(missing[first])
@@ -284,48 +408,51 @@ class Ordering:
                 access.statement,
             )
 
-    def _require_proxy_fence(self, operation: AsyncOperation, row: int, units: NDArray[np.int64]) -> None:
+    def _require_proxy_fence(self, operation: AsyncOperation, row: int, slot: int, units: NDArray[np.int64]) -> None:
         """Stores of threads reach the async proxy by a fence of the storing warp, or of the issuing one."""
-        slot, warp = divmod(row, self.warps)
-        visible = np.maximum(np.diagonal(self.fenced[slot]), self.fenced[slot, warp])
-        if (self.stores.latest[slot] <= visible).all():
+        table = self.stores.table(slot)
+        if table is None:
             return
-        late = (self.stores.clock[slot][:, units] > visible[:, None]) & (self.stores.mask[slot][:, units] != 0)
+        first = row - row % self.members
+        visible = table.of(np.maximum(np.diagonal(self.fenced[first : first + self.members]), self.fenced[row]))
+        if (table.latest <= visible).all():
+            return
+        late = (table.clock[:, units] > visible[:, None]) & (table.mask[:, units] != 0)
         for other, line in self.stores.lines(slot, units, late):
             self.findings.add(
                 "missing-proxy-fence",
-                f"the {operation.what} reads data of the store of line {line} by warp {other} without a "
-                "fence.proxy.async between them",
+                f"the {operation.what} reads data of the store of line {line} by {self._warp_name(row, other)} "
+                "without a fence.proxy.async between them",
                 operation.statement,
             )
 
     def _against_writers(
-        self, access: AsyncOperation, row: int, units: NDArray[np.int64], masks: Masks | np.uint16, verb: str
+        self, access: AsyncOperation, row: int, slot: int, units: NDArray[np.int64], masks: Masks | np.uint16, verb: str
     ) -> None:
-        slot, known = access.slot, self.known[row]
+        known = self.known[row]
         for number in distinct(self.async_writer[slot, units]):
             if number and int(number) not in known.operations:
                 earlier = self.operations.get(int(number))
                 if earlier is not None:
                     self._race(access, verb, f"the {earlier.what} of line {earlier.statement.line}")
-        for warp, line in self.stores.unknown(slot, row % self.warps, units, masks, known):
-            self._race_with_warp(access, verb, warp, line, "store")
+        for warp, line in self.stores.unknown(slot, row % self.members, units, masks, known.clocks):
+            self._race_with_warp(access, verb, self._warp_name(row, warp), line, "store")
 
     def _against_readers(
-        self, access: AsyncOperation, row: int, units: NDArray[np.int64], masks: Masks | np.uint16
+        self, access: AsyncOperation, row: int, slot: int, units: NDArray[np.int64], masks: Masks | np.uint16
     ) -> None:
-        slot, known = access.slot, self.known[row]
+        known = self.known[row]
         for number in distinct(self.async_reader[slot, units]):
             if number and int(number) not in known.operations:
                 earlier = self.operations.get(int(number))
                 if earlier is not None:
                     what = f"the {earlier.what} of line {earlier.statement.line}"
                     self._race(access, "overwrites what may still be read by", what)
-        for warp, line in self.loads.unknown(slot, row % self.warps, units, masks, known):
-            self._race_with_warp(access, "overwrites", warp, line, "load")
+        for warp, line in self.loads.unknown(slot, row % self.members, units, masks, known.clocks):
+            self._race_with_warp(access, "overwrites", self._warp_name(row, warp), line, "load")
 
-    def _race_with_warp(self, access: AsyncOperation, verb: str, warp: int, line: int, what: str) -> None:
-        where = f"the {what} of line {line} by warp {warp}"
+    def _race_with_warp(self, access: AsyncOperation, verb: str, warp: str, line: int, what: str) -> None:
+        where = f"the {what} of line {line} by {warp}"
         self._report(access, verb, f"{where}, with which its warp has not synchronised")
 
     def _race(self, access: AsyncOperation, verb: str, what: str) -> None:
@@ -338,13 +465,14 @@ class Ordering:
     # Tensor memory.
 
     def tensor_write(
-        self, operation: AsyncOperation, row: int, quarters: list[int], columns: range, *, accumulates: bool = False
-    ) -> None:
+        self, operation: AsyncOperation, row: int, quarters: list[int], columns: range, *, accumulates: bool = False,
+        slot: int | None = None,
+    ) -> None:  # fmt: skip
         """A tcgen05.mma issued by warp `row` writes, or adds to, columns in these quarters of the lanes.
 
         MMAs of a CTA run in the order of their issue, so they do not conflict with each other (9.7.16.6.2).
         """
-        slot = operation.slot
+        slot = operation.slot if slot is None else slot
         known = self.known[row]
         span = slice(columns.start, columns.stop)
         if accumulates and (self.tensor_writer[slot, quarters, span] == 0).any():
@@ -357,8 +485,8 @@ class Ordering:
             if operation.what != "tcgen05.st" or earlier.row != row:
                 self._unfinished_write(operation, earlier, columns, "has not waited for that store by tcgen05.wait::st")
         latest = self.tensor_reader_clock[slot][:, span].max(axis=1, initial=0)
-        for warp in np.flatnonzero(latest > known.clocks):
-            if warp != row % self.warps:
+        for warp in np.flatnonzero(latest > self._own(slot, known.clocks)):
+            if slot * self.warps + warp != row:
                 earlier = self.tensor_loads.get((slot * self.warps + int(warp), int(latest[warp])))
                 where = f" of line {earlier.line}" if earlier is not None else ""
                 self.findings.add(
@@ -422,9 +550,9 @@ class Ordering:
                     statement,
                     severity="advice",
                 )
-        clock = self.known[row].clocks[warp]
+        clock = self.clock(row)
         self.tensor_reader_clock[slot, warp, span] = clock
-        self.tensor_loads[row, int(clock)] = statement
+        self.tensor_loads[row, clock] = statement
 
     def _uninitialised(self, columns: range, verb: str, statement: Statement) -> None:
         where = f"columns {columns.start}-{columns.stop - 1}"

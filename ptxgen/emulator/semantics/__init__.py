@@ -20,8 +20,8 @@ Kind = Literal["plain", "gate", "end"]
 
 #: The modules that give meanings.
 MODULES = (
-    "address", "barrier", "cache", "control", "conversion", "fence", "floating", "integer", "logic", "mbarrier",
-    "memory", "move", "predicate", "tcgen05", "tensormap", "tma", "warp",
+    "address", "barrier", "cache", "cluster", "control", "conversion", "fence", "floating", "integer", "logic",
+    "mbarrier", "memory", "move", "predicate", "tcgen05", "tensormap", "tma", "warp",
 )  # fmt: skip
 
 

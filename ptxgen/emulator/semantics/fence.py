@@ -20,15 +20,20 @@ _Run = Callable[[Group], None]
 
 @meaning(fence.fence)
 def order(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
-    """What relaxed waits have seen counts from an acquiring fence on (no semantics means acq_rel)."""
-    if op.sem == "release":
-        return lambda g: None
+    """What relaxed waits have seen counts from an acquiring fence on, what relaxed arrivals tell is what came before a
+    releasing one (no semantics means acq_rel).
+    """
+    acquires, releases = op.sem != "release", op.sem != "acquire"
 
     def run(g: Group) -> None:
+        ordering = g.machine.ordering
+        if ordering is None:
+            return
         for row in g.indices:
-            for known in g.machine.unfenced_waits.pop(int(row), ()):
-                if g.machine.ordering is not None:
-                    g.machine.ordering.acquire(int(row), known)
+            for known in g.machine.unfenced_waits.pop(int(row), ()) if acquires else ():
+                ordering.acquire(int(row), known)
+            if releases:
+                ordering.release_fence(int(row))
 
     return run
 
@@ -49,8 +54,11 @@ def publish_barriers(op: Any, binder: Binder, statement: syntax.Instruction, blo
 
     def run(g: Group) -> None:
         for row in g.indices:
-            for made in g.machine.unfenced.pop(int(row), ()):
+            inits = g.machine.unfenced.pop(int(row), [])
+            for made in inits:
                 made.fenced = True
+            if inits and g.machine.ordering is not None:
+                g.machine.ordering.release_inits(int(row), [made.number for made in inits])
             if stores and g.machine.ordering is not None:
                 g.machine.ordering.proxy_fence(int(row))
 

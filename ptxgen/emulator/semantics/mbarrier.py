@@ -12,7 +12,6 @@ from ptxgen import syntax
 from ptxgen.emulator.group import Group
 from ptxgen.emulator.mbarriers import MBarrier
 from ptxgen.emulator.memory import MemoryFault
-from ptxgen.emulator.memory.global_memory import SHARED_WINDOW, WINDOW_BYTES
 from ptxgen.emulator.registers import Binder, Reader, Unmodelled
 from ptxgen.emulator.semantics import meaning
 from ptxgen.instr import mbarrier
@@ -21,15 +20,6 @@ if TYPE_CHECKING:
     from ptxgen.emulator.scheduler import Scheduler
 
 _Run = Callable[[Group], None]
-
-
-def shared_offset(address: int, space: str | None) -> int:
-    """The offset in the CTA's shared memory of an address in `space`, generic if None."""
-    if space is None:
-        if not SHARED_WINDOW <= address < SHARED_WINDOW + WINDOW_BYTES:
-            raise MemoryFault("not-shared", f"the generic address {address:#x} is not in shared memory")
-        address -= SHARED_WINDOW
-    return address
 
 
 def each(g: Group, *values: Any) -> Iterator[tuple[int, int, tuple[int, ...]]]:
@@ -48,8 +38,7 @@ def init(op: Any, binder: Binder, statement: syntax.Instruction, block: object) 
     def run(g: Group) -> None:
         machine = g.machine
         for row, _, (place, expected) in each(g, address(g), count(g)):
-            slot = int(machine.row_slot[row])
-            offset = shared_offset(place, op.space)
+            slot, offset = machine.clusters.locate(row, place, op.space)
             machine.shared.require(offset, 8, 8, "mbarrier.init")
             if not 1 <= expected < 2**20:
                 raise MemoryFault("mbarrier-count", f"an mbarrier expects 1 to {2**20 - 1} arrivals, not {expected}")
@@ -63,7 +52,7 @@ def init(op: Any, binder: Binder, statement: syntax.Instruction, block: object) 
                 )
             made = MBarrier(offset, expected, expected, row, statement)
             if machine.ordering is not None:
-                made.made_at = int(machine.ordering.known[row].clocks[row % machine.warps_per_cta])
+                made.made_at, made.number = machine.ordering.clock(row), machine.ordering.number()
             machine.mbarriers[slot][offset] = made
             machine.unfenced.setdefault(row, []).append(made)
             machine.effects += 1
@@ -78,9 +67,9 @@ def invalidate(op: Any, binder: Binder, statement: syntax.Instruction, block: ob
     def run(g: Group) -> None:
         machine = g.machine
         for row, _, (place,) in each(g, address(g)):
-            slot = int(machine.row_slot[row])
-            machine.mbarrier(slot, shared_offset(place, op.space), row, statement)
-            del machine.mbarriers[slot][shared_offset(place, op.space)]
+            slot, offset = machine.clusters.locate(row, place, op.space)
+            machine.mbarrier(slot, offset, row, statement)
+            del machine.mbarriers[slot][offset]
             machine.effects += 1
 
     return run
@@ -105,8 +94,8 @@ def _use(op: Any, binder: Binder, statement: syntax.Instruction, size: Reader | 
         sizes = size(g) if size is not None else 0
         counts = count(g) if count is not None else 1
         for row, lane, (place, amount, arrivals) in each(g, address(g), sizes, counts):
-            slot = int(machine.row_slot[row])
-            barrier = machine.mbarrier(slot, shared_offset(place, op.space), row, statement)
+            slot, offset = machine.clusters.locate(row, place, op.space)
+            barrier = machine.mbarrier(slot, offset, row, statement)
             states[position[row], lane] = _state_of(barrier)
             if completes:
                 barrier.complete(amount)
@@ -115,7 +104,8 @@ def _use(op: Any, binder: Binder, statement: syntax.Instruction, size: Reader | 
             if arrives:
                 barrier.arrive(arrivals)
                 if machine.ordering is not None:
-                    barrier.release(machine.ordering.release(row))
+                    relaxed = op.sem == "relaxed"
+                    barrier.release(machine.ordering.released.get(row) if relaxed else machine.ordering.release(row))
             barrier.last_arrival = statement
             machine.settle(slot, barrier)
         if state is not None:
@@ -154,12 +144,11 @@ def _tested(
         active = g.active
         for position, row in enumerate(g.indices):
             row, lanes = int(row), active[position]
-            slot = int(machine.row_slot[row])
             # Lanes of a warp nearly always ask the same.
             for place, phase in set(
                 zip(places[position][lanes].tolist(), phases[position][lanes].tolist(), strict=True)
             ):
-                offset = shared_offset(place, op.space)
+                slot, offset = machine.clusters.locate(row, place, op.space)
                 asked[row] = offset
                 barrier = machine.mbarrier(slot, offset, row, statement)
                 parity = phase & 1 if by_parity else phase >> 63

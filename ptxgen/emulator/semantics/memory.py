@@ -56,10 +56,11 @@ def load_words(
     elif space == "param":
         return _load_parameters(g, addresses, dtype, count)
     else:
-        inside = machine.shared.offsets(addresses, size * count, mask, "a load")
+        slots, inside = machine.clusters.locate_all(g.indices, addresses, mask, space)
+        inside = machine.shared.offsets(inside, size * count, mask, "a load")
         if not strong:
-            track_shared(g, inside, size * count, statement, write=False)
-        offsets = inside + machine.row_slot[g.indices][:, None] * machine.shared.pitch
+            track_shared(g, slots, inside, size * count, statement, write=False)
+        offsets = inside + slots * machine.shared.pitch
         words = machine.shared.data.reshape(-1).view(dtype)
     if strong:
         synchronise(g, space, addresses, g.machine.subscribe)
@@ -102,9 +103,10 @@ def store_words(
     elif space == "param":
         raise MemoryFault("read-only", "a store to the kernel's parameters")
     else:
-        inside = machine.shared.offsets(addresses, total, g.mask, "a store")
-        track_shared(g, inside, total, statement, write=True, strong=strong)
-        offsets = inside + machine.row_slot[g.indices][:, None] * machine.shared.pitch
+        slots, inside = machine.clusters.locate_all(g.indices, addresses, g.mask, space)
+        inside = machine.shared.offsets(inside, total, g.mask, "a store")
+        track_shared(g, slots, inside, total, statement, write=True, strong=strong)
+        offsets = inside + slots * machine.shared.pitch
         words = machine.shared.data.reshape(-1).view(dtype)
     if strong:
         synchronise(g, space, addresses, g.machine.publish)
@@ -118,32 +120,49 @@ def store_words(
 
 
 def track_shared(
-    g: Group, offsets: NDArray[np.int64], size: int, statement: syntax.Instruction, *, write: bool, strong: bool = False
+    g: Group,
+    slots: NDArray[np.int64],
+    offsets: NDArray[np.int64],
+    size: int,
+    statement: syntax.Instruction,
+    *,
+    write: bool,
+    strong: bool = False,
 ) -> None:
-    """Tell the checks which units of shared memory each warp touches; strong accesses race with nothing."""
+    """Tell the checks which units of which CTA's memory each warp touches (`Clusters.locate_all`); strong accesses
+    race with nothing.
+    """
     ordering = g.machine.ordering
     if ordering is None:
         return
     active = g.active
+    apart = slots.shape[1] > 1
     for position, row in enumerate(g.indices):
-        first = offsets[position][active[position]]
-        # An access is aligned to its size, at most 16 bytes: it lies in one unit.
-        units, place = np.unique(first // UNIT, return_inverse=True)
-        masks = np.zeros(len(units), np.uint16)
-        np.bitwise_or.at(masks, place, np.left_shift((1 << size) - 1, first % UNIT).astype(np.uint16))
-        if strong:
-            ordering.strong_write(int(row), units, masks)
-        else:
-            (ordering.write if write else ordering.read)(int(row), units, masks, statement)
+        lanes = active[position]
+        first = offsets[position][lanes]
+        reached = slots[position][lanes] if apart else slots[position]
+        for slot in np.unique(reached) if apart else reached:
+            touched = first[reached == slot] if apart else first
+            # An access is aligned to its size, at most 16 bytes: it lies in one unit.
+            units, place = np.unique(touched // UNIT, return_inverse=True)
+            masks = np.zeros(len(units), np.uint16)
+            np.bitwise_or.at(masks, place, np.left_shift((1 << size) - 1, touched % UNIT).astype(np.uint16))
+            if strong:
+                ordering.strong_write(int(row), units, masks, int(slot))
+            else:
+                (ordering.write if write else ordering.read)(int(row), units, masks, statement, int(slot))
 
 
-def synchronise(g: Group, space: str, addresses: NDArray[np.int64], how: Callable[[int, str, int], None]) -> None:
+def synchronise(g: Group, space: str, addresses: NDArray[np.int64], how: Callable[[int, int, str, int], None]) -> None:
     """Publish at, or subscribe to, the words that strong accesses touch."""
     if g.machine.ordering is not None:
-        active = g.active
+        active, clusters = g.active, g.machine.clusters
         for position, row in enumerate(g.indices):
             for address in np.unique(addresses[position][active[position]]):
-                how(int(row), space, int(address))
+                slot, place = -1, int(address)
+                if space != "global":
+                    slot, place = clusters.locate(int(row), place, space)
+                how(int(row), slot, space.split("::")[0], place)
 
 
 def _each_space(
@@ -151,14 +170,14 @@ def _each_space(
 ) -> list[tuple[str, NDArray[np.int64], Group]]:
     """(space, addresses in it, lanes) of an access."""
     if space is not None:
-        name = space.split("::")[0]
-        return [(name, addresses, g)]
+        return [(space if space == "shared::cluster" else space.split("::")[0], addresses, g)]
     parts = []
     for name, lanes in space_of(addresses, g.active):
         part = g.narrowed(lanes)
         assert part is not None
         chosen = addresses[np.isin(g.indices, part.indices)]
-        parts.append((name, chosen - {"shared": SHARED_WINDOW, "param": PARAM_WINDOW, "global": 0}[name], part))
+        reached = "shared::cluster" if name == "shared" else name
+        parts.append((reached, chosen - {"shared": SHARED_WINDOW, "param": PARAM_WINDOW, "global": 0}[name], part))
     return parts
 
 

@@ -24,7 +24,7 @@ from ptxgen.emulator.memory.tensor_memory import POISON
 from ptxgen.emulator.registers import Binder, Unmodelled
 from ptxgen.emulator.semantics import meaning
 from ptxgen.emulator.semantics.barrier import require_whole_warps
-from ptxgen.emulator.semantics.mbarrier import each, shared_offset
+from ptxgen.emulator.semantics.mbarrier import each
 from ptxgen.instr import tcgen05
 from ptxgen.layouts.operands import operand_addresses
 from ptxgen.layouts.tmem import LANES, accumulator_cells, load_cells, split_address
@@ -58,7 +58,7 @@ def alloc(op: Any, binder: Binder, statement: syntax.Instruction, block: object)
             if column is None:
                 passing[position] = False
                 continue
-            offset = shared_offset(int(places[position, lanes][0]), op.space)
+            offset = machine.clusters.locate(row, int(places[position, lanes][0]), op.space)[1]
             machine.shared.require(offset, 4, 4, "tcgen05.alloc")
             machine.shared.data[slot, offset : offset + 4].view(np.uint32)[0] = column
             if machine.ordering is not None:
@@ -273,33 +273,38 @@ def commit(op: Any, binder: Binder, statement: syntax.Instruction, block: object
     def run(g: Group) -> None:
         machine = g.machine
         for row, _, (place,) in each(g, address(g)):
-            _arrive_when_done(machine, row, _commit_offset(machine, place, op.space, statement), statement)
+            _arrive_when_done(machine, row, _commit_place(machine, row, place, op.space, statement), statement)
 
     return run
 
 
-def _commit_offset(machine: Machine, place: int, space: str | None, statement: syntax.Instruction) -> int:
-    """The mbarrier's offset. A shared address as a generic one works too: UTCBAR takes its low 32 bits (ptxas 13.5)."""
-    if space is None and place < 1 << 24:
+def _commit_place(
+    machine: Machine, row: int, place: int, space: str | None, statement: syntax.Instruction
+) -> tuple[int, int]:
+    """The mbarrier's slot and offset. A shared address as a generic one works too: UTCBAR takes its low 32 bits (ptxas
+    13.5).
+    """
+    if space is None and place < 1 << 32:
         machine.findings.add(
             "generic-shared-address",
             f"{place:#x} is an address in shared memory, but without .shared::cluster the operand is a generic address",
             statement,
             severity="advice",
         )
-        return place
-    return shared_offset(place, space)
+        space = "shared::cluster"
+    return machine.clusters.locate(row, place, space)
 
 
-def _arrive_when_done(machine: Machine, row: int, offset: int, statement: syntax.Instruction) -> None:
-    slot = int(machine.row_slot[row])
+def _arrive_when_done(machine: Machine, row: int, place: tuple[int, int], statement: syntax.Instruction) -> None:
+    """Arrive on the mbarrier at `place` (slot, offset) when the earlier operations of the warp's CTA are done."""
+    issuer, (slot, offset) = int(machine.row_slot[row]), place
     barrier = machine.mbarrier(slot, offset, row, statement)
     given = None
     if machine.ordering is not None:
         given = machine.ordering.release(row)
         # All earlier operations, those of earlier commits too (9.7.16.12.1); what everybody knows is dropped.
-        earlier = [n for n in machine.tensor_operations.get(slot, ()) if n in machine.ordering.operations]
-        machine.tensor_operations[slot] = earlier
+        earlier = [n for n in machine.tensor_operations.get(issuer, ()) if n in machine.ordering.operations]
+        machine.tensor_operations[issuer] = earlier
         given.operations.update(earlier)
 
     def arrive() -> None:
@@ -308,7 +313,7 @@ def _arrive_when_done(machine: Machine, row: int, offset: int, statement: syntax
         barrier.last_arrival = statement
         machine.settle(slot, barrier)
 
-    machine.submit(slot, statement, arrive, pipe=("tensor core", slot))
+    machine.submit(issuer, statement, arrive, pipe=("tensor core", issuer))
 
 
 # Loads from tensor memory.

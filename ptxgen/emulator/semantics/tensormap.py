@@ -57,12 +57,12 @@ def replace(op: Any, binder: Binder, statement: syntax.Instruction, block: objec
         machine.effects += 1
         for row, _, (place, number) in each(g, address(g), value(g)):
             if op.space == "shared::cta" or SHARED_WINDOW <= place < SHARED_WINDOW + WINDOW_BYTES:
-                offset = place if op.space is not None else place - SHARED_WINDOW
+                slot, offset = machine.clusters.locate(row, place, op.space)
                 units = _shared_units(machine, offset, "tensormap.replace")
                 if machine.ordering is not None:
-                    machine.ordering.read(row, units, _all_bytes(units), statement)
-                    machine.ordering.write(row, units, _all_bytes(units), statement)
-                data = machine.shared.data[machine.row_slot[row], offset : offset + MAP_BYTES]
+                    machine.ordering.read(row, units, _all_bytes(units), statement, slot)
+                    machine.ordering.write(row, units, _all_bytes(units), statement, slot)
+                data = machine.shared.data[slot, offset : offset + MAP_BYTES]
             else:
                 data = _global_bytes(machine, place, "tensormap.replace")
                 if machine.tensormaps is not None:
@@ -82,15 +82,16 @@ def publish(op: Any, binder: Binder, statement: syntax.Instruction, block: objec
         machine = g.machine
         machine.effects += 1
         done: set[tuple[int, int, int]] = set()
-        for row, _, (to, offset) in each(g, destination(g), source(g)):
-            if (row, to, offset) in done:
+        for row, _, (to, place) in each(g, destination(g), source(g)):
+            if (row, to, place) in done:
                 continue
-            done.add((row, to, offset))
+            done.add((row, to, place))
+            slot, offset = machine.clusters.locate(row, place, "shared::cta")
             units = _shared_units(machine, offset, "tensormap.cp_fenceproxy from shared memory")
             if machine.ordering is not None:
                 machine.ordering.read(row, units, _all_bytes(units), statement)
             data = _global_bytes(machine, to, "tensormap.cp_fenceproxy to global memory")
-            data[:] = machine.shared.data[machine.row_slot[row], offset : offset + MAP_BYTES]
+            data[:] = machine.shared.data[slot, offset : offset + MAP_BYTES]
             if machine.tensormaps is not None:
                 machine.tensormaps.written(to, statement, released=True)
 

@@ -23,7 +23,7 @@ from ptxgen.emulator.memory.global_memory import HEAP_BASE, PARAM_WINDOW, WINDOW
 from ptxgen.emulator.reductions import TENSOR_TYPES, Combine, combiner
 from ptxgen.emulator.registers import Binder, Unmodelled
 from ptxgen.emulator.semantics import meaning
-from ptxgen.emulator.semantics.mbarrier import each, shared_offset
+from ptxgen.emulator.semantics.mbarrier import each
 from ptxgen.instr import bulk, tma
 from ptxgen.layouts.swizzle import SWIZZLES
 from ptxgen.layouts.tma import CHUNK, tile_bytes, tile_chunks
@@ -168,7 +168,8 @@ def load(op: Any, binder: Binder, statement: syntax.Instruction, block: object) 
         values = [coordinate(g) for coordinate in coordinates]
         for row, _, (place, where, mbar, *coords) in each(g, destination(g), map_address(g), barrier(g), *values):
             box = box_of(machine, op, where, tuple(coords), statement)
-            issue(machine, row, statement, box, place, shared_offset(mbar, "shared"))
+            clusters = machine.clusters
+            issue(machine, row, statement, box, clusters.locate(row, place, op.dst), clusters.locate(row, mbar, op.dst))
 
     return run
 
@@ -186,7 +187,7 @@ def box_of(machine: Machine, op: Any, address: int, coords: tuple[int, ...], sta
     return Box(tensormap, coords, four_rows)
 
 
-def shared_units(machine: Machine, box: Box, place: int) -> tuple[NDArray[np.int64], int]:
+def shared_units(machine: Machine, box: Box, start: int) -> tuple[NDArray[np.int64], int]:
     """The 16-byte units of shared memory that hold a box, in linear order, and its bytes. Raises MemoryFault."""
     tensormap, coords = box.tensormap, box.coords
     if tensormap.interleave != "none" or any(stride != 1 for stride in tensormap.element_strides):
@@ -201,7 +202,6 @@ def shared_units(machine: Machine, box: Box, place: int) -> tuple[NDArray[np.int
             f"the first coordinate {coords[0]} is byte {coords[0] * size} of a row; "
             f"it must be on a multiple of {CHUNK} bytes",
         )
-    start = shared_offset(place, "shared")
     alignment = _DESTINATION_ALIGNMENT
     total = tile_bytes(box.shape, size)
     chunks = tile_chunks(box.shape, size, tensormap.swizzle, start) if start % CHUNK == 0 else None
@@ -212,10 +212,15 @@ def shared_units(machine: Machine, box: Box, place: int) -> tuple[NDArray[np.int
     return units, total
 
 
-def issue(machine: Machine, row: int, statement: syntax.Instruction, box: Box, place: int, mbar: int) -> None:
-    """Queue one box: bytes to shared memory at `place`, then complete_tx on the mbarrier."""
-    slot = int(machine.row_slot[row])
-    units, total = shared_units(machine, box, place)
+def issue(
+    machine: Machine, row: int, statement: syntax.Instruction, box: Box, place: tuple[int, int],
+    barrier_place: tuple[int, int],
+) -> None:  # fmt: skip
+    """Queue one box: bytes to shared memory at `place` (slot, offset), then complete_tx on the mbarrier."""
+    (slot, start), (barrier_slot, mbar) = place, barrier_place
+    if slot != barrier_slot:
+        raise MemoryFault("not-own-shared", "the copy's mbarrier must be in the memory of the CTA that gets the data")
+    units, total = shared_units(machine, box, start)
     barrier = machine.mbarrier(slot, mbar, row, statement)
     if not barrier.fenced:
         machine.findings.add(
@@ -266,8 +271,8 @@ def _issue_store(
     if min(box.coords) < 0:
         # Measured (H200, driver 580, 2026-11-20): the store ends the kernel with an illegal-instruction error.
         raise MemoryFault("out-of-bounds", f"a tensor store takes no negative coordinates, such as {box.coords}")
-    slot = int(machine.row_slot[row])
-    units, _ = shared_units(machine, box, place)
+    slot, start = machine.clusters.locate(row, place, "shared::cta")
+    units, _ = shared_units(machine, box, start)
     combine = _tensor_combiner(reduction, box.tensormap.dtype) if reduction is not None else None
     pending = PendingStore()
     if machine.ordering is not None:

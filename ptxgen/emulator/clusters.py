@@ -1,0 +1,137 @@
+"""Clusters: which CTAs share one, and where an address in their shared memories leads. PTX ISA 2.2.3, 5.1.8.
+
+The CTAs of a cluster are resident together, in consecutive slots by rank. An address in the shared window holds the
+CTA's rank in bits 24 and up and an offset below, also for a CTA's own variables: kernels clear a bit of it to reach the
+even CTA of a pair (CUTLASS, Triton), and ptxas makes it of the rank and the offset (SASS of sm_90 and sm_100).
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptxgen.emulator.memory import MemoryFault
+from ptxgen.emulator.memory.global_memory import SHARED_WINDOW, WINDOW_BYTES
+
+Dims = tuple[int, int, int]
+
+#: The rank's place in a shared address.
+RANK_SHIFT = 24
+OFFSET_MASK = (1 << RANK_SHIFT) - 1
+
+
+class Clusters:
+    """The clusters of a launch; without any, each CTA is one of its own. `slots` is a multiple of `size`."""
+
+    def __init__(self, grid: Dims, dims: Dims | None, slots: int, warps_per_cta: int) -> None:
+        #: Whether the launch asked for clusters.
+        self.explicit = dims is not None
+        self.dims: Dims = dims or (1, 1, 1)
+        self.size = prod(self.dims)
+        self.grid = grid
+        self.grid_clusters: Dims = tuple(g // d for g, d in zip(grid, self.dims, strict=True))  # type: ignore[assignment]
+        self.count = prod(self.grid_clusters)
+        self.resident = slots // self.size
+        self.warps_per_cta = warps_per_cta
+        #: Warps of a cluster.
+        self.warps = self.size * warps_per_cta
+        self.slot_rank = np.arange(slots) % self.size
+        self.row_slot = np.repeat(np.arange(slots), warps_per_cta)
+        self.row_rank = self.slot_rank[self.row_slot]
+
+    # CTAs.
+
+    def ctas(self, number: int) -> list[Dims]:
+        """%ctaid of the CTAs of a cluster of the grid, by rank (x runs fastest)."""
+        x, y, _ = self.grid_clusters
+        first = [at * d for at, d in zip((number % x, number // x % y, number // (x * y)), self.dims, strict=True)]
+        return [(first[0] + at[0], first[1] + at[1], first[2] + at[2]) for at in map(self.place, range(self.size))]
+
+    def place(self, rank: int) -> Dims:
+        """%cluster_ctaid of a rank."""
+        x, y, _ = self.dims
+        return rank % x, rank // x % y, rank // (x * y)
+
+    def slots(self, cluster: int) -> range:
+        """The slots of a resident cluster."""
+        return range(cluster * self.size, (cluster + 1) * self.size)
+
+    def of(self, slot: int) -> int:
+        """The resident cluster to which a slot belongs."""
+        return slot // self.size
+
+    def peer(self, slot: int, rank: int) -> int:
+        """The slot of the CTA of a rank, in the cluster of `slot`. Raises MemoryFault if there is none."""
+        if not 0 <= rank < self.size:
+            raise MemoryFault("cluster-rank", f"there is no CTA of rank {rank} in a cluster of {self.size}")
+        return slot - slot % self.size + rank
+
+    def multicast(self, slot: int, mask: int) -> list[int]:
+        """The slots that a multicast mask names, in the cluster of `slot`: bit i is rank i. Raises MemoryFault."""
+        if not mask or mask >> self.size:
+            raise MemoryFault(
+                "multicast-mask", f"the multicast mask {mask:#x} names CTAs that a cluster of {self.size} has not"
+            )
+        return [self.peer(slot, rank) for rank in range(self.size) if mask >> rank & 1]
+
+    def pair(self, slot: int) -> tuple[int, int]:
+        """The slots of the pair of CTAs (.cta_group::2) of `slot`, the even rank first. Raises MemoryFault."""
+        even = slot - slot % self.size % 2
+        if slot % self.size // 2 * 2 + 2 > self.size:
+            raise MemoryFault(
+                "cta-pair", f".cta_group::2 needs a pair of CTAs; rank {slot % self.size} of {self.size} has no peer"
+            )
+        return even, even + 1
+
+    # Addresses.
+
+    def own(self, row: int, offset: int) -> int:
+        """The shared address of an offset in a warp's own CTA."""
+        return int(self.row_rank[row]) << RANK_SHIFT | offset
+
+    def locate(self, row: int, address: int, space: str | None) -> tuple[int, int]:
+        """(slot, offset) of a shared address as warp `row` uses it, generic if `space` is None. Raises MemoryFault."""
+        if space is None:
+            if not SHARED_WINDOW <= address < SHARED_WINDOW + WINDOW_BYTES:
+                raise MemoryFault("not-shared", f"the generic address {address:#x} is not in shared memory")
+            address, space = address - SHARED_WINDOW, "shared::cluster"
+        slot = int(self.row_slot[row])
+        rank = address >> RANK_SHIFT
+        if space != "shared::cluster":
+            if rank in (0, slot % self.size):
+                return slot, address & OFFSET_MASK
+            self._not_own(address)
+        return self.peer(slot, rank), address & OFFSET_MASK
+
+    def locate_all(
+        self, rows: NDArray[np.int64], addresses: NDArray[np.int64], mask: NDArray[np.bool_] | None, space: str
+    ) -> tuple[NDArray[Any], NDArray[np.int64]]:
+        """(slots, offsets) of the shared addresses of some warps: addresses (warps, 32), slots (warps, 1) where each
+        warp stays in its own CTA, else (warps, 32). Masked lanes stay in their own CTA. Raises MemoryFault.
+        """
+        own = self.row_slot[rows][:, None]
+        if self.size == 1:
+            return own, addresses
+        ranks = addresses >> RANK_SHIFT
+        if mask is not None:
+            ranks = np.where(mask, ranks, own % self.size)
+        offsets = addresses & OFFSET_MASK
+        if space != "shared::cluster":
+            foreign = (ranks != 0) & (ranks != own % self.size)
+            if foreign.any():
+                self._not_own(int(addresses[tuple(np.argwhere(foreign)[0])]))
+            return own, offsets
+        if ((ranks < 0) | (ranks >= self.size)).any():
+            bad = (ranks < 0) | (ranks >= self.size)
+            self.peer(0, int(ranks[tuple(np.argwhere(bad)[0])]))
+        return own - own % self.size + ranks, offsets
+
+    def _not_own(self, address: int) -> None:
+        raise MemoryFault(
+            "not-own-shared",
+            f"the shared address {address:#x} is that of the CTA of rank {address >> RANK_SHIFT}; .shared::cta reaches "
+            "a CTA's own memory, .shared::cluster that of its peers",
+        )
