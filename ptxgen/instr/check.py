@@ -75,6 +75,8 @@ class _Checker:
         self._legal: set[tuple[object, ...]] = set()
         #: Variables of this function in which calls so far in the text returned something.
         self._returned: set[Symbol] = set()
+        #: Signatures by number, since comparing them takes long.
+        self._numbers: dict[Signature, int] = {}
         self._function: syntax.Function | None = None
 
     def run(self) -> Iterator[Diagnostic]:
@@ -126,7 +128,7 @@ class _Checker:
         """What is wrong inside `{ }`, whose names are those of `scope`."""
         statements = block.statements
         declare_labels(scope, statements)
-        signatures: dict[str, Signature] = {}
+        signatures: dict[str, int] = {}
         for index, statement in enumerate(statements):
             if type(statement) is syntax.Instruction:
                 if found := self._instruction(statement, scope, signatures):
@@ -165,15 +167,16 @@ class _Checker:
                 yield from _at(statement, list_problems(statement, self.context, scope))
 
     def _instruction(
-        self, statement: syntax.Instruction, scope: Scope, signatures: dict[str, Signature]
+        self, statement: syntax.Instruction, scope: Scope, signatures: dict[str, int]
     ) -> Sequence[Diagnostic]:
         """What is wrong with an instruction; the fast way out is one whose like was legal before."""
+        is_call = statement.is_call
         if statement.opcode.startswith("ld.param") and (early := self._not_returned(statement, scope)):
             return [_diagnostic(statement, early)]
-        if statement.is_call:
+        if is_call:
             self._returned.update(_results(statement, scope))
         # Whether a call is legal follows from the names in it.
-        known = None if statement.is_call else _key(statement, scope, signatures)
+        known = None if is_call else self._key(statement, scope, signatures)
         guard = statement.guard
         if known in self._legal and (guard is None or not any(_guard_problems(guard, scope))):
             return ()
@@ -185,11 +188,28 @@ class _Checker:
             known is not None
             and not problems
             and isinstance(found, Instruction)
-            and not any(rule.reads_operands for rule in found.form.rules)
+            and not any(rule.reads_names for rule in found.form.rules)
         ):
             self._legal.add(known)
         opcode = statement.opcode if isinstance(found, Unrecognised) and not found.bound else ""
         return [_diagnostic(statement, problem, opcode) for problem in problems]
+
+    def _key(
+        self, statement: syntax.Instruction, scope: Scope, signatures: dict[str, int]
+    ) -> tuple[object, ...] | None:
+        """What the verdict on an instruction depends on; None if that is not known."""
+        key: list[object] = [statement.opcode, statement.guard is None]
+        for operand in statement.operands:
+            text = str(operand)
+            number = signatures.get(text)
+            if number is None:
+                signature = _signature(operand, scope)
+                number = -1 if signature is None else self._numbers.setdefault(signature, len(self._numbers))
+                signatures[text] = number
+            if number < 0:
+                return None
+            key.append(number)
+        return tuple(key)
 
     def _not_returned(self, statement: syntax.Instruction, scope: Scope) -> Problem | None:
         """A load from a variable of a call that no call before it in the text returns."""
@@ -214,7 +234,7 @@ class _Checker:
     def _special_registers(self, operands: Iterable[syntax.Operand], scope: Scope) -> Iterator[Problem]:
         """Special registers that this target, PTX version or entry does not have."""
         for name in _names(operands):
-            symbol = scope(name)
+            symbol = scope.kind_of(name)
             if symbol is not None and symbol.availability is not None:
                 yield from self.context.lacks(name, symbol.availability)
                 yield from self._directive_for(name)
@@ -236,20 +256,6 @@ def _results(statement: syntax.Instruction, scope: Scope) -> Iterator[Symbol]:
             symbol = scope(element.text) if isinstance(element, syntax.Name) else None
             if symbol is not None:
                 yield symbol
-
-
-def _key(statement: syntax.Instruction, scope: Scope, signatures: dict[str, Signature]) -> tuple[object, ...] | None:
-    """What the verdict on an instruction depends on; None if that is not known."""
-    key: list[object] = [statement.opcode, statement.guard is None]
-    for operand in statement.operands:
-        text = str(operand)
-        if text not in signatures:
-            signatures[text] = _signature(operand, scope)
-        signature = signatures[text]
-        if signature is None:
-            return None
-        key.append(signature)
-    return tuple(key)
 
 
 def _diagnostic(place: syntax.Statement | None, problem: Problem, opcode: str = "") -> Diagnostic:
@@ -284,7 +290,7 @@ def _names(operands: Iterable[syntax.Operand]) -> Iterator[str]:
 
 
 def _guard_problems(guard: syntax.Guard, scope: Scope) -> Iterator[Problem]:
-    symbol = scope(guard.register)
+    symbol = scope.kind_of(guard.register)
     if symbol is None:
         yield Problem("undeclared-name", f"the guard {guard.register} is not declared; it must be a .pred register")
     elif symbol.kind != "register" or symbol.type is None or symbol.type.kind != "predicate":
@@ -296,7 +302,7 @@ def _signature(operand: syntax.Operand, scope: Scope) -> Signature:
     """What the rules of operands can tell of an operand."""
     match operand:
         case syntax.Name():
-            symbol = scope(operand.text)
+            symbol = scope.kind_of(operand.text)
             if symbol is None:
                 return ("_",) if operand.text == "_" else None
             return (

@@ -129,11 +129,15 @@ class Pattern:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A rule of a form: `check` returns a message, or None when the rule holds."""
+    """A rule of a form: `check` returns a message, or None when the rule holds.
+
+    `reads_operands` tells that it depends on operands, `reads_names` also on which registers they are.
+    """
 
     code: str
     check: Callable[[Any], str | None]
     reads_operands: bool
+    reads_names: bool = False
 
 
 @dataclass(frozen=True)
@@ -166,11 +170,11 @@ class Form:
 _F = TypeVar("_F", bound=Callable[[Any], str | None])
 
 
-def rule(code: str, *, reads_operands: bool = False) -> Callable[[_F], _F]:
+def rule(code: str, *, reads_operands: bool = False, reads_names: bool = False) -> Callable[[_F], _F]:
     """Mark a method as a rule; its docstring is the rule in words, its result the message when broken."""
 
     def mark(function: _F) -> _F:
-        function.__rule__ = (code, reads_operands)  # type: ignore[attr-defined]
+        function.__rule__ = (code, reads_operands or reads_names, reads_names)  # type: ignore[attr-defined]
         return function
 
     return mark
@@ -300,7 +304,7 @@ class Instruction:
             if spec.when is not None and spec.when.partition("=")[0] not in modifiers:
                 raise TypeError(f"{cls.__name__}: {spec.name} depends on {spec.when}, which is no modifier")
         rules = tuple(
-            Rule(f"{cls.__name__}.{value.__rule__[0]}", value, value.__rule__[1])
+            Rule(f"{cls.__name__}.{value.__rule__[0]}", value, *value.__rule__[1:])
             for value in members.values()
             if hasattr(value, "__rule__")
         )

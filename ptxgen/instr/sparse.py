@@ -31,7 +31,7 @@ class spcompress(Instruction, section="9.7.10.30 (9.4)", ptx="9.4", targets="sm_
     spfactor: Literal["sp::2:4"]
     num: Literal[1, 2, 4, 8, 16, 32, 64] = modifier("x")
 
-    @rule("registers", reads_operands=True)
+    @rule("registers", reads_names=True)
     def _results(self) -> str | None:
         """No register takes two results; ptxas 13.5 fails inside where one does (measured)."""
         return repeated(self, "mdata", "cdata")
@@ -84,7 +84,7 @@ class spdecompress(Instruction, section="9.7.10.31 (9.4)", ptx="9.4", targets="s
             return None
         return f".x{self.num} of {self.target} elements of .b{self.elemsize} make {bits} bits; legal are 32 to 4096"
 
-    @rule("registers", reads_operands=True)
+    @rule("registers", reads_names=True)
     def _results(self) -> str | None:
         """No register takes two results; ptxas 13.5 fails inside where one does (measured)."""
         return repeated(self, "data")

@@ -303,11 +303,11 @@ def test_legal_lines_are_remembered_by_what_their_operands_are_not_by_their_name
     assert [(each.line - LINE, each.code) for each in found] == [(1, "operand-kind")]
 
 
-def test_rules_that_read_operands_are_asked_every_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rules_that_read_names_are_asked_every_time(monkeypatch: pytest.MonkeyPatch) -> None:
     def differ(made: shl) -> str | None:
         return "d must not be a" if made.d == made.a else None
 
-    rules = (Rule("shl.differ", differ, reads_operands=True),)
+    rules = (Rule("shl.differ", differ, reads_operands=True, reads_names=True),)
     monkeypatch.setattr(shl, "form", replace(shl.form, rules=rules))
     found = check(module("shl.b32 %r1, %r2, 1;\nshl.b32 %r1, %r1, 1;\nshl.b32 %r3, %r2, 1;"))
     assert [(each.line - LINE, each.code) for each in found] == [(1, "shl.differ")]

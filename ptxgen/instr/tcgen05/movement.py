@@ -32,7 +32,7 @@ class _Load(
     Instruction, section="9.7.16.8.3", ptx="8.6", targets=FAMILY, issued_by="warp", completed_by="tcgen05.wait::ld",
     fences=BETWEEN_THREADS,
 ):  # fmt: skip
-    @rule("registers", reads_operands=True)
+    @rule("registers", reads_names=True)
     def _registers(self) -> str | None:
         """No register takes two results; of others ptxas 13.5 says so, here it loses its way (measured)."""
         return repeated(self, *self.form.operands)
