@@ -342,12 +342,15 @@ def _statements(block: syntax.Block | None) -> Iterator[syntax.Statement]:
 
 
 class PendingLoad:
-    """A tcgen05.ld on its way: the registers that it will write, and whether it has."""
+    """A tcgen05.ld on its way: the registers that it will write, the columns it reads, how it completes, if it has."""
 
-    __slots__ = ("done", "registers", "statement")
+    __slots__ = ("columns", "complete", "done", "registers", "statement")
 
-    def __init__(self, registers: frozenset[int], statement: syntax.Statement) -> None:
-        self.registers, self.statement, self.done = registers, statement, False
+    def __init__(
+        self, registers: frozenset[int], statement: syntax.Statement, columns: range, complete: Action
+    ) -> None:
+        self.registers, self.statement, self.columns, self.complete = registers, statement, columns, complete
+        self.done = False
 
 
 class PendingStore:

@@ -436,16 +436,19 @@ class Scheduler:
         operation.run(acting, self, block, operation)
 
     def _check_pending(self, group: Group, operation: Operation) -> None:
-        """A register that a tcgen05.ld has yet to write must not be read."""
+        """A register that a tcgen05.ld has yet to write is waited for by who reads it (9.7.16.6.4.5, PTX ISA 9.2)."""
         if not operation.reads:
             return
         for row in group.indices:
             for load in self.machine.pending_loads.get(int(row), ()):
                 if not load.registers.isdisjoint(operation.reads):
+                    load.complete()
                     self.machine.findings.add(
                         "missing-tcgen05-wait",
-                        f"reads a register of the tcgen05.ld of line {load.statement.line} before tcgen05.wait::ld",
+                        f"reads a register of the tcgen05.ld of line {load.statement.line} before tcgen05.wait::ld; "
+                        "editions of the manual before 9.2 ask for it, and without it the cells may be read later",
                         operation.statement,
+                        severity="advice",
                     )
 
     def _unblock(self) -> bool:

@@ -29,6 +29,8 @@ UNIT = 16
 Masks = NDArray[np.uint16]
 _ALL = np.uint16(0xFFFF)
 _QUARTERS = 4
+#: Later than every interval: a load that its warp has not waited for.
+_PENDING = np.iinfo(np.int64).max
 #: Known operations after which those that everybody knows are dropped.
 _MANY = 256
 
@@ -201,6 +203,9 @@ class Ordering:
         #: What each warp knew of every warp's intervals, its own included, at its last fence.proxy.async.
         self.fenced = np.zeros((slots * warps, self.members), np.int64)
         self.tensor_writer = np.zeros((slots, _QUARTERS, COLUMNS), np.int64)
+        #: The last MMA that read A, metadata or scale factors there.
+        self.tensor_async_reader = np.zeros((slots, _QUARTERS, COLUMNS), np.int64)
+        #: In which of its intervals a warp last loaded a column: `_PENDING` until tcgen05.wait::ld.
         self.tensor_reader_clock = np.zeros((slots, warps, COLUMNS), np.int64)
         #: The last tcgen05.ld of a warp in one of its intervals.
         self.tensor_loads: dict[tuple[int, int], Statement] = {}
@@ -226,6 +231,7 @@ class Ordering:
         self.stores.clear(slot)
         self.loads.clear(slot)
         self.tensor_writer[slot] = 0
+        self.tensor_async_reader[slot] = 0
         self.tensor_reader_clock[slot] = 0
         for number in [n for n, operation in self.operations.items() if operation.slot == slot]:
             del self.operations[number]
@@ -342,13 +348,14 @@ class Ordering:
         self.loads.forget(slot, units, _ALL)
 
     def async_read(
-        self, operation: AsyncOperation, row: int, units: NDArray[np.int64], slot: int | None = None
-    ) -> None:
-        """A tensor-core operation or bulk store issued by warp `row` reads these 16-byte units."""
+        self, operation: AsyncOperation, row: int, units: NDArray[np.int64], slot: int | None = None,
+        masks: Masks | np.uint16 = _ALL,
+    ) -> None:  # fmt: skip
+        """A tensor-core operation or bulk store issued by warp `row` reads bytes of these 16-byte units."""
         slot = operation.slot if slot is None else slot
-        self._against_writers(operation, row, slot, units, _ALL, "reads")
+        self._against_writers(operation, row, slot, units, masks, "reads")
         self._require_proxy_fence(operation, row, slot, units)
-        self._require_written(operation, slot, units, _ALL)
+        self._require_written(operation, slot, units, masks)
         if operation.swizzle is not None:
             for number in distinct(self.async_writer[slot, units]):
                 source = self.operations.get(int(number))
@@ -468,9 +475,10 @@ class Ordering:
         self, operation: AsyncOperation, row: int, quarters: list[int], columns: range, *, accumulates: bool = False,
         slot: int | None = None,
     ) -> None:  # fmt: skip
-        """A tcgen05.mma issued by warp `row` writes, or adds to, columns in these quarters of the lanes.
+        """A tcgen05.mma, cp or shift issued by warp `row` writes, or adds to, columns in these quarters of the lanes.
 
-        MMAs of a CTA run in the order of their issue, so they do not conflict with each other (9.7.16.6.2).
+        The tensor core's operations do not conflict with each other: the pipelines of 9.7.16.6.2 order most pairs, and
+        CUTLASS and DeepGEMM rely on the order of a cp after the mma whose scale factors it overwrites.
         """
         slot = operation.slot if slot is None else slot
         known = self.known[row]
@@ -484,19 +492,67 @@ class Ordering:
             # Two stores of one warp may be to different lanes of its quarter.
             if operation.what != "tcgen05.st" or earlier.row != row:
                 self._unfinished_write(operation, earlier, columns, "has not waited for that store by tcgen05.wait::st")
-        latest = self.tensor_reader_clock[slot][:, span].max(axis=1, initial=0)
-        for warp in np.flatnonzero(latest > self._own(slot, known.clocks)):
-            if slot * self.warps + warp != row:
-                earlier = self.tensor_loads.get((slot * self.warps + int(warp), int(latest[warp])))
-                where = f" of line {earlier.line}" if earlier is not None else ""
-                self.findings.add(
-                    "tensor-race",
-                    f"the {operation.what} takes columns {columns.start}-{columns.stop - 1}, which warp {warp} may "
-                    f"still be reading with the tcgen05.ld{where}",
-                    operation.statement,
-                )
+        for warp, where in self._unknown_loads(row, slot, quarters, columns):
+            self.findings.add(
+                "tensor-race",
+                f"the {operation.what} takes columns {columns.start}-{columns.stop - 1}, which {warp} may "
+                f"still be reading with the {where}",
+                operation.statement,
+            )
         for quarter in quarters:
             self.tensor_writer[slot, quarter, span] = operation.number
+
+    def _unknown_loads(self, row: int, slot: int, quarters: Sequence[int], columns: range) -> Iterator[tuple[str, str]]:
+        """(warp, its load) of loads of a slot's cells that warp `row` does not know to be over."""
+        latest = self.tensor_reader_clock[slot][:, columns.start : columns.stop].max(axis=1, initial=0)
+        for warp in np.flatnonzero(latest > self._own(slot, self.known[row].clocks)):
+            reader, pending = slot * self.warps + int(warp), latest[warp] == _PENDING
+            if warp % _QUARTERS in quarters and (pending or reader != row):
+                earlier = self.tensor_loads.get((reader, int(latest[warp])))
+                where = f" of line {earlier.line}" if earlier is not None else ""
+                what = f"tcgen05.ld{where}" + (", without a tcgen05.wait::ld" if pending else "")
+                yield self._warp_name(row, reader % self.members), what
+
+    def tensor_core_read(
+        self, operation: AsyncOperation, row: int, quarters: list[int], columns: range, what: str,
+        slot: int | None = None,
+    ) -> None:  # fmt: skip
+        """A tcgen05.mma or shift issued by warp `row` reads `what` (A, scale factors) in columns of these quarters."""
+        slot, span = operation.slot if slot is None else slot, slice(columns.start, columns.stop)
+        writers = np.unique(self.tensor_writer[slot, quarters, span])
+        if writers[0] == 0:
+            self._uninitialised(columns, f"reads {what} in", operation.statement)
+        for number in writers:
+            earlier = self.operations.get(int(number))
+            if earlier is None or earlier.what != "tcgen05.st" or earlier.number in self.known[row].operations:
+                continue
+            self.findings.add(
+                "tensor-race",
+                f"the {operation.what} reads {what} in columns {columns.start}-{columns.stop - 1}, which the "
+                f"tcgen05.st of line {earlier.statement.line} may still write; its warp has not waited for that "
+                "store by tcgen05.wait::st",
+                operation.statement,
+            )
+        self.tensor_async_reader[slot, quarters, span] = operation.number
+
+    def tensor_freed(self, row: int, slot: int, columns: range, statement: Statement) -> None:
+        """A warp frees columns: nothing may write or read them any more."""
+        span, known = slice(columns.start, columns.stop), self.known[row]
+        uses = {int(number): "read" for number in np.unique(self.tensor_async_reader[slot][:, span])}
+        uses |= {int(number): "write" for number in np.unique(self.tensor_writer[slot][:, span])}
+        for number, verb in uses.items():
+            earlier = self.operations.get(number)
+            if earlier is not None and number not in known.operations:
+                what = f"the {earlier.what} of line {earlier.statement.line} may still {verb}"
+                self._freed_in_use(f"{what}; its warp has not waited for it", statement)
+        for warp, where in self._unknown_loads(row, slot, range(_QUARTERS), columns):
+            self._freed_in_use(f"{warp} may still read with the {where}", statement)
+        self.tensor_writer[slot][:, span] = 0
+        self.tensor_async_reader[slot][:, span] = 0
+        self.tensor_reader_clock[slot][:, span] = 0
+
+    def _freed_in_use(self, what: str, statement: Statement) -> None:
+        self.findings.add("tmem-freed-in-use", f"frees columns that {what}", statement)
 
     def tensor_store(self, operation: AsyncOperation, row: int, columns: range) -> None:
         """A warp's tcgen05.st writes columns of its quarter of the lanes."""
@@ -506,6 +562,16 @@ class Ordering:
             if earlier is None or earlier.what == "tcgen05.st" or earlier.number in self.known[row].operations:
                 continue
             self._unfinished_write(operation, earlier, columns, "has not waited for a tcgen05.commit of it")
+        for number in np.unique(self.tensor_async_reader[operation.slot, quarter, columns.start : columns.stop]):
+            earlier = self.operations.get(int(number))
+            if earlier is not None and earlier.number not in self.known[row].operations:
+                self.findings.add(
+                    "tensor-race",
+                    f"the {operation.what} takes columns {columns.start}-{columns.stop - 1}, which the "
+                    f"{earlier.what} of line {earlier.statement.line} may still read; its warp has not waited for a "
+                    "tcgen05.commit of it",
+                    operation.statement,
+                )
         self.tensor_write(operation, row, [quarter], columns)
 
     def stored(self, row: int, numbers: Sequence[int]) -> None:
@@ -550,9 +616,16 @@ class Ordering:
                     statement,
                     severity="advice",
                 )
+        self.tensor_reader_clock[slot, warp, span] = _PENDING
+        self.tensor_loads[row, _PENDING] = statement
+
+    def tensor_loaded(self, row: int, loads: Sequence[tuple[range, Statement]]) -> None:
+        """A warp has waited for its tcgen05.ld of these columns."""
+        slot, warp = divmod(row, self.warps)
         clock = self.clock(row)
-        self.tensor_reader_clock[slot, warp, span] = clock
-        self.tensor_loads[row, clock] = statement
+        for columns, statement in loads:
+            self.tensor_reader_clock[slot, warp, columns.start : columns.stop] = clock
+            self.tensor_loads[row, clock] = statement
 
     def _uninitialised(self, columns: range, verb: str, statement: Statement) -> None:
         where = f"columns {columns.start}-{columns.stop - 1}"

@@ -1,0 +1,217 @@
+"""Issuing tcgen05.mma in all its forms. PTX ISA 9.7.16.10.9."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptxgen import syntax
+from ptxgen.emulator.group import Group
+from ptxgen.emulator.machine import Machine
+from ptxgen.emulator.memory import MemoryFault
+from ptxgen.emulator.registers import Binder, Reader
+from ptxgen.emulator.semantics import meaning
+from ptxgen.emulator.semantics.mbarrier import each
+from ptxgen.emulator.semantics.tcgen05.operands import SharedMatrix, shared_matrix
+from ptxgen.emulator.semantics.tcgen05.pairs import one_cta
+from ptxgen.emulator.semantics.tcgen05.product import K_BYTES, Call, Form, Shape, execute, shape_of, zero_columns
+from ptxgen.instr import tcgen05
+from ptxgen.layouts.scale_factors import scale_cells
+from ptxgen.layouts.tmem import LANES, metadata_cells, split_address
+
+#: Scale vectors by kind and .scale_vectorsize (PTX ISA tables 56 and 57).
+_VECTORS = {
+    ("mxf8f6f4", None): "1X", ("mxf8f6f4", "block32"): "1X", ("mxf4", None): "2X", ("mxf4", "block32"): "2X",
+    ("mxf4nvf4", "block32"): "2X", ("mxf4nvf4", "block16"): "4X",
+}  # fmt: skip
+
+
+def _form(op: Any) -> Form:
+    vector = ""
+    if hasattr(op, "scale_a"):
+        size = op.scale_vectorsize
+        vector = size[-2:] if size and size.startswith("scale_vec") else _VECTORS[op.kind, size]
+    return Form(
+        kind=op.kind,
+        cta_group=getattr(op, "cta_group", 1),
+        ws=hasattr(op, "zero_column_mask"),
+        sparse=hasattr(op, "metadata"),
+        scale_vector=vector,
+        a_in_tensor_memory=isinstance(op.a, syntax.Address),
+        ashift=getattr(op, "ashift", False),
+    )
+
+
+@meaning(
+    tcgen05.mma, tcgen05.mma_ts, tcgen05.mma_sp, tcgen05.mma_sp_ts, tcgen05.mma_scaled, tcgen05.mma_scaled_ts,
+    tcgen05.mma_sp_scaled, tcgen05.mma_sp_scaled_ts, tcgen05.mma_ws, tcgen05.mma_ws_ts, tcgen05.mma_ws_sp,
+    tcgen05.mma_ws_sp_ts,
+)  # fmt: skip
+def mma(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> Callable[[Group], None]:
+    """Collector buffers change no values: an operand must not change while its product may still read it."""
+    one_cta(getattr(op, "cta_group", 1))
+    form = _form(op)
+    readers: dict[str, Reader] = {
+        "d": binder.address(op.d),
+        "a": binder.address(op.a) if form.a_in_tensor_memory else binder.source(op.a, "b64"),
+        "b": binder.source(op.b, "b64"),
+        "idesc": binder.source(op.idesc, "b32"),
+        "accumulate": binder.predicate(op.enable_input_d),
+    }
+    for name in ("metadata", "scale_a", "scale_b"):
+        if hasattr(op, name):
+            readers[name] = binder.address(getattr(op, name))
+    if getattr(op, "zero_column_mask", None) is not None:
+        readers["mask"] = binder.source(op.zero_column_mask, "b64")
+    off = getattr(op, "disable_output_lane", None)
+    for index, word in enumerate(binder.vector(off) if off is not None else ()):
+        readers[f"off{index}"] = binder.source(word, "b32")
+    scale = getattr(op, "scale_input_d", None)
+    scale_input = int(scale.evaluate()) if scale is not None else 0
+
+    def run(g: Group) -> None:
+        for row, _, given in each(g, *(reader(g) for reader in readers.values())):
+            _issue(g.machine, row, statement, form, dict(zip(readers, given, strict=True)), scale_input)
+
+    return run
+
+
+def _issue(
+    machine: Machine, row: int, statement: syntax.Instruction, form: Form, given: dict[str, int], scale_input: int
+) -> None:
+    slot = int(machine.row_slot[row])
+    shape = shape_of(given["idesc"], form)
+    slots = [slot]
+    zeroed, shift = zero_columns(given["mask"], shape) if "mask" in given else (None, 0)
+    call = Call(
+        shape=shape,
+        slots=slots,
+        d=split_address(given["d"]),
+        a=() if form.a_in_tensor_memory else _matrices(machine, shape, slots, given["a"], "a"),
+        b=_matrices(machine, shape, slots, given["b"], "b", shift),
+        accumulate=bool(given["accumulate"]),
+        a_place=split_address(given["a"]) if form.a_in_tensor_memory else (0, 0),
+        metadata=split_address(given.get("metadata", 0)),
+        scale_a=split_address(given.get("scale_a", 0)),
+        scale_b=split_address(given.get("scale_b", 0)),
+        lanes_off=_lanes_off([word for name, word in given.items() if name.startswith("off")]),
+        scale_input=scale_input,
+        zero_columns=zeroed,
+        column_shift=shift,
+    )
+    if form.scale_vector:
+        # Scale-factor ids may be in bits 30 and 31 of the addresses, too: they are no part of the lane.
+        call = replace(call, scale_a=_scale_place(call.scale_a), scale_b=_scale_place(call.scale_b))
+    spans = _tensor_reads(call)
+    _require_cells(machine, call, spans)
+    if machine.ordering is not None:
+        _order(machine, row, statement, call, spans)
+    machine.submit(slot, statement, lambda: execute(machine, call), pipe=("tensor core", slot))
+
+
+def _scale_place(place: tuple[int, int]) -> tuple[int, int]:
+    return place[0] & 0x3FFF, place[1]
+
+
+def _matrices(
+    machine: Machine, shape: Shape, slots: Sequence[int], value: int, side: str, more: int = 0
+) -> list[SharedMatrix]:
+    """The parts of A or B in the shared memory of each CTA; `more` rows of B are there for a column shift."""
+    idesc = shape.idesc
+    left = side == "a"
+    rows = shape.rows if left else shape.n // len(slots) + more
+    major, type = (idesc.a_major, idesc.a_type) if left else (idesc.b_major, idesc.b_type)
+    k_bytes = shape.k_bytes_a if left else shape.k_bytes_b
+    matrix = shared_matrix(value, major, rows, k_bytes, shape.element_bits(type), machine.shared.size)  # type: ignore[arg-type]
+    return [matrix] * len(slots)
+
+
+def _lanes_off(words: Sequence[int]) -> NDArray[np.bool_] | None:
+    """Which lanes stay as they are: bit i of word w is lane 32w + i (9.7.16.10.9.1). None for none."""
+    if not any(words):
+        return None
+    return ((np.array(words, np.uint32)[:, None] >> np.arange(32, dtype=np.uint32)) & 1).astype(np.bool_).ravel()
+
+
+def _tensor_reads(call: Call) -> list[tuple[str, list[int], range, range]]:
+    """(what, quarters of the lanes, lanes, columns) of what the product reads in tensor memory besides D."""
+    shape, form = call.shape, call.shape.form
+    every, all_lanes = [0, 1, 2, 3], range(LANES)
+    found: list[tuple[str, list[int], range, range]] = []
+    if form.a_in_tensor_memory:
+        lane, column = call.a_place
+        first, last = (int(edge([part.lanes for part in shape.parts])) for edge in (np.min, np.max))
+        lanes = range(first + lane, last + lane + 1)
+        found.append(("A", shape.quarters, lanes, range(column, column + K_BYTES // 4)))
+    if form.sparse:
+        lane, column = call.metadata
+        cells, columns, _ = metadata_cells(
+            form.kind, shape.m, selector=shape.selector, cta_group=form.cta_group, ws=form.ws
+        )
+        lanes = range(int(cells.min()) + lane, int(cells.max()) + lane + 1)
+        span = range(column + int(columns.min()), column + int(columns.max()) + 1)
+        found.append(("the metadata of A", shape.quarters, lanes, span))
+    if form.scale_vector:
+        for what, rows, parts, (_, column) in (
+            ("the scale factors of A", shape.rows, 1, call.scale_a),
+            ("the scale factors of B", shape.n, len(shape.parts), call.scale_b),
+        ):
+            columns = scale_cells(rows, shape.scales, 0, parts=parts)[1]
+            found.append((what, every, all_lanes, range(column, column + int(columns.max()) + 1)))
+    return found
+
+
+def _require_cells(machine: Machine, call: Call, spans: list[tuple[str, list[int], range, range]]) -> None:
+    """Raise MemoryFault where a matrix in tensor memory starts on a wrong lane or is not allocated."""
+    shape = call.shape
+    lane, column = call.d
+    places = [("an accumulator", lane)]
+    if shape.form.a_in_tensor_memory:
+        places.append(("A", call.a_place[0]))
+    if shape.form.sparse:
+        places.append(("the metadata of A", call.metadata[0]))
+    for what, start in places:
+        if start not in shape.lane_starts or start != lane:
+            legal = " or ".join(map(str, shape.lane_starts)) if start not in shape.lane_starts else f"{lane}, as D does"
+            raise MemoryFault(
+                "tmem-out-of-bounds", f"{what} of M {shape.m} starts on lane {legal}, not on {start} (9.7.16.10.5)"
+            )
+    if shape.form.scale_vector and (call.scale_a[0] or call.scale_b[0]):
+        raise MemoryFault(
+            "tmem-out-of-bounds", f"scale factors start on lane 0, not on {call.scale_a[0] or call.scale_b[0]}"
+        )
+    first, last = (int(edge([part.lanes for part in shape.parts])) for edge in (np.min, np.max))
+    for slot in call.slots:
+        lanes = range(first + lane, last + lane + 1)
+        machine.tensor.require(slot, lanes, range(column, column + shape.columns), "tcgen05.mma")
+        for what, _, lanes, columns in spans:
+            machine.tensor.require(slot, lanes, columns, f"tcgen05.mma, for {what},")
+
+
+def _order(
+    machine: Machine, row: int, statement: syntax.Instruction, call: Call,
+    spans: list[tuple[str, list[int], range, range]],
+) -> None:  # fmt: skip
+    ordering, shape = machine.ordering, call.shape
+    assert ordering is not None
+    slot = call.slots[0]
+    operation = ordering.operation("tcgen05.mma", statement, slot)
+    for parts, type in ((call.a, shape.idesc.a_type), (call.b, shape.idesc.b_type)):
+        for matrix in parts:
+            operation.swizzle = matrix.swizzle
+            ordering.async_read(operation, row, matrix.touched, masks=shape.data_bytes(type))
+    operation.swizzle = None
+    for what, quarters, _, columns in spans:
+        ordering.tensor_core_read(operation, row, quarters, columns, what)
+    column = call.d[1]
+    ordering.tensor_write(
+        operation, row, shape.quarters, range(column, column + shape.columns), accumulates=call.accumulate
+    )
+    if shape.form.ashift:
+        columns = range(call.a_place[1], call.a_place[1] + K_BYTES // 4)
+        ordering.tensor_write(operation, row, [0, 1, 2, 3], columns, accumulates=True)
+    machine.tensor_operations.setdefault(slot, []).append(operation.number)

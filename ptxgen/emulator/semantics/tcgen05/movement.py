@@ -1,0 +1,318 @@
+"""Between tensor memory, registers and shared memory. PTX ISA 9.7.16.8 and 9.7.16.9."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptxgen import syntax
+from ptxgen.emulator.group import Group
+from ptxgen.emulator.machine import Machine, PendingLoad, PendingStore
+from ptxgen.emulator.memory import MemoryFault
+from ptxgen.emulator.memory.tensor_memory import POISON
+from ptxgen.emulator.registers import Binder, Unmodelled
+from ptxgen.emulator.semantics import meaning
+from ptxgen.emulator.semantics.barrier import require_whole_warps
+from ptxgen.emulator.semantics.mbarrier import each
+from ptxgen.emulator.semantics.tcgen05.elements import expanded
+from ptxgen.emulator.semantics.tcgen05.operands import SharedMatrix, shared_matrix
+from ptxgen.emulator.semantics.tcgen05.pairs import one_cta
+from ptxgen.instr import tcgen05
+from ptxgen.layouts.tmem import (
+    COPY_SHAPES,
+    WARP_LANES,
+    Cells,
+    copy_lanes,
+    load_cells,
+    packed_cells,
+    shift_lanes,
+    split_address,
+)
+
+if TYPE_CHECKING:
+    from ptxgen.emulator.scheduler import Scheduler
+
+_Run = Callable[[Group], None]
+#: Columns that tcgen05.shift moves: 32 bytes.
+_SHIFT_COLUMNS = 8
+
+
+def _cells(op: Any, packed: bool, count: int) -> tuple[str, Cells]:
+    """The shape and the cells of `count` registers, [32, registers] or [32, registers, 2] if packed."""
+    split = int(op.split.evaluate()) if hasattr(op, "split") else 0
+    if hasattr(op, "split"):
+        shape = "16x32bx2"
+    else:
+        shape = getattr(op, "shape", "32x32b")
+    lanes, columns = (packed_cells if packed else load_cells)(shape, op.num, split)
+    if count != columns.shape[1]:
+        raise Unmodelled(f"{count} registers where .{shape}.x{op.num} has {columns.shape[1]}")
+    return shape, (lanes, columns)
+
+
+def _reach(machine: Machine, row: int, place: int, shape: str, cells: Cells, what: str) -> tuple[int, int]:
+    """The lane and column at which a warp's load or store begins. Raises MemoryFault where the warp may not reach."""
+    warp = row % machine.warps_per_cta
+    lane, column = split_address(place)
+    quarter = WARP_LANES * (warp % 4)
+    starts = (0,) if shape == "32x32b" else (0, 16)
+    if lane & ~31 not in (0, quarter) or lane & 31 not in starts:  # `layouts.tmem.FACTS`, a warp's lane field
+        raise MemoryFault(
+            "tmem-lane-rights",
+            f"warp {warp} reaches lanes {quarter}-{quarter + 31} of tensor memory with .{shape} from lane "
+            f"{' or '.join(str(quarter + start) for start in starts)} on, not from lane {lane}",
+        )
+    start = quarter + (lane & 31)
+    lanes, _ = cells
+    machine.tensor.require(
+        int(machine.row_slot[row]),
+        range(start + int(lanes.min()), start + int(lanes.max()) + 1),
+        _span(cells, column),
+        what,
+    )
+    return start, column
+
+
+def _span(cells: Cells, column: int) -> range:
+    return range(column + int(cells[1].min()), column + int(cells[1].max()) + 1)
+
+
+# Loads.
+
+
+@meaning(tcgen05.ld, tcgen05.ld_halves, tcgen05.ld_red, tcgen05.ld_red_halves)
+def load(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+    packed = getattr(op, "pack", False)
+    registers = [binder.register(element) for element in binder.vector(op.r)]
+    shape, cells = _cells(op, packed, len(registers))
+    address = binder.address(op.taddr)
+    result = binder.register(op.result) if hasattr(op, "result") else None
+    written = [*registers, result] if result is not None else registers
+
+    def fetch(words: NDArray[np.uint32]) -> NDArray[np.uint32]:
+        """What the registers get of the cells' words: [32, registers], the reduction last."""
+        if packed:
+            return words[..., 0] & np.uint32(0xFFFF) | words[..., 1] << np.uint32(16)
+        if result is not None:
+            return np.concatenate([words, _reduced(words, op)[:, None]], axis=1)
+        return words
+
+    def run(g: Group) -> None:
+        machine = g.machine
+        require_whole_warps(g, statement)
+        places = g.full(address(g))
+        for position, row in enumerate(g.indices):
+            row = int(row)
+            active = g.active[position]
+            place = int(places[position, active][0])
+            lane, column = _reach(machine, row, place, shape, cells, "tcgen05.ld")
+            span = _span(cells, column)
+            if machine.ordering is not None:
+                machine.ordering.tensor_read(row, span, statement)
+            at = cells[0] + lane, cells[1] + column
+            _submit_load(machine, row, at, span, written, fetch, active, statement)
+
+    return run
+
+
+def _submit_load(
+    machine: Machine, row: int, cells: Cells, span: range, registers: list[NDArray[Any]],
+    fetch: Callable[[NDArray[np.uint32]], NDArray[np.uint32]], active: NDArray[np.bool_], statement: syntax.Instruction,
+) -> None:  # fmt: skip
+    """Bring cells into registers; until they arrive the registers hold poison."""
+    slot = int(machine.row_slot[row])
+    for register in registers:
+        register[row][active] = POISON
+
+    def complete() -> None:
+        if pending.done:
+            return
+        words = fetch(machine.tensor.cells[slot][cells])
+        for index, register in enumerate(registers):
+            register[row][active] = words[active, index]
+        pending.done = True
+        machine.wake(("tcgen05.wait", row))
+
+    pending = PendingLoad(frozenset(id(register) for register in registers), statement, span, complete)
+    machine.pending_loads.setdefault(row, []).append(pending)
+    machine.submit(slot, statement, complete, pipe=("tensor load", row))
+
+
+def _reduced(words: NDArray[np.uint32], op: Any) -> NDArray[np.uint32]:
+    """Least or greatest of each thread's words, [32]."""
+    least = op.op == "min"
+    if op.type != "f32":
+        values = words.view(np.int32) if op.type == "s32" else words
+        return (values.min(axis=1) if least else values.max(axis=1)).view(np.uint32)
+    if op.abs:
+        words = words & np.uint32(0x7FFFFFFF)
+    nan = (words & np.uint32(0x7FFFFFFF)) > np.uint32(0x7F800000)
+    # Order of .f32 as an order of integers, -0 below +0.
+    negative = words >> np.uint32(31) != 0
+    keys = np.where(negative, ~words, words | np.uint32(0x80000000))
+    keys = np.where(nan, np.uint32(0xFFFFFFFF if least else 0), keys)
+    chosen = keys.argmin(axis=1) if least else keys.argmax(axis=1)
+    found = words[np.arange(len(words)), chosen]
+    lost = nan.any(axis=1) if op.NaN else nan.all(axis=1)
+    return np.where(lost, np.uint32(0x7FFFFFFF), found)
+
+
+# Stores.
+
+
+@meaning(tcgen05.st, tcgen05.st_halves)
+def store(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+    """The registers are read at once; the cells change later, those of one warp in the order of its stores."""
+    sources = [binder.source(element, "b32") for element in binder.vector(op.r)]
+    shape, cells = _cells(op, op.unpack, len(sources))
+    address = binder.address(op.taddr)
+
+    def run(g: Group) -> None:
+        machine = g.machine
+        require_whole_warps(g, statement)
+        places = g.full(address(g))
+        words = np.stack([g.full(source(g)).astype(np.uint32, copy=False) for source in sources], axis=-1)
+        if op.unpack:
+            words = np.stack([words & np.uint32(0xFFFF), words >> np.uint32(16)], axis=-1)
+        for position, row in enumerate(g.indices):
+            row = int(row)
+            place = int(places[position, g.active[position]][0])
+            lane, column = _reach(machine, row, place, shape, cells, "tcgen05.st")
+            slot = int(machine.row_slot[row])
+            pending = PendingStore()
+            if machine.ordering is not None:
+                operation = machine.ordering.operation("tcgen05.st", statement, slot, row=row)
+                pending.operation = operation.number
+                machine.ordering.tensor_store(operation, row, _span(cells, column))
+            machine.pending_stores.setdefault(row, []).append(pending)
+            at = cells[0] + lane, cells[1] + column
+            _submit_store(machine, row, at, words[position].copy(), pending, statement)
+
+    return run
+
+
+def _submit_store(
+    machine: Machine, row: int, cells: Cells, words: NDArray[np.uint32], pending: PendingStore,
+    statement: syntax.Instruction,
+) -> None:  # fmt: skip
+    slot = int(machine.row_slot[row])
+
+    def complete() -> None:
+        machine.tensor.cells[slot][cells] = words
+        pending.done = True
+        machine.wake(("tcgen05.wait", row))
+
+    machine.submit(slot, statement, complete, pipe=("tensor store", row))
+
+
+@meaning(tcgen05.wait, kind="gate")
+def wait(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> Callable[..., Any]:
+    """Warps stay until their loads, or their stores, have arrived."""
+
+    def run(g: Group, scheduler: Scheduler) -> tuple[Callable[[int], object], NDArray[np.bool_] | None]:
+        machine = g.machine
+        passing = np.ones((g.size, 32), np.bool_)
+        require_whole_warps(g, statement)
+        for position, row in enumerate(g.indices):
+            row = int(row)
+            awaited = (machine.pending_loads if op.what == "ld" else machine.pending_stores).get(row, [])
+            if not all(each.done for each in awaited):
+                passing[position] = False
+            elif op.what == "ld":
+                _loaded(machine, row)
+            else:
+                _stored(machine, row)
+        return lambda row: ("tcgen05.wait", row), None if passing.all() else passing
+
+    return run
+
+
+def _loaded(machine: Machine, row: int) -> None:
+    loads = machine.pending_loads.pop(row, [])
+    if machine.ordering is not None:
+        machine.ordering.tensor_loaded(row, [(load.columns, load.statement) for load in loads])
+
+
+def _stored(machine: Machine, row: int) -> None:
+    stores = machine.pending_stores.pop(row, [])
+    if machine.ordering is not None:
+        machine.ordering.stored(row, [each.operation for each in stores])
+
+
+# By the tensor core.
+
+
+@meaning(tcgen05.cp)
+def copy(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+    one_cta(op.cta_group)
+    rows, bits = COPY_SHAPES[op.shape]
+    lanes = copy_lanes(op.shape, op.multicast)
+    address, descriptor = binder.address(op.taddr), binder.source(op.sdesc, "b64")
+    element = {None: 8, "b6x16_p32": 6, "b4x16_p64": 4}[op.src_fmt]
+
+    def run(g: Group) -> None:
+        machine = g.machine
+        for row, _, (place, value) in each(g, address(g), descriptor(g)):
+            source = shared_matrix(value, "k", rows, bits // 8, 8, machine.shared.size)
+            _submit_copy(machine, row, source, lanes, place, bits // 32, element, statement)
+
+    return run
+
+
+def _submit_copy(
+    machine: Machine, row: int, source: SharedMatrix, lanes: NDArray[np.int64], place: int, width: int, element: int,
+    statement: syntax.Instruction,
+) -> None:  # fmt: skip
+    """Elements of 4 and 6 bits are expanded to bytes of their own."""
+    slot = int(machine.row_slot[row])
+    lane, column = split_address(place)
+    span = range(column, column + width)
+    machine.tensor.require(slot, range(int(lanes.min()) + lane, int(lanes.max()) + lane + 1), span, "tcgen05.cp")
+    if machine.ordering is not None:
+        operation = machine.ordering.operation("tcgen05.cp", statement, slot, swizzle=source.swizzle)
+        machine.ordering.async_read(operation, row, source.touched, masks=np.uint16((1 << 2 * element) - 1))
+        quarters = np.unique((lanes + lane) // WARP_LANES).tolist()
+        machine.ordering.tensor_write(operation, row, quarters, span)
+        operation.swizzle = None
+        machine.tensor_operations.setdefault(slot, []).append(operation.number)
+
+    def execute() -> None:
+        data = source.lines(machine, slot)
+        words = (data if element == 8 else expanded(data, element)).view(np.uint32)
+        machine.tensor.cells[slot][lanes + lane, column : column + width] = words
+
+    machine.submit(slot, statement, execute, pipe=("tensor core", slot))
+
+
+@meaning(tcgen05.shift)
+def shift(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+    one_cta(op.cta_group)
+    address = binder.address(op.taddr)
+    to, source = shift_lanes()
+
+    def run(g: Group) -> None:
+        machine = g.machine
+        for row, _, (place,) in each(g, address(g)):
+            slot = int(machine.row_slot[row])
+            lane, column = split_address(place)
+            if lane % WARP_LANES:
+                raise MemoryFault("misaligned", f"tcgen05.shift at lane {lane}, not a multiple of 32 (9.7.16.9.3)")
+            span = range(column, column + _SHIFT_COLUMNS)
+            machine.tensor.require(slot, range(lane, lane + WARP_LANES), span, "tcgen05.shift")
+            if machine.ordering is not None:
+                operation = machine.ordering.operation("tcgen05.shift", statement, slot)
+                quarters = [lane // WARP_LANES]
+                machine.ordering.tensor_core_read(operation, row, quarters, span, "rows")
+                machine.ordering.tensor_write(operation, row, quarters, span)
+                machine.tensor_operations.setdefault(slot, []).append(operation.number)
+
+            def execute(slot: int = slot, lane: int = lane, column: int = column) -> None:
+                cells = machine.tensor.cells[slot][:, column : column + _SHIFT_COLUMNS]
+                cells[lane + to] = cells[lane + source]
+
+            machine.submit(slot, statement, execute, pipe=("tensor core", slot))
+
+    return run

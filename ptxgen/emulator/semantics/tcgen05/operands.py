@@ -1,0 +1,73 @@
+"""Matrices in shared memory, by descriptor: which 16-byte units they take, and their values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptxgen.descriptors import DescriptorError, SmemDescriptor
+from ptxgen.emulator.checks.happens_before import UNIT
+from ptxgen.emulator.machine import Machine
+from ptxgen.emulator.memory import MemoryFault
+from ptxgen.emulator.memory.shared_memory import RESERVED_BYTES
+from ptxgen.emulator.registers import Unmodelled
+from ptxgen.layouts.operands import Major, operand_addresses
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SharedMatrix:
+    """A matrix in shared memory: `units` (lines, chunks) are its 16-byte units, lines of K-major rows or of MN-major K.
+
+    `touched` has every unit once.
+    """
+
+    units: NDArray[np.int64]
+    touched: NDArray[np.int64]
+    major: Major
+    swizzle: str
+
+    def lines(self, machine: Machine, slot: int) -> NDArray[np.uint8]:
+        """The bytes of every line."""
+        return machine.shared.data[slot].view(np.complex128)[self.units].view(np.uint8)
+
+
+@lru_cache(maxsize=4096)
+def matrix_descriptor(value: int) -> SmemDescriptor:
+    """The descriptor of 64 bits. Raises MemoryFault, with the rule, where they are none."""
+    try:
+        return SmemDescriptor.decode(value)
+    except DescriptorError as error:
+        raise MemoryFault("illegal-descriptor", f"the shared-memory descriptor {value:#018x}: {error}") from error
+
+
+@lru_cache(maxsize=4096)
+def shared_matrix(value: int, major: Major, rows: int, k_bytes: int, element_bits: int, size: int) -> SharedMatrix:
+    """A matrix of `rows` by `k_bytes` of K (MN-major: by as many elements of K as that holds).
+
+    `size` is where the CTA's shared memory ends. Raises MemoryFault for what cannot be or is not inside.
+    """
+    descriptor = matrix_descriptor(value)
+    if descriptor.lbo_mode != "relative":
+        raise Unmodelled("the absolute LBO mode")
+    try:
+        if major == "k":
+            addresses = operand_addresses(descriptor, "k", rows, k_bytes, 8)[:, ::UNIT]
+        else:
+            size_of = element_bits // 8
+            if rows * size_of % UNIT:
+                raise ValueError(f"{rows} MN-major elements of {element_bits} bits are no multiple of 16 bytes")
+            every = operand_addresses(descriptor, "mn", rows, k_bytes // size_of, element_bits)
+            addresses = every[:: UNIT // size_of].T
+    except ValueError as error:
+        raise MemoryFault("illegal-descriptor", f"the shared-memory descriptor {value:#018x}: {error}") from error
+    if addresses.min() < RESERVED_BYTES or addresses.max() + UNIT > size:
+        raise MemoryFault(
+            "out-of-bounds",
+            f"the shared-memory descriptor {value:#018x} reaches {int(addresses.min()):#x} to "
+            f"{int(addresses.max()) + UNIT - 1:#x}; the CTA has {RESERVED_BYTES:#x} to {size:#x}",
+        )
+    units = np.ascontiguousarray(addresses // UNIT)
+    return SharedMatrix(units, np.unique(units), major, descriptor.swizzle)
