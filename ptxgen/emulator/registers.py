@@ -39,6 +39,17 @@ def numpy_type(type: Type) -> np.dtype[Any]:
     return np.dtype(_UNSIGNED[type.bits])
 
 
+def parts(word: Any, dtype: Any) -> NDArray[Any]:
+    """The parts of words of a packed type, along a new last axis, the lowest first."""
+    word = np.ascontiguousarray(word).reshape((*np.shape(word), 1))
+    return word.view(dtype)
+
+
+def joined(values: NDArray[Any], dtype: Any) -> NDArray[Any]:
+    """Words of their parts: the inverse of `parts`."""
+    return np.ascontiguousarray(values).view(dtype)[..., 0]
+
+
 class Binder:
     """Makes access closures for the operands of one instruction in its scope."""
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import exact
+import numpy as np
 import pytest
 from exact import FORMATS, Number, decode, float_edges, flushed
-from harness import lanewise, launch, same
+from harness import ON_GPU, TARGET, lanewise, same
 
 from ptxgen.instr import floating, predicate
 from ptxgen.instr.form import Instruction
@@ -18,11 +20,6 @@ F32 = FORMATS["f32"]
 
 def legal(*forms: type[Instruction]) -> list[Any]:
     return [each for form in forms for each in form.combinations() if not each.modifier_problems()]
-
-
-def is_modelled(op: Any) -> bool:
-    """.f64 is here to the nearest only, and without fma."""
-    return op.type == "f32" or (not isinstance(op, floating.fma) and getattr(op, "rounding", None) in (None, "rn"))
 
 
 def saturated(word: int) -> int:
@@ -45,7 +42,7 @@ def computed(op: Any, *words: int) -> int:
         result = exact.round_number(value, format, mode)
     else:
         a, b = numbers[-2:]
-        if isinstance(op, floating.fma):
+        if len(numbers) == 3:
             a = exact.multiply(*numbers[:2])
         if isinstance(op, floating.sub):
             b = b._replace(negative=not b.negative)
@@ -56,19 +53,21 @@ def computed(op: Any, *words: int) -> int:
     return saturated(result) if op.sat else result
 
 
-ARITHMETIC = [op for op in legal(floating.add, floating.sub, floating.mul, floating.fma) if is_modelled(op)]
+ARITHMETIC = legal(floating.add, floating.sub, floating.mul, floating.fma, floating.mad)
 
 
 @pytest.mark.parametrize("op", ARITHMETIC, ids=lambda op: op.opcode_text)
 def test_arithmetic(op: Any) -> None:
-    names = "abc" if isinstance(op, floating.fma) else "ab"
+    names = "abc" if "c" in op.form.operands else "ab"
     operands = [float_edges(op.type, COUNT, seed + len(op.opcode_text)) for seed, _ in enumerate(names)]
     # Cancellation: the second (the third) operand undoes the first ones.
     sign = FORMATS[op.type].sign
     operands[-1][::7] = operands[0][::7] ^ operands[0].dtype.type(sign if not isinstance(op, floating.sub) else 0)
-    if isinstance(op, floating.fma):
-        operands[1][::14] = 0x3F800000
-    if op.type == "f32" and isinstance(op, floating.mul | floating.fma):  # products next to the smallest normal
+    if len(names) == 3:
+        operands[1][::14] = exact.encode(1, 0, FORMATS[op.type], "rn")
+    if op.type == "f64":
+        near_limits(operands)
+    if op.type == "f32" and not isinstance(op, floating.add | floating.sub):  # products next to the smallest normal
         near = [(0x3F000001, 0x00FFFFFE), (0x3F7FFFFF, 0x00800000), (0x3F7FFFFE, 0x80800001), (0x3F7FFFFF, 0x80800002)]
         for index, pair in enumerate(near):
             operands[0][index], operands[1][index] = pair
@@ -86,20 +85,99 @@ def test_arithmetic(op: Any) -> None:
     same(found, expected, text, dict(zip(names, operands, strict=True)))
 
 
+def near_limits(operands: list[Any]) -> None:
+    """Operands of .f64 whose sums and products over- or underflow by little, or cancel but for their last bits."""
+    word = operands[0].dtype.type
+    for index, pair in enumerate([(1, 1), (1, 1 << 63), (3, 5), (0x7FEFFFFFFFFFFFFF, 0x7CA0000000000001)]):
+        for operand, bits in zip(operands, pair, strict=False):
+            operand[index] = word(bits)
+    for index in range(20, 60):  # exponents that add to about those of the largest and smallest numbers
+        power = (2046 if index % 2 else -60) + index % 5
+        for operand, field in zip(operands, (power // 2 + 511, power - power // 2 + 512), strict=False):
+            operand[index] = (operand[index] & word(0x800FFFFFFFFFFFFF)) | word(min(max(field, 0), 2046) << 52)
+    if len(operands) == 3:
+        a, b, c = (operand.view("f8") for operand in operands)
+        with np.errstate(all="ignore"):
+            c[60:200] = -(a[60:200] * b[60:200])  # what is left is the error of the product
+
+
 def decode_nan(words: Any, type: str) -> list[int]:
     return [i for i, word in enumerate(words) if decode(int(word), FORMATS[type]).kind == "nan"]
 
 
-UNMODELLED = [
-    op for op in legal(floating.add, floating.sub, floating.mul, floating.fma) if not is_modelled(op)
-]  # fmt: skip
+QUOTIENTS = legal(floating.div, floating.rcp, floating.sqrt)
 
 
-@pytest.mark.parametrize("op", UNMODELLED, ids=lambda op: op.opcode_text)
-def test_what_is_not_modelled_is_incomplete(op: Any) -> None:
-    operands = ", ".join("%d" for _ in op.form.operands)
-    report, _ = launch(f".reg .f64 %d; mov.f64 %d, 0d3FF0000000000000; {op.opcode_text} {operands}; ret;")
-    assert report.status == "incomplete"
+def divided(a: Number, b: Number, format: exact.Format, mode: str) -> tuple[int, bool]:
+    """The word of a / b, and whether it is tiny."""
+    negative = a.negative != b.negative
+    if "nan" in (a.kind, b.kind) or (a.kind == b.kind == "inf") or (a.n == b.n == 0 and a.kind == b.kind == "finite"):
+        return exact.canonical_nan(format), False
+    if a.kind == "inf" or (b.kind == "finite" and b.n == 0):
+        return format.infinity | (format.sign if negative else 0), False
+    if b.kind == "inf" or a.n == 0:
+        return format.sign if negative else 0, False
+    # 130 bits of the quotient, and one more that tells whether there is a rest.
+    shift = 130 + b.n.bit_length()
+    quotient, rest = divmod(a.n << shift, b.n)
+    number = Number("finite", negative, 2 * quotient + bool(rest), a.e - b.e - shift - 1)
+    return exact.round_number(number, format, mode), exact.is_tiny(number, format, mode)
+
+
+def root_of(a: Number, format: exact.Format, mode: str) -> int:
+    if a.kind == "nan" or (a.negative and (a.kind == "inf" or a.n)):
+        return exact.canonical_nan(format)
+    if a.kind == "inf":
+        return format.infinity
+    shift = 260 + (a.e & 1)
+    n = a.n << shift
+    root = math.isqrt(n)
+    number = Number("finite", a.negative, 2 * root + (root * root != n), (a.e - shift) // 2 - 1)
+    return exact.round_number(number, format, mode)
+
+
+@pytest.mark.parametrize("op", QUOTIENTS, ids=lambda op: op.opcode_text)
+def test_division_and_roots(op: Any) -> None:
+    format = FORMATS[op.type]
+    names = "ab" if isinstance(op, floating.div) else "a"
+    operands = [float_edges(op.type, COUNT, 30 + i) for i, _ in enumerate(names)]
+    if op.type == "f64" and len(operands) == 2:
+        near_limits(operands)
+    text = f"{op.opcode_text} %d, {', '.join('%' + name for name in names)};"
+    inputs = {name: (op.type, words) for name, words in zip(names, operands, strict=True)}
+    found = lanewise(text, inputs, {"d": op.type})["d"].copy()
+    expected = []
+    for words in zip(*(words.tolist() for words in operands), strict=True):
+        ftz = op.ftz and op.type == "f32"
+        numbers = [decode(flushed(word, format) if ftz else word, format) for word in words]
+        if isinstance(op, floating.sqrt):
+            word, tiny = root_of(numbers[0], format, op.rounding), False
+        else:
+            a, b = [ONE, *numbers][-2:]
+            word, tiny = divided(a, b, format, op.rounding)
+        expected.append(word & format.sign if ftz and tiny else word)
+    if op.type == "f64":  # which NaN, the manual leaves open
+        nan = decode_nan(found, "f64")
+        assert nan == decode_nan(expected, "f64")
+        found[nan] = exact.canonical_nan(format)
+    same(found, expected, text, dict(zip(names, operands, strict=True)))
+
+
+PACKED = legal(floating.add_f32x2, floating.sub_f32x2, floating.mul_f32x2, floating.fma_f32x2)
+
+
+@pytest.mark.skipif(ON_GPU, reason=f"{TARGET} has no .f32x2")
+@pytest.mark.parametrize("op", PACKED, ids=lambda op: op.opcode_text)
+def test_packed(op: Any) -> None:
+    names = "abc" if "c" in op.form.operands else "ab"
+    halves = [float_edges("f32", 2 * COUNT, 60 + i) for i, _ in enumerate(names)]
+    inputs = {name: ("b64", words.view(np.uint64)) for name, words in zip(names, halves, strict=True)}
+    text = f"{op.opcode_text} %d, {', '.join('%' + name for name in names)};"
+    found = lanewise(text, inputs, {"d": "b64"})["d"].view(np.uint32)
+    scalar = {"add": floating.add, "sub": floating.sub, "mul": floating.mul, "fma": floating.fma}[op.form.opcode]
+    one = scalar.bound({"type": "f32", "rounding": op.rounding, "ftz": op.ftz, "sat": False}, {})
+    expected = [computed(one, *words) for words in zip(*(words.tolist() for words in halves), strict=True)]
+    same(found, expected, text, dict(zip(names, halves, strict=True)))
 
 
 @pytest.mark.parametrize("op", legal(floating.abs, floating.neg), ids=lambda op: op.opcode_text)

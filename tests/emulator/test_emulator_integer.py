@@ -266,3 +266,30 @@ def test_constants(text: str, type: str, reference: Callable[[int], int]) -> Non
     a = edges(bits_of(type), 100, 40)
     found = lanewise(text, {"a": (type, a)}, {"d": type}, setup=".reg .pred %p;")["d"]
     same(found, [reference(word) for word in a.tolist()], text)
+
+
+#: The bytes that the modes of prmt give, the highest first, by the selector (9.7.9.7).
+PERMUTATIONS = {
+    "f4e": ["3210", "4321", "5432", "6543"],
+    "b4e": ["5670", "6701", "7012", "0123"],
+    "rc8": ["0000", "1111", "2222", "3333"],
+    "ecl": ["3210", "3211", "3222", "3333"],
+    "ecr": ["0000", "1110", "2210", "3210"],
+    "rc16": ["1010", "3232", "1010", "3232"],
+}
+
+
+@pytest.mark.parametrize("mode", [None, *PERMUTATIONS])
+def test_permutation(mode: str | None) -> None:
+    a, b, c = (edges(32, COUNT, seed) for seed in (20, 21, 22))
+    text = f"prmt.b32{'.' + mode if mode else ''} %d, %a, %b, %c;"
+    found = lanewise(text, {"a": ("b32", a), "b": ("b32", b), "c": ("b32", c)}, {"d": "b32"})["d"]
+    expected = []
+    for low, high, control in zip(a.tolist(), b.tolist(), c.tolist(), strict=True):
+        digits = f"{control & 0xFFFF:04x}" if mode is None else PERMUTATIONS[mode][control & 3]
+        result = 0
+        for digit in (int(each, 16) for each in digits):
+            byte = (high << 32 | low) >> 8 * (digit & 7) & 255
+            result = result << 8 | ((255 if byte >> 7 else 0) if digit & 8 else byte)
+        expected.append(result)
+    same(found, expected, text, {"a": a, "b": b, "c": c})

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import reduce
 from typing import Any
 
 import numpy as np
 import pytest
-from harness import launch, poisoned
+from exact import float_edges
+from harness import edges, launch, poisoned, signed
 
 
 def shuffled(mode: str, values: list[int], offset: list[int], control: int) -> tuple[list[int], list[int]]:
@@ -60,3 +63,88 @@ def test_lanes_that_the_mask_does_not_name(threads: int, mask: str, status: str)
     body = f""".reg .b32 %t, %d; .reg .pred %p; mov.u32 %t, %tid.x; setp.lt.u32 %p, %t, {threads};
         @%p shfl.sync.bfly.b32 %d, %t, 1, 31, {mask}; ret;"""
     assert launch(body)[0].status == status
+
+
+def by_lane(instruction: str, values: Any, *, threads: int = 64, wide: bool = False, active: str = "") -> Any:
+    """What `instruction` leaves in %d of every thread; %v is the thread's value, %q whether it is odd."""
+    bits = 64 if wide else 32
+    body = f""".reg .b{bits} %v; .reg .b32 %d, %i, %m; .reg .b64 %at, %from; .reg .pred %p, %q, %here;
+        mov.u32 %i, %tid.x; mul.wide.u32 %from, %i, {bits // 8}; add.u64 %in0, %in0, %from;
+        mul.wide.u32 %at, %i, 4; add.u64 %out0, %out0, %at; ld.global.b{bits} %v, [%in0];
+        cvt.u32.u{bits} %m, %v; and.b32 %m, %m, 1; setp.ne.u32 %q, %m, 0; mov.b32 %d, 0x55555555;
+        {active}{instruction}
+        st.global.b32 [%out0], %d; ret;"""
+    report, (found,) = launch(body, [poisoned(threads)], inputs=[values], block=threads)
+    assert report.status == "ok", report.summary()
+    return found
+
+
+INTEGERS: dict[str, Callable[[int, int], int]] = {
+    "add.u32": lambda a, b: a + b & 0xFFFFFFFF, "add.s32": lambda a, b: a + b & 0xFFFFFFFF, "min.u32": min,
+    "max.u32": max, "and.b32": lambda a, b: a & b, "or.b32": lambda a, b: a | b, "xor.b32": lambda a, b: a ^ b,
+    "min.s32": lambda a, b: min(a, b, key=lambda word: signed(word, 32)),
+    "max.s32": lambda a, b: max(a, b, key=lambda word: signed(word, 32)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("op", INTEGERS)
+def test_reductions(op: str) -> None:
+    """All lanes, and the upper half of them alone."""
+    values = edges(32, 64, len(op))
+    found = by_lane(f"redux.sync.{op} %d, %v, -1;", values)
+    some = by_lane(
+        f"@%here redux.sync.{op} %d, %v, 0xffff0000;", values, active="and.b32 %i, %i, 16; setp.ne.u32 %here, %i, 0;"
+    )
+    for first in (0, 32):
+        warp = values[first : first + 32].tolist()
+        assert set(found[first : first + 32].tolist()) == {reduce(INTEGERS[op], warp)}
+        assert some[first : first + 32].tolist() == [0x55555555] * 16 + [reduce(INTEGERS[op], warp[16:])] * 16
+
+
+@pytest.mark.parametrize("nan", ["", ".NaN"])
+@pytest.mark.parametrize("magnitude", ["", ".abs"])
+@pytest.mark.parametrize("op", ["min", "max"])
+def test_float_reductions(op: str, magnitude: str, nan: str) -> None:
+    for seed, spoil in enumerate(("no", "one", "all", "zeros")):
+        words = float_edges("f32", 64, seed)
+        words[(words & 0x7FFFFFFF) > 0x7F800000] = 0x3F000000
+        if spoil == "zeros":
+            words &= 0x80000000
+        words[{"one": slice(3, 64, 32), "all": slice(None)}.get(spoil, slice(0))] = 0xFFC00001
+        found = by_lane(f"redux.sync.{op}{magnitude}{nan}.f32 %d, %v, -1;", words)
+        for first in (0, 32):
+            warp = [word & 0x7FFFFFFF if magnitude else word for word in words[first : first + 32].tolist()]
+            numbers = [word for word in warp if word & 0x7FFFFFFF <= 0x7F800000]
+            # -0.0 is less than +0.0: by value, then by sign.
+            order = [(float(np.uint32(word).view(np.float32)), -(word >> 31), word) for word in numbers]
+            wrong = not numbers or (nan and len(numbers) < 32)
+            expected = 0x7FFFFFFF if wrong else (min if op == "min" else max)(order)[2]
+            assert set(found[first : first + 32].tolist()) == {expected}, (spoil, op, magnitude, nan)
+
+
+def test_votes() -> None:
+    for seed in range(4):
+        values = edges(32, 64, seed)
+        values[:32] |= seed == 1
+        values[32:] &= 0xFFFFFFFE if seed == 2 else 0xFFFFFFFF
+        ballot = by_lane("vote.sync.ballot.b32 %d, !%q, -1;", values)
+        votes = {
+            mode: by_lane(f"vote.sync.{mode}.pred %p, %q, -1; selp.b32 %d, 1, 0, %p;", values)
+            for mode in ("all", "any", "uni")
+        }
+        for first in (0, 32):
+            odd = [word & 1 for word in values[first : first + 32].tolist()]
+            here = slice(first, first + 32)
+            assert set(ballot[here].tolist()) == {sum((1 - bit) << lane for lane, bit in enumerate(odd))}
+            assert set(votes["all"][here].tolist()) == {int(all(odd))}
+            assert set(votes["any"][here].tolist()) == {int(any(odd))}
+            assert set(votes["uni"][here].tolist()) == {int(len(set(odd)) == 1)}
+
+
+def test_active_lanes() -> None:
+    values = edges(32, 64, 5)
+    found = by_lane("@%q activemask.b32 %d;", values)
+    for first in (0, 32):
+        odd = [word & 1 for word in values[first : first + 32].tolist()]
+        mask = sum(bit << lane for lane, bit in enumerate(odd))
+        assert found[first : first + 32].tolist() == [mask if bit else 0x55555555 for bit in odd]

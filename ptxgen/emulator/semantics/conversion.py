@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import ml_dtypes
@@ -10,10 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen import syntax
+from ptxgen.emulator.arithmetic.exact import two_sum
+from ptxgen.emulator.arithmetic.formats import FORMATS, decode, encode
+from ptxgen.emulator.arithmetic.single import canonical, flush, flush_rounded, round_f32
 from ptxgen.emulator.group import Group
-from ptxgen.emulator.registers import Binder, numpy_type
+from ptxgen.emulator.registers import Binder, Unmodelled, numpy_type
 from ptxgen.emulator.semantics import meaning
-from ptxgen.emulator.semantics.floating import canonical, flush, flush_rounded, round_f32, two_sum
 from ptxgen.instr import conversion
 from ptxgen.instr.types import TYPES
 
@@ -212,3 +214,181 @@ def convert_half(op: Any, binder: Binder, statement: syntax.Instruction, block: 
         return lambda g: d(g, halves(a(g)))
     a, b, d = binder.source(op.a, "f32"), binder.source(op.b, "f32"), binder.destination(op.d, "b32")
     return lambda g: d(g, halves(a(g)).astype(np.uint32) << np.uint32(16) | halves(b(g)).astype(np.uint32))
+
+
+def _relu(value: NDArray[Any]) -> NDArray[Any]:
+    """.relu: what is negative, -0 too, becomes 0; NaN stays."""
+    return np.where(np.isnan(value) | (value > 0), value, value.dtype.type(0))
+
+
+def _packed(words: Sequence[NDArray[Any]], width: int) -> NDArray[np.uint32]:
+    """Words side by side, each `width` bits wide, the first at the top."""
+    total = np.zeros((), np.uint32)
+    for word in words:
+        total = total << np.uint32(width) | word
+    return total
+
+
+def _width(type: str) -> int:
+    """The room that each value of a packed type takes: 8 bits for .e2m3x2, 4 for .e2m1x4."""
+    return TYPES[type].bits // int(type[-1])
+
+
+def _sources(op: Any, binder: Binder) -> list[Callable[[Group], NDArray[Any]]]:
+    """The values to convert, as .f32, the first for the top: a and b, four registers, or the halves of a pair."""
+    pair = isinstance(op, conversion.cvt_ue8m0x2_pair | conversion.cvt_s2f6x2_pair | conversion.cvt_narrow2_pair)
+    if not pair:
+        operands = binder.vector(op.abef) if isinstance(op, conversion.cvt_narrow4_rs) else (op.a, op.b)
+        reads = [binder.source(operand, "f32") for operand in operands]
+        return [lambda g, read=read: np.asarray(read(g)) for read in reads]
+    read = binder.source(op.a, "b32")
+    name = "f16" if getattr(op, "atype", "") == "f16x2" else "bf16"
+
+    def half(shift: int) -> Callable[[Group], NDArray[Any]]:
+        return lambda g: decode(np.asarray(read(g)) >> np.uint32(shift) & np.uint32(0xFFFF), name)
+
+    return [half(16), half(0)]
+
+
+def _scales(op: Any, binder: Binder) -> Callable[[Group], list[Any]]:
+    """The two factors of .scaled::n2::ue8m0, the first for the top value; 1 without them."""
+    if not getattr(op, "scaled", False):
+        return lambda g: [np.float32(1), np.float32(1)]
+    scale = binder.source(op.scale, "b16")
+
+    def read(g: Group) -> list[Any]:
+        word = np.asarray(scale(g))
+        return [decode(word >> np.uint16(shift) & np.uint16(255), "ue8m0") for shift in (8, 0)]
+
+    return read
+
+
+@meaning(conversion.cvt_narrow2, conversion.cvt_narrow2_pair)
+def convert_narrow(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+    if op.scaled:
+        raise Unmodelled("cvt with .scaled::n1::ue8m0")
+    sources, d = _sources(op, binder), binder.destination(op.d, op.dtype)
+    format, width = FORMATS[op.dtype[:-2]], _width(op.dtype)
+
+    def one(value: NDArray[Any]) -> NDArray[np.uint32]:
+        return encode(_relu(value) if op.relu else value, format, op.rounding, finite=True)
+
+    return lambda g: d(g, _packed([one(source(g)) for source in sources], width))
+
+
+#: Random bits for one value of a type (9.7.9.21).
+_NOISE_BITS = {"f16": 13, "bf16": 16}
+
+
+@meaning(conversion.cvt_half2_rs, conversion.cvt_narrow4_rs)
+def convert_randomly(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+    """Random bits stand beside the highest bits that are cut off; the upper half of `rbits` is for a and b."""
+    name, count = op.dtype[:-2], int(op.dtype[-1])
+    if name == "e2m1":
+        raise Unmodelled("the order of the random bits of cvt.rs.e2m1x4")
+    sources, random = _sources(op, binder), binder.source(op.rbits, "b32")
+    d = binder.destination(op.d, op.dtype)
+    format, width, bits = FORMATS[name], _width(op.dtype), _NOISE_BITS.get(name, 16)
+    finite = getattr(op, "satfinite", True)
+
+    def run(g: Group) -> None:
+        word = np.asarray(random(g))
+        noise = [(word >> np.uint32(shift) & np.uint32((1 << bits) - 1)) * 2.0**-bits for shift in (16, 0)]
+        words = []
+        for index, source in enumerate(sources):
+            value = _relu(source(g)) if op.relu else source(g)
+            words.append(encode(value, format, "rs", finite=finite, noise=noise[index * 2 // count]))
+        d(g, _packed(words, width))
+
+    return run
+
+
+@meaning(conversion.cvt_tf32)
+def convert_tf32(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+    """The 19 bits of .tf32 are the upper ones of the register; the others are 0."""
+    a, d = binder.source(op.a, "f32"), binder.destination(op.d, "b32")
+
+    def run(g: Group) -> None:
+        value = np.asarray(a(g))
+        word = encode(_relu(value) if op.relu else value, FORMATS["tf32"], op.rounding, finite=op.satfinite)
+        d(g, np.where(np.isnan(value), np.uint32(0x7FFFFFFF), word << np.uint32(13)))
+
+    return run
+
+
+@meaning(conversion.cvt_f16x2, conversion.cvt_bf16x2, conversion.cvt_bf16x2_ue8m0x2)
+def convert_from_narrow(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+    """Every value of these formats is one of .f16 and .bf16; scaling may round. NaN is 0x7fff."""
+    atype = getattr(op, "atype", "ue8m0x2")
+    if atype == "ue5m3x2":
+        raise Unmodelled("the format ue5m3")
+    target = FORMATS["f16" if isinstance(op, conversion.cvt_f16x2) else "bf16"]
+    name, width = atype[:-2], _width(atype)
+    mask = (1 << FORMATS[name].bits) - 1 if name in FORMATS else 255
+    a, d, scales = binder.source(op.a, atype), binder.destination(op.d, "b32"), _scales(op, binder)
+    relu, finite = getattr(op, "relu", False), getattr(op, "satfinite", False)
+
+    def value_of(word: NDArray[Any]) -> NDArray[Any]:
+        if name == "s2f6":  # fixed-point, two's complement
+            return word.astype(np.uint8).view(np.int8) * np.float64(2.0**-6)
+        return decode(word, name).astype(np.float64)
+
+    def run(g: Group) -> None:
+        packed = np.asarray(a(g)).astype(np.uint32)
+        words = []
+        for shift, scale in zip((width, 0), scales(g), strict=True):
+            value = value_of(packed >> np.uint32(shift) & np.uint32(mask)) * scale
+            words.append(encode(_relu(value) if relu else value, target, "rn", finite=finite))
+        d(g, _packed(words, 16))
+
+    return run
+
+
+@meaning(conversion.cvt_ue8m0x2, conversion.cvt_ue8m0x2_pair)
+def convert_to_scale(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+    """The power of two next to a magnitude, 2**-127 at least; too large ones give NaN, or 2**127 with .satfinite.
+
+    The sign does not count (CUDA 13.0, cuda_fp8.hpp, __nv_cvt_bfloat16raw_to_e8m0).
+    """
+    sources, d = _sources(op, binder), binder.destination(op.d, "b16")
+
+    def one(value: NDArray[Any]) -> NDArray[np.uint32]:
+        mantissa, exponent = np.frexp(np.abs(value.astype(np.float64)))
+        power = exponent - 1 + ((mantissa > 0.5) if op.rounding == "rp" else 0)
+        word = np.clip(np.where(mantissa == 0, -127, power) + 127, 0, 255)
+        word = np.where(np.isinf(value), 255, word)
+        word = np.minimum(word, 254) if op.satfinite else word
+        return np.where(np.isnan(value), 255, word).astype(np.uint32)
+
+    return lambda g: d(g, _packed([one(source(g)) for source in sources], 8))
+
+
+@meaning(conversion.cvt_s2f6x2, conversion.cvt_s2f6x2_pair)
+def convert_to_fixed(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+    """Units of 2**-6 in 8 bits, clamped; NaN gives the largest value."""
+    sources, scales, d = _sources(op, binder), _scales(op, binder), binder.destination(op.d, "b16")
+    rounded = {"rn": np.rint, "rz": np.trunc}[op.rounding]
+
+    def one(value: NDArray[Any], scale: Any) -> NDArray[np.uint32]:
+        units = rounded(value.astype(np.float64) / scale * 64)
+        units = np.where(np.isnan(units), 127, np.clip(units, 0 if op.relu else -128, 127))
+        return units.astype(np.int64).astype(np.uint8).astype(np.uint32)
+
+    return lambda g: d(g, _packed([one(source(g), s) for source, s in zip(sources, scales(g), strict=True)], 8))
+
+
+@meaning(conversion.cvt_pack16, conversion.cvt_pack)
+def pack_integers(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+    a, b, d = binder.source(op.a, "s32"), binder.source(op.b, "s32"), binder.destination(op.d, "u32")
+    c = binder.source(op.c, "b32") if isinstance(op, conversion.cvt_pack) else None
+    bits = int(op.type[1:])
+    low, high = (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if op.type[0] == "s" else (0, (1 << bits) - 1)
+
+    def clamped(value: Any) -> NDArray[np.uint32]:
+        return np.clip(np.asarray(value).astype(np.int64), low, high).astype(np.uint32) & np.uint32((1 << bits) - 1)
+
+    def run(g: Group) -> None:
+        word = clamped(a(g)) << np.uint32(bits) | clamped(b(g))
+        d(g, word if c is None else word | np.asarray(c(g)) << np.uint32(2 * bits))
+
+    return run

@@ -1,4 +1,7 @@
-"""Floating-point arithmetic with the rounding that PTX defines. PTX ISA 9.7.3."""
+"""Floating-point arithmetic in .f32, .f32x2 and .f64. PTX ISA 9.7.3.
+
+What is defined to the bit is so here; for approximations see `ptxgen.emulator.arithmetic.functions`.
+"""
 
 from __future__ import annotations
 
@@ -9,174 +12,224 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen import syntax
+from ptxgen.emulator.arithmetic import exact, functions, single
+from ptxgen.emulator.arithmetic.single import canonical, flush
 from ptxgen.emulator.group import Group
-from ptxgen.emulator.registers import Binder, Unmodelled
+from ptxgen.emulator.registers import Binder, joined, parts
 from ptxgen.emulator.semantics import meaning
 from ptxgen.instr import floating
 
 _Run = Callable[[Group], None]
-#: NaN results of .f32 arithmetic are this pattern; abs, neg, min and max too (measured, H200, 2026-11-20).
-_NAN32 = np.uint32(0x7FFFFFFF)
-
-
-def flush(value: Any) -> Any:
-    """Subnormal .f32 values become zeros of their sign (.ftz)."""
-    value = np.asarray(value)
-    return np.where(np.abs(value) < np.float32(2**-126), np.copysign(np.float32(0), value), value)
-
-
-def canonical(result: NDArray[Any]) -> NDArray[Any]:
-    """NaNs of .f32 as the one pattern that arithmetic gives; other types as they are."""
-    if result.dtype != np.float32:
-        return result
-    return np.where(np.isnan(result), _NAN32.view(np.float32), result)
+_Doubles = NDArray[np.float64]
 
 
 def quieted(value: NDArray[Any], result: NDArray[Any]) -> NDArray[Any]:
     """`result`, but where `value` is a .f64 NaN that NaN, made quiet: abs and neg leave its sign (measured, H200)."""
-    words = value.view(np.uint64) | np.uint64(1 << 51)
-    return np.where(np.isnan(value), words.view(np.float64), result)
+    nan = np.isnan(value)
+    if not nan.any():
+        return result
+    words = np.asarray(value).view(np.uint64) | np.uint64(1 << 51)
+    return np.where(nan, words.view(np.float64), result)
 
 
-def two_sum(a: NDArray[np.float64], b: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """a + b rounded, and its exact error."""
-    total = a + b
-    part = total - a
-    return total, (a - (total - part)) + (b - part)
+def nan_of_operands(result: _Doubles, *operands: _Doubles) -> _Doubles:
+    """The NaNs of .f64 results: of NaN operands the last one survives, made quiet (measured, H200)."""
+    for operand in operands:
+        result = quieted(operand, result)
+    return result
 
 
-def round_f32(total: NDArray[np.float64], error: NDArray[np.float64], rounding: str) -> NDArray[np.float32]:
-    """The exact value total + error, |error| at most half an ulp of total, as .f32."""
-    error = np.where(np.isfinite(total), error, 0.0)
-    # Rounding to odd first makes a second rounding to nearest correct (53 bits are more than 24 + 2).
-    inexact = error != 0
-    even = (total.view(np.uint64) & np.uint64(1)) == 0
-    towards = np.where(error > 0, np.inf, -np.inf)
-    odd = np.where(inexact & even, np.nextafter(total, towards), total)
-    nearest = odd.astype(np.float32)
-    if rounding == "rn":
-        return nearest
-    wide = nearest.astype(np.float64)
-    above = (wide > odd) if rounding in ("rm", "rz") else np.zeros_like(inexact)
-    below = (wide < odd) if rounding in ("rp", "rz") else np.zeros_like(inexact)
-    if rounding == "rz":
-        above &= odd > 0
-        below &= odd < 0
-    down = np.nextafter(nearest, np.float32(-np.inf))
-    up = np.nextafter(nearest, np.float32(np.inf))
-    return np.where(above, down, np.where(below, up, nearest))
+def _rounding(op: Any) -> str:
+    return getattr(op, "rounding", None) or "rn"
 
 
-def flush_rounded(
-    result: NDArray[np.float32], total: NDArray[np.float64], error: NDArray[np.float64], rounding: str
-) -> NDArray[np.float32]:
-    """.ftz of a rounded result: tiny is what lies below the normal range if exponents are free (measured, H200)."""
-    unlimited = round_f32(total * 2.0**100, error * 2.0**100, rounding)
-    return np.where(np.abs(unlimited) < 2.0**-26, np.copysign(np.float32(0), result), result)
+def _single(op: Any) -> Callable[..., Any]:
+    """The .f32 function of a sum, difference, product or fused product, with the modifiers of the instruction."""
+    rounding, ftz, sat = _rounding(op), op.ftz, getattr(op, "sat", False)
+    if isinstance(op, floating.add | floating.add_f32x2):
+        return lambda a, b: single.add(a, b, rounding, ftz, sat)
+    if isinstance(op, floating.sub | floating.sub_f32x2):
+        return lambda a, b: single.add(a, -b, rounding, ftz, sat)
+    if isinstance(op, floating.mul | floating.mul_f32x2):
+        return lambda a, b: single.multiply(a, b, rounding, ftz, sat)
+    return lambda a, b, c: single.fused(a, b, c, rounding, ftz, sat)
 
 
-def sum_f32(a: NDArray[np.float64], b: NDArray[np.float64], op: Any, rounding: str) -> NDArray[np.float32]:
-    """a + b, exact in .f64 pairs, as the .f32 result of an instruction with its modifiers."""
-    total, error = two_sum(a, b)
-    result = round_f32(total, error, rounding)
-    if op.ftz:
-        result = flush_rounded(result, total, error, rounding)
-    if rounding == "rm":
-        # Opposite values cancel to -0 when rounding down (IEEE 754, 6.3).
-        cancelled = (total == 0) & (error == 0) & (np.signbit(a) != np.signbit(b))
-        result = np.where(cancelled, np.float32(-0.0), result)
-    if op.sat:
-        clipped = np.clip(result, np.float32(0), np.float32(1)) + np.float32(0)  # -0 becomes +0
-        result = np.where(np.isnan(result), np.float32(0), clipped)
-    return canonical(result.astype(np.float32))
+def _double(op: Any) -> Callable[..., Any]:
+    """The same in .f64, without regard to which NaN comes out."""
+    rounding = _rounding(op)
+    if isinstance(op, floating.add):
+        return lambda a, b: exact.add(a, b, rounding)
+    if isinstance(op, floating.sub):
+        return lambda a, b: exact.add(a, -b, rounding)
+    if isinstance(op, floating.mul):
+        return lambda a, b: exact.multiply(a, b, rounding)
+    if isinstance(op, floating.div):
+        return lambda a, b: exact.divide(a, b, rounding)
+    return lambda a, b, c: exact.fused(a, b, c, rounding)
 
 
-def arithmetic_f64(function: Any, a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.float64]:
-    """A .f64 result; of NaN operands the second one survives, then the first, made quiet (measured, H200)."""
-    return quieted(b, np.where(np.isnan(b), b, quieted(a, function(a, b))))
+def _apply(op: Any, binder: Binder, function: Callable[..., Any], type: str) -> _Run:
+    """d = function(operands), all of one type."""
+    names = [name for name in op.form.operands if name != "d"]
+    sources, d = [binder.source(getattr(op, name), type) for name in names], binder.destination(op.d, type)
+    if len(sources) == 1:
+        (a,) = sources
+        return lambda g: d(g, function(np.asarray(a(g))))
+    if len(sources) == 2:
+        a, b = sources
+        return lambda g: d(g, function(np.asarray(a(g)), np.asarray(b(g))))
+    return lambda g: d(g, function(*(np.asarray(source(g)) for source in sources)))
 
 
-@meaning(floating.add, floating.sub, floating.mul)
+@meaning(floating.add, floating.sub, floating.mul, floating.fma, floating.mad, floating.div)
 def arithmetic(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
-    rounding = op.rounding or "rn"
-    a, b, d = binder.source(op.a, op.type), binder.source(op.b, op.type), binder.destination(op.d, op.type)
     if op.type == "f64":
-        if rounding != "rn":
-            raise Unmodelled(f".f64 arithmetic with .{rounding}")
-        function = {floating.add: np.add, floating.sub: np.subtract, floating.mul: np.multiply}[type(op)]
-        return lambda g: d(g, arithmetic_f64(function, np.asarray(a(g)), np.asarray(b(g))))
-
-    def run(g: Group) -> None:
-        x, y = np.asarray(a(g)), np.asarray(b(g))
-        if op.ftz:
-            x, y = flush(x), flush(y)
-        x, y = x.astype(np.float64), y.astype(np.float64)
-        if isinstance(
-            op, floating.mul
-        ):  # the product of two .f32 is exact in .f64; adding a zero of its sign changes nothing
-            product = x * y
-            d(g, sum_f32(product, np.copysign(np.zeros_like(product), product), op, rounding))
-        else:
-            d(g, sum_f32(x, -y if isinstance(op, floating.sub) else y, op, rounding))
-
-    return run
+        function = _double(op)
+        return _apply(op, binder, lambda *values: nan_of_operands(function(*values), *values), "f64")
+    if isinstance(op, floating.div):
+        return _apply(op, binder, lambda a, b: single.divide(a, b, op.rounding, op.ftz), "f32")
+    return _apply(op, binder, _single(op), "f32")
 
 
-@meaning(floating.fma)
-def fused(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
-    if op.type == "f64":
-        raise Unmodelled("fma.f64")
-    a, b, c = (binder.source(operand, "f32") for operand in (op.a, op.b, op.c))
-    d = binder.destination(op.d, "f32")
+@meaning(floating.add_f32x2, floating.sub_f32x2, floating.mul_f32x2, floating.fma_f32x2)
+def packed(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+    function = _single(op)
 
-    def run(g: Group) -> None:
-        x, y, z = (np.asarray(source(g)) for source in (a, b, c))
-        if op.ftz:
-            x, y, z = flush(x), flush(y), flush(z)
-        product = x.astype(np.float64) * y.astype(np.float64)
-        d(g, sum_f32(product, z.astype(np.float64), op, op.rounding))
+    def halves(*words: Any) -> Any:
+        return joined(function(*(parts(word, np.float32) for word in words)), np.uint64)
 
-    return run
+    return _apply(op, binder, halves, "b64")
 
 
 @meaning(floating.abs, floating.neg)
 def sign_change(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
-    a, d = binder.source(op.a, op.type), binder.destination(op.d, op.type)
     function = np.abs if isinstance(op, floating.abs) else np.negative
-
-    def run(g: Group) -> None:
-        value = np.asarray(a(g))
-        if op.type == "f64":
-            d(g, quieted(value, function(value)))
-        else:
-            d(g, canonical(function(flush(value) if op.ftz else value)))
-
-    return run
+    if op.type == "f64":
+        return _apply(op, binder, lambda a: quieted(a, function(a)), "f64")
+    return _apply(op, binder, lambda a: canonical(function(flush(a) if op.ftz else a)), "f32")
 
 
 @meaning(floating.min, floating.max)
 def extremum(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
-    a, b, d = binder.source(op.a, op.type), binder.source(op.b, op.type), binder.destination(op.d, op.type)
     smaller = isinstance(op, floating.min)
 
-    def run(g: Group) -> None:
-        x, y = np.asarray(a(g)), np.asarray(b(g))
+    def choose(a: Any, b: Any) -> Any:
         if op.ftz:
-            x, y = flush(x), flush(y)
-        opposite = np.signbit(x) != np.signbit(y)
+            a, b = flush(a), flush(b)
+        opposite = np.signbit(a) != np.signbit(b)
         if op.xorsign:
-            x, y = np.abs(x), np.abs(y)
-        chosen = (np.fmin if smaller else np.fmax)(x, y)
-        # +0.0 is larger than -0.0 (9.7.3.11).
-        zeros = (x == 0) & (y == 0)
-        negative = np.signbit(x) | np.signbit(y) if smaller else np.signbit(x) & np.signbit(y)
-        result = np.where(zeros, np.where(negative, -np.zeros_like(chosen), np.zeros_like(chosen)), chosen)
-        if op.NaN:
-            result = np.where(np.isnan(x) | np.isnan(y), np.float32(np.nan), result)
+            a, b = np.abs(a), np.abs(b)
+        result = single.extremum(a, b, smaller, op.NaN)
         if op.xorsign:
             result = np.where(opposite, -result, result)
         if op.type == "f64":
-            result = quieted(np.where(np.isnan(x), y, 0.0), result)  # of two NaNs the second (measured, H200)
-        d(g, canonical(result))
+            return quieted(np.where(np.isnan(a), b, 0.0), result)  # of two NaNs the second (measured, H200)
+        return canonical(result)
 
-    return run
+    return _apply(op, binder, choose, op.type)
+
+
+@meaning(floating.min3, floating.max3)
+def extremum_of_three(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+    smaller = isinstance(op, floating.min3)
+
+    def choose(*values: Any) -> Any:
+        if op.ftz:
+            values = tuple(flush(value) for value in values)
+        if op.abs:
+            values = tuple(np.abs(value) for value in values)
+        a, b, c = values
+        return canonical(single.extremum(single.extremum(a, b, smaller, op.NaN), c, smaller, op.NaN))
+
+    return _apply(op, binder, choose, "f32")
+
+
+@meaning(floating.copysign)
+def copy_sign(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+    return _apply(op, binder, lambda a, b: np.copysign(b, a), op.type)
+
+
+@meaning(floating.testp)
+def test_property(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+    """Zeros count as normal, and not as subnormal (9.7.3.1)."""
+    a, p = binder.source(op.a, op.type), binder.destination(op.p, "pred")
+    tiny = np.float32(2.0**-126) if op.type == "f32" else np.float64(2.0**-1022)
+
+    def holds(value: Any) -> Any:
+        magnitude = np.abs(value)
+        return {
+            "finite": lambda: np.isfinite(value), "infinite": lambda: np.isinf(value),
+            "number": lambda: ~np.isnan(value), "notanumber": lambda: np.isnan(value),
+            "normal": lambda: np.isfinite(value) & ((magnitude >= tiny) | (magnitude == 0)),
+            "subnormal": lambda: (magnitude < tiny) & (magnitude != 0),
+        }[op.property]()  # fmt: skip
+
+    return lambda g: p(g, holds(np.asarray(a(g))))
+
+
+@meaning(floating.rcp)
+def reciprocal(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+    """.ftz does nothing in .f64."""
+    if op.type == "f64":
+        one = np.array(1.0)
+        return _apply(op, binder, lambda a: nan_of_operands(exact.divide(one, a, op.rounding), a), "f64")
+    return _apply(op, binder, lambda a: single.divide(np.array(1, np.float32), a, op.rounding, op.ftz), "f32")
+
+
+@meaning(floating.sqrt)
+def root(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+    if op.type == "f64":
+        return _apply(op, binder, lambda a: nan_of_operands(exact.square_root(a, op.rounding), a), "f64")
+    return _apply(op, binder, lambda a: single.square_root(a, op.rounding, op.ftz), "f32")
+
+
+_APPROXIMATIONS: dict[type, Callable[..., Any]] = {
+    floating.rcp_approx: functions.reciprocal,
+    floating.sqrt_approx: functions.root,
+    floating.rsqrt: functions.reciprocal_root,
+    floating.lg2: functions.logarithm,
+    floating.ex2: functions.power,
+    floating.div_full: functions.divide_full,
+    floating.div_approx: functions.divide_fast,
+    floating.tanh: functions.hyperbolic_tangent,
+}
+
+
+@meaning(*_APPROXIMATIONS)
+def approximation(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+    function, ftz = _APPROXIMATIONS[type(op)], getattr(op, "ftz", False)
+    return _apply(op, binder, lambda *values: function(*values, ftz), "f32")
+
+
+@meaning(floating.sin, floating.cos)
+def circular(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+    if isinstance(op, floating.sin):
+        function = functions.sine_of_turns if op.two_pi else functions.sine
+    else:
+        function = functions.cosine_of_turns if op.two_pi else functions.cosine
+    return _apply(op, binder, lambda a: function(a, op.ftz), "f32")
+
+
+@meaning(floating.rcp_approx_f64, floating.rsqrt_ftz_f64)
+def upper_half(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+    """From the upper 32 bits of a to those of d; subnormals are zeros, NaN is 0x7fffffff00000000 (9.7.3.14, 17)."""
+    upper, nan = np.uint64(0xFFFFFFFF << 32), np.uint64(0x7FFFFFFF << 32)
+    squared = isinstance(op, floating.rsqrt_ftz_f64)
+
+    def flushed(value: _Doubles) -> _Doubles:
+        return np.where(np.abs(value) < 2.0**-1022, np.copysign(0.0, value), value)
+
+    def compute(a: _Doubles) -> _Doubles:
+        value = flushed((a.view(np.uint64) & upper).view(np.float64))
+        result = np.asarray(flushed(1 / (np.sqrt(value) if squared else value)))
+        half = (result.view(np.uint64) + np.uint64(1 << 31)) & upper  # to the nearest of 20 bits of fraction
+        return np.where(np.isnan(result), nan, half).view(np.float64)
+
+    return _apply(op, binder, compute, "f64")
+
+
+@meaning(floating.rsqrt_f64)
+def reciprocal_root_f64(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+    """A software routine on hardware; here the quotient of the rounded root."""
+    return _apply(op, binder, lambda a: nan_of_operands(1 / np.sqrt(a), a), "f64")

@@ -9,7 +9,7 @@ import numpy as np
 
 from ptxgen import syntax
 from ptxgen.emulator.group import Group
-from ptxgen.emulator.registers import Binder, numpy_type
+from ptxgen.emulator.registers import Binder, joined, numpy_type, parts
 from ptxgen.emulator.semantics import meaning
 from ptxgen.instr import integer
 from ptxgen.instr.integer import doubled
@@ -26,8 +26,7 @@ def _by_parts(function: Callable[..., Any], type: str) -> Callable[..., Any]:
     part = np.dtype(f"{'i' if type[0] == 's' else 'u'}{int(bits) // 8}")
 
     def run(*words: Any) -> Any:
-        parts = [np.ascontiguousarray(word).reshape((*np.shape(word), 1)).view(part) for word in words]
-        return np.ascontiguousarray(function(*parts).astype(part)).view(np.uint32)[..., 0]
+        return joined(function(*(parts(word, part) for word in words)).astype(part), np.uint32)
 
     return run
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from ptxgen import syntax
 from ptxgen.emulator.group import Group
-from ptxgen.emulator.registers import Binder, Unmodelled
+from ptxgen.emulator.registers import Binder, Unmodelled, joined, parts
 from ptxgen.emulator.semantics import meaning
 from ptxgen.instr import move
 
@@ -61,5 +61,39 @@ def unpack(op: Any, binder: Binder, statement: syntax.Instruction, block: object
         word = np.asarray(a(g)).astype(np.uint64)
         for index, destination in enumerate(destinations):
             destination(g, word >> np.uint64(index * width))
+
+    return run
+
+
+_BYTE_MODES: dict[str, tuple[tuple[int, ...], ...]] = {
+    "f4e": ((0, 1, 2, 3), (1, 2, 3, 4), (2, 3, 4, 5), (3, 4, 5, 6)),
+    "b4e": ((0, 7, 6, 5), (1, 0, 7, 6), (2, 1, 0, 7), (3, 2, 1, 0)),
+    "rc8": ((0, 0, 0, 0), (1, 1, 1, 1), (2, 2, 2, 2), (3, 3, 3, 3)),
+    "ecl": ((0, 1, 2, 3), (1, 1, 2, 3), (2, 2, 2, 3), (3, 3, 3, 3)),
+    "ecr": ((0, 0, 0, 0), (0, 1, 1, 1), (0, 1, 2, 2), (0, 1, 2, 3)),
+    "rc16": ((0, 1, 0, 1), (2, 3, 2, 3), (0, 1, 0, 1), (2, 3, 2, 3)),
+}
+"""The bytes that the modes of prmt choose, the lowest first, by the low two bits of c (9.7.9.7)."""
+
+
+@meaning(move.prmt)
+def permute(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+    a, b, c = (binder.source(operand, "b32") for operand in (op.a, op.b, op.c))
+    d = binder.destination(op.d, "b32")
+    places = np.arange(4, dtype=np.uint32) * np.uint32(4)
+
+    def selected(control: Any) -> Any:
+        """Four digits: the number of a byte, and in bit 3 whether its sign is spread."""
+        if op.mode is None:
+            return (control[..., None] >> places) & np.uint32(15)
+        return np.array(_BYTE_MODES[op.mode], np.uint32)[control & np.uint32(3)]
+
+    def run(g: Group) -> None:
+        low, high, control = (g.full(each(g), np.uint32) for each in (a, b, c))
+        digits = selected(control)
+        bytes = parts(low.astype(np.uint64) | high.astype(np.uint64) << np.uint64(32), np.uint8)
+        chosen = np.take_along_axis(bytes, (digits & np.uint32(7)).astype(np.int64), axis=-1)
+        spread = np.where(chosen >> np.uint8(7), np.uint8(255), np.uint8(0))
+        d(g, joined(np.where(digits & np.uint32(8), spread, chosen), np.uint32))
 
     return run

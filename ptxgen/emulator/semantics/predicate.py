@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from ptxgen import syntax
+from ptxgen.emulator.arithmetic.single import flush
 from ptxgen.emulator.group import Group
 from ptxgen.emulator.registers import Binder
 from ptxgen.emulator.semantics import meaning
-from ptxgen.emulator.semantics.floating import flush
 from ptxgen.instr import predicate
 
 _Run = Callable[[Group], None]
