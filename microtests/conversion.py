@@ -160,7 +160,7 @@ def _every_word(form: Any, rng: np.random.Generator, count: int) -> Any:
 
 def _wide(form: Any, word: int) -> int:
     source, format = FORMATS[form.atype[:4]], BF16 if form.form.key.endswith("bf16x2") else FORMATS["f16"]
-    return encode(_relu(form, decode(word, source)), format)
+    return encode(_relu(form, decode(word, source)), format, finite_only=getattr(form, "satfinite", False))
 
 
 def _up(form: Any, a: int) -> int:
