@@ -19,7 +19,7 @@ from ptxgen.instr.module.lists import LISTS, list_problems
 from ptxgen.instr.module.parameters import parameter_problems
 from ptxgen.instr.module.variables import constant_bytes_problems, register_problems, variable_problems
 from ptxgen.instr.nearest import nearest_opcode
-from ptxgen.instr.recognise import Unrecognised, once, recognise
+from ptxgen.instr.recognise import Unrecognised, once, overlooked, recognise
 from ptxgen.instr.scope import Scope, declare, declare_labels, declare_parameters, list_behind, list_symbol
 from ptxgen.instr.special import DIRECTIVES
 from ptxgen.instr.symbols import Problem, Severity, Symbol
@@ -227,6 +227,9 @@ class _Checker:
         problems = found.operand_problems(scope)
         if len(once(tokens := opcode.split("."))) < len(tokens):
             problems.append(Problem("repeated-modifier", f"a modifier of {opcode} is given twice", "warning"))
+        for token in overlooked(opcode):
+            message = f"{opcode} has no modifier .{token}; ptxas overlooks it"
+            problems.append(Problem("overlooked-modifier", message, "warning"))
         if self.context.target is not None:
             problems += found.availability_problems(self.context.target, self.context.version)
         return problems

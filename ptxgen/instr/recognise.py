@@ -111,6 +111,28 @@ def candidates(opcode: str) -> list[Instruction]:
     return [each.form.bound(each.modifiers, dict.fromkeys(each.form.form.operands)) for each in _bind_opcode(opcode)[0]]
 
 
+#: Modifiers that ptxas 13.5 overlooks on instructions of which no line has them, texture fetches apart (measured with
+#: each declaration, 2026-11-22): fields of tensormaps, properties of testp, accumulators and packed formats.
+_OVERLOOKED = frozenset((
+    "acc::f16", "acc::f32", "b4x16_p64", "b6x16_p32", "b8x16", "box_dim", "element_stride", "elemtype", "fill_mode",
+    "finite", "global_address", "global_dim", "global_stride", "infinite", "interleave_layout", "normal", "notanumber",
+    "number", "rank", "subnormal", "swizzle_atomicity", "swizzle_mode",
+))  # fmt: skip
+
+
+def overlooked(opcode: str) -> list[str]:
+    """The modifiers of an opcode that ptxas reads over."""
+    tokens = opcode.split(".")
+    if tokens[0] in ("tex", "tld4"):
+        return []
+    return [each for each in tokens[1:] if each in _OVERLOOKED and not _takes(tokens[0], each)]
+
+
+@lru_cache(maxsize=4096)
+def _takes(head: str, token: str) -> bool:
+    return any(token in slot.tokens for form in REGISTRY.get(head, ()) for slot in form.form.slots)
+
+
 @lru_cache(maxsize=16384)
 def _bind_opcode(text: str) -> tuple[tuple[_Bound, ...], tuple[_Failed, ...]]:
     """The forms whose opcode and modifiers fit, and why the others of the same opcode do not."""
@@ -118,12 +140,19 @@ def _bind_opcode(text: str) -> tuple[tuple[_Bound, ...], tuple[_Failed, ...]]:
 
     load_all()
     tokens = once(text.split("."))
+    bound, failed = _fit(tokens)
+    if not bound and (spare := overlooked(text)):
+        bound = _fit([each for each in tokens if each not in spare])[0]
+    return bound, failed
+
+
+def _fit(tokens: Sequence[str]) -> tuple[tuple[_Bound, ...], tuple[_Failed, ...]]:
     bound: list[_Bound] = []
     failed: list[_Failed] = []
     forms = [
         (opcode, form)
         for form in REGISTRY.get(tokens[0], ())
-        if tokens[: len(opcode := form.form.opcode.split("."))] == opcode
+        if list(tokens[: len(opcode := form.form.opcode.split("."))]) == opcode
     ]
     for opcode, form in forms:
         rest = tokens[len(opcode) :]

@@ -150,6 +150,9 @@ ROWS: list[tuple[str, str | None]] = [
     ("cp.async.bulk.tensor.1d.global.shared::cta.mbarrier::complete_tx::bytes [smem], [%rd1, {%r1}], [smem];",
      "modifier-order"),
     ("add.u33 %r1, %r2, %r3;", "unknown-modifier"),
+    ("testp.finite.normal.f32 %p1, %f1;", "unknown-modifier"),
+    ("tensormap.replace.tile.rank.box_dim.global.b1024.b32 [%rd1], 1;", "unknown-modifier"),
+    ("add.box_dim.u33 %r1, %r2, %r3;", "unknown-modifier"),
     ("add.u32.u32 %r1, %r2, %r3;", "repeated-modifier"),
     ("cvt.u32.f32 %r1, %f1;", "cvt.rounding"),
     ("cvt.sat.u64.u32 %rd1, %r1;", "cvt.sat"),
@@ -201,6 +204,9 @@ WARNINGS = [
     ("mbarrier.expect_tx.shared.b64 [smem], 1048576;", "immediate-range"),
     ("cvt.rn.relu.relu.bf16.f32 %h1, %f1;", "repeated-modifier"),
     ("elect.sync.sync _|%p1, %r1;", "repeated-modifier"),
+    ("add.box_dim.u32 %r1, %r2, %r3;", "overlooked-modifier"),
+    ("tcgen05.wait::ld.sync.aligned.acc::f32;", "overlooked-modifier"),
+    ("ld.normal.shared.u32 %r1, [smem];", "overlooked-modifier"),
 ]
 
 
@@ -227,6 +233,7 @@ STRICTER: set[str] = set()
 
 def test_rows_agree_with_ptxas() -> None:
     rows = [(line, "sm_100a", "9.0", code) for line, code in ROWS if line not in STRICTER] + GATES
+    rows += [(line, "sm_100a", "9.0", None) for line, _ in WARNINGS]
     answers = assemble_many([module(line, target, version) for line, target, version, _ in rows], options=["-O0"])
     wrong = [
         f"{line} ({target}, {version}): we say {code}, ptxas {answer}"

@@ -59,7 +59,7 @@ POOL = (
 #: Operands that are added behind the last.
 ADDED = ("%x_b32_7", "1", "%x_pred_7", "{%x_b32_7, %x_b32_8}", "[%x_b64_7]")
 #: Modifiers that are added to any form, besides those of its own family.
-FOREIGN = ("bogus", "u32", "f64", "v2", "ftz", "sync", "global", "rn", "wide")
+FOREIGN = ("bogus", "u32", "f64", "v2", "ftz", "sync", "global", "rn", "wide", "box_dim", "acc::f32", "normal")
 
 
 def needs_samplers(line: str) -> bool:
