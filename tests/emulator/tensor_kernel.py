@@ -20,8 +20,8 @@ BASE = 1024
 THREADS = 128
 NUMPY: dict[str, Any] = {"bf16": ml_dtypes.bfloat16, "f16": np.float16}
 #: (bytes of a row, first XORed address bit, how many): PTX ISA 9.7.16.3, from bit 7 up.
-SWIZZLES = {"none": (16, 4, 0), "32B": (32, 4, 1), "64B": (64, 4, 2), "128B": (128, 4, 3)}
-SWIZZLE_CODES = {"none": 0, "128B": 2, "64B": 4, "32B": 6}
+SWIZZLES = {"none": (16, 4, 0), "32B": (32, 4, 1), "64B": (64, 4, 2), "128B": (128, 4, 3), "128B_atom_32B": (128, 5, 2)}
+SWIZZLE_CODES = {"none": 0, "128B_atom_32B": 1, "128B": 2, "64B": 4, "32B": 6}
 
 TEXT = """
     .shared .align 1024 .b8 image[98304]; .shared .align 8 .b64 done; .shared .align 4 .b32 slot;

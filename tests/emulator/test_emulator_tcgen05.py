@@ -540,18 +540,17 @@ def test_a_commit_covers_what_an_earlier_commit_covers(schedule: Any) -> None:
     assert report.status == "ok", report.summary()
 
 
-UNMODELLED = [
+PAIRS = [
     "tcgen05.mma.cta_group::2.kind::f16 [%d], {a}, {b}, 0x10200490, 0;",
     "tcgen05.commit.cta_group::2.mbarrier::arrive::one.shared::cluster.b64 [done];",
-    "tcgen05.relinquish_alloc_permit.cta_group::2.sync.aligned;",
     "tcgen05.cp.cta_group::2.128x256b [%d], {a};",
     "tcgen05.shift.cta_group::2.down [%d];",
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("instruction", UNMODELLED)
-def test_what_is_not_modelled_is_incomplete(instruction: str) -> None:
+@pytest.mark.parametrize("instruction", PAIRS)
+def test_pairs_need_a_cluster(instruction: str) -> None:
     text = instruction.format(a=hex(A.descriptor), b=hex(B.descriptor))
     report, _ = run(text, np.ones(IMAGE, np.uint8), 1)
-    assert (report.status, codes(report)) == ("incomplete", ["not-modelled"]), report.summary()
+    assert (report.status, codes(report)) == ("fault", ["cta-pair"]), report.summary()
     assert report.findings[0].instruction.startswith(text.split(" ")[0])

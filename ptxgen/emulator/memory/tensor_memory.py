@@ -5,6 +5,8 @@ PTX ISA 9.7.16.1 and 9.7.16.7: allocations are a power of two of columns from 32
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -27,6 +29,12 @@ class TensorMemory:
         #: Which instruction made an allocation: (slot, first column) -> statement.
         self.statements: dict[tuple[int, int], Statement] = {}
         self.relinquished = np.zeros(slots, np.bool_)
+        #: What a warp of one CTA of a pair has asked for: slot -> (row, columns, statement).
+        self._requests: dict[int, tuple[int, int, Statement]] = {}
+        #: What the peer's warp, asking last, has got for it: slot -> (row, first column).
+        self._granted: dict[int, tuple[int, int]] = {}
+        #: Warps that have freed columns of a pair and wait for the peer to do so.
+        self.freeing: set[int] = set()
 
     def clear(self, slot: int) -> None:
         """Make a slot ready for the next CTA."""
@@ -34,20 +42,56 @@ class TensorMemory:
         self.allocated[slot] = False
         self.sizes[slot] = {}
         self.relinquished[slot] = False
+        self._requests.pop(slot, None)
+        self._granted.pop(slot, None)
 
-    def allocate(self, slot: int, columns: int, statement: Statement) -> int | None:
-        """The first column of a new allocation, None when there is no room now. Raises MemoryFault if illegal."""
+    def allocate(self, slots: Sequence[int], slot: int, row: int, columns: int, statement: Statement) -> int | None:
+        """The first column of a new allocation in a CTA's slot, None when it must wait. Raises MemoryFault if illegal.
+
+        `slots` are the CTA, or the pair, which gets the same columns in both once a warp (`row`) of each has asked.
+        """
         if columns not in (32, 64, 128, 256, 512):
             raise MemoryFault("tmem-allocation", f"tcgen05.alloc takes 32, 64, 128, 256 or 512 columns, not {columns}")
         if self.relinquished[slot]:
             raise MemoryFault("tmem-relinquished", "tcgen05.alloc after tcgen05.relinquish_alloc_permit in this CTA")
+        if len(slots) == 1:
+            start = self._room(slots, columns)
+            if start is not None:
+                self._take(slot, start, columns, statement)
+            return start
+        granted = self._granted.get(slot)
+        if granted is not None and granted[0] == row:
+            del self._granted[slot]
+            return granted[1]
+        request = self._requests.setdefault(slot, (row, columns, statement))
+        peer = slots[0] + slots[1] - slot
+        other = self._requests.get(peer)
+        if request[0] != row or other is None:
+            return None
+        if other[1] != columns:
+            raise MemoryFault(
+                "tmem-allocation",
+                f"the CTAs of a pair allocate {columns} and {other[1]} columns; both must be the same",
+            )
+        start = self._room(slots, columns)
+        if start is None:
+            return None
+        for each in (slot, peer):
+            self._take(each, start, columns, self._requests.pop(each)[2])
+        self._granted[peer] = other[0], start
+        return start
+
+    def _room(self, slots: Sequence[int], columns: int) -> int | None:
+        """The first column from which so many are free in all these slots."""
         for start in range(0, COLUMNS - columns + 1, _UNIT):
-            if not self.allocated[slot, start : start + columns].any():
-                self.allocated[slot, start : start + columns] = True
-                self.sizes[slot][start] = columns
-                self.statements[slot, start] = statement
+            if not self.allocated[list(slots), start : start + columns].any():
                 return start
         return None
+
+    def _take(self, slot: int, start: int, columns: int, statement: Statement) -> None:
+        self.allocated[slot, start : start + columns] = True
+        self.sizes[slot][start] = columns
+        self.statements[slot, start] = statement
 
     def free(self, slot: int, address: int, columns: int) -> None:
         """Free an allocation. Raises MemoryFault unless address and size are those of one."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 from ptxgen import syntax
 from ptxgen.emulator.checks.happens_before import UNIT
 from ptxgen.emulator.group import Group
+from ptxgen.emulator.machine import Machine
 from ptxgen.emulator.registers import Binder, Unmodelled
 from ptxgen.emulator.semantics import meaning
 from ptxgen.emulator.semantics.barrier import require_whole_warps
-from ptxgen.emulator.semantics.tcgen05.pairs import one_cta
+from ptxgen.emulator.semantics.tcgen05.pairs import slots_of
 from ptxgen.instr import tcgen05
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ _Run = Callable[[Group], None]
 
 @meaning(tcgen05.alloc, kind="gate")
 def alloc(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> Callable[..., Any]:
-    one_cta(op.cta_group)
+    """Warps stay until there is room and, in a pair, until a warp of the peer asks too."""
     _no_exclusive(op)
     destination, columns = binder.address(op.dst), binder.source(op.columns, "b32")
 
@@ -37,52 +38,75 @@ def alloc(op: Any, binder: Binder, statement: syntax.Instruction, block: object)
         for position, row in enumerate(g.indices):
             row = int(row)
             lanes = g.active[position]
-            slot = int(machine.row_slot[row])
-            column = machine.tensor.allocate(slot, int(wanted[position, lanes][0]), statement)
+            slots = slots_of(machine, row, op.cta_group)
+            size = int(wanted[position, lanes][0])
+            column = machine.tensor.allocate(slots, int(machine.row_slot[row]), row, size, statement)
             if column is None:
                 passing[position] = False
                 continue
-            offset = machine.clusters.locate(row, int(places[position, lanes][0]), op.space)[1]
-            machine.shared.require(offset, 4, 4, "tcgen05.alloc")
-            machine.shared.data[slot, offset : offset + 4].view(np.uint32)[0] = column
-            if machine.ordering is not None:
-                mask = np.array([0xF << offset % UNIT], np.uint16)
-                machine.ordering.write(row, np.array([offset // UNIT]), mask, statement)
-            machine.effects += 1
-        return lambda row: ("tmem", int(machine.row_slot[row])), None if passing.all() else passing
+            _tell(machine, row, int(places[position, lanes][0]), op.space, column, statement)
+            machine.wake(("tmem", slots[0]))
+        return lambda row: ("tmem", slots_of(machine, row, op.cta_group)[0]), None if passing.all() else passing
 
     return run
 
 
-@meaning(tcgen05.dealloc)
-def dealloc(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
-    one_cta(op.cta_group)
+def _tell(
+    machine: Machine, row: int, place: int, space: str | None, column: int, statement: syntax.Instruction
+) -> None:
+    """Write the address of an allocation to the CTA's shared memory."""
+    slot, offset = machine.clusters.locate(row, place, space)
+    machine.shared.require(offset, 4, 4, "tcgen05.alloc")
+    machine.shared.data[slot, offset : offset + 4].view(np.uint32)[0] = column
+    if machine.ordering is not None:
+        mask = np.array([0xF << offset % UNIT], np.uint16)
+        machine.ordering.write(row, np.array([offset // UNIT]), mask, statement)
+    machine.effects += 1
+
+
+@meaning(tcgen05.dealloc, kind="gate")
+def dealloc(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> Callable[..., Any]:
+    """In a pair, a warp may have to wait for the peer's (9.7.16.7.1): here it does, unless all is as early as legal."""
     _no_exclusive(op)
     address, columns = binder.source(op.taddr, "b32"), binder.source(op.columns, "b32")
 
-    def run(g: Group) -> None:
+    def run(g: Group, scheduler: Scheduler) -> tuple[Callable[[int], object], NDArray[np.bool_] | None]:
         machine = g.machine
         require_whole_warps(g, statement)
         places, wanted = g.full(address(g)), g.full(columns(g))
+        passing = np.ones((g.size, 32), np.bool_)
         for position, row in enumerate(g.indices):
             row = int(row)
             lanes = g.active[position]
             slot = int(machine.row_slot[row])
+            pair = _pair(machine, slot, op.cta_group)
             place, size = int(places[position, lanes][0]), int(wanted[position, lanes][0])
-            machine.tensor.free(slot, place, size)
-            if machine.ordering is not None:
-                column = place & 0xFFFF
-                machine.ordering.tensor_freed(row, slot, range(column, column + size), statement)
-            machine.effects += 1
-            machine.wake(("tmem", slot))
+            column = place & 0xFFFF
+            if row not in machine.tensor.freeing:
+                machine.tensor.free(slot, place, size)
+                if machine.ordering is not None:
+                    machine.ordering.tensor_freed(row, slot, range(column, column + size), statement)
+                machine.effects += 1
+                machine.wake(("tmem", pair[0]))
+            waits = machine.timeline.schedule != "eager" and any(column in machine.tensor.sizes[each] for each in pair)
+            if waits:
+                machine.tensor.freeing.add(row)
+                passing[position] = False
+            else:
+                machine.tensor.freeing.discard(row)
+        return lambda row: ("tmem", _pair(machine, int(machine.row_slot[row]), op.cta_group)[0]), (
+            None if passing.all() else passing
+        )
 
     return run
 
 
+def _pair(machine: Machine, slot: int, cta_group: int) -> Sequence[int]:
+    return (slot,) if cta_group == 1 else machine.clusters.pair(slot)
+
+
 @meaning(tcgen05.relinquish_alloc_permit)
 def relinquish(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
-    one_cta(op.cta_group)
-
     def run(g: Group) -> None:
         require_whole_warps(g, statement)
         g.machine.tensor.relinquished[g.machine.row_slot[g.indices]] = True

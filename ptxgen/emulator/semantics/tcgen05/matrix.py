@@ -17,7 +17,7 @@ from ptxgen.emulator.registers import Binder, Reader
 from ptxgen.emulator.semantics import meaning
 from ptxgen.emulator.semantics.mbarrier import each
 from ptxgen.emulator.semantics.tcgen05.operands import SharedMatrix, shared_matrix
-from ptxgen.emulator.semantics.tcgen05.pairs import one_cta
+from ptxgen.emulator.semantics.tcgen05.pairs import pipe_of, slots_of
 from ptxgen.emulator.semantics.tcgen05.product import K_BYTES, Call, Form, Shape, execute, shape_of, zero_columns
 from ptxgen.instr import tcgen05
 from ptxgen.layouts.scale_factors import scale_cells
@@ -53,7 +53,6 @@ def _form(op: Any) -> Form:
 )  # fmt: skip
 def mma(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> Callable[[Group], None]:
     """Collector buffers change no values: an operand must not change while its product may still read it."""
-    one_cta(getattr(op, "cta_group", 1))
     form = _form(op)
     readers: dict[str, Reader] = {
         "d": binder.address(op.d),
@@ -83,9 +82,8 @@ def mma(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -
 def _issue(
     machine: Machine, row: int, statement: syntax.Instruction, form: Form, given: dict[str, int], scale_input: int
 ) -> None:
-    slot = int(machine.row_slot[row])
     shape = shape_of(given["idesc"], form)
-    slots = [slot]
+    slots = slots_of(machine, row, form.cta_group)
     zeroed, shift = zero_columns(given["mask"], shape) if "mask" in given else (None, 0)
     call = Call(
         shape=shape,
@@ -110,7 +108,8 @@ def _issue(
     _require_cells(machine, call, spans)
     if machine.ordering is not None:
         _order(machine, row, statement, call, spans)
-    machine.submit(slot, statement, lambda: execute(machine, call), pipe=("tensor core", slot))
+    pipe = pipe_of(machine, row, form.cta_group)
+    machine.submit(int(machine.row_slot[row]), statement, lambda: execute(machine, call), pipe=pipe)
 
 
 def _scale_place(place: tuple[int, int]) -> tuple[int, int]:
@@ -198,20 +197,19 @@ def _order(
 ) -> None:  # fmt: skip
     ordering, shape = machine.ordering, call.shape
     assert ordering is not None
-    slot = call.slots[0]
-    operation = ordering.operation("tcgen05.mma", statement, slot)
-    for parts, type in ((call.a, shape.idesc.a_type), (call.b, shape.idesc.b_type)):
-        for matrix in parts:
-            operation.swizzle = matrix.swizzle
-            ordering.async_read(operation, row, matrix.touched, masks=shape.data_bytes(type))
-    operation.swizzle = None
-    for what, quarters, _, columns in spans:
-        ordering.tensor_core_read(operation, row, quarters, columns, what)
-    column = call.d[1]
-    ordering.tensor_write(
-        operation, row, shape.quarters, range(column, column + shape.columns), accumulates=call.accumulate
-    )
-    if shape.form.ashift:
-        columns = range(call.a_place[1], call.a_place[1] + K_BYTES // 4)
-        ordering.tensor_write(operation, row, [0, 1, 2, 3], columns, accumulates=True)
-    machine.tensor_operations.setdefault(slot, []).append(operation.number)
+    issuer = int(machine.row_slot[row])
+    operation = ordering.operation("tcgen05.mma", statement, issuer)
+    columns_of_d = range(call.d[1], call.d[1] + shape.columns)
+    columns_of_a = range(call.a_place[1], call.a_place[1] + K_BYTES // 4)
+    for index, slot in enumerate(call.slots):
+        for parts, type in ((call.a, shape.idesc.a_type), (call.b, shape.idesc.b_type)):
+            if parts:
+                operation.swizzle = parts[index].swizzle
+                ordering.async_read(operation, row, parts[index].touched, slot, shape.data_bytes(type))
+        operation.swizzle = None
+        for what, quarters, _, columns in spans:
+            ordering.tensor_core_read(operation, row, quarters, columns, what, slot)
+        ordering.tensor_write(operation, row, shape.quarters, columns_of_d, accumulates=call.accumulate, slot=slot)
+        if shape.form.ashift:
+            ordering.tensor_write(operation, row, [0, 1, 2, 3], columns_of_a, accumulates=True, slot=slot)
+    machine.tensor_operations.setdefault(issuer, []).append(operation.number)

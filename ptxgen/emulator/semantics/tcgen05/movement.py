@@ -19,7 +19,7 @@ from ptxgen.emulator.semantics.barrier import require_whole_warps
 from ptxgen.emulator.semantics.mbarrier import each
 from ptxgen.emulator.semantics.tcgen05.elements import expanded
 from ptxgen.emulator.semantics.tcgen05.operands import SharedMatrix, shared_matrix
-from ptxgen.emulator.semantics.tcgen05.pairs import one_cta
+from ptxgen.emulator.semantics.tcgen05.pairs import pipe_of, slots_of
 from ptxgen.instr import tcgen05
 from ptxgen.layouts.tmem import (
     COPY_SHAPES,
@@ -247,7 +247,7 @@ def _stored(machine: Machine, row: int) -> None:
 
 @meaning(tcgen05.cp)
 def copy(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
-    one_cta(op.cta_group)
+    """Each CTA of a pair copies from its own shared memory."""
     rows, bits = COPY_SHAPES[op.shape]
     lanes = copy_lanes(op.shape, op.multicast)
     address, descriptor = binder.address(op.taddr), binder.source(op.sdesc, "b64")
@@ -257,62 +257,70 @@ def copy(op: Any, binder: Binder, statement: syntax.Instruction, block: object) 
         machine = g.machine
         for row, _, (place, value) in each(g, address(g), descriptor(g)):
             source = shared_matrix(value, "k", rows, bits // 8, 8, machine.shared.size)
-            _submit_copy(machine, row, source, lanes, place, bits // 32, element, statement)
+            _submit_copy(machine, row, op.cta_group, source, lanes, place, bits // 32, element, statement)
 
     return run
 
 
 def _submit_copy(
-    machine: Machine, row: int, source: SharedMatrix, lanes: NDArray[np.int64], place: int, width: int, element: int,
-    statement: syntax.Instruction,
+    machine: Machine, row: int, cta_group: int, source: SharedMatrix, lanes: NDArray[np.int64], place: int, width: int,
+    element: int, statement: syntax.Instruction,
 ) -> None:  # fmt: skip
     """Elements of 4 and 6 bits are expanded to bytes of their own."""
-    slot = int(machine.row_slot[row])
+    issuer, slots = int(machine.row_slot[row]), slots_of(machine, row, cta_group)
     lane, column = split_address(place)
     span = range(column, column + width)
-    machine.tensor.require(slot, range(int(lanes.min()) + lane, int(lanes.max()) + lane + 1), span, "tcgen05.cp")
+    for slot in slots:
+        machine.tensor.require(slot, range(int(lanes.min()) + lane, int(lanes.max()) + lane + 1), span, "tcgen05.cp")
     if machine.ordering is not None:
-        operation = machine.ordering.operation("tcgen05.cp", statement, slot, swizzle=source.swizzle)
-        machine.ordering.async_read(operation, row, source.touched, masks=np.uint16((1 << 2 * element) - 1))
+        operation = machine.ordering.operation("tcgen05.cp", statement, issuer)
         quarters = np.unique((lanes + lane) // WARP_LANES).tolist()
-        machine.ordering.tensor_write(operation, row, quarters, span)
-        operation.swizzle = None
-        machine.tensor_operations.setdefault(slot, []).append(operation.number)
+        for slot in slots:
+            operation.swizzle = source.swizzle
+            machine.ordering.async_read(operation, row, source.touched, slot, np.uint16((1 << 2 * element) - 1))
+            operation.swizzle = None
+            machine.ordering.tensor_write(operation, row, quarters, span, slot=slot)
+        machine.tensor_operations.setdefault(issuer, []).append(operation.number)
 
     def execute() -> None:
-        data = source.lines(machine, slot)
-        words = (data if element == 8 else expanded(data, element)).view(np.uint32)
-        machine.tensor.cells[slot][lanes + lane, column : column + width] = words
+        for slot in slots:
+            data = source.lines(machine, slot)
+            words = (data if element == 8 else expanded(data, element)).view(np.uint32)
+            machine.tensor.cells[slot][lanes + lane, column : column + width] = words
 
-    machine.submit(slot, statement, execute, pipe=("tensor core", slot))
+    machine.submit(issuer, statement, execute, pipe=pipe_of(machine, row, cta_group))
 
 
 @meaning(tcgen05.shift)
 def shift(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
-    one_cta(op.cta_group)
     address = binder.address(op.taddr)
-    to, source = shift_lanes()
 
     def run(g: Group) -> None:
-        machine = g.machine
         for row, _, (place,) in each(g, address(g)):
-            slot = int(machine.row_slot[row])
-            lane, column = split_address(place)
-            if lane % WARP_LANES:
-                raise MemoryFault("misaligned", f"tcgen05.shift at lane {lane}, not a multiple of 32 (9.7.16.9.3)")
-            span = range(column, column + _SHIFT_COLUMNS)
-            machine.tensor.require(slot, range(lane, lane + WARP_LANES), span, "tcgen05.shift")
-            if machine.ordering is not None:
-                operation = machine.ordering.operation("tcgen05.shift", statement, slot)
-                quarters = [lane // WARP_LANES]
-                machine.ordering.tensor_core_read(operation, row, quarters, span, "rows")
-                machine.ordering.tensor_write(operation, row, quarters, span)
-                machine.tensor_operations.setdefault(slot, []).append(operation.number)
-
-            def execute(slot: int = slot, lane: int = lane, column: int = column) -> None:
-                cells = machine.tensor.cells[slot][:, column : column + _SHIFT_COLUMNS]
-                cells[lane + to] = cells[lane + source]
-
-            machine.submit(slot, statement, execute, pipe=("tensor core", slot))
+            _submit_shift(g.machine, row, op.cta_group, place, statement)
 
     return run
+
+
+def _submit_shift(machine: Machine, row: int, cta_group: int, place: int, statement: syntax.Instruction) -> None:
+    issuer, slots = int(machine.row_slot[row]), slots_of(machine, row, cta_group)
+    lane, column = split_address(place)
+    if lane % WARP_LANES:
+        raise MemoryFault("misaligned", f"tcgen05.shift at lane {lane}, not a multiple of 32 (9.7.16.9.3)")
+    span, quarters = range(column, column + _SHIFT_COLUMNS), [lane // WARP_LANES]
+    for slot in slots:
+        machine.tensor.require(slot, range(lane, lane + WARP_LANES), span, "tcgen05.shift")
+    if machine.ordering is not None:
+        operation = machine.ordering.operation("tcgen05.shift", statement, issuer)
+        for slot in slots:
+            machine.ordering.tensor_core_read(operation, row, quarters, span, "rows", slot)
+            machine.ordering.tensor_write(operation, row, quarters, span, slot=slot)
+        machine.tensor_operations.setdefault(issuer, []).append(operation.number)
+    to, source = shift_lanes()
+
+    def execute() -> None:
+        for slot in slots:
+            cells = machine.tensor.cells[slot][:, column : column + _SHIFT_COLUMNS]
+            cells[lane + to] = cells[lane + source]
+
+    machine.submit(issuer, statement, execute, pipe=pipe_of(machine, row, cta_group))

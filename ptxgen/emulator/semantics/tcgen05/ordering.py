@@ -8,10 +8,10 @@ from typing import Any
 from ptxgen import syntax
 from ptxgen.emulator.group import Group
 from ptxgen.emulator.machine import Machine
-from ptxgen.emulator.registers import Binder, Unmodelled
+from ptxgen.emulator.registers import Binder
 from ptxgen.emulator.semantics import meaning
 from ptxgen.emulator.semantics.mbarrier import each
-from ptxgen.emulator.semantics.tcgen05.pairs import one_cta
+from ptxgen.emulator.semantics.tcgen05.pairs import pipe_of
 from ptxgen.instr import tcgen05
 
 _Run = Callable[[Group], None]
@@ -19,15 +19,16 @@ _Run = Callable[[Group], None]
 
 @meaning(tcgen05.commit)
 def commit(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
-    one_cta(op.cta_group)
-    if op.multicast:
-        raise Unmodelled("multicast")
+    """One arrival on the mbarrier, or on those at its offset in the CTAs that a multicast mask names."""
     address = binder.address(op.mbar)
+    mask = binder.source(op.mask, "b16") if op.multicast else None
 
     def run(g: Group) -> None:
         machine = g.machine
-        for row, _, (place,) in each(g, address(g)):
-            _arrive_when_done(machine, row, _commit_place(machine, row, place, op.space, statement), statement)
+        for row, _, (place, chosen) in each(g, address(g), mask(g) if mask is not None else 0):
+            slot, offset = _commit_place(machine, row, place, op.space, statement)
+            slots = machine.clusters.multicast(slot, chosen) if mask is not None else [slot]
+            _arrive_when_done(machine, row, op.cta_group, [(each, offset) for each in slots], statement)
 
     return run
 
@@ -49,10 +50,12 @@ def _commit_place(
     return machine.clusters.locate(row, place, space)
 
 
-def _arrive_when_done(machine: Machine, row: int, place: tuple[int, int], statement: syntax.Instruction) -> None:
-    """Arrive on the mbarrier at `place` (slot, offset) when the earlier operations of the warp's CTA are done."""
-    issuer, (slot, offset) = int(machine.row_slot[row]), place
-    barrier = machine.mbarrier(slot, offset, row, statement)
+def _arrive_when_done(
+    machine: Machine, row: int, cta_group: int, places: list[tuple[int, int]], statement: syntax.Instruction
+) -> None:
+    """Arrive on the mbarriers at (slot, offset) when the earlier operations of the warp's CTA are done."""
+    issuer = int(machine.row_slot[row])
+    barriers = [(slot, machine.mbarrier(slot, offset, row, statement)) for slot, offset in places]
     given = None
     if machine.ordering is not None:
         given = machine.ordering.release(row)
@@ -62,12 +65,13 @@ def _arrive_when_done(machine: Machine, row: int, place: tuple[int, int], statem
         given.operations.update(earlier)
 
     def arrive() -> None:
-        barrier.release(given)
-        barrier.arrive(1)
-        barrier.last_arrival = statement
-        machine.settle(slot, barrier)
+        for slot, barrier in barriers:
+            barrier.release(given)
+            barrier.arrive(1)
+            barrier.last_arrival = statement
+            machine.settle(slot, barrier)
 
-    machine.submit(issuer, statement, arrive, pipe=("tensor core", issuer))
+    machine.submit(issuer, statement, arrive, pipe=pipe_of(machine, row, cta_group))
 
 
 @meaning(tcgen05.fence)

@@ -1,11 +1,29 @@
-"""Pairs of CTAs. PTX ISA 9.7.16.5.1."""
+"""On which CTAs an operation works: the issuing one, or the pair that it belongs to. PTX ISA 9.7.16.5."""
 
 from __future__ import annotations
 
-from ptxgen.emulator.registers import Unmodelled
+from collections.abc import Sequence
+
+from ptxgen.emulator.machine import Machine
+from ptxgen.emulator.memory import MemoryFault
 
 
-def one_cta(cta_group: int) -> None:
-    """Raise Unmodelled for what works on a pair."""
-    if cta_group == 2:
-        raise Unmodelled("cta_group::2")
+def slots_of(machine: Machine, row: int, cta_group: int) -> Sequence[int]:
+    """The slots of an operation that warp `row` issues, the even CTA first.
+
+    Raises MemoryFault where there is no pair, or the peer has ended.
+    """
+    slot = int(machine.row_slot[row])
+    if cta_group == 1:
+        return (slot,)
+    pair = machine.clusters.pair(slot)
+    for each in pair:
+        if not machine.present[each * machine.warps_per_cta : (each + 1) * machine.warps_per_cta].any():
+            raise MemoryFault("cta-pair", f"the peer {machine.cta_name(each)} of the pair has ended (9.7.16.5)")
+    return pair
+
+
+def pipe_of(machine: Machine, row: int, cta_group: int) -> tuple[str, int]:
+    """The queue in which the tensor core's operations of a CTA, or of a pair, run in the order of their issue."""
+    slot = int(machine.row_slot[row])
+    return "tensor core", slot if cta_group == 1 else machine.clusters.pair(slot)[0]
