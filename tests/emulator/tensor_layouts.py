@@ -43,7 +43,7 @@ def value(code: int, type: str) -> float:
     return float(word.view(np.float32)[()])
 
 
-def codes_of(rng: np.random.Generator, shape: tuple[int, int], type: str) -> NDArray[np.uint32]:
+def codes_of(rng: np.random.Generator, shape: tuple[int, int], type: str) -> NDArray[Any]:
     """Random codes; no infinities or NaN, and exponents near 1 in the wide types."""
     raw = rng.integers(0, 1 << min(BITS[type], 31), shape, dtype=np.uint32)
     if type == "e4m3":
