@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import ptxgen
+from ptxgen import descriptors
 from ptxgen.kernels import find
 from ptxgen.kernels.job import run_gemm
 
@@ -42,6 +43,11 @@ def best(work: Callable[[], object], times: int = 5) -> float:
     return min(seconds)
 
 
+def best_of(work: Callable[[], object], calls: int = 2000) -> float:
+    """CPU microseconds of one of many calls, in the fastest run."""
+    return 1e6 / calls * best(lambda: [work() for _ in range(calls)])
+
+
 def main() -> None:
     """Print the table."""
     bodies = [path.read_text() for path in PTX]
@@ -49,6 +55,11 @@ def main() -> None:
     row("parse", f"{size / best(lambda: [ptxgen.parse(body) for body in bodies]):.1f} MB/s")
     modules = [ptxgen.parse(body) for body in bodies]
     row("check", f"{size / best(lambda: [ptxgen.check(module) for module in modules]):.2f} MB/s")
+    maps = descriptors.TensorMap
+    arguments = ("bf16", 1 << 40, [4096, 4096, 64, 8], [8192, 1 << 25, 1 << 31], [64, 8, 8, 2])
+    encoded = maps.tiled(*arguments, swizzle="128B").encode()
+    row("encode a tensormap", f"{best_of(lambda: maps.tiled(*arguments, swizzle='128B').encode()):.1f} µs")
+    row("decode and explain a tensormap", f"{best_of(lambda: maps.decode(encoded).explain()):.0f} µs")
     entry = find("blackwell/swizzled")
     row("render blackwell/swizzled", f"{1e3 * best(lambda: entry.plan().text):.1f} ms")
     plan = entry.plan()

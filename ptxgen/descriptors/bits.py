@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass
 from typing import Any, ClassVar, NoReturn, Self, dataclass_transform
 
+from ptxgen.descriptors.compiled import Compiled
 from ptxgen.descriptors.evidence import Evidence, documented
 from ptxgen.descriptors.reading import Reading, Row
 
@@ -74,7 +75,8 @@ class BitField:
 
     A numeric value is `raw * scale + bias`, in `unit`; `align` and `maximum` narrow it further. A named value
     is a key of `values` (or of `values[context field by]`). An array has one tuple of spans an item, and its
-    length is the value of the field `length` plus `length_bias`.
+    length is the value of the field `length` plus `length_bias`; with `layouts` the spans depend on that length.
+    Signed numbers are in two's complement.
     """
 
     items: tuple[tuple[Span, ...], ...]
@@ -90,17 +92,26 @@ class BitField:
     label: Callable[[int], str] | None = None
     length: str = ""
     length_bias: int = 0
+    signed: bool = False
+    layouts: Mapping[int, BitField] | None = None
     derive: Callable[[Any], int] | None = None
     doc: str = ""
     evidence: Evidence = DOCUMENTED
+
+    def of(self, count: int) -> BitField:
+        """Return this array as it is laid out when it has `count` items."""
+        return self.layouts[count] if self.layouts is not None and count in self.layouts else self
 
     def width(self, item: int = 0) -> int:
         """Return the number of bits of one item."""
         return sum(high - low + 1 for low, high in self.items[item])
 
     def mask(self) -> int:
-        """Return the bits that this field owns."""
-        return sum(((1 << (high - low + 1)) - 1) << low for spans in self.items for low, high in spans)
+        """Return the bits that this field owns, in any layout."""
+        owned = sum(((1 << (high - low + 1)) - 1) << low for spans in self.items for low, high in spans)
+        for layout in (self.layouts or {}).values():
+            owned |= layout.mask()
+        return owned
 
     def table(self, context: Mapping[str, Any]) -> Mapping[Any, int]:
         """Return the names that are legal in this context, with their codes."""
@@ -115,10 +126,16 @@ class BitField:
         top = self.largest()
         unit = f" {self.unit}" if self.unit else ""
         multiple = f"a multiple of {step} " if step > 1 else "an integer "
-        return f"{multiple}from {self.bias} to {top}{unit}"
+        return f"{multiple}from {self.smallest()} to {top}{unit}"
+
+    def smallest(self) -> int:
+        """Return the smallest legal number."""
+        return -(1 << (self.width() - 1)) if self.signed else self.bias
 
     def largest(self) -> int:
         """Return the largest legal number."""
+        if self.signed:
+            return (1 << (self.width() - 1)) - 1
         top = ((1 << self.width()) - 1) * self.scale + self.bias
         return top if self.maximum is None else min(top, self.maximum)
 
@@ -131,8 +148,10 @@ class BitField:
         if self.values is not None:
             return self._named(what, value, context)
         number = as_int(value)
-        if number is None or not self.bias <= number <= self.largest():
+        if number is None or not self.smallest() <= number <= self.largest():
             refuse(what, self.range_rule(), value)
+        if self.signed:
+            return number, number & ((1 << self.width()) - 1)
         raw, rest = divmod(number - self.bias, self.scale)
         if rest or number % self.align:
             refuse(what, self.range_rule(), value)
@@ -158,6 +177,8 @@ class BitField:
             return bool(raw)
         if self.values is not None:
             return next((name for name, code in self.table(context).items() if code == raw), None)
+        if self.signed:
+            return raw - (raw >> (self.width() - 1) << self.width())
         value = raw * self.scale + self.bias
         return value if value <= self.largest() and value % self.align == 0 else None
 
@@ -234,7 +255,7 @@ def field(
 
 
 def array(
-    items: Sequence[Sequence[Span]],
+    items: Sequence[Sequence[Span]] | Mapping[int, Sequence[Sequence[Span]]],
     *,
     length: str,
     length_bias: int = 0,
@@ -242,14 +263,19 @@ def array(
     default: Any = MISSING,
     scale: int = 1,
     bias: int = 0,
+    signed: bool = False,
     unit: str = "",
     rule: str = "",
     doc: str = "",
     evidence: Evidence = DOCUMENTED,
 ) -> Any:
-    """Declare a tuple of numbers, one item's spans each; `length` names the field that holds their count."""
+    """Declare a tuple of numbers, one item's spans each; `length` names the field that holds their count.
+
+    A mapping gives the spans for each count.
+    """
+    by_count = items if isinstance(items, Mapping) else {}
     declared = BitField(
-        items=tuple(tuple(spans) for spans in items),
+        items=tuple(tuple(spans) for spans in (by_count[max(by_count)] if isinstance(items, Mapping) else items)),
         scale=scale,
         bias=bias,
         unit=unit,
@@ -257,9 +283,16 @@ def array(
         label=label,
         length=length,
         length_bias=length_bias,
+        signed=signed,
         doc=doc,
         evidence=evidence,
     )
+    layouts = {
+        count: dataclasses.replace(declared, items=tuple(tuple(spans) for spans in each))
+        for count, each in by_count.items()
+    }
+    if layouts:
+        declared = dataclasses.replace(declared, layouts=layouts)
     return dataclasses.field(default=default, metadata={"bits": declared})
 
 
@@ -287,7 +320,9 @@ class BitStruct:
     contexts: ClassVar[dict[str, tuple[Any, ...]]]
     constants: ClassVar[dict[str, Constant]]
     reserved_mask: ClassVar[int]
-    _positions: ClassVar[dict[tuple[str, int], str]]
+    _positions: ClassVar[dict[tuple[str, int, int], str]]
+    _compiled: ClassVar[Compiled]
+    _defaults: ClassVar[dict[str, Any]]
     _encoded: int
 
     def __init_subclass__(cls, *, bits: int, word_bits: int = 0) -> None:
@@ -306,17 +341,25 @@ class BitStruct:
             claimed |= mask
         cls.reserved_mask = (1 << bits) - 1 & ~claimed
         cls._positions = {
-            (name, i): ", ".join(cls.range_name(low, high) for low, high in spans)
+            (name, i, count): ", ".join(cls.range_name(low, high) for low, high in spans)
             for name, f in cls.bit_fields.items()
-            for i, spans in enumerate(f.items)
+            for count in f.layouts or (0,)
+            for i, spans in enumerate(f.of(count).items)
         }
+        cls._compiled = Compiled(cls)
+        cls._defaults = {m.name: m.default for m in members if m.default is not MISSING}
 
     def __post_init__(self) -> None:
         store = object.__setattr__
         for name, legal in self.contexts.items():
             store(self, name, _legal_context(name, getattr(self, name), legal))
-        encoded = sum(c.value << c.low for c in self.constants.values())
         known = self.__dict__
+        packed = self._compiled.pack(self, known)
+        if packed is not None:
+            known["_encoded"] = packed
+            self._check()
+            return
+        encoded = sum(c.value << c.low for c in self.constants.values())
         for name, declared in self.bit_fields.items():
             if declared.length:
                 encoded |= self._store_array(name, declared)
@@ -340,6 +383,7 @@ class BitStruct:
                 f"a sequence of {count} numbers ({declared.length} {count - declared.length_bias})",
                 values,
             )
+        declared = declared.of(count)
         assert declared.label is not None
         encoded, canonical = 0, []
         for i, item in enumerate(items):
@@ -348,6 +392,15 @@ class BitStruct:
             encoded |= declared.place(raw, i)
         object.__setattr__(self, name, tuple(canonical))
         return encoded
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> Self:
+        """Return the instance of these fields, defaults for the others: as the constructor, and faster."""
+        made = object.__new__(cls)
+        made.__dict__.update(cls._defaults)
+        made.__dict__.update(values)
+        made.__post_init__()
+        return made
 
     def _check(self) -> None:
         """Check the rules that tie fields together; subclasses raise DescriptorError."""
@@ -368,12 +421,23 @@ class BitStruct:
         return self._encoded
 
     @classmethod
+    def _name(cls) -> str:
+        """Return how messages and readings call the format."""
+        return cls.__name__
+
+    @classmethod
     def _decode(cls, encoded: object, **facts: Any) -> Self:
         """Return the value of a bit pattern; raise DescriptorError that lists every illegal part of it."""
         bits = cls._bits(encoded)
+        values = cls._context(facts)
+        if cls._compiled.unpack(bits, values):
+            made = object.__new__(cls)
+            made.__dict__.update(values, _encoded=bits)
+            made._check()
+            return made
         values, problems = cls._parse(bits, facts)
         if problems:
-            raise DescriptorError(f"{cls._spell(bits)} is no {cls.__name__}: " + "; ".join(problems.values()))
+            raise DescriptorError(f"{cls._spell(bits)} is no {cls._name()}: " + "; ".join(problems.values()))
         return cls(**values)
 
     @classmethod
@@ -395,8 +459,8 @@ class BitStruct:
     @classmethod
     def _reading(cls, bits: int, values: Mapping[str, Any], problems: Mapping[str, str], value: Self | None) -> Reading:
         return Reading(
-            format=cls.__name__,
-            title=value._title() if value else f"{cls.__name__} {cls._spell(bits)}{cls._facts(values)}",
+            format=cls._name(),
+            title=value._title() if value else f"{cls._name()} {cls._spell(bits)}{cls._facts(values)}",
             bits=cls._spell(bits),
             context={name: values[name] for name in cls.contexts},
             rows=tuple(cls._read_rows(bits, values, problems)),
@@ -410,7 +474,7 @@ class BitStruct:
     def _bits(cls, encoded: object) -> int:
         bits = as_int(encoded)
         if bits is None or not 0 <= bits < 1 << cls.total_bits:
-            refuse(cls.__name__, f"an unsigned {cls.total_bits}-bit number", encoded)
+            refuse(cls._name(), f"an unsigned {cls.total_bits}-bit number", encoded)
         return bits
 
     @classmethod
@@ -418,14 +482,16 @@ class BitStruct:
         return f"{bits:#0{cls.total_bits // 4 + 2}x}"
 
     @classmethod
-    def _parse(cls, bits: int, facts: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
-        """Return the values of the fields (None: reserved), and what is illegal by the name of a field or constant."""
-        values: dict[str, Any] = {
-            **{m.name: m.default for m in _members(cls) if m.name in cls.contexts},
-            **facts,
-        }
+    def _context(cls, facts: Mapping[str, Any]) -> dict[str, Any]:
+        values: dict[str, Any] = {**{name: cls._defaults[name] for name in cls.contexts}, **facts}
         for name, legal in cls.contexts.items():
             values[name] = _legal_context(name, values[name], legal)
+        return values
+
+    @classmethod
+    def _parse(cls, bits: int, facts: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
+        """Return the values of the fields (None: reserved), and what is illegal by the name of a field or constant."""
+        values = cls._context(facts)
         problems: dict[str, str] = {}
         for name, c in cls.constants.items():
             found = c.extract(bits)
@@ -441,7 +507,7 @@ class BitStruct:
                     problems[name] = f"{name} must be {_codes(declared, values)}, not {raw}"
         for name, declared in cls.bit_fields.items():
             if declared.length:
-                values[name] = _decode_array(name, declared, bits, values, problems)
+                values[name] = _decode_array(name, declared, bits, values, problems, cls.range_name)
         return values, problems
 
     @classmethod
@@ -449,11 +515,13 @@ class BitStruct:
         rows: list[tuple[int, Row]] = []
         for name, declared in cls.bit_fields.items():
             items = values[name] if declared.length else (values[name],)
+            count = len(items) if declared.layouts else 0
+            declared = declared.of(count)
             for i, value in enumerate(items):
                 label = f"{name}[{i}]" if declared.length else name
                 meaning = "illegal" if value is None else _meaning(declared, value, cls._remark(name, values))
                 raw = declared.extract(bits, i)
-                row = Row(cls._positions[name, i], label, raw, value, declared.unit, meaning, declared.evidence,
+                row = Row(cls._positions[name, i, count], label, raw, value, declared.unit, meaning, declared.evidence,
                           problems.get(label, ""))  # fmt: skip
                 rows.append((declared.items[i][0][0], row))
         for name, c in cls.constants.items():
@@ -500,7 +568,7 @@ class BitStruct:
         return self._reading(self._encoded, vars(self), {}, self).text()
 
     def _title(self) -> str:
-        return f"{type(self).__name__} {self._spell(self._encoded)}{self._facts(vars(self))}"
+        return f"{self._name()} {self._spell(self._encoded)}{self._facts(vars(self))}"
 
     @classmethod
     def _facts(cls, values: Mapping[str, Any]) -> str:
@@ -521,19 +589,29 @@ def _members(cls: type[BitStruct]) -> tuple[dataclasses.Field[Any], ...]:
 
 
 def _decode_array(
-    name: str, declared: BitField, bits: int, values: Mapping[str, Any], problems: dict[str, str]
+    name: str,
+    declared: BitField,
+    bits: int,
+    values: Mapping[str, Any],
+    problems: dict[str, str],
+    range_name: Callable[[int, int], str],
 ) -> tuple[int | None, ...]:
     """Return the items, as many as the length says (all where that is illegal); note what is illegal."""
-    assert declared.label is not None
     length = values[declared.length]
     count = len(declared.items) if length is None else length + declared.length_bias
+    if declared.layouts is not None:
+        layout = declared.of(count)
+        if unused := bits & declared.mask() & ~layout.mask():
+            problems[name] = f"reserved bits must be 0, not {_bit_list(unused, range_name)}"
+        declared = layout
+    label = declared.label or str
     for i in range(count, len(declared.items)):
         if raw := declared.extract(bits, i):
-            problems[f"{name}[{i}]"] = f"{declared.label(i)} must be 0 beyond {declared.length} {length}, not {raw}"
+            problems[f"{name}[{i}]"] = f"{label(i)} must be 0 beyond {declared.length} {length}, not {raw}"
     found = tuple(declared.from_raw(declared.extract(bits, i), values) for i in range(count))
     for i, value in enumerate(found):
         if value is None:
-            problems[f"{name}[{i}]"] = f"{declared.label(i)} must be {declared.range_rule()}"
+            problems[f"{name}[{i}]"] = f"{label(i)} must be {declared.range_rule()}"
     return found
 
 

@@ -187,7 +187,7 @@ FACTS: tuple[Fact, ...] = (
     Fact(
         "tensormap-blackwell-bits",
         "tensormaps",
-        "Word 2: types 11 to 13 are the packed ones, bits 19-21 the swizzle's atom, bit 22 the 96-byte swizzle.",
+        "Word 2: types 11 to 13 are the packed ones, bits 19-20 the swizzle's atom, bit 22 the 96-byte swizzle.",
         inferred("the SASS that ptxas makes of tensormap.replace for sm_100a and sm_103a; no driver has confirmed it"),
         "Maps that use them carry a warning.",
     ),
@@ -199,7 +199,33 @@ FACTS: tuple[Fact, ...] = (
             "NVIDIA's release notes of driver 595.71.05, known issues; CUTLASS commit b7ecaa60 and triton-lang/triton "
             "pull request 9235 do so"
         ),
-        "It concerns allocations below 128 KB of tensors that are not dense. No map made here sets it.",
+        "It concerns allocations below 128 KB of tensors that are not dense. No map made here sets it; ptxas 13.5 "
+        "reads it for tensormap.query.alloc_class_large (SASS), and its tensormap.replace leaves it alone.",
+    ),
+    Fact(
+        "tensormap-wide",
+        "tensormaps",
+        "A map of the wide im2col modes has the bytes of an im2col map with corners of 0 in height and depth.",
+        measured(
+            "H200, driver 580.159.04: 250 answers of cuTensorMapEncodeIm2colWide, which the manual has for compute "
+            "capability 10.0 and up"
+        ),
+        "Nothing in a map tells im2col, w and w128 apart; the instruction chooses.",
+    ),
+    Fact(
+        "tensormap-interleave-corners",
+        "tensormaps",
+        "With interleave the driver holds corner i of the pixel box against dimension i, without it against i + 1.",
+        measured("H200, driver 580.159.04: which empty pixel boxes it refused"),
+        "Interleaved tensors have width, height and depth first; the slice of channels is no dimension of its own.",
+    ),
+    Fact(
+        "tensormap-rank-1",
+        "tensormaps",
+        "The driver refuses a null pointer to the strides of a tensor of rank 1, and reads none.",
+        measured("H200, driver 580.159.04: 580 refusals with an empty list, and a call with one stride"),
+        "TensorMap.tiled refuses empty strides with a bare address, as the driver's binding does; give it one number, "
+        "or an array.",
     ),
     Fact(
         "tma-flip-8b",

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from ptxgen.descriptors.evidence import Evidence
 from ptxgen.descriptors.facts import fact
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(NamedTuple):
     """One field of a descriptor. `value` is None where the raw number is illegal; `problem` then says why."""
 
     bits: str
@@ -143,8 +142,6 @@ def _side(row: Row | None) -> str:
 
 def _columns(rows: Sequence[Sequence[str]]) -> Iterable[str]:
     """Rows in columns of equal width, indented by two; the last column is free."""
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]) - 1)]
-    for row in rows:
-        yield (
-            "  " + "  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[-1]]).rstrip()
-        )
+    widths = [max(map(len, column)) for column in list(zip(*rows, strict=True))[:-1]]
+    line = "  " + "".join(f"{{:<{width}}}  " for width in widths) + "{}"
+    return [line.format(*row).rstrip() for row in rows]

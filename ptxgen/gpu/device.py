@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ptxgen.descriptors import TensorMap
 from ptxgen.device import (
     DeviceArray,
     Extent,
@@ -27,6 +28,7 @@ from ptxgen.device import (
     LaunchShape,
     pack_arguments,
 )
+from ptxgen.gpu.tensormap import encode_with_driver
 from ptxgen.toolchain import assemble
 
 _LOADED_MODULES = 32  # how many modules stay loaded; the least recently launched goes first
@@ -135,6 +137,13 @@ class Gpu:
             finding = Finding("gpu-fault", "error", str(error))
             return LaunchReport("fault", [finding], kernel=kernel.name, device=self.name)
         return LaunchReport("ok", seconds=seconds, kernel=kernel.name, device=self.name)
+
+    def tensormap(self, made: TensorMap) -> bytes:
+        """The 128 bytes that the driver encodes for the arguments of a map. Raises GpuError where it refuses them.
+
+        Kernels take the library's own encoding; this is for comparing the two.
+        """
+        return encode_with_driver(self._cuda, self._call, made)
 
     def _run(self, function: Any, kernel: Kernel, shape: LaunchShape, packed: bytes) -> float:
         cuda = self._cuda

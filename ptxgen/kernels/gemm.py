@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import Any, Literal
 
 from ptxgen.descriptors import DescriptorError, InstructionDescriptor, SmemDescriptor, TensorMap
+from ptxgen.descriptors.tensormap import TiledMap
 from ptxgen.kernels.plan import Barrier, PlanError, SharedMap
 from ptxgen.layouts.swizzle import swizzle
 from ptxgen.layouts.tmem import COLUMNS
@@ -225,7 +226,7 @@ class GemmProblem:
     def block(self) -> tuple[int, int, int]:
         return self.plan.threads, 1, 1
 
-    def tensormap(self, which: Literal["a", "b"], address: Any) -> TensorMap:
+    def tensormap(self, which: Literal["a", "b"], address: Any) -> TiledMap:
         """The tensormap of A or B at an address (or device array): boxes of one K tile by the tile's rows."""
         plan = self.plan
         rows, tile = (self.m, plan.m_tile) if which == "a" else (self.n, plan.n_tile)

@@ -2,6 +2,8 @@
 
 import gzip
 import json
+from collections import Counter
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ptxgen.descriptors import DescriptorError, TensorMap
+from ptxgen.descriptors.tensormap import TYPES, Im2colMap, TiledMap
 
-RECORDING = Path(__file__).parents[1] / "data" / "tensormap" / "h200_tiled.jsonl.gz"
+RECORDING = Path(__file__).parents[1] / "data" / "tensormap" / "h200_driver580.jsonl.gz"
 
 BASE: dict[str, Any] = {
     "dtype": "bf16",
@@ -29,41 +32,67 @@ def make(**arguments: Any) -> TensorMap:
     return TensorMap.tiled(**{**BASE, **arguments})
 
 
+@cache
 def recorded() -> list[dict[str, Any]]:
     with gzip.open(RECORDING, "rt") as lines:
         return [json.loads(line) for line in lines]
 
 
 def from_record(record: dict[str, Any], **more: Any) -> TensorMap:
-    return TensorMap.tiled(
-        record["data_type"],
-        record["address"],
-        record["dims"],
-        record["strides"],
-        record["box"],
-        element_strides=record["element_strides"],
-        interleave=record["interleave"],
-        swizzle=record["swizzle"],
-        l2_promotion=record["l2_promotion"],
-        oob_fill=record["oob_fill"],
-        **more,
-    )
+    first = (record["data_type"], record["address"], record["dims"], record["strides"])
+    more |= {name: record[name] for name in ("element_strides", "interleave", "swizzle", "l2_promotion", "oob_fill")}
+    if record["kind"] == "tiled":
+        return TensorMap.tiled(*first, record["box"], **more)
+    column = (record["channels_per_pixel"], record["pixels_per_column"])
+    corners = (record["pixel_box_lower"], record["pixel_box_upper"])
+    if record["kind"] == "im2col":
+        return TensorMap.im2col(*first, *corners, *column, **more)
+    return TensorMap.im2col_wide(*first, *corners, *column, wide_mode=record["wide_mode"], **more)
 
 
 def test_every_recorded_call() -> None:
-    accepted = refused = 0
+    """Every byte and every refusal of an H200's driver, rank 1 with its null pointers too."""
+    counts: Counter[tuple[str, bool]] = Counter()
     for record in recorded():
+        counts[record["kind"], record["result"] == 0] += 1
         if record["result"]:
-            refused += 1
             with pytest.raises(DescriptorError):
                 from_record(record, target="sm_90a")
             continue
-        accepted += 1
         made = from_record(record, target="sm_90a")
         assert made.encode().hex() == record["bytes"], record
-        assert TensorMap.decode(made.encode()) == made
+        decoded = TensorMap.decode(made.encode())
+        assert decoded == made
         assert eval(repr(made)) == made
-    assert (accepted, refused) == (559, 402)
+    assert counts == {
+        ("tiled", True): 871,
+        ("tiled", False): 2730,
+        ("im2col", True): 745,
+        ("im2col", False): 336,
+        ("im2col_wide", True): 250,
+        ("im2col_wide", False): 138,
+    }
+
+
+def test_decoded_records_have_the_arguments() -> None:
+    for record in recorded():
+        if record["result"]:
+            continue
+        made = TensorMap.decode(bytes.fromhex(record["bytes"]))
+        names = tuple(TYPES)
+        assert (made.dtype, made.rank, made.address) == (names[record["data_type"]], record["rank"], record["address"])
+        for name in ("dims", "strides", "element_strides"):
+            assert getattr(made, name) == tuple(record[name])
+        if isinstance(made, TiledMap):
+            assert (record["kind"], made.box) == ("tiled", tuple(record["box"]))
+            continue
+        assert isinstance(made, Im2colMap)
+        corners = [record["pixel_box_lower"], record["pixel_box_upper"]]
+        if record["kind"] == "im2col_wide":
+            corners = [[corner] + [0] * (record["rank"] - 3) for corner in corners]
+        assert [made.pixel_box_lower, made.pixel_box_upper] == [tuple(corner) for corner in corners]
+        assert made.channels_per_pixel == record["channels_per_pixel"]
+        assert made.pixels_per_column == record["pixels_per_column"]
 
 
 def test_without_target_only_blackwell_is_accepted_beyond_the_recording() -> None:
@@ -78,15 +107,22 @@ def test_without_target_only_blackwell_is_accepted_beyond_the_recording() -> Non
 
 def test_rank_1_is_legal() -> None:
     # The H200's driver, given a strides pointer that is not null, wrote these words.
-    words = np.frombuffer(make(dims=[4096], strides=[], box=[64], swizzle="none").encode(), dtype="<u4")
+    made = make(dims=[4096], strides=[0], box=[64], swizzle="none")
+    words = np.frombuffer(made.encode(), dtype="<u4")
     expected = {1: 0x7F12, 2: 0x500, 8: 0xFFF, 13: 0x3F << 24, 16: 128, 18: 16}
     assert {i: int(w) for i, w in enumerate(words) if w} == expected
+    # The number stands for a pointer that is not read; an array needs none.
+    assert make(dims=[4096], strides=[8200], box=[64], swizzle="none") == made
+    assert make(array_or_address=Array(), dims=[4096], strides=[], box=[64], swizzle="none") == made
+    assert made.strides == ()
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         ({"dims": []}, "dims must be a sequence of 1 to 5 integers (the rank), not 0"),
+        ({"dims": [64], "strides": [], "box": [64]}, "strides must be one number, such as 0, with rank 1"),
+        ({"dims": [64], "strides": [16, 16], "box": [64]}, "strides must be empty, or one number that is not read"),
         ({"dims": [8] * 6}, "dims must be a sequence of 1 to 5 integers (the rank), not 6"),
         ({"dims": 4096}, "dims must be a sequence of integers, not 4096"),
         ({"strides": []}, "strides must be a sequence of 1 numbers (rank 2), not ()"),
@@ -132,6 +168,7 @@ def test_rank_1_is_legal() -> None:
         ({"dtype": "u16", "oob_fill": "nan"}, "oob_fill must be \"none\" for u16, no float type, not 'nan'"),
         ({"dtype": "bf15"}, "dtype must be one of u8, u16"),
         ({"dtype": 16}, "or the driver's number 0 to 15, not 16"),
+        ({"swizzle": 7}, "or the driver's number 0 to 6, not 7"),
         ({"dtype": True}, "not True (a bool)"),
         ({"swizzle": "256B"}, "swizzle must be one of none, 32B"),
         ({"l2_promotion": 4}, "l2_promotion must be one of none, 64B, 128B, 256B"),
@@ -162,6 +199,168 @@ def test_refusals(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(DescriptorError) as caught:
         make(**arguments)
     assert message in str(caught.value)
+
+
+PIXELS: dict[str, Any] = {
+    "dtype": "f16",
+    "array_or_address": 0x7F1200000000,
+    "dims": [64, 9, 14, 64],
+    "strides": [128, 1152, 16128],
+    "pixel_box_lower": [-1, -1],
+    "pixel_box_upper": [-1, -1],
+    "channels_per_pixel": 8,
+    "pixels_per_column": 64,
+}
+
+
+def pixels(**arguments: Any) -> Im2colMap:
+    return TensorMap.im2col(**{**PIXELS, **arguments})
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"pixel_box_lower": [-129, -1]}, "lower corner in width must be an integer from -128 to 127 pixels, not -129"),
+        ({"pixel_box_upper": [-1, 128]}, "upper corner in height must be an integer from -128 to 127 pixels, not 128"),
+        ({"pixel_box_lower": [-1]}, "pixel_box_lower must be a sequence of 2 numbers (rank 4), not (-1,)"),
+        ({"pixel_box_lower": -1}, "pixel_box_lower must be a sequence of integers, not -1"),
+        ({"pixel_box_lower": [-1, True]}, "not True (a bool)"),
+        ({"pixel_box_lower": [4, 0], "pixel_box_upper": [-5, 0]}, "the pixel box in width must be at least one pixel"),
+        ({"pixel_box_lower": [4, 0], "pixel_box_upper": [-5, 0]}, "from 4 to 9 - 1 + -5, not 0"),
+        ({"channels_per_pixel": 0}, "channels_per_pixel must be an integer from 1 to 256 elements, not 0"),
+        ({"channels_per_pixel": 257}, "not 257"),
+        ({"channels_per_pixel": 12}, "the channels of a pixel must be a multiple of 16 bytes, not 24"),
+        ({"channels_per_pixel": 32, "swizzle": "32B"}, "the channels of a pixel must be at most 32 bytes"),
+        ({"pixels_per_column": 0}, "pixels_per_column must be an integer from 1 to 1024 pixels, not 0"),
+        ({"pixels_per_column": 1025}, "not 1025"),
+        ({"channels_per_pixel": 256, "pixels_per_column": 457}, "the box must be at most 233472 bytes"),
+        ({"dims": [64, 9], "strides": [128]}, "pixel_box_lower must be a sequence of 0 numbers"),
+        ({"dims": [64, 9, 14, 64, 2, 2]}, "dims must be a sequence of 1 to 5 integers (the rank), not 6"),
+        ({"dtype": "u16", "oob_fill": 1}, 'oob_fill must be "none" for u16'),
+        ({"strides": [128, 1160, 16128]}, "stride of dimension 2 must be a multiple of 16 bytes"),
+    ],
+)
+def test_refusals_of_pixels(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(DescriptorError) as caught:
+        pixels(**arguments)
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize("mode", ["w", "w128", 0, 1])
+def test_wide_maps_are_pixels_in_a_row(mode: str | int) -> None:
+    wide = {**PIXELS, "pixel_box_lower": -2, "pixel_box_upper": 1, "wide_mode": mode}
+    assert TensorMap.im2col_wide(**wide) == pixels(pixel_box_lower=[-2, 0], pixel_box_upper=[1, 0])
+    for changes, message in (
+        ({"wide_mode": "h"}, "wide_mode must be w or w128, or the driver's number 0 to 1, not 'h'"),
+        ({"interleave": 1}, "interleave must be none for the wide modes"),
+        ({"pixel_box_lower": 200}, "lower corner in width must be an integer from -128 to 127"),
+        ({"pixel_box_lower": [1]}, "lower corner in width"),
+        ({"dims": [64], "strides": []}, "pixel_box_lower must be a sequence of"),
+    ):
+        with pytest.raises(DescriptorError) as caught:
+            TensorMap.im2col_wide(**{**wide, **changes})
+        assert message in str(caught.value)
+
+
+def test_pixels_are_explained() -> None:
+    text = pixels().explain()
+    assert text.startswith("TensorMap im2col, f16, 64 pixels of 8 channels")
+    lines = [line.split() for line in text.splitlines()]
+    assert ["word", "14", "bits", "24-31", "pixel_box_upper[1]", "0xff", "-1", "pixels"] in lines
+    assert ["word", "15", "pixels_per_column", "0x3f", "64", "pixels"] in lines
+
+
+@pytest.mark.parametrize(
+    ("word", "bits", "message"),
+    [
+        (14, 1 << 15, "reserved bits must be 0, not 1 in word 14 bit 15"),
+        (14, 1 << 31, "reserved bits must be 0, not 1 in word 14 bit 31"),
+        (15, 1 << 10, "pixels_per_column must be an integer from 1 to 1024 pixels, not 1087"),
+        (17, 1, "reserved bits must be 0, not 1 in word 17 bit 0"),
+    ],
+)
+def test_decode_names_what_is_illegal_in_pixels(word: int, bits: int, message: str) -> None:
+    five = pixels(
+        dims=[64, 9, 14, 6, 64], strides=[128, 1152, 16128, 1 << 20], pixel_box_lower=[0] * 3, pixel_box_upper=[0] * 3
+    )
+    words = np.frombuffer(five.encode(), dtype="<u4").copy()
+    words[word] |= bits
+    with pytest.raises(DescriptorError) as caught:
+        TensorMap.decode(words.tobytes())
+    assert message in str(caught.value)
+
+
+SIZES = {name: kind.bits // 8 for name, kind in TYPES.items() if not kind.packed_bits}
+ROWS = {"none": 4096, "32B": 32, "64B": 64, "128B": 128, "128B_atom_32B": 128, "128B_atom_64B": 128}
+BOX_LIMIT = 233472
+
+
+@st.composite
+def legal(draw: st.DrawFn) -> tuple[str, dict[str, Any]]:
+    """A call that the driver's documents allow, from the whole space of it."""
+    kind = draw(st.sampled_from(["tiled", "im2col"]))
+    dtype = draw(st.sampled_from(sorted(SIZES)))
+    size = SIZES[dtype]
+    rank = draw(st.integers(1 if kind == "tiled" else 3, 5))
+    swizzle = draw(st.sampled_from(sorted(ROWS)))
+    interleave = draw(st.sampled_from(["none", "16B", "32B"])) if rank >= 3 else "none"
+    aligned = 32 if interleave == "32B" else 16
+    row = draw(st.integers(1, max(min(ROWS[swizzle], 256 * size), 16) // 16)) * 16 // size
+    made: dict[str, Any] = {
+        "dtype": dtype,
+        "array_or_address": aligned * draw(st.integers(0, (1 << 57) // aligned - 1)),
+        "dims": draw(st.lists(st.integers(300, 1 << 32), min_size=rank, max_size=rank)),
+        "strides": [aligned * draw(st.integers(0, (1 << 40) // aligned - 1)) for _ in range(max(rank - 1, 1))],
+        "element_strides": draw(st.lists(st.integers(1, 8), min_size=rank, max_size=rank)),
+        "interleave": interleave,
+        "swizzle": swizzle,
+        "l2_promotion": draw(st.integers(0, 3)),
+        "oob_fill": draw(st.integers(0, 1)) if dtype[0] in "fbt" else 0,
+    }
+    if kind == "tiled":
+        made["box"] = [row]
+        left = BOX_LIMIT // (row * size)
+        for _ in range(rank - 1):
+            made["box"].append(draw(st.integers(1, max(min(256, left), 1))))
+            left //= made["box"][-1]
+        return kind, made
+    top = {3: 1 << 15, 4: 1 << 7, 5: 1 << 4}[rank]
+    corner = st.lists(st.integers(-min(top, 140), min(top, 140) - 1), min_size=rank - 2, max_size=rank - 2)
+    made["pixel_box_lower"], made["pixel_box_upper"] = draw(corner), draw(corner)
+    made["channels_per_pixel"] = row
+    made["pixels_per_column"] = draw(st.integers(1, min(1024, BOX_LIMIT // (row * size))))
+    return kind, made
+
+
+@given(legal())
+def test_legal_maps_round_trip(call: tuple[str, dict[str, Any]]) -> None:
+    kind, arguments = call
+    made = getattr(TensorMap, kind)(**arguments)
+    decoded = TensorMap.decode(made.encode())
+    assert decoded == made
+    assert decoded.encode() == made.encode()
+    assert decoded.explain() == made.explain()
+    for name in ("dims", "element_strides", *(("box",) if kind == "tiled" else ("pixel_box_lower", "pixel_box_upper"))):
+        assert getattr(decoded, name) == tuple(arguments[name])
+    assert decoded.strides == tuple(arguments["strides"] if made.rank > 1 else ())
+    assert decoded.address == arguments["array_or_address"]
+
+
+junk = st.one_of(
+    st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=3), st.binary(max_size=3),
+    st.lists(st.one_of(st.integers(-5, 1 << 41), st.none(), st.floats()), max_size=6),
+)  # fmt: skip
+
+
+@given(legal(), st.integers(0, 30), junk)
+def test_junk_in_any_argument_is_one_error(call: tuple[str, dict[str, Any]], which: int, value: Any) -> None:
+    kind, arguments = call
+    name = sorted(arguments)[which % len(arguments)]
+    try:
+        made = getattr(TensorMap, kind)(**{**arguments, name: value})
+    except DescriptorError:
+        return
+    assert TensorMap.decode(made.encode()) == made
 
 
 @pytest.mark.parametrize(
@@ -212,8 +411,8 @@ bits = st.integers(0, 1023)
 
 @given(st.lists(bits, min_size=1, max_size=3), st.integers(0, 120))
 def test_flipped_bits_decode_to_themselves_or_are_refused(flips: list[int], pick: int) -> None:
-    seeds = (make(), make(**THREE, interleave=1), make(dtype="tf32", box=[32, 8], oob_fill="nan"))
-    data = int.from_bytes(seeds[pick % 3].encode(), "little")
+    seeds = (make(), make(**THREE, interleave=1), make(dtype="tf32", box=[32, 8], oob_fill="nan"), pixels())
+    data = int.from_bytes(seeds[pick % 4].encode(), "little")
     for bit in flips:
         data ^= 1 << bit
     raw = data.to_bytes(128, "little")
@@ -227,11 +426,12 @@ def test_flipped_bits_decode_to_themselves_or_are_refused(flips: list[int], pick
 @pytest.mark.parametrize(
     ("word", "bits", "message"),
     [
-        (2, 1, "mode must be 0 (tiled), not 1"),
         (2, 1 << 1, "reserved bits must be 0, not 1 in word 2 bit 1"),
         (2, 7 << 4, "rank must be an integer from 1 to 5, not 7"),
         (2, 1 << 16, "dtype must be one of 0 (u8)"),
-        (2, 1 << 19 | 1 << 21, "swizzle must be one of 0 (none)"),
+        (2, 1 << 22, "swizzle must be one of 0 (none)"),
+        (2, 7 << 23, "reserved bits must be 0, not 1 in word 2 bits 23-25"),
+        (15, 1, "reserved bits must be 0, not 1 in word 15 bit 0"),
         (10, 5, "dimension 2 must be 0 beyond rank 2, not 5"),
         (31, 0xFFFFFFFF, "reserved bits must be 0, not 1 in word 31"),
     ],

@@ -7,7 +7,8 @@ code that ptxas 13.5 makes of it (sm_90a, sm_100a and sm_103a), and tried on an 
 from __future__ import annotations
 
 from ptxgen.descriptors.bits import BitField
-from ptxgen.descriptors.tensormap.value import TYPES, TensorMap
+from ptxgen.descriptors.tensormap.formats import TiledMap
+from ptxgen.descriptors.tensormap.tables import TYPES
 
 #: The driver's name of each element type that the instruction can set (table 33), by its number.
 ELEMENT_TYPES = (
@@ -39,7 +40,7 @@ def replace_field(encoded: int, field: str, value: int, ordinal: int = 0) -> int
     Bits of `value` beyond the field's width are dropped. Other element types leave the bit that marks tf32 set.
     """
     name, less = FIELDS[field]
-    declared = TensorMap.bit_fields[name]
+    declared = TiledMap.bit_fields[name]
     if field == "global_stride":
         return _stride(encoded, declared, value >> 4, ordinal)
     if field == "elemtype":

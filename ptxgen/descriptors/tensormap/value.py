@@ -1,123 +1,81 @@
-"""`TensorMap`: the 128-byte CUtensorMap, tiled mode, encoded and decoded without a driver.
+"""`TensorMap`: the 128-byte CUtensorMap, encoded and decoded without a driver.
 
-The rules are those of cuTensorMapEncodeTiled (CUDA driver API, Tensor Map Object Management). No manual gives
-the bits: they were measured by varying one argument at a time on an H200 (driver 580.159.04) and with
-tensormap.replace; the Blackwell-only codes were read off the SASS of tensormap.replace. The im2col modes are
-not here.
+The rules are those of the driver's calls (CUDA driver API, Tensor Map Object Management). No manual gives the bits:
+they were measured by varying one argument at a time on an H200 (driver 580.159.04) and with tensormap.replace; the
+codes that only Blackwell has were read off the machine code that ptxas makes of tensormap.replace. What both kinds of
+maps share is here, the rest in `formats`.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from math import prod
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from ptxgen.descriptors.bits import BitStruct, DescriptorError, array, as_int, choices, field, refuse, require
 from ptxgen.descriptors.evidence import inferred, measured
-from ptxgen.layouts.swizzle import SWIZZLES
+from ptxgen.descriptors.reading import Reading
+from ptxgen.descriptors.tensormap.tables import (
+    HOPPER_SWIZZLES,
+    INTERLEAVES,
+    L2_PROMOTIONS,
+    OOB_FILLS,
+    SWIZZLE_ALIGNMENTS,
+    SWIZZLE_CODES,
+    SWIZZLE_ROWS,
+    TYPE_CODES,
+    TYPES,
+    WIDE_MODES,
+    name_of,
+)
 
-_DRIVER = measured("H200, driver 580.159.04: cuTensorMapEncodeTiled, one argument varied at a time")
-_DRIVER_AND_SASS = measured(f"{_DRIVER.source}; codes new in Blackwell inferred from the SASS of tensormap.replace")
-_METADATA = measured(f"{_DRIVER.source}; instructions never write these words, so hardware is inferred to ignore them")
-_WORD_BITS = 32
+if TYPE_CHECKING:
+    from ptxgen.descriptors.tensormap.formats import Im2colMap, TiledMap
 
-
-@dataclass(frozen=True, slots=True)
-class TmaType:
-    """One element type: its code in the map (bit 4: tf32), and the shared-memory bits of an element."""
-
-    code: int
-    bits: int
-    floating: bool = False
-    packed: bool = False
-    aligned_16: bool = False
-
-
-TYPES: dict[str, TmaType] = {
-    "u8": TmaType(0, 8),
-    "u16": TmaType(1, 16),
-    "u32": TmaType(2, 32),
-    "s32": TmaType(3, 32),
-    "u64": TmaType(4, 64),
-    "s64": TmaType(5, 64),
-    "f16": TmaType(6, 16, floating=True),
-    "f32": TmaType(7, 32, floating=True),
-    "f64": TmaType(9, 64, floating=True),
-    "bf16": TmaType(10, 16, floating=True),
-    "f32_ftz": TmaType(8, 32, floating=True),
-    "tf32": TmaType(7 | 16, 32, floating=True),
-    "tf32_ftz": TmaType(8 | 16, 32, floating=True),
-    "16u4_align8b": TmaType(11, 4, packed=True),
-    "16u4_align16b": TmaType(12, 8, packed=True, aligned_16=True),
-    "16u6_align16b": TmaType(13, 8, packed=True, aligned_16=True),
-}
-"""Element types in the order of the driver's enum; the last three are Blackwell's."""
-
-INTERLEAVES: dict[str, int] = {"none": 0, "16B": 1, "32B": 2}
-SWIZZLE_CODES: dict[str, int] = {
-    "none": 0,
-    "32B": 1,
-    "64B": 2,
-    "128B": 3,
-    "128B_atom_32B": 3 | 1 << 2,
-    "128B_atom_32B_flip_8B": 3 | 2 << 2,
-    "128B_atom_64B": 3 | 3 << 2,
-    "96B": 1 << 5,
-}
-"""Swizzles in the driver's order: low two bits mode, then three of atomicity, then one of sm_103's.
-
-From the fifth on they are Blackwell's. No driver's enum has the last one yet."""
-L2_PROMOTIONS: dict[str, int] = {"none": 0, "64B": 1, "128B": 2, "256B": 3}
-OOB_FILLS: dict[str, int] = {"none": 0, "nan": 1}
-
-_TYPE_CODES = {name: t.code for name, t in TYPES.items()}
-_ALIASES: dict[str, str] = {
-    "uint8": "u8",
-    "uint16": "u16",
-    "uint32": "u32",
-    "int32": "s32",
-    "uint64": "u64",
-    "int64": "s64",
-    "float16": "f16",
-    "float32": "f32",
-    "float64": "f64",
-    "bfloat16": "bf16",
-    "float32_ftz": "f32_ftz",
-    "tfloat32": "tf32",
-    "tfloat32_ftz": "tf32_ftz",
-    "nan_request_zero_fma": "nan",
-}
-"""The driver's own names without their prefix, for those that differ from ours."""
-
-_NEW_SWIZZLES = tuple(SWIZZLE_CODES)[4:]
-_SWIZZLES_OF_PACKED: dict[str, tuple[str, ...]] = {
+DRIVER = measured("H200, driver 580.159.04: cuTensorMapEncodeTiled and Im2col, one argument varied at a time")
+_DRIVER_AND_SASS = measured(f"{DRIVER.source}; codes new in Blackwell inferred from the SASS of tensormap.replace")
+METADATA = measured(f"{DRIVER.source}; instructions never write these words, so hardware is inferred to ignore them")
+_LARGE = inferred(
+    "ptxas 13.5 tests this bit for tensormap.query.alloc_class_large; drivers up to 13.1 set it on Blackwell whatever "
+    "the size, and CUTLASS (copy_traits_sm90_tma.hpp) and Triton clear it below 128 KiB; 0 in all maps of the H200"
+)
+WORD_BITS = 32
+#: The largest box: the H200's driver takes 233472 bytes, not 235520; the SM's shared memory (inferred).
+MAX_BOX_BYTES = 228 * 1024
+_PADDED_SWIZZLES: dict[str, tuple[str, ...]] = {
     "16u4_align16b": ("none", "128B", "128B_atom_32B"),
     "16u6_align16b": ("none", "128B", "128B_atom_32B", "128B_atom_64B"),
 }
-MAX_BOX_BYTES = 228 * 1024
-"""The largest box: the H200's driver takes 233472 bytes, not 235520; the SM's shared memory (inferred)."""
+#: Values in a row of a padded type's box (96 or 64 bytes of global memory).
+PADDED_ROW = 128
 
 
-def _word(index: int, low: int, high: int) -> tuple[int, int]:
-    return index * _WORD_BITS + low, index * _WORD_BITS + high
+def word(index: int, low: int, high: int) -> tuple[int, int]:
+    """The span of some bits of a 32-bit word."""
+    return index * WORD_BITS + low, index * WORD_BITS + high
 
 
-def _whole(index: int) -> tuple[int, int]:
-    return _word(index, 0, _WORD_BITS - 1)
+def whole(index: int) -> tuple[int, int]:
+    """The span of a 32-bit word."""
+    return word(index, 0, WORD_BITS - 1)
 
 
-class TensorMap(BitStruct, bits=1024, word_bits=_WORD_BITS):
-    """A tiled CUtensorMap. Make one with `TensorMap.tiled`, or `TensorMap.decode` its 128 bytes.
+class TensorMap(BitStruct, bits=1024, word_bits=WORD_BITS):
+    """A CUtensorMap. Make one with `TensorMap.tiled`, `.im2col` or `.im2col_wide`, or `TensorMap.decode` 128 bytes.
 
-    `dims`, `box` and `element_strides` are in elements, innermost first; `strides` in bytes, of dimensions 1
-    and up. `box_bytes` and `smem_alignment` are the driver's notes about the box, derived unless given.
+    `dims` and `element_strides` are in elements, innermost first; `strides` in bytes, of dimensions 1 and up.
+    `box_bytes` and `smem_alignment` are the driver's notes about the box, derived unless given.
     """
 
-    mode: str = field(*_word(2, 0, 0), default="tiled", values={"tiled": 0}, evidence=_DRIVER)
-    rank: int = field(*_word(2, 4, 6), bias=1, maximum=5, evidence=_DRIVER)
-    dtype: str = field(*_word(2, 7, 10), also=(_word(2, 16, 16),), values=_TYPE_CODES, evidence=_DRIVER_AND_SASS)
+    #: The two kinds of maps by their `mode`, in the order of its code.
+    formats: ClassVar[dict[str, Any]] = {}
+    if TYPE_CHECKING:  # declared by each kind, after its box
+        mode: str = field(0, 0, default="")
+        box_bytes: int = field(0, 0, default=None)
+        smem_alignment: int = field(0, 0, default=None)
+
+    rank: int = field(*word(2, 4, 6), bias=1, maximum=5, evidence=DRIVER)
+    dtype: str = field(*word(2, 7, 10), also=(word(2, 16, 16),), values=TYPE_CODES, evidence=_DRIVER_AND_SASS)
     address: int = field(
         0,
         63,
@@ -125,70 +83,54 @@ class TensorMap(BitStruct, bits=1024, word_bits=_WORD_BITS):
         maximum=(1 << 57) - 16,
         rule="a multiple of 16 (32 with 32-byte interleave) from 0 to below 2^57",
         doc="global address",
-        evidence=_DRIVER,
+        evidence=DRIVER,
     )
     dims: tuple[int, ...] = array(
-        [[_whole(8 + j)] for j in range(5)],
+        [[whole(8 + j)] for j in range(5)],
         length="rank",
         label=lambda j: f"dimension {j}",
         bias=1,
         rule="an integer from 1 to 2^32 elements",
         unit="elements",
-        evidence=_DRIVER,
+        evidence=DRIVER,
     )
     strides: tuple[int, ...] = array(
-        [[_whole(3 + j), _word(7, 4 * j, 4 * j + 3)] for j in range(4)],
+        [[whole(3 + j), word(7, 4 * j, 4 * j + 3)] for j in range(4)],
         length="rank",
         length_bias=-1,
         label=lambda j: f"stride of dimension {j + 1}",
         scale=16,
         rule="a multiple of 16 bytes (32 with 32-byte interleave) from 0 to below 2^40",
         unit="bytes",
-        evidence=_DRIVER,
-    )
-    box: tuple[int, ...] = array(
-        [[_word(13, 24, 31)], *([_word(14, 8 * j, 8 * j + 7)] for j in range(4))],
-        length="rank",
-        label=lambda j: f"box dimension {j}",
-        bias=1,
-        rule="an integer from 1 to 256 elements",
-        unit="elements",
-        evidence=_DRIVER,
+        evidence=DRIVER,
     )
     element_strides: tuple[int, ...] = array(
-        [[_word(13, 3 * j, 3 * j + 2)] for j in range(5)],
+        [[word(13, 3 * j, 3 * j + 2)] for j in range(5)],
         length="rank",
         label=lambda j: f"element stride of dimension {j}",
         bias=1,
         rule="an integer from 1 to 8",
-        evidence=_DRIVER,
+        evidence=DRIVER,
     )
-    interleave: str = field(*_word(2, 11, 12), default="none", values=INTERLEAVES, evidence=_DRIVER)
+    interleave: str = field(*word(2, 11, 12), default="none", values=INTERLEAVES, evidence=DRIVER)
     swizzle: str = field(
-        *_word(2, 13, 14),
-        also=(_word(2, 19, 21), _word(2, 22, 22)),
+        *word(2, 13, 14),
+        also=(word(2, 19, 20), word(2, 22, 22)),
         default="none",
         values=SWIZZLE_CODES,
         evidence=_DRIVER_AND_SASS,
     )
-    oob_fill: str = field(*_word(2, 15, 15), default="none", values=OOB_FILLS, evidence=_DRIVER)
-    l2_promotion: str = field(*_word(2, 17, 18), default="none", values=L2_PROMOTIONS, evidence=_DRIVER)
-    box_bytes: int = field(
-        *_whole(16),
-        default=None,
-        derive=lambda m: min(m.derived_box_bytes, (1 << 32) - 1),
-        unit="bytes",
-        doc="driver's note",
-        evidence=_METADATA,
-    )
-    smem_alignment: int = field(
-        *_whole(18),
-        default=None,
-        derive=lambda m: m.derived_smem_alignment,
-        unit="bytes",
-        doc="driver's note",
-        evidence=_METADATA,
-    )
+    oob_fill: str = field(*word(2, 15, 15), default="none", values=OOB_FILLS, evidence=DRIVER)
+    l2_promotion: str = field(*word(2, 17, 18), default="none", values=L2_PROMOTIONS, evidence=DRIVER)
+    alloc_class_large: bool = field(*word(2, 21, 21), default=False, flag=True, evidence=_LARGE)
+
+    def __init_subclass__(cls, *, bits: int, word_bits: int = 0) -> None:
+        super().__init_subclass__(bits=bits, word_bits=word_bits)
+        if "mode" in cls.bit_fields:
+            (name,) = cls.bit_fields["mode"].values or {}
+            TensorMap.formats[name] = cls
+
+    # Making maps.
 
     @classmethod
     def tiled(
@@ -205,35 +147,160 @@ class TensorMap(BitStruct, bits=1024, word_bits=_WORD_BITS):
         l2_promotion: str | int = "none",
         oob_fill: str | int = "none",
         target: str | None = None,
-    ) -> Self:
+    ) -> TiledMap:
         """Return the map that cuTensorMapEncodeTiled makes of the same arguments (its order, without rank).
 
         `dims`, `box`, `element_strides`: elements, innermost first; `strides`: bytes, dimensions 1 and up.
         Enums and `dtype` take the driver's number or the short name, in any case. `array_or_address` is a
         global address or an object with `.address`. With `target` (such as "sm_90a") what only later
-        generations have is refused, without it anything goes that some generation accepts. With rank 1
-        `strides` is empty; the driver itself refuses a null pointer there, and takes any other without
-        reading it. Raises DescriptorError naming the broken rule and the values.
+        generations have is refused, without it anything goes that some generation accepts.
+
+        Rank 1 has no strides. The driver wants a pointer to them all the same, which it does not read: like the
+        driver's binding, which makes a null pointer of an empty list, this refuses empty `strides` with a bare
+        address, and takes one number, whatever it is. With an array, no strides are needed.
+
+        Raises DescriptorError naming the broken rule and the values.
         """
         shape = _numbers("dims", dims)
-        made = cls(
-            rank=_rank(shape),
-            dtype=_enum("dtype", dtype, TYPES),
-            address=getattr(array_or_address, "address", array_or_address),
-            dims=shape,
-            strides=_numbers("strides", strides),
-            box=_numbers("box", box),
-            element_strides=(1,) * len(shape)
-            if element_strides is None
-            else _numbers("element_strides", element_strides),
-            interleave=_enum("interleave", interleave, INTERLEAVES),
-            swizzle=_enum("swizzle", swizzle, SWIZZLE_CODES),
-            l2_promotion=_enum("l2_promotion", l2_promotion, L2_PROMOTIONS),
-            oob_fill=_enum("oob_fill", oob_fill, OOB_FILLS),
+        given = _numbers("strides", strides)
+        if len(shape) == 1:
+            _require_pointer(given, array_or_address)
+            given = given[1:]
+        values = cls._common(
+            shape, dtype, array_or_address, given, element_strides, interleave, swizzle, l2_promotion, oob_fill
         )
-        if target is not None:
-            made._require_target(target)
-        return made
+        values["box"] = _numbers("box", box)
+        return _finished("tiled", values, target)
+
+    @classmethod
+    def im2col(
+        cls,
+        dtype: str | int,
+        array_or_address: Any,
+        dims: Sequence[int],
+        strides: Sequence[int],
+        pixel_box_lower: Sequence[int],
+        pixel_box_upper: Sequence[int],
+        channels_per_pixel: int,
+        pixels_per_column: int,
+        *,
+        element_strides: Sequence[int] | None = None,
+        interleave: str | int = "none",
+        swizzle: str | int = "none",
+        l2_promotion: str | int = "none",
+        oob_fill: str | int = "none",
+        target: str | None = None,
+    ) -> Im2colMap:
+        """Return the map that cuTensorMapEncodeIm2col makes of the same arguments (its order, without rank).
+
+        A tensor of rank 3 to 5: channels, width, height, depth, images, the innermost first. The corners have one
+        number for each of width, height and depth, in this order: how far the lower one is from the first pixel, the
+        upper one from the last. The other arguments and the errors are those of `tiled`.
+        """
+        shape = _numbers("dims", dims)
+        values = cls._common(
+            shape,
+            dtype,
+            array_or_address,
+            _numbers("strides", strides),
+            element_strides,
+            interleave,
+            swizzle,
+            l2_promotion,
+            oob_fill,
+        )
+        values["pixel_box_lower"] = _numbers("pixel_box_lower", pixel_box_lower)
+        values["pixel_box_upper"] = _numbers("pixel_box_upper", pixel_box_upper)
+        values["channels_per_pixel"], values["pixels_per_column"] = channels_per_pixel, pixels_per_column
+        return _finished("im2col", values, target)
+
+    @classmethod
+    def im2col_wide(
+        cls,
+        dtype: str | int,
+        array_or_address: Any,
+        dims: Sequence[int],
+        strides: Sequence[int],
+        pixel_box_lower: int,
+        pixel_box_upper: int,
+        channels_per_pixel: int,
+        pixels_per_column: int,
+        *,
+        wide_mode: str | int,
+        element_strides: Sequence[int] | None = None,
+        interleave: str | int = "none",
+        swizzle: str | int = "none",
+        l2_promotion: str | int = "none",
+        oob_fill: str | int = "none",
+        target: str | None = None,
+    ) -> Im2colMap:
+        """Return the map that cuTensorMapEncodeIm2colWide makes of the same arguments (its order, without rank).
+
+        As `im2col`, with corners of the width alone. The bytes are those of an im2col map whose other corners are 0
+        (measured, H200, driver 580: it has the call, but no instruction for these maps): `wide_mode`, "w" or "w128",
+        is nowhere in them, the instruction chooses.
+        """
+        name_of("wide_mode", wide_mode, WIDE_MODES)
+        shape = _numbers("dims", dims)
+        spatial = len(shape) - 2
+        if name_of("interleave", interleave, INTERLEAVES) != "none":
+            refuse("interleave", "none for the wide modes (PTX ISA 5.5.6)", interleave)
+        return cls.im2col(
+            dtype,
+            array_or_address,
+            shape,
+            strides,
+            (pixel_box_lower, *[0] * (spatial - 1)),
+            (pixel_box_upper, *[0] * (spatial - 1)),
+            channels_per_pixel,
+            pixels_per_column,
+            element_strides=element_strides,
+            interleave=interleave,
+            swizzle=swizzle,
+            l2_promotion=l2_promotion,
+            oob_fill=oob_fill,
+            target=target,
+        )
+
+    @staticmethod
+    def _common(
+        shape: tuple[Any, ...],
+        dtype: object,
+        array_or_address: Any,
+        strides: tuple[Any, ...],
+        element_strides: object,
+        interleave: object,
+        swizzle: object,
+        l2_promotion: object,
+        oob_fill: object,
+    ) -> dict[str, Any]:
+        rank = len(shape)
+        if not 1 <= rank <= 5:
+            refuse("dims", "a sequence of 1 to 5 integers (the rank)", rank)
+        return {
+            "rank": rank,
+            "dtype": name_of("dtype", dtype, TYPES),
+            "address": getattr(array_or_address, "address", array_or_address),
+            "dims": shape,
+            "strides": strides,
+            "element_strides": (1,) * rank if element_strides is None else _numbers("element_strides", element_strides),
+            "interleave": name_of("interleave", interleave, INTERLEAVES),
+            "swizzle": name_of("swizzle", swizzle, SWIZZLE_CODES),
+            "l2_promotion": name_of("l2_promotion", l2_promotion, L2_PROMOTIONS),
+            "oob_fill": name_of("oob_fill", oob_fill, OOB_FILLS),
+        }
+
+    # What the fields mean.
+
+    @property
+    def row_elements(self) -> int:
+        """Elements of the innermost dimension that a copy takes: of the box, or channels of a pixel."""
+        raise NotImplementedError
+
+    @property
+    def derived_box_bytes(self) -> int:
+        """Bytes of a copy as the driver counts them."""
+        raise NotImplementedError
 
     @property
     def element_bits(self) -> int:
@@ -242,86 +309,76 @@ class TensorMap(BitStruct, bits=1024, word_bits=_WORD_BITS):
 
     @property
     def inner_bytes(self) -> int:
-        """Bytes of the innermost box row."""
-        return self.box[0] * self.element_bits // 8
-
-    @property
-    def derived_box_bytes(self) -> int:
-        """Bytes of the box as the driver counts them: each size over its element stride, rounded down."""
-        return prod(b // s for b, s in zip(self.box, self.element_strides, strict=True)) * self.element_bits // 8
+        """Bytes of one row in shared memory."""
+        return self.row_elements * TYPES[self.dtype].bits // 8
 
     @property
     def derived_smem_alignment(self) -> int:
         """Shared-memory alignment that the driver notes, bytes: the swizzle's pattern boundary."""
-        return SWIZZLES[_swizzle_layout(self.swizzle)].alignment
+        return SWIZZLE_ALIGNMENTS[self.swizzle]
+
+    # Rules.
 
     def _check(self) -> None:
         kind = TYPES[self.dtype]
-        require(
-            self.interleave == "none" or self.rank >= 3,
-            "rank",
-            f"3 to 5 with interleave {self.interleave}",
-            self.rank,
-        )
-        if self.interleave == "32B" or kind.aligned_16:
-            why = "with 32-byte interleave" if self.interleave == "32B" else f"for {self.dtype}"
-            require(self.address % 32 == 0, "address", f"a multiple of 32 {why}", self.address)
-            for j, stride in enumerate(self.strides):
-                require(stride % 32 == 0, f"stride of dimension {j + 1}", f"a multiple of 32 bytes {why}", stride)
-        if kind.packed:
-            self._check_packed(kind)
+        if self.interleave != "none" and self.rank < 3:
+            refuse("rank", f"3 to 5 with interleave {self.interleave}", self.rank)
+        if self.interleave == "32B" or kind.padded:
+            self._check_alignment("with 32-byte interleave" if self.interleave == "32B" else f"for {self.dtype}")
+        if kind.packed_bits:
+            self._check_packed()
         self._check_box()
-        require(
-            self.oob_fill == "none" or kind.floating,
-            "oob_fill",
-            f'"none" for {self.dtype}, no float type',
-            self.oob_fill,
-        )
+        if self.oob_fill != "none" and not kind.floating:
+            refuse("oob_fill", f'"none" for {self.dtype}, no float type', self.oob_fill)
+
+    def _check_alignment(self, why: str) -> None:
+        require(self.address % 32 == 0, "address", f"a multiple of 32 {why}", self.address)
+        for j, stride in enumerate(self.strides):
+            require(stride % 32 == 0, f"stride of dimension {j + 1}", f"a multiple of 32 bytes {why}", stride)
 
     def _check_box(self) -> None:
-        bits = self.box[0] * self.element_bits
-        if bits % 128:
+        bits = self.row_elements * TYPES[self.dtype].bits
+        if bits & 127:
             raise DescriptorError(
-                f"the innermost box row must be a multiple of 16 bytes, not {bits / 8:g} "
-                f"({self.box[0]} elements of {self.element_bits} bits)"
+                f"{self._row_name} must be a multiple of 16 bytes, not {bits / 8:g} "
+                f"({self.row_elements} elements of {self.element_bits} bits)"
             )
         if self.interleave == "none" and self.swizzle != "none":
-            widest = SWIZZLES[_swizzle_layout(self.swizzle)].row_bytes
-            require(
-                self.inner_bytes <= widest,
-                "the innermost box row",
-                f"at most {widest} bytes with swizzle {self.swizzle}",
-                self.inner_bytes,
-            )
-        require(
-            self.derived_box_bytes <= MAX_BOX_BYTES,
-            "the box",
-            f"at most {MAX_BOX_BYTES} bytes (each dimension divided by its element stride)",
-            self.derived_box_bytes,
-        )
+            widest = SWIZZLE_ROWS[self.swizzle]
+            if bits > 8 * widest:
+                refuse(self._row_name, f"at most {widest} bytes with swizzle {self.swizzle}", self.inner_bytes)
+        elif self.swizzle == "96B":
+            refuse("interleave", "none with swizzle 96B", self.interleave)
+        if self.derived_box_bytes > MAX_BOX_BYTES:
+            refuse("the box", f"at most {MAX_BOX_BYTES} bytes{self._box_note}", self.derived_box_bytes)
 
-    def _check_packed(self, kind: TmaType) -> None:
-        step = 128 if kind.aligned_16 else 2
+    _row_name: ClassVar[str] = "the innermost row"
+    _row_field: ClassVar[str] = ""
+    _box_note: ClassVar[str] = ""
+
+    def _check_packed(self) -> None:
+        padded = TYPES[self.dtype].padded
+        step = PADDED_ROW if padded else 2
         require(self.dims[0] % step == 0, "dimension 0", f"a multiple of {step} for {self.dtype}", self.dims[0])
-        if kind.aligned_16:
-            require(self.box[0] == 128, "box dimension 0", f"128 for {self.dtype}", self.box[0])
-            legal = _SWIZZLES_OF_PACKED[self.dtype]
+        if padded:
+            row = self.row_elements
+            require(row == PADDED_ROW, self._row_field, f"{PADDED_ROW} for {self.dtype}", row)
+            legal = _PADDED_SWIZZLES[self.dtype]
             require(self.swizzle in legal, "swizzle", f"{choices(legal)} for {self.dtype}", self.swizzle)
+        if self.dtype == "16u6_align16b":
+            require(self.interleave == "none", "interleave", f"none for {self.dtype}", self.interleave)
 
-    def _require_target(self, target: object) -> None:
+    def require_target(self, target: object) -> None:
+        """Raise DescriptorError where the map has what only later generations than `target` have."""
         found = re.fullmatch(r"sm_(\d+)[af]?", target) if isinstance(target, str) else None
         if found is None or int(found[1]) < 90:
             refuse("target", "sm_90 or later (tensormaps are new there)", target)
         if int(found[1]) >= 100:
             return
         require(
-            not TYPES[self.dtype].packed,
-            "dtype",
-            f"no packed type for {target} (sm_100 or later)",
-            self.dtype,
+            not TYPES[self.dtype].packed_bits, "dtype", f"no packed type for {target} (sm_100 or later)", self.dtype
         )
-        legal = tuple(SWIZZLE_CODES)[:4]
-        require(self.swizzle in legal, "swizzle", f"{choices(legal)} for {target}", self.swizzle)
+        require(self.swizzle in HOPPER_SWIZZLES, "swizzle", f"{choices(HOPPER_SWIZZLES)} for {target}", self.swizzle)
 
     def warnings(self) -> tuple[str, ...]:
         """Return remarks on values that the documents forbid or the driver would write otherwise."""
@@ -338,22 +395,24 @@ class TensorMap(BitStruct, bits=1024, word_bits=_WORD_BITS):
                 f"the swizzle aligns to {self.derived_smem_alignment} bytes, "
                 f"the driver's note says {self.smem_alignment}"
             )
-        if any(b % s for b, s in zip(self.box, self.element_strides, strict=True)):
-            remarks.append("box not divisible by the element stride: the driver rounds down, its documents say up")
-        if TYPES[self.dtype].packed or self.swizzle in _NEW_SWIZZLES:
+        if TYPES[self.dtype].packed_bits or self.swizzle not in HOPPER_SWIZZLES:
             remarks.append(f"Blackwell only: {inferred('documents and SASS; no driver has checked these bytes')}")
+        if self.alloc_class_large:
+            remarks.append("bit 21 of word 2 is set, as drivers do on Blackwell; below 128 KiB it must be cleared")
         return tuple(remarks)
 
     def replace(self, **changes: Any) -> Self:
         """Return a copy with some fields changed; the driver's notes are derived anew unless given."""
         return super().replace(**{"box_bytes": None, "smem_alignment": None, **changes})
 
+    # Bytes.
+
     def encode(self) -> bytes:
         """Return the 128 bytes of the CUtensorMap."""
         return self._encode().to_bytes(128, "little")
 
     @classmethod
-    def decode(cls, data: bytes) -> Self:
+    def decode(cls, data: bytes) -> TiledMap | Im2colMap:
         """Return the map that 128 bytes hold, made by the driver or by tensormap.replace.
 
         DescriptorError lists reserved bits that are set, illegal codes, and broken rules of the encoder.
@@ -361,36 +420,54 @@ class TensorMap(BitStruct, bits=1024, word_bits=_WORD_BITS):
         if not isinstance(data, bytes | bytearray | memoryview) or memoryview(data).nbytes != 128:
             given = data if not isinstance(data, bytes | bytearray | memoryview) else f"{memoryview(data).nbytes} bytes"
             refuse("a tensormap", "128 bytes", given)
-        return cls._decode(int.from_bytes(bytes(data), "little"))
+        encoded = int.from_bytes(bytes(data), "little")
+        return _kind(encoded)._decode(encoded)
 
-    def _title(self) -> str:
-        return f"TensorMap {self.mode}, {self.dtype}, box {' x '.join(map(str, self.box))} (innermost first)"
+    @classmethod
+    def read(cls, encoded: int | bytes, **facts: Any) -> Reading:
+        """Return what every bit means, legal or not, in a map of the kind that its lowest mode bit names."""
+        if cls is not TensorMap:
+            return super().read(encoded, **facts)
+        bits = int.from_bytes(encoded, "little") if isinstance(encoded, bytes) else encoded
+        return _kind(as_int(bits) or 0).read(bits, **facts)
+
+    @classmethod
+    def _name(cls) -> str:
+        return "TensorMap"
+
+    @classmethod
+    def _concerns(cls, values: Mapping[str, Any]) -> tuple[str, ...]:
+        new = values["swizzle"] not in HOPPER_SWIZZLES or TYPES[values["dtype"]].packed_bits
+        flip = ("tma-flip-8b",) if values["swizzle"].endswith("flip_8B") else ()
+        large = ("tensormap-bit-85",) if values["alloc_class_large"] else ()
+        return ("tensormap-bits", *(("tensormap-blackwell-bits",) if new else ()), *large, *flip)
 
 
-def _swizzle_layout(name: str) -> str:
-    """Return the address map of a swizzle: the flip variant has the rows of its atom."""
-    return name.removesuffix("_flip_8B")
+_MODE = word(2, 0, 0)[0]
 
 
-def _enum(what: str, value: object, names: Mapping[str, object]) -> str:
-    listed = tuple(names)
-    if isinstance(value, str):
-        key = _ALIASES.get(value.lower(), value.lower())
-        for name in listed:
-            if name.lower() == key:
-                return name
-    number = as_int(value)
-    if number is None or not 0 <= number < len(listed):
-        refuse(what, f"{choices(listed)}, or the driver's number 0 to {len(listed) - 1}", value)
-    return listed[number]
+def _kind(encoded: int) -> type[TiledMap] | type[Im2colMap]:
+    return tuple(TensorMap.formats.values())[encoded >> _MODE & 1]
+
+
+def _finished(mode: str, values: dict[str, Any], target: str | None) -> Any:
+    made = TensorMap.formats[mode].of(values)
+    if target is not None:
+        made.require_target(target)
+    return made
 
 
 def _numbers(what: str, values: object) -> tuple[Any, ...]:
+    if type(values) is list or type(values) is tuple:
+        return tuple(values)
     if isinstance(values, str | bytes) or not hasattr(values, "__iter__"):
         refuse(what, "a sequence of integers", values)
     return tuple(values)  # type: ignore[arg-type]
 
 
-def _rank(dims: Sequence[object]) -> int:
-    require(1 <= len(dims) <= 5, "dims", "a sequence of 1 to 5 integers (the rank)", len(dims))
-    return len(dims)
+def _require_pointer(strides: tuple[Any, ...], array_or_address: object) -> None:
+    """The strides of a tensor of rank 1: none, or what the driver needs a pointer to. Raises DescriptorError."""
+    if len(strides) > 1:
+        refuse("strides", "empty, or one number that is not read, with rank 1", list(strides))
+    if not strides and not hasattr(array_or_address, "address"):
+        refuse("strides", "one number, such as 0, with rank 1 (the driver refuses a null pointer, and reads none)", [])

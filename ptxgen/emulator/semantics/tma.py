@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from ptxgen import syntax
 from ptxgen.descriptors import DescriptorError, TensorMap
+from ptxgen.descriptors.tensormap import Im2colMap, TiledMap
 from ptxgen.emulator.checks.happens_before import UNIT
 from ptxgen.emulator.group import Group
 from ptxgen.emulator.machine import Machine, PendingStore
@@ -36,7 +37,7 @@ _DESTINATION_ALIGNMENT = 128
 
 
 @lru_cache(maxsize=256)
-def decode(data: bytes) -> TensorMap:
+def decode(data: bytes) -> TiledMap | Im2colMap:
     """The tensormap of 128 bytes. Raises MemoryFault, with the rule, where they are none."""
     try:
         return TensorMap.decode(data)
@@ -44,7 +45,7 @@ def decode(data: bytes) -> TensorMap:
         raise MemoryFault("illegal-tensormap", f"the tensormap's 128 bytes are not legal: {error}") from error
 
 
-def tensormap_at(machine: Machine, address: int, statement: syntax.Instruction) -> TensorMap:
+def tensormap_at(machine: Machine, address: int, statement: syntax.Instruction) -> TiledMap | Im2colMap:
     """The tensormap at a generic address, in the kernel's parameters or in global memory, as a copy reads it."""
     if address % 64:
         raise MemoryFault("misaligned", f"the tensormap at {address:#x} is not on a multiple of 64 bytes")
@@ -68,7 +69,7 @@ def _four_rows(op: Any) -> bool:
 class Box:
     """A box of a tensor: `coords` are where it begins, or the column and the rows of gather4 and scatter4."""
 
-    tensormap: TensorMap
+    tensormap: TiledMap
     coords: tuple[int, ...]
     four_rows: bool = False
 
@@ -177,6 +178,8 @@ def load(op: Any, binder: Binder, statement: syntax.Instruction, block: object) 
 def box_of(machine: Machine, op: Any, address: int, coords: tuple[int, ...], statement: syntax.Instruction) -> Box:
     """The box that an instruction names, by the tensormap at `address`. Raises MemoryFault."""
     tensormap, four_rows = tensormap_at(machine, address, statement), _four_rows(op)
+    if not isinstance(tensormap, TiledMap):
+        raise MemoryFault("tensormap-mode", f"the copy takes tiled tensormaps, not {tensormap.mode}")
     if op.dim != tensormap.rank:
         raise MemoryFault("tensormap-rank", f"{op.dim} dimensions (.{op.dim}d) with a map of rank {tensormap.rank}")
     if four_rows and tensormap.box[1] != 1:
