@@ -19,6 +19,7 @@ from ptxgen.emulator.memory import GlobalMemory, MemoryFault, SharedMemory, Tens
 from ptxgen.emulator.memory.global_memory import POISON_BYTE
 from ptxgen.emulator.memory.shared_memory import RESERVED_BYTES
 from ptxgen.emulator.timing import Action, Timeline
+from ptxgen.emulator.warpgroups import Warpgroups
 from ptxgen.instr.types import TYPES
 
 
@@ -78,6 +79,8 @@ class Machine:
         #: Stores to tensor memory that have not arrived.
         self.pending_stores: dict[int, list[PendingStore]] = {}
         self.tensor_operations: dict[int, list[int]] = {}
+        #: What warpgroups have under way in the tensor core.
+        self.warpgroups = Warpgroups(self.warps, self.warps_per_cta, self.findings)
         #: Bulk stores of a warp by group, the open group last.
         self.bulk_groups: dict[int, list[list[PendingStore]]] = {}
         #: What warps learn when they look at the result of a wait: predicate register -> row -> knowledge.
@@ -221,6 +224,7 @@ class Machine:
                     table.pop(row, None)
                 for unread in self.unread.values():
                     unread.pop(row, None)
+            self.warpgroups.clear(rows)
             self.shared.clear(slot)
             self.tensor.clear(slot)
             self.mbarriers[slot] = {}
@@ -237,8 +241,10 @@ class Machine:
 
     # Asynchronous work and barriers.
 
-    def submit(self, slot: int, statement: syntax.Statement, action: Action, *, pipe: object = None) -> None:
-        """Queue asynchronous work of a CTA; a fault in it is the fault of `statement`."""
+    def submit(
+        self, slot: int | NDArray[np.int64], statement: syntax.Statement, action: Action, *, pipe: object = None
+    ) -> None:
+        """Queue asynchronous work of a CTA, or of several at once; a fault in it is the fault of `statement`."""
         self.inflight[slot] += 1
         self.effects += 1
 

@@ -35,6 +35,7 @@ class Operation:
     run: Callable[..., Any]
     guard: Reader | None
     reads: frozenset[int]
+    writes: frozenset[int]
 
 
 @dataclass(slots=True)
@@ -105,6 +106,11 @@ class Program:
         for line in self._lines:
             self._recognise(line)
         self.blocks = self._make_blocks()
+        if machine.ordering is not None:
+            for operation in (operation for block in self.blocks for operation in block.operations):
+                operation.run = machine.warpgroups.watched(
+                    operation.run, operation.reads, operation.writes, operation.statement
+                )
 
     def _read(self, block: syntax.Block, outer: _Names | None) -> None:
         names = _Names(outer)
@@ -225,7 +231,7 @@ class Program:
                 run = line.meaning.bind(line.instruction, binder, statement, block)
         except Unmodelled as missing:
             kind, run = "plain", self._incomplete(statement, f"the emulator does not model {missing} here")
-        return Operation(statement, kind, run, guard, frozenset(binder.reads))
+        return Operation(statement, kind, run, guard, frozenset(binder.reads), frozenset(binder.writes))
 
     def _incomplete(self, statement: syntax.Instruction, message: str) -> Callable[[Group], None]:
         def run(group: Group) -> None:

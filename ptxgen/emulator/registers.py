@@ -56,8 +56,9 @@ class Binder:
     def __init__(self, machine: Machine, names: Callable[[str], Any]) -> None:
         self.machine = machine
         self.names = names
-        #: Registers that the bound operands read.
+        #: Registers that the bound operands read, and those that they write.
         self.reads: set[int] = set()
+        self.writes: set[int] = set()
 
     def register(self, operand: syntax.Operand) -> NDArray[Any]:
         """The array behind a register operand."""
@@ -119,6 +120,7 @@ class Binder:
             return lambda g, value: None
         wanted = TYPES[type] if isinstance(type, str) else type
         array = self.register(operand)
+        self.writes.add(id(array))
         self._require_room(array, wanted)
         dtype, stored = numpy_type(wanted), array.dtype
         extended = (

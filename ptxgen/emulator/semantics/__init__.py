@@ -21,7 +21,7 @@ Kind = Literal["plain", "gate", "end"]
 #: The modules that give meanings.
 MODULES = (
     "address", "barrier", "cache", "cluster", "control", "conversion", "fence", "floating", "integer", "logic",
-    "mbarrier", "memory", "move", "predicate", "tcgen05", "tensormap", "tma", "warp",
+    "matrix", "mbarrier", "memory", "move", "predicate", "tcgen05", "tensormap", "tma", "warp", "wgmma",
 )  # fmt: skip
 
 

@@ -1,0 +1,188 @@
+"""Products of matrices as tensor cores compute them, for mma.sync, wmma and wgmma.
+
+Elements become .f32, in which every product of two is exact (integers too: their sums stay below 2**24). Sums are kept
+in .f32, in an order that the manual leaves open (PTX ISA 9.7.14.5.14, 9.7.15.5.2): results are compared with a
+tolerance, except where all partial sums are exact. Hardware does less than .f32: it cuts the addends of a group of
+products to the bits that the largest of them has (docs/hardware.md).
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+from numpy.typing import NDArray
+
+from ptxgen.emulator.checks import Findings
+from ptxgen.layouts.fragments import chunk_columns
+from ptxgen.syntax import Statement
+
+Values = NDArray[np.float32]
+
+_NARROW: dict[str, Any] = {
+    "e4m3": ml_dtypes.float8_e4m3fn, "e5m2": ml_dtypes.float8_e5m2, "e2m3": ml_dtypes.float6_e2m3fn,
+    "e3m2": ml_dtypes.float6_e3m2fn, "e2m1": ml_dtypes.float4_e2m1fn,
+}  # fmt: skip
+#: Bits of an element of a multiplicand.
+BITS = {
+    "f64": 64, "tf32": 32, "f16": 16, "bf16": 16, "s8": 8, "u8": 8, "s4": 4, "u4": 4, "b1": 1,
+    **dict.fromkeys(_NARROW, 8),
+}  # fmt: skip
+#: What arithmetic makes of NaN (measured for .f32 arithmetic of other instructions, H200).
+_NAN = {"f32": np.uint32(0x7FFFFFFF), "f16": np.uint16(0x7FFF)}
+
+
+# Elements.
+
+
+@cache
+def _table(type: str, packed: bool) -> Values:
+    """The value of every byte (of every half byte, where `packed`) that holds an element of a narrow type.
+
+    In a byte, e2m1 sits in the four bits in the middle, types of 6 bits at the bottom (9.7.14.5.14).
+    """
+    dtype = _NARROW[type]
+    codes = np.arange(16 if packed else 256, dtype=np.uint8)
+    if not packed:
+        codes = codes >> 2 & 15 if type == "e2m1" else codes & {"e2m3": 63, "e3m2": 63}.get(type, 255)
+    return codes.view(dtype).astype(np.float32)
+
+
+def split(words: NDArray[Any], bits: int) -> NDArray[Any]:
+    """The elements of registers or memory words, the lowest bits first: [..., n] to [..., n, elements], unsigned."""
+    words = np.ascontiguousarray(words)
+    if bits >= 8:
+        per = max(words.itemsize * 8 // bits, 1)
+        return words.view(f"u{max(bits, 8) // 8}").reshape(*words.shape, per)
+    octets = words.view(np.uint8).reshape(*words.shape, -1)
+    if bits == 1:
+        return np.unpackbits(octets, axis=-1, bitorder="little")
+    return np.stack([octets & 15, octets >> 4], axis=-1).reshape(*words.shape, -1)
+
+
+def join(elements: NDArray[Any], bits: int) -> NDArray[np.uint32]:
+    """The reverse of `split` for elements of 16 or 32 bits: [..., n, elements] to [..., n] registers."""
+    words = np.ascontiguousarray(elements).view(f"u{bits // 8}")
+    return words.view(np.uint32)[..., 0]
+
+
+def decode(elements: NDArray[Any], type: str, *, packed: bool = False) -> Values:
+    """The values of elements as `split` gives them; `packed` tells e2m1 of 4 bits from e2m1 in bytes."""
+    if type == "f16":
+        return elements.view(np.float16).astype(np.float32)
+    if type == "bf16":
+        return (elements.astype(np.uint32) << np.uint32(16)).view(np.float32)
+    if type == "tf32":  # the low 13 bits do not count (9.7.15.5.2)
+        return (elements & np.uint32(0xFFFFE000)).view(np.float32)
+    if type == "s8":
+        return elements.view(np.int8).astype(np.float32)
+    if type == "s4":
+        return ((elements ^ np.uint8(8)).astype(np.int8) - np.int8(8)).astype(np.float32)
+    if type in ("u8", "u4", "b1"):
+        return elements.astype(np.float32)
+    return _table(type, packed)[elements]
+
+
+@cache
+def _scale_table(type: str) -> NDArray[np.float64]:
+    code = np.arange(256, dtype=np.uint8)
+    if type == "ue8m0":
+        return np.where(code == 255, np.nan, np.ldexp(1.0, code.astype(np.int32) - 127))
+    return (code & 127).view(ml_dtypes.float8_e4m3fn).astype(np.float64)
+
+
+def scale_factors(octets: NDArray[np.uint8], type: str) -> NDArray[np.float64]:
+    """Values of scale factors: ue8m0 is 2**(x - 127), 255 NaN; ue4m3 is e4m3 without its sign."""
+    return _scale_table(type)[octets]
+
+
+# Sparse matrices.
+
+
+def chosen_columns(nibbles: NDArray[np.uint8], bits: int, k: int) -> NDArray[np.int64]:
+    """The columns of A of the stored elements: metadata [..., m, chunks] to [..., m, k / 2].
+
+    Each 2 bits name one of 4 elements, of 4-bit types a pair of 8; of .tf32 all 4 bits name one of 2 (9.7.14.6.1).
+    """
+    width = chunk_columns(bits)
+    start = np.arange(k // width) * width
+    if bits == 32:
+        return start + (nibbles >> 3).astype(np.int64)
+    pair = np.stack([nibbles & 3, nibbles >> 2], axis=-1).astype(np.int64)
+    if bits == 4:
+        pair = np.stack([2 * pair, 2 * pair + 1], axis=-1).reshape(*pair.shape[:-1], 4)
+    return (start[:, None] + pair).reshape(*nibbles.shape[:-1], -1)
+
+
+def legal_metadata(bits: int, *, ordered: bool = False) -> frozenset[int]:
+    """The values of 4 bits of metadata that mean something (9.7.14.6.1)."""
+    if bits == 32:
+        return frozenset({0b0100, 0b1110})
+    every = range(16)
+    return frozenset(n for n in every if (n & 3 < n >> 2 if ordered else n & 3 != n >> 2))
+
+
+def require_metadata(
+    nibbles: NDArray[np.uint8], bits: int, findings: Findings, statement: Statement, *, ordered: bool = False
+) -> None:
+    """Report metadata that mean nothing: the product is undefined."""
+    legal = legal_metadata(bits, ordered=ordered)
+    wrong = ~np.isin(nibbles, list(legal))
+    if wrong.any():
+        shown = ", ".join(f"{value:#06b}" for value in sorted(legal))
+        findings.add(
+            "illegal-metadata",
+            f"the metadata say {int(nibbles[wrong][0]):#06b}, which names no elements of a sparse matrix here; "
+            f"legal are {shown}",
+            statement,
+        )
+
+
+def dense(stored: Values, columns: NDArray[np.int64], k: int) -> Values:
+    """A sparse A with its zeros: stored elements [..., m, k / 2] and their columns to [..., m, k]."""
+    whole = np.zeros((*stored.shape[:-1], k), np.float32)
+    np.put_along_axis(whole, np.broadcast_to(columns, stored.shape), stored, axis=-1)
+    return whole
+
+
+# Products.
+
+
+def multiply(a: Values, b: Values) -> Values:
+    """A times B transposed: [..., m, k] and [..., n, k] to [..., m, n]."""
+    return a @ np.swapaxes(b, -1, -2)
+
+
+def multiply_sparse(stored: Values, columns: NDArray[np.int64], b: Values) -> Values:
+    """A sparse A times B transposed, [..., n, k]. Elements of B that meet a zero of A do not count, NaN or not."""
+    k = b.shape[-1]
+    if np.isfinite(b).all():
+        return multiply(dense(stored, columns, k), b)
+    # [..., n, 1, k] by [..., 1, m, k / 2]: each row of A has its own elements of each column of B.
+    columns = np.broadcast_to(columns, stored.shape)[..., None, :, :]
+    shape = (*np.broadcast_shapes(b.shape[:-2], stored.shape[:-2]), b.shape[-2], *stored.shape[-2:])
+    picked = np.take_along_axis(np.broadcast_to(b[..., None, :], (*shape[:-1], k)), np.broadcast_to(columns, shape), -1)
+    return np.swapaxes((picked * stored[..., None, :, :]).sum(axis=-1, dtype=np.float32), -1, -2)
+
+
+def total(product: Values, c: NDArray[Any] | None, type: str, *, saturate: bool = False) -> NDArray[Any]:
+    """C plus a product, as words of the accumulator's type; `c` has its words, None is zero.
+
+    s32 wraps, or is clamped where `saturate`; .f16 is rounded once.
+    """
+    if type == "s32":
+        whole = product.astype(np.int64)
+        if c is not None:
+            whole += c.view(np.int32)
+        if saturate:
+            whole = whole.clip(-(2**31), 2**31 - 1)
+        return whole.astype(np.uint32)
+    dtype = np.float32 if type == "f32" else np.float16
+    if c is not None:
+        product = product + c.view(dtype).astype(np.float32, copy=False)
+    result = product.astype(dtype, copy=False)
+    words = result.view(_NAN[type].dtype)
+    nan = np.isnan(result)
+    return np.where(nan, _NAN[type], words) if nan.any() else words

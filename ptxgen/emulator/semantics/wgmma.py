@@ -1,0 +1,408 @@
+"""Warpgroup-wide products of Hopper. PTX ISA 9.7.15.
+
+A product is one asynchronous operation of its warpgroup: shared memory, A in registers and the accumulator are read,
+and the accumulator is written, when it completes. Products of a warpgroup complete in the order of their issue.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptxgen import syntax
+from ptxgen.descriptors import DescriptorError, WgmmaDescriptor
+from ptxgen.emulator import products
+from ptxgen.emulator.checks.happens_before import UNIT
+from ptxgen.emulator.group import Group
+from ptxgen.emulator.machine import Machine
+from ptxgen.emulator.memory import MemoryFault
+from ptxgen.emulator.memory.shared_memory import RESERVED_BYTES
+from ptxgen.emulator.registers import Binder, Unmodelled
+from ptxgen.emulator.semantics import meaning
+from ptxgen.emulator.semantics.barrier import require_whole_warps
+from ptxgen.emulator.warpgroups import Arrival, Product
+from ptxgen.instr import wgmma
+from ptxgen.layouts.fragments import (
+    WARPGROUP,
+    inverse,
+    metadata_places,
+    wgmma_a_fragment,
+    wgmma_accumulator_fragment,
+)
+from ptxgen.layouts.operands import Major, operand_addresses
+
+if TYPE_CHECKING:
+    from ptxgen.emulator.scheduler import Scheduler
+
+_Run = Callable[[Group], None]
+_Gate = Callable[[Group, "Scheduler"], tuple[Callable[[int], object], NDArray[np.bool_] | None]]
+_Words = list[NDArray[Any]]
+_ROWS = 64
+#: Bits of a row of A and of a column of B that a dense product takes.
+_DEPTH = 256
+
+
+class Shape(NamedTuple):
+    """What the modifiers say: types, columns, and whether A is sparse."""
+
+    a_type: str
+    b_type: str
+    d_type: str
+    n: int
+    sparse: bool
+    saturate: bool
+
+    @property
+    def bits(self) -> int:
+        """Bits of an element of A and B."""
+        return products.BITS[self.a_type]
+
+    @property
+    def k(self) -> int:
+        """Columns of A, with its zeros."""
+        return _DEPTH // self.bits * (2 if self.sparse else 1)
+
+
+def _shape(op: Any) -> Shape:
+    one = getattr(op, "type", None) or ("tf32" if "tf32" in type(op).__name__ else "b1")
+    return Shape(
+        getattr(op, "atype", one), getattr(op, "btype", one), getattr(op, "dtype", "s32"), op.n,
+        hasattr(op, "sp_meta"), getattr(op, "satfinite", False),
+    )  # fmt: skip
+
+
+# Operands in shared memory.
+
+
+class Chunks(NamedTuple):
+    """Where an operand lies: numbers of 16-byte units, [rows, chunks of k] or, MN-major, [chunks of rows, k]."""
+
+    places: NDArray[np.int64]
+    units: NDArray[np.int64]
+    swizzle: str
+
+
+@lru_cache(maxsize=4096)
+def _chunks(value: int, major: Major, rows: int, k: int, bits: int, size: int) -> Chunks:
+    """An operand [rows, k] by its descriptor, in a CTA whose shared memory ends at `size`."""
+    try:
+        descriptor = WgmmaDescriptor.decode(value)
+    except DescriptorError as error:
+        raise MemoryFault("illegal-descriptor", f"the matrix descriptor {value:#018x}: {error}") from error
+    if bits == 1:
+        k, bits = k // 8, 8
+    try:
+        addresses = operand_addresses(descriptor, major, rows, k, bits)
+    except ValueError as error:  # a sparse product whose B is K-major: 64 bytes of K in a row of 32
+        raise Unmodelled(f"this layout of a matrix: {error}") from error
+    step = 8 * UNIT // bits
+    places = (addresses[:, ::step] if major == "k" else addresses[::step]) // UNIT
+    units = np.unique(places)
+    if units[0] * UNIT < RESERVED_BYTES or (units[-1] + 1) * UNIT > size:
+        raise MemoryFault(
+            "out-of-bounds",
+            f"the matrix descriptor {value:#018x} reaches {int(units[0]) * UNIT:#x} to "
+            f"{int(units[-1] + 1) * UNIT - 1:#x}; the CTA has {RESERVED_BYTES:#x} to {size:#x}",
+        )
+    return Chunks(places, units, descriptor.swizzle)
+
+
+def _fetch(machine: Machine, slots: NDArray[np.int64], chunks: Chunks, major: Major, type: str) -> NDArray[np.float32]:
+    """The values of an operand in some CTAs: [ctas, rows, k]."""
+    bits = products.BITS[type]
+    raw = machine.shared.data.view(np.complex128)[slots[:, None, None], chunks.places]
+    if bits == 1:
+        return products.decode(np.unpackbits(raw.view(np.uint8), axis=-1, bitorder="little"), type)
+    elements = raw.view(f"u{bits // 8}")
+    if major == "mn":
+        ctas, blocks, k = raw.shape
+        elements = elements.reshape(ctas, blocks, k, -1).swapaxes(2, 3).reshape(ctas, -1, k)
+    return products.decode(elements, type)
+
+
+# Operands in registers.
+
+
+@lru_cache(maxsize=128)
+def _to_registers(n: int, bits: int) -> NDArray[np.int64]:
+    """Element numbers of an accumulator [64, n] in the order [registers, 128 threads, elements]."""
+    row, column = wgmma_accumulator_fragment(n, bits)
+    return np.ascontiguousarray((row * n + column).transpose(1, 0, 2))
+
+
+@lru_cache(maxsize=8)
+def _from_registers(bits: int) -> NDArray[np.int64]:
+    """For each element of A [64, k], its number in [128 threads, registers, elements]."""
+    return inverse(wgmma_a_fragment(bits), _ROWS, _DEPTH // bits)
+
+
+def _register_a(registers: _Words, rows: NDArray[np.int64], type: str) -> NDArray[np.float32]:
+    """The values of A in the registers of some warpgroups: [warpgroups, 64, k]."""
+    words = np.stack([register[rows] for register in registers], axis=-1).reshape(len(rows), WARPGROUP, -1)
+    bits = products.BITS[type]
+    elements = products.split(words, bits).reshape(len(rows), -1)
+    return products.decode(np.ascontiguousarray(elements[:, _from_registers(bits)]), type)
+
+
+def _write(
+    registers: _Words, rows: NDArray[np.int64], present: NDArray[np.bool_], add: NDArray[np.bool_],
+    product: NDArray[np.float32], shape: Shape,
+) -> None:  # fmt: skip
+    """Put products [warpgroups, 64, n] into the accumulators, added to what is there where `add` says so."""
+    bits = 16 if shape.d_type == "f16" else 32
+    ordered = product.reshape(len(rows), -1)[:, _to_registers(shape.n, bits)]
+    # [registers, warps, lanes, elements]
+    ordered = np.ascontiguousarray(ordered.transpose(1, 0, 2, 3)).reshape(len(registers), -1, 32, 32 // bits)
+    warps = rows.ravel()
+    old = None
+    if add.any():
+        old = products.split(np.stack([register[warps] for register in registers]), bits)
+        if not add.all():
+            old = np.where(np.repeat(add, 4)[:, None, None], old, old.dtype.type(0))
+    words = products.join(products.total(ordered, old, shape.d_type, saturate=shape.saturate), bits)
+    if not present.all():
+        here = present.ravel()
+        warps, words = warps[here], words[:, here]
+    for register, word in zip(registers, words, strict=True):
+        register[warps] = word
+
+
+def _uniform(words: Sequence[NDArray[Any]], present: NDArray[np.bool_], machine: Machine, statement: Any) -> None:
+    """Report descriptors and flags that are not the same in all threads of a warpgroup."""
+    for word in words:
+        here = np.where(present[:, :, None], word, word[np.arange(len(word)), present.argmax(axis=1), :1][:, :, None])
+        if (here != here[:, :1, :1]).any():
+            machine.findings.add(
+                "divergent-warpgroup",
+                "a matrix descriptor or scale-d is not the same in all threads of the warpgroup",
+                statement,
+            )
+
+
+@meaning(
+    wgmma.mma_async_f16, wgmma.mma_async_f16_rs, wgmma.mma_async_tf32, wgmma.mma_async_tf32_rs, wgmma.mma_async_f8,
+    wgmma.mma_async_f8_rs, wgmma.mma_async_i8, wgmma.mma_async_i8_rs, wgmma.mma_async_b1, wgmma.mma_async_b1_rs,
+    wgmma.mma_async_sp_f16, wgmma.mma_async_sp_f16_rs, wgmma.mma_async_sp_tf32, wgmma.mma_async_sp_tf32_rs,
+    wgmma.mma_async_sp_f8, wgmma.mma_async_sp_f8_rs, wgmma.mma_async_sp_i8, wgmma.mma_async_sp_i8_rs,
+)  # fmt: skip
+def multiply(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+    return _Multiply(op, binder, statement).run
+
+
+class _Multiply:
+    """One wgmma.mma_async, bound."""
+
+    def __init__(self, op: Any, binder: Binder, statement: syntax.Instruction) -> None:
+        machine = binder.machine
+        self.shape, self.statement = _shape(op), statement
+        self.d = [binder.register(element) for element in binder.vector(op.d)]
+        self.a = [binder.register(element) for element in op.a.elements] if isinstance(op.a, syntax.Vector) else []
+        self.a_descriptor = None if self.a else binder.source(op.a, "b64")
+        self.b_descriptor = binder.source(op.b, "b64")
+        self.scale_d = binder.predicate(op.scale_d)
+        self.metadata = binder.source(op.sp_meta, "b32") if self.shape.sparse else None
+        self.selector = int(op.sp_sel.evaluate()) if self.shape.sparse else 0
+        self.negate = _sign(op, "imm_scale_a") != _sign(op, "imm_scale_b")
+        self.majors: tuple[Major, Major] = (_major(op, "imm_trans_a"), _major(op, "imm_trans_b"))
+        self.accumulator = machine.warpgroups.follow(self.d)
+        self.input = machine.warpgroups.follow(self.a)
+
+    def run(self, g: Group) -> None:
+        machine = g.machine
+        require_whole_warps(g, self.statement)
+        rows, present = machine.warpgroups.members(g.indices, "wgmma.mma_async")
+        values = [self._by_warpgroup(g, rows, self.b_descriptor), self._by_warpgroup(g, rows, self.scale_d)]
+        if self.a_descriptor is not None:
+            values.append(self._by_warpgroup(g, rows, self.a_descriptor))
+        if machine.ordering is not None:
+            _uniform(values, present, machine, self.statement)
+            machine.warpgroups.issue(rows[present], self.accumulator, self.input, self.shape.n, self.statement)
+        # One value a warpgroup: that of its first warp here.
+        first = np.arange(len(rows)), present.argmax(axis=1)
+        b, scale, *a = (value[first][:, 0] for value in values)
+        nibbles = self._nibbles(machine, self._by_warpgroup(g, rows, self.metadata)) if self.metadata else None
+        everything = np.arange(len(rows))
+        # At random times each warpgroup has its own; else all that are here complete together.
+        parts = everything[:, None] if machine.timeline.schedule == "random" else everything[None, :]
+        for part in parts:
+            work = _Work(
+                rows[part], present[part], a[0][part] if a else None, b[part], scale[part],
+                nibbles[part] if nibbles is not None else None,
+            )  # fmt: skip
+            self._submit(machine, work)
+
+    @staticmethod
+    def _by_warpgroup(g: Group, rows: NDArray[np.int64], reader: Callable[[Group], Any]) -> NDArray[Any]:
+        """A value of each thread, [warpgroups, 4, 32]; nothing where the warp is not here."""
+        value = g.full(reader(g))
+        found = np.zeros((*rows.shape, 32), value.dtype)
+        found.reshape(-1, 32)[np.searchsorted(rows.ravel(), g.indices)] = value
+        return found
+
+    def _nibbles(self, machine: Machine, metadata: NDArray[np.uint32]) -> NDArray[np.uint8]:
+        thread, bit = metadata_places(self.shape.k, self.shape.bits, self.selector, _ROWS)
+        words = metadata.reshape(len(metadata), -1)[:, thread]
+        nibbles = ((words >> bit.astype(np.uint32)) & np.uint32(15)).astype(np.uint8)
+        products.require_metadata(nibbles, self.shape.bits, machine.findings, self.statement)
+        return nibbles
+
+    def _submit(self, machine: Machine, work: _Work) -> None:
+        statement, size = self.statement, machine.shared.size
+        slots = machine.row_slot[work.rows[:, 0]]
+        begun: list[Product] = []
+        for position in range(len(work.rows)):
+            product = Product(frozenset(self.accumulator), frozenset(self.input), statement)
+            here = work.rows[position][work.present[position]]
+            a = None
+            if work.a is not None:
+                a = self._a_chunks(int(work.a[position]), size)
+            b = self._b_chunks(int(work.b[position]), size)
+            self._order(machine, product, int(slots[position]), here, a, b)
+            machine.warpgroups.begin(here, product)
+            begun.append(product)
+
+        def execute() -> None:
+            self._compute(machine, slots, work)
+            for product in begun:
+                product.done = True
+            for row in work.rows[work.present]:
+                machine.wake(("wgmma.wait_group", int(row)))
+
+        pipe = ("wgmma", int(work.rows[0, 0]))
+        machine.submit(slots if len(slots) == 1 else np.unique(slots), statement, execute, pipe=pipe)
+
+    def _a_chunks(self, value: int, size: int) -> Chunks:
+        stored = _DEPTH // self.shape.bits
+        return _chunks(value, self.majors[0], _ROWS, stored, self.shape.bits, size)
+
+    def _b_chunks(self, value: int, size: int) -> Chunks:
+        return _chunks(value, self.majors[1], self.shape.n, self.shape.k, self.shape.bits, size)
+
+    def _order(
+        self, machine: Machine, product: Product, slot: int, rows: NDArray[np.int64], a: Chunks | None, b: Chunks
+    ) -> None:
+        """Tell the checks what shared memory a product reads; each of its warps must know that it may."""
+        if machine.ordering is None:
+            return
+        operation = machine.ordering.operation("wgmma.mma_async", self.statement, slot)
+        product.operation = operation.number
+        for chunks in (a, b):
+            if chunks is not None:
+                operation.swizzle = chunks.swizzle
+                for row in rows:
+                    machine.ordering.async_read(operation, int(row), chunks.units)
+        operation.swizzle = None
+
+    def _compute(self, machine: Machine, slots: NDArray[np.int64], work: _Work) -> None:
+        """Multiply, warpgroups with the same descriptors at once."""
+        a = work.a if work.a is not None else np.zeros(len(slots), np.uint64)
+        pairs = np.stack([a, work.b], axis=-1)
+        if (pairs == pairs[0]).all():
+            self._compute_alike(machine, slots, work)
+            return
+        for pair in np.unique(pairs, axis=0):
+            chosen = (pairs == pair).all(axis=1)
+            self._compute_alike(machine, slots[chosen], work.part(chosen))
+
+    def _compute_alike(self, machine: Machine, slots: NDArray[np.int64], work: _Work) -> None:
+        shape, size = self.shape, machine.shared.size
+        if work.a is None:
+            a = _register_a(self.a, work.rows, shape.a_type)
+        else:
+            a = _fetch(machine, slots, self._a_chunks(int(work.a[0]), size), self.majors[0], shape.a_type)
+        b = _fetch(machine, slots, self._b_chunks(int(work.b[0]), size), self.majors[1], shape.b_type)
+        if work.nibbles is None:
+            product = products.multiply(a, b)
+        else:
+            columns = products.chosen_columns(work.nibbles, shape.bits, shape.k)
+            product = products.multiply_sparse(a, columns, b)
+        if self.negate:
+            np.negative(product, out=product)
+        _write(self.d, work.rows, work.present, work.scale, product, shape)
+
+
+class _Work(NamedTuple):
+    """Products of some warpgroups: their warps [n, 4] and which are here, descriptors, flags and metadata [n, ...]."""
+
+    rows: NDArray[np.int64]
+    present: NDArray[np.bool_]
+    a: NDArray[np.uint64] | None
+    b: NDArray[np.uint64]
+    scale: NDArray[np.bool_]
+    nibbles: NDArray[np.uint8] | None
+
+    def part(self, chosen: NDArray[np.bool_]) -> _Work:
+        return _Work(*(None if each is None else each[chosen] for each in self))  # type: ignore[arg-type]
+
+
+def _sign(op: Any, name: str) -> int:
+    operand = getattr(op, name, None)
+    return 1 if operand is None else int(operand.evaluate())
+
+
+def _major(op: Any, name: str) -> Major:
+    operand = getattr(op, name, None)
+    return "mn" if operand is not None and operand.evaluate() else "k"
+
+
+# Order.
+
+
+@meaning(wgmma.fence, kind="gate")
+def fence(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Gate:
+    """The warps of a warpgroup meet here, as they do on hardware (WARPGROUP.ARRIVE of its SASS)."""
+
+    def run(g: Group, scheduler: Scheduler) -> tuple[Callable[[int], object], NDArray[np.bool_] | None]:
+        machine = g.machine
+        require_whole_warps(g, statement)
+        rows = g.indices
+        first = rows - rows % machine.warps_per_cta % 4
+        machine.effects += int((~machine.warpgroups.waiting[rows]).any())  # looking again is none
+        passing = machine.warpgroups.arrive(rows)
+        for warpgroup in np.unique(first[passing]):
+            machine.wake(Arrival(int(warpgroup)))
+        if passing.all():
+            return lambda row: None, None
+        return (
+            lambda row: Arrival(row - row % machine.warps_per_cta % 4),
+            np.broadcast_to(passing[:, None], (g.size, 32)),
+        )
+
+    return run
+
+
+@meaning(wgmma.commit_group)
+def commit(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+    def run(g: Group) -> None:
+        require_whole_warps(g, statement)
+        for row in g.indices:
+            g.machine.warpgroups.commit(int(row))
+
+    return run
+
+
+@meaning(wgmma.wait_group, kind="gate")
+def wait(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Gate:
+    """Warps stay until the groups before the latest ones are done."""
+    pending = int(op.pending.evaluate())
+
+    def run(g: Group, scheduler: Scheduler) -> tuple[Callable[[int], object], NDArray[np.bool_] | None]:
+        machine = g.machine
+        require_whole_warps(g, statement)
+        passing = np.ones((g.size, 32), np.bool_)
+        for position, row in enumerate(g.indices):
+            row = int(row)
+            awaited = machine.warpgroups.awaited(row, pending)
+            if not all(product.done for product in awaited):
+                passing[position] = False
+                continue
+            if machine.ordering is not None:
+                machine.ordering.known[row].operations.update(product.operation for product in awaited)
+            machine.warpgroups.retire(row, pending)
+        return lambda row: ("wgmma.wait_group", row), None if passing.all() else passing
+
+    return run

@@ -1,0 +1,200 @@
+"""What warpgroups have under way in the tensor core (wgmma), and who may touch which register. PTX ISA 9.7.15.
+
+A product reads its registers and shared memory, and writes its accumulator, at any time until wgmma.wait_group has
+waited for its group. Before that, and between other accesses and the next product without wgmma.fence, its registers
+are not to be touched. Only registers that some wgmma.mma_async of the program names are followed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptxgen.emulator.checks import Findings
+from ptxgen.emulator.group import Group
+from ptxgen.emulator.memory import MemoryFault
+from ptxgen.syntax import Statement
+
+#: Warps of a warpgroup.
+WARPS = 4
+
+
+class Product:
+    """A wgmma.mma_async of one warpgroup: its registers by number, whether it is done, its number in happens-before."""
+
+    __slots__ = ("accumulator", "done", "input", "operation", "statement")
+
+    def __init__(self, accumulator: frozenset[int], input: frozenset[int], statement: Statement) -> None:
+        self.accumulator, self.input, self.statement = accumulator, input, statement
+        self.done, self.operation = False, 0
+
+
+class Arrival(NamedTuple):
+    """What a warp at wgmma.fence waits for."""
+
+    warpgroup: int
+
+    def __str__(self) -> str:
+        return "the other warps of its warpgroup at wgmma.fence"
+
+
+class Warpgroups:
+    """The state of all resident warps: `warps` of them, `per_cta` in a CTA."""
+
+    def __init__(self, warps: int, per_cta: int, findings: Findings) -> None:
+        self.per_cta, self.findings = per_cta, findings
+        #: Products of a warp by group, the open group last.
+        self.groups: dict[int, list[list[Product]]] = {}
+        #: How often each warp has come to wgmma.fence, and whether it waits there.
+        self.arrivals = np.zeros(warps, np.int64)
+        self.waiting = np.zeros(warps, np.bool_)
+        #: Numbers of the registers that are followed, by their identity in the program.
+        self._numbers: dict[int, int] = {}
+        #: The line in which a thread last touched a register since its fence; 0: none. (registers, warps)
+        self._touched = np.zeros((0, warps), np.int32)
+        #: The columns of the accumulator that a register has been a part of since the fence; 0: none.
+        self._columns = np.zeros((0, warps), np.int16)
+
+    def clear(self, rows: slice) -> None:
+        """Make warps ready for the next CTA."""
+        for row in range(rows.start, rows.stop):
+            self.groups.pop(row, None)
+        for state in (self.arrivals, self.waiting):
+            state[rows] = 0
+        for state in (self._touched, self._columns):
+            state[:, rows] = 0
+
+    def members(self, indices: NDArray[np.int64], what: str) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        """The warpgroups that some warps belong to: all their warps [n, 4], and which of them are among these."""
+        warp = indices % self.per_cta
+        first = np.unique(indices - warp % WARPS)
+        if (first % self.per_cta + WARPS > self.per_cta).any():
+            raise MemoryFault(
+                "incomplete-warpgroup",
+                f"{what} wants four warps whose first is a multiple of 4; the CTA has {self.per_cta} warps",
+            )
+        rows = first[:, None] + np.arange(WARPS)
+        return rows, np.isin(rows, indices)
+
+    # Registers.
+
+    def follow(self, registers: Sequence[NDArray[Any]]) -> tuple[int, ...]:
+        """Follow these registers; their numbers."""
+        found = tuple(self._numbers.setdefault(id(register), len(self._numbers)) for register in registers)
+        more = len(self._numbers) - len(self._touched)
+        if more:
+            self._touched = np.concatenate([self._touched, np.zeros((more, self._touched.shape[1]), np.int32)])
+            self._columns = np.concatenate([self._columns, np.zeros((more, self._columns.shape[1]), np.int16)])
+        return found
+
+    def watched(
+        self, run: Callable[..., Any], reads: frozenset[int], writes: frozenset[int], statement: Statement
+    ) -> Callable[..., Any]:
+        """An instruction's `run`, watched if it reads or writes registers (by identity) that are followed."""
+        read = frozenset(self._numbers[each] for each in reads & self._numbers.keys())
+        written = frozenset(self._numbers[each] for each in writes & self._numbers.keys())
+        if not read and not written:
+            return run
+        index = np.array(sorted(read | written))[:, None]
+
+        def watched(group: Group, *rest: Any) -> Any:
+            for row in group.indices:
+                if self.groups.get(int(row)):
+                    self._check_access(int(row), read, written, statement)
+            self._touched[index, group.indices] = statement.line
+            return run(group, *rest)
+
+        return watched
+
+    def _check_access(self, row: int, read: frozenset[int], written: frozenset[int], statement: Statement) -> None:
+        for product in self._pending(row):
+            if not product.accumulator.isdisjoint(read | written):
+                verb, what = "reads" if not product.accumulator.isdisjoint(read) else "writes", "the accumulator"
+            elif not product.input.isdisjoint(written):
+                verb, what = "writes", "A"
+            else:
+                continue
+            self.findings.add(
+                "wgmma-register-in-flight",
+                f"{verb} a register that holds {what} of the wgmma.mma_async of line {product.statement.line}, for "
+                "which no wgmma.wait_group has waited",
+                statement,
+            )
+
+    def _pending(self, row: int) -> Iterator[Product]:
+        for group in self.groups.get(row, ()):
+            yield from group
+
+    def issue(
+        self, rows: NDArray[np.int64], accumulator: Sequence[int], input: Sequence[int], columns: int,
+        statement: Statement,
+    ) -> None:  # fmt: skip
+        """Check a product of these warps before it begins: the fence before it, and what of its registers is in use."""
+        problem = None
+        if not self.arrivals[rows].all():
+            problem = "no wgmma.fence comes before the first wgmma.mma_async"
+        mine = np.array(accumulator)[:, None]
+        for numbers, what in ((accumulator, "the accumulator"), (input, "A")):
+            index = np.array(numbers, np.int64)[:, None]
+            lines = self._touched[index, rows]
+            if problem is None and lines.any():
+                problem = f"line {int(lines.max())} uses a register of {what}, and no wgmma.fence comes after it"
+        before = self._columns[mine, rows]
+        other = before[(before != 0) & (before != columns)]
+        if problem is None and other.size:
+            problem = (
+                f"its accumulator of {columns} columns has registers of one of {int(other[0])} columns, and no "
+                "wgmma.fence comes between them"
+            )
+        if problem is not None:
+            self.findings.add("missing-wgmma-fence", problem, statement)
+        self._columns[mine, rows] = columns
+        taken, given = frozenset(input), frozenset(accumulator)
+        for row in rows:
+            for earlier in self._pending(int(row)):
+                if not earlier.accumulator.isdisjoint(taken) or not earlier.input.isdisjoint(given):
+                    reads = not earlier.accumulator.isdisjoint(taken)
+                    self.findings.add(
+                        "wgmma-register-in-flight",
+                        f"{'takes as A the accumulator' if reads else 'overwrites A'} of the wgmma.mma_async of line "
+                        f"{earlier.statement.line}, for which no wgmma.wait_group has waited",
+                        statement,
+                    )
+
+    def begin(self, rows: NDArray[np.int64], product: Product) -> None:
+        """A product of these warps is under way, in their open group."""
+        for row in rows:
+            self.groups.setdefault(int(row), [[]])[-1].append(product)
+
+    # Fences and groups.
+
+    def arrive(self, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Warps come to wgmma.fence, or look again; which of them may go on, since their whole warpgroup has come."""
+        self.arrivals[rows] += ~self.waiting[rows]
+        together, _ = self.members(rows, "wgmma.fence")
+        position = np.searchsorted(together[:, 0], rows - rows % self.per_cta % WARPS)
+        passing = self.arrivals[rows] <= self.arrivals[together].min(axis=1)[position]
+        self.waiting[rows] = ~passing
+        self._touched[:, rows[passing]] = 0
+        self._columns[:, rows[passing]] = 0
+        return passing
+
+    def commit(self, row: int) -> None:
+        """wgmma.commit_group: the open group is closed, empty or not."""
+        self.groups.setdefault(row, [[]]).append([])
+
+    def awaited(self, row: int, pending: int) -> list[Product]:
+        """The products that wgmma.wait_group waits for: those of all groups but the latest `pending`."""
+        groups = self.groups.get(row, [[]])
+        return [product for group in groups[: max(len(groups) - 1 - pending, 0)] for product in group]
+
+    def retire(self, row: int, pending: int) -> None:
+        """The groups before the latest `pending` have been waited for."""
+        groups = self.groups.get(row)
+        if groups is not None:
+            del groups[: max(len(groups) - 1 - pending, 0)]
+            if len(groups) == 1 and not groups[0]:
+                del self.groups[row]
