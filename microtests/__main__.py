@@ -43,7 +43,7 @@ class Progress:
 def on_emulator(found: Sequence[Definition], schedule: Any, seed: int) -> dict[str, Counter[str]]:
     """Run in the emulator; compare with references and recordings."""
     table: dict[str, Counter[str]] = defaultdict(Counter)
-    progress = Progress(len(found))
+    progress, reasons = Progress(len(found)), Counter[str]()
     for definition in found:
         draft = definition.home()
         result = run(definition, Emulator(draft.target, schedule, seed), draft)
@@ -56,9 +56,11 @@ def on_emulator(found: Sequence[Definition], schedule: Any, seed: int) -> dict[s
         table[definition.family][verdict] += 1
         if verdict not in ("passed", "incomplete"):
             progress.say(f"{verdict}: {definition.name}: {message}")
-        elif verdict == "incomplete" and not definition.unmodelled:
-            progress.say(f"incomplete: {definition.name}: {message}")
+        elif verdict == "incomplete":
+            reasons[message] += 1
         progress.step()
+    for reason, count in sorted(reasons.items()):
+        progress.say(f"{count} incomplete: {reason}")
     return table
 
 

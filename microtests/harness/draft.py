@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ptxgen.build import Register, Registers
 from ptxgen.descriptors import TensorMap
 from ptxgen.device import DeviceArray
-from ptxgen.instr import address, control, integer, logic, mbarrier, memory, move, predicate
+from ptxgen.instr import address, control, conversion, integer, logic, mbarrier, memory, move, predicate
 from ptxgen.instr.form import Instruction, InstructionError, errors
 from ptxgen.instr.operands import Symbol
 from ptxgen.instr.targets import parse_target, parse_version
@@ -211,6 +211,13 @@ class Draft:
             self(integer.mad(made, index, scale, base, type="u32", half="lo"))
         return made
 
+    def generic(self, shared: Register) -> Register:
+        """The generic address of a place in shared memory."""
+        wide, found = self.reg("b64", "wide"), self.reg("b64", "generic")
+        self(conversion.cvt(wide, shared, dtype="u64", atype="u32"))
+        self(address.cvta(found, wide, space="shared", size="u64"))
+        return found
+
     def label(self, name: str = "label") -> str:
         """A new label, to be placed by `place`."""
         return self.registers.label(name)
@@ -253,6 +260,10 @@ class Draft:
         """Store a register, by default of its own width."""
         kind = _untyped(bits or TYPES[value.type].bits)
         self(memory.st(f"[{pointer}+{offset}]", value, space=space, type=kind))
+
+    def zero(self) -> Register:
+        """A register that holds 0, which no assembler knows."""
+        return self.scalar("u32", 0)
 
     def is_thread(self, number: int) -> Register:
         """A predicate: whether this is the thread of this number."""
