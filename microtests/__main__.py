@@ -108,10 +108,10 @@ def machine() -> dict[str, str]:
     }
 
 
-def on_ptxas(found: Sequence[Definition], jobs: int) -> dict[str, Counter[str]]:
+def on_ptxas(found: Sequence[Definition], jobs: int, targets: Sequence[str]) -> dict[str, Counter[str]]:
     """Assemble for every target."""
     table: dict[str, Counter[str]] = defaultdict(Counter)
-    made = assembling.drafts(found)
+    made = assembling.drafts(found, targets)
     for name, _ in made:
         table[name.partition(".")[0]]["passed"] += 1
     progress = Progress(len(made))
@@ -144,6 +144,7 @@ def main() -> int:
     parser.add_argument("filters", nargs="*", help="families, or beginnings of names; all by default")
     parser.add_argument("--device", choices=("emulator", "ptxas", "gpu"), default="emulator")
     parser.add_argument("--record", action="store_true", help="write down what the GPU answers")
+    parser.add_argument("--target", action="append", help="a target for ptxas, or several; all by default")
     parser.add_argument("--schedule", choices=("eager", "late", "random"), default="eager")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=max(1, min(12, (os.cpu_count() or 2) - 2)))
@@ -160,7 +161,7 @@ def main() -> int:
     if options.device == "gpu":
         table = on_gpu(found, options.jobs, options.seconds, options.record)
     elif options.device == "ptxas":
-        table = on_ptxas(found, options.jobs)
+        table = on_ptxas(found, options.jobs, options.target or assembling.TARGETS)
     else:
         table = on_emulator(found, options.schedule, options.seed)
     show(table)

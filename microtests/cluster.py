@@ -85,7 +85,12 @@ def special_registers(draft: Draft, size: int) -> None:
     draft.store(ring.out(np.repeat(expected[:, None], _THREADS, 1)), packed)
 
 
-@microtest(*(each(cluster.mapa, cluster.getctarank)))
+def _meaningful(made: Any) -> bool:
+    """Generic addresses have 64 bits; a form of each declaration is enough where both do the same."""
+    return made.space is not None or made.type == "u64"
+
+
+@microtest(*(word for word in each(cluster.mapa, cluster.getctarank) if _meaningful(word.made)))
 def mapa_getctarank(draft: Draft, word: Any) -> None:
     """The rank of an address that mapa made is what it was made with."""
     ring = Ring(draft, 4)
@@ -94,10 +99,6 @@ def mapa_getctarank(draft: Draft, word: Any) -> None:
     at: Any = draft.shared(16)
     if generic:
         at = draft.generic(at)
-        if not wide:
-            narrow = draft.reg("b32")
-            draft(conversion.cvt(narrow, at, dtype="u32", atype="u64"))
-            at = narrow
     elif wide:
         long = draft.reg("b64")
         draft(conversion.cvt(long, at, dtype="u64", atype="u32"))

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ptxgen.build import Register, Registers
 from ptxgen.descriptors import TensorMap
 from ptxgen.device import DeviceArray
-from ptxgen.instr import address, control, conversion, integer, logic, mbarrier, memory, move, predicate
+from ptxgen.instr import address, barrier, control, conversion, integer, logic, mbarrier, memory, move, predicate
 from ptxgen.instr.form import Instruction, InstructionError, errors
 from ptxgen.instr.operands import Symbol
 from ptxgen.instr.targets import parse_target, parse_version
@@ -260,6 +260,38 @@ class Draft:
         """Store a register, by default of its own width."""
         kind = _untyped(bits or TYPES[value.type].bits)
         self(memory.st(f"[{pointer}+{offset}]", value, space=space, type=kind))
+
+    def load_into(self, register: Register, pointer: Register, offset: int = 0) -> None:
+        """Load a register of 32 or 64 bits from global memory."""
+        self(memory.ld(register, f"[{pointer}+{offset}]", space="global", type=_untyped(TYPES[register.type].bits)))
+
+    def copy_in(self, box: Register, values: Array) -> None:
+        """Fill shared memory with an array, by all threads of the CTA, and wait for it."""
+        data = np.ascontiguousarray(values).reshape(-1).view(np.uint8)
+        self._copy(self.input(data), box, len(data), "global", "shared")
+        self(barrier.bar_sync(0))
+
+    def copy_out(self, box: Register, pointer: Register, size: int) -> None:
+        """Copy shared memory to global memory, by all threads of the CTA, after they have met."""
+        self(barrier.bar_sync(0))
+        self._copy(box, pointer, size, "shared", "global")
+
+    def _copy(self, source: Register, destination: Register, size: int, of: Any, to: Any) -> None:
+        """In pieces of 16 bytes: thread t has the pieces t, t + threads, ..."""
+        assert size % 16 == 0, f"{size} bytes are no pieces of 16"
+        threads, pieces = self.shape.block, size // 16
+        at, more, again, end = self.reg("b32", "piece"), self.reg("pred"), self.label("copy"), self.label("copied")
+        self(integer.add(at, self.thread, 0, type="u32"))
+        self(predicate.setp(more, at, pieces, compare="lt", type="u32"))
+        self.branch(end, more, negated=True)
+        self.place(again)
+        words = self.regs("b32", 4)
+        self(memory.ld(words, f"[{self.offset(source, at, 16)}]", space=of, vec="v4", type="b32"))
+        self(memory.st(f"[{self.offset(destination, at, 16)}]", words, space=to, vec="v4", type="b32"))
+        self(integer.add(at, at, threads, type="u32"))
+        self(predicate.setp(more, at, pieces, compare="lt", type="u32"))
+        self.branch(again, more)
+        self.place(end)
 
     def zero(self) -> Register:
         """A register that holds 0, which no assembler knows."""

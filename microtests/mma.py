@@ -1,0 +1,206 @@
+"""mma.sync: every type and shape, dense and sparse. References from PTX ISA 9.7.14.5 and 9.7.14.6.
+
+Elements are small whole numbers (all values for integers), whose sums are exact in any order.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+
+from microtests.harness import matrices
+from microtests.harness.definition import microtest
+from microtests.harness.draft import Draft, Tolerance
+from microtests.harness.script import like
+from microtests.mbarrier import Word, each
+from ptxgen.build import Register
+from ptxgen.instr import mma
+
+
+def _shape(made: Any) -> tuple[int, int, int]:
+    text = getattr(made, "shape", None) or re.search(r"m\d+n\d+k\d+", made.opcode_text)[0]
+    m, n, k = (int(part) for part in re.findall(r"\d+", text))
+    return m, n, k
+
+
+def _kinds(made: Any) -> tuple[str, str, str]:
+    """The types of A, B and of the accumulators."""
+    name = type(made).__name__.removeprefix("sp_")
+    plain = {"f8": None, "i8": None, "i4": None, "f8f6f4": None}.get(name, name)
+    dtype = getattr(made, "dtype", None) or {"i8": "s32", "i4": "s32", "b1": "s32"}.get(name, "f32")
+    return plain or made.atype, plain or made.btype, dtype
+
+
+def _load(draft: Draft, values: np.ndarray, tid: Register) -> list[Register]:
+    """Registers [n, lane] of an input."""
+    bits = values.dtype.itemsize * 8
+    at = draft.offset(draft.input(values), tid, bits // 8)
+    found = []
+    for number in range(len(values)):
+        register = draft.reg(f"b{bits}", "m")
+        draft.load_into(register, at, number * values.shape[1] * bits // 8)
+        found.append(register)
+    return found
+
+
+def _store(draft: Draft, expected: np.ndarray, registers: list[Register], tid: Register, tolerance: Any = None) -> None:
+    size = expected.dtype.itemsize
+    at = draft.offset(draft.output(expected, tolerance=tolerance), tid, size)
+    for number, register in enumerate(registers):
+        draft.store(at, register, number * expected.shape[1] * size)
+
+
+def _accumulator(kind: str, shape: tuple[int, int], rng: np.random.Generator, saturating: bool) -> np.ndarray:
+    if kind == "s32":
+        near = rng.choice([-(2**31), 2**31 - 1, 0], shape) if saturating else rng.integers(-(2**31), 2**31, shape)
+        return near.astype(np.int64)
+    return rng.integers(-8, 9, shape).astype(np.float64)
+
+
+def _sum(kind: str, product: np.ndarray, c: np.ndarray, saturating: bool) -> np.ndarray:
+    total = product + c
+    if kind != "s32":
+        return total
+    if saturating:
+        return np.clip(total, -(2**31), 2**31 - 1)
+    return (total + 2**31) % 2**32 - 2**31
+
+
+def _product(kind: str, made: Any, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    if kind == "b1":
+        both = (a[:, :, None] != b[None]) if made.op == "xor" else (a[:, :, None] & b[None]).astype(bool)
+        return both.sum(1).astype(np.int64)
+    return a @ b
+
+
+_DENSE = (mma.f16, mma.bf16, mma.tf32, mma.f64, mma.f8, mma.i8, mma.i4, mma.b1)
+
+
+@microtest(*each(*_DENSE))
+def dense(draft: Draft, word: Word) -> None:
+    """D = A * B + C."""
+    made: Any = word.made
+    m, n, k = _shape(made)
+    atype, btype, dtype = _kinds(made)
+    rng = np.random.default_rng(31)
+    a = matrices.random_elements(atype, (m, k), rng)
+    b = matrices.random_elements(btype, (k, n), rng)
+    saturating = getattr(made, "satfinite", False)
+    c = _accumulator(dtype, (m, n), rng, saturating)
+    d = _sum(dtype, _product(atype, made, a, b), c, saturating)
+    draft.launch(block=32)
+    tid = draft.thread
+    given = [
+        _load(draft, matrices.a_registers(atype, a), tid), _load(draft, matrices.b_registers(btype, b), tid),
+        _load(draft, matrices.d_registers(dtype, c), tid),
+    ]  # fmt: skip
+    found = [draft.reg(register.type, "d") for register in given[2]]
+    draft(like(made, found, *given))
+    _store(draft, matrices.d_registers(dtype, d), found, tid)
+
+
+_SPARSE = (mma.sp_f16, mma.sp_bf16, mma.sp_tf32, mma.sp_f8, mma.sp_i8, mma.sp_i4)
+
+
+def _selectors(made: Any) -> int:
+    """How many values the selector has."""
+    m, _, k = _shape(made)
+    bits = matrices.BITS[_kinds(made)[0]]
+    words = m * (k // matrices.CHUNK[bits]) * 4 // 32
+    return 32 // words
+
+
+def _kept(made: Any) -> bool:
+    """Ordered metadata are a subset: of the integers one type is enough with plain .sp."""
+    return "ordered" in made.opcode_text or getattr(made, "atype", "f16") in ("f16", "e4m3", "s8", "s4")
+
+
+@microtest(*((word, f) for word in each(*_SPARSE) for f in range(_selectors(word.made)) if _kept(word.made)))
+def sparse(draft: Draft, word: Word, f: int) -> None:
+    """D = A * B + C, of a sparse A, with each selector."""
+    made: Any = word.made
+    m, n, k = _shape(made)
+    atype, btype, dtype = _kinds(made)
+    rng = np.random.default_rng(32)
+    a, stored, meta = matrices.sparse_a(atype, m, k, rng)
+    b = matrices.random_elements(btype, (k, n), rng)
+    saturating = getattr(made, "satfinite", False)
+    c = _accumulator(dtype, (m, n), rng, saturating)
+    d = _sum(dtype, a @ b, c, saturating)
+    draft.launch(block=32)
+    tid = draft.thread
+    given = [
+        _load(draft, matrices.a_registers(atype, stored), tid), _load(draft, matrices.b_registers(btype, b), tid),
+        _load(draft, matrices.d_registers(dtype, c), tid),
+    ]  # fmt: skip
+    (metadata,) = _load(draft, matrices.metadata_registers(atype, meta, f, rng)[None], tid)
+    found = [draft.reg(register.type, "d") for register in given[2]]
+    draft(like(made, found, *given, metadata, f))
+    _store(draft, matrices.d_registers(dtype, d), found, tid)
+
+
+#: Sums of products of random numbers: how the hardware adds is not documented.
+_ROUNDED = Tolerance(
+    "tensor cores add in an order and with bits that are not documented", np.float32, 2.0**-10, 2.0**-8, recorded=True
+)
+
+
+@microtest("f16", "bf16", "tf32", "f8")
+def rounding(draft: Draft, name: str) -> None:
+    """Random numbers, whose sums are rounded somehow: for the record."""
+    form = getattr(mma, name)
+    made: Any = [each_ for each_ in form.variants() if getattr(each_, "dtype", "f32") == "f32"][-1]
+    m, n, k = _shape(made)
+    atype, btype, dtype = _kinds(made)
+    rng = np.random.default_rng(33)
+    a = rng.standard_normal((m, k)).astype(matrices.DTYPES[atype]).astype(np.float64)
+    b = rng.standard_normal((k, n)).astype(matrices.DTYPES[btype]).astype(np.float64)
+    c = (rng.standard_normal((m, n)) * 2.0 ** rng.integers(-8, 9, (m, n))).astype(np.float32).astype(np.float64)
+    if name == "tf32":
+        a, b = (_cut(each_) for each_ in (a, b))
+    draft.launch(block=32)
+    tid = draft.thread
+    given = [
+        _load(draft, matrices.a_registers(atype, a), tid), _load(draft, matrices.b_registers(btype, b), tid),
+        _load(draft, matrices.d_registers(dtype, c), tid),
+    ]  # fmt: skip
+    found = [draft.reg(register.type, "d") for register in given[2]]
+    draft(like(made, found, *given))
+    _store(draft, matrices.d_registers(dtype, a @ b + c), found, tid, _ROUNDED)
+
+
+def _cut(values: np.ndarray) -> np.ndarray:
+    """The upper 19 bits of a .f32."""
+    return (values.astype(np.float32).view(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32).astype(np.float64)
+
+
+def _special(kind: str, shape: tuple[int, int], rng: np.random.Generator) -> np.ndarray:
+    return rng.choice(
+        np.array([0.0, -0.0, 1.0, -2.0, np.inf, -np.inf, np.nan]), shape, p=[0.3, 0.1, 0.3, 0.2, 0.04, 0.04, 0.02]
+    )
+
+
+@microtest("f16", "bf16", "tf32", "f64")
+def specials(draft: Draft, name: str) -> None:
+    """Infinities and NaNs go where they do in IEEE arithmetic."""
+    form = getattr(mma, name)
+    made: Any = [each_ for each_ in form.variants() if getattr(each_, "dtype", "f32") in ("f32", "f64")][-1]
+    m, n, k = _shape(made)
+    atype, btype, dtype = _kinds(made)
+    rng = np.random.default_rng(34)
+    a, b = _special(atype, (m, k), rng), _special(btype, (k, n), rng)
+    c = np.ones((m, n))
+    with np.errstate(invalid="ignore"):
+        d = (a[:, :, None] * b[None]).sum(1) + c
+    draft.launch(block=32)
+    tid = draft.thread
+    given = [
+        _load(draft, matrices.a_registers(atype, a), tid), _load(draft, matrices.b_registers(btype, b), tid),
+        _load(draft, matrices.d_registers(dtype, c), tid),
+    ]  # fmt: skip
+    found = [draft.reg(register.type, "d") for register in given[2]]
+    draft(like(made, found, *given))
+    kind = np.float64 if dtype == "f64" else np.float32
+    _store(draft, matrices.d_registers(dtype, d), found, tid, Tolerance("which NaN comes is open", kind))
