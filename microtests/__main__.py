@@ -45,14 +45,11 @@ def on_emulator(found: Sequence[Definition], schedule: Any, seed: int) -> dict[s
     table: dict[str, Counter[str]] = defaultdict(Counter)
     progress, reasons = Progress(len(found)), Counter[str]()
     for definition in found:
-        draft = definition.home()
-        result = run(definition, Emulator(draft.target, schedule, seed), draft)
-        verdict, message = str(result.verdict), result.message
-        kept = recordings.recorded(definition)
-        if kept is not None and result.outputs:
-            table[definition.family]["recorded"] += 1
-            if differs := recordings.difference(draft, result, kept):
-                verdict, message = "differing", f"{message}; {differs}".strip("; ")
+        try:
+            verdict, message, known = emulated(definition, schedule, seed)
+        except Exception as error:  # one definition must not end the others
+            verdict, message, known = "failed", f"{type(error).__name__}: {error}", False
+        table[definition.family]["recorded"] += known
         table[definition.family][verdict] += 1
         if verdict not in ("passed", "incomplete"):
             progress.say(f"{verdict}: {definition.name}: {message}")
@@ -62,6 +59,19 @@ def on_emulator(found: Sequence[Definition], schedule: Any, seed: int) -> dict[s
     for reason, count in sorted(reasons.items()):
         progress.say(f"{count} incomplete: {reason}")
     return table
+
+
+def emulated(definition: Definition, schedule: Any, seed: int) -> tuple[str, str, bool]:
+    """(verdict, message, whether it was compared with a recording) of a run in the emulator."""
+    draft = definition.home()
+    result = run(definition, Emulator(draft.target, schedule, seed), draft)
+    kept = recordings.recorded(definition)
+    if kept is None or not result.outputs:
+        return result.verdict, result.message, False
+    differs = recordings.difference(draft, result, kept)
+    if differs:
+        return "differing", f"{result.message}; {differs}".strip("; "), True
+    return result.verdict, result.message, True
 
 
 def on_gpu(found: Sequence[Definition], jobs: int, seconds: float | None, record: bool) -> dict[str, Counter[str]]:

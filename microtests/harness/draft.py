@@ -15,7 +15,7 @@ from ptxgen.device import DeviceArray
 from ptxgen.instr import address, barrier, control, conversion, integer, logic, mbarrier, memory, move, predicate
 from ptxgen.instr.form import Instruction, InstructionError, errors
 from ptxgen.instr.operands import Symbol
-from ptxgen.instr.targets import parse_target, parse_version
+from ptxgen.instr.targets import Availability, parse_target, parse_version
 from ptxgen.instr.types import TYPES
 
 #: Outputs hold these bytes before a launch.
@@ -240,6 +240,11 @@ class Draft:
                     raise NotThereError("; ".join(missing))
             self.lines.append(f"    {each}")
             self.used.append(type(each))
+
+    def requires(self, ptx: str, targets: str) -> None:
+        """What the kernel needs beside its instructions. Raises NotThereError where the target lacks it."""
+        if not Availability(ptx, targets).has_target(self._target):
+            raise NotThereError(f"{self.target} is none of {targets}")
 
     def _missing(self, made: Instruction) -> list[str]:
         found = made.availability_problems(self._target, parse_version(self.version))
