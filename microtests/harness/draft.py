@@ -273,7 +273,11 @@ class Draft:
     def copy_in(self, box: Register, values: Array) -> None:
         """Fill shared memory with an array, by all threads of the CTA, and wait for it."""
         data = np.ascontiguousarray(values).reshape(-1).view(np.uint8)
-        self._copy(self.input(data), box, len(data), "global", "shared")
+        self.copy_in_at(box, self.input(data), len(data))
+
+    def copy_in_at(self, box: Register, pointer: Register, size: int) -> None:
+        """Fill shared memory from an address in global memory, by all threads of the CTA, and wait for it."""
+        self._copy(pointer, box, size, "global", "shared")
         self(barrier.bar_sync(0))
 
     def copy_out(self, box: Register, pointer: Register, size: int) -> None:
