@@ -45,7 +45,7 @@ def copy(draft: Draft, size: int, cop: Any, wait: str) -> None:
             draft(async_copy.commit_group(), async_copy.wait_group(0))
 
     _run(draft, size, 1, _source(size), lambda to, of, _: draft(
-        async_copy.copy(to, of, size, cop=cop, dst_space="shared::cta")
+        async_copy.copy(to, of, size=size, cop=cop, dst_space="shared::cta")
     ), waits)  # fmt: skip
 
 
@@ -56,7 +56,7 @@ def source_size(draft: Draft, size: int, cop: Any, part: int) -> None:
     expected[:, :, part:] = 0
     count = draft.scalar("u32", part)
     _run(draft, size, 1, expected, lambda to, of, _: draft(
-        async_copy.copy(to, of, size, src_size=count, cop=cop, dst_space="shared")
+        async_copy.copy(to, of, size=size, src_size=count, cop=cop, dst_space="shared")
     ), lambda: draft(async_copy.wait_all()))  # fmt: skip
 
 
@@ -69,7 +69,7 @@ def ignore(draft: Draft, size: int, cop: Any) -> None:
     bit, odd = draft.reg("b32"), draft.reg("pred")
     draft(logic.and_(bit, draft.thread, 1, type="b32"), predicate.setp(odd, bit, 1, compare="eq", type="u32"))
     _run(draft, size, 1, expected, lambda to, of, _: draft(
-        async_copy.copy_ignore(to, of, size, odd, cop=cop, dst_space="shared::cta")
+        async_copy.copy_ignore(to, of, size=size, ignore=odd, cop=cop, dst_space="shared::cta")
     ), lambda: draft(async_copy.wait_all()))  # fmt: skip
 
 
@@ -82,7 +82,7 @@ def prefetching(draft: Draft, which: str) -> None:
         draft(cache.createpolicy_fractional(policy, 1.0, first="evict_last"))
         options = {"hint": True, "policy": policy}
     _run(draft, 16, 1, _source(16), lambda to, of, _: draft(
-        async_copy.copy(to, of, 16, cop="cg", dst_space="shared::cta", **options)
+        async_copy.copy(to, of, size=16, cop="cg", dst_space="shared::cta", **options)
     ), lambda: draft(async_copy.wait_all()))  # fmt: skip
 
 
@@ -97,7 +97,7 @@ def groups(draft: Draft, pending: Any) -> None:
     out = draft.offset(draft.output(np.ascontiguousarray(values[: 3 - pending])), tid, 16)
     for number in range(3):
         step = number * _THREADS * 16
-        draft(async_copy.copy(f"[{box}+{step}]", f"[{source}+{step}]", 16, cop="cg", dst_space="shared::cta"))
+        draft(async_copy.copy(f"[{box}+{step}]", f"[{source}+{step}]", size=16, cop="cg", dst_space="shared::cta"))
         draft(async_copy.commit_group())
     draft(async_copy.wait_group(pending))
     for number in range(3 - pending):
@@ -121,7 +121,7 @@ def mbarrier_arrive(draft: Draft, noinc: bool, space: Any) -> None:
     draft.place(ready)
     draft(barrier.bar_sync(0))
     source, to = draft.offset(draft.input(_source(16)), tid, 16), draft.offset(box, tid, 16)
-    draft(async_copy.copy(f"[{to}]", f"[{source}]", 16, cop="cg", dst_space="shared::cta"))
+    draft(async_copy.copy(f"[{to}]", f"[{source}]", size=16, cop="cg", dst_space="shared::cta"))
     place: Register = bar if space else draft.generic(bar)
     draft(mbarrier.cp_async_arrive(f"[{place}]", noinc=noinc, space=space))
     if not noinc:

@@ -20,7 +20,7 @@ from ptxgen.instr import mma
 
 
 def _shape(made: Any) -> tuple[int, int, int]:
-    text = getattr(made, "shape", None) or re.search(r"m\d+n\d+k\d+", made.opcode_text)[0]
+    text = getattr(made, "shape", None) or re.findall(r"m\d+n\d+k\d+", made.opcode_text)[0]
     m, n, k = (int(part) for part in re.findall(r"\d+", text))
     return m, n, k
 

@@ -23,6 +23,17 @@ SIZES = {
     "tf32": 4, "tf32_ftz": 4,
 }  # fmt: skip
 _FILL = 0xA5
+_IM2COL: Any = getattr(TensorMap, "im2col", None)
+
+
+def _has_im2col(*values: object) -> bool:
+    """Whether these tensormaps can be made."""
+    return _IM2COL is not None or "tile" in values
+
+
+def _dim(rank: int) -> Any:
+    """A rank as the calls take it."""
+    return rank
 
 
 def _strides(dims: Sequence[int], size: int) -> list[int]:
@@ -131,7 +142,7 @@ def _load_tile(
         if at:
             to = draft.reg("b32")
             draft(integer.add(to, place, at, type="u32"))
-        draft(tma.load(f"[{to}]", f"[{address}]", _coordinates(draft, start), f"[{bar}]", dim=len(dims), dst=dst,
+        draft(tma.load(f"[{to}]", f"[{address}]", _coordinates(draft, start), f"[{bar}]", dim=_dim(len(dims)), dst=dst,
                        **options))  # fmt: skip
 
     kernel.run(indices.size * size, copy, expected)
@@ -254,7 +265,7 @@ _IMAGES: dict[str, Any] = {
 }
 
 
-@microtest(*((name, swizzle) for name in _IMAGES for swizzle in ("none", "32b")))
+@microtest(*((name, swizzle) for name in _IMAGES for swizzle in ("none", "32b")), only_if=_has_im2col)
 def load_im2col(draft: Draft, name: str, swizzle: str) -> None:
     """The pixels that one element of a filter sees, over the edges of images and on into the next."""
     dims, lower, upper, start, offsets, count = _IMAGES[name]
@@ -264,7 +275,7 @@ def load_im2col(draft: Draft, name: str, swizzle: str) -> None:
     _im2col(draft, dims, lower, upper, start, offsets, channels, count, swizzle)
 
 
-@microtest("3d", "4d", "5d")
+@microtest("3d", "4d", "5d", only_if=_has_im2col)
 def load_im2col_steps(draft: Draft, name: str) -> None:
     """Strides of the filter: the base moves by them."""
     dims, lower, upper, start, offsets, count = _IMAGES[name]
@@ -281,7 +292,7 @@ def _im2col(
     expected = boxes.loaded(kernel.before, tensor, indices, swizzle, bytes(2))
     moves = None if steps is None else [1, *steps, 1]
     address = draft.tensormap(
-        lambda array: TensorMap.im2col(
+        lambda array: _IM2COL(
             "bf16", array, dims, _strides(dims, 2), lower, upper, channels, count, swizzle=swizzle,
             element_strides=moves,
         ),
@@ -293,7 +304,7 @@ def _im2col(
         draft(move.mov(register, offset, type="u16"))
         where.append(register)
     kernel.run(indices.size * 2, lambda to, bar: draft(
-        tma.load_im2col(f"[{to}]", f"[{address}]", _coordinates(draft, start), f"[{bar}]", where, dim=len(dims),
+        tma.load_im2col(f"[{to}]", f"[{address}]", _coordinates(draft, start), f"[{bar}]", where, dim=_dim(len(dims)),
                         dst="shared::cluster", load_mode="im2col")
     ), expected)  # fmt: skip
 
@@ -366,7 +377,7 @@ def store_ranks(draft: Draft, rank: int, number: int) -> None:
     start = starts[number]
     indices = boxes.tile(dims, start, box)
     _store(draft, "u16", dims, _bytes(indices.size * 2), indices, box, "none", lambda to, source: draft(
-        tma.store(f"[{to}]", _coordinates(draft, start), f"[{source}]", dim=rank)
+        tma.store(f"[{to}]", _coordinates(draft, start), f"[{source}]", dim=_dim(rank))
     ), lambda old, new: new, _tensor(dims, 2))  # fmt: skip
 
 
@@ -386,7 +397,7 @@ def store_swizzles(draft: Draft, swizzle: str, dtype: str) -> None:
     ), lambda old, new: new, _tensor(dims, size))  # fmt: skip
 
 
-@microtest("3d-upper", "4d-inside", "5d-inside")
+@microtest("3d-upper", "4d-inside", "5d-inside", only_if=_has_im2col)
 def store_im2col(draft: Draft, name: str) -> None:
     """The inverse of im2col, without offsets."""
     dims, lower, upper, start, count = {
@@ -397,8 +408,8 @@ def store_im2col(draft: Draft, name: str) -> None:
     channels = 8
     indices = boxes.pixels(dims, start, lower, upper, [0] * len(lower), channels, count)
     _store(draft, "bf16", dims, _bytes(indices.size * 2), indices, None, "none", lambda to, source: draft(
-        tma.store(f"[{to}]", _coordinates(draft, start), f"[{source}]", dim=len(dims), load_mode="im2col_no_offs")
-    ), lambda old, new: new, _tensor(dims, 2), lambda array: TensorMap.im2col(
+        tma.store(f"[{to}]", _coordinates(draft, start), f"[{source}]", dim=_dim(len(dims)), load_mode="im2col_no_offs")
+    ), lambda old, new: new, _tensor(dims, 2), lambda array: _IM2COL(
         "bf16", array, dims, _strides(dims, 2), lower, upper, channels, count
     ))  # fmt: skip
 
@@ -473,11 +484,11 @@ def reduce_ranks(draft: Draft, rank: Any) -> None:
     initial = operands("u32", int(np.prod(dims)), 55).reshape(-1, 4)
     memory_ = operands("u32", 1024, 56)
     _store(draft, "u32", dims, memory_, indices, box, "none", lambda to, source: draft(
-        tma.reduce(f"[{to}]", _coordinates(draft, start), f"[{source}]", dim=rank, op="add")
+        tma.reduce(f"[{to}]", _coordinates(draft, start), f"[{source}]", dim=_dim(rank), op="add")
     ), lambda old, new: reduced("add", "u32", old, new), initial)  # fmt: skip
 
 
-@microtest("tile", "im2col")
+@microtest("tile", "im2col", only_if=_has_im2col)
 def prefetch(draft: Draft, mode: str) -> None:
     """A hint: nothing changes."""
     dims = (64, 16) if mode == "tile" else (16, 6, 5, 3)
@@ -487,7 +498,7 @@ def prefetch(draft: Draft, mode: str) -> None:
     make: Any = (
         (lambda array: TensorMap.tiled("bf16", array, dims, _strides(dims, 2), (32, 8)))
         if mode == "tile"
-        else (lambda array: TensorMap.im2col("bf16", array, dims, _strides(dims, 2), (-1, -1), (-1, -1), 8, 16))
+        else (lambda array: _IM2COL("bf16", array, dims, _strides(dims, 2), (-1, -1), (-1, -1), 8, 16))
     )
     address = draft.tensormap(make, tensor.reshape(-1))
     end = draft.label("end")
