@@ -210,6 +210,7 @@ def _few(form: Any, rng: Any, count: int) -> Any:
 @lanewise(integer.fns, values={"base": _base, "offset": _few})
 def fns(form: Any, mask: int, base: int, offset: int) -> int:
     """The offset-th set bit from `base`, upwards or downwards; 0 asks whether that of base is set."""
+    offset = signed(offset, 32)
     if offset == 0:
         return base if mask >> base & 1 else 0xFFFFFFFF
     positions = range(base, 32) if offset > 0 else range(base, -1, -1)
@@ -238,7 +239,7 @@ def bfe(form: Any, a: int, b: int, c: int) -> int:
     return found
 
 
-@lanewise(integer.bfi)
+@lanewise(integer.bfi, outputs={"f"})
 def bfi(form: Any, a: int, b: int, c: int, d: int) -> int:
     """The low bits of a in place of those of b at c."""
     bits, position, length = bits_of(form), c & 0xFF, d & 0xFF

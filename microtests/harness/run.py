@@ -122,7 +122,7 @@ def wrong_elements(found: Array, expected: Array, tolerance: Tolerance | None) -
     with np.errstate(all="ignore"):
         x = np.ascontiguousarray(found).view(tolerance.dtype).astype(np.float64)
         y = np.ascontiguousarray(expected).view(tolerance.dtype).astype(np.float64)
-        near = np.abs(x - y) <= tolerance.absolute + tolerance.relative * np.abs(y)
+        near = (np.abs(x - y) <= tolerance.absolute + tolerance.relative * np.abs(y)) | (np.isinf(x) & (x == y))
     if tolerance.ulps:
         near |= np.abs(_ordered(a) - _ordered(b)) <= tolerance.ulps
     if tolerance.any_nan:

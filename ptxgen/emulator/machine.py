@@ -54,6 +54,9 @@ class Machine:
         self.effects = 0
         #: The program's registers: (warps, 32) words each.
         self.registers: list[NDArray[Any]] = []
+        #: The carry of extended arithmetic, a register that no program names.
+        self.carry = np.zeros((self.warps, 32), np.bool_)
+        self.registers.append(self.carry)
         #: Whether the program reads a clock, so that it may do the same again with another result.
         self.reads_time = False
         self._addresses: dict[str, int] = dict(parameter_offsets)

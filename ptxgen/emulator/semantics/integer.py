@@ -173,3 +173,227 @@ def extract(op: Any, binder: Binder, statement: syntax.Instruction, block: objec
         d(g, np.where(length == 0, dtype.type(0), np.where(start >= width, past, field)))
 
     return run
+
+
+@meaning(integer.mad_sat, integer.mad24_sat)
+def multiply_saturating(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+    a, b, c = (binder.source(operand, "s32") for operand in (op.a, op.b, op.c))
+    d = binder.destination(op.d, "s32")
+    short = isinstance(op, integer.mad24_sat)
+
+    def run(g: Group) -> None:
+        x, y = np.asarray(a(g)).astype(np.int64), np.asarray(b(g)).astype(np.int64)
+        product = _low_24(x, True) * _low_24(y, True) >> 16 if short else x * y >> 32
+        d(g, np.clip(product + np.asarray(c(g)).astype(np.int64), -(2**31), 2**31 - 1).astype(np.int32))
+
+    return run
+
+
+def _low_24(value: Any, signed: bool) -> Any:
+    """The low 24 bits of 64-bit integers, extended by their sign."""
+    shift = value.dtype.type(40)
+    return (value << shift) >> shift if signed else value & value.dtype.type(0xFFFFFF)
+
+
+@meaning(integer.mul24, integer.mad24)
+def multiply_24(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+    a, b, d = binder.source(op.a, op.type), binder.source(op.b, op.type), binder.destination(op.d, op.type)
+    c = binder.source(op.c, op.type) if isinstance(op, integer.mad24) else None
+    signed, dtype = op.type == "s32", numpy_type(TYPES[op.type])
+    shift = 16 if op.half == "hi" else 0
+
+    def run(g: Group) -> None:
+        x, y = (_low_24(np.asarray(each(g)).astype(np.int64), signed) for each in (a, b))
+        product = (x * y >> shift).astype(dtype)
+        d(g, product if c is None else product + c(g))
+
+    return run
+
+
+@meaning(integer.clmad)
+def multiply_without_carry(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+    """The product of polynomials over GF(2) (measured, H200, driver 580, 2026-11-20)."""
+    a, b, c = (binder.source(operand, "u64") for operand in (op.a, op.b, op.c))
+    d = binder.destination(op.d, "u64")
+
+    def run(g: Group) -> None:
+        x, y = g.full(a(g), np.uint64), g.full(b(g), np.uint64)
+        result = g.full(c(g), np.uint64).copy()
+        for bit in range(64):
+            shifted = x << np.uint64(bit) if op.half == "lo" else (x >> np.uint64(1)) >> np.uint64(63 - bit)
+            result ^= np.where(y >> np.uint64(bit) & np.uint64(1), shifted, np.uint64(0))
+        d(g, result)
+
+    return run
+
+
+@meaning(integer.sad)
+def absolute_difference(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+    a, b, c = (binder.source(operand, op.type) for operand in (op.a, op.b, op.c))
+    d = binder.destination(op.d, op.type)
+
+    def run(g: Group) -> None:
+        x, y = np.asarray(a(g)), np.asarray(b(g))
+        d(g, c(g) + np.where(x < y, y - x, x - y))
+
+    return run
+
+
+def bit_length(word: Any) -> Any:
+    """How many bits unsigned words have below and with the highest one."""
+    word = np.array(word)
+    shift = 1
+    while shift < 8 * word.dtype.itemsize:
+        word |= word >> word.dtype.type(shift)
+        shift *= 2
+    return np.bitwise_count(word).astype(np.uint32)
+
+
+def _count(function: Callable[[Any, int], Any]) -> Callable[..., _Run]:
+    """A meaning d = function(a, width), d of 32 bits whatever the type of a."""
+
+    def bind(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+        type = TYPES[op.type]
+        a, d = binder.source(op.a, type), binder.destination(op.d, "u32")
+        return lambda g: d(g, function(np.asarray(a(g)), type.bits))
+
+    return bind
+
+
+meaning(integer.popc)(_count(lambda a, width: np.bitwise_count(a)))
+meaning(integer.clz)(_count(lambda a, width: np.uint32(width) - bit_length(a)))
+
+
+@meaning(integer.bfind)
+def find_highest(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+    type = TYPES[op.type]
+    a, d = binder.source(op.a, type), binder.destination(op.d, "u32")
+    unsigned = np.dtype(f"u{type.bytes}")
+
+    def run(g: Group) -> None:
+        value = np.asarray(a(g))
+        found = bit_length(np.where(value < 0, ~value, value).view(unsigned))
+        place = np.uint32(type.bits) - found if op.shiftamt else found - np.uint32(1)
+        d(g, np.where(found == 0, np.uint32(0xFFFFFFFF), place))
+
+    return run
+
+
+@meaning(integer.fns)
+def find_nth(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+    """The manual's loop, for all lanes at once."""
+    mask, base, offset = binder.source(op.mask, "u32"), binder.source(op.base, "u32"), binder.source(op.offset, "s32")
+    d = binder.destination(op.d, "b32")
+
+    def run(g: Group) -> None:
+        word = g.full(mask(g), np.uint32)
+        start, wanted = g.full(base(g)).astype(np.int64), g.full(offset(g)).astype(np.int64)
+        left = np.maximum(np.abs(wanted) - 1, 0)
+        step = np.where(wanted < 0, -1, 1)
+        found = np.full(word.shape, 0xFFFFFFFF, np.uint32)
+        pending = np.ones(word.shape, np.bool_)
+        for distance in range(32):
+            position = start + step * distance
+            pending &= (position >= 0) & (position < 32) & ((wanted != 0) | (distance == 0))
+            if not pending.any():
+                break
+            one = pending & ((word >> np.clip(position, 0, 31).astype(np.uint32) & np.uint32(1)) == 1)
+            hit = one & (left == 0)
+            found = np.where(hit, position.astype(np.uint32), found)
+            left = np.where(one, left - 1, left)
+            pending &= ~hit
+        d(g, found)
+
+    return run
+
+
+@meaning(integer.brev)
+def reverse_bits(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+    type = TYPES[op.type]
+    a, d = binder.source(op.a, type), binder.destination(op.d, type)
+
+    def run(g: Group) -> None:
+        word = np.asarray(a(g))
+        number, shift = word.dtype.type, type.bits // 2
+        whole = (1 << type.bits) - 1
+        while shift:
+            lower = number(whole // ((1 << shift) + 1))  # groups of `shift` bits, every other one
+            word = ((word >> number(shift)) & lower) | ((word & lower) << number(shift))
+            shift //= 2
+        d(g, word)
+
+    return run
+
+
+@meaning(integer.bfi)
+def insert(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+    """Of c and d the low 8 bits count (9.7.1.20)."""
+    type = TYPES[op.type]
+    number, width = numpy_type(type).type, type.bits
+    a, b, f = binder.source(op.a, type), binder.source(op.b, type), binder.destination(op.f, type)
+    c, d = binder.source(op.c, "u32"), binder.source(op.d, "u32")
+
+    def run(g: Group) -> None:
+        start, length = (np.asarray(each(g)) & np.uint32(255) for each in (c, d))
+        mask = _ones(length, number, width) << np.minimum(start, width - 1).astype(number)
+        mask = np.where(start < width, mask, number(0))
+        shifted = np.asarray(a(g)) << np.minimum(start, width - 1).astype(number)
+        f(g, (shifted & mask) | (np.asarray(b(g)) & ~mask))
+
+    return run
+
+
+def _ones(count: Any, number: Any, width: int) -> Any:
+    """Words with `count` ones at the bottom: all of them for counts of the width or more."""
+    some = (number(1) << np.minimum(count, width - 1).astype(number)) - number(1)
+    return np.where(count < width, some, ~number(0))
+
+
+@meaning(integer.szext)
+def extend(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+    a, b, d = binder.source(op.a, "u32"), binder.source(op.b, "u32"), binder.destination(op.d, "u32")
+    signed = op.type == "s32"
+
+    def run(g: Group) -> None:
+        value, count = np.asarray(a(g)), np.asarray(b(g))
+        if op.mode == "wrap":
+            count = count & np.uint32(31)
+        kept = _ones(count, np.uint32, 32)
+        top = np.where(count > 0, kept ^ (kept >> np.uint32(1)), np.uint32(0))
+        negative = signed & ((value & top) != 0) & (count < 32)
+        d(g, np.where(negative, value | ~kept, value & kept))
+
+    return run
+
+
+@meaning(integer.bmsk)
+def mask_of_ones(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+    a, b, d = binder.source(op.a, "u32"), binder.source(op.b, "u32"), binder.destination(op.d, "u32")
+
+    def run(g: Group) -> None:
+        start, count = np.asarray(a(g)), np.asarray(b(g))
+        if op.mode == "wrap":
+            start, count = start & np.uint32(31), count & np.uint32(31)
+        moved = _ones(count, np.uint32, 32) << np.minimum(start, 31).astype(np.uint32)
+        d(g, np.where(start < 32, moved, np.uint32(0)))
+
+    return run
+
+
+@meaning(integer.dp4a, integer.dp2a)
+def dot_product(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+    """Four bytes by four bytes, or two halves of a by two bytes of b."""
+    halves = isinstance(op, integer.dp2a)
+    a, b, c = (binder.source(operand, "u32") for operand in (op.a, op.b, op.c))
+    d = binder.destination(op.d, "u32")
+    a_part, b_part = (
+        np.dtype(f"{op.atype[0].replace('s', 'i')}{2 if halves else 1}"),
+        op.btype[0].replace("s", "i") + "1",
+    )
+    chosen = slice(2, 4) if halves and op.half == "hi" else slice(0, 2) if halves else slice(0, 4)
+
+    def run(g: Group) -> None:
+        products = parts(a(g), a_part).astype(np.int64) * parts(b(g), b_part)[..., chosen]
+        d(g, (products.sum(axis=-1) + np.asarray(c(g))).astype(np.uint32))
+
+    return run

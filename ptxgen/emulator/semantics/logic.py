@@ -63,3 +63,55 @@ def shift(op: Any, binder: Binder, statement: syntax.Instruction, block: object)
         d(g, shifted if signed and not left else np.where(amount < bits, shifted, dtype.type(0)))
 
     return run
+
+
+@meaning(logic.cnot)
+def is_zero(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+    a, d = binder.source(op.a, op.type), binder.destination(op.d, op.type)
+    return lambda g: d(g, np.asarray(a(g)) == 0)
+
+
+def _table(lut: int) -> Callable[[Any, Any, Any], Any]:
+    """A function of three words by its table: bit 4 a + 2 b + c of `lut` is the result for these bits."""
+
+    def compute(a: Any, b: Any, c: Any) -> Any:
+        result = np.zeros(np.broadcast_shapes(np.shape(a), np.shape(b), np.shape(c)), np.uint32)
+        for index in range(8):
+            if lut >> index & 1:
+                result |= (a if index & 4 else ~a) & (b if index & 2 else ~b) & (c if index & 1 else ~c)
+        return result
+
+    return compute
+
+
+@meaning(logic.lop3, logic.lop3_bool)
+def three_input(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+    a, b, c = (binder.source(operand, "b32") for operand in (op.a, op.b, op.c))
+    d = binder.destination(op.d, "b32")
+    function = _table(int(op.lut.evaluate()))
+    if isinstance(op, logic.lop3):
+        return lambda g: d(g, function(a(g), b(g), c(g)))
+    p, q = binder.destination(op.p, "pred"), binder.predicate(op.q)
+    combine = np.logical_or if op.combine == "or" else np.logical_and
+
+    def run(g: Group) -> None:
+        result, other = function(a(g), b(g), c(g)), q(g)
+        d(g, result)
+        p(g, combine(result != 0, other))
+
+    return run
+
+
+@meaning(logic.shf)
+def funnel_shift(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+    a, b, c = (binder.source(operand, "u32") for operand in (op.a, op.b, op.c))
+    d = binder.destination(op.d, "b32")
+
+    def run(g: Group) -> None:
+        both = np.asarray(b(g)).astype(np.uint64) << np.uint64(32) | np.asarray(a(g)).astype(np.uint64)
+        amount = np.asarray(c(g))
+        amount = (amount & np.uint32(31) if op.mode == "wrap" else np.minimum(amount, 32)).astype(np.uint64)
+        shifted = both >> amount if op.direction == "r" else (both << amount) >> np.uint64(32)
+        d(g, shifted.astype(np.uint32))
+
+    return run

@@ -8,11 +8,14 @@ from typing import Any
 import numpy as np
 
 from ptxgen import syntax
+from ptxgen.emulator.arithmetic import half
+from ptxgen.emulator.arithmetic.formats import FORMATS, decode
 from ptxgen.emulator.arithmetic.single import flush
 from ptxgen.emulator.group import Group
-from ptxgen.emulator.registers import Binder
+from ptxgen.emulator.registers import Binder, joined, numpy_type, parts
 from ptxgen.emulator.semantics import meaning
 from ptxgen.instr import predicate
+from ptxgen.instr.types import TYPES
 
 _Run = Callable[[Group], None]
 
@@ -37,29 +40,76 @@ def comparison(name: str, is_float: bool) -> Callable[[Any, Any], Any]:
     return function
 
 
-@meaning(predicate.setp)
+def _combination(op: Any, binder: Binder) -> Callable[[Group, Any], Any]:
+    """The result of a comparison combined with the predicate c, if the instruction does so."""
+    if op.combine is None:
+        return lambda g, result: result
+    combine = {"and": np.logical_and, "or": np.logical_or, "xor": np.logical_xor}[op.combine]
+    c = binder.predicate(op.c)
+    return lambda g, result: combine(result, c(g))
+
+
+def _compared(op: Any, binder: Binder, type: str) -> Callable[[Group], Any]:
+    """The comparison of a and b; of packed types with a last axis of two, the low halves first."""
+    base, packed = type.removesuffix("x2"), type.endswith("x2")
+    is_float = base in ("f16", "bf16", "f32", "f64")
+    function = comparison(op.compare, is_float)
+    if base in ("f16", "bf16"):
+        word = "b32" if packed else "b16"
+        reads = binder.source(op.a, word), binder.source(op.b, word)
+
+        def value(word: Any) -> Any:
+            word = parts(word, np.uint16) if packed else np.asarray(word)
+            return decode(half.flush(word, FORMATS[base]) if op.ftz else word, base)
+
+        return lambda g: np.asarray(function(value(reads[0](g)), value(reads[1](g))))
+    a, b = binder.source(op.a, type), binder.source(op.b, type)
+    if op.ftz:
+        return lambda g: np.asarray(function(flush(a(g)), flush(b(g))))
+    return lambda g: np.asarray(function(a(g), b(g)))
+
+
+@meaning(predicate.setp, predicate.setp_half, predicate.setp_half2)
 def compare(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
-    function = comparison(op.compare, op.type in ("f32", "f64"))
-    a, b = binder.source(op.a, op.type), binder.source(op.b, op.type)
+    """q is the opposite of p, or the comparison of the high halves."""
+    result_of, combined = _compared(op, binder, op.type), _combination(op, binder)
+    packed = op.type.endswith("x2")
     p = binder.destination(op.p, "pred")
-    q = binder.destination(op.q, "pred") if op.q is not None else None
-    combine = c = None
-    if op.combine is not None:
-        combine = {"and": np.logical_and, "or": np.logical_or, "xor": np.logical_xor}[op.combine]
-        c = binder.predicate(op.c)
+    second = getattr(op, "q", None)
+    q = binder.destination(second, "pred") if second is not None else None
 
     def run(g: Group) -> None:
-        x, y = a(g), b(g)
-        if op.ftz:
-            x, y = flush(x), flush(y)
-        result = np.asarray(function(x, y))
-        opposite = ~result
-        if combine is not None and c is not None:
-            third = c(g)
-            result, opposite = combine(result, third), combine(opposite, third)
-        p(g, result)
+        result = result_of(g)
+        first, other = (result[..., 0], result[..., 1]) if packed else (result, ~result)
+        first = combined(g, first)
         if q is not None:
-            q(g, opposite)
+            other = combined(g, other)
+            q(g, other)
+        p(g, first)
+
+    return run
+
+
+#: Results of set that are true: integers are all ones.
+_TRUE: dict[str, int] = {"f16": 0x3C00, "bf16": 0x3F80, "f32": 0x3F800000}
+
+
+@meaning(predicate.set, predicate.set_half, predicate.set_of_half, predicate.set_half2)
+def set_register(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+    result_of, combined = _compared(op, binder, op.stype), _combination(op, binder)
+    packed = op.stype.endswith("x2")
+    type = f"b{TYPES[op.dtype].bits}"
+    d = binder.destination(op.d, type)
+    ones = (1 << (16 if packed else TYPES[op.dtype].bits)) - 1
+    word = (np.uint16 if packed else numpy_type(TYPES[type]).type)(_TRUE.get(op.dtype.removesuffix("x2"), ones))
+
+    def run(g: Group) -> None:
+        result = result_of(g)
+        if packed:
+            halves = [np.where(combined(g, result[..., place]), word, np.uint16(0)) for place in (0, 1)]
+            d(g, joined(np.stack(np.broadcast_arrays(*halves), axis=-1), np.uint32))
+        else:
+            d(g, np.where(combined(g, result), word, word.dtype.type(0)))
 
     return run
 
@@ -69,3 +119,17 @@ def select(op: Any, binder: Binder, statement: syntax.Instruction, block: object
     a, b, d = binder.source(op.a, op.type), binder.source(op.b, op.type), binder.destination(op.d, op.type)
     c = binder.predicate(op.c)
     return lambda g: d(g, np.where(c(g), a(g), b(g)))
+
+
+@meaning(predicate.slct, predicate.slct_float)
+def select_by_sign(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+    """a where c is 0 or more; -0.0 is, NaN is not (9.7.6.4)."""
+    a, b, d = binder.source(op.a, op.type), binder.source(op.b, op.type), binder.destination(op.d, op.type)
+    c = binder.source(op.c, "s32" if isinstance(op, predicate.slct) else "f32")
+    ftz = getattr(op, "ftz", False)
+
+    def run(g: Group) -> None:
+        sign = flush(c(g)) if ftz else np.asarray(c(g))
+        d(g, np.where(sign >= 0, a(g), b(g)))
+
+    return run

@@ -1,0 +1,75 @@
+"""Sums and products with a carry. PTX ISA 9.7.2. Each lane has one carry; a subtraction leaves its borrow there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptxgen import syntax
+from ptxgen.emulator.group import Group
+from ptxgen.emulator.registers import Binder, numpy_type
+from ptxgen.emulator.semantics import meaning
+from ptxgen.emulator.semantics.integer import high_half
+from ptxgen.instr import extended
+from ptxgen.instr.types import TYPES
+
+_Run = Callable[[Group], None]
+_Words = NDArray[Any]
+
+
+def _with_carry(a: _Words, b: _Words, carry: Any, subtract: bool) -> tuple[_Words, NDArray[np.bool_]]:
+    """Unsigned words a + b + carry or a - b - carry, and what is carried out or borrowed."""
+    carry = np.asarray(carry)
+    if subtract:
+        first = a - b
+        return first - carry, (a < b) | (first < carry)
+    first = a + b
+    total = first + carry
+    return total, (first < a) | (total < first)
+
+
+def _saturated(a: _Words, b: _Words, carry: Any, subtract: bool) -> _Words:
+    """The same of .s32, clamped to its range."""
+    x, y = (np.asarray(each).view(np.int32).astype(np.int64) for each in (a, b))
+    total = x - y - np.asarray(carry) if subtract else x + y + np.asarray(carry)
+    return np.clip(total, -(2**31), 2**31 - 1).astype(np.int32).view(np.uint32)
+
+
+@meaning(
+    extended.add_cc, extended.addc, extended.sub_cc, extended.subc, extended.mad_cc, extended.madc,
+)  # fmt: skip
+def carried(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+    type = TYPES[op.type]
+    unsigned = np.dtype(f"u{type.bytes}")
+    subtract = isinstance(op, extended.sub_cc | extended.subc)
+    reads = isinstance(op, extended.addc | extended.subc | extended.madc)
+    writes = not reads or op.cc
+    carry, d = binder.machine.carry, binder.destination(op.d, f"u{type.bits}")
+    a, b = binder.source(op.a, type), binder.source(op.b, type)
+    c = binder.source(op.c, type) if isinstance(op, extended.mad_cc | extended.madc) else None
+    low = getattr(op, "half", "lo") == "lo"
+
+    def product(x: Any, y: Any) -> _Words:
+        if low:
+            return np.asarray(np.asarray(x) * y)
+        return np.asarray(high_half(x, y, type.bits, type.kind == "signed")).astype(numpy_type(type))
+
+    def run(g: Group) -> None:
+        if c is None:
+            x, y = np.asarray(a(g)), np.asarray(b(g))
+        else:
+            x, y = product(a(g), b(g)), np.asarray(c(g))
+        x, y = x.view(unsigned), y.view(unsigned)
+        given = carry[g.rows].astype(unsigned) if reads else np.zeros((), unsigned)
+        if getattr(op, "sat", False):
+            d(g, _saturated(x, y, given, subtract))
+            return
+        total, out = _with_carry(x, y, given, subtract)
+        d(g, total)
+        if writes:
+            g.store(carry, np.asarray(out))
+
+    return run

@@ -1,0 +1,127 @@
+"""Half-precision arithmetic: .f16, .bf16 and two of them in a word. PTX ISA 9.7.4. NaN results are 0x7fff."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptxgen import syntax
+from ptxgen.emulator.arithmetic import half as arithmetic
+from ptxgen.emulator.arithmetic.formats import FORMATS, Format
+from ptxgen.emulator.arithmetic.single import extremum as smaller_or_larger
+from ptxgen.emulator.group import Group
+from ptxgen.emulator.registers import Binder, joined, parts
+from ptxgen.emulator.semantics import meaning
+from ptxgen.instr import half
+
+_Run = Callable[[Group], None]
+_Words = NDArray[np.uint16]
+
+_SIGN, _NAN = np.uint16(0x8000), np.uint16(0x7FFF)
+#: The NaN that tensor copies fill in beyond the edges (measured, H200: `ptxgen.emulator.semantics.tma`).
+_OOB_NAN = np.uint16(0x7FF7)
+
+
+def _format(op: Any) -> Format:
+    return FORMATS[op.type.removesuffix("x2")]
+
+
+def _apply(op: Any, binder: Binder, function: Callable[..., _Words]) -> _Run:
+    """d = function(operands) on words of 16 bits, or on both halves of words of 32."""
+    packed = op.type.endswith("x2")
+    type = "b32" if packed else "b16"
+    names = [name for name in op.form.operands if name != "d"]
+    sources, d = [binder.source(getattr(op, name), type) for name in names], binder.destination(op.d, type)
+    if not packed:
+        return lambda g: d(g, function(*(np.asarray(source(g)) for source in sources)))
+    return lambda g: d(g, joined(function(*(parts(source(g), np.uint16) for source in sources)), np.uint32))
+
+
+@meaning(half.add, half.sub, half.mul, half.fma)
+def operation(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+    format = _format(op)
+
+    def exact(*words: _Words) -> NDArray[np.float64]:
+        a, b = words[:2]
+        if isinstance(op, half.fma):
+            return arithmetic.fused(a, b, words[2], format)
+        if isinstance(op, half.mul):
+            return arithmetic.multiply(a, b, format)
+        return arithmetic.add(a, b ^ _SIGN if isinstance(op, half.sub) else b, format)
+
+    def compute(*given: _Words) -> _Words:
+        words = [arithmetic.flush(word, format) for word in given] if op.ftz else given
+        value = exact(*words)
+        result = arithmetic.narrowed(value, format)
+        if op.ftz:
+            result = _flushed(result, value, format)
+        if op.sat:
+            one = np.uint16(0x3C00)
+            positive = ((result & _SIGN) == 0) & ~arithmetic.is_nan(result, format)
+            result = np.where(positive, np.minimum(result, one), np.uint16(0))
+        if getattr(op, "relu", False):
+            result = np.where((result & _SIGN) != 0, np.uint16(0), result)
+        if getattr(op, "oob", False):
+            outside = np.logical_or.reduce([np.asarray(word) == _OOB_NAN for word in given])
+            result = np.where(outside, np.uint16(0), result)
+        return result
+
+    return _apply(op, binder, compute)
+
+
+def _flushed(result: _Words, value: NDArray[np.float64], format: Format) -> _Words:
+    """.ftz of a result: tiny is what lies below the normal range if exponents are free, as in .f32."""
+    limit = 2.0**format.smallest * (1 - 2.0 ** (-format.fraction - 2))
+    return np.where(np.abs(value) < limit, result & _SIGN, result)
+
+
+@meaning(half.neg, half.abs)
+def sign_change(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+    format, negate = _format(op), isinstance(op, half.neg)
+
+    def compute(a: _Words) -> _Words:
+        word = arithmetic.flush(a, format) if op.ftz else a
+        result = word ^ _SIGN if negate else word & ~_SIGN
+        return np.where(arithmetic.is_nan(word, format), _NAN, result)
+
+    return _apply(op, binder, compute)
+
+
+@meaning(half.min, half.max)
+def extremum(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+    format, smaller = _format(op), isinstance(op, half.min)
+
+    def compute(a: _Words, b: _Words) -> _Words:
+        if op.ftz:
+            a, b = arithmetic.flush(a, format), arithmetic.flush(b, format)
+        sign = (a ^ b) & _SIGN if op.xorsign else np.uint16(0)
+        if op.xorsign:
+            a, b = a & ~_SIGN, b & ~_SIGN
+        x, y = arithmetic.widened(a, format), arithmetic.widened(b, format)
+        result = arithmetic.narrowed(smaller_or_larger(x, y, smaller, op.NaN), format)
+        return np.where(arithmetic.is_nan(result, format), _NAN, result | sign)
+
+    return _apply(op, binder, compute)
+
+
+def _approximation(function: Callable[[Any], Any]) -> Callable[..., _Run]:
+    """A function of one number, computed in .f64 and rounded; hardware may differ within the manual's bounds."""
+
+    def bind(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+        format, ftz = _format(op), isinstance(op, half.ex2_bf16)
+
+        def compute(a: _Words) -> _Words:
+            value = arithmetic.widened(arithmetic.flush(a, format) if ftz else a, format)
+            result = arithmetic.narrowed(np.asarray(function(value)), format)
+            return arithmetic.flush(result, format) if ftz else result
+
+        return _apply(op, binder, compute)
+
+    return bind
+
+
+meaning(half.tanh)(_approximation(np.tanh))
+meaning(half.ex2, half.ex2_bf16)(_approximation(np.exp2))
