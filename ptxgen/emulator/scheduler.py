@@ -530,6 +530,8 @@ class Scheduler:
                 return (
                     f"the mbarrier at {address:#x} (init in line {barrier.statement.line}): {barrier.describe()}{last}"
                 )
+        if isinstance(key, tuple) and key[0] == "tmem":
+            return self.machine.tensor.describe(key[1])
         return str(key)
 
 

@@ -93,6 +93,13 @@ class TensorMemory:
         self.sizes[slot][start] = columns
         self.statements[slot, start] = statement
 
+    def describe(self, slot: int) -> str:
+        """What an alloc or dealloc waits for in a CTA, or a pair of which it is the even one; for a deadlock report."""
+        held = ", ".join(f"{size} columns at {start}" for start, size in self.sizes[slot].items()) or "none"
+        asked = [f"{self._requests[each][1]} columns" for each in (slot, slot + 1) if each in self._requests]
+        what = "columns of tensor memory" + (", or the peer of the pair" if asked or self.freeing else "")
+        return f"{what}: allocated {held}" + (f"; one CTA asks for {asked[0]}" if asked else "")
+
     def free(self, slot: int, address: int, columns: int) -> None:
         """Free an allocation. Raises MemoryFault unless address and size are those of one."""
         column = address & 0xFFFF
