@@ -341,15 +341,14 @@ DESCRIPTORS = [
      "sparse is True"),
     ("MN-major B with N 24", ".cta_group::1.kind::f8f6f4", "", 1 << 4 | 1 << 16 | 3 << 17 | 8 << 24,
      "n must be a multiple of 16"),
-    ("M 64 of .ws with N 32", ".ws.cta_group::1.kind::f16", "", 1 << 4 | 4 << 17 | 4 << 24, "n must be one of 64, 128, 256"),
+    ("M 64 of .ws with N 32", ".ws.cta_group::1.kind::f16", "", 1 << 4 | 4 << 17 | 4 << 24,
+     "n must be one of 64, 128, 256"),
     ("a type that the kind has not", ".cta_group::1.kind::i8", "", 2 << 4 | 3 << 7 | 2 << 17 | 8 << 24, "a_type"),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("name", "how", "more", "idesc", "message"), DESCRIPTORS, ids=[each[0] for each in DESCRIPTORS]
-)
-def test_illegal_descriptors(name: str, how: str, more: str, idesc: int, message: str) -> None:
+@pytest.mark.parametrize(("name", "how", "more", "idesc", "rule"), DESCRIPTORS, ids=[each[0] for each in DESCRIPTORS])
+def test_illegal_descriptors(name: str, how: str, more: str, idesc: int, rule: str) -> None:
     bench = Bench(5)
     bench.issue(
         f"tcgen05.mma{how} [{{d}}], {{a}}, {{b}}{more}, {{idesc}}, 0;", d=0, meta=64, idesc=idesc,
