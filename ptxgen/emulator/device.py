@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from math import prod
 
@@ -20,17 +21,22 @@ from ptxgen.device import (
     array_shape,
     pack_arguments,
 )
+from ptxgen.emulator.image import Image
 from ptxgen.emulator.machine import Machine
 from ptxgen.emulator.memory import GlobalMemory
+from ptxgen.emulator.memory.global_memory import Contents
 from ptxgen.emulator.program import Program
 from ptxgen.emulator.scheduler import Scheduler
 from ptxgen.emulator.timing import Schedule, Timeline
+from ptxgen.emulator.variables import Variables
 from ptxgen.instr.targets import parse_target
 
 #: Streaming multiprocessors of the emulated GPU: those of a B200 with sm_100a, of an H200 with sm_90a.
 _MULTIPROCESSORS = {"sm_90a": 132, "sm_100a": 148}
 #: Diagnostics of an illegal kernel that a report repeats.
 _REFUSALS = 20
+#: How many modules stay loaded, as in `Gpu`.
+_LOADED_MODULES = 32
 #: Shared memory of a multiprocessor and of a CTA in bytes (CUDA programming guide, sm_90 and sm_100).
 _SHARED_PER_CTA = 228 * 1024
 
@@ -40,7 +46,8 @@ class EmulatedArray(DeviceArray):
 
     def __init__(self, memory: GlobalMemory, shape: Extent, dtype: npt.DTypeLike) -> None:
         size = prod(array_shape(shape)) * np.dtype(dtype).itemsize
-        super().__init__(memory.allocate(size), shape, dtype)
+        contents = Contents("", str(np.dtype(dtype)), np.dtype(dtype).itemsize, array_shape(shape) or (1,))
+        super().__init__(memory.allocate(size, contents), shape, dtype)
         self._memory = memory
 
     def read_bytes(self) -> bytes:
@@ -130,6 +137,7 @@ class Emulator:
         self.max_steps = max_steps
         self.multiprocessors = multiprocessors or _MULTIPROCESSORS.get(target, 132)
         self.memory = GlobalMemory()
+        self._images: OrderedDict[str, Image] = OrderedDict()
 
     def array(self, values: npt.ArrayLike) -> DeviceArray:
         """Copy host values into new global memory."""
@@ -165,13 +173,17 @@ class Emulator:
         if refused:
             return LaunchReport("fault", refused, kernel=kernel.name, device=self.name)
         size = prod(shape.cluster or (1,))
+        for info, value in zip(kernel.parameters, args, strict=True):
+            if isinstance(value, EmulatedArray):
+                self.memory.name(value.address, info.name)
+        variables = Variables(kernel.module, [kernel.entry])
         machine = Machine(
             shape,
             self.memory,
             parameters,
-            kernel.module,
+            variables,
+            self._load(kernel),
             kernel.entry,
-            {info.name: info.offset for info in kernel.parameters},
             slots=min(prod(shape.grid), max(self.multiprocessors // size, 1) * size),
             timeline=Timeline(self.schedule, self.seed),
             checks=self.checks,
@@ -181,8 +193,7 @@ class Emulator:
                 f"the CTA needs {machine.shared.size} bytes of shared memory (1024 of them reserved by the system); "
                 f"{self.target} has {_SHARED_PER_CTA}"
             )
-        assert kernel.entry.body is not None
-        program = Program(kernel.entry.body, machine)
+        program = Program(kernel, variables, machine)
         scheduler = Scheduler(machine, program, self.progress, self.max_steps)
         status = scheduler.run()
         return LaunchReport(
@@ -193,3 +204,11 @@ class Emulator:
             kernel=kernel.name,
             device=self.name,
         )
+
+    def _load(self, kernel: Kernel) -> Image:
+        """The module of a kernel in memory: its variables keep their values from launch to launch, as on a GPU."""
+        image = self._images.pop(kernel.text, None) or Image(kernel.module, self.memory)
+        self._images[kernel.text] = image
+        if len(self._images) > _LOADED_MODULES:
+            self._images.popitem(last=False)
+        return image

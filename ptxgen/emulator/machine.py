@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from math import prod
 from typing import Any
 
@@ -12,15 +12,19 @@ from numpy.typing import NDArray
 from ptxgen import syntax
 from ptxgen.device import LaunchShape
 from ptxgen.emulator.checks import Findings, Knowledge, Ordering, Tensormaps
-from ptxgen.emulator.clusters import RANK_SHIFT, Clusters
+from ptxgen.emulator.clusters import Clusters
+from ptxgen.emulator.copies import WarpCopies
 from ptxgen.emulator.group import Group
+from ptxgen.emulator.image import Image
 from ptxgen.emulator.mbarriers import MBarrier
 from ptxgen.emulator.memory import GlobalMemory, MemoryFault, SharedMemory, TensorMemory
+from ptxgen.emulator.memory.bank import Bank
 from ptxgen.emulator.memory.global_memory import POISON_BYTE
 from ptxgen.emulator.memory.shared_memory import RESERVED_BYTES
+from ptxgen.emulator.stack import ThreadStack
 from ptxgen.emulator.timing import Action, Timeline
+from ptxgen.emulator.variables import Variables
 from ptxgen.emulator.warpgroups import Warpgroups
-from ptxgen.instr.types import TYPES
 
 
 class Machine:
@@ -33,9 +37,9 @@ class Machine:
         shape: LaunchShape,
         memory: GlobalMemory,
         parameters: bytes,
-        module: syntax.Module,
+        variables: Variables,
+        image: Image,
         entry: syntax.Function,
-        parameter_offsets: dict[str, int],
         *,
         slots: int,
         timeline: Timeline,
@@ -59,16 +63,10 @@ class Machine:
         self.registers.append(self.carry)
         #: Whether the program reads a clock, so that it may do the same again with another result.
         self.reads_time = False
-        self._addresses: dict[str, int] = dict(parameter_offsets)
-        self._parameters = frozenset(parameter_offsets)
-        self._static_end, self._dynamic_alignment, self._dynamic = RESERVED_BYTES, 1, []
-        for item in (*module.items, *_statements(entry.body)):
-            if isinstance(item, syntax.Variable):
-                self.declare(item)
-        dynamic = -(-self._static_end // self._dynamic_alignment) * self._dynamic_alignment
-        for name in self._dynamic:
-            self._addresses[name] = dynamic
-        self.shared = SharedMemory(slots, dynamic + shape.shared_bytes)
+        self.image = image
+        self.banks = {"param": Bank(parameters, "the kernel's parameters"), "const": image.constants}
+        self.stack = ThreadStack(self.warps, variables.frames[entry.name])
+        self.shared = SharedMemory(slots, variables.shared_end + shape.shared_bytes)
         self.tensor = TensorMemory(slots)
         self.mbarriers: list[dict[int, MBarrier]] = [{} for _ in range(slots)]
         self.ordering: Ordering | None = None
@@ -86,6 +84,8 @@ class Machine:
         self.warpgroups = Warpgroups(self.warps, self.warps_per_cta, self.findings)
         #: Bulk stores of a warp by group, the open group last.
         self.bulk_groups: dict[int, list[list[PendingStore]]] = {}
+        #: What warps copy by cp.async and have not waited for.
+        self.copies: dict[int, WarpCopies] = {}
         #: What warps learn when they look at the result of a wait: predicate register -> row -> knowledge.
         self.unread: dict[int, dict[int, Knowledge]] = {}
         #: What relaxed waits of a warp order once it executes a fence that acquires.
@@ -94,41 +94,6 @@ class Machine:
         self.published: dict[tuple[int, str, int], Knowledge] = {}
         self.wake: Callable[[object], None] = lambda key: None
         self._make_special()
-
-    # Names.
-
-    def declare(self, variable: syntax.Variable) -> None:
-        """Place a variable; shared ones only so far, uses of others end as incomplete."""
-        kind = TYPES.get(variable.type)
-        if variable.space is None or not variable.space.startswith("shared") or kind is None:
-            return
-        for declarator in variable.declarators:
-            if declarator.name in self._addresses:
-                continue
-            size = kind.bytes * (variable.vector or 1)
-            alignment = max(variable.align or 0, size)
-            if declarator.dims and any(extent is None for extent in declarator.dims):
-                self._dynamic.append(declarator.name)
-                self._dynamic_alignment = max(self._dynamic_alignment, alignment)
-                continue
-            start = -(-self._static_end // alignment) * alignment
-            self._addresses[declarator.name] = start
-            self._static_end = start + size * prod(extent or 1 for extent in declarator.dims or ())
-
-    def address_of(self, name: str) -> int | None:
-        """The address of a variable or parameter in its own state space, that of shared ones without the CTA's rank."""
-        return self._addresses.get(name)
-
-    def address_reader(self, name: str, dtype: np.dtype[Any], offset: int = 0) -> Callable[[Group], Any] | None:
-        """Reads the address of a variable or parameter, a shared one with the rank of the warp's own CTA."""
-        address = self._addresses.get(name)
-        if address is None:
-            return None
-        word = np.array(address + offset, np.int64).astype(dtype)[()]
-        if name in self._parameters or self.clusters.size == 1:
-            return lambda g: word
-        places = ((self.clusters.row_rank[:, None] << RANK_SHIFT) + word).astype(dtype)
-        return lambda g: places[g.rows]
 
     # Special registers.
 
@@ -221,6 +186,7 @@ class Machine:
                     self.pending_loads,
                     self.pending_stores,
                     self.bulk_groups,
+                    self.copies,
                     self.unfenced,
                     self.unfenced_waits,
                 ):
@@ -228,6 +194,7 @@ class Machine:
                 for unread in self.unread.values():
                     unread.pop(row, None)
             self.warpgroups.clear(rows)
+            self.stack.clear(rows)
             self.shared.clear(slot)
             self.tensor.clear(slot)
             self.mbarriers[slot] = {}
@@ -340,14 +307,6 @@ class Machine:
         barrier.complete(size)
         barrier.last_arrival = statement
         self.settle(slot, barrier)
-
-
-def _statements(block: syntax.Block | None) -> Iterator[syntax.Statement]:
-    """The statements of a body, those of inner blocks too."""
-    for statement in block.statements if block is not None else ():
-        yield statement
-        if isinstance(statement, syntax.Block):
-            yield from _statements(statement)
 
 
 class PendingLoad:

@@ -10,12 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen import syntax
+from ptxgen.device import Kernel
 from ptxgen.emulator.flow import execution_order
 from ptxgen.emulator.memory.global_memory import POISON_BYTE
 from ptxgen.emulator.registers import _UNSIGNED, Binder, Reader, Unmodelled
 from ptxgen.emulator.semantics import Meaning, find
+from ptxgen.emulator.variables import Place, Variables
 from ptxgen.instr.form import Instruction
 from ptxgen.instr.recognise import Unrecognised, recognise
+from ptxgen.instr.scope import Scope, declare, declare_labels, declare_parameters
 from ptxgen.instr.types import TYPES
 
 if TYPE_CHECKING:
@@ -64,15 +67,18 @@ class _Line:
 
 
 class _Names:
-    """Registers and labels of a scope; labels map to instruction indexes."""
+    """Registers, variables and labels of a scope; labels map to instruction indexes."""
 
-    def __init__(self, outer: _Names | None) -> None:
+    def __init__(self, outer: _Names | None, scope: Scope) -> None:
         self.outer = outer
+        #: What `ptxgen.check` resolves names with.
+        self.scope = scope
         self.registers: dict[str, NDArray[Any]] = {}
         self.ranges: dict[str, tuple[int, Callable[[], NDArray[Any]]]] = {}
+        self.places: dict[str, Place] = {}
         self.labels: dict[str, int] = {}
 
-    def __call__(self, name: str) -> NDArray[Any] | None:
+    def __call__(self, name: str) -> NDArray[Any] | Place | None:
         scope: _Names | None = self
         prefix = name.rstrip("0123456789")
         number = name[len(prefix) :]
@@ -84,6 +90,9 @@ class _Names:
             if numbered and 0 < len(number) < 12 and int(number) < numbered[0]:
                 made = scope.registers[name] = numbered[1]()
                 return made
+            place = scope.places.get(name)
+            if place is not None:
+                return place
             scope = scope.outer
         return None
 
@@ -99,10 +108,17 @@ class _Names:
 class Program:
     """A kernel's blocks, by rank: the lower of two divergent places runs first."""
 
-    def __init__(self, body: syntax.Block, machine: Machine) -> None:
+    def __init__(self, kernel: Kernel, variables: Variables, machine: Machine) -> None:
         self.machine = machine
+        self._variables = variables
         self._lines: list[_Line] = []
-        self._read(body, None)
+        outer = self._module_names(kernel.module)
+        names = _Names(outer, Scope(outer.scope))
+        declare_parameters(names.scope, kernel.entry)
+        for info in kernel.parameters:
+            names.places[info.name] = Place("param", info.offset, info.size)
+        assert kernel.entry.body is not None
+        self._read(kernel.entry.body, names)
         for line in self._lines:
             self._recognise(line)
         self.blocks = self._make_blocks()
@@ -112,20 +128,31 @@ class Program:
                     operation.run, operation.reads, operation.writes, operation.statement
                 )
 
-    def _read(self, block: syntax.Block, outer: _Names | None) -> None:
-        names = _Names(outer)
+    def _module_names(self, module: syntax.Module) -> _Names:
+        """The names that all functions of a module know."""
+        names = _Names(None, Scope())
+        names.places.update(self.machine.image.places)
+        for item in module.items:
+            declare(names.scope, item)
+            names.places.update(self._variables.of(item))
+        return names
+
+    def _read(self, block: syntax.Block, names: _Names) -> None:
+        declare_labels(names.scope, block.statements)
         for statement in block.statements:
             if isinstance(statement, syntax.RegisterDeclaration):
                 self._declare(names, statement)
+            elif isinstance(statement, syntax.Variable):
+                names.places.update(self._variables.of(statement))
+            if not isinstance(statement, syntax.Label):
+                declare(names.scope, statement)
         for statement in block.statements:
             if isinstance(statement, syntax.Label):
                 names.labels[statement.name] = len(self._lines)
             elif isinstance(statement, syntax.Block):
-                self._read(statement, names)
+                self._read(statement, _Names(names, Scope(names.scope)))
             elif isinstance(statement, syntax.Instruction):
                 self._lines.append(_Line(statement, names))
-            elif isinstance(statement, syntax.Variable):
-                self.machine.declare(statement)
 
     def _declare(self, names: _Names, statement: syntax.RegisterDeclaration) -> None:
         kind = TYPES.get(statement.type)
@@ -147,7 +174,7 @@ class Program:
                 names.ranges[name] = (count, make)
 
     def _recognise(self, line: _Line) -> None:
-        found = recognise(line.statement)
+        found = recognise(line.statement, line.names.scope)
         if isinstance(found, Unrecognised):
             line.missing = found.problems[0].message
             return

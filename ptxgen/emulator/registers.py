@@ -13,6 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen import syntax
+from ptxgen.emulator.clusters import RANK_SHIFT
+from ptxgen.emulator.variables import Place
 from ptxgen.instr.types import TYPES, Type
 
 if TYPE_CHECKING:
@@ -53,9 +55,13 @@ def joined(values: NDArray[Any], dtype: Any) -> NDArray[Any]:
 class Binder:
     """Makes access closures for the operands of one instruction in its scope."""
 
-    def __init__(self, machine: Machine, names: Callable[[str], Any]) -> None:
+    def __init__(
+        self, machine: Machine, names: Callable[[str], NDArray[Any] | Place | None], in_entry: bool = True
+    ) -> None:
         self.machine = machine
         self.names = names
+        #: Whether the instruction stands in the entry, whose frame begins at 0 in every thread.
+        self.in_entry = in_entry
         #: Registers that the bound operands read, and those that they write.
         self.reads: set[int] = set()
         self.writes: set[int] = set()
@@ -98,10 +104,29 @@ class Binder:
             special = self.machine.special(operand.text)
             if special is not None:
                 return lambda g: special(g).astype(dtype, copy=False)
-            address = self.machine.address_reader(operand.text, dtype) if found is None else None
-            if address is not None:
-                return address
+            if found is not None:
+                return self._address_of(found, dtype)
         raise Unmodelled(f"the operand {operand}")
+
+    def place(self, operand: syntax.Operand | None) -> Place | None:
+        """The variable that an operand names, alone or as the base of an address; None if it names none."""
+        base = operand.base if isinstance(operand, syntax.Address) else operand
+        found = self.names(base.text) if isinstance(base, syntax.Name) else None
+        return found if isinstance(found, Place) else None
+
+    def _address_of(self, place: Place, dtype: np.dtype[Any]) -> Reader:
+        """The address of a variable in its own state space: of a shared one with the rank of the warp's own CTA; in
+        functions that of a local one depends on the thread.
+        """
+        word = np.array(place.address, np.uint64).astype(dtype)[()]
+        clusters = self.machine.clusters
+        if place.space == "local" and not self.in_entry:
+            frame = self.machine.stack.frame
+            return lambda g: (frame[g.rows] + place.address).astype(dtype, copy=False)
+        if place.space == "shared" and clusters.size > 1:
+            places = (clusters.row_rank[:, None] << RANK_SHIFT | place.address).astype(dtype)
+            return lambda g: places[g.rows]
+        return lambda g: word
 
     def _from_register(self, array: NDArray[Any], wanted: Type, dtype: np.dtype[Any]) -> Reader:
         self.reads.add(id(array))
@@ -167,10 +192,9 @@ class Binder:
                     raise Unmodelled(f"the address {operand}")
                 self.reads.add(id(found))
                 return lambda g: found[g.rows].astype(np.int64) + offset
-            if found is None:
-                known = self.machine.address_reader(base.text, np.dtype(np.int64), int(offset))
-                if known is not None:
-                    return known
+            if found is not None:
+                where = self._address_of(found, np.dtype(np.int64))
+                return lambda g: where(g) + offset
         raise Unmodelled(f"the address {operand}")
 
 

@@ -151,12 +151,139 @@ def test_loads_extend_and_stores_cut(type: str, register: str) -> None:
     assert (cut == data).all()
 
 
-@pytest.mark.parametrize(
-    "opcode", ["ld.global.b128 %v, [%in0];", "ld.local.u32 %x, [%in0];", "ld.const.u32 %x, [%in0];"]
-)
-def test_what_is_not_modelled(opcode: str) -> None:
-    report, _ = launch(f"{HEAD} .reg .b128 %v; {opcode} ret;", inputs=[np.zeros(64, np.uint8)])
-    assert report.status == "incomplete", report.summary()
+@pytest.mark.parametrize("space", ["global", "shared", "local"])
+def test_128_bits_in_one_register(space: str) -> None:
+    data = np.random.default_rng(4).integers(0, 256, 16 * THREADS, dtype=np.uint8)
+    place = {"global": "%at", "shared": "%place", "local": "mine"}[space]
+    body = f"""{HEAD} .reg .b128 %v, %w; .shared .align 16 .b8 buffer[{16 * THREADS}]; .local .align 16 .b8 mine[16];
+        mul.wide.u32 %wide, %i, 16; add.u64 %from, %in0, %wide; add.u64 %at, %out0, %wide;
+        mov.u32 %place, buffer; mad.lo.u32 %place, %t, 16, %place;
+        ld.global.b128 %v, [%from]; st.{space}.b128 [{place}], %v; ld.{space}.b128 %w, [{place}];
+        st.global.b128 [%at], %w; ret;"""
+    report, (found,) = launch(body, [poisoned(len(data), np.uint8)], block=THREADS, inputs=[data])
+    assert report.status == "ok", report.summary()
+    assert (found == data).all()
+
+
+# Local memory.
+
+
+def test_local_memory_is_each_threads_own() -> None:
+    """A lookup table on the stack, by its local and by its generic address; other CTAs come after in the same slots."""
+    body = f"""{HEAD} .local .align 8 .b8 pad[3]; .local .align 8 .b32 table[9]; .reg .u32 %k; .reg .b64 %l, %m;
+        mov.u64 %l, table; mov.u32 %k, 0; cvta.local.u64 %address, %l;
+        fill: mad.lo.u32 %x, %i, 100, %k; mad.wide.u32 %m, %k, 4, %l; st.local.u32 [%m], %x;
+        add.u32 %k, %k, 1; setp.lt.u32 %p, %k, 9; @%p bra fill;
+        rem.u32 %k, %i, 9; mad.wide.u32 %m, %k, 4, %address; ld.u32 %x, [%m];
+        ld.local.u32 %y, [table+16]; add.u32 %x, %x, %y; cvta.to.local.u64 %m, %address; sub.u64 %m, %m, %l;
+        cvt.u32.u64 %y, %m; add.u32 %x, %x, %y;
+        add.u64 %at, %out0, %wide; st.global.u32 [%at], %x; ret;"""
+    report, (found,) = launch(body, [poisoned(5 * THREADS)], block=THREADS, grid=5, multiprocessors=2)
+    assert report.status == "ok", report.summary()
+    assert not report.findings
+    assert found.tolist() == [200 * i + i % 9 + 4 for i in range(5 * THREADS)]
+
+
+@pytest.mark.parametrize(("offset", "code"), [(0, None), (28, None), (32, "out-of-bounds"), (-4, "out-of-bounds"),
+                                              (2, "misaligned")])  # fmt: skip
+def test_bounds_of_local_memory(offset: int, code: str | None) -> None:
+    body = f"""{HEAD} .local .align 4 .b8 mine[32]; mov.u64 %address, mine;
+        st.local.u32 [%address+{offset}], %x; ret;"""
+    report, _ = launch(body)
+    assert codes(report) == ([code] if code else []), report.summary()
+
+
+def test_reading_local_memory_before_writing_it() -> None:
+    """Advice: a struct is copied with its padding. One written byte of a word is enough."""
+    body = HEAD + "{} .local .align 8 .b8 mine[8]; {} ld.local.u64 %wide, [mine]; ret;"
+    report, _ = launch(body.format("", ""))
+    assert (report.status, codes(report)) == ("ok", ["uninitialized-local"])
+    assert "ld.local" in report.findings[0].instruction
+    clean, _ = launch(body.format("", "st.local.u8 [mine+3], 1;"))
+    assert not clean.findings
+
+
+# Variables of the module.
+
+
+def test_global_and_constant_variables() -> None:
+    """Initial values of every kind, in their own state space and through generic addresses."""
+    items = """.global .u32 zero; .global .align 2 .b8 bytes[2][3] = {{1, 2, 3}, {4, 5}}; .const .f32 half = 0f3F000000;
+        .global .v2 .s16 pairs[2] = {{-1, 2}, {3, -4}}; .const .s64 few[4] = {-7, 8};
+        .global .u64 pointers[3] = {bytes+1, generic(few)+8, generic(half)}; .global .f64 double = 1.5;
+        .global .u8 parts[3] = {0xFF(bytes), 0xFF00(bytes), 0xFF0000(bytes)}; .global .u32 open[] = {9, 8, 7};"""
+    loads = [
+        "ld.global.u32 %x, [zero];", "ld.global.u8 %x, [bytes+3];", "ld.global.u8 %x, [bytes+5];",
+        "ld.const.u32 %x, [half];", "ld.global.u16 %x, [pairs+6];", "ld.const.u32 %x, [few+4];",
+        "ld.const.u32 %x, [few+8];", "ld.const.u32 %x, [few+16];",
+        "ld.global.u64 %address, [pointers]; ld.u8 %x, [%address];",
+        "ld.global.u64 %address, [pointers+8]; ld.u32 %x, [%address];",
+        "ld.global.u64 %address, [pointers+16]; ld.u32 %x, [%address];",
+        "mov.u64 %address, half; cvta.const.u64 %address, %address; ld.u32 %x, [%address];",
+        "ld.global.u32 %x, [double+4];", "ld.global.u32 %x, [open+8];",
+        "mov.u64 %address, bytes; cvt.u32.u64 %y, %address; ld.global.u8 %x, [parts+1]; shl.b32 %x, %x, 8;"
+        "and.b32 %y, %y, 0xFF00; sub.u32 %x, %x, %y;",
+    ]  # fmt: skip
+    body = HEAD + "".join(f"{load} st.global.u32 [%out0+{4 * i}], %x;\n" for i, load in enumerate(loads)) + "ret;"
+    report, (found,) = launch(body, [poisoned(len(loads))], block=1, items=items)
+    assert report.status == "ok", report.summary()
+    minus_four, half, one_and_a_half = 0xFFFC, 0x3F000000, 0x3FF80000
+    assert found.tolist() == [
+        0, 4, 0, half, minus_four, 0xFFFFFFFF, 8, 0, 2, 8, half, half, one_and_a_half, 7, 0
+    ]  # fmt: skip
+
+
+def test_global_variables_last_from_launch_to_launch() -> None:
+    """As on a GPU, where the module stays loaded; another device has its own."""
+    text = module(
+        "{ .reg .u32 %x; .reg .b64 %a; ld.param.u64 %a, [p]; ld.global.u32 %x, [count]; add.u32 %x, %x, 1;"
+        "st.global.u32 [count], %x; st.global.u32 [%a], %x; } ret;", ".param .u64 p", items=".global .u32 count = 40;",
+    )  # fmt: skip
+    for _ in range(2):
+        emulator = Emulator()
+        array = emulator.array(np.zeros(1, np.uint32))
+        for expected in (41, 42, 43):
+            assert emulator.launch(Kernel.from_ptx(text), 1, 1, [array]).status == "ok"
+            assert array.numpy().tolist() == [expected]
+
+
+def test_a_fault_beside_a_variable_names_it() -> None:
+    items = ".global .align 4 .f32 table[4][128];"
+    report, _ = launch(f"{HEAD} .reg .f32 %f; ld.global.f32 %f, [table+2052]; ret;", items=items)
+    assert codes(report) == ["out-of-bounds"]
+    assert "element [4, 1] of `table`" in report.findings[0].message
+    assert "(.f32, shape (4, 128)), 2 elements past its end" in report.findings[0].message
+    constant, _ = launch(f"{HEAD} ld.const.u32 %x, [few+8]; ret;", items=".const .u32 few[2];")
+    assert codes(constant) == ["out-of-bounds"]
+    store, _ = launch(
+        f"{HEAD} mov.u64 %address, few; cvta.const.u64 %address, %address; st.u32 [%address], %x; ret;",
+        items=".const .u32 few[2];",
+    )
+    assert codes(store) == ["read-only"]
+
+
+def test_windows_of_generic_addresses() -> None:
+    spaces = ["const", "global", "local", "shared", "shared::cta", "shared::cluster", "param", "param::entry"]
+    places = {
+        "const": "mov.u64 %address, c; cvta.const.u64 %address, %address;",
+        "global": "mov.u64 %address, g;", "heap": "mov.u64 %address, %in0;",
+        "local": "mov.u64 %address, l; cvta.local.u64 %address, %address;",
+        "shared": "mov.u64 %address, s; cvta.shared.u64 %address, %address;",
+        "param": "mov.u64 %address, p_in0; cvta.param.u64 %address, %address;",
+    }  # fmt: skip
+    body = f"{HEAD} .shared .u32 s; .local .u32 l;"
+    for row, place in enumerate(places.values()):
+        for column, space in enumerate(spaces):
+            at = 4 * (row * len(spaces) + column)
+            body += f"{place} isspacep.{space} %p, %address; selp.u32 %x, 1, 0, %p; st.global.u32 [%out0+{at}], %x;\n"
+    items = ".global .u32 g; .const .u32 c;"
+    out, data = [poisoned(len(places) * len(spaces))], [np.zeros(1, np.uint32)]
+    report, (found,) = launch(body + "ret;", out, block=1, inputs=data, items=items)
+    assert report.status == "ok", report.summary()
+    inside = {"heap": ["global"], "shared": ["shared", "shared::cta", "shared::cluster"]}
+    inside["param"] = ["param", "param::entry", "global"]
+    expected = [[space in inside.get(place, [place]) for space in spaces] for place in places]
+    assert found.reshape(len(places), -1).tolist() == expected
 
 
 # Faults, each with a twin that is right. `in0` has 256 bytes, `buffer` 256 at shared address 1024.
@@ -228,7 +355,8 @@ def test_a_fault_names_its_line_and_array() -> None:
     report = emulator.launch(Kernel.from_ptx(text), 1, 1, [array])
     finding = report.findings[0]
     assert finding.line == line_of(text, "st.global")
-    assert "90 bytes past" in finding.message
+    assert "element [100] of `p`" in finding.message
+    assert "shape (10,)), 91 elements past its end" in finding.message
     assert f"{array.address:#x}" in finding.message
 
 

@@ -28,6 +28,8 @@ UNIT = 16
 #: The bytes of some units, one bit each.
 Masks = NDArray[np.uint16]
 _ALL = np.uint16(0xFFFF)
+#: The interval of a store that its own thread cannot rely on yet: that of a cp.async.
+PENDING = 2**31 - 1
 _QUARTERS = 4
 #: Later than every interval: a load that its warp has not waited for.
 _PENDING = np.iinfo(np.int64).max
@@ -155,6 +157,23 @@ class ThreadAccesses:
         late = (table.clock[:, units] > clocks[:, None]) & ((table.mask[:, units] & masks) != 0)
         late &= others[:, None]
         yield from self.lines(slot, units, late)
+
+    def pending(self, slot: int, warp: int, units: NDArray[np.int64], masks: Masks) -> int | None:
+        """The line of a cp.async of this warp to some of these bytes, for which it has not waited."""
+        table = self._tables[slot]
+        at = warp - table.first if table is not None else 0
+        if table is None or not 0 <= at < len(table.latest) or table.latest[at] != PENDING:
+            return None
+        hit = (table.clock[at, units] == PENDING) & ((table.mask[at, units] & masks) != 0)
+        return int(table.line[at, units[hit.argmax()]]) if hit.any() else None
+
+    def settle(self, slot: int, warp: int, units: NDArray[np.int64], clock: int) -> None:
+        """The warp has waited for its cp.async to these units: they count as stores that it makes now."""
+        table = self._reach(slot, warp)
+        at = warp - table.first
+        table.clock[at, units[table.clock[at, units] == PENDING]] = clock
+        if not (table.clock[at] == PENDING).any():
+            table.latest[at] = clock
 
     def lines(self, slot: int, units: NDArray[np.int64], chosen: NDArray[np.bool_]) -> Iterator[tuple[int, int]]:
         """(warp, line) of the last access by each warp among the chosen units: `chosen` is (warps, units)."""
@@ -375,6 +394,7 @@ class Ordering:
         """A warp's own load of some bytes of each unit."""
         slot = row // self.warps if slot is None else slot
         access = AsyncOperation(0, "load", statement, slot)
+        self._against_own_copies(access, row, units, masks, "reads")
         self._against_writers(access, row, slot, units, masks, "reads")
         self._require_written(access, slot, units, masks)
         self.loads.add(slot, row % self.members, units, masks, self.clock(row), statement.line)
@@ -385,10 +405,32 @@ class Ordering:
         """A warp's own store to some bytes of each unit."""
         slot = row // self.warps if slot is None else slot
         access = AsyncOperation(0, "store", statement, slot)
+        self._against_own_copies(access, row, units, masks, "overwrites")
         self._against_writers(access, row, slot, units, masks, "overwrites")
         self._against_readers(access, row, slot, units, masks)
         self.stores.add(slot, row % self.members, units, masks, self.clock(row), statement.line)
         self._overwritten(slot, units, masks)
+
+    def copy(self, row: int, units: NDArray[np.int64], masks: Masks, statement: Statement) -> None:
+        """A cp.async of a warp begins to write: until the warp has waited for it, nobody may touch these bytes."""
+        slot = row // self.warps
+        access = AsyncOperation(0, "cp.async", statement, slot)
+        self._against_own_copies(access, row, units, masks, "overwrites")
+        self._against_writers(access, row, slot, units, masks, "overwrites")
+        self._against_readers(access, row, slot, units, masks)
+        self.stores.add(slot, row % self.members, units, masks, PENDING, statement.line)
+        self._overwritten(slot, units, masks)
+
+    def copied(self, row: int, units: NDArray[np.int64]) -> None:
+        """A warp has waited for its cp.async to these units."""
+        self.stores.settle(row // self.warps, row % self.members, units, self.clock(row))
+
+    def _against_own_copies(
+        self, access: AsyncOperation, row: int, units: NDArray[np.int64], masks: Masks, verb: str
+    ) -> None:
+        line = self.stores.pending(access.slot, row % self.members, units, masks)
+        if line is not None:
+            self._race(access, verb, f"the cp.async of line {line}")
 
     def strong_write(self, row: int, units: NDArray[np.int64], masks: Masks, slot: int | None = None) -> None:
         """A warp's strong store: initialises, and orders rather than races."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import bisect
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,12 @@ HEAP_BASE = 0x7F00_0000_0000
 SHARED_WINDOW = 0x7E00_0000_0000
 #: Generic addresses of the kernel's parameters.
 PARAM_WINDOW = 0x7D00_0000_0000
+#: Generic addresses of a thread's local memory.
+LOCAL_WINDOW = 0x7C00_0000_0000
+#: Generic addresses of constant variables.
+CONST_WINDOW = 0x7B00_0000_0000
+#: What pointers to functions hold.
+CODE_WINDOW = 0x7A00_0000_0000
 #: Size of a window, in bytes.
 WINDOW_BYTES = 1 << 32
 
@@ -25,14 +31,51 @@ POISON_BYTE = 0xCD
 _ALIGNMENT = 256
 _GAP = 4096
 _UNMAPPED, _WRITABLE = 0, 1
+#: An address so far from every array is none of an element.
+_FAR = 1 << 32
 
 
 @dataclass(frozen=True, slots=True)
+class Contents:
+    """What an array is, for messages: `name` is empty where it has none, `element` the bytes of an element."""
+
+    name: str
+    type: str
+    element: int
+    shape: tuple[int, ...]
+
+
+@dataclass(slots=True)
 class Allocation:
-    """One array: its first address and size in bytes."""
+    """One array: its first address, its size in bytes, and what it is."""
 
     address: int
     bytes: int
+    contents: Contents
+
+    def place_of(self, address: int) -> str:
+        """An address in or near the array as one of its elements."""
+        contents = self.contents
+        name = f"`{contents.name}`" if contents.name else "the array"
+        described = f"{name} at {self.address:#x} ({contents.type}, shape {contents.shape})"
+        past = address - self.address
+        if past < 0:
+            return f"{address:#x} is {_count(-past, 'byte')} before {described}"
+        number, byte = divmod(past, contents.element)
+        index: list[int] = []
+        for extent in reversed(contents.shape[1:]):
+            number, at = divmod(number, extent or 1)
+            index.insert(0, at)
+        place = f"element {[number, *index]}" + (f" (its byte {byte})" if byte else "")
+        if past < self.bytes:
+            return f"{address:#x} is {place} of {described}"
+        beyond = (past - self.bytes) // contents.element + 1
+        where = "one past its end" if beyond == 1 else f"{beyond} elements past its end"
+        return f"{address:#x} would be {place} of {described}, {where}"
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 class GlobalMemory:
@@ -44,9 +87,10 @@ class GlobalMemory:
         self._end = _GAP
         self._allocations: list[Allocation] = []
 
-    def allocate(self, size: int) -> int:
-        """The address of `size` new bytes, aligned to 256 bytes, with gaps around that belong to no array."""
-        offset = -(-self._end // _ALIGNMENT) * _ALIGNMENT
+    def allocate(self, size: int, contents: Contents | None = None, alignment: int = 1) -> int:
+        """The address of `size` new bytes, aligned to 256 bytes or more, with gaps around that belong to no array."""
+        alignment = max(alignment, _ALIGNMENT)
+        offset = -(-self._end // alignment) * alignment
         self._end = offset + size + _GAP
         if self._end > len(self.data):
             capacity = max(2 * len(self.data), -(-self._end // 65536) * 65536)
@@ -54,8 +98,18 @@ class GlobalMemory:
             self.kind = np.concatenate([self.kind, np.zeros(capacity - len(self.kind), np.uint8)])
         self.data[offset : offset + size] = POISON_BYTE
         self.kind[offset : offset + size] = _WRITABLE
-        self._allocations.append(Allocation(HEAP_BASE + offset, size))
+        self._allocations.append(Allocation(HEAP_BASE + offset, size, contents or Contents("", "bytes", 1, (size,))))
         return HEAP_BASE + offset
+
+    def name(self, address: int, name: str) -> None:
+        """Say what the array that begins at an address is called, for messages."""
+        index = self._before(address)
+        if index >= 0 and self._allocations[index].address == address:
+            self._allocations[index].contents = replace(self._allocations[index].contents, name=name)
+
+    def _before(self, address: int) -> int:
+        """The last array that begins at an address or before it, -1 if there is none."""
+        return bisect.bisect_right(self._allocations, address, key=lambda a: a.address) - 1
 
     def view(self, address: int, size: int) -> NDArray[np.uint8]:
         """The bytes of an array, as a view; valid until the next allocation."""
@@ -63,15 +117,15 @@ class GlobalMemory:
         return self.data[offset : offset + size]
 
     def describe(self, address: int) -> str:
-        """Where an address lies, for messages."""
-        index = bisect.bisect_right(self._allocations, address, key=lambda a: a.address) - 1
-        if index < 0:
-            return f"{address:#x} is below every array"
-        array = self._allocations[index]
-        past = address - array.address
-        if past < array.bytes:
-            return f"{address:#x} is byte {past} of the array at {array.address:#x} ({array.bytes} bytes)"
-        return f"{address:#x} is {past - array.bytes} bytes past the array at {array.address:#x} ({array.bytes} bytes)"
+        """Where an address lies, for messages: as an element of the nearest array."""
+        index = self._before(address)
+        near = [self._allocations[at] for at in (index, index + 1) if 0 <= at < len(self._allocations)]
+        if not near:
+            return f"{address:#x} is in no array; there are none"
+        distance = [max(each.address - address, address - each.address - each.bytes + 1, 0) for each in near]
+        if min(distance) > _FAR:
+            return f"{address:#x} is not near any array"
+        return near[distance.index(min(distance))].place_of(address)
 
     def offsets(
         self, addresses: NDArray[np.uint64], size: int, mask: NDArray[np.bool_] | None, what: str

@@ -20,9 +20,9 @@ Kind = Literal["plain", "gate", "end"]
 
 #: The modules that give meanings.
 MODULES = (
-    "address", "barrier", "cache", "cluster", "control", "conversion", "extended", "fence", "floating", "half",
-    "integer", "logic", "matrix", "mbarrier", "memory", "mixed", "move", "predicate", "tcgen05", "tensormap", "tma",
-    "warp", "wgmma",
+    "address", "async_copy", "atomic", "barrier", "cache", "cluster", "control", "conversion", "extended", "fence",
+    "floating", "half", "integer", "logic", "matrix", "mbarrier", "memory", "mixed", "move", "predicate", "tcgen05",
+    "tensormap", "tma", "warp", "wgmma",
 )  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""Generic addresses. PTX ISA 9.7.9.20."""
+"""Generic addresses. PTX ISA 9.7.9.19 and 9.7.9.20."""
 
 from __future__ import annotations
 
@@ -8,26 +8,31 @@ from typing import Any
 import numpy as np
 
 from ptxgen import syntax
+from ptxgen.emulator.access import WINDOWS, in_window
 from ptxgen.emulator.group import Group
-from ptxgen.emulator.memory.global_memory import PARAM_WINDOW, SHARED_WINDOW
-from ptxgen.emulator.registers import Binder, Unmodelled
+from ptxgen.emulator.registers import Binder
 from ptxgen.emulator.semantics import meaning
 from ptxgen.instr import address
 
 _Run = Callable[[Group], None]
 
-#: Where state spaces lie in the generic address space. Global addresses are generic addresses.
-WINDOWS = {
-    "global": 0, "shared": SHARED_WINDOW, "shared::cta": SHARED_WINDOW, "shared::cluster": SHARED_WINDOW,
-    "param": PARAM_WINDOW, "param::entry": PARAM_WINDOW,
-}  # fmt: skip
+
+@meaning(address.isspacep)
+def in_space(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+    """The window of parameters lies in that of global memory (9.7.9.19)."""
+    a, p, space = binder.source(op.a, "u64"), binder.destination(op.p, "pred"), op.space.split("::")[0]
+
+    def run(g: Group) -> None:
+        addresses = np.asarray(a(g)).astype(np.int64)
+        inside = in_window(addresses, space)
+        p(g, inside | in_window(addresses, "param") if space == "global" else inside)
+
+    return run
 
 
 @meaning(address.cvta, address.cvta_to)
 def convert_address(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
-    if op.space not in WINDOWS:
-        raise Unmodelled(f"the generic address of .{op.space}")
-    base = np.uint64(WINDOWS[op.space])
+    base = np.uint64(WINDOWS[op.space.split("::")[0]])
     a, d = binder.source(op.a, op.size), binder.destination(op.d, op.size)
     if isinstance(op, address.cvta):
         return lambda g: d(g, np.asarray(a(g)).astype(np.uint64) + base)

@@ -1,0 +1,200 @@
+"""How instructions reach memory: state spaces of generic addresses, checked places of bytes, and what the checks hear.
+
+Caching, ordering and scope have no effect on values here: the emulator executes accesses one instruction at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptxgen import syntax
+from ptxgen.emulator.checks.happens_before import UNIT
+from ptxgen.emulator.group import Group
+from ptxgen.emulator.memory import MemoryFault
+from ptxgen.emulator.memory.global_memory import (
+    CODE_WINDOW,
+    CONST_WINDOW,
+    LOCAL_WINDOW,
+    PARAM_WINDOW,
+    SHARED_WINDOW,
+    WINDOW_BYTES,
+)
+
+#: Where state spaces lie in the generic address space. Global addresses are generic addresses.
+WINDOWS = {"shared": SHARED_WINDOW, "param": PARAM_WINDOW, "local": LOCAL_WINDOW, "const": CONST_WINDOW, "global": 0}
+_READ_ONLY = {"param": "the kernel's parameters", "const": "constant memory"}
+
+
+class Part(NamedTuple):
+    """The lanes of an access that go to one state space: their addresses there, and which warps of the whole."""
+
+    space: str
+    addresses: NDArray[np.int64]
+    group: Group
+    chosen: NDArray[np.bool_] | slice
+
+
+class Bytes(NamedTuple):
+    """Where an access finds its bytes: in `data` (flat) at `offsets` (warps, 32), checked.
+
+    Of shared memory also in which slots, (warps, 1) where each warp stays in its own CTA, and where inside.
+    """
+
+    data: NDArray[np.uint8]
+    offsets: NDArray[np.int64]
+    slots: NDArray[np.int64] | None = None
+    inside: NDArray[np.int64] | None = None
+
+
+def in_window(addresses: NDArray[np.int64], space: str) -> NDArray[np.bool_]:
+    """Which generic addresses lie in the window of a state space; in global memory are those in none."""
+    if space != "global":
+        return (addresses >= WINDOWS[space]) & (addresses < WINDOWS[space] + WINDOW_BYTES)
+    return (addresses < CODE_WINDOW) | (addresses >= SHARED_WINDOW + WINDOW_BYTES)
+
+
+def parts_of(g: Group, space: str | None, addresses: NDArray[np.int64]) -> list[Part]:
+    """An access by state spaces: one, or with generic addresses each that occurs."""
+    if space is not None:
+        return [Part(space, addresses, g, slice(None))]
+    parts: list[Part] = []
+    rest = g.active
+    for name in WINDOWS:
+        lanes = rest & in_window(addresses, name) if name != "global" else rest
+        part = g.narrowed(lanes) if lanes.any() else None
+        if part is not None:
+            chosen = np.isin(g.indices, part.indices)
+            parts.append(
+                Part("shared::cluster" if name == "shared" else name, addresses[chosen] - WINDOWS[name], part, chosen)
+            )
+            rest = rest & ~lanes
+    return parts
+
+
+def locate(g: Group, space: str, addresses: NDArray[np.int64], size: int, what: str) -> Bytes:
+    """The bytes of accesses of `size` bytes, a power of two; those of masked lanes are somewhere legal.
+
+    Raises MemoryFault where an access is misaligned or outside memory.
+    """
+    machine = g.machine
+    if space == "global":
+        return Bytes(machine.memory.data, machine.memory.offsets(addresses.view(np.uint64), size, g.mask, what))
+    if space.startswith("shared"):
+        slots, inside = machine.clusters.locate_all(g.indices, addresses, g.mask, space)
+        inside = machine.shared.offsets(inside, size, g.mask, what)
+        return Bytes(machine.shared.data.reshape(-1), inside + slots * machine.shared.pitch, slots, inside)
+    if space == "local":
+        inside = machine.stack.offsets(g, addresses, size, what)
+        threads = g.indices[:, None] * 32 + np.arange(32)
+        return Bytes(machine.stack.memory.data.reshape(-1), inside + threads * machine.stack.memory.pitch)
+    bank = machine.banks[space]
+    return Bytes(bank.data, bank.offsets(addresses, size, g.mask, what))
+
+
+def load_words(
+    g: Group,
+    space: str,
+    addresses: NDArray[np.int64],
+    dtype: np.dtype[Any],
+    count: int,
+    statement: syntax.Instruction,
+    *,
+    strong: bool = False,
+) -> list[NDArray[Any]]:
+    """`count` neighbouring values per lane from a state space; addresses are those of the space.
+
+    A strong load (volatile, relaxed, acquire) synchronises with the strong store that it reads.
+    """
+    size = dtype.itemsize
+    places = locate(g, space, addresses, size * count, "a load")
+    data, offsets = places.data, places.offsets
+    if places.slots is not None and not strong:
+        track_shared(g, places, size * count, statement, write=False)
+    elif space == "local" and g.machine.ordering is not None:
+        g.machine.stack.require_written(g, offsets, size * count, statement)
+    if strong:
+        synchronise(g, space, addresses, g.machine.subscribe)
+    words, index = data.view(dtype), offsets // size
+    return [words[index + i] for i in range(count)]
+
+
+def store_words(
+    g: Group,
+    space: str,
+    addresses: NDArray[np.int64],
+    dtype: np.dtype[Any],
+    values: Sequence[NDArray[Any]],
+    statement: syntax.Instruction,
+    *,
+    strong: bool = False,
+) -> None:
+    """Neighbouring values per lane to a state space; of lanes that hit the same bytes the last one wins."""
+    machine, size = g.machine, dtype.itemsize
+    total = size * len(values)
+    if space in _READ_ONLY:
+        raise MemoryFault("read-only", f"a store to {_READ_ONLY[space]}")
+    places = locate(g, space, addresses, total, "a store")
+    data, offsets = places.data, places.offsets
+    if places.slots is not None:
+        track_shared(g, places, total, statement, write=True, strong=strong)
+    elif space == "local" and machine.ordering is not None:
+        machine.stack.mark_written(g, offsets, total)
+    if strong:
+        synchronise(g, space, addresses, machine.publish)
+    words, index = data.view(dtype), offsets // size
+    changed = space != "local"  # what no other thread sees is an effect only where it is new
+    for i, value in enumerate(values):
+        full = np.broadcast_to(value, index.shape)
+        at = index + i
+        if g.mask is not None:
+            at, full = at[g.mask], full[g.mask]
+        changed = changed or bool((words[at] != full).any())
+        words[at] = full
+    machine.effects += changed
+
+
+def track_shared(
+    g: Group, places: Bytes, size: int, statement: syntax.Instruction, *, write: bool, strong: bool = False
+) -> None:
+    """Tell the checks which units of which CTA's memory each warp touches; strong accesses race with nothing."""
+    ordering, slots, inside = g.machine.ordering, places.slots, places.inside
+    if ordering is None or slots is None or inside is None:
+        return
+    active, apart = g.active, slots.shape[1] > 1
+    for position, row in enumerate(g.indices):
+        lanes = active[position]
+        first = inside[position][lanes]
+        reached = slots[position][lanes] if apart else slots[position]
+        for slot in np.unique(reached) if apart else reached:
+            units, masks = units_of(first[reached == slot] if apart else first, size)
+            if strong:
+                ordering.strong_write(int(row), units, masks, int(slot))
+            else:
+                (ordering.write if write else ordering.read)(int(row), units, masks, statement, int(slot))
+
+
+def units_of(offsets: NDArray[np.int64], size: int) -> tuple[NDArray[np.int64], NDArray[np.uint16]]:
+    """The units of shared memory that accesses touch, and which bytes of each.
+
+    An access is aligned to its size, at most 16 bytes: it lies in one unit.
+    """
+    units, place = np.unique(offsets // UNIT, return_inverse=True)
+    masks = np.zeros(len(units), np.uint16)
+    np.bitwise_or.at(masks, place, np.left_shift((1 << size) - 1, offsets % UNIT).astype(np.uint16))
+    return units, masks
+
+
+def synchronise(g: Group, space: str, addresses: NDArray[np.int64], how: Callable[[int, int, str, int], None]) -> None:
+    """Publish at, or subscribe to, the words that strong accesses touch."""
+    if g.machine.ordering is not None:
+        active, clusters = g.active, g.machine.clusters
+        for position, row in enumerate(g.indices):
+            for address in np.unique(addresses[position][active[position]]):
+                slot, place = -1, int(address)
+                if space != "global":
+                    slot, place = clusters.locate(int(row), place, space)
+                how(int(row), slot, space.split("::")[0], place)

@@ -1,0 +1,62 @@
+"""cp.async: copies that a thread has asked for, and the groups in which it waits for them. PTX ISA 9.7.9.25.3."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+Lanes = NDArray[np.bool_]
+
+
+@dataclass(slots=True, eq=False)
+class Copy:
+    """What one instruction copies for some lanes of a warp, to these units of shared memory."""
+
+    lanes: Lanes
+    units: NDArray[np.int64]
+    done: bool = False
+
+
+@dataclass(slots=True, eq=False)
+class CopyGroup:
+    """What some lanes committed together; it may be empty."""
+
+    lanes: Lanes
+    copies: list[Copy]
+
+
+@dataclass(slots=True)
+class WarpCopies:
+    """The copies of a warp: those in no group yet, and the groups in order."""
+
+    open: list[tuple[Copy, Lanes]] = field(default_factory=list)
+    groups: list[CopyGroup] = field(default_factory=list)
+
+    def add(self, copy: Copy) -> None:
+        self.open.append((copy, copy.lanes))
+
+    def commit(self, lanes: Lanes) -> None:
+        """Each of these lanes makes a group of its copies that are in none, of no copies if there are none."""
+        self.groups.append(CopyGroup(lanes, [copy for copy, left in self.open if (left & lanes).any()]))
+        self.open = [(copy, left & ~lanes) for copy, left in self.open if (left & ~lanes).any()]
+
+    def awaited(self, lanes: Lanes, pending: int) -> list[CopyGroup]:
+        """The groups that must be done before at most the `pending` latest of each of these lanes are not."""
+        later = np.zeros(32, np.int64)
+        found: list[CopyGroup] = []
+        for group in reversed(self.groups):
+            if (group.lanes & lanes & (later >= pending)).any():
+                found.append(group)
+            later += group.lanes
+        return found
+
+    def forget(self, groups: list[CopyGroup]) -> None:
+        """Drop groups that are done and waited for."""
+        self.groups = [group for group in self.groups if group not in groups]
+
+    def of(self, lanes: Lanes) -> list[Copy]:
+        """All copies of these lanes that nobody has waited for, in groups or not."""
+        inside = [copy for group in self.groups for copy in group.copies if (group.lanes & lanes).any()]
+        return inside + [copy for copy, left in self.open if (left & lanes).any()]

@@ -1,0 +1,180 @@
+"""Copies of single words from global to shared memory. PTX ISA 9.7.9.25.3, and 9.7.13.15.15 for their arrival on an
+mbarrier.
+
+They belong to the generic proxy: what a thread has waited for counts as its own stores.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptxgen import syntax
+from ptxgen.emulator.access import Bytes, locate, units_of
+from ptxgen.emulator.copies import Copy, WarpCopies
+from ptxgen.emulator.group import Group
+from ptxgen.emulator.machine import Machine
+from ptxgen.emulator.memory import MemoryFault
+from ptxgen.emulator.memory.global_memory import HEAP_BASE
+from ptxgen.emulator.registers import Binder
+from ptxgen.emulator.semantics import meaning
+from ptxgen.instr import async_copy
+
+if TYPE_CHECKING:
+    from ptxgen.emulator.scheduler import Scheduler
+
+_Run = Callable[[Group], None]
+_Gate = Callable[[Group, "Scheduler"], tuple[Callable[[int], object], NDArray[np.bool_] | None]]
+
+
+@meaning(async_copy.copy, async_copy.copy_ignore)
+def copy(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+    size = int(op.size.evaluate())
+    destination, source = binder.address(op.dst), binder.address(op.src)
+    ignore = binder.predicate(op.ignore) if isinstance(op, async_copy.copy_ignore) else None
+    given = getattr(op, "src_size", None)
+    wanted = binder.source(given, "u32") if given is not None else None
+
+    def run(g: Group) -> None:
+        read = g.full(size if wanted is None else wanted(g)).astype(np.int64)
+        if ignore is not None:
+            read = np.where(ignore(g), 0, read)
+        if (read[g.active] > size).any():
+            most = int(read[g.active].max())
+            raise MemoryFault("copy-size", f"cp.async of {size} bytes with a src-size of {most}; it must not be more")
+        targets = np.ascontiguousarray(g.full(destination(g)))
+        sources = _checked(g, np.ascontiguousarray(g.full(source(g))), read, size)
+        places = locate(g, "shared", targets, size, "cp.async")
+        _issue(g, places, sources, read, size, statement)
+
+    return run
+
+
+def _checked(g: Group, addresses: NDArray[np.int64], read: NDArray[np.int64], size: int) -> NDArray[np.int64]:
+    """Heap offsets of the sources: those of whole copies checked as a load is, of others only the bytes they read."""
+    machine = g.machine
+    reading = g.narrowed(read > 0)
+    offsets = addresses - HEAP_BASE
+    if reading is None:
+        return offsets
+    chosen = np.isin(g.indices, reading.indices)
+    misaligned = (addresses & (size - 1) != 0) & g.active & (read > 0)
+    if misaligned.any():
+        at = int(addresses[misaligned][0])
+        raise MemoryFault("misaligned", f"cp.async of {size} bytes from {at:#x}, which is not a multiple of {size}")
+    whole = g.narrowed(read == size)
+    if whole is not None:
+        machine.memory.offsets(
+            addresses[np.isin(g.indices, whole.indices)].view(np.uint64), size, whole.mask, "cp.async"
+        )
+    lanes = reading.active
+    first, last = offsets[chosen][lanes], (offsets + read - 1)[chosen][lanes]
+    machine.memory.require_mapped(first, "cp.async")
+    machine.memory.require_mapped(last, "cp.async")
+    return offsets
+
+
+def _issue(
+    g: Group, places: Bytes, sources: NDArray[np.int64], read: NDArray[np.int64], size: int,
+    statement: syntax.Instruction,
+) -> None:  # fmt: skip
+    """Queue the copies of each warp; all at once where the schedule lets them complete at once."""
+    machine, active = g.machine, g.active
+    shared, offsets, inside = places.data, places.offsets, places.inside
+    assert inside is not None
+    at_once = machine.timeline.schedule == "eager"
+    if at_once:
+        _move(machine, shared, size, offsets[active], sources[active], read[active])
+        machine.effects += 1
+    for position, row in enumerate(map(int, g.indices)):
+        lanes = active[position].copy()
+        units, masks = units_of(inside[position][lanes], size)
+        made = Copy(lanes, units, done=at_once)
+        machine.copies.setdefault(row, WarpCopies()).add(made)
+        if machine.ordering is not None:
+            machine.ordering.copy(row, units, masks, statement)
+        if not at_once:
+            where = (offsets[position][lanes], sources[position][lanes], read[position][lanes])
+            _queue(machine, row, made, shared, where, size, statement)
+
+
+def _queue(
+    machine: Machine, row: int, made: Copy, shared: NDArray[np.uint8], where: Any, size: int,
+    statement: syntax.Instruction,
+) -> None:  # fmt: skip
+    def complete() -> None:
+        _move(machine, shared, size, *where)
+        made.done = True
+        machine.wake(("cp.async", row))
+
+    machine.submit(int(machine.row_slot[row]), statement, complete)
+
+
+def _move(
+    machine: Machine, shared: NDArray[np.uint8], size: int, places: NDArray[np.int64], sources: NDArray[np.int64],
+    read: NDArray[np.int64],
+) -> None:  # fmt: skip
+    """Copy the bytes that are read, and zeros behind them."""
+    if (read == size).all():
+        words, kind = machine.memory.data, {4: np.uint32, 8: np.uint64, 16: np.complex128}[size]
+        shared.view(kind)[places // size] = words.view(kind)[sources // size]
+        return
+    step = np.arange(size)
+    wanted = step < read[:, None]
+    data = machine.memory.data[np.where(wanted, sources[:, None] + step, 0)]
+    shared[places[:, None] + step] = np.where(wanted, data, 0)
+
+
+# Waiting.
+
+
+@meaning(async_copy.commit_group)
+def commit_group(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+    def run(g: Group) -> None:
+        active = g.active
+        for position, row in enumerate(map(int, g.indices)):
+            g.machine.copies.setdefault(row, WarpCopies()).commit(active[position].copy())
+
+    return run
+
+
+def _finish(machine: Machine, row: int, copies: list[Copy]) -> None:
+    """The warp knows that these copies are done."""
+    if machine.ordering is not None:
+        for each_copy in copies:
+            machine.ordering.copied(row, each_copy.units)
+
+
+def _wait(pending: int, commits: bool) -> _Gate:
+    def run(g: Group, scheduler: Scheduler) -> tuple[Callable[[int], object], NDArray[np.bool_] | None]:
+        machine, active = g.machine, g.active
+        passing = np.ones((g.size, 32), np.bool_)
+        for position, row in enumerate(map(int, g.indices)):
+            mine = machine.copies.get(row)
+            if mine is None:
+                continue
+            if commits and mine.open:
+                mine.commit(active[position].copy())
+            awaited = mine.awaited(active[position], pending)
+            if not all(each_copy.done for group in awaited for each_copy in group.copies):
+                passing[position] = False
+                continue
+            _finish(machine, row, [each_copy for group in awaited for each_copy in group.copies])
+            mine.forget(awaited)
+        return lambda row: ("cp.async", row), None if passing.all() else passing
+
+    return run
+
+
+@meaning(async_copy.wait_group, kind="gate")
+def wait_group(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Gate:
+    return _wait(max(int(op.count.evaluate()), 0), commits=False)
+
+
+@meaning(async_copy.wait_all, kind="gate")
+def wait_all(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Gate:
+    """As a commit and a wait for all groups (9.7.9.25.3.3)."""
+    return _wait(0, commits=True)

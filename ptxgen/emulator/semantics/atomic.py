@@ -1,0 +1,215 @@
+"""Atomic operations on memory. PTX ISA 9.7.13.5 to 9.7.13.7.
+
+Lanes that meet at an address take their turns in the order of warps and lanes, with the schedule `random` in a random
+one. The elements of vectors and of packed values are atomic each for itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+from numpy.typing import NDArray
+
+from ptxgen import syntax
+from ptxgen.emulator.access import Part, locate, parts_of, synchronise, track_shared
+from ptxgen.emulator.atomics import Operation, accumulate, update
+from ptxgen.emulator.group import Group
+from ptxgen.emulator.machine import Machine
+from ptxgen.emulator.memory import MemoryFault
+from ptxgen.emulator.registers import Binder, Unmodelled, numpy_type
+from ptxgen.emulator.semantics import meaning
+from ptxgen.emulator.semantics.memory import space_of
+from ptxgen.instr import atomic
+from ptxgen.instr.types import TYPES
+
+_Run = Callable[[Group], None]
+_Words = NDArray[Any]
+
+#: The elements of floating-point types.
+_FLOATS: dict[str, Any] = {
+    "f16": np.float16, "f16x2": np.float16, "bf16": ml_dtypes.bfloat16, "bf16x2": ml_dtypes.bfloat16,
+    "f32": np.float32, "f64": np.float64,
+}  # fmt: skip
+_BITWISE: dict[str, Operation] = {"and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor}
+#: Operations on integers in which only the order of the operands counts, not where the parentheses stand.
+_ASSOCIATIVE: dict[str, Operation] = {
+    **_BITWISE, "add": np.add, "min": np.minimum, "max": np.maximum, "exch": lambda old, new: new,
+}  # fmt: skip
+
+
+def _increment(old: _Words, limit: _Words) -> _Words:
+    return np.where(old >= limit, np.uint32(0), old + np.uint32(1))
+
+
+def _decrement(old: _Words, limit: _Words) -> _Words:
+    return np.where((old == 0) | (old > limit), limit, old - np.uint32(1))
+
+
+def _swap_if(old: _Words, expected: _Words, new: _Words) -> _Words:
+    same = old == expected
+    return np.where(same.all(axis=-1, keepdims=True) if old.ndim == 2 else same, new, old)
+
+
+def _sum(old: _Words, value: _Words) -> _Words:
+    """A rounded sum: of 16-bit floats it is exact in 32 bits up to where it rounds, so that it rounds once."""
+    return _canonical(old + value)
+
+
+def _flushed_sum(old: _Words, value: _Words) -> _Words:
+    """As atom.add.f32 does it in global memory: subnormal inputs and results become zeros of their sign."""
+    return _canonical(_flush(_flush(old) + _flush(value)))
+
+
+def _flush(value: _Words) -> _Words:
+    tiny = np.abs(value) < np.finfo(np.float32).tiny
+    return np.where(tiny, np.copysign(np.float32(0), value), value)
+
+
+def _lesser(old: _Words, value: _Words) -> _Words:
+    """Of a NaN and a number the number; -0 is less than +0."""
+    return _canonical(np.where((old == value) & np.signbit(old), old, np.fmin(old, value)))
+
+
+def _greater(old: _Words, value: _Words) -> _Words:
+    return _canonical(np.where((old == value) & ~np.signbit(old), old, np.fmax(old, value)))
+
+
+def _canonical(value: _Words) -> _Words:
+    """NaN results are the one with all bits set but the sign; those of 64 bits keep their payload."""
+    value = np.ascontiguousarray(value)
+    if value.dtype.itemsize < 8:
+        words = value.view(f"u{value.dtype.itemsize}")
+        words[np.isnan(value)] = (1 << (8 * value.dtype.itemsize - 1)) - 1
+    return value
+
+
+def operation_of(op: str, type: str, space: str | None, noftz: bool) -> tuple[Operation, bool, np.dtype[Any]]:
+    """What an operation does to words, whether it is associative, and the type in which it computes."""
+    if type in _FLOATS:
+        dtype = np.dtype(_FLOATS[type])
+        if op != "add":
+            return (_lesser if op == "min" else _greater), False, dtype
+        return (_flushed_sum if type == "f32" and space == "global" and not noftz else _sum), False, dtype
+    dtype = numpy_type(TYPES[type])
+    if op in ("inc", "dec"):
+        return (_increment if op == "inc" else _decrement), False, dtype
+    return _ASSOCIATIVE[op], True, dtype
+
+
+def apply(
+    machine: Machine,
+    words: _Words,
+    index: NDArray[np.int64],
+    operation: Operation,
+    associative: bool,
+    *operands: _Words,
+) -> _Words:
+    """Change words for each lane in its turn; gives what the lanes found."""
+    order: Any = slice(None)
+    if machine.timeline.schedule == "random" and len(index) > 1:
+        order = np.random.default_rng(machine.timeline.random.getrandbits(64)).permutation(len(index))
+    at = index[order]
+    before = words[at]
+    found = np.empty((len(index), *words.shape[1:]), words.dtype)
+    how = accumulate if associative else update
+    found[order] = how(words, at, operation, *(operand[order] for operand in operands))
+    raw = f"V{words.dtype.itemsize}"
+    machine.effects += bool((words[at].view(raw) != before.view(raw)).any())
+    return found
+
+
+def change(
+    part: Part, size: int, count: int, dtype: np.dtype[Any], operation: Operation, associative: bool,
+    operands: Sequence[_Words], statement: syntax.Instruction,
+) -> _Words:  # fmt: skip
+    """Do an operation for the active lanes of a part, on `count` neighbouring elements of `size` bytes each.
+
+    `operands` are (lanes, count); so is the result, what the lanes found.
+    """
+    g, machine = part.group, part.group.machine
+    if part.space not in ("global", "shared", "shared::cluster"):
+        raise MemoryFault("atomic-space", f"an atomic operation in .{part.space} memory; it must be global or shared")
+    places = locate(g, part.space, part.addresses, size * count, "an atomic operation")
+    data, offsets = places.data, places.offsets
+    track_shared(g, places, size * count, statement, write=True, strong=True)
+    synchronise(g, part.space, part.addresses, machine.subscribe)
+    synchronise(g, part.space, part.addresses, machine.publish)
+    words = data.view(np.uint64).reshape(-1, 2) if size == 16 else data.view(dtype)
+    index = offsets[g.active] // size
+    found = [
+        apply(machine, words, index + i, operation, associative, *(operand[:, i] for operand in operands))
+        for i in range(count)
+    ]
+    return np.stack(found, axis=1)
+
+
+@meaning(
+    atomic.atom, atomic.atom_add_noftz, atomic.atom_vector, atomic.atom_vector_half, atomic.atom_vector_packed,
+    atomic.red, atomic.red_add_noftz, atomic.red_vector, atomic.red_vector_half, atomic.red_vector_packed,
+)  # fmt: skip
+def modify(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+    type, kind, noftz = TYPES[op.type], getattr(op, "op", "add"), getattr(op, "noftz", True)
+    if isinstance(op, atomic.atom | atomic.red):
+        noftz = False
+    address, named = binder.address(op.a), space_of(op, binder, op.a)
+    registers = binder.vector(op.b)
+    if op.type.startswith("bf16") and any(isinstance(each, syntax.Immediate) for each in registers):
+        raise Unmodelled(f"constants of .{op.type}")
+    sources = [binder.source(each, type) for each in registers]
+    destination = getattr(op, "d", None)
+    results = [binder.destination(each, type) for each in binder.vector(destination)] if destination else []
+
+    def run(g: Group) -> None:
+        values = [_full(g, source(g)) for source in sources]
+        addresses = np.ascontiguousarray(g.full(address(g)))
+        for part in parts_of(g, named, addresses):
+            operation, associative, dtype = operation_of(kind, op.type, part.space, noftz)
+            operand = _elements(part, values, dtype)
+            size = 16 if type.bits == 128 else dtype.itemsize
+            found = change(part, size, operand.shape[1], dtype, operation, associative, [operand], statement)
+            _give(part, results, found, numpy_type(type))
+
+    return run
+
+
+def _full(g: Group, value: Any) -> _Words:
+    """Values of all lanes: (warps, 32), of 128 bits (warps, 32, 2)."""
+    value = np.asarray(value)
+    return value if value.ndim == 3 else g.full(value)
+
+
+def _elements(part: Part, values: Sequence[_Words], dtype: np.dtype[Any]) -> _Words:
+    """The registers of the active lanes as elements: (lanes, elements), of 128 bits (lanes, 1, 2)."""
+    lanes = np.stack([value[part.chosen][part.group.active] for value in values], axis=1)
+    return lanes if lanes.ndim == 3 else lanes.view(dtype)
+
+
+def _give(part: Part, results: Sequence[Any], found: _Words, dtype: np.dtype[Any]) -> None:
+    """Write what the lanes found to their registers."""
+    g = part.group
+    words = found if found.ndim == 3 else np.ascontiguousarray(found).view(dtype)
+    for i, result in enumerate(results):
+        full = np.zeros((g.size, 32, *words.shape[2:]), words.dtype)
+        full[g.active] = words[:, i]
+        result(g, full)
+
+
+@meaning(atomic.atom_cas)
+def compare_and_swap(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+    type = TYPES[op.type]
+    address, named = binder.address(op.a), space_of(op, binder, op.a)
+    expected, new, result = binder.source(op.b, type), binder.source(op.c, type), binder.destination(op.d, type)
+    dtype = numpy_type(type)
+
+    def run(g: Group) -> None:
+        values = [_full(g, expected(g)), _full(g, new(g))]
+        addresses = np.ascontiguousarray(g.full(address(g)))
+        for part in parts_of(g, named, addresses):
+            operands = [_elements(part, [value], dtype) for value in values]
+            found = change(part, type.bytes, 1, dtype, _swap_if, False, operands, statement)
+            _give(part, [result], found, dtype)
+
+    return run
