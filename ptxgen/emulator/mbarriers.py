@@ -61,6 +61,15 @@ class MBarrier:
             )
         self.pending -= count
 
+    def drop(self, count: int) -> None:
+        """Expect fewer arrivals in later phases. Raises MemoryFault when none is left to drop."""
+        if count > self.expected:
+            raise MemoryFault(
+                "mbarrier-overflow",
+                f"{count} arrivals are dropped from the mbarrier at {self.address:#x}, which expects {self.expected}",
+            )
+        self.expected -= count
+
     def complete(self, size: int) -> None:
         """Lower the tx-count, as a copy of `size` bytes does when it is done; it may go below zero."""
         self.tx -= size

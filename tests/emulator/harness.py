@@ -70,6 +70,7 @@ def launch(
     cluster: Any = None,
     directives: str = "",
     version: str = "8.8",
+    kernel_target: str = TARGET,
     **options: Any,
 ) -> tuple[LaunchReport, list[NDArray[Any]]]:
     """Run a body whose parameters are `out0`.., `in0`.. (64-bit pointers or values); the outputs come back as arrays.
@@ -93,7 +94,12 @@ def launch(
     registers = ", ".join(f"%{name}" for name in names)
     head = f"    .reg .b64 {registers};\n" if registers else ""
     text = module(
-        head + "\n".join(loads) + "\n" + body, ", ".join(declared), items=items, directives=directives, version=version
+        head + "\n".join(loads) + "\n" + body,
+        ", ".join(declared),
+        items=items,
+        directives=directives,
+        version=version,
+        target=kernel_target,
     )
     report = device.launch(Kernel.from_ptx(text), grid, block, args, shared_bytes=shared_bytes, cluster=cluster)
     return report, [array.numpy() for array in arrays]

@@ -29,8 +29,9 @@ class Model:
         self.expected = self.pending = count
         self.tx = self.phase = 0
 
-    def step(self, arrivals: int = 0, expect: int = 0, complete: int = 0) -> None:
+    def step(self, arrivals: int = 0, expect: int = 0, complete: int = 0, drop: int = 0) -> None:
         self.tx += expect - complete
+        self.expected -= drop
         self.pending -= arrivals
         if self.pending == 0 and self.tx == 0:
             self.phase, self.pending = self.phase + 1, self.expected
@@ -40,7 +41,7 @@ class Model:
 def test_random_operations(seed: int) -> None:
     """After each operation both parities are asked: that of the phase before the current one is done, no other."""
     rng = random.Random(seed)
-    model = Model(rng.randrange(1, 6))
+    model = Model(rng.randrange(1, 9))
     lines = [f"mbarrier.init.shared.b64 [bar], {model.expected};"]
     expected: list[int] = []
 
@@ -52,8 +53,15 @@ def test_random_operations(seed: int) -> None:
 
     ask()
     for _ in range(60):
-        kind = rng.randrange(4)
-        if kind == 0:
+        kind = rng.randrange(6)
+        if kind == 4 and model.expected > 1:
+            count = rng.randrange(1, min(model.pending, model.expected - 1) + 1)
+            lines.append(f"mbarrier.arrive_drop.shared.b64 _, [bar], {count};")
+            model.step(arrivals=count, drop=count)
+        elif kind == 5 and model.expected > 1 and model.tx < 2**19:
+            lines.append("mbarrier.arrive_drop.expect_tx.release.cta.shared::cta.b64 %state, [bar], 32;")
+            model.step(arrivals=1, expect=32, drop=1)
+        elif kind == 0:
             count = rng.randrange(1, model.pending + 1)
             lines.append(f"mbarrier.arrive.shared::cta.b64 _, [bar], {count};")
             model.step(arrivals=count)
@@ -105,6 +113,83 @@ def test_states_of_arrivals() -> None:
     report, found = run(body, 5)
     assert report.status == "ok", report.summary()
     assert found == [0, 1, 1, 0, 1]
+
+
+def test_states_and_their_counts() -> None:
+    """The bits that an H200 returned for states; pending_count is what was pending before the arrival."""
+    body = """mbarrier.init.shared.b64 [bar], 9; mbarrier.expect_tx.relaxed.cta.shared.b64 [bar], 48;
+        mbarrier.arrive.noComplete.shared.b64 %old, [bar], 4; mbarrier.pending_count.b64 %x, %old;
+        st.global.u32 [%out0], %x; st.global.b64 [%out0+8], %old;
+        mbarrier.arrive_drop.noComplete.release.cta.shared::cta.b64 %old, [bar], 2; mbarrier.pending_count.b64 %x, %old;
+        st.global.u32 [%out0+4], %x; mbarrier.complete_tx.shared.b64 [bar], 48;
+        mbarrier.arrive.shared.b64 %state, [bar], 3; mbarrier.arrive.shared.b64 %state, [bar];
+        st.global.b64 [%out0+16], %state;"""
+    report, found = run(body, 6)
+    assert report.status == "ok", report.summary()
+    assert found[:2] == [9, 5]
+    states = [found[2] | found[3] << 32, found[4] | found[5] << 32]
+    assert states[0] == (2**20 - 9) << 43 | (2**21 - 48) << 21 | (2**20 - 9) << 1
+    # In the second phase 7 are expected: two were dropped.
+    assert states[1] == 1 << 63 | (2**20 - 7) << 43 | (2**20 - 7) << 1
+
+
+def test_arrivals_that_may_not_complete() -> None:
+    body = "mbarrier.init.shared.b64 [bar], 3; mbarrier.arrive.noComplete.shared.b64 %state, [bar], {};"
+    assert codes(run(body.format(3))[0]) == ["mbarrier-no-complete"]
+    assert codes(run(body.format(2))[0]) == []
+
+
+def test_threads_that_drop_out() -> None:
+    """Of 96 threads a third leaves after each phase; the others go on without them."""
+    body = """
+        setp.eq.u32 %q, %t, 0; @%q mbarrier.init.shared.b64 [bar], 96; bar.sync 0;
+        mov.u32 %place, 0; mul.lo.u32 %x, %t, 4; cvt.u64.u32 %at, %x; add.u64 %at, %at, %out0;
+        loop: and.b32 %parity, %place, 1; add.u32 %place, %place, 1; st.global.u32 [%at], %place;
+        mul.lo.u32 %x, %place, 32; setp.lt.u32 %q, %t, %x; @%q bra last;
+        mbarrier.arrive.shared.b64 _, [bar];
+        w: mbarrier.try_wait.parity.shared.b64 %p, [bar], %parity; @!%p bra w; bra loop;
+        last: mbarrier.arrive_drop.shared.b64 _, [bar];
+    """
+    for schedule in ("eager", "late", "random"):
+        report, found = run(body, 96, block=96, schedule=schedule)
+        assert report.status == "ok", report.summary()
+        assert found == [t // 32 + 1 for t in range(96)]
+
+
+def test_multicast_operations() -> None:
+    """sm_107f: the objects at the same place in all CTAs of a mask."""
+    body = """
+        .shared .align 8 .b64 bar; .reg .pred %p; .reg .u32 %x, %rank; .reg .b64 %at;
+        mov.u32 %rank, %cluster_ctarank; mbarrier.init.shared.b64 [bar], 2;
+        fence.mbarrier_init.release.cluster; barrier.cluster.arrive; barrier.cluster.wait;
+        setp.ne.u32 %p, %rank, 1; @%p bra wait;
+        mbarrier.expect_tx.relaxed.cluster.shared::cluster.multicast::cluster::32b.b64 [bar], 64, 11;
+        mbarrier.arrive.release.cluster.shared::cluster.multicast::cluster::32b.b64 _, [bar], 2, 11;
+        mbarrier.complete_tx.relaxed.cluster.shared::cluster.multicast::cluster::32b.b64 [bar], 64, 11;
+        wait: barrier.cluster.arrive; barrier.cluster.wait;
+        mbarrier.test_wait.parity.shared.b64 %p, [bar], 0; selp.u32 %x, 1, 0, %p;
+        mad.wide.u32 %at, %rank, 4, %out0; st.global.u32 [%at], %x; ret;
+    """
+    report, (found,) = launch(
+        body, [poisoned(4)], block=1, grid=4, cluster=4, version="9.4", kernel_target="sm_107f", target="sm_107f"
+    )
+    assert report.status == "ok", report.summary()
+    assert found.tolist() == [1, 1, 0, 1]
+
+
+def test_lanes_that_wait_for_different_objects() -> None:
+    body = """
+        setp.eq.u32 %q, %t, 0; @%q mbarrier.init.shared.b64 [bar], 1; @%q mbarrier.init.shared.b64 [other], 1;
+        bar.sync 0; setp.eq.u32 %q, %t, 40; @%q bra arrives;
+        and.b32 %x, %t, 1; mad.lo.u32 %place, %x, 8, %place;
+        w: mbarrier.try_wait.parity.shared.b64 %p, [%place], 0; @!%p bra w; bra end;
+        arrives: mbarrier.arrive.shared.b64 _, [other]; mbarrier.arrive.shared.b64 _, [bar];
+        end: mad.wide.u32 %at, %t, 4, %out0; st.global.u32 [%at], %t;
+    """
+    for schedule in ("eager", "late", "random"):
+        report, found = run(body, 64, block=64, schedule=schedule)
+        assert report.status == "ok", report.summary()
+        assert found == list(range(64))
 
 
 @pytest.mark.parametrize("schedule", ["eager", "late", "random"])
@@ -198,6 +283,10 @@ FAULTS = [
      "fault", "mbarrier-tx"),
     ("init again", INIT.format(1), INIT.format(1) + "mbarrier.inval.shared.b64 [bar];", INIT.format(2), "findings",
      "mbarrier-reinitialized"),
+    ("stores to it", INIT.format(1), INIT.format(1) + "mbarrier.inval.shared.b64 [bar];", "st.shared.u32 [bar+4], 7;",
+     "findings", "mbarrier-overwritten"),
+    ("dropping too many", INIT.format(3), INIT.format(4), "mbarrier.arrive_drop.shared.b64 _, [bar], 4;", "fault",
+     "mbarrier-overflow"),
     ("a count of nothing", "mov.u32 %x, 0;", "mov.u32 %x, 1;", INIT.format("%x"), "fault", "mbarrier-count"),
     ("a count of too many", "mov.u32 %x, 1048576;", "mov.u32 %x, 1048575;", INIT.format("%x"), "fault",
      "mbarrier-count"),

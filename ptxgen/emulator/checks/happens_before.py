@@ -217,6 +217,8 @@ class Ordering:
         self.written = np.zeros((slots, units), np.uint16)
         self.async_writer = np.zeros((slots, units), np.int64)
         self.async_reader = np.zeros((slots, units), np.int64)
+        #: The bytes of each unit in which mbarriers live.
+        self.barriers = np.zeros((slots, units), np.uint16)
         self.stores = ThreadAccesses(slots, size, warps, units)
         self.loads = ThreadAccesses(slots, size, warps, units)
         #: What each warp knew of every warp's intervals, its own included, at its last fence.proxy.async.
@@ -244,7 +246,7 @@ class Ordering:
     def clear(self, slot: int) -> None:
         """Make a slot ready for the next CTA."""
         self._forget(slot)
-        for array in (self.written, self.async_writer, self.async_reader):
+        for array in (self.written, self.async_writer, self.async_reader, self.barriers):
             array[slot] = 0
         self.fenced[slot * self.warps : (slot + 1) * self.warps] = 0
         self.stores.clear(slot)
@@ -360,6 +362,7 @@ class Ordering:
         slot = operation.slot if slot is None else slot
         self._against_writers(operation, row, slot, units, _ALL, "overwrites")
         self._against_readers(operation, row, slot, units, _ALL)
+        self._spare_barriers(operation, slot, units, _ALL)
         self.written[slot, units] = _ALL
         self.async_writer[slot, units] = operation.number
         self.async_reader[slot, units] = 0
@@ -408,6 +411,7 @@ class Ordering:
         self._against_own_copies(access, row, units, masks, "overwrites")
         self._against_writers(access, row, slot, units, masks, "overwrites")
         self._against_readers(access, row, slot, units, masks)
+        self._spare_barriers(access, slot, units, masks)
         self.stores.add(slot, row % self.members, units, masks, self.clock(row), statement.line)
         self._overwritten(slot, units, masks)
 
@@ -442,6 +446,27 @@ class Ordering:
         self.written[slot, units] |= masks
         self.async_writer[slot, units] = 0
         self.async_reader[slot, units] = 0
+
+    def barrier_lives(self, slot: int, offset: int, alive: bool) -> None:
+        """From now on there is an mbarrier at an offset of a CTA's memory, or none any more."""
+        mask = np.uint16(0xFF << offset % UNIT)
+        if alive:
+            self.barriers[slot, offset // UNIT] |= mask
+        else:
+            self.barriers[slot, offset // UNIT] &= ~mask
+
+    def _spare_barriers(
+        self, access: AsyncOperation, slot: int, units: NDArray[np.int64], masks: Masks | np.uint16
+    ) -> None:
+        hit = self.barriers[slot, units] & masks
+        if hit.any():
+            unit = int(units[int((hit != 0).argmax())])
+            self.findings.add(
+                "mbarrier-overwritten",
+                f"the {access.what} writes to an mbarrier at {unit * UNIT:#x} to {unit * UNIT + UNIT - 1:#x}; "
+                "mbarrier.inval must come first",
+                access.statement,
+            )
 
     def _require_written(
         self, access: AsyncOperation, slot: int, units: NDArray[np.int64], masks: Masks | np.uint16

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen import syntax
+from ptxgen.emulator.checks import Knowledge
 from ptxgen.emulator.group import Group
+from ptxgen.emulator.machine import Machine
 from ptxgen.emulator.mbarriers import MBarrier
 from ptxgen.emulator.memory import MemoryFault
-from ptxgen.emulator.registers import Binder, Reader, Unmodelled
+from ptxgen.emulator.registers import Binder, Unmodelled
 from ptxgen.emulator.semantics import meaning
 from ptxgen.instr import mbarrier
 
@@ -53,6 +56,7 @@ def init(op: Any, binder: Binder, statement: syntax.Instruction, block: object) 
             made = MBarrier(offset, expected, expected, row, statement)
             if machine.ordering is not None:
                 made.made_at, made.number = machine.ordering.clock(row), machine.ordering.number()
+                machine.ordering.barrier_lives(slot, offset, True)
             machine.mbarriers[slot][offset] = made
             machine.unfenced.setdefault(row, []).append(made)
             machine.effects += 1
@@ -70,75 +74,165 @@ def invalidate(op: Any, binder: Binder, statement: syntax.Instruction, block: ob
             slot, offset = machine.clusters.locate(row, place, op.space)
             machine.mbarrier(slot, offset, row, statement)
             del machine.mbarriers[slot][offset]
+            if machine.ordering is not None:
+                machine.ordering.barrier_lives(slot, offset, False)
             machine.effects += 1
 
     return run
 
 
-def _state_of(barrier: MBarrier) -> int:
-    """The state that an arrival returns: only its phase is ever read back, in bit 63 and below."""
-    return ((barrier.phase & 1) << 63) | ((2**20 - barrier.pending) & 0xFFFFF) << 43
+#: Where a state keeps its parts: bit 63 the phase's parity, 43 to 62 the pending arrivals, 1 to 20 the expected ones,
+#: 21 to 41 the bytes outstanding, all negated (SASS of init, pending_count and test_wait; states returned on an H200).
+_PENDING_SHIFT, _BYTES_SHIFT, _EXPECTED_SHIFT = 43, 21, 1
+_COUNT_MASK = 2**20 - 1
 
 
-def _use(op: Any, binder: Binder, statement: syntax.Instruction, size: Reader | None, count: Reader | None) -> _Run:
-    """An operation on the current phase: expect bytes, complete bytes, arrive, or expect and arrive."""
+def state_of(barrier: MBarrier) -> int:
+    """The 64-bit state of an object, as an arrival returns it."""
+    return (
+        (barrier.phase & 1) << 63
+        | ((-barrier.pending & _COUNT_MASK) << _PENDING_SHIFT)
+        | ((-barrier.tx & (2**21 - 1)) << _BYTES_SHIFT)
+        | (-barrier.expected & _COUNT_MASK) << _EXPECTED_SHIFT
+    )
+
+
+@dataclass(frozen=True)
+class _Use:
+    """What an operation does to the objects at an address, of one CTA or of those in a multicast mask."""
+
+    statement: syntax.Instruction
+    space: str | None
+    expects: bool = False
+    completes: bool = False
+    arrives: bool = False
+    drops: bool = False
+    no_complete: bool = False
+    relaxed: bool = False
+
+    def apply(self, machine: Machine, row: int, slot: int, offset: int, amount: int, count: int) -> int:
+        """Do it; the object's state before. What the warp knows must have been released by `release`."""
+        barrier = machine.mbarrier(slot, offset, row, self.statement)
+        before = state_of(barrier)
+        if self.completes:
+            barrier.complete(amount)
+        elif self.expects:
+            barrier.expect(amount)
+        if self.drops:
+            barrier.drop(count)
+        if self.arrives:
+            barrier.arrive(count)
+        barrier.last_arrival = self.statement
+        if self.no_complete and not barrier.pending and not barrier.tx:
+            machine.findings.add(
+                "mbarrier-no-complete",
+                f"this arrival with .noComplete completes phase {barrier.phase} of the mbarrier at {offset:#x}",
+                self.statement,
+            )
+        return before
+
+    def release(self, machine: Machine, row: int) -> Knowledge | None:
+        """What an arrival of a warp makes known: what a fence has released where it is relaxed."""
+        if machine.ordering is None or not self.arrives:
+            return None
+        return machine.ordering.released.get(row) if self.relaxed else machine.ordering.release(row)
+
+
+def _bind(op: Any, binder: Binder, use: _Use) -> _Run:
     address = binder.address(op.addr)
+    size = binder.source(op.tx_count, "u32") if hasattr(op, "tx_count") else None
+    count = binder.source(op.count, "u32") if getattr(op, "count", None) is not None else None
+    mask = binder.source(op.mask, "u32") if hasattr(op, "mask") else None
     state = binder.destination(op.state, "b64") if hasattr(op, "state") else None
-    completes = isinstance(op, mbarrier.complete_tx)
-    arrives = state is not None
 
     def run(g: Group) -> None:
-        machine = g.machine
+        machine, clusters = g.machine, g.machine.clusters
         states = np.zeros((g.size, 32), np.uint64)
         position = {int(row): index for index, row in enumerate(g.indices)}
-        sizes = size(g) if size is not None else 0
-        counts = count(g) if count is not None else 1
-        for row, lane, (place, amount, arrivals) in each(g, address(g), sizes, counts):
-            slot, offset = machine.clusters.locate(row, place, op.space)
-            barrier = machine.mbarrier(slot, offset, row, statement)
-            states[position[row], lane] = _state_of(barrier)
-            if completes:
-                barrier.complete(amount)
-            elif size is not None:
-                barrier.expect(amount)
-            if arrives:
-                barrier.arrive(arrivals)
-                if machine.ordering is not None:
-                    relaxed = op.sem == "relaxed"
-                    barrier.release(machine.ordering.released.get(row) if relaxed else machine.ordering.release(row))
-            barrier.last_arrival = statement
-            machine.settle(slot, barrier)
+        given: dict[int, Knowledge | None] = {}  # the lanes of a warp arrive together
+        sizes, counts = size(g) if size is not None else 0, count(g) if count is not None else 1
+        masks = mask(g) if mask is not None else 0
+        for row, lane, (place, amount, arrivals, named) in each(g, address(g), sizes, counts, masks):
+            if row not in given:
+                given[row] = use.release(machine, row)
+            slot, offset = clusters.locate(row, place, use.space)
+            for each_slot in clusters.multicast(slot, named) if mask is not None else (slot,):
+                states[position[row], lane] = use.apply(machine, row, each_slot, offset, amount, arrivals)
+                barrier = machine.mbarriers[each_slot][offset]
+                barrier.release(given[row])
+                machine.settle(each_slot, barrier)
         if state is not None:
             state(g, states)
 
     return run
 
 
-@meaning(mbarrier.expect_tx, mbarrier.complete_tx, mbarrier.arrive_expect_tx, mbarrier.arrive_expect_tx_remote)
-def transaction(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
-    return _use(op, binder, statement, binder.source(op.tx_count, "u32"), None)
+@meaning(
+    mbarrier.expect_tx, mbarrier.expect_tx_multicast, mbarrier.complete_tx, mbarrier.complete_tx_multicast,
+    mbarrier.arrive, mbarrier.arrive_remote, mbarrier.arrive_multicast, mbarrier.arrive_no_complete,
+    mbarrier.arrive_expect_tx, mbarrier.arrive_expect_tx_remote, mbarrier.arrive_expect_tx_multicast,
+    mbarrier.arrive_drop, mbarrier.arrive_drop_remote, mbarrier.arrive_drop_multicast,
+    mbarrier.arrive_drop_no_complete, mbarrier.arrive_drop_expect_tx, mbarrier.arrive_drop_expect_tx_remote,
+    mbarrier.arrive_drop_expect_tx_multicast,
+)  # fmt: skip
+def use(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+    """Expect or complete bytes, arrive, drop: on the current phase of the object, which may end it."""
+    name = type(op).__name__
+    return _bind(
+        op,
+        binder,
+        _Use(
+            statement,
+            "shared::cluster" if hasattr(op, "mask") else op.space,
+            expects="expect_tx" in name,
+            completes="complete_tx" in name,
+            arrives="arrive" in name,
+            drops="drop" in name,
+            no_complete="no_complete" in name,
+            relaxed=op.sem == "relaxed",
+        ),
+    )
 
 
-@meaning(mbarrier.arrive, mbarrier.arrive_remote)
-def arrive(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
-    count = binder.source(op.count, "u32") if op.count is not None else None
-    return _use(op, binder, statement, None, count)
+@meaning(mbarrier.pending_count)
+def pending_count(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+    state, count = binder.source(op.state, "b64"), binder.destination(op.count, "u32")
+
+    def run(g: Group) -> None:
+        kept = (g.full(state(g)).astype(np.uint64) >> np.uint64(_PENDING_SHIFT)).astype(np.int64)
+        count(g, (-kept & _COUNT_MASK).astype(np.uint32))
+
+    return run
+
+
+@meaning(mbarrier.check_layout)
+def check_layout(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+    """Every object here has layout v0: init with another is not modelled."""
+    address, p = binder.address(op.addr), binder.destination(op.p, "pred")
+
+    def run(g: Group) -> None:
+        for row, _, (place,) in each(g, address(g)):
+            g.machine.mbarrier(*g.machine.clusters.locate(row, place, op.space), row, statement)
+        p(g, g.full(op.layout == "v0"))
+
+    return run
 
 
 def _tested(
     op: Any, binder: Binder, statement: syntax.Instruction
-) -> Callable[[Group], tuple[NDArray[np.bool_], dict[int, int]]]:
-    """Which lanes find their phase ended, and the barrier that each row asks about."""
+) -> Callable[[Group], tuple[NDArray[np.bool_], NDArray[np.bool_], dict[int, int]]]:
+    """Which lanes find their phase ended, which may wait for it, and the offset of the object that each row awaits."""
     if op.report is not None or op.value is not None:
         raise Unmodelled("reports of an mbarrier")
     address = binder.address(op.addr)
     by_parity = hasattr(op, "parity")
-    result = id(binder.register(op.p))
+    result = id(binder.register(op.p)) if str(op.p) != "_" else 0
     wanted = binder.source(op.parity, "u32") if by_parity else binder.source(op.state, "b64")
 
-    def test(g: Group) -> tuple[NDArray[np.bool_], dict[int, int]]:
+    def test(g: Group) -> tuple[NDArray[np.bool_], NDArray[np.bool_], dict[int, int]]:
         machine = g.machine
         done = np.zeros((g.size, 32), np.bool_)
+        wait = np.zeros((g.size, 32), np.bool_)
         asked: dict[int, int] = {}
         places, phases = g.full(address(g)), g.full(wanted(g))
         active = g.active
@@ -149,16 +243,20 @@ def _tested(
                 zip(places[position][lanes].tolist(), phases[position][lanes].tolist(), strict=True)
             ):
                 slot, offset = machine.clusters.locate(row, place, op.space)
-                asked[row] = offset
                 barrier = machine.mbarrier(slot, offset, row, statement)
                 parity = phase & 1 if by_parity else phase >> 63
-                if barrier.parity_done(parity):
-                    done[position] |= lanes & (places[position] == place) & (phases[position] == phase)
+                asking = lanes & (places[position] == place) & (phases[position] == phase)
+                if not barrier.parity_done(parity):
+                    # Of lanes that wait for different objects some give up at once, as they may.
+                    if asked.setdefault(row, offset) == offset:
+                        wait[position] |= asking
+                else:
+                    done[position] |= asking
                     if barrier.completed is not None and op.sem == "relaxed":
                         machine.learn_at_fence(row, barrier.completed)
                     elif barrier.completed is not None:
                         machine.learn_when_read(row, result, barrier.completed)
-        return done, asked
+        return done, wait, asked
 
     return test
 
@@ -179,9 +277,9 @@ def try_wait(op: Any, binder: Binder, statement: syntax.Instruction, block: obje
     tested, p = _tested(op, binder, statement), binder.destination(op.p, "pred")
 
     def run(g: Group, scheduler: Scheduler) -> tuple[Callable[[int], object], NDArray[np.bool_] | None]:
-        done, asked = tested(g)
+        done, waiting, asked = tested(g)
         p(g, done)
-        passing = done | scheduler.timed_out[g.rows][:, None]
+        passing = ~waiting | scheduler.timed_out[g.rows][:, None]
         scheduler.timed_out[g.rows] = False
         key = lambda row: ("mbarrier", int(g.machine.row_slot[row]), asked[row])  # noqa: E731
         return key, None if (passing | ~g.active).all() else passing
