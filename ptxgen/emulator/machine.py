@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from ptxgen import syntax
 from ptxgen.device import LaunchShape
+from ptxgen.emulator.budget import Registers, initial_count
 from ptxgen.emulator.checks import Findings, Knowledge, Ordering, Tensormaps
 from ptxgen.emulator.clusters import Clusters
 from ptxgen.emulator.copies import WarpCopies
@@ -73,6 +74,9 @@ class Machine:
         if checks:
             self.ordering = Ordering(slots, self.warps_per_cta, self.clusters.size, self.shared.pitch, self.findings)
         self.tensormaps = Tensormaps(self.findings) if checks else None
+        initial = initial_count(list(entry.directives))
+        #: Registers by warp, None where nothing tells how many there are.
+        self.registers_of_warps = Registers(initial, slots, self.warps_per_cta) if initial is not None else None
         self.unfenced: dict[int, list[MBarrier]] = {}
         self.inflight = np.zeros(slots, np.int64)
         #: Loads from tensor memory whose registers have not arrived: row -> [(registers, statement)].
@@ -93,6 +97,10 @@ class Machine:
         #: What strong stores (release, relaxed, volatile) to a word published, for strong loads of it by the same CTA.
         self.published: dict[tuple[int, str, int], Knowledge] = {}
         self.wake: Callable[[object], None] = lambda key: None
+        #: Takes the next cluster that has not begun out of the grid: its number, None if there is none.
+        self.cancel: Callable[[], int | None] = lambda: None
+        #: The clusters that have had a refusal of clusterlaunchcontrol.try_cancel, by its operation's number.
+        self.refused: dict[int, list[int]] = {}
         self._make_special()
 
     # Special registers.
@@ -165,6 +173,7 @@ class Machine:
 
     def begin_cluster(self, cluster: int, number: int) -> None:
         """Put cluster `number` of the grid into the slots of a resident cluster."""
+        self.refused.pop(cluster, None)
         for slot, cta in zip(self.clusters.slots(cluster), self.clusters.ctas(number), strict=True):
             self._begin_cta(slot, cta)
 
@@ -175,6 +184,8 @@ class Machine:
         self.cta[first : first + self.warps_per_cta] = cta
         rows = slice(first, first + self.warps_per_cta)
         self.present[rows] = self.live[rows]
+        if self.registers_of_warps is not None:
+            self.registers_of_warps.begin(slot)
         if self.cta_number[slot] >= 0:
             for register in self.registers:
                 if register.dtype != np.bool_:

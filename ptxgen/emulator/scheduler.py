@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen.device import Status
-from ptxgen.emulator.checks import Knowledge, Ordering
+from ptxgen.emulator.barriers import ClusterBarrier, CtaBarrier, Reduction
 from ptxgen.emulator.checks.happens_before import distinct
 from ptxgen.emulator.group import Group
 from ptxgen.emulator.machine import Machine
@@ -76,7 +76,7 @@ class Scheduler:
         self._aligned = np.array([block.aligned for block in program.blocks], np.bool_)
         state = [self.place, self.held, *machine.registers]
         self._rounds, self._retries = Repetition(state), Repetition(state)
-        machine.wake = self.wake
+        machine.wake, machine.cancel = self.wake, self._cancel
         for cluster in range(clusters.resident):
             self._start(cluster)
 
@@ -97,6 +97,15 @@ class Scheduler:
             self.left[slot] = machine.threads
         self.last_run[rows] = self.steps
         self._refresh(rows)
+
+    def _cancel(self) -> int | None:
+        """Take a cluster that has not begun out of the grid, for whoever asked."""
+        if not self.pending:
+            return None
+        self.finished += self.clusters.size
+        if self.progress is not None:
+            self.progress(self.finished, self.ctas)
+        return self.pending.popleft()
 
     def _finish(self, slot: int) -> None:
         """The last thread of a CTA has left."""
@@ -182,43 +191,66 @@ class Scheduler:
     # Barriers of the CTA.
 
     def arrive_at_barrier(
-        self, group: Group, block: Block, name: int, threads: int | None, operation: Operation
+        self, group: Group, block: Block, name: int, threads: int | None, operation: Operation, reduction: Reduction
     ) -> None:
-        """Lanes arrive at barrier `name` and wait at the block after it for the others."""
-        self.machine.effects += 1
+        """Lanes arrive at barrier `name`. They wait at the block after it for the others, except to `arrive`."""
+        machine = self.machine
+        machine.effects += 1
         group.store(self.place, np.asarray(block.following))
-        group.store(self.held, np.asarray(True))
+        waits = reduction.kind != "arrive"
+        if waits:
+            group.store(self.held, np.asarray(True))
         active = group.active
         for position, row in enumerate(group.indices):
-            key = (int(self.machine.row_slot[row]), name)
-            barrier = self.barriers.setdefault(key, CtaBarrier())
-            barrier.arrived.append((int(row), active[position].copy()))
-            barrier.threads, barrier.operation = threads, operation
+            row = int(row)
+            key = (int(machine.row_slot[row]), name)
+            barrier = self.barriers.get(key)
+            if barrier is None:
+                barrier = self.barriers[key] = CtaBarrier(threads, operation, reduction.reduces)
+            elif barrier.threads != threads or barrier.reduces != reduction.reduces:
+                self._mismatch(name, barrier, threads, operation)
+            given = machine.ordering.release(row) if machine.ordering is not None and not waits else None
+            barrier.arrive(row, active[position].copy(), reduction, position, waits=waits, given=given)
+            barrier.operation = operation
             self._try_barrier(key)  # warp by warp: those after the last expected one begin anew
         self._refresh(group.indices)
 
+    def _mismatch(self, name: int, barrier: CtaBarrier, threads: int | None, operation: Operation) -> None:
+        """Warps that meet at a barrier must agree on its count, and on whether it reduces (9.7.13.1)."""
+        there = barrier.operation.statement
+        if barrier.threads != threads:
+            here, other = (f"{count}" if count is not None else "all" for count in (threads, barrier.threads))
+            what = f"is for {here} threads here and for {other} in line {there.line}"
+        else:
+            what = f"reduces only here or only in line {there.line}"
+        self.machine.findings.add("barrier-mismatch", f"barrier {name} {what}", operation.statement)
+
     def _try_barrier(self, key: tuple[int, int]) -> None:
         barrier = self.barriers.get(key)
-        if barrier is None:
-            return
-        rows = sorted({row for row, _ in barrier.arrived})
-        if self._count(barrier) < self._expected(key[0], barrier):
+        if barrier is None or self._count(barrier) < self._expected(key[0], barrier):
             return
         del self.barriers[key]
-        if self.machine.ordering is not None:
-            self.machine.ordering.barrier(rows)
-        for row, lanes in barrier.arrived:
-            self.held[row] &= ~lanes
-        self._refresh(np.array(rows))
+        waiting = sorted({arrival.row for arrival in barrier.arrived if arrival.waits})
+        if self.machine.ordering is not None and waiting:
+            self.machine.ordering.barrier(waiting, barrier.given)
+        barrier.reduce()
+        for arrival in barrier.arrived:
+            if arrival.waits:
+                self.held[arrival.row] &= ~arrival.lanes
+        if waiting:
+            self._refresh(np.array(waiting))
 
     def _expected(self, slot: int, barrier: CtaBarrier) -> int:
         return barrier.threads if barrier.threads is not None else int(self.left[slot])
 
     def _count(self, barrier: CtaBarrier) -> int:
         """Threads that have arrived. Where the barrier names a number, lanes that a warp lacks count (9.7.13, bar)."""
-        count = sum(int(lanes.sum()) for _, lanes in barrier.arrived)
+        count = sum(int(arrival.lanes.sum()) for arrival in barrier.arrived)
         if barrier.threads is not None:
-            count += sum(int((~self.machine.present[row]).sum()) for row in {row for row, _ in barrier.arrived})
+            for row in {arrival.row for arrival in barrier.arrived}:
+                here = int(self.machine.present[row].sum())
+                arrived = sum(int(arrival.lanes.sum()) for arrival in barrier.arrived if arrival.row == row)
+                count += (32 - here) * -(-arrived // max(here, 1))
         return count
 
     # The barrier of a cluster.
@@ -499,7 +531,8 @@ class Scheduler:
         for (slot, name), barrier in self.barriers.items():
             expected = self._expected(slot, barrier)
             what = f"barrier {name}, where {self._count(barrier)} of {expected} threads have arrived"
-            places.setdefault((barrier.operation, what), []).extend(row for row, _ in barrier.arrived)
+            rows = [arrival.row for arrival in barrier.arrived if arrival.waits]
+            places.setdefault((barrier.operation, what), []).extend(rows or [barrier.arrived[0].row])
         if self._spinning:
             for row in np.flatnonzero((self.current != EXITED) & ~self.held.all(axis=1)):
                 operation = self.program.blocks[int(self.current[row])].operations[0]
@@ -522,6 +555,8 @@ class Scheduler:
         if isinstance(key, tuple) and key[0] == "cluster":
             arrived, expected = self._cluster_count(key[1])
             return f"the cluster's barrier, where {arrived} of {expected} threads have arrived"
+        if isinstance(key, tuple) and key[0] == "registers" and self.machine.registers_of_warps is not None:
+            return self.machine.registers_of_warps.describe(key[1])
         if isinstance(key, tuple) and key[0] == "mbarrier":
             _, slot, address = key
             barrier = self.machine.mbarriers[slot].get(address)
@@ -533,43 +568,3 @@ class Scheduler:
         if isinstance(key, tuple) and key[0] == "tmem":
             return self.machine.tensor.describe(key[1])
         return str(key)
-
-
-class ClusterBarrier:
-    """A cluster's barrier: completed phases, and what they and the arrivals of this one make known."""
-
-    def __init__(self) -> None:
-        self.phase = 0
-        self.arriving: Knowledge | None = None
-        self.completed: Knowledge | None = None
-        self.statement: Statement | None = None
-
-    def arrive(self, ordering: Ordering | None, row: int, *, relaxed: bool) -> None:
-        """Add what a warp's arrival releases; a relaxed one what its last fence has."""
-        given = None
-        if ordering is not None:
-            given = ordering.released.get(row) if relaxed else ordering.release(row)
-        if given is None:
-            return
-        if self.arriving is None:
-            self.arriving = given.copy()
-        else:
-            self.arriving.join(given)
-
-    def end_phase(self) -> None:
-        self.phase += 1
-        if self.arriving is not None:
-            if self.completed is None:
-                self.completed = self.arriving
-            else:
-                self.completed.join(self.arriving)
-            self.arriving = None
-
-
-class CtaBarrier:
-    """Who has arrived at one of a CTA's sixteen barriers."""
-
-    def __init__(self) -> None:
-        self.arrived: list[tuple[int, NDArray[np.bool_]]] = []
-        self.threads: int | None = None
-        self.operation: Operation | None = None

@@ -310,9 +310,11 @@ class Ordering:
         if len(known.operations) > _MANY:
             self._retire(row // self.members)
 
-    def barrier(self, rows: list[int]) -> None:
-        """All warps of a CTA's barrier learn what all knew."""
+    def barrier(self, rows: list[int], given: Knowledge | None = None) -> None:
+        """All warps of a CTA's barrier learn what all knew, and what those gave that only arrived."""
         together = self.release(rows[0])
+        if given is not None:
+            together.join(given)
         for row in rows[1:]:
             together.join(self.release(row))
         for row in rows:

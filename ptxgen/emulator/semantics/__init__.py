@@ -21,8 +21,8 @@ Kind = Literal["plain", "gate", "end"]
 #: The modules that give meanings.
 MODULES = (
     "address", "async_copy", "atomic", "barrier", "cache", "cluster", "control", "conversion", "extended", "fence",
-    "floating", "half", "integer", "logic", "matrix", "mbarrier", "memory", "mixed", "move", "predicate", "tcgen05",
-    "tensormap", "tma", "warp", "wgmma",
+    "floating", "half", "integer", "logic", "matrix", "mbarrier", "memory", "miscellaneous", "mixed", "move",
+    "predicate", "tcgen05", "tensormap", "tma", "warp", "wgmma",
 )  # fmt: skip
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ptxgen import syntax
+from ptxgen.emulator.barriers import Reduction
 from ptxgen.emulator.group import Group
 from ptxgen.emulator.memory import MemoryFault
 from ptxgen.emulator.registers import Binder
@@ -34,26 +35,39 @@ def require_whole_warps(g: Group, statement: syntax.Instruction) -> None:
         )
 
 
-@meaning(barrier.bar_sync, barrier.barrier_sync, kind="end")
+@meaning(
+    barrier.bar_sync, barrier.barrier_sync, barrier.bar_arrive, barrier.barrier_arrive, barrier.bar_red,
+    barrier.barrier_red, barrier.bar_red_popc, barrier.barrier_red_popc, kind="end",
+)  # fmt: skip
 def synchronise(op: Any, binder: Binder, statement: syntax.Instruction, block: Block) -> _End:
     name = binder.source(op.name, "u32")
     threads = binder.source(op.threads, "u32") if op.threads is not None else None
-    aligned = isinstance(op, barrier.bar_sync) or op.aligned
+    aligned = getattr(op, "aligned", True)
+    how = type(op).__name__.split("_", 1)[1]
+    kind = {"red": getattr(op, "op", ""), "red_popc": "popc"}.get(how, how)
+    value = binder.predicate(op.c) if hasattr(op, "c") else None
+    write = None
+    if value is not None:
+        write = binder.destination(op.d, "u32") if kind == "popc" else binder.destination(op.p, "pred")
 
     def run(g: Group, scheduler: Scheduler, block: Block, operation: Operation) -> None:
         names = g.full(name(g))
         counts = g.full(threads(g)) if threads is not None else None
         if aligned:
             require_whole_warps(g, statement)
+        values = g.full(value(g)) if value is not None else None
         for number in np.unique(names[g.active]):
-            part = g.narrowed(names == number)
+            chosen = names == number
+            part = g.narrowed(chosen)
             if number > 15:
                 raise MemoryFault("barrier-number", f"barrier {number} does not exist; there are 0 to 15")
-            count = int(counts[g.active][0]) if counts is not None else None
+            count = int(counts[g.active & chosen][0]) if counts is not None else None
             if count is not None and (count % 32 or count == 0):
                 raise MemoryFault("barrier-count", f"the thread count of a barrier is a multiple of 32, not {count}")
             if part is not None:
-                scheduler.arrive_at_barrier(part, block, int(number), count, operation)
+                mine = values[np.isin(g.indices, part.indices)] if values is not None else None
+                reduction = Reduction(kind, part, mine, write)
+                scheduler.arrive_at_barrier(part, block, int(number), count, operation, reduction)
 
     return run
 

@@ -1,4 +1,7 @@
-"""Clusters: addresses of peers and the cluster's barrier. PTX ISA 9.7.9.23, 9.7.9.24, 9.7.13.3."""
+"""Clusters: addresses of peers, the cluster's barrier, dependent grids, taking over clusters that have not begun.
+
+PTX ISA 9.7.9.23, 9.7.9.24, 9.7.13.3, 9.7.13.13, 9.7.13.17, 9.7.13.18.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +14,13 @@ from numpy.typing import NDArray
 from ptxgen import syntax
 from ptxgen.emulator.clusters import OFFSET_MASK, RANK_SHIFT
 from ptxgen.emulator.group import Group
+from ptxgen.emulator.machine import Machine
 from ptxgen.emulator.memory import MemoryFault
 from ptxgen.emulator.memory.global_memory import SHARED_WINDOW, WINDOW_BYTES
 from ptxgen.emulator.registers import Binder
 from ptxgen.emulator.semantics import meaning
 from ptxgen.emulator.semantics.barrier import require_whole_warps
+from ptxgen.emulator.semantics.mbarrier import each
 from ptxgen.instr import cluster
 
 if TYPE_CHECKING:
@@ -83,5 +88,109 @@ def wait(op: Any, binder: Binder, statement: syntax.Instruction, block: object) 
         passing = scheduler.pass_cluster(g, statement)
         clusters = g.machine.clusters
         return lambda row: ("cluster", clusters.of(int(clusters.row_slot[row]))), None if passing.all() else passing
+
+    return run
+
+
+@meaning(cluster.griddepcontrol)
+def dependent_grids(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+    """Launches run one after the other: the grids before this one are done, those after it begin when it is."""
+    return lambda g: None
+
+
+#: A response: the first CTA's coordinates in three words, and whether there is one.
+_RESPONSE = 16
+
+
+@meaning(cluster.try_cancel)
+def try_cancel(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+    address, barrier = binder.address(op.addr), binder.address(op.mbar)
+
+    def run(g: Group) -> None:
+        machine, clusters = g.machine, g.machine.clusters
+        for row, _, (place, mbar) in each(g, address(g), barrier(g)):
+            slot, offset = clusters.locate(row, place, op.space)
+            barrier_slot, barrier_offset = clusters.locate(row, mbar, op.space)
+            own = int(machine.row_slot[row])
+            if slot != own or barrier_slot != own:
+                raise MemoryFault("not-own-shared", "clusterlaunchcontrol.try_cancel takes addresses of its own CTA")
+            slots = list(clusters.slots(clusters.of(own))) if op.multicast else [own]
+            _request(machine, row, slots, offset, barrier_offset, statement)
+
+    return run
+
+
+def _request(
+    machine: Machine, row: int, slots: list[int], offset: int, barrier: int, statement: syntax.Instruction
+) -> None:
+    """Queue the request; each slot gets the response at `offset`, and 16 bytes complete on its mbarrier."""
+    machine.shared.require(offset, _RESPONSE, _RESPONSE, "clusterlaunchcontrol.try_cancel")
+    own, ordering = int(machine.row_slot[row]), machine.ordering
+    cluster, given, operation = machine.clusters.of(own), None, None
+    machine.mbarrier(own, barrier, row, statement)
+    if ordering is not None:
+        if any(number in ordering.known[row].operations for number in machine.refused.get(cluster, ())):
+            machine.findings.add(
+                "cancel-after-refusal",
+                "asks for another cluster although the refusal of an earlier request has been seen",
+                statement,
+            )
+        operation = ordering.operation("launch-control response", statement, own)
+        given = ordering.known[row].copy()
+        given.operations.add(operation.number)
+        for slot in slots:
+            ordering.async_write(operation, row, np.array([offset // _RESPONSE]), slot)
+
+    def complete() -> None:
+        taken = machine.cancel()
+        words = np.zeros(4, np.uint32)
+        if taken is not None:
+            words[:] = (*machine.clusters.ctas(taken)[0], 1)
+        elif operation is not None:
+            machine.refused.setdefault(cluster, []).append(operation.number)
+        for slot in slots:
+            machine.shared.data[slot, offset : offset + _RESPONSE] = words.view(np.uint8)
+            machine.complete_on(slot, barrier, _RESPONSE, given, statement)
+
+    machine.submit(own, statement, complete)
+
+
+def _response(binder: Binder, operand: Any) -> Callable[[Group], NDArray[np.uint32]]:
+    """The words of a response: (warps, 32, 4)."""
+    read = binder.source(operand, "b128")
+    return lambda g: np.ascontiguousarray(read(g)).view(np.uint32).reshape(g.size, 32, 4)
+
+
+@meaning(cluster.is_canceled)
+def is_canceled(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+    response, p = _response(binder, op.response), binder.destination(op.p, "pred")
+    return lambda g: p(g, response(g)[..., 3] == 1)
+
+
+def _first(g: Group, words: NDArray[np.uint32], statement: syntax.Instruction) -> NDArray[np.uint32]:
+    if ((words[..., 3] != 1) & g.active).any():
+        g.machine.findings.add(
+            "cancel-refused",
+            "reads the CTA of a response that is a refusal; query_cancel.is_canceled must be true before",
+            statement,
+        )
+    return words
+
+
+@meaning(cluster.get_first_ctaid)
+def first_coordinate(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+    response, d, axis = _response(binder, op.response), binder.destination(op.d, "b32"), "xyz".index(op.dimension)
+    return lambda g: d(g, _first(g, response(g), statement)[..., axis])
+
+
+@meaning(cluster.get_first_ctaid_vector)
+def first_cta(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+    response = _response(binder, op.response)
+    destinations = [binder.destination(element, "b32") for element in binder.vector(op.d)]
+
+    def run(g: Group) -> None:
+        words = _first(g, response(g), statement)
+        for axis, d in enumerate(destinations):
+            d(g, words[..., axis] if axis < 3 else np.zeros_like(words[..., 0]))
 
     return run

@@ -18,39 +18,76 @@ from ptxgen.instr import fence
 _Run = Callable[[Group], None]
 
 
-@meaning(fence.fence)
-def order(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+def _orders(acquires: bool, releases: bool, proxy: bool = False) -> _Run:
     """What relaxed waits have seen counts from an acquiring fence on, what relaxed arrivals tell is what came before a
-    releasing one (no semantics means acq_rel).
+    releasing one; `proxy` also shows the async proxy the stores that the warp knows.
     """
-    acquires, releases = op.sem != "release", op.sem != "acquire"
 
     def run(g: Group) -> None:
         ordering = g.machine.ordering
         if ordering is None:
             return
-        for row in g.indices:
-            for known in g.machine.unfenced_waits.pop(int(row), ()) if acquires else ():
-                ordering.acquire(int(row), known)
+        for row in map(int, g.indices):
+            for known in g.machine.unfenced_waits.pop(row, ()) if acquires else ():
+                ordering.acquire(row, known)
+            if proxy:
+                ordering.proxy_fence(row)
             if releases:
-                ordering.release_fence(int(row))
+                ordering.release_fence(row)
 
     return run
 
 
-@meaning(fence.fence_proxy_alias)
+@meaning(fence.fence, fence.membar)
+def order(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+    """No semantics means acq_rel; membar is the older fence.sc."""
+    sem = getattr(op, "sem", None)
+    return _orders(acquires=sem != "release", releases=sem != "acquire")
+
+
+@meaning(fence.fence_acquire_shared)
+def acquire_shared(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+    """The restriction to shared memory is not kept: a missing wider fence is not reported."""
+    return _orders(acquires=True, releases=False)
+
+
+@meaning(fence.fence_release_shared, fence.fence_release_reads)
+def release_shared(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+    return _orders(acquires=False, releases=True)
+
+
+@meaning(fence.fence_proxy_async_acquire)
+def acquire_for_copies(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+    return _orders(acquires=True, releases=False, proxy=True)
+
+
+@meaning(fence.fence_proxy_async_release, fence.fence_proxy_async_release_reads)
+def release_for_copies(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+    return _orders(acquires=False, releases=True, proxy=True)
+
+
+@meaning(fence.fence_proxy_alias, fence.fence_proxy_alias_ordered)
 def order_aliases(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
     """There are no aliases in the emulator's memory."""
     return lambda g: None
 
 
+@meaning(fence.membar_proxy)
+def older_proxy_fence(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+    """membar.proxy.async is fence.proxy.async."""
+    return _publish(stores=True) if op.kind == "async" else lambda g: None
+
+
 @meaning(fence.fence_mbarrier_init, fence.fence_proxy_async)
 def publish_barriers(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+    return _publish(stores=isinstance(op, fence.fence_proxy_async) and op.space != "global")
+
+
+def _publish(*, stores: bool) -> _Run:
     """Objects that these warps made may be completed on by asynchronous copies from now on.
 
     fence.proxy.async of shared memory also shows them the stores that these warps know.
     """
-    stores = isinstance(op, fence.fence_proxy_async) and op.space != "global"
 
     def run(g: Group) -> None:
         for row in g.indices:

@@ -9,7 +9,7 @@ import numpy as np
 
 from ptxgen import syntax
 from ptxgen.emulator.group import Group
-from ptxgen.emulator.registers import Binder, Unmodelled, joined, parts
+from ptxgen.emulator.registers import Binder, joined, parts
 from ptxgen.emulator.semantics import meaning
 from ptxgen.instr import move
 
@@ -29,8 +29,6 @@ def copy_predicate(op: Any, binder: Binder, statement: syntax.Instruction, block
 
 
 def _part_type(type: str, count: int) -> str:
-    if type == "b128":
-        raise Unmodelled("128-bit packing")
     return f"b{int(type[1:]) // count}"
 
 
@@ -40,6 +38,12 @@ def pack(op: Any, binder: Binder, statement: syntax.Instruction, block: object) 
     part = _part_type(op.type, len(parts))
     sources = [binder.source(element, part) for element in parts]
     d, width = binder.destination(op.d, op.type), int(part[1:])
+
+    def run_wide(g: Group) -> None:
+        d(g, np.stack([g.full(source(g)).astype(np.uint64) for source in sources], axis=-1))
+
+    if op.type == "b128":
+        return run_wide
 
     def run(g: Group) -> None:
         word = np.zeros((), np.uint64)
@@ -56,6 +60,14 @@ def unpack(op: Any, binder: Binder, statement: syntax.Instruction, block: object
     part = _part_type(op.type, len(parts))
     destinations = [binder.destination(element, part) for element in parts]
     a, width = binder.source(op.a, op.type), int(part[1:])
+
+    def run_wide(g: Group) -> None:
+        words = np.asarray(a(g))
+        for index, destination in enumerate(destinations):
+            destination(g, words[..., index])
+
+    if op.type == "b128":
+        return run_wide
 
     def run(g: Group) -> None:
         word = np.asarray(a(g)).astype(np.uint64)

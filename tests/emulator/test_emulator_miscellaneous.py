@@ -1,0 +1,106 @@
+"""setmaxnreg and its budget, traps, what does nothing, and cancelling CTAs that have not begun."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from harness import codes, launch, poisoned
+
+SCHEDULES: list[Any] = ["eager", "late", "random"]
+
+BUDGET = """
+    .reg .pred %p; .reg .u32 %t, %x; .reg .b64 %at;
+    mov.u32 %t, %tid.x; mad.wide.u32 %at, %t, 4, %out0; mov.u32 %x, 1; setp.ge.u32 %p, %t, 128; @%p bra.uni consume;
+    setmaxnreg.dec.sync.aligned.u32 GIVEN; st.global.u32 [%at], %x; bra end;
+    consume: setmaxnreg.inc.sync.aligned.u32 TAKEN; st.global.u32 [%at], %x;
+    end: ret;
+"""
+
+
+def budget(given: int, taken: int, directives: str = ".maxnreg 128", **options: Any) -> Any:
+    body = BUDGET.replace("GIVEN", str(given)).replace("TAKEN", str(taken))
+    return launch(body, [poisoned(256)], block=256, grid=2, directives=directives, **options)
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_registers_move_between_warps(schedule: Any) -> None:
+    """Four warps give 88 each, four take 88."""
+    report, (found,) = budget(40, 216, schedule=schedule)
+    assert (report.status, codes(report)) == ("ok", []), report.summary()
+    assert (found == 1).all()
+    # 256 threads of a multiprocessor's 65536 registers have 256 each.
+    assert codes(budget(40, 256, ".maxntid 256")[0]) == []
+
+
+def test_more_registers_than_there_are() -> None:
+    report, _ = budget(40, 224)
+    assert report.status == "deadlock"
+    assert report.findings[0].instruction.startswith("setmaxnreg.inc")
+    assert "the CTA's pool has" in report.findings[0].message
+
+
+def test_directions() -> None:
+    assert codes(budget(136, 216)[0])[-1] == "setmaxnreg-direction"
+    assert codes(budget(40, 120)[0]) == ["setmaxnreg-direction"]
+    report, _ = budget(40, 216, "")
+    assert (report.status, codes(report)) == ("ok", ["setmaxnreg-ignored"])
+
+
+@pytest.mark.parametrize("opcode", ["trap", "brkpt"])
+def test_traps(opcode: str) -> None:
+    body = ".reg .u32 %t; .reg .pred %p; mov.u32 %t, %tid.x; setp.eq.u32 %p, %t, 40; @%p {}; ret;"
+    report, _ = launch(body.format(opcode), block=64)
+    assert (report.status, codes(report)) == ("fault", ["trap"])
+    assert "warp 1 of CTA (0, 0, 0)" in report.findings[0].message
+
+
+def test_what_does_nothing() -> None:
+    body = "nanosleep.u32 20; pmevent 3; pmevent.mask 5; griddepcontrol.wait; griddepcontrol.launch_dependents; ret;"
+    report, _ = launch(body, block=64, grid=3)
+    assert (report.status, codes(report), report.instructions) == ("ok", [], 36)
+
+
+#: Each CTA counts itself in the output of its work, then of the work that it takes over.
+PERSISTENT = """
+    .shared .align 16 .b8 response[16]; .shared .align 8 .b64 bar;
+    .reg .pred %p, %leader; .reg .u32 %x, %rank, %size, %phase, %y, %z, %w; .reg .b64 %at, %low, %high; .reg .b128 %got;
+    mov.u32 %x, %ctaid.x; mov.u32 %rank, %cluster_ctarank; mov.u32 %phase, 0; setp.eq.u32 %leader, %rank, 0;
+    mbarrier.init.shared.b64 [bar], 1; fence.mbarrier_init.release.cluster;
+    barrier.cluster.arrive; barrier.cluster.wait;
+    loop:
+    mad.wide.u32 %at, %x, 4, %out0; ld.global.u32 %y, [%at]; add.u32 %y, %y, 1; st.global.u32 [%at], %y;
+    mbarrier.arrive.expect_tx.shared.b64 _, [bar], 16;
+    barrier.cluster.arrive; barrier.cluster.wait;
+    @%leader clusterlaunchcontrol.try_cancel.async.shared::cta.mbarrier::complete_tx::bytes{multicast}.b128
+        [response], [bar];
+    w: mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 %p, [bar], %phase; @!%p bra w;
+    ld.shared.v2.b64 {%low, %high}, [response]; mov.b128 %got, {%low, %high}; xor.b32 %phase, %phase, 1;
+    clusterlaunchcontrol.query_cancel.is_canceled.pred.b128 %p, %got; CHECK
+    clusterlaunchcontrol.query_cancel.get_first_ctaid.v4.b32.b128 {%x, %y, %z, %w}, %got;
+    clusterlaunchcontrol.query_cancel.get_first_ctaid::x.b32.b128 %y, %got;
+    add.u32 %x, %y, %rank; fence.proxy.async.shared::cta; bra loop;
+    end: barrier.cluster.arrive; barrier.cluster.wait; ret;
+""".replace("{multicast}", "MULTICAST")
+
+
+def persistent(cluster: int, check: str = "@!%p bra end;", **options: Any) -> Any:
+    multicast = ".multicast::cluster::all" if cluster > 1 else ""
+    body = PERSISTENT.replace("MULTICAST", multicast).replace("CHECK", check)
+    return launch(
+        body, [np.zeros(24, np.uint32)], block=1, grid=24, cluster=cluster, multiprocessors=5, **options
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("cluster", [1, 2, 4])
+def test_taking_over_what_has_not_begun(cluster: int, schedule: Any) -> None:
+    report, (found,) = persistent(cluster, schedule=schedule, seed=3)
+    assert (report.status, codes(report)) == ("ok", []), report.summary()
+    assert (found == 1).all()
+
+
+def test_a_refusal_that_nobody_looks_at() -> None:
+    report, _ = persistent(1, check="", max_steps=2000, device=None)
+    assert {"cancel-refused", "cancel-after-refusal"} <= set(codes(report)), report.summary()
