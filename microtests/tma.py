@@ -36,7 +36,7 @@ def _dim(rank: int) -> Any:
     return rank
 
 
-def _strides(dims: Sequence[int], size: int) -> list[int]:
+def strides_of(dims: Sequence[int], size: int) -> list[int]:
     found, step = [], size
     for extent in dims[:-1]:
         step *= extent
@@ -44,7 +44,7 @@ def _strides(dims: Sequence[int], size: int) -> list[int]:
     return found
 
 
-def _tensor(dims: Sequence[int], size: int, seed: int = 51) -> np.ndarray:
+def tensor_of(dims: Sequence[int], size: int, seed: int = 51) -> np.ndarray:
     """Random bytes [elements, size]; as floats they are normal numbers, of few bits."""
     rng = np.random.default_rng(seed)
     count = int(np.prod(dims))
@@ -124,14 +124,14 @@ def _load_tile(
     nan: bool = False, steps: Sequence[int] | None = None, at: int = 0, dst: Any = "shared::cluster", **options: Any,
 ) -> None:  # fmt: skip
     size = SIZES[dtype]
-    tensor = _tensor(dims, size)
+    tensor = tensor_of(dims, size)
     indices = boxes.tile(dims, start, box, steps)
     length = int(boxes.spread(indices.shape, size, swizzle, at).max()) + 1
     kernel = Load(draft, length)
     expected = boxes.loaded(kernel.before, tensor, indices, swizzle, _fill(dtype, nan), at)
     address = draft.tensormap(
         lambda array: TensorMap.tiled(
-            dtype, array, dims, _strides(dims, size), box, swizzle=swizzle, element_strides=steps,
+            dtype, array, dims, strides_of(dims, size), box, swizzle=swizzle, element_strides=steps,
             oob_fill="nan" if nan else "none",
         ),
         tensor.reshape(-1),
@@ -235,13 +235,14 @@ def load_multicast(draft: Draft, which: Any) -> None:
     """The last CTA loads once for several, each of which gets the data and the bytes at its own barrier."""
     ctas, receivers = which
     dims, box, start, swizzle = (64, 32), (64, 8), (0, 5), "128b"
-    tensor = _tensor(dims, 2)
+    tensor = tensor_of(dims, 2)
     indices = boxes.tile(dims, start, box)
     kernel = Load(draft, 1024, ctas=ctas, receivers=receivers)
     image = boxes.loaded(kernel.before, tensor, indices, swizzle, bytes(2))
     expected = np.array([image if rank in receivers else kernel.before for rank in range(ctas)])
     address = draft.tensormap(
-        lambda array: TensorMap.tiled("bf16", array, dims, _strides(dims, 2), box, swizzle=swizzle), tensor.reshape(-1)
+        lambda array: TensorMap.tiled("bf16", array, dims, strides_of(dims, 2), box, swizzle=swizzle),
+        tensor.reshape(-1),
     )
     mask = draft.reg("b16", "mask")
     draft(move.mov(mask, sum(1 << rank for rank in receivers), type="u16"))
@@ -286,14 +287,14 @@ def _im2col(
     draft: Draft, dims: Sequence[int], lower: Sequence[int], upper: Sequence[int], start: Sequence[int],
     offsets: Sequence[int], channels: int, count: int, swizzle: str, steps: Sequence[int] | None = None,
 ) -> None:  # fmt: skip
-    tensor = _tensor(dims, 2)
+    tensor = tensor_of(dims, 2)
     indices = boxes.pixels(dims, start, lower, upper, offsets, channels, count, steps)
     kernel = Load(draft, int(boxes.spread(indices.shape, 2, swizzle).max()) + 1)
     expected = boxes.loaded(kernel.before, tensor, indices, swizzle, bytes(2))
     moves = None if steps is None else [1, *steps, 1]
     address = draft.tensormap(
         lambda array: _IM2COL(
-            "bf16", array, dims, _strides(dims, 2), lower, upper, channels, count, swizzle=swizzle,
+            "bf16", array, dims, strides_of(dims, 2), lower, upper, channels, count, swizzle=swizzle,
             element_strides=moves,
         ),
         tensor.reshape(-1),
@@ -316,12 +317,12 @@ def _im2col(
 def load_gather4(draft: Draft, swizzle: str, rows: Any) -> None:
     """Four rows of a matrix, in any order and outside too."""
     dims, width = (128, 12), 64 if swizzle == "none" else _WIDTHS[swizzle] // 2
-    tensor = _tensor(dims, 2)
+    tensor = tensor_of(dims, 2)
     indices = boxes.rows_of(dims, 32, rows, width)
     kernel = Load(draft, int(boxes.spread(indices.shape, 2, swizzle).max()) + 1)
     expected = boxes.loaded(kernel.before, tensor, indices, swizzle, bytes(2))
     address = draft.tensormap(
-        lambda array: TensorMap.tiled("bf16", array, dims, _strides(dims, 2), (width, 1), swizzle=swizzle),
+        lambda array: TensorMap.tiled("bf16", array, dims, strides_of(dims, 2), (width, 1), swizzle=swizzle),
         tensor.reshape(-1),
     )
     kernel.run(indices.size * 2, lambda to, bar: draft(
@@ -345,7 +346,7 @@ def _store(draft: Draft, dtype: str, dims: Sequence[int], memory_: np.ndarray, i
     expected[numbers] = combine(initial[numbers], values)
     draft.output(expected.reshape(-1), initial=initial.reshape(-1))
     address = draft.tensormap(
-        make or (lambda array: TensorMap.tiled(dtype, array, dims, _strides(dims, size), box, swizzle=swizzle)), 0
+        make or (lambda array: TensorMap.tiled(dtype, array, dims, strides_of(dims, size), box, swizzle=swizzle)), 0
     )
     draft.copy_in(place, memory_)
     draft(fence.fence_proxy_async(), barrier.bar_sync(0))
@@ -378,7 +379,7 @@ def store_ranks(draft: Draft, rank: int, number: int) -> None:
     indices = boxes.tile(dims, start, box)
     _store(draft, "u16", dims, _bytes(indices.size * 2), indices, box, "none", lambda to, source: draft(
         tma.store(f"[{to}]", _coordinates(draft, start), f"[{source}]", dim=_dim(rank))
-    ), lambda old, new: new, _tensor(dims, 2))  # fmt: skip
+    ), lambda old, new: new, tensor_of(dims, 2))  # fmt: skip
 
 
 @microtest(*((swizzle, dtype) for swizzle in _WIDTHS for dtype in ("u8", "f16", "f32", "f64")))
@@ -394,7 +395,7 @@ def store_swizzles(draft: Draft, swizzle: str, dtype: str) -> None:
         memory_ = (memory_.view(np.uint32) % 1000).astype(np.float32).view(np.uint8)
     _store(draft, dtype, dims, memory_, indices, box, swizzle, lambda to, source: draft(
         tma.store(f"[{to}]", _coordinates(draft, start), f"[{source}]", dim=2, load_mode="tile")
-    ), lambda old, new: new, _tensor(dims, size))  # fmt: skip
+    ), lambda old, new: new, tensor_of(dims, size))  # fmt: skip
 
 
 @microtest("3d-upper", "4d-inside", "5d-inside", only_if=_has_im2col)
@@ -409,8 +410,8 @@ def store_im2col(draft: Draft, name: str) -> None:
     indices = boxes.pixels(dims, start, lower, upper, [0] * len(lower), channels, count)
     _store(draft, "bf16", dims, _bytes(indices.size * 2), indices, None, "none", lambda to, source: draft(
         tma.store(f"[{to}]", _coordinates(draft, start), f"[{source}]", dim=_dim(len(dims)), load_mode="im2col_no_offs")
-    ), lambda old, new: new, _tensor(dims, 2), lambda array: _IM2COL(
-        "bf16", array, dims, _strides(dims, 2), lower, upper, channels, count
+    ), lambda old, new: new, tensor_of(dims, 2), lambda array: _IM2COL(
+        "bf16", array, dims, strides_of(dims, 2), lower, upper, channels, count
     ))  # fmt: skip
 
 
@@ -421,7 +422,7 @@ def store_scatter4(draft: Draft, rows: Any) -> None:
     indices = boxes.rows_of(dims, 32, rows, width)
     _store(draft, "bf16", dims, _bytes(512), indices, (width, 1), "128b", lambda to, source: draft(
         tma.store(f"[{to}]", _coordinates(draft, (32, *rows)), f"[{source}]", dim=2, load_mode="tile::scatter4")
-    ), lambda old, new: new, _tensor(dims, 2))  # fmt: skip
+    ), lambda old, new: new, tensor_of(dims, 2))  # fmt: skip
 
 
 _KINDS: dict[str, Any] = {
@@ -492,13 +493,13 @@ def reduce_ranks(draft: Draft, rank: Any) -> None:
 def prefetch(draft: Draft, mode: str) -> None:
     """A hint: nothing changes."""
     dims = (64, 16) if mode == "tile" else (16, 6, 5, 3)
-    tensor = _tensor(dims, 2)
+    tensor = tensor_of(dims, 2)
     draft.launch(block=32)
     out = draft.offset(draft.output(np.arange(32, dtype=np.uint32)), draft.thread, 4)
     make: Any = (
-        (lambda array: TensorMap.tiled("bf16", array, dims, _strides(dims, 2), (32, 8)))
+        (lambda array: TensorMap.tiled("bf16", array, dims, strides_of(dims, 2), (32, 8)))
         if mode == "tile"
-        else (lambda array: _IM2COL("bf16", array, dims, _strides(dims, 2), (-1, -1), (-1, -1), 8, 16))
+        else (lambda array: _IM2COL("bf16", array, dims, strides_of(dims, 2), (-1, -1), (-1, -1), 8, 16))
     )
     address = draft.tensormap(make, tensor.reshape(-1))
     end = draft.label("end")

@@ -1,0 +1,86 @@
+"""Special registers, control flow, and what only takes time. References from PTX ISA 9.7.12, 9.7.19 and 10."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from microtests.harness.definition import microtest
+from microtests.harness.draft import Draft
+from ptxgen.instr import control, integer, logic, miscellaneous, predicate
+
+_THREADS = 96
+
+
+def _all(draft: Draft, expected: np.ndarray, register: Any) -> None:
+    """A word of each thread of three CTAs."""
+    index = draft.reg("b32", "index")
+    draft(integer.mad(index, draft.special("ctaid.x"), _THREADS, draft.thread, half="lo", type="u32"))
+    draft.store(draft.offset(draft.output(expected.astype(np.uint32)), index, 4), register)
+
+
+_SPECIAL = {
+    "tid.x": lambda cta, tid: tid, "tid.y": lambda cta, tid: 0, "ntid.x": lambda cta, tid: _THREADS,
+    "ntid.z": lambda cta, tid: 1, "ctaid.x": lambda cta, tid: cta, "nctaid.x": lambda cta, tid: 3,
+    "nctaid.y": lambda cta, tid: 1, "laneid": lambda cta, tid: tid % 32, "lanemask_eq": lambda cta, tid: 1 << tid % 32,
+    "lanemask_lt": lambda cta, tid: (1 << tid % 32) - 1, "lanemask_le": lambda cta, tid: (2 << tid % 32) - 1,
+    "lanemask_gt": lambda cta, tid: ~((2 << tid % 32) - 1) & 0xFFFFFFFF,
+    "lanemask_ge": lambda cta, tid: ~((1 << tid % 32) - 1) & 0xFFFFFFFF, "cluster_ctarank": lambda cta, tid: 0,
+    "cluster_nctarank": lambda cta, tid: 1,
+}  # fmt: skip
+
+
+@microtest(*_SPECIAL)
+def special(draft: Draft, name: str) -> None:
+    """Special registers whose values are defined."""
+    draft.launch(grid=3, block=_THREADS)
+    assert draft.thread
+    expected = np.array([[_SPECIAL[name](cta, tid) for tid in range(_THREADS)] for cta in range(3)])
+    _all(draft, expected, draft.special(name))
+
+
+@microtest()
+def nanosleep(draft: Draft) -> None:
+    """Time passes; nothing else happens."""
+    draft.launch(grid=3, block=_THREADS)
+    assert draft.thread
+    draft(miscellaneous.nanosleep(100), miscellaneous.nanosleep(draft.scalar("u32", 50)))
+    _all(draft, np.tile(np.arange(_THREADS), (3, 1)), draft.thread)
+
+
+@microtest()
+def setmaxnreg(draft: Draft) -> None:
+    """A warpgroup gives registers up and takes them again."""
+    draft.launch(block=128)
+    tid = draft.thread
+    draft(miscellaneous.setmaxnreg(40, action="dec"), miscellaneous.setmaxnreg(64, action="inc"))
+    draft.store(draft.offset(draft.output(np.arange(128, dtype=np.uint32)), tid, 4), tid)
+
+
+@microtest()
+def branches(draft: Draft) -> None:
+    """Lanes go four ways, loop so many times as their numbers say, and meet again."""
+    draft.launch(grid=3, block=_THREADS)
+    tid, way = draft.thread, draft.reg("b32", "way")
+    total, count, more = draft.reg("b32", "total"), draft.reg("b32", "count"), draft.reg("pred", "more")
+    draft(logic.and_(way, tid, 3, type="b32"), integer.add(total, draft.zero(), 0, type="u32"))
+    meet = draft.label("meet")
+    for which in range(3):
+        other, this = draft.label("other"), draft.reg("pred", "this")
+        draft(predicate.setp(this, way, which, compare="eq", type="u32"))
+        draft.branch(other, this, negated=True)
+        draft(integer.add(total, total, 100 * (which + 1), type="u32"), control.bra(meet))
+        draft.place(other)
+    draft(integer.add(total, total, 7, type="u32"))
+    draft.place(meet)
+    draft(logic.and_(count, tid, 31, type="b32"))
+    again = draft.label("again")
+    draft.place(again)
+    draft(integer.add(total, total, count, type="u32"), integer.sub(count, count, 1, type="s32"))
+    draft(predicate.setp(more, count, 0, compare="gt", type="s32"))
+    draft.branch(again, more)
+    lanes = np.arange(_THREADS)
+    ways = np.array([100, 200, 300, 7])[lanes % 4]
+    loops = np.array([sum(range(1, lane % 32 + 1)) for lane in lanes])
+    _all(draft, np.tile(ways + loops, (3, 1)), total)

@@ -1,0 +1,155 @@
+"""Tensormaps made on the device. References: the driver's bytes (the codec that tests hold against the driver).
+
+From PTX ISA 9.7.9.28 and 9.7.13.16. Numbers of element types are PTX's, not the driver's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from microtests.harness import boxes
+from microtests.harness.definition import microtest
+from microtests.harness.draft import Draft
+from microtests.tma import Load, strides_of, tensor_of
+from ptxgen.build import Register
+from ptxgen.descriptors import TensorMap
+from ptxgen.instr import barrier, fence, integer, logic, memory, predicate, tensormap, tma
+from ptxgen.instr.form import Instruction
+
+_ADDRESS = 0x12345000
+#: A map of rank 3, and what differs from it after each replacement.
+_BASE: dict[str, Any] = {
+    "dtype": "u16", "address": _ADDRESS, "dims": (64, 32, 8), "strides": (128, 4096), "box": (32, 8, 2),
+    "element_strides": (1, 1, 1), "swizzle": "none", "oob_fill": "none",
+}  # fmt: skip
+
+
+def _map(**changes: Any) -> TensorMap:
+    given = {**_BASE, **changes}
+    return TensorMap.tiled(
+        given["dtype"], given["address"], given["dims"], given["strides"], given["box"], swizzle=given["swizzle"],
+        element_strides=given["element_strides"], oob_fill=given["oob_fill"],
+    )  # fmt: skip
+
+
+#: Bytes in which the driver keeps what follows from other fields; instructions leave them alone.
+_DRIVERS = np.r_[64:68, 72:76]
+Make = Callable[[Draft, str], Instruction]
+
+
+def _dimension(field: Any, ordinal: int, value: int, wide: bool = False) -> Make:
+    kind: Any = "b64" if wide else "b32"
+    return lambda draft, place: tensormap.replace_dimension(
+        place, ordinal, draft.scalar("u64" if wide else "u32", value), field=field, space="shared::cta", type=kind
+    )
+
+
+def _choice(field: Any, value: int) -> Make:
+    return lambda draft, place: tensormap.replace_choice(place, value, field=field, space="shared::cta")
+
+
+#: name -> (the replacement, what changes in the map before, what changes after).
+_CASES: dict[str, tuple[Make, dict[str, Any], dict[str, Any]]] = {
+    "global_address": (
+        lambda draft, place: tensormap.replace(
+            place, draft.scalar("u64", 0x7F0012340000), field="global_address", space="shared::cta", type="b64"
+        ), {}, {"address": 0x7F0012340000},
+    ),
+    "box_dim0": (_dimension("box_dim", 0, 16), {}, {"box": (16, 8, 2)}),
+    "box_dim1": (_dimension("box_dim", 1, 256), {}, {"box": (32, 256, 2)}),
+    "global_dim0": (_dimension("global_dim", 0, 61), {}, {"dims": (61, 32, 8)}),
+    "global_dim2": (_dimension("global_dim", 2, 2**31), {}, {"dims": (64, 32, 2**31)}),
+    "global_stride0": (_dimension("global_stride", 0, 256, True), {}, {"strides": (256, 4096)}),
+    "global_stride1": (_dimension("global_stride", 1, 2**36, True), {}, {"strides": (128, 2**36)}),
+    "element_stride1": (_dimension("element_stride", 1, 2), {}, {"element_strides": (1, 2, 1)}),
+    "swizzle_32b": (_choice("swizzle_mode", 1), {"box": (16, 8, 2)}, {"swizzle": "32b"}),
+    "swizzle_64b": (_choice("swizzle_mode", 2), {}, {"swizzle": "64b"}),
+    "swizzle_128b": (_choice("swizzle_mode", 3), {}, {"swizzle": "128b"}),
+    "swizzle_none": (_choice("swizzle_mode", 0), {"swizzle": "128b"}, {"swizzle": "none"}),
+    "fill_nan": (_choice("fill_mode", 1), {"dtype": "f16"}, {"oob_fill": "nan"}),
+    "fill_zero": (_choice("fill_mode", 0), {"dtype": "f16", "oob_fill": "nan"}, {"oob_fill": "none"}),
+    "elemtype_f16": (_choice("elemtype", 6), {}, {"dtype": "f16"}),
+    "elemtype_bf16": (_choice("elemtype", 10), {}, {"dtype": "bf16"}),
+}  # fmt: skip
+
+
+@microtest(*_CASES)
+def replace(draft: Draft, name: str) -> None:
+    """One field replaced in shared memory; the map is copied to global memory and compared."""
+    make, before, after = _CASES[name]
+    draft.launch(block=32)
+    assert draft.thread
+    box = draft.shared(128, 128)
+    start, expected = (np.frombuffer(_map(**each).encode(), np.uint8).copy() for each in (before, {**before, **after}))
+    expected[_DRIVERS] = start[_DRIVERS]
+    draft.copy_in(box, start)
+    out = draft.output(expected)
+    skip = draft.label("replaced")
+    draft.branch(skip, draft.is_thread(0), negated=True)
+    draft(make(draft, f"[{box}]"))
+    draft.place(skip)
+    draft(barrier.bar_warp_sync(0xFFFFFFFF))
+    draft(tensormap.cp_fenceproxy(f"[{out}]", f"[{box}]", 128, scope="gpu"))
+
+
+@microtest("global", "shared::cta", None)
+def replace_in_place(draft: Draft, space: Any) -> None:
+    """In global memory, in shared memory, and by a generic address."""
+    draft.launch(block=32)
+    assert draft.thread
+    start, expected = (np.frombuffer(_map(**change).encode(), np.uint8) for change in ({}, {"dims": (50, 32, 8)}))
+    out = draft.output(expected, initial=start)
+    place: Register = out
+    if space == "shared::cta":
+        place = draft.shared(128, 128)
+        draft.copy_in(place, start)
+    skip = draft.label("replaced")
+    draft.branch(skip, draft.is_thread(0), negated=True)
+    size = draft.scalar("u32", 50)
+    draft(tensormap.replace_dimension(f"[{place}]", 0, size, field="global_dim", space=space, type="b32"))
+    draft.place(skip)
+    if space == "shared::cta":
+        draft.copy_out(place, out, 128)
+
+
+@microtest("cta", "cluster", "gpu", "sys")
+def used(draft: Draft, scope: Any) -> None:
+    """A map that is changed on the device, released, acquired, and used for a copy."""
+    dims, box, start = (64, 16), (32, 8), (16, 2)
+    tensor = tensor_of(dims, 2)
+    inside = np.array([[16 + x if 16 + x < 40 else -1 for x in range(32)]] * 8)
+    rows = np.arange(2, 10)[:, None] * 64
+    indices = np.where(inside >= 0, inside + rows, -1)
+    kernel = Load(draft, 512)
+    expected = boxes.loaded(kernel.before, tensor, indices, "none", bytes(2))
+    given = draft.tensormap(
+        lambda array: TensorMap.tiled("bf16", array, dims, strides_of(dims, 2), box), tensor.reshape(-1)
+    )
+    made = draft.input(np.zeros(256, np.uint8))
+    work = draft.shared(128, 128)
+    aligned = draft.reg("b64", "aligned")
+    draft(integer.add(aligned, made, 127, type="u64"), logic.and_(aligned, aligned, 2**64 - 128, type="b64"))
+    outside = draft.label("made")
+    warp = draft.reg("pred", "warp")
+    draft(predicate.setp(warp, draft.thread, 32, compare="lt", type="u32"))
+    draft.branch(outside, warp, negated=True)
+    word, at = draft.reg("b32"), draft.offset(work, draft.thread, 4)
+    draft(memory.ld(word, f"[{draft.offset(given, draft.thread, 4)}]", type="b32"))
+    draft(memory.st(f"[{at}]", word, space="shared", type="b32"), barrier.bar_warp_sync(0xFFFFFFFF))
+    changed = draft.label("changed")
+    draft.branch(changed, draft.is_thread(0), negated=True)
+    draft(tensormap.replace_dimension(f"[{work}]", 0, 40, field="global_dim", space="shared::cta", type="b32"))
+    draft.place(changed)
+    draft(barrier.bar_warp_sync(0xFFFFFFFF))
+    draft(tensormap.cp_fenceproxy(f"[{aligned}]", f"[{work}]", 128, scope=scope))
+    draft.place(outside)
+
+    def copy(place: Register, bar: Register) -> None:
+        draft(fence.fence_proxy_tensormap_acquire(f"[{aligned}]", 128, scope=scope))
+        where = [draft.scalar("s32", each) for each in start]
+        draft(tma.load(f"[{place}]", f"[{aligned}]", where, f"[{bar}]", dim=2, dst="shared::cluster"))
+
+    kernel.run(512, copy, expected)
