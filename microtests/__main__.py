@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import microtests
-from microtests.harness import assembling, recordings
+from microtests.harness import assembling, covered, recordings
 from microtests.harness.definition import Definition, chosen, families
 from microtests.harness.gpu import run_on_gpu
 from microtests.harness.run import run
@@ -159,6 +159,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=max(1, min(12, (os.cpu_count() or 2) - 2)))
     parser.add_argument("--seconds", type=float, default=None, help="begin nothing more after this time (gpu)")
+    parser.add_argument("--coverage", action="store_true", help="write down which declarations have microtests")
     parser.add_argument("--list", action="store_true", help="print the names")
     options = parser.parse_args()
     found = chosen(options.filters)
@@ -166,6 +167,9 @@ def main() -> int:
         parser.error(f"no microtest begins with {' or '.join(options.filters)}")
     if options.list:
         print("\n".join(each.name for each in found))
+        return 0
+    if options.coverage:
+        print(f"{covered.write(chosen())} declarations have microtests: {covered.FILE.name}")
         return 0
     began = time.monotonic()
     if options.device == "gpu":

@@ -7,8 +7,10 @@ import random
 import pytest
 
 from microtests.harness import assembling, recordings
+from microtests.harness.covered import covered
 from microtests.harness.definition import Definition, definitions
 from microtests.harness.run import run
+from ptxgen.coverage import microtested
 from ptxgen.emulator import Emulator
 
 #: Of so many definitions whose operands alone differ one is run here; `python -m microtests` runs all.
@@ -33,6 +35,7 @@ def _sample() -> list[Definition]:
 def test_emulator(definition: Definition) -> None:
     """The emulator has the results of the reference, and of the GPU that was recorded."""
     draft = definition.home()
+    assert covered(definition, draft) <= microtested().keys(), "run: python -m microtests --coverage"
     result = run(definition, Emulator(draft.target), draft)
     if result.verdict == "incomplete":
         pytest.xfail(f"not modelled: {result.message}")

@@ -1,14 +1,22 @@
-"""What is covered: per family the declarations, what was certified against which ptxas, and what the emulator runs."""
+"""What is covered: per family the declarations, what was certified against which ptxas, what the emulator runs, and
+what has a microtest.
+"""
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from dataclasses import asdict, dataclass
+from functools import cache
+from importlib import resources
 from typing import Any
 
 from ptxgen.instr import load_all
 from ptxgen.instr.certified import certificates, digest
 from ptxgen.instr.form import REGISTRY, Instruction
+
+#: What `python -m microtests --coverage` writes: for each declaration how many microtests it has.
+MICROTESTED = "microtested.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +26,8 @@ class Row:
     `certified` counts the declarations whose certificate is of their present text; `forms`, `assemblies` (forms times
     targets) and `neighbours` are those of the certificates, `disagreements` the lines on which ptxas differed, and
     `excused` those on which it differs for a stated reason.
-    `emulated` counts the declarations that have a meaning in the emulator, `missing` names the others.
+    `emulated` counts the declarations that have a meaning in the emulator, `missing` names the others. `microtested`
+    counts those with a microtest, `recorded` those of them that a GPU has answered.
     """
 
     family: str
@@ -32,10 +41,21 @@ class Row:
     ptxas: str
     emulated: int
     missing: tuple[str, ...]
+    microtested: int
+    recorded: int
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
         return asdict(self)
+
+
+@cache
+def microtested() -> dict[str, tuple[int, int]]:
+    """By declaration: how many microtests it has, and how many of them a GPU has answered."""
+    path = resources.files("ptxgen").joinpath(MICROTESTED)
+    if not path.is_file():
+        return {}
+    return {row["key"]: (row["definitions"], row["recorded"]) for row in json.loads(path.read_text())}
 
 
 def coverage() -> list[Row]:
@@ -47,7 +67,7 @@ def coverage() -> list[Row]:
     for forms in REGISTRY.values():
         for form in forms:
             families[form.form.key.split(".")[0]].append(form)
-    known = certificates()
+    known, tested = certificates(), microtested()
     rows = []
     for family, forms in sorted(families.items()):
         found = [
@@ -69,6 +89,8 @@ def coverage() -> list[Row]:
                 ", ".join(sorted({each.ptxas for each in found})),
                 len(forms) - len(missing),
                 tuple(missing),
+                sum(form.form.key in tested for form in forms),
+                sum(tested.get(form.form.key, (0, 0))[1] > 0 for form in forms),
             )
         )
     return rows
@@ -76,12 +98,13 @@ def coverage() -> list[Row]:
 
 def markdown(rows: list[Row]) -> str:
     """The table of `docs/coverage.md`."""
-    head = ("family", "declared", "certified", "forms", "assemblies", "neighbours", "excused", "differing", "emulated")
+    head = ("family", "declared", "certified", "forms", "assemblies", "neighbours", "excused", "differing", "emulated",
+            "microtest", "recorded")  # fmt: skip
     lines = ["| " + " | ".join(head) + " |", "|---|" + "---:|" * (len(head) - 1)]
     for row in [*rows, total(rows)]:
         counts = (
             row.declarations, row.certified, row.forms, row.assemblies, row.neighbours, row.excused,
-            row.disagreements, row.emulated,
+            row.disagreements, row.emulated, row.microtested, row.recorded,
         )  # fmt: skip
         lines.append(f"| {row.family} | " + " | ".join(f"{count:,}" for count in counts) + " |")
     return "\n".join(lines) + "\n"
@@ -105,4 +128,6 @@ def total(rows: list[Row]) -> Row:
         ptxas=", ".join(sorted({row.ptxas for row in rows if row.ptxas})),
         emulated=added("emulated"),
         missing=(),
+        microtested=added("microtested"),
+        recorded=added("recorded"),
     )

@@ -1,4 +1,4 @@
-"""`ptxgen coverage`: what of the instruction set is declared, certified and emulated."""
+"""`ptxgen coverage`: what of the instruction set is declared, certified, emulated and microtested."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def coverage(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, with what is missing by name.")] = False,
     as_markdown: Annotated[bool, typer.Option("--markdown", help="Print the table of docs/coverage.md.")] = False,
 ) -> int:
-    """Show per family how many instruction forms are declared, certified against ptxas, and emulated."""
+    """Show per family how many instruction forms are declared, certified against ptxas, emulated, and microtested."""
     from ptxgen.cli.terminal import output
     from ptxgen.coverage import coverage as gather
     from ptxgen.coverage import markdown, total
@@ -35,17 +35,21 @@ def coverage(
     with output() as out:
         table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
         table.add_column("family", style="cyan")
-        for name in ("declared", "certified", "forms", "on targets", "neighbours", "excused", "differing", "emulated"):
+        for name in ("declared", "certified", "forms", "on targets", "neighbours", "excused", "differing", "emulated",
+                     "microtest", "recorded"):  # fmt: skip
             table.add_column(name, justify="right")
         for row in [*rows, total(rows)]:
             table.add_row(
                 row.family, f"{row.declarations:,}", f"{row.certified:,}", f"{row.forms:,}", f"{row.assemblies:,}",
                 f"{row.neighbours:,}", f"{row.excused:,}", f"{row.disagreements:,}", f"{row.emulated:,}",
+                f"{row.microtested:,}", f"{row.recorded:,}",
                 style="bold" if row.family == "all" else "",
             )  # fmt: skip
         out.print(table)
         versions = total(rows).ptxas or "none yet"
         out.print(
-            f"\ncertified against ptxas {versions}; 'on targets' counts a form once for each target", soft_wrap=True
+            f"\ncertified against ptxas {versions}; 'on targets' counts a form once for each target; 'recorded': "
+            "a GPU has answered a microtest of the declaration",
+            soft_wrap=True,
         )
     return OK

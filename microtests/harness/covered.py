@@ -1,0 +1,45 @@
+"""Which declarations a definition tests: those of its kernel but for what every kernel needs to get at its data."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+
+from microtests.harness import recordings
+from microtests.harness.definition import Definition
+from microtests.harness.draft import Draft, NotThereError
+from ptxgen import coverage
+
+#: What drafts append on their own, by declaration; it counts in the family's own microtests.
+PLUMBING = frozenset({
+    "address.cvta", "barrier.bar_sync", "control.bra", "control.exit", "conversion.cvt", "integer.add", "integer.mad",
+    "integer.mad_wide", "integer.mul", "integer.rem", "logic.and_", "logic.not_", "logic.or_", "logic.shr", "logic.xor",
+    "mbarrier.init", "mbarrier.try_wait_parity", "memory.ld", "memory.st", "move.mov", "predicate.selp",
+    "predicate.setp",
+})  # fmt: skip
+FILE = Path(coverage.__file__).with_name(coverage.MICROTESTED)
+
+
+def covered(definition: Definition, draft: Draft) -> set[str]:
+    """Keys of the declarations that a definition tests."""
+    keys = {form.form.key for form in draft.used}
+    return {key for key in keys if key not in PLUMBING or key.partition(".")[0] == definition.family}
+
+
+def write(definitions: Iterable[Definition]) -> int:
+    """Record for each declaration how many definitions test it, and how many of these a GPU has answered."""
+    tested: Counter[str] = Counter()
+    answered: Counter[str] = Counter()
+    for definition in definitions:
+        try:
+            keys = covered(definition, definition.home())
+        except NotThereError:
+            continue
+        tested.update(keys)
+        if recordings.recorded(definition) is not None:
+            answered.update(keys)
+    rows = [json.dumps({"key": key, "definitions": tested[key], "recorded": answered[key]}) for key in sorted(tested)]
+    FILE.write_text("[\n" + ",\n".join(rows) + "\n]\n")
+    return len(rows)
