@@ -127,8 +127,98 @@ FACTS: tuple[Fact, ...] = (
         "scale factors",
         "With cta_group::2 and M 128, lane windows 0 and 1 hold the scales of the first half of N, 2 and 3 those of "
         "the second.",
-        unverified("CUTLASS's ScaleFactorDuplicated2by2 alone (include/cute/atom/mma_traits_sm100_frag.hpp)"),
+        inferred(
+            "CUTLASS's ScaleFactorDuplicated2by2 (include/cute/atom/mma_traits_sm100_frag.hpp), and its example "
+            "2cta_mma_blockscale_m128.py fills them so with tcgen05.cp.64x128b.warpx2::01_23"
+        ),
         "It matches the accumulator's layout B; with M 256 all four windows hold the same.",
+    ),
+    Fact(
+        "scale-columns",
+        "scale factors",
+        "The scales of row r (of A, or column of B) are on lane r % 32 of each quarter, in column r / 32.",
+        inferred(
+            "CUTLASS's tmem_sf_frg (include/cute/atom/mma_traits_sm100_frag.hpp), Triton and DeepGEMM agree; "
+            "the manual has figures 231 to 258 only"
+        ),
+        "One 32x128b.warpx4 copy of a 512-byte block fills four columns. Each quarter of D's lanes reads the copy on "
+        "its own lanes.",
+    ),
+    Fact(
+        "scales-k96",
+        "scale factors",
+        "With K = 96, scales that do not fit into a word go on in the word of the next scales along K, 4 columns on "
+        "for each 128 rows.",
+        unverified("the manual has figures 234 to 258 only; no other source"),
+        "The emulator does not run K = 96.",
+    ),
+    Fact(
+        "tmem-lane-field",
+        "tensor memory",
+        "The lane field of a tcgen05.ld or st is that of the warp's own quarter, or relative to it.",
+        unverified("CUTLASS adds the quarter to the address, DeepGEMM's epilogue adds nothing; both run on B200"),
+        "The emulator takes both and refuses any other quarter; whether hardware masks or faults is not known.",
+    ),
+    Fact(
+        "tmem-copies-of-a",
+        "tensor memory",
+        "A in tensor memory is repeated for each part of N that the lanes hold: twice in layouts B and E, four times "
+        "in G.",
+        inferred("CUTLASS's TmemAllocMode::Duplicated (include/cute/atom/mma_traits_sm100_frag.hpp)"),
+        "Each part of the lanes multiplies the rows of A on its own lanes.",
+    ),
+    Fact(
+        "tmem-pack",
+        "tensor memory",
+        "With .pack::16b a register has columns 2c and 2c + 1 where the plain shape has column c; .unpack::16b clears "
+        "the upper halves of its cells.",
+        inferred(
+            "the columns: CUTLASS's SM100_TMEM_LOAD_*_16b (include/cute/atom/copy_traits_sm100.hpp); what unpacking "
+            "leaves in the upper halves is said nowhere"
+        ),
+        "A shape covers twice as many columns as without packing.",
+    ),
+    Fact(
+        "metadata-cells",
+        "tensor memory",
+        "Metadata of f16 and tf32: rows 8 apart share a cell, the halves of K are 8 lanes apart, the sparsity selector "
+        "is the column. Of other kinds: a row's 64 bits on its own lane.",
+        inferred(
+            "CUTLASS's tmem_e_frg (include/cute/atom/mma_traits_sm100_frag.hpp), for M 128 and .ws; for M 64 and pairs "
+            "at M 128 the same within each 16 lanes. The manual has figures 262 to 267 only"
+        ),
+        "At M 64 each 16 rows begin a quarter of the lanes, as the accumulator's do.",
+    ),
+    Fact(
+        "shift-direction",
+        "tensor memory",
+        "tcgen05.shift and .ashift give each lane what the next one has; the last of each 32 lanes keeps its own. "
+        ".ashift does so after the product.",
+        measured(
+            "B200, by NVIDIA, for .ashift: CUTLASS examples/python/CuTeDSL/experimental/primitives/tcgen05/"
+            "1cta_mma_a_from_tmem.py; tcgen05.shift by analogy, on the 32 lanes of its address"
+        ),
+        "tcgen05.cp.4x256b then brings the new last row of each quarter: its row r goes to lane 32r past the address.",
+    ),
+    Fact(
+        "tmem-six-bits",
+        "tensor memory",
+        "6-bit elements in bytes of their own are in bits 0 to 5, 4-bit ones in bits 2 to 5.",
+        unverified(
+            "mma.sync documents both for its registers (PTX ISA 9.7.14.5); the manual has figures 197 to 201 for "
+            "tensor memory, and the comment of a CUTLASS example (cp_narrow_a_to_tmem_mma.py) has bits 1 to 6"
+        ),
+        "It shows only where threads read or write such bytes: tcgen05.cp and the product agree.",
+    ),
+    Fact(
+        "tensor-core-order",
+        "tensor memory",
+        "A tcgen05.cp waits for earlier products that read what it overwrites.",
+        inferred(
+            "not among the pipelines of PTX ISA 9.7.16.6.2; CUTLASS and DeepGEMM copy the next scale factors over "
+            "those of the last products without a wait"
+        ),
+        "No race is reported between operations of the tensor core of a CTA or a pair.",
     ),
     Fact(
         "scale-block",

@@ -14,7 +14,6 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ptxgen.descriptors.evidence import Evidence, documented, inferred, unverified
 from ptxgen.layouts.swizzle import frozen
 from ptxgen.layouts.tmem import WARP_LANES
 
@@ -26,33 +25,6 @@ SCALES_PER_ROW: dict[tuple[str, int], int] = {
     ("1X", 32): 1, ("2X", 64): 2, ("4X", 64): 4, ("2X", 96): 3, ("4X", 96): 6,
 }  # fmt: skip
 """Scales of a row in one instruction, by scale vector and dense K (a sparse A has as many at twice the K)."""
-
-FACTS: dict[str, Evidence] = {
-    "lanes of scale factors": documented("PTX ISA 9.7.16.10.7: repeated in all quarters of 32 lanes"),
-    "columns of scale factors": inferred(
-        "row r is on lane r % 32, column r // 32: CUTLASS mma_traits_sm100_frag.hpp, tmem_sf_frg; Triton and DeepGEMM "
-        "agree; the manual has figures 231 to 258 only"
-    ),
-    "SFB of a pair": inferred(
-        "both CTAs hold the scales of all N columns, since each has all columns of its rows of D: CUTLASS, DeepGEMM "
-        "and Gluon load SFB whole in both"
-    ),
-    "SFB of a pair at M 128": inferred(
-        "the upper 64 lanes hold the scales of the second half of N: CUTLASS ScaleFactorDuplicated2by2 and its example "
-        "2cta_mma_blockscale_m128.py, which fills them with tcgen05.cp.64x128b.warpx2::01_23"
-    ),
-    "LBO of scale-factor descriptors": inferred(
-        "it has no effect: a row is one unit of 16 bytes, so nothing leads to a second; DeepGEMM writes 0, CUTLASS 16"
-    ),
-    "32x128b wants warpx4": inferred(
-        "the tensor core reads scales on each quarter's own lanes, so each needs a copy; ptxas refuses 32x128b "
-        "without it"
-    ),
-    "scales at K 96": unverified(
-        "what does not fit into a word goes on in the word of the next scales along K: 4 columns on for each 128 rows"
-    ),
-}
-"""How we know what the manual shows in pictures only, or leaves open."""
 
 
 @lru_cache(maxsize=512)

@@ -7,7 +7,7 @@ relative to the base address.
 
 PTX ISA 9.7.16.1 (addressing), 9.7.16.8 (load and store), 9.7.16.9 (copies), 9.7.16.10.4 (packing), 9.7.16.10.5 (data
 paths, layouts A to G), 9.7.16.10.8 (metadata). The maps come from the manual's figures, with which CUTLASS's traits
-agree; nothing here was measured by us. What no text states has its evidence in `FACTS`.
+agree; nothing here was measured by us. What no text states is in `ptxgen.descriptors.facts`, under tensor memory.
 """
 
 from __future__ import annotations
@@ -18,51 +18,12 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ptxgen.descriptors.evidence import Evidence, documented, inferred, measured, unverified
 from ptxgen.layouts.swizzle import frozen
 
 LANES = 128
 COLUMNS = 512
 WARP_LANES = 32
 CELL_BYTES = 4
-
-FACTS: dict[str, Evidence] = {
-    "a warp's lane field": unverified(
-        "tcgen05.ld and st take the warp's own quarter in the lane field, or 0 to 31 relative to it: DeepGEMM's "
-        "epilogue adds no lane, CUTLASS adds it"
-    ),
-    "packed loads": inferred(
-        ".pack::16b takes columns 2c and 2c+1 where the plain shape takes column c: CUTLASS copy_traits_sm100.hpp, "
-        "SM100_TMEM_LOAD_*_16b"
-    ),
-    "unpacked stores": inferred(".unpack::16b clears the upper halves of its cells; no source tells what they hold"),
-    "copies of A": inferred(
-        "half-width data paths read their own lanes: A in tensor memory is repeated for each part of N (layouts B, E, "
-        "G); CUTLASS mma_traits_sm100_frag.hpp, TmemAllocMode::Duplicated"
-    ),
-    "metadata of 16- and 32-bit kinds": inferred(
-        "rows 8 apart share a cell, halves of K are 8 lanes apart: CUTLASS mma_traits_sm100_frag.hpp, tmem_e_frg; the "
-        "sparsity selector is the column"
-    ),
-    "metadata at M 64 and in pairs": inferred(
-        "each 16 rows start a quarter of the lanes, as the accumulator of layouts C and F does; the manual's figures "
-        "262 to 267 are pictures only"
-    ),
-    "shift direction": measured(
-        "B200, by NVIDIA: row r takes row r + 1, the last of each 32 lanes stays (CUTLASS examples/python/CuTeDSL/"
-        "experimental/primitives/tcgen05/1cta_mma_a_from_tmem.py, for .ashift, which shifts after the product); "
-        "tcgen05.shift by analogy, on the 32 lanes of its address"
-    ),
-    "rows of 4x256b": inferred(
-        "row r goes to lane 32r past the address: CUTLASS copy_traits_sm100.hpp, SM100_UTCCP_4dp256bit"
-    ),
-    "6-bit elements in bytes": unverified(
-        "in the low 6 bits, as mma.sync documents for its registers (PTX ISA 9.7.14.5); the comment of a CUTLASS "
-        "example (cp_narrow_a_to_tmem_mma.py) has bits 1 to 6. Only visible where threads read or write such bytes"
-    ),
-    "4-bit elements in bytes": documented("PTX ISA 9.7.16.10.4.3: bits 2 to 5"),
-}
-"""How we know what the manual shows in pictures only, or leaves open."""
 
 LoadShape = Literal["32x32b", "16x64b", "16x128b", "16x256b", "16x32bx2"]
 Cells = tuple[NDArray[np.int64], NDArray[np.int64]]

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from ptxgen.layouts.tmem import (
-    FACTS,
     MAX_REPEAT,
     LoadShape,
     accumulator_cells,
@@ -264,7 +263,3 @@ def test_shift() -> None:
     for a, b in zip(to.tolist(), source.tolist(), strict=True):
         after[a] = rows[b]
     assert after == [*rows[1:], 31]
-
-
-def test_facts_have_evidence() -> None:
-    assert {fact.kind for fact in FACTS.values()} <= {"documented", "measured", "inferred", "unverified"}

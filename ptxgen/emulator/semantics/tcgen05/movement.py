@@ -59,7 +59,7 @@ def _reach(machine: Machine, row: int, place: int, shape: str, cells: Cells, wha
     lane, column = split_address(place)
     quarter = WARP_LANES * (warp % 4)
     starts = (0,) if shape == "32x32b" else (0, 16)
-    if lane & ~31 not in (0, quarter) or lane & 31 not in starts:  # `layouts.tmem.FACTS`, a warp's lane field
+    if lane & ~31 not in (0, quarter) or lane & 31 not in starts:  # fact tmem-lane-field
         raise MemoryFault(
             "tmem-lane-rights",
             f"warp {warp} reaches lanes {quarter}-{quarter + 31} of tensor memory with .{shape} from lane "

@@ -369,7 +369,7 @@ def _scaled_input(before: Values, call: Call) -> Values:
 
 
 def _shift_rows(machine: Machine, call: Call, slot: int) -> None:
-    """.ashift: each quarter's rows of A move up by one lane, after the product (`layouts.tmem.FACTS`)."""
+    """.ashift: each quarter's rows of A move up by one lane, after the product (fact shift-direction)."""
     column = call.a_place[1]
     quarters = machine.tensor.cells[slot].reshape(4, WARP_LANES, COLUMNS)[:, :, column : column + K_BYTES // 4]
     quarters[:, :-1] = quarters[:, 1:].copy()
