@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import ptxgen
-from ptxgen import descriptors
+from ptxgen.descriptors import SmemDescriptor, TensorMap
+from ptxgen.descriptors.instruction import read_instruction
 from ptxgen.kernels import find
 from ptxgen.kernels.job import run_gemm
+from ptxgen.layouts.pictures import draw, svg, text
 
 PTX = sorted((Path(__file__).parent.parent / "tests" / "data" / "ptx").glob("*.ptx"))
 
@@ -55,11 +60,7 @@ def main() -> None:
     row("parse", f"{size / best(lambda: [ptxgen.parse(body) for body in bodies]):.1f} MB/s")
     modules = [ptxgen.parse(body) for body in bodies]
     row("check", f"{size / best(lambda: [ptxgen.check(module) for module in modules]):.2f} MB/s")
-    maps = descriptors.TensorMap
-    arguments = ("bf16", 1 << 40, [4096, 4096, 64, 8], [8192, 1 << 25, 1 << 31], [64, 8, 8, 2])
-    encoded = maps.tiled(*arguments, swizzle="128B").encode()
-    row("encode a tensormap", f"{best_of(lambda: maps.tiled(*arguments, swizzle='128B').encode()):.1f} µs")
-    row("decode and explain a tensormap", f"{best_of(lambda: maps.decode(encoded).explain()):.0f} µs")
+    values()
     entry = find("blackwell/swizzled")
     row("render blackwell/swizzled", f"{1e3 * best(lambda: entry.plan().text):.1f} ms")
     plan = entry.plan()
@@ -78,6 +79,34 @@ def main() -> None:
 
         rate = warps * 32 * 200 * 67 / best(arithmetic, 3)
         row(f"arithmetic, {warps} warps", f"{rate / 1e6:.0f} M thread-instructions/s")
+
+
+def values() -> None:
+    """Descriptors, tensormaps and pictures."""
+    arguments = ("bf16", 1 << 40, [4096, 4096, 64, 8], [8192, 1 << 25, 1 << 31], [64, 8, 8, 2])
+
+    def make() -> bytes:
+        return TensorMap.tiled(*arguments, swizzle="128B").encode()
+
+    encoded = make()
+    row("encode a tensormap", f"{best_of(make):.1f} µs")
+    row("decode and explain a tensormap", f"{best_of(lambda: TensorMap.decode(encoded).explain()):.0f} µs")
+    one = "decode and explain a matrix descriptor"
+    row(one, f"{best_of(lambda: SmemDescriptor.decode(0x4000404000010000).explain()):.0f} µs")
+    row("explain an instruction descriptor", f"{best_of(lambda: read_instruction(0x08200490).text()):.0f} µs")
+    row("picture of 64×64, SVG and text", f"{1e3 * best(_picture):.0f} ms")
+    command = [sys.executable, "-c", "from ptxgen.cli.main import main; main()", "layout", "operand"]
+    began = os.times()
+    subprocess.run(command, stdout=subprocess.DEVNULL, check=True)
+    ended = os.times()
+    seconds = ended.children_user + ended.children_system - began.children_user - began.children_system
+    row("ptxgen layout operand, start-up too", f"{seconds:.2f} s")
+
+
+def _picture() -> None:
+    picture = draw("operand", ["rows=64", "k=64"])
+    svg(picture)
+    text(picture)
 
 
 def row(what: str, figure: str) -> None:

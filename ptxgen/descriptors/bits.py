@@ -457,6 +457,18 @@ class BitStruct:
         return cls._reading(bits, values, problems, value)
 
     @classmethod
+    def problem_count(cls, encoded: int, **facts: Any) -> int:
+        """Return how many things are illegal in a pattern, as `read` would list them. Raises as `read` does."""
+        values, problems = cls._parse(cls._bits(encoded), facts)
+        if problems:
+            return len(problems)
+        try:
+            cls(**values)
+        except DescriptorError:
+            return 1
+        return 0
+
+    @classmethod
     def _reading(cls, bits: int, values: Mapping[str, Any], problems: Mapping[str, str], value: Self | None) -> Reading:
         return Reading(
             format=cls._name(),

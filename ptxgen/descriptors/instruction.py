@@ -465,10 +465,8 @@ def meanings(
     The keywords narrow them. Raises DescriptorError for a number of another width and for keywords that nothing has.
     """
     found: list[AnyInstructionDescriptor] = []
-    for facts in _contexts(kind, cta_group, ws, scale_vec):
-        made = InstructionDescriptor if facts["kind"] in KINDS else BlockScaledInstructionDescriptor
-        reading = made.read(encoded, **facts)
-        if not reading.problems:
+    for made, facts in _contexts(kind, cta_group, ws, scale_vec):
+        if made.problem_count(encoded, **facts) == 0:
             found.append(made.decode(encoded, **facts))
     return found
 
@@ -477,31 +475,38 @@ def read_instruction(
     encoded: int, *, kind: str = "", cta_group: int | None = None, ws: bool | None = None, scale_vec: str = ""
 ) -> Reading:
     """The reading of a 32-bit pattern under the kind with the fewest problems; of those alike, the first."""
-    readings = [
-        (InstructionDescriptor if facts["kind"] in KINDS else BlockScaledInstructionDescriptor).read(encoded, **facts)
-        for facts in _contexts(kind, cta_group, ws, scale_vec)
-    ]
-    return min(readings, key=lambda reading: len(reading.problems))
+    fewest, chosen = 1 << 10, None
+    for made, facts in _contexts(kind, cta_group, ws, scale_vec):
+        count = made.problem_count(encoded, **facts)
+        if count < fewest:
+            fewest, chosen = count, (made, facts)
+        if not count:
+            break
+    assert chosen is not None
+    return chosen[0].read(encoded, **chosen[1])
 
 
-def _contexts(kind: str, cta_group: int | None, ws: bool | None, scale_vec: str) -> list[dict[str, Any]]:
+def _contexts(
+    kind: str, cta_group: int | None, ws: bool | None, scale_vec: str
+) -> list[tuple[type[InstructionDescriptor] | type[BlockScaledInstructionDescriptor], dict[str, Any]]]:
+    """The formats and facts under which a pattern may be read."""
     if kind and kind not in KINDS and kind not in SCALED_KINDS:
         raise DescriptorError(f"kind must be {choices([*KINDS, *SCALED_KINDS])}, not {kind!r}")
     groups = (1, 2) if cta_group is None else (cta_group,)
     plain = [
-        {"kind": name, "cta_group": group, "ws": stationary}
+        (InstructionDescriptor, {"kind": name, "cta_group": group, "ws": stationary})
         for name in KINDS
         for stationary in ((False, True) if ws is None else (ws,))
         for group in groups
         if not scale_vec and kind in ("", name)
     ]
     scaled = [
-        {"kind": name, "cta_group": group, "scale_vec": scale_vec}
+        (BlockScaledInstructionDescriptor, {"kind": name, "cta_group": group, "scale_vec": scale_vec})
         for name in SCALED_KINDS
         for group in groups
         if not ws and kind in ("", name)
     ]
-    if not plain + scaled:
+    if not plain and not scaled:
         asked = f"kind {kind or 'any'}, ws {ws}, scale_vec {scale_vec or 'none'}"
         raise DescriptorError(f".ws is for the kinds {choices(KINDS)}, scale vectors for the others; asked: {asked}")
-    return plain + scaled
+    return [*plain, *scaled]

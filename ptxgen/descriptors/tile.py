@@ -7,10 +7,14 @@ the way TMA writes boxes of the same swizzle: slab after slab, each one swizzle 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
 
 from ptxgen.descriptors.bits import DescriptorError, choices
 from ptxgen.descriptors.smem import ADDRESS_MASK, SmemDescriptor, WgmmaDescriptor
-from ptxgen.layouts.operands import Major
+from ptxgen.layouts.operands import Major, operand_addresses
 from ptxgen.layouts.swizzle import SWIZZLES, Swizzle
 
 _CHUNK = 16
@@ -134,6 +138,43 @@ class OperandTile:
         if k % self._group:
             raise DescriptorError(f"k must be a multiple of {self._group} for MN-major operands, not {k}")
         return k * self.mode.row_bytes
+
+    def addresses(self, start_address: int) -> NDArray[np.int64]:
+        """The byte address of element (row, k) of the tile: shape [rows, k]; of 4-bit elements two have the same.
+
+        `start_address` is a multiple of 16; the swizzle acts on the absolute address.
+        """
+        bits = max(self.element_bits, 8)
+        depth = self.k * self.element_bits // bits  # pairs of 4-bit elements are bytes
+        inner = self.mode.row_bytes * 8 // bits if self.major == "k" and self.mode.width else depth
+        slabs = [
+            operand_addresses(
+                self.smem_descriptor(start_address + slab * self.slab_bytes), self.major, self.rows, inner, bits
+            )
+            for slab in range(depth // inner)
+        ]
+        whole = np.concatenate(slabs, axis=1)
+        return np.repeat(whole, bits // self.element_bits, axis=1)
+
+    @classmethod
+    def of(
+        cls, descriptor: SmemDescriptor | WgmmaDescriptor, *, element_bits: int, major: Major, rows: int, k: int
+    ) -> Self:
+        """The tile that a descriptor describes from its first element on.
+
+        Raises DescriptorError where the strides are not those of a packed tile of this size.
+        """
+        tile = cls(element_bits=element_bits, major=major, swizzle=descriptor.swizzle, rows=rows, k=k)
+        wanted = [("SBO", tile.stride_byte_offset, descriptor.stride_byte_offset)]
+        if tile.leading_byte_offset:
+            wanted.append(("LBO", tile.leading_byte_offset, descriptor.leading_byte_offset))
+        for name, packed, given in wanted:
+            if packed != given:
+                raise DescriptorError(
+                    f"{name} must be {packed} for a packed {major.upper()}-major tile of {rows}×{k} elements of "
+                    f"{element_bits} bits with swizzle {tile.swizzle}, not {given}"
+                )
+        return tile
 
     def smem_descriptor(self, start_address: int, k: int = 0) -> SmemDescriptor:
         """The tcgen05 descriptor of the tile at a shared-memory address, from element `k` of K on."""

@@ -37,6 +37,7 @@ def test_descriptors_read_what_tma_wrote(major: Any, swizzle: str, bits: int) ->
         else:
             where[part, :] = offsets.T
     assert sorted(where.ravel()) == list(range(START, START + tile.bytes, size)), "every byte once"
+    assert np.array_equal(tile.addresses(START), where), "the same function for all of the tile"
     step = 256 // bits  # elements of K in one instruction
     for k in range(0, tile.k, step):
         read = operand_addresses(tile.smem_descriptor(START, k), major, tile.rows, step, bits)
@@ -102,3 +103,26 @@ def test_places_where_no_descriptor_can_begin() -> None:
         OperandTile(**{**BASE, "major": "mn"}).advance(4)
     with pytest.raises(DescriptorError, match="k must be 0 to 63, not 64"):
         OperandTile(**BASE).advance(64)
+
+
+def test_two_elements_of_4_bits_share_a_byte() -> None:
+    tile = OperandTile(element_bits=4, major="k", swizzle="128B", rows=16, k=512)
+    bytes_of = OperandTile(element_bits=8, major="k", swizzle="128B", rows=16, k=256).addresses(START)
+    assert np.array_equal(tile.addresses(START), np.repeat(bytes_of, 2, axis=1))
+
+
+@pytest.mark.parametrize(("major", "swizzle", "bits"), CASES)
+def test_back_from_descriptors(major: Any, swizzle: str, bits: int) -> None:
+    tile = OperandTile(element_bits=bits, major=major, swizzle=swizzle, rows=128, k=128)
+    size: dict[str, Any] = {"element_bits": bits, "major": major, "rows": tile.rows, "k": tile.k}
+    made = tile.smem_descriptor(START)
+    assert OperandTile.of(made, **size) == tile
+    with pytest.raises(DescriptorError, match=f"SBO must be {tile.stride_byte_offset} for a packed"):
+        OperandTile.of(made.replace(stride_byte_offset=made.stride_byte_offset + 16), **size)
+    ignored = major == "k" and swizzle != "none"
+    other = made.replace(leading_byte_offset=made.leading_byte_offset + 16)
+    if ignored:
+        assert OperandTile.of(other, **size) == tile
+    else:
+        with pytest.raises(DescriptorError, match="LBO must be"):
+            OperandTile.of(other, **size)

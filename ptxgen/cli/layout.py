@@ -1,0 +1,142 @@
+"""`ptxgen layout`: pictures of swizzles, operands, tensor memory and fragments, in the terminal, as SVG or as JSON."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ptxgen.cli.errors import OK, InputError
+
+if TYPE_CHECKING:
+    from ptxgen.layouts.pictures import Kind, Picture
+
+
+def register(app: typer.Typer) -> None:
+    # What a kind takes is not known here, so its options go through as words.
+    app.command(rich_help_panel="Values", context_settings={"ignore_unknown_options": True})(layout)
+
+
+def layout(
+    kind: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[KIND]",
+            help="swizzle, operand, descriptor, tma, accumulator, ld, a, metadata, cp, scales or fragment; without it, "
+            "all kinds with what they take.",
+            show_default=False,
+        ),
+    ] = None,
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[NAME=VALUE]...",
+            help="What to draw, such as major=mn swizzle=64B; --major mn and a bare 64B will do too.",
+            show_default=False,
+        ),
+    ] = None,
+    diff: Annotated[
+        str | None,
+        typer.Option("--diff", metavar="'KIND ...'", help="Draw another layout beside it.", show_default=False),
+    ] = None,
+    svg_file: Annotated[
+        str | None,
+        typer.Option("--svg", metavar="FILE", help="Write SVG; - is standard output.", show_default=False),
+    ] = None,
+    columns: Annotated[
+        int | None, typer.Option("--columns", help="Characters a line; else those of the terminal.", min=40)
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the map itself.")] = False,
+) -> int:
+    """Draw a layout: where each byte, element or register lies, and the bank conflicts of an access.
+
+    Examples: layout operand mn 64B access=matrix; layout tma box=64x8 --svg tile.svg; layout ld 16x256b num=2;
+    layout swizzle 128B --diff 'swizzle 64B'.
+    """
+    from ptxgen.layouts.pictures import svg, terminal
+
+    if kind is None:
+        _list()
+        return OK
+    picture = _picture(kind, words or [], diff)
+    if svg_file is not None:
+        _write(svg_file, picture, svg(picture))
+    elif as_json:
+        print(json.dumps(picture.as_dict()))
+    else:
+        terminal.show(picture, sys.stdout, columns)
+    return OK
+
+
+def _picture(kind: str, words: Sequence[str], diff: str | None) -> Picture:
+    from ptxgen.layouts.pictures import beside
+
+    picture = _draw(kind, words)
+    if diff is None:
+        return picture
+    try:
+        other, *more = shlex.split(diff)
+    except ValueError:
+        raise InputError(f"--diff takes a KIND and its words in quotes, not {diff!r}") from None
+    return beside(picture, _draw(other, more))
+
+
+def _draw(kind: str, words: Sequence[str]) -> Picture:
+    from ptxgen.layouts.pictures import KINDS, draw
+
+    return draw(kind, _joined(KINDS[kind], words) if kind in KINDS else words)
+
+
+def _joined(kind: Kind, words: Sequence[str]) -> list[str]:
+    """The words with `--name value` written as `name=value`, and `--switch` as `switch`."""
+    switches = {each.name for each in kind.parameters if each.type is bool}
+    joined: list[str] = []
+    rest = list(words)
+    while rest:
+        word = rest.pop(0)
+        name = word.lstrip("-")
+        if not word.startswith("-") or not name[:1].isalpha():
+            joined.append(word)
+        elif "=" in name or name.replace("-", "_") in switches:
+            joined.append(name)
+        elif rest:
+            joined.append(f"{name}={rest.pop(0)}")
+        else:
+            raise InputError(f"{word} needs a value (see 'ptxgen layout')")
+    return joined
+
+
+def _write(path: str, picture: Picture, text: str) -> None:
+    from ptxgen.cli.files import write_output
+
+    if path == "-":
+        print(text, end="")
+        return
+    data = text.encode()
+    write_output(path, data)
+    print(f"{path}: {picture.title}, {len(data)} bytes")
+
+
+def _list() -> None:
+    """All kinds, with their parameters, defaults and values."""
+    from rich.padding import Padding
+    from rich.text import Text
+
+    from ptxgen.cli.terminal import grid, output
+    from ptxgen.layouts.pictures import KINDS
+
+    with output() as out:
+        for kind in KINDS.values():
+            out.print(Text(kind.name, style="bold").append(f"  {kind.summary}", style=""))
+            table = grid("cyan", "dim", "")
+            for each in kind.parameters:
+                words = "|".join(choice for choice in each.choices if choice)
+                default = "no" if each.default is False else each.default
+                table.add_row(
+                    each.name, f"{default}" if default != "" else "-", each.help + (f": {words}" if words else "")
+                )
+            out.print(Padding(table, (0, 0, 1, 2)))

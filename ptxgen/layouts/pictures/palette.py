@@ -1,0 +1,17 @@
+"""The colours of cells: Paul Tol's "light" scheme, which people with any colour vision tell apart under black text."""
+
+from __future__ import annotations
+
+#: Fill colours by group; beyond the last they start again, darker.
+FILLS = ("#77AADD", "#EE8866", "#EEDD88", "#FFAABB", "#99DDFF", "#44BB99", "#BBCC33", "#AAAA00")
+_AGAIN = ("#5C86AE", "#C46F54", "#C2B36C", "#D38A99", "#7CB4D1", "#37977C", "#98A62A", "#8A8A00")
+
+
+def fill(group: int) -> str:
+    """The colour of a group, "#rrggbb". Groups from 16 on repeat."""
+    return (FILLS + _AGAIN)[group % 16]
+
+
+def rgb(colour: str) -> tuple[int, int, int]:
+    """The three parts of "#rrggbb"."""
+    return int(colour[1:3], 16), int(colour[3:5], 16), int(colour[5:7], 16)
