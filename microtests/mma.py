@@ -56,7 +56,9 @@ def _accumulator(kind: str, shape: tuple[int, int], rng: np.random.Generator, sa
     if kind == "s32":
         near = rng.choice([-(2**31), 2**31 - 1, 0], shape) if saturating else rng.integers(-(2**31), 2**31, shape)
         return near.astype(np.int64)
-    return rng.integers(-8, 9, shape).astype(np.float64)
+    whole = rng.integers(-8, 9, shape).astype(np.float64)
+    # Halves of .f64: no sum is an exact zero, whose sign depends on the rounding.
+    return whole + 0.5 if kind == "f64" else whole
 
 
 def _sum(kind: str, product: np.ndarray, c: np.ndarray, saturating: bool) -> np.ndarray:

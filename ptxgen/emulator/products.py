@@ -11,24 +11,20 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
+from ptxgen.emulator.arithmetic.formats import values
 from ptxgen.emulator.checks import Findings
 from ptxgen.layouts.fragments import chunk_columns
 from ptxgen.syntax import Statement
 
 Values = NDArray[np.float32]
 
-_NARROW: dict[str, Any] = {
-    "e4m3": ml_dtypes.float8_e4m3fn, "e5m2": ml_dtypes.float8_e5m2, "e2m3": ml_dtypes.float6_e2m3fn,
-    "e3m2": ml_dtypes.float6_e3m2fn, "e2m1": ml_dtypes.float4_e2m1fn,
-}  # fmt: skip
 #: Bits of an element of a multiplicand.
 BITS = {
     "f64": 64, "tf32": 32, "f16": 16, "bf16": 16, "s8": 8, "u8": 8, "s4": 4, "u4": 4, "b1": 1,
-    **dict.fromkeys(_NARROW, 8),
+    **dict.fromkeys(("e4m3", "e5m2", "e2m3", "e3m2", "e2m1"), 8),
 }  # fmt: skip
 #: What arithmetic makes of NaN (measured for .f32 arithmetic of other instructions, H200).
 _NAN = {"f32": np.uint32(0x7FFFFFFF), "f16": np.uint16(0x7FFF)}
@@ -43,11 +39,10 @@ def _table(type: str, packed: bool) -> Values:
 
     In a byte, e2m1 sits in the four bits in the middle, types of 6 bits at the bottom (9.7.14.5.14).
     """
-    dtype = _NARROW[type]
-    codes = np.arange(16 if packed else 256, dtype=np.uint8)
+    codes = np.arange(16 if packed else 256)
     if not packed:
         codes = codes >> 2 & 15 if type == "e2m1" else codes & {"e2m3": 63, "e3m2": 63}.get(type, 255)
-    return codes.view(dtype).astype(np.float32)
+    return values(type)[codes]
 
 
 def split(words: NDArray[Any], bits: int) -> NDArray[Any]:
@@ -62,10 +57,10 @@ def split(words: NDArray[Any], bits: int) -> NDArray[Any]:
     return np.stack([octets & 15, octets >> 4], axis=-1).reshape(*words.shape, -1)
 
 
-def join(elements: NDArray[Any], bits: int) -> NDArray[np.uint32]:
-    """The reverse of `split` for elements of 16 or 32 bits: [..., n, elements] to [..., n] registers."""
+def join(elements: NDArray[Any], bits: int) -> NDArray[Any]:
+    """The reverse of `split` for elements of 16 to 64 bits: [..., n, elements] to [..., n] registers."""
     words = np.ascontiguousarray(elements).view(f"u{bits // 8}")
-    return words.view(np.uint32)[..., 0]
+    return words.view(np.uint64 if bits == 64 else np.uint32)[..., 0]
 
 
 def decode(elements: NDArray[Any], type: str, *, packed: bool = False) -> Values:
@@ -85,17 +80,9 @@ def decode(elements: NDArray[Any], type: str, *, packed: bool = False) -> Values
     return _table(type, packed)[elements]
 
 
-@cache
-def _scale_table(type: str) -> NDArray[np.float64]:
-    code = np.arange(256, dtype=np.uint8)
-    if type == "ue8m0":
-        return np.where(code == 255, np.nan, np.ldexp(1.0, code.astype(np.int32) - 127))
-    return (code & 127).view(ml_dtypes.float8_e4m3fn).astype(np.float64)
-
-
 def scale_factors(octets: NDArray[np.uint8], type: str) -> NDArray[np.float64]:
-    """Values of scale factors: ue8m0 is 2**(x - 127), 255 NaN; ue4m3 is e4m3 without its sign."""
-    return _scale_table(type)[octets]
+    """Values of scale factors; the top bit of ue4m3 does not count (inferred)."""
+    return values(type)[octets if type == "ue8m0" else octets & 127].astype(np.float64)
 
 
 # Sparse matrices.

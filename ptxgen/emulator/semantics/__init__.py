@@ -21,7 +21,7 @@ Kind = Literal["plain", "gate", "end"]
 #: The modules that give meanings.
 MODULES = (
     "address", "async_copy", "atomic", "barrier", "cache", "cluster", "control", "conversion", "extended", "fence",
-    "floating", "half", "integer", "logic", "matrix", "mbarrier", "memory", "miscellaneous", "mixed", "move",
+    "floating", "half", "integer", "logic", "matrix", "mbarrier", "memory", "miscellaneous", "mixed", "mma", "move",
     "predicate", "tcgen05", "tensormap", "tma", "warp", "wgmma",
 )  # fmt: skip
 

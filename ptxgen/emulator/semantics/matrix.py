@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 
 from ptxgen import syntax
 from ptxgen.emulator import products
+from ptxgen.emulator.access import load_words, store_words
 from ptxgen.emulator.group import Group
 from ptxgen.emulator.memory import MemoryFault
 from ptxgen.emulator.memory.global_memory import SHARED_WINDOW, WINDOW_BYTES
 from ptxgen.emulator.registers import Binder
 from ptxgen.emulator.semantics import meaning
 from ptxgen.emulator.semantics.barrier import require_whole_warps
-from ptxgen.emulator.semantics.memory import load_words, store_words
 from ptxgen.instr import matrix
 from ptxgen.layouts.fragments import PACKED_BITS, inverse, load_fragment, store_fragment, transpose_fragments
 

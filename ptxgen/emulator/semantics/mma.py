@@ -1,0 +1,206 @@
+"""mma.sync: products of matrices in the registers of a warp, dense, sparse and with scale factors. PTX ISA 9.7.14.5.
+
+Who holds which element is in `ptxgen.layouts.fragments`, how sums are made in `ptxgen.emulator.products`. Products of
+.f64 are fused multiply-adds in the order of K (the manual leaves it open).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptxgen import syntax
+from ptxgen.emulator import products
+from ptxgen.emulator.arithmetic.exact import fused
+from ptxgen.emulator.group import Group
+from ptxgen.emulator.registers import Binder, Reader
+from ptxgen.emulator.semantics import meaning
+from ptxgen.emulator.semantics.barrier import require_whole_warps
+from ptxgen.instr import mma
+from ptxgen.instr.fragments import dimensions
+from ptxgen.instr.mma.common import ScaledMma, SparseMma
+from ptxgen.layouts import fragments
+from ptxgen.layouts.fragments import Fragment, inverse
+
+_Run = Callable[[Group], None]
+_ACCUMULATOR_BITS = {"f16": 16, "f32": 32, "s32": 32, "f64": 64}
+
+
+class Layout(NamedTuple):
+    """Where elements are: of each of A [m, stored k], B [n, k] and C [m, n] the number in [32, registers, elements];
+    of D the other way round, [32, registers, elements] of numbers in [m, n].
+    """
+
+    a: NDArray[np.int64]
+    b: NDArray[np.int64]
+    c: NDArray[np.int64]
+    d: NDArray[np.int64]
+
+
+@lru_cache(maxsize=128)
+def _layout(shape: str, bits: int, sparse: bool, c_bits: int, d_bits: int) -> Layout:
+    m, n, k = dimensions(shape)
+    stored = k // 2 if sparse else k
+    return _of(
+        fragments.a_fragment(m, stored, bits), fragments.b_fragment(k, n, bits),
+        fragments.accumulator_fragment(m, n, c_bits), fragments.accumulator_fragment(m, n, d_bits), (m, n, k, stored),
+    )  # fmt: skip
+
+
+def _of(a: Fragment, b: Fragment, c: Fragment, d: Fragment, sizes: tuple[int, int, int, int]) -> Layout:
+    m, n, k, stored = sizes
+    return Layout(inverse(a, m, stored), inverse(b, k, n).T, inverse(c, m, n), d[0] * n + d[1])
+
+
+@lru_cache(maxsize=16)
+def _quad_layout(a_layout: Any, b_layout: Any, c_bits: int, d_bits: int) -> Layout:
+    """m8n8k4 of .f16: its four products one below the other, each index with the product's number first."""
+    product = fragments.quad_products()[:, None, None]
+
+    def stacked(fragment: Fragment, rows: int, columns: int) -> NDArray[np.int64]:
+        row, column = fragment
+        return inverse((row + rows * product, column), 4 * rows, columns).reshape(4, rows, columns)
+
+    d_row, d_column = fragments.quad_accumulator_fragment(d_bits)
+    return Layout(
+        stacked(fragments.quad_a_fragment(a_layout), 8, 4),
+        stacked(fragments.quad_b_fragment(b_layout), 4, 8).swapaxes(1, 2),
+        stacked(fragments.quad_accumulator_fragment(c_bits), 8, 8),
+        (product * 8 + d_row) * 8 + d_column,
+    )
+
+
+def _types(op: Any) -> tuple[str, str]:
+    """The types of A and B."""
+    name = type(op).__name__.removeprefix("sp_")
+    one = {"mxf4": "e2m1", "mxf4nvf4": "e2m1", "f16_m8n8k4": "f16"}.get(name, name)
+    return getattr(op, "atype", one), getattr(op, "btype", one)
+
+
+class _Operand:
+    """A matrix in registers: its words, split into elements."""
+
+    def __init__(self, operand: syntax.Operand, binder: Binder, bits: int) -> None:
+        self.bits = bits
+        self.readers: list[Reader] = [
+            binder.source(each, "b64" if bits == 64 else "b32") for each in binder.vector(operand)
+        ]
+
+    def __call__(self, g: Group, places: NDArray[np.int64]) -> NDArray[Any]:
+        """The elements at these places of [32, registers, elements]: [warps, ...]."""
+        words = np.stack([g.full(reader(g)) for reader in self.readers], axis=-1)
+        return np.ascontiguousarray(products.split(words, self.bits).reshape(g.size, -1)[:, places])
+
+
+@meaning(
+    mma.f16_m8n8k4, mma.f16, mma.bf16, mma.tf32, mma.f64, mma.f8, mma.f8f6f4, mma.i8, mma.i4, mma.b1, mma.sp_f16,
+    mma.sp_bf16, mma.sp_tf32, mma.sp_f8, mma.sp_f8f6f4, mma.sp_i8, mma.sp_i4, mma.mxf8f6f4, mma.mxf4, mma.mxf4nvf4,
+    mma.sp_mxf8f6f4, mma.sp_mxf4, mma.sp_mxf4nvf4,
+)  # fmt: skip
+def multiply(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+    a_type, b_type = _types(op)
+    sparse, d_type, c_type = isinstance(op, SparseMma), op.dtype, getattr(op, "ctype", op.dtype)
+    c_bits, d_bits = _ACCUMULATOR_BITS[c_type], _ACCUMULATOR_BITS[d_type]
+    if isinstance(op, mma.f16_m8n8k4):
+        layout = _quad_layout(op.alayout, op.blayout, c_bits, d_bits)
+    else:
+        layout = _layout(op.shape, op.bits, sparse, c_bits, d_bits)
+    a, b = _Operand(op.a, binder, op.bits), _Operand(op.b, binder, op.bits)
+    c = _Operand(op.c, binder, c_bits)
+    destinations = [binder.destination(each, "b64" if d_bits == 64 else "b32") for each in binder.vector(op.d)]
+    metadata = _Metadata(op, binder, statement) if sparse else None
+    scales = _Scales(op, binder) if isinstance(op, ScaledMma) else None
+    packed, rounding = op.bits == 4, getattr(op, "rounding", None) or "rn"
+
+    def run(g: Group) -> None:
+        require_whole_warps(g, statement)
+        left, right, before = a(g, layout.a), b(g, layout.b), c(g, layout.c)
+        if d_type == "f64":
+            words = _fused(left, right, before, rounding)
+        else:
+            values = products.decode(left, a_type, packed=packed), products.decode(right, b_type, packed=packed)
+            columns = metadata(g) if metadata is not None else None
+            if c_type != d_type:  # .f16 to .f32
+                before = before.view(np.float16).astype(np.float32).view(np.uint32)
+            if scales is not None:
+                words = scales.total(g, *values, columns, before)
+            else:
+                product = _multiply(*values, columns)
+                if getattr(op, "op", None) == "xor":
+                    ones = [each.sum(axis=-1) for each in values]
+                    product = ones[0][..., :, None] + ones[1][..., None, :] - 2 * product
+                words = products.total(product, before, d_type, saturate=getattr(op, "satfinite", False))
+        ordered = products.join(words.reshape(g.size, -1)[:, layout.d], d_bits)
+        for index, destination in enumerate(destinations):
+            destination(g, ordered[..., index])
+
+    return run
+
+
+def _multiply(a: NDArray[np.float32], b: NDArray[np.float32], columns: NDArray[np.int64] | None) -> NDArray[np.float32]:
+    return products.multiply(a, b) if columns is None else products.multiply_sparse(a, columns, b)
+
+
+def _fused(a: NDArray[np.uint64], b: NDArray[np.uint64], c: NDArray[np.uint64], rounding: str) -> NDArray[np.uint64]:
+    left, right, total = a.view(np.float64), b.view(np.float64), c.view(np.float64)
+    for k in range(left.shape[-1]):
+        total = fused(left[:, :, None, k], right[:, None, :, k], total, rounding)
+    return np.ascontiguousarray(total).view(np.uint64)
+
+
+class _Metadata:
+    """The columns of the stored elements of a sparse A."""
+
+    def __init__(self, op: Any, binder: Binder, statement: syntax.Instruction) -> None:
+        self.word, self.bits, self.statement = binder.source(op.e, "b32"), op.bits, statement
+        self.k = dimensions(op.shape)[2]
+        self.thread, self.bit = fragments.metadata_places(self.k, op.bits, int(op.f.evaluate()))
+        self.ordered = getattr(op, "variant", "sp::ordered_metadata") != "sp"
+
+    def __call__(self, g: Group) -> NDArray[np.int64]:
+        """[warps, m, k / 2]."""
+        words = np.asarray(g.full(self.word(g)))[:, self.thread]
+        nibbles = ((words >> self.bit.astype(np.uint32)) & np.uint32(15)).astype(np.uint8)
+        products.require_metadata(nibbles, self.bits, g.machine.findings, self.statement, ordered=self.ordered)
+        return products.chosen_columns(nibbles, self.bits, self.k)
+
+
+class _Scales:
+    """The scale factors of blocks of A's rows and B's columns. PTX ISA 9.7.14.3."""
+
+    def __init__(self, op: Any, binder: Binder) -> None:
+        self.count = int((op.scale_vec or op.default_size)[0])
+        self.type = getattr(op, "stype", "ue8m0")
+        self.words = [binder.source(op.scale_a, "b32"), binder.source(op.scale_b, "b32")]
+        self.selectors = [
+            [binder.source(each, "u16") for each in selector.elements] for selector in (op.selector_a, op.selector_b)
+        ]
+
+    def _factors(self, g: Group, index: int) -> NDArray[np.float64]:
+        """[warps, rows, factors]; the selector is the same in all threads."""
+        byte, thread = (int(np.asarray(g.full(reader(g)))[0, 0]) for reader in self.selectors[index])
+        lane, place = fragments.scale_places("ab"[index], self.count, byte, thread)  # type: ignore[arg-type]
+        octets = np.ascontiguousarray(g.full(self.words[index](g))).view(np.uint8).reshape(g.size, 32, 4)
+        return products.scale_factors(octets[:, lane, place], self.type)
+
+    def total(
+        self, g: Group, a: NDArray[np.float32], b: NDArray[np.float32], columns: NDArray[np.int64] | None,
+        c: NDArray[np.uint32],
+    ) -> NDArray[np.uint32]:  # fmt: skip
+        """C and the scaled products of all blocks, rounded once."""
+        factors_a, factors_b = self._factors(g, 0), self._factors(g, 1)
+        span, stored = b.shape[-1] // self.count, a.shape[-1] // self.count
+        result = c.view(np.float32).astype(np.float64)
+        for block in range(self.count):
+            inside = slice(stored * block, stored * (block + 1))
+            product = _multiply(
+                a[..., inside], b[..., span * block : span * (block + 1)],
+                columns[..., inside] - span * block if columns is not None else None,
+            )  # fmt: skip
+            scale = factors_a[:, :, None, block] * factors_b[:, None, :, block]
+            result += product.astype(np.float64) * scale
+        return products.total(result.astype(np.float32), None, "f32")
