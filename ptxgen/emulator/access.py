@@ -140,7 +140,7 @@ def store_words(
     places = locate(g, space, addresses, total, "a store")
     data, offsets = places.data, places.offsets
     if places.slots is not None:
-        track_shared(g, places, total, statement, write=True, strong=strong)
+        track_shared(g, places, total, statement, write=True, strong=strong, values=values)
     elif space == "local" and machine.ordering is not None:
         machine.stack.mark_written(g, offsets, total)
     if strong:
@@ -158,23 +158,63 @@ def store_words(
 
 
 def track_shared(
-    g: Group, places: Bytes, size: int, statement: syntax.Instruction, *, write: bool, strong: bool = False
+    g: Group,
+    places: Bytes,
+    size: int,
+    statement: syntax.Instruction,
+    *,
+    write: bool,
+    strong: bool = False,
+    values: Sequence[NDArray[Any]] = (),
 ) -> None:
-    """Tell the checks which units of which CTA's memory each warp touches; strong accesses race with nothing."""
+    """Tell the checks which units of which CTA's memory each warp touches; strong accesses race with nothing, and
+    neither do stores of `values` that are there already.
+    """
     ordering, slots, inside = g.machine.ordering, places.slots, places.inside
     if ordering is None or slots is None or inside is None:
         return
     active, apart = g.active, slots.shape[1] > 1
+    new = _changing(g, places, size, values) if values and not strong else active
     for position, row in enumerate(g.indices):
         lanes = active[position]
-        first = inside[position][lanes]
+        first, fresh = inside[position][lanes], new[position][lanes]
         reached = slots[position][lanes] if apart else slots[position]
         for slot in np.unique(reached) if apart else reached:
-            units, masks = units_of(first[reached == slot] if apart else first, size)
+            here = reached == slot if apart else np.ones(len(first), np.bool_)
+            units, masks = units_of(first[here], size)
             if strong:
                 ordering.strong_write(int(row), units, masks, int(slot))
+            elif write:
+                some = here & fresh
+                changed = masks_in(units, first[some], size)
+                ordering.write(int(row), units, masks, statement, int(slot), changed)
             else:
-                (ordering.write if write else ordering.read)(int(row), units, masks, statement, int(slot))
+                ordering.read(int(row), units, masks, statement, int(slot))
+
+
+def _changing(g: Group, places: Bytes, size: int, values: Sequence[NDArray[Any]]) -> NDArray[np.bool_]:
+    """Which lanes store something else than is in memory, or than a warp before them in the group stores there."""
+    part = size // len(values)
+    word = np.dtype(f"u{part}")
+    index = places.offsets // part
+    new = np.stack([np.broadcast_to(np.ascontiguousarray(value).view(word), index.shape) for value in values], axis=-1)
+    old = places.data.view(word)[index[..., None] + np.arange(len(values))]
+    if g.size > 1:
+        every = np.flatnonzero(g.active)
+        _, first, again = np.unique(index.reshape(-1)[every], return_index=True, return_inverse=True)
+        before = every[first][again]  # the first lane of the group at the same place
+        apart = before // 32 != every // 32
+        flat = new.reshape(-1, len(values))
+        old.reshape(-1, len(values))[every[apart]] = flat[before[apart]]
+    return g.active & (new != old).any(axis=-1)
+
+
+def masks_in(units: NDArray[np.int64], offsets: NDArray[np.int64], size: int) -> NDArray[np.uint16]:
+    """Which bytes of each of some units, in ascending order, accesses touch."""
+    masks = np.zeros(len(units), np.uint16)
+    touched = np.left_shift((1 << size) - 1, offsets % UNIT).astype(np.uint16)
+    np.bitwise_or.at(masks, np.searchsorted(units, offsets // UNIT), touched)
+    return masks
 
 
 def units_of(offsets: NDArray[np.int64], size: int) -> tuple[NDArray[np.int64], NDArray[np.uint16]]:

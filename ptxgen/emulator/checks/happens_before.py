@@ -405,14 +405,19 @@ class Ordering:
         self.loads.add(slot, row % self.members, units, masks, self.clock(row), statement.line)
 
     def write(
-        self, row: int, units: NDArray[np.int64], masks: Masks, statement: Statement, slot: int | None = None
-    ) -> None:
-        """A warp's own store to some bytes of each unit."""
+        self, row: int, units: NDArray[np.int64], masks: Masks, statement: Statement, slot: int | None = None,
+        changed: Masks | None = None,
+    ) -> None:  # fmt: skip
+        """A warp's own store to some bytes of each unit. Those of them that are `changed` (all by default) may race:
+        writing again what is there is harmless, and compilers do it where several warps hold the same value.
+        """
         slot = row // self.warps if slot is None else slot
         access = AsyncOperation(0, "store", statement, slot)
         self._against_own_copies(access, row, units, masks, "overwrites")
-        self._against_writers(access, row, slot, units, masks, "overwrites")
-        self._against_readers(access, row, slot, units, masks)
+        if changed is None or changed.any():
+            racing = masks if changed is None else changed
+            self._against_writers(access, row, slot, units, racing, "overwrites")
+            self._against_readers(access, row, slot, units, racing)
         self._spare_barriers(access, slot, units, masks)
         self.stores.add(slot, row % self.members, units, masks, self.clock(row), statement.line)
         self._overwritten(slot, units, masks)

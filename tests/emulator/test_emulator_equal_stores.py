@@ -1,0 +1,50 @@
+"""Several warps may store the same value to one place, as compilers let them; other values there are a race."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from harness import codes, launch, poisoned
+
+#: Two warps store `value` to shared memory, in one instruction or in two, and both read it after a barrier.
+BOTH = """\
+    .shared .align 16 .b8 room[16];
+    .reg .b32 %r<9>;
+    .reg .b64 %rd<9>;
+    .reg .pred %p<3>;
+    mov.u32 %r0, %tid.x;
+    shr.u32 %r1, %r0, 5;
+    mov.b32 %r2, 41;
+    setp.eq.u32 %p0, %r1, 0;
+    {first} st.shared.v2.b32 [room+8], {{{value}, %r2}};
+    {second}
+    bar.sync 0;
+    ld.shared.b32 %r3, [room+8];
+    mul.wide.u32 %rd0, %r0, 4;
+    add.u64 %rd1, %out0, %rd0;
+    st.global.b32 [%rd1], %r3;
+    ret;"""
+
+
+def stored(value: str, together: bool, schedule: Any) -> tuple[list[str], np.ndarray]:
+    again = "" if together else f"@!%p0 st.shared.v2.b32 [room+8], {{{value}, %r2}};"
+    body = BOTH.format(value=value, first="" if together else "@%p0", second=again)
+    report, (out,) = launch(body, [poisoned(64, np.uint32)], block=64, schedule=schedule)
+    return codes(report), out
+
+
+@pytest.mark.parametrize("schedule", ["eager", "late", "random"])
+@pytest.mark.parametrize("together", [True, False])
+def test_equal_values_do_not_race(together: bool, schedule: Any) -> None:
+    found, out = stored("%r2", together, schedule)
+    assert found == []
+    assert (out == 41).all()
+
+
+@pytest.mark.parametrize("schedule", ["eager", "late", "random"])
+@pytest.mark.parametrize("together", [True, False])
+def test_other_values_race(together: bool, schedule: Any) -> None:
+    found, _ = stored("%r1", together, schedule)
+    assert "shared-race" in found
