@@ -554,3 +554,17 @@ def test_pairs_need_a_cluster(instruction: str) -> None:
     report, _ = run(text, np.ones(IMAGE, np.uint8), 1)
     assert (report.status, codes(report)) == ("fault", ["cta-pair"]), report.summary()
     assert report.findings[0].instruction.startswith(text.split(" ")[0])
+
+
+@pytest.mark.parametrize("schedule", ["eager", "late", "random"])
+@pytest.mark.parametrize("fenced", [True, False])
+def test_what_cp_async_wrote_wants_a_fence_too(fenced: bool, schedule: Any) -> None:
+    """Advice only: Triton has no fence there."""
+    body = "mov.u32 %x, image; cp.async.ca.shared.global [%x], [%source], 16; cp.async.wait_all;\n"
+    body += (FENCE if fenced else "") + LATER + FIRST + WAIT + READ
+    image = np.random.default_rng(4).integers(0, 64, IMAGE, dtype=np.uint8)
+    report, _ = run(body, image, 1, schedule=schedule)
+    assert report.status == "ok", report.summary()
+    found = [each for each in report.findings if each.code == "missing-proxy-fence"]
+    assert (found == []) == fenced
+    assert all("data of the cp.async of line" in each.message for each in found)

@@ -28,11 +28,9 @@ UNIT = 16
 #: The bytes of some units, one bit each.
 Masks = NDArray[np.uint16]
 _ALL = np.uint16(0xFFFF)
-#: The interval of a store that its own thread cannot rely on yet: that of a cp.async.
+#: The interval of what its own thread cannot rely on yet: a cp.async or tcgen05.ld that it has not waited for.
 PENDING = 2**31 - 1
 _QUARTERS = 4
-#: Later than every interval: a load that its warp has not waited for.
-_PENDING = np.iinfo(np.int64).max
 #: Known operations after which those that everybody knows are dropped.
 _MANY = 256
 
@@ -223,10 +221,12 @@ class Ordering:
         self.loads = ThreadAccesses(slots, size, warps, units)
         #: What each warp knew of every warp's intervals, its own included, at its last fence.proxy.async.
         self.fenced = np.zeros((slots * warps, self.members), np.int64)
+        #: Lines of cp.async instructions that have run.
+        self._copy_lines: set[int] = set()
         self.tensor_writer = np.zeros((slots, _QUARTERS, COLUMNS), np.int64)
         #: The last MMA that read A, metadata or scale factors there.
         self.tensor_async_reader = np.zeros((slots, _QUARTERS, COLUMNS), np.int64)
-        #: In which of its intervals a warp last loaded a column: `_PENDING` until tcgen05.wait::ld.
+        #: In which of its intervals a warp last loaded a column: `PENDING` until tcgen05.wait::ld.
         self.tensor_reader_clock = np.zeros((slots, warps, COLUMNS), np.int64)
         #: The last tcgen05.ld of a warp in one of its intervals.
         self.tensor_loads: dict[tuple[int, int], Statement] = {}
@@ -425,6 +425,7 @@ class Ordering:
     def copy(self, row: int, units: NDArray[np.int64], masks: Masks, statement: Statement) -> None:
         """A cp.async of a warp begins to write: until the warp has waited for it, nobody may touch these bytes."""
         slot = row // self.warps
+        self._copy_lines.add(statement.line)
         access = AsyncOperation(0, "cp.async", statement, slot)
         self._against_own_copies(access, row, units, masks, "overwrites")
         self._against_writers(access, row, slot, units, masks, "overwrites")
@@ -500,11 +501,14 @@ class Ordering:
             return
         late = (table.clock[:, units] > visible[:, None]) & (table.mask[:, units] != 0)
         for other, line in self.stores.lines(slot, units, late):
+            # Advice for what cp.async wrote: Triton 3.6 has no fence between it and tcgen05.mma.
+            copied = line in self._copy_lines and operation.what.startswith("tcgen05")
             self.findings.add(
                 "missing-proxy-fence",
-                f"the {operation.what} reads data of the store of line {line} by {self._warp_name(row, other)} "
-                "without a fence.proxy.async between them",
+                f"the {operation.what} reads data of the {'cp.async' if copied else 'store'} of line {line} by "
+                f"{self._warp_name(row, other)} without a fence.proxy.async between them",
                 operation.statement,
+                severity="advice" if copied else "error",
             )
 
     def _against_writers(
@@ -580,7 +584,7 @@ class Ordering:
         """(warp, its load) of loads of a slot's cells that warp `row` does not know to be over."""
         latest = self.tensor_reader_clock[slot][:, columns.start : columns.stop].max(axis=1, initial=0)
         for warp in np.flatnonzero(latest > self._own(slot, self.known[row].clocks)):
-            reader, pending = slot * self.warps + int(warp), latest[warp] == _PENDING
+            reader, pending = slot * self.warps + int(warp), latest[warp] == PENDING
             if warp % _QUARTERS in quarters and (pending or reader != row):
                 earlier = self.tensor_loads.get((reader, int(latest[warp])))
                 where = f" of line {earlier.line}" if earlier is not None else ""
@@ -690,8 +694,8 @@ class Ordering:
                     statement,
                     severity="advice",
                 )
-        self.tensor_reader_clock[slot, warp, span] = _PENDING
-        self.tensor_loads[row, _PENDING] = statement
+        self.tensor_reader_clock[slot, warp, span] = PENDING
+        self.tensor_loads[row, PENDING] = statement
 
     def tensor_loaded(self, row: int, loads: Sequence[tuple[range, Statement]]) -> None:
         """A warp has waited for its tcgen05.ld of these columns."""
