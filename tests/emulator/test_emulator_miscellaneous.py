@@ -80,7 +80,7 @@ PERSISTENT = """
     clusterlaunchcontrol.query_cancel.is_canceled.pred.b128 %p, %got; CHECK
     clusterlaunchcontrol.query_cancel.get_first_ctaid.v4.b32.b128 {%x, %y, %z, %w}, %got;
     clusterlaunchcontrol.query_cancel.get_first_ctaid::x.b32.b128 %y, %got;
-    add.u32 %x, %y, %rank; fence.proxy.async.shared::cta; bra loop;
+    add.u32 %x, %y, %rank; again: fence.proxy.async.shared::cta; bra loop;
     end: barrier.cluster.arrive; barrier.cluster.wait; ret;
 """.replace("{multicast}", "MULTICAST")
 
@@ -103,4 +103,10 @@ def test_taking_over_what_has_not_begun(cluster: int, schedule: Any) -> None:
 
 def test_a_refusal_that_nobody_looks_at() -> None:
     report, _ = persistent(1, check="", max_steps=2000, device=None)
-    assert {"cancel-refused", "cancel-after-refusal"} <= set(codes(report)), report.summary()
+    assert "cancel-refused" in codes(report), report.summary()
+    assert report.status == "fault"  # what it reads is poison
+
+
+def test_a_request_after_a_refusal() -> None:
+    report, _ = persistent(1, check="@!%p bra again;", max_steps=2000, device=None)
+    assert "cancel-after-refusal" in codes(report), report.summary()

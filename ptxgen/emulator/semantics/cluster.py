@@ -16,7 +16,7 @@ from ptxgen.emulator.clusters import OFFSET_MASK, RANK_SHIFT
 from ptxgen.emulator.group import Group
 from ptxgen.emulator.machine import Machine
 from ptxgen.emulator.memory import MemoryFault
-from ptxgen.emulator.memory.global_memory import SHARED_WINDOW, WINDOW_BYTES
+from ptxgen.emulator.memory.global_memory import POISON_BYTE, SHARED_WINDOW, WINDOW_BYTES
 from ptxgen.emulator.registers import Binder
 from ptxgen.emulator.semantics import meaning
 from ptxgen.emulator.semantics.barrier import require_whole_warps
@@ -168,13 +168,18 @@ def is_canceled(op: Any, binder: Binder, statement: syntax.Instruction, block: o
 
 
 def _first(g: Group, words: NDArray[np.uint32], statement: syntax.Instruction) -> NDArray[np.uint32]:
-    if ((words[..., 3] != 1) & g.active).any():
+    """The coordinates, poison where the request was refused. Only advice then: Gluon of Triton 3.9 reads them before
+    it looks at is_canceled, and does not use them.
+    """
+    refused = words[..., 3] != 1
+    if (refused & g.active).any():
         g.machine.findings.add(
             "cancel-refused",
-            "reads the CTA of a response that is a refusal; query_cancel.is_canceled must be true before",
+            "reads the CTA of a response that is a refusal, which is undefined; ask query_cancel.is_canceled first",
             statement,
+            severity="advice",
         )
-    return words
+    return np.where(refused[..., None], np.uint32(0x01010101 * POISON_BYTE), words)
 
 
 @meaning(cluster.get_first_ctaid)
