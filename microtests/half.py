@@ -49,7 +49,8 @@ def _finish(form: Any, format: Format, number: Number) -> int:
 
 def _arithmetic(compute: Callable[..., Number]) -> Callable[..., int]:
     def element(form: Any, format: Format, *given: int) -> int:
-        if getattr(form, "oob", False) and OOB_NAN in given:
+        # Of either sign, in a and b alone (measured, H100).
+        if getattr(form, "oob", False) and OOB_NAN in [word & 0x7FFF for word in given[:2]]:
             return 0
         return _finish(form, format, compute(*(decode(word, format, form.ftz) for word in given)))
 

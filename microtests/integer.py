@@ -242,7 +242,8 @@ def bfe(form: Any, a: int, b: int, c: int) -> int:
 @lanewise(integer.bfi, outputs={"f"})
 def bfi(form: Any, a: int, b: int, c: int, d: int) -> int:
     """The low bits of a in place of those of b at c."""
-    bits, position, length = bits_of(form), c & 0xFF, d & 0xFF
+    bits, mask = bits_of(form), 0xFF if bits_of(form) == 32 else 0xFFFFFFFF  # 64 bits: measured, H100
+    position, length = c & mask, d & mask
     found = b
     for i in range(min(length, bits)):
         if position + i < bits:

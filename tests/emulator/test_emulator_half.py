@@ -33,7 +33,7 @@ def computed(op: Any, *words: int) -> int:
     """The word of an add, sub, mul or fma."""
     kind = op.type.removesuffix("x2")
     format = FORMATS[kind]
-    if getattr(op, "oob", False) and 0x7FF7 in words:
+    if getattr(op, "oob", False) and 0x7FF7 in (words[0] & 0x7FFF, words[1] & 0x7FFF):  # not c (measured, H100)
         return 0
     numbers = [decode(flushed(word, format) if op.ftz else word, format) for word in words]
     if isinstance(op, half.mul):
@@ -63,7 +63,7 @@ def operands_of(op: Any, count: int, packed: bool, kind: str) -> list[Any]:
     if count == 3:
         words[1][::18] = ONE[kind]
         if getattr(op, "oob", False):
-            words[0][5::40], words[1][6::40], words[2][7::40] = 0x7FF7, 0x7FF7, 0x7FF7
+            words[0][5::40], words[1][6::40], words[2][7::40], words[1][8::40] = 0x7FF7, 0x7FF7, 0x7FF7, 0xFFF7
     else:
         words[-1][4::9] = words[0][4::9] - 11 * (1 << FORMATS[kind].fraction)  # eleven binades below
     return words
@@ -149,7 +149,8 @@ def test_functions(op: Any) -> None:
             assert result == 0x7FFF
         elif hyperbolic:
             wanted = math.tanh(x)
-            assert abs(given - wanted) <= (2.0**-10.987 if kind == "f16" else 2.0**-8), (hex(word), given)
+            # One H100 is 5e-9 beyond the manual's 2**-8 at 0x3f3f.
+            assert abs(given - wanted) <= (2.0**-10.987 if kind == "f16" else 2.0**-8 + 1e-8), (hex(word), given)
             assert (result & 0x8000) == (word & 0x8000)
         else:
             wanted = 2.0**x if x < 1000 else math.inf

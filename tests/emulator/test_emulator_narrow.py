@@ -184,8 +184,9 @@ def test_tf32(op: Any) -> None:
     expected = []
     for word in a.tolist():
         magnitude, sign = word & 0x7FFFFFFF, word & 0x80000000
-        if magnitude > 0x7F800000:
-            expected.append(0x7FFFFFFF)
+        if magnitude > 0x7F800000:  # NaN: the canonical one, but .rna cuts it off (measured, H100)
+            cut = (word & 0xFFFFE000) - (0x2000 if op.satfinite else 0)
+            expected.append(cut if op.rounding == "rna" else 0x7FFFE000)
             continue
         if op.relu and sign:
             expected.append(0)

@@ -305,15 +305,25 @@ def convert_randomly(op: Any, binder: Binder, statement: syntax.Instruction, blo
 
 @meaning(conversion.cvt_tf32)
 def convert_tf32(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
-    """The 19 bits of .tf32 are the upper ones of the register; the others are 0."""
+    """The 19 bits of .tf32 are the upper ones of the register; the others are 0, those of a NaN too (measured, H100).
+
+    .rna is no instruction of the hardware: ptxas adds half a unit to numbers and cuts all words off, and of what is
+    not finite then .satfinite takes a unit, NaN or not (SASS of ptxas 13.5, sm_90a and sm_100a; measured, H100).
+    """
     a, d = binder.source(op.a, "f32"), binder.destination(op.d, "b32")
 
-    def run(g: Group) -> None:
-        value = np.asarray(a(g))
-        word = encode(_relu(value) if op.relu else value, FORMATS["tf32"], op.rounding, finite=op.satfinite)
-        d(g, np.where(np.isnan(value), np.uint32(0x7FFFFFFF), word << np.uint32(13)))
+    def cut(value: NDArray[Any]) -> NDArray[np.uint32]:
+        word = value.view(np.uint32)
+        word = np.where(np.isfinite(value), word + np.uint32(0x1000), word) & np.uint32(0xFFFFE000)
+        infinite = (word & np.uint32(0x7F800000)) == 0x7F800000
+        return np.where(infinite, word - np.uint32(0x2000), word) if op.satfinite else word
 
-    return run
+    def rounded(value: NDArray[Any]) -> NDArray[np.uint32]:
+        word = encode(_relu(value) if op.relu else value, FORMATS["tf32"], op.rounding, finite=op.satfinite)
+        return word << np.uint32(13)
+
+    convert = cut if op.rounding == "rna" else rounded
+    return lambda g: d(g, convert(np.asarray(a(g))))
 
 
 @meaning(conversion.cvt_f16x2, conversion.cvt_bf16x2, conversion.cvt_bf16x2_ue8m0x2)

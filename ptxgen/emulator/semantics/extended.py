@@ -1,4 +1,8 @@
-"""Sums and products with a carry. PTX ISA 9.7.2. Each lane has one carry; a subtraction leaves its borrow there."""
+"""Sums and products with a carry. PTX ISA 9.7.2. Each lane has one carry.
+
+The manual calls what sub.cc and subc leave there a borrow. Hardware computes a + ~b + 1 and keeps its carry, the
+opposite of the borrow, as addc after sub.cc tells (measured, H100, driver 580, 2026-11-22).
+"""
 
 from __future__ import annotations
 
@@ -20,22 +24,17 @@ _Run = Callable[[Group], None]
 _Words = NDArray[Any]
 
 
-def _with_carry(a: _Words, b: _Words, carry: Any, subtract: bool) -> tuple[_Words, NDArray[np.bool_]]:
-    """Unsigned words a + b + carry or a - b - carry, and what is carried out or borrowed."""
-    carry = np.asarray(carry)
-    if subtract:
-        first = a - b
-        return first - carry, (a < b) | (first < carry)
+def _with_carry(a: _Words, b: _Words, carry: Any) -> tuple[_Words, NDArray[np.bool_]]:
+    """Unsigned words a + b + carry, and what is carried out."""
     first = a + b
-    total = first + carry
+    total = first + np.asarray(carry)
     return total, (first < a) | (total < first)
 
 
-def _saturated(a: _Words, b: _Words, carry: Any, subtract: bool) -> _Words:
+def _saturated(a: _Words, b: _Words, carry: Any) -> _Words:
     """The same of .s32, clamped to its range."""
     x, y = (np.asarray(each).view(np.int32).astype(np.int64) for each in (a, b))
-    total = x - y - np.asarray(carry) if subtract else x + y + np.asarray(carry)
-    return np.clip(total, -(2**31), 2**31 - 1).astype(np.int32).view(np.uint32)
+    return np.clip(x + y + np.asarray(carry), -(2**31), 2**31 - 1).astype(np.int32).view(np.uint32)
 
 
 @meaning(
@@ -51,11 +50,13 @@ def carried(op: Any, binder: Binder, statement: syntax.Instruction, block: objec
     a, b = binder.source(op.a, type), binder.source(op.b, type)
     c = binder.source(op.c, type) if isinstance(op, extended.mad_cc | extended.madc) else None
     low = getattr(op, "half", "lo") == "lo"
+    saturating = getattr(op, "sat", False) and c is None  # madc.hi.sat wraps all the same (measured, H100)
 
     def product(x: Any, y: Any) -> _Words:
         if low:
             return np.asarray(np.asarray(x) * y)
-        return np.asarray(high_half(x, y, type.bits, type.kind == "signed")).astype(numpy_type(type))
+        # Of 16-bit types, which the manual does not have, the high half of 64 bits is taken (measured, H100).
+        return np.asarray(high_half(x, y, max(type.bits, 32), type.kind == "signed")).astype(numpy_type(type))
 
     def run(g: Group) -> None:
         if c is None:
@@ -63,11 +64,13 @@ def carried(op: Any, binder: Binder, statement: syntax.Instruction, block: objec
         else:
             x, y = product(a(g), b(g)), np.asarray(c(g))
         x, y = x.view(unsigned), y.view(unsigned)
-        given = carry[g.rows].astype(unsigned) if reads else np.zeros((), unsigned)
-        if getattr(op, "sat", False):
-            d(g, _saturated(x, y, given, subtract))
+        if subtract:
+            y = ~y
+        given = carry[g.rows].astype(unsigned) if reads else np.array(subtract, unsigned)
+        if saturating:
+            d(g, _saturated(x, y, given))
             return
-        total, out = _with_carry(x, y, given, subtract)
+        total, out = _with_carry(x, y, given)
         d(g, total)
         if writes:
             g.store(carry, np.asarray(out))

@@ -32,10 +32,11 @@ def quieted(value: NDArray[Any], result: NDArray[Any]) -> NDArray[Any]:
     return np.where(nan, words.view(np.float64), result)
 
 
-def nan_of_operands(result: _Doubles, *operands: _Doubles) -> _Doubles:
-    """The NaNs of .f64 results: of NaN operands the last one survives, made quiet (measured, H200)."""
-    for operand in operands:
-        result = quieted(operand, result)
+def nan_of_operands(op: Any, result: _Doubles, *operands: _Doubles) -> _Doubles:
+    """The NaNs of .f64 results, made quiet: b before a, in fma b before c before a, in div a before b (measured)."""
+    order = {1: (0,), 2: (0, 1), 3: (0, 2, 1)}[len(operands)]
+    for index in reversed(order) if isinstance(op, floating.div) else order:
+        result = quieted(operands[index], result)
     return result
 
 
@@ -86,7 +87,7 @@ def _apply(op: Any, binder: Binder, function: Callable[..., Any], type: str) -> 
 def arithmetic(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
     if op.type == "f64":
         function = _double(op)
-        return _apply(op, binder, lambda *values: nan_of_operands(function(*values), *values), "f64")
+        return _apply(op, binder, lambda *values: nan_of_operands(op, function(*values), *values), "f64")
     if isinstance(op, floating.div):
         return _apply(op, binder, lambda a, b: single.divide(a, b, op.rounding, op.ftz), "f32")
     return _apply(op, binder, _single(op), "f32")
@@ -173,14 +174,14 @@ def reciprocal(op: Any, binder: Binder, statement: syntax.Instruction, block: ob
     """.ftz does nothing in .f64."""
     if op.type == "f64":
         one = np.array(1.0)
-        return _apply(op, binder, lambda a: nan_of_operands(exact.divide(one, a, op.rounding), a), "f64")
+        return _apply(op, binder, lambda a: nan_of_operands(op, exact.divide(one, a, op.rounding), a), "f64")
     return _apply(op, binder, lambda a: single.divide(np.array(1, np.float32), a, op.rounding, op.ftz), "f32")
 
 
 @meaning(floating.sqrt)
 def root(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
     if op.type == "f64":
-        return _apply(op, binder, lambda a: nan_of_operands(exact.square_root(a, op.rounding), a), "f64")
+        return _apply(op, binder, lambda a: nan_of_operands(op, exact.square_root(a, op.rounding), a), "f64")
     return _apply(op, binder, lambda a: single.square_root(a, op.rounding, op.ftz), "f32")
 
 
@@ -223,7 +224,7 @@ def upper_half(op: Any, binder: Binder, statement: syntax.Instruction, block: ob
     def compute(a: _Doubles) -> _Doubles:
         value = flushed((a.view(np.uint64) & upper).view(np.float64))
         result = np.asarray(flushed(1 / (np.sqrt(value) if squared else value)))
-        half = (result.view(np.uint64) + np.uint64(1 << 31)) & upper  # to the nearest of 20 bits of fraction
+        half = result.view(np.uint64) & upper  # cut off, as hardware mostly has it
         return np.where(np.isnan(result), nan, half).view(np.float64)
 
     return _apply(op, binder, compute, "f64")
@@ -231,5 +232,5 @@ def upper_half(op: Any, binder: Binder, statement: syntax.Instruction, block: ob
 
 @meaning(floating.rsqrt_f64)
 def reciprocal_root_f64(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
-    """A software routine on hardware; here the quotient of the rounded root."""
-    return _apply(op, binder, lambda a: nan_of_operands(1 / np.sqrt(a), a), "f64")
+    """A software routine on hardware; here as there the rounded value, but next to ties."""
+    return _apply(op, binder, lambda a: nan_of_operands(op, functions.reciprocal_root_f64(a), a), "f64")

@@ -21,7 +21,8 @@ _Run = Callable[[Group], None]
 _Words = NDArray[np.uint16]
 
 _SIGN, _NAN = np.uint16(0x8000), np.uint16(0x7FFF)
-#: The NaN that tensor copies fill in beyond the edges (measured, H200: `ptxgen.emulator.semantics.tma`).
+#: The NaN that tensor copies fill in beyond the edges. fma.oob looks for it, of either sign, in a and b, not in c
+#: (measured, H100).
 _OOB_NAN = np.uint16(0x7FF7)
 
 
@@ -65,7 +66,7 @@ def operation(op: Any, binder: Binder, statement: syntax.Instruction, block: obj
         if getattr(op, "relu", False):
             result = np.where((result & _SIGN) != 0, np.uint16(0), result)
         if getattr(op, "oob", False):
-            outside = np.logical_or.reduce([np.asarray(word) == _OOB_NAN for word in given])
+            outside = (given[0] & ~_SIGN == _OOB_NAN) | (given[1] & ~_SIGN == _OOB_NAN)
             result = np.where(outside, np.uint16(0), result)
         return result
 

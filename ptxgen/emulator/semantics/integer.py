@@ -57,8 +57,8 @@ def truncated_division(a: Any, b: Any) -> Any:
 
 
 def truncated_remainder(a: Any, b: Any) -> Any:
-    """Remainder with the sign of a; a where b is 0."""
-    return np.where(b == 0, a, a - truncated_division(a, b) * b)
+    """Remainder with the sign of a; all ones where b is 0 (unspecified; measured, H100)."""
+    return np.where(b == 0, ~np.zeros_like(a), a - truncated_division(a, b) * b)
 
 
 meaning(integer.div)(_binary(truncated_division))
@@ -327,14 +327,14 @@ def reverse_bits(op: Any, binder: Binder, statement: syntax.Instruction, block: 
 
 @meaning(integer.bfi)
 def insert(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
-    """Of c and d the low 8 bits count (9.7.1.20)."""
+    """Of c and d the low 8 bits count (9.7.1.20); in the 64-bit form all of them do (measured, H100)."""
     type = TYPES[op.type]
     number, width = numpy_type(type).type, type.bits
     a, b, f = binder.source(op.a, type), binder.source(op.b, type), binder.destination(op.f, type)
     c, d = binder.source(op.c, "u32"), binder.source(op.d, "u32")
 
     def run(g: Group) -> None:
-        start, length = (np.asarray(each(g)) & np.uint32(255) for each in (c, d))
+        start, length = (np.asarray(each(g)) & np.uint32(255 if width == 32 else 2**32 - 1) for each in (c, d))
         mask = _ones(length, number, width) << np.minimum(start, width - 1).astype(number)
         mask = np.where(start < width, mask, number(0))
         shifted = np.asarray(a(g)) << np.minimum(start, width - 1).astype(number)
