@@ -560,7 +560,7 @@ def test_pairs_need_a_cluster(instruction: str) -> None:
 @pytest.mark.parametrize("fenced", [True, False])
 def test_what_cp_async_wrote_wants_a_fence_too(fenced: bool, schedule: Any) -> None:
     """Advice only: Triton has no fence there."""
-    body = "mov.u32 %x, image; cp.async.ca.shared.global [%x], [%source], 16; cp.async.wait_all;\n"
+    body = "mov.u32 %x, image; @%leader cp.async.ca.shared.global [%x], [%source], 16; cp.async.wait_all;\n"
     body += (FENCE if fenced else "") + LATER + FIRST + WAIT + READ
     image = np.random.default_rng(4).integers(0, 64, IMAGE, dtype=np.uint8)
     report, _ = run(body, image, 1, schedule=schedule)
