@@ -98,9 +98,128 @@ def test_arithmetic(op: Any) -> None:
     same(found, expected, text, dict(zip(names, operands, strict=True)))
 
 
+def clamped(number: int) -> int:
+    return min(max(number, -(2**31)), 2**31 - 1)
+
+
+def low_24(op: Any, word: int) -> int:
+    return signed(word & 0xFFFFFF, 24) if getattr(op, "type", "s32") == "s32" else word & 0xFFFFFF
+
+
+def product_24(op: Any, a: int, b: int) -> int:
+    product = low_24(op, a) * low_24(op, b)
+    return product if getattr(op, "half", "hi") == "lo" else product >> 16
+
+
+def highest(op: Any, a: int) -> int:
+    """The highest bit that is not a copy of the sign (9.7.1.16)."""
+    number = value(a, op.type)
+    place = (~number if number < 0 else number).bit_length() - 1
+    return place & 0xFFFFFFFF if place < 0 or not op.shiftamt else bits_of(op.type) - 1 - place
+
+
+def nth(op: Any, mask: int, base: int, offset: int) -> int:
+    """9.7.1.17; base is from 0 to 31."""
+    base, offset = base % 32, signed(offset, 32)
+    if offset == 0:
+        return base if mask >> base & 1 else 0xFFFFFFFF
+    places = [i for i in (range(base, 32) if offset > 0 else range(base, -1, -1)) if mask >> i & 1]
+    return places[abs(offset) - 1] if abs(offset) <= len(places) else 0xFFFFFFFF
+
+
+def inserted(op: Any, a: int, b: int, c: int, d: int) -> int:
+    """9.7.1.20; c and d count as in bfe."""
+    bits = bits_of(op.type)
+    if bits == 32:
+        c, d = c & 255, d & 255
+    return sum((a >> i - c & 1 if c <= i < c + d else b >> i & 1) << i for i in range(bits))
+
+
+def extended(op: Any, a: int, b: int) -> int:
+    """9.7.1.21."""
+    count = b & 31 if op.mode == "wrap" else b
+    if count >= 32:
+        return a
+    low = a & (1 << count) - 1
+    return signed(low, count) & 0xFFFFFFFF if op.type == "s32" and count else low
+
+
+def mask_of(op: Any, a: int, b: int) -> int:
+    """9.7.1.22."""
+    start, count = (a & 31, b & 31) if op.mode == "wrap" else (a, min(b, 32))
+    return ((1 << count) - 1 << start) & 0xFFFFFFFF if start < 32 else 0
+
+
+def dot(op: Any, a: int, b: int, c: int) -> int:
+    halves = isinstance(op, integer.dp2a)
+
+    def split(word: int, type: str, bits: int) -> list[int]:
+        found = [word >> i & (1 << bits) - 1 for i in range(0, 32, bits)]
+        return [signed(each, bits) for each in found] if type == "s32" else found
+
+    second = split(b, op.btype, 8)
+    if halves:
+        second = second[2:] if op.half == "hi" else second[:2]
+    return c + sum(x * y for x, y in zip(split(a, op.atype, 16 if halves else 8), second, strict=True))
+
+
+def without_carry(op: Any, a: int, b: int, c: int) -> int:
+    product = 0
+    for i in range(64):
+        product ^= a << i if b >> i & 1 else 0
+    return (product >> 64 if op.half == "hi" else product) ^ c
+
+
+#: Functions of words, with the types of the operands besides the instruction's own.
+OTHERS: dict[type[Instruction], tuple[Callable[..., int], dict[str, str]]] = {
+    integer.mad_sat: (lambda op, a, b, c: clamped((signed(a, 32) * signed(b, 32) >> 32) + signed(c, 32)), {}),
+    integer.mul24: (product_24, {}),
+    integer.mad24: (lambda op, a, b, c: product_24(op, a, b) + c, {}),
+    integer.mad24_sat: (lambda op, a, b, c: clamped(product_24(op, a, b) + signed(c, 32)), {}),
+    integer.clmad: (without_carry, {}),
+    integer.sad: (lambda op, a, b, c: c + abs(value(a, op.type) - value(b, op.type)), {}),
+    integer.popc: (lambda op, a: a.bit_count(), {"d": "u32"}),
+    integer.clz: (lambda op, a: bits_of(op.type) - a.bit_length(), {"d": "u32"}),
+    integer.bfind: (highest, {"d": "u32"}),
+    integer.fns: (nth, {}),
+    integer.brev: (lambda op, a: int(f"{a:0{bits_of(op.type)}b}"[::-1], 2), {}),
+    integer.bfi: (inserted, {"c": "u32", "d": "u32"}),
+    integer.szext: (extended, {}),
+    integer.bmsk: (mask_of, {}),
+    integer.dp4a: (dot, {}),
+    integer.dp2a: (dot, {}),
+}
+
+
+@pytest.mark.parametrize("op", legal(*OTHERS), ids=lambda op: op.opcode_text)
+def test_others(op: Any) -> None:
+    reference, types = OTHERS[type(op)]
+    version = "9.3" if isinstance(op, integer.clmad) else "8.8"
+    if ON_GPU and version != "8.8":
+        pytest.skip("the driver is older")
+    result, *names = op.form.operands
+    own = f"b{bits_of(getattr(op, 'type', 'b32'))}"
+    operands = {name: edges(bits_of(types.get(name, own)), COUNT, 30 + i) for i, name in enumerate(names)}
+    for name, most in (("base", 32), ("offset", 41)):
+        if name in operands:
+            operands[name] = (operands[name] % most - (most == 41) * np.uint32(20)).astype(np.uint32)
+    for name in {"b", "c", "d"} & set(names):  # amounts, half of them small
+        if isinstance(op, integer.bfi | integer.szext | integer.bmsk) and (name != "b" or result == "d"):
+            operands[name][::2] %= 70
+    kind = own if types.get(result) is None else types[result]
+    text = f"{op.opcode_text} %{result}_, {', '.join('%' + name for name in names)};"
+    inputs = {name: (types.get(name, own), words) for name, words in operands.items()}
+    found = lanewise(text, inputs, {f"{result}_": kind}, version=version)[f"{result}_"]
+    mask = (1 << bits_of(kind)) - 1
+    expected = [
+        reference(op, *words) & mask for words in zip(*(each.tolist() for each in operands.values()), strict=True)
+    ]
+    same(found, expected, text, operands)
+
+
 def test_every_integer_form_is_here() -> None:
     declared = {each for each in vars(integer).values() if isinstance(each, type) and issubclass(each, Instruction)}
-    assert {each for each in declared if find(each)} - {integer.bfe} == set(ARITHMETIC)
+    assert {each for each in declared if find(each)} - {integer.bfe} == {*ARITHMETIC, *OTHERS}
 
 
 @pytest.mark.parametrize("op", legal(integer.bfe), ids=lambda op: op.opcode_text)
