@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
@@ -21,6 +22,7 @@ from ptxgen.device import (
     array_shape,
     pack_arguments,
 )
+from ptxgen.emulator.calls import reachable
 from ptxgen.emulator.image import Image
 from ptxgen.emulator.machine import Machine
 from ptxgen.emulator.memory import GlobalMemory
@@ -176,7 +178,8 @@ class Emulator:
         for info, value in zip(kernel.parameters, args, strict=True):
             if isinstance(value, EmulatedArray):
                 self.memory.name(value.address, info.name)
-        variables = Variables(kernel.module, [kernel.entry])
+        functions = reachable(kernel.module, kernel.entry)
+        variables = Variables(kernel.module, functions)
         machine = Machine(
             shape,
             self.memory,
@@ -193,9 +196,10 @@ class Emulator:
                 f"the CTA needs {machine.shared.size} bytes of shared memory (1024 of them reserved by the system); "
                 f"{self.target} has {_SHARED_PER_CTA}"
             )
-        program = Program(kernel, variables, machine)
+        program = Program(kernel, functions, variables, machine)
         scheduler = Scheduler(machine, program, self.progress, self.max_steps)
         status = scheduler.run()
+        sys.stdout.write("".join(machine.printed))
         return LaunchReport(
             status=status,
             findings=machine.findings.list(),

@@ -31,31 +31,49 @@ class Image:
         for number, name in enumerate(self.functions, 1):
             self.places[name] = Place("code", CODE_WINDOW + number * _CODE_BYTES, _CODE_BYTES)
         self._function_at = {self.places[name].address: name for name in self.functions}
-        variables = [item for item in module.items if isinstance(item, syntax.Variable) and _is_defined(item)]
+        for item in module.items:
+            if isinstance(item, syntax.Directive) and item.name == "alias":
+                name, target = item.arguments[0], item.arguments[-1]
+                if target in self.functions:
+                    self.places[name] = self.places[target]
+                    self.functions[name] = self.functions[target]
+        #: Variables of any body, by where they are declared.
+        self._of: dict[tuple[int, int], dict[str, Place]] = {}
+        every = (item for item in module.statements() if isinstance(item, syntax.Variable))
+        variables = [item for item in every if _is_defined(item)]
         constant_end = 0
         for variable in variables:
             for name, size, declarator in named(variable):
                 if variable.space == "global":
                     address = memory.allocate(size, _contents(name, size, variable, declarator), alignment(variable))
-                    self.places[name] = Place("global", address, size)
+                    self._add(variable, name, Place("global", address, size))
                 else:
                     start = up(constant_end, alignment(variable))
-                    self.places[name] = Place("const", start, size)
+                    self._add(variable, name, Place("const", start, size))
                     constant_end = start + size
+        for item in module.items:
+            self.places.update(self.of(item))
         constants = bytearray(constant_end)
         for variable in variables:
             for name, size, declarator in named(variable):
-                place = self.places[name]
+                place = self.of(variable)[name]
                 try:
                     data = self._initial(variable, declarator, size)
                 except ValueError:  # it holds the address of what is defined elsewhere: its use ends as incomplete
-                    del self.places[name]
+                    self.places.pop(name, None)
                     continue
                 if place.space == "global":
                     memory.view(place.address, size)[:] = np.frombuffer(data, np.uint8)
                 else:
                     constants[place.address : place.address + size] = data
         self.constants = Bank(bytes(constants), "the constant variables")
+
+    def of(self, statement: syntax.Statement) -> dict[str, Place]:
+        """What a statement declares, by name."""
+        return self._of.get((statement.line, statement.column), {})
+
+    def _add(self, statement: syntax.Statement, name: str, place: Place) -> None:
+        self._of.setdefault((statement.line, statement.column), {})[name] = place
 
     def function_at(self, address: int) -> str | None:
         """The function to which a pointer leads."""

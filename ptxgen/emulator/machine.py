@@ -55,6 +55,8 @@ class Machine:
         self.clusters = Clusters(shape.grid, shape.cluster, slots, self.warps_per_cta)
         self.row_slot = self.clusters.row_slot
         self.findings = Findings()
+        #: What threads have printed.
+        self.printed: list[str] = []
         #: Counts whatever changes state that other threads can see; unchanged, nobody's waiting can end.
         self.effects = 0
         #: The program's registers: (warps, 32) words each.
@@ -67,6 +69,7 @@ class Machine:
         self.image = image
         self.banks = {"param": Bank(parameters, "the kernel's parameters"), "const": image.constants}
         self.stack = ThreadStack(self.warps, variables.frames[entry.name])
+        self.registers += [self.stack.site, self.stack.pointer]
         self.shared = SharedMemory(slots, variables.shared_end + shape.shared_bytes)
         self.tensor = TensorMemory(slots)
         self.mbarriers: list[dict[int, MBarrier]] = [{} for _ in range(slots)]

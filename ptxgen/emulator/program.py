@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -11,14 +11,16 @@ from numpy.typing import NDArray
 
 from ptxgen import syntax
 from ptxgen.device import Kernel
+from ptxgen.emulator.calls import Callee, Calls, callees_first
 from ptxgen.emulator.flow import execution_order
 from ptxgen.emulator.memory.global_memory import POISON_BYTE
+from ptxgen.emulator.names import Names
 from ptxgen.emulator.registers import _UNSIGNED, Binder, Reader, Unmodelled
 from ptxgen.emulator.semantics import Meaning, find
 from ptxgen.emulator.variables import Place, Variables
 from ptxgen.instr.form import Instruction
 from ptxgen.instr.recognise import Unrecognised, recognise
-from ptxgen.instr.scope import Scope, declare, declare_labels, declare_parameters
+from ptxgen.instr.scope import Scope, declare, declare_labels, declare_parameters, list_behind, names_in
 from ptxgen.instr.types import TYPES
 
 if TYPE_CHECKING:
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
 
 #: Rank of the place after the last instruction: lanes there have left the kernel.
 EXITED = 1 << 30
+#: What follows the last block of a function: the place where it was called.
+RETURNED = EXITED + 1
 
 
 @dataclass(slots=True, eq=False)
@@ -45,12 +49,12 @@ class Operation:
 class Block:
     """Instructions that run one after the other. Only the first may be a gate, only the last an end.
 
-    `following` is the rank of the block after it in the text, `target` that of its branch.
+    `following` is the rank of the block after it in the text, `targets` those of its branch.
     """
 
     operations: list[Operation] = field(default_factory=list)
     following: int = EXITED
-    target: int = EXITED
+    targets: list[int] = field(default_factory=list)
     aligned: bool = False
     """Whether it has an instruction that wants all threads of the warp (.aligned, bar)."""
 
@@ -60,67 +64,43 @@ class _Line:
     """An instruction of the body with the names of its scope, before blocks are made."""
 
     statement: syntax.Instruction
-    names: _Names
+    names: Names
     meaning: Meaning | None = None
     instruction: Instruction | None = None
     missing: str = ""
 
 
-class _Names:
-    """Registers, variables and labels of a scope; labels map to instruction indexes."""
+@dataclass(slots=True, eq=False)
+class _Body:
+    """A function: its names, its lines (`end` is the None behind them), and its registers as far as they are used."""
 
-    def __init__(self, outer: _Names | None, scope: Scope) -> None:
-        self.outer = outer
-        #: What `ptxgen.check` resolves names with.
-        self.scope = scope
-        self.registers: dict[str, NDArray[Any]] = {}
-        self.ranges: dict[str, tuple[int, Callable[[], NDArray[Any]]]] = {}
-        self.places: dict[str, Place] = {}
-        self.labels: dict[str, int] = {}
-
-    def __call__(self, name: str) -> NDArray[Any] | Place | None:
-        scope: _Names | None = self
-        prefix = name.rstrip("0123456789")
-        number = name[len(prefix) :]
-        while scope is not None:
-            found = scope.registers.get(name)
-            if found is not None:
-                return found
-            numbered = scope.ranges.get(prefix)
-            if numbered and 0 < len(number) < 12 and int(number) < numbered[0]:
-                made = scope.registers[name] = numbered[1]()
-                return made
-            place = scope.places.get(name)
-            if place is not None:
-                return place
-            scope = scope.outer
-        return None
-
-    def label(self, name: str) -> int | None:
-        scope: _Names | None = self
-        while scope is not None:
-            if name in scope.labels:
-                return scope.labels[name]
-            scope = scope.outer
-        return None
+    function: syntax.Function
+    names: Names
+    start: int
+    end: int
+    registers: list[NDArray[Any]]
 
 
 class Program:
     """A kernel's blocks, by rank: the lower of two divergent places runs first."""
 
-    def __init__(self, kernel: Kernel, variables: Variables, machine: Machine) -> None:
+    def __init__(
+        self, kernel: Kernel, functions: Sequence[syntax.Function], variables: Variables, machine: Machine
+    ) -> None:
         self.machine = machine
         self._variables = variables
-        self._lines: list[_Line] = []
+        #: The lines of all bodies, one after the other; None stands for the end of each.
+        self._lines: list[_Line | None] = []
+        self.calls = Calls(machine)
         outer = self._module_names(kernel.module)
-        names = _Names(outer, Scope(outer.scope))
-        declare_parameters(names.scope, kernel.entry)
+        self._bodies = [self._body(function, outer) for function in functions]
         for info in kernel.parameters:
-            names.places[info.name] = Place("param", info.offset, info.size)
-        assert kernel.entry.body is not None
-        self._read(kernel.entry.body, names)
+            self._bodies[0].names.places[info.name] = Place("param", info.offset, info.size)
         for line in self._lines:
-            self._recognise(line)
+            if line is not None:
+                self._recognise(line)
+        #: The rank of the block in which threads begin.
+        self.entry = 0
         self.blocks = self._make_blocks()
         if machine.ordering is not None:
             for operation in (operation for block in self.blocks for operation in block.operations):
@@ -128,35 +108,55 @@ class Program:
                     operation.run, operation.reads, operation.writes, operation.statement
                 )
 
-    def _module_names(self, module: syntax.Module) -> _Names:
+    def _module_names(self, module: syntax.Module) -> Names:
         """The names that all functions of a module know."""
-        names = _Names(None, Scope())
+        names = Names(None, Scope())
         names.places.update(self.machine.image.places)
         for item in module.items:
             declare(names.scope, item)
             names.places.update(self._variables.of(item))
         return names
 
-    def _read(self, block: syntax.Block, names: _Names) -> None:
+    def _body(self, function: syntax.Function, outer: Names) -> _Body:
+        """Read the body of a function: its lines, and the registers that it has."""
+        names = Names(outer, Scope(outer.scope))
+        declare_parameters(names.scope, function)
+        names.places.update(self._variables.of(function))
+        start = len(self._lines)
+        if function.kind == "func":
+            for parameter in (*function.returns, *function.parameters):
+                if parameter.space == "reg":
+                    self._declare(names, [(parameter.name, None)], parameter.type, parameter.vector)
+        assert function.body is not None
+        self._read(function.body, names)
+        self._lines.append(None)
+        return _Body(function, names, start, len(self._lines) - 1, names.made)
+
+    def _read(self, block: syntax.Block, names: Names) -> None:
         declare_labels(names.scope, block.statements)
         for statement in block.statements:
             if isinstance(statement, syntax.RegisterDeclaration):
-                self._declare(names, statement)
+                self._declare(names, statement.declarators, statement.type, statement.vector)
             elif isinstance(statement, syntax.Variable):
                 names.places.update(self._variables.of(statement))
+                names.places.update(self.machine.image.of(statement))
             if not isinstance(statement, syntax.Label):
                 declare(names.scope, statement)
-        for statement in block.statements:
+        for index, statement in enumerate(block.statements):
             if isinstance(statement, syntax.Label):
-                names.labels[statement.name] = len(self._lines)
+                behind = list_behind(block.statements, index)
+                if behind is None:
+                    names.labels[statement.name] = len(self._lines)
+                elif isinstance(behind, syntax.Directive):
+                    names.lists[statement.name] = list(names_in(behind))
             elif isinstance(statement, syntax.Block):
-                self._read(statement, _Names(names, Scope(names.scope)))
+                self._read(statement, Names(names, Scope(names.scope)))
             elif isinstance(statement, syntax.Instruction):
                 self._lines.append(_Line(statement, names))
 
-    def _declare(self, names: _Names, statement: syntax.RegisterDeclaration) -> None:
-        kind = TYPES.get(statement.type)
-        if kind is None or statement.vector:
+    def _declare(self, names: Names, declared: Iterable[tuple[str, int | None]], type: str, vector: int | None) -> None:
+        kind = TYPES.get(type)
+        if kind is None or vector:
             return  # the use of such a register ends as incomplete
 
         def make() -> NDArray[Any]:
@@ -165,9 +165,10 @@ class Program:
             if kind.bits > 1:
                 made.view(np.uint8)[...] = POISON_BYTE
             self.machine.registers.append(made)
+            names.made.append(made)
             return made
 
-        for name, count in statement.declarators:
+        for name, count in declared:
             if count is None:
                 names.registers[name] = make()
             else:
@@ -182,67 +183,87 @@ class Program:
         line.meaning = find(type(found))
         if line.meaning is None:
             line.missing = f"the emulator has no meaning for {found.form.key} yet"
-        elif line.meaning.kind == "end" and hasattr(found, "target") and self._target(line) is None:
-            line.meaning, line.missing = None, f"there is no label {vars(found)['target']}"
+        elif line.meaning.kind == "end" and None in self._labels(line):
+            line.meaning, line.missing = None, f"a label of {line.statement.text} is not there"
 
     # Blocks.
 
     def _make_blocks(self) -> list[Block]:
-        lines = self._lines
-        leaders = {0, len(lines)}  # the last block is empty: lanes that come there leave
-        for index, line in enumerate(lines):
+        """Blocks in the order of execution: of functions those called first, so that their callers wait for them."""
+        names, recursive = callees_first([body.function for body in self._bodies])
+        bodies = {body.function.name: body for body in self._bodies}
+        order: list[tuple[int, int, _Body]] = []
+        ranks: dict[int, int] = {}
+        for name in names:
+            starts, successors = self._graph(bodies[name])
+            ends = [*starts[1:], starts[-1]]
+            for position in execution_order(successors):
+                ranks[starts[position]] = len(order)
+                order.append((starts[position], ends[position], bodies[name]))
+        self.entry = ranks[self._bodies[0].start]
+        for body in self._bodies[1:]:
+            callee = Callee(body.function, body.names, self._variables.frames[body.function.name], ranks[body.start])
+            self.calls.callees[body.function.name] = callee
+        blocks = [self._block(start, end, body, ranks) for start, end, body in order]
+        for name in recursive:
+            self.calls.callees[name].saved.extend(bodies[name].registers)
+        return blocks
+
+    def _graph(self, body: _Body) -> tuple[list[int], list[list[int]]]:
+        """Where the blocks of a body start, the last at its end, and which follow each."""
+        leaders = {body.start, body.end}  # the last block is empty: lanes that come there leave
+        for index in range(body.start, body.end):
+            line = self._lines[index]
+            assert line is not None
             kind = line.meaning.kind if line.meaning else "plain"
             if kind == "gate":
                 leaders.add(index)
             elif kind == "end":
                 leaders.add(index + 1)
-                target = self._target(line)
-                if target is not None:
-                    leaders.add(target)
-        starts = sorted(leaders)
+                leaders.update(target for target in self._labels(line) if target is not None)
         # Labels inside a block begin none unless a branch goes there.
-        ends = [*starts[1:], len(lines)]
+        starts = sorted(leaders)
         number = {start: position for position, start in enumerate(starts)}
         successors: list[list[int]] = []
-        for start, end in zip(starts, ends, strict=True):
-            edges: list[int] = []
-            if start < end:
-                last = lines[end - 1]
-                target = self._target(last)
-                if self._falls_through(last):
-                    edges.append(number[end])
-                if target is not None:
-                    edges.append(number[target])
-            successors.append(edges)
-        order = execution_order(successors)
-        rank = {position: place for place, position in enumerate(order)}
-        blocks: list[Block] = []
-        for position in order:
-            start, end = starts[position], ends[position]
-            block = Block()
-            if start < end:
-                block.following = rank[number[end]]
-                target = self._target(lines[end - 1])
-                if target is not None:
-                    block.target = rank[number[target]]
-            block.operations = [self._bind(line, block) for line in lines[start:end]]
-            block.aligned = any(_wants_whole_warp(operation.statement.opcode) for operation in block.operations)
-            blocks.append(block)
-        return blocks
+        for end in starts[1:]:
+            line = self._lines[end - 1]
+            assert line is not None
+            edges = [number[end]] if self._falls_through(line) else []
+            successors.append(edges + [number[target] for target in self._labels(line) if target is not None])
+        return starts, [*successors, []]
 
-    def _target(self, line: _Line) -> int | None:
+    def _block(self, start: int, end: int, body: _Body, ranks: dict[int, int]) -> Block:
+        block = Block()
+        in_entry = body is self._bodies[0]
+        lines = [line for line in self._lines[start:end] if line is not None]
+        if lines:
+            block.following = ranks[end]
+            block.targets = [ranks[target] for target in self._labels(lines[-1]) if target is not None]
+        else:
+            block.following = EXITED if in_entry else RETURNED
+        block.operations = [self._bind(line, block, in_entry) for line in lines]
+        block.aligned = any(_wants_whole_warp(operation.statement.opcode) for operation in block.operations)
+        return block
+
+    def _labels(self, line: _Line) -> list[int | None]:
+        """Where a branch may go; None is a label that is not there."""
         if line.instruction is None or line.meaning is None or line.meaning.kind != "end":
-            return None
-        label = getattr(line.instruction, "target", None)
-        return line.names.label(str(label)) if label is not None else None
+            return []
+        label, labels = (getattr(line.instruction, name, None) for name in ("target", "labels"))
+        if label is not None:
+            return [line.names.label(str(label))]
+        if labels is None:
+            return []
+        names = line.names.list(str(labels))
+        return [None] if names is None else [line.names.label(name) for name in names]
 
     @staticmethod
     def _falls_through(line: _Line) -> bool:
         unconditional = line.meaning is not None and line.meaning.leaves and line.statement.guard is None
         return not unconditional
 
-    def _bind(self, line: _Line, block: Block) -> Operation:
-        binder = Binder(self.machine, line.names)
+    def _bind(self, line: _Line, block: Block, in_entry: bool) -> Operation:
+        binder = Binder(self.machine, line.names, in_entry, self.calls)
         statement = line.statement
         guard: Reader | None = None
         kind: Literal["plain", "gate", "end"] = "plain"

@@ -18,6 +18,7 @@ from ptxgen.emulator.variables import Place
 from ptxgen.instr.types import TYPES, Type
 
 if TYPE_CHECKING:
+    from ptxgen.emulator.calls import Calls
     from ptxgen.emulator.group import Group
     from ptxgen.emulator.machine import Machine
 
@@ -56,12 +57,18 @@ class Binder:
     """Makes access closures for the operands of one instruction in its scope."""
 
     def __init__(
-        self, machine: Machine, names: Callable[[str], NDArray[Any] | Place | None], in_entry: bool = True
+        self,
+        machine: Machine,
+        names: Callable[[str], NDArray[Any] | Place | None],
+        in_entry: bool = True,
+        calls: Calls | None = None,
     ) -> None:
         self.machine = machine
         self.names = names
         #: Whether the instruction stands in the entry, whose frame begins at 0 in every thread.
         self.in_entry = in_entry
+        #: The functions that the program can call.
+        self.calls = calls
         #: Registers that the bound operands read, and those that they write.
         self.reads: set[int] = set()
         self.writes: set[int] = set()

@@ -20,7 +20,7 @@ from ptxgen.emulator.checks.happens_before import distinct
 from ptxgen.emulator.group import Group
 from ptxgen.emulator.machine import Machine
 from ptxgen.emulator.memory import MemoryFault
-from ptxgen.emulator.program import EXITED, Block, Incomplete, Operation, Program
+from ptxgen.emulator.program import EXITED, RETURNED, Block, Incomplete, Operation, Program
 from ptxgen.emulator.progress import Repetition
 from ptxgen.emulator.registers import Unmodelled
 from ptxgen.syntax import Statement
@@ -89,7 +89,7 @@ class Scheduler:
         machine = self.machine
         machine.begin_cluster(cluster, self.pending.popleft())
         rows = np.arange(cluster * self.clusters.warps, (cluster + 1) * self.clusters.warps)
-        self.place[rows] = np.where(machine.live[rows], 0, EXITED)
+        self.place[rows] = np.where(machine.live[rows], self.program.entry, EXITED)
         self.held[rows] = False
         self.cluster_arrivals[rows] = self.cluster_waits[rows] = 0
         self.cluster_barriers[cluster] = ClusterBarrier()
@@ -448,6 +448,8 @@ class Scheduler:
                     return
         if block.following == EXITED:
             self.exit(current)
+        elif block.following == RETURNED:
+            self.program.calls.leave(current, self)
         else:
             self.move(current, block.following)
         machine.timeline.advance(1)

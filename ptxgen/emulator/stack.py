@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -9,6 +13,16 @@ from ptxgen import syntax
 from ptxgen.emulator.group import Group
 from ptxgen.emulator.memory import MemoryFault
 from ptxgen.emulator.memory.local_memory import LocalMemory
+
+
+@dataclass(eq=False)
+class _Level:
+    """What the calls of one depth return to: (warps, 32) each."""
+
+    site: NDArray[np.int64]
+    frame: NDArray[np.int64]
+    pointer: NDArray[np.int64]
+    saved: dict[int, NDArray[Any]] = field(default_factory=dict)
 
 
 class ThreadStack:
@@ -21,11 +35,59 @@ class ThreadStack:
         self.frame: NDArray[np.int64] = np.zeros((warps, 32), np.int64)
         #: The end of what a thread's stack holds.
         self.pointer: NDArray[np.int64] = np.full((warps, 32), entry_frame, np.int64)
+        #: The number of the call in which a thread is, 0 in the entry, and how deep in calls it is.
+        self.site: NDArray[np.int64] = np.zeros((warps, 32), np.int64)
+        self._depth: NDArray[np.int64] = np.zeros((warps, 32), np.int64)
+        self._levels: list[_Level] = []
 
     def clear(self, rows: slice) -> None:
         """Empty the stacks of some warps for the threads that come next."""
         self.frame[rows], self.pointer[rows] = 0, self._entry_frame
+        self.site[rows], self._depth[rows] = 0, 0
         self.memory.clear(slice(rows.start * 32, rows.stop * 32))
+
+    def push(self, g: Group, site: int, frame: int, saved: Sequence[NDArray[Any]]) -> None:
+        """A call: a frame of so many bytes, and the registers to keep. Raises MemoryFault when the stack is full."""
+        for level, part in self._at_depths(g, 0):
+            for kept, now in ((level.site, self.site), (level.frame, self.frame), (level.pointer, self.pointer)):
+                part.store(kept, now[part.rows])
+            for array in saved:
+                part.store(level.saved.setdefault(id(array), np.zeros_like(array)), array[part.rows])
+        g.store(self.frame, self.pointer[g.rows])
+        g.store(self.site, np.asarray(site))
+        g.store(self._depth, self._depth[g.rows] + 1)
+        self.extend(g, np.asarray(frame))
+
+    def extend(self, g: Group, size: NDArray[np.int64]) -> None:
+        """Take so many bytes of the stack; they hold no values yet. Raises MemoryFault when the stack is full."""
+        active = g.active
+        start, sizes = self.pointer[g.rows][active], np.broadcast_to(size, active.shape)[active]
+        self.memory.grow(int((start + sizes).max(initial=0)))
+        threads = (g.indices[:, None] * 32 + np.arange(32))[active]
+        for number in np.unique(sizes):
+            chosen = sizes == number
+            self.memory.forget(threads[chosen], start[chosen], int(number))
+        g.store(self.pointer, self.pointer[g.rows] + size)
+
+    def pop(self, g: Group, saved: Sequence[NDArray[Any]]) -> None:
+        """A return: back to the frame of the caller, with its registers."""
+        for level, part in self._at_depths(g, -1):
+            for kept, now in ((level.site, self.site), (level.frame, self.frame), (level.pointer, self.pointer)):
+                part.store(now, kept[part.rows])
+            for array in saved:
+                part.store(array, level.saved[id(array)][part.rows])
+        g.store(self._depth, self._depth[g.rows] - 1)
+
+    def _at_depths(self, g: Group, change: int) -> Iterator[tuple[_Level, Group]]:
+        """The level for the depth of each lane, plus a change, with its lanes."""
+        depths = self._depth[g.rows] + change
+        for depth in np.unique(depths[g.active]):
+            while depth >= len(self._levels):
+                site, frame, pointer = (np.zeros_like(self.site) for _ in range(3))
+                self._levels.append(_Level(site, frame, pointer))
+            part = g.narrowed(depths == depth)
+            assert part is not None
+            yield self._levels[int(depth)], part
 
     def offsets(self, g: Group, addresses: NDArray[np.int64], size: int, what: str) -> NDArray[np.int64]:
         """Checked offsets of accesses of `size` bytes; masked lanes get 0. Raises MemoryFault."""

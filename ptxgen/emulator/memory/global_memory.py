@@ -101,6 +101,14 @@ class GlobalMemory:
         self._allocations.append(Allocation(HEAP_BASE + offset, size, contents or Contents("", "bytes", 1, (size,))))
         return HEAP_BASE + offset
 
+    def free(self, address: int) -> None:
+        """Give an array back. Raises MemoryFault unless one begins there."""
+        index = self._before(address)
+        array = self._allocations[index] if index >= 0 else None
+        if array is None or array.address != address or self.kind[address - HEAP_BASE] == _UNMAPPED:
+            raise MemoryFault("bad-free", f"{address:#x} is not the address of memory that is in use")
+        self.kind[address - HEAP_BASE : address - HEAP_BASE + array.bytes] = _UNMAPPED
+
     def name(self, address: int, name: str) -> None:
         """Say what the array that begins at an address is called, for messages."""
         index = self._before(address)

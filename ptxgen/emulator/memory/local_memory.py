@@ -1,10 +1,16 @@
-"""Local memory: a stack of bytes for each thread, addressed by offsets that mean other bytes in each thread."""
+"""Local memory: a stack of bytes for each thread, addressed by offsets that mean other bytes in each thread.
+
+A thread has at most 512 KiB of it (CUDA programming guide, table of technical specifications).
+"""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ptxgen.emulator.memory.faults import MemoryFault
+
+LIMIT = 512 * 1024
 _POISON = 0xCD
 
 
@@ -12,11 +18,33 @@ class LocalMemory:
     """`data[thread, offset]` are the bytes of the threads of all warps, `written` which of them hold a value."""
 
     def __init__(self, threads: int, size: int) -> None:
+        self._threads = threads
         self.pitch = max(-(-size // 32) * 32, 32)
         self.data: NDArray[np.uint8] = np.full((threads, self.pitch), _POISON, np.uint8)
         self.written: NDArray[np.bool_] = np.zeros((threads, self.pitch), np.bool_)
+
+    def grow(self, size: int) -> None:
+        """Make room for stacks of `size` bytes. Raises MemoryFault above the limit."""
+        if size > LIMIT:
+            raise MemoryFault(
+                "stack-overflow", f"a thread's stack needs {size} bytes of local memory; the limit is {LIMIT}"
+            )
+        if size <= self.pitch:
+            return
+        pitch = min(max(2 * self.pitch, -(-size // 32) * 32), LIMIT)
+        data = np.full((self._threads, pitch), _POISON, np.uint8)
+        written = np.zeros((self._threads, pitch), np.bool_)
+        data[:, : self.pitch], written[:, : self.pitch] = self.data, self.written
+        self.data, self.written, self.pitch = data, written, pitch
 
     def clear(self, threads: slice) -> None:
         """Poison the memory of some threads for those that come next."""
         self.data[threads] = _POISON
         self.written[threads] = False
+
+    def forget(self, threads: NDArray[np.int64], start: NDArray[np.int64], size: int) -> None:
+        """New variables of `size` bytes at `start` of each thread hold no value yet."""
+        if size:
+            places = (threads * self.pitch + start)[:, None] + np.arange(size)
+            self.data.reshape(-1)[places] = _POISON
+            self.written.reshape(-1)[places] = False

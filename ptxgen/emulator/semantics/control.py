@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from ptxgen import syntax
+from ptxgen.emulator.calls import elements
 from ptxgen.emulator.group import Group
-from ptxgen.emulator.registers import Binder
+from ptxgen.emulator.memory import MemoryFault
+from ptxgen.emulator.registers import Binder, Unmodelled
 from ptxgen.emulator.semantics import meaning
+from ptxgen.emulator.system_calls import system_call
 from ptxgen.instr import control
 
 if TYPE_CHECKING:
@@ -20,9 +26,76 @@ _End = Callable[[Group, "Scheduler", "Block", "Operation"], None]
 
 @meaning(control.bra, kind="end", leaves=True)
 def branch(op: Any, binder: Binder, statement: syntax.Instruction, block: Block) -> _End:
-    return lambda g, scheduler, block, operation: scheduler.move(g, block.target)
+    target = block.targets[0]
+    return lambda g, scheduler, block, operation: scheduler.move(g, target)
 
 
-@meaning(control.ret, control.exit, kind="end", leaves=True)
+@meaning(control.brx_idx, kind="end", leaves=True)
+def branch_by_index(op: Any, binder: Binder, statement: syntax.Instruction, block: Block) -> _End:
+    """An index past the list goes anywhere (9.7.12.4): it ends as a fault."""
+    index, targets = binder.source(op.index, "u32"), block.targets
+
+    def run(g: Group, scheduler: Scheduler, block: Block, operation: Operation) -> None:
+        numbers = g.full(index(g))
+        for number in np.unique(numbers[g.active]):
+            if number >= len(targets):
+                raise MemoryFault("branch-index", f"brx.idx with index {number} of a list of {len(targets)} labels")
+            part = g.narrowed(numbers == number)
+            if part is not None:
+                scheduler.move(part, targets[int(number)])
+
+    return run
+
+
+@meaning(control.ret, kind="end", leaves=True)
+def go_back(op: Any, binder: Binder, statement: syntax.Instruction, block: Block) -> _End:
+    calls = binder.calls
+    if binder.in_entry or calls is None:
+        return leave(op, binder, statement, block)
+    return lambda g, scheduler, block, operation: calls.leave(g, scheduler)
+
+
+@meaning(control.exit, kind="end", leaves=True)
 def leave(op: Any, binder: Binder, statement: syntax.Instruction, block: Block) -> _End:
     return lambda g, scheduler, block, operation: scheduler.exit(g)
+
+
+@meaning(control.call, kind="end")
+def call(op: Any, binder: Binder, statement: syntax.Instruction, block: Block) -> _End:
+    calls, name = binder.calls, str(op.function)
+    assert calls is not None
+    function = calls.machine.image.functions.get(name)
+    if function is None:
+        run = system_call(op, binder, name)
+
+        def serve(g: Group, scheduler: Scheduler, block: Block, operation: Operation) -> None:
+            run(g)
+            scheduler.move(g, block.following)
+
+        return serve
+    site = calls.site(binder, op, calls.callees[function.name], block.following)
+    return lambda g, scheduler, block, operation: calls.enter(g, site, scheduler)
+
+
+@meaning(control.call_pointer, kind="end")
+def call_pointer(op: Any, binder: Binder, statement: syntax.Instruction, block: Block) -> _End:
+    """Whatever function the register holds, if it takes these arguments."""
+    calls, pointer = binder.calls, binder.source(op.pointer, "u64")
+    assert calls is not None
+    shape = len(elements(op.arguments)), len(elements(op.returns))
+    sites: dict[str, int] = {}
+    for name, callee in calls.callees.items():
+        if shape == (len(callee.function.parameters), len(callee.function.returns)):
+            with contextlib.suppress(Unmodelled):
+                sites[name] = calls.site(binder, op, callee, block.following)
+
+    def run(g: Group, scheduler: Scheduler, block: Block, operation: Operation) -> None:
+        addresses = g.full(pointer(g)).astype(np.int64)
+        for name, lanes in calls.through_pointer(addresses, g.active):
+            part = g.narrowed(lanes)
+            assert part is not None
+            if name not in sites:
+                raise MemoryFault("bad-call", f"a call of {name} through a pointer, which takes other arguments")
+            calls.enter(part, sites[name], scheduler)
+
+    return run

@@ -1,0 +1,60 @@
+"""Names of a scope of a program: registers, variables, and labels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from numpy.typing import NDArray
+
+from ptxgen.emulator.variables import Place
+from ptxgen.instr.scope import Scope
+
+
+class Names:
+    """Registers, variables and labels of a scope; labels map to instruction indexes."""
+
+    def __init__(self, outer: Names | None, scope: Scope) -> None:
+        self.outer = outer
+        #: What `ptxgen.check` resolves names with.
+        self.scope = scope
+        self.registers: dict[str, NDArray[Any]] = {}
+        self.ranges: dict[str, tuple[int, Callable[[], NDArray[Any]]]] = {}
+        self.places: dict[str, Place] = {}
+        self.labels: dict[str, int] = {}
+        #: The labels of .branchtargets.
+        self.lists: dict[str, list[str]] = {}
+        #: The registers that were made, those of inner scopes too.
+        self.made: list[NDArray[Any]] = outer.made if outer is not None and outer.outer is not None else []
+
+    def __call__(self, name: str) -> NDArray[Any] | Place | None:
+        scope: Names | None = self
+        prefix = name.rstrip("0123456789")
+        number = name[len(prefix) :]
+        while scope is not None:
+            found = scope.registers.get(name)
+            if found is not None:
+                return found
+            numbered = scope.ranges.get(prefix)
+            if numbered and 0 < len(number) < 12 and int(number) < numbered[0]:
+                made = scope.registers[name] = numbered[1]()
+                return made
+            place = scope.places.get(name)
+            if place is not None:
+                return place
+            scope = scope.outer
+        return None
+
+    def label(self, name: str) -> int | None:
+        """Where a label stands."""
+        return next((scope.labels[name] for scope in self._outwards() if name in scope.labels), None)
+
+    def list(self, name: str) -> list[str] | None:
+        """The labels of a list."""
+        return next((scope.lists[name] for scope in self._outwards() if name in scope.lists), None)
+
+    def _outwards(self) -> Iterator[Names]:
+        scope: Names | None = self
+        while scope is not None:
+            yield scope
+            scope = scope.outer
