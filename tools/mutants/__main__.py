@@ -1,0 +1,142 @@
+"""The command `python -m tools.mutants`."""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import platform
+import random
+import sys
+import time
+from collections import Counter
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+
+import numpy as np
+
+import tools.mutants
+from tools.mutants.equivalent import reason
+from tools.mutants.judge import SCHEDULES, Verdict, baseline, judge
+from tools.mutants.mutations import Mutant, mutants
+from tools.mutants.subjects import load, names
+
+REPORT = Path(__file__).parents[2] / "docs" / "mutants.md"
+FATES = ("finding", "fault", "deadlock", "endless", "wrong result")
+
+
+def drawn(subject: str, sample: int | None, seed: int) -> list[Mutant]:
+    """The mutants of a subject: all, or a seeded sample."""
+    found = list(mutants(load(subject).text))
+    if sample is None or sample >= len(found):
+        return found
+    return random.Random(f"{seed} {subject}").sample(found, sample)
+
+
+def run(subjects: Sequence[str], sample: int | None, seed: int, jobs: int) -> tuple[list[Verdict], dict[str, str]]:
+    """Judge mutants over several processes, with progress; and why subjects were left out."""
+    verdicts: list[Verdict] = []
+    left_out: dict[str, str] = {}
+    began = time.monotonic()
+    with ProcessPoolExecutor(jobs) as pool:
+        for subject in subjects:
+            broken, instructions = pool.submit(_baseline, subject).result()
+            if broken:
+                left_out[subject] = broken
+                print(f"{subject}: left out, it is not right itself: {broken}", flush=True)
+                continue
+            chosen = drawn(subject, sample, seed)
+            pending = [pool.submit(judge, subject, mutant, instructions) for mutant in chosen]
+            for number, future in enumerate(pending, 1):
+                verdict = future.result()
+                verdicts.append(verdict)
+                if not verdict.caught and not (verdict.fate == "survived" and reason(subject, verdict.mutant)):
+                    print(f"{verdict.fate}: {subject}: {verdict.mutant} {verdict.told}", flush=True)
+                if sys.stderr.isatty():
+                    print(
+                        f"{subject}: {number}/{len(chosen)}, {time.monotonic() - began:.0f} s  ",
+                        end="\r",
+                        file=sys.stderr,
+                    )
+            print(f"{subject}: {len(chosen)} mutants, {time.monotonic() - began:.0f} s", flush=True)
+    return verdicts, left_out
+
+
+def _baseline(subject: str) -> tuple[str, int]:
+    return baseline(load(subject))
+
+
+def table(verdicts: Sequence[Verdict]) -> list[str]:
+    """The score, a line for each subject."""
+    heads = ["kernel", "mutants", *FATES, "equivalent", "survived", "unmodelled", "caught"]
+    lines = ["| " + " | ".join(heads) + " |", "|---|" + "---:|" * (len(heads) - 1)]
+    subjects = list(dict.fromkeys(each.subject for each in verdicts))
+    for subject in [*subjects, "all"]:
+        chosen = [each for each in verdicts if subject in ("all", each.subject)]
+        fates = Counter(each.fate for each in chosen)
+        equivalent = sum(each.fate == "survived" and bool(reason(each.subject, each.mutant)) for each in chosen)
+        counted = len(chosen) - equivalent
+        caught = sum(each.caught for each in chosen)
+        other = fates["unmodelled"] + fates["crash"]
+        cells = [len(chosen), *(fates[fate] for fate in FATES), equivalent, fates["survived"] - equivalent, other]
+        share = f"{100 * caught / counted:.1f} %" if counted else "-"
+        lines.append(f"| {subject} | " + " | ".join(str(cell) for cell in cells) + f" | {share} |")
+    return lines
+
+
+def report(verdicts: Sequence[Verdict], left_out: dict[str, str]) -> str:
+    """The page of the docs."""
+    alive = [each for each in verdicts if each.fate == "survived"]
+    gaps = [each for each in alive if not reason(each.subject, each.mutant)]
+    equal = [each for each in alive if reason(each.subject, each.mutant)]
+    other = [each for each in verdicts if each.fate in ("unmodelled", "crash")]
+    codes = Counter(each.told for each in verdicts if each.fate in ("finding", "fault", "deadlock") and each.told)
+    lines = [
+        "# Mutants", "",
+        "Right kernels with one synchronisation or descriptor broken at a time (`tools/mutants`); "
+        "`make mutants` writes this page.", "",
+        f"{datetime.date.today().isoformat()}, Python {platform.python_version()}, NumPy {np.__version__}. Schedules: "
+        + ", ".join(f"{name} {seed}" if name == "random" else name for name, seed in SCHEDULES)
+        + ". A mutant counts as caught by the first schedule that tells.", "", *table(verdicts), "",
+    ]  # fmt: skip
+    lines += ["## What told", "", "| code | mutants |", "|---|---:|"]
+    lines += [f"| {code} | {count} |" for code, count in codes.most_common()]
+    sections = (
+        ("Survivors that are gaps", [f"- {each.subject}, {each.mutant}" for each in gaps]),
+        ("Survivors that are equivalent", [
+            f"- {each.subject}, {each.mutant}. {reason(each.subject, each.mutant)}" for each in equal
+        ]),
+        ("Mutants that end as incomplete", [f"- {each.subject}, {each.mutant}: {each.told}" for each in other]),
+        ("Kernels left out", [f"- {name}: not right itself: {why}" for name, why in left_out.items()]),
+    )  # fmt: skip
+    for title, items in sections:
+        if items:
+            lines += ["", f"## {title}", "", *items]
+    return "\n".join(lines) + "\n"
+
+
+def main() -> int:
+    """Print the score; exit with 1 if a mutant survives without a reason."""
+    parser = argparse.ArgumentParser(
+        prog="python -m tools.mutants", description=tools.mutants.__doc__,
+        formatter_class=argparse.RawTextHelpFormatter,
+    )  # fmt: skip
+    parser.add_argument("subjects", nargs="*", help=f"kernels; all by default: {', '.join(names())}")
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--sample", type=int, default=None, help="mutants of each kernel")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--record", action="store_true", help=f"write {REPORT.name}")
+    options = parser.parse_args()
+    unknown = set(options.subjects) - set(names())
+    if unknown:
+        parser.error(f"there is no kernel {', '.join(sorted(unknown))}")
+    verdicts, left_out = run(options.subjects or names(), options.sample, options.seed, options.jobs)
+    print("\n".join(table(verdicts)))
+    if options.record:
+        REPORT.write_text(report(verdicts, left_out))
+    gaps = sum(each.fate == "survived" and not reason(each.subject, each.mutant) for each in verdicts)
+    return 1 if gaps else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

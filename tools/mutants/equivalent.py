@@ -1,0 +1,34 @@
+"""Survivors that are as right as the kernel they come from, each with the reason. What is not here is a gap."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from tools.mutants.mutations import Mutant
+
+
+@dataclass(frozen=True)
+class Equivalent:
+    """Mutants of a kind, of subjects and instructions that match, and why they change nothing."""
+
+    reason: str
+    kind: str
+    instruction: str
+    subject: str = ".*"
+
+    def fits(self, subject: str, mutant: Mutant) -> bool:
+        """Whether a mutant is one of these."""
+        return (
+            re.fullmatch(self.subject, subject) is not None
+            and re.fullmatch(self.kind, mutant.kind) is not None
+            and re.search(self.instruction, mutant.instruction) is not None
+        )
+
+
+TABLE: tuple[Equivalent, ...] = ()
+
+
+def reason(subject: str, mutant: Mutant) -> str:
+    """Why a mutant is equivalent; empty if nobody has said so."""
+    return next((each.reason for each in TABLE if each.fits(subject, mutant)), "")

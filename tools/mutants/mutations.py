@@ -1,0 +1,191 @@
+"""What is broken: each mutation replaces the text of one instruction."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ptxgen import syntax
+from ptxgen.syntax import Address, Immediate, Instruction, Operand, Vector, walk
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One change of a kernel's text: what was done, to which instruction, at which line."""
+
+    kind: str
+    line: int
+    instruction: str
+    start: int
+    text: str
+
+    def applied(self, source: str) -> str:
+        """The kernel with the change."""
+        return source[: self.start] + self.text + source[self.start + len(self.instruction) :]
+
+    def __str__(self) -> str:
+        return f"line {self.line}: {self.kind}: {' '.join(self.instruction.split())}"
+
+
+#: Instructions that order or count and give no result: to be left out.
+_DROPPED = re.compile(
+    r"(bar|barrier)(\.cta)?\.(sync|arrive|warp)|barrier\.cluster|fence|membar|tcgen05\.(fence|wait|commit|dealloc)"
+    r"|wgmma\.(fence|commit_group|wait_group)|mbarrier\.(init|arrive|arrive_drop|expect_tx|complete_tx)\b"
+    r"|cp\.async\.(bulk\.)?(commit_group|wait_group|wait_all)|cp\.async\.mbarrier|tensormap\.cp_fenceproxy"
+)
+_WAITS = re.compile(r"mbarrier\.(try|test)_wait")
+
+
+def mutants(source: str) -> Iterator[Mutant]:
+    """All mutants of a kernel's text, in the order of its lines."""
+    starts = [0]
+    for line in source.split("\n"):
+        starts.append(starts[-1] + len(line) + 1)
+    for function in syntax.parse(source).functions:
+        if function.body is None:
+            continue
+        for statement in walk(function.body.statements):
+            if isinstance(statement, Instruction):
+                start = starts[statement.line - 1] + statement.column - 1
+                for kind, text in _changes(statement):
+                    yield Mutant(kind, statement.line, statement.text, start, text)
+
+
+def _changes(made: Instruction) -> Iterator[tuple[str, str]]:
+    opcode = made.opcode
+    if _DROPPED.match(opcode) and not _has_result(made):
+        yield "dropped", ""
+    if _WAITS.match(opcode):
+        yield "wait dropped", _with(made, f"setp.eq.u32 {str(made.operands[0]).partition('|')[0]}, 0, 0;")
+    yield from _weakened(made)
+    yield from _shifted(made)
+    yield from _descriptors(made)
+
+
+def _has_result(made: Instruction) -> bool:
+    return made.opcode.startswith("mbarrier.arrive") and str(made.operands[0]).strip() != "_"
+
+
+def _guard(made: Instruction) -> str:
+    return f"{made.guard} " if made.guard else ""
+
+
+def _with(made: Instruction, text: str) -> str:
+    """Another instruction under the same guard."""
+    return _guard(made) + text
+
+
+def _respelled(made: Instruction, opcode: str | None = None, operands: dict[int, object] | None = None) -> str:
+    """The instruction with another opcode or other operands."""
+    written = [str((operands or {}).get(number, each)).strip() for number, each in enumerate(made.operands)]
+    return f"{_guard(made)}{opcode or made.opcode} {', '.join(written)};"
+
+
+def _computed(made: Instruction, position: int, bits: int, operation: str) -> str:
+    """The instruction with an operand that an operation changes first, in a register of its own."""
+    operand = str(made.operands[position]).strip()
+    name = f"%mutated{bits}"
+    changed = _respelled(made, operands={position: name})
+    return f"{{ .reg .b{bits} {name}; {operation.format(d=name, a=operand)} {changed} }}"
+
+
+def _weakened(made: Instruction) -> Iterator[tuple[str, str]]:
+    opcode = made.opcode
+    if opcode.startswith("barrier.cluster.arrive") and ".relaxed" not in opcode:
+        weaker = opcode.replace(".release", "").replace("barrier.cluster.arrive", "barrier.cluster.arrive.relaxed")
+        yield "relaxed", _respelled(made, weaker)
+    for order in (".release", ".acquire"):
+        if opcode.startswith(("atom", "red", "ld", "st")) and order in opcode and "async" not in opcode:
+            yield "relaxed", _respelled(made, opcode.replace(order, ".relaxed"))
+    if opcode == "fence.proxy.async.shared::cta":
+        yield "of another state space", _respelled(made, "fence.proxy.async.global")
+    if opcode == "cp.async.bulk.wait_group":
+        yield "of the sources alone", _respelled(made, opcode + ".read")
+
+
+def _shifted(made: Instruction) -> Iterator[tuple[str, str]]:
+    """Stages, parities, masks and counts."""
+    opcode, operands = made.opcode, made.operands
+    if _WAITS.match(opcode):
+        if ".parity" in opcode:
+            yield "parity flipped", _flipped(made, 2)
+        yield from _stage(made, 1)
+    if opcode.startswith("mbarrier.init"):
+        yield "count + 1", _counted(made, 1, 1)
+        if str(operands[1]).strip() != "1":
+            yield "count - 1", _counted(made, 1, -1)
+        yield from _stage(made, 0)
+    if opcode.startswith(("mbarrier.arrive", "mbarrier.arrive_drop")):
+        yield from _stage(made, 1)
+        if "expect_tx" in opcode:
+            yield "16 bytes more", _counted(made, 2, 16)
+            yield "16 bytes less", _counted(made, 2, -16)
+    if opcode.startswith("mbarrier.expect_tx"):
+        yield "16 bytes more", _counted(made, 1, 16)
+    if opcode.startswith("tcgen05.commit"):
+        yield from _stage(made, 0)
+        if "multicast" in opcode:
+            yield "mask changed", _computed(made, 1, 16, "xor.b16 {d}, {a}, 1;")
+    if re.match(r"cp\.async\.bulk\.tensor.*(mbarrier::complete_tx)", opcode):
+        yield from _stage(made, 2)
+        if "multicast" in opcode:
+            yield "mask changed", _computed(made, 3, 16, "xor.b16 {d}, {a}, 1;")
+    if re.match(r"(wgmma|cp\.async|cp\.async\.bulk)\.wait_group", opcode):
+        yield "one group less", _counted(made, 0, 1)
+    if re.match(r"(bar|barrier)(\.cta)?\.(sync|arrive)", opcode) and len(operands) == 2:
+        yield "32 threads more", _counted(made, 1, 32)
+    if opcode.startswith("setmaxnreg.dec"):
+        yield "8 registers more", _counted(made, 0, 8)
+
+
+def _stage(made: Instruction, position: int) -> Iterator[tuple[str, str]]:
+    """The mbarrier after this one, 8 bytes on."""
+    operand = str(made.operands[position]).strip()
+    if not operand.startswith("["):
+        return
+    inside = operand[1:-1].strip()
+    base, _, offset = inside.partition("+")
+    if offset.strip().isdigit():
+        yield "another stage", _respelled(made, operands={position: f"[{base.strip()}+{int(offset) + 8}]"})
+    elif not offset:
+        yield "another stage", _respelled(made, operands={position: f"[{base.strip()}+8]"})
+
+
+def _flipped(made: Instruction, position: int) -> str:
+    operand = made.operands[position]
+    if isinstance(operand, Immediate):
+        return _respelled(made, operands={position: 1 - int(str(operand.evaluate()))})
+    return _computed(made, position, 32, "xor.b32 {d}, {a}, 1;")
+
+
+def _counted(made: Instruction, position: int, change: int) -> str:
+    operand: Operand = made.operands[position]
+    if isinstance(operand, Immediate):
+        return _respelled(made, operands={position: int(str(operand.evaluate())) + change})
+    return _computed(made, position, 32, f"add.s32 {{d}}, {{a}}, {change};")
+
+
+def _descriptors(made: Instruction) -> Iterator[tuple[str, str]]:
+    """Fields of the descriptors of tensor core instructions."""
+    opcode = made.opcode
+    if opcode.startswith("tcgen05.mma"):
+        a, b = made.operands[1], made.operands[2]
+        idesc = 4 if ".sp" in opcode else 3
+        if not isinstance(a, Address):
+            yield "A 16 bytes on", _computed(made, 1, 64, "add.s64 {d}, {a}, 1;")
+            yield "A's swizzle", _computed(made, 1, 64, f"xor.b64 {{d}}, {{a}}, {1 << 62};")
+            yield "A's stride", _computed(made, 1, 64, f"xor.b64 {{d}}, {{a}}, {1 << 36};")
+        assert b is not None
+        yield "B 16 bytes on", _computed(made, 2, 64, "add.s64 {d}, {a}, 1;")
+        yield "B's stride", _computed(made, 2, 64, f"xor.b64 {{d}}, {{a}}, {1 << 36};")
+        yield "N", _computed(made, idesc, 32, f"xor.b32 {{d}}, {{a}}, {1 << 18};")
+        yield "the type of A", _computed(made, idesc, 32, f"xor.b32 {{d}}, {{a}}, {1 << 7};")
+    elif opcode.startswith("wgmma.mma_async"):
+        if not isinstance(made.operands[1], Vector):
+            yield "A 16 bytes on", _computed(made, 1, 64, "add.s64 {d}, {a}, 1;")
+            yield "A's swizzle", _computed(made, 1, 64, f"xor.b64 {{d}}, {{a}}, {1 << 62};")
+        yield "B 16 bytes on", _computed(made, 2, 64, "add.s64 {d}, {a}, 1;")
+        yield "B's stride", _computed(made, 2, 64, f"xor.b64 {{d}}, {{a}}, {1 << 36};")
+    elif opcode.startswith("tcgen05.cp"):
+        yield "the source 16 bytes on", _computed(made, 1, 64, "add.s64 {d}, {a}, 1;")
