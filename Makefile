@@ -10,7 +10,7 @@ DEVELOPMENT := $(VENV)/.development-installed
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo install develop test check format certify corpus fuzz microtests bench pictures reading clean
+.PHONY: help demo install develop test check format certify corpus fuzz microtests mutants programs bench pictures reading clean
 
 help: ## List what make can do
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -45,6 +45,12 @@ fuzz: $(DEVELOPMENT) ## Read and check a million random texts, and record it (ha
 microtests: $(DEVELOPMENT) ## Run every microtest in the emulator and through ptxas (minutes)
 	$(BIN)/python -m microtests
 	$(BIN)/python -m microtests --device ptxas --jobs $(JOBS)
+
+mutants: $(DEVELOPMENT) ## Break right kernels in every way, see whether the emulator tells, and record it (half an hour)
+	$(BIN)/python -m tools.mutants --jobs $(JOBS) --record
+
+programs: $(DEVELOPMENT) ## Run random legal programs in the emulator, which must not crash (minutes)
+	$(BIN)/python -m tools.programs --jobs $(JOBS)
 
 bench: $(DEVELOPMENT) ## Measure parsing, checking, rendering and emulating
 	$(BIN)/python -m bench.speed

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
+from microtests.harness.definition import microtest
+from microtests.harness.draft import Draft
 from microtests.harness.lanes import lanewise
 from ptxgen.instr import move
 from ptxgen.instr.types import TYPES
@@ -62,3 +66,21 @@ def prmt(form: Any, a: int, b: int, c: int) -> int:
             byte = 0xFF if byte & 0x80 else 0
         found |= byte << 8 * i
     return found
+
+
+@microtest(2, 4)
+def b128(draft: Draft, parts: int) -> None:
+    """128 bits packed from halves or quarters and taken apart the other way."""
+    kind: Any = f"b{128 // parts}"
+    other: Any = f"b{128 // (6 - parts)}"
+    values = np.random.default_rng(11).integers(0, 2**64, (64, 2), dtype=np.uint64)
+    draft.launch(block=64)
+    tid = draft.thread
+    source, out = (draft.offset(each, tid, 16) for each in (draft.input(values), draft.output(values)))
+    wide, given, found = draft.reg("b128"), draft.regs(kind, parts), draft.regs(other, 6 - parts)
+    for number, register in enumerate(given):
+        draft.load_into(register, source, number * 16 // parts)
+    pack_, unpack_ = (move.mov_pack, move.mov_unpack4) if parts == 2 else (move.mov_pack4, move.mov_unpack)
+    draft(pack_(wide, given, type="b128"), unpack_(found, wide, type="b128"))
+    for number, register in enumerate(found):
+        draft.store(out, register, number * 16 // (6 - parts))

@@ -1,8 +1,8 @@
 """Mutants: right kernels with one synchronisation or descriptor broken at a time, to see whether the emulator tells.
 
 Each wait, fence, arrival, expectation, commit and barrier is dropped or weakened; stages, parities, masks and counts
-are shifted; fields of descriptors are changed. A mutant is caught by a finding, a fault, a deadlock, a run without end, or
-a wrong result, on any of several schedules. What survives is proved equivalent with a reason, or it is a gap.
+are shifted; fields of descriptors are changed. A mutant is caught by a finding, a fault, a deadlock, a run without end,
+or a wrong result, on any of several schedules. What survives is proved equivalent with a reason, or it is a gap.
 
     python -m tools.mutants [--jobs N] [--sample N] [--record] [SUBJECT ...]
 """

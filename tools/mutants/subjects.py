@@ -61,6 +61,6 @@ def _gemm(name: str) -> Subject:
 
     def run(text: str, device: Emulator) -> tuple[LaunchReport, bool]:
         result = job.run(device, text=text)
-        return result.report, result.ok
+        return result.launch, result.ok
 
     return Subject(name, plan.target, plan.text, run)

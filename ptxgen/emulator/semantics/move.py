@@ -40,7 +40,11 @@ def pack(op: Any, binder: Binder, statement: syntax.Instruction, block: object) 
     d, width = binder.destination(op.d, op.type), int(part[1:])
 
     def run_wide(g: Group) -> None:
-        d(g, np.stack([g.full(source(g)).astype(np.uint64) for source in sources], axis=-1))
+        # A register of 128 bits is two words of 64.
+        values = [g.full(source(g)).astype(np.uint64) for source in sources]
+        if width == 32:
+            values = [values[i] | values[i + 1] << np.uint64(32) for i in (0, 2)]
+        d(g, np.stack(values, axis=-1))
 
     if op.type == "b128":
         return run_wide
@@ -64,7 +68,8 @@ def unpack(op: Any, binder: Binder, statement: syntax.Instruction, block: object
     def run_wide(g: Group) -> None:
         words = np.asarray(a(g))
         for index, destination in enumerate(destinations):
-            destination(g, words[..., index])
+            word, shift = divmod(index * width, 64)
+            destination(g, words[..., word] >> np.uint64(shift))
 
     if op.type == "b128":
         return run_wide
