@@ -16,16 +16,9 @@ KNOWN: dict[str, str] = {
     "g39_100_gemm_f16_2cta_mma": "tensor copies of pairs of CTAs are not modelled",
     "g39_90_gemm_f16_cluster2_multicastB": "multicast is not modelled",
     "t36_100_attention_ws": "brx.idx is not modelled",
-    "t36_100_gemm_i8_ptr": "mma.sync is not modelled",
     "t36_100_mixed_e4m3xe2m1_tma": "tensormaps of 4-bit elements are not modelled",
-    **dict.fromkeys(
-        (
-            "t36_100_gemm_tf32_ptr", "t36_90_gemm_tf32_ptr", "t36_100_mx_e5m2xe2m1_plainscales",
-            "t36_100_mxfp4_plainscales", "t36_100_mxfp8_plainscales", "t36_100_nvfp4_plainscales",
-        ),
-        "a fence.proxy.async is missed after cp.async, which Triton leaves out",
-    ),
-}  # fmt: skip
+    "t36_90_gemm_tf32_ptr": "a fence.proxy.async is missed after cp.async, which Triton leaves out",
+}
 #: (schedule, seed) of each test: all cases run as early and as late as legal, and with one random order.
 SCHEDULES: tuple[tuple[Any, int], ...] = (("eager", 0), ("late", 0), ("random", 1))
 #: Cases of several seconds, which run in one schedule here, in all by `python -m tools.cases`.
