@@ -278,6 +278,7 @@ def test_allocations_are_disjoint_and_used_again() -> None:
     )  # fmt: skip
     report, found = allocations(body, grid=3, multiprocessors=1)
     assert report.status == "ok", report.summary()
+    assert set(codes(report)) == {"tmem-allocation-grows"}  # advice: 256 after 128, and 512 after 64
     taken = [set(range(start, start + size)) for start, size in zip(found[:3], (128, 256, 32), strict=True)]
     assert sum(map(len, taken)) == len(set.union(*taken)) == 416
     assert all(start % size == 0 or start % 32 == 0 for start, size in zip(found[:3], (128, 256, 32), strict=True))
@@ -294,6 +295,9 @@ LIVES = [
      ALLOC.format(0, 64) + read(0) + FREE.format("%r0", 64), "fault", "tmem-dealloc"),
     ("given back in part", ALLOC.format(0, 64) + read(0) + FREE.format("%r0", 32),
      ALLOC.format(0, 32) + read(0) + FREE.format("%r0", 32), "fault", "tmem-dealloc"),
+    ("growing", ALLOC.format(0, 32) + ALLOC.format(4, 64) + read(0, 1) + FREE.format("%r0", 32)
+     + FREE.format("%r1", 64), ALLOC.format(0, 64) + ALLOC.format(4, 64) + read(0, 1) + FREE.format("%r0", 64)
+     + FREE.format("%r1", 64), "ok", "tmem-allocation-grows"),
     ("given back elsewhere", ALLOC.format(0, 64) + read(0) + "add.u32 %r0, %r0, 32;" + FREE.format("%r0", 64),
      ALLOC.format(0, 64) + read(0) + FREE.format("%r0", 64), "fault", "tmem-dealloc"),
     ("after relinquishing", RELINQUISH + ALLOC.format(0, 64),
@@ -312,6 +316,7 @@ def test_life_of_allocations(name: str, bad: str, good: str, status: str, code: 
     assert (report.status, codes(report)) == (status, [code]), report.summary()
     clean, _ = allocations(good)
     assert clean.status == "ok", clean.summary()
+    assert code not in codes(clean)
 
 
 @pytest.mark.parametrize("instruction", [LD.format("32x32b", "{%r4}"), LD.format("16x64b", "{%r4}")])

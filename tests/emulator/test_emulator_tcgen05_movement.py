@@ -280,6 +280,22 @@ def test_a_stored_without_a_wait(good: bool, schedule: Any) -> None:
         assert "tcgen05.wait::st" in race[0].message
 
 
+@pytest.mark.parametrize("good", [True, False])
+def test_a_stored_by_other_warps_wants_a_fence(good: bool) -> None:
+    """Advice, as for loads: tcgen05.fence::after_thread_sync after the synchronisation."""
+    bench = Bench(1)
+    place, column = bench.fill(np.ones((128, 8), np.uint32) * 0x3F803F80), bench.take(16)
+    bench.sync()
+    if not good:
+        bench.body = bench.body.replace("tcgen05.fence::after_thread_sync;", "")
+    product(bench, column, place)
+    report, _ = bench.run()
+    assert not errors(report), report.summary()
+    found = [each for each in report.findings if each.code == "missing-tcgen05-fence"]
+    assert (found == []) == good
+    assert all("and this tcgen05.mma" in each.message for each in found)
+
+
 @pytest.mark.parametrize("schedule", ["eager", "late", "random"])
 @pytest.mark.parametrize("good", [True, False])
 def test_a_stored_anew_while_a_product_reads_it(good: bool, schedule: Any) -> None:

@@ -567,7 +567,10 @@ class Ordering:
             self._uninitialised(columns, "adds to", operation.statement)
         for number in np.unique(self.tensor_writer[slot, quarters, span]):
             earlier = self.operations.get(int(number))
-            if earlier is None or earlier.what != "tcgen05.st" or earlier.number in known.operations:
+            if earlier is None or earlier.what != "tcgen05.st":
+                continue
+            if earlier.number in known.operations:
+                self._advise_fence(row, earlier, operation.what, operation.statement)
                 continue
             # Two stores of one warp may be to different lanes of its quarter.
             if operation.what != "tcgen05.st" or earlier.row != row:
@@ -604,7 +607,10 @@ class Ordering:
             self._uninitialised(columns, f"reads {what} in", operation.statement)
         for number in writers:
             earlier = self.operations.get(int(number))
-            if earlier is None or earlier.what != "tcgen05.st" or earlier.number in self.known[row].operations:
+            if earlier is None or earlier.what != "tcgen05.st":
+                continue
+            if earlier.number in self.known[row].operations:
+                self._advise_fence(row, earlier, operation.what, operation.statement)
                 continue
             self.findings.add(
                 "tensor-race",
@@ -687,17 +693,21 @@ class Ordering:
                     f"{earlier.statement.line} writes; its warp has not waited for {awaited}",
                     statement,
                 )
-            elif earlier.number not in self.known_to_tensor_core[row]:
-                # Advice: the manual asks for the fence (9.7.16.6.4), kernels by CuTe and Triton leave it out here.
-                self.findings.add(
-                    "missing-tcgen05-fence",
-                    f"tcgen05.fence::after_thread_sync is missing between the wait for the {earlier.what} of line "
-                    f"{earlier.statement.line} and this load",
-                    statement,
-                    severity="advice",
-                )
+            else:
+                self._advise_fence(row, earlier, "load", statement)
         self.tensor_reader_clock[slot, warp, span] = PENDING
         self.tensor_loads[row, PENDING] = statement
+
+    def _advise_fence(self, row: int, earlier: AsyncOperation, what: str, statement: Statement) -> None:
+        """Advice: the manual asks for the fence (9.7.16.6.4), kernels by CuTe and Triton leave it out in places."""
+        if earlier.number not in self.known_to_tensor_core[row]:
+            self.findings.add(
+                "missing-tcgen05-fence",
+                f"tcgen05.fence::after_thread_sync is missing between the wait for the {earlier.what} of line "
+                f"{earlier.statement.line} and this {what}",
+                statement,
+                severity="advice",
+            )
 
     def tensor_loaded(self, row: int, loads: Sequence[tuple[range, Statement]]) -> None:
         """A warp has waited for its tcgen05.ld of these columns."""

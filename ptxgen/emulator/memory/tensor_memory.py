@@ -33,6 +33,8 @@ class TensorMemory:
         self._requests: dict[int, tuple[int, int, Statement]] = {}
         #: What the peer's warp, asking last, has got for it: slot -> (row, first column).
         self._granted: dict[int, tuple[int, int]] = {}
+        #: Columns of the last allocation of each CTA, 0 before the first.
+        self.last_size = np.zeros(slots, np.int64)
         #: Warps that have freed columns of a pair and wait for the peer to do so.
         self.freeing: set[int] = set()
 
@@ -42,6 +44,7 @@ class TensorMemory:
         self.allocated[slot] = False
         self.sizes[slot] = {}
         self.relinquished[slot] = False
+        self.last_size[slot] = 0
         self._requests.pop(slot, None)
         self._granted.pop(slot, None)
 

@@ -44,11 +44,27 @@ def alloc(op: Any, binder: Binder, statement: syntax.Instruction, block: object)
             if column is None:
                 passing[position] = False
                 continue
+            _advise_size(machine, int(machine.row_slot[row]), size, statement)
             _tell(machine, row, int(places[position, lanes][0]), op.space, column, statement)
             machine.wake(("tmem", slots[0]))
         return lambda row: ("tmem", slots_of(machine, row, op.cta_group)[0]), None if passing.all() else passing
 
     return run
+
+
+def _advise_size(machine: Machine, slot: int, size: int, statement: syntax.Instruction) -> None:
+    """The number of columns should not increase between two allocations of a CTA (9.7.16.7.1)."""
+    before = int(machine.tensor.last_size[slot])
+    if 0 < before < size:
+        machine.findings.add(
+            "tmem-allocation-grows",
+            f"allocates {size} columns after {before}: allocations of a CTA should not grow, or other CTAs may wait "
+            f"for "
+            "each other",
+            statement,
+            severity="advice",
+        )
+    machine.tensor.last_size[slot] = size
 
 
 def _tell(
