@@ -278,6 +278,12 @@ STRICTER = (
         objection="not the special",
     ),
     Irreconcilable(
+        "A second value for atom.and, .or, .xor and .exch, as atom.cas has one",
+        form=r"atomic\.atom$",
+        line=r"^atom\..*\.(and|or|xor|exch)\.b(32 .*, %x_\w*32_7|128 .*, %x_b128_7);$",
+        objection="must be as in",
+    ),
+    Irreconcilable(
         "No address",
         form=r"atomic\.red",
         line="^red[^ ]* _,",
