@@ -4,6 +4,8 @@ import itertools
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from ptxgen.descriptors import (
     BlockScaledInstructionDescriptor,
@@ -120,10 +122,100 @@ def test_types_of_less_than_a_byte_are_k_major(narrow: str) -> None:
     assert plain(a_type=narrow).encode() >> 7 & 7 == NARROW[narrow]
 
 
+@pytest.mark.parametrize("group", [1, 2])
+def test_n_of_transposed_b_of_8_bits(group: int) -> None:
+    """PTX ISA table 52: steps of 16 from 16, of 32 from 32 with pairs; wider types and K-major B keep table 39."""
+    steps = [n for n in range(8, 257, 8) if n % (16 * group) == 0]
+    for make, fields in (
+        (plain, {"a_type": "e5m2", "b_type": "e4m3"}),
+        (scaled, {"a_type": "e2m1", "b_type": "e5m2"}),
+        (plain, {"kind": "i8", "d_type": "s32", "a_type": "u8", "b_type": "s8"}),
+    ):
+        shape: dict[str, Any] = {"m": 128 * group, "cta_group": group}
+        found = [n for n in range(8, 257, 8) if legal(make, n=n, b_major="mn", **shape, **fields)]
+        assert found == steps
+    for fields in (
+        {"b_major": "k"},
+        {"a_major": "mn"},
+        {"kind": "f16", "a_type": "f16", "b_type": "f16", "b_major": "mn"},
+    ):
+        assert legal(plain, n=8 * group, m=128 * group, cta_group=group, **fields)
+    with pytest.raises(DescriptorError, match=f"n must be a multiple of {16 * group} for MN-major B of 8 bits"):
+        plain(b_major="mn", n=8 * group, m=128 * group, cta_group=group)
+
+
+def test_blocks_are_other_names_of_vectors() -> None:
+    """PTX ISA 9.7.16.10.7.1: block16 is 4X; block32 is 1X of mxf8f6f4 and 2X of the others."""
+    for kind, block, vector in (
+        ("mxf8f6f4", "block32", "1X"), ("mxf4", "block32", "2X"), ("mxf4nvf4", "block32", "2X"),
+        ("mxf4nvf4", "block16", "4X"),
+    ):  # fmt: skip
+        for scale, number in itertools.product(("ue8m0", "ue4m3"), range(4)):
+            fields = {"kind": kind, "scale_type": scale, "sfa_id": number}
+            assert legal(scaled, scale_vec=block, **fields) == legal(scaled, scale_vec=vector, **fields)
+    assert not legal(scaled, scale_vec="block16")
+    assert not legal(scaled, scale_vec="block16", kind="mxf4")
+
+
+#: Legal values of all fields, by kind, written down from tables 39, 42, 51 and 52; what ties them is checked below.
+SPACE: dict[str, dict[str, Any]] = {
+    "f16": {"d_type": ["f16", "f32"], "types": ["f16", "bf16"]},
+    "tf32": {"d_type": ["f32"], "types": ["tf32"]},
+    "f8f6f4": {"d_type": ["f16", "f32"], "types": list(NARROW)},
+    "i8": {"d_type": ["s32"], "types": ["u8", "s8"]},
+}
+
+
+@settings(max_examples=250, deadline=None)
+@given(st.data())
+def test_the_whole_space_of_plain_kinds(data: Any) -> None:
+    """Any combination of values is made exactly where the manual's tables have it, and comes back from its bits."""
+    kind = data.draw(st.sampled_from(sorted(SPACE)))
+    space = SPACE[kind]
+    flag = st.booleans()
+    fields: dict[str, Any] = {
+        "kind": kind, "cta_group": data.draw(st.sampled_from([1, 2])), "ws": data.draw(flag), "sparse": data.draw(flag),
+        "sparsity_selector": data.draw(st.sampled_from([0, 0, 1, 3])), "saturate": data.draw(flag) and data.draw(flag),
+        "d_type": data.draw(st.sampled_from(space["d_type"])), "a_type": data.draw(st.sampled_from(space["types"])),
+        "b_type": data.draw(st.sampled_from(space["types"])), "negate_a": data.draw(flag) and data.draw(flag),
+        "negate_b": data.draw(flag) and data.draw(flag), "a_major": data.draw(st.sampled_from(["k", "k", "mn"])),
+        "b_major": data.draw(st.sampled_from(["k", "k", "mn"])),
+        "n": data.draw(st.sampled_from([8, 16, 24, 32, 40, 64, 128, 256])),
+        "m": data.draw(st.sampled_from([32, 64, 128, 256])), "max_shift": data.draw(st.sampled_from([0, 0, 8, 32])),
+    }  # fmt: skip
+    assert legal(InstructionDescriptor, **fields) == by_the_tables(**fields), fields
+
+
+def by_the_tables(
+    kind: str, cta_group: int, ws: bool, sparse: bool, sparsity_selector: int, saturate: bool, d_type: str, a_type: str,
+    b_type: str, negate_a: bool, negate_b: bool, a_major: str, b_major: str, n: int, m: int, max_shift: int,
+) -> bool:  # fmt: skip
+    if ws:  # table 39
+        shape = cta_group == 1 and m <= 128 and n in ((64, 128) if sparse else (64, 128, 256))
+    elif kind == "i8":
+        shape = n in ((8, 16, 24, *range(32, 257, 16)) if cta_group == 1 else range(32, 257, 32))
+    else:
+        shape = n % (8 * cta_group) == 0
+    if not ws:
+        shape = shape and m in ((64, 128) if cta_group == 1 else (128, 256))
+    types = kind != "f16" or d_type == "f32" or (a_type, b_type) == ("f16", "f16")
+    signs = kind != "i8" or not (negate_a or negate_b)  # table 51
+    wide = ("e4m3", "e5m2", "u8", "s8")
+    narrow = ("e2m3", "e3m2", "e2m1")  # table 54
+    majors = (a_major == "k" or a_type not in narrow) and (b_major == "k" or b_type not in narrow)
+    transposed = b_major == "k" or b_type not in wide or n % (16 * cta_group) == 0  # table 52
+    selector = sparsity_selector == 0 or kind in ("f16", "tf32")  # 9.7.16.10.8.4.5
+    return (
+        shape and types and signs and majors and transposed and selector
+        and (ws or not max_shift) and (kind == "i8" or not saturate)  # table 42
+    )  # fmt: skip
+
+
 @pytest.mark.parametrize("kind", ["f16", "tf32", "f8f6f4", "i8"])
 def test_every_low_bit_pattern_of_a_kind_decodes_to_itself_or_is_refused(kind: str) -> None:
+    """All of bits 4 to 16; of bits 0 to 3, which tell nothing of the types, one pattern each besides 0."""
     accepted = set()
-    for low in range(1 << 17):
+    for low in (each for high in range(1 << 13) for each in (high << 4, high << 4 | high % 15 + 1)):
         bits = 8 << 24 | 8 << 17 | low
         try:
             value = InstructionDescriptor.decode(bits, kind=kind)

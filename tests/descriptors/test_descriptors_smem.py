@@ -58,6 +58,15 @@ def test_wgmma_round_trip_and_bits(start: int, lbo: int, sbo: int, base: int, sw
     assert eval(repr(value)) == value
 
 
+@given(units, units, st.sampled_from(["", "mma", "cp", "scales"]), st.sampled_from(["", "k"]))
+def test_absolute_lbo_and_facts_that_are_not_encoded(start: int, lbo: int, use: str, major: str) -> None:
+    fields = {"start_address": start * 16, "leading_byte_offset": lbo * 16, "stride_byte_offset": 1024}
+    value = SmemDescriptor(**fields, lbo_mode="absolute", swizzle="128B", use=use, major=major)  # type: ignore[arg-type]
+    assert value.encode() == by_hand(start * 16, lbo * 16, 1024, 0, 2, 61, 1) | 1 << 52
+    assert SmemDescriptor.decode(value.encode(), use=use, major=major) == value
+    assert eval(repr(value)) == value
+
+
 @given(st.integers(0, (1 << 64) - 1))
 def test_what_decodes_encodes_back(bits: int) -> None:
     for format in (SmemDescriptor, WgmmaDescriptor):
