@@ -26,7 +26,7 @@ def layout(
         str | None,
         typer.Argument(
             metavar="[KIND]",
-            help="swizzle, operand, descriptor, tma, accumulator, ld, a, metadata, cp, scales or fragment; without it, "
+            help="swizzle, operand, descriptor, tma, tensormap, accumulator, ld, a, metadata, cp, scales or fragment; without it, "
             "all kinds with what they take.",
             show_default=False,
         ),

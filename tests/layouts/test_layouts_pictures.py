@@ -11,14 +11,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ptxgen.descriptors import DescriptorError
+from ptxgen.descriptors import DescriptorError, TensorMap
 from ptxgen.layouts.pictures import KINDS, beside, draw, svg, text
 from ptxgen.layouts.pictures.model import Panel, Picture
 from ptxgen.layouts.pictures.palette import fill
 from ptxgen.layouts.pictures.terminal import Ink
 
+TILED = TensorMap.tiled("bf16", 0, (512, 512), (1024,), (32, 16), swizzle="64B").encode()
+IMAGES = TensorMap.im2col(
+    "f16", 0, (64, 32, 32, 4), (128, 4096, 131072), (0, 0), (0, 0), 64, 24, swizzle="128B"
+).encode()
+
 EVERY = [
-    *[[name] for name in KINDS],
+    *[[name] for name in KINDS if name != "tensormap"],
+    ["tensormap", TILED.hex()],
+    ["tensormap", IMAGES.hex(), "access=column"],
     ["operand", "mn", "none"],
     ["operand", "mn", "tf32", "128B_atom_32B"],
     ["operand", "e2m1", "rows=8"],
@@ -53,7 +60,7 @@ def texts(found: Panel) -> list[list[str]]:
     return [[cell.text if cell else "" for cell in row] for row in found.cells]
 
 
-@pytest.mark.parametrize("words", EVERY, ids=" ".join)
+@pytest.mark.parametrize("words", EVERY, ids=lambda words: " ".join(each[:40] for each in words))
 def test_every_picture_is_drawn(words: list[str]) -> None:
     picture = draw(words[0], words[1:])
     assert any(cell for each in picture.panels for row in each.cells for cell in row)
@@ -161,6 +168,11 @@ def test_registers_of_loads_by_the_manuals_figures() -> None:
     assert cells[9] == ["t4 r2", "t4 r3", "t5 r2", "t5 r3", "t6 r2", "t6 r3", "t7 r2", "t7 r3"]
 
 
+def test_a_tensormap_is_drawn_as_its_box() -> None:
+    assert texts(draw("tensormap", [TILED.hex()]).panels[1]) == texts(draw("tma", ["box=32x16", "64B"]).panels[1])
+    assert texts(draw("tensormap", [IMAGES.hex()]).panels[1]) == texts(draw("tma", ["box=64x24", "128B"]).panels[1])
+
+
 def test_scales_lie_as_cublas_says() -> None:
     """offset = (row % 32) * 16 + (row / 32) * 4 + k."""
     block = texts(panel(draw("scales"), "Memory"))
@@ -179,6 +191,7 @@ def test_two_beside_each_other() -> None:
     assert "0 of 64 fields differ" in same.notes[0]
     other = beside(draw("swizzle"), draw("swizzle", ["128B_atom_32B"]))
     assert "56 of 64 fields differ" in other.notes[0]
+    assert sum(cell.marked for row in other.panels[0].cells for cell in row if cell) == 56
     lines = text(both, width=200).splitlines()
     assert any(line.startswith("A: ") and "B: " in line for line in lines[4:]), "beside each other where it fits"
     ElementTree.fromstring(svg(both))
@@ -208,6 +221,9 @@ def test_two_beside_each_other() -> None:
         ("tma", ["box=64x999"], "box must be 1 to 5 sizes"),
         ("tma", ["box=128x8"], "the inner box row must be at most 128 bytes"),
         ("tma", ["box=3x8"], "the inner box row must be a multiple of 16 bytes, not 6"),
+        ("tensormap", [], "map must be 256 hex digits or a file of 128 bytes, not ''"),
+        ("tensormap", ["map=/"], "map must be 256 hex digits or a file"),
+        ("tensormap", ["map=" + "0" * 256], "box_bytes|must be"),
         ("swizzle", ["96B"], "swizzle takes no '96B'|rows must be|number"),
         ("accumulator", ["m=100"], "no accumulator layout for M 100"),
         ("accumulator", ["cta_group=3"], "cta_group must be 1 to 2, not 3"),

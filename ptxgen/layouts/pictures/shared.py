@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -11,6 +14,7 @@ from numpy.typing import NDArray
 
 from ptxgen.descriptors.bits import DescriptorError
 from ptxgen.descriptors.smem import SmemDescriptor, WgmmaDescriptor
+from ptxgen.descriptors.tensormap import Im2colMap, TensorMap, TiledMap
 from ptxgen.descriptors.tile import OperandTile
 from ptxgen.layouts import banks
 from ptxgen.layouts.operands import operand_addresses
@@ -176,8 +180,63 @@ def tma(
         raise DescriptorError(f"box must be 1 to 5 sizes from 1 to 256 such as 64x8, not {box[:40]!r}")
     if sizes[0] * bits % 8:
         raise DescriptorError(f"box must have whole bytes in a row, not {sizes[0]} elements of {bits} bits")
+    title = f"TMA box {'×'.join(map(str, sizes))} of {type}, swizzle {swizzle}"
+    return _box(title, sizes, bits, swizzle, start, colour=colour, access=access, width=bytes, at=at)
+
+
+@kind("tensormap")
+def tensormap(
+    map: Annotated[str, "the 128 bytes: 256 hex digits, or a file"] = "",
+    start: Annotated[Number, "shared-memory address of the tile"] = 0,
+    colour: Annotated[Colour, "what colours show; auto: rows of the box"] = "auto",
+    access: Annotated[AccessName, "count bank conflicts of: matrix (8 rows × 16 bytes), column, row"] = "",
+    bytes: Annotated[Number, "bytes that a thread of the access reads"] = 4,
+    at: Annotated[Number, "byte of the row (access matrix, column) or row (access row)"] = 0,
+) -> Picture:
+    """What a load through this tensormap writes to shared memory: its box, or its column of pixels."""
+    found = TensorMap.decode(_map_bytes(map))
+    if found.interleave != "none":
+        raise DescriptorError(f"a picture shows tensormaps without interleave, not with {found.interleave}")
+    if isinstance(found, TiledMap):
+        sizes = tuple(extent // stride for extent, stride in zip(found.box, found.element_strides, strict=True))
+        what = f"box {'×'.join(str(each) for each in sizes)}"
+    else:
+        assert isinstance(found, Im2colMap)
+        sizes = (found.channels_per_pixel, found.pixels_per_column)
+        what = f"{sizes[1]} pixels of {sizes[0]} channels"
+    title = f"Tensormap, {found.mode}: {what} of {found.dtype}, swizzle {found.swizzle}"
+    return _box(
+        title, sizes, found.element_bits, found.swizzle, start, colour=colour, access=access, width=bytes, at=at,
+        notes=tuple(f"warning: {text}" for text in found.warnings()),
+    )  # fmt: skip
+
+
+def _map_bytes(word: str) -> bytes:
+    """128 bytes from hex digits or a file."""
+    digits = re.sub(r"[\s_]|^0x", "", word)
+    if re.fullmatch("[0-9a-fA-F]{256}", digits):
+        return bytes.fromhex(digits)
+    try:
+        return Path(word).read_bytes()
+    except (OSError, ValueError):
+        raise DescriptorError(f"map must be 256 hex digits or a file of 128 bytes, not {word[:40]!r}") from None
+
+
+def _box(
+    title: str,
+    sizes: tuple[int, ...],
+    bits: int,
+    swizzle: str,
+    start: int,
+    *,
+    colour: str,
+    access: str,
+    width: int,
+    at: int,
+    notes: tuple[str, ...] = (),
+) -> Picture:
     inner = sizes[0] * bits // 8
-    limit("bytes of the box", int(np.prod(sizes[1:])) * inner, 1, 32768)
+    limit("bytes of the box", math.prod(sizes[1:]) * inner, 1, 32768)
     _check_start(start)
     offsets = tile_offsets((inner, *sizes[1:]), 1, swizzle, start).reshape(-1, inner)
     per_chunk = CHUNK * 8 // bits
@@ -199,9 +258,8 @@ def tma(
         chunk_labels=tuple(f"c{c * per_chunk}" for c in range(inner // CHUNK)),
     )
     return _picture(
-        f"TMA box {'×'.join(map(str, sizes))} of {type}, swizzle {swizzle}",
-        f"{inner} bytes a row, innermost first; {offsets.size} bytes transferred to {start:#x}",
-        chunks, colour="row" if colour == "auto" else colour, access=access, width=bytes, at=at, notes=(),
+        title, f"{inner} bytes a row, innermost first; {offsets.size} bytes transferred to {start:#x}",
+        chunks, colour="row" if colour == "auto" else colour, access=access, width=width, at=at, notes=notes,
         data={"address": (offsets + start).tolist(), "axes": ["row", "byte"]},
     )  # fmt: skip
 
