@@ -26,8 +26,8 @@ def layout(
         str | None,
         typer.Argument(
             metavar="[KIND]",
-            help="swizzle, operand, descriptor, tma, tensormap, accumulator, ld, a, metadata, cp, scales or fragment; without it, "
-            "all kinds with what they take.",
+            help="swizzle, operand, descriptor, tma, tensormap, accumulator, ld, a, metadata, cp, scales or fragment; "
+            "without it, all kinds with what they take.",
             show_default=False,
         ),
     ] = None,
