@@ -26,7 +26,8 @@ BITS = {
     "f64": 64, "tf32": 32, "f16": 16, "bf16": 16, "s8": 8, "u8": 8, "s4": 4, "u4": 4, "b1": 1,
     **dict.fromkeys(("e4m3", "e5m2", "e2m3", "e3m2", "e2m1"), 8),
 }  # fmt: skip
-#: What arithmetic makes of NaN (measured for .f32 arithmetic of other instructions, H200).
+_FLOAT: dict[str, Any] = {"f32": np.float32, "f16": np.float16}
+#: What sums make of NaN (docs/hardware.md).
 _NAN = {"f32": np.uint32(0x7FFFFFFF), "f16": np.uint16(0x7FFF)}
 
 
@@ -154,8 +155,10 @@ def multiply_sparse(stored: Values, columns: NDArray[np.int64], b: Values) -> Va
     return np.swapaxes((picked * stored[..., None, :, :]).sum(axis=-1, dtype=np.float32), -1, -2)
 
 
-def total(product: Values, c: NDArray[Any] | None, type: str, *, saturate: bool = False) -> NDArray[Any]:
-    """C plus a product, as words of the accumulator's type; `c` has its words, None is zero.
+def total(
+    product: Values, c: NDArray[Any] | None, type: str, c_type: str | None = None, *, saturate: bool = False
+) -> NDArray[Any]:
+    """C plus a product, as words of the type of D; `c` has words of its own type (D's by default), None is zero.
 
     s32 wraps, or is clamped where `saturate`; .f16 is rounded once.
     """
@@ -166,9 +169,9 @@ def total(product: Values, c: NDArray[Any] | None, type: str, *, saturate: bool 
         if saturate:
             whole = whole.clip(-(2**31), 2**31 - 1)
         return whole.astype(np.uint32)
-    dtype = np.float32 if type == "f32" else np.float16
+    dtype = _FLOAT[type]
     if c is not None:
-        product = product + c.view(dtype).astype(np.float32, copy=False)
+        product = product + c.view(_FLOAT[c_type or type]).astype(np.float32, copy=False)
     result = product.astype(dtype, copy=False)
     words = result.view(_NAN[type].dtype)
     nan = np.isnan(result)

@@ -229,6 +229,20 @@ def wgmma_a_fragment(bits: int) -> Fragment:
     return _by_warps(a_fragment(WARP_ROWS, 256 // bits, bits))
 
 
+# wmma.
+
+
+@lru_cache(maxsize=64)
+def wmma_elements(lines: int, depth: int, bits: int, registers: int) -> NDArray[np.int64]:
+    """Which element of a matrix [lines, depth] each place of a wmma fragment holds: numbers, [32, registers, elements].
+
+    The manual leaves this open (PTX ISA 9.7.14.4.1); here threads hold neighbouring elements of a line, one thread
+    after the other, and begin anew where there are more places than elements. Hardware has other layouts.
+    """
+    per = elements_per_register(bits)
+    return frozen(np.arange(WARP * registers * per).reshape(WARP, registers, per) % (lines * depth))
+
+
 # ldmatrix, stmatrix, movmatrix.
 
 

@@ -102,19 +102,31 @@ class _Operand:
     mma.sp_mxf8f6f4, mma.sp_mxf4, mma.sp_mxf4nvf4,
 )  # fmt: skip
 def multiply(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
-    a_type, b_type = _types(op)
-    sparse, d_type, c_type = isinstance(op, SparseMma), op.dtype, getattr(op, "ctype", op.dtype)
-    c_bits, d_bits = _ACCUMULATOR_BITS[c_type], _ACCUMULATOR_BITS[d_type]
+    sparse, c_bits, d_bits = isinstance(op, SparseMma), *accumulator_bits(op)
     if isinstance(op, mma.f16_m8n8k4):
         layout = _quad_layout(op.alayout, op.blayout, c_bits, d_bits)
     else:
         layout = _layout(op.shape, op.bits, sparse, c_bits, d_bits)
-    a, b = _Operand(op.a, binder, op.bits), _Operand(op.b, binder, op.bits)
-    c = _Operand(op.c, binder, c_bits)
-    destinations = [binder.destination(each, "b64" if d_bits == 64 else "b32") for each in binder.vector(op.d)]
     metadata = _Metadata(op, binder, statement) if sparse else None
     scales = _Scales(op, binder) if isinstance(op, ScaledMma) else None
-    packed, rounding = op.bits == 4, getattr(op, "rounding", None) or "rn"
+    return product_of(op, binder, statement, layout, _types(op), op.bits, metadata, scales)
+
+
+def accumulator_bits(op: Any) -> tuple[int, int]:
+    """Bits of an element of C and of D."""
+    return _ACCUMULATOR_BITS[getattr(op, "ctype", op.dtype)], _ACCUMULATOR_BITS[op.dtype]
+
+
+def product_of(
+    op: Any, binder: Binder, statement: syntax.Instruction, layout: Layout, types: tuple[str, str], bits: int,
+    metadata: _Metadata | None = None, scales: _Scales | None = None,
+) -> _Run:  # fmt: skip
+    """An instruction with operands d, a, b and c in registers of this layout."""
+    d_type, c_type = op.dtype, getattr(op, "ctype", op.dtype)
+    c_bits, d_bits = accumulator_bits(op)
+    a, b, c = _Operand(op.a, binder, bits), _Operand(op.b, binder, bits), _Operand(op.c, binder, c_bits)
+    destinations = [binder.destination(each, "b64" if d_bits == 64 else "b32") for each in binder.vector(op.d)]
+    packed, rounding = bits == 4, getattr(op, "rounding", None) or "rn"
 
     def run(g: Group) -> None:
         require_whole_warps(g, statement)
@@ -122,10 +134,8 @@ def multiply(op: Any, binder: Binder, statement: syntax.Instruction, block: obje
         if d_type == "f64":
             words = _fused(left, right, before, rounding)
         else:
-            values = products.decode(left, a_type, packed=packed), products.decode(right, b_type, packed=packed)
+            values = products.decode(left, types[0], packed=packed), products.decode(right, types[1], packed=packed)
             columns = metadata(g) if metadata is not None else None
-            if c_type != d_type:  # .f16 to .f32
-                before = before.view(np.float16).astype(np.float32).view(np.uint32)
             if scales is not None:
                 words = scales.total(g, *values, columns, before)
             else:
@@ -133,7 +143,7 @@ def multiply(op: Any, binder: Binder, statement: syntax.Instruction, block: obje
                 if getattr(op, "op", None) == "xor":
                     ones = [each.sum(axis=-1) for each in values]
                     product = ones[0][..., :, None] + ones[1][..., None, :] - 2 * product
-                words = products.total(product, before, d_type, saturate=getattr(op, "satfinite", False))
+                words = products.total(product, before, d_type, c_type, saturate=getattr(op, "satfinite", False))
         ordered = products.join(words.reshape(g.size, -1)[:, layout.d], d_bits)
         for index, destination in enumerate(destinations):
             destination(g, ordered[..., index])
