@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
-from ptxgen.descriptors.bits import BitStruct, DescriptorError, choices, context, field
+from ptxgen.descriptors.bits import BitStruct, DescriptorError, as_int, choices, context, field, refuse
 from ptxgen.descriptors.evidence import documented, inferred
 from ptxgen.descriptors.reading import Reading
 
@@ -442,6 +442,8 @@ def _require_n_of_transposed(value: InstructionDescriptor | BlockScaledInstructi
 
 def _require_shape(name: str, value: int, legal: Iterable[int], where: str) -> None:
     legal = tuple(legal)
+    if as_int(value) is None or abs(value) >> 64:
+        refuse(name, f"one of the sizes for {where}", value)
     if value in legal:
         return
     nearest = min(legal, key=lambda size: abs(size - value))

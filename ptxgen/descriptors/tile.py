@@ -12,7 +12,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ptxgen.descriptors.bits import DescriptorError, choices
+from ptxgen.descriptors.bits import DescriptorError, as_int, choices, refuse, require, show
 from ptxgen.descriptors.smem import ADDRESS_MASK, SmemDescriptor, WgmmaDescriptor
 from ptxgen.layouts.operands import Major, operand_addresses
 from ptxgen.layouts.swizzle import SWIZZLES, Swizzle
@@ -36,12 +36,14 @@ class OperandTile:
     k: int
 
     def __post_init__(self) -> None:
-        if self.element_bits not in (4, 8, 16, 32):
-            raise DescriptorError(f"element_bits must be 4, 8, 16 or 32, not {self.element_bits!r}")
-        if self.major not in ("k", "mn"):
-            raise DescriptorError(f"major must be k or mn, not {self.major!r}")
-        if self.swizzle not in _NAMES:
-            raise DescriptorError(f"swizzle must be {choices(_NAMES)}, not {self.swizzle!r}")
+        for name in ("element_bits", "rows", "k"):
+            number = as_int(getattr(self, name))
+            if number is None:
+                refuse(name, "an integer", getattr(self, name))
+            object.__setattr__(self, name, number)
+        require(self.element_bits in (4, 8, 16, 32), "element_bits", "4, 8, 16 or 32", self.element_bits)
+        require(self.major in ("k", "mn"), "major", "k or mn", self.major)
+        require(self.swizzle in _NAMES, "swizzle", choices(_NAMES), self.swizzle)
         if self.major == "mn":
             if self.element_bits == 4:
                 raise DescriptorError("major must be k for elements of 4 bits, not mn (PTX ISA table 54)")
@@ -55,13 +57,13 @@ class OperandTile:
         group = self._group
         for name, step in ((across, unit), (along, group)):
             value = getattr(self, name)
-            if not isinstance(value, int) or isinstance(value, bool) or value <= 0 or value % step:
-                raise DescriptorError(
-                    f"{name} must be a positive multiple of {step} for {self.major.upper()}-major elements of "
-                    f"{self.element_bits} bits with swizzle {self.swizzle}, not {value!r}"
-                )
+            where = f"{self.major.upper()}-major elements of {self.element_bits} bits with swizzle {self.swizzle}"
+            require(value > 0 and value % step == 0, name, f"a positive multiple of {step} for {where}", value)
         if self.leading_byte_offset > ADDRESS_MASK or self.bytes > ADDRESS_MASK + 1:
-            raise DescriptorError(f"a tile must fit 256 KiB of shared memory, not {self.bytes} bytes")
+            raise DescriptorError(
+                f"a tile must fit 256 KiB of shared memory, but rows {show(self.rows)} and k {show(self.k)} make "
+                f"{show(self.bytes)} bytes"
+            )
 
     @property
     def mode(self) -> Swizzle:
@@ -125,8 +127,10 @@ class OperandTile:
 
         Raises DescriptorError where no descriptor can begin: inside 16 bytes of a K-major row, or of a group of K.
         """
-        if not 0 <= k < self.k:
-            raise DescriptorError(f"k must be 0 to {self.k - 1}, not {k}")
+        number = as_int(k)
+        if number is None or not 0 <= number < self.k:
+            refuse("k", f"0 to {self.k - 1}", k)
+        k = number
         if self.major == "k":
             inner = k * self.element_bits // 8
             if k * self.element_bits % (8 * _CHUNK):

@@ -15,6 +15,7 @@ from ptxgen.descriptors import (
     BlockScaledInstructionDescriptor,
     DescriptorError,
     InstructionDescriptor,
+    OperandTile,
     SmemDescriptor,
     TensorMap,
     WgmmaDescriptor,
@@ -202,3 +203,40 @@ def test_speed() -> None:
             read()
             best = min(best, time.perf_counter() - began)
         assert best < 1e-3
+
+
+JUNK: list[Any] = [None, "", "x", -1, 1 << 70, 1 << 100_000, 1.5, float("nan"), True, [], {}, b"1", object()]
+
+
+@pytest.mark.parametrize(("cls", "legal"), [
+    (SmemDescriptor, {"start_address": 0}),
+    (WgmmaDescriptor, {"start_address": 0}),
+    (InstructionDescriptor, {"d_type": "f32", "a_type": "f16", "b_type": "f16", "m": 128, "n": 64}),
+    (BlockScaledInstructionDescriptor,
+     {"a_type": "e4m3", "b_type": "e4m3", "m": 128, "n": 64, "scale_type": "ue8m0", "dense_k": 32}),
+    (ZeroColumnMask, {"skip_span": 1, "use_span": 1}),
+    (OperandTile, {"element_bits": 16, "major": "k", "swizzle": "128B", "rows": 8, "k": 64}),
+])  # fmt: skip
+def test_junk_is_one_short_error(cls: Any, legal: dict[str, Any]) -> None:
+    names = [*getattr(cls, "contexts", ()), *getattr(cls, "bit_fields", legal)]
+    for name in names:
+        for junk in JUNK:
+            if name in ("ws", "sparse", "saturate", "negate_a", "negate_b", "enabled") or "first_zero" in name:
+                if junk is True:
+                    continue
+            elif junk == "" and name in ("use", "major", "scale_vec"):
+                continue
+            with pytest.raises(DescriptorError) as caught:
+                cls(**{**legal, name: junk})
+            assert len(str(caught.value)) < 400
+            assert name in str(caught.value)
+
+
+@pytest.mark.parametrize("junk", JUNK, ids=lambda junk: type(junk).__name__)
+def test_junk_for_methods(junk: Any) -> None:
+    with pytest.raises(DescriptorError):
+        ZeroColumnMask(skip_span=1, use_span=1).mask(junk)
+    with pytest.raises(DescriptorError):
+        OperandTile(element_bits=16, major="k", swizzle="128B", rows=8, k=64).advance(junk)
+    with pytest.raises(DescriptorError):
+        meanings(junk)
