@@ -18,6 +18,7 @@ from ptxgen.emulator.copies import WarpCopies
 from ptxgen.emulator.group import Group
 from ptxgen.emulator.image import Image
 from ptxgen.emulator.mbarriers import MBarrier
+from ptxgen.emulator.meetings import Meetings
 from ptxgen.emulator.memory import GlobalMemory, MemoryFault, SharedMemory, TensorMemory
 from ptxgen.emulator.memory.bank import Bank
 from ptxgen.emulator.memory.global_memory import POISON_BYTE
@@ -64,6 +65,8 @@ class Machine:
         #: The carry of extended arithmetic, a register that no program names.
         self.carry = np.zeros((self.warps, 32), np.bool_)
         self.registers.append(self.carry)
+        #: Lanes that wait for others of their warp.
+        self.meetings = Meetings()
         #: Whether the program reads a clock, so that it may do the same again with another result.
         self.reads_time = False
         self.image = image

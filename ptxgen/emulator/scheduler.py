@@ -19,6 +19,7 @@ from ptxgen.emulator.barriers import ClusterBarrier, CtaBarrier, Reduction
 from ptxgen.emulator.checks.happens_before import distinct
 from ptxgen.emulator.group import Group
 from ptxgen.emulator.machine import Machine
+from ptxgen.emulator.meetings import Wait
 from ptxgen.emulator.memory import MemoryFault
 from ptxgen.emulator.program import EXITED, RETURNED, Block, Incomplete, Operation, Program
 from ptxgen.emulator.progress import Repetition
@@ -157,6 +158,10 @@ class Scheduler:
         group.store(self.place, np.asarray(EXITED))
         group.store(self.machine.present, np.asarray(False))
         self._refresh(group.indices)
+        if self.machine.meetings.any:
+            rows = set(group.indices.tolist())
+            for key in [key for key in self.waits if isinstance(key, Wait) and key.row in rows]:
+                self.wake(key)
         slots = self.machine.row_slot[group.indices]
         np.subtract.at(self.left, slots, group.active.sum(axis=1))
         for slot in np.unique(slots).tolist():

@@ -55,14 +55,107 @@ def test_shuffles(mode: str, control: int) -> None:
             assert (found[warp].tolist(), inside[warp].tolist()) == expected
 
 
-MASKS = [(32, "-1", "ok"), (16, "0xffff", "ok"), (16, "-1", "incomplete"), (32, "0xffff", "incomplete")]
+MASKS = [
+    (32, "-1", "ok", ""), (16, "0xffff", "ok", ""), (16, "-1", "ok", ""),
+    (32, "0xffff", "findings", "lanes 16, 17, 18"),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize(("threads", "mask", "status"), MASKS)
-def test_lanes_that_the_mask_does_not_name(threads: int, mask: str, status: str) -> None:
+@pytest.mark.parametrize(("threads", "mask", "status", "message"), MASKS)
+def test_lanes_that_the_mask_does_not_name(threads: int, mask: str, status: str, message: str) -> None:
+    """Lanes that have exited are not waited for; a mask without the lane itself is an error."""
     body = f""".reg .b32 %t, %d; .reg .pred %p; mov.u32 %t, %tid.x; setp.lt.u32 %p, %t, {threads};
-        @%p shfl.sync.bfly.b32 %d, %t, 1, 31, {mask}; ret;"""
-    assert launch(body)[0].status == status
+        @!%p exit; shfl.sync.bfly.b32 %d, %t, 1, 31, {mask}; ret;"""
+    report, _ = launch(body)
+    assert report.status == status
+    assert message in report.summary()
+
+
+DIVERGED = """
+    .reg .b32 %t, %d, %m; .reg .pred %p, %q; .reg .b64 %at;
+    mov.u32 %t, %tid.x; mul.wide.u32 %at, %t, 4; add.u64 %out0, %out0, %at; mov.b32 %d, 0x5a5a5a5a;
+    {condition}
+    @%p bra other;
+    {first}
+    bra end;
+other:
+    {second}
+end:
+    st.global.b32 [%out0], %d;
+    ret;
+"""
+ODD = "and.b32 %m, %t, 1; setp.ne.u32 %p, %m, 0;"
+UPPER = "and.b32 %m, %t, 16; setp.ne.u32 %p, %m, 0;"
+MEETINGS = {
+    "both ways": (ODD, "redux.sync.add.u32 %d, %t, -1;", "add.u32 %t, %t, 100; redux.sync.add.u32 %d, %t, -1;",
+                  lambda lane: sum(range(32)) + 1600),
+    "each its own": (ODD, "redux.sync.add.u32 %d, %t, 0x55555555;", "redux.sync.add.u32 %d, %t, 0xaaaaaaaa;",
+                     lambda lane: sum(range(lane % 2, 32, 2))),
+    "one leaves": (UPPER, "redux.sync.add.u32 %d, %t, -1;", "exit;",
+                   lambda lane: sum(range(16)) if lane < 16 else None),
+    "other qualifiers first": (
+        ODD, "redux.sync.add.u32 %d, %t, 0x55555555; redux.sync.max.u32 %d, %d, -1;", "redux.sync.max.u32 %d, %t, -1;",
+        lambda lane: sum(range(0, 32, 2))),
+    "twice": (
+        ODD, "redux.sync.add.u32 %d, %t, -1; add.u32 %d, %d, %t; redux.sync.add.u32 %d, %d, -1;",
+        "redux.sync.add.u32 %d, %t, -1; redux.sync.add.u32 %d, %d, -1;", lambda lane: 32 * 496 + sum(range(0, 32, 2))),
+    "shuffles": (
+        ODD, "shfl.sync.bfly.b32 %d, %t, 1, 31, -1;", "add.u32 %t, %t, 50; shfl.sync.bfly.b32 %d, %t, 1, 31, -1;",
+        lambda lane: (lane ^ 1) + (50 if lane % 2 == 0 else 0)),
+    "election": (UPPER, "elect.sync %d|%q, 0xffff;", "elect.sync %d|%q, 0xffff0000;", lambda lane: lane // 16 * 16),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("schedule", ["eager", "late", "random"])
+@pytest.mark.parametrize("case", MEETINGS)
+def test_lanes_that_come_by_different_ways(case: str, schedule: Any) -> None:
+    """Who comes first waits; the instructions need not be the same, their qualifiers and masks are (9.7.13.12)."""
+    condition, first, second, expected = MEETINGS[case]
+    body = DIVERGED.format(condition=condition, first=first, second=second)
+    report, (found,) = launch(body, [poisoned(64)], block=64, schedule=schedule, seed=3)
+    assert report.status == "ok", report.summary()
+    wanted = [0xCDCDCDCD if expected(lane) is None else expected(lane) for lane in range(32)]
+    assert found[:32].tolist() == wanted
+    if case != "one leaves":  # the second warp's lanes have other numbers
+        assert len(set(found[32:].tolist())) == len(set(wanted))
+
+
+def test_masks_of_tiles() -> None:
+    """One instruction, four masks: each tile of eight lanes reduces and votes alone."""
+    values = edges(32, 64, 3)
+    tile = "and.b32 %m, %i, 24; shl.b32 %m2, 255, %m;"
+    setup = ".reg .b32 %m2; " + tile
+    total = by_lane("redux.sync.add.s32 %d, %v, %m2;", values, active=setup)
+    ballot = by_lane("vote.sync.ballot.b32 %d, %q, %m2;", values, active=setup)
+    for lane in range(64):
+        members = range(lane // 8 * 8, lane // 8 * 8 + 8)
+        assert total[lane] == sum(values[members].tolist()) & 0xFFFFFFFF
+        assert ballot[lane] == sum((int(values[i]) & 1) << i % 32 for i in members)
+
+
+def test_a_lane_that_never_comes_is_a_deadlock() -> None:
+    body = """.reg .b32 %t, %d; .reg .pred %p; mov.u32 %t, %tid.x; setp.lt.u32 %p, %t, 16;
+        @%p bra there; bar.sync 0; bra end; there: redux.sync.add.u32 %d, %t, -1; bar.sync 0; end: ret;"""
+    report, _ = launch(body)
+    assert report.status == "deadlock"
+    assert "the other lanes that the mask of redux names" in report.summary()
+
+
+@pytest.mark.parametrize("wide", [False, True])
+def test_matches(wide: bool) -> None:
+    rng = np.random.default_rng(2)
+    values = rng.integers(0, 5, 64).astype(np.uint64 if wide else np.uint32)
+    values[32:] = 7
+    if wide:
+        values <<= np.uint64(33)
+    kind = "b64" if wide else "b32"
+    any_ = by_lane(f"match.any.sync.{kind} %d, %v, -1;", values, wide=wide)
+    all_ = by_lane(f"match.all.sync.{kind} %d|%p, %v, -1; @%p xor.b32 %d, %d, 1;", values, wide=wide)
+    for lane, value in enumerate(values.tolist()):
+        first = lane // 32 * 32
+        assert any_[lane] == sum(1 << i for i in range(32) if values[first + i] == value)
+    assert set(all_[:32].tolist()) == {0}
+    assert set(all_[32:].tolist()) == {0xFFFFFFFE}
 
 
 def by_lane(instruction: str, values: Any, *, threads: int = 64, wide: bool = False, active: str = "") -> Any:

@@ -1,9 +1,9 @@
-"""Communication among the lanes of a warp. PTX ISA 9.7.9.6 and 9.7.13.9 to 14."""
+"""Communication among the lanes of a warp. PTX ISA 9.7.9.6 and 9.7.13.8 to 14."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,90 +11,181 @@ from numpy.typing import NDArray
 from ptxgen import syntax
 from ptxgen.emulator.arithmetic.single import NAN
 from ptxgen.emulator.group import Group
-from ptxgen.emulator.registers import Binder, Unmodelled
+from ptxgen.emulator.meetings import Arrays, Compute, Wait, flags_of, lanes_of
+from ptxgen.emulator.registers import Binder, Reader, Writer
 from ptxgen.emulator.semantics import meaning
 from ptxgen.instr import warp
 
-_Run = Callable[[Group], None]
+if TYPE_CHECKING:
+    from ptxgen.emulator.scheduler import Scheduler
+
+_Flags = NDArray[np.bool_]
+_Masks = NDArray[np.uint32]
+_Gate = Callable[[Group, "Scheduler"], tuple[Callable[[int], object], "_Flags | None"]]
 
 _LANES = np.arange(32, dtype=np.uint32)
 _BITS = np.uint32(1) << _LANES
+_ALL = np.uint32(0xFFFFFFFF)
 
 
-def lanes_of(flags: NDArray[np.bool_]) -> NDArray[np.uint32]:
-    """Flags of lanes (..., 32) as a mask (...): bit n is lane n."""
-    return np.bitwise_or.reduce(np.where(flags, _BITS, np.uint32(0)), axis=-1)
-
-
-class Members:
-    """The lanes that execute an instruction together: for each lane those that its mask names."""
-
-    def __init__(self, g: Group, mask: NDArray[np.uint32], statement: syntax.Instruction) -> None:
-        here = lanes_of(g.active)[:, None]
-        if ((mask != here) & g.active).any():
-            raise Unmodelled(f"{statement.opcode.split('.')[0]}.sync by other lanes than its mask names")
-        self.mask = mask & here
-        self.active = g.active
-
-    def reduce(self, function: np.ufunc, values: NDArray[Any], neutral: Any) -> NDArray[Any]:
-        """A combination of the members' values (warps, 32), in every lane."""
-        filled = np.where(self.active, values, np.asarray(neutral, values.dtype))
-        return np.broadcast_to(function.reduce(filled, axis=1, keepdims=True, dtype=values.dtype), filled.shape)
-
-
-def _members(binder: Binder, op: Any, statement: syntax.Instruction) -> Callable[[Group], Members]:
+def _together(
+    op: Any,
+    binder: Binder,
+    statement: syntax.Instruction,
+    sources: Sequence[Reader],
+    writers: Sequence[Writer | None],
+    compute: Compute,
+) -> _Gate:
+    """A gate at which the lanes of a mask meet: they give the `sources`, `compute` makes what the `writers` write."""
     mask = binder.source(op.mask, "u32")
-    return lambda g: Members(g, g.full(mask(g), np.uint32), statement)
+    name, signature = op.form.opcode, op.opcode_text
 
+    def key(row: int) -> object:
+        return Wait(name, row)
 
-@meaning(warp.elect)
-def elect(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
-    """The first lane of the mask; which one it is, PTX leaves open."""
-    mask = binder.source(op.mask, "b32")
-    d, p = binder.destination(op.d, "b32"), binder.destination(op.p, "pred")
+    def write(g: Group, results: Arrays) -> None:
+        for writer, result in zip(writers, results, strict=True):
+            if writer is not None:
+                writer(g, result)
 
-    def run(g: Group) -> None:
-        members = (np.asarray(mask(g)) >> _LANES) & np.uint32(1)
-        inside = np.broadcast_to(members != 0, (g.size, 32)) & g.active
-        leader = inside.argmax(axis=1).astype(np.uint32)[:, None]
-        d(g, np.broadcast_to(leader, (g.size, 32)))
-        p(g, (leader == _LANES) & inside)
+    def run(g: Group, scheduler: Scheduler) -> tuple[Callable[[int], object], _Flags | None]:
+        named = mask(g)
+        masks = g.full(named, np.uint32)
+        operands = [g.full(source(g)) for source in sources]
+        active = g.active
+        if g.mask is None and np.ndim(named) == 0 and named == _ALL and not g.machine.meetings.any:
+            write(g, compute(active, masks, operands))
+            return key, None
+        present = g.machine.present[g.rows]
+        outside = active & ((masks & _BITS) == 0)
+        if outside.any():
+            masks = np.where(outside, masks | _BITS, masks)
+            _report(g, outside, statement)
+        missing = (masks & lanes_of(present & ~active)[:, None]) != 0
+        if not (missing & active).any() and not g.machine.meetings.any:
+            write(g, compute(active, masks, operands))
+            return key, None
+        return key, slowly(g, scheduler, masks, operands)
+
+    def slowly(g: Group, scheduler: Scheduler, masks: _Masks, operands: Arrays) -> _Flags:
+        """Warp by warp: some lanes are elsewhere, or have waited here."""
+        meetings, passing = g.machine.meetings, np.zeros((g.size, 32), np.bool_)
+        collected: Arrays = []
+        for position, row in enumerate(g.indices.tolist()):
+            going, results = meetings.exchange(
+                row, signature, g.active[position], g.machine.present[row], masks[position],
+                [each[position] for each in operands], compute,
+            )  # fmt: skip
+            passing[position] = going
+            if results:
+                collected = collected or [np.zeros((g.size, 32), each.dtype) for each in results]
+                for whole, each in zip(collected, results, strict=True):
+                    whole[position] = each
+                scheduler.wake(Wait(name, row))
+        part = g.narrowed(passing)
+        if part is not None:
+            kept = np.isin(g.indices, part.indices)
+            g.machine.effects += 1
+            write(part, [each[kept] for each in collected])
+        return passing
 
     return run
 
 
-@meaning(warp.shfl)
-def shuffle(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+def _report(g: Group, outside: _Flags, statement: syntax.Instruction) -> None:
+    position = int(outside.any(axis=1).argmax())
+    lanes = ", ".join(map(str, np.flatnonzero(outside[position])))
+    g.machine.findings.add(
+        "warp-mask",
+        f"lanes {lanes} execute {statement.opcode} with a mask that does not name them: undefined",
+        statement,
+    )
+
+
+def _members(active: _Flags, masks: _Masks) -> _Flags | None:
+    """Whose operands count for each lane: (warps, 32, 32), None where it is all lanes that are there."""
+    if active.all() and (masks == _ALL).all():
+        return None
+    here = lanes_of(active)[:, None]
+    if (((masks & here) == here) | ~active).all():
+        return None
+    return flags_of(masks) & active[:, None, :]
+
+
+def _reduced(function: np.ufunc, active: _Flags, masks: _Masks, values: NDArray[Any], neutral: Any) -> NDArray[Any]:
+    """A combination of the members' values, in every lane."""
+    members = _members(active, masks)
+    nothing = np.asarray(neutral, values.dtype)
+    if members is None:
+        filled = np.where(active, values, nothing)
+        return np.broadcast_to(function.reduce(filled, axis=1, keepdims=True, dtype=values.dtype), filled.shape)
+    return function.reduce(np.where(members, values[:, None, :], nothing), axis=2, dtype=values.dtype)
+
+
+@meaning(warp.elect, kind="gate")
+def elect(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Gate:
+    """The first lane of the mask; which one it is, PTX leaves open."""
+    d, p = binder.destination(op.d, "b32"), binder.destination(op.p, "pred")
+
+    def compute(active: _Flags, masks: _Masks, operands: Arrays) -> Arrays:
+        leader = _reduced(np.minimum, active, masks, np.broadcast_to(_LANES, active.shape), 32)
+        return [leader, leader == _LANES]
+
+    return _together(op, binder, statement, (), (d, p), compute)
+
+
+def _shuffled(mode: str) -> Callable[[Arrays], Arrays]:
     """The manual's algorithm: segments of lanes by the mask in bits 8-12 of c, clamped by its bits 0-4."""
-    a, b, c = (binder.source(operand, "b32") for operand in (op.a, op.b, op.c))
-    d = binder.destination(op.d, "b32")
-    p = binder.destination(op.p, "pred") if op.p is not None else None
-    members = _members(binder, op, statement)
     lane = _LANES.astype(np.int64)
 
-    def run(g: Group) -> None:
-        # Lanes that are named but not here would have to be waited for; lanes that are not named give anything.
-        members(g)
-        offset, control = (g.full(value(g)).astype(np.int64) for value in (b, c))
+    def compute(operands: Arrays) -> Arrays:
+        values, *rest = operands
+        offset, control = (each.astype(np.int64) for each in rest)
         offset, clamp, segment = offset & 31, control & 31, control >> 8 & 31
         highest = (lane & segment) | (clamp & ~segment)
-        if op.mode == "up":
+        if mode == "up":
             wanted, inside = lane - offset, lane - offset >= highest
         else:
             wanted = {
                 "down": lane + offset, "bfly": lane ^ offset, "idx": (lane & segment) | (offset & ~segment),
-            }[op.mode]  # fmt: skip
+            }[mode]  # fmt: skip
             inside = wanted <= highest
         chosen = np.where(inside, wanted, lane)
-        values = g.full(a(g))
-        d(g, np.take_along_axis(values, chosen, axis=1))
+        return [np.take_along_axis(values, chosen, axis=1), inside]
+
+    return compute
+
+
+def _shuffle_operands(op: Any, binder: Binder) -> tuple[list[Reader], list[Writer | None]]:
+    sources = [binder.source(operand, "b32") for operand in (op.a, op.b, op.c)]
+    p = binder.destination(op.p, "pred") if op.p is not None else None
+    return sources, [binder.destination(op.d, "b32"), p]
+
+
+@meaning(warp.shfl, kind="gate")
+def shuffle(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Gate:
+    """What comes from a lane that does not take part is left open; here it is what that lane's register holds."""
+    sources, writers = _shuffle_operands(op, binder)
+    shuffled = _shuffled(op.mode)
+    return _together(op, binder, statement, sources, writers, lambda active, masks, operands: shuffled(operands))
+
+
+@meaning(warp.shfl_without_sync)
+def shuffle_active(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> Callable[[Group], None]:
+    sources, (d, p) = _shuffle_operands(op, binder)
+    shuffled = _shuffled(op.mode)
+
+    def run(g: Group) -> None:
+        value, inside = shuffled([g.full(source(g)) for source in sources])
+        assert d is not None
+        d(g, value)
         if p is not None:
             p(g, inside)
 
     return run
 
 
-#: The operations of redux with the value that changes nothing.
+#: The operations of redux, each with the value that changes nothing.
 _REDUCTIONS: dict[str, tuple[np.ufunc, dict[str, int]]] = {
     "add": (np.add, {"u32": 0, "s32": 0}),
     "min": (np.minimum, {"u32": 2**32 - 1, "s32": 2**31 - 1}),
@@ -105,63 +196,97 @@ _REDUCTIONS: dict[str, tuple[np.ufunc, dict[str, int]]] = {
 }
 
 
-@meaning(warp.redux, warp.redux_bits)
-def reduce(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+@meaning(warp.redux, warp.redux_bits, kind="gate")
+def reduce(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Gate:
     type = getattr(op, "type", "u32")
     function, neutral = _REDUCTIONS[op.op]
-    a, d, members = binder.source(op.a, type), binder.destination(op.d, type), _members(binder, op, statement)
-    return lambda g: d(g, members(g).reduce(function, g.full(a(g)), neutral[type]))
+
+    def compute(active: _Flags, masks: _Masks, operands: Arrays) -> Arrays:
+        return [_reduced(function, active, masks, operands[0], neutral[type])]
+
+    a, d = binder.source(op.a, type), binder.destination(op.d, type)
+    return _together(op, binder, statement, (a,), (d,), compute)
 
 
-@meaning(warp.redux_float)
-def reduce_float(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+@meaning(warp.redux_float, kind="gate")
+def reduce_float(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Gate:
     """Compared as integers, in which -0 is less than +0; NaNs win or do not count."""
-    a, d, members = binder.source(op.a, "f32"), binder.destination(op.d, "f32"), _members(binder, op, statement)
+    a, d = binder.source(op.a, "f32"), binder.destination(op.d, "f32")
     smaller = op.op == "min"
     function = np.minimum if smaller else np.maximum
     limit = np.int32(2**31 - 1) if smaller else np.int32(-(2**31))
 
-    def run(g: Group) -> None:
-        present = members(g)
-        value = g.full(a(g))
-        if op.abs:
-            value = np.abs(value)
+    def compute(active: _Flags, masks: _Masks, operands: Arrays) -> Arrays:
+        value = np.abs(operands[0]) if op.abs else operands[0]
         nan = np.isnan(value)
         word = np.ascontiguousarray(value).view(np.int32)
         ordered = np.where(word < 0, word ^ np.int32(0x7FFFFFFF), word)
-        best = present.reduce(function, np.where(nan, limit, ordered), limit)
+        best = _reduced(function, active, masks, np.where(nan, limit, ordered), limit)
         result = np.where(best < 0, best ^ np.int32(0x7FFFFFFF), best).view(np.float32)
-        none = present.reduce(np.logical_or if op.NaN else np.logical_and, nan, not op.NaN)
-        d(g, np.where(none, NAN, result))
+        none = _reduced(np.logical_or if op.NaN else np.logical_and, active, masks, nan, not op.NaN)
+        return [np.where(none, NAN, result)]
 
-    return run
+    return _together(op, binder, statement, (a,), (d,), compute)
 
 
-@meaning(warp.vote)
-def vote(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
-    a, d, members = binder.predicate(op.a), binder.destination(op.d, "pred"), _members(binder, op, statement)
+def _votes(mode: str) -> Compute:
+    def compute(active: _Flags, masks: _Masks, operands: Arrays) -> Arrays:
+        (value,) = operands
+        some = _reduced(np.logical_or, active, masks, value, False)
+        every = _reduced(np.logical_and, active, masks, value, True)
+        return [{"any": some, "all": every, "uni": some == every}[mode]]
+
+    return compute
+
+
+def _ballots(active: _Flags, masks: _Masks, operands: Arrays) -> Arrays:
+    return [_reduced(np.bitwise_or, active, masks, np.where(operands[0], _BITS, np.uint32(0)), 0)]
+
+
+@meaning(warp.vote, warp.vote_ballot, kind="gate")
+def vote(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Gate:
+    ballot = isinstance(op, warp.vote_ballot)
+    a, d = binder.predicate(op.a), binder.destination(op.d, "b32" if ballot else "pred")
+    return _together(op, binder, statement, (a,), (d,), _ballots if ballot else _votes(op.mode))
+
+
+@meaning(warp.vote_without_sync, warp.vote_ballot_without_sync)
+def vote_active(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> Callable[[Group], None]:
+    """Among the lanes that the emulator runs together here."""
+    ballot = isinstance(op, warp.vote_ballot_without_sync)
+    a, d = binder.predicate(op.a), binder.destination(op.d, "b32" if ballot else "pred")
+    compute = _ballots if ballot else _votes(op.mode)
 
     def run(g: Group) -> None:
-        present, value = members(g), g.full(a(g))
-        some, every = present.reduce(np.logical_or, value, False), present.reduce(np.logical_and, value, True)
-        d(g, {"any": some, "all": every, "uni": some == every}[op.mode])
+        active = g.active
+        masks = np.broadcast_to(lanes_of(active)[:, None], active.shape)
+        d(g, compute(active, masks, [g.full(a(g))])[0])
 
     return run
 
 
-@meaning(warp.vote_ballot)
-def ballot(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
-    a, d, members = binder.predicate(op.a), binder.destination(op.d, "b32"), _members(binder, op, statement)
+@meaning(warp.match_any, warp.match_all, kind="gate")
+def match(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Gate:
+    a, d = binder.source(op.a, op.type), binder.destination(op.d, "b32")
+    if isinstance(op, warp.match_any):
+        writers: list[Writer | None] = [d]
+    else:
+        writers = [d, binder.destination(op.p, "pred") if op.p is not None else None]
 
-    def run(g: Group) -> None:
-        bits = np.where(g.full(a(g)), _BITS, np.uint32(0))
-        d(g, members(g).reduce(np.bitwise_or, bits, 0))
+    def compute(active: _Flags, masks: _Masks, operands: Arrays) -> Arrays:
+        (value,) = operands
+        members = flags_of(masks) & active[:, None, :]
+        same = (value[:, :, None] == value[:, None, :]) & members
+        if isinstance(op, warp.match_any):
+            return [lanes_of(same)]
+        every = (same | ~members).all(axis=2)
+        return [np.where(every, lanes_of(members), np.uint32(0)), every]
 
-    return run
+    return _together(op, binder, statement, (a,), writers, compute)
 
 
 @meaning(warp.activemask)
-def active_mask(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+def active_mask(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> Callable[[Group], None]:
     """The lanes that the emulator runs together here; which they are, PTX leaves open."""
     d = binder.destination(op.d, "b32")
     return lambda g: d(g, np.broadcast_to(lanes_of(g.active)[:, None], (g.size, 32)))

@@ -1,0 +1,99 @@
+"""Lanes of a warp that wait for each other: the .sync instructions whose mask names who takes part. PTX ISA 9.7.13.
+
+Mostly all lanes of a mask come to the instruction together. Where they do not, since threads of a warp go their own
+ways, those that come leave their operands here and wait until all that have not exited have come to an instruction
+with the same qualifiers and the same mask, which need not be the same line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+_LANES = np.arange(32, dtype=np.uint32)
+_BITS = np.uint32(1) << _LANES
+
+Arrays = list[NDArray[Any]]
+#: From the lanes that take part (rows, 32), their masks (rows, 32) and operands (rows, 32) to results (rows, 32).
+Compute = Callable[[NDArray[np.bool_], NDArray[np.uint32], Arrays], Arrays]
+
+
+def lanes_of(flags: NDArray[np.bool_]) -> NDArray[np.uint32]:
+    """Flags of lanes (..., 32) as a mask (...): bit n is lane n."""
+    return np.bitwise_or.reduce(np.where(flags, _BITS, np.uint32(0)), axis=-1)
+
+
+def flags_of(mask: Any) -> NDArray[np.bool_]:
+    """The inverse: (...) to (..., 32)."""
+    return (np.asarray(mask, np.uint32)[..., None] >> _LANES & np.uint32(1)).astype(np.bool_)
+
+
+class Wait(NamedTuple):
+    """What a warp's lanes wait for."""
+
+    kind: str
+    row: int
+
+    def __str__(self) -> str:
+        return f"the other lanes that the mask of {self.kind} names"
+
+
+class Meetings:
+    """The operands of lanes that wait, and the results of those that have met and have yet to go on."""
+
+    def __init__(self) -> None:
+        #: By warp, signature and mask: who has come (32 flags), and their operands (32 each).
+        self._open: dict[tuple[int, object, int], tuple[NDArray[np.bool_], Arrays]] = {}
+        #: By warp and signature: whose results are there, and the results (32 each).
+        self._results: dict[tuple[int, object], tuple[NDArray[np.bool_], Arrays]] = {}
+
+    def exchange(
+        self, row: int, signature: object, here: NDArray[np.bool_], present: NDArray[np.bool_],
+        masks: NDArray[np.uint32], operands: Sequence[NDArray[Any]], compute: Compute,
+    ) -> tuple[NDArray[np.bool_], Arrays]:  # fmt: skip
+        """The lanes `here` of a warp come, for the first time or again. Those that may go on, and their results.
+
+        All arrays have an element for each lane. Only lanes of the same `signature` and mask meet.
+        """
+        known = self._results.get((row, signature))
+        fresh = here if known is None else here & ~known[0]
+        for mask in np.unique(masks[fresh]).tolist():
+            self._come(row, signature, fresh & (masks == mask), present, mask, operands, compute)
+        done = self._results.get((row, signature))
+        if done is None or not (done[0] & here).any():
+            return np.zeros(32, np.bool_), []
+        flags, results = done
+        going = flags & here
+        flags &= ~here
+        if not flags.any():
+            del self._results[row, signature]
+        return going, results
+
+    def _come(
+        self, row: int, signature: object, lanes: NDArray[np.bool_], present: NDArray[np.bool_], mask: int,
+        operands: Sequence[NDArray[Any]], compute: Compute,
+    ) -> None:  # fmt: skip
+        key = (row, signature, mask)
+        arrived, kept = self._open.setdefault(key, (np.zeros(32, np.bool_), [np.zeros_like(each) for each in operands]))
+        for old, new in zip(kept, operands, strict=True):
+            old[lanes] = new[lanes]
+        arrived |= lanes
+        if (flags_of(mask) & present & ~arrived).any():
+            return
+        del self._open[key]
+        masks = np.full((1, 32), mask, np.uint32)
+        results = [each[0] for each in compute(arrived[None], masks, [each[None] for each in kept])]
+        flags, stored = self._results.setdefault(
+            (row, signature), (np.zeros(32, np.bool_), [np.zeros_like(each) for each in results])
+        )
+        flags |= arrived
+        for old, new in zip(stored, results, strict=True):
+            old[arrived] = new[arrived]
+
+    @property
+    def any(self) -> bool:
+        """Whether lanes wait for others, or are about to go on."""
+        return bool(self._open or self._results)
