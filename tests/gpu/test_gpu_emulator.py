@@ -134,7 +134,10 @@ def kernel_text(blocks: list[str]) -> str:
 def batches(form: type[Instruction]) -> Iterator[tuple[str, list[tuple[Instruction, list[Part]]]]]:
     """Kernels that run the variants of a form, and what is in them."""
     target = parse_target("sm_90a")
-    variants = [v for v in form.variants() if not v.availability_problems(target, (8, 8))]
+    variants = [
+        v for v in form.variants()
+        if not v.availability_problems(target, (8, 8)) and not {"approx", "full"} & set(v.modifiers)  # other last bits
+    ]  # fmt: skip
     for start in range(0, len(variants), BATCH):
         blocks, chosen, offset = [], [], 0
         for number, variant in enumerate(variants[start : start + BATCH]):
