@@ -279,7 +279,7 @@ STRICTER = (
     ),
     Irreconcilable(
         "A second value for atom.and, .or, .xor and .exch, as atom.cas has one",
-        form=r"atomic\.atom$",
+        form=r"atomic\.atom(_cas)?$",
         line=r"^atom\..*\.(and|or|xor|exch)\.b(32 .*, %x_\w*32_7|128 .*, %x_b128_7);$",
         objection="must be as in",
     ),
@@ -434,7 +434,7 @@ BROKEN = (
     Irreconcilable(
         "Constants of 128 bits",
         form="",
-        line=r"^atom\..*\.b128 .*, -?\d",
+        line=r"^atom\..*\.b128 .*, [-(]?\d",
         objection="status -11",
     ),
     Irreconcilable(
