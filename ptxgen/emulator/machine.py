@@ -165,8 +165,17 @@ class Machine:
         ):  # fmt: skip
             word = np.array(number, np.uint64)
             table[name] = lambda g, word=word: word
-        for name in ("%clock", "%clock64", "%globaltimer"):
-            table[name] = lambda g: np.array(self.timeline.now, np.uint64)
+        for name, shift in (
+            ("%clock", 0), ("%clock64", 0), ("%clock_hi", 32),
+            ("%globaltimer", 0), ("%globaltimer_lo", 0), ("%globaltimer_hi", 32),
+        ):  # fmt: skip
+            table[name] = lambda g, shift=shift: np.array(self.timeline.now >> shift, np.uint64)
+        nothing = np.array(0, np.uint64)
+        table["%current_graph_exec"] = lambda g: nothing  # no graph launched this
+        for name in [name for name in table if name.endswith(".x")]:  # the fourth element is always 0
+            base = name.removesuffix("x")
+            table[base + "w"] = lambda g: nothing
+            table.update({base + other: table[base + axis] for other, axis in zip("rgba", "xyzw", strict=True)})
         self._special = table
 
     def special(self, name: str) -> Callable[[Group], NDArray[Any]] | None:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from ptxgen import syntax
 from ptxgen.emulator.clusters import RANK_SHIFT
 from ptxgen.emulator.variables import Place
+from ptxgen.instr.special import special_register
 from ptxgen.instr.types import TYPES, Type
 
 if TYPE_CHECKING:
@@ -180,8 +181,13 @@ class Binder:
             raise Unmodelled(f"a register of another width than {wanted}")
 
     def vector(self, operand: syntax.Operand) -> tuple[syntax.Operand, ...]:
-        """The elements of `{a, b}`, or the operand itself."""
-        return operand.elements if isinstance(operand, syntax.Vector) else (operand,)
+        """The elements of `{a, b}` or of a special register such as %tid, or the operand itself."""
+        if isinstance(operand, syntax.Vector):
+            return operand.elements
+        special = special_register(operand.text) if isinstance(operand, syntax.Name) else None
+        if special is not None and special.vector:
+            return tuple(syntax.Name(f"{special.name}.{axis}") for axis in "xyzw")
+        return (operand,)
 
     def address(self, operand: syntax.Operand, bits: int = 64) -> Reader:
         """Reads an address operand as int64 (warps, 32) or scalar; 32-bit registers count as unsigned."""

@@ -28,6 +28,20 @@ def copy_predicate(op: Any, binder: Binder, statement: syntax.Instruction, block
     return lambda g: d(g, a(g))
 
 
+@meaning(move.mov_vector)
+def copy_vector(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+    """All elements are read before the first is written."""
+    sources = [binder.source(element, op.type) for element in binder.vector(op.a)]
+    destinations = [binder.destination(element, op.type) for element in binder.vector(op.d)]
+
+    def run(g: Group) -> None:
+        values = [np.array(source(g)) for source in sources]
+        for destination, value in zip(destinations, values, strict=True):
+            destination(g, value)
+
+    return run
+
+
 def _part_type(type: str, count: int) -> str:
     return f"b{int(type[1:]) // count}"
 
