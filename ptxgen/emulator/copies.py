@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -33,6 +34,8 @@ class WarpCopies:
 
     open: list[tuple[Copy, Lanes]] = field(default_factory=list)
     groups: list[CopyGroup] = field(default_factory=list)
+    #: What to do once some copies are done.
+    watches: list[tuple[list[Copy], Callable[[], None]]] = field(default_factory=list)
 
     def add(self, copy: Copy) -> None:
         self.open.append((copy, copy.lanes))
@@ -60,3 +63,14 @@ class WarpCopies:
         """All copies of these lanes that nobody has waited for, in groups or not."""
         inside = [copy for group in self.groups for copy in group.copies if (group.lanes & lanes).any()]
         return inside + [copy for copy, left in self.open if (left & lanes).any()]
+
+    def when_done(self, copies: list[Copy], action: Callable[[], None]) -> None:
+        """Do something once these copies are done, which some are not yet."""
+        self.watches.append((copies, action))
+
+    def notice(self) -> None:
+        """A copy is done: do what waited for it."""
+        ready = [action for copies, action in self.watches if all(copy.done for copy in copies)]
+        self.watches = [watch for watch in self.watches if not all(copy.done for copy in watch[0])]
+        for action in ready:
+            action()

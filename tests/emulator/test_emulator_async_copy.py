@@ -177,3 +177,49 @@ def test_faults(text: str, code: str | None) -> None:
     body = f"{HEAD} {buffer(4)}\n{text} cp.async.wait_all; ret;"
     report, _ = launch(body, [poisoned(1)], block=1, inputs=[np.zeros(320, np.uint8)])
     assert codes(report) == ([code] if code else []), report.summary()
+
+
+# Completion on an mbarrier.
+
+ARRIVAL = f"""{HEAD} .reg .b64 %state; .shared .align 16 .b8 buffer[{4 * THREADS}]; .shared .align 8 .b64 bar;
+    mov.u32 %place, buffer; mad.lo.u32 %place, %t, 4, %place; add.u64 %from, %in0, %wide; add.u64 %at, %out0, %wide;
+    setp.eq.u32 %p, %t, 0; @%p mbarrier.init.shared.b64 [bar], {{count}}; bar.sync 0;
+    cp.async.ca.shared.global [%place], [%from], 4;
+    {{arrive}}
+    again: mbarrier.try_wait.parity.shared.b64 %p, [bar], 0; @!%p bra again;
+    sub.u32 %x, {THREADS - 1}, %t; mov.u32 %place, buffer; mad.lo.u32 %place, %x, 4, %place;
+    ld.shared.u32 %x, [%place]; st.global.u32 [%at], %x; ret;"""
+ASYNC = "cp.async.mbarrier.arrive{}.shared.b64 [bar];"
+PLAIN = "mbarrier.arrive.shared.b64 %state, [bar];"
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize(
+    ("arrive", "count"), [(ASYNC.format(".noinc"), THREADS), (ASYNC.format("") + PLAIN, THREADS)], ids=["noinc", "inc"]
+)
+def test_arrival_on_an_mbarrier(arrive: str, count: int, schedule: Any) -> None:
+    """The phase ends when the copies are there; every thread that waits for it may read those of all."""
+    data = np.random.default_rng(1).integers(0, 2**32, THREADS, dtype=np.uint32)
+    body = ARRIVAL.format(arrive=arrive, count=count)
+    report, (found,) = launch(body, [poisoned(THREADS)], block=THREADS, inputs=[data], schedule=schedule, seed=2)
+    assert report.status == "ok", report.summary()
+    assert (found == data[::-1]).all()
+
+
+def test_a_plain_arrival_does_not_wait_for_copies() -> None:
+    body = ARRIVAL.format(arrive=PLAIN, count=THREADS)
+    data = [np.zeros(THREADS, np.uint32)]
+    report, _ = launch(body, [poisoned(THREADS)], block=THREADS, inputs=data)
+    assert set(codes(report)) == {"shared-race"}
+
+
+def test_arrivals_that_the_count_has_no_room_for() -> None:
+    """Without .noinc the arrivals cancel out, so that the phase waits for ever; with it they may be too many."""
+    data = [np.zeros(THREADS, np.uint32)]
+    waits, _ = launch(ARRIVAL.format(arrive=ASYNC.format(""), count=1), [poisoned(THREADS)], block=THREADS, inputs=data)
+    assert waits.status == "deadlock"
+    many, _ = launch(
+        ARRIVAL.format(arrive=ASYNC.format(".noinc"), count=THREADS - 3), [poisoned(THREADS)], block=THREADS,
+        inputs=data,
+    )  # fmt: skip
+    assert codes(many)[0] == "mbarrier-overflow"

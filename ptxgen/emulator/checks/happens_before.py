@@ -170,8 +170,7 @@ class ThreadAccesses:
         table = self._reach(slot, warp)
         at = warp - table.first
         table.clock[at, units[table.clock[at, units] == PENDING]] = clock
-        if not (table.clock[at] == PENDING).any():
-            table.latest[at] = clock
+        table.latest[at] = table.clock[at].max()
 
     def lines(self, slot: int, units: NDArray[np.int64], chosen: NDArray[np.bool_]) -> Iterator[tuple[int, int]]:
         """(warp, line) of the last access by each warp among the chosen units: `chosen` is (warps, units)."""
@@ -221,8 +220,8 @@ class Ordering:
         self.loads = ThreadAccesses(slots, size, warps, units)
         #: What each warp knew of every warp's intervals, its own included, at its last fence.proxy.async.
         self.fenced = np.zeros((slots * warps, self.members), np.int64)
-        #: Lines of cp.async instructions that have run.
-        self._copy_lines: set[int] = set()
+        #: Lines of the cp.async and st.async instructions that have run.
+        self._copy_lines: dict[int, str] = {}
         self.tensor_writer = np.zeros((slots, _QUARTERS, COLUMNS), np.int64)
         #: The last MMA that read A, metadata or scale factors there.
         self.tensor_async_reader = np.zeros((slots, _QUARTERS, COLUMNS), np.int64)
@@ -422,27 +421,31 @@ class Ordering:
         self.stores.add(slot, row % self.members, units, masks, self.clock(row), statement.line)
         self._overwritten(slot, units, masks)
 
-    def copy(self, row: int, units: NDArray[np.int64], masks: Masks, statement: Statement) -> None:
-        """A cp.async of a warp begins to write: until the warp has waited for it, nobody may touch these bytes."""
-        slot = row // self.warps
-        self._copy_lines.add(statement.line)
-        access = AsyncOperation(0, "cp.async", statement, slot)
+    def copy(
+        self, row: int, units: NDArray[np.int64], masks: Masks, statement: Statement, slot: int | None = None,
+        what: str = "cp.async",
+    ) -> None:  # fmt: skip
+        """A cp.async or st.async begins to write: until someone has waited for it, nobody may touch these bytes."""
+        slot = row // self.warps if slot is None else slot
+        self._copy_lines[statement.line] = what
+        access = AsyncOperation(0, what, statement, slot)
         self._against_own_copies(access, row, units, masks, "overwrites")
         self._against_writers(access, row, slot, units, masks, "overwrites")
         self._against_readers(access, row, slot, units, masks)
         self.stores.add(slot, row % self.members, units, masks, PENDING, statement.line)
         self._overwritten(slot, units, masks)
 
-    def copied(self, row: int, units: NDArray[np.int64]) -> None:
-        """A warp has waited for its cp.async to these units."""
-        self.stores.settle(row // self.warps, row % self.members, units, self.clock(row))
+    def copied(self, row: int, units: NDArray[np.int64], slot: int | None = None, clock: int | None = None) -> None:
+        """What a warp's copies wrote to these units is there, as its stores in an interval: the present by default."""
+        slot = row // self.warps if slot is None else slot
+        self.stores.settle(slot, row % self.members, units, self.clock(row) if clock is None else clock)
 
     def _against_own_copies(
         self, access: AsyncOperation, row: int, units: NDArray[np.int64], masks: Masks, verb: str
     ) -> None:
         line = self.stores.pending(access.slot, row % self.members, units, masks)
         if line is not None:
-            self._race(access, verb, f"the cp.async of line {line}")
+            self._race(access, verb, f"the {self._copy_lines.get(line, 'copy')} of line {line}")
 
     def strong_write(self, row: int, units: NDArray[np.int64], masks: Masks, slot: int | None = None) -> None:
         """A warp's strong store: initialises, and orders rather than races."""
@@ -502,7 +505,8 @@ class Ordering:
         late = (table.clock[:, units] > visible[:, None]) & (table.mask[:, units] != 0)
         # Advice for cp.async: the manual has it in the generic proxy (9.7.9.25.3.1), but Triton leaves the fence out,
         # and its kernels are right on an H200 (driver 580, 2026-11-20).
-        copied = np.isin(table.line[:, units], list(self._copy_lines)) if self._copy_lines else np.zeros_like(late)
+        lines = [line for line, what in self._copy_lines.items() if what == "cp.async"]
+        copied = np.isin(table.line[:, units], lines) if lines else np.zeros_like(late)
         for chosen, what in ((late & ~copied, "store"), (late & copied, "cp.async")):
             for other, line in self.stores.lines(slot, units, chosen):
                 self.findings.add(

@@ -22,7 +22,7 @@ Kind = Literal["plain", "gate", "end"]
 MODULES = (
     "address", "async_copy", "atomic", "barrier", "cache", "cluster", "control", "conversion", "extended", "fence",
     "floating", "half", "integer", "logic", "matrix", "mbarrier", "memory", "miscellaneous", "mixed", "mma", "move",
-    "predicate", "tcgen05", "tensormap", "tma", "warp", "wgmma", "wmma",
+    "predicate", "stack", "tcgen05", "tensormap", "tma", "warp", "wgmma", "wmma",
 )  # fmt: skip
 
 

@@ -17,11 +17,12 @@ from ptxgen.emulator.access import Bytes, locate, units_of
 from ptxgen.emulator.copies import Copy, WarpCopies
 from ptxgen.emulator.group import Group
 from ptxgen.emulator.machine import Machine
+from ptxgen.emulator.mbarriers import MBarrier
 from ptxgen.emulator.memory import MemoryFault
 from ptxgen.emulator.memory.global_memory import HEAP_BASE
 from ptxgen.emulator.registers import Binder
 from ptxgen.emulator.semantics import meaning
-from ptxgen.instr import async_copy
+from ptxgen.instr import async_copy, mbarrier
 
 if TYPE_CHECKING:
     from ptxgen.emulator.scheduler import Scheduler
@@ -108,6 +109,7 @@ def _queue(
     def complete() -> None:
         _move(machine, shared, size, *where)
         made.done = True
+        machine.copies[row].notice()
         machine.wake(("cp.async", row))
 
     machine.submit(int(machine.row_slot[row]), statement, complete)
@@ -178,3 +180,49 @@ def wait_group(op: Any, binder: Binder, statement: syntax.Instruction, block: ob
 def wait_all(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Gate:
     """As a commit and a wait for all groups (9.7.9.25.3.3)."""
     return _wait(0, commits=True)
+
+
+@meaning(mbarrier.cp_async_arrive)
+def arrive_when_done(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+    """Each lane arrives once its copies so far are done. Without .noinc the phase expects that arrival besides others.
+
+    Who waits for the phase also knows what the warp knew when it asked for the arrival, though PTX promises the copies
+    alone.
+    """
+    address = binder.address(op.addr)
+
+    def run(g: Group) -> None:
+        machine, active, places = g.machine, g.active, g.full(address(g))
+        for position, row in enumerate(map(int, g.indices)):
+            for place in np.unique(places[position][active[position]]):
+                lanes = active[position] & (places[position] == place)
+                slot, offset = machine.clusters.locate(row, int(place), op.space)
+                barrier = machine.mbarrier(slot, offset, row, statement)
+                if not op.noinc:
+                    barrier.pending += int(lanes.sum())
+                _arrive_later(machine, row, lanes, slot, barrier, statement)
+
+    return run
+
+
+def _arrive_later(
+    machine: Machine, row: int, lanes: NDArray[np.bool_], slot: int, barrier: MBarrier, statement: syntax.Instruction
+) -> None:
+    mine = machine.copies.setdefault(row, WarpCopies())
+    copies, ordering = mine.of(lanes), machine.ordering
+    clock = ordering.clock(row) if ordering is not None else 0
+    given = ordering.release(row) if ordering is not None else None
+
+    def arrive() -> None:
+        if ordering is not None:
+            for each_copy in copies:
+                ordering.copied(row, each_copy.units, None, clock)
+        barrier.release(given)
+        barrier.arrive(int(lanes.sum()))
+        barrier.last_arrival = statement
+        machine.settle(slot, barrier)
+
+    if all(each_copy.done for each_copy in copies):
+        machine.submit(int(machine.row_slot[row]), statement, arrive)
+    else:
+        mine.when_done(copies, arrive)

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen import syntax
-from ptxgen.emulator.access import Part, locate, parts_of, synchronise, track_shared
+from ptxgen.emulator.access import Bytes, Part, locate, parts_of, synchronise, track_shared
+from ptxgen.emulator.async_stores import Work, later
 from ptxgen.emulator.atomics import Operation, accumulate, update
 from ptxgen.emulator.group import Group
 from ptxgen.emulator.machine import Machine
@@ -211,5 +212,52 @@ def compare_and_swap(op: Any, binder: Binder, statement: syntax.Instruction, blo
             operands = [_elements(part, [value], dtype) for value in values]
             found = change(part, type.bytes, 1, dtype, _swap_if, False, operands, statement)
             _give(part, [result], found, dtype)
+
+    return run
+
+
+@meaning(atomic.red_async)
+def reduce_later(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+    type = TYPES[op.type]
+    address, named, barrier = binder.address(op.a), space_of(op, binder, op.a), binder.address(op.mbar)
+    operation, associative, dtype = operation_of(op.op, op.type, "shared", noftz=False)
+    source = binder.source(op.b, type)
+
+    def run(g: Group) -> None:
+        value, barriers = g.full(source(g)).copy(), g.full(barrier(g))
+        for part in parts_of(g, named, np.ascontiguousarray(g.full(address(g)))):
+            held = value[part.chosen]
+
+            def work(places: Bytes, held: _Words = held) -> Work:
+                words, index = places.data.view(dtype), places.offsets // dtype.itemsize
+
+                def do(lanes: NDArray[np.bool_]) -> None:
+                    apply(g.machine, words, index[lanes], operation, associative, held[lanes])
+
+                return do
+
+            later(part, barriers[part.chosen], named, type.bytes, statement, "red.async", work)
+
+    return run
+
+
+@meaning(atomic.red_async_release, atomic.red_async_mmio)
+def reduce_globally(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+    type = TYPES[op.type]
+    address, named, source = binder.address(op.a), space_of(op, binder, op.a), binder.source(op.b, type)
+    operation, associative, dtype = operation_of(op.op, op.type, "global", noftz=False)
+
+    def run(g: Group) -> None:
+        value = g.full(source(g)).copy()
+        for part in parts_of(g, named, np.ascontiguousarray(g.full(address(g)))):
+            if part.space != "global":
+                raise MemoryFault("not-global", f"red.async.release in .{part.space} memory; it must be global")
+            operand = _elements(part, [value], dtype)
+            locate(part.group, part.space, part.addresses, type.bytes, "red.async")
+
+            def complete(part: Part = part, operand: _Words = operand) -> None:
+                change(part, type.bytes, 1, dtype, operation, associative, [operand], statement)
+
+            g.machine.submit(int(g.machine.row_slot[part.group.indices[0]]), statement, complete)
 
     return run

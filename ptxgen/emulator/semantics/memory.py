@@ -6,16 +6,23 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ptxgen import syntax
-from ptxgen.emulator.access import load_words, parts_of, store_words
+from ptxgen.emulator.access import Bytes, Part, load_words, locate, parts_of, store_words, units_of
+from ptxgen.emulator.async_stores import Work, later
 from ptxgen.emulator.group import Group
+from ptxgen.emulator.machine import Machine
+from ptxgen.emulator.memory import MemoryFault
 from ptxgen.emulator.registers import Binder, Unmodelled, numpy_type
 from ptxgen.emulator.semantics import meaning
 from ptxgen.instr import memory
 from ptxgen.instr.types import TYPES
 
 _Run = Callable[[Group], None]
+
+#: What st.bulk counts its bytes in, and is aligned to.
+_BULK_UNIT = 8
 
 
 def space_of(op: Any, binder: Binder, operand: syntax.Operand) -> str | None:
@@ -34,7 +41,7 @@ def space_of(op: Any, binder: Binder, operand: syntax.Operand) -> str | None:
 
 
 def _vector(op: Any, operand: syntax.Operand, binder: Binder) -> tuple[syntax.Operand, ...]:
-    found, wanted = binder.vector(operand), memory.elements(op)
+    found, wanted = binder.vector(operand), memory.elements(op) if hasattr(op, "vec") else 1
     if len(found) != wanted:
         raise Unmodelled(f"{len(found)} registers for {wanted} elements")
     return found
@@ -49,7 +56,7 @@ _WEAK = (
 
 @meaning(
     memory.ld, memory.ld_keep, memory.ld_volatile, memory.ld_ordered, memory.ld_readonly, memory.ld_readonly_nc,
-    memory.ld_nc, memory.ld_nc_keep, memory.ldu,
+    memory.ld_nc, memory.ld_nc_keep, memory.ldu, memory.ld_mmio,
 )  # fmt: skip
 def load(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
     type = TYPES[op.type]
@@ -70,7 +77,7 @@ def load(op: Any, binder: Binder, statement: syntax.Instruction, block: object) 
     return run
 
 
-@meaning(memory.st, memory.st_keep, memory.st_volatile, memory.st_ordered)
+@meaning(memory.st, memory.st_keep, memory.st_volatile, memory.st_ordered, memory.st_mmio)
 def store(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
     type = TYPES[op.type]
     dtype = numpy_type(type)
@@ -85,5 +92,93 @@ def store(op: Any, binder: Binder, statement: syntax.Instruction, block: object)
             if type.bits == 128:
                 values = [values[0][..., word] for word in range(2)]
             store_words(part, space, inside, dtype, values, statement, strong=strong)
+
+    return run
+
+
+@meaning(memory.st_bulk, memory.st_bulk_32)
+def fill(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+    """Zeros, as if a thread stored them. Raises MemoryFault outside the CTA's own shared memory."""
+    address, named = binder.address(op.a), space_of(op, binder, op.a)
+    size = binder.source(op.size, "u32" if isinstance(op, memory.st_bulk_32) else "u64")
+
+    def run(g: Group) -> None:
+        machine, sizes = g.machine, g.full(size(g))
+        for part in parts_of(g, named, np.ascontiguousarray(g.full(address(g)))):
+            if not part.space.startswith("shared"):
+                raise MemoryFault("not-shared", f"st.bulk in .{part.space} memory; it must be shared")
+            for position, lane in np.argwhere(part.group.active):
+                row, start = int(part.group.indices[position]), int(part.addresses[position, lane])
+                _zero(machine, row, start, int(sizes[part.chosen][position, lane]), statement)
+
+    return run
+
+
+def _zero(machine: Machine, row: int, address: int, size: int, statement: syntax.Instruction) -> None:
+    slot, start = machine.clusters.locate(row, address, "shared")
+    if size % _BULK_UNIT:
+        raise MemoryFault("bulk-size", f"st.bulk of {size} bytes, which is not a multiple of {_BULK_UNIT}")
+    machine.shared.require(start, size, _BULK_UNIT, "st.bulk")
+    machine.shared.data[slot, start : start + size] = 0
+    machine.effects += 1
+    if machine.ordering is not None and size:
+        units, masks = units_of(np.arange(start, start + size, _BULK_UNIT), _BULK_UNIT)
+        machine.ordering.write(row, units, masks, statement, slot)
+
+
+# Stores that happen later.
+
+
+@meaning(memory.st_async)
+def store_later(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+    type = TYPES[op.type]
+    dtype, size = numpy_type(type), type.bytes * memory.elements(op)
+    address, named, barrier = binder.address(op.a), space_of(op, binder, op.a), binder.address(op.mbar)
+    sources = [binder.source(element, type) for element in _vector(op, op.b, binder)]
+
+    def run(g: Group) -> None:
+        values = _words(g, [source(g) for source in sources], type.bits)
+        barriers = g.full(barrier(g))
+        for part in parts_of(g, named, np.ascontiguousarray(g.full(address(g)))):
+            held = [value[part.chosen] for value in values]
+
+            def work(places: Bytes, held: list[NDArray[Any]] = held) -> Work:
+                words, index = places.data.view(dtype), places.offsets // dtype.itemsize
+
+                def do(lanes: NDArray[np.bool_]) -> None:
+                    for i, value in enumerate(held):
+                        words[index[lanes] + i] = value[lanes]
+
+                return do
+
+            later(part, barriers[part.chosen], named, size, statement, "st.async", work)
+
+    return run
+
+
+def _words(g: Group, values: list[Any], bits: int) -> list[NDArray[Any]]:
+    """The words to store, all lanes of each; 128 bits are two."""
+    arrays = [np.asarray(value) for value in values]
+    return [arrays[0][..., word] for word in range(2)] if bits == 128 else [g.full(array) for array in arrays]
+
+
+@meaning(memory.st_async_release, memory.st_async_mmio)
+def store_globally(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+    type = TYPES[op.type]
+    dtype = numpy_type(type)
+    address, named, source = binder.address(op.a), space_of(op, binder, op.a), binder.source(op.b, type)
+
+    def run(g: Group) -> None:
+        value = g.full(source(g)).copy()
+        for part in parts_of(g, named, np.ascontiguousarray(g.full(address(g)))):
+            if part.space != "global":
+                raise MemoryFault("not-global", f"st.async.release in .{part.space} memory; it must be global")
+            held = [value[part.chosen]]
+            locate(part.group, part.space, part.addresses, dtype.itemsize, "st.async")
+
+            def complete(part: Part = part, held: list[NDArray[Any]] = held) -> None:
+                store_words(part.group, part.space, part.addresses, dtype, held, statement, strong=True)
+
+            g.machine.submit(int(g.machine.row_slot[part.group.indices[0]]), statement, complete)
 
     return run

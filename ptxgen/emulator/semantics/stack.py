@@ -1,0 +1,57 @@
+"""Memory on the stack of a thread. PTX ISA 9.7.17. The stack pointer is an address in .local."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ptxgen import syntax
+from ptxgen.emulator.group import Group
+from ptxgen.emulator.memory import MemoryFault
+from ptxgen.emulator.registers import Binder
+from ptxgen.emulator.semantics import meaning
+from ptxgen.instr import stack
+
+_Run = Callable[[Group], None]
+
+
+@meaning(stack.alloca)
+def allocate(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+    """What is taken lasts until the function returns, or until a pointer from before is restored."""
+    size, pointer = binder.source(op.size, op.type), binder.destination(op.ptr, op.type)
+    align = int(op.align.evaluate()) if op.align is not None else 8
+
+    def run(g: Group) -> None:
+        held = g.machine.stack
+        first = held.pointer[g.rows]
+        start = (first + (align - 1)) & -align
+        wanted = g.full(size(g)).astype(np.int64)
+        held.extend(g, start + wanted - first)
+        pointer(g, start.astype(np.uint64))
+
+    return run
+
+
+@meaning(stack.stacksave)
+def save(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+    d = binder.destination(op.d, op.type)
+    return lambda g: d(g, g.machine.stack.pointer[g.rows].astype(np.uint64))
+
+
+@meaning(stack.stackrestore)
+def restore(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+    a = binder.source(op.a, op.type)
+
+    def run(g: Group) -> None:
+        held = g.machine.stack
+        to = g.full(a(g)).astype(np.int64)
+        wrong = ((to < held.frame[g.rows]) | (to > held.pointer[g.rows])) & g.active
+        if wrong.any():
+            raise MemoryFault(
+                "bad-stack-pointer", f"stackrestore to {int(to[wrong][0]):#x}, which stacksave never gave"
+            )
+        g.store(held.pointer, to)
+
+    return run
