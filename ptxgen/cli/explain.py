@@ -104,6 +104,8 @@ def explain(
         _print(reading.text())
         if also:
             _print(f"also legal as {', '.join(also)}")
+        if what in ("smem", "wgmma") and not reading.problems and use != "scales":
+            print(f"drawn by: ptxgen layout descriptor {reading.bits} format={what} major={major or 'k'} type=f16")
     return WRONG if reading.problems else OK
 
 

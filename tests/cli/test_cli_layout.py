@@ -79,7 +79,7 @@ def test_the_width(cli: Cli) -> None:
     [
         (["operands"], "there is no picture 'operands' (known: "),
         (["operand", "--major"], "--major needs a value (see 'ptxgen layout')"),
-        (["operand", "--colour", "red"], "colour must be one of auto, core, bank, row, chunk, not 'red'"),
+        (["operand", "--colour", "red"], "colour must be one of auto, core, bank, row, chunk, thread, not 'red'"),
         (["swizzle", "--diff", ""], "--diff takes a KIND and its words in quotes, not ''"),
         (["swizzle", "--diff", "'"], '--diff takes a KIND and its words in quotes, not "\'"'),
         (["swizzle", "--svg", "/no/such/x.svg"], "cannot write /no/such/x.svg: no such file or directory"),

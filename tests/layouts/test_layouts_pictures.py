@@ -147,6 +147,22 @@ def test_bank_conflicts(words: list[str], verdict: str) -> None:
     assert ("*" in text(found)) == ("class=" in svg(found) and ' m"' in svg(found)) is True
 
 
+def test_threads_of_an_access_have_colours() -> None:
+    found = draw("tma", ["box=64x8", "none", "access=row", "at=2", "colour=thread"])
+    groups = [[cell.group for cell in row if cell] for row in panel(found, "The matrix").cells]
+    assert groups[2] == [0, 4, 0, 4, 0, 4, 0, 4]  # four threads of 4 bytes share 16
+    assert all(each == -1 for row in groups[:2] + groups[3:] for each in row)
+    assert 'class="g"' in svg(found)
+    with pytest.raises(DescriptorError, match="colour thread needs an access"):
+        draw("operand", ["colour=thread"])
+
+
+def test_chunks_on_top_of_each_other_are_noted() -> None:
+    """LBO 0 without a swizzle puts both 16-byte chunks of K at one place."""
+    found = draw("descriptor", [f"value={128 >> 4 << 32 | 1 << 46}", "rows=8"])
+    assert "warning: 8 of 16 chunks lie where another one does" in found.notes
+
+
 def test_accumulators_by_the_manuals_letters() -> None:
     """PTX ISA 9.7.16.10.5: layout D has row = lane; B and E split N over the halves of the lanes; F skips lanes."""
     d = texts(draw("accumulator", ["m=128", "n=64"]).panels[0])
@@ -270,7 +286,7 @@ def luminance(colour: str) -> float:
 
 def test_black_text_can_be_read_on_every_colour() -> None:
     """WCAG 2.1 asks for a contrast of 4.5; black on a colour has (L + 0.05) / 0.05."""
-    for group in range(16):
+    for group in range(-1, 16):
         assert (luminance(fill(group)) + 0.05) / 0.05 >= 4.5, group
     assert len({fill(group) for group in range(16)}) == 16
 

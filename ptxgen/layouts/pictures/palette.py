@@ -7,8 +7,15 @@ FILLS = ("#77AADD", "#EE8866", "#EEDD88", "#FFAABB", "#99DDFF", "#44BB99", "#BBC
 _AGAIN = ("#5C86AE", "#C46F54", "#C2B36C", "#D38A99", "#7CB4D1", "#37977C", "#98A62A", "#8A8A00")
 
 
+#: Cells of no group are pale.
+NO_GROUP = -1
+_PALE = "#E8E8E8"
+
+
 def fill(group: int) -> str:
     """The colour of a group, "#rrggbb". Groups from 16 on repeat."""
+    if group == NO_GROUP:
+        return _PALE
     return (FILLS + _AGAIN)[group % 16]
 
 

@@ -20,6 +20,7 @@ from ptxgen.layouts import banks
 from ptxgen.layouts.operands import operand_addresses
 from ptxgen.layouts.pictures.kinds import Number, kind, limit
 from ptxgen.layouts.pictures.model import Axis, Cell, Legend, Panel, Picture
+from ptxgen.layouts.pictures.palette import NO_GROUP
 from ptxgen.layouts.swizzle import SWIZZLES
 from ptxgen.layouts.tma import tile_offsets
 
@@ -33,7 +34,7 @@ TYPE_BITS = {
 
 Swizzle = Literal["128B", "64B", "32B", "none", "128B_atom_32B"]
 Type = Literal["f16", "bf16", "e4m3", "e5m2", "e2m1", "s8", "u8", "tf32", "f32", "b8", "b16", "b32"]
-Colour = Literal["auto", "core", "bank", "row", "chunk"]
+Colour = Literal["auto", "core", "bank", "row", "chunk", "thread"]
 AccessName = Literal["", "matrix", "column", "row"]
 
 
@@ -294,10 +295,12 @@ def _picture(
     core_lines: int = 8,
 ) -> Picture:
     touched, found, words = _access(chunks, access, width, at)
-    group = _grouping(chunks, colour, core_lines)
+    if colour == "thread" and not touched:
+        raise DescriptorError("colour thread needs an access: access=matrix, column or row")
+    group = _grouping(chunks, colour, core_lines, touched)
     cells = {
         (r, c): Cell(
-            f"{chunks.address[r, c]:#x}", group(r, c), (r, c) in touched,
+            f"{chunks.address[r, c]:#x}", group(r, c), (r, c) in touched and colour != "thread",
             f"{chunks.detail(r, c)} at {chunks.address[r, c]:#x}, banks {_bank_range(int(chunks.address[r, c]))}",
         )
         for r, c in np.ndindex(chunks.address.shape)
@@ -308,10 +311,13 @@ def _picture(
         Axis(chunks.chunk_name, chunks.chunk_labels),
         tuple(tuple(cells[r, c] for c in range(chunks.address.shape[1])) for r in range(chunks.address.shape[0])),
     )
-    return Picture(
-        title, subtitle, (matrix, _memory(chunks, cells, found)),
-        (_legend(chunks, colour, core_lines),), words + notes, data={**data, **({"access": words[0]} if words else {})},
-    )  # fmt: skip
+    memory = _memory(chunks, cells, found)
+    hidden = len(cells) - sum(cell is not None for row in memory.cells for cell in row)
+    if hidden:
+        notes = (f"warning: {hidden} of {len(cells)} chunks lie where another one does", *notes)
+    if words:
+        data = {**data, "access": words[0]}
+    return Picture(title, subtitle, (matrix, memory), (_legend(chunks, colour, core_lines),), words + notes, data)
 
 
 def _memory(chunks: _Chunks, cells: dict[tuple[int, int], Cell], found: banks.Access | None) -> Panel:
@@ -335,13 +341,16 @@ def _memory(chunks: _Chunks, cells: dict[tuple[int, int], Cell], found: banks.Ac
     )
 
 
-def _grouping(chunks: _Chunks, colour: str, core_lines: int) -> Callable[[int, int], int]:
+def _grouping(
+    chunks: _Chunks, colour: str, core_lines: int, touched: dict[tuple[int, int], int]
+) -> Callable[[int, int], int]:
     across = chunks.address.shape[1]
     return {
         "core": lambda r, c: (r // core_lines * across + c) % 16,
         "bank": lambda r, c: int(chunks.address[r, c]) // CHUNK % 8,
         "row": lambda r, c: r % 8,
         "chunk": lambda r, c: c % 16,
+        "thread": lambda r, c: touched[r, c] % 8 if (r, c) in touched else NO_GROUP,
     }[colour]
 
 
@@ -349,6 +358,8 @@ def _legend(chunks: _Chunks, colour: str, core_lines: int) -> Legend:
     lines, across = chunks.address.shape
     if colour == "bank":
         return Legend("banks", tuple((g, f"{4 * g}-{4 * g + 3}") for g in range(8)))
+    if colour == "thread":
+        return Legend("first thread, modulo 8", tuple((g, f"t{g}") for g in range(8)))
     if colour == "row":
         return Legend(f"{chunks.line_name} modulo 8", tuple((g, str(g)) for g in range(min(8, lines))))
     if colour == "chunk":
@@ -367,10 +378,10 @@ def _legend(chunks: _Chunks, colour: str, core_lines: int) -> Legend:
 
 def _access(
     chunks: _Chunks, name: str, width: int, at: int
-) -> tuple[set[tuple[int, int]], banks.Access | None, tuple[str, ...]]:
-    """The chunks that an access touches, its cycles, and both in words."""
+) -> tuple[dict[tuple[int, int], int], banks.Access | None, tuple[str, ...]]:
+    """The chunks that an access touches with their first thread, its cycles, and both in words."""
     if not name:
-        return set(), None, ()
+        return {}, None, ()
     lines, across = chunks.address.shape
     if name == "matrix":
         width, threads = CHUNK, [(r, at) for r in range(min(8, lines))]
@@ -390,7 +401,7 @@ def _access(
         limit("at", at, 0, across * CHUNK - width)
         if at % width:
             raise DescriptorError(f"at must be a multiple of the {width} bytes that a thread reads, not {at}")
-    touched = {(r, byte // CHUNK) for r, byte in threads}
+    touched = {(r, byte // CHUNK): thread for thread, (r, byte) in reversed(list(enumerate(threads)))}
     found = banks.access([int(chunks.address[r, byte // CHUNK]) + byte % CHUNK for r, byte in threads], width)
     cycles = f"{found.wavefronts} wavefront{'s' if found.wavefronts > 1 else ''}"
     if found.conflicts:

@@ -6,7 +6,7 @@ import textwrap
 from html import escape
 
 from ptxgen.layouts.pictures.model import Cell, Legend, Panel, Picture
-from ptxgen.layouts.pictures.palette import fill
+from ptxgen.layouts.pictures.palette import NO_GROUP, fill
 
 _PAGE = 1120  # pixels of A4 landscape at 96 dpi
 _MARGIN = 16
@@ -47,7 +47,7 @@ def svg(picture: Picture) -> str:
             body.append(f'<text class="n{mark}" x="{_MARGIN}" y="{y}">{escape(line)}</text>')
     used = {cell.group for panel in picture.panels for row in panel.cells for cell in row if cell}
     used |= {group for legend in picture.legends for group, _ in legend.groups}
-    colours = "".join(f".g{group}{{fill:{fill(group)}}}" for group in sorted(used))
+    colours = "".join(f".{_class(group)}{{fill:{fill(group)}}}" for group in sorted(used))
     full_width, full_height = width + 2 * _MARGIN, y + _MARGIN
     return "\n".join(
         [
@@ -125,7 +125,7 @@ def _panel(panel: Panel, x: int, y: int) -> list[str]:
 def _cell(cell: Cell | None, x: int, y: int, wide: int, high: int) -> str:
     if cell is None:
         return f'<rect class="e" x="{x}" y="{y}" width="{wide}" height="{high}"/>'
-    kind = f"g{cell.group}" + (" m" if cell.marked else "")
+    kind = _class(cell.group) + (" m" if cell.marked else "")
     lines = cell.text.split("\n")
     middle = x + wide // 2
     first = y + high // 2 + 4 - 6 * (len(lines) - 1)
@@ -147,10 +147,14 @@ def _legend(legend: Legend, width: int, y: int) -> tuple[list[str], int]:
         if x + needed > width + _MARGIN and x > _MARGIN:
             x, line = _MARGIN, line + 1
         at = y + 20 * line
-        out.append(f'<rect class="g{group}" x="{x}" y="{at + 3}" width="16" height="14"/>')
+        out.append(f'<rect class="{_class(group)}" x="{x}" y="{at + 3}" width="16" height="14"/>')
         out.append(f'<text class="n" x="{x + 20}" y="{at + 14}">{escape(words)}</text>')
         x += needed
     return out, 20 * (line + 1) + 4
+
+
+def _class(group: int) -> str:
+    return "g" if group == NO_GROUP else f"g{group}"
 
 
 def _wrapped(text: str, width: int) -> list[str]:

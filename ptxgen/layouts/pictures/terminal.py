@@ -14,7 +14,7 @@ from itertools import zip_longest
 from typing import TextIO
 
 from ptxgen.layouts.pictures.model import Cell, Legend, Panel, Picture
-from ptxgen.layouts.pictures.palette import fill, rgb
+from ptxgen.layouts.pictures.palette import NO_GROUP, fill, rgb
 
 _RESET = "\x1b[0m"
 _GAP = 4
@@ -44,6 +44,8 @@ class Ink:
             text = f" {line}{'*' if cell.marked else ''}"
             return f"{text:<{width - 2}} {letter(cell.group)}" if letters else text.ljust(width)
         text = f" {line}".ljust(width)
+        if cell.group == NO_GROUP:
+            return text
         colour = self._colour(cell.group)
         if cell.marked:
             return f"\x1b[1;38;{colour};48;5;16m{text}{_RESET}"
@@ -71,6 +73,8 @@ class Ink:
 
 def letter(group: int) -> str:
     """The letter that stands for a colour."""
+    if group == NO_GROUP:
+        return " "
     return "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"[group % 52]
 
 
