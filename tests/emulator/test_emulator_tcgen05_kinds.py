@@ -471,16 +471,16 @@ def test_block_scales(
 def test_extreme_scales() -> None:
     """Scales whose product is moderate while each is not: 2^-127 to 2^127. 255 is NaN."""
     bench = Bench(2)
-    a, b = np.full((128, 32), 0x38, np.uint32), np.full((16, 32), 0x38, np.uint32)  # 1.0
+    a, b = np.full((128, 32), 0x7B, np.uint32), np.full((16, 32), 0x38, np.uint32)  # 57344 of e5m2, 1 of e4m3
     sfa = np.array([[0], [254], [127], [255]] * 32, np.uint32)
     sfb = np.array([[254], [0], [127], [200]] * 4, np.uint32)
     at_a, at_b = bench.fill(scale_words(sfa, 0, 4)), bench.fill(scale_words(sfb, 0, 1))
     bench.sync()
-    left, right, column = bench.matrix(a, "e4m3"), bench.matrix(b, "e4m3"), bench.take(16)
+    left, right, column = bench.matrix(a, "e5m2"), bench.matrix(b, "e4m3"), bench.take(16)
     bench.issue(
         "tcgen05.mma.cta_group::1.kind::mxf8f6f4.block_scale [{d}], {a}, {b}, {idesc}, [{sfa}], [{sfb}], 0;",
         d=column, a=left.descriptor, b=right.descriptor, sfa=at_a, sfb=at_b,
-        idesc=scaled_idesc(16, "e4m3", "e4m3", "ue8m0"),
+        idesc=scaled_idesc(16, "e5m2", "e4m3", "ue8m0"),
     )  # fmt: skip
     report, words = bench.run()
     assert not errors(report), report.summary()
@@ -491,8 +491,8 @@ def test_extreme_scales() -> None:
             if one == 255:
                 assert np.isnan(found[row, col])
             else:
-                power = one + two - 254 + 5
-                assert found[row, col] == (2.0**power if power < 128 else np.inf) or power < -126
+                exact = 57344 * 32 * 2.0 ** (one + two - 254)
+                assert found[row, col] == (np.float32(exact) if exact < 2.0**128 else np.inf)
 
 
 def test_scale_factors_of_each_quarter_are_its_own() -> None:
