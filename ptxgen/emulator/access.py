@@ -114,6 +114,8 @@ def load_words(
     data, offsets = places.data, places.offsets
     if places.slots is not None and not strong:
         track_shared(g, places, size * count, statement, write=False)
+    elif space == "global" and g.machine.global_accesses is not None and not strong:
+        g.machine.global_accesses.access(g.indices, offsets, g.mask, size * count, statement)
     elif space == "local" and g.machine.ordering is not None:
         g.machine.stack.require_written(g, offsets, size * count, statement)
     if strong:
@@ -143,6 +145,12 @@ def store_words(
         track_shared(g, places, total, statement, write=True, strong=strong, values=values)
     elif space == "local" and machine.ordering is not None:
         machine.stack.mark_written(g, offsets, total)
+    elif space == "global" and machine.global_accesses is not None:
+        if strong:
+            machine.global_accesses.forget(offsets, g.mask, total)
+        else:
+            same = ~_changing(g, places, total, values)
+            machine.global_accesses.access(g.indices, offsets, g.mask, total, statement, same)
     if strong:
         synchronise(g, space, addresses, machine.publish)
     words, index = data.view(dtype), offsets // size

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ptxgen import syntax
 from ptxgen.device import LaunchShape
 from ptxgen.emulator.budget import Registers, initial_count
-from ptxgen.emulator.checks import Findings, Knowledge, Ordering, Tensormaps
+from ptxgen.emulator.checks import Findings, GlobalAccesses, Knowledge, Ordering, Tensormaps
 from ptxgen.emulator.clusters import Clusters
 from ptxgen.emulator.copies import WarpCopies
 from ptxgen.emulator.group import Group
@@ -77,8 +77,10 @@ class Machine:
         self.tensor = TensorMemory(slots)
         self.mbarriers: list[dict[int, MBarrier]] = [{} for _ in range(slots)]
         self.ordering: Ordering | None = None
+        self.global_accesses: GlobalAccesses | None = None
         if checks:
             self.ordering = Ordering(slots, self.warps_per_cta, self.clusters.size, self.shared.pitch, self.findings)
+            self.global_accesses = GlobalAccesses(self.ordering, len(memory.data), self.findings)
         self.tensormaps = Tensormaps(self.findings) if checks else None
         initial = initial_count(list(entry.directives))
         #: Registers by warp, None where nothing tells how many there are.

@@ -1,7 +1,8 @@
 """Checks on a running kernel: findings, and the happens-before relation behind the race reports."""
 
 from ptxgen.emulator.checks.findings import Findings
+from ptxgen.emulator.checks.global_accesses import GlobalAccesses
 from ptxgen.emulator.checks.happens_before import AsyncOperation, Knowledge, Ordering
 from ptxgen.emulator.checks.tensormaps import Tensormaps
 
-__all__ = ["AsyncOperation", "Findings", "Knowledge", "Ordering", "Tensormaps"]
+__all__ = ["AsyncOperation", "Findings", "GlobalAccesses", "Knowledge", "Ordering", "Tensormaps"]

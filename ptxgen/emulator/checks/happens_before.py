@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -204,7 +204,9 @@ class Ordering:
         self.findings = findings
         self.operations: dict[int, AsyncOperation] = {}
         self._next = 1
-        self.known = [Knowledge(row // self.members, np.zeros(self.members, np.int64)) for row in range(slots * warps)]
+        #: What each warp knows of the intervals of the warps of its cluster; `known[row].clocks` is a row of it.
+        self.clocks = np.zeros((slots * warps, self.members), np.int64)
+        self.known = [Knowledge(row // self.members, self.clocks[row]) for row in range(slots * warps)]
         #: What a warp's last releasing fence covers: its relaxed arrivals make this known.
         self.released: dict[int, Knowledge] = {}
         #: Operations whose completion the warp's tcgen05 instructions may rely on (9.7.16.6.4).
@@ -236,9 +238,10 @@ class Ordering:
         """Threads begin to know nothing, in an interval of their own: clocks go on, since others may remember."""
         for row in range(slot * self.warps, (slot + 1) * self.warps):
             member = row % self.members
-            clocks = np.zeros(self.members, np.int64)
-            clocks[member] = self.known[row].clocks[member] + 1
-            self.known[row] = Knowledge(row // self.members, clocks)
+            clock = self.clocks[row, member] + 1
+            self.clocks[row] = 0
+            self.clocks[row, member] = clock
+            self.known[row] = Knowledge(row // self.members, self.clocks[row])
             self.known_to_tensor_core[row] = set()
             self.released.pop(row, None)
 
@@ -265,6 +268,21 @@ class Ordering:
         known, cluster = self.known[row], other // self.members
         clocks = known.clocks if cluster == known.cluster else known.foreign.get(cluster)
         return clocks is not None and clocks[other % self.members] >= clock
+
+    def intervals(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The interval in which each of these warps is."""
+        return self.clocks[rows, rows % self.members]
+
+    def know(self, rows: NDArray[np.int64], others: NDArray[Any], clocks: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Where warps know others of their own cluster up to these intervals."""
+        inside = others // self.members == rows // self.members
+        return inside & (self.clocks[rows, others % self.members] >= clocks)
+
+    def warp_of(self, row: int, other: int) -> str:
+        """A warp as another sees it."""
+        if other // self.members == row // self.members:
+            return self._warp_name(row, other % self.members)
+        return f"warp {other % self.warps} of another {'cluster' if self.size > 1 else 'CTA'}"
 
     def _own(self, slot: int, clocks: NDArray[np.int64]) -> NDArray[np.int64]:
         """The clocks of a slot's own warps, of those of its cluster."""
@@ -518,8 +536,9 @@ class Ordering:
                 )
 
     def _against_writers(
-        self, access: AsyncOperation, row: int, slot: int, units: NDArray[np.int64], masks: Masks | np.uint16, verb: str
-    ) -> None:
+        self, access: AsyncOperation, row: int, slot: int, units: NDArray[np.int64], masks: Masks | np.uint16,
+        verb: str,
+    ) -> None:  # fmt: skip
         known = self.known[row]
         for number in distinct(self.async_writer[slot, units]):
             if number and int(number) not in known.operations:

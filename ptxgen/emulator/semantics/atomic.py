@@ -136,6 +136,8 @@ def change(
     places = locate(g, part.space, part.addresses, size * count, "an atomic operation")
     data, offsets = places.data, places.offsets
     track_shared(g, places, size * count, statement, write=True, strong=True)
+    if part.space == "global" and machine.global_accesses is not None:
+        machine.global_accesses.forget(offsets, g.mask, size * count)
     synchronise(g, part.space, part.addresses, machine.subscribe)
     synchronise(g, part.space, part.addresses, machine.publish)
     words = data.view(np.uint64).reshape(-1, 2) if size == 16 else data.view(dtype)

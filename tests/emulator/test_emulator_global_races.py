@@ -1,0 +1,117 @@
+"""Data races on global memory: each with a clean twin that orders the same accesses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from harness import codes, launch
+
+SCHEDULES: list[Any] = ["eager", "late", "random"]
+HEAD = """
+    .shared .align 8 .b64 bar; .shared .align 4 .b32 word;
+    .reg .pred %p, %q; .reg .u32 %t, %c, %x, %y, %n; .reg .b64 %at, %next, %flag, %wide; .reg .b16 %h;
+    mov.u32 %t, %tid.x; mov.u32 %c, %ctaid.x; mov.u32 %n, %ntid.x;
+    mad.wide.u32 %at, %t, 4, %out0; add.u32 %x, %t, 32; rem.u32 %x, %x, %n; mad.wide.u32 %next, %x, 4, %out0;
+    add.u64 %flag, %out0, 1020;
+"""
+#: name -> body with {}, where the clean twin has an order; what makes it clean; launch shape
+KERNELS = {
+    "read after write": ("st.global.u32 [%at], %t; {} ld.global.u32 %x, [%next];", "bar.sync 0;", {"block": 64}),
+    "write after read": ("ld.global.u32 %x, [%next]; {} st.global.u32 [%at], %t;", "bar.sync 0;", {"block": 64}),
+    "write after write": ("st.global.u32 [%at], %t; {} st.global.u32 [%next], %n;", "bar.sync 0;", {"block": 96}),
+    "vectors": (
+        "shl.b32 %x, %t, 4; cvt.u64.u32 %at, %x; xor.b32 %x, %x, 512; cvt.u64.u32 %next, %x;"
+        "add.u64 %at, %at, %out0; add.u64 %next, %next, %out0;"
+        "st.global.v4.u32 [%at], {{%t, %t, %t, %t}}; {} ld.global.u32 %x, [%next+8];", "bar.sync 0;", {"block": 64},
+    ),
+    "halves of words": (
+        "st.global.u32 [%at], %t; {} ld.global.u16 %h, [%next+2];", "barrier.sync 1;", {"block": 64}
+    ),
+    "generic addresses": ("st.u32 [%at], %t; {} ld.u32 %x, [%next];", "bar.sync 0;", {"block": 64}),
+    "a cluster": (
+        "setp.eq.u32 %q, %c, 0; @%q st.global.u32 [%at], %t; {} setp.eq.u32 %q, %c, 1; @%q ld.global.u32 %x, [%at];",
+        "barrier.cluster.arrive; barrier.cluster.wait;", {"block": 32, "grid": 2, "cluster": 2},
+    ),
+}  # fmt: skip
+
+
+def run(body: str, **options: Any) -> Any:
+    return launch(HEAD + body + "\nret;", [np.zeros(256, np.uint32)], **options)[0]
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize(("body", "order", "shape"), KERNELS.values(), ids=KERNELS)
+def test_races_and_their_twins(body: str, order: str, shape: dict[str, Any], schedule: Any) -> None:
+    racing = run(body.format(""), schedule=schedule, **shape)
+    assert set(codes(racing)) == {"global-race"}, racing.summary()
+    assert racing.findings[0].line is not None
+    assert "warp" in racing.findings[0].message
+    clean = run(body.format(order), schedule=schedule, **shape)
+    assert (clean.status, codes(clean)) == ("ok", []), clean.summary()
+
+
+#: CTA 0 stores a word and sets a flag; CTA 1 sees the flag and loads the word.
+FLAG = """
+    setp.ne.u32 %p, %t, 0; @%p bra end; setp.ne.u32 %q, %c, 0; @%q bra take;
+    st.global.u32 [%out0], 7; GIVE bra end;
+    take: TAKE setp.ne.u32 %p, %x, 1; @%p bra take; ld.global.u32 %y, [%out0]; end:
+"""
+GIVES = {
+    "release": "st.release.gpu.global.u32 [%flag], 1;",
+    "fence and relaxed": "fence.acq_rel.gpu; st.relaxed.gpu.global.u32 [%flag], 1;",
+    "membar and volatile": "membar.gl; st.volatile.global.u32 [%flag], 1;",
+    "exchange": "atom.release.gpu.global.exch.b32 %x, [%flag], 1;",
+    "reduction": "red.release.gpu.global.add.u32 [%flag], 1;",
+}
+TAKES = {
+    "acquire": "ld.acquire.gpu.global.u32 %x, [%flag];",
+    "relaxed and fence": "ld.relaxed.gpu.global.u32 %x, [%flag]; fence.acq_rel.gpu;",
+    "volatile": "ld.volatile.global.u32 %x, [%flag];",
+    "swap": "atom.acquire.gpu.global.cas.b32 %x, [%flag], 1, 1;",
+}
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize(
+    ("give", "take"),
+    [("release", "acquire"), ("fence and relaxed", "relaxed and fence"), ("membar and volatile", "volatile"),
+     ("exchange", "swap"), ("reduction", "acquire")],
+)  # fmt: skip
+def test_flags_between_ctas(give: str, take: str, schedule: Any) -> None:
+    body = FLAG.replace("GIVE", GIVES[give]).replace("TAKE", TAKES[take])
+    report = run(body, block=32, grid=2, schedule=schedule)
+    assert (report.status, codes(report)) == ("ok", []), report.summary()
+    late = body.replace("st.global.u32 [%out0], 7;", "").replace(
+        "bra end;\n    take", "st.global.u32 [%out0], 7; bra end;\n    take"
+    )
+    racing = [run(late, block=32, grid=2, schedule=schedule, seed=seed) for seed in range(3)]
+    assert any("global-race" in codes(each) for each in racing)
+    assert "of another CTA" in next(f.message for each in racing for f in each.findings if f.code == "global-race")
+
+
+def test_atomics_do_not_race() -> None:
+    body = "red.relaxed.gpu.global.add.u32 [%out0], 1; atom.global.add.u32 %x, [%flag], 1;"
+    report = run(body, block=96, grid=4)
+    assert (report.status, codes(report)) == ("ok", []), report.summary()
+
+
+def test_the_same_value_from_everywhere() -> None:
+    """Many warps store the same: nobody can tell who came last. Another value can be told."""
+    assert codes(run("st.global.u32 [%out0], 5;", block=96, grid=2)) == []
+    assert codes(run("mov.u32 %x, data; st.shared.u32 [data], 5;".replace("data", "word"), block=96)) == []
+    assert set(codes(run("st.global.u32 [%out0], %t;", block=96))) == {"global-race"}
+    assert set(codes(run("st.shared.u32 [word], %t;", block=96))) == {"shared-race"}
+
+
+def test_neighbours_do_not_race() -> None:
+    """Bytes and halves of one word by different warps; each warp its own words again and again."""
+    body = """
+        and.b32 %x, %t, 31; mul.lo.u32 %y, %x, 8; shr.u32 %x, %t, 5; shl.b32 %x, %x, 1; add.u32 %y, %y, %x;
+        cvt.u64.u32 %wide, %y; add.u64 %wide, %wide, %out0; cvt.u16.u32 %h, %t;
+        st.global.u16 [%wide], %h; st.global.u16 [%wide], %h; ld.global.u16 %h, [%wide];
+    """
+    assert codes(run(body, block=128)) == []
+    again = "st.global.u32 [%at], %t; ld.global.u32 %x, [%at]; add.u32 %x, %x, 1; st.global.u32 [%at], %x;"
+    assert codes(run(again, block=128)) == []
