@@ -25,7 +25,10 @@ _MOST_COMPLAINTS = 8
 
 @dataclass(frozen=True)
 class RunReport:
-    """What `ptxgen run` found; `schedule` is None on a GPU, `edited` the file that replaced the kernel's PTX."""
+    """What `ptxgen run` found; `schedule` is None on a GPU, `edited` the file that replaced the kernel's PTX.
+
+    `tried` is how many schedules were, where several were asked for; the report is of the last.
+    """
 
     kernel: str
     result: GemmResult
@@ -33,6 +36,7 @@ class RunReport:
     timings: Mapping[str, float]
     schedule: str | None = None
     edited: str | None = None
+    tried: int | None = None
 
     def print(self, console: Console) -> None:
         """Print the whole report."""
@@ -199,8 +203,13 @@ class RunReport:
     def _verdict(self) -> Text:
         result = self.result
         if result.ok:
-            return Text("✓ correct", style="bold green")
+            under = f" under all {self.tried} schedules" if self.tried is not None else ""
+            return Text(f"✓ correct{under}", style="bold green")
         words = Text(f"✗ {result.status}", style="bold red")
+        if self.tried is not None:
+            words.append(
+                f" in schedule {self.tried}; again with --schedule {self.schedule} --seed {result.seed}", style="yellow"
+            )
         if self.edited is None and result.complaints:
             words.append("  ('ptxgen build' gives the PTX that the lines are of)", style="dim")
         return words
@@ -219,6 +228,7 @@ class RunReport:
             "target": plan.target,
             "device": result.launch.device,
             "schedule": self.schedule,
+            "schedules_tried": self.tried,
             "ptx_file": self.edited,
             "grid": problem.grid,
             "block": problem.block,

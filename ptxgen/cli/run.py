@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Annotated, Literal, get_args
 
 import typer
@@ -40,6 +40,15 @@ def run(
             "--schedule", metavar="eager|late|random", help="When asynchronous work completes in the emulator."
         ),
     ] = "eager",
+    schedules: Annotated[
+        int,
+        typer.Option(
+            "--schedules",
+            metavar="N",
+            help="Try N schedules: eager, late, random with seeds from --seed on. Report the first that fails.",
+            show_default=False,
+        ),
+    ] = 0,
     device: Annotated[str, typer.Option("--device", metavar="emulator|gpu", help="What runs it.")] = "emulator",
     ptx: Annotated[
         str | None,
@@ -61,6 +70,12 @@ def run(
     choose("--device", device, ("emulator", "gpu"))
     if seed < 0:
         raise InputError(f"--seed must be 0 or more, not {seed}")
+    if schedules < 0:
+        raise InputError(f"--schedules must be 1 or more, not {schedules}")
+    if schedules and device != "emulator":
+        raise InputError("--schedules is for the emulator: a GPU decides for itself when work completes")
+    if schedules and schedule != "eager":
+        raise InputError("--schedules tries eager, late and random in turn; leave out --schedule")
     start = time.perf_counter()
     plan = make_plan(kernel, dtype, c_dtype, m_tile, n_tile)
     job = GemmJob(plan, m, n, k, seed)
@@ -77,12 +92,20 @@ def run(
         cubin = assemble(text, plan.target)
         assembled = time.perf_counter() - start
         progress.begin("starting the device")
-        made = open_device(device, kernel, plan.target, chosen, seed, progress.advance)
-        progress.begin(f"running on {made.name}")
-        result = job.run(made, text=text)
+        planned_trials = list(trials(schedules, seed)) if schedules else [(chosen, seed)]
+        tried, result = 0, None
+        while result is None or (result.ok and tried < len(planned_trials)):
+            chosen, trial = planned_trials[tried]
+            tried += 1
+            made = open_device(device, kernel, plan.target, chosen, trial, progress.advance)
+            named = f", schedule {tried} of {schedules}: {chosen}, seed {trial}" if schedules else ""
+            progress.begin(f"running on {made.name}{named}")
+            result = (job if trial == seed else GemmJob(plan, m, n, k, trial)).run(made, text=text)
     timings = {"plan+render": planned, "assemble": assembled}
     timings.update({name: value for name, value in result.timings.items() if name != "render"})
-    report = RunReport(kernel, result, cubin, timings, schedule if device == "emulator" else None, ptx)
+    report = RunReport(
+        kernel, result, cubin, timings, chosen if device == "emulator" else None, ptx, tried if schedules else None
+    )
     if as_json:
         import json
 
@@ -91,6 +114,13 @@ def run(
         with output() as console:
             report.print(console)
     return OK if result.ok else WRONG
+
+
+def trials(count: int, seed: int) -> Iterator[tuple[Schedule, int]]:
+    """The schedules that `--schedules` tries, each with its seed."""
+    yield from list[tuple[Schedule, int]]([("eager", seed), ("late", seed)])[:count]
+    for number in range(count - 2):
+        yield "random", seed + number
 
 
 def open_device(

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -165,6 +166,27 @@ def test_on_the_emulator(cli: Cli, schedule: str) -> None:
     assert (outcome.code, outcome.err) == (0, "")
     assert "blackwell/swizzled on emulated sm_100a" in outcome.out
     assert f"warp-instructions, {schedule} schedule" in outcome.out
+
+
+def test_many_schedules(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Eager, late, and random ones with growing seeds, up to the first that fails; it says how to get that again."""
+    outcome = cli("run", KERNEL, "--m", 128, "--n", 128, "--k", 64, "--schedules", 4)
+    assert (outcome.code, outcome.err) == (0, "")
+    assert outcome.out.splitlines()[-1] == "✓ correct under all 4 schedules"
+    opened: list[tuple[Any, ...]] = []
+
+    def open_device(device: str, kernel: str, target: str, schedule: str, seed: int, progress: Any) -> FakeDevice:
+        opened.append((schedule, seed))
+        findings = [Finding("shared-race", "error", "two accesses", 30, "x")] if seed == 7 else []
+        return FakeDevice(report=LaunchReport("findings" if findings else "ok", findings, 5, device="a fake"))
+
+    monkeypatch.setattr("ptxgen.cli.run.open_device", open_device)
+    outcome = cli("run", KERNEL, "--m", 128, "--n", 256, "--k", 64, "--schedules", 20, "--seed", 5)
+    assert opened == [("eager", 5), ("late", 5), ("random", 5), ("random", 6), ("random", 7)]
+    assert outcome.code == 1
+    assert "✗ findings in schedule 5; again with --schedule random --seed 7" in outcome.out
+    report = json.loads(cli("run", KERNEL, "--m", 128, "--n", 256, "--k", 64, "--schedules", 1, "--json").out)
+    assert (report["schedules_tried"], report["schedule"]) == (1, "eager")
 
 
 def test_an_edited_kernel_that_hangs_on_the_emulator(cli: Cli, ptx_file: Path) -> None:

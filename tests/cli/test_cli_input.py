@@ -34,6 +34,11 @@ SENTENCES = [
     ([*RUN, "--schedule", "rand"], "--schedule must be eager, late or random, not 'rand'; did you mean random?"),
     ([*RUN, "--device", "tpu"], "--device must be emulator or gpu, not 'tpu'; did you mean gpu?"),
     ([*RUN, "--seed", "-1"], "--seed must be 0 or more, not -1"),
+    ([*RUN, "--schedules", "-1"], "--schedules must be 1 or more, not -1"),
+    ([*RUN, "--schedules", "3", "--device", "gpu"], "--schedules is for the emulator: a GPU decides for itself when "
+     "work completes"),
+    ([*RUN, "--schedules", "3", "--schedule", "late"], "--schedules tries eager, late and random in turn; leave out "
+     "--schedule"),
     (["explain", "foo", "1"], "with a VALUE, FORMAT must be smem, wgmma, idesc, zero-mask or tensormap, not 'foo'; "
      "an instruction goes into one pair of quotes"),
     (["explain", "smem"], "explain smem needs a VALUE"),
