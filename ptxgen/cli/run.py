@@ -92,19 +92,21 @@ def run(
         cubin = assemble(text, plan.target)
         assembled = time.perf_counter() - start
         progress.begin("starting the device")
-        planned_trials = list(trials(schedules, seed)) if schedules else [(chosen, seed)]
-        tried, result = 0, None
+        planned_trials: list[tuple[Schedule, int]] = [(chosen, seed)]
+        if schedules:
+            planned_trials = list(trials(schedules, seed))
+        tried, result, now = 0, None, chosen
         while result is None or (result.ok and tried < len(planned_trials)):
-            chosen, trial = planned_trials[tried]
+            now, trial = planned_trials[tried]
             tried += 1
-            made = open_device(device, kernel, plan.target, chosen, trial, progress.advance)
-            named = f", schedule {tried} of {schedules}: {chosen}, seed {trial}" if schedules else ""
+            made = open_device(device, kernel, plan.target, now, trial, progress.advance)
+            named = f", schedule {tried} of {schedules}: {now}, seed {trial}" if schedules else ""
             progress.begin(f"running on {made.name}{named}")
             result = (job if trial == seed else GemmJob(plan, m, n, k, trial)).run(made, text=text)
     timings = {"plan+render": planned, "assemble": assembled}
     timings.update({name: value for name, value in result.timings.items() if name != "render"})
     report = RunReport(
-        kernel, result, cubin, timings, chosen if device == "emulator" else None, ptx, tried if schedules else None
+        kernel, result, cubin, timings, now if device == "emulator" else None, ptx, tried if schedules else None
     )
     if as_json:
         import json

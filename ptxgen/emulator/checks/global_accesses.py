@@ -65,15 +65,14 @@ class GlobalAccesses:
         if size < _WORD:
             return
         events = self._events(rows, statement)[(..., *(None,) * (words.ndim - 1))]
+        events = np.broadcast_to(events, words.shape)
+        chosen, given = (words.ravel(), events.ravel()) if mask is None else (words[mask], events[mask].ravel())
         kept = self._reader if same is None else self._writer
-        if mask is None:
-            kept[words] = events
-        else:
-            kept[words[mask]] = np.broadcast_to(events, words.shape)[mask]
+        kept[chosen.ravel()[::-1]] = given[::-1]  # of those that meet, the first stays
         if same is not None and len(rows) > 1:
-            winners = self._writer[words]
-            if (winners != events).any():  # warps that store at once to the same word
-                self._compare(winners, rows, words, mask, statement, same, "store")
+            first = kept[words]
+            if (first != events).any():  # lanes that store to the same word at once; `same` compares with the first
+                self._compare(first, rows, words, mask, statement, same, "store")
 
     def forget(self, offsets: NDArray[np.int64], mask: NDArray[np.bool_] | None, size: int) -> None:
         """Strong stores: whoever accesses the words later is not behind the weak accesses of before."""
