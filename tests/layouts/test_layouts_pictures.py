@@ -150,7 +150,8 @@ def test_bank_conflicts(words: list[str], verdict: str) -> None:
 def test_threads_of_an_access_have_colours() -> None:
     found = draw("tma", ["box=64x8", "none", "access=row", "at=2", "colour=thread"])
     groups = [[cell.group for cell in row if cell] for row in panel(found, "The matrix").cells]
-    assert groups[2] == [0, 4, 0, 4, 0, 4, 0, 4]  # four threads of 4 bytes share 16
+    assert groups[2] == list(range(8))  # four threads of 4 bytes share 16
+    assert found.legends[0].groups[:2] == ((0, "t0-3"), (1, "t4-7"))
     assert all(each == -1 for row in groups[:2] + groups[3:] for each in row)
     assert 'class="g"' in svg(found)
     with pytest.raises(DescriptorError, match="colour thread needs an access"):

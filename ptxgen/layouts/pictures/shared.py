@@ -35,6 +35,8 @@ TYPE_BITS = {
 Swizzle = Literal["128B", "64B", "32B", "none", "128B_atom_32B"]
 Type = Literal["f16", "bf16", "e4m3", "e5m2", "e2m1", "s8", "u8", "tf32", "f32", "b8", "b16", "b32"]
 Colour = Literal["auto", "core", "bank", "row", "chunk", "thread"]
+#: The threads that touch a chunk, in the order of the first.
+Touched = dict[tuple[int, int], list[int]]
 AccessName = Literal["", "matrix", "column", "row"]
 
 
@@ -317,7 +319,9 @@ def _picture(
         notes = (f"warning: {hidden} of {len(cells)} chunks lie where another one does", *notes)
     if words:
         data = {**data, "access": words[0]}
-    return Picture(title, subtitle, (matrix, memory), (_legend(chunks, colour, core_lines),), words + notes, data)
+    return Picture(
+        title, subtitle, (matrix, memory), (_legend(chunks, colour, core_lines, touched),), words + notes, data
+    )
 
 
 def _memory(chunks: _Chunks, cells: dict[tuple[int, int], Cell], found: banks.Access | None) -> Panel:
@@ -341,25 +345,25 @@ def _memory(chunks: _Chunks, cells: dict[tuple[int, int], Cell], found: banks.Ac
     )
 
 
-def _grouping(
-    chunks: _Chunks, colour: str, core_lines: int, touched: dict[tuple[int, int], int]
-) -> Callable[[int, int], int]:
+def _grouping(chunks: _Chunks, colour: str, core_lines: int, touched: Touched) -> Callable[[int, int], int]:
     across = chunks.address.shape[1]
+    order = {where: index for index, where in enumerate(touched)}
     return {
         "core": lambda r, c: (r // core_lines * across + c) % 16,
         "bank": lambda r, c: int(chunks.address[r, c]) // CHUNK % 8,
         "row": lambda r, c: r % 8,
         "chunk": lambda r, c: c % 16,
-        "thread": lambda r, c: touched[r, c] % 8 if (r, c) in touched else NO_GROUP,
+        "thread": lambda r, c: order[r, c] % 16 if (r, c) in order else NO_GROUP,
     }[colour]
 
 
-def _legend(chunks: _Chunks, colour: str, core_lines: int) -> Legend:
+def _legend(chunks: _Chunks, colour: str, core_lines: int, touched: Touched) -> Legend:
     lines, across = chunks.address.shape
     if colour == "bank":
         return Legend("banks", tuple((g, f"{4 * g}-{4 * g + 3}") for g in range(8)))
     if colour == "thread":
-        return Legend("first thread, modulo 8", tuple((g, f"t{g}") for g in range(8)))
+        words = [f"t{each[0]}" if len(each) == 1 else f"t{each[0]}-{each[-1]}" for each in touched.values()]
+        return Legend("threads", tuple((index % 16, each) for index, each in enumerate(words)))
     if colour == "row":
         return Legend(f"{chunks.line_name} modulo 8", tuple((g, str(g)) for g in range(min(8, lines))))
     if colour == "chunk":
@@ -376,10 +380,8 @@ def _legend(chunks: _Chunks, colour: str, core_lines: int) -> Legend:
     return Legend(f"{core} from", tuple(firsts))
 
 
-def _access(
-    chunks: _Chunks, name: str, width: int, at: int
-) -> tuple[dict[tuple[int, int], int], banks.Access | None, tuple[str, ...]]:
-    """The chunks that an access touches with their first thread, its cycles, and both in words."""
+def _access(chunks: _Chunks, name: str, width: int, at: int) -> tuple[Touched, banks.Access | None, tuple[str, ...]]:
+    """The chunks that an access touches, its cycles, and both in words."""
     if not name:
         return {}, None, ()
     lines, across = chunks.address.shape
@@ -401,7 +403,9 @@ def _access(
         limit("at", at, 0, across * CHUNK - width)
         if at % width:
             raise DescriptorError(f"at must be a multiple of the {width} bytes that a thread reads, not {at}")
-    touched = {(r, byte // CHUNK): thread for thread, (r, byte) in reversed(list(enumerate(threads)))}
+    touched: Touched = {}
+    for thread, (r, byte) in enumerate(threads):
+        touched.setdefault((r, byte // CHUNK), []).append(thread)
     found = banks.access([int(chunks.address[r, byte // CHUNK]) + byte % CHUNK for r, byte in threads], width)
     cycles = f"{found.wavefronts} wavefront{'s' if found.wavefronts > 1 else ''}"
     if found.conflicts:
