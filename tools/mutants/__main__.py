@@ -17,12 +17,12 @@ import numpy as np
 
 import tools.mutants
 from tools.mutants.equivalent import reason
-from tools.mutants.judge import SCHEDULES, Verdict, baseline, judge
+from tools.mutants.judge import SCHEDULES, Baseline, Verdict, baseline, judge
 from tools.mutants.mutations import Mutant, mutants
 from tools.mutants.subjects import load, names
 
 REPORT = Path(__file__).parents[2] / "docs" / "mutants.md"
-FATES = ("finding", "fault", "deadlock", "endless", "wrong result")
+FATES = ("finding", "advice", "fault", "deadlock", "endless", "wrong result")
 
 
 def drawn(subject: str, sample: int | None, seed: int) -> list[Mutant]:
@@ -40,17 +40,17 @@ def run(subjects: Sequence[str], sample: int | None, seed: int, jobs: int) -> tu
     began = time.monotonic()
     with ProcessPoolExecutor(jobs) as pool:
         for subject in subjects:
-            broken, instructions = pool.submit(_baseline, subject).result()
-            if broken:
-                left_out[subject] = broken
-                print(f"{subject}: left out, it is not right itself: {broken}", flush=True)
+            whole = pool.submit(_baseline, subject).result()
+            if whole.broken:
+                left_out[subject] = whole.broken
+                print(f"{subject}: left out, it is not right itself: {whole.broken}", flush=True)
                 continue
             chosen = drawn(subject, sample, seed)
-            pending = [pool.submit(judge, subject, mutant, instructions) for mutant in chosen]
+            pending = [pool.submit(judge, subject, mutant, whole) for mutant in chosen]
             for number, future in enumerate(pending, 1):
                 verdict = future.result()
                 verdicts.append(verdict)
-                if not verdict.caught and not (verdict.fate == "survived" and reason(subject, verdict.mutant)):
+                if not verdict.caught and not _equivalent(verdict):
                     print(f"{verdict.fate}: {subject}: {verdict.mutant} {verdict.told}", flush=True)
                 if sys.stderr.isatty():
                     print(
@@ -62,8 +62,13 @@ def run(subjects: Sequence[str], sample: int | None, seed: int, jobs: int) -> tu
     return verdicts, left_out
 
 
-def _baseline(subject: str) -> tuple[str, int]:
+def _baseline(subject: str) -> Baseline:
     return baseline(load(subject))
+
+
+def _equivalent(verdict: Verdict) -> bool:
+    """Whether a mutant is as right as the kernel: what it changes is never executed, or there is another reason."""
+    return verdict.fate == "unreached" or (verdict.fate == "survived" and bool(reason(verdict.subject, verdict.mutant)))
 
 
 def table(verdicts: Sequence[Verdict]) -> list[str]:
@@ -74,11 +79,12 @@ def table(verdicts: Sequence[Verdict]) -> list[str]:
     for subject in [*subjects, "all"]:
         chosen = [each for each in verdicts if subject in ("all", each.subject)]
         fates = Counter(each.fate for each in chosen)
-        equivalent = sum(each.fate == "survived" and bool(reason(each.subject, each.mutant)) for each in chosen)
+        equivalent = sum(map(_equivalent, chosen))
+        gaps = sum(each.fate == "survived" and not _equivalent(each) for each in chosen)
         counted = len(chosen) - equivalent
         caught = sum(each.caught for each in chosen)
         other = fates["unmodelled"] + fates["crash"]
-        cells = [len(chosen), *(fates[fate] for fate in FATES), equivalent, fates["survived"] - equivalent, other]
+        cells = [len(chosen), *(fates[fate] for fate in FATES), equivalent, gaps, other]
         share = f"{100 * caught / counted:.1f} %" if counted else "-"
         lines.append(f"| {subject} | " + " | ".join(str(cell) for cell in cells) + f" | {share} |")
     return lines
@@ -87,10 +93,11 @@ def table(verdicts: Sequence[Verdict]) -> list[str]:
 def report(verdicts: Sequence[Verdict], left_out: dict[str, str]) -> str:
     """The page of the docs."""
     alive = [each for each in verdicts if each.fate == "survived"]
-    gaps = [each for each in alive if not reason(each.subject, each.mutant)]
-    equal = [each for each in alive if reason(each.subject, each.mutant)]
+    gaps = [each for each in alive if not _equivalent(each)]
+    equal = [each for each in alive if _equivalent(each)]
+    unreached = Counter(each.subject for each in verdicts if each.fate == "unreached")
     other = [each for each in verdicts if each.fate in ("unmodelled", "crash")]
-    codes = Counter(each.told for each in verdicts if each.fate in ("finding", "fault", "deadlock") and each.told)
+    codes = Counter(each.told for each in verdicts if each.caught and each.told)
     lines = [
         "# Mutants", "",
         "Right kernels with one synchronisation or descriptor broken at a time (`tools/mutants`); "
@@ -105,6 +112,10 @@ def report(verdicts: Sequence[Verdict], left_out: dict[str, str]) -> str:
         ("Survivors that are gaps", [f"- {each.subject}, {each.mutant}" for each in gaps]),
         ("Survivors that are equivalent", [
             f"- {each.subject}, {each.mutant}. {reason(each.subject, each.mutant)}" for each in equal
+        ]),
+        ("Mutants of what these launches never execute", [
+            f"- {subject}: {count} (a trap in the instruction's place changes nothing)"
+            for subject, count in unreached.items()
         ]),
         ("Mutants that end as incomplete", [f"- {each.subject}, {each.mutant}: {each.told}" for each in other]),
         ("Kernels left out", [f"- {name}: not right itself: {why}" for name, why in left_out.items()]),
@@ -134,7 +145,7 @@ def main() -> int:
     print("\n".join(table(verdicts)))
     if options.record:
         REPORT.write_text(report(verdicts, left_out))
-    gaps = sum(each.fate == "survived" and not reason(each.subject, each.mutant) for each in verdicts)
+    gaps = sum(each.fate == "survived" and not _equivalent(each) for each in verdicts)
     return 1 if gaps else 0
 
 

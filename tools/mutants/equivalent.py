@@ -16,6 +16,8 @@ class Equivalent:
     kind: str
     instruction: str
     subject: str = ".*"
+    #: Lines of the subject, where not all that match are meant.
+    lines: tuple[int, ...] = ()
 
     def fits(self, subject: str, mutant: Mutant) -> bool:
         """Whether a mutant is one of these."""
@@ -23,6 +25,7 @@ class Equivalent:
             re.fullmatch(self.subject, subject) is not None
             and re.fullmatch(self.kind, mutant.kind) is not None
             and re.search(self.instruction, mutant.instruction) is not None
+            and (not self.lines or mutant.line in self.lines)
         )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from ptxgen.emulator import Emulator
@@ -10,7 +10,9 @@ from ptxgen.syntax import PtxSyntaxError
 from tools.mutants.mutations import Mutant
 from tools.mutants.subjects import Subject, load
 
-Fate = Literal["finding", "fault", "deadlock", "endless", "wrong result", "unmodelled", "crash", "survived"]
+Fate = Literal[
+    "finding", "advice", "fault", "deadlock", "endless", "wrong result", "unreached", "unmodelled", "crash", "survived"
+]
 
 #: What catches most is tried first.
 SCHEDULES: tuple[tuple[Any, int], ...] = (("late", 0), ("eager", 0), ("random", 1), ("random", 2), ("random", 3))
@@ -30,27 +32,38 @@ class Verdict:
 
     @property
     def caught(self) -> bool:
-        return self.fate in ("finding", "fault", "deadlock", "endless", "wrong result")
+        return self.fate in ("finding", "advice", "fault", "deadlock", "endless", "wrong result")
 
 
-def baseline(subject: Subject) -> tuple[str, int]:
-    """Why the unbroken kernel is not right under some schedule, empty if it is; and its warp-instructions."""
-    instructions = 0
+@dataclass(frozen=True)
+class Baseline:
+    """The unbroken kernel: why it is not right under some schedule (empty if it is), and what it does."""
+
+    broken: str
+    instructions: int = 0
+    #: Codes of advice that it gets itself.
+    advice: frozenset[str] = frozenset()
+
+
+def baseline(subject: Subject) -> Baseline:
+    """Run the unbroken kernel under all schedules."""
+    instructions, advice = 0, set[str]()
     for schedule, seed in SCHEDULES:
         report, right = subject.run(subject.text, Emulator(subject.target, schedule, seed))
         if report.status != "ok" or not right:
             told = report.findings[0].code if report.findings else "wrong result"
-            return f"{schedule} {seed}: {report.status}, {told}", 0
+            return Baseline(f"{schedule} {seed}: {report.status}, {told}")
         instructions = max(instructions, report.instructions)
-    return "", instructions
+        advice |= {finding.code for finding in report.findings}
+    return Baseline("", instructions, frozenset(advice))
 
 
-def judge(name: str, mutant: Mutant, instructions: int, schedules: int = len(SCHEDULES)) -> Verdict:
+def judge(name: str, mutant: Mutant, whole: Baseline, schedules: int = len(SCHEDULES)) -> Verdict:
     """Run a mutant until it is caught."""
     subject = load(name)
     text = mutant.applied(subject.text)
     for schedule, seed in SCHEDULES[:schedules]:
-        device = Emulator(subject.target, schedule, seed, max_steps=_PATIENCE * max(instructions, 1000))
+        device = Emulator(subject.target, schedule, seed, max_steps=_PATIENCE * max(whole.instructions, 1000))
         where = f"{schedule} {seed}" if schedule == "random" else schedule
         try:
             report, right = subject.run(text, device)
@@ -72,4 +85,14 @@ def judge(name: str, mutant: Mutant, instructions: int, schedules: int = len(SCH
             return Verdict(name, mutant, "finding", told, where)
         if not right:
             return Verdict(name, mutant, "wrong result", "", where)
-    return Verdict(name, mutant, "survived")
+        if fresh := sorted({finding.code for finding in report.findings} - whole.advice):
+            return Verdict(name, mutant, "advice", fresh[0], where)
+    return Verdict(name, mutant, "survived" if _reached(subject, mutant) else "unreached")
+
+
+def _reached(subject: Subject, mutant: Mutant) -> bool:
+    """Whether the launch executes the instruction at all: a trap in its place would tell."""
+    guard = mutant.instruction.split()[0] if mutant.instruction.startswith("@") else ""
+    text = replace(mutant, text=f"{guard} trap;").applied(subject.text)
+    report, right = subject.run(text, Emulator(subject.target))
+    return report.status != "ok" or not right

@@ -1,0 +1,41 @@
+"""A sample of the mutants of `tools/mutants`: each is caught, or it is known why not; `make mutants` judges all."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import pytest
+
+from tools.mutants.equivalent import reason
+from tools.mutants.judge import Baseline, baseline, judge
+from tools.mutants.mutations import Mutant, mutants
+from tools.mutants.subjects import load
+
+#: (kernel, every so-manieth of its mutants).
+SAMPLE = (("blackwell/swizzled", 5), ("t36_100_tma_reduce_add", 6), ("t36_100_tma_gather4_scatter4", 6))
+
+
+@cache
+def whole(subject: str) -> Baseline:
+    found = baseline(load(subject))
+    assert not found.broken, f"{subject} is not right itself: {found.broken}"
+    return found
+
+
+def _chosen() -> list[tuple[str, Mutant]]:
+    return [(subject, each) for subject, step in SAMPLE for each in list(mutants(load(subject).text))[::step]]
+
+
+@pytest.mark.parametrize(("subject", "mutant"), _chosen(), ids=lambda each: str(each)[:60])
+def test_mutant(subject: str, mutant: Mutant) -> None:
+    """Something tells that it is broken, or a reason says why nothing can."""
+    verdict = judge(subject, mutant, whole(subject))
+    assert verdict.caught or verdict.fate == "unreached" or reason(subject, mutant), f"{verdict.fate}: {mutant}"
+
+
+def test_each_kind_changes_the_text() -> None:
+    """Every mutant is another text than the kernel's, and parses."""
+    for subject, _ in SAMPLE:
+        text = load(subject).text
+        for mutant in mutants(text):
+            assert mutant.applied(text) != text
