@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from microtests.harness import matrices
+from microtests.harness import matrices, numbers
 from microtests.harness.definition import microtest
 from microtests.harness.draft import Draft, Tolerance
 from microtests.harness.script import like
@@ -77,6 +77,17 @@ def _product(kind: str, made: Any, a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return a @ b
 
 
+def _fused(a: np.ndarray, b: np.ndarray, c: np.ndarray, mode: Any) -> np.ndarray:
+    """A chain of fused multiply-adds, exact here; a sum that cancels is -0 when rounding down (seen, H200)."""
+    found = np.empty(c.shape)
+    for row, column in np.ndindex(*c.shape):
+        total = numbers.of_float(float(c[row, column]))
+        for x, y in zip(a[row], b[:, column], strict=True):
+            total = numbers.add(numbers.multiply(numbers.of_float(float(x)), numbers.of_float(float(y))), total, mode)
+        found[row, column] = total.as_float()
+    return found
+
+
 _DENSE = (mma.f16, mma.bf16, mma.tf32, mma.f64, mma.f8, mma.i8, mma.i4, mma.b1)
 
 
@@ -92,6 +103,8 @@ def dense(draft: Draft, word: Word) -> None:
     saturating = getattr(made, "satfinite", False)
     c = _accumulator(dtype, (m, n), rng, saturating)
     d = _sum(dtype, _product(atype, made, a, b), c, saturating)
+    if atype == "f64":
+        d = _fused(a, b, c, made.rounding or "rn")
     draft.launch(block=32)
     tid = draft.thread
     given = [
