@@ -204,7 +204,7 @@ def load_narrow(draft: Draft, swizzle: str, width: int) -> None:
     _load_tile(draft, "u8", (128, 20), (width, 11), (16, 3), swizzle)
 
 
-@microtest(*((tuple(steps),) for steps in ((1, 2), (1, 4), (1, 8), (2, 1), (4, 2))))
+@microtest(*((tuple(steps),) for steps in ((1, 2), (1, 4), (1, 8))))
 def load_element_strides(draft: Draft, steps: Any) -> None:
     """Every so-manieth element of the box."""
     box = (16 * steps[0], 4 * steps[1])
@@ -432,7 +432,7 @@ _KINDS: dict[str, Any] = {
 _REDUCTIONS = {
     "add": ("u32", "s32", "u64", "f16", "bf16", "f32"), "min": ("u32", "s32", "u64", "s64", "f16", "bf16"),
     "max": ("u32", "s32", "u64", "s64", "f16", "bf16"), "inc": ("u32",), "dec": ("u32",),
-    "and": ("u32", "u64", "s32"), "or": ("u32", "u64"), "xor": ("u32", "s64"),
+    "and": ("u32", "u64", "s32"), "or": ("u32", "u64"), "xor": ("u32", "u64"),
 }  # fmt: skip
 
 

@@ -319,6 +319,20 @@ def test_init_must_be_seen_before_use() -> None:
     assert clean.status == "ok", clean.summary()
 
 
+def test_the_end_must_come_after_all_uses() -> None:
+    """Another warp may still wait for the phase when the object ends, though here it does not."""
+    body = """setp.eq.u32 %q, %t, 0; @%q mbarrier.init.shared.b64 [bar], 64; bar.sync 0;
+        mbarrier.arrive.shared.b64 _, [bar];
+        again: mbarrier.try_wait.parity.shared.b64 %p, [bar], 0; @!%p bra again;
+        {}
+        @%q mbarrier.inval.shared.b64 [bar];"""
+    report, _ = run(body.format(""), block=64)
+    assert codes(report) == ["mbarrier-inval-race"]
+    assert report.findings[0].instruction.startswith("@%q mbarrier.inval")
+    clean, _ = run(body.format("bar.sync 0;"), block=64)
+    assert clean.status == "ok", clean.summary()
+
+
 def test_generic_addresses_and_remote_forms() -> None:
     body = """cvt.u64.u32 %wide, %place; cvta.shared.u64 %wide, %wide; mbarrier.init.b64 [%wide], 2;
         mbarrier.arrive.b64 _, [%wide]; mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%place];

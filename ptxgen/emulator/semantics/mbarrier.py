@@ -72,13 +72,32 @@ def invalidate(op: Any, binder: Binder, statement: syntax.Instruction, block: ob
         machine = g.machine
         for row, _, (place,) in each(g, address(g)):
             slot, offset = machine.clusters.locate(row, place, op.space)
-            machine.mbarrier(slot, offset, row, statement)
+            barrier = machine.mbarrier(slot, offset, row, statement)
             del machine.mbarriers[slot][offset]
             if machine.ordering is not None:
+                _still_used(machine, row, barrier, statement)
                 machine.ordering.barrier_lives(slot, offset, False)
             machine.effects += 1
 
     return run
+
+
+def _note_use(machine: Machine, row: int, barrier: MBarrier, statement: syntax.Instruction) -> None:
+    if machine.ordering is not None:
+        barrier.users[row] = machine.ordering.clock(row), statement
+
+
+def _still_used(machine: Machine, row: int, barrier: MBarrier, statement: syntax.Instruction) -> None:
+    """Report warps whose operations on an mbarrier may come after its end: they have not synchronised with this one."""
+    assert machine.ordering is not None
+    for other, (clock, used) in barrier.users.items():
+        if other != row and not machine.ordering.knows(row, other, clock):
+            machine.findings.add(
+                "mbarrier-inval-race",
+                f"the mbarrier at {barrier.address:#x} ends here, but warp {other % machine.ordering.warps} uses it at "
+                f"line {used.line}, and has not synchronised with this warp since; a barrier must come between",
+                statement,
+            )
 
 
 #: Where a state keeps its parts: bit 63 the phase's parity, 43 to 62 the pending arrivals, 1 to 20 the expected ones,
@@ -113,6 +132,7 @@ class _Use:
     def apply(self, machine: Machine, row: int, slot: int, offset: int, amount: int, count: int) -> int:
         """Do it; the object's state before. What the warp knows must have been released by `release`."""
         barrier = machine.mbarrier(slot, offset, row, self.statement)
+        _note_use(machine, row, barrier, self.statement)
         before = state_of(barrier)
         if self.completes:
             barrier.complete(amount)
@@ -244,6 +264,7 @@ def _tested(
             ):
                 slot, offset = machine.clusters.locate(row, place, op.space)
                 barrier = machine.mbarrier(slot, offset, row, statement)
+                _note_use(machine, row, barrier, statement)
                 parity = phase & 1 if by_parity else phase >> 63
                 asking = lanes & (places[position] == place) & (phases[position] == phase)
                 if not barrier.parity_done(parity):

@@ -158,8 +158,20 @@ def _multiply(a: NDArray[np.float32], b: NDArray[np.float32], columns: NDArray[n
 def _fused(a: NDArray[np.uint64], b: NDArray[np.uint64], c: NDArray[np.uint64], rounding: str) -> NDArray[np.uint64]:
     left, right, total = a.view(np.float64), b.view(np.float64), c.view(np.float64)
     for k in range(left.shape[-1]):
-        total = fused(left[:, :, None, k], right[:, None, :, k], total, rounding)
+        x, y = left[:, :, None, k], right[:, None, :, k]
+        following = fused(x, y, total, rounding)
+        if np.isnan(following).any():
+            following = np.where(np.isnan(following), _nan(x, y, total), following)
+        total = following
     return np.ascontiguousarray(total).view(np.uint64)
+
+
+def _nan(a: NDArray[np.float64], b: NDArray[np.float64], c: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The NaN of a * b + c: that of b, c or a, the first that is one, made quiet, else a negative one (seen, H200)."""
+    made = np.full(np.broadcast_shapes(a.shape, b.shape, c.shape), 0xFFF8 << 48, np.uint64).view(np.float64)
+    for each in (a, c, b):
+        made = np.where(np.isnan(each), each, made)
+    return (made.view(np.uint64) | np.uint64(1 << 51)).view(np.float64)
 
 
 class _Metadata:
