@@ -15,9 +15,7 @@ from tools.cases import load, names
 KNOWN: dict[str, str] = {
     "g39_100_gemm_f16_2cta_mma": "tensor copies of pairs of CTAs are not modelled",
     "g39_90_gemm_f16_cluster2_multicastB": "multicast is not modelled",
-    "t36_100_attention_ws": "brx.idx is not modelled",
     "t36_100_mixed_e4m3xe2m1_tma": "tensormaps of 4-bit elements are not modelled",
-    "t36_90_gemm_tf32_ptr": "a fence.proxy.async is missed after cp.async, which Triton leaves out",
 }
 #: (schedule, seed) of each test: all cases run as early and as late as legal, and with one random order.
 SCHEDULES: tuple[tuple[Any, int], ...] = (("eager", 0), ("late", 0), ("random", 1))
