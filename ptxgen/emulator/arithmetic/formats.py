@@ -86,7 +86,7 @@ def decode(word: Any, name: str) -> NDArray[np.float32]:
     """The values of words of a format of at most 16 bits, exactly."""
     word = np.asarray(word)
     if name == "f16":
-        return word.astype(np.uint16).view(np.float16).astype(np.float32)
+        return word.astype(np.uint16, copy=False).view(np.float16).astype(np.float32)
     if name == "bf16":
         return (word.astype(np.uint32) << np.uint32(16)).view(np.float32)
     return values(name)[word]

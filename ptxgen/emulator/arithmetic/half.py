@@ -25,10 +25,27 @@ def flush(word: Any, format: Format) -> Halves:
 
 def narrowed(value: Doubles, format: Format) -> Halves:
     """Values of .f64, rounded to nearest, as words; NaN is 0x7fff."""
+    value = np.asarray(value)
     if format.name == "f16":
         result = value.astype(np.float16)
-        return np.where(result != result, np.uint16(0x7FFF), result.view(np.uint16))
-    return encode(value, format, "rn").astype(np.uint16)
+        nan = result != result
+        words = result.view(np.uint16)
+        return np.where(nan, np.uint16(0x7FFF), words) if np.count_nonzero(nan) else words
+    magnitude = np.abs(value)
+    if _has_tiny(magnitude) or not np.maximum.reduce(magnitude, axis=None) < 2.0**128:
+        return encode(value, format, "rn").astype(np.uint16)
+    # Cut off to .f32, odd where something was lost, and then rounded.
+    words = value.view(np.uint64)
+    lost = words & np.uint64(0x1FFFFFFF)
+    single = (words ^ lost).view(np.float64).astype(np.float32).view(np.uint32) | (lost != 0)
+    return ((single + np.uint32(0x7FFF) + (single >> np.uint32(16) & np.uint32(1))) >> np.uint32(16)).astype(np.uint16)
+
+
+def _has_tiny(magnitude: Doubles) -> bool:
+    """Whether some number is subnormal in .bf16 and .f32."""
+    if np.fmin.reduce(magnitude, axis=None) >= 2.0**-126:
+        return False
+    return bool(np.count_nonzero((magnitude < 2.0**-126) & (magnitude > 0)))
 
 
 def widened(word: Any, format: Format) -> Doubles:
@@ -39,7 +56,7 @@ def widened(word: Any, format: Format) -> Doubles:
 def add(a: Any, b: Any, format: Format) -> Doubles:
     """a + b, rounded so that `narrowed` rounds rightly."""
     x, y = widened(a, format), widened(b, format)
-    return x + y if format.name == "f16" else round_odd(*two_sum(x, y))
+    return x + y if format.name == "f16" else _exactly(x, y, format)
 
 
 def multiply(a: Any, b: Any, format: Format) -> Doubles:
@@ -49,7 +66,20 @@ def multiply(a: Any, b: Any, format: Format) -> Doubles:
 
 def fused(a: Any, b: Any, c: Any, format: Format) -> Doubles:
     """a * b + c, rounded so that `narrowed` rounds rightly."""
-    return round_odd(*two_sum(multiply(a, b, format), widened(c, format)))
+    return _exactly(multiply(a, b, format), widened(c, format), format)
+
+
+def _exactly(a: Doubles, b: Doubles, format: Format) -> Doubles:
+    """a + b, rounded to odd where the rounding of .f64 could have made a tie of the format.
+
+    Sums that are subnormal in .f16 are exact in .f64.
+    """
+    total = a + b
+    low = np.uint64((1 << (52 - format.fraction)) - 1)
+    tie = (total.view(np.uint64) & low) == np.uint64(1 << (51 - format.fraction))
+    if np.count_nonzero(tie) or (format.name == "bf16" and _has_tiny(np.abs(total))):
+        return round_odd(*two_sum(a, b))
+    return total
 
 
 def is_nan(word: Any, format: Format) -> NDArray[np.bool_]:

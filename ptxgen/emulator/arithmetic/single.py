@@ -26,7 +26,7 @@ def flush(value: Any) -> Any:
     """Subnormal .f32 values become zeros of their sign (.ftz)."""
     value = np.asarray(value)
     small = np.abs(value) < _TINY
-    return np.where(small, np.copysign(np.float32(0), value), value) if small.any() else value
+    return value * ~small if np.count_nonzero(small) else value
 
 
 def canonical(result: NDArray[Any]) -> NDArray[Any]:
@@ -34,7 +34,7 @@ def canonical(result: NDArray[Any]) -> NDArray[Any]:
     if result.dtype != np.float32:
         return result
     nan = result != result
-    return np.where(nan, NAN, result) if nan.any() else result
+    return np.where(nan, NAN, result) if np.count_nonzero(nan) else result
 
 
 def saturate(result: Singles) -> Singles:
@@ -93,8 +93,11 @@ def multiply(a: Singles, b: Singles, rounding: str = "rn", ftz: bool = False, sa
     if rounding == "rn" and not ftz:
         result = a * b
         return canonical(saturate(result) if sat else result)
-    product = np.multiply(a, b, dtype=np.float64)
-    return finish(product, np.zeros_like(product), rounding, ftz, sat)
+    product = np.asarray(np.multiply(a, b, dtype=np.float64))
+    if rounding != "rn":
+        return finish(product, np.zeros_like(product), rounding, ftz, sat)
+    result = _flushed(product.astype(np.float32), np.abs(product))
+    return canonical(saturate(result) if sat else result)
 
 
 def fused(a: Singles, b: Singles, c: Singles, rounding: str = "rn", ftz: bool = False, sat: bool = False) -> Singles:
@@ -107,13 +110,22 @@ def fused(a: Singles, b: Singles, c: Singles, rounding: str = "rn", ftz: bool = 
     total = np.asarray(product + addend)
     result = total.astype(np.float32)
     # Rounding a second time is wrong only where the first one made a tie, or below the normal range.
+    doubtful = (total.view(np.uint64) & _LOW_BITS) == _HALF_BIT
     magnitude = np.abs(total)
-    doubtful = ((total.view(np.uint64) & _LOW_BITS) == _HALF_BIT) | ((magnitude < _TINY) & (magnitude > 0))
-    if doubtful.any():
+    if np.fmin.reduce(magnitude, axis=None) < _TINY:
+        if ftz:
+            result = _flushed(result, magnitude)
+        else:
+            doubtful |= (magnitude < _TINY) & (magnitude > 0)
+    if np.count_nonzero(doubtful):
         result = np.where(doubtful, _sum(product, addend, rounding, ftz, False), result)
-    elif ftz:
-        result = np.where(magnitude < _TINY_NEAREST, np.copysign(np.float32(0), result), result)
     return canonical(saturate(result) if sat else result)
+
+
+def _flushed(result: Singles, magnitude: Doubles) -> Singles:
+    """.ftz of a result rounded to nearest, by the magnitude that was rounded."""
+    tiny = magnitude < _TINY_NEAREST
+    return result * ~tiny if np.count_nonzero(tiny) else result
 
 
 def _sum(a: Doubles, b: Doubles, rounding: str, ftz: bool, sat: bool) -> Singles:
@@ -147,13 +159,13 @@ def extremum(a: Any, b: Any, smaller: bool, nan_wins: bool = False) -> Any:
     """The smaller or larger of two floats of any type; -0 is less than +0. A NaN wins or loses (9.7.3.11)."""
     chosen = np.asarray((np.fmin if smaller else np.fmax)(a, b))
     zeros = chosen == 0
-    if zeros.any():
+    if np.count_nonzero(zeros):
         both = zeros & (a == b)
         negative = np.signbit(a) | np.signbit(b) if smaller else np.signbit(a) & np.signbit(b)
         zero = np.zeros((), chosen.dtype)
         chosen = np.where(both, np.where(negative, -zero, zero), chosen)
     if nan_wins:
         nan = np.isnan(a) | np.isnan(b)
-        if nan.any():
+        if np.count_nonzero(nan):
             chosen = np.where(nan, np.array(np.nan, chosen.dtype), chosen)
     return chosen

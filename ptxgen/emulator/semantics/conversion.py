@@ -29,6 +29,8 @@ _TO_INTEGER = {"rni": np.rint, "rzi": np.trunc, "rmi": np.floor, "rpi": np.ceil}
 def narrow(value: NDArray[Any], dtype: str, rounding: str) -> NDArray[Any]:
     """A .f32 or .f64 array in a shorter float type, rounded as the modifier says. NaN stays NaN."""
     target = _FLOATS[dtype]
+    if rounding == "rn" and value.dtype == np.float32:
+        return value.astype(target)
     wide = value.astype(np.float64)
     if dtype == "f32":
         return round_f32(wide, np.zeros_like(wide), rounding)
@@ -207,7 +209,8 @@ def convert_half(op: Any, binder: Binder, statement: syntax.Instruction, block: 
             result = np.where(np.isnan(value), result, clipped).astype(_FLOATS[kind])
         bits = result.view(np.uint16)
         # The canonical NaN of both formats is 0x7fff (cvt).
-        return np.where(np.isnan(value), np.uint16(0x7FFF), bits)
+        nan = value != value
+        return np.where(nan, np.uint16(0x7FFF), bits) if np.count_nonzero(nan) else bits
 
     if isinstance(op, conversion.cvt_half):
         a, d = binder.source(op.a, "f32"), binder.destination(op.d, "b16")
@@ -343,12 +346,24 @@ def convert_from_narrow(op: Any, binder: Binder, statement: syntax.Instruction, 
             return word.astype(np.uint8).view(np.int8) * np.float64(2.0**-6)
         return decode(word, name).astype(np.float64)
 
+    def encoded(value: Any) -> NDArray[np.uint32]:
+        return encode(_relu(value) if relu else value, target, "rn", finite=finite)
+
+    if not getattr(op, "scaled", False):
+        table = encoded(value_of(np.arange(mask + 1, dtype=np.uint32)) * np.float64(1))
+
+        def look_up(g: Group) -> None:
+            packed = np.asarray(a(g))
+            upper = table[packed >> packed.dtype.type(width) & packed.dtype.type(mask)]
+            d(g, upper << np.uint32(16) | table[packed & packed.dtype.type(mask)])
+
+        return look_up
+
     def run(g: Group) -> None:
         packed = np.asarray(a(g)).astype(np.uint32)
         words = []
         for shift, scale in zip((width, 0), scales(g), strict=True):
-            value = value_of(packed >> np.uint32(shift) & np.uint32(mask)) * scale
-            words.append(encode(_relu(value) if relu else value, target, "rn", finite=finite))
+            words.append(encoded(value_of(packed >> np.uint32(shift) & np.uint32(mask)) * scale))
         d(g, _packed(words, 16))
 
     return run

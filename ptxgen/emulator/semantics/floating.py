@@ -26,7 +26,7 @@ _Doubles = NDArray[np.float64]
 def quieted(value: NDArray[Any], result: NDArray[Any]) -> NDArray[Any]:
     """`result`, but where `value` is a .f64 NaN that NaN, made quiet: abs and neg leave its sign (measured, H200)."""
     nan = np.isnan(value)
-    if not nan.any():
+    if not np.count_nonzero(nan):
         return result
     words = np.asarray(value).view(np.uint64) | np.uint64(1 << 51)
     return np.where(nan, words.view(np.float64), result)
@@ -118,8 +118,9 @@ def extremum(op: Any, binder: Binder, statement: syntax.Instruction, block: obje
     def choose(a: Any, b: Any) -> Any:
         if op.ftz:
             a, b = flush(a), flush(b)
-        opposite = np.signbit(a) != np.signbit(b)
+        opposite: Any = False
         if op.xorsign:
+            opposite = np.signbit(a) != np.signbit(b)
             a, b = np.abs(a), np.abs(b)
         result = single.extremum(a, b, smaller, op.NaN)
         if op.xorsign:

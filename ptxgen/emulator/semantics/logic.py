@@ -9,7 +9,7 @@ import numpy as np
 
 from ptxgen import syntax
 from ptxgen.emulator.group import Group
-from ptxgen.emulator.registers import Binder, numpy_type
+from ptxgen.emulator.registers import Binder, constant, numpy_type
 from ptxgen.emulator.semantics import meaning
 from ptxgen.instr import logic
 from ptxgen.instr.types import TYPES
@@ -54,6 +54,12 @@ def shift(op: Any, binder: Binder, statement: syntax.Instruction, block: object)
     dtype, bits, signed = numpy_type(type), type.bits, type.kind == "signed"
     a, b, d = binder.source(op.a, type), binder.source(op.b, "u32"), binder.destination(op.d, type)
     left = isinstance(op, logic.shl)
+    if isinstance(op.b, syntax.Immediate | syntax.Expression):
+        amount = int(constant(op.b, TYPES["u32"]))
+        by, nothing = dtype.type(min(amount, bits - 1)), dtype.type(0)
+        if amount >= bits and (left or not signed):
+            return lambda g: d(g, nothing)
+        return (lambda g: d(g, a(g) << by)) if left else (lambda g: d(g, a(g) >> by))
 
     def run(g: Group) -> None:
         value, amount = np.asarray(a(g)), np.asarray(b(g))

@@ -9,9 +9,10 @@ import numpy as np
 
 from ptxgen import syntax
 from ptxgen.emulator.group import Group
-from ptxgen.emulator.registers import Binder, joined, parts
+from ptxgen.emulator.registers import Binder, Reader, Writer, constant, joined, parts
 from ptxgen.emulator.semantics import meaning
 from ptxgen.instr import move
+from ptxgen.instr.types import TYPES
 
 _Run = Callable[[Group], None]
 
@@ -107,11 +108,48 @@ _BYTE_MODES: dict[str, tuple[tuple[int, ...], ...]] = {
 """The bytes that the modes of prmt choose, the lowest first, by the low two bits of c (9.7.9.7)."""
 
 
+def selected_constant(mode: str | None, control: int) -> tuple[int, ...]:
+    """The digits of a constant c: the number of the byte for each place, the lowest first."""
+    return tuple(control >> place & 15 for place in (0, 4, 8, 12)) if mode is None else _BYTE_MODES[mode][control & 3]
+
+
+def _constant_permutation(a: Reader, b: Reader, d: Writer, digits: tuple[int, ...]) -> _Run:
+    """Runs of bytes that stay side by side move together."""
+    runs: list[tuple[int, int, int]] = []  # first byte, place, bytes
+    for place, digit in enumerate(digits):
+        if runs and digit == runs[-1][0] + runs[-1][2] and digit % 4:
+            first, start, length = runs[-1]
+            runs[-1] = (first, start, length + 1)
+        else:
+            runs.append((digit, place, 1))
+
+    def moved(word: Any, first: int, place: int, length: int) -> Any:
+        mask = np.uint32((1 << 8 * length) - 1 << 8 * place)
+        shift = 8 * (place - first % 4)
+        word = word << np.uint32(shift) if shift > 0 else word >> np.uint32(-shift) if shift < 0 else word
+        return word & mask if length < 4 else word
+
+    def run(g: Group) -> None:
+        words = a(g), b(g)
+        result: Any = None
+        for first, place, length in runs:
+            part = moved(words[first // 4], first, place, length)
+            result = part if result is None else result | part
+        d(g, result)
+
+    return run
+
+
 @meaning(move.prmt)
 def permute(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
     a, b, c = (binder.source(operand, "b32") for operand in (op.a, op.b, op.c))
     d = binder.destination(op.d, "b32")
     places = np.arange(4, dtype=np.uint32) * np.uint32(4)
+
+    if isinstance(op.c, syntax.Immediate | syntax.Expression):
+        digits = selected_constant(op.mode, int(constant(op.c, TYPES["u32"])))
+        if max(digits) < 8:
+            return _constant_permutation(a, b, d, digits)
 
     def selected(control: Any) -> Any:
         """Four digits: the number of a byte, and in bit 3 whether its sign is spread."""

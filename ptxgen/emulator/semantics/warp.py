@@ -12,9 +12,10 @@ from ptxgen import syntax
 from ptxgen.emulator.arithmetic.single import NAN
 from ptxgen.emulator.group import Group
 from ptxgen.emulator.meetings import Arrays, Compute, Wait, flags_of, lanes_of
-from ptxgen.emulator.registers import Binder, Reader, Writer
+from ptxgen.emulator.registers import Binder, Reader, Writer, constant
 from ptxgen.emulator.semantics import meaning
 from ptxgen.instr import warp
+from ptxgen.instr.types import TYPES
 
 if TYPE_CHECKING:
     from ptxgen.emulator.scheduler import Scheduler
@@ -50,12 +51,12 @@ def _together(
 
     def run(g: Group, scheduler: Scheduler) -> tuple[Callable[[int], object], _Flags | None]:
         named = mask(g)
-        masks = g.full(named, np.uint32)
         operands = [g.full(source(g)) for source in sources]
         active = g.active
         if g.mask is None and np.ndim(named) == 0 and named == _ALL and not g.machine.meetings.any:
-            write(g, compute(active, masks, operands))
+            write(g, compute(active, named, operands))
             return key, None
+        masks = g.full(named, np.uint32)
         present = g.machine.present[g.rows]
         outside = active & ((masks & _BITS) == 0)
         if outside.any():
@@ -104,7 +105,7 @@ def _report(g: Group, outside: _Flags, statement: syntax.Instruction) -> None:
 
 def _members(active: _Flags, masks: _Masks) -> _Flags | None:
     """Whose operands count for each lane: (warps, 32, 32), None where it is all lanes that are there."""
-    if active.all() and (masks == _ALL).all():
+    if not masks.ndim:  # the whole warp
         return None
     here = lanes_of(active)[:, None]
     if (((masks & here) == here) | ~active).all():
@@ -115,6 +116,8 @@ def _members(active: _Flags, masks: _Masks) -> _Flags | None:
 def _reduced(function: np.ufunc, active: _Flags, masks: _Masks, values: NDArray[Any], neutral: Any) -> NDArray[Any]:
     """A combination of the members' values, in every lane."""
     members = _members(active, masks)
+    if not masks.ndim:
+        return np.broadcast_to(function.reduce(values, axis=1, keepdims=True, dtype=values.dtype), values.shape)
     nothing = np.asarray(neutral, values.dtype)
     if members is None:
         filled = np.where(active, values, nothing)
@@ -167,6 +170,13 @@ def shuffle(op: Any, binder: Binder, statement: syntax.Instruction, block: objec
     """What comes from a lane that does not take part is left open; here it is what that lane's register holds."""
     sources, writers = _shuffle_operands(op, binder)
     shuffled = _shuffled(op.mode)
+    if writers[1] is None and all(isinstance(each, syntax.Immediate | syntax.Expression) for each in (op.b, op.c)):
+        # Constants choose the same lanes each time.
+        control = [np.full((1, 32), constant(operand, TYPES["u32"])) for operand in (op.b, op.c)]
+        chosen = shuffled([_LANES[None].astype(np.int64), *control])[0][0]
+        return _together(
+            op, binder, statement, sources[:1], writers[:1], lambda active, masks, operands: [operands[0][:, chosen]]
+        )
     return _together(op, binder, statement, sources, writers, lambda active, masks, operands: shuffled(operands))
 
 
