@@ -76,8 +76,13 @@ FACTS: tuple[Fact, ...] = (
         "shared-memory descriptors",
         "With LBO mode 1 (bit 52) the LBO field is a shared-memory address: that of the part of a K = 96 row that does "
         "not fit into 128 bytes.",
-        documented("PTX ISA 9.7.16.3.1.2; sm_103a only, nobody outside NVIDIA is known to have measured it"),
-        "128B swizzle with 16-byte atoms, K-major, base offset 0; anything else is refused.",
+        inferred(
+            "PTX ISA 9.7.16.3.1.2 in words; how the bytes go on from CUTLASS, which puts the start address of the next "
+            "128-byte tile there (include/cute/atom/mma_traits_sm100.hpp, SM103 mma_unpack; "
+            "include/cutlass/gemm/collective/sm103_blockscaled_mma_warpspecialized.hpp); sm_103a only"
+        ),
+        "What passes the end of a row of 128 bytes goes on at the start of the same row there. 128B swizzle with "
+        "16-byte atoms, K-major, base offset 0; anything else is refused.",
     ),
     Fact(
         "copy-rows",
@@ -242,7 +247,7 @@ FACTS: tuple[Fact, ...] = (
         "instruction descriptors",
         "At M 128 and cta_group::1, N goes in steps of 8.",
         documented(
-            "PTX ISA table 39 since 9.0; CUTLASS's SM100 wrappers assert steps of 16 "
+            "PTX ISA table 39 (9.1, 9.2); most of CUTLASS's SM100 wrappers assert steps of 16 "
             "(include/cute/arch/mma_sm100_umma.hpp)"
         ),
         "Odd multiples of 8 are accepted with a warning.",
@@ -251,7 +256,7 @@ FACTS: tuple[Fact, ...] = (
         "k96-m128",
         "instruction descriptors",
         "K = 96 of mxf4 and mxf4nvf4 exists for M 128 too.",
-        inferred("CUTLASS's SM103 wrappers; PTX ISA table 39 has it with M 256 only"),
+        inferred("CUTLASS's SM103_MXF4_ULTRA_SS_VS (mma_sm100_umma.hpp); PTX ISA table 39 has it with M 256 only"),
         "Accepted with a warning.",
     ),
     Fact(

@@ -2,7 +2,7 @@
 
 PTX ISA 9.7.15.5.1.2 (wgmma) and 9.7.16.3 (tcgen05); the byte formulas of 16-bit operands were measured on an
 H200 with wgmma, those of 8-bit and 32-bit MN-major operands follow from the documents alone. Elements of 8,
-16 and 32 bits; packed 4- and 6-bit elements and the absolute LBO mode (K = 96, sm_103a) are not here.
+16 and 32 bits; packed 4- and 6-bit elements are read as bytes. `operand_addresses` has the absolute LBO mode too.
 """
 
 from __future__ import annotations
@@ -82,11 +82,21 @@ def operand_addresses(
     """Return the absolute shared-memory byte address of element (row, k): shape [rows, k], read-only.
 
     The offset is added to the start address, then the XOR acts on the sum, shifted by the base offset. Cached
-    by value: tcgen05 and wgmma descriptors alike. Raises ValueError as `operand_offsets` does, and for the
-    absolute LBO mode.
+    by value: tcgen05 and wgmma descriptors alike. In the absolute LBO mode (K = 96, sm_103a) what passes the end of a
+    row of 128 bytes goes on at the start of the same row of the tile at LBO (fact lbo-absolute). Raises ValueError as
+    `operand_offsets` does.
     """
-    if getattr(descriptor, "lbo_mode", "relative") != "relative":
-        raise ValueError("the absolute LBO mode (K = 96, sm_103a) has no layout here")
+    if getattr(descriptor, "lbo_mode", "relative") == "absolute":
+        if major != "k" or descriptor.swizzle != "128B":
+            raise ValueError("the absolute LBO mode is for K-major operands with 128B swizzle (PTX ISA 9.7.16.3.1.2)")
+        return _wrapped(
+            descriptor.start_address,
+            descriptor.leading_byte_offset,
+            descriptor.stride_byte_offset,
+            rows,
+            k,
+            element_bits,
+        )
     return _addresses(
         descriptor.start_address,
         descriptor.leading_byte_offset,
@@ -98,6 +108,20 @@ def operand_addresses(
         k,
         element_bits,
     )
+
+
+@lru_cache(maxsize=64)
+def _wrapped(start: int, following: int, sbo: int, rows: int, k: int, element_bits: int) -> NDArray[np.int64]:
+    """The absolute LBO mode: rows of 128 bytes that begin at `start`, and go on in the tile at `following`."""
+    mode = _mode("k", "128B", element_bits)
+    row = np.arange(rows, dtype=np.int64)[:, None]
+    place = start % mode.row_bytes + np.arange(k, dtype=np.int64)[None, :] * (element_bits // 8)
+    if place[0, -1] >= 2 * mode.row_bytes:
+        raise ValueError(
+            f"{k} elements of {element_bits} bits pass the end of the second row of {mode.row_bytes} bytes"
+        )
+    tile = np.where(place < mode.row_bytes, start - start % mode.row_bytes, following)
+    return frozen(mode.apply(tile + (row % 8) * mode.row_bytes + (row // 8) * sbo + place % mode.row_bytes))
 
 
 @lru_cache(maxsize=1024)

@@ -160,7 +160,29 @@ def test_refusals(major: Any, swizzle: str, k: int, bits: int, message: str) -> 
         )
 
 
-def test_absolute_lbo_is_refused() -> None:
-    descriptor = SmemDescriptor(start_address=0, lbo_mode="absolute", swizzle="128B")
-    with pytest.raises(ValueError, match="absolute LBO mode"):
-        operand_addresses(descriptor, "k", 8, 16, 16)
+@pytest.mark.parametrize("step", range(8))
+def test_absolute_lbo_follows_three_tiles_of_a_ring(step: int) -> None:
+    """CUTLASS's SM103 mainloop: eight products of 48 bytes of K over three tiles with rows of 128 bytes.
+
+    Product i starts in tile 48i / 128 at byte 48i % 128; LBO is the start of the tile in which it ends.
+    """
+    tiles, sbo, rows = (0x8000, 0x1C000, 0x4000), 1024, 32
+    first, last = 48 * step, 48 * step + 47
+    descriptor = SmemDescriptor(
+        start_address=tiles[first // 128] + first % 128, leading_byte_offset=tiles[last // 128],
+        stride_byte_offset=sbo, swizzle="128B", lbo_mode="absolute",
+    )  # fmt: skip
+    found = operand_addresses(descriptor, "k", rows, 48, 8)
+    for row in range(rows):
+        for byte in range(48):
+            at = first + byte
+            plain = tiles[at // 128] + row % 8 * 128 + row // 8 * sbo + at % 128
+            assert found[row, byte] == plain ^ (plain >> 7 & 7) << 4
+
+
+def test_absolute_lbo_refusals() -> None:
+    descriptor = SmemDescriptor(start_address=112, lbo_mode="absolute", swizzle="128B")
+    with pytest.raises(ValueError, match="for K-major operands with 128B swizzle"):
+        operand_addresses(descriptor, "mn", 64, 16, 16)
+    with pytest.raises(ValueError, match="160 elements of 8 bits pass the end of the second row"):
+        operand_addresses(descriptor, "k", 8, 160, 8)
