@@ -10,6 +10,9 @@ from numpy.typing import NDArray
 from ptxgen.emulator.variables import Place
 from ptxgen.instr.scope import Scope
 
+#: The components of vectors, by both of their names.
+_AXES = {**{axis: axis for axis in "xyzw"}, **dict(zip("rgba", "xyzw", strict=True))}
+
 
 class Names:
     """Registers, variables and labels of a scope; labels map to instruction indexes."""
@@ -20,6 +23,9 @@ class Names:
         self.scope = scope
         self.registers: dict[str, NDArray[Any]] = {}
         self.ranges: dict[str, tuple[int, Callable[[], NDArray[Any]]]] = {}
+        #: The lengths of vector registers, whose elements are registers of the name with `.x` and so on.
+        self.vectors: dict[str, int] = {}
+        self.vector_ranges: dict[str, tuple[int, int, Callable[[], NDArray[Any]]]] = {}
         self.places: dict[str, Place] = {}
         self.labels: dict[str, int] = {}
         #: The labels of .branchtargets.
@@ -29,6 +35,9 @@ class Names:
 
     def __call__(self, name: str) -> NDArray[Any] | Place | None:
         scope: Names | None = self
+        base, _, component = name.partition(".")
+        if component in _AXES and self.vector(base):
+            name = f"{base}.{_AXES[component]}"
         prefix = name.rstrip("0123456789")
         number = name[len(prefix) :]
         while scope is not None:
@@ -43,6 +52,23 @@ class Names:
             if place is not None:
                 return place
             scope = scope.outer
+        return None
+
+    def vector(self, name: str) -> int | None:
+        """The length of a vector register; its elements are made where it is a numbered one."""
+        prefix = name.rstrip("0123456789")
+        number = name[len(prefix) :]
+        for scope in self._outwards():
+            if name in scope.vectors:
+                return scope.vectors[name]
+            if name in scope.registers or name in scope.places:
+                return None
+            numbered = scope.vector_ranges.get(prefix)
+            if numbered and 0 < len(number) < 12 and int(number) < numbered[0]:
+                _, length, make = numbered
+                scope.vectors[name] = length
+                scope.registers.update({f"{name}.{axis}": make() for axis in "xyzw"[:length]})
+                return length
         return None
 
     def label(self, name: str) -> int | None:

@@ -156,7 +156,7 @@ class Program:
 
     def _declare(self, names: Names, declared: Iterable[tuple[str, int | None]], type: str, vector: int | None) -> None:
         kind = TYPES.get(type)
-        if kind is None or vector:
+        if kind is None:
             return  # the use of such a register ends as incomplete
 
         def make() -> NDArray[Any]:
@@ -169,7 +169,12 @@ class Program:
             return made
 
         for name, count in declared:
-            if count is None:
+            if vector and count is None:
+                names.vectors[name] = vector
+                names.registers.update({f"{name}.{axis}": make() for axis in "xyzw"[:vector]})
+            elif vector:
+                names.vector_ranges[name] = (count or 0, vector, make)
+            elif count is None:
                 names.registers[name] = make()
             else:
                 names.ranges[name] = (count, make)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ptxgen.emulator.calls import Calls
     from ptxgen.emulator.group import Group
     from ptxgen.emulator.machine import Machine
+    from ptxgen.emulator.names import Names
 
 Reader = Callable[["Group"], Any]
 Writer = Callable[["Group", Any], None]
@@ -60,7 +61,7 @@ class Binder:
     def __init__(
         self,
         machine: Machine,
-        names: Callable[[str], NDArray[Any] | Place | None],
+        names: Names,
         in_entry: bool = True,
         calls: Calls | None = None,
     ) -> None:
@@ -181,12 +182,14 @@ class Binder:
             raise Unmodelled(f"a register of another width than {wanted}")
 
     def vector(self, operand: syntax.Operand) -> tuple[syntax.Operand, ...]:
-        """The elements of `{a, b}` or of a special register such as %tid, or the operand itself."""
+        """The elements of `{a, b}`, of a vector register, of a special one such as %tid; or the operand itself."""
         if isinstance(operand, syntax.Vector):
             return operand.elements
-        special = special_register(operand.text) if isinstance(operand, syntax.Name) else None
-        if special is not None and special.vector:
-            return tuple(syntax.Name(f"{special.name}.{axis}") for axis in "xyzw")
+        if isinstance(operand, syntax.Name):
+            special = special_register(operand.text)
+            length = special.vector if special is not None else self.names.vector(operand.text)
+            if length:
+                return tuple(syntax.Name(f"{operand.text}.{axis}") for axis in "xyzw"[:length])
         return (operand,)
 
     def address(self, operand: syntax.Operand, bits: int = 64) -> Reader:

@@ -32,6 +32,26 @@ def test_128_bits() -> None:
     same(found["e"], [(x >> 32) | (y & mask) << 32 for x, y in rows], text)
 
 
+def test_vector_registers() -> None:
+    """Elements by both of their names, whole in loads, stores, vector moves and packing, in inner scopes and ranges."""
+    a = edges(32, 64, 5)
+    body = """.reg .v4 .b32 %v; .reg .v2 .b32 %w<3>; .reg .b32 %t; .reg .b64 %at, %p; .reg .v4 .f32 %f;
+        mov.u32 %t, %tid.x; mul.wide.u32 %at, %t, 16; add.u64 %in0, %in0, %at; add.u64 %out0, %out0, %at;
+        ld.global.v4.b32 %v, [%in0];
+        add.u32 %v.x, %v.x, %v.a; xor.b32 %v.y, %v.g, %v.b;
+        mov.v2.b32 %w1, {%v.w, %v.z};
+        mov.b64 %p, %w1; mov.b64 %w2, %p;
+        { .reg .v2 .b32 %w1; mov.v2.b32 %w1, {1, 2}; add.u32 %v.y, %v.y, %w1.y; }
+        mov.v4.b32 %f, {%v.x, %v.y, %w2.x, %w2.y};
+        st.global.v4.f32 [%out0], %f; ret;"""
+    report, (found,) = launch(body, [poisoned(64)], inputs=[a], block=16)
+    assert report.status == "ok", report.summary()
+    expected = []
+    for x, y, z, w in a.reshape(-1, 4).tolist():
+        expected += [(x + w) & 0xFFFFFFFF, ((y ^ z) + 2) & 0xFFFFFFFF, w, z]
+    assert found.tolist() == expected
+
+
 SPECIAL: dict[str, Any] = {
     "%tid.w": lambda i: 0, "%tid.r": lambda i: i % 8, "%tid.g": lambda i: i // 8 % 4, "%tid.b": lambda i: i // 32,
     "%tid.a": lambda i: 0, "%ntid.w": lambda i: 0, "%ntid.r": lambda i: 8, "%nctaid.w": lambda i: 0,

@@ -19,6 +19,11 @@ _Run = Callable[[Group], None]
 
 @meaning(move.mov)
 def copy(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+    """A whole vector register is packed or unpacked."""
+    if len(binder.vector(op.a)) > 1:
+        return pack(op, binder, statement, block)
+    if len(binder.vector(op.d)) > 1:
+        return unpack(op, binder, statement, block)
     a, d = binder.source(op.a, op.type), binder.destination(op.d, op.type)
     return lambda g: d(g, a(g))
 
