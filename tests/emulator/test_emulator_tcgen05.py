@@ -555,10 +555,18 @@ PAIRS = [
 
 @pytest.mark.parametrize("instruction", PAIRS)
 def test_pairs_need_a_cluster(instruction: str) -> None:
-    text = instruction.format(a=hex(A.descriptor), b=hex(B.descriptor))
-    report, _ = run(text, np.ones(IMAGE, np.uint8), 1)
+    text = source(instruction.format(a=hex(A.descriptor), b=hex(B.descriptor))).replace("cta_group::1", "cta_group::2")
+    emulator = Emulator()
+    arguments = [emulator.empty(IMAGE, np.uint8), emulator.empty(1, np.uint32)]
+    report = emulator.launch(Kernel.from_ptx(text), 1, THREADS, arguments)
     assert (report.status, codes(report)) == ("fault", ["cta-pair"]), report.summary()
-    assert report.findings[0].instruction.startswith(text.split(" ")[0])
+
+
+def test_one_cta_group_throughout() -> None:
+    good = ALLOC.format(0, 64) + RELINQUISH + read(0) + FREE.format("%r0", 64)
+    report, _ = allocations(good.replace(RELINQUISH, RELINQUISH.replace("::1", "::2")))
+    assert (report.status, codes(report)) == ("fault", ["cta-group"]), report.summary()
+    assert allocations(good)[0].status == "ok"
 
 
 @pytest.mark.parametrize("schedule", ["eager", "late", "random"])

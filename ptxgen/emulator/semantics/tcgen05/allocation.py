@@ -15,7 +15,7 @@ from ptxgen.emulator.machine import Machine
 from ptxgen.emulator.registers import Binder, Unmodelled
 from ptxgen.emulator.semantics import meaning
 from ptxgen.emulator.semantics.barrier import require_whole_warps
-from ptxgen.emulator.semantics.tcgen05.pairs import slots_of
+from ptxgen.emulator.semantics.tcgen05.pairs import same_group, slots_of
 from ptxgen.instr import tcgen05
 
 if TYPE_CHECKING:
@@ -95,6 +95,7 @@ def dealloc(op: Any, binder: Binder, statement: syntax.Instruction, block: objec
             row = int(row)
             lanes = g.active[position]
             slot = int(machine.row_slot[row])
+            same_group(machine, op.cta_group)
             pair = _pair(machine, slot, op.cta_group)
             place, size = int(places[position, lanes][0]), int(wanted[position, lanes][0])
             column = place & 0xFFFF
@@ -125,6 +126,7 @@ def _pair(machine: Machine, slot: int, cta_group: int) -> Sequence[int]:
 def relinquish(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
     def run(g: Group) -> None:
         require_whole_warps(g, statement)
+        same_group(g.machine, op.cta_group)
         g.machine.tensor.relinquished[g.machine.row_slot[g.indices]] = True
 
     return run
