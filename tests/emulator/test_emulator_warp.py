@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from exact import float_edges
-from harness import edges, launch, poisoned, signed
+from harness import codes, edges, launch, poisoned, signed
 
 
 def shuffled(mode: str, values: list[int], offset: list[int], control: int) -> tuple[list[int], list[int]]:
@@ -69,6 +69,7 @@ def test_lanes_that_the_mask_does_not_name(threads: int, mask: str, status: str,
     report, _ = launch(body)
     assert report.status == status
     assert message in report.summary()
+    assert codes(report) == (["warp-mask"] if message else [])
 
 
 DIVERGED = """
