@@ -24,12 +24,16 @@ class ClusterBarrier:
         self.phase = 0
         self.arriving: Knowledge | None = None
         self.completed: Knowledge | None = None
+        #: How far each warp of the cluster had come when it arrived, in this phase and in the last completed one.
+        self.arrivals: dict[int, int] = {}
+        self.executed: dict[int, int] = {}
         self.statement: Statement | None = None
 
     def arrive(self, ordering: Ordering | None, row: int, *, relaxed: bool) -> None:
         """Add what a warp's arrival releases; a relaxed one what its last fence has."""
         given = None
         if ordering is not None:
+            self.arrivals[row % ordering.members] = ordering.clock(row)
             given = ordering.released.get(row) if relaxed else ordering.release(row)
         if given is None:
             return
@@ -40,6 +44,7 @@ class ClusterBarrier:
 
     def end_phase(self) -> None:
         self.phase += 1
+        self.executed = dict(self.arrivals)
         if self.arriving is not None:
             if self.completed is None:
                 self.completed = self.arriving

@@ -41,6 +41,8 @@ class Clusters:
         self.slot_rank = np.arange(slots) % self.size
         self.row_slot = np.repeat(np.arange(slots), warps_per_cta)
         self.row_rank = self.slot_rank[self.row_slot]
+        #: Which slots hold a CTA that has ended while others of its cluster go on.
+        self.ended = np.zeros(slots, np.bool_)
 
     # CTAs.
 
@@ -67,7 +69,10 @@ class Clusters:
         """The slot of the CTA of a rank, in the cluster of `slot`. Raises MemoryFault if there is none."""
         if not 0 <= rank < self.size:
             raise MemoryFault("cluster-rank", f"there is no CTA of rank {rank} in a cluster of {self.size}")
-        return slot - slot % self.size + rank
+        peer = slot - slot % self.size + rank
+        if self.ended[peer]:
+            raise MemoryFault("cta-exit", f"the CTA of rank {rank} has ended, and its shared memory is gone")
+        return peer
 
     def multicast(self, slot: int, mask: int) -> list[int]:
         """The slots that a multicast mask names, in the cluster of `slot`: bit i is rank i. Raises MemoryFault."""
@@ -127,7 +132,12 @@ class Clusters:
         if ((ranks < 0) | (ranks >= self.size)).any():
             bad = (ranks < 0) | (ranks >= self.size)
             self.peer(0, int(ranks[tuple(np.argwhere(bad)[0])]))
-        return own - own % self.size + ranks, offsets
+        slots = own - own % self.size + ranks
+        if self.ended.any() and self.ended[slots].any():
+            reached = self.ended[slots] if mask is None else self.ended[slots] & mask
+            for slot in slots[reached]:
+                self.peer(int(slot), int(slot) % self.size)
+        return slots, offsets
 
     def _not_own(self, address: int) -> None:
         raise MemoryFault(

@@ -94,6 +94,7 @@ class Scheduler:
         self.held[rows] = False
         self.cluster_arrivals[rows] = self.cluster_waits[rows] = 0
         self.cluster_barriers[cluster] = ClusterBarrier()
+        self.clusters.ended[self.clusters.slots(cluster)] = False
         for slot in self.clusters.slots(cluster):
             self.left[slot] = machine.threads
         self.last_run[rows] = self.steps
@@ -119,6 +120,10 @@ class Scheduler:
                 machine.tensor.statements[slot, start],
             )
         self.barriers = {key: barrier for key, barrier in self.barriers.items() if key[0] != slot}
+        if machine.ordering is not None:
+            cluster = self.clusters.of(slot)
+            machine.ordering.cta_ends(slot, self.cluster_barriers[cluster].executed)
+        self.clusters.ended[slot] = True
         self.finished += 1
         if self.progress is not None:
             self.progress(self.finished, self.ctas)

@@ -307,3 +307,46 @@ def test_slots_of_a_cluster() -> None:
     with pytest.raises(MemoryFault) as fault:
         odd.pair(2)
     assert fault.value.code == "cta-pair"
+
+
+# The end of a CTA.
+
+ENDS = {
+    "loads": ("mapa.shared::cluster.u32 %there, %here, %peer; ld.shared::cluster.u32 %y, [%there];", "SYNC"),
+    "stores": ("mapa.shared::cluster.u32 %there, %here, %peer; st.shared::cluster.u32 [%there], %x;", "SYNC"),
+    "arrivals": (
+        "mov.u32 %here, bar; mapa.shared::cluster.u32 %there, %here, %peer;"
+        "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%there];",
+        "w: mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 %p, [bar], 0; @!%p bra w;",
+    ),
+}
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize(("use", "order"), ENDS.values(), ids=ENDS)
+def test_a_cta_that_ends_too_early(use: str, order: str, schedule: Any) -> None:
+    """Its peers must be done with its memory before; a relaxed barrier is enough for that."""
+    begin = (
+        "mov.u32 %x, 3; st.shared.u32 [%here], %x; setp.eq.u32 %q, %t, 0; @%q mbarrier.init.shared.b64 [bar], 32;"
+        "@%q fence.mbarrier_init.release.cluster;" + SYNC
+    )
+    early, _ = launch(HEAD + begin + use + "ret;", [poisoned(64)], grid=2, block=32, cluster=2, schedule=schedule)
+    assert "cta-exit" in codes(early), early.summary()
+    ends = [RELAXED, SYNC] if order == "SYNC" else [order]
+    for end in ends:
+        body = HEAD + begin + use + end + "ret;"
+        report, _ = launch(body, [poisoned(64)], grid=2, block=32, cluster=2, schedule=schedule)
+        assert (report.status, codes(report)) == ("ok", []), report.summary()
+
+
+def test_memory_of_a_cta_that_has_ended() -> None:
+    body = (
+        HEAD
+        + """
+        setp.eq.u32 %p, %rank, 1; @%p bra go; st.shared.u32 [%here], %t; ret;
+        go: mov.u32 %x, 0; l: add.u32 %x, %x, 1; setp.lt.u32 %p, %x, 300; @%p bra l;
+        mapa.shared::cluster.u32 %there, %here, 0; ld.shared::cluster.u32 %y, [%there]; ret;
+    """
+    )
+    report, _ = launch(body, [poisoned(64)], grid=2, block=32, cluster=2)
+    assert (report.status, codes(report)) == ("fault", ["cta-exit"]), report.summary()

@@ -13,7 +13,7 @@ for each unit. Tensor memory is kept in columns by quarter of the lanes. Global 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -207,6 +207,8 @@ class Ordering:
         #: What each warp knows of the intervals of the warps of its cluster; `known[row].clocks` is a row of it.
         self.clocks = np.zeros((slots * warps, self.members), np.int64)
         self.known = [Knowledge(row // self.members, self.clocks[row]) for row in range(slots * warps)]
+        #: Who has last used an mbarrier of another CTA, by slot: warp of the cluster -> (interval, instruction).
+        self._remote: dict[int, dict[int, tuple[int, Statement]]] = {}
         #: What a warp's last releasing fence covers: its relaxed arrivals make this known.
         self.released: dict[int, Knowledge] = {}
         #: Operations whose completion the warp's tcgen05 instructions may rely on (9.7.16.6.4).
@@ -251,6 +253,7 @@ class Ordering:
         for array in (self.written, self.async_writer, self.async_reader, self.barriers):
             array[slot] = 0
         self.fenced[slot * self.warps : (slot + 1) * self.warps] = 0
+        self._remote.pop(slot, None)
         self.stores.clear(slot)
         self.loads.clear(slot)
         self.tensor_writer[slot] = 0
@@ -371,6 +374,55 @@ class Ordering:
         made = AsyncOperation(self.number(), what, statement, slot, swizzle, row)
         self.operations[made.number] = made
         return made
+
+    # The end of a CTA.
+
+    def reaches(self, slot: int, row: int, statement: Statement) -> None:
+        """A warp uses an mbarrier in the memory of another CTA of its cluster."""
+        self._remote.setdefault(slot, {})[row % self.members] = self.clock(row), statement
+
+    def cta_ends(self, slot: int, executed: Mapping[int, int]) -> None:
+        """The last thread of a CTA leaves: whatever uses its shared memory must have happened before, as one of its
+        warps knows. `executed` is how far each warp had come when it arrived at the cluster's barrier; also a relaxed
+        arrival comes after what it has executed.
+        """
+        rows = range(slot * self.warps, (slot + 1) * self.warps)
+        known = self.clocks[rows.start : rows.stop].max(axis=0)
+        for member, clock in executed.items():
+            known[member] = max(known[member], clock)
+        operations = set[int]().union(*(self.known[row].operations for row in rows))
+        for table, verb in ((self.async_writer, "write"), (self.async_reader, "read")):
+            for number in np.unique(table[slot][table[slot] != 0]).tolist():
+                operation = self.operations.get(number)
+                if operation is None or number in operations:
+                    continue
+                grouped = verb == "read" and ("store" in operation.what or "reduction" in operation.what)
+                self.findings.add(
+                    "bulk-group-unwaited" if grouped else "cta-exit",
+                    f"the CTA ends while the {operation.what} of line {operation.statement.line} may still {verb} its "
+                    f"shared memory; {'cp.async.bulk.wait_group' if grouped else 'a wait for it'} is missing",
+                    operation.statement,
+                    severity="advice" if grouped else "error",
+                )
+        for member, (clock, statement) in self._remote.get(slot, {}).items():
+            if clock > known[member]:
+                self._peer_left_behind(rows.start, member, "use an mbarrier in", statement, statement.line)
+        for accesses, verb in ((self.stores, "store to"), (self.loads, "load from")):
+            table = accesses.table(slot)
+            if table is None or len(table.latest) == self.warps:
+                continue
+            for at in np.flatnonzero((table.latest > known) & (table.latest < PENDING)):
+                if int(at) // self.warps != slot % self.size:
+                    line = int(table.line[at, int(table.clock[at].argmax())])
+                    self._peer_left_behind(rows.start, int(at), verb, None, line)
+
+    def _peer_left_behind(self, row: int, member: int, verb: str, statement: Statement | None, line: int) -> None:
+        self.findings.add(
+            "cta-exit",
+            f"a CTA ends while {self._warp_name(row, member)} may still {verb} its shared memory (line {line}); "
+            "barrier.cluster, or a wait for it, is missing before the end",
+            statement,
+        )
 
     # Shared memory. `slot` is the CTA whose memory it is, where that is not the operation's or the warp's own.
 

@@ -173,9 +173,11 @@ def _bind(op: Any, binder: Binder, use: _Use) -> _Run:
         sizes, counts = size(g) if size is not None else 0, count(g) if count is not None else 1
         masks = mask(g) if mask is not None else 0
         for row, lane, (place, amount, arrivals, named) in each(g, address(g), sizes, counts, masks):
-            if row not in given:
-                given[row] = use.release(machine, row)
             slot, offset = clusters.locate(row, place, use.space)
+            if row not in given:
+                if machine.ordering is not None and slot != machine.row_slot[row] and not use.relaxed:
+                    machine.ordering.reaches(slot, row, use.statement)
+                given[row] = use.release(machine, row)
             for each_slot in clusters.multicast(slot, named) if mask is not None else (slot,):
                 states[position[row], lane] = use.apply(machine, row, each_slot, offset, amount, arrivals)
                 barrier = machine.mbarriers[each_slot][offset]
