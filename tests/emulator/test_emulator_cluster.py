@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from harness import codes, launch, poisoned
+from harness import codes, launch, module, poisoned
 
+from ptxgen import Kernel
+from ptxgen.emulator.checks import Findings, Ordering
 from ptxgen.emulator.clusters import Clusters
 from ptxgen.emulator.memory import MemoryFault
 
@@ -350,3 +352,31 @@ def test_memory_of_a_cta_that_has_ended() -> None:
     )
     report, _ = launch(body, [poisoned(64)], grid=2, block=32, cluster=2)
     assert (report.status, codes(report)) == ("fault", ["cta-exit"]), report.summary()
+
+
+@pytest.mark.parametrize(
+    ("what", "reads", "code", "severity"),
+    [
+        ("tensor store", True, "bulk-group-unwaited", "advice"),
+        ("tcgen05.mma", True, "cta-exit", "error"),
+        ("tensor copy", False, "cta-exit", "error"),
+    ],
+)
+def test_operations_at_the_end_of_a_cta(what: str, reads: bool, code: str, severity: str) -> None:
+    """They must be known to one of the CTA's warps to be over."""
+    statement = Kernel.from_ptx(module("ret;")).entry.body.statements[0]  # type: ignore[union-attr]
+    for awaited in (False, True):
+        findings = Findings()
+        ordering = Ordering(1, 2, 1, 4096, findings)
+        units = np.array([100, 101])
+        if reads:
+            ordering.async_write(ordering.operation("tensor copy", statement, 0), 0, units)
+            for row in (0, 1):
+                ordering.known[row].operations.update(ordering.operations)
+        operation = ordering.operation(what, statement, 0)
+        (ordering.async_read if reads else ordering.async_write)(operation, 0, units)
+        if awaited:
+            ordering.known[1].operations.add(operation.number)
+        ordering.cta_ends(0, {})
+        found = [(each.code, each.severity) for each in findings.list()]
+        assert found == ([] if awaited else [(code, severity)])

@@ -207,11 +207,16 @@ def test_every_declared_form_with_a_meaning_is_tested_or_named() -> None:
 
 
 def test_every_code_has_a_test() -> None:
-    """Each code that the emulator can report is named in a test of this folder."""
+    """Each code that the emulator can report is named in a test of this folder and has a section in docs/checks.md."""
     here = Path(__file__).parent
     package = here.parent.parent / "ptxgen" / "emulator"
     source = "\n".join(path.read_text() for path in package.rglob("*.py"))
-    reported = set(re.findall(r'(?:findings\.add|MemoryFault)\(\s*"([a-z-]+)"', source))
+    reported = set(re.findall(r'(?:findings\.add|MemoryFault)\(\s*"([a-z0-9-]+)"', source))
+    page = (here.parent.parent / "docs" / "checks.md").read_text()
+    described = {
+        code for heading in re.findall(r"^### .*$", page, re.M) for code in re.findall(r"`([a-z0-9-]+)`", heading)
+    }
+    assert reported <= described, sorted(reported - described)
     tests = "\n".join(path.read_text() for path in here.glob("test_*.py"))
     named = set(re.findall(r"[a-z]+(?:-[a-z0-9]+)*", tests))
     assert len(reported) > 25
