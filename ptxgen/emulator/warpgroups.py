@@ -32,6 +32,19 @@ class Product:
         self.done, self.operation = False, 0
 
 
+class Kept:
+    """Accumulators of some warpgroups [n, 4] between products, as a matrix: `write(words)` puts it into the registers.
+
+    Nobody may look at the registers before the products are over; a chain of them need not go through the registers.
+    """
+
+    __slots__ = ("numbers", "rows", "words", "write")
+
+    def __init__(self, numbers: frozenset[int], rows: NDArray[np.int64], write: Callable[[NDArray[Any]], None]) -> None:
+        self.numbers, self.rows, self.write = numbers, rows, write
+        self.words: NDArray[Any] | None = None
+
+
 class Arrival(NamedTuple):
     """What a warp at wgmma.fence waits for."""
 
@@ -48,6 +61,8 @@ class Warpgroups:
         self.per_cta, self.findings = per_cta, findings
         #: Products of a warp by group, the open group last.
         self.groups: dict[int, list[list[Product]]] = {}
+        #: Accumulators that have not been written to their registers.
+        self.kept: list[Kept] = []
         #: How often each warp has come to wgmma.fence, and whether it waits there.
         self.arrivals = np.zeros(warps, np.int64)
         self.waiting = np.zeros(warps, np.bool_)
@@ -57,12 +72,17 @@ class Warpgroups:
         self._touched = np.zeros((0, warps), np.int32)
         #: The columns of the accumulator that a register has been a part of since the fence; 0: none.
         self._columns = np.zeros((0, warps), np.int16)
+        #: Whether any register was touched since the fence; which accumulator (0: none) the last product since had.
+        self._dirty = np.zeros(warps, np.bool_)
+        self._latest = np.zeros(warps, np.int64)
+        self._accumulators: dict[tuple[tuple[int, ...], int], int] = {}
 
     def clear(self, rows: slice) -> None:
         """Make warps ready for the next CTA."""
+        self._write_back([kept for kept in self.kept if ((kept.rows >= rows.start) & (kept.rows < rows.stop)).any()])
         for row in range(rows.start, rows.stop):
             self.groups.pop(row, None)
-        for state in (self.arrivals, self.waiting):
+        for state in (self.arrivals, self.waiting, self._dirty, self._latest):
             state[rows] = 0
         for state in (self._touched, self._columns):
             state[:, rows] = 0
@@ -77,7 +97,11 @@ class Warpgroups:
                 f"{what} wants four warps whose first is a multiple of 4; the CTA has {self.per_cta} warps",
             )
         rows = first[:, None] + np.arange(WARPS)
-        return rows, np.isin(rows, indices)
+        if rows.size == len(indices):
+            return rows, np.ones(rows.shape, np.bool_)
+        here = np.zeros(len(self.arrivals), np.bool_)
+        here[indices] = True
+        return rows, here[rows]
 
     # Registers.
 
@@ -101,10 +125,12 @@ class Warpgroups:
         index = np.array(sorted(read | written))[:, None]
 
         def watched(group: Group, *rest: Any) -> Any:
+            self._write_back([kept for kept in self.kept if not kept.numbers.isdisjoint(read | written)])
             for row in group.indices:
                 if self.groups.get(int(row)):
                     self._check_access(int(row), read, written, statement)
             self._touched[index, group.indices] = statement.line
+            self._dirty[group.indices] = True
             return run(group, *rest)
 
         return watched
@@ -136,27 +162,14 @@ class Warpgroups:
         problem = None
         if not self.arrivals[rows].all():
             problem = "no wgmma.fence comes before the first wgmma.mma_async"
-        mine = np.array(accumulator)[:, None]
-        for numbers, what in ((accumulator, "the accumulator"), (input, "A")):
-            index = np.array(numbers, np.int64)[:, None]
-            lines = self._touched[index, rows]
-            if problem is None and lines.any():
-                problem = f"line {int(lines.max())} uses a register of {what}, and no wgmma.fence comes after it"
-        before = self._columns[mine, rows]
-        other = before[(before != 0) & (before != columns)]
-        if problem is None and other.size:
-            problem = (
-                f"its accumulator of {columns} columns has registers of one of {int(other[0])} columns, and no "
-                "wgmma.fence comes between them"
-            )
+        problem = problem or self._touched_since(rows, accumulator, input) or self._reshaped(rows, accumulator, columns)
         if problem is not None:
             self.findings.add("missing-wgmma-fence", problem, statement)
-        self._columns[mine, rows] = columns
         taken, given = frozenset(input), frozenset(accumulator)
         for row in rows:
             for earlier in self._pending(int(row)):
-                if not earlier.accumulator.isdisjoint(taken) or not earlier.input.isdisjoint(given):
-                    reads = not earlier.accumulator.isdisjoint(taken)
+                reads = not taken.isdisjoint(earlier.accumulator)
+                if reads or not earlier.input.isdisjoint(given):
                     self.findings.add(
                         "wgmma-register-in-flight",
                         f"{'takes as A the accumulator' if reads else 'overwrites A'} of the wgmma.mma_async of line "
@@ -164,10 +177,71 @@ class Warpgroups:
                         statement,
                     )
 
+    def _touched_since(self, rows: NDArray[np.int64], accumulator: Sequence[int], input: Sequence[int]) -> str | None:
+        if not self._dirty[rows].any():
+            return None
+        for numbers, what in ((accumulator, "the accumulator"), (input, "A")):
+            lines = self._touched[np.array(numbers, np.int64)[:, None], rows]
+            if lines.any():
+                return f"line {int(lines.max())} uses a register of {what}, and no wgmma.fence comes after it"
+        return None
+
+    def _reshaped(self, rows: NDArray[np.int64], accumulator: Sequence[int], columns: int) -> str | None:
+        """An accumulator whose registers were part of one of another shape since the fence."""
+        key = tuple(accumulator), columns
+        number = self._accumulators.setdefault(key, len(self._accumulators) + 1)
+        if (self._latest[rows] == number).all():
+            return None
+        index = np.array(accumulator)[:, None]
+        before = self._columns[index, rows]
+        other = before[(before != 0) & (before != columns)]
+        self._columns[index, rows], self._latest[rows] = columns, number
+        if not other.size:
+            return None
+        return (
+            f"its accumulator of {columns} columns has registers of one of {int(other[0])} columns, and no "
+            "wgmma.fence comes between them"
+        )
+
     def begin(self, rows: NDArray[np.int64], product: Product) -> None:
         """A product of these warps is under way, in their open group."""
         for row in rows:
             self.groups.setdefault(int(row), [[]])[-1].append(product)
+
+    # Accumulators between products.
+
+    def keep(self, kept: Kept) -> Kept:
+        """What is kept of these accumulators of these warps, or `kept`, new. Others with the registers are written."""
+        found, stale = None, []
+        for other in self.kept:
+            if other.numbers == kept.numbers and np.array_equal(other.rows, kept.rows):
+                found = other
+            elif not other.numbers.isdisjoint(kept.numbers) and np.isin(other.rows, kept.rows).any():
+                stale.append(other)
+        self._write_back(stale)
+        if found is None:
+            self.kept.append(kept)
+        return found or kept
+
+    def settle(self, rows: NDArray[np.int64], numbers: frozenset[int] | None = None) -> None:
+        """Write what is kept of warps, unless a product that has not been waited for goes on with it.
+
+        With `numbers`, what is kept of these registers, whatever is under way: a product reads them as A.
+        """
+        ready: list[Kept] = []
+        for kept in self.kept:
+            if (numbers is not None and kept.numbers.isdisjoint(numbers)) or not np.isin(kept.rows, rows).any():
+                continue
+            under_way = (product for row in kept.rows.ravel() for product in self._pending(int(row)))
+            if numbers is not None or all(each.accumulator.isdisjoint(kept.numbers) for each in under_way):
+                ready.append(kept)
+        self._write_back(ready)
+
+    def _write_back(self, ready: list[Kept]) -> None:
+        for kept in ready:
+            if kept.words is not None:
+                kept.write(kept.words)
+            self.kept.remove(kept)
 
     # Fences and groups.
 
@@ -178,8 +252,11 @@ class Warpgroups:
         position = np.searchsorted(together[:, 0], rows - rows % self.per_cta % WARPS)
         passing = self.arrivals[rows] <= self.arrivals[together].min(axis=1)[position]
         self.waiting[rows] = ~passing
-        self._touched[:, rows[passing]] = 0
-        self._columns[:, rows[passing]] = 0
+        gone = rows[passing]
+        for state in (self._touched, self._columns):
+            state[:, gone] = 0
+        self._dirty[gone] = False
+        self._latest[gone] = 0
         return passing
 
     def commit(self, row: int) -> None:

@@ -462,6 +462,18 @@ class Ordering:
                     )
         self.async_reader[slot, units] = operation.number
 
+    def read_together(self, operation: AsyncOperation, rows: Sequence[int], units: NDArray[np.int64]) -> None:
+        """An operation that several warps of a CTA issue together reads these units: each must know their writers."""
+        self.async_read(operation, rows[0], units)
+        slot = operation.slot
+        writers = {int(number) for number in distinct(self.async_writer[slot, units])} - {0}
+        table = self.stores.table(slot)
+        for row in rows[1:]:
+            known = self.known[row]
+            stores = table is not None and bool((table.latest > table.of(known.clocks)).any())
+            if stores or not writers <= known.operations:
+                self._against_writers(operation, row, slot, units, _ALL, "reads")
+
     def read(
         self, row: int, units: NDArray[np.int64], masks: Masks, statement: Statement, slot: int | None = None
     ) -> None:

@@ -24,7 +24,7 @@ from ptxgen.emulator.memory.shared_memory import RESERVED_BYTES
 from ptxgen.emulator.registers import Binder, Unmodelled
 from ptxgen.emulator.semantics import meaning
 from ptxgen.emulator.semantics.barrier import require_whole_warps
-from ptxgen.emulator.warpgroups import Arrival, Product
+from ptxgen.emulator.warpgroups import Arrival, Kept, Product
 from ptxgen.instr import wgmma
 from ptxgen.layouts.fragments import (
     WARPGROUP,
@@ -134,47 +134,44 @@ def _to_registers(n: int, bits: int) -> NDArray[np.int64]:
     return np.ascontiguousarray((row * n + column).transpose(1, 0, 2))
 
 
+@lru_cache(maxsize=128)
+def _from_registers(n: int, bits: int) -> NDArray[np.int64]:
+    """For each element of an accumulator [64, n], its number in [128 threads, registers, elements]."""
+    return inverse(wgmma_accumulator_fragment(n, bits), _ROWS, n)
+
+
 @lru_cache(maxsize=8)
-def _from_registers(bits: int) -> NDArray[np.int64]:
+def _a_from_registers(bits: int) -> NDArray[np.int64]:
     """For each element of A [64, k], its number in [128 threads, registers, elements]."""
     return inverse(wgmma_a_fragment(bits), _ROWS, _DEPTH // bits)
 
 
-def _register_a(registers: _Words, rows: NDArray[np.int64], type: str) -> NDArray[np.float32]:
-    """The values of A in the registers of some warpgroups: [warpgroups, 64, k]."""
+def _read(registers: _Words, rows: NDArray[np.int64], bits: int, places: NDArray[np.int64]) -> NDArray[Any]:
+    """The elements of a matrix in the registers of some warpgroups: [warpgroups, 64, columns]."""
     words = np.stack([register[rows] for register in registers], axis=-1).reshape(len(rows), WARPGROUP, -1)
-    bits = products.BITS[type]
     elements = products.split(words, bits).reshape(len(rows), -1)
-    return products.decode(np.ascontiguousarray(elements[:, _from_registers(bits)]), type)
+    return np.ascontiguousarray(elements[:, places])
 
 
-def _write(
-    registers: _Words, rows: NDArray[np.int64], present: NDArray[np.bool_], add: NDArray[np.bool_],
-    product: NDArray[np.float32], shape: Shape,
-) -> None:  # fmt: skip
-    """Put products [warpgroups, 64, n] into the accumulators, added to what is there where `add` says so."""
-    bits = 16 if shape.d_type == "f16" else 32
-    ordered = product.reshape(len(rows), -1)[:, _to_registers(shape.n, bits)]
-    # [registers, warps, lanes, elements]
-    ordered = np.ascontiguousarray(ordered.transpose(1, 0, 2, 3)).reshape(len(registers), -1, 32, 32 // bits)
-    warps = rows.ravel()
-    old = None
-    if add.any():
-        old = products.split(np.stack([register[warps] for register in registers]), bits)
-        if not add.all():
-            old = np.where(np.repeat(add, 4)[:, None, None], old, old.dtype.type(0))
-    words = products.join(products.total(ordered, old, shape.d_type, saturate=shape.saturate), bits)
-    if not present.all():
-        here = present.ravel()
-        warps, words = warps[here], words[:, here]
-    for register, word in zip(registers, words, strict=True):
+def _write(registers: _Words, warps: NDArray[np.int64], here: NDArray[np.bool_], words: NDArray[Any]) -> None:
+    """Put the words of accumulators [warpgroups, 64, n] into the registers of those of their warps that are here."""
+    bits = words.dtype.itemsize * 8
+    ordered = words.reshape(len(words), -1)[:, _to_registers(words.shape[-1], bits)]
+    # [registers, warps, lanes]
+    joined = products.join(ordered.transpose(1, 0, 2, 3), bits).reshape(len(registers), -1, 32)
+    if not here.all():
+        warps, joined = warps[here], joined[:, here]
+    for register, word in zip(registers, joined, strict=True):
         register[warps] = word
 
 
 def _uniform(words: Sequence[NDArray[Any]], present: NDArray[np.bool_], machine: Machine, statement: Any) -> None:
     """Report descriptors and flags that are not the same in all threads of a warpgroup."""
     for word in words:
-        here = np.where(present[:, :, None], word, word[np.arange(len(word)), present.argmax(axis=1), :1][:, :, None])
+        here = word
+        if not present.all():
+            first = word[np.arange(len(word)), present.argmax(axis=1), :1]
+            here = np.where(present[:, :, None], word, first[:, :, None])
         if (here != here[:, :1, :1]).any():
             machine.findings.add(
                 "divergent-warpgroup",
@@ -239,6 +236,8 @@ class _Multiply:
     def _by_warpgroup(g: Group, rows: NDArray[np.int64], reader: Callable[[Group], Any]) -> NDArray[Any]:
         """A value of each thread, [warpgroups, 4, 32]; nothing where the warp is not here."""
         value = g.full(reader(g))
+        if rows.size == g.size:
+            return value.reshape(*rows.shape, 32)
         found = np.zeros((*rows.shape, 32), value.dtype)
         found.reshape(-1, 32)[np.searchsorted(rows.ravel(), g.indices)] = value
         return found
@@ -293,8 +292,7 @@ class _Multiply:
         for chunks in (a, b):
             if chunks is not None:
                 operation.swizzle = chunks.swizzle
-                for row in rows:
-                    machine.ordering.async_read(operation, int(row), chunks.units)
+                machine.ordering.read_together(operation, [int(row) for row in rows], chunks.units)
         operation.swizzle = None
 
     def _compute(self, machine: Machine, slots: NDArray[np.int64], work: _Work) -> None:
@@ -311,7 +309,9 @@ class _Multiply:
     def _compute_alike(self, machine: Machine, slots: NDArray[np.int64], work: _Work) -> None:
         shape, size = self.shape, machine.shared.size
         if work.a is None:
-            a = _register_a(self.a, work.rows, shape.a_type)
+            machine.warpgroups.settle(work.rows, frozenset(self.input))
+            elements = _read(self.a, work.rows, shape.bits, _a_from_registers(shape.bits))
+            a = products.decode(elements, shape.a_type)
         else:
             a = _fetch(machine, slots, self._a_chunks(int(work.a[0]), size), self.majors[0], shape.a_type)
         b = _fetch(machine, slots, self._b_chunks(int(work.b[0]), size), self.majors[1], shape.b_type)
@@ -322,7 +322,25 @@ class _Multiply:
             product = products.multiply_sparse(a, columns, b)
         if self.negate:
             np.negative(product, out=product)
-        _write(self.d, work.rows, work.present, work.scale, product, shape)
+        self._accumulate(machine, work, product)
+
+    def _accumulate(self, machine: Machine, work: _Work, product: NDArray[np.float32]) -> None:
+        """Add products [warpgroups, 64, n] to accumulators, which stay out of the registers until somebody may look."""
+        shape, bits = self.shape, 16 if self.shape.d_type == "f16" else 32
+        warps, here = work.rows.ravel(), work.present.ravel()
+        kept = machine.warpgroups.keep(
+            Kept(frozenset(self.accumulator), work.rows, lambda words: _write(self.d, warps, here, words))
+        )
+        old = kept.words
+        if not work.scale.any():
+            old = None
+        elif old is None:
+            old = _read(self.d, work.rows, bits, _from_registers(shape.n, bits))
+        if old is not None and not work.scale.all():
+            old = np.where(work.scale[:, None, None], old, old.dtype.type(0))
+        kept.words = products.total(product, old, shape.d_type, saturate=shape.saturate)
+        if not here.all():
+            machine.warpgroups.settle(warps, kept.numbers)
 
 
 class _Work(NamedTuple):
@@ -403,6 +421,7 @@ def wait(op: Any, binder: Binder, statement: syntax.Instruction, block: object) 
             if machine.ordering is not None:
                 machine.ordering.known[row].operations.update(product.operation for product in awaited)
             machine.warpgroups.retire(row, pending)
+        machine.warpgroups.settle(g.indices[passing[:, 0]])
         return lambda row: ("wgmma.wait_group", row), None if passing.all() else passing
 
     return run
