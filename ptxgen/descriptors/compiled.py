@@ -125,6 +125,8 @@ class Compiled:
                     self._unpack_number(code, layout)
                     code.line(f"v{item} = v")
                 code.line(f"d[{name!r}] = ({''.join(f'v{item}, ' for item in range(count))})")
+        known = tuple(sorted(field.layouts or range(len(field.items) + 1)))
+        code.line(f"if n not in {known}: return False")
 
     @staticmethod
     def _unpack_number(code: _Code, field: BitField) -> None:

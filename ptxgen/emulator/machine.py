@@ -350,9 +350,9 @@ class PendingLoad:
 
 
 class PendingStore:
-    """A store on its way: whether it has arrived, and its number in the happens-before relation."""
+    """A store on its way: whether it has read its source and arrived, and its number in the happens-before relation."""
 
-    __slots__ = ("done", "operation")
+    __slots__ = ("done", "operation", "read")
 
     def __init__(self) -> None:
-        self.done, self.operation = False, 0
+        self.done, self.read, self.operation = False, False, 0

@@ -234,7 +234,8 @@ def pixels(**arguments: Any) -> Im2colMap:
         ({"pixels_per_column": 0}, "pixels_per_column must be an integer from 1 to 1024 pixels, not 0"),
         ({"pixels_per_column": 1025}, "not 1025"),
         ({"channels_per_pixel": 256, "pixels_per_column": 457}, "the box must be at most 233472 bytes"),
-        ({"dims": [64, 9], "strides": [128]}, "pixel_box_lower must be a sequence of 0 numbers"),
+        ({"dims": [64, 9], "strides": [128]}, "rank must be 3, 4 or 5 for im2col, not 2"),
+        ({"dims": [64], "strides": []}, "rank must be 3, 4 or 5 for im2col, not 1"),
         ({"dims": [64, 9, 14, 64, 2, 2]}, "dims must be a sequence of 1 to 5 integers (the rank), not 6"),
         ({"dtype": "u16", "oob_fill": 1}, 'oob_fill must be "none" for u16'),
         ({"strides": [128, 1160, 16128]}, "stride of dimension 2 must be a multiple of 16 bytes"),
@@ -255,11 +256,22 @@ def test_wide_maps_are_pixels_in_a_row(mode: str | int) -> None:
         ({"interleave": 1}, "interleave must be none for the wide modes"),
         ({"pixel_box_lower": 200}, "lower corner in width must be an integer from -128 to 127"),
         ({"pixel_box_lower": [1]}, "lower corner in width"),
-        ({"dims": [64], "strides": []}, "pixel_box_lower must be a sequence of"),
+        ({"dims": [64], "strides": []}, "rank must be 3, 4 or 5 for im2col, not 1"),
     ):
         with pytest.raises(DescriptorError) as caught:
             TensorMap.im2col_wide(**{**wide, **changes})
         assert message in str(caught.value)
+
+
+@pytest.mark.parametrize("rank", [1, 2])
+def test_pixels_have_three_dimensions(rank: int) -> None:
+    words = np.frombuffer(pixels().encode(), dtype="<u4").copy()
+    words[2] = words[2] & ~np.uint32(7 << 4) | np.uint32((rank - 1) << 4)
+    words[[3, 4, 5, 7, 9, 10, 11, 14]] = 0
+    if rank == 2:
+        words[[3, 9]] = 8
+    with pytest.raises(DescriptorError, match="rank must be 3, 4 or 5"):
+        TensorMap.decode(words.tobytes())
 
 
 def test_pixels_are_explained() -> None:

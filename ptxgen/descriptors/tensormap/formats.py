@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from ptxgen.descriptors.bits import array, field, refuse
+from ptxgen.descriptors.bits import array, as_int, field, refuse
 from ptxgen.descriptors.tensormap.tables import TYPES
 from ptxgen.descriptors.tensormap.value import DRIVER, METADATA, WORD_BITS, TensorMap, whole, word
 
@@ -115,6 +115,11 @@ class Im2colMap(TensorMap, bits=1024, word_bits=WORD_BITS):
     )
     box_bytes: int = _box_bytes()
     smem_alignment: int = _smem_alignment()
+
+    def __post_init__(self) -> None:
+        if as_int(self.rank) in (1, 2):
+            refuse("rank", "3, 4 or 5 for im2col", self.rank)
+        super().__post_init__()
 
     _row_name: ClassVar[str] = "the channels of a pixel"
     _row_field: ClassVar[str] = "channels_per_pixel"

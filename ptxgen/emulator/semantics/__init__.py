@@ -20,9 +20,9 @@ Kind = Literal["plain", "gate", "end"]
 
 #: The modules that give meanings.
 MODULES = (
-    "address", "async_copy", "atomic", "barrier", "cache", "cluster", "control", "conversion", "extended", "fence",
-    "floating", "half", "integer", "logic", "matrix", "mbarrier", "memory", "miscellaneous", "mixed", "mma", "move",
-    "predicate", "stack", "tcgen05", "tensormap", "tma", "warp", "wgmma", "wmma",
+    "address", "async_copy", "atomic", "barrier", "bulk", "cache", "cluster", "control", "conversion", "extended",
+    "fence", "floating", "half", "integer", "logic", "matrix", "mbarrier", "memory", "miscellaneous", "mixed", "mma",
+    "move", "predicate", "stack", "tcgen05", "tensormap", "tma", "warp", "wgmma", "wmma",
 )  # fmt: skip
 
 

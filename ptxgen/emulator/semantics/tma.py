@@ -1,39 +1,38 @@
-"""Bulk tensor copies. PTX ISA 9.7.9.27; tiled mode: 5.5.3.
+"""Bulk tensor copies. PTX ISA 9.7.9.25.5; what they touch is found in `ptxgen.emulator.boxes`.
 
 The tensormap reaches the emulator as its 128 bytes in memory, and is decoded from them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ptxgen import syntax
 from ptxgen.descriptors import DescriptorError, TensorMap
 from ptxgen.descriptors.tensormap import Im2colMap, TiledMap
+from ptxgen.descriptors.tensormap.tables import TYPES
+from ptxgen.emulator import boxes
+from ptxgen.emulator.boxes import Box
+from ptxgen.emulator.bulk_copies import deliver, destinations, keep_in_group
 from ptxgen.emulator.checks.happens_before import UNIT
 from ptxgen.emulator.group import Group
-from ptxgen.emulator.machine import Machine, PendingStore
+from ptxgen.emulator.machine import Machine
 from ptxgen.emulator.memory import MemoryFault
 from ptxgen.emulator.memory.global_memory import HEAP_BASE, PARAM_WINDOW, WINDOW_BYTES
 from ptxgen.emulator.reductions import TENSOR_TYPES, Combine, combiner
-from ptxgen.emulator.registers import Binder, Unmodelled
+from ptxgen.emulator.registers import Binder, Reader, Unmodelled
 from ptxgen.emulator.semantics import meaning
 from ptxgen.emulator.semantics.mbarrier import each
-from ptxgen.instr import bulk, tma
-from ptxgen.layouts.swizzle import SWIZZLES
-from ptxgen.layouts.tma import CHUNK, tile_bytes, tile_chunks
+from ptxgen.instr import tma
 
-if TYPE_CHECKING:
-    from ptxgen.emulator.scheduler import Scheduler
+_Run = Callable[[Group], None]
 
-#: Shared-memory alignment of a tensor copy, in bytes (9.7.9.27, table of alignments).
-_DESTINATION_ALIGNMENT = 128
+#: Shared-memory alignment of a tensor copy, in bytes (9.7.9.25.5; a kernel that breaks it ends, measured).
+_ALIGNMENT = 128
 
 
 @lru_cache(maxsize=256)
@@ -61,294 +60,134 @@ def tensormap_at(machine: Machine, address: int, statement: syntax.Instruction) 
     return decode(data)
 
 
-def _four_rows(op: Any) -> bool:
-    return op.load_mode in ("tile::gather4", "tile::scatter4")
+def box_of(
+    machine: Machine, op: Any, address: int, coords: Sequence[int], offsets: Sequence[int],
+    statement: syntax.Instruction,
+) -> Box:  # fmt: skip
+    """What an instruction copies, by the tensormap at `address`. Raises MemoryFault where the two do not fit."""
+    tensormap, mode = tensormap_at(machine, address, statement), op.load_mode or "tile"
+    wanted = "im2col" if mode.startswith("im2col") else "tiled"
+    if tensormap.mode != wanted:
+        raise MemoryFault("tensormap-mode", f".{mode} takes a tensormap of mode {wanted}, not {tensormap.mode}")
+    if op.dim != tensormap.rank:
+        raise MemoryFault("tensormap-rank", f"{op.dim} dimensions (.{op.dim}d) with a map of rank {tensormap.rank}")
+    if isinstance(tensormap, TiledMap):
+        return boxes.tile(tensormap, coords) if mode == "tile" else boxes.four_rows(tensormap, coords)
+    if mode in ("im2col", "im2col_no_offs"):
+        return boxes.pixels(tensormap, coords, offsets or [0] * (op.dim - 2))
+    halo, offset = offsets or (0, 0)
+    if halo:
+        raise Unmodelled("the halo of im2col::w, which the manual shows in figures only")
+    return boxes.wide_pixels(tensormap, coords, offset, fixed=mode == "im2col::w::128")
 
 
-@dataclass(frozen=True, slots=True)
-class Box:
-    """A box of a tensor: `coords` are where it begins, or the column and the rows of gather4 and scatter4."""
-
-    tensormap: TiledMap
-    coords: tuple[int, ...]
-    four_rows: bool = False
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Elements of the box, the innermost dimension first."""
-        return (self.tensormap.box[0], 4) if self.four_rows else self.tensormap.box
-
-    def indices(self, axis: int) -> NDArray[np.int64]:
-        """Where the box is in a dimension of the tensor."""
-        if self.four_rows and axis:
-            return np.array(self.coords[1:], np.int64)
-        return self.coords[axis] + np.arange(self.tensormap.box[axis], dtype=np.int64)
-
-
-def box_places(machine: Machine, box: Box) -> tuple[NDArray[np.int64], NDArray[np.bool_], int]:
-    """Where the units of a box lie in global memory, in linear order: heap offsets, which are inside the tensor, and
-    the bytes of a unit (16 where rows allow it, an element otherwise).
-    """
-    tensormap, coords = box.tensormap, box.coords
-    size = tensormap.element_bits // 8
-    strides = (size, *tensormap.strides)
-    # Offsets and validity of the box's rows, from the outermost dimension in; then along a row.
-    outer, outer_valid = np.zeros(1, np.int64), np.ones(1, np.bool_)
-    for axis in reversed(range(1, tensormap.rank)):
-        index = box.indices(axis)
-        inside = (index >= 0) & (index < tensormap.dims[axis])
-        outer = (outer[:, None] + np.where(inside, index * strides[axis], 0)).ravel()
-        outer_valid = (outer_valid[:, None] & inside).ravel()
-    index = box.indices(0)
-    inside = (index >= 0) & (index < tensormap.dims[0])
-    unit = CHUNK if _whole_chunks(inside, coords[0] * size, size) else size
-    index, inside = index[:: unit // size], inside[:: unit // size]
-    where = (tensormap.address - HEAP_BASE + outer[:, None] + index * size).ravel()
-    mask = (outer_valid[:, None] & inside).ravel()
-    machine.memory.require_mapped(where[mask], "the tensor copy")
-    machine.memory.require_mapped(where[mask] + (unit - 1), "the tensor copy")
-    return np.where(mask, where, 0), mask, unit
-
-
-def gather_box(machine: Machine, box: Box) -> NDArray[np.uint8]:
-    """The bytes of a box in linear order; elements outside the tensor have the fill value."""
-    tensormap = box.tensormap
-    where, mask, unit = box_places(machine, box)
-    size = tensormap.element_bits // 8
-    words = machine.memory.data.view(np.complex128 if unit == CHUNK else f"u{size}")
-    raw = words[where // unit].view(np.uint8)
-    if not mask.all():
-        element = NAN_FILL[size] if tensormap.oob_fill == "nan" else bytes(size)
-        raw.reshape(-1, unit)[~mask] = np.frombuffer(element * (unit // size), np.uint8)
-    return raw
-
-
-def scatter_box(machine: Machine, box: Box, data: NDArray[np.uint8]) -> None:
-    """Write the bytes of a box to global memory; elements outside the tensor are dropped."""
-    where, mask, unit = box_places(machine, box)
-    words = machine.memory.data.view(np.complex128 if unit == CHUNK else f"u{box.tensormap.element_bits // 8}")
-    words[where[mask] // unit] = data.view(words.dtype)[mask]
-
-
-#: What elements outside a float tensor get with oob_fill "nan", by their bytes (measured for 2 and 4, H200, driver 580,
-#: 2026-11-20; 8 inferred).
-NAN_FILL = {2: bytes.fromhex("f77f"), 4: bytes.fromhex("f77ff77f"), 8: bytes.fromhex("f77ff77ff77ff77f")}
-
-
-def _whole_chunks(valid: NDArray[np.bool_], start: int, size: int) -> bool:
-    """Whether every 16 bytes of a row are all inside the tensor or all outside."""
-    if start % CHUNK or (len(valid) * size) % CHUNK:
-        return False
-    groups = valid.reshape(-1, CHUNK // size)
-    return bool((groups.all(axis=1) | ~groups.any(axis=1)).all())
-
-
-def _require_plain(op: Any) -> None:
-    """Boxes in tile mode, as the tensormap describes them."""
-    if op.load_mode not in (None, "tile", "tile::gather4", "tile::scatter4"):
-        raise Unmodelled(op.load_mode)
+def _require_modelled(op: Any) -> None:
+    """What PTX 9.4 adds for sm_107 is not there."""
     if op.override_address:
         raise Unmodelled("override::global_address")
     if getattr(op, "report", None) not in (None, "disabled"):
         raise Unmodelled(f"mbarrier::report::{op.report}")
 
 
-@meaning(tma.load)
-def load(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> Callable[[Group], None]:
-    _require_plain(op)
-    if op.multicast:
-        raise Unmodelled("multicast")
-    if op.cta_group == 2:
-        raise Unmodelled("cta_group::2")
+def _vector(binder: Binder, operand: syntax.Operand, type: str) -> list[Reader]:
+    return [binder.source(element, type) for element in binder.vector(operand)]
+
+
+def _aligned(machine: Machine, box: Box, start: int) -> Any:
+    """The 16-byte units of a box at `start`. Raises MemoryFault where they are misaligned or outside."""
+    if start % _ALIGNMENT:
+        raise MemoryFault("misaligned", f"the copy's shared address is {start:#x}, not a multiple of {_ALIGNMENT}")
+    units = box.units(start)
+    machine.shared.require(int(units.min()) * UNIT, int(units.max() - units.min() + 1) * UNIT, UNIT, "the tensor copy")
+    return units
+
+
+@meaning(tma.load, tma.load_im2col)
+def load(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+    _require_modelled(op)
     destination, barrier = binder.address(op.dst_mem), binder.address(op.mbar)
     map_address = binder.address(op.tensor_map)
-    coordinates = [binder.source(element, "s32") for element in binder.vector(op.coords)]
+    coordinates = _vector(binder, op.coords, "s32")
+    offsets = _vector(binder, op.offsets, "u16") if isinstance(op, tma.load_im2col) else []
+    mask = binder.source(op.mask, "u32" if op.multicast == "cluster::32b" else "u16") if op.multicast else None
+    count = len(coordinates)
 
     def run(g: Group) -> None:
         machine = g.machine
-        values = [coordinate(g) for coordinate in coordinates]
-        for row, _, (place, where, mbar, *coords) in each(g, destination(g), map_address(g), barrier(g), *values):
-            box = box_of(machine, op, where, tuple(coords), statement)
-            clusters = machine.clusters
-            issue(machine, row, statement, box, clusters.locate(row, place, op.dst), clusters.locate(row, mbar, op.dst))
+        values = [value(g) for value in (*coordinates, *offsets)]
+        chosen = mask(g) if mask is not None else 0
+        for row, _, (place, where, mbar, ranks, *numbers) in each(
+            g, destination(g), map_address(g), barrier(g), chosen, *values
+        ):
+            box = box_of(machine, op, where, numbers[:count], numbers[count:], statement)
+            copies = destinations(
+                machine, row, place, mbar, ranks if mask is not None else None, op.dst, op.cta_group or 1
+            )
+            units = _aligned(machine, box, copies[0].offset)
+
+            def act(box: Box = box, units: Any = units, copies: Any = copies) -> None:
+                data = box.gather(machine.memory)
+                for copy in copies:
+                    box.put(machine.shared.data[copy.slot], units, data)
+
+            deliver(machine, row, statement, copies, units, box.bytes, "tensor copy", act, box.tensormap.swizzle)
 
     return run
 
 
-def box_of(machine: Machine, op: Any, address: int, coords: tuple[int, ...], statement: syntax.Instruction) -> Box:
-    """The box that an instruction names, by the tensormap at `address`. Raises MemoryFault."""
-    tensormap, four_rows = tensormap_at(machine, address, statement), _four_rows(op)
-    if not isinstance(tensormap, TiledMap):
-        raise MemoryFault("tensormap-mode", f"the copy takes tiled tensormaps, not {tensormap.mode}")
-    if op.dim != tensormap.rank:
-        raise MemoryFault("tensormap-rank", f"{op.dim} dimensions (.{op.dim}d) with a map of rank {tensormap.rank}")
-    if four_rows and tensormap.box[1] != 1:
-        raise MemoryFault(
-            "tensormap-box",
-            f".{op.load_mode} takes maps with boxes of one row (5.5.3.4.1), not {tensormap.box[1]}",
-        )
-    return Box(tensormap, coords, four_rows)
-
-
-def shared_units(machine: Machine, box: Box, start: int) -> tuple[NDArray[np.int64], int]:
-    """The 16-byte units of shared memory that hold a box, in linear order, and its bytes. Raises MemoryFault."""
-    tensormap, coords = box.tensormap, box.coords
-    if tensormap.interleave != "none" or any(stride != 1 for stride in tensormap.element_strides):
-        raise Unmodelled("interleaved or strided boxes")
-    if tensormap.dtype.startswith("16u") or tensormap.swizzle not in SWIZZLES:
-        raise Unmodelled(f"tensormaps of {tensormap.dtype} with swizzle {tensormap.swizzle}")
-    size = tensormap.element_bits // 8
-    if coords[0] * size % CHUNK:
-        # Measured (H200, driver 580, 2026-11-20): the copy ends the kernel with an illegal-instruction error.
-        raise MemoryFault(
-            "misaligned",
-            f"the first coordinate {coords[0]} is byte {coords[0] * size} of a row; "
-            f"it must be on a multiple of {CHUNK} bytes",
-        )
-    alignment = _DESTINATION_ALIGNMENT
-    total = tile_bytes(box.shape, size)
-    chunks = tile_chunks(box.shape, size, tensormap.swizzle, start) if start % CHUNK == 0 else None
-    if start % alignment or chunks is None:
-        raise MemoryFault("misaligned", f"the copy's shared address is {start:#x}, not a multiple of {alignment}")
-    units = chunks + start // UNIT
-    machine.shared.require(int(units.min()) * UNIT, int(units.max() - units.min() + 1) * UNIT, CHUNK, "the tensor copy")
-    return units, total
-
-
-def issue(
-    machine: Machine, row: int, statement: syntax.Instruction, box: Box, place: tuple[int, int],
-    barrier_place: tuple[int, int],
-) -> None:  # fmt: skip
-    """Queue one box: bytes to shared memory at `place` (slot, offset), then complete_tx on the mbarrier."""
-    (slot, start), (barrier_slot, mbar) = place, barrier_place
-    if slot != barrier_slot:
-        raise MemoryFault("not-own-shared", "the copy's mbarrier must be in the memory of the CTA that gets the data")
-    units, total = shared_units(machine, box, start)
-    barrier = machine.mbarrier(slot, mbar, row, statement)
-    if not barrier.fenced:
-        machine.findings.add(
-            "mbarrier-init-proxy",
-            f"the copy completes on the mbarrier of line {barrier.statement.line}, whose init no "
-            "fence.mbarrier_init or fence.proxy.async has made visible to the async proxy",
-            statement,
-            severity="advice",
-        )
-    given = None
-    if machine.ordering is not None:
-        operation = machine.ordering.operation("tensor copy", statement, slot, swizzle=box.tensormap.swizzle)
-        given = machine.ordering.known[row].copy()
-        machine.ordering.async_write(operation, row, units)
-        given.operations.add(operation.number)
-
-    def complete() -> None:
-        data = gather_box(machine, box)
-        machine.shared.data[slot].view(np.complex128)[units] = data.view(np.complex128)
-        machine.complete_on(slot, mbar, total, given, statement)
-
-    machine.submit(slot, statement, complete)
-
-
-# Stores, and the groups in which threads wait for them.
-
-
 @meaning(tma.store, tma.reduce)
-def store(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> Callable[[Group], None]:
-    _require_plain(op)
+def store(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+    _require_modelled(op)
     source, map_address = binder.address(op.src_mem), binder.address(op.tensor_map)
-    coordinates = [binder.source(element, "s32") for element in binder.vector(op.coords)]
+    coordinates = _vector(binder, op.coords, "s32")
     reduction = getattr(op, "op", None)
 
     def run(g: Group) -> None:
         values = [coordinate(g) for coordinate in coordinates]
         for row, _, (place, where, *coords) in each(g, source(g), map_address(g), *values):
-            box = box_of(g.machine, op, where, tuple(coords), statement)
-            _issue_store(g.machine, row, statement, box, place, reduction)
+            _issue_store(g.machine, op, row, statement, where, coords, place, reduction)
 
     return run
 
 
 def _issue_store(
-    machine: Machine, row: int, statement: syntax.Instruction, box: Box, place: int, reduction: str | None
-) -> None:
+    machine: Machine, op: Any, row: int, statement: syntax.Instruction, where: int, coords: Sequence[int], place: int,
+    reduction: str | None,
+) -> None:  # fmt: skip
     """Queue one box from shared to global memory, as part of the warp's open group."""
-    if min(box.coords) < 0:
+    if min(coords) < 0:
         # Measured (H200, driver 580, 2026-11-20): the store ends the kernel with an illegal-instruction error.
-        raise MemoryFault("out-of-bounds", f"a tensor store takes no negative coordinates, such as {box.coords}")
+        raise MemoryFault("out-of-bounds", f"a tensor store takes no negative coordinates, such as {tuple(coords)}")
     slot, start = machine.clusters.locate(row, place, "shared::cta")
-    units, _ = shared_units(machine, box, start)
-    combine = _tensor_combiner(reduction, box.tensormap.dtype) if reduction is not None else None
-    pending = PendingStore()
-    if machine.ordering is not None:
-        what = "tensor store" if combine is None else "tensor reduction"
-        operation = machine.ordering.operation(what, statement, slot, swizzle=box.tensormap.swizzle)
-        machine.ordering.async_read(operation, row, units)
-        pending.operation = operation.number
-    machine.bulk_groups.setdefault(row, [[]])[-1].append(pending)
+    box = box_of(machine, op, where, coords, [], statement)
+    units = _aligned(machine, box, start)
+    tensormap = box.tensormap
+    if tensormap.swizzle.endswith("_flip_8B") or tensormap.dtype == "16u4_align16b":
+        what = f"swizzle {tensormap.swizzle}" if tensormap.swizzle.endswith("_flip_8B") else tensormap.dtype
+        raise MemoryFault("tensormap-type", f"maps with {what} are for loads alone (9.7.9.25.5.1)")
+    combine = _tensor_combiner(reduction, tensormap.dtype) if reduction is not None else None
 
-    def complete() -> None:
-        data = machine.shared.data[slot].view(np.complex128)[units].view(np.uint8)
+    def read() -> Any:
+        return machine.shared.data[slot].view(np.complex128)[units].view(np.uint8)
+
+    def write(data: Any) -> None:
         if combine is None:
-            scatter_box(machine, box, data)
+            box.scatter(machine.memory, data)
         else:
-            reduce_box(machine, box, data, combine)
-        pending.done = True
-        machine.wake(("bulk group", row))
+            box.reduce(machine.memory, data, combine)
 
-    machine.submit(slot, statement, complete)
+    what = "tensor store" if combine is None else "tensor reduction"
+    keep_in_group(machine, row, statement, slot, units, what, read, write, tensormap.swizzle)
 
 
 def _tensor_combiner(reduction: str, dtype: str) -> Combine:
-    if dtype not in TENSOR_TYPES[reduction]:
+    if dtype not in TENSOR_TYPES[reduction] or TYPES[dtype].packed_bits:
         legal = ", ".join(TENSOR_TYPES[reduction])
         raise MemoryFault("tensormap-type", f".{reduction} takes tensors of {legal}, not {dtype} (9.7.9.25.5.3)")
     return combiner(reduction, dtype)
 
 
-def reduce_box(machine: Machine, box: Box, data: NDArray[np.uint8], combine: Combine) -> None:
-    """Combine the bytes of a box with global memory, element by element; elements outside the tensor are dropped."""
-    size = box.tensormap.element_bits // 8
-    where, mask, unit = box_places(machine, box)
-    words, given = machine.memory.data.view(f"u{size}"), data.view(f"u{size}").reshape(-1, unit // size)
-    rows = np.array_split(np.arange(len(where)), 4) if box.four_rows else [np.arange(len(where))]
-    for chosen in rows:  # the same row may be named twice
-        chosen = chosen[mask[chosen]]
-        place = (where[chosen, None] // size + np.arange(unit // size)).ravel()
-        words[place] = combine(words[place], given[chosen].ravel())
-
-
-@meaning(tma.prefetch, tma.prefetch_im2col, bulk.prefetch)
-def prefetch(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> Callable[[Group], None]:
+@meaning(tma.prefetch, tma.prefetch_im2col, tma.applypriority, tma.applypriority_im2col)
+def prefetch(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
     """A hint."""
     return lambda g: None
-
-
-@meaning(bulk.commit_group)
-def commit_group(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> Callable[[Group], None]:
-    """Groups are kept by warp: what its threads issue is waited for together."""
-
-    def run(g: Group) -> None:
-        for row in g.indices:
-            g.machine.bulk_groups.setdefault(int(row), [[]]).append([])
-
-    return run
-
-
-@meaning(bulk.wait_group, kind="gate")
-def wait_group(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> Callable[..., Any]:
-    pending = max(int(op.pending.value), 0)
-
-    def run(g: Group, scheduler: Scheduler) -> tuple[Callable[[int], object], NDArray[np.bool_] | None]:
-        machine = g.machine
-        passing = np.ones((g.size, 32), np.bool_)
-        for position, row in enumerate(g.indices):
-            groups = machine.bulk_groups.get(int(row), [[]])
-            awaited = groups[: max(len(groups) - 1 - pending, 0)]
-            if not all(each.done for group in awaited for each in group):
-                passing[position] = False
-                continue
-            if machine.ordering is not None:
-                machine.ordering.known[int(row)].operations.update(e.operation for group in awaited for e in group)
-            del groups[: len(awaited)]
-        return lambda row: ("bulk group", row), None if passing.all() else passing
-
-    return run

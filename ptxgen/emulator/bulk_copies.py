@@ -1,0 +1,132 @@
+"""What all bulk copies share: where they go, how they complete, and the groups in which threads wait for them.
+
+PTX ISA 9.7.9.25.2 to 9.7.9.25.6. A copy to shared memory completes on an mbarrier, one from it in the bulk group of the
+thread that asked for it; groups are kept by warp: what its threads issue is waited for together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptxgen import syntax
+from ptxgen.emulator.machine import Machine, PendingStore
+from ptxgen.emulator.memory import MemoryFault
+
+_ALL = np.uint16(0xFFFF)
+
+
+@dataclass(frozen=True, slots=True)
+class Destination:
+    """A CTA's slot and the offset in its shared memory that gets the data, and the mbarrier's."""
+
+    slot: int
+    offset: int
+    barrier_slot: int
+    barrier: int
+
+
+def destinations(
+    machine: Machine, row: int, place: int, mbar: int, mask: int | None, space: str, cta_group: int = 1
+) -> list[Destination]:
+    """Where a copy of warp `row` goes: `mask` has the ranks of a multicast. Raises MemoryFault.
+
+    The mbarrier is in the CTA that gets the data; with `cta_group` 2 it may be in its peer, and a multicast signals, of
+    every destination and its peer, the CTA whose rank has the parity of the mbarrier's own (9.7.9.25.5.2).
+    """
+    clusters = machine.clusters
+    slot, offset = clusters.locate(row, place, space)
+    barrier_slot, barrier = clusters.locate(row, mbar, "shared::cluster" if cta_group == 2 else space)
+    odd = barrier_slot % clusters.size & 1
+    if mask is None:
+        if cta_group == 2 and barrier_slot in clusters.pair(slot):
+            return [Destination(slot, offset, barrier_slot, barrier)]
+        if slot != barrier_slot:
+            allowed = "it or its peer" if cta_group == 2 else "it; .cta_group::2 allows its peer"
+            raise MemoryFault(
+                "not-own-shared", f"the copy's mbarrier must be in the memory of the CTA that gets the data ({allowed})"
+            )
+        return [Destination(slot, offset, slot, barrier)]
+    found = clusters.multicast(int(machine.row_slot[row]), mask)
+    signalled = [clusters.pair(each)[odd] if cta_group == 2 else each for each in found]
+    return [Destination(each, offset, to, barrier) for each, to in zip(found, signalled, strict=True)]
+
+
+def deliver(
+    machine: Machine, row: int, statement: syntax.Instruction, copies: Sequence[Destination],
+    units: NDArray[np.int64], size: int, what: str, act: Callable[[], None], swizzle: str | None = None,
+    masks: NDArray[np.uint16] | np.uint16 = _ALL, source: tuple[int, NDArray[np.int64]] | None = None,
+) -> None:  # fmt: skip
+    """Queue a copy to these units of the destinations: `act` does it, then `size` bytes complete on each mbarrier.
+
+    `source` are the slot and the units that it reads, if that is shared memory too.
+    """
+    for copy in copies:
+        _require_alive(machine, copy.slot)
+        barrier = machine.mbarrier(copy.barrier_slot, copy.barrier, row, statement)
+        if not barrier.fenced:
+            machine.findings.add(
+                "mbarrier-init-proxy",
+                f"the copy completes on the mbarrier of line {barrier.statement.line}, whose init no "
+                "fence.mbarrier_init or fence.proxy.async has made visible to the async proxy",
+                statement,
+                severity="advice",
+            )
+    given = None
+    if machine.ordering is not None:
+        slot = copies[0].slot if source is None else source[0]
+        operation = machine.ordering.operation(what, statement, slot, swizzle=swizzle)
+        given = machine.ordering.known[row].copy()
+        if source is not None:
+            machine.ordering.async_read(operation, row, source[1])
+        for copy in copies:
+            machine.ordering.async_write(operation, row, units, copy.slot)
+        given.operations.add(operation.number)
+
+    def complete() -> None:
+        act()
+        for copy in copies:
+            machine.complete_on(copy.barrier_slot, copy.barrier, size, given, statement)
+
+    slots = sorted({copy.slot for copy in copies} | {copy.barrier_slot for copy in copies})
+    machine.submit(np.array(slots) if len(slots) > 1 else slots[0], statement, complete)
+
+
+def _require_alive(machine: Machine, slot: int) -> None:
+    rows = slice(slot * machine.warps_per_cta, (slot + 1) * machine.warps_per_cta)
+    if not machine.present[rows].any():
+        raise MemoryFault("cluster-exited", f"the copy goes to {machine.cta_name(slot)}, which has ended")
+
+
+def keep_in_group(
+    machine: Machine, row: int, statement: syntax.Instruction, slot: int, units: NDArray[np.int64], what: str,
+    read: Callable[[], Any], write: Callable[[Any], None], swizzle: str | None = None,
+) -> None:  # fmt: skip
+    """Queue a copy from these units of shared memory to global memory, in the warp's open group.
+
+    First it reads its source, which a wait with .read waits for, then it writes.
+    """
+    pending = PendingStore()
+    if machine.ordering is not None:
+        operation = machine.ordering.operation(what, statement, slot, swizzle=swizzle)
+        machine.ordering.async_read(operation, row, units)
+        pending.operation = operation.number
+    machine.bulk_groups.setdefault(row, [[]])[-1].append(pending)
+
+    def first() -> None:
+        data = read()
+        pending.read = True
+        machine.wake(("bulk group", row))
+
+        def second() -> None:
+            write(data)
+            pending.done = True
+            machine.wake(("bulk group", row))
+
+        machine.submit(slot, statement, second)
+
+    machine.submit(slot, statement, first)

@@ -1,0 +1,185 @@
+"""Bulk copies: bytes in a row between global and shared memory. PTX ISA 9.7.9.25.4 and 9.7.9.25.6."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptxgen import syntax
+from ptxgen.emulator.bulk_copies import deliver, destinations, keep_in_group
+from ptxgen.emulator.checks.happens_before import UNIT
+from ptxgen.emulator.group import Group
+from ptxgen.emulator.machine import Machine
+from ptxgen.emulator.memory import MemoryFault
+from ptxgen.emulator.memory.global_memory import HEAP_BASE, POISON_BYTE
+from ptxgen.emulator.reductions import Combine, combiner
+from ptxgen.emulator.registers import Binder, Reader, Unmodelled
+from ptxgen.emulator.semantics import meaning
+from ptxgen.emulator.semantics.mbarrier import each
+from ptxgen.instr import bulk
+from ptxgen.instr.types import TYPES
+
+if TYPE_CHECKING:
+    from ptxgen.emulator.scheduler import Scheduler
+
+_Run = Callable[[Group], None]
+
+
+def _require_size(size: int, what: str) -> None:
+    if size % UNIT:
+        raise MemoryFault("misaligned", f"{what} of {size} bytes, which is not a multiple of {UNIT}")
+
+
+def _global_offset(machine: Machine, address: int, size: int, what: str, *, before: int = 0, after: int = 0) -> int:
+    """The heap offset of `size` bytes, of which the first and the last few may lie outside. Raises MemoryFault."""
+    if address % UNIT:
+        raise MemoryFault("misaligned", f"{what} at {address:#x}, which is not a multiple of {UNIT}")
+    offset = address - HEAP_BASE
+    machine.memory.require_mapped(np.arange(offset + before, offset + size - after, dtype=np.int64), what)
+    return offset
+
+
+def _units(machine: Machine, offset: int, size: int, what: str) -> NDArray[np.int64]:
+    machine.shared.require(offset, size, UNIT, what)
+    return np.arange(offset // UNIT, (offset + size) // UNIT, dtype=np.int64)
+
+
+@meaning(bulk.load)
+def load(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+    if op.report not in (None, "disabled"):
+        raise Unmodelled(f"mbarrier::report::{op.report}")
+    destination, source = binder.address(op.dst_mem), binder.address(op.src_mem)
+    size, barrier = binder.source(op.size, "u32"), binder.address(op.mbar)
+    mask = binder.source(op.mask, "u32" if op.multicast == "cluster::32b" else "u16") if op.multicast else None
+    sides = [binder.source(each, "u32") for each in (op.ignore_left, op.ignore_right)] if op.ignore_oob else []
+
+    def run(g: Group) -> None:
+        machine = g.machine
+        chosen = mask(g) if mask is not None else 0
+        ignored = [side(g) for side in sides] or [0, 0]
+        for row, _, (place, where, count, mbar, ranks, left, right) in each(
+            g, destination(g), source(g), size(g), barrier(g), chosen, *ignored
+        ):
+            _require_size(count, "a bulk copy")
+            if left > 15 or right > 15:
+                raise MemoryFault("bulk-ignore", f".ignore_oob takes 0 to 15 bytes, not {left} and {right}")
+            copies = destinations(machine, row, place, mbar, ranks if mask is not None else None, op.dst)
+            units = _units(machine, copies[0].offset, count, "a bulk copy")
+            start = _global_offset(machine, where, count, "a bulk copy", before=left, after=right)
+
+            inside = slice(left, count - right)
+
+            def act(start: int = start, count: int = count, inside: slice = inside, copies: Any = copies) -> None:
+                data = np.full(count, POISON_BYTE, np.uint8)  # what is ignored is undefined
+                data[inside] = machine.memory.data[start : start + count][inside]
+                for copy in copies:
+                    machine.shared.data[copy.slot, copy.offset : copy.offset + count] = data
+
+            deliver(machine, row, statement, copies, units, count, "bulk copy", act)
+
+    return run
+
+
+@meaning(bulk.copy, bulk.reduce_shared)
+def copy(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+    """From this CTA's shared memory to that of another, or combined with it."""
+    destination, source = binder.address(op.dst_mem), binder.address(op.src_mem)
+    size, barrier = binder.source(op.size, "u32"), binder.address(op.mbar)
+    combine = combiner(op.op, op.type) if isinstance(op, bulk.reduce_shared) else None
+    word = f"u{TYPES[op.type].bytes}" if combine is not None else "u1"
+    what = "bulk copy" if combine is None else "bulk reduction"
+
+    def run(g: Group) -> None:
+        machine = g.machine
+        for row, _, (place, where, count, mbar) in each(g, destination(g), source(g), size(g), barrier(g)):
+            _require_size(count, f"a {what}")
+            slot, start = machine.clusters.locate(row, where, "shared::cta")
+            copies = destinations(machine, row, place, mbar, None, "shared::cluster")
+            read = _units(machine, start, count, f"a {what}")
+            units = _units(machine, copies[0].offset, count, f"a {what}")
+
+            def act(slot: int = slot, start: int = start, count: int = count, to: Any = copies[0]) -> None:
+                given = machine.shared.data[slot, start : start + count].view(word)
+                target = machine.shared.data[to.slot, to.offset : to.offset + count].view(word)
+                target[:] = given if combine is None else combine(target, given)
+
+            deliver(machine, row, statement, copies, units, count, what, act, source=(slot, read))
+
+    return run
+
+
+@meaning(bulk.store, bulk.reduce)
+def store(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+    """From shared to global memory, or combined with it; a byte mask repeats every 16 bytes."""
+    destination, source = binder.address(op.dst_mem), binder.address(op.src_mem)
+    size = binder.source(op.size, "u32")
+    masked = getattr(op, "cp_mask", False)
+    mask: Reader = binder.source(op.byte_mask, "u16") if masked else lambda g: 0xFFFF
+    # An .add of .f32 flushes nothing (measured), whatever .noftz says.
+    combine: Combine | None = combiner(op.op, op.type) if isinstance(op, bulk.reduce) else None
+    word = f"u{TYPES[op.type].bytes}" if combine is not None else "u1"
+    what = "bulk store" if combine is None else "bulk reduction"
+
+    def run(g: Group) -> None:
+        machine = g.machine
+        for row, _, (to, place, count, bits) in each(g, destination(g), source(g), size(g), mask(g)):
+            _require_size(count, f"a {what}")
+            slot, start = machine.clusters.locate(row, place, "shared::cta")
+            units = _units(machine, start, count, f"a {what}")
+            offset = _global_offset(machine, to, count, f"a {what}")
+            keep = np.tile((bits >> np.arange(UNIT) & 1).astype(np.bool_), count // UNIT)
+
+            def read(slot: int = slot, start: int = start, count: int = count) -> Any:
+                return machine.shared.data[slot, start : start + count].copy()
+
+            def write(data: Any, offset: int = offset, count: int = count, keep: Any = keep) -> None:
+                target = machine.memory.data[offset : offset + count].view(word)
+                if combine is not None:
+                    target[:] = combine(target, data.view(word))
+                else:
+                    target[keep] = data[keep]
+
+            keep_in_group(machine, row, statement, slot, units, what, read, write)
+
+    return run
+
+
+@meaning(bulk.prefetch, bulk.applypriority)
+def prefetch(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+    """A hint."""
+    return lambda g: None
+
+
+@meaning(bulk.commit_group)
+def commit_group(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+    def run(g: Group) -> None:
+        for row in g.indices:
+            g.machine.bulk_groups.setdefault(int(row), [[]]).append([])
+
+    return run
+
+
+@meaning(bulk.wait_group, kind="gate")
+def wait_group(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> Callable[..., Any]:
+    """All but the latest groups must be done, or with .read have read their sources."""
+    pending, reads = max(int(op.pending.value), 0), op.read
+
+    def run(g: Group, scheduler: Scheduler) -> tuple[Callable[[int], object], NDArray[np.bool_] | None]:
+        machine = g.machine
+        passing = np.ones((g.size, 32), np.bool_)
+        for position, row in enumerate(g.indices):
+            groups = machine.bulk_groups.get(int(row), [[]])
+            awaited = groups[: max(len(groups) - 1 - pending, 0)]
+            if not all(store.done or (reads and store.read) for group in awaited for store in group):
+                passing[position] = False
+                continue
+            if machine.ordering is not None:
+                machine.ordering.known[int(row)].operations.update(e.operation for group in awaited for e in group)
+            if not reads:
+                del groups[: len(awaited)]
+        return lambda row: ("bulk group", row), None if passing.all() else passing
+
+    return run
