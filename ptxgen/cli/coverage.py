@@ -33,11 +33,11 @@ def coverage(
     from rich.table import Table
 
     with output() as out:
-        table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
-        table.add_column("family", style="cyan")
+        table = Table(box=None, header_style="bold", padding=(0, 1, 0, 0))
+        table.add_column("family", style="cyan", no_wrap=True)
         for name in ("declared", "certified", "forms", "on targets", "neighbours", "excused", "differing", "emulated",
                      "microtest", "recorded"):  # fmt: skip
-            table.add_column(name, justify="right")
+            table.add_column(name, justify="right", overflow="fold")
         for row in [*rows, total(rows)]:
             table.add_row(
                 row.family, f"{row.declarations:,}", f"{row.certified:,}", f"{row.forms:,}", f"{row.assemblies:,}",
