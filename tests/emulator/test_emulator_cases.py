@@ -12,11 +12,7 @@ from ptxgen.emulator import Emulator
 from tools.cases import load, names
 
 #: Cases that are not right yet, with the reason; each turns red when it begins to work.
-KNOWN: dict[str, str] = {
-    "g39_100_gemm_f16_2cta_mma": "tensor copies of pairs of CTAs are not modelled",
-    "g39_90_gemm_f16_cluster2_multicastB": "multicast is not modelled",
-    "t36_100_mixed_e4m3xe2m1_tma": "tensormaps of 4-bit elements are not modelled",
-}
+KNOWN: dict[str, str] = {}
 #: (schedule, seed) of each test: all cases run as early and as late as legal, and with one random order.
 SCHEDULES: tuple[tuple[Any, int], ...] = (("eager", 0), ("late", 0), ("random", 1))
 #: Cases of several seconds, which run in one schedule here, in all by `python -m tools.cases`.
