@@ -111,8 +111,8 @@ def fused(a: Singles, b: Singles, c: Singles, rounding: str = "rn", ftz: bool = 
     result = total.astype(np.float32)
     # Rounding a second time is wrong only where the first one made a tie, or below the normal range.
     doubtful = (total.view(np.uint64) & _LOW_BITS) == _HALF_BIT
-    magnitude = np.abs(total)
-    if np.fmin.reduce(magnitude, axis=None) < _TINY:
+    if np.count_nonzero(np.abs(result) <= _TINY):
+        magnitude = np.abs(total)
         if ftz:
             result = _flushed(result, magnitude)
         else:
