@@ -225,8 +225,11 @@ class WgmmaDescriptor(_Matrix, BitStruct, bits=64):
     swizzle: str = field(62, 63, default="none", values={"none": 0, "128B": 1, "64B": 2, "32B": 3}, evidence=_WGMMA)
 
     def warnings(self) -> tuple[str, ...]:
-        """Return remarks on values that hardware ignores."""
-        return tuple(self._remarks())
+        """Return remarks on values that hardware ignores or that sources disagree about."""
+        remarks = self._remarks()
+        if self.base_offset and self.swizzle == "32B":
+            remarks.append("CUTLASS has base_offset for the swizzles 64B and 128B only; with 32B it is unverified")
+        return tuple(remarks)
 
     def notes(self) -> tuple[str, ...]:
         """Return remarks that ask for no change."""

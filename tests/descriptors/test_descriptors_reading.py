@@ -116,6 +116,12 @@ def test_warnings_by_use(fields: dict[str, Any], warning: str) -> None:
     assert any(warning in text for text in SmemDescriptor(start_address=0, **fields).warnings())
 
 
+def test_base_offset_of_wgmma() -> None:
+    """CUTLASS include/cute/arch/mma_sm90_desc.hpp: "Valid only for SWIZZLE_128B and SWIZZLE_64B"."""
+    for swizzle, count in (("128B", 0), ("64B", 0), ("32B", 1), ("none", 1)):
+        assert len(WgmmaDescriptor(start_address=0x400, base_offset=1, swizzle=swizzle).warnings()) == count
+
+
 def test_no_warning_for_what_mn_major_needs() -> None:
     value = SmemDescriptor(
         start_address=0, leading_byte_offset=8192, stride_byte_offset=1024, swizzle="128B", major="mn", use="mma"
