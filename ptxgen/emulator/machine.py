@@ -76,6 +76,8 @@ class Machine:
         self.shared = SharedMemory(slots, variables.shared_end + shape.shared_bytes)
         self.tensor = TensorMemory(slots)
         self.mbarriers: list[dict[int, MBarrier]] = [{} for _ in range(slots)]
+        #: Objects that mbarrier.inval has ended, by slot and offset.
+        self.ended_mbarriers: list[dict[int, MBarrier]] = [{} for _ in range(slots)]
         self.ordering: Ordering | None = None
         self.global_accesses: GlobalAccesses | None = None
         if checks:
@@ -226,6 +228,7 @@ class Machine:
             self.shared.clear(slot)
             self.tensor.clear(slot)
             self.mbarriers[slot] = {}
+            self.ended_mbarriers[slot] = {}
             self.tensor_operations.pop(slot, None)
             self.published = {key: known for key, known in self.published.items() if key[0] != slot}
             if self.ordering is not None:

@@ -36,8 +36,9 @@ class MBarrier:
     completed: Knowledge | None = None
     last_arrival: Statement | None = None
     waiting: list[tuple[int, Statement]] = field(default_factory=list)
-    #: The last operation of each warp on it, and the interval of the warp's in which that was.
-    users: dict[int, tuple[int, Statement]] = field(default_factory=dict)
+    ended_by: Statement | None = None
+    #: The last operation of each warp on it: the warp's interval, where, and whether it was a wait that is over.
+    users: dict[int, tuple[int, Statement, bool]] = field(default_factory=dict)
 
     def release(self, given: Knowledge | None) -> None:
         """Add what an arrival or a completed operation makes known."""

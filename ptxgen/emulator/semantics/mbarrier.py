@@ -58,6 +58,7 @@ def init(op: Any, binder: Binder, statement: syntax.Instruction, block: object) 
                 made.made_at, made.number = machine.ordering.clock(row), machine.ordering.number()
                 machine.ordering.barrier_lives(slot, offset, True)
             machine.mbarriers[slot][offset] = made
+            machine.ended_mbarriers[slot].pop(offset, None)
             machine.unfenced.setdefault(row, []).append(made)
             machine.effects += 1
 
@@ -73,7 +74,8 @@ def invalidate(op: Any, binder: Binder, statement: syntax.Instruction, block: ob
         for row, _, (place,) in each(g, address(g)):
             slot, offset = machine.clusters.locate(row, place, op.space)
             barrier = machine.mbarrier(slot, offset, row, statement)
-            del machine.mbarriers[slot][offset]
+            machine.ended_mbarriers[slot][offset] = machine.mbarriers[slot].pop(offset)
+            barrier.ended_by = statement
             if machine.ordering is not None:
                 _still_used(machine, row, barrier, statement)
                 machine.ordering.barrier_lives(slot, offset, False)
@@ -82,22 +84,46 @@ def invalidate(op: Any, binder: Binder, statement: syntax.Instruction, block: ob
     return run
 
 
-def _note_use(machine: Machine, row: int, barrier: MBarrier, statement: syntax.Instruction) -> None:
+def _note_use(
+    machine: Machine, row: int, barrier: MBarrier, statement: syntax.Instruction, waited: bool = False
+) -> None:
     if machine.ordering is not None:
-        barrier.users[row] = machine.ordering.clock(row), statement
+        barrier.users[row] = machine.ordering.clock(row), statement, waited
 
 
 def _still_used(machine: Machine, row: int, barrier: MBarrier, statement: syntax.Instruction) -> None:
-    """Report warps whose operations on an mbarrier may come after its end: they have not synchronised with this one."""
+    """Report warps whose operations on an mbarrier may come after its end: they have not synchronised with this one.
+
+    Of waits for a phase that is over it is advice: Gluon of Triton 3.9 ends objects so, and its kernels run.
+    """
     assert machine.ordering is not None
-    for other, (clock, used) in barrier.users.items():
+    for other, (clock, used, waited) in barrier.users.items():
         if other != row and not machine.ordering.knows(row, other, clock):
-            machine.findings.add(
-                "mbarrier-inval-race",
-                f"the mbarrier at {barrier.address:#x} ends here, but warp {other % machine.ordering.warps} uses it at "
-                f"line {used.line}, and has not synchronised with this warp since; a barrier must come between",
-                statement,
-            )
+            _ended_too_soon(machine, barrier, other, used, statement, waited)
+
+
+def _ended_too_soon(
+    machine: Machine, barrier: MBarrier, user: int, used: syntax.Statement, statement: syntax.Statement, waited: bool
+) -> None:
+    machine.findings.add(
+        "mbarrier-inval-race",
+        f"the mbarrier at {barrier.address:#x} ends here, but warp {user % machine.warps_per_cta} uses it at "
+        f"line {used.line}, and has not synchronised with this warp since; a barrier must come between",
+        statement,
+        severity="advice" if waited else "error",
+    )
+
+
+def _awaited(
+    machine: Machine, slot: int, offset: int, row: int, parity: int, statement: syntax.Instruction
+) -> MBarrier:
+    """The object that a warp asks; one that has ended too, if the phase that it asks for was over by then."""
+    ended = machine.ended_mbarriers[slot].get(offset)
+    if ended is None or not ended.parity_done(parity):
+        return machine.mbarrier(slot, offset, row, statement)
+    if machine.ordering is not None and ended.ended_by is not None:
+        _ended_too_soon(machine, ended, row, statement, ended.ended_by, True)
+    return ended
 
 
 #: Where a state keeps its parts: bit 63 the phase's parity, 43 to 62 the pending arrivals, 1 to 20 the expected ones,
@@ -265,9 +291,9 @@ def _tested(
                 zip(places[position][lanes].tolist(), phases[position][lanes].tolist(), strict=True)
             ):
                 slot, offset = machine.clusters.locate(row, place, op.space)
-                barrier = machine.mbarrier(slot, offset, row, statement)
-                _note_use(machine, row, barrier, statement)
                 parity = phase & 1 if by_parity else phase >> 63
+                barrier = _awaited(machine, slot, offset, row, parity, statement)
+                _note_use(machine, row, barrier, statement, barrier.parity_done(parity))
                 asking = lanes & (places[position] == place) & (phases[position] == phase)
                 if not barrier.parity_done(parity):
                     # Of lanes that wait for different objects some give up at once, as they may.
