@@ -64,7 +64,7 @@ FORMATS = {
 def values(name: str) -> NDArray[np.float32]:
     """The value of every word of a format of at most 16 bits; NaN where a word has none."""
     if name == "ue8m0":  # 2**(word - 127)
-        table = np.ldexp(np.float32(1), np.arange(256) - 127)
+        table = np.ldexp(1.0, np.arange(256) - 127)
         table[255] = np.nan
     else:
         format = FORMATS[name]
