@@ -280,20 +280,38 @@ def test_a_stored_without_a_wait(good: bool, schedule: Any) -> None:
         assert "tcgen05.wait::st" in race[0].message
 
 
-@pytest.mark.parametrize("good", [True, False])
-def test_a_stored_by_other_warps_wants_a_fence(good: bool) -> None:
-    """Advice, as for loads: tcgen05.fence::after_thread_sync after the synchronisation."""
+@pytest.mark.parametrize("missing", ["", "before", "after"])
+def test_a_stored_by_other_warps_wants_fences(missing: str) -> None:
+    """Advice, as for loads: tcgen05.fence before and after the synchronisation."""
     bench = Bench(1)
     place, column = bench.fill(np.ones((128, 8), np.uint32) * 0x3F803F80), bench.take(16)
     bench.sync()
-    if not good:
-        bench.body = bench.body.replace("tcgen05.fence::after_thread_sync;", "")
+    if missing:
+        bench.body = bench.body.replace(f"tcgen05.fence::{missing}_thread_sync;", "")
     product(bench, column, place)
     report, _ = bench.run()
     assert not errors(report), report.summary()
     found = [each for each in report.findings if each.code == "missing-tcgen05-fence"]
-    assert (found == []) == good
-    assert all("and this tcgen05.mma" in each.message for each in found)
+    assert (found == []) == (missing == "")
+    assert all(f"tcgen05.fence::{missing}_thread_sync is missing" in each.message for each in found)
+    assert all("this tcgen05.mma" in each.message for each in found)
+
+
+@pytest.mark.parametrize("good", [True, False])
+def test_columns_loaded_by_other_warps_want_a_fence(good: bool) -> None:
+    """Before a product takes the columns anew."""
+    bench = Bench(1)
+    place, column = bench.fill(np.ones((128, 8), np.uint32) * 0x3F803F80), bench.fill(np.zeros((128, 16)))
+    bench.body += f"add.u32 %y, %taddr, {column}; tcgen05.ld.sync.aligned.32x32b.x1.b32 {{%r0}}, [%y];\n"
+    bench.body += "tcgen05.wait::ld.sync.aligned;\n"
+    bench.sync()
+    if not good:
+        bench.body = bench.body.replace("tcgen05.fence::before_thread_sync;", "")
+    product(bench, column, place)
+    report, _ = bench.run()
+    assert not errors(report), report.summary()
+    found = [each.message for each in report.findings if "before_thread_sync is missing" in each.message]
+    assert any("between the tcgen05.ld of line" in each for each in found) == (not good)
 
 
 @pytest.mark.parametrize("schedule", ["eager", "late", "random"])

@@ -211,6 +211,11 @@ class Ordering:
         self._remote: dict[int, dict[int, tuple[int, Statement]]] = {}
         #: What a warp's last releasing fence covers: its relaxed arrivals make this known.
         self.released: dict[int, Knowledge] = {}
+        #: Loads (row, interval) and stores (number) of each warp since its last synchronisation, and those after which
+        #: it has synchronised without a tcgen05.fence::before_thread_sync: by warp, and all of them.
+        self._tensor_accesses: dict[int, set[object]] = {}
+        self._leaked_accesses: dict[int, set[object]] = {}
+        self._unfenced_accesses: set[object] = set()
         #: Operations whose completion the warp's tcgen05 instructions may rely on (9.7.16.6.4).
         self.known_to_tensor_core: list[set[int]] = [set() for _ in range(slots * warps)]
         units = -(-shared_bytes // UNIT)
@@ -245,6 +250,7 @@ class Ordering:
             self.clocks[row, member] = clock
             self.known[row] = Knowledge(row // self.members, self.clocks[row])
             self.known_to_tensor_core[row] = set()
+            self.before_thread_sync(row)
             self.released.pop(row, None)
 
     def clear(self, slot: int) -> None:
@@ -305,7 +311,16 @@ class Ordering:
         known = self.known[row]
         given = known.copy()
         known.clocks[row % self.members] += 1
+        fresh = self._tensor_accesses.pop(row, None)
+        if fresh:
+            self._unfenced_accesses |= fresh
+            self._leaked_accesses.setdefault(row, set()).update(fresh)
         return given
+
+    def before_thread_sync(self, row: int) -> None:
+        """tcgen05.fence::before_thread_sync, and commit: the warp's loads and stores come before what it releases."""
+        self._tensor_accesses.pop(row, None)
+        self._unfenced_accesses -= self._leaked_accesses.pop(row, set())
 
     def release_fence(self, row: int) -> None:
         """A fence that releases: what comes before it is known to who synchronises with relaxed operations after it."""
@@ -662,6 +677,13 @@ class Ordering:
             # Two stores of one warp may be to different lanes of its quarter.
             if operation.what != "tcgen05.st" or earlier.row != row:
                 self._unfinished_write(operation, earlier, columns, "has not waited for that store by tcgen05.wait::st")
+        if self._unfenced_accesses:
+            loaded = self.tensor_reader_clock[slot][:, span].max(axis=1, initial=0)
+            for warp in np.flatnonzero(loaded):
+                reader, latest = slot * self.warps + int(warp), int(loaded[warp])
+                if reader != row and (reader, latest) in self._unfenced_accesses:
+                    at = self.tensor_loads.get((reader, latest))
+                    self._advise_fence_before("tcgen05.ld", at, operation.what, operation.statement)
         for warp, where in self._unknown_loads(row, slot, quarters, columns):
             self.findings.add(
                 "tensor-race",
@@ -751,6 +773,7 @@ class Ordering:
         """A warp has waited for its tcgen05.st."""
         self.known[row].operations.update(numbers)
         self.known_to_tensor_core[row].update(numbers)
+        self._tensor_accesses.setdefault(row, set()).update(numbers)
 
     def _unfinished_write(self, operation: AsyncOperation, earlier: AsyncOperation, columns: range, why: str) -> None:
         self.findings.add(
@@ -795,6 +818,18 @@ class Ordering:
                 statement,
                 severity="advice",
             )
+        if earlier.number in self._unfenced_accesses and earlier.row != row:
+            self._advise_fence_before(earlier.what, earlier.statement, what, statement)
+
+    def _advise_fence_before(self, before: str, at: Statement | None, what: str, statement: Statement) -> None:
+        where = f" of line {at.line}" if at is not None else ""
+        self.findings.add(
+            "missing-tcgen05-fence",
+            f"tcgen05.fence::before_thread_sync is missing between the {before}{where} and the synchronisation of its "
+            f"warp with that of this {what}",
+            statement,
+            severity="advice",
+        )
 
     def tensor_loaded(self, row: int, loads: Sequence[tuple[range, Statement]]) -> None:
         """A warp has waited for its tcgen05.ld of these columns."""
@@ -803,6 +838,8 @@ class Ordering:
         for columns, statement in loads:
             self.tensor_reader_clock[slot, warp, columns.start : columns.stop] = clock
             self.tensor_loads[row, clock] = statement
+        if loads:
+            self._tensor_accesses.setdefault(row, set()).add((row, clock))
 
     def _uninitialised(self, columns: range, verb: str, statement: Statement) -> None:
         where = f"columns {columns.start}-{columns.stop - 1}"

@@ -58,6 +58,7 @@ def _arrive_when_done(
     barriers = [(slot, machine.mbarrier(slot, offset, row, statement)) for slot, offset in places]
     given = None
     if machine.ordering is not None:
+        machine.ordering.before_thread_sync(row)  # implied (9.7.16.12.1)
         given = machine.ordering.release(row)
         # All earlier operations, those of earlier commits too (9.7.16.12.1); what everybody knows is dropped.
         earlier = [n for n in machine.tensor_operations.get(issuer, ()) if n in machine.ordering.operations]
@@ -78,8 +79,9 @@ def _arrive_when_done(
 def fence(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
     def run(g: Group) -> None:
         ordering = g.machine.ordering
-        if ordering is not None and op.where == "after_thread_sync":
+        if ordering is not None:
+            order = ordering.after_thread_sync if op.where == "after_thread_sync" else ordering.before_thread_sync
             for row in g.indices:
-                ordering.after_thread_sync(int(row))
+                order(int(row))
 
     return run
