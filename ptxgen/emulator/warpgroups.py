@@ -224,18 +224,24 @@ class Warpgroups:
         return found or kept
 
     def settle(self, rows: NDArray[np.int64], numbers: frozenset[int] | None = None) -> None:
-        """Write what is kept of warps, unless a product that has not been waited for goes on with it.
+        """Write what is kept of warps, if one of them has waited for all products that go on with it.
 
         With `numbers`, what is kept of these registers, whatever is under way: a product reads them as A.
         """
         ready: list[Kept] = []
         for kept in self.kept:
-            if (numbers is not None and kept.numbers.isdisjoint(numbers)) or not np.isin(kept.rows, rows).any():
-                continue
-            under_way = (product for row in kept.rows.ravel() for product in self._pending(int(row)))
-            if numbers is not None or all(each.accumulator.isdisjoint(kept.numbers) for each in under_way):
+            mine = rows[np.isin(rows, kept.rows)]
+            if numbers is None:
+                wanted = any(self._free(int(row), kept.numbers) for row in mine)
+            else:
+                wanted = mine.size > 0 and not kept.numbers.isdisjoint(numbers)
+            if wanted:
                 ready.append(kept)
         self._write_back(ready)
+
+    def _free(self, row: int, numbers: frozenset[int]) -> bool:
+        """Whether no product that the warp has not waited for goes on with an accumulator."""
+        return all(product.accumulator.isdisjoint(numbers) for product in self._pending(row))
 
     def _write_back(self, ready: list[Kept]) -> None:
         for kept in ready:
