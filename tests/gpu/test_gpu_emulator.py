@@ -32,7 +32,7 @@ THREADS = 1024
 WORD = 8
 BATCH = 150
 FAMILIES = ("integer", "floating", "logic", "predicate", "conversion", "move")
-OUTPUTS = {"d", "p", "q"}
+OUTPUTS = {"d", "p", "q", "f"}
 
 
 def edge_words(rng: np.random.Generator, type: Type) -> np.ndarray:
@@ -72,7 +72,7 @@ def parts_of(variant: Instruction, number: int) -> tuple[list[Part], Instruction
         if getattr(variant, name) is None:
             operands[name] = None
             continue
-        output = name in OUTPUTS
+        output = name in OUTPUTS and not (name == "d" and "f" in variant.form.operands)  # bfi writes f
         if isinstance(spec, PredicateSpec):
             types = [TYPES["pred"]]
         elif isinstance(spec, RegisterSpec | SourceSpec):
@@ -131,13 +131,15 @@ def kernel_text(blocks: list[str]) -> str:
     )  # fmt: skip
 
 
+def approximate(variant: Instruction) -> bool:
+    """Whether its last bits are the hardware's own."""
+    return not {"approx", "full"}.isdisjoint(variant.opcode_text.split("."))
+
+
 def batches(form: type[Instruction]) -> Iterator[tuple[str, list[tuple[Instruction, list[Part]]]]]:
     """Kernels that run the variants of a form, and what is in them."""
     target = parse_target("sm_90a")
-    variants = [
-        v for v in form.variants()
-        if not v.availability_problems(target, (8, 8)) and not {"approx", "full"} & set(v.modifiers)  # other last bits
-    ]  # fmt: skip
+    variants = [v for v in form.variants() if not v.availability_problems(target, (8, 8)) and not approximate(v)]
     for start in range(0, len(variants), BATCH):
         blocks, chosen, offset = [], [], 0
         for number, variant in enumerate(variants[start : start + BATCH]):
@@ -158,7 +160,7 @@ def arithmetic_forms() -> list[type[Instruction]]:
         for forms in REGISTRY.values()
         for form in forms
         if form.form.key.split(".")[0] in FAMILIES and find(form) is not None and "cvta" not in form.form.key
-        and form.form.key not in ("integer.div", "integer.rem")  # by zero PTX leaves the result open
+        and form.form.key not in ("integer.div", "integer.rem", "integer.fns")  # by zero and from bit 32 on open in PTX
     ]  # fmt: skip
 
 
