@@ -183,6 +183,8 @@ def track_shared(
         return
     active, apart = g.active, slots.shape[1] > 1
     new = _changing(g, places, size, values) if values and not strong else active
+    if not apart and not strong and _track_together(g, inside, new if write else None, size, statement):
+        return
     for position, row in enumerate(g.indices):
         lanes = active[position]
         first, fresh = inside[position][lanes], new[position][lanes]
@@ -198,6 +200,24 @@ def track_shared(
                 ordering.write(int(row), units, masks, statement, int(slot), changed)
             else:
                 ordering.read(int(row), units, masks, statement, int(slot))
+
+
+def _track_together(
+    g: Group, inside: NDArray[np.int64], new: NDArray[np.bool_] | None, size: int, statement: syntax.Instruction
+) -> bool:
+    """Tell the checks of all warps at once; False where they find something, which each warp must tell for itself."""
+    assert g.machine.ordering is not None
+    position, lane = np.nonzero(g.active)
+    offsets = inside[position, lane]
+    span = int(offsets.max()) // UNIT + 1
+    keys, place = np.unique(position * span + offsets // UNIT, return_inverse=True)
+    bits = np.left_shift((1 << size) - 1, offsets % UNIT).astype(np.uint16)
+    masks, changed = np.zeros(len(keys), np.uint16), None
+    np.bitwise_or.at(masks, place, bits)
+    if new is not None:
+        changed = np.zeros(len(keys), np.uint16)
+        np.bitwise_or.at(changed, place, np.where(new[position, lane], bits, np.uint16(0)))
+    return g.machine.ordering.accesses(g.indices, keys // span, keys % span, masks, changed, statement)
 
 
 def _changing(g: Group, places: Bytes, size: int, values: Sequence[NDArray[Any]]) -> NDArray[np.bool_]:

@@ -90,13 +90,21 @@ class _Table:
 
     __slots__ = ("clock", "first", "latest", "line", "mask")
 
-    def __init__(self, first: int, warps: int, units: int) -> None:
-        self.first = first
-        self.clock = np.zeros((warps, units), np.int32)
-        self.mask = np.zeros((warps, units), np.uint16)
-        self.line = np.zeros((warps, units), np.int32)
+    def __init__(
+        self, first: int, clock: NDArray[np.int32], mask: Masks, line: NDArray[np.int32], latest: NDArray[np.int64]
+    ) -> None:
+        self.first, self.clock, self.mask, self.line = first, clock, mask, line
         #: The last interval of each warp in which it accessed anything: most questions end here.
-        self.latest = np.zeros(warps, np.int64)
+        self.latest = latest
+
+    @classmethod
+    def empty(cls, warps: int, units: int) -> _Table:
+        """One for all warps of a cluster."""
+        shape = (warps, units)
+        return cls(
+            0, np.zeros(shape, np.int32), np.zeros(shape, np.uint16), np.zeros(shape, np.int32),
+            np.zeros(warps, np.int64),
+        )  # fmt: skip
 
     def of(self, clocks: NDArray[np.int64]) -> NDArray[np.int64]:
         """The clocks of the table's warps, of those of the cluster."""
@@ -112,6 +120,12 @@ class ThreadAccesses:
     def __init__(self, slots: int, size: int, warps: int, units: int) -> None:
         self._size, self._warps, self._units = size, warps, units
         self._tables: list[_Table | None] = [None] * slots
+        #: The accesses of the CTAs' own warps; only what is touched takes memory.
+        shape = (slots, warps, units)
+        self.clock, self.mask = np.zeros(shape, np.int32), np.zeros(shape, np.uint16)
+        self.line, self.latest = np.zeros(shape, np.int32), np.zeros((slots, warps), np.int64)
+        #: Which slots have a table of their own, since a peer's warp came.
+        self.apart = np.zeros(slots, np.bool_)
 
     def table(self, slot: int) -> _Table | None:
         """The accesses to a slot's memory, None if there was none yet."""
@@ -121,9 +135,11 @@ class ThreadAccesses:
         table = self._tables[slot]
         own = slot % self._size * self._warps
         if table is None:
-            table = self._tables[slot] = _Table(own, self._warps, self._units)
+            table = _Table(own, self.clock[slot], self.mask[slot], self.line[slot], self.latest[slot])
+            self._tables[slot] = table
         if not table.first <= warp < table.first + len(table.latest):
-            whole = _Table(0, self._size * self._warps, self._units)
+            whole = _Table.empty(self._size * self._warps, self._units)
+            self.apart[slot] = True
             for name in ("clock", "mask", "line", "latest"):
                 getattr(whole, name)[own : own + self._warps] = getattr(table, name)
             table = self._tables[slot] = whole
@@ -137,7 +153,20 @@ class ThreadAccesses:
         table.mask[at, units] = before | masks
         table.clock[at, units] = clock
         table.line[at, units] = line
-        table.latest[at] = clock
+        table.latest[at] = max(table.latest[at], clock)
+
+    def add_own(
+        self, slots: NDArray[np.int64], warps: NDArray[np.int64], units: NDArray[np.int64], masks: Masks,
+        clocks: NDArray[np.int64], line: int,
+    ) -> None:  # fmt: skip
+        """As `add`, for warps of several CTAs in their own memories, none of which is `apart`."""
+        for slot in distinct(slots).tolist():
+            self._reach(slot, slot % self._size * self._warps)
+        before = np.where(self.clock[slots, warps, units] == clocks, self.mask[slots, warps, units], np.uint16(0))
+        self.mask[slots, warps, units] = before | masks
+        self.clock[slots, warps, units] = clocks
+        self.line[slots, warps, units] = line
+        self.latest[slots, warps] = np.maximum(self.latest[slots, warps], clocks)
 
     def unknown(
         self, slot: int, warp: int, units: NDArray[np.int64], masks: Masks | np.uint16, known: NDArray[np.int64]
@@ -187,7 +216,11 @@ class ThreadAccesses:
             table.mask[:, units] &= ~masks
 
     def clear(self, slot: int) -> None:
-        self._tables[slot] = None
+        if self._tables[slot] is not None:
+            self._tables[slot] = None
+            self.apart[slot] = False
+            for array in (self.clock, self.mask, self.latest):
+                array[slot] = 0
 
 
 def distinct(values: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -488,6 +521,60 @@ class Ordering:
             stores = table is not None and bool((table.latest > table.of(known.clocks)).any())
             if stores or not writers <= known.operations:
                 self._against_writers(operation, row, slot, units, _ALL, "reads")
+
+    def accesses(
+        self, rows: NDArray[np.int64], at: NDArray[np.int64], units: NDArray[np.int64], masks: Masks,
+        changed: Masks | None, statement: Statement,
+    ) -> bool:  # fmt: skip
+        """Loads of many warps from their own CTA's memory, or stores if `changed` is given, as `read` and `write` take
+        them: `rows[at]` accesses each of `units`. False where something is to be reported, so that they must be told
+        one by one; nothing is kept then.
+        """
+        slots, warps = rows // self.warps, rows % self.warps
+        slot, warp = slots[at], warps[at]
+        writes, racing = changed is not None, masks if changed is None else changed
+        kinds = (self.stores, self.loads) if writes else (self.stores,)
+        if any(kind.apart[slots].any() for kind in (self.stores, self.loads)):
+            return False
+        if not self._over(self.async_writer[slot, units], rows, at):
+            return False
+        if writes:
+            if (self.barriers[slot, units] & masks).any() or not self._over(self.async_reader[slot, units], rows, at):
+                return False
+            if len(rows) > 1 and len(np.unique(slot * self.written.shape[1] + units)) < len(units):
+                return False  # warps that store to the same unit at once
+        elif (masks & ~self.written[slot, units]).any():
+            return False
+        own = (slots % self.size * self.warps)[:, None] + np.arange(self.warps)
+        known, each = self.clocks[rows[:, None], own], np.arange(len(rows))
+        if (self.stores.latest[slots, warps] == PENDING).any():
+            return False
+        for kind in kinds:
+            late = kind.latest[slots] > known
+            late[each, warps] = False
+            if late.any():
+                hit = (kind.clock[slot, :, units] > known[at]) & ((kind.mask[slot, :, units] & racing[:, None]) != 0)
+                hit[np.arange(len(at)), warp] = False
+                if hit.any():
+                    return False
+        clocks = self.intervals(rows)[at]
+        (self.stores if writes else self.loads).add_own(slot, warp, units, masks, clocks, statement.line)
+        if writes:
+            self.written[slot, units] |= masks
+            self.async_writer[slot, units] = 0
+            self.async_reader[slot, units] = 0
+        return True
+
+    def _over(self, numbers: NDArray[np.int64], rows: NDArray[np.int64], at: NDArray[np.int64]) -> bool:
+        """Whether the warps know that these operations (0: none) are over."""
+        if not numbers.any():
+            return True
+        for number in distinct(numbers).tolist():
+            if number and number in self.operations:
+                asking = rows[distinct(at[numbers == number])]
+                if not all(number in self.known[row].operations for row in asking.tolist()):
+                    return False
+        return True
 
     def read(
         self, row: int, units: NDArray[np.int64], masks: Masks, statement: Statement, slot: int | None = None
