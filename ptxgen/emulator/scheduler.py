@@ -206,6 +206,9 @@ class Scheduler:
         """Lanes arrive at barrier `name`. They wait at the block after it for the others, except to `arrive`."""
         machine = self.machine
         machine.effects += 1
+        if reduction.kind == "sync" and self._meet_at_once(group, name, threads):
+            self.move(group, block.following)
+            return
         group.store(self.place, np.asarray(block.following))
         waits = reduction.kind != "arrive"
         if waits:
@@ -224,6 +227,23 @@ class Scheduler:
             barrier.operation = operation
             self._try_barrier(key)  # warp by warp: those after the last expected one begin anew
         self._refresh(group.indices)
+
+    def _meet_at_once(self, group: Group, name: int, threads: int | None) -> bool:
+        """Whether whole CTAs have come together, so that nobody waits; what their warps know is then shared."""
+        machine, rows, warps = self.machine, group.indices, self.machine.warps_per_cta
+        if len(rows) % warps or threads not in (None, 32 * warps):
+            return False
+        slots = machine.row_slot[rows[::warps]]
+        if (rows.reshape(-1, warps) != (slots * warps)[:, None] + np.arange(warps)).any():
+            return False
+        present = machine.present[group.rows]
+        if not present.all() if group.mask is None else (present != group.mask).any():
+            return False
+        if self.barriers and any((slot, name) in self.barriers for slot in slots.tolist()):
+            return False
+        if machine.ordering is not None:
+            machine.ordering.barrier_of_all(slots)
+        return True
 
     def _mismatch(self, name: int, barrier: CtaBarrier, threads: int | None, operation: Operation) -> None:
         """Warps that meet at a barrier must agree on its count, and on whether it reduces (9.7.13.1)."""

@@ -388,6 +388,27 @@ class Ordering:
         for row in rows:
             self.known[row].join(together)
 
+    def barrier_of_all(self, slots: NDArray[np.int64]) -> None:
+        """As `barrier` for all warps of each of these CTAs."""
+        warps = np.arange(self.warps)
+        rows = (slots * self.warps)[:, None] + warps
+        for cta in rows.tolist():
+            given = [self.known[row] for row in cta]
+            if any(known.foreign for known in given):
+                self.barrier(cta)
+                rows = rows[rows[:, 0] != cta[0]]
+                continue
+            together = set[int]().union(*(known.operations for known in given))
+            for known in given:
+                if len(known.operations) < len(together):
+                    known.operations |= together
+        clocks = self.clocks[rows]
+        own = rows % self.members
+        mine = clocks[np.arange(len(rows))[:, None], warps, own] + 1
+        clocks[:] = clocks.max(axis=1, keepdims=True)
+        clocks[np.arange(len(rows))[:, None], warps, own] = mine
+        self.clocks[rows] = clocks
+
     def proxy_fence(self, row: int) -> None:
         """fence.proxy.async: the stores that the warp knows are visible to asynchronous operations after it."""
         known = self.known[row]
