@@ -99,6 +99,11 @@ def near_limits(operands: list[Any]) -> None:
         a, b, c = (operand.view("f8") for operand in operands)
         with np.errstate(all="ignore"):
             c[60:200] = -(a[60:200] * b[60:200])  # what is left is the error of the product
+        # Products that are ties, and a third operand that is far too small to be seen but says where they lie.
+        a[200:240], b[200:240] = 1 + 2.0**-27, 1 + 2.0**-26
+        c[200:240] = [sign * 2.0**-power for power in range(60, 80) for sign in (1, -1)]
+        c[220:240] *= 2.0**-200
+        a[210:230] *= -1
 
 
 def decode_nan(words: Any, type: str) -> list[int]:

@@ -193,11 +193,13 @@ def test_mixed(op: Any) -> None:
 
 
 def test_single_rounding_in_bf16() -> None:
-    """Sums whose .f32 or .f64 value is a tie that the exact one is not."""
-    rng = np.random.default_rng(0)
-    a = (rng.integers(0x3F80, 0x4000, 400)).astype(np.uint16)
+    """Sums whose .f32 or .f64 value is a tie that the exact one is not: the product is one, c is small."""
+    fractions = [(x, y) for x in range(128, 256) for y in range(128, 256)]
+    ties = [(x, y) for x, y in fractions if x * y & (255 if x * y >> 15 else 127) == (128 if x * y >> 15 else 64)]
+    assert len(ties) > 50
+    chosen = np.array([ties[i % len(ties)] for i in range(400)], np.uint16) & 0x7F | 0x3F80
     c = (edges(16, 400, 3) & 0x807F) | (np.arange(400) % 120 << 7).astype(np.uint16)
-    words = {"a": a, "b": (a ^ 0x0001), "c": c}
+    words = {"a": chosen[:, 0].copy(), "b": chosen[:, 1].copy(), "c": c}
     inputs = {name: ("b16", each) for name, each in words.items()}
     found = lanewise("fma.rn.bf16 %d, %a, %b, %c;", inputs, {"d": "b16"})["d"]
     format = FORMATS["bf16"]
