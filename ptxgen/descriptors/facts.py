@@ -315,6 +315,38 @@ FACTS: tuple[Fact, ...] = (
         "Interleaved tensors have width, height and depth first; the slice of channels is no dimension of its own.",
     ),
     Fact(
+        "tma-strided-rows",
+        "tensor copies",
+        "Of a strided dimension a box takes size / stride positions, rounded up; along a row nothing is skipped.",
+        measured(
+            "H100, driver 580.159.04: 40 copies; the driver's documents agree, its note in the map rounds down; the "
+            "first element stride counts with interleave only"
+        ),
+        "complete_tx counts every byte that is written, so expect the rounded-up rows, those outside the tensor too.",
+    ),
+    Fact(
+        "tma-interleave",
+        "tensor copies",
+        "Interleaved tensors have dimensions width, height, depth, slices of channels, images; a copy takes one slice.",
+        measured("H100, driver 580.159.04: 90 copies with 16 and 32 bytes, tiles and im2col"),
+        "Box and channels per pixel do not count in the channels: a pixel is 16 or 32 bytes. Rows have no gaps, also "
+        "with a wider swizzle.",
+    ),
+    Fact(
+        "tma-im2col-walk",
+        "tensor copies",
+        "Past the end of the pixel box the walk begins anew at its lower corner, whatever the stride leaves over.",
+        measured("H100, driver 580.159.04: 79 columns; a filter outside of the pixel box ends the kernel"),
+        "Images are stepped by the element stride of their dimension.",
+    ),
+    Fact(
+        "tma-tf32",
+        "tensor copies",
+        "Maps of tf32 and tf32_ftz round loads to nearest even, keep subnormals, and make every NaN 0x7FFFE000.",
+        measured("H100, driver 580.159.04: random words, ties, NaNs; stores and maps of f32_ftz change nothing"),
+        "Only reductions of f32_ftz tensors flush subnormal numbers; those of f32 do not, though the manual says so.",
+    ),
+    Fact(
         "tensormap-rank-1",
         "tensormaps",
         "The driver refuses a null pointer to the strides of a tensor of rank 1, and reads none.",

@@ -66,7 +66,6 @@ def deliver(
     `source` are the slot and the units that it reads, if that is shared memory too.
     """
     for copy in copies:
-        _require_alive(machine, copy.slot)
         barrier = machine.mbarrier(copy.barrier_slot, copy.barrier, row, statement)
         if not barrier.fenced:
             machine.findings.add(
@@ -94,12 +93,6 @@ def deliver(
 
     slots = sorted({copy.slot for copy in copies} | {copy.barrier_slot for copy in copies})
     machine.submit(np.array(slots) if len(slots) > 1 else slots[0], statement, complete)
-
-
-def _require_alive(machine: Machine, slot: int) -> None:
-    rows = slice(slot * machine.warps_per_cta, (slot + 1) * machine.warps_per_cta)
-    if not machine.present[rows].any():
-        raise MemoryFault("cluster-exited", f"the copy goes to {machine.cta_name(slot)}, which has ended")
 
 
 def keep_in_group(

@@ -90,7 +90,7 @@ def copy(op: Any, binder: Binder, statement: syntax.Instruction, block: object) 
     size, barrier = binder.source(op.size, "u32"), binder.address(op.mbar)
     combine = combiner(op.op, op.type) if isinstance(op, bulk.reduce_shared) else None
     word = f"u{TYPES[op.type].bytes}" if combine is not None else "u1"
-    what = "bulk copy" if combine is None else "bulk reduction"
+    what = "bulk copy"
 
     def run(g: Group) -> None:
         machine = g.machine
