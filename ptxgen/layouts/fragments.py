@@ -7,9 +7,9 @@ mma.sync dense, sparse and block-scaled (PTX ISA 9.7.14.3, 9.7.14.5, 9.7.14.6), 
 The manual gives formulas for mma.sync and pictures for the rest. The pictures of sparse metadata were read with the
 help of CUTLASS, which states the same maps as layouts (include/cute/atom/mma_traits_sm90_gmma_sparse.hpp, ELayout_64xK;
 examples/15_ampere_sparse_tensorop_gemm, reorder_meta), those of the matrices with elements of 8 bits too
-(include/cute/arch/copy_sm100.hpp and include/cute/atom/copy_traits_sm100.hpp). What sm_90a has of all this agrees with an
-H200: microtests/recordings of mma, wgmma and matrix, sparse metadata among them. The rest (scale factors, 8-bit matrices)
-is not measured.
+(include/cute/arch/copy_sm100.hpp and include/cute/atom/copy_traits_sm100.hpp). What sm_90a has of all this agrees with
+an H200: microtests/recordings of mma, wgmma and matrix, sparse metadata among them. The rest (scale factors, matrices
+with elements of 8 bits) is not measured.
 """
 
 from __future__ import annotations
