@@ -28,6 +28,8 @@ from ptxgen.syntax import Statement
 
 #: Steps without any effect after which work completes that is not due yet, and lanes that wait to be met run too.
 _QUIET_STEPS = 256
+#: So few steps without any effect may be enough where a wait for another thread has cost many before.
+_LEAST_PATIENCE = 16
 #: Steps without any effect after which a program that reads clocks counts as going round for ever.
 _QUIET_LIMIT = 200_000
 #: Every so many quiet steps the state of the warps is compared.
@@ -73,6 +75,8 @@ class Scheduler:
         self.instructions = 0
         self.steps = 0
         self._seen_effects, self._quiet_since, self._gave_up_at = -1, 0, -1
+        #: Steps without any effect after which lanes take turns: fewer where some have been spinning before.
+        self._patience = _QUIET_STEPS
         self._fair_place, self._look_at, self._give_ups, self._spinning = -1, 0, 0, False
         self._aligned = np.array([block.aligned for block in program.blocks], np.bool_)
         state = [self.place, self.held, *machine.registers]
@@ -374,12 +378,16 @@ class Scheduler:
     def _next(self) -> Group | None:
         """Who goes next; None when nobody can, or when all that can only go round."""
         machine = self.machine
+        quiet = self.steps - self._quiet_since
         if machine.effects != self._seen_effects:
+            spun = quiet >= self._patience
+            self._patience = max(self._patience // 4, _LEAST_PATIENCE) if spun else min(self._patience + 1, _QUIET_STEPS)
             self._seen_effects, self._quiet_since, self._look_at = machine.effects, self.steps, 0
             return self._pick()
-        quiet = self.steps - self._quiet_since
-        if quiet < _QUIET_STEPS:
+        if quiet < self._patience:
             return self._pick()
+        if quiet < _QUIET_STEPS:
+            return self._pick_fairly()
         if not self._look_at:
             self._rounds.restart()
             if machine.timeline.jump():
