@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from ptxgen import syntax
 from ptxgen.device import Kernel
 from ptxgen.emulator.calls import Callee, Calls, callees_first
+from ptxgen.emulator.checks.registers import Unwritten, Use, never_sure
 from ptxgen.emulator.flow import execution_order
 from ptxgen.emulator.memory.global_memory import POISON_BYTE
 from ptxgen.emulator.names import Names
@@ -43,6 +44,10 @@ class Operation:
     guard: Reader | None
     reads: frozenset[int]
     writes: frozenset[int]
+    #: The same for the check of registers that nothing has written, and what the guard reads.
+    use: Use
+    guard_reads: frozenset[int]
+    names: Names
 
 
 @dataclass(slots=True)
@@ -103,6 +108,7 @@ class Program:
         self.entry = 0
         self.blocks = self._make_blocks()
         if machine.ordering is not None:
+            self._watch_registers()
             for operation in (operation for block in self.blocks for operation in block.operations):
                 operation.run = machine.warpgroups.watched(
                     operation.run, operation.reads, operation.writes, operation.statement
@@ -271,12 +277,14 @@ class Program:
         binder = Binder(self.machine, line.names, in_entry, self.calls)
         statement = line.statement
         guard: Reader | None = None
+        guard_reads: frozenset[int] = frozenset()
         kind: Literal["plain", "gate", "end"] = "plain"
         run: Callable[..., Any]
         try:
             if statement.guard is not None:
                 name = syntax.Name(statement.guard.register)
                 guard = binder.predicate(syntax.Negation(name) if statement.guard.negated else name)
+                guard_reads = frozenset(binder.reads)
             if line.meaning is None or line.instruction is None:
                 run = self._incomplete(statement, line.missing)
             else:
@@ -284,7 +292,31 @@ class Program:
                 run = line.meaning.bind(line.instruction, binder, statement, block)
         except Unmodelled as missing:
             kind, run = "plain", self._incomplete(statement, f"the emulator does not model {missing} here")
-        return Operation(statement, kind, run, guard, frozenset(binder.reads), frozenset(binder.writes))
+        reads, writes, touched, vital = map(frozenset, (binder.reads, binder.writes, binder.touched, binder.vital))
+        stores = statement.opcode.startswith(("st.", "atom.", "red."))
+        use = Use(reads - touched, writes | touched, vital, guard is not None, stores)
+        return Operation(statement, kind, run, guard, reads, writes, use, guard_reads, line.names)
+
+    def _watch_registers(self) -> None:
+        """Follow the registers that may be read before they are written."""
+        entries = {self.entry: frozenset[int]()}
+        for callee in self.calls.callees.values():
+            named = (*callee.function.parameters, *callee.function.returns)
+            entries[callee.rank] = frozenset(id(callee.names(each.name)) for each in named)
+        uses = [[operation.use for operation in block.operations] for block in self.blocks]
+        here = range(len(self.blocks))
+        successors = [[rank for rank in (block.following, *block.targets) if rank in here] for block in self.blocks]
+        followed = never_sure(uses, successors, entries)
+        if not followed:
+            return
+        ever = frozenset(each for block in uses for use in block for each in use.writes).union(*entries.values())
+        unwritten = Unwritten(self.machine, followed, ever)
+        for operation in (operation for block in self.blocks for operation in block.operations):
+            statement, names = operation.statement, operation.names
+            if operation.guard is not None:
+                operation.guard = unwritten.watched_guard(operation.guard, operation.guard_reads, statement, names)
+            use = replace(operation.use, reads=operation.use.reads - operation.guard_reads)
+            operation.run = unwritten.watched(operation.run, use, statement, names)
 
     def _incomplete(self, statement: syntax.Instruction, message: str) -> Callable[[Group], None]:
         def run(group: Group) -> None:

@@ -74,9 +74,17 @@ class Binder:
         #: Registers that the bound operands read, and those that they write.
         self.reads: set[int] = set()
         self.writes: set[int] = set()
+        #: Those that they read as addresses, and those that the instruction reads or writes by itself.
+        self.vital: set[int] = set()
+        self.touched: set[int] = set()
 
     def register(self, operand: syntax.Operand) -> NDArray[Any]:
-        """The array behind a register operand."""
+        """The array behind a register operand, for use in ways that are not told here."""
+        found = self._array(operand)
+        self.touched.add(id(found))
+        return found
+
+    def _array(self, operand: syntax.Operand) -> NDArray[Any]:
         found = self.names(operand.text) if isinstance(operand, syntax.Name) else None
         if not isinstance(found, np.ndarray):
             raise Unmodelled(f"the operand {operand}")
@@ -93,7 +101,7 @@ class Binder:
         special = self.machine.special(operand.text) if isinstance(operand, syntax.Name) else None
         if special is not None:
             return special
-        array = self.register(operand)
+        array = self._array(operand)
         if array.dtype != np.bool_:
             raise Unmodelled(f"{operand}, which is no predicate,")
         self.reads.add(id(array))
@@ -207,6 +215,7 @@ class Binder:
                 if found.dtype == np.bool_ or found.ndim != 2:
                     raise Unmodelled(f"the address {operand}")
                 self.reads.add(id(found))
+                self.vital.add(id(found))
                 return lambda g: found[g.rows].astype(np.int64) + offset
             if found is not None:
                 where = self._address_of(found, np.dtype(np.int64))

@@ -381,7 +381,9 @@ class Scheduler:
         quiet = self.steps - self._quiet_since
         if machine.effects != self._seen_effects:
             spun = quiet >= self._patience
-            self._patience = max(self._patience // 4, _LEAST_PATIENCE) if spun else min(self._patience + 1, _QUIET_STEPS)
+            self._patience = (
+                max(self._patience // 4, _LEAST_PATIENCE) if spun else min(self._patience + 1, _QUIET_STEPS)
+            )
             self._seen_effects, self._quiet_since, self._look_at = machine.effects, self.steps, 0
             return self._pick()
         if quiet < self._patience:
