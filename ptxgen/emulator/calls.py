@@ -23,6 +23,7 @@ from ptxgen.instr.types import TYPES
 
 if TYPE_CHECKING:
     from ptxgen.emulator.machine import Machine
+    from ptxgen.emulator.names import Names
     from ptxgen.emulator.scheduler import Scheduler
 
 #: Bytes of stack that a call takes at least.
@@ -45,7 +46,7 @@ class Callee:
     """A function as calls see it. `rank` is that of its first block, `saved` are the registers to keep in recursion."""
 
     function: syntax.Function
-    names: Callable[[str], Any]
+    names: Names
     frame: int
     rank: int = 0
     saved: list[NDArray[Any]] = field(default_factory=list)

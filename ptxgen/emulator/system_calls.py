@@ -91,7 +91,11 @@ def _numbers(passed: Passed) -> NDArray[np.uint64]:
 
 
 def _allocate(lane: Lane, arguments: list[int]) -> int:
-    return lane.machine.memory.allocate(arguments[0])
+    machine = lane.machine
+    address = machine.memory.allocate(arguments[0])
+    if machine.global_accesses is not None:
+        machine.global_accesses.grow(len(machine.memory.data))
+    return address
 
 
 def _free(lane: Lane, arguments: list[int]) -> int:

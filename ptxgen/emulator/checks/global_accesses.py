@@ -44,6 +44,11 @@ class GlobalAccesses:
         #: The last events of each instruction: warps, their intervals, first event.
         self._last: dict[int, tuple[NDArray[np.int64], NDArray[np.int64], int]] = {}
 
+    def grow(self, bytes: int) -> None:
+        """The heap has become larger."""
+        more = np.zeros(max(-(-bytes // _WORD) - len(self._writer), 0), np.int32)
+        self._writer, self._reader = np.concatenate([self._writer, more]), np.concatenate([self._reader, more])
+
     def access(
         self, rows: NDArray[np.int64], offsets: NDArray[np.int64], mask: NDArray[np.bool_] | None, size: int,
         statement: Statement, same: NDArray[np.bool_] | None = None,
