@@ -35,26 +35,55 @@ class Equivalent:
 _TRITON_MAPS = "t36_.*(tma_reduce_add|tma_gather4_scatter4|TN_mnmajor|devdesc)"
 _REDUCE, _GATHER, _SWIZZLED = "t36_100_tma_reduce_add", "t36_100_tma_gather4_scatter4", "blackwell/swizzled"
 
+_ADJACENT = "Another bar.sync of all threads stands next to it, with no access to memory between the two."
+_WARP_0 = "Triton puts a bar.sync around each step; warp 0 alone acts between this one and its neighbours, which order the rest."
+
 TABLE: tuple[Equivalent, ...] = (
     Equivalent(
         "No bulk copy of the thread is under way: these groups, which Triton makes after a tensormap, are empty.",
         "dropped|one group less", r"@%p1 cp\.async\.bulk\.(commit_group|wait_group)", _TRITON_MAPS,
     ),
     Equivalent(
-        "Another bar.sync of all threads stands next to it, with no access to memory between the two.",
+        _ADJACENT,
         "dropped", "bar.sync", _REDUCE, (112, 116),
     ),
     Equivalent(
-        "Another bar.sync of all threads stands next to it, with no access to memory between the two.",
+        _ADJACENT,
         "dropped", "bar.sync", _GATHER, (114, 118),
     ),
     Equivalent(
-        "Warp 0 alone does what stands between it and the next bar.sync, which comes before the others' waits.",
+        _WARP_0,
         "dropped", "bar.sync", _REDUCE, (168, 188, 192),
     ),
     Equivalent(
-        "Warp 0 alone does what stands between it and the next bar.sync, which comes before the others' waits.",
+        _WARP_0,
         "dropped", "bar.sync", _GATHER, (170, 230, 234),
+    ),
+    Equivalent(_WARP_0, "dropped", "bar.sync", "t36_100_gemm_f16_hostdesc_edges", (127, 215)),
+    Equivalent(_WARP_0, "dropped", "bar.sync", "t36_100_gemm_f16_TN_mnmajor", (345, 636)),
+    Equivalent(_WARP_0, "dropped", "bar.sync", "t36_100_mxfp8_tma_tccp", (152, 161, 517)),
+    Equivalent(_WARP_0, "dropped", "bar.sync", "t36_90_gemm_f16_TN_mnmajor", (117, 124, 236, 298, 560, 668)),
+    Equivalent(_ADJACENT, "dropped", "bar.sync", "t36_100_gemm_f16_hostdesc_edges", (991,)),
+    Equivalent(_ADJACENT, "dropped", "bar.sync", "t36_100_gemm_f16_TN_mnmajor", (707,)),
+    Equivalent(
+        "The threads only wait for mbarriers on both sides of it.", "dropped", "bar.sync",
+        "t36_100_gemm_f16_TN_mnmajor", (551,),
+    ),
+    Equivalent(
+        "Thread 0 initialises an mbarrier next, and other barriers come before the first product.", "dropped",
+        "bar.sync", "t36_100_gemm_f16_hostdesc_edges", (83,),
+    ),
+    Equivalent(
+        "The waits that follow need the mbarrier's init alone, which an earlier bar.sync orders.", "dropped", "bar.sync",
+        _GATHER, (248,),
+    ),
+    Equivalent(
+        "The phase before the first counts as ended: the first waits of the ring pass at once, whatever they wait for.",
+        "wait dropped|another stage", "mbarrier.try_wait", "cute_90_gemm_f16", (61, 94, 128),
+    ),
+    Equivalent(
+        "No stage of the ring is filled twice with this K, so nobody waits for the mbarrier that says it is free.",
+        "count . 1", "mbarrier.init", "cute_90_gemm_f16", (43, 44, 46),
     ),
     Equivalent(
         "No asynchronous tcgen05 operation comes before it: the fences around this barrier have nothing to order.",
@@ -75,6 +104,11 @@ LIMITS: tuple[Equivalent, ...] = (
     Equivalent(
         "Each warp stores what its own elected lane copies, and the checks take the lanes of a warp as one actor.",
         "dropped", "bar.sync", _GATHER, (281,),
+    ),
+    Equivalent(
+        "Each warp overwrites only what its own elected lane copied and waited for, and the checks take the lanes of a "
+        "warp as one actor.",
+        "dropped", "bar.sync", _GATHER, (275,),
     ),
 )  # fmt: skip
 
