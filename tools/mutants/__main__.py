@@ -90,7 +90,7 @@ def table(verdicts: Sequence[Verdict]) -> list[str]:
     return lines
 
 
-def report(verdicts: Sequence[Verdict], left_out: dict[str, str]) -> str:
+def report(verdicts: Sequence[Verdict], left_out: dict[str, str], sample: int | None) -> str:
     """The page of the docs."""
     alive = [each for each in verdicts if each.fate == "survived"]
     gaps = [each for each in alive if not _equivalent(each)]
@@ -104,7 +104,9 @@ def report(verdicts: Sequence[Verdict], left_out: dict[str, str]) -> str:
         "`make mutants` writes this page.", "",
         f"{datetime.date.today().isoformat()}, Python {platform.python_version()}, NumPy {np.__version__}. Schedules: "
         + ", ".join(f"{name} {seed}" if name == "random" else name for name, seed in SCHEDULES)
-        + ". A mutant counts as caught by the first schedule that tells.", "", *table(verdicts), "",
+        + ". A mutant counts as caught by the first schedule that tells. "
+        + ("All mutants." if sample is None else f"A seeded sample of {sample} mutants of each kernel."), "",
+        *table(verdicts), "",
     ]  # fmt: skip
     lines += ["## What told", "", "| code | mutants |", "|---|---:|"]
     lines += [f"| {code} | {count} |" for code, count in codes.most_common()]
@@ -146,7 +148,7 @@ def main() -> int:
     verdicts, left_out = run(options.subjects or names(), options.sample, options.seed, options.jobs)
     print("\n".join(table(verdicts)))
     if options.record:
-        REPORT.write_text(report(verdicts, left_out))
+        REPORT.write_text(report(verdicts, left_out, options.sample))
     gaps = sum(
         each.fate == "survived" and not _equivalent(each) and not limit(each.subject, each.mutant) for each in verdicts
     )

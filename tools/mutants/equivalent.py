@@ -36,7 +36,7 @@ _TRITON_MAPS = "t36_.*(tma_reduce_add|tma_gather4_scatter4|TN_mnmajor|devdesc)"
 _REDUCE, _GATHER, _SWIZZLED = "t36_100_tma_reduce_add", "t36_100_tma_gather4_scatter4", "blackwell/swizzled"
 
 _ADJACENT = "Another bar.sync of all threads stands next to it, with no access to memory between the two."
-_WARP_0 = "Triton puts a bar.sync around each step; warp 0 alone acts between this one and its neighbours, which order the rest."
+_WARP_0 = "Triton puts a bar.sync around each step: warp 0 alone acts between this one and its neighbours."
 
 TABLE: tuple[Equivalent, ...] = (
     Equivalent(
@@ -74,8 +74,8 @@ TABLE: tuple[Equivalent, ...] = (
         "bar.sync", "t36_100_gemm_f16_hostdesc_edges", (83,),
     ),
     Equivalent(
-        "The waits that follow need the mbarrier's init alone, which an earlier bar.sync orders.", "dropped", "bar.sync",
-        _GATHER, (248,),
+        "The waits that follow need the mbarrier's init alone, which an earlier bar.sync orders.",
+        "dropped", "bar.sync", _GATHER, (248,),
     ),
     Equivalent(
         "The phase before the first counts as ended: the first waits of the ring pass at once, whatever they wait for.",
@@ -84,6 +84,14 @@ TABLE: tuple[Equivalent, ...] = (
     Equivalent(
         "No stage of the ring is filled twice with this K, so nobody waits for the mbarrier that says it is free.",
         "count . 1", "mbarrier.init", "cute_90_gemm_f16", (43, 44, 46),
+    ),
+    Equivalent(
+        "Nothing is written before this barrier, which only makes sure that the other CTA is there.",
+        "relaxed", "barrier.cluster.arrive", "g39_100_gemm_f16_2cta_mma", (53,),
+    ),
+    Equivalent(
+        "Each warp has waited for the mbarrier itself, and its products read only what the copies wrote.",
+        "dropped", "bar.sync", "g39_90_gemm_f16_cluster2_multicastB", (292,),
     ),
     Equivalent(
         "No asynchronous tcgen05 operation comes before it: the fences around this barrier have nothing to order.",

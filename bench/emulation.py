@@ -1,0 +1,95 @@
+"""How fast the emulator is: `python -m bench.emulation` prints a table, `--record` writes docs/performance.md.
+
+CPU time of one process, best of several runs. A thread-instruction is one instruction of one thread.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import platform
+from pathlib import Path
+
+import numpy as np
+
+import ptxgen
+from bench.speed import LOOP, best
+from ptxgen.kernels import find
+from ptxgen.kernels.job import GemmJob
+
+REPORT = Path(__file__).parents[1] / "docs" / "performance.md"
+#: Instructions of a turn of the loop.
+_TURN = 67
+
+
+def alike(warps: int, turns: int = 200, *, ctas: int = 0, checks: bool = True) -> float:
+    """CPU seconds of the arithmetic loop in so many warps, of 8 to a CTA."""
+    kernel = ptxgen.Kernel.from_ptx(LOOP.replace("%r0, 200", f"%r0, {turns}"))
+    grid = ctas or max(warps // 8, 1)
+    block = 32 * warps // grid
+
+    def run() -> None:
+        report = ptxgen.Emulator("sm_100a", checks=checks).launch(kernel, grid, block, [])
+        assert report.status == "ok", report.summary()
+
+    return best(run, 3)
+
+
+def gemm(size: int, *, checks: bool = True) -> float:
+    """CPU seconds of blackwell/swizzled of this size, with the comparison."""
+    job = GemmJob(find("blackwell/swizzled").plan(), size, size, size)
+    assert job.inputs
+
+    def run() -> None:
+        result = job.run(ptxgen.Emulator("sm_100a", checks=checks))
+        assert result.ok, result.summary()
+
+    return best(run, 2)
+
+
+def rows() -> list[tuple[str, str, str]]:
+    """What, its figure, and what the goal is."""
+    made = []
+    for warps in (8, 64, 256, 1024):
+        rate = warps * 32 * 200 * _TURN / alike(warps) / 1e6
+        made.append(
+            (f"arithmetic, {warps} warps alike", f"{rate:.0f} M thread-instructions/s", "100 M from 64 warps on")
+        )
+    rate = 4 * 32 * 200 * _TURN / alike(4) / 1e6
+    made.append(("arithmetic, one CTA of 4 warps", f"{rate:.1f} M thread-instructions/s", "15 M"))
+    short, long = alike(64, 200), alike(64, 2000)
+    made.append(("10 times the instructions, 64 warps", f"{long / short:.1f} times the time", "linear"))
+    small, large = alike(256), alike(1024)
+    made.append(("4 times the warps, 256 to 1024", f"{large / small:.1f} times the time", "linear or better"))
+    plain, checked = gemm(512, checks=False), gemm(512)
+    made.append(("blackwell/swizzled 512³, checks on", f"{checked:.2f} s", "3 s"))
+    made.append(("checks on to checks off, there", f"{checked / plain:.2f} times", "3 times"))
+    made.append(("8 times the work, 256³ to 512³", f"{checked / gemm(256):.1f} times the time", "linear or better"))
+    return made
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(prog="python -m bench.emulation", description=__doc__)
+    parser.add_argument("--record", action="store_true", help=f"write {REPORT.name}")
+    options = parser.parse_args()
+    found = rows()
+    for what, figure, goal in found:
+        print(f"{what:<46}{figure:>34}   goal: {goal}")
+    if options.record:
+        date, versions = (
+            datetime.date.today().isoformat(),
+            f"Python {platform.python_version()}, NumPy {np.__version__}",
+        )
+        lines = [
+            "# Performance", "",
+            f"The emulator, by `python -m bench.emulation --record` ({date}, {versions}, one core of a",
+            "machine that does other work too): CPU time, the best of several runs.", "",
+            "| what | figure | goal |", "|---|---:|---:|",
+            *(f"| {what} | {figure} | {goal} |" for what, figure, goal in found),
+        ]  # fmt: skip
+        REPORT.write_text("\n".join(lines) + "\n")
+
+
+if __name__ == "__main__":
+    main()
