@@ -38,7 +38,7 @@ def alike(warps: int, turns: int = 200, *, ctas: int = 0, checks: bool = True) -
 def gemm(size: int, *, checks: bool = True) -> float:
     """CPU seconds of blackwell/swizzled of this size, with the comparison."""
     job = GemmJob(find("blackwell/swizzled").plan(), size, size, size)
-    assert job.inputs
+    _ = job.inputs  # made once, and not measured
 
     def run() -> None:
         result = job.run(ptxgen.Emulator("sm_100a", checks=checks))

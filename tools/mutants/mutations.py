@@ -25,7 +25,7 @@ class Mutant:
         return source[: self.start] + self.text + source[self.start + len(self.instruction) :]
 
     def __str__(self) -> str:
-        return f"line {self.line}: {self.kind}: {' '.join(self.instruction.split())}"
+        return f"line {self.line}: {self.kind}: {' '.join(self.instruction.split()).rstrip('; ')}"
 
 
 #: Instructions that order or count and give no result: to be left out.
