@@ -10,7 +10,7 @@ DEVELOPMENT := $(VENV)/.development-installed
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo install develop test check format certify corpus fuzz microtests mutants programs bench pictures reading clean
+.PHONY: help demo install develop test check format certify corpus fuzz microtests mutants programs bench docs reading clean
 
 help: ## List what make can do
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -59,9 +59,10 @@ reading: $(DEVELOPMENT) ## Measure parsing and checking of megabytes from nvcc, 
 	$(BIN)/python -m pip install --quiet --group bench
 	$(BIN)/python -m bench.reading
 
-pictures: $(DEVELOPMENT) ## Draw the pictures of docs/layouts.md and write docs/facts.md again
+docs: $(DEVELOPMENT) ## Write what docs/ takes from the code again: coverage, facts, pictures
 	sed -n 's/^`ptxgen \(layout .*\)`$$/\1/p' docs/layouts.md | xargs -L 1 $(BIN)/ptxgen
 	$(BIN)/ptxgen explain facts --markdown > docs/facts.md
+	$(BIN)/ptxgen coverage --markdown > docs/coverage.md
 
 clean: ## Delete .venv and everything generated
 	rm -rf $(VENV) build dist .pytest_cache .ruff_cache .hypothesis

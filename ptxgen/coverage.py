@@ -96,6 +96,39 @@ def coverage() -> list[Row]:
     return rows
 
 
+def page(rows: list[Row]) -> str:
+    """The text of `docs/coverage.md`."""
+    from ptxgen.emulator.semantics import reason
+
+    left_out: dict[str, list[str]] = defaultdict(list)
+    for row in rows:
+        for name in row.missing:
+            left_out[reason(f"{row.family}.{name}") or "not said"].append(f"{row.family}.{name}")
+    why = "".join(f"- {words}: {', '.join(names)}\n" for words, names in left_out.items())
+    return _PAGE.format(ptxas=total(rows).ptxas or "none yet", table=markdown(rows), why=why)
+
+
+_PAGE = """\
+# Coverage
+
+Made from the declarations and the records by `make docs`; a test compares. `ptxgen coverage` prints the same, with
+`--json` also what is missing by name.
+
+- declared: declarations, one for each syntax line of the manual. certified: those whose present text was compared with
+  ptxas {ptxas}, in both directions ([certification.md](certification.md));
+- forms: legal combinations of modifiers and optional operands, each counted once, whatever its registers are;
+  assemblies: forms times the targets that have them; neighbours: lines with one thing changed, which both must refuse
+  or both take;
+- excused: lines on which the two differ for a stated reason ([exceptions.md](exceptions.md)); differing: for none;
+- emulated: declarations that the emulator executes; microtest: those that a microtest runs alone; recorded: those of
+  which an H200's answers are kept.
+
+{table}
+## Not emulated
+
+{why}"""
+
+
 def markdown(rows: list[Row]) -> str:
     """The table of `docs/coverage.md`."""
     head = ("family", "declared", "certified", "forms", "assemblies", "neighbours", "excused", "differing", "emulated",

@@ -16,19 +16,19 @@ def register(app: typer.Typer) -> None:
 
 def coverage(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, with what is missing by name.")] = False,
-    as_markdown: Annotated[bool, typer.Option("--markdown", help="Print the table of docs/coverage.md.")] = False,
+    as_markdown: Annotated[bool, typer.Option("--markdown", help="Print docs/coverage.md.")] = False,
 ) -> int:
     """Show per family how many instruction forms are declared, certified against ptxas, emulated, and microtested."""
     from ptxgen.cli.terminal import output
     from ptxgen.coverage import coverage as gather
-    from ptxgen.coverage import markdown, total
+    from ptxgen.coverage import page, total
 
     rows = gather()
     if as_json:
         print(json.dumps([row.as_dict() for row in rows], indent=2))
         return OK
     if as_markdown:
-        print(markdown(rows), end="")
+        print(page(rows), end="")
         return OK
     from rich.table import Table
 

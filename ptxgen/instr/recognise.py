@@ -120,17 +120,26 @@ _OVERLOOKED = frozenset((
 ))  # fmt: skip
 
 
-def overlooked(opcode: str) -> list[str]:
-    """The modifiers of an opcode that ptxas reads over."""
-    tokens = opcode.split(".")
-    if tokens[0] in ("tex", "tld4"):
-        return []
-    return [each for each in tokens[1:] if each in _OVERLOOKED and not _takes(tokens[0], each)]
-
-
 @lru_cache(maxsize=4096)
-def _takes(head: str, token: str) -> bool:
-    return any(token in slot.tokens for form in REGISTRY.get(head, ()) for slot in form.form.slots)
+def overlooked(opcode: str) -> tuple[str, ...]:
+    """The modifiers of an opcode that ptxas reads over: they stand behind the words of the instruction's name."""
+    tokens = opcode.split(".")
+    spare = _OVERLOOKED.intersection(tokens)
+    if not spare or tokens[0] in ("tex", "tld4"):
+        return ()
+    forms = [form.form for form in REGISTRY.get(tokens[0], ()) if _begins(tokens, form.form.opcode.split("."))]
+    taken = {token for form in forms for slot in form.slots for token in slot.tokens}
+    return tuple(each for each in tokens if each in spare - taken) if forms else ()
+
+
+def _named(tokens: Sequence[str], form: type[Instruction]) -> bool:
+    """Whether the words of the instruction's name stand together."""
+    words = form.form.opcode.split(".")
+    return _begins(tokens, words) and _OVERLOOKED.isdisjoint(tokens[: len(words) + form.form.leading])
+
+
+def _begins(tokens: Sequence[str], words: Sequence[str]) -> bool:
+    return list(tokens[: len(words)]) == list(words)
 
 
 @lru_cache(maxsize=16384)
@@ -142,7 +151,9 @@ def _bind_opcode(text: str) -> tuple[tuple[_Bound, ...], tuple[_Failed, ...]]:
     tokens = once(text.split("."))
     bound, failed = _fit(tokens)
     if not bound and (spare := overlooked(text)):
-        bound = _fit([each for each in tokens if each not in spare])[0]
+        bound = tuple(
+            each for each in _fit([each for each in tokens if each not in spare])[0] if _named(tokens, each.form)
+        )
     return bound, failed
 
 
@@ -150,9 +161,7 @@ def _fit(tokens: Sequence[str]) -> tuple[tuple[_Bound, ...], tuple[_Failed, ...]
     bound: list[_Bound] = []
     failed: list[_Failed] = []
     forms = [
-        (opcode, form)
-        for form in REGISTRY.get(tokens[0], ())
-        if list(tokens[: len(opcode := form.form.opcode.split("."))]) == opcode
+        (opcode, form) for form in REGISTRY.get(tokens[0], ()) if _begins(tokens, opcode := form.form.opcode.split("."))
     ]
     for opcode, form in forms:
         rest = tokens[len(opcode) :]

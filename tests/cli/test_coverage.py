@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from ptxgen import coverage
+from ptxgen.emulator.semantics import LEFT_OUT, missing, reason
 from ptxgen.instr import certified
 from ptxgen.instr.form import REGISTRY
 from ptxgen.instr.logic import shl, shr
@@ -33,3 +36,24 @@ def test_a_certificate_of_another_text_does_not_count(monkeypatch: pytest.Monkey
         5,
         "13.5",
     )
+
+
+def test_the_page_is_fresh() -> None:
+    written = (Path(__file__).parents[2] / "docs" / "coverage.md").read_text()
+    assert written == coverage.page(coverage.coverage()), "run `make docs`"
+
+
+def test_what_is_not_emulated_has_a_reason() -> None:
+    assert [key for key in missing() if reason(key) is None] == []
+    unused = [each for each in LEFT_OUT if not any(key == each or key.startswith(f"{each}.") for key in missing())]
+    assert unused == []
+
+
+def test_every_certificate_is_of_the_present_declarations() -> None:
+    stale = [
+        form.form.key
+        for forms in REGISTRY.values()
+        for form in forms
+        if (known := certified.certificates().get(form.form.key)) is None or known.digest != certified.digest(form)
+    ]
+    assert stale == [], "run `make certify`"

@@ -202,7 +202,7 @@ STRICTER = (
     Irreconcilable(
         "What is no register of 32 bits as metadata, as scale factors and to movmatrix: floats, their bits, vectors",
         form=_MATRIX,
-        line=r"%x_(f32|v\d|pred)_7\b|0f3F800000|x_\w+\+4|\{%x_[bf]32_7",
+        line=r"%x_([fus]32|v\d|pred)_7\b|0f3F800000|x_\w+\+4|\{%x_[bf]32_7",
         objection="must be (as in|one register|of type)",
     ),
     Irreconcilable(
@@ -278,9 +278,21 @@ STRICTER = (
         objection="not the special",
     ),
     Irreconcilable(
+        "Integers beside registers of floats",
+        form=r"multimem\.st_float",
+        line=r"\{%x_b32_7, 1\}",
+        objection="must be a floating-point constant",
+    ),
+    Irreconcilable(
+        "A special register among gradients",
+        form=r"texture\.tex_grad",
+        line=r"\{%x_b32_7, %tid\.x\}",
+        objection="%tid.x is read as",
+    ),
+    Irreconcilable(
         "A second value for atom.and, .or, .xor and .exch, as atom.cas has one",
         form=r"atomic\.atom(_cas)?$",
-        line=r"^atom\..*\.(and|or|xor|exch)\.b(32 .*, %x_\w*32_7|128 .*, %x_b128_7);$",
+        line=r"^atom\..*\.(and|or|xor|exch)\.b(32 .*, %x_\w*32_\d|128 .*, %x_b128_\d);$",
         objection="must be as in",
     ),
     Irreconcilable(
@@ -401,6 +413,18 @@ STRICTER = (
 
 #: What ptxas 13.5 refuses though nothing is wrong with it: it crashes, or loses its way.
 BROKEN = (
+    Irreconcilable(
+        "A variable in local memory as the address of a tensormap",
+        form=r"tma\.applypriority",
+        line=r"\[x_local",
+        objection="status -11",
+    ),
+    Irreconcilable(
+        "A float register as the bits of an asynchronous reduction",
+        form=r"atomic\.red_async_release",
+        line="%x_f32_7",
+        objection="does not match formal parameter",
+    ),
     Irreconcilable(
         "A generic access with hints to the caches, at a variable that is not in global memory",
         form="",

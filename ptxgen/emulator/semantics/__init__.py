@@ -16,6 +16,24 @@ from typing import Any, Literal
 
 from ptxgen.instr.form import Instruction
 
+#: Declarations without a meaning, by key or family, and why. A kernel that reaches one ends as incomplete.
+LEFT_OUT = {
+    "texture": "kernels of these generations load tensors by TMA, not through texture units",
+    "surface": "kernels of these generations store tensors by TMA, not through surfaces",
+    "video": "emulated by other instructions since sm_50, and written by no compiler",
+    "fabric": "memory of other devices; the emulator has one device",
+    "fence.fence_proxy_fabric": "memory of other devices; the emulator has one device",
+    "multimem": "one address for the memory of several devices; the emulator has one device",
+    "bulk.multimem_reduce": "one address for the memory of several devices; the emulator has one device",
+    "bulk.multimem_store": "one address for the memory of several devices; the emulator has one device",
+    "conversion.cvt_ue5m3x2": "no manual at hand tells the bits of ue5m3 (PTX ISA 9.4, sm_107)",
+    "conversion.cvt_ue5m3x2_pair": "no manual at hand tells the bits of ue5m3 (PTX ISA 9.4, sm_107)",
+    "sparse": "sm_107 only (PTX ISA 9.4); no hardware and no compiled kernel to hold it against",
+    "tcgen05.ld_spcompress": "sm_107 only (PTX ISA 9.4); no hardware and no compiled kernel to hold it against",
+    "tcgen05.ld_red_spcompress": "sm_107 only (PTX ISA 9.4); no hardware and no compiled kernel to hold it against",
+    "tensormap.query_alloc_class_large": "asks the driver's allocator, which the emulator does not have",
+}
+
 Kind = Literal["plain", "gate", "end"]
 
 #: The modules that give meanings.
@@ -62,6 +80,11 @@ def find(form: type[Instruction]) -> Meaning | None:
     """The meaning of a declaration, None if it has none yet."""
     load_all()
     return _MEANINGS.get(form)
+
+
+def reason(key: str) -> str | None:
+    """Why a declaration has no meaning; None if nobody has said why."""
+    return LEFT_OUT.get(key) or LEFT_OUT.get(key.partition(".")[0])
 
 
 def missing() -> list[str]:

@@ -23,7 +23,7 @@ class commit(Instruction, opcode="tcgen05.commit", section="9.7.16.12.1", ptx="8
     multicast: bool = flag("multicast::cluster", default=False)
 
 
-class fence(Instruction, opcode="tcgen05", section="9.7.16.11.1", ptx="8.6", targets=FAMILY):
+class fence(Instruction, opcode="tcgen05", section="9.7.16.11.1", ptx="8.6", targets=FAMILY, leading=1):
     """Order this thread's asynchronous tcgen05 operations before, or after, a synchronisation of threads."""
 
     syntax = "tcgen05.where"
