@@ -149,6 +149,8 @@ def test_bytes_outside_are_ignored() -> None:
     data = np.zeros(4096 - 10, np.uint8)
     report, *_ = run("add.u64 %at, %in, 4032;" + body, wait=WAITING, expect=64, data=data, version="9.2")
     assert codes(report) == ["out-of-bounds"], report.summary()
+    report, *_ = run(body.replace("5, 9", "%n, 9"), wait=WAITING, expect=64, count=16, version="9.2")
+    assert codes(report) == ["bulk-ignore"], report.summary()
 
 
 FAULTS = [

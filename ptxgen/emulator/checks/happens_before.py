@@ -344,11 +344,15 @@ class Ordering:
         known = self.known[row]
         given = known.copy()
         known.clocks[row % self.members] += 1
+        self._leak(row)
+        return given
+
+    def _leak(self, row: int) -> None:
+        """A warp synchronises: tensor accesses that no fence has followed are not part of what it releases."""
         fresh = self._tensor_accesses.pop(row, None)
         if fresh:
             self._unfenced_accesses |= fresh
             self._leaked_accesses.setdefault(row, set()).update(fresh)
-        return given
 
     def before_thread_sync(self, row: int) -> None:
         """tcgen05.fence::before_thread_sync, and commit: the warp's loads and stores come before what it releases."""
@@ -392,6 +396,8 @@ class Ordering:
         """As `barrier` for all warps of each of these CTAs."""
         warps = np.arange(self.warps)
         rows = (slots * self.warps)[:, None] + warps
+        for row in self._tensor_accesses.keys() & set(rows.ravel().tolist()) if self._tensor_accesses else ():
+            self._leak(row)
         for cta in rows.tolist():
             given = [self.known[row] for row in cta]
             if any(known.foreign for known in given):
