@@ -220,6 +220,11 @@ def codes(report: LaunchReport) -> list[str]:
     return [finding.code for finding in report.findings]
 
 
+def errors(report: LaunchReport) -> list[str]:
+    """The codes of what is wrong, without advice."""
+    return [finding.code for finding in report.findings if finding.severity == "error"]
+
+
 def signed(word: int, bits: int) -> int:
     """The two's complement value of a word."""
     return word - (1 << bits) if word >> (bits - 1) else word

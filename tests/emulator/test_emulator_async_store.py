@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from harness import codes, launch, poisoned
+from harness import codes, errors, launch, poisoned
 
 THREADS = 64
 HEAD = """
@@ -196,7 +196,7 @@ def test_stack_faults() -> None:
         (f"{take} st.local.u32 [%address+12], %x; stackrestore.u64 %from;", None),
     ):
         report, _ = launch(f"{HEAD} {text} ret;", [poisoned(1)], block=1)
-        assert codes(report) == ([code] if code else []), report.summary()
+        assert errors(report) == ([code] if code else []), report.summary()
 
 
 # Caches.

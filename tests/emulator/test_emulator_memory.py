@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from harness import POISON, codes, launch, line_of, module, poisoned
+from harness import POISON, codes, errors, launch, line_of, module, poisoned
 
 from ptxgen import Kernel
 from ptxgen.device import LaunchError, LaunchReport
@@ -190,7 +190,7 @@ def test_bounds_of_local_memory(offset: int, code: str | None) -> None:
     body = f"""{HEAD} .local .align 4 .b8 mine[32]; mov.u64 %address, mine;
         st.local.u32 [%address+{offset}], %x; ret;"""
     report, _ = launch(body)
-    assert codes(report) == ([code] if code else []), report.summary()
+    assert errors(report) == ([code] if code else []), report.summary()
 
 
 def test_reading_local_memory_before_writing_it() -> None:
@@ -259,7 +259,7 @@ def test_a_fault_beside_a_variable_names_it() -> None:
         f"{HEAD} mov.u64 %address, few; cvta.const.u64 %address, %address; st.u32 [%address], %x; ret;",
         items=".const .u32 few[2];",
     )
-    assert codes(store) == ["read-only"]
+    assert errors(store) == ["read-only"]
 
 
 def test_windows_of_generic_addresses() -> None:
@@ -327,7 +327,7 @@ def fault(text: str) -> tuple[LaunchReport, str]:
 def test_faults(name: str, text: str, bad: str, good: str | None, code: str) -> None:
     report, body = fault(text.format(bad))
     assert report.status == "fault", report.summary()
-    assert codes(report) == [code]
+    assert errors(report) == [code]
     access = text.replace("{{", "{").split("\n")[-1].split(";")[-2].strip().split(" ")[0]
     assert report.findings[0].instruction.startswith(access)
     assert body.count("\n")  # the line is checked below

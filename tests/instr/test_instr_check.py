@@ -153,7 +153,7 @@ ROWS: list[tuple[str, str | None]] = [
     ("testp.finite.normal.f32 %p1, %f1;", "unknown-modifier"),
     ("tensormap.replace.tile.rank.box_dim.global.b1024.b32 [%rd1], 1;", "unknown-modifier"),
     ("add.box_dim.u33 %r1, %r2, %r3;", "unknown-modifier"),
-    ("tcgen05.box_dim.wait::ld.sync.aligned;", "unknown-instruction"),
+    ("tcgen05.box_dim.wait::ld.sync.aligned;", "unknown-modifier"),
     ("add.u32.u32 %r1, %r2, %r3;", "repeated-modifier"),
     ("cvt.u32.f32 %r1, %f1;", "cvt.rounding"),
     ("cvt.sat.u64.u32 %rd1, %r1;", "cvt.sat"),
