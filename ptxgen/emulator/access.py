@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen import syntax
-from ptxgen.emulator.checks.happens_before import UNIT
+from ptxgen.emulator.checks.thread_accesses import UNIT
 from ptxgen.emulator.group import Group
 from ptxgen.emulator.memory import MemoryFault
 from ptxgen.emulator.memory.global_memory import (
@@ -193,13 +193,13 @@ def track_shared(
             here = reached == slot if apart else np.ones(len(first), np.bool_)
             units, masks = units_of(first[here], size)
             if strong:
-                ordering.strong_write(int(row), units, masks, int(slot))
+                ordering.shared.strong_write(int(row), units, masks, int(slot))
             elif write:
                 some = here & fresh
                 changed = masks_in(units, first[some], size)
-                ordering.write(int(row), units, masks, statement, int(slot), changed)
+                ordering.shared.write(int(row), units, masks, statement, int(slot), changed)
             else:
-                ordering.read(int(row), units, masks, statement, int(slot))
+                ordering.shared.read(int(row), units, masks, statement, int(slot))
 
 
 def _track_together(
@@ -217,7 +217,7 @@ def _track_together(
     if new is not None:
         changed = np.zeros(len(keys), np.uint16)
         np.bitwise_or.at(changed, place, np.where(new[position, lane], bits, np.uint16(0)))
-    return g.machine.ordering.accesses(g.indices, keys // span, keys % span, masks, changed, statement)
+    return g.machine.ordering.shared.accesses(g.indices, keys // span, keys % span, masks, changed, statement)
 
 
 def _changing(g: Group, places: Bytes, size: int, values: Sequence[NDArray[Any]]) -> NDArray[np.bool_]:

@@ -60,15 +60,15 @@ def _queue(
     if ordering is not None:
         machine.mbarrier(slot, offset, row, statement)
         if what == "st.async":
-            ordering.copy(row, units, masks, statement, slot, what)
+            ordering.shared.copy(row, units, masks, statement, slot, what)
         else:
-            ordering.strong_write(row, units, masks, slot)
+            ordering.shared.strong_write(row, units, masks, slot)
         clock, given = ordering.clock(row), ordering.release(row)
 
     def complete() -> None:
         do()
         if ordering is not None and what == "st.async":
-            ordering.copied(row, units, slot, clock)
+            ordering.shared.copied(row, units, slot, clock)
         machine.complete_on(slot, offset, len(inside) * size, given, statement)
 
     machine.submit(int(machine.row_slot[row]), statement, complete)

@@ -81,9 +81,9 @@ def deliver(
         operation = machine.ordering.operation(what, statement, slot, swizzle=swizzle)
         given = machine.ordering.known[row].copy()
         if source is not None:
-            machine.ordering.async_read(operation, row, source[1])
+            machine.ordering.shared.async_read(operation, row, source[1])
         for copy in copies:
-            machine.ordering.async_write(operation, row, units, copy.slot)
+            machine.ordering.shared.async_write(operation, row, units, copy.slot)
         given.operations.add(operation.number)
 
     def complete() -> None:
@@ -106,7 +106,7 @@ def keep_in_group(
     pending = PendingStore()
     if machine.ordering is not None:
         operation = machine.ordering.operation(what, statement, slot, swizzle=swizzle)
-        machine.ordering.async_read(operation, row, units)
+        machine.ordering.shared.async_read(operation, row, units)
         pending.operation = operation.number
     machine.bulk_groups.setdefault(row, [[]])[-1].append(pending)
 

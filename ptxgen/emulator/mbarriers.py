@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ptxgen.emulator.checks.happens_before import Knowledge
+from ptxgen.emulator.checks.knowledge import Knowledge
 from ptxgen.emulator.memory.faults import MemoryFault
 from ptxgen.syntax import Statement
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ptxgen.device import Status
 from ptxgen.emulator.barriers import ClusterBarrier, CtaBarrier, Reduction
-from ptxgen.emulator.checks.happens_before import distinct
+from ptxgen.emulator.checks.thread_accesses import distinct
 from ptxgen.emulator.group import Group
 from ptxgen.emulator.machine import Machine
 from ptxgen.emulator.meetings import Wait
@@ -126,7 +126,7 @@ class Scheduler:
         self.barriers = {key: barrier for key, barrier in self.barriers.items() if key[0] != slot}
         if machine.ordering is not None:
             cluster = self.clusters.of(slot)
-            machine.ordering.cta_ends(slot, self.cluster_barriers[cluster].executed)
+            machine.ordering.exits.ends(slot, self.cluster_barriers[cluster].executed)
         self.clusters.ended[slot] = True
         self.finished += 1
         if self.progress is not None:

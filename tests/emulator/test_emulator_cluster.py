@@ -370,13 +370,13 @@ def test_operations_at_the_end_of_a_cta(what: str, reads: bool, code: str, sever
         ordering = Ordering(1, 2, 1, 4096, findings)
         units = np.array([100, 101])
         if reads:
-            ordering.async_write(ordering.operation("tensor copy", statement, 0), 0, units)
+            ordering.shared.async_write(ordering.operation("tensor copy", statement, 0), 0, units)
             for row in (0, 1):
                 ordering.known[row].operations.update(ordering.operations)
         operation = ordering.operation(what, statement, 0)
-        (ordering.async_read if reads else ordering.async_write)(operation, 0, units)
+        (ordering.shared.async_read if reads else ordering.shared.async_write)(operation, 0, units)
         if awaited:
             ordering.known[1].operations.add(operation.number)
-        ordering.cta_ends(0, {})
+        ordering.exits.ends(0, {})
         found = [(each.code, each.severity) for each in findings.list()]
         assert found == ([] if awaited else [(code, severity)])

@@ -2,7 +2,8 @@
 
 from ptxgen.emulator.checks.findings import Findings
 from ptxgen.emulator.checks.global_accesses import GlobalAccesses
-from ptxgen.emulator.checks.happens_before import AsyncOperation, Knowledge, Ordering
+from ptxgen.emulator.checks.happens_before import Ordering
+from ptxgen.emulator.checks.knowledge import AsyncOperation, Knowledge
 from ptxgen.emulator.checks.tensormaps import Tensormaps
 
 __all__ = ["AsyncOperation", "Findings", "GlobalAccesses", "Knowledge", "Ordering", "Tensormaps"]

@@ -96,7 +96,7 @@ def _issue(
         made = Copy(lanes, units, done=at_once)
         machine.copies.setdefault(row, WarpCopies()).add(made)
         if machine.ordering is not None:
-            machine.ordering.copy(row, units, masks, statement)
+            machine.ordering.shared.copy(row, units, masks, statement)
         if not at_once:
             where = (offsets[position][lanes], sources[position][lanes], read[position][lanes])
             _queue(machine, row, made, shared, where, size, statement)
@@ -147,7 +147,7 @@ def _finish(machine: Machine, row: int, copies: list[Copy]) -> None:
     """The warp knows that these copies are done."""
     if machine.ordering is not None:
         for each_copy in copies:
-            machine.ordering.copied(row, each_copy.units)
+            machine.ordering.shared.copied(row, each_copy.units)
 
 
 def _wait(pending: int, commits: bool) -> _Gate:
@@ -216,7 +216,7 @@ def _arrive_later(
     def arrive() -> None:
         if ordering is not None:
             for each_copy in copies:
-                ordering.copied(row, each_copy.units, None, clock)
+                ordering.shared.copied(row, each_copy.units, None, clock)
         barrier.release(given)
         barrier.arrive(int(lanes.sum()))
         barrier.last_arrival = statement

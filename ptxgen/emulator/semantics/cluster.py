@@ -139,7 +139,7 @@ def _request(
         given = ordering.known[row].copy()
         given.operations.add(operation.number)
         for slot in slots:
-            ordering.async_write(operation, row, np.array([offset // _RESPONSE]), slot)
+            ordering.shared.async_write(operation, row, np.array([offset // _RESPONSE]), slot)
 
     def complete() -> None:
         taken = machine.cancel()

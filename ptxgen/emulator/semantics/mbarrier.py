@@ -56,7 +56,7 @@ def init(op: Any, binder: Binder, statement: syntax.Instruction, block: object) 
             made = MBarrier(offset, expected, expected, row, statement)
             if machine.ordering is not None:
                 made.made_at, made.number = machine.ordering.clock(row), machine.ordering.number()
-                machine.ordering.barrier_lives(slot, offset, True)
+                machine.ordering.shared.barrier_lives(slot, offset, True)
             machine.mbarriers[slot][offset] = made
             machine.ended_mbarriers[slot].pop(offset, None)
             machine.unfenced.setdefault(row, []).append(made)
@@ -78,7 +78,7 @@ def invalidate(op: Any, binder: Binder, statement: syntax.Instruction, block: ob
             barrier.ended_by = statement
             if machine.ordering is not None:
                 _still_used(machine, row, barrier, statement)
-                machine.ordering.barrier_lives(slot, offset, False)
+                machine.ordering.shared.barrier_lives(slot, offset, False)
             machine.effects += 1
 
     return run
@@ -202,7 +202,7 @@ def _bind(op: Any, binder: Binder, use: _Use) -> _Run:
             slot, offset = clusters.locate(row, place, use.space)
             if row not in given:
                 if machine.ordering is not None and slot != machine.row_slot[row] and not use.relaxed:
-                    machine.ordering.reaches(slot, row, use.statement)
+                    machine.ordering.exits.reaches(slot, row, use.statement)
                 given[row] = use.release(machine, row)
             for each_slot in clusters.multicast(slot, named) if mask is not None else (slot,):
                 states[position[row], lane] = use.apply(machine, row, each_slot, offset, amount, arrivals)

@@ -123,7 +123,7 @@ def _zero(machine: Machine, row: int, address: int, size: int, statement: syntax
     machine.effects += 1
     if machine.ordering is not None and size:
         units, masks = units_of(np.arange(start, start + size, _BULK_UNIT), _BULK_UNIT)
-        machine.ordering.write(row, units, masks, statement, slot)
+        machine.ordering.shared.write(row, units, masks, statement, slot)
 
 
 # Stores that happen later.

@@ -60,8 +60,8 @@ def replace(op: Any, binder: Binder, statement: syntax.Instruction, block: objec
                 slot, offset = machine.clusters.locate(row, place, op.space)
                 units = _shared_units(machine, offset, "tensormap.replace")
                 if machine.ordering is not None:
-                    machine.ordering.read(row, units, _all_bytes(units), statement, slot)
-                    machine.ordering.write(row, units, _all_bytes(units), statement, slot)
+                    machine.ordering.shared.read(row, units, _all_bytes(units), statement, slot)
+                    machine.ordering.shared.write(row, units, _all_bytes(units), statement, slot)
                 data = machine.shared.data[slot, offset : offset + MAP_BYTES]
             else:
                 data = _global_bytes(machine, place, "tensormap.replace")
@@ -89,7 +89,7 @@ def publish(op: Any, binder: Binder, statement: syntax.Instruction, block: objec
             slot, offset = machine.clusters.locate(row, place, "shared::cta")
             units = _shared_units(machine, offset, "tensormap.cp_fenceproxy from shared memory")
             if machine.ordering is not None:
-                machine.ordering.read(row, units, _all_bytes(units), statement)
+                machine.ordering.shared.read(row, units, _all_bytes(units), statement)
             data = _global_bytes(machine, to, "tensormap.cp_fenceproxy to global memory")
             data[:] = machine.shared.data[slot, offset : offset + MAP_BYTES]
             if machine.tensormaps is not None:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from ptxgen import syntax
 from ptxgen.descriptors import DescriptorError, WgmmaDescriptor
 from ptxgen.emulator import products
-from ptxgen.emulator.checks.happens_before import UNIT
+from ptxgen.emulator.checks.thread_accesses import UNIT
 from ptxgen.emulator.group import Group
 from ptxgen.emulator.machine import Machine
 from ptxgen.emulator.memory import MemoryFault
@@ -292,7 +292,7 @@ class _Multiply:
         for chunks in (a, b):
             if chunks is not None:
                 operation.swizzle = chunks.swizzle
-                machine.ordering.read_together(operation, [int(row) for row in rows], chunks.units)
+                machine.ordering.shared.read_together(operation, [int(row) for row in rows], chunks.units)
         operation.swizzle = None
 
     def _compute(self, machine: Machine, slots: NDArray[np.int64], work: _Work) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen import syntax
-from ptxgen.emulator.checks.happens_before import UNIT
+from ptxgen.emulator.checks.thread_accesses import UNIT
 from ptxgen.emulator.group import Group
 from ptxgen.emulator.machine import Machine
 from ptxgen.emulator.registers import Binder, Unmodelled
@@ -76,7 +76,7 @@ def _tell(
     machine.shared.data[slot, offset : offset + 4].view(np.uint32)[0] = column
     if machine.ordering is not None:
         mask = np.array([0xF << offset % UNIT], np.uint16)
-        machine.ordering.write(row, np.array([offset // UNIT]), mask, statement)
+        machine.ordering.shared.write(row, np.array([offset // UNIT]), mask, statement)
     machine.effects += 1
 
 
@@ -102,7 +102,7 @@ def dealloc(op: Any, binder: Binder, statement: syntax.Instruction, block: objec
             if row not in machine.tensor.freeing:
                 machine.tensor.free(slot, place, size)
                 if machine.ordering is not None:
-                    machine.ordering.tensor_freed(row, slot, range(column, column + size), statement)
+                    machine.ordering.tensor.freed(row, slot, range(column, column + size), statement)
                 machine.effects += 1
                 machine.wake(("tmem", pair[0]))
             waits = machine.timeline.schedule != "eager" and any(column in machine.tensor.sizes[each] for each in pair)

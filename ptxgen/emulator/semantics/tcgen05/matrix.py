@@ -205,11 +205,11 @@ def _order(
         for parts, type in ((call.a, shape.idesc.a_type), (call.b, shape.idesc.b_type)):
             if parts:
                 operation.swizzle = parts[index].swizzle
-                ordering.async_read(operation, row, parts[index].touched, slot, shape.data_bytes(type))
+                ordering.shared.async_read(operation, row, parts[index].touched, slot, shape.data_bytes(type))
         operation.swizzle = None
         for what, quarters, _, columns in spans:
-            ordering.tensor_core_read(operation, row, quarters, columns, what, slot)
-        ordering.tensor_write(operation, row, shape.quarters, columns_of_d, accumulates=call.accumulate, slot=slot)
+            ordering.tensor.core_read(operation, row, quarters, columns, what, slot)
+        ordering.tensor.write(operation, row, shape.quarters, columns_of_d, accumulates=call.accumulate, slot=slot)
         if shape.form.ashift:
-            ordering.tensor_write(operation, row, [0, 1, 2, 3], columns_of_a, accumulates=True, slot=slot)
+            ordering.tensor.write(operation, row, [0, 1, 2, 3], columns_of_a, accumulates=True, slot=slot)
     machine.tensor_operations.setdefault(issuer, []).append(operation.number)

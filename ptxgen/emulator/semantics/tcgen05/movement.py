@@ -111,7 +111,7 @@ def load(op: Any, binder: Binder, statement: syntax.Instruction, block: object) 
             lane, column = _reach(machine, row, place, shape, cells, "tcgen05.ld")
             span = _span(cells, column)
             if machine.ordering is not None:
-                machine.ordering.tensor_read(row, span, statement)
+                machine.ordering.tensor.read(row, span, statement)
             at = cells[0] + lane, cells[1] + column
             _submit_load(machine, row, at, span, written, fetch, active, statement)
 
@@ -186,7 +186,7 @@ def store(op: Any, binder: Binder, statement: syntax.Instruction, block: object)
             if machine.ordering is not None:
                 operation = machine.ordering.operation("tcgen05.st", statement, slot, row=row)
                 pending.operation = operation.number
-                machine.ordering.tensor_store(operation, row, _span(cells, column))
+                machine.ordering.tensor.store(operation, row, _span(cells, column))
             machine.pending_stores.setdefault(row, []).append(pending)
             at = cells[0] + lane, cells[1] + column
             _submit_store(machine, row, at, words[position].copy(), pending, statement)
@@ -233,13 +233,13 @@ def wait(op: Any, binder: Binder, statement: syntax.Instruction, block: object) 
 def _loaded(machine: Machine, row: int) -> None:
     loads = machine.pending_loads.pop(row, [])
     if machine.ordering is not None:
-        machine.ordering.tensor_loaded(row, [(load.columns, load.statement) for load in loads])
+        machine.ordering.tensor.loaded(row, [(load.columns, load.statement) for load in loads])
 
 
 def _stored(machine: Machine, row: int) -> None:
     stores = machine.pending_stores.pop(row, [])
     if machine.ordering is not None:
-        machine.ordering.stored(row, [each.operation for each in stores])
+        machine.ordering.tensor.stored(row, [each.operation for each in stores])
 
 
 # By the tensor core.
@@ -277,9 +277,9 @@ def _submit_copy(
         quarters = np.unique((lanes + lane) // WARP_LANES).tolist()
         for slot in slots:
             operation.swizzle = source.swizzle
-            machine.ordering.async_read(operation, row, source.touched, slot, np.uint16((1 << 2 * element) - 1))
+            machine.ordering.shared.async_read(operation, row, source.touched, slot, np.uint16((1 << 2 * element) - 1))
             operation.swizzle = None
-            machine.ordering.tensor_write(operation, row, quarters, span, slot=slot)
+            machine.ordering.tensor.write(operation, row, quarters, span, slot=slot)
         machine.tensor_operations.setdefault(issuer, []).append(operation.number)
 
     def execute() -> None:
@@ -313,8 +313,8 @@ def _submit_shift(machine: Machine, row: int, cta_group: int, place: int, statem
     if machine.ordering is not None:
         operation = machine.ordering.operation("tcgen05.shift", statement, issuer)
         for slot in slots:
-            machine.ordering.tensor_core_read(operation, row, quarters, span, "rows", slot)
-            machine.ordering.tensor_write(operation, row, quarters, span, slot=slot)
+            machine.ordering.tensor.core_read(operation, row, quarters, span, "rows", slot)
+            machine.ordering.tensor.write(operation, row, quarters, span, slot=slot)
         machine.tensor_operations.setdefault(issuer, []).append(operation.number)
     to, source = shift_lanes()
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen.descriptors import DescriptorError, SmemDescriptor
-from ptxgen.emulator.checks.happens_before import UNIT
+from ptxgen.emulator.checks.thread_accesses import UNIT
 from ptxgen.emulator.machine import Machine
 from ptxgen.emulator.memory import MemoryFault
 from ptxgen.emulator.memory.shared_memory import RESERVED_BYTES

@@ -58,7 +58,7 @@ def _arrive_when_done(
     barriers = [(slot, machine.mbarrier(slot, offset, row, statement)) for slot, offset in places]
     given = None
     if machine.ordering is not None:
-        machine.ordering.before_thread_sync(row)  # implied (9.7.16.12.1)
+        machine.ordering.tensor_fences.before_thread_sync(row)  # implied (9.7.16.12.1)
         given = machine.ordering.release(row)
         # All earlier operations, those of earlier commits too (9.7.16.12.1); what everybody knows is dropped.
         earlier = [n for n in machine.tensor_operations.get(issuer, ()) if n in machine.ordering.operations]
@@ -80,8 +80,10 @@ def fence(op: Any, binder: Binder, statement: syntax.Instruction, block: object)
     def run(g: Group) -> None:
         ordering = g.machine.ordering
         if ordering is not None:
-            order = ordering.after_thread_sync if op.where == "after_thread_sync" else ordering.before_thread_sync
-            for row in g.indices:
-                order(int(row))
+            for row in g.indices.tolist():
+                if op.where == "after_thread_sync":
+                    ordering.tensor_fences.after_thread_sync(row, ordering.known[row].operations)
+                else:
+                    ordering.tensor_fences.before_thread_sync(row)
 
     return run

@@ -1,0 +1,318 @@
+"""Conflicts of accesses to shared memory: by threads, by bulk and tensor copies, by the tensor core.
+
+Shared memory is kept in units of 16 bytes with a mask of bytes for the loads and stores of threads; a warp's last
+synchronisation interval alone counts for each unit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptxgen.emulator.checks.findings import Findings
+from ptxgen.emulator.checks.knowledge import PENDING, AsyncOperation
+from ptxgen.emulator.checks.thread_accesses import UNIT, Masks, ThreadAccesses, distinct
+from ptxgen.syntax import Statement
+
+if TYPE_CHECKING:
+    from ptxgen.emulator.checks.happens_before import Ordering
+
+_ALL = np.uint16(0xFFFF)
+
+
+class SharedAccesses:
+    """The last accesses to each unit of the resident CTAs' shared memories.
+
+    `slot` is the CTA whose memory it is, where that is not the operation's or the warp's own.
+    """
+
+    def __init__(self, ordering: Ordering, slots: int, bytes: int, findings: Findings) -> None:
+        self._ordering, self._findings = ordering, findings
+        units = -(-bytes // UNIT)
+        #: The bytes of each unit that have been written, and the last asynchronous operations on it (0: none).
+        self.written = np.zeros((slots, units), np.uint16)
+        self.async_writer = np.zeros((slots, units), np.int64)
+        self.async_reader = np.zeros((slots, units), np.int64)
+        #: The bytes of each unit in which mbarriers live.
+        self.barriers = np.zeros((slots, units), np.uint16)
+        self.stores = ThreadAccesses(slots, ordering.size, ordering.warps, units)
+        self.loads = ThreadAccesses(slots, ordering.size, ordering.warps, units)
+        #: Lines of the cp.async and st.async instructions that have run.
+        self._copy_lines: dict[int, str] = {}
+
+    def clear(self, slot: int) -> None:
+        """Make a slot ready for the next CTA."""
+        for array in (self.written, self.async_writer, self.async_reader, self.barriers):
+            array[slot] = 0
+        self.stores.clear(slot)
+        self.loads.clear(slot)
+
+    def async_write(
+        self, operation: AsyncOperation, row: int, units: NDArray[np.int64], slot: int | None = None
+    ) -> None:
+        """A bulk copy issued by warp `row` overwrites these 16-byte units."""
+        slot = operation.slot if slot is None else slot
+        self._against_writers(operation, row, slot, units, _ALL, "overwrites")
+        self._against_readers(operation, row, slot, units, _ALL)
+        self._spare_barriers(operation, slot, units, _ALL)
+        self.written[slot, units] = _ALL
+        self.async_writer[slot, units] = operation.number
+        self.async_reader[slot, units] = 0
+        self.stores.forget(slot, units, _ALL)
+        self.loads.forget(slot, units, _ALL)
+
+    def async_read(
+        self, operation: AsyncOperation, row: int, units: NDArray[np.int64], slot: int | None = None,
+        masks: Masks | np.uint16 = _ALL,
+    ) -> None:  # fmt: skip
+        """A tensor-core operation or bulk store issued by warp `row` reads bytes of these 16-byte units."""
+        slot = operation.slot if slot is None else slot
+        self._against_writers(operation, row, slot, units, masks, "reads")
+        self._require_proxy_fence(operation, row, slot, units)
+        self._require_written(operation, slot, units, masks)
+        if operation.swizzle is not None:
+            for number in distinct(self.async_writer[slot, units]):
+                source = self._ordering.operations.get(int(number))
+                if source is not None and source.swizzle not in (None, operation.swizzle):
+                    self._findings.add(
+                        "swizzle-mismatch",
+                        f"the descriptor says swizzle {operation.swizzle}, but line {source.statement.line} wrote "
+                        f"these bytes with swizzle {source.swizzle}",
+                        operation.statement,
+                        severity="advice",
+                    )
+        self.async_reader[slot, units] = operation.number
+
+    def read_together(self, operation: AsyncOperation, rows: Sequence[int], units: NDArray[np.int64]) -> None:
+        """An operation that several warps of a CTA issue together reads these units: each must know their writers."""
+        self.async_read(operation, rows[0], units)
+        slot = operation.slot
+        writers = {int(number) for number in distinct(self.async_writer[slot, units])} - {0}
+        table = self.stores.table(slot)
+        for row in rows[1:]:
+            known = self._ordering.known[row]
+            stores = table is not None and bool((table.latest > table.of(known.clocks)).any())
+            if stores or not writers <= known.operations:
+                self._against_writers(operation, row, slot, units, _ALL, "reads")
+
+    def accesses(
+        self, rows: NDArray[np.int64], at: NDArray[np.int64], units: NDArray[np.int64], masks: Masks,
+        changed: Masks | None, statement: Statement,
+    ) -> bool:  # fmt: skip
+        """Loads of many warps from their own CTA's memory, or stores if `changed` is given, as `read` and `write` take
+        them: `rows[at]` accesses each of `units`. False where something is to be reported, so that they must be told
+        one by one; nothing is kept then.
+        """
+        slots, warps = rows // self._ordering.warps, rows % self._ordering.warps
+        slot, warp = slots[at], warps[at]
+        writes, racing = changed is not None, masks if changed is None else changed
+        kinds = (self.stores, self.loads) if writes else (self.stores,)
+        if any(kind.apart[slots].any() for kind in (self.stores, self.loads)):
+            return False
+        if not self._over(self.async_writer[slot, units], rows, at):
+            return False
+        if writes:
+            if (self.barriers[slot, units] & masks).any() or not self._over(self.async_reader[slot, units], rows, at):
+                return False
+            if len(rows) > 1 and len(np.unique(slot * self.written.shape[1] + units)) < len(units):
+                return False  # warps that store to the same unit at once
+        elif (masks & ~self.written[slot, units]).any():
+            return False
+        own = (slots % self._ordering.size * self._ordering.warps)[:, None] + np.arange(self._ordering.warps)
+        known, each = self._ordering.clocks[rows[:, None], own], np.arange(len(rows))
+        if (self.stores.latest[slots, warps] == PENDING).any():
+            return False
+        for kind in kinds:
+            late = kind.latest[slots] > known
+            late[each, warps] = False
+            if late.any():
+                hit = (kind.clock[slot, :, units] > known[at]) & ((kind.mask[slot, :, units] & racing[:, None]) != 0)
+                hit[np.arange(len(at)), warp] = False
+                if hit.any():
+                    return False
+        clocks = self._ordering.intervals(rows)[at]
+        (self.stores if writes else self.loads).add_own(slot, warp, units, masks, clocks, statement.line)
+        if writes:
+            self.written[slot, units] |= masks
+            self.async_writer[slot, units] = 0
+            self.async_reader[slot, units] = 0
+        return True
+
+    def _over(self, numbers: NDArray[np.int64], rows: NDArray[np.int64], at: NDArray[np.int64]) -> bool:
+        """Whether the warps know that these operations (0: none) are over."""
+        if not numbers.any():
+            return True
+        for number in distinct(numbers).tolist():
+            if number and number in self._ordering.operations:
+                asking = rows[distinct(at[numbers == number])]
+                if not all(number in self._ordering.known[row].operations for row in asking.tolist()):
+                    return False
+        return True
+
+    def read(
+        self, row: int, units: NDArray[np.int64], masks: Masks, statement: Statement, slot: int | None = None
+    ) -> None:
+        """A warp's own load of some bytes of each unit."""
+        slot = row // self._ordering.warps if slot is None else slot
+        access = AsyncOperation(0, "load", statement, slot)
+        self._against_own_copies(access, row, units, masks, "reads")
+        self._against_writers(access, row, slot, units, masks, "reads")
+        self._require_written(access, slot, units, masks)
+        self.loads.add(slot, row % self._ordering.members, units, masks, self._ordering.clock(row), statement.line)
+
+    def write(
+        self, row: int, units: NDArray[np.int64], masks: Masks, statement: Statement, slot: int | None = None,
+        changed: Masks | None = None,
+    ) -> None:  # fmt: skip
+        """A warp's own store to some bytes of each unit. Those of them that are `changed` (all by default) may race:
+        writing again what is there is harmless, and compilers do it where several warps hold the same value.
+        """
+        slot = row // self._ordering.warps if slot is None else slot
+        access = AsyncOperation(0, "store", statement, slot)
+        self._against_own_copies(access, row, units, masks, "overwrites")
+        if changed is None or changed.any():
+            racing = masks if changed is None else changed
+            self._against_writers(access, row, slot, units, racing, "overwrites")
+            self._against_readers(access, row, slot, units, racing)
+        self._spare_barriers(access, slot, units, masks)
+        self.stores.add(slot, row % self._ordering.members, units, masks, self._ordering.clock(row), statement.line)
+        self._overwritten(slot, units, masks)
+
+    def copy(
+        self, row: int, units: NDArray[np.int64], masks: Masks, statement: Statement, slot: int | None = None,
+        what: str = "cp.async",
+    ) -> None:  # fmt: skip
+        """A cp.async or st.async begins to write: until someone has waited for it, nobody may touch these bytes."""
+        slot = row // self._ordering.warps if slot is None else slot
+        self._copy_lines[statement.line] = what
+        access = AsyncOperation(0, what, statement, slot)
+        self._against_own_copies(access, row, units, masks, "overwrites")
+        self._against_writers(access, row, slot, units, masks, "overwrites")
+        self._against_readers(access, row, slot, units, masks)
+        self.stores.add(slot, row % self._ordering.members, units, masks, PENDING, statement.line)
+        self._overwritten(slot, units, masks)
+
+    def copied(self, row: int, units: NDArray[np.int64], slot: int | None = None, clock: int | None = None) -> None:
+        """What a warp's copies wrote to these units is there, as its stores in an interval: the present by default."""
+        slot = row // self._ordering.warps if slot is None else slot
+        clock = self._ordering.clock(row) if clock is None else clock
+        self.stores.settle(slot, row % self._ordering.members, units, clock)
+
+    def _against_own_copies(
+        self, access: AsyncOperation, row: int, units: NDArray[np.int64], masks: Masks, verb: str
+    ) -> None:
+        line = self.stores.pending(access.slot, row % self._ordering.members, units, masks)
+        if line is not None:
+            self._race(access, verb, f"the {self._copy_lines.get(line, 'copy')} of line {line}")
+
+    def strong_write(self, row: int, units: NDArray[np.int64], masks: Masks, slot: int | None = None) -> None:
+        """A warp's strong store: initialises, and orders rather than races."""
+        slot = row // self._ordering.warps if slot is None else slot
+        self.stores.forget(slot, units, masks)
+        self._overwritten(slot, units, masks)
+
+    def _overwritten(self, slot: int, units: NDArray[np.int64], masks: Masks) -> None:
+        self.written[slot, units] |= masks
+        self.async_writer[slot, units] = 0
+        self.async_reader[slot, units] = 0
+
+    def barrier_lives(self, slot: int, offset: int, alive: bool) -> None:
+        """From now on there is an mbarrier at an offset of a CTA's memory, or none any more."""
+        mask = np.uint16(0xFF << offset % UNIT)
+        if alive:
+            self.barriers[slot, offset // UNIT] |= mask
+        else:
+            self.barriers[slot, offset // UNIT] &= ~mask
+
+    def _spare_barriers(
+        self, access: AsyncOperation, slot: int, units: NDArray[np.int64], masks: Masks | np.uint16
+    ) -> None:
+        hit = self.barriers[slot, units] & masks
+        if hit.any():
+            unit = int(units[int((hit != 0).argmax())])
+            self._findings.add(
+                "mbarrier-overwritten",
+                f"the {access.what} writes to an mbarrier at {unit * UNIT:#x} to {unit * UNIT + UNIT - 1:#x}; "
+                "mbarrier.inval must come first",
+                access.statement,
+            )
+
+    def _require_written(
+        self, access: AsyncOperation, slot: int, units: NDArray[np.int64], masks: Masks | np.uint16
+    ) -> None:
+        missing = masks & ~self.written[slot, units]
+        if missing.any():
+            first = int(missing.astype(np.bool_).argmax())
+            lowest = int(missing[first]) & -int(missing[first])
+            at = int(units[first]) * UNIT + lowest.bit_length() - 1
+            self._findings.add(
+                "uninitialized-shared",
+                f"the {access.what} reads shared memory at {at:#x} that nothing has written",
+                access.statement,
+            )
+
+    def _require_proxy_fence(self, operation: AsyncOperation, row: int, slot: int, units: NDArray[np.int64]) -> None:
+        """Stores of threads reach the async proxy by a fence of the storing warp, or of the issuing one."""
+        table = self.stores.table(slot)
+        if table is None:
+            return
+        members, fenced = self._ordering.members, self._ordering.fenced
+        first = row - row % members
+        visible = table.of(np.maximum(np.diagonal(fenced[first : first + members]), fenced[row]))
+        if (table.latest <= visible).all():
+            return
+        late = (table.clock[:, units] > visible[:, None]) & (table.mask[:, units] != 0)
+        # Advice for cp.async: the manual has it in the generic proxy (9.7.9.25.3.1), but Triton leaves the fence out,
+        # and its kernels are right on an H200 (driver 580, 2026-11-20).
+        lines = [line for line, what in self._copy_lines.items() if what == "cp.async"]
+        copied = np.isin(table.line[:, units], lines) if lines else np.zeros_like(late)
+        for chosen, what in ((late & ~copied, "store"), (late & copied, "cp.async")):
+            for other, line in self.stores.lines(slot, units, chosen):
+                warp = self._ordering.member_name(row, other)
+                self._findings.add(
+                    "missing-proxy-fence",
+                    f"the {operation.what} reads data of the {what} of line {line} by {warp} "
+                    "without a fence.proxy.async between them",
+                    operation.statement,
+                    severity="error" if what == "store" else "advice",
+                )
+
+    def _against_writers(
+        self, access: AsyncOperation, row: int, slot: int, units: NDArray[np.int64], masks: Masks | np.uint16,
+        verb: str,
+    ) -> None:  # fmt: skip
+        known = self._ordering.known[row]
+        for number in distinct(self.async_writer[slot, units]):
+            if number and int(number) not in known.operations:
+                earlier = self._ordering.operations.get(int(number))
+                if earlier is not None:
+                    self._race(access, verb, f"the {earlier.what} of line {earlier.statement.line}")
+        for warp, line in self.stores.unknown(slot, row % self._ordering.members, units, masks, known.clocks):
+            self._race_with_warp(access, verb, self._ordering.member_name(row, warp), line, "store")
+
+    def _against_readers(
+        self, access: AsyncOperation, row: int, slot: int, units: NDArray[np.int64], masks: Masks | np.uint16
+    ) -> None:
+        known = self._ordering.known[row]
+        for number in distinct(self.async_reader[slot, units]):
+            if number and int(number) not in known.operations:
+                earlier = self._ordering.operations.get(int(number))
+                if earlier is not None:
+                    what = f"the {earlier.what} of line {earlier.statement.line}"
+                    self._race(access, "overwrites what may still be read by", what)
+        for warp, line in self.loads.unknown(slot, row % self._ordering.members, units, masks, known.clocks):
+            self._race_with_warp(access, "overwrites", self._ordering.member_name(row, warp), line, "load")
+
+    def _race_with_warp(self, access: AsyncOperation, verb: str, warp: str, line: int, what: str) -> None:
+        where = f"the {what} of line {line} by {warp}"
+        self._report(access, verb, f"{where}, with which its warp has not synchronised")
+
+    def _race(self, access: AsyncOperation, verb: str, what: str) -> None:
+        self._report(access, verb, f"{what}, whose completion its thread has not waited for")
+
+    def _report(self, access: AsyncOperation, verb: str, what: str) -> None:
+        data = "data of " if verb in ("reads", "overwrites") else ""
+        self._findings.add("shared-race", f"the {access.what} {verb} {data}{what}", access.statement)

@@ -1,0 +1,240 @@
+"""Conflicts of accesses to tensor memory: by tcgen05.ld and st of warps, by the tensor core.
+
+Tensor memory is kept in columns by quarter of the lanes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ptxgen.emulator.checks.findings import Findings
+from ptxgen.emulator.checks.knowledge import PENDING, AsyncOperation
+from ptxgen.emulator.checks.tensor_fences import TensorFences
+from ptxgen.layouts.tmem import COLUMNS
+from ptxgen.syntax import Statement
+
+if TYPE_CHECKING:
+    from ptxgen.emulator.checks.happens_before import Ordering
+
+_QUARTERS = 4
+
+
+class TensorAccesses:
+    """The last accesses to each column of the resident CTAs' tensor memories.
+
+    `slot` is the CTA whose memory it is, where that is not the operation's own.
+    """
+
+    def __init__(self, ordering: Ordering, fences: TensorFences, slots: int, findings: Findings) -> None:
+        self._ordering, self._fences, self._findings = ordering, fences, findings
+        self.writer = np.zeros((slots, _QUARTERS, COLUMNS), np.int64)
+        #: The last MMA that read A, metadata or scale factors there.
+        self.core_reader = np.zeros((slots, _QUARTERS, COLUMNS), np.int64)
+        #: In which of its intervals a warp last loaded a column: `PENDING` until tcgen05.wait::ld.
+        self.reader_clock = np.zeros((slots, ordering.warps, COLUMNS), np.int64)
+        #: The last tcgen05.ld of a warp in one of its intervals.
+        self._loads: dict[tuple[int, int], Statement] = {}
+
+    def clear(self, slot: int) -> None:
+        """Make a slot ready for the next CTA."""
+        self.writer[slot] = 0
+        self.core_reader[slot] = 0
+        self.reader_clock[slot] = 0
+
+    def write(
+        self, operation: AsyncOperation, row: int, quarters: list[int], columns: range, *, accumulates: bool = False,
+        slot: int | None = None,
+    ) -> None:  # fmt: skip
+        """A tcgen05.mma, cp or shift issued by warp `row` writes, or adds to, columns in these quarters of the lanes.
+
+        The tensor core's operations do not conflict with each other: the pipelines of 9.7.16.6.2 order most pairs, and
+        CUTLASS and DeepGEMM rely on the order of a cp after the mma whose scale factors it overwrites.
+        """
+        slot = operation.slot if slot is None else slot
+        known = self._ordering.known[row]
+        span = slice(columns.start, columns.stop)
+        if accumulates and (self.writer[slot, quarters, span] == 0).any():
+            self._uninitialised(columns, "adds to", operation.statement)
+        for number in np.unique(self.writer[slot, quarters, span]):
+            earlier = self._ordering.operations.get(int(number))
+            if earlier is None or earlier.what != "tcgen05.st":
+                continue
+            if earlier.number in known.operations:
+                self._advise_fence(row, earlier, operation.what, operation.statement)
+                continue
+            # Two stores of one warp may be to different lanes of its quarter.
+            if operation.what != "tcgen05.st" or earlier.row != row:
+                self._unfinished_write(operation, earlier, columns, "has not waited for that store by tcgen05.wait::st")
+        if self._fences.unfenced:
+            loaded = self.reader_clock[slot][:, span].max(axis=1, initial=0)
+            for warp in np.flatnonzero(loaded):
+                reader, latest = slot * self._ordering.warps + int(warp), int(loaded[warp])
+                if reader != row and (reader, latest) in self._fences.unfenced:
+                    at = self._loads.get((reader, latest))
+                    self._advise_fence_before("tcgen05.ld", at, operation.what, operation.statement)
+        for warp, where in self._unknown_loads(row, slot, quarters, columns):
+            self._findings.add(
+                "tensor-race",
+                f"the {operation.what} takes columns {columns.start}-{columns.stop - 1}, which {warp} may "
+                f"still be reading with the {where}",
+                operation.statement,
+            )
+        for quarter in quarters:
+            self.writer[slot, quarter, span] = operation.number
+
+    def _unknown_loads(self, row: int, slot: int, quarters: Sequence[int], columns: range) -> Iterator[tuple[str, str]]:
+        """(warp, its load) of loads of a slot's cells that warp `row` does not know to be over."""
+        latest = self.reader_clock[slot][:, columns.start : columns.stop].max(axis=1, initial=0)
+        for warp in np.flatnonzero(latest > self._ordering.of_cta(slot, self._ordering.known[row].clocks)):
+            reader, pending = slot * self._ordering.warps + int(warp), latest[warp] == PENDING
+            if warp % _QUARTERS in quarters and (pending or reader != row):
+                earlier = self._loads.get((reader, int(latest[warp])))
+                where = f" of line {earlier.line}" if earlier is not None else ""
+                what = f"tcgen05.ld{where}" + (", without a tcgen05.wait::ld" if pending else "")
+                yield self._ordering.member_name(row, reader % self._ordering.members), what
+
+    def core_read(
+        self, operation: AsyncOperation, row: int, quarters: list[int], columns: range, what: str,
+        slot: int | None = None,
+    ) -> None:  # fmt: skip
+        """A tcgen05.mma or shift issued by warp `row` reads `what` (A, scale factors) in columns of these quarters."""
+        slot, span = operation.slot if slot is None else slot, slice(columns.start, columns.stop)
+        writers = np.unique(self.writer[slot, quarters, span])
+        if writers[0] == 0:
+            self._uninitialised(columns, f"reads {what} in", operation.statement)
+        for number in writers:
+            earlier = self._ordering.operations.get(int(number))
+            if earlier is None or earlier.what != "tcgen05.st":
+                continue
+            if earlier.number in self._ordering.known[row].operations:
+                self._advise_fence(row, earlier, operation.what, operation.statement)
+                continue
+            self._findings.add(
+                "tensor-race",
+                f"the {operation.what} reads {what} in columns {columns.start}-{columns.stop - 1}, which the "
+                f"tcgen05.st of line {earlier.statement.line} may still write; its warp has not waited for that "
+                "store by tcgen05.wait::st",
+                operation.statement,
+            )
+        self.core_reader[slot, quarters, span] = operation.number
+
+    def freed(self, row: int, slot: int, columns: range, statement: Statement) -> None:
+        """A warp frees columns: nothing may write or read them any more."""
+        span, known = slice(columns.start, columns.stop), self._ordering.known[row]
+        uses = {int(number): "read" for number in np.unique(self.core_reader[slot][:, span])}
+        uses |= {int(number): "write" for number in np.unique(self.writer[slot][:, span])}
+        for number, verb in uses.items():
+            earlier = self._ordering.operations.get(number)
+            if earlier is not None and number not in known.operations:
+                what = f"the {earlier.what} of line {earlier.statement.line} may still {verb}"
+                self._freed_in_use(f"{what}; its warp has not waited for it", statement)
+        for warp, where in self._unknown_loads(row, slot, range(_QUARTERS), columns):
+            self._freed_in_use(f"{warp} may still read with the {where}", statement)
+        self.writer[slot][:, span] = 0
+        self.core_reader[slot][:, span] = 0
+        self.reader_clock[slot][:, span] = 0
+
+    def _freed_in_use(self, what: str, statement: Statement) -> None:
+        self._findings.add("tmem-freed-in-use", f"frees columns that {what}", statement)
+
+    def store(self, operation: AsyncOperation, row: int, columns: range) -> None:
+        """A warp's tcgen05.st writes columns of its quarter of the lanes."""
+        quarter = row % self._ordering.warps % _QUARTERS
+        known = self._ordering.known[row].operations
+        for number in np.unique(self.writer[operation.slot, quarter, columns.start : columns.stop]):
+            earlier = self._ordering.operations.get(int(number))
+            if earlier is None or earlier.what == "tcgen05.st" or earlier.number in known:
+                continue
+            self._unfinished_write(operation, earlier, columns, "has not waited for a tcgen05.commit of it")
+        for number in np.unique(self.core_reader[operation.slot, quarter, columns.start : columns.stop]):
+            earlier = self._ordering.operations.get(int(number))
+            if earlier is not None and earlier.number not in known:
+                self._findings.add(
+                    "tensor-race",
+                    f"the {operation.what} takes columns {columns.start}-{columns.stop - 1}, which the "
+                    f"{earlier.what} of line {earlier.statement.line} may still read; its warp has not waited for a "
+                    "tcgen05.commit of it",
+                    operation.statement,
+                )
+        self.write(operation, row, [quarter], columns)
+
+    def stored(self, row: int, numbers: Sequence[int]) -> None:
+        """A warp has waited for its tcgen05.st."""
+        self._ordering.known[row].operations.update(numbers)
+        self._fences.known[row].update(numbers)
+        self._fences.accessed(row, numbers)
+
+    def _unfinished_write(self, operation: AsyncOperation, earlier: AsyncOperation, columns: range, why: str) -> None:
+        self._findings.add(
+            "tensor-race",
+            f"the {operation.what} takes columns {columns.start}-{columns.stop - 1}, which the {earlier.what} of line "
+            f"{earlier.statement.line} may still write; its warp {why}",
+            operation.statement,
+        )
+
+    def read(self, row: int, columns: range, statement: Statement) -> None:
+        """A warp's tcgen05.ld reads columns of its quarter of the lanes."""
+        slot, warp = divmod(row, self._ordering.warps)
+        span = slice(columns.start, columns.stop)
+        writers = np.unique(self.writer[slot, warp % _QUARTERS, span])
+        if writers[0] == 0:
+            self._uninitialised(columns, "reads", statement)
+        for number in writers:
+            earlier = self._ordering.operations.get(int(number))
+            if earlier is None:
+                continue
+            if earlier.number not in self._ordering.known[row].operations:
+                stored = earlier.what == "tcgen05.st"
+                awaited = "that store by tcgen05.wait::st" if stored else "a tcgen05.commit of that operation"
+                self._findings.add(
+                    "tensor-race",
+                    f"the load reads columns {columns.start}-{columns.stop - 1} that the {earlier.what} of line "
+                    f"{earlier.statement.line} writes; its warp has not waited for {awaited}",
+                    statement,
+                )
+            else:
+                self._advise_fence(row, earlier, "load", statement)
+        self.reader_clock[slot, warp, span] = PENDING
+        self._loads[row, PENDING] = statement
+
+    def _advise_fence(self, row: int, earlier: AsyncOperation, what: str, statement: Statement) -> None:
+        """Advice: the manual asks for the fence (9.7.16.6.4), kernels by CuTe and Triton leave it out in places."""
+        if earlier.number not in self._fences.known[row]:
+            self._findings.add(
+                "missing-tcgen05-fence",
+                f"tcgen05.fence::after_thread_sync is missing between the wait for the {earlier.what} of line "
+                f"{earlier.statement.line} and this {what}",
+                statement,
+                severity="advice",
+            )
+        if earlier.number in self._fences.unfenced and earlier.row != row:
+            self._advise_fence_before(earlier.what, earlier.statement, what, statement)
+
+    def _advise_fence_before(self, before: str, at: Statement | None, what: str, statement: Statement) -> None:
+        where = f" of line {at.line}" if at is not None else ""
+        self._findings.add(
+            "missing-tcgen05-fence",
+            f"tcgen05.fence::before_thread_sync is missing between the {before}{where} and the synchronisation of its "
+            f"warp with that of this {what}",
+            statement,
+            severity="advice",
+        )
+
+    def loaded(self, row: int, loads: Sequence[tuple[range, Statement]]) -> None:
+        """A warp has waited for its tcgen05.ld of these columns."""
+        slot, warp = divmod(row, self._ordering.warps)
+        clock = self._ordering.clock(row)
+        for columns, statement in loads:
+            self.reader_clock[slot, warp, columns.start : columns.stop] = clock
+            self._loads[row, clock] = statement
+        if loads:
+            self._fences.accessed(row, [(row, clock)])
+
+    def _uninitialised(self, columns: range, verb: str, statement: Statement) -> None:
+        where = f"columns {columns.start}-{columns.stop - 1}"
+        self._findings.add(
+            "uninitialized-tensor", f"{verb} tensor memory in {where} that nothing has written", statement
+        )

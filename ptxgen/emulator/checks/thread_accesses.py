@@ -1,0 +1,158 @@
+"""The last loads, or stores, of each warp in each unit of shared memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptxgen.emulator.checks.knowledge import PENDING
+
+#: Shared memory is tracked in units of so many bytes, each with a mask of its bytes.
+UNIT = 16
+#: The bytes of some units, one bit each.
+Masks = NDArray[np.uint16]
+
+
+class _Table:
+    """Last accesses to one CTA's memory by warps `first` and up of its cluster: (warps, units)."""
+
+    __slots__ = ("clock", "first", "latest", "line", "mask")
+
+    def __init__(
+        self, first: int, clock: NDArray[np.int32], mask: Masks, line: NDArray[np.int32], latest: NDArray[np.int64]
+    ) -> None:
+        self.first, self.clock, self.mask, self.line = first, clock, mask, line
+        #: The last interval of each warp in which it accessed anything: most questions end here.
+        self.latest = latest
+
+    @classmethod
+    def empty(cls, warps: int, units: int) -> _Table:
+        """One for all warps of a cluster."""
+        shape = (warps, units)
+        return cls(
+            0, np.zeros(shape, np.int32), np.zeros(shape, np.uint16), np.zeros(shape, np.int32),
+            np.zeros(warps, np.int64),
+        )  # fmt: skip
+
+    def of(self, clocks: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The clocks of the table's warps, of those of the cluster."""
+        return clocks[self.first : self.first + len(self.latest)]
+
+
+class ThreadAccesses:
+    """Which bytes of each unit every warp has accessed in its last interval that touched the unit, and in which.
+
+    Warps are numbered in their cluster. A slot's table has its own warps until one of a peer comes.
+    """
+
+    def __init__(self, slots: int, size: int, warps: int, units: int) -> None:
+        self._size, self._warps, self._units = size, warps, units
+        self._tables: list[_Table | None] = [None] * slots
+        #: The accesses of the CTAs' own warps; only what is touched takes memory.
+        shape = (slots, warps, units)
+        self.clock, self.mask = np.zeros(shape, np.int32), np.zeros(shape, np.uint16)
+        self.line, self.latest = np.zeros(shape, np.int32), np.zeros((slots, warps), np.int64)
+        #: Which slots have a table of their own, since a peer's warp came.
+        self.apart = np.zeros(slots, np.bool_)
+
+    def table(self, slot: int) -> _Table | None:
+        """The accesses to a slot's memory, None if there was none yet."""
+        return self._tables[slot]
+
+    def _reach(self, slot: int, warp: int) -> _Table:
+        table = self._tables[slot]
+        own = slot % self._size * self._warps
+        if table is None:
+            table = _Table(own, self.clock[slot], self.mask[slot], self.line[slot], self.latest[slot])
+            self._tables[slot] = table
+        if not table.first <= warp < table.first + len(table.latest):
+            whole = _Table.empty(self._size * self._warps, self._units)
+            self.apart[slot] = True
+            for name in ("clock", "mask", "line", "latest"):
+                getattr(whole, name)[own : own + self._warps] = getattr(table, name)
+            table = self._tables[slot] = whole
+        return table
+
+    def add(self, slot: int, warp: int, units: NDArray[np.int64], masks: Masks, clock: int, line: int) -> None:
+        """A warp accesses bytes of these different units, in an instruction of a line."""
+        table = self._reach(slot, warp)
+        at = warp - table.first
+        before = np.where(table.clock[at, units] == clock, table.mask[at, units], np.uint16(0))
+        table.mask[at, units] = before | masks
+        table.clock[at, units] = clock
+        table.line[at, units] = line
+        table.latest[at] = max(table.latest[at], clock)
+
+    def add_own(
+        self, slots: NDArray[np.int64], warps: NDArray[np.int64], units: NDArray[np.int64], masks: Masks,
+        clocks: NDArray[np.int64], line: int,
+    ) -> None:  # fmt: skip
+        """As `add`, for warps of several CTAs in their own memories, none of which is `apart`."""
+        for slot in distinct(slots).tolist():
+            self._reach(slot, slot % self._size * self._warps)
+        before = np.where(self.clock[slots, warps, units] == clocks, self.mask[slots, warps, units], np.uint16(0))
+        self.mask[slots, warps, units] = before | masks
+        self.clock[slots, warps, units] = clocks
+        self.line[slots, warps, units] = line
+        self.latest[slots, warps] = np.maximum(self.latest[slots, warps], clocks)
+
+    def unknown(
+        self, slot: int, warp: int, units: NDArray[np.int64], masks: Masks | np.uint16, known: NDArray[np.int64]
+    ) -> Iterator[tuple[int, int]]:
+        """(other warp, line) of accesses to the same bytes of which `warp`, with these clocks, does not know."""
+        table = self._tables[slot]
+        if table is None:
+            return
+        clocks, at = table.of(known), warp - table.first
+        others = table.latest > clocks
+        if 0 <= at < len(others):
+            others[at] = False
+        if not others.any():
+            return
+        late = (table.clock[:, units] > clocks[:, None]) & ((table.mask[:, units] & masks) != 0)
+        late &= others[:, None]
+        yield from self.lines(slot, units, late)
+
+    def pending(self, slot: int, warp: int, units: NDArray[np.int64], masks: Masks) -> int | None:
+        """The line of a cp.async of this warp to some of these bytes, for which it has not waited."""
+        table = self._tables[slot]
+        at = warp - table.first if table is not None else 0
+        if table is None or not 0 <= at < len(table.latest) or table.latest[at] != PENDING:
+            return None
+        hit = (table.clock[at, units] == PENDING) & ((table.mask[at, units] & masks) != 0)
+        return int(table.line[at, units[hit.argmax()]]) if hit.any() else None
+
+    def settle(self, slot: int, warp: int, units: NDArray[np.int64], clock: int) -> None:
+        """The warp has waited for its cp.async to these units: they count as stores that it makes now."""
+        table = self._reach(slot, warp)
+        at = warp - table.first
+        table.clock[at, units[table.clock[at, units] == PENDING]] = clock
+        table.latest[at] = table.clock[at].max()
+
+    def lines(self, slot: int, units: NDArray[np.int64], chosen: NDArray[np.bool_]) -> Iterator[tuple[int, int]]:
+        """(warp, line) of the last access by each warp among the chosen units: `chosen` is (warps, units)."""
+        table = self._tables[slot]
+        assert table is not None
+        for at in np.flatnonzero(chosen.any(axis=1)):
+            last = np.where(chosen[at], table.clock[at, units], -1).argmax()
+            yield int(at) + table.first, int(table.line[at, units[last]])
+
+    def forget(self, slot: int, units: NDArray[np.int64], masks: Masks | np.uint16) -> None:
+        """These bytes were overwritten by something that conflicts with whatever comes."""
+        table = self._tables[slot]
+        if table is not None:
+            table.mask[:, units] &= ~masks
+
+    def clear(self, slot: int) -> None:
+        if self._tables[slot] is not None:
+            self._tables[slot] = None
+            self.apart[slot] = False
+            for array in (self.clock, self.mask, self.latest):
+                array[slot] = 0
+
+
+def distinct(values: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The different values of an array, which mostly has one."""
+    return values[:1] if len(values) and (values == values[0]).all() else np.unique(values)
