@@ -154,8 +154,12 @@ FACTS: tuple[Fact, ...] = (
         "scale factors",
         "With K = 96, scales that do not fit into a word go on in the word of the next scales along K, 4 columns on "
         "for each 128 rows.",
-        unverified("the manual has figures 234 to 258 only; no other source"),
-        "The emulator does not run K = 96.",
+        inferred(
+            "CUTLASS steps the scales of its K = 96 main loop by 3 or 6 through tmem_sf_frg, whose next word along K "
+            "is there (include/cutlass/gemm/collective/sm103_blockscaled_mma_warpspecialized.hpp, "
+            "include/cute/atom/mma_traits_sm100_frag.hpp); the manual has figures 234 to 258 only"
+        ),
+        "Scales begin at the id and need not end in the same word: 6 from id 2 take 2 bytes of one, 4 of the next.",
     ),
     Fact(
         "tmem-lane-field",
@@ -338,6 +342,30 @@ FACTS: tuple[Fact, ...] = (
         "Past the end of the pixel box the walk begins anew at its lower corner, whatever the stride leaves over.",
         measured("H100, driver 580.159.04: 79 columns; a filter outside of the pixel box ends the kernel"),
         "Images are stepped by the element stride of their dimension.",
+    ),
+    Fact(
+        "tma-wide-halo",
+        "tensor copies",
+        "The halo of im2col::w is the next wHalo pixels of the walk after the last one; im2col::w::128 has one after "
+        "each 32 pixels, and the next 32 begin with the same pixels again.",
+        inferred(
+            "PTX ISA 9.2, 5.5.5.3 in words: 128 pixels and the two halo pixels, next to the main row pixels in shared "
+            "memory; what a convolution needs that shifts one tile for each column of its filter, with offsets and "
+            "strides as in the examples of 5.5.5.4"
+        ),
+        "Where it would pass the end of the pixel box the figures alone tell what comes, and the emulator stops. Every "
+        "pixel of a halo counts in complete_tx.",
+    ),
+    Fact(
+        "tma-swizzle-96b",
+        "swizzles",
+        "The distance between box rows of the 96-byte swizzle is not published.",
+        unverified(
+            "PTX ISA 5.5.7 has its XOR (bit 4 with bit 7, period 256 bytes), the rows in figure 31 only; other modes "
+            "pad narrow rows to their width, which for 96 bytes is no power of two; sm_103a only, and no matrix "
+            "descriptor has this mode"
+        ),
+        "Maps can be made; the emulator does not copy by them.",
     ),
     Fact(
         "tma-tf32",

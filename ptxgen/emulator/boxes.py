@@ -26,8 +26,8 @@ from ptxgen.layouts.tma import CHUNK, Rows, pixel_positions, pixel_rows, row_chu
 _NAN_FILL = bytes.fromhex("f77f")
 _SLICES = {"16B": 16, "32B": 32}
 _FLIP = "_flip_8B"
-#: Pixels of an im2col::w::128 copy.
-_WIDE = 128
+#: Pixels of an im2col::w::128 copy, and after how many of them comes their halo.
+_WIDE, _WIDE_GROUP = 128, 32
 #: What a tf32 map keeps of a number, and makes of a NaN (measured).
 _TF32_DROPPED = 13
 _TF32_NAN = 0x7FFFE000
@@ -70,7 +70,7 @@ class Box:
         """The 16-byte units of shared memory that hold the rows, in their order, for a destination at `start`."""
         mode = self.tensormap.swizzle.removesuffix(_FLIP)
         if mode not in SWIZZLES:
-            raise Unmodelled(f"swizzle {mode}")
+            raise Unmodelled(f"swizzle {mode}, whose distance between rows the manual shows in figure 31 only,")
         packed = self.tensormap.interleave != "none"
         chunks = row_chunks(len(self.rows.offsets), self.row_bytes, mode, start, packed=packed)
         return chunks + start // CHUNK
@@ -209,21 +209,50 @@ def pixels(tensormap: Im2colMap, coords: Sequence[int], offsets: Sequence[int]) 
     return _column(tensormap, coords, walked + np.array([*offsets, 0]))
 
 
-def wide_pixels(tensormap: Im2colMap, coords: Sequence[int], offset: int, *, fixed: bool) -> Box:
-    """The column of an im2col::w copy, or im2col::w::128 (`fixed`), without halo: along the width alone (5.5.5)."""
+def wide_pixels(tensormap: Im2colMap, coords: Sequence[int], halo: int, offset: int, *, fixed: bool) -> Box:
+    """The column of an im2col::w copy, or im2col::w::128 (`fixed`): along the width alone (5.5.5).
+
+    `halo` more pixels follow the column, or each 32 pixels of im2col::w::128. Raises MemoryFault, and Unmodelled where
+    the halo would pass the end of the pixel box (fact tma-wide-halo).
+    """
     if tensormap.interleave != "none":
         raise MemoryFault("tensormap-box", f"im2col::w takes no interleave (5.5.6), not {tensormap.interleave}")
     if tensormap.swizzle == "none" or tensormap.swizzle.endswith(_FLIP):
         raise MemoryFault("tensormap-box", f"im2col::w takes no map with swizzle {tensormap.swizzle} (5.5.5)")
+    for name, value, limit in (("wHalo", halo, 32 if fixed else 512), ("wOffset", offset, 32)):
+        if value >= limit:
+            raise MemoryFault("tensormap-pixel", f"{name} is {value}; it must be below {limit} (9.7.9.25.5.2)")
+    last = tensormap.dims[1] - 1 + tensormap.pixel_box_upper[0]
+    if coords[1] > last:
+        raise MemoryFault(
+            "tensormap-pixel",
+            f"the first pixel, {coords[1]} in dimension 1, is beyond the end of the map's pixel box, {last} (5.5.5.1)",
+        )
     # wOffset moves the box with the first pixel, so that the walk is the same, `offset` further on (5.5.5.4).
+    count = _WIDE if fixed else tensormap.pixels_per_column
     along = pixel_positions(
         tensormap.dims[1:2], tensormap.pixel_box_lower[:1], tensormap.pixel_box_upper[:1],
-        (tensormap.element_strides[1], tensormap.element_strides[-1]), (coords[1], coords[-1]),
-        _WIDE if fixed else tensormap.pixels_per_column,
+        (tensormap.element_strides[1], tensormap.element_strides[-1]), (coords[1], coords[-1]), count,
     )  # fmt: skip
+    if halo:
+        group = _WIDE_GROUP if fixed else count
+        along = _with_halo(along, group, halo, tensormap.element_strides[1], last)
     walked = np.empty((len(along), tensormap.rank - 1), np.int64)
     walked[:, 0], walked[:, 1:-1], walked[:, -1] = along[:, 0] + offset, np.array(coords[2:-1]), along[:, 1]
     return _column(tensormap, coords, walked)
+
+
+def _with_halo(along: NDArray[np.int64], group: int, halo: int, stride: int, last: int) -> NDArray[np.int64]:
+    """Pixels (width, image) with the next `halo` of the same row of the image after every `group` of them."""
+    groups = along.reshape(-1, group, 2)
+    ends = groups[:, -1:]
+    if (ends[..., 0] + halo * stride > last).any():
+        raise Unmodelled(
+            f"a halo of {halo} that passes the end of the pixel box, where the manual shows in figures 18 to 20 only "
+            "whether it goes on beside it or in the next image"
+        )
+    steps_on = np.arange(1, halo + 1)[None, :, None] * np.array([stride, 0])
+    return np.concatenate([groups, ends + steps_on], axis=1).reshape(-1, 2)
 
 
 def _column(tensormap: Im2colMap, coords: Sequence[int], walked: NDArray[np.int64]) -> Box:

@@ -187,6 +187,7 @@ class Emulator:
             variables,
             self._load(kernel),
             kernel.entry,
+            target=parse_target(kernel.module.target or self.target),
             slots=min(prod(shape.grid), max(self.multiprocessors // size, 1) * size),
             timeline=Timeline(self.schedule, self.seed),
             checks=self.checks,

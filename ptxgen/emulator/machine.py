@@ -27,6 +27,7 @@ from ptxgen.emulator.stack import ThreadStack
 from ptxgen.emulator.timing import Action, Timeline
 from ptxgen.emulator.variables import Variables
 from ptxgen.emulator.warpgroups import Warpgroups
+from ptxgen.instr.targets import Target
 
 
 class Machine:
@@ -43,11 +44,14 @@ class Machine:
         image: Image,
         entry: syntax.Function,
         *,
+        target: Target,
         slots: int,
         timeline: Timeline,
         checks: bool,
     ) -> None:
         self.shape, self.memory, self.timeline = shape, memory, timeline
+        #: What the module was written for.
+        self.target = target
         self.parameters = np.frombuffer(parameters + bytes(64), np.uint8)
         self.threads = prod(shape.block)
         self.warps_per_cta = -(-self.threads // 32)

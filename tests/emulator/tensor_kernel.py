@@ -71,19 +71,20 @@ def dump(columns: int, first: int = 0) -> str:
     return "\n".join(lines)
 
 
-def source(body: str) -> str:
-    return module(TEXT.replace("$BODY", body), ".param .u64 source, .param .u64 out")
+def source(body: str, target: str = "sm_100a") -> str:
+    return module(TEXT.replace("$BODY", body), ".param .u64 source, .param .u64 out", target=target)
 
 
 def run(
-    body: str, image: NDArray[np.uint8], words: int, *, emulator: Emulator | None = None, **options: Any
-) -> tuple[LaunchReport, NDArray[np.uint32]]:
+    body: str, image: NDArray[np.uint8], words: int, *, emulator: Emulator | None = None,
+    target: str = "sm_100a", **options: Any,
+) -> tuple[LaunchReport, NDArray[np.uint32]]:  # fmt: skip
     """The report, and `words` 32-bit words of output."""
-    emulator = emulator or Emulator(**options)
+    emulator = emulator or Emulator(target, **options)
     padded = np.zeros(IMAGE, np.uint8)
     padded[: len(image)] = image
     out = emulator.array(np.full(words, 0xCDCDCDCD, np.uint32))
-    report = emulator.launch(Kernel.from_ptx(source(body)), 1, THREADS, [emulator.array(padded), out])
+    report = emulator.launch(Kernel.from_ptx(source(body, target)), 1, THREADS, [emulator.array(padded), out])
     return report, out.numpy()
 
 

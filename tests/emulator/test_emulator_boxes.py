@@ -276,35 +276,61 @@ def test_four_rows(swizzle: str) -> None:
             boxes.four_rows(wrong, (8, 1, 2, 3, 4))
 
 
-@pytest.mark.parametrize("fixed", [False, True])
-def test_wide_columns(fixed: bool) -> None:
+def wide_map(step: int, fixed: bool) -> TensorMap:
+    return TensorMap.im2col_wide(
+        "u16", 0, (16, 7, 5, 9), (32, 32 * 7, 32 * 35), -1, 1, 16, 20, wide_mode=int(fixed), swizzle="64B",
+        element_strides=[1, step, 1, 1],
+    )  # fmt: skip
+
+
+#: First pixel, wHalo, wOffset, stride: with a halo that stays in its row, of which im2col::w::128 has four.
+COLUMNS = {
+    False: [(0, 0, 0, 1), (3, 0, 2, 1), (-1, 0, 1, 2), (-3, 0, 0, 3), (4, 2, 0, 1), (-1, 3, 5, 1), (-1, 1, 1, 3)],
+    True: [(0, 0, 0, 1), (3, 0, 2, 1), (-1, 0, 1, 2), (-3, 0, 0, 3), (-1, 1, 0, 1), (-1, 1, 3, 2), (-1, 3, 30, 1)],
+}
+
+
+@pytest.mark.parametrize(
+    ("fixed", "start", "halo", "offset", "step"), [(fixed, *each) for fixed in COLUMNS for each in COLUMNS[fixed]]
+)
+def test_wide_columns(fixed: bool, start: int, halo: int, offset: int, step: int) -> None:
     """Along the width from the given pixel, from the box's end back to its beginning in the next image (5.5.5)."""
     data = random_bytes(7)
-    dims, lower, upper = (16, 7, 5, 9), -1, 1
-    strides = (32, 32 * 7, 32 * 35)
-    for start, offset, step in ((0, 0, 1), (3, 2, 1), (-1, 1, 2), (-3, 0, 3)):
-        made = TensorMap.im2col_wide(
-            "u16", 0, dims, strides, lower, upper, 16, 20, wide_mode=int(fixed), swizzle="64B",
-            element_strides=[1, step, 1, 1],
-        )  # fmt: skip
-        memory, tensormap, _ = memory_with(data, made)
-        box = boxes.wide_pixels(tensormap, (0, start, 2, 4), offset, fixed=fixed)
-        count = 128 if fixed else 20
-        expected, w, image = np.full(SHARED, POISON, np.uint8), start, 4
-        for pixel in range(count):
-            for i in range(32):
-                at = 1024 + 64 * pixel + i
-                inside = 0 <= w + offset < 7 and image < 9
-                value = data[image * 32 * 35 + 2 * 32 * 7 + (w + offset) * 32 + i] if inside else 0
-                expected[at ^ ((at >> 7) & 3) << 4] = value
-            w += step
-            if w > 6 + upper:
-                w, image = lower, image + 1
-        assert (moved(box, memory) == expected).all(), (start, offset, step)
-        assert box.bytes == count * 32
+    memory, tensormap, _ = memory_with(data, wide_map(step, fixed))
+    box = boxes.wide_pixels(tensormap, (0, start, 2, 4), halo, offset, fixed=fixed)
+    count, group = (128, 32) if fixed else (20, 20)
+    pixels, w, image = [], start, 4
+    for number in range(1, count + 1):
+        pixels.append((w, image))
+        if number % group == 0:
+            pixels += [(w + step * i, image) for i in range(1, halo + 1)]
+        w += step
+        if w > 6 + 1:
+            w, image = -1, image + 1
+    expected = np.full(SHARED, POISON, np.uint8)
+    for number, (w, image) in enumerate(pixels):
+        for i in range(32):
+            at = 1024 + 64 * number + i
+            inside = 0 <= w + offset < 7 and image < 9
+            value = data[image * 32 * 35 + 2 * 32 * 7 + (w + offset) * 32 + i] if inside else 0
+            expected[at ^ ((at >> 7) & 3) << 4] = value
+    assert (moved(box, memory) == expected).all()
+    assert box.bytes == (count + halo * count // group) * 32
+
+
+@pytest.mark.parametrize("fixed", [False, True])
+def test_wide_columns_that_cannot_be(fixed: bool) -> None:
+    _, tensormap, _ = memory_with(random_bytes(7), wide_map(1, fixed))
     for swizzle in ("none", "128B_atom_32B_flip_8B"):
         with pytest.raises(MemoryFault, match="no map with swizzle"):
-            boxes.wide_pixels(tensormap.replace(swizzle=swizzle), (0, 0, 0, 0), 0, fixed=fixed)
+            boxes.wide_pixels(tensormap.replace(swizzle=swizzle), (0, 0, 0, 0), 0, 0, fixed=fixed)
+    for halo, offset, words in ((32 if fixed else 512, 0, "wHalo"), (0, 32, "wOffset")):
+        with pytest.raises(MemoryFault, match=words):
+            boxes.wide_pixels(tensormap, (0, 0, 0, 0), halo, offset, fixed=fixed)
+    with pytest.raises(MemoryFault, match="beyond the end of the map's pixel box, 7"):
+        boxes.wide_pixels(tensormap, (0, 8, 0, 0), 0, 0, fixed=fixed)
+    with pytest.raises(Unmodelled, match="halo of 8"):
+        boxes.wide_pixels(tensormap, (0, 0, 0, 0), 8, 0, fixed=fixed)
 
 
 def test_swizzles_that_are_not_modelled() -> None:

@@ -299,6 +299,40 @@ def test_columns_of_pixels(schedule: Any) -> None:
     assert (out.numpy() == expected).all()
 
 
+def wide(emulator: Emulator, values: np.ndarray) -> bytes:
+    return TensorMap.im2col_wide(
+        "u16", emulator.array(values), (16, 6, 5, 4), (32, 192, 960), -1, 1, 16, 10, wide_mode="w", swizzle="32B"
+    ).encode()
+
+
+@pytest.mark.parametrize("schedule", ["eager", "late", "random"])
+@pytest.mark.parametrize(("halo", "status"), [(2, "ok"), (3, "deadlock")])
+def test_a_halo_completes_with_the_column(halo: int, status: str, schedule: Any) -> None:
+    """10 pixels along the width and two more after them, 12 on which the mbarrier waits (PTX ISA 5.5.5.3)."""
+    values = np.random.default_rng(5).integers(0, 2**16, (4, 5, 6, 16), dtype=np.uint16)
+    emulator = Emulator(schedule=schedule, checks=False)
+    text = KERNEL.replace("[bar];\n    waiting", f"[bar], {{{{{halo}, 1}}}};\n    waiting").replace(
+        "{tile}", ".im2col::w"
+    )
+    kernel = text.format(
+        map="mov.b64 %map, map; cvta.param.u64 %map, %map;", offset=0, bytes=12 * 32, rank=4, coords="0, -1, 2, 1",
+        where="cta",
+    )  # fmt: skip
+    out = emulator.empty(BUFFER, np.uint8)
+    text = module(kernel, ".param .align 64 .b8 map[128], .param .u64 out")
+    report = emulator.launch(Kernel.from_ptx(text), 1, 128, [wide(emulator, values), out])
+    assert report.status == status, report.summary()
+    if status == "ok":
+        expected = np.full(BUFFER, POISON, np.uint8)
+        # The image's rows have 8 places, so that the third pixel of the second image is the last of the column.
+        for pixel, (w, n) in enumerate([*((w, 1) for w in range(-1, 7)), *((w, 2) for w in range(-1, 3))]):
+            row = values[n, 2, w + 1] if w + 1 < 6 else np.zeros(16, np.uint16)
+            for i in range(32):
+                at = 32 * pixel + i
+                expected[at ^ (at >> 7 & 1) << 4] = row.view(np.uint8)[i]
+        assert (out.numpy() == expected).all()
+
+
 #: Name, the copy, the tensormap, the code of the fault (None: not modelled).
 MISFITS = [
     ("a tiled map for pixels", "4d.shared::cta.global.im2col", "0, 0, 0, 0", "tile4", ", {1, 1}", "tensormap-mode"),
@@ -308,7 +342,8 @@ MISFITS = [
     ("beyond the pixel box", "4d.shared::cta.global.im2col", "0, 0, 4, 0", "column", ", {1, 1}", "tensormap-pixel"),
     ("channels at an odd place", "4d.shared::cta.global.im2col", "4, 0, 0, 0", "column", ", {1, 1}", "misaligned"),
     ("wide without swizzle", "4d.shared::cta.global.im2col::w", "0, 0, 0, 0", "column", ", {0, 1}", "tensormap-box"),
-    ("a halo", "4d.shared::cta.global.im2col::w", "0, 0, 0, 0", "column", ", {2, 0}", None),
+    ("a halo of two rows", "4d.shared::cta.global.im2col::w", "0, -1, 0, 0", "wide", ", {7, 0}", None),
+    ("a large halo", "4d.shared::cta.global.im2col::w::128", "0, 0, 0, 0", "wide", ", {32, 0}", "tensormap-pixel"),
     ("four rows of more", "2d.shared::cta.global.tile::gather4", "0, 0, 1, 2, 3", "tile2", "", "tensormap-box"),
 ]  # fmt: skip
 
@@ -323,6 +358,7 @@ def test_maps_that_the_instruction_does_not_fit(
     values = np.zeros((4, 5, 6, 16), np.uint16)
     maps = {
         "column": lambda: column(emulator, values),
+        "wide": lambda: wide(emulator, values),
         "tile4": lambda: TensorMap.tiled(
             "u16", emulator.array(values), (16, 6, 5, 4), (32, 192, 960), (16, 2, 2, 2)
         ).encode(),

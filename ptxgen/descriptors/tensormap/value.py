@@ -438,9 +438,9 @@ class TensorMap(BitStruct, bits=1024, word_bits=WORD_BITS):
     @classmethod
     def _concerns(cls, values: Mapping[str, Any]) -> tuple[str, ...]:
         new = values["swizzle"] not in HOPPER_SWIZZLES or TYPES[values["dtype"]].packed_bits
-        flip = ("tma-flip-8b",) if values["swizzle"].endswith("flip_8B") else ()
+        shown = {"128B_atom_32B_flip_8B": ("tma-flip-8b",), "96B": ("tma-swizzle-96b",)}.get(values["swizzle"], ())
         large = ("tensormap-bit-85",) if values["alloc_class_large"] else ()
-        return ("tensormap-bits", *(("tensormap-blackwell-bits",) if new else ()), *large, *flip)
+        return ("tensormap-bits", *(("tensormap-blackwell-bits",) if new else ()), *large, *shown)
 
 
 _MODE = word(2, 0, 0)[0]

@@ -76,9 +76,7 @@ def box_of(
     if mode in ("im2col", "im2col_no_offs"):
         return boxes.pixels(tensormap, coords, offsets or [0] * (op.dim - 2))
     halo, offset = offsets or (0, 0)
-    if halo:
-        raise Unmodelled("the halo of im2col::w, which the manual shows in figures only")
-    return boxes.wide_pixels(tensormap, coords, offset, fixed=mode == "im2col::w::128")
+    return boxes.wide_pixels(tensormap, coords, halo, offset, fixed=mode == "im2col::w::128")
 
 
 def _require_modelled(op: Any) -> None:

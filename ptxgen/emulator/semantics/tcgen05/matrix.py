@@ -16,9 +16,9 @@ from ptxgen.emulator.memory import MemoryFault
 from ptxgen.emulator.registers import Binder, Reader
 from ptxgen.emulator.semantics import meaning
 from ptxgen.emulator.semantics.mbarrier import each
-from ptxgen.emulator.semantics.tcgen05.operands import SharedMatrix, shared_matrix
+from ptxgen.emulator.semantics.tcgen05.operands import SharedMatrix, matrix_descriptor, require_k96, shared_matrix
 from ptxgen.emulator.semantics.tcgen05.pairs import pipe_of, slots_of
-from ptxgen.emulator.semantics.tcgen05.product import K_BYTES, Call, Form, Shape, execute, shape_of, zero_columns
+from ptxgen.emulator.semantics.tcgen05.product import Call, Form, Shape, execute, shape_of, zero_columns
 from ptxgen.instr import tcgen05
 from ptxgen.layouts.scale_factors import scale_cells
 from ptxgen.layouts.tmem import LANES, metadata_cells, split_address
@@ -83,6 +83,8 @@ def _issue(
     machine: Machine, row: int, statement: syntax.Instruction, form: Form, given: dict[str, int], scale_input: int
 ) -> None:
     shape = shape_of(given["idesc"], form)
+    if shape.dense_k == 96:
+        require_k96(machine, "K 96")
     slots = slots_of(machine, row, form.cta_group)
     zeroed, shift = zero_columns(given["mask"], shape) if "mask" in given else (None, 0)
     call = Call(
@@ -125,6 +127,8 @@ def _matrices(
     rows = shape.rows if left else shape.n // len(slots) + more
     major, type = (idesc.a_major, idesc.a_type) if left else (idesc.b_major, idesc.b_type)
     k_bytes = shape.k_bytes_a if left else shape.k_bytes_b
+    if matrix_descriptor(value).lbo_mode == "absolute":
+        require_k96(machine, "the absolute LBO mode")
     matrix = shared_matrix(value, major, rows, k_bytes, shape.element_bits(type), machine.shared.size)  # type: ignore[arg-type]
     return [matrix] * len(slots)
 
@@ -145,7 +149,7 @@ def _tensor_reads(call: Call) -> list[tuple[str, list[int], range, range]]:
         lane, column = call.a_place
         first, last = (int(edge([part.lanes for part in shape.parts])) for edge in (np.min, np.max))
         lanes = range(first + lane, last + lane + 1)
-        found.append(("A", shape.quarters, lanes, range(column, column + K_BYTES // 4)))
+        found.append(("A", shape.quarters, lanes, range(column, column + shape.columns_of_a)))
     if form.sparse:
         lane, column = call.metadata
         cells, columns, _ = metadata_cells(
@@ -200,7 +204,7 @@ def _order(
     issuer = int(machine.row_slot[row])
     operation = ordering.operation("tcgen05.mma", statement, issuer)
     columns_of_d = range(call.d[1], call.d[1] + shape.columns)
-    columns_of_a = range(call.a_place[1], call.a_place[1] + K_BYTES // 4)
+    columns_of_a = range(call.a_place[1], call.a_place[1] + shape.columns_of_a)
     for index, slot in enumerate(call.slots):
         for parts, type in ((call.a, shape.idesc.a_type), (call.b, shape.idesc.b_type)):
             if parts:

@@ -13,8 +13,11 @@ from ptxgen.emulator.checks.thread_accesses import UNIT
 from ptxgen.emulator.machine import Machine
 from ptxgen.emulator.memory import MemoryFault
 from ptxgen.emulator.memory.shared_memory import RESERVED_BYTES
-from ptxgen.emulator.registers import Unmodelled
 from ptxgen.layouts.operands import Major, operand_addresses
+from ptxgen.layouts.swizzle import SWIZZLES
+
+#: Bytes of K of the operands of K 96, 4 bits each.
+K96_BYTES = 48
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,6 +46,27 @@ def matrix_descriptor(value: int) -> SmemDescriptor:
         raise MemoryFault("illegal-descriptor", f"the shared-memory descriptor {value:#018x}: {error}") from error
 
 
+def require_k96(machine: Machine, what: str) -> None:
+    """Raise MemoryFault where the module's target lacks what K 96 needs (PTX ISA 9.7.16.2.1.1)."""
+    if (machine.target.number, machine.target.suffix) != (103, "a"):
+        raise MemoryFault(
+            "illegal-descriptor", f"{what} exists on sm_103a only, not on {machine.target} (9.7.16.2.1.1)"
+        )
+
+
+def _require_room(value: int, descriptor: SmemDescriptor, major: Major, k_bytes: int) -> None:
+    """48 bytes of K do not begin everywhere in a row of 128 bytes (9.7.16.3.1.2)."""
+    width, begin = SWIZZLES[descriptor.swizzle].row_bytes, descriptor.start_address
+    if k_bytes != K96_BYTES or major != "k" or descriptor.lbo_mode != "relative" or descriptor.swizzle == "none":
+        return
+    if begin % width + k_bytes > width:
+        raise MemoryFault(
+            "illegal-descriptor",
+            f"the shared-memory descriptor {value:#018x}: {k_bytes} bytes of K from byte {begin % width} of a row pass "
+            f"its end at {width}; with 128B swizzle the absolute LBO mode says where they go on (9.7.16.3.1.2)",
+        )
+
+
 @lru_cache(maxsize=4096)
 def shared_matrix(value: int, major: Major, rows: int, k_bytes: int, element_bits: int, size: int) -> SharedMatrix:
     """A matrix of `rows` by `k_bytes` of K (MN-major: by as many elements of K as that holds).
@@ -50,8 +74,7 @@ def shared_matrix(value: int, major: Major, rows: int, k_bytes: int, element_bit
     `size` is where the CTA's shared memory ends. Raises MemoryFault for what cannot be or is not inside.
     """
     descriptor = matrix_descriptor(value)
-    if descriptor.lbo_mode != "relative":
-        raise Unmodelled("the absolute LBO mode")
+    _require_room(value, descriptor, major, k_bytes)
     try:
         if major == "k":
             addresses = operand_addresses(descriptor, "k", rows, k_bytes, 8)[:, ::UNIT]

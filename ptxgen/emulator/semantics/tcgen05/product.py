@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from ptxgen.descriptors import BlockScaledInstructionDescriptor, DescriptorError, InstructionDescriptor, ZeroColumnMask
 from ptxgen.emulator.machine import Machine
 from ptxgen.emulator.memory import MemoryFault
-from ptxgen.emulator.registers import Unmodelled
 from ptxgen.emulator.semantics.tcgen05.elements import ELEMENT_BITS, Packing, Values, decode, narrow_bits, scale_table
 from ptxgen.emulator.semantics.tcgen05.operands import SharedMatrix
 from ptxgen.layouts.scale_factors import SCALES_PER_ROW, scale_cells
@@ -26,7 +25,7 @@ from ptxgen.layouts.tmem import (
     operand_lanes,
 )
 
-#: Bytes of K of a dense operand in one instruction: 8 columns of tensor memory.
+#: Bytes of K of a dense operand in one instruction: 8 columns of tensor memory. K 96 of 4 bits has 48.
 K_BYTES = 32
 #: Scales of more than 2^60 or less than 2^-60 are applied in .f64.
 _MODERATE = 2.0**60
@@ -67,13 +66,24 @@ class Shape:
         self.columns = int(columns.max()) + 1
         self.parts = [Part(lanes[:, first], first, first + self.columns) for first in range(0, self.n, self.columns)]
         self.lane_starts = (0, 16) if self.layout in ("C", "F") else (0,)
-        self.k_bytes_a, self.k_bytes_b = K_BYTES, K_BYTES * (2 if form.sparse else 1)
         self.packed = form.kind in ("mxf4", "mxf4nvf4")
+        self.k_bytes_a = self.dense_k // 2 if self.packed else K_BYTES
+        self.k_bytes_b = self.k_bytes_a * (2 if form.sparse else 1)
 
     @cached_property
     def quarters(self) -> list[int]:
         """The quarters of the lanes that D takes."""
         return sorted({int(lane) // WARP_LANES for part in self.parts for lane in part.lanes})
+
+    @property
+    def dense_k(self) -> int:
+        """Elements of K of a dense instruction, where the descriptor says it; else 0."""
+        return self.idesc.dense_k if isinstance(self.idesc, BlockScaledInstructionDescriptor) else 0
+
+    @property
+    def columns_of_a(self) -> int:
+        """Columns of tensor memory that A takes there."""
+        return self.k_bytes_a // 4
 
     @property
     def d_type(self) -> str:
@@ -89,7 +99,7 @@ class Shape:
     def scales(self) -> int:
         """Scale factors of a row."""
         assert isinstance(self.idesc, BlockScaledInstructionDescriptor)
-        return SCALES_PER_ROW[self.form.scale_vector, 32 if self.form.kind == "mxf8f6f4" else self.idesc.dense_k]
+        return SCALES_PER_ROW[self.form.scale_vector, self.dense_k]
 
     def packing(self, type: str, *, shared: bool) -> Packing:
         """How elements of a type lie in shared or tensor memory."""
@@ -115,8 +125,6 @@ def shape_of(value: int, form: Form) -> Shape:
         idesc: InstructionDescriptor | BlockScaledInstructionDescriptor
         if form.scale_vector:
             idesc = BlockScaledInstructionDescriptor.decode(value, form.kind, form.cta_group, form.scale_vector)
-            if idesc.dense_k == 96:
-                raise Unmodelled("K 96")
         else:
             idesc = InstructionDescriptor.decode(value, form.kind, form.cta_group, form.ws)
         _check(form, idesc)
@@ -214,7 +222,7 @@ def _product(
     if left is None:
         lane, column = call.a_place
         lanes = _operand_lanes(shape)[number] + lane
-        words = np.ascontiguousarray(cells[lanes, column : column + K_BYTES // 4])
+        words = np.ascontiguousarray(cells[lanes, column : column + shape.columns_of_a])
         type = shape.idesc.a_type
         left = decode(words.view(np.uint8), type, shape.packing(type, shared=False))
         if shape.idesc.negate_a:
@@ -371,7 +379,9 @@ def _scaled_input(before: Values, call: Call) -> Values:
 def _shift_rows(machine: Machine, call: Call, slot: int) -> None:
     """.ashift: each quarter's rows of A move up by one lane, after the product (fact shift-direction)."""
     column = call.a_place[1]
-    quarters = machine.tensor.cells[slot].reshape(4, WARP_LANES, COLUMNS)[:, :, column : column + K_BYTES // 4]
+    quarters = machine.tensor.cells[slot].reshape(4, WARP_LANES, COLUMNS)[
+        :, :, column : column + call.shape.columns_of_a
+    ]
     quarters[:, :-1] = quarters[:, 1:].copy()
 
 
