@@ -10,7 +10,7 @@ DEVELOPMENT := $(VENV)/.development-installed
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo install develop test check format certify corpus fuzz microtests mutants programs bench docs reading clean
+.PHONY: help demo install develop test check format certify corpus fuzz microtests mutants programs witnesses bench docs reading clean
 
 help: ## List what make can do
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -51,6 +51,9 @@ mutants: $(DEVELOPMENT) ## Break right kernels in every way, see whether the emu
 
 programs: $(DEVELOPMENT) ## Run random legal programs in the emulator, which must not crash (minutes)
 	$(BIN)/python -m tools.programs --jobs $(JOBS)
+
+witnesses: $(DEVELOPMENT) ## Run all recorded kernels of compilers under all schedules (minutes)
+	$(BIN)/python -m tools.cases --schedule all
 
 bench: $(DEVELOPMENT) ## Measure parsing, checking, rendering and emulating
 	$(BIN)/python -m bench.speed

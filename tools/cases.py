@@ -1,6 +1,6 @@
-"""The recorded cases of `tests/data/cases`: kernels of compilers, with launch data and references.
+"""Recorded kernels of `tests/data`, with launch data and references: of compilers (cases, witnesses), written by hand.
 
-python -m tools.cases [--schedule eager|late|random] [--seed N] [NAME-PART ...]
+python -m tools.cases [--folder FOLDER ...] [--schedule eager|late|random|all] [--seed N] [NAME-PART ...]
 """
 
 from __future__ import annotations
@@ -23,8 +23,12 @@ from ptxgen import Kernel
 from ptxgen.descriptors import TensorMap
 from ptxgen.device import Device, LaunchReport
 from ptxgen.emulator import Emulator
+from ptxgen.emulator.timing import Schedule
 
-FOLDER = Path(__file__).parents[1] / "tests" / "data" / "cases"
+DATA = Path(__file__).parents[1] / "tests" / "data"
+#: Folders of `tests/data` that hold cases, all in the format that casetools.py reads.
+FOLDERS = ("cases", "handwritten", "witnesses")
+SCHEDULES: tuple[Schedule, ...] = ("eager", "late", "random")
 Arrays = dict[str, Any]
 
 #: The driver's names of element types and fill modes, where ptxgen's short names are not these in lower case.
@@ -42,7 +46,7 @@ _SCALARS = {"fp16": "f2", "fp32": "f4", "f32": "f4", "fp64": "f8"}
 
 @functools.cache
 def _casetools() -> ModuleType:
-    return _module(FOLDER / "casetools.py", "casetools")
+    return _module(DATA / "cases" / "casetools.py", "casetools")
 
 
 def _module(path: Path, name: str) -> ModuleType:
@@ -75,6 +79,7 @@ class Case:
     name: str
     text: str
     launch: Mapping[str, Any]
+    folder: Path = DATA / "cases"
 
     @property
     def target(self) -> str:
@@ -90,7 +95,7 @@ class Case:
         """The outputs by the reference."""
         _casetools()  # references import it by this name
         reference: Callable[[Arrays], Arrays] = _module(
-            FOLDER / f"{self.name}_ref.py", f"reference_{self.name}"
+            self.folder / f"{self.name}_ref.py", f"reference_{self.name}"
         ).reference
         return reference({name: values.copy() for name, values in self.inputs.items()})
 
@@ -131,23 +136,34 @@ def _argument(parameter: Mapping[str, Any], arrays: Mapping[str, Any], device: D
     if kind == "scratch":
         return device.array(np.zeros(parameter["size"], np.uint8)) if parameter["size"] else 0
     assert kind == "tensormap", kind
-    return TensorMap.tiled(
-        _TYPES[parameter["dtype"]], arrays[parameter["buffer"]], parameter["dims"], parameter["strides_bytes"],
-        parameter["box"], element_strides=parameter["element_strides"], swizzle=parameter["swizzle"],
-        interleave=parameter["interleave"], l2_promotion=_PROMOTIONS[parameter["l2_promotion"]],
-        oob_fill=_FILLS[parameter["oob_fill"]],
+    what = (
+        _TYPES[parameter["dtype"]], arrays[parameter["buffer"]], parameter["dims"], parameter["strides_bytes"]
     )  # fmt: skip
+    how: dict[str, Any] = {
+        "element_strides": parameter["element_strides"], "swizzle": parameter["swizzle"],
+        "interleave": parameter["interleave"], "l2_promotion": _PROMOTIONS[parameter["l2_promotion"]],
+        "oob_fill": _FILLS[parameter["oob_fill"]],
+    }  # fmt: skip
+    if parameter.get("mode") == "im2col":
+        return TensorMap.im2col(
+            *what, parameter["pixel_box_lower"], parameter["pixel_box_upper"], parameter["channels_per_pixel"],
+            parameter["pixels_per_column"], **how,
+        )  # fmt: skip
+    return TensorMap.tiled(*what, parameter["box"], **how)
 
 
 def load(name: str) -> Case:
     """A case by name."""
-    launch = json.loads((FOLDER / f"{name}.json").read_text())
-    return Case(name, (FOLDER / f"{name}.ptx").read_text(), launch)
+    for folder in FOLDERS:
+        text = DATA / folder / f"{name}.ptx"
+        if text.exists():
+            return Case(name, text.read_text(), json.loads(text.with_suffix(".json").read_text()), text.parent)
+    raise FileNotFoundError(f"{name}.ptx is in none of {', '.join(FOLDERS)} of {DATA}")
 
 
-def names() -> list[str]:
-    """All cases."""
-    return sorted(path.stem for path in FOLDER.glob("*.ptx"))
+def names(*folders: str) -> list[str]:
+    """All cases of some folders; of all by default."""
+    return sorted(path.stem for folder in folders or FOLDERS for path in (DATA / folder).glob("*.ptx"))
 
 
 def main() -> int:
@@ -156,21 +172,29 @@ def main() -> int:
         prog="python -m tools.cases", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("parts", nargs="*", help="parts of names; all by default")
-    parser.add_argument("--schedule", choices=("eager", "late", "random"), default="eager")
+    parser.add_argument("--folder", nargs="*", default=FOLDERS, choices=FOLDERS, help="all by default")
+    parser.add_argument("--schedule", choices=(*SCHEDULES, "all"), default="eager")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
-    chosen = [name for name in names() if not options.parts or any(part in name for part in options.parts)]
+    schedules: list[Schedule] = [each for each in SCHEDULES if options.schedule in (each, "all")]
+    chosen = [
+        name for name in names(*options.folder) if not options.parts or any(part in name for part in options.parts)
+    ]
     bad = 0
     for name in chosen:
-        case, began = load(name), time.process_time()
-        outcome = case.run(Emulator(case.target, options.schedule, options.seed))
-        bad += not outcome.right
-        print(f"{'ok  ' if outcome.right else 'FAIL'} {name} {time.process_time() - began:.1f} s", flush=True)
-        if not outcome.right:
+        case = load(name)
+        for schedule in schedules:
+            began = time.process_time()
+            outcome = case.run(Emulator(case.target, schedule, options.seed))
+            bad += not outcome.right
             print(
-                "    " + outcome.report.summary().replace("\n", "\n    ")[:2000], *outcome.wrong.values(), sep="\n    "
+                f"{'ok  ' if outcome.right else 'FAIL'} {name} {schedule} {time.process_time() - began:.1f} s",
+                flush=True,
             )
-    print(f"{len(chosen) - bad} of {len(chosen)}")
+            if not outcome.right:
+                report = outcome.report.summary().replace("\n", "\n    ")[:2000]
+                print("    " + report, *outcome.wrong.values(), sep="\n    ", flush=True)
+    print(f"{len(chosen) * len(schedules) - bad} of {len(chosen) * len(schedules)}")
     return 1 if bad else 0
 
 

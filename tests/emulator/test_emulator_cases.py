@@ -21,7 +21,7 @@ SLOW: tuple[str, ...] = ()
 
 def _tests() -> list[Any]:
     made = []
-    for name in names():
+    for name in names("cases"):
         marks = [pytest.mark.xfail(strict=True, reason=KNOWN[name])] if name in KNOWN else []
         for number, (schedule, seed) in enumerate(SCHEDULES):
             if number == 0 or name not in SLOW:

@@ -1,0 +1,111 @@
+"""What one witness consists of: a kernel, its launch, and a reference.
+
+A kernel's module lists `WITNESSES`. Arguments are given by the names of the kernel's parameters:
+
+- `Buffer`: a pointer. `Descriptor`: a tensor descriptor that the host makes over a buffer of the same list.
+- an `int` or `float`: a scalar (int32, or int64 where it does not fit, and float32), `Long` an int64.
+- `Constant`: a value at compile time.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """An array in global memory.
+
+    `dtype` and `init` are those of casetools; an output starts as 0xCD bytes, with `init` "poison". `lo` and `hi` bound
+    "randint", `scale` is the standard deviation of "randn". `tolerance` is (relative, absolute), of this output alone.
+    """
+
+    dtype: str
+    shape: tuple[int, ...]
+    init: str = "randn"
+    lo: int | None = None
+    hi: int | None = None
+    scale: float | None = None
+    n: int | None = None
+    role: str = "in"
+    tolerance: tuple[float, float] | None = None
+    #: The type of the kernel's pointer, where it is not the dtype's own.
+    pointer: str | None = None
+
+
+def output(dtype: str, *shape: int, tolerance: tuple[float, float] | None = None, **more: Any) -> Buffer:
+    """A buffer that the kernel writes and the reference tells."""
+    return Buffer(dtype, shape, init="poison", role="out", tolerance=tolerance, **more)
+
+
+@dataclass(frozen=True)
+class Descriptor:
+    """A tensor descriptor over the buffer of that name, whose box is `block` elements.
+
+    `shape` and `strides` (elements) stand in for the buffer's own. `layout` is Gluon's shared layout.
+    """
+
+    buffer: str
+    block: tuple[int, ...]
+    shape: tuple[int, ...] | None = None
+    strides: tuple[int, ...] | None = None
+    padding: str = "zero"
+    layout: Any = None
+    round_to_tf32: bool = False
+    #: The buffer is an argument of the kernel too; else it exists for the descriptor alone.
+    element: str | None = None
+    #: (lower corner, upper corner, element strides) of im2col.
+    im2col: tuple[Sequence[int], Sequence[int], Sequence[int]] | None = None
+
+
+@dataclass(frozen=True)
+class Long:
+    """A 64-bit integer."""
+
+    value: int
+
+
+@dataclass(frozen=True)
+class Constant:
+    """A value at compile time."""
+
+    value: Any
+
+
+@dataclass(frozen=True)
+class Witness:
+    """A kernel with its launch. `made` holds compilers and targets: t36_100 is Triton 3.6 for sm_100a, g39_90 the Gluon
+    of Triton 3.9 for sm_90a. What is recorded is named by them and by `name`.
+    """
+
+    name: str
+    kernel: Any
+    grid: tuple[int, ...]
+    arguments: Mapping[str, Any]
+    #: A function of the inputs; functools.partial binds what it needs besides. Its text becomes the recorded reference.
+    reference: Callable[..., Any]
+    made: tuple[str, ...]
+    options: Mapping[str, Any] = field(default_factory=dict)
+    tolerance: tuple[float, float] = (1e-2, 1e-2)
+    #: Buffers that only descriptors name.
+    buffers: Mapping[str, Buffer] = field(default_factory=dict)
+    #: Functions that the reference calls.
+    helpers: tuple[Callable[..., Any], ...] = ()
+    notes: str = ""
+
+
+def reference_text(witness: Witness) -> str:
+    """The recorded reference: the function's own text."""
+    function, bound = witness.reference, ""
+    if isinstance(function, functools.partial):
+        assert not function.args
+        bound = "".join(f", {name}={value!r}" for name, value in function.keywords.items())
+        function = function.func
+    parts = [inspect.getsource(each) for each in (*witness.helpers, function)]
+    if function.__name__ != "reference":
+        parts.append(f"def reference(i):\n    return {function.__name__}(i{bound})\n")
+    return "import numpy as np\nfrom casetools import *\n\n\n" + "\n\n".join(parts)
