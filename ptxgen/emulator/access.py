@@ -26,6 +26,8 @@ from ptxgen.emulator.memory.global_memory import (
 
 #: Where state spaces lie in the generic address space. Global addresses are generic addresses.
 WINDOWS = {"shared": SHARED_WINDOW, "param": PARAM_WINDOW, "local": LOCAL_WINDOW, "const": CONST_WINDOW, "global": 0}
+#: Tells the checks of a strong access: by which warp, to which slot (-1: global), space, address.
+_Synchronisation = Callable[[int, int, str, int], None]
 _READ_ONLY = {"param": "the kernel's parameters", "const": "constant memory"}
 
 
@@ -256,13 +258,18 @@ def units_of(offsets: NDArray[np.int64], size: int) -> tuple[NDArray[np.int64], 
     return units, masks
 
 
-def synchronise(g: Group, space: str, addresses: NDArray[np.int64], how: Callable[[int, int, str, int], None]) -> None:
+def synchronise(g: Group, space: str, addresses: NDArray[np.int64], how: _Synchronisation) -> None:
     """Publish at, or subscribe to, the words that strong accesses touch."""
     if g.machine.ordering is not None:
-        active, clusters = g.active, g.machine.clusters
+        active = g.active
         for position, row in enumerate(g.indices):
             for address in np.unique(addresses[position][active[position]]):
-                slot, place = -1, int(address)
-                if space != "global":
-                    slot, place = clusters.locate(int(row), place, space)
-                how(int(row), slot, space.split("::")[0], place)
+                synchronise_at(g, space, int(row), int(address), how)
+
+
+def synchronise_at(g: Group, space: str, row: int, address: int, how: _Synchronisation) -> None:
+    """As `synchronise`, for one warp at one address."""
+    slot = -1
+    if space != "global":
+        slot, address = g.machine.clusters.locate(row, address, space)
+    how(row, slot, space.split("::")[0], address)

@@ -28,7 +28,8 @@ from ptxgen.syntax import Statement
 
 #: Steps without any effect after which work completes that is not due yet, and lanes that wait to be met run too.
 _QUIET_STEPS = 256
-#: So few steps without any effect may be enough where a wait for another thread has cost many before.
+#: So few steps without any effect may be enough where a wait for another thread has cost many before; twice as many
+#: before work completes that is not due yet.
 _LEAST_PATIENCE = 16
 #: Steps without any effect after which a program that reads clocks counts as going round for ever.
 _QUIET_LIMIT = 200_000
@@ -388,7 +389,7 @@ class Scheduler:
             return self._pick()
         if quiet < self._patience:
             return self._pick()
-        if quiet < _QUIET_STEPS:
+        if quiet < min(2 * self._patience, _QUIET_STEPS):
             return self._pick_fairly()
         if not self._look_at:
             self._rounds.restart()

@@ -115,3 +115,23 @@ def test_neighbours_do_not_race() -> None:
     assert codes(run(body, block=128)) == []
     again = "st.global.u32 [%at], %t; ld.global.u32 %x, [%at]; add.u32 %x, %x, 1; st.global.u32 [%at], %x;"
     assert codes(run(again, block=128)) == []
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_who_comes_last_at_a_counter_knows_all_others(schedule: Any) -> None:
+    """Warps of one CTA, and of several, count themselves in one atomic instruction; the last reads what all stored."""
+    body = """
+        mad.lo.u32 %x, %c, %n, %t; mad.wide.u32 %at, %x, 4, %out0; add.u64 %flag, %out0, 2044;
+        st.global.u32 [%at], %x; bar.warp.sync -1; and.b32 %y, %t, 31; setp.ne.u32 %p, %y, 0; @%p bra end;
+        atom.acq_rel.gpu.global.add.u32 %y, [%flag], 1; setp.ne.u32 %p, %y, TICKET; @%p bra end;
+        mov.u32 %x, 0;
+        next: mad.wide.u32 %at, %x, 4, %out0; ld.global.u32 %y, [%at]; add.u32 %x, %x, 1;
+        setp.lt.u32 %p, %x, 192; @%p bra next; end: ret;
+    """
+    for seed in range(4):
+        for shape in ({"block": 64, "grid": 3}, {"block": 192, "grid": 1}):
+            options: Any = {"schedule": schedule, "seed": seed, **shape}
+            report, _ = launch(HEAD + body.replace("TICKET", "5"), [np.full(512, 0, np.uint32)], **options)
+            assert (report.status, codes(report)) == ("ok", []), report.summary()
+            report, _ = launch(HEAD + body.replace("TICKET", "2"), [np.full(512, 0, np.uint32)], **options)
+            assert set(codes(report)) == {"global-race"}, report.summary()

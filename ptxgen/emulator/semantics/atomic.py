@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen import syntax
-from ptxgen.emulator.access import Bytes, Part, locate, parts_of, synchronise, track_shared
+from ptxgen.emulator.access import Bytes, Part, locate, parts_of, synchronise, synchronise_at, track_shared
 from ptxgen.emulator.async_stores import Work, later
 from ptxgen.emulator.atomics import Operation, accumulate, update
 from ptxgen.emulator.group import Group
@@ -100,18 +100,23 @@ def operation_of(op: str, type: str, space: str | None, noftz: bool) -> tuple[Op
     return _ASSOCIATIVE[op], True, dtype
 
 
+def turns(machine: Machine, lanes: int) -> Any:
+    """An index that puts some lanes into the order in which they take their turns."""
+    if machine.timeline.schedule != "random" or lanes < 2:
+        return slice(None)
+    return np.random.default_rng(machine.timeline.random.getrandbits(64)).permutation(lanes)
+
+
 def apply(
     machine: Machine,
     words: _Words,
     index: NDArray[np.int64],
+    order: Any,
     operation: Operation,
     associative: bool,
     *operands: _Words,
 ) -> _Words:
     """Change words for each lane in its turn; gives what the lanes found."""
-    order: Any = slice(None)
-    if machine.timeline.schedule == "random" and len(index) > 1:
-        order = np.random.default_rng(machine.timeline.random.getrandbits(64)).permutation(len(index))
     at = index[order]
     before = words[at]
     found = np.empty((len(index), *words.shape[1:]), words.dtype)
@@ -138,15 +143,32 @@ def change(
     track_shared(g, places, size * count, statement, write=True, strong=True)
     if part.space == "global" and machine.global_accesses is not None:
         machine.global_accesses.forget(offsets, g.mask, size * count)
-    synchronise(g, part.space, part.addresses, machine.subscribe)
-    synchronise(g, part.space, part.addresses, machine.publish)
+    order = turns(machine, int(g.active.sum()))
+    _synchronise_in_turn(part, order)
     words = data.view(np.uint64).reshape(-1, 2) if size == 16 else data.view(dtype)
     index = offsets[g.active] // size
     found = [
-        apply(machine, words, index + i, operation, associative, *(operand[:, i] for operand in operands))
+        apply(machine, words, index + i, order, operation, associative, *(operand[:, i] for operand in operands))
         for i in range(count)
     ]
     return np.stack(found, axis=1)
+
+
+def _synchronise_in_turn(part: Part, order: Any) -> None:
+    """Each warp learns from those that had their turn at the same address before, and tells those after it."""
+    g, machine = part.group, part.group.machine
+
+    def exchange(row: int, slot: int, space: str, address: int) -> None:
+        machine.subscribe(row, slot, space, address)
+        machine.publish(row, slot, space, address)
+
+    if machine.ordering is None:
+        return
+    if g.size == 1 or isinstance(order, slice):
+        synchronise(g, part.space, part.addresses, exchange)
+        return
+    for position, lane in np.argwhere(g.active)[order]:
+        synchronise_at(g, part.space, int(g.indices[position]), int(part.addresses[position, lane]), exchange)
 
 
 @meaning(
@@ -234,7 +256,8 @@ def reduce_later(op: Any, binder: Binder, statement: syntax.Instruction, block: 
                 words, index = places.data.view(dtype), places.offsets // dtype.itemsize
 
                 def do(lanes: NDArray[np.bool_]) -> None:
-                    apply(g.machine, words, index[lanes], operation, associative, held[lanes])
+                    order = turns(g.machine, int(lanes.sum()))
+                    apply(g.machine, words, index[lanes], order, operation, associative, held[lanes])
 
                 return do
 
