@@ -49,6 +49,16 @@ def run(
             show_default=False,
         ),
     ] = 0,
+    advice: Annotated[
+        float | None,
+        typer.Option(
+            "--advice",
+            metavar="TIMES",
+            help="Advise about loads and stores that take so many times the wavefronts or sectors that they need, such "
+            "as 2.",
+            show_default=False,
+        ),
+    ] = None,
     device: Annotated[str, typer.Option("--device", metavar="emulator|gpu", help="What runs it.")] = "emulator",
     ptx: Annotated[
         str | None,
@@ -76,6 +86,10 @@ def run(
         raise InputError("--schedules is for the emulator: a GPU decides for itself when work completes")
     if schedules and schedule != "eager":
         raise InputError("--schedules tries eager, late and random in turn; leave out --schedule")
+    if advice is not None and device != "emulator":
+        raise InputError("--advice is for the emulator: of a GPU ask Nsight Compute")
+    if advice is not None and not advice > 1:
+        raise InputError(f"--advice must be more than 1, not {advice:g}: every access takes what it needs")
     start = time.perf_counter()
     plan = make_plan(kernel, dtype, c_dtype, m_tile, n_tile)
     job = GemmJob(plan, m, n, k, seed)
@@ -99,7 +113,7 @@ def run(
         while result is None or (result.ok and tried < len(planned_trials)):
             now, trial = planned_trials[tried]
             tried += 1
-            made = open_device(device, kernel, plan.target, now, trial, progress.advance)
+            made = open_device(device, kernel, plan.target, now, trial, progress.advance, advice)
             named = f", schedule {tried} of {schedules}: {now}, seed {trial}" if schedules else ""
             progress.begin(f"running on {made.name}{named}")
             result = (job if trial == seed else GemmJob(plan, m, n, k, trial)).run(made, text=text)
@@ -126,13 +140,19 @@ def trials(count: int, seed: int) -> Iterator[tuple[Schedule, int]]:
 
 
 def open_device(
-    device: str, kernel: str, target: str, schedule: Schedule, seed: int, progress: Callable[[int, int], None]
+    device: str,
+    kernel: str,
+    target: str,
+    schedule: Schedule,
+    seed: int,
+    progress: Callable[[int, int], None],
+    advice: float | None = None,
 ) -> Device:
     """The emulator or the GPU. Raises GpuNotFoundError, and InputError for a GPU that cannot run the target."""
     if device == "emulator":
         from ptxgen.emulator import Emulator
 
-        return Emulator(target=target, schedule=schedule, seed=seed, progress=progress)
+        return Emulator(target=target, schedule=schedule, seed=seed, advice=advice, progress=progress)
     from ptxgen.gpu import Gpu
 
     gpu = Gpu()

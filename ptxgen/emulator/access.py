@@ -106,14 +106,18 @@ def load_words(
     statement: syntax.Instruction,
     *,
     strong: bool = False,
+    measured: bool = True,
 ) -> list[NDArray[Any]]:
     """`count` neighbouring values per lane from a state space; addresses are those of the space.
 
-    A strong load (volatile, relaxed, acquire) synchronises with the strong store that it reads.
+    A strong load (volatile, relaxed, acquire) synchronises with the strong store that it reads. What it costs is not
+    `measured` where the addresses of the lanes are not those that hardware would take.
     """
     size = dtype.itemsize
     places = locate(g, space, addresses, size * count, "a load")
     data, offsets = places.data, places.offsets
+    if measured:
+        measure(g, space, places, size * count, statement)
     if places.slots is not None and not strong:
         track_shared(g, places, size * count, statement, write=False)
     elif space == "global" and g.machine.global_accesses is not None and not strong:
@@ -135,6 +139,7 @@ def store_words(
     statement: syntax.Instruction,
     *,
     strong: bool = False,
+    measured: bool = True,
 ) -> None:
     """Neighbouring values per lane to a state space; of lanes that hit the same bytes the last one wins."""
     machine, size = g.machine, dtype.itemsize
@@ -143,6 +148,8 @@ def store_words(
         raise MemoryFault("read-only", f"a store to {_READ_ONLY[space]}")
     places = locate(g, space, addresses, total, "a store")
     data, offsets = places.data, places.offsets
+    if measured:
+        measure(g, space, places, total, statement)
     if places.slots is not None:
         track_shared(g, places, total, statement, write=True, strong=strong, values=values)
     elif space == "local" and machine.ordering is not None:
@@ -165,6 +172,19 @@ def store_words(
         changed = changed or bool((words[at] != full).any())
         words[at] = full
     machine.effects += changed
+
+
+def measure(g: Group, space: str, places: Bytes, size: int, statement: syntax.Instruction) -> None:
+    """Count what an access costs, where advice is wanted: of memory of the warps' own CTAs, and of global memory."""
+    efficiency = g.machine.efficiency
+    if efficiency is None:
+        return
+    if space == "global":
+        efficiency.heap(places.offsets, g.active, size, statement)
+    elif places.inside is not None and places.slots is not None:
+        own = g.active & (places.slots == g.machine.row_slot[g.indices][:, None])
+        if own.any():
+            efficiency.shared(places.inside, own, size, statement)
 
 
 def track_shared(

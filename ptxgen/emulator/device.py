@@ -116,6 +116,8 @@ class Emulator:
     random times and with warps in random order, reproducible by `seed`. `checks` looks for races, missing waits and
     fences. `progress(done, ctas)` is called as CTAs end. `multiprocessors` bounds the CTAs that run at a time,
     `max_steps` the blocks of instructions that a launch may run: what has not ended by then ends as incomplete.
+    From `advice` times the wavefronts or sectors that it needs on, a load or store is advised about (`bank-conflicts`,
+    `uncoalesced-access`); None for never.
     """
 
     def __init__(
@@ -125,6 +127,7 @@ class Emulator:
         seed: int = 0,
         checks: bool = True,
         *,
+        advice: float | None = None,
         progress: Callable[[int, int], None] | None = None,
         multiprocessors: int | None = None,
         max_steps: int = 10_000_000,
@@ -135,7 +138,7 @@ class Emulator:
         self.target = target
         self.name = f"emulated {target}"
         self.schedule: Schedule = schedule
-        self.seed, self.checks, self.progress = seed, checks, progress
+        self.seed, self.checks, self.advice, self.progress = seed, checks, advice, progress
         self.max_steps = max_steps
         self.multiprocessors = multiprocessors or _MULTIPROCESSORS.get(target, 132)
         self.memory = GlobalMemory()
@@ -191,6 +194,7 @@ class Emulator:
             slots=min(prod(shape.grid), max(self.multiprocessors // size, 1) * size),
             timeline=Timeline(self.schedule, self.seed),
             checks=self.checks,
+            advice=self.checks and self.advice is not None,
         )
         if machine.shared.size > _SHARED_PER_CTA:
             raise LaunchError(
@@ -200,6 +204,8 @@ class Emulator:
         program = Program(kernel, functions, variables, machine)
         scheduler = Scheduler(machine, program, self.progress, self.max_steps)
         status = scheduler.run()
+        if status == "ok" and machine.efficiency is not None and self.advice is not None:
+            machine.efficiency.report(machine.findings, self.advice)
         sys.stdout.write("".join(machine.printed))
         return LaunchReport(
             status=status,

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ptxgen import syntax
 from ptxgen.device import LaunchShape
 from ptxgen.emulator.budget import Registers, initial_count
-from ptxgen.emulator.checks import Findings, GlobalAccesses, Knowledge, Ordering, Tensormaps
+from ptxgen.emulator.checks import Efficiency, Findings, GlobalAccesses, Knowledge, Ordering, Tensormaps
 from ptxgen.emulator.clusters import Clusters
 from ptxgen.emulator.copies import WarpCopies
 from ptxgen.emulator.group import Group
@@ -48,6 +48,7 @@ class Machine:
         slots: int,
         timeline: Timeline,
         checks: bool,
+        advice: bool = False,
     ) -> None:
         self.shape, self.memory, self.timeline = shape, memory, timeline
         #: What the module was written for.
@@ -87,6 +88,7 @@ class Machine:
         if checks:
             self.ordering = Ordering(slots, self.warps_per_cta, self.clusters.size, self.shared.pitch, self.findings)
             self.global_accesses = GlobalAccesses(self.ordering, len(memory.data), self.findings)
+        self.efficiency = Efficiency() if advice else None
         self.tensormaps = Tensormaps(self.findings) if checks else None
         initial = initial_count(list(entry.directives))
         #: Registers by warp, None where nothing tells how many there are.

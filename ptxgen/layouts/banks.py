@@ -11,6 +11,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
+
 BANKS = 32
 BANK_BYTES = 4
 LINE_BYTES = BANKS * BANK_BYTES
@@ -51,20 +54,37 @@ def access(addresses: Sequence[int], width: int) -> Access:
         raise ValueError(f"a warp has 1 to 32 threads, not {len(addresses)}")
     if wrong := [each for each in addresses if each % width]:
         raise ValueError(f"addresses must be multiples of the {width} bytes of the access, not {wrong[0]:#x}")
-    step = 32 * BANK_BYTES // max(width, BANK_BYTES)  # threads whose bytes fill one cycle
-    load = [0] * BANKS
-    wavefronts = ideal = ways = 0
-    for start in range(0, len(addresses), step):
-        words = {
-            (address + offset) // BANK_BYTES
-            for address in addresses[start : start + step]
-            for offset in range(0, max(width, BANK_BYTES), BANK_BYTES)
-        }
-        count = [0] * BANKS
-        for word in words:
-            count[word % BANKS] += 1
-        load = [a + b for a, b in zip(load, count, strict=True)]
-        wavefronts += max(count)
-        ideal += -(-len(words) // BANKS)
-        ways = max(ways, max(count))
-    return Access(wavefronts, ideal, ways, tuple(load))
+    count = _words_per_bank(np.array([addresses], np.int64), np.ones((1, len(addresses)), np.bool_), width)[0]
+    used, ideal = _cycles(count)
+    return Access(int(used), int(ideal), int(count.max()), tuple(count.sum(axis=0).tolist()))
+
+
+def wavefronts(
+    addresses: NDArray[np.int64], active: NDArray[np.bool_], width: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The cycles that each of many accesses takes, and what it would take without conflicts, as `access` has them.
+
+    `addresses` and `active`, both (accesses, 32), have the byte address of each thread, and whether it takes part.
+    """
+    return _cycles(_words_per_bank(addresses, active, width))
+
+
+def _cycles(count: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Cycles with and without conflicts, of words by bank: (..., parts of the warp, 32)."""
+    return count.max(axis=-1).sum(axis=-1), (-(-count.sum(axis=-1) // BANKS)).sum(axis=-1)
+
+
+def _words_per_bank(addresses: NDArray[np.int64], active: NDArray[np.bool_], width: int) -> NDArray[np.int64]:
+    """How many different words each bank gives to each part of the warp that goes together: (accesses, parts, 32)."""
+    each = max(width // BANK_BYTES, 1)  # words of a thread
+    together = 32 // each  # threads whose bytes fill one cycle
+    accesses, threads = addresses.shape
+    parts = -(-threads // together)
+    words = np.full((accesses, parts * together, each), -1, np.int64)
+    first = np.where(active, addresses // BANK_BYTES, -each)
+    words[:, :threads] = first[..., None] + np.arange(each)
+    words = np.sort(words.reshape(accesses * parts, -1), axis=1)
+    new = words >= 0
+    new[:, 1:] &= words[:, 1:] != words[:, :-1]
+    banks = np.arange(len(words))[:, None] * BANKS + words % BANKS
+    return np.bincount(banks[new], minlength=len(words) * BANKS).reshape(accesses, parts, BANKS)

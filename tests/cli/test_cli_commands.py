@@ -175,7 +175,7 @@ def test_many_schedules(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     assert outcome.out.splitlines()[-1] == "✓ correct under all 4 schedules"
     opened: list[tuple[Any, ...]] = []
 
-    def open_device(device: str, kernel: str, target: str, schedule: str, seed: int, progress: Any) -> FakeDevice:
+    def open_device(device: str, kernel: str, target: str, schedule: str, seed: int, *_: Any) -> FakeDevice:
         opened.append((schedule, seed))
         findings = [Finding("shared-race", "error", "two accesses", 30, "x")] if seed == 7 else []
         return FakeDevice(report=LaunchReport("findings" if findings else "ok", findings, 5, device="a fake"))
@@ -187,6 +187,15 @@ def test_many_schedules(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "✗ findings in schedule 5; again with --schedule random --seed 7" in outcome.out
     report = json.loads(cli("run", KERNEL, "--m", 128, "--n", 256, "--k", 64, "--schedules", 1, "--json").out)
     assert (report["schedules_tried"], report["schedule"]) == (1, "eager")
+
+
+def test_advice(cli: Cli) -> None:
+    """Only where it is asked for: with rows of 144 bytes the epilogue stores row by row."""
+    arguments = ("run", KERNEL, "--m", 128, "--n", 72, "--k", 64, "--n-tile", 48)
+    assert "uncoalesced-access" not in cli(*arguments).out
+    outcome = cli(*arguments, "--advice", 4)
+    assert (outcome.code, outcome.err) == (0, "")
+    assert "uncoalesced-access" in outcome.out
 
 
 def test_an_edited_kernel_that_hangs_on_the_emulator(cli: Cli, ptx_file: Path) -> None:

@@ -37,6 +37,8 @@ SENTENCES = [
     ([*RUN, "--schedules", "-1"], "--schedules must be 1 or more, not -1"),
     ([*RUN, "--schedules", "3", "--device", "gpu"], "--schedules is for the emulator: a GPU decides for itself when "
      "work completes"),
+    ([*RUN, "--advice", "1"], "--advice must be more than 1, not 1: every access takes what it needs"),
+    ([*RUN, "--advice", "2", "--device", "gpu"], "--advice is for the emulator: of a GPU ask Nsight Compute"),
     ([*RUN, "--schedules", "3", "--schedule", "late"], "--schedules tries eager, late and random in turn; leave out "
      "--schedule"),
     (["explain", "foo", "1"], "with a VALUE, FORMAT must be smem, wgmma, idesc, zero-mask or tensormap, not 'foo'; "

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen import syntax
-from ptxgen.emulator.access import Bytes, locate, units_of
+from ptxgen.emulator.access import Bytes, locate, measure, units_of
 from ptxgen.emulator.copies import Copy, WarpCopies
 from ptxgen.emulator.group import Group
 from ptxgen.emulator.machine import Machine
@@ -86,6 +86,9 @@ def _issue(
     machine, active = g.machine, g.active
     shared, offsets, inside = places.data, places.offsets, places.inside
     assert inside is not None
+    measure(g, "shared", places, size, statement)
+    if machine.efficiency is not None and (g.active & (read > 0)).any():
+        machine.efficiency.heap(sources, g.active & (read > 0), size, statement)
     at_once = machine.timeline.schedule == "eager"
     if at_once:
         _move(machine, shared, size, offsets[active], sources[active], read[active])

@@ -84,7 +84,7 @@ def load(op: Any, binder: Binder, statement: syntax.Instruction, block: object) 
         elements = np.zeros((g.size, 32, len(addresses)), places.dtype)
         for index, where in enumerate(addresses):
             for space, inside, part, chosen in parts_of(g, op.space, np.ascontiguousarray(where)):
-                (words,) = load_words(part, space, inside, places.dtype, 1, statement)
+                (words,) = load_words(part, space, inside, places.dtype, 1, statement, measured=False)
                 elements[chosen, :, index] = np.where(part.active, words, elements[chosen, :, index])
         registers = products.join(elements.reshape(g.size, 32, places.count, -1), places.bits)
         for index, destination in enumerate(destinations):
@@ -104,7 +104,7 @@ def store(op: Any, binder: Binder, statement: syntax.Instruction, block: object)
         elements = products.split(registers, places.bits).reshape(g.size, 32, -1)
         for index, where in enumerate(places.addresses(g)):
             for space, inside, part, chosen in parts_of(g, op.space, np.ascontiguousarray(where)):
-                store_words(part, space, inside, places.dtype, [elements[chosen, :, index]], statement)
+                store_words(part, space, inside, places.dtype, [elements[chosen, :, index]], statement, measured=False)
 
     return run
 
