@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from ptxgen import syntax
 from ptxgen.instr.form import Instruction
+from ptxgen.instr.module.cta_groups import group_of, group_problems
 from ptxgen.instr.module.debugging import Debugging
 from ptxgen.instr.module.functions import directive_problems, pragma_problems
 from ptxgen.instr.module.header import context_of
@@ -78,6 +79,8 @@ class _Checker:
         #: Signatures by number, since comparing them takes long.
         self._numbers: dict[Signature, int] = {}
         self._function: syntax.Function | None = None
+        #: The .cta_group of tcgen05 instructions.
+        self._groups: set[str | None] = set()
 
     def run(self) -> Iterator[Diagnostic]:
         for place, problem in self._header:
@@ -87,6 +90,8 @@ class _Checker:
             yield from self._item(item, scope)
         yield from _located(self.linker.undefined())
         yield from _located(self.debugging.unresolved())
+        if len(self._groups - {None}) > 1:
+            yield from _located(group_problems(self.module))
         yield from _located(constant_bytes_problems(self.module.items))
 
     def _item(self, item: syntax.Statement, scope: Scope) -> Iterator[Diagnostic]:
@@ -171,6 +176,8 @@ class _Checker:
     ) -> Sequence[Diagnostic]:
         """What is wrong with an instruction; the fast way out is one whose like was legal before."""
         is_call = statement.is_call
+        if statement.opcode.startswith("tcgen05."):
+            self._groups.add(group_of(statement.opcode))
         if statement.opcode.startswith("ld.param") and (early := self._not_returned(statement, scope)):
             return [_diagnostic(statement, early)]
         if is_call:

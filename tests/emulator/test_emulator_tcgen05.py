@@ -562,10 +562,33 @@ def test_pairs_need_a_cluster(instruction: str) -> None:
     assert (report.status, codes(report)) == ("fault", ["cta-pair"]), report.summary()
 
 
+@pytest.mark.parametrize("columns", [32, 96])
+@pytest.mark.parametrize("schedule", ["eager", "late", "random"])
+def test_all_columns_for_one(columns: int, schedule: Any) -> None:
+    """.exclusive takes all 512, however few it names: each of three CTAs stores to the last ones."""
+    exclusive = "tcgen05.alloc.cta_group::1.sync.aligned.exclusive"
+    body = (
+        ALLOC.format(0, columns).replace("tcgen05.alloc.cta_group::1.sync.aligned", exclusive) + read(0)
+        + "add.u32 %x, %r0, 504; tcgen05.st.sync.aligned.32x32b.x8.b32 [%x], {%r1, %r2, %r3, %r4, %r5, %r6, %r7, %r8};"
+        "tcgen05.wait::st.sync.aligned;" + FREE.format("%r0", columns).replace(".aligned.b32", ".aligned.exclusive.b32")
+    )  # fmt: skip
+    assert ".exclusive.b32 %r0" in body
+    zeros = "".join(f"mov.b32 %r{i}, 0;" for i in range(1, 9))
+    report, found = allocations(zeros + body, version="9.4", grid=3, multiprocessors=1, schedule=schedule)
+    assert (report.status, found[0]) == ("ok", 0), report.summary()
+    one = allocations(zeros + body.replace(".exclusive", "").replace("96", "128"), version="9.4")[0]
+    assert codes(one) == ["tmem-out-of-allocation"]
+    waits = ALLOC.format(4, 32).replace("aligned.shared", "aligned.exclusive.shared")
+    report, _ = allocations(ALLOC.format(0, 32) + waits, version="9.4", schedule=schedule)
+    assert report.status == "deadlock"
+    assert "allocated 32 columns at 0" in report.findings[-1].message
+
+
 def test_one_cta_group_throughout() -> None:
     good = ALLOC.format(0, 64) + RELINQUISH + read(0) + FREE.format("%r0", 64)
     report, _ = allocations(good.replace(RELINQUISH, RELINQUISH.replace("::1", "::2")))
-    assert (report.status, codes(report)) == ("fault", ["cta-group"]), report.summary()
+    assert (report.status, codes(report)) == ("fault", ["illegal-ptx"]), report.summary()
+    assert "k uses .cta_group::1 in line" in report.findings[0].message
     assert allocations(good)[0].status == "ok"
 
 

@@ -33,8 +33,6 @@ class TensorMemory:
         self._requests: dict[int, tuple[int, int, Statement]] = {}
         #: What the peer's warp, asking last, has got for it: slot -> (row, first column).
         self._granted: dict[int, tuple[int, int]] = {}
-        #: The .cta_group of the kernel's tcgen05 instructions, 0 before the first.
-        self.cta_group = 0
         #: Columns of the last allocation of each CTA, 0 before the first.
         self.last_size = np.zeros(slots, np.int64)
         #: Warps that have freed columns of a pair and wait for the peer to do so.

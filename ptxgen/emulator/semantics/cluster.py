@@ -98,7 +98,8 @@ def dependent_grids(op: Any, binder: Binder, statement: syntax.Instruction, bloc
     return lambda g: None
 
 
-#: A response: the first CTA's coordinates in three words, and whether there is one.
+#: Bytes of a response: x in word 0, y and z in the halves of word 1, in bit 0 of word 2 whether there is one. The
+#: manual keeps it opaque (9.7.13.17); ptxas's code for query_cancel reads it so (SASS of ptxas 13.0 and 13.5).
 _RESPONSE = 16
 
 
@@ -145,7 +146,8 @@ def _request(
         taken = machine.cancel()
         words = np.zeros(4, np.uint32)
         if taken is not None:
-            words[:] = (*machine.clusters.ctas(taken)[0], 1)
+            x, y, z = machine.clusters.ctas(taken)[0]
+            words[:3] = x, y | z << 16, 1
         elif operation is not None:
             machine.refused.setdefault(cluster, []).append(operation.number)
         for slot in slots:
@@ -164,14 +166,18 @@ def _response(binder: Binder, operand: Any) -> Callable[[Group], NDArray[np.uint
 @meaning(cluster.is_canceled)
 def is_canceled(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
     response, p = _response(binder, op.response), binder.destination(op.p, "pred")
-    return lambda g: p(g, response(g)[..., 3] == 1)
+    return lambda g: p(g, _granted(response(g)))
+
+
+def _granted(words: NDArray[np.uint32]) -> NDArray[np.bool_]:
+    return (words[..., 2] & 1) == 1
 
 
 def _first(g: Group, words: NDArray[np.uint32], statement: syntax.Instruction) -> NDArray[np.uint32]:
     """The coordinates, poison where the request was refused. Only advice then: Gluon of Triton 3.9 reads them before
     it looks at is_canceled, and does not use them.
     """
-    refused = words[..., 3] != 1
+    refused = ~_granted(words)
     if (refused & g.active).any():
         g.machine.findings.add(
             "cancel-refused",
@@ -179,7 +185,8 @@ def _first(g: Group, words: NDArray[np.uint32], statement: syntax.Instruction) -
             statement,
             severity="advice",
         )
-    return np.where(refused[..., None], np.uint32(0x01010101 * POISON_BYTE), words)
+    coordinates = np.stack([words[..., 0], words[..., 1] & 0xFFFF, words[..., 1] >> 16], axis=-1)
+    return np.where(refused[..., None], np.uint32(0x01010101 * POISON_BYTE), coordinates)
 
 
 @meaning(cluster.get_first_ctaid)

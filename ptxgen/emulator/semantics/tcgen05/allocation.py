@@ -12,11 +12,12 @@ from ptxgen import syntax
 from ptxgen.emulator.checks.thread_accesses import UNIT
 from ptxgen.emulator.group import Group
 from ptxgen.emulator.machine import Machine
-from ptxgen.emulator.registers import Binder, Unmodelled
+from ptxgen.emulator.registers import Binder
 from ptxgen.emulator.semantics import meaning
 from ptxgen.emulator.semantics.barrier import require_whole_warps
-from ptxgen.emulator.semantics.tcgen05.pairs import same_group, slots_of
+from ptxgen.emulator.semantics.tcgen05.pairs import slots_of
 from ptxgen.instr import tcgen05
+from ptxgen.layouts.tmem import COLUMNS
 
 if TYPE_CHECKING:
     from ptxgen.emulator.scheduler import Scheduler
@@ -26,8 +27,10 @@ _Run = Callable[[Group], None]
 
 @meaning(tcgen05.alloc, kind="gate")
 def alloc(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> Callable[..., Any]:
-    """Warps stay until there is room and, in a pair, until a warp of the peer asks too."""
-    _no_exclusive(op)
+    """Warps stay until there is room and, in a pair, until a warp of the peer asks too.
+
+    .exclusive takes all columns, whatever the operand says (SASS of ptxas 13.5).
+    """
     destination, columns = binder.address(op.dst), binder.source(op.columns, "b32")
 
     def run(g: Group, scheduler: Scheduler) -> tuple[Callable[[int], object], NDArray[np.bool_] | None]:
@@ -39,7 +42,7 @@ def alloc(op: Any, binder: Binder, statement: syntax.Instruction, block: object)
             row = int(row)
             lanes = g.active[position]
             slots = slots_of(machine, row, op.cta_group)
-            size = int(wanted[position, lanes][0])
+            size = COLUMNS if op.exclusive else int(wanted[position, lanes][0])
             column = machine.tensor.allocate(slots, int(machine.row_slot[row]), row, size, statement)
             if column is None:
                 passing[position] = False
@@ -59,8 +62,7 @@ def _advise_size(machine: Machine, slot: int, size: int, statement: syntax.Instr
         machine.findings.add(
             "tmem-allocation-grows",
             f"allocates {size} columns after {before}: allocations of a CTA should not grow, or other CTAs may wait "
-            f"for "
-            "each other",
+            "for each other",
             statement,
             severity="advice",
         )
@@ -83,7 +85,6 @@ def _tell(
 @meaning(tcgen05.dealloc, kind="gate")
 def dealloc(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> Callable[..., Any]:
     """In a pair, a warp may have to wait for the peer's (9.7.16.7.1): here it does, unless all is as early as legal."""
-    _no_exclusive(op)
     address, columns = binder.source(op.taddr, "b32"), binder.source(op.columns, "b32")
 
     def run(g: Group, scheduler: Scheduler) -> tuple[Callable[[int], object], NDArray[np.bool_] | None]:
@@ -95,9 +96,9 @@ def dealloc(op: Any, binder: Binder, statement: syntax.Instruction, block: objec
             row = int(row)
             lanes = g.active[position]
             slot = int(machine.row_slot[row])
-            same_group(machine, op.cta_group)
             pair = _pair(machine, slot, op.cta_group)
             place, size = int(places[position, lanes][0]), int(wanted[position, lanes][0])
+            size = COLUMNS if op.exclusive else size
             column = place & 0xFFFF
             if row not in machine.tensor.freeing:
                 machine.tensor.free(slot, place, size)
@@ -126,12 +127,6 @@ def _pair(machine: Machine, slot: int, cta_group: int) -> Sequence[int]:
 def relinquish(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
     def run(g: Group) -> None:
         require_whole_warps(g, statement)
-        same_group(g.machine, op.cta_group)
         g.machine.tensor.relinquished[g.machine.row_slot[g.indices]] = True
 
     return run
-
-
-def _no_exclusive(op: Any) -> None:
-    if op.exclusive:
-        raise Unmodelled(".exclusive")

@@ -8,21 +8,11 @@ from ptxgen.emulator.machine import Machine
 from ptxgen.emulator.memory import MemoryFault
 
 
-def same_group(machine: Machine, cta_group: int) -> None:
-    """Raise MemoryFault where a kernel uses both .cta_group::1 and ::2, which ptxas refuses within a function."""
-    found = machine.tensor.cta_group = machine.tensor.cta_group or cta_group
-    if found != cta_group:
-        raise MemoryFault(
-            "cta-group", f".cta_group::{cta_group} after ::{found}: all tcgen05 of a kernel have the same (9.7.16.7.1)"
-        )
-
-
 def slots_of(machine: Machine, row: int, cta_group: int) -> Sequence[int]:
     """The slots of an operation that warp `row` issues, the even CTA first.
 
     Raises MemoryFault where there is no pair, or the peer has ended.
     """
-    same_group(machine, cta_group)
     slot = int(machine.row_slot[row])
     if cta_group == 1:
         return (slot,)
@@ -35,6 +25,5 @@ def slots_of(machine: Machine, row: int, cta_group: int) -> Sequence[int]:
 
 def pipe_of(machine: Machine, row: int, cta_group: int) -> tuple[str, int]:
     """The queue in which the tensor core's operations of a CTA, or of a pair, run in the order of their issue."""
-    same_group(machine, cta_group)
     slot = int(machine.row_slot[row])
     return "tensor core", slot if cta_group == 1 else machine.clusters.pair(slot)[0]
