@@ -60,7 +60,8 @@ _SWIZZLES = ("none", "32B", "64B", "128B")
            *(("f8f6f4", "e5m2", swizzle, major) for swizzle in _SWIZZLES for major in ("k", "mn")),
            *(("f8f6f4", "e3m2", swizzle, "k") for swizzle in _SWIZZLES),
            *(("i8", "s8", swizzle, "mn") for swizzle in ("none", "128B")),
-           *(("tf32", "tf32", swizzle, "k") for swizzle in _SWIZZLES), ("tf32", "tf32", "128B_atom_32B", "mn"))  # fmt: skip
+           *(("tf32", "tf32", swizzle, "k") for swizzle in _SWIZZLES),
+           ("tf32", "tf32", "128B_atom_32B", "mn"))  # fmt: skip
 def layouts_of_a(draft: Draft, kind: Any, type: str, swizzle: str, major: str) -> None:
     """Every swizzle and major-ness of A, with strides that leave gaps."""
     d = "s32" if kind == "i8" else "f32"
@@ -72,7 +73,8 @@ def layouts_of_a(draft: Draft, kind: Any, type: str, swizzle: str, major: str) -
            *(("f8f6f4", "e4m3", swizzle, major) for swizzle in _SWIZZLES for major in ("k", "mn")),
            *(("f8f6f4", "e2m1", swizzle, "k") for swizzle in _SWIZZLES),
            *(("i8", "u8", swizzle, "mn") for swizzle in ("none", "128B")),
-           *(("tf32", "tf32", swizzle, "k") for swizzle in _SWIZZLES), ("tf32", "tf32", "128B_atom_32B", "mn"))  # fmt: skip
+           *(("tf32", "tf32", swizzle, "k") for swizzle in _SWIZZLES),
+           ("tf32", "tf32", "128B_atom_32B", "mn"))  # fmt: skip
 def layouts_of_b(draft: Draft, kind: Any, type: str, swizzle: str, major: str) -> None:
     """Every swizzle and major-ness of B, with strides that leave gaps; N takes several patterns."""
     d, n = "s32" if kind == "i8" else "f32", 144
@@ -226,7 +228,7 @@ def rounding(draft: Draft, kind: Any, type: str) -> None:
     def operand(rows: int) -> tuple[np.ndarray, np.ndarray]:
         if type in ("e4m3", "e5m2"):
             every = layouts.table(type)
-            codes = rng.choice(np.flatnonzero(np.abs(np.nan_to_num(every, nan=99, posinf=99, neginf=99)) <= 4), (rows, k))
+            codes = rng.choice(np.flatnonzero(np.abs(np.where(np.isfinite(every), every, 99)) <= 4), (rows, k))
             return codes.astype(np.uint32), every[codes]
         codes = layouts.codes_of(type, rng.standard_normal((rows, k)))
         if type == "f16":

@@ -49,7 +49,8 @@ def shapes(draft: Draft, kind: Any, type: str, d: str, m: int, n: int) -> None:
 
 
 @microtest(*(("f16", "f16", swizzle, major) for swizzle in ("none", "32B", "64B", "128B") for major in ("k", "mn")),
-           ("tf32", "tf32", "128B_atom_32B", "mn"), ("f8f6f4", "e5m2", "32B", "mn"), ("i8", "u8", "none", "mn"))  # fmt: skip
+           ("tf32", "tf32", "128B_atom_32B", "mn"), ("f8f6f4", "e5m2", "32B", "mn"),
+           ("i8", "u8", "none", "mn"))  # fmt: skip
 def layouts(draft: Draft, kind: Any, type: str, swizzle: str, major: str) -> None:
     """One descriptor is for the shared memories of both CTAs."""
     d = "s32" if kind == "i8" else "f32"
@@ -59,8 +60,10 @@ def layouts(draft: Draft, kind: Any, type: str, swizzle: str, major: str) -> Non
     ).run(draft)  # fmt: skip
 
 
-@microtest(*((m, option) for m in (128, 256)
-             for option in ("negate", "without_input", "lanes_off", "scale_input", "use", "starts", "saturate")))  # fmt: skip
+_OPTIONS = ("negate", "without_input", "lanes_off", "scale_input", "use", "starts", "saturate")
+
+
+@microtest(*((m, option) for m in (128, 256) for option in _OPTIONS))
 def options(draft: Draft, m: int, option: str) -> None:
     """What products of one CTA can do, too; 8 words say which lanes of both CTAs stay."""
     product = Product(kind="f16", a="f16", b="f16", m=m, ctas=2)

@@ -108,8 +108,8 @@ class Draft:
         return register
 
     def input(self, values: Array) -> Register:
-        """The address of a copy of an array in global memory."""
-        self.inputs.append(np.ascontiguousarray(values))
+        """The address of a copy of an array in global memory; later changes of the array do not count."""
+        self.inputs.append(np.array(values, order="C"))
         return self._pointer("input", len(self.inputs) - 1)
 
     def scalar(self, type: Any, value: int) -> Register:

@@ -131,7 +131,7 @@ class Tensor:
 
     def fill(self, cells: Array, column: int = 0) -> None:
         """Fill all lanes of columns with words [(CTAs,) 128, columns]."""
-        words = np.ascontiguousarray(cells, np.uint32)
+        words = cells.astype(np.uint32)
         width = words.shape[-1]
         assert words.size == self.ctas * LANES * width, f"{words.shape} are not the cells of {self.ctas} CTAs"
         at = self._mine(self.draft.input(words), 4 * width)
@@ -173,7 +173,7 @@ class Tensor:
         """The address of shared memory that holds an image, [bytes] or [CTAs, bytes]: each CTA has its own."""
         size = images.shape[-1]
         box = self.draft.shared(size, alignment)
-        pointer = self.draft.input(np.ascontiguousarray(np.broadcast_to(images, (self.ctas, size))))
+        pointer = self.draft.input(np.broadcast_to(images, (self.ctas, size)))
         if self.rank is not None:
             pointer = self.draft.offset(pointer, self.rank, size)
         self.draft.copy_in_at(box, pointer, size)

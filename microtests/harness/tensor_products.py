@@ -23,7 +23,7 @@ from ptxgen.instr.form import Instruction
 Array = NDArray[Any]
 #: Bytes of a row of A that one instruction takes.
 ROW = 32
-#: Scale factors of a row by .scale_vectorsize; None is what the kind has without one (tables 56 and 57).
+#: Scale factors of a row by .scale_vectorsize, where that tells (tables 56 and 57).
 SCALES = {"scale_vec::1X": 1, "scale_vec::2X": 2, "scale_vec::4X": 4, "block16": 4}
 
 
@@ -100,7 +100,7 @@ class Product:
     @property
     def scales(self) -> int:
         """Scale factors of a row."""
-        return SCALES[self.size] if self.size in SCALES else 1 if self.kind == "mxf8f6f4" else 2
+        return SCALES.get(self.size or "", 1 if self.kind == "mxf8f6f4" else 2)
 
     @cached_property
     def path(self) -> layouts.Datapath:

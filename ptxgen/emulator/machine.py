@@ -109,7 +109,7 @@ class Machine:
         #: What warps learn when they look at the result of a wait: predicate register -> row -> knowledge.
         self.unread: dict[int, dict[int, Knowledge]] = {}
         #: What relaxed waits of a warp order once it executes a fence that acquires.
-        self.unfenced_waits: dict[int, list[Knowledge]] = {}
+        self.unfenced_waits: dict[int, Knowledge] = {}
         #: What strong stores (release, relaxed, volatile) to a word published, for strong loads of it by the same CTA.
         self.published: dict[tuple[int, str, int], Knowledge] = {}
         self.wake: Callable[[object], None] = lambda key: None
@@ -294,7 +294,10 @@ class Machine:
     def learn_at_fence(self, row: int, known: Knowledge) -> None:
         """A relaxed wait succeeded. It orders later accesses only after a fence."""
         if self.ordering is not None:
-            self.unfenced_waits.setdefault(row, []).append(known)
+            if row in self.unfenced_waits:
+                self.unfenced_waits[row].join(known)
+            else:
+                self.unfenced_waits[row] = known.copy()
 
     def publish(self, row: int, slot: int, space: str, address: int) -> None:
         """A strong store to an offset in a slot's shared memory, or to a global address (slot -1): who reads the word

@@ -604,3 +604,47 @@ def test_what_cp_async_wrote_wants_a_fence_too(fenced: bool, schedule: Any) -> N
     found = [each for each in report.findings if each.code == "missing-proxy-fence"]
     assert (found == []) == fenced
     assert all("data of the cp.async of line" in each.message for each in found)
+
+
+RELAXED = WAIT.replace("try_wait.parity.shared", "try_wait.parity.relaxed.cluster.shared")
+#: Warps 1 to 3 tell warp 0 by relaxed arrivals that they have loaded; it computes over what they loaded.
+TOLD = """
+    tcgen05.fence::before_thread_sync;
+    @%p mbarrier.arrive.relaxed.cluster.shared::cta.b64 _, [told];
+    @%p bra told_all;
+    telling: mbarrier.try_wait.parity.relaxed.cluster.shared::cta.b64 %q, [told], 0;
+    @!%q bra telling;
+    tcgen05.fence::after_thread_sync;
+    told_all:
+"""
+BEGIN = "@%leader mbarrier.init.shared::cta.b64 [told], 96; bar.sync 0; setp.ge.u32 %p, %t, 32;\n"
+OVER = FIRST + commit(1)
+LESS_BEFORE, LESS_AFTER = (TOLD.replace(f"tcgen05.fence::{each}_thread_sync;", "") for each in ("before", "after"))
+
+
+@pytest.mark.parametrize("schedule", ["eager", "late", "random"])
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [
+        (FIRST + RELAXED + READ, None),
+        (FIRST + RELAXED.replace("tcgen05.fence::after_thread_sync;", "") + READ, "tensor-race"),
+        (BEGIN + FIRST + WAIT + READ + TOLD + OVER, None),
+        (BEGIN + FIRST + WAIT + READ + LESS_BEFORE + OVER, "tensor-race"),
+        (BEGIN + FIRST + WAIT + READ + LESS_AFTER + OVER, "tensor-race"),
+        (BEGIN + "@%leader st.shared.u32 [image], 5;" + TOLD
+         + "@!%p st.shared.u32 [image], 6; @%p ld.shared.u32 %x, [image];", "shared-race"),
+    ],
+    ids=["commit", "commit, no fence", "loads", "no fence before", "no fence after", "shared memory"],
+)  # fmt: skip
+def test_relaxed_waits_between_the_fences(body: str, code: str | None, schedule: Any) -> None:
+    """tcgen05.fence orders tcgen05 operations by relaxed synchronisation too (PTX ISA 9.2, 9.7.16.6.4), no others."""
+    image = np.random.default_rng(4).integers(0, 64, IMAGE, dtype=np.uint8)
+    text = source(body).replace(".shared .align 4 .b32 slot;", ".shared .align 4 .b32 slot; .shared .b64 told;")
+    emulator = Emulator(schedule=schedule)
+    arrays = [emulator.array(image), emulator.empty(1, np.uint32)]
+    report = emulator.launch(Kernel.from_ptx(text), 1, THREADS, arrays)
+    if code is None:
+        assert report.status == "ok", report.summary()
+        assert not report.findings, report.summary()
+    else:
+        assert code in codes(report), report.summary()

@@ -45,6 +45,8 @@ class Ordering:
         #: Warps of a CTA, CTAs of a cluster, warps of a cluster: knowledge is by warp of the cluster.
         self.warps, self.size, self.members = warps, size, warps * size
         self.operations: dict[int, AsyncOperation] = {}
+        #: Those of them that are of tcgen05.
+        self._tensor_operations: set[int] = set()
         self._next = 1
         #: What each warp knows of the intervals of the warps of its cluster; `known[row].clocks` is a row of it.
         self.clocks = np.zeros((slots * warps, self.members), np.int64)
@@ -79,6 +81,7 @@ class Ordering:
             accesses.clear(slot)
         for number in [n for n, operation in self.operations.items() if operation.slot == slot]:
             del self.operations[number]
+        self._tensor_operations &= self.operations.keys()
 
     def clock(self, row: int) -> int:
         """The interval in which a warp is: how often it has synchronised."""
@@ -167,7 +170,7 @@ class Ordering:
             self.tensor_fences.synchronised(row)
         for cta in rows.tolist():
             given = [self.known[row] for row in cta]
-            if any(known.foreign for known in given):
+            if any(known.foreign or known.tensor is not None for known in given):
                 self.barrier(cta)
                 rows = rows[rows[:, 0] != cta[0]]
                 continue
@@ -188,6 +191,23 @@ class Ordering:
         self.fenced[row] = known.clocks
         known.clocks[row % self.members] += 1
 
+    def before_thread_sync(self, row: int) -> None:
+        """tcgen05.fence::before_thread_sync: relaxed arrivals after it tell of tcgen05 operations (9.7.16.6.4)."""
+        self.tensor_fences.before_thread_sync(row)
+        known = self.known[row]
+        given = self.released.setdefault(row, Knowledge(row // self.members, np.zeros(self.members, np.int64)))
+        given.operations |= known.operations & self._tensor_operations
+        given.join_tensor(known.cluster, known.for_tensor_memory)
+        known.clocks[row % self.members] += 1
+
+    def after_thread_sync(self, row: int, seen: Knowledge | None) -> None:
+        """tcgen05.fence::after_thread_sync: of what relaxed waits have `seen`, it orders tcgen05 operations."""
+        known = self.known[row]
+        if seen is not None:
+            known.operations |= seen.operations & self._tensor_operations
+            known.join_tensor(seen.cluster, seen.for_tensor_memory)
+        self.tensor_fences.after_thread_sync(row, known.operations)
+
     def _retire(self, cluster: int) -> None:
         """Drop operations that every warp of the cluster knows: no later access can conflict with them."""
         rows = range(cluster * self.members, (cluster + 1) * self.members)
@@ -199,6 +219,7 @@ class Ordering:
             self.tensor_fences.known[row] -= common
         for number in common:
             self.operations.pop(number, None)
+        self._tensor_operations -= common
 
     def number(self) -> int:
         """A new number for something that completes at one point."""
@@ -211,4 +232,6 @@ class Ordering:
         """A new asynchronous operation."""
         made = AsyncOperation(self.number(), what, statement, slot, swizzle, row)
         self.operations[made.number] = made
+        if what.startswith("tcgen05"):
+            self._tensor_operations.add(made.number)
         return made

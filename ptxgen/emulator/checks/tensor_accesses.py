@@ -88,7 +88,7 @@ class TensorAccesses:
     def _unknown_loads(self, row: int, slot: int, quarters: Sequence[int], columns: range) -> Iterator[tuple[str, str]]:
         """(warp, its load) of loads of a slot's cells that warp `row` does not know to be over."""
         latest = self.reader_clock[slot][:, columns.start : columns.stop].max(axis=1, initial=0)
-        for warp in np.flatnonzero(latest > self._ordering.of_cta(slot, self._ordering.known[row].clocks)):
+        for warp in np.flatnonzero(latest > self._ordering.of_cta(slot, self._ordering.known[row].for_tensor_memory)):
             reader, pending = slot * self._ordering.warps + int(warp), latest[warp] == PENDING
             if warp % _QUARTERS in quarters and (pending or reader != row):
                 earlier = self._loads.get((reader, int(latest[warp])))

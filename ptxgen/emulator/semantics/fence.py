@@ -28,7 +28,8 @@ def _orders(acquires: bool, releases: bool, proxy: bool = False) -> _Run:
         if ordering is None:
             return
         for row in map(int, g.indices):
-            for known in g.machine.unfenced_waits.pop(row, ()) if acquires else ():
+            known = g.machine.unfenced_waits.pop(row, None) if acquires else None
+            if known is not None:
                 ordering.acquire(row, known)
             if proxy:
                 ordering.proxy_fence(row)

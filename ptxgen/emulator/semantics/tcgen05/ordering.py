@@ -79,11 +79,12 @@ def _arrive_when_done(
 def fence(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
     def run(g: Group) -> None:
         ordering = g.machine.ordering
-        if ordering is not None:
-            for row in g.indices.tolist():
-                if op.where == "after_thread_sync":
-                    ordering.tensor_fences.after_thread_sync(row, ordering.known[row].operations)
-                else:
-                    ordering.tensor_fences.before_thread_sync(row)
+        if ordering is None:
+            return
+        for row in map(int, g.indices):
+            if op.where == "after_thread_sync":
+                ordering.after_thread_sync(row, g.machine.unfenced_waits.get(row))
+            else:
+                ordering.before_thread_sync(row)
 
     return run
