@@ -23,9 +23,6 @@ LEFT_OUT = {
     "video": "emulated by other instructions since sm_50, and written by no compiler",
     "fabric": "memory of other devices; the emulator has one device",
     "fence.fence_proxy_fabric": "memory of other devices; the emulator has one device",
-    "multimem": "one address for the memory of several devices; the emulator has one device",
-    "bulk.multimem_reduce": "one address for the memory of several devices; the emulator has one device",
-    "bulk.multimem_store": "one address for the memory of several devices; the emulator has one device",
     "conversion.cvt_ue5m3x2": "no manual at hand tells the bits of ue5m3 (PTX ISA 9.4, sm_107)",
     "conversion.cvt_ue5m3x2_pair": "no manual at hand tells the bits of ue5m3 (PTX ISA 9.4, sm_107)",
     "sparse": "sm_107 only (PTX ISA 9.4); no hardware and no compiled kernel to hold it against",
@@ -38,10 +35,38 @@ Kind = Literal["plain", "gate", "end"]
 
 #: The modules that give meanings.
 MODULES = (
-    "address", "async_copy", "atomic", "barrier", "bulk", "cache", "cluster", "control", "conversion", "extended",
-    "fence", "floating", "half", "integer", "logic", "matrix", "mbarrier", "memory", "miscellaneous", "mixed", "mma",
-    "move", "predicate", "stack", "tcgen05", "tensormap", "tma", "warp", "wgmma", "wmma",
-)  # fmt: skip
+    "address",
+    "async_copy",
+    "atomic",
+    "barrier",
+    "bulk",
+    "cache",
+    "cluster",
+    "control",
+    "conversion",
+    "extended",
+    "fence",
+    "floating",
+    "half",
+    "integer",
+    "logic",
+    "matrix",
+    "mbarrier",
+    "memory",
+    "miscellaneous",
+    "mixed",
+    "mma",
+    "move",
+    "multimem",
+    "predicate",
+    "stack",
+    "tcgen05",
+    "tensormap",
+    "tma",
+    "warp",
+    "wgmma",
+    "wmma",
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -192,7 +192,7 @@ def modify(op: Any, binder: Binder, statement: syntax.Instruction, block: object
         addresses = np.ascontiguousarray(g.full(address(g)))
         for part in parts_of(g, named, addresses):
             operation, associative, dtype = operation_of(kind, op.type, part.space, noftz)
-            operand = _elements(part, values, dtype)
+            operand = operands_of(part, values, dtype)
             size = 16 if type.bits == 128 else dtype.itemsize
             found = change(part, size, operand.shape[1], dtype, operation, associative, [operand], statement)
             _give(part, results, found, numpy_type(type))
@@ -206,7 +206,7 @@ def _full(g: Group, value: Any) -> _Words:
     return value if value.ndim == 3 else g.full(value)
 
 
-def _elements(part: Part, values: Sequence[_Words], dtype: np.dtype[Any]) -> _Words:
+def operands_of(part: Part, values: Sequence[_Words], dtype: np.dtype[Any]) -> _Words:
     """The registers of the active lanes as elements: (lanes, elements), of 128 bits (lanes, 1, 2)."""
     lanes = np.stack([value[part.chosen][part.group.active] for value in values], axis=1)
     return lanes if lanes.ndim == 3 else lanes.view(dtype)
@@ -233,7 +233,7 @@ def compare_and_swap(op: Any, binder: Binder, statement: syntax.Instruction, blo
         values = [_full(g, expected(g)), _full(g, new(g))]
         addresses = np.ascontiguousarray(g.full(address(g)))
         for part in parts_of(g, named, addresses):
-            operands = [_elements(part, [value], dtype) for value in values]
+            operands = [operands_of(part, [value], dtype) for value in values]
             found = change(part, type.bytes, 1, dtype, _swap_if, False, operands, statement)
             _give(part, [result], found, dtype)
 
@@ -277,7 +277,7 @@ def reduce_globally(op: Any, binder: Binder, statement: syntax.Instruction, bloc
         for part in parts_of(g, named, np.ascontiguousarray(g.full(address(g)))):
             if part.space != "global":
                 raise MemoryFault("not-global", f"red.async.release in .{part.space} memory; it must be global")
-            operand = _elements(part, [value], dtype)
+            operand = operands_of(part, [value], dtype)
             locate(part.group, part.space, part.addresses, type.bytes, "red.async")
 
             def complete(part: Part = part, operand: _Words = operand) -> None:

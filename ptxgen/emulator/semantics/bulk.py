@@ -111,15 +111,18 @@ def copy(op: Any, binder: Binder, statement: syntax.Instruction, block: object) 
     return run
 
 
-@meaning(bulk.store, bulk.reduce)
+@meaning(bulk.store, bulk.reduce, bulk.multimem_store, bulk.multimem_reduce)
 def store(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
-    """From shared to global memory, or combined with it; a byte mask repeats every 16 bytes."""
+    """From shared to global memory, or combined with it; a byte mask repeats every 16 bytes.
+
+    A multimem address is that of the one device that there is.
+    """
     destination, source = binder.address(op.dst_mem), binder.address(op.src_mem)
     size = binder.source(op.size, "u32")
     masked = getattr(op, "cp_mask", False)
     mask: Reader = binder.source(op.byte_mask, "u16") if masked else lambda g: 0xFFFF
     # An .add of .f32 flushes nothing (measured), whatever .noftz says.
-    combine: Combine | None = combiner(op.op, op.type) if isinstance(op, bulk.reduce) else None
+    combine: Combine | None = combiner(op.op, op.type) if hasattr(op, "op") else None
     word = f"u{TYPES[op.type].bytes}" if combine is not None else "u1"
     what = "bulk store" if combine is None else "bulk reduction"
 

@@ -1,0 +1,106 @@
+"""Operations on multimem addresses. PTX ISA 9.7.9.14.
+
+A multimem address stands for the same place in several devices. The emulator is one device: each of its global
+addresses is also the multimem address of a multicast object with that device alone, and reducing one value gives it.
+Copies of whole rows are in `bulk`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ptxgen import syntax
+from ptxgen.emulator.access import Part, load_words, locate, parts_of, store_words
+from ptxgen.emulator.group import Group
+from ptxgen.emulator.memory import MemoryFault
+from ptxgen.emulator.registers import Binder, Reader, numpy_type
+from ptxgen.emulator.semantics import meaning
+from ptxgen.emulator.semantics.atomic import change, operands_of, operation_of
+from ptxgen.instr import multimem
+from ptxgen.instr.types import TYPES
+
+_Run = Callable[[Group], None]
+
+
+def _parts(g: Group, space: str | None, address: Reader, statement: syntax.Instruction) -> list[Part]:
+    """The access, by warps. Raises MemoryFault outside of global memory, the only one with multimem addresses."""
+    parts = parts_of(g, space, np.ascontiguousarray(g.full(address(g))))
+    for part in parts:
+        if part.space != "global":
+            raise MemoryFault("not-global", f"{statement.opcode} in .{part.space} memory; it must be global")
+    return parts
+
+
+@meaning(multimem.ld_reduce, multimem.ld_reduce_float)
+def load(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+    type = TYPES[op.type]
+    dtype, address = numpy_type(type), binder.address(op.a)
+    destinations = [binder.destination(element, type) for element in binder.vector(op.d)]
+    strong = op.sem not in (None, "weak")
+
+    def run(g: Group) -> None:
+        for space, inside, part, _ in _parts(g, op.space, address, statement):
+            values = load_words(part, space, inside, dtype, len(destinations), statement, strong=strong)
+            for destination, value in zip(destinations, values, strict=True):
+                destination(part, value)
+
+    return run
+
+
+@meaning(multimem.st, multimem.st_float)
+def store(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+    type = TYPES[op.type]
+    dtype, address = numpy_type(type), binder.address(op.a)
+    sources = [binder.source(element, type) for element in binder.vector(op.b)]
+    strong = op.sem not in (None, "weak")
+
+    def run(g: Group) -> None:
+        for space, inside, part, _ in _parts(g, op.space, address, statement):
+            values = [np.asarray(source(part)) for source in sources]
+            store_words(part, space, inside, dtype, values, statement, strong=strong)
+
+    return run
+
+
+@meaning(multimem.red, multimem.red_float)
+def reduce(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+    """As red: its elements are atomic each for itself. Sums of .f32 keep subnormal numbers, as vectors of red do."""
+    type, address = TYPES[op.type], binder.address(op.a)
+    operation, associative, dtype = operation_of(op.op, op.type, "global", noftz=True)
+    sources = [binder.source(element, type) for element in binder.vector(op.b)]
+
+    def run(g: Group) -> None:
+        values = [g.full(source(g)) for source in sources]
+        for part in _parts(g, op.space, address, statement):
+            operand = operands_of(part, values, dtype)
+            change(part, dtype.itemsize, operand.shape[1], dtype, operation, associative, [operand], statement)
+
+    return run
+
+
+@meaning(multimem.st_async, multimem.red_async)
+def later(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+    """Like st.async.release and red.async.release, which nobody can wait for."""
+    type, address, source = TYPES[op.type], binder.address(op.a), binder.source(op.b, op.type)
+    dtype = numpy_type(type)
+    adds = isinstance(op, multimem.red_async)
+
+    def run(g: Group) -> None:
+        value = g.full(source(g)).copy()
+        for part in _parts(g, op.space, address, statement):
+            locate(part.group, part.space, part.addresses, type.bytes, statement.opcode)
+            held = value[part.chosen]
+
+            def complete(part: Part = part, held: Any = held) -> None:
+                if not adds:
+                    store_words(part.group, part.space, part.addresses, dtype, [held], statement, strong=True)
+                    return
+                operand = held[part.group.active][:, None].view(dtype)
+                change(part, type.bytes, 1, dtype, np.add, True, [operand], statement)
+
+            g.machine.submit(int(g.machine.row_slot[part.group.indices[0]]), statement, complete)
+
+    return run
