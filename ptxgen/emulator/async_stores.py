@@ -7,13 +7,13 @@ thread knew, though PTX orders the store alone.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen import syntax
 from ptxgen.emulator.access import Bytes, Part, locate, units_of
+from ptxgen.emulator.checks.transactions import Signal
 from ptxgen.emulator.group import Group
 from ptxgen.emulator.memory import MemoryFault
 
@@ -55,20 +55,20 @@ def _queue(
 ) -> None:  # fmt: skip
     machine, ordering = g.machine, g.machine.ordering
     units, masks = units_of(inside, size)
-    given: Any = None
+    signal = Signal(statement, len(inside) * size)
     clock = 0
     if ordering is not None:
-        machine.mbarrier(slot, offset, row, statement)
         if what == "st.async":
             ordering.shared.copy(row, units, masks, statement, slot, what)
         else:
             ordering.shared.strong_write(row, units, masks, slot)
-        clock, given = ordering.clock(row), ordering.release(row)
+        clock, signal.given = ordering.clock(row), ordering.release(row)
+    machine.promise(slot, offset, row, signal)
 
     def complete() -> None:
         do()
         if ordering is not None and what == "st.async":
             ordering.shared.copied(row, units, slot, clock)
-        machine.complete_on(slot, offset, len(inside) * size, given, statement)
+        machine.complete_on(slot, offset, signal)
 
     machine.submit(int(machine.row_slot[row]), statement, complete)

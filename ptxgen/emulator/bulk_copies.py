@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen import syntax
+from ptxgen.emulator.checks.transactions import Signal
 from ptxgen.emulator.machine import Machine, PendingStore
 from ptxgen.emulator.memory import MemoryFault
 
@@ -65,8 +66,9 @@ def deliver(
 
     `source` are the slot and the units that it reads, if that is shared memory too.
     """
+    signal = Signal(statement, size)
     for copy in copies:
-        barrier = machine.mbarrier(copy.barrier_slot, copy.barrier, row, statement)
+        barrier = machine.promise(copy.barrier_slot, copy.barrier, row, signal)
         if not barrier.fenced:
             machine.findings.add(
                 "mbarrier-init-proxy",
@@ -75,21 +77,20 @@ def deliver(
                 statement,
                 severity="advice",
             )
-    given = None
     if machine.ordering is not None:
         slot = copies[0].slot if source is None else source[0]
         operation = machine.ordering.operation(what, statement, slot, swizzle=swizzle)
-        given = machine.ordering.known[row].copy()
+        signal.given, signal.operation = machine.ordering.known[row].copy(), operation.number
         if source is not None:
             machine.ordering.shared.async_read(operation, row, source[1])
         for copy in copies:
             machine.ordering.shared.async_write(operation, row, units, copy.slot)
-        given.operations.add(operation.number)
+        signal.given.operations.add(operation.number)
 
     def complete() -> None:
         act()
         for copy in copies:
-            machine.complete_on(copy.barrier_slot, copy.barrier, size, given, statement)
+            machine.complete_on(copy.barrier_slot, copy.barrier, signal)
 
     slots = sorted({copy.slot for copy in copies} | {copy.barrier_slot for copy in copies})
     machine.submit(np.array(slots) if len(slots) > 1 else slots[0], statement, complete)

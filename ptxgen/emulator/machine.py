@@ -13,6 +13,7 @@ from ptxgen import syntax
 from ptxgen.device import LaunchShape
 from ptxgen.emulator.budget import Registers, initial_count
 from ptxgen.emulator.checks import Efficiency, Findings, GlobalAccesses, Knowledge, Ordering, Tensormaps
+from ptxgen.emulator.checks.transactions import Signal, Transactions
 from ptxgen.emulator.clusters import Clusters
 from ptxgen.emulator.copies import WarpCopies
 from ptxgen.emulator.group import Group
@@ -89,6 +90,7 @@ class Machine:
             self.ordering = Ordering(slots, self.warps_per_cta, self.clusters.size, self.shared.pitch, self.findings)
             self.global_accesses = GlobalAccesses(self.ordering, len(memory.data), self.findings)
         self.efficiency = Efficiency() if advice else None
+        self.transactions = Transactions(self.ordering, self.findings) if self.ordering is not None else None
         self.tensormaps = Tensormaps(self.findings) if checks else None
         initial = initial_count(list(entry.directives))
         #: Registers by warp, None where nothing tells how many there are.
@@ -331,21 +333,36 @@ class Machine:
     def settle(self, slot: int, barrier: MBarrier) -> None:
         """End the phase of a barrier if it is complete, and wake who waits for it."""
         self.effects += 1
-        if barrier.end_phase():
+        if barrier.is_complete:
+            if self.transactions is not None:
+                self.transactions.phase_ends(barrier)
+            barrier.end_phase()
             self.wake(("mbarrier", slot, barrier.address))
 
-    def complete_on(
-        self, slot: int, address: int, size: int, given: Knowledge | None, statement: syntax.Statement
-    ) -> None:
-        """An asynchronous copy of `size` bytes completes on an mbarrier."""
+    def promise(self, slot: int, address: int, row: int, signal: Signal) -> MBarrier:
+        """Warp `row` issues what will signal an mbarrier. Raises MemoryFault if there is none."""
+        barrier = self.mbarrier(slot, address, row, signal.statement)
+        if self.transactions is not None and signal.size:
+            self.transactions.issued(barrier, row, signal)
+        barrier.under_way.append(signal)
+        return barrier
+
+    def complete_on(self, slot: int, address: int, signal: Signal) -> None:
+        """An asynchronous copy completes on an mbarrier."""
         barrier = self.mbarriers[slot].get(address)
         if barrier is None:
             raise MemoryFault(
                 "mbarrier-uninitialized", f"a copy completes on shared address {address:#x}, where no mbarrier is"
             )
-        barrier.release(given)
-        barrier.complete(size)
-        barrier.last_arrival = statement
+        barrier.over(signal)
+        barrier.complete(signal.size, signal.statement, signal.operation)
+        self.settle(slot, barrier)
+
+    def arrive_on(self, slot: int, barrier: MBarrier, signal: Signal, count: int = 1) -> None:
+        """What an asynchronous operation arrives on an mbarrier for is over."""
+        barrier.over(signal)
+        barrier.account.closed = True
+        barrier.arrive(count, signal.statement)
         self.settle(slot, barrier)
 
 

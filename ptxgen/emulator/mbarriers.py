@@ -6,13 +6,26 @@ An object lives beside the bytes of shared memory that name it: its 64 bits are 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from ptxgen.emulator.checks.knowledge import Knowledge
+from ptxgen.emulator.checks.transactions import Account, Signal, lines
 from ptxgen.emulator.memory.faults import MemoryFault
 from ptxgen.syntax import Statement
 
 #: Range of the tx-count (9.7.13.15.3).
 TX_LIMIT = 2**20 - 1
+#: Copies under way whose sizes are combined to see when a phase may end.
+_COMBINED = 12
+
+
+class Wait(NamedTuple):
+    """A wait that succeeded: for which phase, where. Before phase 0 the one before it, -1, counts as over."""
+
+    phase: int
+    statement: Statement
+    #: Whether the warp's wait before was for the same phase.
+    again: bool
 
 
 @dataclass(slots=True)
@@ -35,10 +48,18 @@ class MBarrier:
     arriving: Knowledge | None = None
     completed: Knowledge | None = None
     last_arrival: Statement | None = None
-    waiting: list[tuple[int, Statement]] = field(default_factory=list)
     ended_by: Statement | None = None
     #: The last operation of each warp on it: the warp's interval, where, and whether it was a wait that is over.
     users: dict[int, tuple[int, Statement, bool]] = field(default_factory=dict)
+    #: The last wait of each warp that succeeded.
+    waits: dict[int, Wait] = field(default_factory=dict)
+    #: Copies and commits that have been issued for it and are not over.
+    under_way: list[Signal] = field(default_factory=list)
+    #: The bytes of this phase, and of the one before.
+    account: Account = field(default_factory=Account)
+    previous: Account | None = None
+    #: Whether its bytes have been found wrong.
+    miscounted: bool = False
 
     def release(self, given: Knowledge | None) -> None:
         """Add what an arrival or a completed operation makes known."""
@@ -49,20 +70,31 @@ class MBarrier:
         else:
             self.arriving.join(given)
 
-    def expect(self, size: int) -> None:
+    def over(self, signal: Signal) -> None:
+        """An operation that was to signal it is over."""
+        if signal in self.under_way:  # not if the object has been made anew since
+            self.under_way.remove(signal)
+        self.release(signal.given)
+        self.last_arrival = signal.statement
+
+    def expect(self, size: int, statement: Statement) -> None:
         """Raise the tx-count of the phase. Raises MemoryFault when it leaves its range."""
         self.tx += size
+        self.account.expect(statement, size)
         self._check_tx()
 
-    def arrive(self, count: int) -> None:
+    def arrive(self, count: int, statement: Statement) -> None:
         """Take arrivals. Raises MemoryFault when there are more than the phase expects."""
         if count > self.pending:
+            came = f" (others came from {lines(each for each, _ in self.account.arrivals.values())})"
             raise MemoryFault(
                 "mbarrier-overflow",
-                f"{count} arrivals on the mbarrier at {self.address:#x}, whose phase {self.phase} expects "
-                f"{self.pending} more of {self.expected}",
+                f"{count} arrival{'s' if count > 1 else ''} on {self.name}, whose phase {self.phase} expects "
+                f"{self.pending} more of {self.expected}{came if self.account.arrivals else ''}: the init's count must "
+                "be the number of arrivals in a phase",
             )
         self.pending -= count
+        self.account.arrive(statement, count)
 
     def drop(self, count: int) -> None:
         """Expect fewer arrivals in later phases. Raises MemoryFault when none is left to drop."""
@@ -73,9 +105,12 @@ class MBarrier:
             )
         self.expected -= count
 
-    def complete(self, size: int) -> None:
+    def complete(self, size: int, statement: Statement, operation: int = 0) -> None:
         """Lower the tx-count, as a copy of `size` bytes does when it is done; it may go below zero."""
         self.tx -= size
+        self.account.come(statement, size)
+        if operation:
+            self.account.operations.append(operation)
         self._check_tx()
 
     def _check_tx(self) -> None:
@@ -85,11 +120,23 @@ class MBarrier:
                 f"the tx-count of the mbarrier at {self.address:#x} is {self.tx}; its limit is ±{TX_LIMIT}",
             )
 
-    def end_phase(self) -> bool:
-        """Begin the next phase if this one is complete."""
-        if self.pending or self.tx:
-            return False
+    @property
+    def phase_may_have_ended(self) -> bool:
+        """Whether the bytes on their way, or some of the copies, are those that this phase lacks."""
+        sums = {0}
+        for size in [each.size for each in self.under_way[-_COMBINED:]]:
+            sums |= {total + size for total in sums}
+        return self.tx in sums
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all that the phase expects has come."""
+        return not self.pending and not self.tx
+
+    def end_phase(self) -> None:
+        """Begin the next phase."""
         self.phase += 1
+        self.previous, self.account = self.account, Account()
         self.pending = self.expected
         if self.arriving is not None:
             if self.completed is None:
@@ -97,17 +144,17 @@ class MBarrier:
             else:
                 self.completed.join(self.arriving)
             self.arriving = None
-        return True
+
+    def waited(self, row: int, statement: Statement) -> None:
+        """A warp's wait has succeeded: it was for the phase before the present one."""
+        last, phase = self.waits.get(row), self.phase - 1
+        self.waits[row] = Wait(phase, statement, last is not None and last.phase == phase)
 
     def parity_done(self, parity: int) -> bool:
         """Whether the phase of this parity has ended: the current phase has the other one."""
         return (self.phase & 1) != (parity & 1)
 
-    def describe(self) -> str:
-        """State in words, for a deadlock report."""
-        parts = [f"phase {self.phase} (parity {self.phase & 1})", f"{self.pending} of {self.expected} arrivals pending"]
-        if self.tx > 0:
-            parts.append(f"{self.tx} bytes outstanding")
-        elif self.tx < 0:
-            parts.append(f"{-self.tx} bytes more than expected have come")
-        return ", ".join(parts)
+    @property
+    def name(self) -> str:
+        """What messages call it."""
+        return f"the mbarrier at {self.address:#x} (init in line {self.statement.line})"

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from ptxgen.device import Status
 from ptxgen.emulator.barriers import ClusterBarrier, CtaBarrier, Reduction
 from ptxgen.emulator.checks.thread_accesses import distinct
+from ptxgen.emulator.deadlock import report_deadlock
 from ptxgen.emulator.group import Group
 from ptxgen.emulator.machine import Machine
 from ptxgen.emulator.meetings import Wait
@@ -78,7 +79,7 @@ class Scheduler:
         self._seen_effects, self._quiet_since, self._gave_up_at = -1, 0, -1
         #: Steps without any effect after which lanes take turns: fewer where some have been spinning before.
         self._patience = _QUIET_STEPS
-        self._fair_place, self._look_at, self._give_ups, self._spinning = -1, 0, 0, False
+        self._fair_place, self._look_at, self._give_ups, self.spinning = -1, 0, 0, False
         self._aligned = np.array([block.aligned for block in program.blocks], np.bool_)
         state = [self.place, self.held, *machine.registers]
         self._rounds, self._retries = Repetition(state), Repetition(state)
@@ -124,6 +125,9 @@ class Scheduler:
                 "tcgen05.dealloc is missing",
                 machine.tensor.statements[slot, start],
             )
+        if machine.transactions is not None:
+            for mbarrier in machine.mbarriers[slot].values():
+                machine.transactions.ends(mbarrier, "the CTA ends")
         self.barriers = {key: barrier for key, barrier in self.barriers.items() if key[0] != slot}
         if machine.ordering is not None:
             cluster = self.clusters.of(slot)
@@ -262,7 +266,7 @@ class Scheduler:
 
     def _try_barrier(self, key: tuple[int, int]) -> None:
         barrier = self.barriers.get(key)
-        if barrier is None or self._count(barrier) < self._expected(key[0], barrier):
+        if barrier is None or self.count_at(barrier) < self.expected_at(key[0], barrier):
             return
         del self.barriers[key]
         waiting = sorted({arrival.row for arrival in barrier.arrived if arrival.waits})
@@ -275,10 +279,10 @@ class Scheduler:
         if waiting:
             self._refresh(np.array(waiting))
 
-    def _expected(self, slot: int, barrier: CtaBarrier) -> int:
+    def expected_at(self, slot: int, barrier: CtaBarrier) -> int:
         return barrier.threads if barrier.threads is not None else int(self.left[slot])
 
-    def _count(self, barrier: CtaBarrier) -> int:
+    def count_at(self, barrier: CtaBarrier) -> int:
         """Threads that have arrived. Where the barrier names a number, lanes that a warp lacks count (9.7.13, bar)."""
         count = sum(int(arrival.lanes.sum()) for arrival in barrier.arrived)
         if barrier.threads is not None:
@@ -333,13 +337,13 @@ class Scheduler:
     def _try_cluster_barrier(self, cluster: int) -> None:
         """End the phase if every thread of the cluster has arrived or left."""
         barrier = self.cluster_barriers[cluster]
-        arrived, expected = self._cluster_count(cluster)
+        arrived, expected = self.cluster_count(cluster)
         if not arrived or arrived < expected:
             return
         barrier.end_phase()
         self.wake(("cluster", cluster))
 
-    def _cluster_count(self, cluster: int) -> tuple[int, int]:
+    def cluster_count(self, cluster: int) -> tuple[int, int]:
         """Threads that have arrived in this phase, and those that are there."""
         rows = slice(cluster * self.clusters.warps, (cluster + 1) * self.clusters.warps)
         present = self.machine.present[rows]
@@ -359,7 +363,7 @@ class Scheduler:
                     if group is not None:
                         self._step(group)
                     elif not self._unblock():
-                        self._report_deadlock()
+                        report_deadlock(self)
                         return "deadlock"
                 while machine.timeline.jump():
                     pass
@@ -398,7 +402,7 @@ class Scheduler:
         if self.steps >= self._look_at and self._all_go_round(quiet):
             self._rounds.restart()
             if not self._unblock():
-                self._spinning = True
+                self.spinning = True
                 return None
         return self._pick_fairly()
 
@@ -529,7 +533,7 @@ class Scheduler:
     def _unblock(self) -> bool:
         """Nobody can go on: let asynchronous work complete, parked lanes run, timed waits give up."""
         machine = self.machine
-        if self._spinning:
+        if self.spinning:
             return False
         if machine.timeline.jump() or self._release_parked():
             return True
@@ -562,52 +566,3 @@ class Scheduler:
         chosen = mask.any(axis=1)
         self._step(Group(self.machine, rows[chosen], mask[chosen]))
         return True
-
-    # Deadlock.
-
-    def _report_deadlock(self) -> None:
-        """One finding per place and state of what is waited for, however many CTAs stand there."""
-        places: dict[tuple[Operation | None, str], list[int]] = {}
-        for key, waiting in self.waits.items():
-            for row, _, operation in waiting:
-                places.setdefault((operation, self._what(key)), []).append(row)
-        for (slot, name), barrier in self.barriers.items():
-            expected = self._expected(slot, barrier)
-            what = f"barrier {name}, where {self._count(barrier)} of {expected} threads have arrived"
-            rows = [arrival.row for arrival in barrier.arrived if arrival.waits]
-            places.setdefault((barrier.operation, what), []).extend(rows or [barrier.arrived[0].row])
-        if self._spinning:
-            for row in np.flatnonzero((self.current != EXITED) & ~self.held.all(axis=1)):
-                operation = self.program.blocks[int(self.current[row])].operations[0]
-                places.setdefault((operation, "a change that does not come: it goes round without end"), []).append(
-                    int(row)
-                )
-        for (operation, what), rows in places.items():
-            statement = operation.statement if operation is not None else None
-            self.machine.findings.add("deadlock", f"waits for {what}: {self._who(rows)}", statement, ends=True)
-
-    def _who(self, rows: list[int]) -> str:
-        slot = rows[0] // self.machine.warps_per_cta
-        warps = sorted({row % self.machine.warps_per_cta for row in rows if row // self.machine.warps_per_cta == slot})
-        others = len({row // self.machine.warps_per_cta for row in rows}) - 1
-        named = f"warp{'s' if len(warps) > 1 else ''} {', '.join(map(str, warps))}"
-        more = f", and warps of {others} other CTA{'s' if others > 1 else ''}" if others else ""
-        return f"{named} of {self.machine.cta_name(slot)}{more}"
-
-    def _what(self, key: object) -> str:
-        if isinstance(key, tuple) and key[0] == "cluster":
-            arrived, expected = self._cluster_count(key[1])
-            return f"the cluster's barrier, where {arrived} of {expected} threads have arrived"
-        if isinstance(key, tuple) and key[0] == "registers" and self.machine.registers_of_warps is not None:
-            return self.machine.registers_of_warps.describe(key[1])
-        if isinstance(key, tuple) and key[0] == "mbarrier":
-            _, slot, address = key
-            barrier = self.machine.mbarriers[slot].get(address)
-            if barrier is not None:
-                last = f", last arrival from line {barrier.last_arrival.line}" if barrier.last_arrival else ""
-                return (
-                    f"the mbarrier at {address:#x} (init in line {barrier.statement.line}): {barrier.describe()}{last}"
-                )
-        if isinstance(key, tuple) and key[0] == "tmem":
-            return self.machine.tensor.describe(key[1])
-        return str(key)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from ptxgen import syntax
 from ptxgen.emulator.access import Bytes, locate, measure, units_of
+from ptxgen.emulator.checks.transactions import Signal
 from ptxgen.emulator.copies import Copy, WarpCopies
 from ptxgen.emulator.group import Group
 from ptxgen.emulator.machine import Machine
@@ -214,16 +215,14 @@ def _arrive_later(
     mine = machine.copies.setdefault(row, WarpCopies())
     copies, ordering = mine.of(lanes), machine.ordering
     clock = ordering.clock(row) if ordering is not None else 0
-    given = ordering.release(row) if ordering is not None else None
+    signal = Signal(statement, 0, ordering.release(row) if ordering is not None else None)
+    barrier.under_way.append(signal)
 
     def arrive() -> None:
         if ordering is not None:
             for each_copy in copies:
                 ordering.shared.copied(row, each_copy.units, None, clock)
-        barrier.release(given)
-        barrier.arrive(int(lanes.sum()))
-        barrier.last_arrival = statement
-        machine.settle(slot, barrier)
+        machine.arrive_on(slot, barrier, signal, int(lanes.sum()))
 
     if all(each_copy.done for each_copy in copies):
         machine.submit(int(machine.row_slot[row]), statement, arrive)

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen import syntax
+from ptxgen.emulator.checks.transactions import Signal
 from ptxgen.emulator.clusters import OFFSET_MASK, RANK_SHIFT
 from ptxgen.emulator.group import Group
 from ptxgen.emulator.machine import Machine
@@ -127,8 +128,9 @@ def _request(
     """Queue the request; each slot gets the response at `offset`, and 16 bytes complete on its mbarrier."""
     machine.shared.require(offset, _RESPONSE, _RESPONSE, "clusterlaunchcontrol.try_cancel")
     own, ordering = int(machine.row_slot[row]), machine.ordering
-    cluster, given, operation = machine.clusters.of(own), None, None
-    machine.mbarrier(own, barrier, row, statement)
+    cluster, operation, signal = machine.clusters.of(own), None, Signal(statement, _RESPONSE)
+    for slot in slots:
+        machine.promise(slot, barrier, row, signal)
     if ordering is not None:
         if any(number in ordering.known[row].operations for number in machine.refused.get(cluster, ())):
             machine.findings.add(
@@ -137,8 +139,8 @@ def _request(
                 statement,
             )
         operation = ordering.operation("launch-control response", statement, own)
-        given = ordering.known[row].copy()
-        given.operations.add(operation.number)
+        signal.given, signal.operation = ordering.known[row].copy(), operation.number
+        signal.given.operations.add(operation.number)
         for slot in slots:
             ordering.shared.async_write(operation, row, np.array([offset // _RESPONSE]), slot)
 
@@ -152,7 +154,7 @@ def _request(
             machine.refused.setdefault(cluster, []).append(operation.number)
         for slot in slots:
             machine.shared.data[slot, offset : offset + _RESPONSE] = words.view(np.uint8)
-            machine.complete_on(slot, barrier, _RESPONSE, given, statement)
+            machine.complete_on(slot, barrier, signal)
 
     machine.submit(own, statement, complete)
 

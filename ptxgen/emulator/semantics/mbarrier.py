@@ -76,6 +76,8 @@ def invalidate(op: Any, binder: Binder, statement: syntax.Instruction, block: ob
             barrier = machine.mbarrier(slot, offset, row, statement)
             machine.ended_mbarriers[slot][offset] = machine.mbarriers[slot].pop(offset)
             barrier.ended_by = statement
+            if machine.transactions is not None:
+                machine.transactions.ends(barrier, "the object ends")
             if machine.ordering is not None:
                 _still_used(machine, row, barrier, statement)
                 machine.ordering.shared.barrier_lives(slot, offset, False)
@@ -161,14 +163,19 @@ class _Use:
         _note_use(machine, row, barrier, self.statement)
         before = state_of(barrier)
         if self.completes:
-            barrier.complete(amount)
+            barrier.account.by_hand = True
+            barrier.complete(amount, self.statement)
         elif self.expects:
-            barrier.expect(amount)
+            if machine.transactions is not None:
+                machine.transactions.expects(barrier, row, self.statement, arrives=self.arrives)
+            barrier.expect(amount, self.statement)
         if self.drops:
             barrier.drop(count)
         if self.arrives:
-            barrier.arrive(count)
-        barrier.last_arrival = self.statement
+            if machine.transactions is not None:
+                machine.transactions.arrived(barrier, row)
+            barrier.arrive(count, self.statement)
+            barrier.last_arrival = self.statement
         if self.no_complete and not barrier.pending and not barrier.tx:
             machine.findings.add(
                 "mbarrier-no-complete",
@@ -301,6 +308,7 @@ def _tested(
                         wait[position] |= asking
                 else:
                     done[position] |= asking
+                    barrier.waited(row, statement)
                     if barrier.completed is not None and op.sem == "relaxed":
                         machine.learn_at_fence(row, barrier.completed)
                     elif barrier.completed is not None:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ptxgen import syntax
+from ptxgen.emulator.checks.transactions import Signal
 from ptxgen.emulator.group import Group
 from ptxgen.emulator.machine import Machine
 from ptxgen.emulator.registers import Binder
@@ -55,22 +56,19 @@ def _arrive_when_done(
 ) -> None:
     """Arrive on the mbarriers at (slot, offset) when the earlier operations of the warp's CTA are done."""
     issuer = int(machine.row_slot[row])
-    barriers = [(slot, machine.mbarrier(slot, offset, row, statement)) for slot, offset in places]
-    given = None
+    signal = Signal(statement, 0)
+    barriers = [(slot, machine.promise(slot, offset, row, signal)) for slot, offset in places]
     if machine.ordering is not None:
         machine.ordering.tensor_fences.before_thread_sync(row)  # implied (9.7.16.12.1)
-        given = machine.ordering.release(row)
+        signal.given = machine.ordering.release(row)
         # All earlier operations, those of earlier commits too (9.7.16.12.1); what everybody knows is dropped.
         earlier = [n for n in machine.tensor_operations.get(issuer, ()) if n in machine.ordering.operations]
         machine.tensor_operations[issuer] = earlier
-        given.operations.update(earlier)
+        signal.given.operations.update(earlier)
 
     def arrive() -> None:
         for slot, barrier in barriers:
-            barrier.release(given)
-            barrier.arrive(1)
-            barrier.last_arrival = statement
-            machine.settle(slot, barrier)
+            machine.arrive_on(slot, barrier, signal)
 
     machine.submit(issuer, statement, arrive, pipe=pipe_of(machine, row, cta_group))
 
