@@ -243,20 +243,33 @@ def _track_together(
 
 
 def _changing(g: Group, places: Bytes, size: int, values: Sequence[NDArray[Any]]) -> NDArray[np.bool_]:
-    """Which lanes store something else than is in memory, or than a warp before them in the group stores there."""
+    """Which lanes store something else than is in memory, or than a warp before them in the group stores there.
+
+    Where lanes of one warp hit the same place, the last one counts: what the others store is never there to see.
+    """
     part = size // len(values)
     word = np.dtype(f"u{part}")
     index = places.offsets // part
     new = np.stack([np.broadcast_to(np.ascontiguousarray(value).view(word), index.shape) for value in values], axis=-1)
     old = places.data.view(word)[index[..., None] + np.arange(len(values))]
-    if g.size > 1:
-        every = np.flatnonzero(g.active)
-        _, first, again = np.unique(index.reshape(-1)[every], return_index=True, return_inverse=True)
-        before = every[first][again]  # the first lane of the group at the same place
-        apart = before // 32 != every // 32
-        flat = new.reshape(-1, len(values))
-        old.reshape(-1, len(values))[every[apart]] = flat[before[apart]]
-    return g.active & (new != old).any(axis=-1)
+    every = np.flatnonzero(g.active)
+    places_of = index.reshape(-1)[every]
+    order = np.argsort(places_of, kind="stable")
+    every, places_of = every[order], places_of[order]
+    starts = np.r_[True, places_of[1:] != places_of[:-1]]
+    if starts.all():
+        return g.active & (new != old).any(axis=-1)
+    # Lanes by place, then by warp: the last of each warp there, and that of the first warp for all others.
+    last = np.r_[starts[1:] | (every[1:] // 32 != every[:-1] // 32), True]
+    every, place = every[last], (np.cumsum(starts) - 1)[last]
+    before = every[np.searchsorted(place, place)]
+    apart = before // 32 != every // 32
+    flat = new.reshape(-1, len(values))
+    old.reshape(-1, len(values))[every[apart]] = flat[before[apart]]
+    changing = (new != old).any(axis=-1)
+    wins = np.zeros(changing.shape, np.bool_)
+    wins.reshape(-1)[every] = True
+    return changing & wins
 
 
 def masks_in(units: NDArray[np.int64], offsets: NDArray[np.int64], size: int) -> NDArray[np.uint16]:

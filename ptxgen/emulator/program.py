@@ -19,6 +19,7 @@ from ptxgen.emulator.names import Names
 from ptxgen.emulator.registers import _UNSIGNED, Binder, Reader, Unmodelled
 from ptxgen.emulator.semantics import Meaning, find
 from ptxgen.emulator.variables import Place, Variables
+from ptxgen.emulator.warpgroups import is_move
 from ptxgen.instr.form import Instruction
 from ptxgen.instr.recognise import Unrecognised, recognise
 from ptxgen.instr.scope import Scope, declare, declare_labels, declare_parameters, list_behind, names_in
@@ -109,7 +110,9 @@ class Program:
         self.blocks = self._make_blocks()
         if machine.ordering is not None:
             self._watch_registers()
-            for operation in (operation for block in self.blocks for operation in block.operations):
+            operations = [operation for block in self.blocks for operation in block.operations]
+            machine.warpgroups.follow_copies([(o.reads, o.writes) for o in operations if is_move(o.statement)])
+            for operation in operations:
                 operation.run = machine.warpgroups.watched(
                     operation.run, operation.reads, operation.writes, operation.statement
                 )

@@ -2,7 +2,8 @@
 
 A product reads its registers and shared memory, and writes its accumulator, at any time until wgmma.wait_group has
 waited for its group. Before that, and between other accesses and the next product without wgmma.fence, its registers
-are not to be touched. Only registers that some wgmma.mma_async of the program names are followed.
+are not to be touched. Only registers that some wgmma.mma_async of the program names are followed, and those to which
+`mov` copies accumulators: compilers move them before the wait, and use the copies behind it.
 """
 
 from __future__ import annotations
@@ -16,20 +17,29 @@ from numpy.typing import NDArray
 from ptxgen.emulator.checks import Findings
 from ptxgen.emulator.group import Group
 from ptxgen.emulator.memory import MemoryFault
-from ptxgen.syntax import Statement
+from ptxgen.syntax import Instruction, Statement
 
 #: Warps of a warpgroup.
 WARPS = 4
 
 
 class Product:
-    """A wgmma.mma_async of one warpgroup: its registers by number, whether it is done, its number in happens-before."""
+    """A wgmma.mma_async of one warpgroup: its registers by number, whether it is done, its number in happens-before.
 
-    __slots__ = ("accumulator", "done", "input", "operation", "statement")
+    `finish` completes it now, `copies` holds the identities of the registers with copies of its accumulator.
+    """
+
+    __slots__ = ("accumulator", "copies", "done", "finish", "input", "operation", "statement")
 
     def __init__(self, accumulator: frozenset[int], input: frozenset[int], statement: Statement) -> None:
         self.accumulator, self.input, self.statement = accumulator, input, statement
         self.done, self.operation = False, 0
+        self.copies: set[int] = set()
+        self.finish: Callable[[], None] = _nothing
+
+
+def _nothing() -> None:
+    """What a product that has not begun does when it is completed."""
 
 
 class Kept:
@@ -43,6 +53,11 @@ class Kept:
     def __init__(self, numbers: frozenset[int], rows: NDArray[np.int64], write: Callable[[NDArray[Any]], None]) -> None:
         self.numbers, self.rows, self.write = numbers, rows, write
         self.words: NDArray[Any] | None = None
+
+
+def is_move(statement: Statement) -> bool:
+    """Whether a statement copies registers without looking at what is in them."""
+    return isinstance(statement, Instruction) and statement.opcode.startswith("mov.")
 
 
 class Arrival(NamedTuple):
@@ -68,6 +83,8 @@ class Warpgroups:
         self.waiting = np.zeros(warps, np.bool_)
         #: Numbers of the registers that are followed, by their identity in the program.
         self._numbers: dict[int, int] = {}
+        #: Registers that `mov` may copy accumulators to, by identity.
+        self._copies: frozenset[int] = frozenset()
         #: The line in which a thread last touched a register since its fence; 0: none. (registers, warps)
         self._touched = np.zeros((0, warps), np.int32)
         #: The columns of the accumulator that a register has been a part of since the fence; 0: none.
@@ -114,31 +131,74 @@ class Warpgroups:
             self._columns = np.concatenate([self._columns, np.zeros((more, self._columns.shape[1]), np.int16)])
         return found
 
+    def follow_copies(self, moves: Sequence[tuple[frozenset[int], frozenset[int]]]) -> None:
+        """Follow what `mov` instructions, (reads, writes) by identity, may copy accumulators to, through any number."""
+        known = set(self._numbers)
+        while found := {to for reads, writes in moves if not reads.isdisjoint(known) for to in writes} - known:
+            known |= found
+        self._copies = frozenset(known - self._numbers.keys())
+
     def watched(
         self, run: Callable[..., Any], reads: frozenset[int], writes: frozenset[int], statement: Statement
     ) -> Callable[..., Any]:
         """An instruction's `run`, watched if it reads or writes registers (by identity) that are followed."""
         read = frozenset(self._numbers[each] for each in reads & self._numbers.keys())
         written = frozenset(self._numbers[each] for each in writes & self._numbers.keys())
-        if not read and not written:
+        from_copies, to_copies = reads & self._copies, writes & self._copies
+        if not read and not written and not from_copies and not to_copies:
             return run
-        index = np.array(sorted(read | written))[:, None]
+        index = np.array(sorted(read | written), np.int64)[:, None]
+        moves = bool(to_copies) and not written and is_move(statement)
 
         def watched(group: Group, *rest: Any) -> Any:
-            self._write_back([kept for kept in self.kept if not kept.numbers.isdisjoint(read | written)])
-            for row in group.indices:
+            for row in group.indices if self.groups else ():
                 if self.groups.get(int(row)):
-                    self._check_access(int(row), read, written, statement)
-            self._touched[index, group.indices] = statement.line
-            self._dirty[group.indices] = True
+                    if moves:
+                        self._move(int(row), read, from_copies, to_copies, statement)
+                    else:
+                        self._check_access(int(row), read, written, from_copies, statement)
+                        self._forget(int(row), to_copies)
+            if index.size:
+                self._write_back([kept for kept in self.kept if not kept.numbers.isdisjoint(read | written)])
+                self._touched[index, group.indices] = statement.line
+                self._dirty[group.indices] = True
             return run(group, *rest)
 
         return watched
 
-    def _check_access(self, row: int, read: frozenset[int], written: frozenset[int], statement: Statement) -> None:
+    def _move(
+        self, row: int, read: frozenset[int], from_copies: frozenset[int], to: frozenset[int], statement: Statement
+    ) -> None:
+        """A move of accumulators in flight: ptxas puts a wait before it (its message C7517), so it gets the result."""
+        self._forget(row, to)
+        pending = list(self._pending(row))
+        for position, product in enumerate(pending):
+            if product.accumulator.isdisjoint(read) and product.copies.isdisjoint(from_copies):
+                continue
+            for earlier in pending[: position + 1]:
+                earlier.finish()
+            product.copies |= to
+            self.findings.add(
+                "wgmma-register-in-flight",
+                f"copies the accumulator of the wgmma.mma_async of line {product.statement.line}, for which no "
+                "wgmma.wait_group has waited: ptxas waits before it",
+                statement,
+                severity="advice",
+            )
+
+    def _forget(self, row: int, copies: frozenset[int]) -> None:
+        """Registers get something else than copies of accumulators."""
+        for product in self._pending(row) if copies else ():
+            product.copies -= copies
+
+    def _check_access(
+        self, row: int, read: frozenset[int], written: frozenset[int], copies: frozenset[int], statement: Statement
+    ) -> None:
         for product in self._pending(row):
             if not product.accumulator.isdisjoint(read | written):
                 verb, what = "reads" if not product.accumulator.isdisjoint(read) else "writes", "the accumulator"
+            elif not product.copies.isdisjoint(copies):
+                verb, what = "reads", "a copy of the accumulator"
             elif not product.input.isdisjoint(written):
                 verb, what = "writes", "A"
             else:

@@ -48,3 +48,26 @@ def test_equal_values_do_not_race(together: bool, schedule: Any) -> None:
 def test_other_values_race(together: bool, schedule: Any) -> None:
     found, _ = stored("%r1", together, schedule)
     assert "shared-race" in found
+
+
+#: Lanes of a warp store other values to one place: with `{mask}` 31 the same in both warps, with 63 other ones in each.
+LAST_WINS = """\
+    .shared .align 16 .b8 room[16];
+    .reg .b32 %r<9>;
+    .reg .b64 %rd<9>;
+    mov.u32 %r0, %tid.x;
+    and.b32 %r1, %r0, {mask};
+    st.shared.b32 [room], %r1;
+    bar.sync 0;
+    ld.shared.b32 %r3, [room];
+    mul.wide.u32 %rd0, %r0, 4;
+    add.u64 %rd1, %out0, %rd0;
+    st.global.b32 [%rd1], %r3;
+    ret;"""
+
+
+@pytest.mark.parametrize("schedule", ["eager", "late", "random"])
+@pytest.mark.parametrize(("mask", "told"), [(31, []), (63, ["shared-race"])])
+def test_what_a_warp_leaves_counts(mask: int, told: list[str], schedule: Any) -> None:
+    report, _ = launch(LAST_WINS.format(mask=mask), [poisoned(64, np.uint32)], block=64, schedule=schedule)
+    assert codes(report) == told

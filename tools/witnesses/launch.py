@@ -85,10 +85,10 @@ class Witness:
     name: str
     kernel: Any
     grid: tuple[int, ...]
+    made: tuple[str, ...]
     arguments: Mapping[str, Any]
     #: A function of the inputs; functools.partial binds what it needs besides. Its text becomes the recorded reference.
     reference: Callable[..., Any]
-    made: tuple[str, ...]
     options: Mapping[str, Any] = field(default_factory=dict)
     tolerance: tuple[float, float] = (1e-2, 1e-2)
     #: Buffers that only descriptors name.

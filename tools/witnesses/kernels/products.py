@@ -52,7 +52,7 @@ def _product(
     sums = tl.int32 if a == "i8" else tl.float16 if c == "sum16" else tl.float64 if a == "fp64" else tl.float32
     c = "fp16" if c == "sum16" else c
     return Witness(
-        f"product_{name}", product, (-(-m // bm), -(-n // bn)),
+        f"product_{name}", product, (-(-m // bm), -(-n // bn)), made,
         {
             "a": Buffer(a, (k, m) if ta else (m, k), **init), "b": Buffer(a, (n, k) if tb else (k, n), **init),
             "c": output(c, m, n), "M": m, "N": n, "K": k, "am": 1 if ta else k, "ak": m if ta else 1,
@@ -60,7 +60,7 @@ def _product(
             "PRECISION": Constant(precision), "SUM": Constant(sums),
         },
         functools.partial(product_reference, a=a if precision == "tf32" else a.replace("tf", "fp"), b=a, ta=ta, tb=tb),
-        made, options, tolerance,
+        options, tolerance,
     )  # fmt: skip
 
 
@@ -95,14 +95,14 @@ def _described(
     buffers = {"a": Buffer(a, (k, m) if ta else (m, k)), "b": Buffer(a, (n, k) if tb else (k, n)), "c": output(c, m, n)}
     tiles = -(-m // bm), -(-n // bn)
     return Witness(
-        f"described_{name}", described, (programs,),
+        f"described_{name}", described, (programs,), made,
         {
             "ad": Descriptor("a", (bk, bm) if ta else (bm, bk)), "bd": Descriptor("b", (bn, bk) if tb else (bk, bn)),
             "cd": Descriptor("c", (bm, bn)), "K": k, "BM": Constant(bm), "BN": Constant(bn), "BK": Constant(bk),
             "TA": Constant(ta), "TB": Constant(tb), "TILES": Constant(tiles[0] * tiles[1]), "WIDE": Constant(tiles[1]),
             "SPECIAL": Constant(special),
         },
-        functools.partial(product_reference, a=a, b=a, ta=ta, tb=tb), made, options, tolerance, buffers,
+        functools.partial(product_reference, a=a, b=a, ta=ta, tb=tb), options, tolerance, buffers,
     )  # fmt: skip
 
 

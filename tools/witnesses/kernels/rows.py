@@ -277,90 +277,90 @@ def cross_entropy_reference(i):
 
 WITNESSES = [
     Witness(
-        "rms_norm", rms_norm, (7,),
+        "rms_norm", rms_norm, (7,), ("t35_90", "t37_100"),
         {
             "x": Buffer("bf16", (7, 700)), "w": Buffer("bf16", (700,)), "y": output("bf16", 7, 700),
             "r": output("fp32", 7, tolerance=(1e-5, 1e-6)), "n": 700, "eps": 1e-5, "BLOCK": Constant(256),
         },
-        rms_norm_reference, ("t35_90", "t37_100"), options={"num_warps": 2},
+        rms_norm_reference, options={"num_warps": 2},
     ),
     Witness(
-        "online_softmax", online_softmax, (9,),
+        "online_softmax", online_softmax, (9,), ("t37_90",),
         {
             "x": Buffer("fp16", (9, 336)), "y": output("fp32", 9, 333), "n": 333, "stride": 336,
             "BLOCK": Constant(128),
         },
-        online_softmax_reference, ("t37_90",), options={"num_warps": 1}, tolerance=(1e-4, 1e-6),
+        online_softmax_reference, options={"num_warps": 1}, tolerance=(1e-4, 1e-6),
     ),
     Witness(
-        "layer_norm_backward", layer_norm_backward, (8,),
+        "layer_norm_backward", layer_norm_backward, (8,), ("t36_100", "t39_90"),
         {
             "g": Buffer("fp32", (24, 100)), "x": Buffer("fp32", (24, 100)), "w": Buffer("fp32", (100,)),
             "dx": output("fp32", 24, 100), "dw": output("fp32", 2, 100), "db": output("fp32", 2, 100),
             "lock": Buffer("i32", (4,), "zeros", role="inout"), "n": 100, "ROWS": Constant(3), "GROUPS": Constant(2),
             "BLOCK": Constant(128),
         },
-        layer_norm_backward_reference, ("t36_100", "t39_90"), tolerance=(1e-3, 1e-4),
+        layer_norm_backward_reference, tolerance=(1e-3, 1e-4),
     ),
     Witness(
-        "welford", welford, (3,),
+        "welford", welford, (3,), ("t36_90", "t39_100"),
         {
             "x": Buffer("fp16", (10, 300)), "mean": output("fp32", 10), "variance": output("fp32", 10), "n": 300,
             "m": 10, "ROWS": Constant(4), "BLOCK": Constant(512),
         },
-        welford_reference, ("t36_90", "t39_100"), options={"num_warps": 8}, tolerance=(1e-4, 1e-5),
+        welford_reference, options={"num_warps": 8}, tolerance=(1e-4, 1e-5),
     ),
     Witness(
-        "scans", scans, (1,),
+        "scans", scans, (1,), ("t37_100",),
         {
             "x": Buffer("fp32", (16, 128)), "a": Buffer("fp32", (16, 128), scale=0.7),
             **{name: output("fp32", 16, 128) for name in ("total", "product", "state", "backward", "highest")},
             "ROWS": Constant(16), "COLUMNS": Constant(128),
         },
-        scans_reference, ("t37_100",), tolerance=(1e-3, 1e-3),
+        scans_reference, tolerance=(1e-3, 1e-3),
     ),
     Witness(
-        "order", order, (1,),
+        "order", order, (1,), ("t36_90", "t39_100"),
         {
             "x": Buffer("i32", (8, 64), "randint", lo=-90, hi=90), "ascending": output("i32", 8, 64),
             "descending": output("i32", 8, 64), "best": output("i32", 8), "where": output("i32", 8),
             "least": output("i32", 8), "flipped": output("i32", 8, 64), "ROWS": Constant(8), "COLUMNS": Constant(64),
         },
-        order_reference, ("t36_90", "t39_100"), tolerance=(0, 0),
+        order_reference, tolerance=(0, 0),
     ),
     Witness(
-        "top", top, (1,),
+        "top", top, (1,), ("t37_90",),
         {
             "x": Buffer("fp16", (16, 128)), "y": output("fp16", 16, 8), "K": Constant(8), "ROWS": Constant(16),
             "COLUMNS": Constant(128),
         },
-        top_reference, ("t37_90",), tolerance=(0, 0), options={"num_warps": 8},
+        top_reference, tolerance=(0, 0), options={"num_warps": 8},
     ),
     Witness(
-        "counts", counts, (5,),
+        "counts", counts, (5,), ("t36_90", "t39_100"),
         {
             "x": Buffer("i32", (1190,), "randint", lo=0, hi=64), "h": Buffer("i32", (64,), "zeros", role="inout"),
             "n": 1190, "BINS": Constant(64), "BLOCK": Constant(256),
         },
-        counts_reference, ("t36_90", "t39_100"), tolerance=(0, 0), options={"num_warps": 2},
+        counts_reference, tolerance=(0, 0), options={"num_warps": 2},
     ),
     Witness(
-        "shuffles", shuffles, (1,),
+        "shuffles", shuffles, (1,), ("t36_100", "t39_90"),
         {
             "x": Buffer("fp16", (32, 64)), "index": Buffer("i16", (32, 64), "randint", lo=0, hi=64),
             "taken": output("fp16", 32, 64), "pairs": output("fp16", 32, 128), "first": output("fp16", 32, 32),
             "second": output("fp16", 32, 32), "turned": output("fp16", 64, 32), "ROWS": Constant(32),
             "COLUMNS": Constant(64),
         },
-        shuffles_reference, ("t36_100", "t39_90"), tolerance=(0, 0),
+        shuffles_reference, tolerance=(0, 0),
     ),
     Witness(
-        "cross_entropy", cross_entropy, (6,),
+        "cross_entropy", cross_entropy, (6,), ("t36_100", "t37_90"),
         {
             "x": Buffer("bf16", (6, 200), scale=2.0),
             "label": Buffer("i64", (6,), "randint", lo=-90, hi=200),
             "loss": output("fp32", 6), "dx": output("bf16", 6, 200), "n": 200, "BLOCK": Constant(256),
         },
-        cross_entropy_reference, ("t36_100", "t37_90"), options={"num_warps": 8},
+        cross_entropy_reference, options={"num_warps": 8},
     ),
 ]  # fmt: skip
