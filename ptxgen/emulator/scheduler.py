@@ -428,7 +428,8 @@ class Scheduler:
         self._fair_place = place = int(later.min() if len(later) else places.min())
         mask = free & (self.place == place)
         rows = np.flatnonzero(mask.any(axis=1))
-        return Group(self.machine, rows, mask[rows])
+        mask = mask[rows]
+        return Group(self.machine, rows, None if mask.all() else mask)
 
     def _pick(self) -> Group | None:
         """The warps to run next: those at the first block, or now and then those that waited longest."""

@@ -98,8 +98,18 @@ def _weakened(made: Instruction) -> Iterator[tuple[str, str]]:
     for order in (".release", ".acquire"):
         if opcode.startswith(("atom", "red", "ld", "st")) and order in opcode and "async" not in opcode:
             yield "relaxed", _respelled(made, opcode.replace(order, ".relaxed"))
-    if opcode == "fence.proxy.async.shared::cta":
+    if re.match(r"(atom|red|ld|st|fence|mbarrier)\b.*\.(gpu|sys|cluster)\b", opcode) and ".async" not in opcode:
+        narrower = re.sub(r"\.(gpu|sys|cluster)(?=\.|$)", ".cta", opcode)
+        if narrower != opcode and "mbarrier_init" not in opcode and "proxy" not in opcode:
+            yield "of a narrower scope", _respelled(made, narrower)
+    if opcode in ("membar.gl", "membar.sys"):
+        yield "of a narrower scope", _respelled(made, "membar.cta")
+    if opcode in ("fence.proxy.async", "fence.proxy.async.shared::cta"):
         yield "of another state space", _respelled(made, "fence.proxy.async.global")
+        yield "of the generic proxy alone", _respelled(made, "fence.acq_rel.cta")
+    if opcode.startswith("tcgen05.wait::"):
+        other = "st" if "::ld" in opcode else "ld"
+        yield f"for tcgen05.{other}", _respelled(made, opcode.replace(opcode[14:16], other, 1))
     if opcode == "cp.async.bulk.wait_group":
         yield "of the sources alone", _respelled(made, opcode + ".read")
 
@@ -135,6 +145,17 @@ def _shifted(made: Instruction) -> Iterator[tuple[str, str]]:
         yield "one group less", _counted(made, 0, 1)
     if re.match(r"(bar|barrier)(\.cta)?\.(sync|arrive)", opcode) and len(operands) == 2:
         yield "32 threads more", _counted(made, 1, 32)
+    if re.match(r"cp\.async\.bulk\.(shared|global)", opcode) and len(operands) > 2:
+        yield "16 bytes less", _counted(made, 2, -16)
+    if opcode.startswith("mapa"):
+        yield "another CTA", _flipped(made, 2)
+    if opcode.startswith("tcgen05.alloc"):
+        yield "half the columns", _half(made, 1)
+    if opcode.startswith("tcgen05.ld"):
+        yield "another quadrant", _moved(made, 1, 32 << 16)
+        yield "the next column", _moved(made, 1, 1)
+    if opcode.startswith("tcgen05.st"):
+        yield "another quadrant", _moved(made, 0, 32 << 16)
     if opcode.startswith("setmaxnreg.dec"):
         yield "8 registers more", _counted(made, 0, 8)
 
@@ -152,10 +173,25 @@ def _stage(made: Instruction, position: int) -> Iterator[tuple[str, str]]:
         yield "another stage", _respelled(made, operands={position: f"[{base.strip()}+8]"})
 
 
-def _flipped(made: Instruction, position: int) -> str:
+def _half(made: Instruction, position: int) -> str:
     operand = made.operands[position]
     if isinstance(operand, Immediate):
-        return _respelled(made, operands={position: 1 - int(str(operand.evaluate()))})
+        return _respelled(made, operands={position: int(str(operand.evaluate())) // 2})
+    return _computed(made, position, 32, "shr.u32 {d}, {a}, 1;")
+
+
+def _moved(made: Instruction, position: int, change: int) -> str:
+    """The instruction at another address in tensor memory."""
+    operand = made.operands[position]
+    assert isinstance(operand, Address)
+    return _respelled(made, operands={position: f"[{str(operand.base).strip()}+{operand.offset + change}]"})
+
+
+def _flipped(made: Instruction, position: int) -> str:
+    """The instruction with the lowest bit of an operand changed."""
+    operand = made.operands[position]
+    if isinstance(operand, Immediate):
+        return _respelled(made, operands={position: int(str(operand.evaluate())) ^ 1})
     return _computed(made, position, 32, "xor.b32 {d}, {a}, 1;")
 
 
@@ -166,26 +202,67 @@ def _counted(made: Instruction, position: int, change: int) -> str:
     return _computed(made, position, 32, f"add.s32 {{d}}, {{a}}, {change};")
 
 
+#: Fields of the instruction descriptor, by what changes: the bit that flips. Those of scale factors stay as they are.
+_IDESC = {"N": 18, "M": 24, "the type of A": 7, "the type of B": 10, "A negated": 13, "A transposed": 15}
+#: Fields of the descriptor of a matrix in shared memory.
+_MATRIX = {"swizzle": 62, "stride": 36, "base offset": 49}
+#: Fields of a tensormap, by what changes: how the new value follows from the old one.
+_MAP = {
+    "global_address": "add.s64 {d}, {a}, 16;", "rank": 1, "box_dim": "add.s32 {d}, {a}, 8;",
+    "global_dim": "add.s32 {d}, {a}, -1;", "global_stride": "add.s64 {d}, {a}, 16;",
+    "element_stride": "add.s32 {d}, {a}, 1;", "elemtype": 1, "swizzle_mode": 1,
+}  # fmt: skip
+
+
 def _descriptors(made: Instruction) -> Iterator[tuple[str, str]]:
-    """Fields of the descriptors of tensor core instructions."""
+    """Fields of the descriptors of tensor core instructions, and of tensormaps made by the kernel."""
     opcode = made.opcode
     if opcode.startswith("tcgen05.mma"):
-        a, b = made.operands[1], made.operands[2]
-        idesc = 4 if ".sp" in opcode else 3
-        if not isinstance(a, Address):
-            yield "A 16 bytes on", _computed(made, 1, 64, "add.s64 {d}, {a}, 1;")
-            yield "A's swizzle", _computed(made, 1, 64, f"xor.b64 {{d}}, {{a}}, {1 << 62};")
-            yield "A's stride", _computed(made, 1, 64, f"xor.b64 {{d}}, {{a}}, {1 << 36};")
+        b = made.operands[2]
         assert b is not None
-        yield "B 16 bytes on", _computed(made, 2, 64, "add.s64 {d}, {a}, 1;")
-        yield "B's stride", _computed(made, 2, 64, f"xor.b64 {{d}}, {{a}}, {1 << 36};")
-        yield "N", _computed(made, idesc, 32, f"xor.b32 {{d}}, {{a}}, {1 << 18};")
-        yield "the type of A", _computed(made, idesc, 32, f"xor.b32 {{d}}, {{a}}, {1 << 7};")
+        idesc = 4 if ".sp" in opcode else 3
+        yield from _matrices(made)
+        for what, bit in _IDESC.items():
+            yield what, _computed(made, idesc, 32, f"xor.b32 {{d}}, {{a}}, {1 << bit};")
+        if "block_scale" in opcode:
+            yield "A's scale factors", _moved(made, idesc + 1, 4)
+            yield "B's scale factors", _moved(made, idesc + 2, 4)
+        accumulate = idesc + (3 if "block_scale" in opcode else 1)
+        if accumulate < len(made.operands) and str(made.operands[accumulate]).strip()[0] in "%p":
+            yield "adds where it sets, and the reverse", _inverted(made, accumulate)
     elif opcode.startswith("wgmma.mma_async"):
-        if not isinstance(made.operands[1], Vector):
-            yield "A 16 bytes on", _computed(made, 1, 64, "add.s64 {d}, {a}, 1;")
-            yield "A's swizzle", _computed(made, 1, 64, f"xor.b64 {{d}}, {{a}}, {1 << 62};")
-        yield "B 16 bytes on", _computed(made, 2, 64, "add.s64 {d}, {a}, 1;")
-        yield "B's stride", _computed(made, 2, 64, f"xor.b64 {{d}}, {{a}}, {1 << 36};")
+        yield from _matrices(made)
+        for number in range(4 + (".sp" in opcode) * 2, len(made.operands)):
+            operand = made.operands[number]
+            if isinstance(operand, Immediate):
+                value = int(str(operand.evaluate()))
+                if value in (1, -1) and number < 6 + (".sp" in opcode) * 2:
+                    yield "a factor negated", _respelled(made, operands={number: -value})
+                else:
+                    yield "transposed", _respelled(made, operands={number: 1 - value})
     elif opcode.startswith("tcgen05.cp"):
         yield "the source 16 bytes on", _computed(made, 1, 64, "add.s64 {d}, {a}, 1;")
+    elif opcode.startswith("tensormap.replace"):
+        field = opcode.split(".")[3]
+        change, value = _MAP.get(field), len(made.operands) - 1
+        if isinstance(change, int):
+            yield f"another {field}", _flipped(made, value)
+        elif change:
+            yield f"another {field}", _computed(made, value, 64 if "s64" in change else 32, change)
+
+
+def _matrices(made: Instruction) -> Iterator[tuple[str, str]]:
+    """Changes of the matrices A and B, where they are in shared memory."""
+    for position, name in ((1, "A"), (2, "B")):
+        if not isinstance(made.operands[position], Address | Vector):
+            yield f"{name} 16 bytes on", _computed(made, position, 64, "add.s64 {d}, {a}, 1;")
+            for field, bit in _MATRIX.items():
+                changed = f"xor.b64 {{d}}, {{a}}, {1 << bit};"
+                yield f"{name}'s {field}", _computed(made, position, 64, changed)
+
+
+def _inverted(made: Instruction, position: int) -> str:
+    """The instruction with the opposite of a predicate."""
+    operand = str(made.operands[position]).strip()
+    changed = _respelled(made, operands={position: "%mutatedp"})
+    return f"{{ .reg .pred %mutatedp; not.pred %mutatedp, {operand}; {changed} }}"

@@ -24,20 +24,13 @@ class Subject:
     run: Callable[[str, Emulator], tuple[LaunchReport, bool]]
 
 
-#: Recorded kernels: of each way to load, multiply, wait and store the ones that run fastest.
-CASES = (
-    "cute_90_gemm_f16", "g39_100_gemm_f16_2cta_mma", "g39_90_gemm_f16_cluster2_multicastB",
-    "t36_100_gemm_f16_hostdesc_edges", "t36_100_gemm_f16_TN_mnmajor", "t36_100_mxfp8_tma_tccp",
-    "t36_100_tma_gather4_scatter4", "t36_100_tma_reduce_add", "t36_90_gemm_f16_TN_mnmajor", "t36_90_softmax",
-    "t36_100_lock_reduce", "t36_100_scan_sort_argmax",
-)  # fmt: skip
 #: (problem, choices) of the project's GEMM.
 GEMMS: dict[str, tuple[tuple[int, int, int], dict[str, Any]]] = {"blackwell/swizzled": ((256, 128, 256), {})}
 
 
 def names() -> list[str]:
-    """All subjects."""
-    return [*GEMMS, *CASES]
+    """All subjects: the project's GEMM first, then the recorded kernels."""
+    return [*GEMMS, *cases.names()]
 
 
 @cache
