@@ -1,17 +1,19 @@
 """How instructions reach memory: state spaces of generic addresses, checked places of bytes, and what the checks hear.
 
 Caching, ordering and scope have no effect on values here: the emulator executes accesses one instruction at a time.
+They count in the checks.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen import syntax
+from ptxgen.emulator.checks.strong_accesses import Order, Place
 from ptxgen.emulator.checks.thread_accesses import UNIT
 from ptxgen.emulator.group import Group
 from ptxgen.emulator.memory import MemoryFault
@@ -26,8 +28,6 @@ from ptxgen.emulator.memory.global_memory import (
 
 #: Where state spaces lie in the generic address space. Global addresses are generic addresses.
 WINDOWS = {"shared": SHARED_WINDOW, "param": PARAM_WINDOW, "local": LOCAL_WINDOW, "const": CONST_WINDOW, "global": 0}
-#: Tells the checks of a strong access: by which warp, to which slot (-1: global), space, address.
-_Synchronisation = Callable[[int, int, str, int], None]
 _READ_ONLY = {"param": "the kernel's parameters", "const": "constant memory"}
 
 
@@ -105,27 +105,29 @@ def load_words(
     count: int,
     statement: syntax.Instruction,
     *,
-    strong: bool = False,
+    order: Order | None = None,
     measured: bool = True,
 ) -> list[NDArray[Any]]:
     """`count` neighbouring values per lane from a state space; addresses are those of the space.
 
-    A strong load (volatile, relaxed, acquire) synchronises with the strong store that it reads. What it costs is not
-    `measured` where the addresses of the lanes are not those that hardware would take.
+    A strong load (volatile, relaxed, acquire) has an order. What it costs is not `measured` where the addresses of the
+    lanes are not those that hardware would take.
     """
     size = dtype.itemsize
     places = locate(g, space, addresses, size * count, "a load")
     data, offsets = places.data, places.offsets
     if measured:
         measure(g, space, places, size * count, statement)
-    if places.slots is not None and not strong:
+    if places.slots is not None and order is None:
         track_shared(g, places, size * count, statement, write=False)
-    elif space == "global" and g.machine.global_accesses is not None and not strong:
+    elif space == "global" and g.machine.global_accesses is not None and order is None:
         g.machine.global_accesses.access(g.indices, offsets, g.mask, size * count, statement)
     elif space == "local" and g.machine.ordering is not None:
         g.machine.stack.require_written(g, offsets, size * count, statement)
-    if strong:
-        synchronise(g, space, addresses, g.machine.subscribe)
+    strong = g.machine.strong_accesses
+    if order is not None and strong is not None:
+        for row, place in _words(g, space, addresses):
+            strong.load(row, place, order, statement)
     words, index = data.view(dtype), offsets // size
     return [words[index + i] for i in range(count)]
 
@@ -138,10 +140,13 @@ def store_words(
     values: Sequence[NDArray[Any]],
     statement: syntax.Instruction,
     *,
-    strong: bool = False,
+    order: Order | None = None,
     measured: bool = True,
 ) -> None:
-    """Neighbouring values per lane to a state space; of lanes that hit the same bytes the last one wins."""
+    """Neighbouring values per lane to a state space; of lanes that hit the same bytes the last one wins.
+
+    A strong store (volatile, relaxed, release) has an order.
+    """
     machine, size = g.machine, dtype.itemsize
     total = size * len(values)
     if space in _READ_ONLY:
@@ -151,17 +156,18 @@ def store_words(
     if measured:
         measure(g, space, places, total, statement)
     if places.slots is not None:
-        track_shared(g, places, total, statement, write=True, strong=strong, values=values)
+        track_shared(g, places, total, statement, write=True, strong=order is not None, values=values)
     elif space == "local" and machine.ordering is not None:
         machine.stack.mark_written(g, offsets, total)
     elif space == "global" and machine.global_accesses is not None:
-        if strong:
+        if order is not None:
             machine.global_accesses.forget(offsets, g.mask, total)
         else:
             same = ~_changing(g, places, total, values)
             machine.global_accesses.access(g.indices, offsets, g.mask, total, statement, same)
-    if strong:
-        synchronise(g, space, addresses, machine.publish)
+    if order is not None and machine.strong_accesses is not None:
+        for row, place in _words(g, space, addresses):
+            machine.strong_accesses.store(row, place, order, statement)
     words, index = data.view(dtype), offsets // size
     changed = space != "local"  # what no other thread sees is an effect only where it is new
     for i, value in enumerate(values):
@@ -291,18 +297,33 @@ def units_of(offsets: NDArray[np.int64], size: int) -> tuple[NDArray[np.int64], 
     return units, masks
 
 
-def synchronise(g: Group, space: str, addresses: NDArray[np.int64], how: _Synchronisation) -> None:
-    """Publish at, or subscribe to, the words that strong accesses touch."""
-    if g.machine.ordering is not None:
-        active = g.active
-        for position, row in enumerate(g.indices):
-            for address in np.unique(addresses[position][active[position]]):
-                synchronise_at(g, space, int(row), int(address), how)
+def strong_atomic(part: Part, turns: Any, order: Order, statement: syntax.Instruction, *, reads: bool) -> None:
+    """Atomic operations of a part, lanes in this order: each reads (red does not count as reading), then stores."""
+    g, strong = part.group, part.group.machine.strong_accesses
+    if strong is None:
+        return
+    if g.size == 1 or isinstance(turns, slice):
+        words = _words(g, part.space, part.addresses)
+    else:
+        lanes = np.argwhere(g.active)[turns]
+        rows, addresses = g.indices[lanes[:, 0]].tolist(), part.addresses[lanes[:, 0], lanes[:, 1]].tolist()
+        words = ((row, _place(g, part.space, row, at)) for row, at in zip(rows, addresses, strict=True))
+    for row, place in words:
+        if reads:
+            strong.load(row, place, order, statement, atomic=True)
+        strong.store(row, place, order, statement)
 
 
-def synchronise_at(g: Group, space: str, row: int, address: int, how: _Synchronisation) -> None:
-    """As `synchronise`, for one warp at one address."""
+def _words(g: Group, space: str, addresses: NDArray[np.int64]) -> Iterator[tuple[int, Place]]:
+    """(warp, word) of strong accesses, each once."""
+    active = g.active
+    for position, row in enumerate(g.indices.tolist()):
+        for address in np.unique(addresses[position][active[position]]).tolist():
+            yield row, _place(g, space, row, address)
+
+
+def _place(g: Group, space: str, row: int, address: int) -> Place:
     slot = -1
     if space != "global":
         slot, address = g.machine.clusters.locate(row, address, space)
-    how(row, slot, space.split("::")[0], address)
+    return slot, space.split("::")[0], address

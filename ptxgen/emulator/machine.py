@@ -12,7 +12,15 @@ from numpy.typing import NDArray
 from ptxgen import syntax
 from ptxgen.device import LaunchShape
 from ptxgen.emulator.budget import Registers, initial_count
-from ptxgen.emulator.checks import Efficiency, Findings, GlobalAccesses, Knowledge, Ordering, Tensormaps
+from ptxgen.emulator.checks import (
+    Efficiency,
+    Findings,
+    GlobalAccesses,
+    Knowledge,
+    Ordering,
+    StrongAccesses,
+    Tensormaps,
+)
 from ptxgen.emulator.checks.transactions import Signal, Transactions
 from ptxgen.emulator.clusters import Clusters
 from ptxgen.emulator.copies import WarpCopies
@@ -86,9 +94,11 @@ class Machine:
         self.ended_mbarriers: list[dict[int, MBarrier]] = [{} for _ in range(slots)]
         self.ordering: Ordering | None = None
         self.global_accesses: GlobalAccesses | None = None
+        self.strong_accesses: StrongAccesses | None = None
         if checks:
             self.ordering = Ordering(slots, self.warps_per_cta, self.clusters.size, self.shared.pitch, self.findings)
             self.global_accesses = GlobalAccesses(self.ordering, len(memory.data), self.findings)
+            self.strong_accesses = StrongAccesses(self.ordering, self.findings)
         self.efficiency = Efficiency() if advice else None
         self.transactions = Transactions(self.ordering, self.findings) if self.ordering is not None else None
         self.tensormaps = Tensormaps(self.findings) if checks else None
@@ -112,8 +122,6 @@ class Machine:
         self.unread: dict[int, dict[int, Knowledge]] = {}
         #: What relaxed waits of a warp order once it executes a fence that acquires.
         self.unfenced_waits: dict[int, Knowledge] = {}
-        #: What strong stores (release, relaxed, volatile) to a word published, for strong loads of it by the same CTA.
-        self.published: dict[tuple[int, str, int], Knowledge] = {}
         self.wake: Callable[[object], None] = lambda key: None
         #: Takes the next cluster that has not begun out of the grid: its number, None if there is none.
         self.cancel: Callable[[], int | None] = lambda: None
@@ -238,7 +246,8 @@ class Machine:
             self.mbarriers[slot] = {}
             self.ended_mbarriers[slot] = {}
             self.tensor_operations.pop(slot, None)
-            self.published = {key: known for key, known in self.published.items() if key[0] != slot}
+            if self.strong_accesses is not None:
+                self.strong_accesses.clear(slot)
             if self.ordering is not None:
                 self.ordering.clear(slot)
         self.cta_number[slot] = number
@@ -300,23 +309,6 @@ class Machine:
                 self.unfenced_waits[row].join(known)
             else:
                 self.unfenced_waits[row] = known.copy()
-
-    def publish(self, row: int, slot: int, space: str, address: int) -> None:
-        """A strong store to an offset in a slot's shared memory, or to a global address (slot -1): who reads the word
-        with a strong load knows what this warp knows.
-        """
-        if self.ordering is not None:
-            key = (slot, space, address)
-            given = self.ordering.release(row)
-            if key in self.published:
-                given.join(self.published[key])
-            self.published[key] = given
-
-    def subscribe(self, row: int, slot: int, space: str, address: int) -> None:
-        """A strong load. Fences are not asked for: a missing one is not reported, a present one is honoured."""
-        known = self.published.get((slot, space, address))
-        if known is not None and self.ordering is not None:
-            self.ordering.acquire(row, known)
 
     def learn(self, rows: NDArray[np.int64], reads: frozenset[int]) -> None:
         """These warps read registers; if one is the result of a wait, they learn what it tells."""

@@ -68,7 +68,7 @@ GIVES = {
 TAKES = {
     "acquire": "ld.acquire.gpu.global.u32 %x, [%flag];",
     "relaxed and fence": "ld.relaxed.gpu.global.u32 %x, [%flag]; fence.acq_rel.gpu;",
-    "volatile": "ld.volatile.global.u32 %x, [%flag];",
+    "volatile and membar": "ld.volatile.global.u32 %x, [%flag]; membar.gl;",
     "swap": "atom.acquire.gpu.global.cas.b32 %x, [%flag], 1, 1;",
 }
 
@@ -76,7 +76,7 @@ TAKES = {
 @pytest.mark.parametrize("schedule", SCHEDULES)
 @pytest.mark.parametrize(
     ("give", "take"),
-    [("release", "acquire"), ("fence and relaxed", "relaxed and fence"), ("membar and volatile", "volatile"),
+    [("release", "acquire"), ("fence and relaxed", "relaxed and fence"), ("membar and volatile", "volatile and membar"),
      ("exchange", "swap"), ("reduction", "acquire")],
 )  # fmt: skip
 def test_flags_between_ctas(give: str, take: str, schedule: Any) -> None:
@@ -89,6 +89,86 @@ def test_flags_between_ctas(give: str, take: str, schedule: Any) -> None:
     racing = [run(late, block=32, grid=2, schedule=schedule, seed=seed) for seed in range(3)]
     assert any("global-race" in codes(each) for each in racing)
     assert "of another CTA" in next(f.message for each in racing for f in each.findings if f.code == "global-race")
+
+
+#: What is wrong with a flag's store or load, and whether that is an error.
+UNFENCED = {
+    "relaxed store": ("st.relaxed.gpu.global.u32 [%flag], 1;", TAKES["acquire"], "error"),
+    "volatile store": ("st.volatile.global.u32 [%flag], 1;", TAKES["volatile and membar"], "error"),
+    "fence of the CTA": ("fence.acq_rel.cta; st.relaxed.gpu.global.u32 [%flag], 1;", TAKES["acquire"], "error"),
+    "acquire before a store": ("fence.acquire.gpu; st.relaxed.gpu.global.u32 [%flag], 1;", TAKES["acquire"], "error"),
+    "relaxed exchange": ("atom.relaxed.gpu.global.exch.b32 %x, [%flag], 1;", TAKES["swap"], "error"),
+    "relaxed load": (GIVES["release"], "ld.relaxed.gpu.global.u32 %x, [%flag];", "advice"),
+    "relaxed load, fence of the CTA": (
+        GIVES["release"], "ld.relaxed.gpu.global.u32 %x, [%flag]; fence.acq_rel.cta;", "advice",
+    ),
+    "relaxed swap": (GIVES["exchange"], "atom.relaxed.gpu.global.cas.b32 %x, [%flag], 1, 1;", "advice"),
+    "release after a load": (GIVES["release"], "ld.relaxed.gpu.global.u32 %x, [%flag]; fence.release.gpu;", "advice"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize(("give", "take", "severity"), UNFENCED.values(), ids=UNFENCED)
+def test_missing_fences(give: str, take: str, severity: str, schedule: Any) -> None:
+    report = run(FLAG.replace("GIVE", give).replace("TAKE", take), block=32, grid=2, schedule=schedule)
+    assert codes(report) == ["missing-fence"], report.summary()
+    assert report.findings[0].severity == severity
+    assert ("release" in report.findings[0].message) == (severity == "error")
+    assert "store of line" in report.findings[0].message
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize(
+    ("give", "take"),
+    [("st.release.cta.global.u32 [%flag], 1;", TAKES["acquire"]),
+     ("atom.release.cta.global.exch.b32 %x, [%flag], 1;", TAKES["swap"]),
+     (GIVES["release"], "ld.acquire.cta.global.u32 %x, [%flag];")],
+)  # fmt: skip
+def test_narrow_scopes(give: str, take: str, schedule: Any) -> None:
+    """A scope must include the other thread; within a CTA that of the CTA is enough."""
+    body = FLAG.replace("GIVE", give).replace("TAKE", take)
+    report = run(body, block=32, grid=2, schedule=schedule)
+    assert "narrow-scope" in codes(report), report.summary()
+    assert "global-race" not in codes(report)
+    one = body.replace("setp.ne.u32 %p, %t, 0; @%p bra end; setp.ne.u32 %q, %c, 0;", "setp.ge.u32 %q, %t, 32;")
+    inside = run(one, block=64, schedule=schedule)
+    assert (inside.status, codes(inside)) == ("ok", []), inside.summary()
+
+
+#: Warp 1 of CTA 0 stores, warp 0 gives; warp 0 of CTA 1 takes, warp 1 loads.
+CUMULATIVE = """
+    setp.lt.u32 %p, %t, 32; setp.ne.u32 %q, %c, 0; @%q bra take;
+    @%p bra given; st.global.u32 [%out0], 7; given: bar.sync 0; setp.eq.u32 %p, %t, 0; @!%p bra end; GIVE bra end;
+    take: @!%p bra taken; again: TAKE setp.ne.u32 %q, %x, 1; @%q bra again;
+    taken: bar.sync 0; @%p bra end; ld.global.u32 %y, [%out0]; end:
+"""
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_fences_are_cumulative(schedule: Any) -> None:
+    """A fence releases what its thread knows of others through bar.sync; a relaxed store alone does not."""
+    for give, take, expected in (
+        (GIVES["fence and relaxed"], TAKES["relaxed and fence"], []),
+        (GIVES["release"], TAKES["acquire"], []),
+        ("st.relaxed.gpu.global.u32 [%flag], 1;", TAKES["acquire"], ["missing-fence"]),
+        (GIVES["release"], "ld.relaxed.gpu.global.u32 %x, [%flag];", ["missing-fence"]),
+    ):
+        report = run(CUMULATIVE.replace("GIVE", give).replace("TAKE", take), block=64, grid=2, schedule=schedule)
+        assert codes(report) == expected, report.summary()
+
+
+def test_atomic_operations_pass_a_release_on() -> None:
+    """CTA 0 releases 1, CTA 1 adds with a relaxed atomic, CTA 2 acquires what came of both (8.9.2)."""
+    body = """
+        setp.ne.u32 %p, %t, 0; @%p bra end; setp.eq.u32 %q, %c, 1; @%q bra middle; setp.eq.u32 %q, %c, 2; @%q bra take;
+        st.global.u32 [%out0], 7; st.release.gpu.global.u32 [%flag], 1; bra end;
+        middle: atom.relaxed.gpu.global.cas.b32 %x, [%flag], 1, 2; setp.ne.u32 %p, %x, 1; @%p bra middle; bra end;
+        take: ld.acquire.gpu.global.u32 %x, [%flag]; setp.ne.u32 %p, %x, 2; @%p bra take;
+        ld.global.u32 %y, [%out0]; end:
+    """
+    for schedule in SCHEDULES:
+        report = run(body, block=32, grid=3, schedule=schedule)
+        assert (report.status, codes(report)) == ("ok", []), report.summary()
 
 
 def test_atomics_do_not_race() -> None:

@@ -209,7 +209,7 @@ _MATRIX = {"swizzle": 62, "stride": 36, "base offset": 49}
 #: Fields of a tensormap, by what changes: how the new value follows from the old one.
 _MAP = {
     "global_address": "add.s64 {d}, {a}, 16;", "rank": 1, "box_dim": "add.s32 {d}, {a}, 8;",
-    "global_dim": "add.s32 {d}, {a}, -1;", "global_stride": "add.s64 {d}, {a}, 16;",
+    "global_dim": "shr.u32 {d}, {a}, 1;", "global_stride": "add.s64 {d}, {a}, 16;",
     "element_stride": "add.s32 {d}, {a}, 1;", "elemtype": 1, "swizzle_mode": 1,
 }  # fmt: skip
 

@@ -5,6 +5,16 @@ from ptxgen.emulator.checks.findings import Findings
 from ptxgen.emulator.checks.global_accesses import GlobalAccesses
 from ptxgen.emulator.checks.happens_before import Ordering
 from ptxgen.emulator.checks.knowledge import AsyncOperation, Knowledge
+from ptxgen.emulator.checks.strong_accesses import StrongAccesses
 from ptxgen.emulator.checks.tensormaps import Tensormaps
 
-__all__ = ["AsyncOperation", "Efficiency", "Findings", "GlobalAccesses", "Knowledge", "Ordering", "Tensormaps"]
+__all__ = [
+    "AsyncOperation",
+    "Efficiency",
+    "Findings",
+    "GlobalAccesses",
+    "Knowledge",
+    "Ordering",
+    "StrongAccesses",
+    "Tensormaps",
+]

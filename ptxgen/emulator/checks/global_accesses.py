@@ -139,7 +139,30 @@ class GlobalAccesses:
                 seen.add((event, row))
                 continue
             seen.add((event, row))
-            self._report(row, event, int(words[place]) * _WORD, statement, what, writes=same is not None)
+            side = self._ordering.doubted(row, int(self._row[event]), int(self._clock[event]))
+            if side:
+                self._report_fence(row, event, statement, what, side)
+            else:
+                self._report(row, event, int(words[place]) * _WORD, statement, what, writes=same is not None)
+
+    def _report_fence(self, row: int, event: int, statement: Statement, what: str, side: str) -> None:
+        """Only a flag or lock orders the two, and its accesses are strong, but nothing more.
+
+        Without an acquire it is advice: CUDA's own samples end so, with bar.sync after an atomic operation.
+        """
+        earlier, where = self._statements[int(self._statement[event])], int(self._row[event])
+        missing = (
+            "its store does not release: use .release, or fence.acq_rel before it"
+            if side == "release"
+            else "the load of it does not acquire: use .acquire, or fence.acq_rel after it"
+        )
+        self._findings.add(
+            "missing-fence",
+            f"this access and the {what} of line {earlier.line} by {self._ordering.warp_of(row, where)} are ordered by "
+            f"a strong access alone; {missing}, in a scope that includes both threads",
+            statement,
+            severity="error" if side == "release" else "advice",
+        )
 
     def _report(self, row: int, event: int, offset: int, statement: Statement, what: str, *, writes: bool) -> None:
         earlier, other = self._statements[int(self._statement[event])], int(self._row[event])

@@ -89,9 +89,21 @@ class Ordering:
 
     def knows(self, row: int, other: int, clock: int) -> bool:
         """Whether a warp knows what another, of any cluster, did up to an interval of its."""
-        known, cluster = self.known[row], other // self.members
-        clocks = known.clocks if cluster == known.cluster else known.foreign.get(cluster)
-        return clocks is not None and clocks[other % self.members] >= clock
+        return self.known[row].knows(other // self.members, other % self.members, clock)
+
+    def doubted(self, row: int, other: int, clock: int) -> str:
+        """Which side of a strong access lacks a fence for a warp to know this: `release`, `acquire`, or empty."""
+        place = other // self.members, other % self.members, clock
+        known = self.known[row]
+        if known.unacquired is not None and known.unacquired.knows(*place):
+            return "acquire"
+        return "release" if known.unreleased is not None and known.unreleased.knows(*place) else ""
+
+    def doubt(self, row: int, given: Knowledge) -> None:
+        """A warp sees what it would learn if its strong load acquired."""
+        self.known[row].doubt_acquire(given)
+        if given.unreleased is not None:
+            self.known[row].doubt_release(given.unreleased)
 
     def intervals(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """The interval in which each of these warps is."""
@@ -170,7 +182,7 @@ class Ordering:
             self.tensor_fences.synchronised(row)
         for cta in rows.tolist():
             given = [self.known[row] for row in cta]
-            if any(known.foreign or known.tensor is not None for known in given):
+            if any(known.apart for known in given):
                 self.barrier(cta)
                 rows = rows[rows[:, 0] != cta[0]]
                 continue

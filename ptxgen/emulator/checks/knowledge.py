@@ -30,7 +30,8 @@ class Knowledge:
     """A point in happens-before: clocks by warp of the (resident) cluster, and operations known to be complete.
 
     `foreign` has the clocks of other clusters, by cluster; most programs never learn of any. `tensor` has clocks that
-    count for accesses to tensor memory alone, which relaxed synchronisation between tcgen05.fence orders.
+    count for accesses to tensor memory alone, which relaxed synchronisation between tcgen05.fence orders. Doubts are
+    what would be known too if strong accesses released, or acquired, by themselves (`checks.strong_accesses`).
     """
 
     cluster: int
@@ -38,10 +39,21 @@ class Knowledge:
     operations: set[int] = field(default_factory=set)
     foreign: dict[int, NDArray[np.int64]] = field(default_factory=dict)
     tensor: NDArray[np.int64] | None = None
+    unreleased: Knowledge | None = None
+    unacquired: Knowledge | None = None
+
+    @property
+    def apart(self) -> bool:
+        """Whether there is more to it than the clocks of its own cluster, and operations."""
+        return bool(self.foreign) or not (self.tensor is self.unreleased is self.unacquired is None)
 
     def copy(self) -> Knowledge:
-        foreign = {cluster: clocks.copy() for cluster, clocks in self.foreign.items()} if self.foreign else {}
-        return Knowledge(self.cluster, self.clocks.copy(), set(self.operations), foreign, self.tensor)
+        made = self.certain()
+        if self.apart:
+            made.tensor = self.tensor
+            made.unreleased = self.unreleased.certain() if self.unreleased is not None else None
+            made.unacquired = self.unacquired.certain() if self.unacquired is not None else None
+        return made
 
     @property
     def for_tensor_memory(self) -> NDArray[np.int64]:
@@ -55,11 +67,41 @@ class Knowledge:
         self.operations |= other.operations
         if other.tensor is not None:
             self.join_tensor(other.cluster, other.tensor)
+        if other.unreleased is not None:
+            self.doubt_release(other.unreleased)
+        if other.unacquired is not None:
+            self.doubt_acquire(other.unacquired)
 
     def join_tensor(self, cluster: int, clocks: NDArray[np.int64]) -> None:
         """Learn clocks that count for tensor memory alone; that of other clusters is out of reach."""
         if cluster == self.cluster:
             self.tensor = clocks.copy() if self.tensor is None else np.maximum(self.tensor, clocks)
+
+    def doubt_release(self, other: Knowledge) -> None:
+        """Learn what was told without a release."""
+        plain = other.certain()
+        if self.unreleased is None:
+            self.unreleased = plain
+        else:
+            self.unreleased.join(plain)
+
+    def doubt_acquire(self, other: Knowledge) -> None:
+        """Learn what was released, but is not acquired."""
+        plain = other.certain()
+        if self.unacquired is None:
+            self.unacquired = plain
+        else:
+            self.unacquired.join(plain)
+
+    def certain(self) -> Knowledge:
+        """A copy without doubts, and without what counts for tensor memory alone."""
+        foreign = {cluster: clocks.copy() for cluster, clocks in self.foreign.items()} if self.foreign else {}
+        return Knowledge(self.cluster, self.clocks.copy(), set(self.operations), foreign)
+
+    def knows(self, cluster: int, member: int, clock: int) -> bool:
+        """Whether this has a warp of a cluster up to an interval of its."""
+        clocks = self.clocks if cluster == self.cluster else self.foreign.get(cluster)
+        return clocks is not None and bool(clocks[member] >= clock)
 
     def _join_clocks(self, cluster: int, clocks: NDArray[np.int64]) -> None:
         mine = self.clocks if cluster == self.cluster else self.foreign.get(cluster)

@@ -14,9 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen import syntax
-from ptxgen.emulator.access import Bytes, Part, locate, parts_of, synchronise, synchronise_at, track_shared
+from ptxgen.emulator.access import Bytes, Part, locate, parts_of, strong_atomic, track_shared
 from ptxgen.emulator.async_stores import Work, later
 from ptxgen.emulator.atomics import Operation, accumulate, update
+from ptxgen.emulator.checks.strong_accesses import Order, level, order_of
 from ptxgen.emulator.group import Group
 from ptxgen.emulator.machine import Machine
 from ptxgen.emulator.memory import MemoryFault
@@ -127,9 +128,15 @@ def apply(
     return found
 
 
+#: Atomic operations that give nothing back: they read for no one.
+_RED = (
+    atomic.red, atomic.red_add_noftz, atomic.red_vector, atomic.red_vector_half, atomic.red_vector_packed,
+)  # fmt: skip
+
+
 def change(
     part: Part, size: int, count: int, dtype: np.dtype[Any], operation: Operation, associative: bool,
-    operands: Sequence[_Words], statement: syntax.Instruction,
+    operands: Sequence[_Words], statement: syntax.Instruction, order: Order, *, reads: bool = True,
 ) -> _Words:  # fmt: skip
     """Do an operation for the active lanes of a part, on `count` neighbouring elements of `size` bytes each.
 
@@ -143,32 +150,15 @@ def change(
     track_shared(g, places, size * count, statement, write=True, strong=True)
     if part.space == "global" and machine.global_accesses is not None:
         machine.global_accesses.forget(offsets, g.mask, size * count)
-    order = turns(machine, int(g.active.sum()))
-    _synchronise_in_turn(part, order)
+    taking = turns(machine, int(g.active.sum()))
+    strong_atomic(part, taking, order, statement, reads=reads)
     words = data.view(np.uint64).reshape(-1, 2) if size == 16 else data.view(dtype)
     index = offsets[g.active] // size
     found = [
-        apply(machine, words, index + i, order, operation, associative, *(operand[:, i] for operand in operands))
+        apply(machine, words, index + i, taking, operation, associative, *(operand[:, i] for operand in operands))
         for i in range(count)
     ]
     return np.stack(found, axis=1)
-
-
-def _synchronise_in_turn(part: Part, order: Any) -> None:
-    """Each warp learns from those that had their turn at the same address before, and tells those after it."""
-    g, machine = part.group, part.group.machine
-
-    def exchange(row: int, slot: int, space: str, address: int) -> None:
-        machine.subscribe(row, slot, space, address)
-        machine.publish(row, slot, space, address)
-
-    if machine.ordering is None:
-        return
-    if g.size == 1 or isinstance(order, slice):
-        synchronise(g, part.space, part.addresses, exchange)
-        return
-    for position, lane in np.argwhere(g.active)[order]:
-        synchronise_at(g, part.space, int(g.indices[position]), int(part.addresses[position, lane]), exchange)
 
 
 @meaning(
@@ -186,6 +176,7 @@ def modify(op: Any, binder: Binder, statement: syntax.Instruction, block: object
     sources = [binder.source(each, type) for each in registers]
     destination = getattr(op, "d", None)
     results = [binder.destination(each, type) for each in binder.vector(destination)] if destination else []
+    order, reads = order_of(op), not isinstance(op, _RED)
 
     def run(g: Group) -> None:
         values = [_full(g, source(g)) for source in sources]
@@ -194,7 +185,9 @@ def modify(op: Any, binder: Binder, statement: syntax.Instruction, block: object
             operation, associative, dtype = operation_of(kind, op.type, part.space, noftz)
             operand = operands_of(part, values, dtype)
             size = 16 if type.bits == 128 else dtype.itemsize
-            found = change(part, size, operand.shape[1], dtype, operation, associative, [operand], statement)
+            found = change(
+                part, size, operand.shape[1], dtype, operation, associative, [operand], statement, order, reads=reads
+            )
             _give(part, results, found, numpy_type(type))
 
     return run
@@ -234,7 +227,7 @@ def compare_and_swap(op: Any, binder: Binder, statement: syntax.Instruction, blo
         addresses = np.ascontiguousarray(g.full(address(g)))
         for part in parts_of(g, named, addresses):
             operands = [operands_of(part, [value], dtype) for value in values]
-            found = change(part, type.bytes, 1, dtype, _swap_if, False, operands, statement)
+            found = change(part, type.bytes, 1, dtype, _swap_if, False, operands, statement, order_of(op))
             _give(part, [result], found, dtype)
 
     return run
@@ -271,6 +264,7 @@ def reduce_globally(op: Any, binder: Binder, statement: syntax.Instruction, bloc
     type = TYPES[op.type]
     address, named, source = binder.address(op.a), space_of(op, binder, op.a), binder.source(op.b, type)
     operation, associative, dtype = operation_of(op.op, op.type, "global", noftz=False)
+    order = Order(acquires=False, releases=True, level=level(op.scope))
 
     def run(g: Group) -> None:
         value = g.full(source(g)).copy()
@@ -281,7 +275,7 @@ def reduce_globally(op: Any, binder: Binder, statement: syntax.Instruction, bloc
             locate(part.group, part.space, part.addresses, type.bytes, "red.async")
 
             def complete(part: Part = part, operand: _Words = operand) -> None:
-                change(part, type.bytes, 1, dtype, operation, associative, [operand], statement)
+                change(part, type.bytes, 1, dtype, operation, associative, [operand], statement, order, reads=False)
 
             g.machine.submit(int(g.machine.row_slot[part.group.indices[0]]), statement, complete)
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ptxgen import syntax
+from ptxgen.emulator.checks.strong_accesses import level
 from ptxgen.emulator.group import Group
 from ptxgen.emulator.registers import Binder
 from ptxgen.emulator.semantics import meaning
@@ -18,23 +19,28 @@ from ptxgen.instr import fence
 _Run = Callable[[Group], None]
 
 
-def _orders(acquires: bool, releases: bool, proxy: bool = False) -> _Run:
+def _orders(acquires: bool, releases: bool, proxy: bool = False, scope: str = "sys") -> _Run:
     """What relaxed waits have seen counts from an acquiring fence on, what relaxed arrivals tell is what came before a
-    releasing one; `proxy` also shows the async proxy the stores that the warp knows.
+    releasing one; `proxy` also shows the async proxy the stores that the warp knows. The scope counts for accesses to
+    global memory.
     """
+    width = level(scope)
 
     def run(g: Group) -> None:
-        ordering = g.machine.ordering
-        if ordering is None:
+        ordering, strong = g.machine.ordering, g.machine.strong_accesses
+        if ordering is None or strong is None:
             return
         for row in map(int, g.indices):
             known = g.machine.unfenced_waits.pop(row, None) if acquires else None
             if known is not None:
                 ordering.acquire(row, known)
+            if acquires:
+                strong.acquire_fence(row, width)
             if proxy:
                 ordering.proxy_fence(row)
             if releases:
                 ordering.release_fence(row)
+                strong.release_fence(row, width)
 
     return run
 
@@ -43,7 +49,8 @@ def _orders(acquires: bool, releases: bool, proxy: bool = False) -> _Run:
 def order(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
     """No semantics means acq_rel; membar is the older fence.sc."""
     sem = getattr(op, "sem", None)
-    return _orders(acquires=sem != "release", releases=sem != "acquire")
+    scope = op.level if isinstance(op, fence.membar) else op.scope
+    return _orders(acquires=sem != "release", releases=sem != "acquire", scope=scope)
 
 
 @meaning(fence.fence_acquire_shared)

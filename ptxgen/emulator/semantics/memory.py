@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from ptxgen import syntax
 from ptxgen.emulator.access import Bytes, Part, load_words, locate, parts_of, store_words, units_of
 from ptxgen.emulator.async_stores import Work, later
+from ptxgen.emulator.checks.strong_accesses import Order, level, order_of
 from ptxgen.emulator.group import Group
 from ptxgen.emulator.machine import Machine
 from ptxgen.emulator.memory import MemoryFault
@@ -63,12 +64,12 @@ def load(op: Any, binder: Binder, statement: syntax.Instruction, block: object) 
     dtype, words = numpy_type(type), type.bits // 64 if type.bits == 128 else 1
     address, named = binder.address(op.a), space_of(op, binder, op.a)
     destinations = [binder.destination(element, type) for element in _vector(op, op.d, binder)]
-    strong = not isinstance(op, _WEAK)
+    order = None if isinstance(op, _WEAK) else order_of(op)
 
     def run(g: Group) -> None:
         addresses = np.ascontiguousarray(g.full(address(g)))
         for space, inside, part, _ in parts_of(g, named, addresses):
-            values = load_words(part, space, inside, dtype, len(destinations) * words, statement, strong=strong)
+            values = load_words(part, space, inside, dtype, len(destinations) * words, statement, order=order)
             if words == 2:
                 values = [np.stack(values, axis=-1)]
             for destination, value in zip(destinations, values, strict=True):
@@ -83,7 +84,7 @@ def store(op: Any, binder: Binder, statement: syntax.Instruction, block: object)
     dtype = numpy_type(type)
     address, named = binder.address(op.a), space_of(op, binder, op.a)
     sources = [binder.source(element, type) for element in _vector(op, op.b, binder)]
-    strong = not isinstance(op, _WEAK)
+    order = None if isinstance(op, _WEAK) else order_of(op)
 
     def run(g: Group) -> None:
         addresses = np.ascontiguousarray(g.full(address(g)))
@@ -91,7 +92,7 @@ def store(op: Any, binder: Binder, statement: syntax.Instruction, block: object)
             values = [np.asarray(source(part)) for source in sources]
             if type.bits == 128:
                 values = [values[0][..., word] for word in range(2)]
-            store_words(part, space, inside, dtype, values, statement, strong=strong)
+            store_words(part, space, inside, dtype, values, statement, order=order)
 
     return run
 
@@ -137,7 +138,7 @@ def store_later(op: Any, binder: Binder, statement: syntax.Instruction, block: o
     sources = [binder.source(element, type) for element in _vector(op, op.b, binder)]
 
     def run(g: Group) -> None:
-        values = _words(g, [source(g) for source in sources], type.bits)
+        values = _halves(g, [source(g) for source in sources], type.bits)
         barriers = g.full(barrier(g))
         for part in parts_of(g, named, np.ascontiguousarray(g.full(address(g)))):
             held = [value[part.chosen] for value in values]
@@ -156,7 +157,7 @@ def store_later(op: Any, binder: Binder, statement: syntax.Instruction, block: o
     return run
 
 
-def _words(g: Group, values: list[Any], bits: int) -> list[NDArray[Any]]:
+def _halves(g: Group, values: list[Any], bits: int) -> list[NDArray[Any]]:
     """The words to store, all lanes of each; 128 bits are two."""
     arrays = [np.asarray(value) for value in values]
     return [arrays[0][..., word] for word in range(2)] if bits == 128 else [g.full(array) for array in arrays]
@@ -167,6 +168,7 @@ def store_globally(op: Any, binder: Binder, statement: syntax.Instruction, block
     type = TYPES[op.type]
     dtype = numpy_type(type)
     address, named, source = binder.address(op.a), space_of(op, binder, op.a), binder.source(op.b, type)
+    order = Order(acquires=False, releases=True, level=level(op.scope))
 
     def run(g: Group) -> None:
         value = g.full(source(g)).copy()
@@ -177,7 +179,7 @@ def store_globally(op: Any, binder: Binder, statement: syntax.Instruction, block
             locate(part.group, part.space, part.addresses, dtype.itemsize, "st.async")
 
             def complete(part: Part = part, held: list[NDArray[Any]] = held) -> None:
-                store_words(part.group, part.space, part.addresses, dtype, held, statement, strong=True)
+                store_words(part.group, part.space, part.addresses, dtype, held, statement, order=order)
 
             g.machine.submit(int(g.machine.row_slot[part.group.indices[0]]), statement, complete)
 
