@@ -14,6 +14,7 @@ import numpy as np
 
 from ptxgen import syntax
 from ptxgen.emulator.access import Part, load_words, locate, parts_of, store_words
+from ptxgen.emulator.checks.strong_accesses import Order, level, order_of
 from ptxgen.emulator.group import Group
 from ptxgen.emulator.memory import MemoryFault
 from ptxgen.emulator.registers import Binder, Reader, numpy_type
@@ -39,11 +40,11 @@ def load(op: Any, binder: Binder, statement: syntax.Instruction, block: object) 
     type = TYPES[op.type]
     dtype, address = numpy_type(type), binder.address(op.a)
     destinations = [binder.destination(element, type) for element in binder.vector(op.d)]
-    strong = op.sem not in (None, "weak")
+    order = order_of(op) if op.sem not in (None, "weak") else None
 
     def run(g: Group) -> None:
         for space, inside, part, _ in _parts(g, op.space, address, statement):
-            values = load_words(part, space, inside, dtype, len(destinations), statement, strong=strong)
+            values = load_words(part, space, inside, dtype, len(destinations), statement, order=order)
             for destination, value in zip(destinations, values, strict=True):
                 destination(part, value)
 
@@ -55,12 +56,12 @@ def store(op: Any, binder: Binder, statement: syntax.Instruction, block: object)
     type = TYPES[op.type]
     dtype, address = numpy_type(type), binder.address(op.a)
     sources = [binder.source(element, type) for element in binder.vector(op.b)]
-    strong = op.sem not in (None, "weak")
+    order = order_of(op) if op.sem not in (None, "weak") else None
 
     def run(g: Group) -> None:
         for space, inside, part, _ in _parts(g, op.space, address, statement):
             values = [np.asarray(source(part)) for source in sources]
-            store_words(part, space, inside, dtype, values, statement, strong=strong)
+            store_words(part, space, inside, dtype, values, statement, order=order)
 
     return run
 
@@ -71,12 +72,16 @@ def reduce(op: Any, binder: Binder, statement: syntax.Instruction, block: object
     type, address = TYPES[op.type], binder.address(op.a)
     operation, associative, dtype = operation_of(op.op, op.type, "global", noftz=True)
     sources = [binder.source(element, type) for element in binder.vector(op.b)]
+    order = order_of(op)
 
     def run(g: Group) -> None:
         values = [g.full(source(g)) for source in sources]
         for part in _parts(g, op.space, address, statement):
             operand = operands_of(part, values, dtype)
-            change(part, dtype.itemsize, operand.shape[1], dtype, operation, associative, [operand], statement)
+            change(
+                part, dtype.itemsize, operand.shape[1], dtype, operation, associative, [operand], statement, order,
+                reads=False,
+            )  # fmt: skip
 
     return run
 
@@ -86,7 +91,7 @@ def later(op: Any, binder: Binder, statement: syntax.Instruction, block: object)
     """Like st.async.release and red.async.release, which nobody can wait for."""
     type, address, source = TYPES[op.type], binder.address(op.a), binder.source(op.b, op.type)
     dtype = numpy_type(type)
-    adds = isinstance(op, multimem.red_async)
+    adds, order = isinstance(op, multimem.red_async), Order(acquires=False, releases=True, level=level(op.scope))
 
     def run(g: Group) -> None:
         value = g.full(source(g)).copy()
@@ -96,10 +101,10 @@ def later(op: Any, binder: Binder, statement: syntax.Instruction, block: object)
 
             def complete(part: Part = part, held: Any = held) -> None:
                 if not adds:
-                    store_words(part.group, part.space, part.addresses, dtype, [held], statement, strong=True)
+                    store_words(part.group, part.space, part.addresses, dtype, [held], statement, order=order)
                     return
                 operand = held[part.group.active][:, None].view(dtype)
-                change(part, type.bytes, 1, dtype, np.add, True, [operand], statement)
+                change(part, type.bytes, 1, dtype, np.add, True, [operand], statement, order, reads=False)
 
             g.machine.submit(int(g.machine.row_slot[part.group.indices[0]]), statement, complete)
 
