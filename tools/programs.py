@@ -1,7 +1,8 @@
 """Random legal programs in the emulator: each must end in a report, never in a Python traceback.
 
 A program is a few instructions drawn from the declarations' legal forms, over registers that hold addresses, small
-numbers and random bits; some stand under guards, in branches or in loops.
+numbers and random bits; some stand under guards, in branches or in loops. In most programs mbarriers, tensor memory and
+a tensormap are there, and operands get addresses of them and descriptors, so that instructions do something.
 
     python -m tools.programs [--count N] [--seed N] [--jobs N]
 """
@@ -29,8 +30,14 @@ from ptxgen.instr import load_all
 from ptxgen.instr.form import REGISTRY, Instruction
 from ptxgen.instr.operands import EXAMPLE_LABEL
 from ptxgen.instr.targets import parse_target, parse_version
+from tools.program_values import PROLOGUE, SHARED, TENSOR_MEMORY, tensormap, values_for
 
 TARGETS = ("sm_90a", "sm_100a")
+#: Opcodes of which some programs are made alone.
+FAMILIES = {
+    "sm_90a": ("wgmma.", "cp.", "mbarrier.", "tensormap.", "mma.", "st.", "ld", "atom", "red"),
+    "sm_100a": ("tcgen05.", "tcgen05.mma", "cp.", "mbarrier.", "tensormap.", "clusterlaunchcontrol.", "mma."),
+}
 VERSION = "9.5"
 #: Blocks of instructions that a program may run.
 STEPS = 2000
@@ -78,9 +85,16 @@ def program(seed: int) -> tuple[str, str]:
     rng = random.Random(seed)
     target = rng.choice(TARGETS)
     pool = lines(target)
+    ready = rng.random() < 0.6
+    family = rng.choice(FAMILIES[target]) if ready and rng.random() < 0.5 else ""
+    pool = [texts for texts in pool if texts[0].startswith(family)]
     body = []
     for _ in range(rng.randint(1, 6)):
         line = rng.choice(rng.choice(pool))
+        if "cta_group::2" in line and ready:
+            line = line.replace("cta_group::2", "cta_group::1")
+        if ready:
+            body.append(values_for(line, rng))
         chance = rng.random()
         if chance < 0.15:
             line = f"@{'!' * rng.randrange(2)}%x_pred_{rng.randrange(3)} {line}"
@@ -94,10 +108,14 @@ def program(seed: int) -> tuple[str, str]:
     values = "".join(_initial(name, rng) for name in names if rng.random() < 0.9)
     loops = "    add.u32 %turns, %turns, 1;\n    setp.lt.u32 %again, %turns, 3;\n    @%again bra LOOP;\n"
     loop = rng.random() < 0.2
+    prologue = PROLOGUE + (TENSOR_MEMORY if target == "sm_100a" else "") if ready else ""
     return target, (
-        f".version {VERSION}\n.target {target}\n.address_size 64\n.visible .entry k(.param .u64 data)\n{{\n"
-        f"    .shared .align 1024 .b8 shared[8192];\n    .reg .b32 %turns, %at; .reg .pred %again; .reg .b64 %data;\n"
-        f"{registers}    ld.param.u64 %data, [data];\n    mov.u32 %at, shared;\n    mov.u32 %turns, 0;\n{values}"
+        f".version {VERSION}\n.target {target}\n.address_size 64\n"
+        ".visible .entry k(.param .u64 data, .param .align 64 .b8 map[128])\n{\n"
+        f"    .shared .align 1024 .b8 shared[{SHARED}];\n    .reg .b32 %turns, %at; .reg .pred %again;\n"
+        "    .reg .b64 %data;\n"
+        f"{registers}    ld.param.u64 %data, [data];\n    mov.u32 %at, shared;\n    mov.u32 %turns, 0;\n{prologue}"
+        f"{values}"
         f"{'LOOP:' if loop else ''}\n    {text}\n{loops if loop else ''}{EXAMPLE_LABEL}:\n    ret;\n}}\n"
     )
 
@@ -130,7 +148,8 @@ def examine(seed: int) -> tuple[str, Crash | None]:
     try:
         emulator = Emulator(target, _SCHEDULES[seed % 3], seed, max_steps=STEPS)
         data = emulator.array(np.random.default_rng(seed).integers(0, 256, 4096).astype(np.uint8))
-        report = emulator.launch(Kernel.from_ptx(text), rng.choice((1, 2)), rng.choice((32, 64, 128)), [data])
+        arguments = [data, tensormap(rng, data.address)]
+        report = emulator.launch(Kernel.from_ptx(text), rng.choice((1, 2)), rng.choice((32, 64, 128)), arguments)
         report.summary()
     except Exception:  # what must not happen
         return "crash", Crash(seed, text, traceback.format_exc())
