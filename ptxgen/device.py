@@ -270,6 +270,18 @@ class LaunchShape:
         return cls(full_grid, full_block, full_cluster, int(shared_bytes))
 
 
+@dataclass(frozen=True)
+class Launch:
+    """One launch of several in a stream: the arguments of `Device.launch`."""
+
+    kernel: Kernel
+    grid: Extent
+    block: Extent
+    args: Sequence[object]
+    cluster: Extent | None = None
+    shared_bytes: int = 0
+
+
 @runtime_checkable
 class Device(Protocol):
     """What runs kernels: the emulator or a GPU. A script runs on either by changing one object."""

@@ -98,12 +98,9 @@ def _wide_address(opcode: str, name: str, follows: str, near: int, rng: random.R
 
 def _descriptor(opcode: str, rng: random.Random) -> int:
     start = _START + 1024 * rng.randrange(8)
-    options = {"leading_byte_offset": 128, "stride_byte_offset": rng.choice((128, 256, 512, 1024))}
-    if opcode.startswith("wgmma"):
-        swizzle = rng.choice(("none", "32B", "64B", "128B"))
-        return WgmmaDescriptor(start_address=start, swizzle=swizzle, **options).encode()
-    swizzle = rng.choice(("none", "32B", "64B", "128B"))
-    return SmemDescriptor(start_address=start, swizzle=swizzle, **options).encode()
+    stride, swizzle = rng.choice((128, 256, 512, 1024)), rng.choice(("none", "32B", "64B", "128B"))
+    kind = WgmmaDescriptor if opcode.startswith("wgmma") else SmemDescriptor
+    return kind(start_address=start, leading_byte_offset=128, stride_byte_offset=stride, swizzle=swizzle).encode()
 
 
 def _instruction(opcode: str, rng: random.Random) -> int:

@@ -6,6 +6,7 @@ import sys
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from functools import partial
 from math import prod
 
 import numpy as np
@@ -16,13 +17,16 @@ from ptxgen.device import (
     Extent,
     Finding,
     Kernel,
+    Launch,
     LaunchError,
     LaunchReport,
     LaunchShape,
+    Status,
     array_shape,
     pack_arguments,
 )
 from ptxgen.emulator.calls import reachable
+from ptxgen.emulator.grids import Grids
 from ptxgen.emulator.image import Image
 from ptxgen.emulator.machine import Machine
 from ptxgen.emulator.memory import GlobalMemory
@@ -41,6 +45,7 @@ _REFUSALS = 20
 _LOADED_MODULES = 32
 #: Shared memory of a multiprocessor and of a CTA in bytes (CUDA programming guide, sm_90 and sm_100).
 _SHARED_PER_CTA = 228 * 1024
+_NOT_RUN = "another launch of the stream went wrong, so that this one did not come to its end"
 
 
 class EmulatedArray(DeviceArray):
@@ -170,15 +175,44 @@ class Emulator:
         What goes wrong in the kernel is in the report. Raises LaunchError or KernelArgumentError for a launch that no
         GPU would take.
         """
+        return self.launch_overlapping([Launch(kernel, grid, block, args, cluster, shared_bytes)])[0]
+
+    def launch_overlapping(self, launches: Sequence[Launch]) -> list[LaunchReport]:
+        """Run kernels of one stream, each of which may begin before the one before has ended (`grids`).
+
+        CUDA has launches with the attribute programmaticStreamSerialization for it. What goes wrong is in the reports;
+        those after it are then not run, and incomplete. Raises what `launch` raises.
+        """
         began = time.perf_counter()
-        shape = LaunchShape.of(grid, block, cluster, shared_bytes)
-        parameters = pack_arguments(kernel, args)
-        shape, refused = with_directives(kernel, shape)
-        refused = refusals(kernel) + refused
-        if refused:
-            return LaunchReport("fault", refused, kernel=kernel.name, device=self.name)
+        shapes: list[LaunchShape] = []
+        for each in launches:
+            shape = LaunchShape.of(each.grid, each.block, each.cluster, each.shared_bytes)
+            shape, refused = with_directives(each.kernel, shape)
+            refused = refusals(each.kernel) + refused
+            if refused:
+                self._pack(each)
+                return [
+                    LaunchReport("fault", refused, kernel=each.kernel.name, device=self.name)
+                    if other is each
+                    else self._not_run(other)
+                    for other in launches
+                ]
+            shapes.append(shape)
+        begin = [partial(self._begin, *each) for each in zip(launches, shapes, map(self._pack, launches), strict=True)]
+        grids = Grids(begin, self.schedule, self.seed)
+        statuses = grids.run()
+        seconds = time.perf_counter() - began
+        reports = [self._report(*each, seconds) for each in zip(launches, grids.begun, statuses, strict=False)]
+        return reports + [self._not_run(each) for each in launches[len(reports) :]]
+
+    def _pack(self, launch: Launch) -> bytes:
+        return pack_arguments(launch.kernel, launch.args)
+
+    def _begin(self, launch: Launch, shape: LaunchShape, parameters: bytes) -> Scheduler:
+        """A kernel on a machine of its own, of which nothing has run yet. Raises LaunchError."""
+        kernel = launch.kernel
         size = prod(shape.cluster or (1,))
-        for info, value in zip(kernel.parameters, args, strict=True):
+        for info, value in zip(kernel.parameters, launch.args, strict=True):
             if isinstance(value, EmulatedArray):
                 self.memory.name(value.address, info.name)
         functions = reachable(kernel.module, kernel.entry)
@@ -201,19 +235,27 @@ class Emulator:
                 f"the CTA needs {machine.shared.size} bytes of shared memory (1024 of them reserved by the system); "
                 f"{self.target} has {_SHARED_PER_CTA}"
             )
-        program = Program(kernel, functions, variables, machine)
-        scheduler = Scheduler(machine, program, self.progress, self.max_steps)
-        status = scheduler.run()
+        return Scheduler(machine, Program(kernel, functions, variables, machine), self.progress, self.max_steps)
+
+    def _report(self, launch: Launch, scheduler: Scheduler, status: Status | None, seconds: float) -> LaunchReport:
+        machine = scheduler.machine
         if status == "ok" and machine.efficiency is not None and self.advice is not None:
             machine.efficiency.report(machine.findings, self.advice)
         sys.stdout.write("".join(machine.printed))
+        if status is None:
+            machine.findings.add("not-run", _NOT_RUN, None, ends=True)
         return LaunchReport(
-            status=status,
+            status=status or "incomplete",
             findings=machine.findings.list(),
             instructions=scheduler.instructions,
-            seconds=time.perf_counter() - began,
-            kernel=kernel.name,
+            seconds=seconds,
+            kernel=launch.kernel.name,
             device=self.name,
+        )
+
+    def _not_run(self, launch: Launch) -> LaunchReport:
+        return LaunchReport(
+            "incomplete", [Finding("not-run", "error", _NOT_RUN)], kernel=launch.kernel.name, device=self.name
         )
 
     def _load(self, kernel: Kernel) -> Image:

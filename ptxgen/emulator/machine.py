@@ -38,6 +38,9 @@ from ptxgen.emulator.variables import Variables
 from ptxgen.emulator.warpgroups import Warpgroups
 from ptxgen.instr.targets import Target
 
+#: What griddepcontrol.wait waits for.
+GRIDS_BEFORE = "the end of the grids before"
+
 
 class Machine:
     """`slots` CTAs run at a time, each with `warps_per_cta` warps; warp `row` is warp `row % warps_per_cta` of slot
@@ -125,6 +128,14 @@ class Machine:
         self.wake: Callable[[object], None] = lambda key: None
         #: Takes the next cluster that has not begun out of the grid: its number, None if there is none.
         self.cancel: Callable[[], int | None] = lambda: None
+        #: CTAs that have let dependent grids begin, and have not ended; whether there have been any.
+        self.released: set[int] = set()
+        self.releases = False
+        #: Whether grids before this one are still running; which warps have waited for them.
+        self.waits_for_grids: Callable[[], bool] = lambda: False
+        self.after_grids = np.zeros(self.warps, np.bool_)
+        if self.global_accesses is not None:
+            self.global_accesses.after_grids = self.after_grids
         #: The clusters that have had a refusal of clusterlaunchcontrol.try_cancel, by its operation's number.
         self.refused: dict[int, list[int]] = {}
         self._make_special()
@@ -219,6 +230,7 @@ class Machine:
         self.cta[first : first + self.warps_per_cta] = cta
         rows = slice(first, first + self.warps_per_cta)
         self.present[rows] = self.live[rows]
+        self.after_grids[rows] = False
         if self.registers_of_warps is not None:
             self.registers_of_warps.begin(slot)
         if self.cta_number[slot] >= 0:

@@ -75,6 +75,8 @@ class Scheduler:
         #: Rows whose timed waits give up: mbarrier.try_wait then returns false.
         self.timed_out = np.zeros(warps, np.bool_)
         self.instructions = 0
+        self.blocked = False
+        self._operation: Operation | None = None
         self.steps = 0
         self._seen_effects, self._quiet_since, self._gave_up_at = -1, 0, -1
         #: Steps without any effect after which lanes take turns: fewer where some have been spinning before.
@@ -134,6 +136,7 @@ class Scheduler:
             machine.ordering.exits.ends(slot, self.cluster_barriers[cluster].executed)
         self.clusters.ended[slot] = True
         self.finished += 1
+        machine.released.discard(int(machine.cta_number[slot]))
         if self.progress is not None:
             self.progress(self.finished, self.ctas)
 
@@ -354,31 +357,47 @@ class Scheduler:
 
     def run(self) -> Status:
         """Run to the end. Findings are in the machine; a fault or incompleteness is added to them."""
-        machine = self.machine
-        self._operation: Operation | None = None
         with np.errstate(all="ignore"):
-            try:
-                while self.finished < self.ctas:
-                    group = self._next()
-                    if group is not None:
-                        self._step(group)
-                    elif not self._unblock():
-                        report_deadlock(self)
-                        return "deadlock"
-                while machine.timeline.jump():
-                    pass
-            except MemoryFault as fault:
-                statement = self._operation.statement if self._operation is not None else None
-                machine.findings.add(fault.code, str(fault), fault.statement or statement, ends=True)
-                return "fault"
-            except Unmodelled as reached:
-                statement = self._operation.statement if self._operation is not None else None
-                machine.findings.add("not-modelled", f"the emulator does not model {reached}", statement, ends=True)
-                return "incomplete"
-            except Incomplete as reached:
-                machine.findings.add("not-modelled", str(reached), reached.statement, ends=True)
-                return "incomplete"
+            while (status := self.advance()) is None:
+                if self.blocked:
+                    report_deadlock(self)
+                    return "deadlock"
+        return status
+
+    def advance(self) -> Status | None:
+        """Go one step on; the status if the launch ends with it. `blocked` then tells whether nobody could go on."""
+        machine, self.blocked = self.machine, False
+        try:
+            if self.finished < self.ctas:
+                group = self._next()
+                if group is not None:
+                    self._step(group)
+                else:
+                    self.blocked = not self._unblock()
+                return None
+            while machine.timeline.jump():
+                pass
+        except MemoryFault as fault:
+            statement = self._operation.statement if self._operation is not None else None
+            machine.findings.add(fault.code, str(fault), fault.statement or statement, ends=True)
+            return "fault"
+        except Unmodelled as reached:
+            statement = self._operation.statement if self._operation is not None else None
+            machine.findings.add("not-modelled", f"the emulator does not model {reached}", statement, ends=True)
+            return "incomplete"
+        except Incomplete as reached:
+            machine.findings.add("not-modelled", str(reached), reached.statement, ends=True)
+            return "incomplete"
         return "findings" if machine.findings.errors else "ok"
+
+    @property
+    def allows_dependents(self) -> bool:
+        """Whether all CTAs have executed griddepcontrol.launch_dependents or ended."""
+        return self.finished + len(self.machine.released) >= self.ctas
+
+    def look_again(self) -> None:
+        """Another grid has done something: what went round without end may find something new."""
+        self._spinning, self._seen_effects, self._gave_up_at = False, -1, -1
 
     def _next(self) -> Group | None:
         """Who goes next; None when nobody can, or when all that can only go round."""

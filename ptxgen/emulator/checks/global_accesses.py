@@ -43,6 +43,11 @@ class GlobalAccesses:
         self._used = 1
         #: The last events of each instruction: warps, their intervals, first event.
         self._last: dict[int, tuple[NDArray[np.int64], NDArray[np.int64], int]] = {}
+        #: Those of the grid before, and of the grid that may begin before this one has ended.
+        self.before: GlobalAccesses | None = None
+        self.after: GlobalAccesses | None = None
+        #: Which warps have waited for the grids before.
+        self.after_grids: NDArray[np.bool_] = np.zeros(0, np.bool_)
 
     def grow(self, bytes: int) -> None:
         """The heap has become larger."""
@@ -60,6 +65,8 @@ class GlobalAccesses:
         words = offsets // _WORD
         if size > _WORD:
             words = words[..., None] + np.arange(size // _WORD)
+        if self.before is not None or self.after is not None:
+            self._compare_grids(rows, words, mask, statement, same)
         writers = self._writer[words]
         if writers.any():
             self._compare(writers, rows, words, mask, statement, same, "store")
@@ -164,6 +171,32 @@ class GlobalAccesses:
             severity="error" if side == "release" else "advice",
         )
 
+    def _compare_grids(
+        self, rows: NDArray[np.int64], words: NDArray[np.int64], mask: NDArray[np.bool_] | None, statement: Statement,
+        same: NDArray[np.bool_] | None,
+    ) -> None:  # fmt: skip
+        """Report accesses to what the grid before stores, or stores to what it reads, before griddepcontrol.wait."""
+        free = np.ones(words.shape, np.bool_) if mask is None else np.broadcast_to(_spread(mask, words), words.shape)
+        if same is not None:
+            free = free & ~_spread(same, words)
+        for other, which in ((self.before, "before"), (self.after, "after")):
+            if other is None:
+                continue
+            late = ~self.after_grids[rows][(..., *(None,) * (words.ndim - 1))] if which == "before" else np.True_
+            for what, kept in (("store", other._writer), ("load", other._reader))[: 1 if same is None else 2]:
+                inside = words < len(kept)
+                events = np.where(inside, kept[np.where(inside, words, 0)], 0)
+                suspect = (events != 0) & free & late
+                if suspect.any():
+                    earlier = other._statements[int(other._statement[int(events[suspect][0])])]
+                    self._findings.add(
+                        "grid-race",
+                        f"the {'store' if same is not None else 'load'} is not ordered with the {what} of line "
+                        f"{earlier.line} of the grid {which}, which may run at the same time: griddepcontrol.wait must "
+                        f"come before it{'' if which == 'before' else ' there'}",
+                        statement,
+                    )
+
     def _report(self, row: int, event: int, offset: int, statement: Statement, what: str, *, writes: bool) -> None:
         earlier, other = self._statements[int(self._statement[event])], int(self._row[event])
         where = self._ordering.warp_of(row, other)
@@ -174,3 +207,8 @@ class GlobalAccesses:
             "which its warp has not synchronised",
             statement,
         )
+
+
+def _spread(lanes: NDArray[np.bool_], words: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """What holds of lanes, for each of their words."""
+    return lanes if words.ndim == lanes.ndim else lanes[..., None]

@@ -15,7 +15,7 @@ from ptxgen import syntax
 from ptxgen.emulator.checks.transactions import Signal
 from ptxgen.emulator.clusters import OFFSET_MASK, RANK_SHIFT
 from ptxgen.emulator.group import Group
-from ptxgen.emulator.machine import Machine
+from ptxgen.emulator.machine import GRIDS_BEFORE, Machine
 from ptxgen.emulator.memory import MemoryFault
 from ptxgen.emulator.memory.global_memory import POISON_BYTE, SHARED_WINDOW, WINDOW_BYTES
 from ptxgen.emulator.registers import Binder
@@ -93,10 +93,23 @@ def wait(op: Any, binder: Binder, statement: syntax.Instruction, block: object) 
     return run
 
 
-@meaning(cluster.griddepcontrol)
-def dependent_grids(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
-    """Launches run one after the other: the grids before this one are done, those after it begin when it is."""
-    return lambda g: None
+@meaning(cluster.griddepcontrol, kind="gate")
+def dependent_grids(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> Callable[..., Any]:
+    """`grids` decides when the next grid begins, and when those before have ended."""
+    waits = op.action == "wait"
+
+    def run(g: Group, scheduler: Scheduler) -> tuple[Callable[[int], object] | None, NDArray[np.bool_] | None]:
+        machine = g.machine
+        if waits and machine.waits_for_grids():
+            return lambda row: GRIDS_BEFORE, np.zeros((g.size, 32), np.bool_)
+        if waits:
+            machine.after_grids[g.rows] = True
+        else:
+            machine.released.update(machine.cta_number[machine.row_slot[g.indices]].tolist())
+            machine.releases = True
+        return None, None
+
+    return run
 
 
 #: Bytes of a response: x in word 0, y and z in the halves of word 1, in bit 0 of word 2 whether there is one. The
