@@ -61,12 +61,13 @@ def is_move(statement: Statement) -> bool:
 
 
 class Arrival(NamedTuple):
-    """What a warp at wgmma.fence waits for."""
+    """What a warp waits for at an instruction at which its warpgroup meets, known by its first warp."""
 
     warpgroup: int
+    opcode: str
 
     def __str__(self) -> str:
-        return "the other warps of its warpgroup at wgmma.fence"
+        return f"the other warps of its warpgroup at {self.opcode}"
 
 
 class Warpgroups:
@@ -81,10 +82,15 @@ class Warpgroups:
         #: How often each warp has come to wgmma.fence, and whether it waits there.
         self.arrivals = np.zeros(warps, np.int64)
         self.waiting = np.zeros(warps, np.bool_)
+        #: The product at which a warp waits for the others of its warpgroup, and whether they have issued one with it.
+        self.issuing: dict[int, Statement] = {}
+        self.issued = np.zeros(warps, np.bool_)
         #: Numbers of the registers that are followed, by their identity in the program.
         self._numbers: dict[int, int] = {}
         #: Registers that `mov` may copy accumulators to, by identity.
         self._copies: frozenset[int] = frozenset()
+        #: Those in which some product takes A.
+        self._inputs: set[int] = set()
         #: The line in which a thread last touched a register since its fence; 0: none. (registers, warps)
         self._touched = np.zeros((0, warps), np.int32)
         #: The columns of the accumulator that a register has been a part of since the fence; 0: none.
@@ -99,7 +105,8 @@ class Warpgroups:
         self._write_back([kept for kept in self.kept if ((kept.rows >= rows.start) & (kept.rows < rows.stop)).any()])
         for row in range(rows.start, rows.stop):
             self.groups.pop(row, None)
-        for state in (self.arrivals, self.waiting, self._dirty, self._latest):
+            self.issuing.pop(row, None)
+        for state in (self.arrivals, self.waiting, self.issued, self._dirty, self._latest):
             state[rows] = 0
         for state in (self._touched, self._columns):
             state[:, rows] = 0
@@ -120,15 +127,40 @@ class Warpgroups:
         here[indices] = True
         return rows, here[rows]
 
+    def meet(self, indices: NDArray[np.int64], statement: Statement) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
+        """Warps come to a product, or look again: which of them may go on, and the warpgroups [n, 4] that now issue it."""
+        for row in indices[~self.issued[indices]].tolist():
+            self.issuing.setdefault(row, statement)
+        complete = []
+        for first in np.unique(indices - indices % self.per_cta % WARPS).tolist():
+            rows = range(first, first + WARPS)
+            at = {id(self.issuing[row]): self.issuing[row] for row in rows if row in self.issuing}
+            if len(at) > 1:
+                lines = ", ".join(str(each.line) for each in at.values())
+                raise MemoryFault(
+                    "divergent-warpgroup",
+                    f"the warps of a warpgroup execute different wgmma.mma_async at a time, of lines {lines}",
+                )
+            if all(row in self.issuing for row in rows):
+                complete.append(rows)
+                for row in rows:
+                    del self.issuing[row]
+                    self.issued[row] = True
+        passing = self.issued[indices]
+        self.issued[indices] = False
+        return passing, np.array(complete, np.int64).reshape(-1, WARPS)
+
     # Registers.
 
-    def follow(self, registers: Sequence[NDArray[Any]]) -> tuple[int, ...]:
-        """Follow these registers; their numbers."""
+    def follow(self, registers: Sequence[NDArray[Any]], *, input: bool = False) -> tuple[int, ...]:
+        """Follow these registers, of an accumulator or of A (`input`); their numbers."""
         found = tuple(self._numbers.setdefault(id(register), len(self._numbers)) for register in registers)
         more = len(self._numbers) - len(self._touched)
         if more:
             self._touched = np.concatenate([self._touched, np.zeros((more, self._touched.shape[1]), np.int32)])
             self._columns = np.concatenate([self._columns, np.zeros((more, self._columns.shape[1]), np.int16)])
+        if input:
+            self._inputs.update(found)
         return found
 
     def follow_copies(self, moves: Sequence[tuple[frozenset[int], frozenset[int]]]) -> None:
@@ -148,7 +180,8 @@ class Warpgroups:
         if not read and not written and not from_copies and not to_copies:
             return run
         index = np.array(sorted(read | written), np.int64)[:, None]
-        moves = bool(to_copies) and not written and is_move(statement)
+        plain = is_move(statement)
+        moves = bool(to_copies) and not written and plain
 
         def watched(group: Group, *rest: Any) -> Any:
             for row in group.indices if self.groups else ():
@@ -160,11 +193,24 @@ class Warpgroups:
                         self._forget(int(row), to_copies)
             if index.size:
                 self._write_back([kept for kept in self.kept if not kept.numbers.isdisjoint(read | written)])
-                self._touched[index, group.indices] = statement.line
-                self._dirty[group.indices] = True
+                self._touch(index, group.indices, statement.line, plain)
             return run(group, *rest)
 
         return watched
+
+    def _touch(self, index: NDArray[np.int64], rows: NDArray[np.int64], line: int, move: bool) -> None:
+        """Registers are touched. nvcc puts a mov, as that of zeros, between the fence and the first product of an
+        accumulator, or the first of all: that is harmless, since ptxas (13.0) makes nothing of it that the fence would
+        have to order.
+        """
+        if not move:
+            self._touched[index, rows], self._dirty[rows] = line, True
+            return
+        used = self._columns[index, rows] != 0
+        used |= np.isin(index, list(self._inputs)) & (self._latest[rows] != 0)
+        if used.any():
+            self._touched[index, rows] = np.where(used, line, self._touched[index, rows])
+            self._dirty[rows] = True
 
     def _move(
         self, row: int, read: frozenset[int], from_copies: frozenset[int], to: frozenset[int], statement: Statement

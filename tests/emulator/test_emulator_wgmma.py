@@ -478,10 +478,27 @@ def test_missing_fences() -> None:
         (FENCE + first + wider + WAIT, True), (FENCE + first + WAIT + FENCE + wider + WAIT, False),
         (FENCE + first + change + from_registers + WAIT, True),
         (FENCE + first + change + FENCE + from_registers + WAIT, False),
+        # As nvcc puts them: zeros behind the fence, but before the first product of the register.
+        (FENCE + "mov.b32 %d1, 0;" + change + first + WAIT, False),
+        (FENCE + first + WAIT + "mov.b32 %d1, 0;" + again + WAIT, True),
     ]  # fmt: skip
     for body, missing in cases:
         report = run(body, 16, image).report
         assert codes(report) == (["missing-wgmma-fence"] if missing else []), body
+
+
+@pytest.mark.parametrize("schedule", ["eager", "late", "random"])
+def test_one_warps_wait_tells_of_the_whole_product(schedule: Any) -> None:
+    """The product begins when its last warp has issued it: one warp's wait is enough to change its operands."""
+    image, a, b, left, right = simple(16)
+    slow = "setp.ne.u32 %p, %warp, 3; @%p bra go; mov.u32 %x, 0; more: add.u32 %x, %x, 1; setp.lt.u32 %p, %x, 99;"
+    product = instruction(16, "f32.f16", a=f"{left:#x}", b=right, scale="0") + WAIT
+    store = "mov.u32 %place, image; setp.eq.u32 %p, %t, 0; @%p st.shared.u32 [%place], 7;"
+    for seed in range(3):
+        body = FENCE + slow + "@%p bra more; go: " + product + store
+        found = run(body, 8, image, schedule=schedule, seed=seed)
+        assert found.report.status == "ok", found.report.summary()
+        assert (matrix_of(found.words, 16, "f32") == expected(a, b, None, "f32")).all()
 
 
 def test_missing_proxy_fence() -> None:
@@ -512,6 +529,13 @@ def test_all_warps_of_a_warpgroup() -> None:
     away = run("setp.ge.u32 %p, %warp, 2; @%p bra end;" + product, 8, image)
     assert (away.report.status, codes(away.report)) == ("deadlock", ["deadlock"])
     assert "the other warps of its warpgroup" in away.report.findings[0].message
+    issued = FENCE + f"setp.eq.u32 %p, %warp, 2; @%p bra end; {product.removeprefix(FENCE)}"
+    stays = run(issued, 8, image)
+    assert (stays.report.status, codes(stays.report)) == ("deadlock", ["deadlock"])
+    assert "the other warps of its warpgroup at wgmma.mma_async" in stays.report.findings[0].message
+    second = instruction(16, "f32.f16", a=f"{left:#x}", b=right)
+    other = run(FENCE + f"setp.eq.u32 %p, %warp, 2; @%p bra two; {second} bra done; two: {second} done: {WAIT}", 8, image)
+    assert (other.report.status, codes(other.report)) == ("fault", ["divergent-warpgroup"])
     few = run(product, 8, image, threads=64)
     assert (few.report.status, codes(few.report)) == ("fault", ["incomplete-warpgroup"])
     divergent = "cvt.u64.u32 %da, %warp; add.u64 %da, %da, %da; add.u64 %da, %da, " + f"{left:#x};"

@@ -1,7 +1,9 @@
 """Warpgroup-wide products of Hopper. PTX ISA 9.7.15.
 
-A product is one asynchronous operation of its warpgroup: shared memory, A in registers and the accumulator are read,
-and the accumulator is written, when it completes. Products of a warpgroup complete in the order of their issue.
+A product is one asynchronous operation of its warpgroup, whose warps meet to issue it: so one warp's wait tells of all of
+it, and one thread may free a stage (CUTLASS relies on that, include/cutlass/pipeline). Shared memory, A in registers and
+the accumulator are read, and the accumulator is written, when it completes. Products of a warpgroup complete in the order
+of their issue.
 """
 
 from __future__ import annotations
@@ -153,26 +155,20 @@ def _read(registers: _Words, rows: NDArray[np.int64], bits: int, places: NDArray
     return np.ascontiguousarray(elements[:, places])
 
 
-def _write(registers: _Words, warps: NDArray[np.int64], here: NDArray[np.bool_], words: NDArray[Any]) -> None:
-    """Put the words of accumulators [warpgroups, 64, n] into the registers of those of their warps that are here."""
+def _write(registers: _Words, warps: NDArray[np.int64], words: NDArray[Any]) -> None:
+    """Put the words of accumulators [warpgroups, 64, n] into the registers of their warps."""
     bits = words.dtype.itemsize * 8
     ordered = words.reshape(len(words), -1)[:, _to_registers(words.shape[-1], bits)]
     # [registers, warps, lanes]
     joined = products.join(ordered.transpose(1, 0, 2, 3), bits).reshape(len(registers), -1, 32)
-    if not here.all():
-        warps, joined = warps[here], joined[:, here]
     for register, word in zip(registers, joined, strict=True):
         register[warps] = word
 
 
-def _uniform(words: Sequence[NDArray[Any]], present: NDArray[np.bool_], machine: Machine, statement: Any) -> None:
-    """Report descriptors and flags that are not the same in all threads of a warpgroup."""
+def _uniform(words: Sequence[NDArray[Any]], machine: Machine, statement: Any) -> None:
+    """Report descriptors and flags that are not the same in all threads of a warpgroup: [warpgroups, 4, 32]."""
     for word in words:
-        here = word
-        if not present.all():
-            first = word[np.arange(len(word)), present.argmax(axis=1), :1]
-            here = np.where(present[:, :, None], word, first[:, :, None])
-        if (here != here[:, :1, :1]).any():
+        if (word != word[:, :1, :1]).any():
             machine.findings.add(
                 "divergent-warpgroup",
                 "a matrix descriptor or scale-d is not the same in all threads of the warpgroup",
@@ -184,9 +180,9 @@ def _uniform(words: Sequence[NDArray[Any]], present: NDArray[np.bool_], machine:
     wgmma.mma_async_f16, wgmma.mma_async_f16_rs, wgmma.mma_async_tf32, wgmma.mma_async_tf32_rs, wgmma.mma_async_f8,
     wgmma.mma_async_f8_rs, wgmma.mma_async_i8, wgmma.mma_async_i8_rs, wgmma.mma_async_b1, wgmma.mma_async_b1_rs,
     wgmma.mma_async_sp_f16, wgmma.mma_async_sp_f16_rs, wgmma.mma_async_sp_tf32, wgmma.mma_async_sp_tf32_rs,
-    wgmma.mma_async_sp_f8, wgmma.mma_async_sp_f8_rs, wgmma.mma_async_sp_i8, wgmma.mma_async_sp_i8_rs,
+    wgmma.mma_async_sp_f8, wgmma.mma_async_sp_f8_rs, wgmma.mma_async_sp_i8, wgmma.mma_async_sp_i8_rs, kind="gate",
 )  # fmt: skip
-def multiply(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+def multiply(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Gate:
     return _Multiply(op, binder, statement).run
 
 
@@ -201,46 +197,53 @@ class _Multiply:
         self.a_descriptor = None if self.a else binder.source(op.a, "b64")
         self.b_descriptor = binder.source(op.b, "b64")
         self.scale_d = binder.predicate(op.scale_d)
-        self.metadata = binder.source(op.sp_meta, "b32") if self.shape.sparse else None
+        self.metadata = binder.source(binder.vector(op.sp_meta)[0], "b32") if self.shape.sparse else None
         self.selector = int(op.sp_sel.evaluate()) if self.shape.sparse else 0
         self.negate = _sign(op, "imm_scale_a") != _sign(op, "imm_scale_b")
         self.majors: tuple[Major, Major] = (_major(op, "imm_trans_a"), _major(op, "imm_trans_b"))
         self.accumulator = machine.warpgroups.follow(self.d)
-        self.input = machine.warpgroups.follow(self.a)
+        self.input = machine.warpgroups.follow(self.a, input=True)
 
-    def run(self, g: Group) -> None:
-        machine = g.machine
+    def run(self, g: Group, scheduler: Scheduler) -> tuple[Callable[[int], object], NDArray[np.bool_] | None]:
+        machine, warpgroups = g.machine, g.machine.warpgroups
         require_whole_warps(g, self.statement)
-        rows, present = machine.warpgroups.members(g.indices, "wgmma.mma_async")
-        values = [self._by_warpgroup(g, rows, self.b_descriptor), self._by_warpgroup(g, rows, self.scale_d)]
-        if self.a_descriptor is not None:
-            values.append(self._by_warpgroup(g, rows, self.a_descriptor))
+        rows, present = warpgroups.members(g.indices, "wgmma.mma_async")
+        if present.all() and not warpgroups.issuing:
+            self._issue(g, rows)
+            return lambda row: None, None
+        passing, complete = warpgroups.meet(g.indices, self.statement)
+        if len(complete):
+            self._issue(Group(machine, complete.ravel(), None), complete)
+            for first in complete[:, 0]:
+                machine.wake(Arrival(int(first), "wgmma.mma_async"))
+        if passing.all():
+            return lambda row: None, None
+        return (
+            lambda row: Arrival(row - row % machine.warps_per_cta % 4, "wgmma.mma_async"),
+            np.broadcast_to(passing[:, None], (g.size, 32)),
+        )
+
+    def _issue(self, g: Group, rows: NDArray[np.int64]) -> None:
+        """Queue the products of whole warpgroups, `rows` [n, 4]."""
+        machine = g.machine
+        readers = (self.b_descriptor, self.scale_d, self.a_descriptor)
+        values = [g.full(reader(g)).reshape(*rows.shape, 32) for reader in readers if reader is not None]
         if machine.ordering is not None:
-            _uniform(values, present, machine, self.statement)
-            machine.warpgroups.issue(rows[present], self.accumulator, self.input, self.shape.n, self.statement)
-        # One value a warpgroup: that of its first warp here.
-        first = np.arange(len(rows)), present.argmax(axis=1)
-        b, scale, *a = (value[first][:, 0] for value in values)
-        nibbles = self._nibbles(machine, self._by_warpgroup(g, rows, self.metadata)) if self.metadata else None
+            _uniform(values, machine, self.statement)
+            machine.warpgroups.issue(rows.ravel(), self.accumulator, self.input, self.shape.n, self.statement)
+        b, scale, *a = (value[:, 0, 0] for value in values)
+        nibbles = None
+        if self.metadata is not None:
+            nibbles = self._nibbles(machine, g.full(self.metadata(g)).reshape(*rows.shape, 32))
         everything = np.arange(len(rows))
         # At random times each warpgroup has its own; else all that are here complete together.
         parts = everything[:, None] if machine.timeline.schedule == "random" else everything[None, :]
         for part in parts:
             work = _Work(
-                rows[part], present[part], a[0][part] if a else None, b[part], scale[part],
+                rows[part], a[0][part] if a else None, b[part], scale[part],
                 nibbles[part] if nibbles is not None else None,
             )  # fmt: skip
             self._submit(machine, work)
-
-    @staticmethod
-    def _by_warpgroup(g: Group, rows: NDArray[np.int64], reader: Callable[[Group], Any]) -> NDArray[Any]:
-        """A value of each thread, [warpgroups, 4, 32]; nothing where the warp is not here."""
-        value = g.full(reader(g))
-        if rows.size == g.size:
-            return value.reshape(*rows.shape, 32)
-        found = np.zeros((*rows.shape, 32), value.dtype)
-        found.reshape(-1, 32)[np.searchsorted(rows.ravel(), g.indices)] = value
-        return found
 
     def _nibbles(self, machine: Machine, metadata: NDArray[np.uint32]) -> NDArray[np.uint8]:
         thread, bit = metadata_places(self.shape.k, self.shape.bits, self.selector, _ROWS)
@@ -253,15 +256,14 @@ class _Multiply:
         statement, size = self.statement, machine.shared.size
         slots = machine.row_slot[work.rows[:, 0]]
         begun: list[Product] = []
-        for position in range(len(work.rows)):
+        for position, rows in enumerate(work.rows):
             product = Product(frozenset(self.accumulator), frozenset(self.input), statement)
-            here = work.rows[position][work.present[position]]
             a = None
             if work.a is not None:
                 a = self._a_chunks(int(work.a[position]), size)
             b = self._b_chunks(int(work.b[position]), size)
-            self._order(machine, product, int(slots[position]), here, a, b)
-            machine.warpgroups.begin(here, product)
+            self._order(machine, product, int(slots[position]), rows, a, b)
+            machine.warpgroups.begin(rows, product)
             begun.append(product)
 
         def execute() -> None:
@@ -270,7 +272,7 @@ class _Multiply:
             self._compute(machine, slots, work)
             for product in begun:
                 product.done = True
-            for row in work.rows[work.present]:
+            for row in work.rows.ravel():
                 machine.wake(("wgmma.wait_group", int(row)))
 
         for product in begun:
@@ -331,9 +333,9 @@ class _Multiply:
     def _accumulate(self, machine: Machine, work: _Work, product: NDArray[np.float32]) -> None:
         """Add products [warpgroups, 64, n] to accumulators, which stay out of the registers until somebody may look."""
         shape, bits = self.shape, 16 if self.shape.d_type == "f16" else 32
-        warps, here = work.rows.ravel(), work.present.ravel()
+        warps = work.rows.ravel()
         kept = machine.warpgroups.keep(
-            Kept(frozenset(self.accumulator), work.rows, lambda words: _write(self.d, warps, here, words))
+            Kept(frozenset(self.accumulator), work.rows, lambda words: _write(self.d, warps, words))
         )
         old = kept.words
         if not work.scale.any():
@@ -343,15 +345,12 @@ class _Multiply:
         if old is not None and not work.scale.all():
             old = np.where(work.scale[:, None, None], old, old.dtype.type(0))
         kept.words = products.total(product, old, shape.d_type, saturate=shape.saturate)
-        if not here.all():
-            machine.warpgroups.settle(warps, kept.numbers)
 
 
 class _Work(NamedTuple):
-    """Products of some warpgroups: their warps [n, 4] and which are here, descriptors, flags and metadata [n, ...]."""
+    """Products of some warpgroups: their warps [n, 4], descriptors, flags and metadata [n, ...]."""
 
     rows: NDArray[np.int64]
-    present: NDArray[np.bool_]
     a: NDArray[np.uint64] | None
     b: NDArray[np.uint64]
     scale: NDArray[np.bool_]
@@ -386,11 +385,11 @@ def fence(op: Any, binder: Binder, statement: syntax.Instruction, block: object)
         machine.effects += int((~machine.warpgroups.waiting[rows]).any())  # looking again is none
         passing = machine.warpgroups.arrive(rows)
         for warpgroup in np.unique(first[passing]):
-            machine.wake(Arrival(int(warpgroup)))
+            machine.wake(Arrival(int(warpgroup), "wgmma.fence"))
         if passing.all():
             return lambda row: None, None
         return (
-            lambda row: Arrival(row - row % machine.warps_per_cta % 4),
+            lambda row: Arrival(row - row % machine.warps_per_cta % 4, "wgmma.fence"),
             np.broadcast_to(passing[:, None], (g.size, 32)),
         )
 
