@@ -85,6 +85,10 @@ class Case:
     def target(self) -> str:
         return self.launch["arch"]
 
+    def emulator(self, schedule: Schedule = "eager", seed: int = 0) -> Emulator:
+        """An emulator for the case, with as many multiprocessors as it names."""
+        return Emulator(self.target, schedule, seed, multiprocessors=self.launch.get("multiprocessors"))
+
     @functools.cached_property
     def inputs(self) -> Arrays:
         """All buffers with their initial contents."""
@@ -185,7 +189,7 @@ def main() -> int:
         case = load(name)
         for schedule in schedules:
             began = time.process_time()
-            outcome = case.run(Emulator(case.target, schedule, options.seed))
+            outcome = case.run(case.emulator(schedule, options.seed))
             bad += not outcome.right
             print(
                 f"{'ok  ' if outcome.right else 'FAIL'} {name} {schedule} {time.process_time() - began:.1f} s",

@@ -128,7 +128,7 @@ class Warpgroups:
         return rows, here[rows]
 
     def meet(self, indices: NDArray[np.int64], statement: Statement) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
-        """Warps come to a product, or look again: which of them may go on, and the warpgroups [n, 4] that now issue it."""
+        """Warps come to a product, or look again: which of them may go on; warpgroups [n, 4] that now issue it."""
         for row in indices[~self.issued[indices]].tolist():
             self.issuing.setdefault(row, statement)
         complete = []

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from ptxgen.instr.form import Instruction, OperandLike, modifier, rule
 from ptxgen.instr.fragments import registers
-from ptxgen.instr.operands import immediate, predicate, register, source, vector
+from ptxgen.instr.operands import immediate, predicate, source, vector
 from ptxgen.instr.targets import Availability
 from ptxgen.syntax import Expression, Immediate
 
@@ -88,7 +88,7 @@ class _Sparse(_Group, section="9.7.15.6.3", ptx="8.2"):
     d: OperandLike = vector(_d_type, _d_count)
     a: OperandLike = source("u64")
     b: OperandLike = source("u64")
-    sp_meta: OperandLike = register("u32")
+    sp_meta: OperandLike = vector("u32", 1, scalar=True)
     sp_sel: OperandLike = immediate(0, 1)
     scale_d: OperandLike = predicate(negatable=True, immediate=True)
     _enable = rule("scale-d", reads_operands=True)(_enable)

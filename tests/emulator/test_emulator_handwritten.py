@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from ptxgen import check
-from ptxgen.emulator import Emulator
 from tools.cases import load, names
 
 NAMES = names("handwritten")
@@ -29,7 +28,7 @@ def _tests() -> list[Any]:
 def test_kernel(name: str, schedule: Any, seed: int) -> None:
     """The outputs match, and the report has nothing worse than advice."""
     case = load(name)
-    outcome = case.run(Emulator(case.target, schedule, seed))
+    outcome = case.run(case.emulator(schedule, seed))
     assert outcome.report.status == "ok", outcome.report.summary()
     assert not outcome.wrong, "; ".join(outcome.wrong.values())
 

@@ -534,7 +534,9 @@ def test_all_warps_of_a_warpgroup() -> None:
     assert (stays.report.status, codes(stays.report)) == ("deadlock", ["deadlock"])
     assert "the other warps of its warpgroup at wgmma.mma_async" in stays.report.findings[0].message
     second = instruction(16, "f32.f16", a=f"{left:#x}", b=right)
-    other = run(FENCE + f"setp.eq.u32 %p, %warp, 2; @%p bra two; {second} bra done; two: {second} done: {WAIT}", 8, image)
+    other = run(
+        FENCE + f"setp.eq.u32 %p, %warp, 2; @%p bra two; {second} bra done; two: {second} done: {WAIT}", 8, image
+    )
     assert (other.report.status, codes(other.report)) == ("fault", ["divergent-warpgroup"])
     few = run(product, 8, image, threads=64)
     assert (few.report.status, codes(few.report)) == ("fault", ["incomplete-warpgroup"])

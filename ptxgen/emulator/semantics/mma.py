@@ -178,7 +178,7 @@ class _Metadata:
     """The columns of the stored elements of a sparse A."""
 
     def __init__(self, op: Any, binder: Binder, statement: syntax.Instruction) -> None:
-        self.word, self.bits, self.statement = binder.source(op.e, "b32"), op.bits, statement
+        self.word, self.bits, self.statement = binder.source(binder.vector(op.e)[0], "b32"), op.bits, statement
         self.k = dimensions(op.shape)[2]
         self.thread, self.bit = fragments.metadata_places(self.k, op.bits, int(op.f.evaluate()))
         self.ordered = getattr(op, "variant", "sp::ordered_metadata") != "sp"
@@ -197,7 +197,7 @@ class _Scales:
     def __init__(self, op: Any, binder: Binder) -> None:
         self.count = int((op.scale_vec or op.default_size)[0])
         self.type = getattr(op, "stype", "ue8m0")
-        self.words = [binder.source(op.scale_a, "b32"), binder.source(op.scale_b, "b32")]
+        self.words = [binder.source(binder.vector(each)[0], "b32") for each in (op.scale_a, op.scale_b)]
         self.selectors = [
             [binder.source(each, "u16") for each in selector.elements] for selector in (op.selector_a, op.selector_b)
         ]

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from ptxgen.instr.form import Instruction, OperandLike, rule
 from ptxgen.instr.fragments import WARP, dimensions, registers
-from ptxgen.instr.operands import immediate, register, vector
+from ptxgen.instr.operands import immediate, vector
 from ptxgen.syntax import Expression, Immediate
 
 #: The register type of an accumulator.
@@ -95,7 +95,7 @@ class SparseMma(Mma, section="9.7.14.6.3", ptx="7.1", targets="sm_80+"):
     sp::ordered_metadata the indices must rise, which is faster on later targets.
     """
 
-    e: OperandLike = register("u32")
+    e: OperandLike = vector("u32", 1, scalar=True)
     f: OperandLike = immediate(0, 3)
     sparsity: ClassVar[int] = 2
     _selector = rule("selector", reads_operands=True)(_sparsity_selector)
@@ -124,9 +124,9 @@ class ScaledMma(Mma, ptx="8.7", targets="sm_120f"):
     and the threads of each quad that hold them, a pair of them for A (0 or 1), one for B (0 to 3).
     """
 
-    scale_a: OperandLike = register("u32")
+    scale_a: OperandLike = vector("u32", 1, scalar=True)
     selector_a: OperandLike = vector("u16", 2, immediate=True)
-    scale_b: OperandLike = register("u32")
+    scale_b: OperandLike = vector("u32", 1, scalar=True)
     selector_b: OperandLike = vector("u16", 2, immediate=True)
     #: The number of factors where the modifier is left out.
     default_size: ClassVar[str | None] = None
