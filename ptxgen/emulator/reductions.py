@@ -1,4 +1,4 @@
-"""Reductions that bulk copies do in memory: two arrays of words to one. PTX ISA 9.7.9.25.4.2 and 9.7.9.25.5.3."""
+"""What atomic operations and bulk copies do in memory. PTX ISA 9.7.13.5, 9.7.9.25.4.2, 9.7.9.25.5.3."""
 
 from __future__ import annotations
 
@@ -40,25 +40,57 @@ TENSOR_TYPES: dict[str, tuple[str, ...]] = {
 }
 
 
+def increment(old: Words, limit: Words) -> Words:
+    """One more, or 0 from the limit on."""
+    return np.where(old >= limit, old.dtype.type(0), old + old.dtype.type(1))
+
+
+def decrement(old: Words, limit: Words) -> Words:
+    """One less, or the limit from 0 and from above the limit."""
+    return np.where((old == 0) | (old > limit), limit, old - old.dtype.type(1))
+
+
+def lesser(old: NDArray[Any], value: NDArray[Any]) -> NDArray[Any]:
+    """The smaller float: a NaN loses against a number, and -0 is below +0 (as min and max, 9.7.4)."""
+    return _chosen(old, value, np.less, np.signbit)
+
+
+def greater(old: NDArray[Any], value: NDArray[Any]) -> NDArray[Any]:
+    """The larger float, as `lesser`."""
+    return _chosen(old, value, np.greater, lambda each: ~np.signbit(each))
+
+
+def _chosen(old: NDArray[Any], value: NDArray[Any], better: Any, first: Any) -> NDArray[Any]:
+    a, b = (each.astype(np.float32) if each.dtype.itemsize == 2 else each for each in (old, value))
+    take_old = better(a, b) | (a == b) & first(a) | np.isnan(b)
+    return canonical(np.where(take_old, old, value))
+
+
+def canonical(value: NDArray[Any]) -> NDArray[Any]:
+    """NaN results are the one with all bits set but the sign; those of 64 bits keep their payload."""
+    value = np.ascontiguousarray(value)
+    if value.dtype.itemsize < 8:
+        words = value.view(f"u{value.dtype.itemsize}")
+        words[np.isnan(value)] = (1 << (8 * value.dtype.itemsize - 1)) - 1
+    return value
+
+
 def combiner(op: str, dtype: str) -> Combine:
     """The function that combines words in memory with words of a copy: `dtype` is u32, s64, b32, f16 and so on."""
     if op in ("and", "or", "xor"):
         return {"and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor}[op]
-    if op == "inc":
-        return lambda old, new: np.where(old >= new, old.dtype.type(0), old + old.dtype.type(1))
-    if op == "dec":
-        return lambda old, new: np.where((old == 0) | (old > new), new, old - old.dtype.type(1))
-    if dtype in _FLOATS:
-        return _add_floats(dtype) if op == "add" else _choose_floats(op, dtype)
+    if op in ("inc", "dec"):
+        return increment if op == "inc" else decrement
+    if dtype in _FLOATS and op == "add":
+        return _add_floats(dtype)
     if op == "add":
         return np.add
-    choose, number = {"min": np.minimum, "max": np.maximum}[op], {"u": "u", "s": "i"}[dtype[0]]
-
-    def extreme(old: Words, new: Words) -> Words:
-        kind = f"{number}{old.itemsize}"
-        return choose(old.view(kind), new.view(kind)).view(old.dtype)
-
-    return extreme
+    if dtype in _FLOATS:
+        choose, kind = (lesser if op == "min" else greater), np.dtype(_FLOATS[dtype])
+    else:
+        sign = "u" if dtype[0] == "u" else "i"
+        choose, kind = {"min": np.minimum, "max": np.maximum}[op], np.dtype(f"{sign}{int(dtype[1:]) // 8}")
+    return lambda old, new: choose(old.view(kind), new.view(kind)).view(old.dtype)
 
 
 def _add_floats(dtype: str) -> Combine:
@@ -86,21 +118,3 @@ def _add_floats(dtype: str) -> Combine:
 
 def _flush(words: Words) -> Words:
     return np.where(words & np.uint32(0x7F800000), words, words & np.uint32(0x80000000))
-
-
-def _choose_floats(op: str, dtype: str) -> Combine:
-    """The smaller or larger number: a NaN loses against a number, and -0 is below +0 (as min and max, 9.7.4)."""
-    kind = _FLOATS[dtype]
-
-    def choose(old: Words, new: Words) -> Words:
-        a, b = old.view(kind), new.view(kind)
-        first, second = np.isnan(a), np.isnan(b)
-        left, right = a.astype(np.float32), b.astype(np.float32)
-        equal = (left == right) & (np.signbit(left) != np.signbit(right))
-        take_old = np.where(equal, np.signbit(left), left < right)
-        if op == "max":
-            take_old = np.where(equal, ~np.signbit(left), left > right)
-        chosen = np.where(second | (take_old & ~first), old, new)
-        return np.where(first & second, old.dtype.type(_NAN[old.itemsize]), chosen)
-
-    return choose

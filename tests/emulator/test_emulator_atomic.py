@@ -339,3 +339,14 @@ def test_faults(address: str, op: str, code: str | None) -> None:
         atom.{op} [{address}], {source}; ret;"""
     report, _ = launch(body, [np.zeros(2, np.uint32)], block=1)
     assert codes(report) == ([code] if code else []), report.summary()
+
+
+@pytest.mark.parametrize(("op", "result"), [("min", 0x8000), ("max", 0x0000)])
+@pytest.mark.parametrize("old", [0x0000, 0x8000])
+@pytest.mark.parametrize("type", ["f16", "bf16"])
+def test_zeros_have_an_order(type: str, old: int, op: str, result: int) -> None:
+    """-0 is below +0 (9.7.4), whichever is in memory."""
+    body = f".reg .b16 %h; mov.b16 %h, {old ^ 0x8000}; red.global.{op}.noftz.v2.{type} [%out0], {{%h, %h}}; ret;"
+    report, (found,) = launch(body, [np.full(2, old, np.uint16)], block=1)
+    assert report.status == "ok", report.summary()
+    assert found.tolist() == [result, result]

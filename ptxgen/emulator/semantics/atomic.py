@@ -21,6 +21,7 @@ from ptxgen.emulator.checks.strong_accesses import Order, level, order_of
 from ptxgen.emulator.group import Group
 from ptxgen.emulator.machine import Machine
 from ptxgen.emulator.memory import MemoryFault
+from ptxgen.emulator.reductions import canonical, decrement, greater, increment, lesser
 from ptxgen.emulator.registers import Binder, Unmodelled, numpy_type
 from ptxgen.emulator.semantics import meaning
 from ptxgen.emulator.semantics.memory import space_of
@@ -42,14 +43,6 @@ _ASSOCIATIVE: dict[str, Operation] = {
 }  # fmt: skip
 
 
-def _increment(old: _Words, limit: _Words) -> _Words:
-    return np.where(old >= limit, np.uint32(0), old + np.uint32(1))
-
-
-def _decrement(old: _Words, limit: _Words) -> _Words:
-    return np.where((old == 0) | (old > limit), limit, old - np.uint32(1))
-
-
 def _swap_if(old: _Words, expected: _Words, new: _Words) -> _Words:
     same = old == expected
     return np.where(same.all(axis=-1, keepdims=True) if old.ndim == 2 else same, new, old)
@@ -57,12 +50,12 @@ def _swap_if(old: _Words, expected: _Words, new: _Words) -> _Words:
 
 def _sum(old: _Words, value: _Words) -> _Words:
     """A rounded sum: of 16-bit floats it is exact in 32 bits up to where it rounds, so that it rounds once."""
-    return _canonical(old + value)
+    return canonical(old + value)
 
 
 def _flushed_sum(old: _Words, value: _Words) -> _Words:
     """As atom.add.f32 does it in global memory: subnormal inputs and results become zeros of their sign."""
-    return _canonical(_flush(_flush(old) + _flush(value)))
+    return canonical(_flush(_flush(old) + _flush(value)))
 
 
 def _flush(value: _Words) -> _Words:
@@ -70,34 +63,16 @@ def _flush(value: _Words) -> _Words:
     return np.where(tiny, np.copysign(np.float32(0), value), value)
 
 
-def _lesser(old: _Words, value: _Words) -> _Words:
-    """Of a NaN and a number the number; -0 is less than +0."""
-    return _canonical(np.where((old == value) & np.signbit(old), old, np.fmin(old, value)))
-
-
-def _greater(old: _Words, value: _Words) -> _Words:
-    return _canonical(np.where((old == value) & ~np.signbit(old), old, np.fmax(old, value)))
-
-
-def _canonical(value: _Words) -> _Words:
-    """NaN results are the one with all bits set but the sign; those of 64 bits keep their payload."""
-    value = np.ascontiguousarray(value)
-    if value.dtype.itemsize < 8:
-        words = value.view(f"u{value.dtype.itemsize}")
-        words[np.isnan(value)] = (1 << (8 * value.dtype.itemsize - 1)) - 1
-    return value
-
-
 def operation_of(op: str, type: str, space: str | None, noftz: bool) -> tuple[Operation, bool, np.dtype[Any]]:
     """What an operation does to words, whether it is associative, and the type in which it computes."""
     if type in _FLOATS:
         dtype = np.dtype(_FLOATS[type])
         if op != "add":
-            return (_lesser if op == "min" else _greater), False, dtype
+            return (lesser if op == "min" else greater), False, dtype
         return (_flushed_sum if type == "f32" and space == "global" and not noftz else _sum), False, dtype
     dtype = numpy_type(TYPES[type])
     if op in ("inc", "dec"):
-        return (_increment if op == "inc" else _decrement), False, dtype
+        return (increment if op == "inc" else decrement), False, dtype
     return _ASSOCIATIVE[op], True, dtype
 
 

@@ -5,68 +5,43 @@ from __future__ import annotations
 from functools import cache
 from typing import Any, Literal
 
-import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
+
+from ptxgen.emulator import products
+from ptxgen.emulator.arithmetic.formats import FORMATS, values
 
 Values = NDArray[np.float32]
 #: How elements of 4 and 6 bits lie: two to a byte; 16 of them and padding in 16 bytes (as TMA writes them); or each in
 #: a byte of its own (PTX ISA 9.7.16.10.4).
 Packing = Literal["packed", "padded", "bytes"]
 
-_NARROW: dict[str, tuple[Any, int]] = {
-    "e4m3": (ml_dtypes.float8_e4m3fn, 8), "e5m2": (ml_dtypes.float8_e5m2, 8), "e2m3": (ml_dtypes.float6_e2m3fn, 6),
-    "e3m2": (ml_dtypes.float6_e3m2fn, 6), "e2m1": (ml_dtypes.float4_e2m1fn, 4),
-}  # fmt: skip
-
+_NARROW = ("e4m3", "e5m2", "e2m3", "e3m2", "e2m1")
 #: Bits of an element in shared memory, where addresses count; padded ones take a byte.
 ELEMENT_BITS = {"f16": 16, "bf16": 16, "tf32": 32, "s8": 8, "u8": 8, **dict.fromkeys(_NARROW, 8)}
 
 
 def narrow_bits(type: str) -> int:
     """Significant bits of a type of at most 8 bits."""
-    return _NARROW[type][1]
-
-
-@cache
-def _table(type: str) -> Values:
-    """The value of every code of a narrow type."""
-    dtype, bits = _NARROW[type]
-    return np.arange(1 << bits, dtype=np.uint8).view(dtype).astype(np.float32)
-
-
-@cache
-def _byte_table(type: str) -> Values:
-    """The value of every byte that holds one element: 6 bits at the bottom, 4 bits in the middle."""
-    code = np.arange(256)
-    bits = narrow_bits(type)
-    return _table(type)[code >> 2 & 15 if bits == 4 else code & ((1 << bits) - 1)]
+    return FORMATS[type].bits
 
 
 @cache
 def _pair_table(type: str) -> Values:
     """The two values of every byte of packed 4-bit elements, the low nibble first."""
     code = np.arange(256)
-    return np.stack([_table(type)[code & 15], _table(type)[code >> 4]], axis=-1)
+    return np.stack([values(type)[code & 15], values(type)[code >> 4]], axis=-1)
 
 
 def decode(raw: NDArray[np.uint8], type: str, packing: Packing = "bytes") -> Values:
     """The values of lines of bytes: an array (lines, elements)."""
-    if type in ("s8", "u8"):
-        return raw.view(np.int8 if type == "s8" else np.uint8).astype(np.float32)
-    if type == "bf16":
-        return (raw.view(np.uint16).astype(np.uint32) << np.uint32(16)).view(np.float32)
-    if type == "f16":
-        return raw.view(np.float16).astype(np.float32)
-    if type == "tf32":  # the low 13 bits do not count
-        return (raw.view(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32)
     if packing == "packed":
         return _pair_table(type)[raw].reshape(len(raw), -1)
     if packing == "padded" and narrow_bits(type) == 4:
         return _pair_table(type)[raw.reshape(len(raw), -1, 16)[..., :8]].reshape(len(raw), -1)
     if packing == "padded" and narrow_bits(type) == 6:
-        return _table(type)[six_bits(raw.reshape(len(raw), -1, 16)[..., :12])].reshape(len(raw), -1)
-    return _byte_table(type)[raw]
+        return values(type)[six_bits(raw.reshape(len(raw), -1, 16)[..., :12])].reshape(len(raw), -1)
+    return products.decode(raw.view(f"u{ELEMENT_BITS[type] // 8}"), type)
 
 
 def six_bits(raw: NDArray[np.uint8]) -> NDArray[np.uint8]:
@@ -88,8 +63,5 @@ def expanded(raw: NDArray[np.uint8], bits: int) -> NDArray[np.uint8]:
 
 @cache
 def scale_table(type: str) -> NDArray[np.float64]:
-    """The value of every byte of a scale factor: ue8m0 is 2^(x - 127), 255 NaN; ue4m3 is e4m3 without its sign."""
-    code = np.arange(256, dtype=np.uint8)
-    if type == "ue8m0":
-        return np.where(code == 255, np.nan, np.ldexp(1.0, code.astype(np.int32) - 127))
-    return (code & 127).view(ml_dtypes.float8_e4m3fn).astype(np.float64)
+    """The value of every byte of a scale factor."""
+    return products.scale_factors(np.arange(256, dtype=np.uint8), type)
