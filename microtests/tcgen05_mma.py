@@ -116,6 +116,23 @@ def without_input(draft: Draft, kind: Any, a: str, b: str, d: str) -> None:
     Product(kind=kind, a=a, b=b, d=d, accumulate=False).run(draft)
 
 
+@microtest(*((form, way, accumulate) for form in ("mma", "sp", "ws", "scaled", "pair")
+             for way in ("negated", "immediate") for accumulate in (False, True)))  # fmt: skip
+def enable_input_d(draft: Draft, form: str, way: str, accumulate: bool) -> None:
+    """enable-input-d as a negated predicate or an immediate."""
+    options: dict[str, Any] = {"mma": {}, "sp": {"sparse": True}, "ws": {"ws": True, "n": 64}, "pair": {"ctas": 2}}.get(
+        form, {}
+    )
+    kind, type = ("mxf8f6f4", "e4m3") if form == "scaled" else ("f16", "bf16")
+    Product(kind=kind, a=type, b=type, enable=way, accumulate=accumulate, **options).run(draft)
+
+
+@microtest(("f16", "bf16"), ("bf16", "f16"))
+def mixed_halves(draft: Draft, a: str, b: str) -> None:
+    """A and B of different types of 16 bits, which the descriptor can say."""
+    Product(kind="f16", a=a, b=b).run(draft)
+
+
 @microtest("s8", "u8")
 def saturate(draft: Draft, type: str) -> None:
     """Sums beyond 32 bits are clamped where the descriptor says so."""
@@ -175,6 +192,27 @@ def every_code(draft: Draft, type: str) -> None:
     )  # fmt: skip
     # Zeros of both signs are zero in a sum of several.
     product.run(draft)
+
+
+@microtest("f16", "bf16", "tf32")
+def wide_edges(draft: Draft, type: str) -> None:
+    """Each element of A alone: the largest, the smallest that are normal, and neighbours of 1; of .f16 all smaller."""
+    rng = np.random.default_rng(83)
+    k, one = 256 // layouts.BITS[type], {"f16": 0x3C00, "bf16": 0x3F80, "tf32": 0x3F800000}[type]
+    bits, low = {"f16": (16, 0), "bf16": (16, 7), "tf32": (32, 23)}[type]
+    words = rng.integers(1 << low, 0x7C00 if type == "f16" else 0xFF << low, (128, k)).astype(np.uint32)
+    edges = [1 << low, (1 << low) + 1, one, one + 1, one - 1, (0x7C00 if type == "f16" else 0xFF << low) - 1]
+    words[:6, 0] = edges
+    words |= rng.integers(0, 2, words.shape).astype(np.uint32) << np.uint32(bits - 1)
+    if type == "tf32":
+        words &= np.uint32(0xFFFFE000)
+    values = words.astype(np.uint16).view(np.float16) if type == "f16" else words << (16 if type == "bf16" else 0)
+    exact = (values if type == "f16" else values.view(np.float32)).astype(np.float64)
+    unit = np.eye(k)
+    # Zeros of both signs are zero in a sum of several.
+    given_b = np.resize((unit * one).astype(np.uint32), (32, k)), np.resize(unit, (32, k))
+    Product(kind=type if type == "tf32" else "f16", a=type, b=type, accumulate=False, given_a=(words, exact),
+            given_b=given_b).run(draft)  # fmt: skip
 
 
 @microtest("shared", "tensor")

@@ -12,7 +12,7 @@ from microtests.harness.draft import Draft
 from microtests.harness.tensor import LANES, THREADS, Tensor
 from microtests.harness.tensor_products import Product
 from ptxgen.build import Register
-from ptxgen.instr import cluster, fence, integer, logic, mbarrier, memory, predicate, tcgen05
+from ptxgen.instr import barrier, cluster, fence, integer, logic, mbarrier, memory, predicate, tcgen05
 
 
 class Pattern:
@@ -36,7 +36,7 @@ class Pattern:
         skip = self.only(0)
         for each in self.barriers:
             draft(mbarrier.init(f"[{each}]", 1, space="shared::cta"))
-        draft.place(skip)
+        draft.rejoin(skip)
         draft(fence.fence_proxy_async())
         self.tensor.between_threads()
 
@@ -64,6 +64,7 @@ class Pattern:
         self.draft(tcgen05.commit(f"[{self.barriers[number]}]", cta_group=1, space="shared::cluster"))
 
     def end(self) -> None:
+        self.draft(barrier.bar_warp_sync(0xFFFFFFFF))
         self.product.compare(self.tensor)
         self.tensor.end()
 
@@ -75,7 +76,7 @@ def same_thread_pipelined(draft: Draft) -> None:
     skip = pattern.only(0)
     draft(pattern.copy, pattern.multiply)
     pattern.commit(0)
-    draft.place(skip)
+    draft.rejoin(skip)
     pattern.wait(0)
     pattern.end()
 
@@ -87,12 +88,12 @@ def other_thread_pipelined(draft: Draft) -> None:
     skip = pattern.only(0)
     draft(pattern.copy)
     pattern.arrive(0)
-    draft.place(skip)
+    draft.rejoin(skip)
     skip = pattern.only(64)
     pattern.wait(0)
     draft(pattern.multiply)
     pattern.commit(1)
-    draft.place(skip)
+    draft.rejoin(skip)
     pattern.wait(1)
     pattern.end()
 
@@ -104,12 +105,12 @@ def commit_then_other_thread(draft: Draft) -> None:
     skip = pattern.only(32)
     draft(pattern.copy)
     pattern.commit(0)
-    draft.place(skip)
+    draft.rejoin(skip)
     skip = pattern.only(0)
     pattern.wait(0)
     draft(pattern.multiply)
     pattern.commit(1)
-    draft.place(skip)
+    draft.rejoin(skip)
     pattern.wait(1)
     pattern.end()
 
@@ -121,12 +122,12 @@ def composed(draft: Draft) -> None:
     skip = pattern.only(0)
     draft(pattern.copy, pattern.multiply)
     pattern.commit(0)
-    draft.place(skip)
+    draft.rejoin(skip)
     for thread in (40, 80):
         skip, number = pattern.only(thread), thread // 40
         pattern.wait(number - 1)
         pattern.arrive(number)
-        draft.place(skip)
+        draft.rejoin(skip)
     pattern.wait(2)
     pattern.end()
 
@@ -143,7 +144,7 @@ def loads_before_a_product(draft: Draft) -> None:
     skip = pattern.only(96)
     draft(pattern.copy, pattern.multiply)
     pattern.commit(0)
-    draft.place(skip)
+    draft.rejoin(skip)
     at = draft.offset(draft.output(product.cells[0][:, :8]), draft.thread, 32)
     for number, register in enumerate(registers):
         draft.store(at, register, 4 * number)
@@ -159,7 +160,7 @@ def several_commits(draft: Draft, count: int) -> None:
     skip = draft.label("ready")
     draft.branch(skip, draft.is_thread(0), negated=True)
     draft(mbarrier.init(f"[{at}]", count, space="shared::cta"))
-    draft.place(skip)
+    draft.rejoin(skip)
     tensor.between_threads()
     skip = tensor.one_thread()
     for _ in range(count):
@@ -170,7 +171,7 @@ def several_commits(draft: Draft, count: int) -> None:
     draft(mbarrier.test_wait_parity(ended, f"[{at}]", 0, space="shared::cta"))
     out = draft.output(np.array([1], np.uint32))
     draft.store(out, draft.as_word(ended))
-    draft.place(skip)
+    draft.rejoin(skip)
     tensor.end()
 
 
@@ -186,7 +187,7 @@ def generic_address(draft: Draft, ctas: int) -> None:
     skip = tensor.one_thread()
     draft(tcgen05.shift(f"[{tensor.at(0)}]", cta_group=tensor.group))
     draft(tcgen05.commit(f"[{at}]", cta_group=tensor.group, **mask))
-    draft.place(skip)
+    draft.rejoin(skip)
     tensor.wait()
     after = cells.copy()
     after[:, 0:31, :8] = cells[:, 1:32, :8]
@@ -206,7 +207,7 @@ def _counts(draft: Draft, size: int, group: Any, mask: int | None, issuer: int) 
     draft(tcgen05.alloc(f"[{place}]", 32, cta_group=group, space="shared::cta"))
     draft.branch(ready, draft.is_thread(0), negated=True)
     draft(mbarrier.init(f"[{at}]", 1, space="shared::cta"), fence.fence_mbarrier_init())
-    draft.place(ready)
+    draft.rejoin(ready)
     meet(draft)
     skip, chosen = draft.label("others"), draft.reg("pred", "chosen")
     draft.branch(skip, draft.is_thread(0), negated=True)
@@ -215,7 +216,7 @@ def _counts(draft: Draft, size: int, group: Any, mask: int | None, issuer: int) 
     # The others learn of the arrival from an mbarrier that gets it in any case: the issuer's own, by another commit.
     options: dict[str, Any] = {} if mask is None else {"mask": draft.scalar("u16", mask), "multicast": True}
     draft(tcgen05.commit(f"[{at}]", cta_group=group, space="shared::cluster", **options))
-    draft.place(skip)
+    draft.rejoin(skip)
     reached = [cta for cta in range(size) if (mask >> cta & 1 if mask is not None else cta == issuer)]
     _wait_where(draft, at, rank, reached)
     meet(draft)
@@ -248,7 +249,7 @@ def _wait_where(draft: Draft, at: Register, rank: Register, ctas: list[int]) -> 
     draft(logic.and_(bits, bits, 1, type="b32"), predicate.setp(reached, bits, 0, compare="ne", type="u32"))
     draft.branch(skip, reached, negated=True)
     draft.wait(at)
-    draft.place(skip)
+    draft.rejoin(skip)
 
 
 @microtest(*((4, 1, mask, issuer) for mask in (None, 0b0001, 0b1010, 0b1111, 0b0100) for issuer in (0, 3)),
@@ -272,7 +273,7 @@ def commit_of_a_pair(draft: Draft, mask: int, m: int) -> None:
     where = f"[{tensor.barrier}]"
     draft(multiply)
     draft(tcgen05.commit(where, mask, cta_group=2, space="shared::cluster", multicast=True))
-    draft.place(skip)
+    draft.rejoin(skip)
     assert tensor.rank is not None
     _wait_where(draft, tensor.barrier, tensor.rank, [cta for cta in range(2) if mask >> cta & 1])
     tensor.between_threads()

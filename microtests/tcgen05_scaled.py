@@ -98,6 +98,38 @@ def options(draft: Draft, kind: str, option: str) -> None:
     product.run(draft)
 
 
+#: Kind, .scale_vectorsize, type of scale factors, legal ids with K 96.
+_LONG = (
+    ("mxf4", None, "ue8m0", (0, 1, 2, 3)), ("mxf4", "block32", "ue8m0", (0, 3)),
+    ("mxf4nvf4", "block32", "ue8m0", (0, 1, 2, 3)), ("mxf4nvf4", "block16", "ue4m3", (0, 2)),
+    ("mxf4nvf4", "block16", "ue8m0", (2,)),
+)  # fmt: skip
+
+
+@microtest(
+    *((kind, size, scale, i, ids[-1 - index]) for kind, size, scale, ids in _LONG for index, i in enumerate(ids))
+)
+def k96(draft: Draft, kind: str, size: str | None, scale: str, i: int, j: int) -> None:
+    """K 96: 3 or 6 scale factors of a row, which may go on in the next words (fact scales-k96)."""
+    made(kind, size, scale, ids=(i, j), long=True, swizzles=("64B", "128B")).run(draft)
+
+
+@microtest(*((n, ctas, in_tensor) for n in (16, 144, 256) for ctas in (1, 2) for in_tensor in (False, True)))
+def k96_shapes(draft: Draft, n: int, ctas: int, in_tensor: bool) -> None:
+    """K 96 of a CTA and of a pair; A in 12 columns of tensor memory."""
+    product = made("mxf4nvf4", "block16", "ue4m3", n=n, ctas=ctas, m=128 * ctas, in_tensor=in_tensor, ids=(2, 0))
+    product.long, product.swizzles = True, ("none", "128B")
+    product.run(draft)
+
+
+@microtest(*((start, gap) for start in (0, 48, 80, 96, 112) for gap in (0, 1)))
+def k96_absolute(draft: Draft, start: int, gap: int) -> None:
+    """Rows that go on at an absolute address behind the 128 bytes of a row (9.7.16.3.1.2)."""
+    product = made("mxf4", "block32", "ue8m0", long=True, absolute=True, swizzles=("128B", "128B"))
+    product.starts, product.gaps = (start, 96), (gap, 0)
+    product.run(draft)
+
+
 @microtest("ue8m0", "ue4m3")
 def every_scale(draft: Draft, scale: str) -> None:
     """Each row of A, ones, has a scale factor of its own: all of ue4m3, or of ue8m0 from 2^-126 to 2^127; B's are 1."""

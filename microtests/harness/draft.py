@@ -226,6 +226,11 @@ class Draft:
         """The label is here."""
         self.lines.append(f"{label}:")
 
+    def rejoin(self, label: str) -> None:
+        """The label is here, and the lanes of each warp that went different ways meet again."""
+        self.place(label)
+        self(barrier.bar_warp_sync(0xFFFFFFFF))
+
     # Instructions.
 
     def __call__(self, *made: Instruction) -> None:

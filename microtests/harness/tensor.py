@@ -57,7 +57,7 @@ class Tensor:
         draft(tcgen05.relinquish_alloc_permit(cta_group=self.group))
         draft.branch(ready, draft.is_thread(0), negated=True)
         draft(mbarrier.init(f"[{self.barrier}]", 1, space="shared::cta"), fence.fence_mbarrier_init())
-        draft.place(ready)
+        draft.rejoin(ready)
         self.between_threads()
         self.base, self.mine = draft.reg("b32", "base"), draft.reg("b32", "mine")
         draft(memory.ld(self.base, f"[{place}]", space="shared", type="b32"))
@@ -106,7 +106,7 @@ class Tensor:
         """All threads wait for the next commit."""
         self.draft.wait(self.barrier, self._phase)
         self._phase ^= 1
-        self.draft(tcgen05.fence(where="after_thread_sync"))
+        self.draft(barrier.bar_warp_sync(0xFFFFFFFF), tcgen05.fence(where="after_thread_sync"))
 
     def issue(self, *instructions: Instruction) -> None:
         """One thread issues tcgen05 operations on what all have filled; all wait until they are done."""
@@ -114,7 +114,7 @@ class Tensor:
         self.between_threads()
         skip = self.one_thread()
         self.draft(*instructions, self.commit())
-        self.draft.place(skip)
+        self.draft.rejoin(skip)
         self.wait()
 
     # Memory.
@@ -179,13 +179,26 @@ class Tensor:
         self.draft.copy_in_at(box, pointer, size)
         return box
 
-    def descriptor(self, box: Register, bits: int, start: int = 0) -> Register:
-        """A shared-memory descriptor: these bits, and the address `start` bytes into a box (table 40)."""
+    def descriptor(self, box: Register, bits: int, start: int = 0, following: int | None = None) -> Register:
+        """A shared-memory descriptor: these bits, and the address `start` bytes into a box (table 40).
+
+        `following`: an address, so many bytes into the box, in the place of the leading-dimension offset.
+        """
         draft = self.draft
-        address, found = draft.reg("b32"), draft.reg("b64", "descriptor")
-        draft(integer.add(address, box, start, type="u32"), logic.and_(address, address, 0x3FFFF, type="b32"))
-        draft(logic.shr(address, address, 4, type="b32"), conversion.cvt(found, address, dtype="u64", atype="u32"))
+        found = draft.reg("b64", "descriptor")
+        draft(conversion.cvt(found, self._encoded(box, start), dtype="u64", atype="u32"))
         draft(logic.or_(found, found, bits, type="b64"))
+        if following is not None:
+            address, wide = self._encoded(box, following), draft.reg("b64")
+            draft(conversion.cvt(wide, address, dtype="u64", atype="u32"), logic.shl(wide, wide, 16, type="b64"))
+            draft(logic.or_(found, found, wide, type="b64"))
+        return found
+
+    def _encoded(self, box: Register, start: int) -> Register:
+        """matrix-descriptor-encode of an address in a box."""
+        found = self.draft.reg("b32", "encoded")
+        self.draft(integer.add(found, box, start, type="u32"), logic.and_(found, found, 0x3FFFF, type="b32"))
+        self.draft(logic.shr(found, found, 4, type="b32"))
         return found
 
     def end(self) -> None:

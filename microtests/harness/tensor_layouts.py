@@ -98,6 +98,8 @@ class Image:
     memory: Array
     bits: int
     start: int
+    #: Where the bytes of K go on that pass the end of a row of 128 bytes, in the absolute mode.
+    following: int | None = None
 
 
 def swizzled(address: Array, name: str) -> Array:
@@ -125,15 +127,18 @@ def offsets_mn(size: int, k: int, name: str, lbo: int, sbo: int) -> Array:
 
 def image(
     data: Array, name: str, rng: np.random.Generator, *, major: str = "k", size: int = 1, start: int = 0, gap: int = 0,
-    based: bool = False,
+    based: bool = False, split: bool = False,
 ) -> Image:  # fmt: skip
     """An operand: bytes [rows, bytes of K], or MN-major elements of `size` bytes, [rows, K * size].
 
     It begins `start` bytes in. The swizzle goes by the address; `based`: its pattern begins there too, which the base
-    offset tells. `gap` leaves so many patterns free after each of those that the strides step over.
+    offset tells. `gap` leaves so many patterns free after each of those that the strides step over. `split`: in the
+    absolute mode of the leading dimension, for K-major rows of 128 bytes.
     """
     width = SWIZZLES[name][0]
     rows, length = data.shape
+    if split:
+        return _split(data, name, rng, start, 8 * width * (1 + gap))
     if major == "k":
         if name == "none":
             lbo = (-(-rows // 8) + gap) * 128
@@ -157,6 +162,18 @@ def image(
     memory = rng.integers(0, 256, -(-(int(place.max()) + 1) // 1024) * 1024).astype(np.uint8)
     memory[place] = values
     return Image(memory, descriptor_bits(lbo, sbo, name, start >> 7 & 7 if based else 0), start)
+
+
+def _split(data: Array, name: str, rng: np.random.Generator, start: int, sbo: int) -> Image:
+    """Rows that begin `start` bytes into the rows of a tile, and go on in the same rows of the next (9.7.16.3.1.2)."""
+    assert name == "128B", "the absolute mode is for 128-byte swizzle"
+    rows, length = data.shape
+    tile = (-(-rows // 8)) * sbo
+    row, byte = np.arange(rows)[:, None], start + np.arange(length)[None, :]
+    place = swizzled(row % 8 * 128 + row // 8 * sbo + byte % 128 + byte // 128 * tile, name)
+    memory = rng.integers(0, 256, 2 * tile).astype(np.uint8)
+    memory[place] = data
+    return Image(memory, descriptor_bits(0, sbo, name) | 1 << 52, start, tile)
 
 
 def descriptor_bits(lbo: int, sbo: int, name: str, base_offset: int = 0) -> int:
@@ -246,14 +263,16 @@ class Datapath:
 def put_scales(cells: Array, column: int, scales: Array, first: int, windows: range = range(4)) -> None:
     """Scale factors [rows, scales] as bytes from byte `first` of words on, in windows of 32 lanes.
 
-    Row r is on lane r % 32 of a window, in column r / 32 (figures 231 to 258).
+    Row r is on lane r % 32 of a window, in column r / 32; what passes the end of its word goes on in the next words, 4
+    columns further for each 128 rows (figures 231 to 258; fact scales-k96).
     """
+    following = 4 * -(-len(scales) // 128)
     for row, factors in enumerate(scales):
         for window in windows:
-            lane, place = 32 * window + row % 32, column + row // 32
-            word = bytearray(int(cells[lane, place]).to_bytes(4, "little"))
-            word[first : first + len(factors)] = bytes(int(each) for each in factors)
-            cells[lane, place] = int.from_bytes(word, "little")
+            lane = 32 * window + row % 32
+            for index, factor in enumerate(factors, first):
+                place, bit = column + row // 32 + index // 4 * following, 8 * (index % 4)
+                cells[lane, place] = int(cells[lane, place]) & ~(0xFF << bit) | int(factor) << bit
 
 
 def put_metadata(cells: Array, column: int, kind: str, meta: Array, path: Datapath, selector: int) -> None:

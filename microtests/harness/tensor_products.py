@@ -21,8 +21,8 @@ from ptxgen.instr import predicate, tcgen05
 from ptxgen.instr.form import Instruction
 
 Array = NDArray[Any]
-#: Bytes of a row of A that one instruction takes.
-ROW = 32
+#: Bytes of a row of A that one instruction takes, and with K 96.
+ROW, LONG_ROW = 32, 48
 #: Scale factors of a row by .scale_vectorsize, where that tells (tables 56 and 57).
 SCALES = {"scale_vec::1X": 1, "scale_vec::2X": 2, "scale_vec::4X": 4, "block16": 4}
 
@@ -49,6 +49,8 @@ class Product:
     based: bool = False
     negate: tuple[int, int] = (0, 0)
     accumulate: bool = True
+    #: How enable-input-d is given: a predicate, a negated one, or an immediate.
+    enable: str = "plain"
     saturate: bool = False
     scale_input: int | None = None
     #: The usage of the collector buffer; several: the product is issued with each in turn.
@@ -65,6 +67,9 @@ class Product:
     size: str | None = None
     scale: str = "ue8m0"
     ids: tuple[int, int] = (0, 0)
+    #: K 96 of mxf4 and mxf4nvf4, and operands that go on at an absolute address (sm_103a).
+    long: bool = False
+    absolute: bool = False
     seed: int = 81
     #: Operands other than random ones: (codes, values) of what is stored of A [m, K] and of B [n, K].
     given_a: tuple[Array, Array] | None = None
@@ -91,7 +96,7 @@ class Product:
     def stored_k(self) -> int:
         """Elements of A that a row has in memory."""
         bits = max(layouts.BITS[self.a], 4 if self.packed else 8)
-        return ROW * 8 // bits
+        return (LONG_ROW if self.long else ROW) * 8 // bits
 
     @property
     def k(self) -> int:
@@ -100,6 +105,8 @@ class Product:
     @property
     def scales(self) -> int:
         """Scale factors of a row."""
+        if self.long:
+            return 6 if self.size == "block16" else 3
         return SCALES.get(self.size or "", 1 if self.kind == "mxf8f6f4" else 2)
 
     @cached_property
@@ -110,12 +117,18 @@ class Product:
     def columns_of_d(self) -> int:
         return self.n // self.path.parts
 
+    @property
+    def columns_of_a(self) -> int:
+        return (LONG_ROW if self.long else ROW) // 4
+
     @cached_property
     def columns(self) -> dict[str, int]:
         """The first column of each matrix in tensor memory; "end" is behind all."""
         found, at = {}, 0
-        wanted = {"d": self.columns_of_d, "a": 8 * self.in_tensor, "metadata": 4 * self.sparse,
-                  "scale_a": 4 * self.scaled, "scale_b": 4 * -(-self.n // 128) * self.scaled}  # fmt: skip
+        wanted = {"d": self.columns_of_d, "a": self.columns_of_a * self.in_tensor, "metadata": 4 * self.sparse}
+        if self.scaled:
+            words = 2 if self.long else 1
+            wanted |= {"scale_a": 4 * words, "scale_b": 4 * -(-self.n // 128) * words}
         for name, width in wanted.items():
             if width:
                 found[name], at = at, at + -(-width // 4) * 4
@@ -246,7 +259,7 @@ class Product:
                 off = self.lanes_off[cta * LANES : (cta + 1) * LANES]
                 cells[cta][off] = before[off]
             if self.ashift:  # each lane takes what the next one of its quarter has
-                a = slice(self.columns["a"], self.columns["a"] + 8)
+                a = slice(self.columns["a"], self.columns["a"] + self.columns_of_a)
                 for lane in range(LANES):
                     if lane % 32 != 31:
                         cells[cta][lane, a] = before[lane + 1, a]
@@ -264,12 +277,12 @@ class Product:
             layouts.image(
                 layouts.row_bytes(kind, part, self._rng(2), self.packed), self.swizzles[which], self._rng(3 + which),
                 major=self.majors[which], size=max(layouts.BITS[kind], 8) // 8, start=self.starts[which],
-                gap=self.gaps[which], based=self.based,
+                gap=self.gaps[which], based=self.based, split=self.absolute,
             )
             for part in (codes[cta * rows : (cta + 1) * rows] for cta in range(self.ctas))
         ]  # fmt: skip
         box = tensor.share(np.stack([each.memory for each in images]))
-        return tensor.descriptor(box, images[0].bits, images[0].start)
+        return tensor.descriptor(box, images[0].bits, images[0].start, images[0].following)
 
     # The kernel.
 
@@ -277,7 +290,7 @@ class Product:
         if self.scaled:
             return layouts.scaled_idesc(
                 self.m, self.n, self.a, self.b, self.scale, self.ids, packed=self.packed, sparse=self.sparse,
-                negate=self.negate, majors=self.majors,
+                negate=self.negate, majors=self.majors, long=self.long,
             )  # fmt: skip
         return layouts.idesc(
             self.m, self.n, self.a, self.b, self.d, sparse=self.sparse, selector=self.selector, saturate=self.saturate,
@@ -298,9 +311,7 @@ class Product:
         if self.sparse:
             given["metadata"] = f"[{tensor.at(self.columns['metadata'], self.lane)}]"
         given["idesc"] = draft.scalar("u32", self.idesc())
-        given["enable_input_d"] = draft.reg("pred", "accumulate")
-        accumulate = draft.scalar("u32", int(self.accumulate))
-        draft(predicate.setp(given["enable_input_d"], accumulate, 0, compare="ne", type="u32"))
+        given["enable_input_d"] = self._enable(draft)
         if self.scaled:
             given["scale_vectorsize"] = self.size
             for name in ("scale_a", "scale_b"):
@@ -318,8 +329,18 @@ class Product:
             given["scale_input_d"] = self.scale_input
         return [getattr(tcgen05, form)(**given, collector=usage) for usage in self.collectors]
 
+    def _enable(self, draft: Draft) -> Any:
+        if self.enable == "immediate":
+            return int(self.accumulate)
+        register, negated = draft.reg("pred", "accumulate"), self.enable == "negated"
+        given = draft.scalar("u32", int(self.accumulate))
+        draft(predicate.setp(register, given, 0, compare="eq" if negated else "ne", type="u32"))
+        return f"!{register}" if negated else register
+
     def tensor(self, draft: Draft) -> Tensor:
         """Tensor memory, filled."""
+        if self.long:
+            draft.requires("8.8", "sm_103a")
         made = Tensor(draft, self.columns["end"], self.ctas)
         made.fill(self._shaped(self.cells))
         return made
