@@ -103,6 +103,22 @@ def base_offset(draft: Draft, swizzle: str, start: int) -> None:
     Product(kind="f16", a="f16", b="f16", swizzles=(swizzle, swizzle), starts=(start, start), based=True).run(draft)
 
 
+@microtest(0, 16, 0x3FFF0)
+def unread_stride(draft: Draft, stride: int) -> None:
+    """Swizzled K-major operands do not need a leading-dimension offset (9.7.16.3.1.1)."""
+    Product(kind="f16", a="f16", b="f16", unread=stride).run(draft)
+
+
+@microtest(*((form, before) for form in ("mma", "sp", "ws", "mxf8f6f4", "pair") for before in (4, 32, 100)))
+def columns(draft: Draft, form: str, before: int) -> None:
+    """Matrices that do not begin in the first column."""
+    options: dict[str, dict[str, Any]] = {
+        "sp": {"sparse": True}, "ws": {"ws": True, "n": 64, "m": 32}, "pair": {"ctas": 2, "sparse": True}
+    }  # fmt: skip
+    kind, type = (form, "e4m3") if form.startswith("mx") else ("f16", "f16")
+    Product(kind=kind, a=type, b=type, in_tensor=True, before=before, **options.get(form, {})).run(draft)
+
+
 @microtest(*((*kind, na, nb) for kind in KINDS for na, nb in ((0, 1), (1, 0), (1, 1)) if kind[0] != "i8"),
            only_if=lambda kind, a, b, d, na, nb: d == "f32" or na + nb == 1)  # fmt: skip
 def negate(draft: Draft, kind: Any, a: str, b: str, d: str, na: int, nb: int) -> None:

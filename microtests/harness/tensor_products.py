@@ -45,6 +45,8 @@ class Product:
     swizzles: tuple[str, str] = ("32B", "64B")
     gaps: tuple[int, int] = (0, 0)
     starts: tuple[int, int] = (0, 0)
+    #: The leading-dimension offset of the descriptors, where it is not read.
+    unread: int | None = None
     #: Whether the patterns of the swizzles begin at `starts`, which the base offset tells.
     based: bool = False
     negate: tuple[int, int] = (0, 0)
@@ -70,6 +72,8 @@ class Product:
     #: K 96 of mxf4 and mxf4nvf4, and operands that go on at an absolute address (sm_103a).
     long: bool = False
     absolute: bool = False
+    #: Columns that are allocated and used before D's.
+    before: int = 0
     seed: int = 81
     #: Operands other than random ones: (codes, values) of what is stored of A [m, K] and of B [n, K].
     given_a: tuple[Array, Array] | None = None
@@ -124,7 +128,7 @@ class Product:
     @cached_property
     def columns(self) -> dict[str, int]:
         """The first column of each matrix in tensor memory; "end" is behind all."""
-        found, at = {}, 0
+        found, at = {}, self.before
         wanted = {"d": self.columns_of_d, "a": self.columns_of_a * self.in_tensor, "metadata": 4 * self.sparse}
         if self.scaled:
             words = 2 if self.long else 1
@@ -237,6 +241,7 @@ class Product:
 
     def _put_d(self, cells: Array, words: Array) -> None:
         lanes, columns = self.path.accumulators(self.n)
+        columns = columns + self.before
         keep = cells[lanes, columns] & np.uint32(0xFFFF0000 if self.d == "f16" else 0)
         cells[lanes, columns] = keep | words
 
@@ -282,7 +287,10 @@ class Product:
             for part in (codes[cta * rows : (cta + 1) * rows] for cta in range(self.ctas))
         ]  # fmt: skip
         box = tensor.share(np.stack([each.memory for each in images]))
-        return tensor.descriptor(box, images[0].bits, images[0].start, images[0].following)
+        bits = images[0].bits
+        if self.unread is not None:
+            bits = bits & ~(0x3FFF << 16) | (self.unread >> 4) << 16
+        return tensor.descriptor(box, bits, images[0].start, images[0].following)
 
     # The kernel.
 
@@ -357,8 +365,11 @@ class Product:
 
     def compare(self, tensor: Tensor) -> None:
         """Dump what is after the product."""
-        after, width = self._shaped(self.after()), -(-self.columns_of_d // 4) * 4
+        after, first = self._shaped(self.after()), self.before
+        last = first + -(-self.columns_of_d // 4) * 4
         low = self.d == "f16"  # what the upper halves get is not documented
-        d = after[..., :width]
-        tensor.dump(d & 0xFFFF if low else d, low=low, tolerance=self.tolerance)
-        tensor.dump(after[..., width:], width)
+        d = after[..., first:last]
+        tensor.dump(d & 0xFFFF if low else d, first, low=low, tolerance=self.tolerance)
+        tensor.dump(after[..., last:], last)
+        if first:
+            tensor.dump(after[..., :first])
