@@ -85,8 +85,11 @@ class Copy:
     def shaped(self) -> np.ndarray:
         return self.cells if self.ctas > 1 else self.cells[0]
 
-    def run(self, draft: Draft, swizzle: str = "none", gap: int = 0, lane: int = 0, **options: Any) -> None:
+    def run(
+        self, draft: Draft, swizzle: str = "none", gap: int = 0, lane: int = 0, leader: int = 0, **options: Any
+    ) -> None:  # fmt: skip
         tensor = Tensor(draft, _COLUMNS, self.ctas)
+        tensor.leader = leader
         tensor.fill(self.shaped)
         column = 4
         tensor.issue(self.instruction(tensor.at(column, lane), self.descriptor(tensor, swizzle, gap, **options)))
@@ -122,6 +125,12 @@ def starts(draft: Draft, shape: str, start: int) -> None:
 def unread_stride(draft: Draft, shape: str) -> None:
     """Rows of 16 bytes do not need the stride between the two of 32."""
     Copy(shape, "warpx4" if shape == "32x128b" else None).run(draft, lbo=0)
+
+
+@microtest("128x256b", "4x256b")
+def issued_by_the_odd_cta(draft: Draft, shape: str) -> None:
+    """Either CTA of a pair may issue."""
+    Copy(shape, None, ctas=2).run(draft, leader=1)
 
 
 @microtest(1, 31)

@@ -91,6 +91,17 @@ def ashift(draft: Draft, kind: Any, a: str, b: str, d: str, sparse: bool) -> Non
     Product(kind=kind, a=a, b=b, d=d, m=256, ctas=2, in_tensor=True, ashift=True, sparse=sparse).run(draft)
 
 
+@microtest(*((m, in_tensor) for m in (128, 256) for in_tensor in (False, True)))
+def issued_by_the_odd_cta(draft: Draft, m: int, in_tensor: bool) -> None:
+    """Either CTA of a pair may issue: the parts of A, B and D are the same."""
+    product = Product(kind="f16", a="f16", b="f16", m=m, ctas=2, in_tensor=in_tensor)
+    tensor = product.tensor(draft)
+    tensor.leader = 1
+    tensor.issue(*product.instructions(tensor))
+    product.compare(tensor)
+    tensor.end()
+
+
 @microtest(*((*size, m, sparse) for size in SIZES for m in (128, 256) for sparse in (False, True)),
            only_if=lambda kind, size, scale, m, sparse: (m == 256 or not sparse) and size is not None
            and size.startswith("block"))  # fmt: skip

@@ -68,6 +68,8 @@ class Tensor:
             index = draft.reg("b32", "index")
             draft(integer.mad(index, self.rank, THREADS, tid, half="lo", type="u32"))
         self.index = index
+        #: The CTA of a pair that issues.
+        self.leader = 0
         self._phase = 0
 
     # Threads.
@@ -86,12 +88,12 @@ class Tensor:
         self.draft(tcgen05.fence(where="after_thread_sync"))
 
     def one_thread(self) -> str:
-        """Only thread 0 of the even CTA goes on until the label that this returns is placed."""
+        """Only thread 0 of the CTA that issues goes on until the label that this returns is placed."""
         skip = self.draft.label("issued")
         self.draft.branch(skip, self.draft.is_thread(0), negated=True)
         if self.rank is not None:
             leader = self.draft.reg("pred", "leader")
-            self.draft(predicate.setp(leader, self.rank, 0, compare="eq", type="u32"))
+            self.draft(predicate.setp(leader, self.rank, self.leader, compare="eq", type="u32"))
             self.draft.branch(skip, leader, negated=True)
         return skip
 

@@ -207,8 +207,11 @@ class Ordering:
         """tcgen05.fence::before_thread_sync: relaxed arrivals after it tell of tcgen05 operations (9.7.16.6.4)."""
         self.tensor_fences.before_thread_sync(row)
         known = self.known[row]
-        given = self.released.setdefault(row, Knowledge(row // self.members, np.zeros(self.members, np.int64)))
-        given.operations |= known.operations & self._tensor_operations
+        given = self.released.get(row)
+        if given is None:
+            given = self.released[row] = Knowledge(known.cluster, np.zeros(self.members, np.int64))
+        if self._tensor_operations:
+            given.operations |= known.operations & self._tensor_operations
         given.join_tensor(known.cluster, known.for_tensor_memory)
         known.clocks[row % self.members] += 1
 
