@@ -211,7 +211,12 @@ def track_shared(
         return
     active, apart = g.active, slots.shape[1] > 1
     new = _changing(g, places, size, values) if values and not strong else active
-    if not apart and not strong and _track_together(g, inside, new if write else None, size, statement):
+    if strong:
+        ordering.lanes.forget(slots, inside, active, size)
+    else:
+        ordering.lanes.access(g.indices, slots, inside, active, size, statement, new if write else None)
+    unaware = ordering.any_unaware(g.indices)
+    if not apart and not strong and not unaware and _track_together(g, inside, new if write else None, size, statement):
         return
     for position, row in enumerate(g.indices):
         lanes = active[position]
@@ -220,6 +225,12 @@ def track_shared(
         for slot in np.unique(reached) if apart else reached:
             here = reached == slot if apart else np.ones(len(first), np.bool_)
             units, masks = units_of(first[here], size)
+            partly = ordering.unaware(int(row)) if unaware and not strong else None
+            if partly is not None and (behind := here & partly[1][lanes] & (fresh | (not write))).any():
+                apart_units, apart_masks = units_of(first[behind], size)
+                ordering.shared.unaware(
+                    int(row), apart_units, apart_masks, statement, int(slot), partly[0], writes=write
+                )
             if strong:
                 ordering.shared.strong_write(int(row), units, masks, int(slot))
             elif write:

@@ -58,7 +58,7 @@ def destinations(
 
 
 def deliver(
-    machine: Machine, row: int, statement: syntax.Instruction, copies: Sequence[Destination],
+    machine: Machine, row: int, lane: int, statement: syntax.Instruction, copies: Sequence[Destination],
     units: NDArray[np.int64], size: int, what: str, act: Callable[[], None], swizzle: str | None = None,
     masks: NDArray[np.uint16] | np.uint16 = _ALL, source: tuple[int, NDArray[np.int64]] | None = None,
 ) -> None:  # fmt: skip
@@ -79,7 +79,7 @@ def deliver(
             )
     if machine.ordering is not None:
         slot = copies[0].slot if source is None else source[0]
-        operation = machine.ordering.operation(what, statement, slot, swizzle=swizzle)
+        operation = machine.ordering.operation(what, statement, slot, swizzle=swizzle, lane=lane)
         signal.given, signal.operation = machine.ordering.known[row].copy(), operation.number
         if source is not None:
             machine.ordering.shared.async_read(operation, row, source[1])
@@ -97,16 +97,16 @@ def deliver(
 
 
 def keep_in_group(
-    machine: Machine, row: int, statement: syntax.Instruction, slot: int, units: NDArray[np.int64], what: str,
-    read: Callable[[], Any], write: Callable[[Any], None], swizzle: str | None = None,
+    machine: Machine, row: int, lane: int, statement: syntax.Instruction, slot: int, units: NDArray[np.int64],
+    what: str, read: Callable[[], Any], write: Callable[[Any], None], swizzle: str | None = None,
 ) -> None:  # fmt: skip
     """Queue a copy from these units of shared memory to global memory, in the warp's open group.
 
     First it reads its source, which a wait with .read waits for, then it writes.
     """
-    pending = PendingStore()
+    pending = PendingStore(lane)
     if machine.ordering is not None:
-        operation = machine.ordering.operation(what, statement, slot, swizzle=swizzle)
+        operation = machine.ordering.operation(what, statement, slot, swizzle=swizzle, lane=lane)
         machine.ordering.shared.async_read(operation, row, units)
         pending.operation = operation.number
     machine.bulk_groups.setdefault(row, [[]])[-1].append(pending)

@@ -13,10 +13,12 @@ Lanes = NDArray[np.bool_]
 
 @dataclass(slots=True, eq=False)
 class Copy:
-    """What one instruction copies for some lanes of a warp, to these units of shared memory."""
+    """What one instruction copies for some lanes of a warp: `size` bytes each to offsets in shared memory."""
 
     lanes: Lanes
     units: NDArray[np.int64]
+    offsets: NDArray[np.int64]
+    size: int
     done: bool = False
 
 

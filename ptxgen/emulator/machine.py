@@ -121,8 +121,8 @@ class Machine:
         self.bulk_groups: dict[int, list[list[PendingStore]]] = {}
         #: What warps copy by cp.async and have not waited for.
         self.copies: dict[int, WarpCopies] = {}
-        #: What warps learn when they look at the result of a wait: predicate register -> row -> knowledge.
-        self.unread: dict[int, dict[int, Knowledge]] = {}
+        #: What warps learn when they look at the result of a wait: predicate register -> row -> knowledge, lanes.
+        self.unread: dict[int, dict[int, tuple[Knowledge, NDArray[np.bool_]]]] = {}
         #: What relaxed waits of a warp order once it executes a fence that acquires.
         self.unfenced_waits: dict[int, Knowledge] = {}
         self.wake: Callable[[object], None] = lambda key: None
@@ -309,10 +309,11 @@ class Machine:
             )
         return found
 
-    def learn_when_read(self, row: int, predicate: int, known: Knowledge) -> None:
-        """A wait succeeded. It orders later accesses only in a program that looks at its result."""
+    def learn_when_read(self, row: int, predicate: int, known: Knowledge, lanes: NDArray[np.bool_]) -> None:
+        """A wait succeeded for some lanes. It orders later accesses only in a program that looks at its result."""
         if self.ordering is not None:
-            self.unread.setdefault(predicate, {})[row] = known
+            unread = self.unread.setdefault(predicate, {})
+            unread[row] = known, lanes | unread[row][1] if row in unread else lanes
 
     def learn_at_fence(self, row: int, known: Knowledge) -> None:
         """A relaxed wait succeeded. It orders later accesses only after a fence."""
@@ -328,9 +329,9 @@ class Machine:
         for predicate in reads & self.unread.keys():
             waiting = self.unread[predicate]
             for row in rows:
-                known = waiting.pop(int(row), None)
-                if known is not None:
-                    self.ordering.acquire(int(row), known)
+                learnt = waiting.pop(int(row), None)
+                if learnt is not None:
+                    self.ordering.acquire(int(row), *learnt)
             if not waiting:
                 del self.unread[predicate]
 
@@ -383,9 +384,12 @@ class PendingLoad:
 
 
 class PendingStore:
-    """A store on its way: whether it has read its source and arrived, and its number in the happens-before relation."""
+    """A store on its way: the lane that issued it, whether it has read its source and arrived, and its number in the
+    happens-before relation.
+    """
 
-    __slots__ = ("done", "operation", "read")
+    __slots__ = ("done", "lane", "operation", "read")
 
-    def __init__(self) -> None:
+    def __init__(self, lane: int = 0) -> None:
+        self.lane = lane
         self.done, self.read, self.operation = False, False, 0

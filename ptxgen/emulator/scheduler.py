@@ -335,6 +335,7 @@ class Scheduler:
             self.cluster_waits[row, lanes & done] = self.cluster_arrivals[row, lanes & done]
             if machine.ordering is not None and barrier.completed is not None and (lanes & done).any():
                 machine.ordering.acquire(row, barrier.completed)
+                machine.ordering.lanes_meet(np.array([row]))
         return passing
 
     def _try_cluster_barrier(self, cluster: int) -> None:

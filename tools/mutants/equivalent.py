@@ -104,21 +104,7 @@ TABLE: tuple[Equivalent, ...] = (
 )  # fmt: skip
 
 #: Gaps whose cause is known: what the checks do not see.
-LIMITS: tuple[Equivalent, ...] = (
-    Equivalent(
-        "The checks take a warp as one actor: what its lanes must synchronise among themselves is not seen.",
-        "dropped", r"bar\.warp\.sync",
-    ),
-    Equivalent(
-        "Each warp stores what its own elected lane copies, and the checks take the lanes of a warp as one actor.",
-        "dropped", "bar.sync", _GATHER, (281,),
-    ),
-    Equivalent(
-        "Each warp overwrites only what its own elected lane copied and waited for, and the checks take the lanes of a "
-        "warp as one actor.",
-        "dropped", "bar.sync", _GATHER, (275,),
-    ),
-)  # fmt: skip
+LIMITS: tuple[Equivalent, ...] = ()
 
 
 def reason(subject: str, mutant: Mutant) -> str:

@@ -6,8 +6,9 @@ completion it has observed. An access conflicts with an earlier one to the same 
 issuer does not know. Asynchronous operations take the knowledge of the thread that issues them, and become known
 through the mbarrier on which they complete.
 
-Granularity: threads are warps, so an access is never blamed for one of its own warp. Who has accessed what is kept in
-`shared_accesses` and `tensor_accesses`, here, and in `global_accesses`.
+Threads are taken by warps: what one lane has learnt its warp knows, except that lanes which have not waited themselves
+do not know it before the lanes of the warp synchronise. Who has accessed what is kept in `shared_accesses`,
+`lane_accesses`, `tensor_accesses` and `global_accesses`.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from numpy.typing import NDArray
 from ptxgen.emulator.checks.cta_exit import CtaExit
 from ptxgen.emulator.checks.findings import Findings
 from ptxgen.emulator.checks.knowledge import AsyncOperation, Knowledge
+from ptxgen.emulator.checks.lane_accesses import LaneAccesses
 from ptxgen.emulator.checks.shared_accesses import SharedAccesses
 from ptxgen.emulator.checks.tensor_accesses import TensorAccesses
 from ptxgen.emulator.checks.tensor_fences import TensorFences
@@ -57,6 +59,11 @@ class Ordering:
         self.fenced = np.zeros((slots * warps, self.members), np.int64)
         self.tensor_fences = TensorFences(slots * warps)
         self.shared = SharedAccesses(self, slots, shared_bytes, findings)
+        self.lanes = LaneAccesses(slots, warps, shared_bytes, self.shared.stores, self.shared.loads, findings)
+        #: Each warp's own clock when its lanes last synchronised.
+        self._lanes_met = np.zeros(slots * warps, np.int64)
+        #: Where some lanes of a warp alone have waited since then: what the others know, and which lanes they are.
+        self._partly: dict[int, tuple[Knowledge, NDArray[np.bool_]]] = {}
         self.tensor = TensorAccesses(self, self.tensor_fences, slots, findings)
         self.exits = CtaExit(self, self.shared, findings)
         for slot in range(slots):
@@ -72,6 +79,7 @@ class Ordering:
             self.known[row] = Knowledge(row // self.members, self.clocks[row])
             self.tensor_fences.clear(row)
             self.released.pop(row, None)
+        self.lanes_meet(np.arange(slot * self.warps, (slot + 1) * self.warps))
 
     def clear(self, slot: int) -> None:
         """Make a slot ready for the next CTA."""
@@ -155,14 +163,59 @@ class Ordering:
         """Whether an mbarrier's init has happened before, as a warp knows."""
         return made.number in self.known[row].operations or self.knows(row, made.made_by, made.made_at)
 
-    def acquire(self, row: int, given: Knowledge) -> None:
-        """A warp learns what was released to it."""
+    def acquire(self, row: int, given: Knowledge, lanes: NDArray[np.bool_] | None = None) -> None:
+        """A warp learns what was released to it; or some of its lanes do, and the others where they next meet."""
         if len(given.operations) > _MANY:
             given.operations.intersection_update(self.operations)
         known = self.known[row]
+        if lanes is not None and not lanes.all():
+            self._learns_partly(row, lanes)
         known.join(given)
+        if given.cluster == known.cluster and given.clocks[row % self.members] >= self._lanes_met[row]:
+            self.lanes.synchronised(np.array([row]))  # by way of whoever has learnt from the warp since
         if len(known.operations) > _MANY:
             self._retire(row // self.members)
+
+    def _learns_partly(self, row: int, lanes: NDArray[np.bool_]) -> None:
+        """Some lanes of a warp are about to learn something."""
+        before = self._partly.get(row)
+        if before is None:
+            self._partly[row] = self.known[row].copy(), lanes.copy()
+        else:
+            np.logical_or(before[1], lanes, out=before[1])
+            if before[1].all():
+                del self._partly[row]
+
+    def learn_operations(self, row: int, lane: int, numbers: Iterable[int]) -> None:
+        """A lane knows that these operations are over."""
+        fresh = set(numbers) - self.known[row].operations
+        if fresh:
+            alone = np.zeros(32, np.bool_)
+            alone[lane] = True
+            self._learns_partly(row, alone)
+            self.known[row].operations |= fresh
+
+    def unaware(self, row: int) -> tuple[Knowledge, NDArray[np.bool_]] | None:
+        """What lanes of a warp know that have not learnt what others of it have, and which they are: (32)."""
+        partly = self._partly.get(row)
+        return None if partly is None else (partly[0], ~partly[1])
+
+    def known_to(self, row: int, lane: int | None) -> Knowledge:
+        """What a lane of a warp knows; None stands for its lanes together."""
+        partly = self._partly.get(row)
+        return self.known[row] if partly is None or lane is None or partly[1][lane] else partly[0]
+
+    def any_unaware(self, rows: NDArray[np.int64]) -> bool:
+        """Whether lanes of some of these warps do not know what others of the same warp do."""
+        return bool(self._partly) and not self._partly.keys().isdisjoint(rows.tolist())
+
+    def lanes_meet(self, rows: NDArray[np.int64]) -> None:
+        """The lanes of each of these warps synchronise: all know what some did."""
+        self.lanes.synchronised(rows)
+        self._lanes_met[rows] = self.intervals(rows)
+        if self._partly:
+            for row in rows.tolist():
+                self._partly.pop(row, None)
 
     def barrier(self, rows: list[int], given: Knowledge | None = None) -> None:
         """All warps of a CTA's barrier learn what all knew, and what those gave that only arrived."""
@@ -173,6 +226,7 @@ class Ordering:
             together.join(self.release(row))
         for row in rows:
             self.known[row].join(together)
+        self.lanes_meet(np.array(rows))
 
     def barrier_of_all(self, slots: NDArray[np.int64]) -> None:
         """As `barrier` for all warps of each of these CTAs."""
@@ -196,6 +250,7 @@ class Ordering:
         clocks[:] = clocks.max(axis=1, keepdims=True)
         clocks[np.arange(len(rows))[:, None], warps, own] = mine
         self.clocks[rows] = clocks
+        self.lanes_meet(rows.ravel())
 
     def proxy_fence(self, row: int) -> None:
         """fence.proxy.async: the stores that the warp knows are visible to asynchronous operations after it."""
@@ -242,10 +297,11 @@ class Ordering:
         return self._next - 1
 
     def operation(
-        self, what: str, statement: Statement, slot: int, *, swizzle: str | None = None, row: int | None = None
-    ) -> AsyncOperation:
+        self, what: str, statement: Statement, slot: int, *, swizzle: str | None = None, row: int | None = None,
+        lane: int | None = None,
+    ) -> AsyncOperation:  # fmt: skip
         """A new asynchronous operation."""
-        made = AsyncOperation(self.number(), what, statement, slot, swizzle, row)
+        made = AsyncOperation(self.number(), what, statement, slot, swizzle, row, lane)
         self.operations[made.number] = made
         if what.startswith("tcgen05"):
             self._tensor_operations.add(made.number)

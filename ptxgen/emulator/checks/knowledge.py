@@ -15,7 +15,9 @@ PENDING = 2**31 - 1
 
 @dataclass(slots=True)
 class AsyncOperation:
-    """An asynchronous operation: what it is (`tensor copy`), where it was issued, for which CTA slot, by which row."""
+    """An asynchronous operation: what it is (`tensor copy`), where it was issued, for which CTA slot, by which row, and
+    by which lane of a warp if one alone has issued it.
+    """
 
     number: int
     what: str
@@ -23,6 +25,7 @@ class AsyncOperation:
     slot: int
     swizzle: str | None = None
     row: int | None = None
+    lane: int | None = None
 
 
 @dataclass(slots=True)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen.emulator.checks.findings import Findings
-from ptxgen.emulator.checks.knowledge import PENDING, AsyncOperation
+from ptxgen.emulator.checks.knowledge import PENDING, AsyncOperation, Knowledge
 from ptxgen.emulator.checks.thread_accesses import UNIT, Masks, ThreadAccesses, distinct
 from ptxgen.syntax import Statement
 
@@ -55,6 +55,7 @@ class SharedAccesses:
     ) -> None:
         """A bulk copy issued by warp `row` overwrites these 16-byte units."""
         slot = operation.slot if slot is None else slot
+        self._ordering.lanes.asynchronous(operation, row, slot, units, writes=True)
         self._against_writers(operation, row, slot, units, _ALL, "overwrites")
         self._against_readers(operation, row, slot, units, _ALL)
         self._spare_barriers(operation, slot, units, _ALL)
@@ -70,6 +71,7 @@ class SharedAccesses:
     ) -> None:  # fmt: skip
         """A tensor-core operation or bulk store issued by warp `row` reads bytes of these 16-byte units."""
         slot = operation.slot if slot is None else slot
+        self._ordering.lanes.asynchronous(operation, row, slot, units, writes=False)
         self._against_writers(operation, row, slot, units, masks, "reads")
         self._require_proxy_fence(operation, row, slot, units)
         self._require_written(operation, slot, units, masks)
@@ -181,6 +183,16 @@ class SharedAccesses:
         self.stores.add(slot, row % self._ordering.members, units, masks, self._ordering.clock(row), statement.line)
         self._overwritten(slot, units, masks)
 
+    def unaware(
+        self, row: int, units: NDArray[np.int64], masks: Masks, statement: Statement, slot: int, known: Knowledge, *,
+        writes: bool,
+    ) -> None:  # fmt: skip
+        """Lanes of a warp that know only this access some bytes, before `read` or `write` tells of all its lanes."""
+        access = AsyncOperation(0, "store" if writes else "load", statement, slot)
+        self._against_writers(access, row, slot, units, masks, "overwrites" if writes else "reads", known)
+        if writes:
+            self._against_readers(access, row, slot, units, masks, known)
+
     def copy(
         self, row: int, units: NDArray[np.int64], masks: Masks, statement: Statement, slot: int | None = None,
         what: str = "cp.async",
@@ -282,9 +294,9 @@ class SharedAccesses:
 
     def _against_writers(
         self, access: AsyncOperation, row: int, slot: int, units: NDArray[np.int64], masks: Masks | np.uint16,
-        verb: str,
+        verb: str, known: Knowledge | None = None,
     ) -> None:  # fmt: skip
-        known = self._ordering.known[row]
+        known = self._ordering.known_to(row, access.lane) if known is None else known
         for number in distinct(self.async_writer[slot, units]):
             if number and int(number) not in known.operations:
                 earlier = self._ordering.operations.get(int(number))
@@ -294,9 +306,10 @@ class SharedAccesses:
             self._race_with_warp(access, verb, self._ordering.member_name(row, warp), line, "store")
 
     def _against_readers(
-        self, access: AsyncOperation, row: int, slot: int, units: NDArray[np.int64], masks: Masks | np.uint16
-    ) -> None:
-        known = self._ordering.known[row]
+        self, access: AsyncOperation, row: int, slot: int, units: NDArray[np.int64], masks: Masks | np.uint16,
+        known: Knowledge | None = None,
+    ) -> None:  # fmt: skip
+        known = self._ordering.known_to(row, access.lane) if known is None else known
         for number in distinct(self.async_reader[slot, units]):
             if number and int(number) not in known.operations:
                 earlier = self._ordering.operations.get(int(number))

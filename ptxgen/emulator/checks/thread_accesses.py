@@ -139,6 +139,12 @@ class ThreadAccesses:
             last = np.where(chosen[at], table.clock[at, units], -1).argmax()
             yield int(at) + table.first, int(table.line[at, units[last]])
 
+    def last_line(self, slot: int, row: int, unit: int) -> int:
+        """The line of the last access of warp `row` of the machine to a unit, 0 if there was none."""
+        table = self._tables[slot]
+        at = row % (self._size * self._warps) - table.first if table is not None else -1
+        return int(table.line[at, unit]) if table is not None and 0 <= at < len(table.latest) else 0
+
     def forget(self, slot: int, units: NDArray[np.int64], masks: Masks | np.uint16) -> None:
         """These bytes were overwritten by something that conflicts with whatever comes."""
         table = self._tables[slot]

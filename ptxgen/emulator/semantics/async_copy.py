@@ -94,10 +94,12 @@ def _issue(
     if at_once:
         _move(machine, shared, size, offsets[active], sources[active], read[active])
         machine.effects += 1
+    if machine.ordering is not None and places.slots is not None:
+        machine.ordering.lanes.access(g.indices, places.slots, inside, active, size, statement, active)
     for position, row in enumerate(map(int, g.indices)):
         lanes = active[position].copy()
         units, masks = units_of(inside[position][lanes], size)
-        made = Copy(lanes, units, done=at_once)
+        made = Copy(lanes, units, inside[position][lanes], size, done=at_once)
         machine.copies.setdefault(row, WarpCopies()).add(made)
         if machine.ordering is not None:
             machine.ordering.shared.copy(row, units, masks, statement)
@@ -152,6 +154,8 @@ def _finish(machine: Machine, row: int, copies: list[Copy]) -> None:
     if machine.ordering is not None:
         for each_copy in copies:
             machine.ordering.shared.copied(row, each_copy.units)
+            lanes = np.flatnonzero(each_copy.lanes)
+            machine.ordering.lanes.copied(row, int(machine.row_slot[row]), lanes, each_copy.offsets, each_copy.size)
 
 
 def _wait(pending: int, commits: bool) -> _Gate:

@@ -75,4 +75,10 @@ def synchronise(op: Any, binder: Binder, statement: syntax.Instruction, block: B
 @meaning(barrier.bar_warp_sync, kind="end")
 def synchronise_warp(op: Any, binder: Binder, statement: syntax.Instruction, block: Block) -> _End:
     """Divergent lanes meet at the block after it: the order of execution lets the others catch up."""
-    return lambda g, scheduler, block, operation: scheduler.move(g, block.following)
+
+    def run(g: Group, scheduler: Scheduler, block: Block, operation: Operation) -> None:
+        if g.machine.ordering is not None:
+            g.machine.ordering.lanes_meet(g.indices)
+        scheduler.move(g, block.following)
+
+    return run

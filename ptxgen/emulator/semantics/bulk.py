@@ -60,7 +60,7 @@ def load(op: Any, binder: Binder, statement: syntax.Instruction, block: object) 
         machine = g.machine
         chosen = mask(g) if mask is not None else 0
         ignored = [side(g) for side in sides] or [0, 0]
-        for row, _, (place, where, count, mbar, ranks, left, right) in each(
+        for row, lane, (place, where, count, mbar, ranks, left, right) in each(
             g, destination(g), source(g), size(g), barrier(g), chosen, *ignored
         ):
             _require_size(count, "a bulk copy")
@@ -78,7 +78,7 @@ def load(op: Any, binder: Binder, statement: syntax.Instruction, block: object) 
                 for copy in copies:
                     machine.shared.data[copy.slot, copy.offset : copy.offset + count] = data
 
-            deliver(machine, row, statement, copies, units, count, "bulk copy", act)
+            deliver(machine, row, lane, statement, copies, units, count, "bulk copy", act)
 
     return run
 
@@ -94,7 +94,7 @@ def copy(op: Any, binder: Binder, statement: syntax.Instruction, block: object) 
 
     def run(g: Group) -> None:
         machine = g.machine
-        for row, _, (place, where, count, mbar) in each(g, destination(g), source(g), size(g), barrier(g)):
+        for row, lane, (place, where, count, mbar) in each(g, destination(g), source(g), size(g), barrier(g)):
             _require_size(count, f"a {what}")
             slot, start = machine.clusters.locate(row, where, "shared::cta")
             copies = destinations(machine, row, place, mbar, None, "shared::cluster")
@@ -106,7 +106,7 @@ def copy(op: Any, binder: Binder, statement: syntax.Instruction, block: object) 
                 target = machine.shared.data[to.slot, to.offset : to.offset + count].view(word)
                 target[:] = given if combine is None else combine(target, given)
 
-            deliver(machine, row, statement, copies, units, count, what, act, source=(slot, read))
+            deliver(machine, row, lane, statement, copies, units, count, what, act, source=(slot, read))
 
     return run
 
@@ -128,7 +128,7 @@ def store(op: Any, binder: Binder, statement: syntax.Instruction, block: object)
 
     def run(g: Group) -> None:
         machine = g.machine
-        for row, _, (to, place, count, bits) in each(g, destination(g), source(g), size(g), mask(g)):
+        for row, lane, (to, place, count, bits) in each(g, destination(g), source(g), size(g), mask(g)):
             _require_size(count, f"a {what}")
             slot, start = machine.clusters.locate(row, place, "shared::cta")
             units = _units(machine, start, count, f"a {what}")
@@ -145,7 +145,7 @@ def store(op: Any, binder: Binder, statement: syntax.Instruction, block: object)
                 else:
                     target[keep] = data[keep]
 
-            keep_in_group(machine, row, statement, slot, units, what, read, write)
+            keep_in_group(machine, row, lane, statement, slot, units, what, read, write)
 
     return run
 
@@ -180,7 +180,10 @@ def wait_group(op: Any, binder: Binder, statement: syntax.Instruction, block: ob
                 passing[position] = False
                 continue
             if machine.ordering is not None:
-                machine.ordering.known[int(row)].operations.update(e.operation for group in awaited for e in group)
+                stores = [store for group in awaited for store in group if g.active[position, store.lane]]
+                for lane in {store.lane for store in stores}:
+                    over = [store.operation for store in stores if store.lane == lane]
+                    machine.ordering.learn_operations(int(row), lane, over)
             if not reads:
                 del groups[: len(awaited)]
         return lambda row: ("bulk group", row), None if passing.all() else passing

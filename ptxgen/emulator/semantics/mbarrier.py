@@ -312,7 +312,7 @@ def _tested(
                     if barrier.completed is not None and op.sem == "relaxed":
                         machine.learn_at_fence(row, barrier.completed)
                     elif barrier.completed is not None:
-                        machine.learn_when_read(row, result, barrier.completed)
+                        machine.learn_when_read(row, result, barrier.completed, asking)
         return done, wait, asked
 
     return test

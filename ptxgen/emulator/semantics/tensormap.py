@@ -55,11 +55,12 @@ def replace(op: Any, binder: Binder, statement: syntax.Instruction, block: objec
     def run(g: Group) -> None:
         machine = g.machine
         machine.effects += 1
-        for row, _, (place, number) in each(g, address(g), value(g)):
+        for row, lane, (place, number) in each(g, address(g), value(g)):
             if op.space == "shared::cta" or SHARED_WINDOW <= place < SHARED_WINDOW + WINDOW_BYTES:
                 slot, offset = machine.clusters.locate(row, place, op.space)
                 units = _shared_units(machine, offset, "tensormap.replace")
                 if machine.ordering is not None:
+                    machine.ordering.lanes.access_units(row, lane, slot, units, statement, writes=True)
                     machine.ordering.shared.read(row, units, _all_bytes(units), statement, slot)
                     machine.ordering.shared.write(row, units, _all_bytes(units), statement, slot)
                 data = machine.shared.data[slot, offset : offset + MAP_BYTES]

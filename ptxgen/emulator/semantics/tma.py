@@ -114,7 +114,7 @@ def load(op: Any, binder: Binder, statement: syntax.Instruction, block: object) 
         machine = g.machine
         values = [value(g) for value in (*coordinates, *offsets)]
         chosen = mask(g) if mask is not None else 0
-        for row, _, (place, where, mbar, ranks, *numbers) in each(
+        for row, lane, (place, where, mbar, ranks, *numbers) in each(
             g, destination(g), map_address(g), barrier(g), chosen, *values
         ):
             box = box_of(machine, op, where, numbers[:count], numbers[count:], statement)
@@ -128,7 +128,7 @@ def load(op: Any, binder: Binder, statement: syntax.Instruction, block: object) 
                 for copy in copies:
                     box.put(machine.shared.data[copy.slot], units, data)
 
-            deliver(machine, row, statement, copies, units, box.bytes, "tensor copy", act, box.tensormap.swizzle)
+            deliver(machine, row, lane, statement, copies, units, box.bytes, "tensor copy", act, box.tensormap.swizzle)
 
     return run
 
@@ -142,15 +142,15 @@ def store(op: Any, binder: Binder, statement: syntax.Instruction, block: object)
 
     def run(g: Group) -> None:
         values = [coordinate(g) for coordinate in coordinates]
-        for row, _, (place, where, *coords) in each(g, source(g), map_address(g), *values):
-            _issue_store(g.machine, op, row, statement, where, coords, place, reduction)
+        for row, lane, (place, where, *coords) in each(g, source(g), map_address(g), *values):
+            _issue_store(g.machine, op, row, lane, statement, where, coords, place, reduction)
 
     return run
 
 
 def _issue_store(
-    machine: Machine, op: Any, row: int, statement: syntax.Instruction, where: int, coords: Sequence[int], place: int,
-    reduction: str | None,
+    machine: Machine, op: Any, row: int, lane: int, statement: syntax.Instruction, where: int, coords: Sequence[int],
+    place: int, reduction: str | None,
 ) -> None:  # fmt: skip
     """Queue one box from shared to global memory, as part of the warp's open group."""
     if min(coords) < 0:
@@ -175,7 +175,7 @@ def _issue_store(
             box.reduce(machine.memory, data, combine)
 
     what = "tensor store" if combine is None else "tensor reduction"
-    keep_in_group(machine, row, statement, slot, units, what, read, write, tensormap.swizzle)
+    keep_in_group(machine, row, lane, statement, slot, units, what, read, write, tensormap.swizzle)
 
 
 def _tensor_combiner(reduction: str, dtype: str) -> Combine:

@@ -73,14 +73,20 @@ def mma(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -
     scale_input = int(scale.evaluate()) if scale is not None else 0
 
     def run(g: Group) -> None:
-        for row, _, given in each(g, *(reader(g) for reader in readers.values())):
-            _issue(g.machine, row, statement, form, dict(zip(readers, given, strict=True)), scale_input)
+        for row, lane, given in each(g, *(reader(g) for reader in readers.values())):
+            _issue(g.machine, row, lane, statement, form, dict(zip(readers, given, strict=True)), scale_input)
 
     return run
 
 
 def _issue(
-    machine: Machine, row: int, statement: syntax.Instruction, form: Form, given: dict[str, int], scale_input: int
+    machine: Machine,
+    row: int,
+    lane: int,
+    statement: syntax.Instruction,
+    form: Form,
+    given: dict[str, int],
+    scale_input: int,
 ) -> None:
     shape = shape_of(given["idesc"], form)
     if shape.dense_k == 96:
@@ -109,7 +115,7 @@ def _issue(
     spans = _tensor_reads(call)
     _require_cells(machine, call, spans)
     if machine.ordering is not None:
-        _order(machine, row, statement, call, spans)
+        _order(machine, row, lane, statement, call, spans)
     pipe = pipe_of(machine, row, form.cta_group)
     machine.submit(int(machine.row_slot[row]), statement, lambda: execute(machine, call), pipe=pipe)
 
@@ -196,13 +202,13 @@ def _require_cells(machine: Machine, call: Call, spans: list[tuple[str, list[int
 
 
 def _order(
-    machine: Machine, row: int, statement: syntax.Instruction, call: Call,
+    machine: Machine, row: int, lane: int, statement: syntax.Instruction, call: Call,
     spans: list[tuple[str, list[int], range, range]],
 ) -> None:  # fmt: skip
     ordering, shape = machine.ordering, call.shape
     assert ordering is not None
     issuer = int(machine.row_slot[row])
-    operation = ordering.operation("tcgen05.mma", statement, issuer)
+    operation = ordering.operation("tcgen05.mma", statement, issuer, lane=lane)
     columns_of_d = range(call.d[1], call.d[1] + shape.columns)
     columns_of_a = range(call.a_place[1], call.a_place[1] + shape.columns_of_a)
     for index, slot in enumerate(call.slots):

@@ -255,16 +255,16 @@ def copy(op: Any, binder: Binder, statement: syntax.Instruction, block: object) 
 
     def run(g: Group) -> None:
         machine = g.machine
-        for row, _, (place, value) in each(g, address(g), descriptor(g)):
+        for row, thread, (place, value) in each(g, address(g), descriptor(g)):
             source = shared_matrix(value, "k", rows, bits // 8, 8, machine.shared.size)
-            _submit_copy(machine, row, op.cta_group, source, lanes, place, bits // 32, element, statement)
+            _submit_copy(machine, row, thread, op.cta_group, source, lanes, place, bits // 32, element, statement)
 
     return run
 
 
 def _submit_copy(
-    machine: Machine, row: int, cta_group: int, source: SharedMatrix, lanes: NDArray[np.int64], place: int, width: int,
-    element: int, statement: syntax.Instruction,
+    machine: Machine, row: int, thread: int, cta_group: int, source: SharedMatrix, lanes: NDArray[np.int64], place: int,
+    width: int, element: int, statement: syntax.Instruction,
 ) -> None:  # fmt: skip
     """Elements of 4 and 6 bits are expanded to bytes of their own."""
     issuer, slots = int(machine.row_slot[row]), slots_of(machine, row, cta_group)
@@ -273,7 +273,7 @@ def _submit_copy(
     for slot in slots:
         machine.tensor.require(slot, range(int(lanes.min()) + lane, int(lanes.max()) + lane + 1), span, "tcgen05.cp")
     if machine.ordering is not None:
-        operation = machine.ordering.operation("tcgen05.cp", statement, issuer)
+        operation = machine.ordering.operation("tcgen05.cp", statement, issuer, lane=thread)
         quarters = np.unique((lanes + lane) // WARP_LANES).tolist()
         for slot in slots:
             operation.swizzle = source.swizzle

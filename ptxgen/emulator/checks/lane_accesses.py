@@ -1,0 +1,205 @@
+"""Conflicts of accesses to shared memory among the lanes of one warp.
+
+A warp is in one lane interval after the other. The next begins where its lanes synchronise, which bar.warp.sync
+(9.7.13.2) and barriers of the CTA and the cluster do, and where the warp learns what it has itself released in this
+one. shfl.sync, vote.sync, match.sync, redux.sync, elect.sync and the collective .sync.aligned instructions wait for all
+lanes, but order no memory accesses. Two lanes conflict that access the same word in one interval, in different
+instructions, one of them storing something new there. So does an asynchronous operation that one lane issues with what
+other lanes have accessed.
+
+Kept for each word of four bytes: the last store and the last load. Accesses of fewer than four bytes are looked at,
+but not kept, and masks of bar.warp.sync count as full. So a race may be missed; none is invented.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptxgen.emulator.checks.findings import Findings
+from ptxgen.emulator.checks.knowledge import AsyncOperation
+from ptxgen.emulator.checks.thread_accesses import UNIT, ThreadAccesses
+from ptxgen.syntax import Instruction, Statement
+
+_WORD = 4
+_LANES = np.arange(32)
+#: An event is the number of an interval, and in its low bits the lane, or that several have loaded.
+_SHIFT = 6
+_SEVERAL = 32
+
+
+class _Conflict(NamedTuple):
+    """Where the first lane of an access that conflicts is: its warp and lane, its word, and the event there."""
+
+    row: int
+    lane: int
+    word: int
+    event: int
+
+
+class LaneAccesses:
+    """The last accesses to each word of the resident CTAs' shared memories, by lane."""
+
+    def __init__(
+        self, slots: int, warps: int, bytes: int, stores: ThreadAccesses, loads: ThreadAccesses, findings: Findings
+    ) -> None:
+        self._findings, self._warps = findings, warps
+        #: Where the lines of a warp's accesses are found, by units.
+        self._stores, self._loads = stores, loads
+        self._words = -(-bytes // UNIT) * UNIT // _WORD
+        self._writer, self._reader = (np.zeros(slots * self._words, np.int64) for _ in range(2))
+        #: The number of each warp's interval, which no other warp ever has, and the last in which it accessed words.
+        self.interval = np.arange(1, slots * warps + 1)
+        self._stored, self._loaded = np.zeros(slots * warps, np.int64), np.zeros(slots * warps, np.int64)
+        self._next = slots * warps + 1
+
+    def synchronised(self, rows: NDArray[np.int64]) -> None:
+        """The lanes of each of these warps synchronise."""
+        self.interval[rows] = np.arange(self._next, self._next + len(rows))
+        self._next += len(rows)
+
+    def access(
+        self, rows: NDArray[np.int64], slots: NDArray[np.int64], inside: NDArray[np.int64], active: NDArray[np.bool_],
+        size: int, statement: Instruction, changing: NDArray[np.bool_] | None,
+    ) -> None:  # fmt: skip
+        """Active lanes load `size` bytes at offsets `inside` of slots' memories; or store, and `changing` says which of
+        them something new: all (warps, 32), but slots also (warps, 1).
+        """
+        words, events = self._places(slots, inside, active, size, rows)
+        if changing is None:
+            self._load(rows, words, events, size, statement)
+        else:
+            self._store(rows, words, events, size, statement, changing[active])
+
+    def forget(self, slots: NDArray[np.int64], inside: NDArray[np.int64], active: NDArray[np.bool_], size: int) -> None:
+        """Strong stores: whoever accesses the words later is not behind the weak accesses of before."""
+        words, _ = self._places(slots, inside, active, size, None)
+        self._writer[words] = self._reader[words] = 0
+
+    def access_units(
+        self, row: int, lane: int, slot: int, units: NDArray[np.int64], statement: Instruction, *, writes: bool
+    ) -> None:
+        """One lane loads these whole units of a slot's memory, or stores to them."""
+        rows = np.array([row])
+        words = self._of_units(slot, units).reshape(1, -1)
+        events = np.full((1, 1), int(self.interval[row]) << _SHIFT | lane)
+        if writes:
+            self._store(rows, words, events, UNIT, statement, np.ones(1, np.bool_))
+        else:
+            self._load(rows, words, events, UNIT, statement)
+
+    def copied(self, row: int, slot: int, lanes: NDArray[np.int64], offsets: NDArray[np.int64], size: int) -> None:
+        """Each of these lanes of a warp knows that its cp.async to an offset is done: it counts as its store."""
+        words = (slot * self._words + offsets // _WORD)[:, None] + np.arange(size // _WORD)
+        self._writer[words] = (int(self.interval[row]) << _SHIFT | lanes)[:, None]
+        self._stored[row] = self.interval[row]
+
+    def asynchronous(
+        self, operation: AsyncOperation, row: int, slot: int, units: NDArray[np.int64], *, writes: bool
+    ) -> None:
+        """An operation that one lane of a warp issues reads these units, or writes them."""
+        now = self.interval[row]
+        if operation.lane is None or now not in (self._stored[row], self._loaded[row]):
+            return
+        words = self._of_units(slot, units)
+        event = np.full(words.shape, int(now) << _SHIFT | operation.lane)
+        rows = np.array([row])
+        if self._stored[row] == now:
+            found = self._conflict(rows, words, event, self._writer[words], None)
+            if found is not None:
+                verb = "overwrites" if writes else "reads"
+                self._report(found, f"the {operation.what}", verb, "store", self._stores, operation.statement)
+        if writes and self._loaded[row] == now:
+            found = self._conflict(rows, words, event, self._reader[words], None)
+            if found is not None:
+                self._report(found, f"the {operation.what}", "overwrites", "load", self._loads, operation.statement)
+
+    def _of_units(self, slot: int, units: NDArray[np.int64]) -> NDArray[np.int64]:
+        per_unit = UNIT // _WORD
+        return (slot * self._words + units * per_unit)[:, None] + np.arange(per_unit)
+
+    def _places(
+        self, slots: NDArray[np.int64], inside: NDArray[np.int64], active: NDArray[np.bool_], size: int,
+        rows: NDArray[np.int64] | None,
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:  # fmt: skip
+        """The words of each active lane, and its event: (lanes, words), (lanes, 1)."""
+        words = (slots * self._words + inside // _WORD)[active][:, None]
+        if size > _WORD:
+            words = words + np.arange(size // _WORD)
+        if rows is None:
+            return words, words
+        return words, ((self.interval[rows] << _SHIFT)[:, None] | _LANES)[active][:, None]
+
+    def _load(
+        self, rows: NDArray[np.int64], words: NDArray[np.int64], events: NDArray[np.int64], size: int,
+        statement: Instruction,
+    ) -> None:  # fmt: skip
+        if (self._stored[rows] == self.interval[rows]).any():
+            found = self._conflict(rows, words, events, self._writer[words], None)
+            if found is not None:
+                self._report(found, "the load", "reads", "store", self._stores, statement)
+        if size < _WORD or ".sync" in statement.opcode:  # lanes that go on from ldmatrix know that all have loaded
+            return
+        before = self._reader[words]
+        shared = (before >> _SHIFT == events >> _SHIFT) & (before != events)
+        given = np.where(shared, events & -_SEVERAL | _SEVERAL, events)
+        self._reader[words] = given
+        other = self._reader[words] != given  # lanes that load the same word at once
+        if other.any():
+            self._reader[words[other]] = (given & -_SEVERAL | _SEVERAL)[other]
+        self._loaded[rows] = self.interval[rows]
+
+    def _store(
+        self, rows: NDArray[np.int64], words: NDArray[np.int64], events: NDArray[np.int64], size: int,
+        statement: Instruction, changing: NDArray[np.bool_],
+    ) -> None:  # fmt: skip
+        before = self._writer[words]
+        if (self._stored[rows] == self.interval[rows]).any():
+            found = self._conflict(rows, words, events, before, changing)
+            if found is not None:
+                self._report(found, "the store", "overwrites", "store", self._stores, statement)
+        if (self._loaded[rows] == self.interval[rows]).any():
+            found = self._conflict(rows, words, events, self._reader[words], changing)
+            if found is not None:
+                self._report(found, "the store", "overwrites", "load", self._loads, statement)
+        if size < _WORD:
+            return
+        again = (before >> _SHIFT == events >> _SHIFT) & (before != events)  # by another lane, the same
+        given = np.where(again, 0, events)
+        self._writer[words] = given
+        other = self._writer[words] != given
+        if other.any():  # lanes that store to the same word at once: nobody's
+            self._writer[words[other]] = 0
+        self._stored[rows] = self.interval[rows]
+
+    def _conflict(
+        self, rows: NDArray[np.int64], words: NDArray[np.int64], events: NDArray[np.int64], before: NDArray[np.int64],
+        chosen: NDArray[np.bool_] | None,
+    ) -> _Conflict | None:  # fmt: skip
+        """Where an event of the same interval by another lane is: the first of them among the chosen lanes."""
+        hit = (before >> _SHIFT == events >> _SHIFT) & (before != events)
+        if chosen is not None:
+            hit &= chosen[:, None]
+        if not hit.any():
+            return None
+        at = np.unravel_index(int(hit.argmax()), hit.shape)
+        event = int(np.broadcast_to(events, hit.shape)[at])
+        row = int(rows[(self.interval[rows] == event >> _SHIFT).argmax()])
+        return _Conflict(row, event & _SEVERAL - 1, int(words[at]), int(before[at]))
+
+    def _report(
+        self, found: _Conflict, access: str, verb: str, what: str, accesses: ThreadAccesses, statement: Statement
+    ) -> None:
+        slot, word = divmod(found.word, self._words)
+        line = accesses.last_line(slot, found.row, word * _WORD // UNIT)
+        lane = found.event & (1 << _SHIFT) - 1
+        other = "several lanes" if lane == _SEVERAL else f"lane {lane}"
+        where = f"the {what}{f' of line {line}' if line else ''} by {other} of the same warp"
+        self._findings.add(
+            "shared-race",
+            f"{access} by lane {found.lane} {verb} data of {where}, with which it has not synchronised by "
+            "bar.warp.sync or a barrier",
+            statement,
+        )
