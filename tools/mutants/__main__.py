@@ -22,6 +22,12 @@ from tools.mutants.mutations import Mutant, mutants
 from tools.mutants.subjects import load, names
 
 REPORT = Path(__file__).parents[2] / "docs" / "mutants.md"
+_REDUNDANT = (
+    "A wait, arrival, commit or barrier, without which each pair of conflicting accesses to shared memory is still "
+    "ordered by others, under all five schedules (all pairs compared, `tools/mutants/pairs.py`), the checks of tensor "
+    "and global memory report nothing, and the results are right: without a race they do not depend on timing. "
+    "Compilers put many such; waits and commits among them are of stages that these sizes do not use again.\n"
+)
 FATES = ("finding", "advice", "fault", "deadlock", "endless", "wrong result")
 
 
@@ -68,7 +74,9 @@ def _baseline(subject: str) -> Baseline:
 
 def _equivalent(verdict: Verdict) -> bool:
     """Whether a mutant is as right as the kernel: what it changes is never executed, or there is another reason."""
-    return verdict.fate == "unreached" or (verdict.fate == "survived" and bool(reason(verdict.subject, verdict.mutant)))
+    return verdict.fate in ("unreached", "redundant") or (
+        verdict.fate == "survived" and bool(reason(verdict.subject, verdict.mutant))
+    )
 
 
 def table(verdicts: Sequence[Verdict]) -> list[str]:
@@ -95,6 +103,10 @@ def report(verdicts: Sequence[Verdict], left_out: dict[str, str], sample: int | 
     alive = [each for each in verdicts if each.fate == "survived"]
     gaps = [each for each in alive if not _equivalent(each)]
     equal = [each for each in alive if _equivalent(each)]
+    redundant: dict[str, list[str]] = {}
+    for each in verdicts:
+        if each.fate == "redundant":
+            redundant.setdefault(each.subject, []).append(f"{each.mutant.line} ({each.mutant.kind})")
     unreached = Counter(each.subject for each in verdicts if each.fate == "unreached")
     other = [each for each in verdicts if each.fate in ("unmodelled", "crash")]
     codes = Counter(each.told for each in verdicts if each.caught and each.told)
@@ -117,6 +129,9 @@ def report(verdicts: Sequence[Verdict], left_out: dict[str, str], sample: int | 
         ("Survivors that are equivalent", [
             f"- {each.subject}, {each.mutant}. {reason(each.subject, each.mutant)}" for each in equal
         ]),
+        ("Redundant synchronisation", [_REDUNDANT, *(
+            f"- {subject}, lines {', '.join(lines)}." for subject, lines in redundant.items()
+        )] if redundant else []),
         ("Mutants of what these launches never execute", [
             f"- {subject}: {count} (a trap in the instruction's place changes nothing)"
             for subject, count in unreached.items()

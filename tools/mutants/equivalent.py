@@ -40,6 +40,15 @@ _WARP_0 = "Triton puts a bar.sync around each step: warp 0 alone acts between th
 
 TABLE: tuple[Equivalent, ...] = (
     Equivalent(
+        "Without interleave the element stride of the innermost dimension is ignored (CUDA driver API, "
+        "cuTensorMapEncodeTiled).",
+        "another element_stride", r"element_stride\.\S+ \[[^]]*\], 0x0,",
+    ),
+    Equivalent(
+        "gather4 and scatter4 name each row: a stride between rows has no meaning.",
+        "another element_stride", r"element_stride\.\S+ \[[^]]*\], 0x1,", _GATHER,
+    ),
+    Equivalent(
         "No bulk copy of the thread is under way: these groups, which Triton makes after a tensormap, are empty.",
         "dropped|one group less", r"@%p1 cp\.async\.bulk\.(commit_group|wait_group)", _TRITON_MAPS,
     ),

@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from ptxgen.emulator import Emulator
 from ptxgen.syntax import PtxSyntaxError
 from tools.mutants.mutations import Mutant
+from tools.mutants.pairs import all_pairs
 from tools.mutants.subjects import Subject, load
 
 Fate = Literal[
-    "finding", "advice", "fault", "deadlock", "endless", "wrong result", "unreached", "unmodelled", "crash", "survived"
-]
+    "finding", "advice", "fault", "deadlock", "endless", "wrong result", "unreached", "redundant", "unmodelled",
+    "crash", "survived",
+]  # fmt: skip
 
 #: What catches most is tried first.
 SCHEDULES: tuple[tuple[Any, int], ...] = (("late", 0), ("eager", 0), ("random", 1), ("random", 2), ("random", 3))
+#: Kinds that take order away and change nothing else: such a mutant is equivalent if all conflicts stay ordered.
+_ORDERS = re.compile("dropped|wait dropped|relaxed|another stage|one group less")
+_SYNCHRONISES = re.compile(
+    r"(@\S+\s+)?(bar(?!\.warp)|barrier|mbarrier\.(arrive|try_wait|test_wait)|tcgen05\.(commit|wait)"
+    r"|wgmma\.(commit|wait)_group|cp\.async\.(bulk\.)?(commit|wait)_group)\b"
+)
 #: A mutant may take so many times the instructions of the kernel before it counts as endless.
 _PATIENCE = 20
 
@@ -87,7 +96,21 @@ def judge(name: str, mutant: Mutant, whole: Baseline, schedules: int = len(SCHED
             return Verdict(name, mutant, "wrong result", "", where)
         if fresh := sorted({finding.code for finding in report.findings} - whole.advice):
             return Verdict(name, mutant, "advice", fresh[0], where)
-    return Verdict(name, mutant, "survived" if _reached(subject, mutant) else "unreached")
+    if not _reached(subject, mutant):
+        return Verdict(name, mutant, "unreached")
+    orders = _ORDERS.fullmatch(mutant.kind) and _SYNCHRONISES.match(mutant.instruction)
+    if orders and not _unordered(subject, mutant):
+        return Verdict(name, mutant, "redundant")
+    return Verdict(name, mutant, "survived")
+
+
+def _unordered(subject: Subject, mutant: Mutant) -> list[str]:
+    """Pairs of conflicting accesses to shared memory that nothing in the mutant orders, under all schedules."""
+    text = mutant.applied(subject.text)
+    with all_pairs() as unordered:
+        for schedule, seed in SCHEDULES:
+            subject.run(text, Emulator(subject.target, schedule, seed))
+    return unordered
 
 
 def _reached(subject: Subject, mutant: Mutant) -> bool:

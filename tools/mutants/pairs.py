@@ -1,0 +1,121 @@
+"""All pairs of conflicting accesses to shared memory, for the proof that a mutant is equivalent.
+
+The emulator's checks keep the last accesses to each unit of shared memory; here all are kept, so that nothing can hide
+behind a later one. A kernel without a pair of conflicting accesses that nothing orders has results that do not depend
+on timing: if that holds with a barrier or wait left out, others order whatever it orders, and the mutant is equivalent.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+from unittest import mock
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptxgen.emulator.checks import happens_before
+from ptxgen.emulator.checks.knowledge import PENDING, AsyncOperation
+from ptxgen.emulator.checks.shared_accesses import SharedAccesses
+
+#: Who accesses: a warp, in one of its intervals, or an asynchronous operation (row -1) by its number.
+_Actor = tuple[int, int]
+_ALL = np.uint16(0xFFFF)
+
+
+class AllPairs(SharedAccesses):
+    """Shared accesses that are compared with every earlier one; `unordered` tells of those that nothing orders."""
+
+    unordered: list[str]
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        #: (slot, unit) -> (actor, writes) -> bytes, line.
+        self._history: dict[tuple[int, int], dict[tuple[_Actor, bool], tuple[int, int]]] = {}
+
+    def clear(self, slot: int) -> None:
+        super().clear(slot)
+        for place in [place for place in self._history if place[0] == slot]:
+            del self._history[place]
+
+    def _compared(
+        self, slot: int, units: NDArray[np.int64], masks: Any, row: int, actor: _Actor, line: int, *, writes: bool,
+        racing: Any = None,
+    ) -> None:  # fmt: skip
+        """Compare an access by `actor`, which knows what warp `row` knows, with all before; keep it."""
+        known = self._ordering.known[row]
+        touched = np.broadcast_to(np.asarray(masks, np.int64), units.shape).tolist()
+        fighting = touched if racing is None else np.asarray(racing, np.int64).tolist()
+        for unit, mask, bites in zip(units.tolist(), touched, fighting, strict=True):
+            history = self._history.setdefault((slot, unit), {})
+            for ((other, clock), wrote), (bytes, at) in history.items():
+                if not (writes or wrote) or not bytes & bites or (other == row and clock != PENDING):
+                    continue
+                if other < 0:
+                    ordered = clock in known.operations or clock not in self._ordering.operations
+                else:
+                    ordered = clock != PENDING and self._ordering.knows(row, other, clock)
+                if not ordered:
+                    self.unordered.append(f"lines {at} and {line} at unit {unit}")
+            before, _ = history.get((actor, writes), (0, 0))
+            history[actor, writes] = before | mask, line
+
+    def _warp(self, row: int) -> _Actor:
+        return row, self._ordering.clock(row)
+
+    def accesses(self, rows: Any, at: Any, units: Any, masks: Any, changed: Any, statement: Any) -> bool:
+        """One by one, so that each is compared."""
+        return False
+
+    def read(self, row: int, units: Any, masks: Any, statement: Any, slot: int | None = None, *rest: Any) -> None:
+        where = row // self._ordering.warps if slot is None else slot
+        self._compared(where, units, masks, row, self._warp(row), statement.line, writes=False)
+        super().read(row, units, masks, statement, slot, *rest)
+
+    def write(
+        self, row: int, units: Any, masks: Any, statement: Any, slot: int | None = None, changed: Any = None,
+        *rest: Any,
+    ) -> None:  # fmt: skip
+        where = row // self._ordering.warps if slot is None else slot
+        self._compared(where, units, masks, row, self._warp(row), statement.line, writes=True, racing=changed)
+        super().write(row, units, masks, statement, slot, changed, *rest)
+
+    def copy(
+        self, row: int, units: Any, masks: Any, statement: Any, slot: int | None = None, what: str = "cp.async"
+    ) -> None:
+        where = row // self._ordering.warps if slot is None else slot
+        self._compared(where, units, masks, row, (row, PENDING), statement.line, writes=True)
+        super().copy(row, units, masks, statement, slot, what)
+
+    def copied(self, row: int, units: Any, slot: int | None = None, clock: int | None = None) -> None:
+        where = row // self._ordering.warps if slot is None else slot
+        for unit in units.tolist():
+            history = self._history.get((where, unit), {})
+            pending = history.pop(((row, PENDING), True), None)
+            if pending is not None:
+                actor = row, self._ordering.clock(row) if clock is None else clock
+                before, _ = history.get((actor, True), (0, 0))
+                history[actor, True] = before | pending[0], pending[1]
+        super().copied(row, units, slot, clock)
+
+    def async_write(self, operation: AsyncOperation, row: int, units: Any, slot: int | None = None) -> None:
+        where, line = operation.slot if slot is None else slot, operation.statement.line
+        self._compared(where, units, _ALL, row, (-1, operation.number), line, writes=True)
+        super().async_write(operation, row, units, slot)
+
+    def async_read(
+        self, operation: AsyncOperation, row: int, units: Any, slot: int | None = None, masks: Any = _ALL
+    ) -> None:
+        where, line = operation.slot if slot is None else slot, operation.statement.line
+        self._compared(where, units, masks, row, (-1, operation.number), line, writes=False)
+        super().async_read(operation, row, units, slot, masks)
+
+
+@contextlib.contextmanager
+def all_pairs() -> Iterator[list[str]]:
+    """Launches in this context compare all pairs; gives what nothing orders."""
+    unordered: list[str] = []
+    made = type("AllPairs", (AllPairs,), {"unordered": unordered})
+    with mock.patch.object(happens_before, "SharedAccesses", made):
+        yield unordered
