@@ -24,6 +24,7 @@ from ptxgen.device import (
     Extent,
     Finding,
     Kernel,
+    Launch,
     LaunchReport,
     LaunchShape,
     pack_arguments,
@@ -129,14 +130,25 @@ class Gpu:
         What the driver or the device refuses gives a report with status "fault". Raises LaunchError,
         KernelArgumentError and AssemblerError for what is wrong before the GPU is asked.
         """
-        shape = LaunchShape.of(grid, block, cluster, shared_bytes)
-        packed = pack_arguments(kernel, args)
+        return self.launch_overlapping([Launch(kernel, grid, block, args, cluster, shared_bytes)])[0]
+
+    def launch_overlapping(self, launches: Sequence[Launch]) -> list[LaunchReport]:
+        """Run kernels of one stream, each of which may begin before the one before has ended, and wait for their end.
+
+        They are launched with the attribute programmaticStreamSerialization (CUDA programming guide, programmatic
+        dependent launch). `seconds` of each report is the time of all; a fault is the fault of all. Raises what
+        `launch` raises.
+        """
+        shapes = [LaunchShape.of(each.grid, each.block, each.cluster, each.shared_bytes) for each in launches]
+        packed = [pack_arguments(each.kernel, each.args) for each in launches]
+        names = [each.kernel.name for each in launches]
         try:
-            seconds = self._run(self._function(kernel), kernel, shape, packed)
+            functions = [self._function(each.kernel) for each in launches]
+            seconds = self._run(list(zip(functions, [each.kernel for each in launches], shapes, packed, strict=True)))
         except GpuError as error:
             finding = Finding("gpu-fault", "error", str(error))
-            return LaunchReport("fault", [finding], kernel=kernel.name, device=self.name)
-        return LaunchReport("ok", seconds=seconds, kernel=kernel.name, device=self.name)
+            return [LaunchReport("fault", [finding], kernel=name, device=self.name) for name in names]
+        return [LaunchReport("ok", seconds=seconds, kernel=name, device=self.name) for name in names]
 
     def tensormap(self, made: TensorMap) -> bytes:
         """The 128 bytes that the driver encodes for the arguments of a map. Raises GpuError where it refuses them.
@@ -145,8 +157,34 @@ class Gpu:
         """
         return encode_with_driver(self._cuda, self._call, made)
 
-    def _run(self, function: Any, kernel: Kernel, shape: LaunchShape, packed: bytes) -> float:
-        cuda = self._cuda
+    def _run(self, launches: Sequence[tuple[Any, Kernel, LaunchShape, bytes]]) -> float:
+        stream = self._cuda.CUstream(0)
+        configs = [
+            self._config(function, shape, overlaps=number > 0)
+            for number, (function, _, shape, _) in enumerate(launches)
+        ]
+        start, end = self._call("cuEventCreate", 0), self._call("cuEventCreate", 0)
+        try:
+            self._call("cuEventRecord", start, stream)
+            for config, (function, kernel, _, packed) in zip(configs, launches, strict=True):
+                # One pointer per parameter: the driver knows where the cubin wants each (see Kernel.parameters).
+                host = ctypes.create_string_buffer(packed, max(len(packed), 1))
+                base = ctypes.addressof(host)
+                pointers = (ctypes.c_void_p * max(len(kernel.parameters), 1))(
+                    *(base + info.offset for info in kernel.parameters)
+                )
+                self._call("cuLaunchKernelEx", config, function, ctypes.addressof(pointers), 0)
+            self._call("cuEventRecord", end, stream)
+            self._call("cuCtxSynchronize")
+            milliseconds = self._call("cuEventElapsedTime", start, end)
+        finally:
+            self._cuda.cuEventDestroy(start)
+            self._cuda.cuEventDestroy(end)
+        return float(milliseconds) / 1e3
+
+    def _config(self, function: Any, shape: LaunchShape, *, overlaps: bool) -> Any:
+        """The driver's description of a launch, whose function is made fit for it."""
+        cuda, ids = self._cuda, self._cuda.CUlaunchAttributeID
         attributes = []
         if shape.shared_bytes:
             name = cuda.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
@@ -156,9 +194,14 @@ class Gpu:
                 name = cuda.CUfunction_attribute.CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED
                 self._call("cuFuncSetAttribute", function, name, 1)
             attribute = cuda.CUlaunchAttribute()
-            attribute.id = cuda.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
+            attribute.id = ids.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
             extents = attribute.value.clusterDim
             extents.x, extents.y, extents.z = shape.cluster
+            attributes.append(attribute)
+        if overlaps:
+            attribute = cuda.CUlaunchAttribute()
+            attribute.id = ids.CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
+            attribute.value.programmaticStreamSerializationAllowed = 1
             attributes.append(attribute)
         config = cuda.CUlaunchConfig()
         config.gridDimX, config.gridDimY, config.gridDimZ = shape.grid
@@ -167,23 +210,7 @@ class Gpu:
         config.hStream = cuda.CUstream(0)
         config.numAttrs = len(attributes)
         config.attrs = attributes
-        # One pointer per parameter: the driver knows where the cubin wants each (see Kernel.parameters).
-        host = ctypes.create_string_buffer(packed, max(len(packed), 1))
-        base = ctypes.addressof(host)
-        pointers = (ctypes.c_void_p * max(len(kernel.parameters), 1))(
-            *(base + info.offset for info in kernel.parameters)
-        )
-        start, end = self._call("cuEventCreate", 0), self._call("cuEventCreate", 0)
-        try:
-            self._call("cuEventRecord", start, config.hStream)
-            self._call("cuLaunchKernelEx", config, function, ctypes.addressof(pointers), 0)
-            self._call("cuEventRecord", end, config.hStream)
-            self._call("cuCtxSynchronize")
-            milliseconds = self._call("cuEventElapsedTime", start, end)
-        finally:
-            cuda.cuEventDestroy(start)
-            cuda.cuEventDestroy(end)
-        return float(milliseconds) / 1e3
+        return config
 
     def _function(self, kernel: Kernel) -> Any:
         key = (kernel.text, kernel.name)

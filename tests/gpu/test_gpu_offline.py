@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ptxgen.device import Device, Kernel
+from ptxgen.device import Device, Kernel, Launch
 from ptxgen.gpu import Gpu, GpuError, GpuNotFoundError
 from ptxgen.gpu import device as gpu_device
 
@@ -202,6 +202,29 @@ def test_the_launch_shape_reaches_the_driver(fake: FakeDriver, load: Callable[[s
         (name.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 1000),
         (name.CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1),
     ]
+
+
+def test_launches_that_overlap_say_so(fake: FakeDriver, load: Callable[[str], Kernel]) -> None:
+    """All but the first, and between them there is nothing in the stream."""
+    gpu = Gpu()
+    out = gpu.empty(64, np.uint32)
+    launches = [Launch(load("cluster_ids"), 2, 32, [out], cluster=each) for each in (None, None, 2)]
+    reports = gpu.launch_overlapping(launches)
+    assert [(each.status, each.seconds) for each in reports] == [("ok", 0.0025)] * 3
+    ids = real.CUlaunchAttributeID
+    attributes = [{attribute.id for attribute in config.attrs} for config, *_ in fake.named("cuLaunchKernelEx")]
+    overlaps, cluster = (
+        ids.CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
+        ids.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION,
+    )
+    assert attributes == [set(), {overlaps}, {overlaps, cluster}]
+    names = [name for name, _ in fake.calls]
+    first = names.index("cuLaunchKernelEx")
+    assert [name for name in names[first : first + 8] if name not in ("cuCtxSetCurrent",)][:3] == [
+        "cuLaunchKernelEx"
+    ] * 3
+    fake.refuse["cuLaunchKernelEx"] = real.CUresult.CUDA_ERROR_INVALID_VALUE
+    assert [each.status for each in gpu.launch_overlapping(launches)] == ["fault"] * 3
 
 
 def test_a_kernel_is_assembled_once(fake: FakeDriver, load: Callable[[str], Kernel]) -> None:
