@@ -4,7 +4,7 @@ Each class declares its fields once (`bits` holds the base); what the numbers do
 the emulator and to `ptxgen.layouts`.
 """
 
-from ptxgen.descriptors.bits import DescriptorError
+from ptxgen.descriptors.errors import DescriptorError
 from ptxgen.descriptors.evidence import Evidence
 from ptxgen.descriptors.instruction import BlockScaledInstructionDescriptor, InstructionDescriptor, ZeroColumnMask
 from ptxgen.descriptors.smem import SmemDescriptor, WgmmaDescriptor

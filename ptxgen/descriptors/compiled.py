@@ -10,7 +10,8 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ptxgen.descriptors.bits import BitField, BitStruct
+    from ptxgen.descriptors.bits import BitStruct
+from ptxgen.descriptors.fields import BitField
 
 Pack = Callable[[Any, dict[str, Any]], int | None]
 Unpack = Callable[[int, dict[str, Any]], bool]

@@ -12,8 +12,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
-from ptxgen.descriptors.bits import BitStruct, DescriptorError, as_int, choices, context, field, refuse
+from ptxgen.descriptors.bits import BitStruct
+from ptxgen.descriptors.errors import DescriptorError, as_int, choices, refuse
 from ptxgen.descriptors.evidence import documented, inferred
+from ptxgen.descriptors.fields import context, field
 from ptxgen.descriptors.reading import Reading
 
 _TABLE_42 = documented("PTX ISA 9.7.16.4.2, table 42")

@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Self
 
-from ptxgen.descriptors.bits import BitStruct, DescriptorError, constant, context, field
+from ptxgen.descriptors.bits import BitStruct
+from ptxgen.descriptors.errors import DescriptorError
 from ptxgen.descriptors.evidence import documented, measured
+from ptxgen.descriptors.fields import constant, context, field
 from ptxgen.layouts.swizzle import SWIZZLES
 
 _TABLE_40 = documented("PTX ISA 9.7.16.4.1, table 40")

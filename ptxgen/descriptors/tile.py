@@ -12,7 +12,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ptxgen.descriptors.bits import DescriptorError, as_int, choices, refuse, require, show
+from ptxgen.descriptors.errors import DescriptorError, as_int, choices, refuse, require, show
 from ptxgen.descriptors.smem import ADDRESS_MASK, SmemDescriptor, WgmmaDescriptor
 from ptxgen.layouts.operands import Major, operand_addresses
 from ptxgen.layouts.swizzle import SWIZZLES, Swizzle

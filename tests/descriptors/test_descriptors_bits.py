@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ptxgen.descriptors import DescriptorError
-from ptxgen.descriptors.bits import BitStruct, array, constant, field
+from ptxgen.descriptors.bits import BitStruct
 from ptxgen.descriptors.evidence import Evidence, unverified
+from ptxgen.descriptors.fields import array, constant, field
 
 
 class Small(BitStruct, bits=16, word_bits=8):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from ptxgen.descriptors.bits import array, as_int, field, refuse
+from ptxgen.descriptors.errors import as_int, refuse
+from ptxgen.descriptors.fields import array, field
 from ptxgen.descriptors.tensormap.tables import TYPES
 from ptxgen.descriptors.tensormap.value import DRIVER, METADATA, WORD_BITS, TensorMap, whole, word
 

@@ -6,7 +6,7 @@ code that ptxas 13.5 makes of it (sm_90a, sm_100a and sm_103a), and tried on an 
 
 from __future__ import annotations
 
-from ptxgen.descriptors.bits import BitField
+from ptxgen.descriptors.fields import BitField
 from ptxgen.descriptors.tensormap.formats import TiledMap
 from ptxgen.descriptors.tensormap.tables import TYPES
 

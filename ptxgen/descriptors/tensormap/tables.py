@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ptxgen.descriptors.bits import as_int, choices, refuse
+from ptxgen.descriptors.errors import as_int, choices, refuse
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,10 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from ptxgen.descriptors.bits import BitStruct, DescriptorError, array, as_int, choices, field, refuse, require
+from ptxgen.descriptors.bits import BitStruct
+from ptxgen.descriptors.errors import DescriptorError, as_int, choices, refuse, require
 from ptxgen.descriptors.evidence import inferred, measured
+from ptxgen.descriptors.fields import array, field
 from ptxgen.descriptors.reading import Reading
 from ptxgen.descriptors.tensormap.tables import (
     HOPPER_SWIZZLES,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Sequence
 
-from ptxgen.descriptors.bits import DescriptorError
+from ptxgen.descriptors.errors import DescriptorError
 from ptxgen.layouts.pictures import shared, tensor, threads  # noqa: F401  (they register their kinds)
 from ptxgen.layouts.pictures.kinds import KINDS, Kind
 from ptxgen.layouts.pictures.model import Picture, beside

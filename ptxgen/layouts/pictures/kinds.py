@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args, get_origin
 
-from ptxgen.descriptors.bits import DescriptorError, choices
+from ptxgen.descriptors.errors import DescriptorError, choices
 from ptxgen.layouts.pictures.model import Picture
 
 Number = int

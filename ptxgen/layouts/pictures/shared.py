@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ptxgen.descriptors.bits import DescriptorError
+from ptxgen.descriptors.errors import DescriptorError
 from ptxgen.descriptors.smem import SmemDescriptor, WgmmaDescriptor
 from ptxgen.descriptors.tensormap import Im2colMap, TensorMap, TiledMap
 from ptxgen.descriptors.tile import OperandTile

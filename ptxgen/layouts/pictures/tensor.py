@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ptxgen.descriptors.bits import DescriptorError
+from ptxgen.descriptors.errors import DescriptorError
 from ptxgen.layouts.pictures.kinds import Number, kind, limit
 from ptxgen.layouts.pictures.model import Axis, Cell, Legend, Panel, Picture
 from ptxgen.layouts.scale_factors import blocked_offset, scale_cells
