@@ -142,6 +142,11 @@ CLEAN = {
         "ld.shared.b32 %x, [room];"
     ),
     "all wait for a copy": f"{FILL} @%first {COPY} {wait()} ld.shared.b32 %y, [%next];",
+    "a lane waits, then all": (
+        f"{FILL} @%first {COPY} {wait('first')} @%first mbarrier.arrive.expect_tx.shared.b64 _, [bar], 128; "
+        f"@%first {COPY} AGAIN: mbarrier.try_wait.parity.shared.b64 %done, [bar], 1; @!%done bra AGAIN; "
+        "ld.shared.b32 %y, [%own];"
+    ),
     "the lane that waits goes on": f"{FILL} @%first {COPY} {wait('first')} @%first ld.shared.b32 %y, [room+64];",
 }
 

@@ -13,7 +13,7 @@ do not know it before the lanes of the warp synchronise. Who has accessed what i
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -170,6 +170,8 @@ class Ordering:
         known = self.known[row]
         if lanes is not None and not lanes.all():
             self._learns_partly(row, lanes)
+        elif row in self._partly:
+            self._partly[row][0].join(given)
         known.join(given)
         if given.cluster == known.cluster and given.clocks[row % self.members] >= self._lanes_met[row]:
             self.lanes.synchronised(np.array([row]))  # by way of whoever has learnt from the warp since
@@ -186,14 +188,16 @@ class Ordering:
             if before[1].all():
                 del self._partly[row]
 
-    def learn_operations(self, row: int, lane: int, numbers: Iterable[int]) -> None:
-        """A lane knows that these operations are over."""
+    def learn_operations(self, row: int, numbers: Sequence[int], lane: int | None = None) -> None:
+        """A lane knows that these operations are over; None stands for all lanes of the warp."""
         fresh = set(numbers) - self.known[row].operations
-        if fresh:
+        if fresh and lane is not None:
             alone = np.zeros(32, np.bool_)
             alone[lane] = True
             self._learns_partly(row, alone)
-            self.known[row].operations |= fresh
+        elif row in self._partly:
+            self._partly[row][0].operations.update(numbers)
+        self.known[row].operations |= fresh
 
     def unaware(self, row: int) -> tuple[Knowledge, NDArray[np.bool_]] | None:
         """What lanes of a warp know that have not learnt what others of it have, and which they are: (32)."""

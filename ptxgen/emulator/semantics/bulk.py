@@ -183,7 +183,7 @@ def wait_group(op: Any, binder: Binder, statement: syntax.Instruction, block: ob
                 stores = [store for group in awaited for store in group if g.active[position, store.lane]]
                 for lane in {store.lane for store in stores}:
                     over = [store.operation for store in stores if store.lane == lane]
-                    machine.ordering.learn_operations(int(row), lane, over)
+                    machine.ordering.learn_operations(int(row), over, lane)
             if not reads:
                 del groups[: len(awaited)]
         return lambda row: ("bulk group", row), None if passing.all() else passing

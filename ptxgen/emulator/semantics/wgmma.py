@@ -422,7 +422,7 @@ def wait(op: Any, binder: Binder, statement: syntax.Instruction, block: object) 
                 passing[position] = False
                 continue
             if machine.ordering is not None:
-                machine.ordering.known[row].operations.update(product.operation for product in awaited)
+                machine.ordering.learn_operations(row, [product.operation for product in awaited])
             machine.warpgroups.retire(row, pending)
         machine.warpgroups.settle(g.indices[passing[:, 0]])
         return lambda row: ("wgmma.wait_group", row), None if passing.all() else passing
