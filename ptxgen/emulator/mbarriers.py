@@ -40,6 +40,7 @@ class MBarrier:
     pending: int
     made_by: int
     statement: Statement
+    layout: str = "v0"
     phase: int = 0
     tx: int = 0
     fenced: bool = False

@@ -369,3 +369,33 @@ def test_one_word_of_output_is_enough() -> None:
     assert report.ok
     assert found == [0xCDCDCDCD, 5, 0xCDCDCDCD]
     assert np.uint32(0xCDCDCDCD) == poisoned(1)[0]
+
+
+LAYOUTS = """
+    .reg .b8 %why; mbarrier.init{0}.shared.b64 [bar], {1};
+    mbarrier.check_layout.layout::v1.shared.b64 %p, [bar]; selp.u32 %x, 1, 0, %p; st.global.u32 [%out0], %x;
+    mbarrier.check_layout.layout::v0.shared.b64 %p, [bar]; selp.u32 %x, 1, 0, %p; st.global.u32 [%out0+4], %x;
+    mbarrier.arrive.shared.b64 %state, [bar];
+    mbarrier.test_wait.parity.phase_type::conditional.shared.b64 %p, [bar], 0;
+    selp.u32 %x, 1, 0, %p; st.global.u32 [%out0+8], %x;
+"""
+REPORT = """
+    mbarrier.try_wait.parity.phase_type::primary.acquire.cta.shared.b64 %p|%q, %why, [bar], 0;
+    selp.u32 %x, 1, 0, %p; st.global.u32 [%out0+12], %x; selp.u32 %x, 1, 0, %q; st.global.u32 [%out0+16], %x;
+    cvt.u32.u8 %x, %why; st.global.u32 [%out0+20], %x;
+"""
+
+
+def test_layouts_and_reports() -> None:
+    """PTX 9.3: of layout v1 nothing is reported, since what goes wrong here ends the kernel."""
+    report, found = run(LAYOUTS.format(".layout::v1", 1) + REPORT, 6, version="9.4")
+    assert (report.status, found) == ("ok", [1, 0, 1, 1, 0, 0]), report.summary()
+    for layout in ("", ".layout::v0"):
+        report, found = run(LAYOUTS.format(layout, 1), 3, version="9.4")
+        assert (report.status, found) == ("ok", [0, 1, 1]), report.summary()
+    report, _ = run(LAYOUTS.format("", 1) + REPORT, 6, version="9.4")
+    assert (report.status, codes(report)) == ("incomplete", ["not-modelled"])
+    for layout, most in ((".layout::v1", 511), (".layout::v0", 2**20 - 1)):
+        init = f"mov.u32 %x, {{}}; mbarrier.init{layout}.shared.b64 [bar], %x;"
+        assert run(init.format(most), version="9.4")[0].status == "ok"
+        assert codes(run(init.format(most + 1), version="9.4")[0]) == ["mbarrier-count"]

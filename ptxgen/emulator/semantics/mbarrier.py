@@ -25,6 +25,10 @@ if TYPE_CHECKING:
 _Run = Callable[[Group], None]
 
 
+#: Arrivals that an object may expect, by its layout.
+_MOST_ARRIVALS = {"v0": 2**20 - 1, "v1": 511}
+
+
 def each(g: Group, *values: Any) -> Iterator[tuple[int, int, tuple[int, ...]]]:
     """(row, lane, values) of every active lane, in order."""
     full = [g.full(value) for value in values]
@@ -34,8 +38,9 @@ def each(g: Group, *values: Any) -> Iterator[tuple[int, int, tuple[int, ...]]]:
 
 @meaning(mbarrier.init)
 def init(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
-    if op.layout == "v1":
-        raise Unmodelled("layout::v1")
+    """Layout v1 (PTX 9.3) counts less, and keeps reports of copies that went wrong; here those end the kernel."""
+    layout = op.layout or "v0"
+    most = _MOST_ARRIVALS[layout]
     address, count = binder.address(op.addr), binder.source(op.count, "u32")
 
     def run(g: Group) -> None:
@@ -43,8 +48,8 @@ def init(op: Any, binder: Binder, statement: syntax.Instruction, block: object) 
         for row, _, (place, expected) in each(g, address(g), count(g)):
             slot, offset = machine.clusters.locate(row, place, op.space)
             machine.shared.require(offset, 8, 8, "mbarrier.init")
-            if not 1 <= expected < 2**20:
-                raise MemoryFault("mbarrier-count", f"an mbarrier expects 1 to {2**20 - 1} arrivals, not {expected}")
+            if not 1 <= expected <= most:
+                raise MemoryFault("mbarrier-count", f"an mbarrier expects 1 to {most} arrivals, not {expected}")
             if offset in machine.mbarriers[slot]:
                 earlier = machine.mbarriers[slot][offset]
                 machine.findings.add(
@@ -53,7 +58,7 @@ def init(op: Any, binder: Binder, statement: syntax.Instruction, block: object) 
                     "mbarrier.inval must come first",
                     statement,
                 )
-            made = MBarrier(offset, expected, expected, row, statement)
+            made = MBarrier(offset, expected, expected, row, statement, layout)
             if machine.ordering is not None:
                 made.made_at, made.number = machine.ordering.clock(row), machine.ordering.number()
                 machine.ordering.shared.barrier_lives(slot, offset, True)
@@ -262,13 +267,15 @@ def pending_count(op: Any, binder: Binder, statement: syntax.Instruction, block:
 
 @meaning(mbarrier.check_layout)
 def check_layout(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
-    """Every object here has layout v0: init with another is not modelled."""
     address, p = binder.address(op.addr), binder.destination(op.p, "pred")
 
     def run(g: Group) -> None:
-        for row, _, (place,) in each(g, address(g)):
-            g.machine.mbarrier(*g.machine.clusters.locate(row, place, op.space), row, statement)
-        p(g, g.full(op.layout == "v0"))
+        found = np.zeros((g.size, 32), np.bool_)
+        position = {int(row): index for index, row in enumerate(g.indices)}
+        for row, lane, (place,) in each(g, address(g)):
+            barrier = g.machine.mbarrier(*g.machine.clusters.locate(row, place, op.space), row, statement)
+            found[position[row], lane] = barrier.layout == op.layout
+        p(g, found)
 
     return run
 
@@ -276,9 +283,13 @@ def check_layout(op: Any, binder: Binder, statement: syntax.Instruction, block: 
 def _tested(
     op: Any, binder: Binder, statement: syntax.Instruction
 ) -> Callable[[Group], tuple[NDArray[np.bool_], NDArray[np.bool_], dict[int, int]]]:
-    """Which lanes find their phase ended, which may wait for it, and the offset of the object that each row awaits."""
-    if op.report is not None or op.value is not None:
-        raise Unmodelled("reports of an mbarrier")
+    """Which lanes find their phase ended, which may wait for it, and the offset of the object that each row awaits.
+
+    A copy that goes wrong ends the kernel, so that there is never a report, and conditional phases end as primary ones.
+    """
+    reads_report = op.report is not None or op.value is not None
+    report = binder.destination(op.report, "pred") if op.report is not None else None
+    value = binder.destination(op.value, "b8") if op.value is not None else None
     address = binder.address(op.addr)
     by_parity = hasattr(op, "parity")
     result = id(binder.register(op.p)) if str(op.p) != "_" else 0
@@ -300,6 +311,8 @@ def _tested(
                 slot, offset = machine.clusters.locate(row, place, op.space)
                 parity = phase & 1 if by_parity else phase >> 63
                 barrier = _awaited(machine, slot, offset, row, parity, statement)
+                if reads_report and barrier.layout == "v0":
+                    raise Unmodelled("the report of an mbarrier of layout v0, which keeps none,")
                 _note_use(machine, row, barrier, statement, barrier.parity_done(parity))
                 asking = lanes & (places[position] == place) & (phases[position] == phase)
                 if not barrier.parity_done(parity):
@@ -313,6 +326,10 @@ def _tested(
                         machine.learn_at_fence(row, barrier.completed)
                     elif barrier.completed is not None:
                         machine.learn_when_read(row, result, barrier.completed, asking)
+        if report is not None:
+            report(g, np.zeros((g.size, 32), np.bool_))
+        if value is not None:
+            value(g, np.zeros((g.size, 32), np.uint8))
         return done, wait, asked
 
     return test
