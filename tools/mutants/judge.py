@@ -20,9 +20,9 @@ Fate = Literal[
 #: What catches most is tried first.
 SCHEDULES: tuple[tuple[Any, int], ...] = (("late", 0), ("eager", 0), ("random", 1), ("random", 2), ("random", 3))
 #: Kinds that take order away and change nothing else: such a mutant is equivalent if all conflicts stay ordered.
-_ORDERS = re.compile("dropped|wait dropped|relaxed|another stage|one group less")
+_ORDERS = re.compile(r"dropped|wait dropped|relaxed|another stage|one group less|count [+-] 1")
 _SYNCHRONISES = re.compile(
-    r"(@\S+\s+)?(bar(?!\.warp)|barrier|mbarrier\.(arrive|try_wait|test_wait)|tcgen05\.(commit|wait)"
+    r"(@\S+\s+)?(bar(?!\.warp)|barrier|mbarrier\.(init|arrive|try_wait|test_wait)|tcgen05\.(commit|wait|fence)"
     r"|wgmma\.(commit|wait)_group|cp\.async\.(bulk\.)?(commit|wait)_group)\b"
 )
 #: A mutant may take so many times the instructions of the kernel before it counts as endless.
