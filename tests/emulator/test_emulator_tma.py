@@ -589,3 +589,43 @@ def test_stores_take_no_negative_coordinates(coords: tuple[int, int]) -> None:
     report, text = store(simple(emulator).encode(), coords, np.zeros(BUFFER, np.uint8), emulator)
     assert (report.status, codes(report)) == ("fault", ["out-of-bounds"]), report.summary()
     assert report.findings[0].line == line_of(text, "cp.async.bulk.tensor")
+
+
+#: Sixteen CTAs: each copies its row of 64 bytes to all, and waits for sixteen rows and for an arrival of its neighbour.
+SIXTEEN = """
+    .shared .align 128 .b8 buffer[2048]; .shared .align 8 .b64 bar;
+    .reg .pred %p, %q; .reg .u32 %t, %r, %x, %to, %peer; .reg .b16 %mask; .reg .b64 %map, %out, %at;
+    mov.u32 %t, %tid.x; mov.u32 %r, %cluster_ctarank; setp.eq.u32 %p, %t, 0; ld.param.u64 %out, [out];
+    mov.b64 %map, map; cvta.param.u64 %map, %map; mov.u16 %mask, 0xffff;
+    @!%p bra start;
+    mbarrier.init.shared::cta.b64 [bar], 2; fence.mbarrier_init.release.cluster;
+    mbarrier.arrive.expect_tx.shared::cta.b64 _, [bar], BYTES;
+    start: barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;
+    @!%p bra wait;
+    mov.u32 %to, buffer; mad.lo.u32 %to, %r, 128, %to;
+    cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster
+        [%to], [%map, {0, %r}], [bar], %mask;
+    add.u32 %x, %r, 1; and.b32 %x, %x, 15; mov.u32 %peer, bar; mapa.shared::cluster.u32 %peer, %peer, %x;
+    mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%peer];
+    wait: mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 %q, [bar], 0; @!%q bra wait;
+    shr.u32 %x, %t, 4; mov.u32 %to, buffer; mad.lo.u32 %to, %x, 128, %to; and.b32 %x, %t, 15; shl.b32 %x, %x, 2;
+    add.u32 %to, %to, %x; ld.shared.u32 %x, [%to];
+    mad.lo.u32 %r, %r, 256, %t; mad.wide.u32 %at, %r, 4, %out; st.global.u32 [%at], %x;
+    barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned; ret;
+"""
+
+
+@pytest.mark.parametrize("schedule", ["eager", "late", "random"])
+@pytest.mark.parametrize(("rows", "status"), [(16, "ok"), (17, "deadlock")])
+def test_sixteen_ctas_send_to_all(rows: int, status: str, schedule: Any) -> None:
+    emulator = Emulator(schedule=schedule, multiprocessors=16)
+    values = np.random.default_rng(2).integers(0, 2**32, (16, 16), dtype=np.uint32)
+    tensormap = TensorMap.tiled("u32", emulator.array(values), (16, 16), (64,), (16, 1))
+    out = emulator.array(np.full((16, 256), 0xCDCDCDCD, np.uint32))
+    text = module(SIXTEEN.replace("BYTES", str(64 * rows)), ".param .align 64 .b8 map[128], .param .u64 out")
+    # Two clusters, one after the other in the same places.
+    report = emulator.launch(Kernel.from_ptx(text), 32, 256, [tensormap.encode(), out], cluster=16)
+    assert report.status == status, report.summary()
+    if status == "ok":
+        assert codes(report) == []
+        assert (out.numpy() == values.ravel()).all()
