@@ -24,9 +24,10 @@ from tools.mutants.subjects import load, names
 REPORT = Path(__file__).parents[2] / "docs" / "mutants.md"
 _REDUNDANT = (
     "A wait, arrival, commit, fence, count or barrier, without which each pair of conflicting accesses to shared "
-    "memory is still ordered by others, under all five schedules (all pairs compared, `tools/mutants/pairs.py`), the checks of tensor "
-    "and global memory report nothing, and the results are right: without a race they do not depend on timing. "
-    "Compilers put many such; waits and commits among them are of stages that these sizes do not use again.\n"
+    "memory is still ordered by others, under all five schedules (all pairs compared, `tools/mutants/pairs.py`), the "
+    "checks of tensor and global memory report nothing, and the results are right: without a race they do not "
+    "depend on timing. Compilers put many such; waits and commits among them are of stages that these sizes do not use "
+    "again.\n"
 )
 FATES = ("finding", "advice", "fault", "deadlock", "endless", "wrong result")
 
