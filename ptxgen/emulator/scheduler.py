@@ -475,11 +475,14 @@ class Scheduler:
         """Run one block for a group."""
         machine = self.machine
         self.steps += 1
-        if self.steps > self.max_steps:
-            raise Incomplete(None, f"the launch has not ended after {self.steps} steps; Emulator(max_steps=) sets more")
         self.last_run[group.rows] = self.steps
         place = int(self.place[group.indices[0], int(group.active[0].argmax())])
         block = self.program.blocks[place]
+        if self.steps > self.max_steps:
+            raise Incomplete(
+                block.operations[0].statement if block.operations else None,
+                f"the launch has not ended after {self.max_steps} steps, and is here; Emulator(max_steps=) sets more",
+            )
         current: Group | None = group
         for operation in block.operations:
             self._operation = operation

@@ -230,7 +230,9 @@ def test_what_never_ends_is_reported(name: str, body: str, status: str, schedule
     if status == "deadlock":
         assert report.findings[0].line is not None
     else:
+        assert "has not ended after 20000 steps" in report.findings[0].message
         assert "max_steps" in report.findings[0].message
+        assert report.findings[0].line is not None
 
 
 def test_reading_clocks_is_no_going_round() -> None:
