@@ -209,3 +209,13 @@ def test_faults(line: str, code: str) -> None:
     report = emulator.launch(Kernel.from_ptx(text), 1, 32, [emulator.empty(128, np.uint8)])
     assert (report.status, codes(report)) == ("fault", [code]), report.summary()
     assert report.findings[0].line == line_of(text, "tensormap.replace")
+
+
+@pytest.mark.parametrize(("stride", "expected"), [(48, []), (40, ["illegal-tensormap"])])
+def test_strides_that_lose_bits(stride: int, expected: list[str]) -> None:
+    """A stride is kept in units of 16 bytes; the map may never be used, so what is lost gets advice."""
+    body = f"tensormap.replace.tile.global_stride.shared::cta.b1024.b64 [made], 1, {stride};"
+    text = module(MAKE.replace("REPLACE", body).replace("START", "0"), ".param .u64 out")
+    emulator = Emulator()
+    report = emulator.launch(Kernel.from_ptx(text), 1, 32, [emulator.empty(128, np.uint8)])
+    assert (report.status, codes(report)) == ("ok", expected), report.summary()

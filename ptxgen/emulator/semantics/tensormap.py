@@ -24,6 +24,8 @@ _Run = Callable[[Group], None]
 #: Bytes of a tensormap, and the multiple that it begins on.
 MAP_BYTES = 128
 MAP_ALIGNMENT = 64
+#: Strides are kept in units of so many bytes (CUDA driver API, cuTensorMapEncodeTiled).
+STRIDE_UNIT = 16
 
 
 def _shared_units(machine: Machine, offset: int, what: str) -> NDArray[np.int64]:
@@ -68,6 +70,14 @@ def replace(op: Any, binder: Binder, statement: syntax.Instruction, block: objec
                 data = _global_bytes(machine, place, "tensormap.replace")
                 if machine.tensormaps is not None:
                     machine.tensormaps.written(place, statement, released=False)
+            if op.field == "global_stride" and number % STRIDE_UNIT:
+                machine.findings.add(
+                    "illegal-tensormap",
+                    f"a stride of {number} bytes: strides are multiples of {STRIDE_UNIT}, so that of dimension "
+                    f"{ordinal + 1} becomes {number - number % STRIDE_UNIT}",
+                    statement,
+                    severity="advice",
+                )
             encoded = replace_field(int.from_bytes(data.tobytes(), "little"), op.field, number, ordinal)
             data[:] = np.frombuffer(encoded.to_bytes(MAP_BYTES, "little"), np.uint8)
 
