@@ -215,3 +215,20 @@ def test_who_comes_last_at_a_counter_knows_all_others(schedule: Any) -> None:
             assert (report.status, codes(report)) == ("ok", []), report.summary()
             report, _ = launch(HEAD + body.replace("TICKET", "2"), [np.full(512, 0, np.uint32)], **options)
             assert set(codes(report)) == {"global-race"}, report.summary()
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("fence", ["membar.gl;", "fence.acq_rel.gpu;"])
+def test_fences_on_the_other_side_of_a_barrier(fence: str, schedule: Any) -> None:
+    """All threads fence, then meet, then one sets the flag; one sees it, all meet, then fence: CUDA's usual way."""
+    body = """
+        setp.ne.u32 %q, %c, 0; @%q bra take;
+        st.global.u32 [%at], %t; GIVE bar.sync 0; setp.ne.u32 %p, %t, 0; @%p bra end;
+        st.relaxed.gpu.global.u32 [%flag], 1; bra end;
+        take: setp.ne.u32 %p, %t, 0; @%p bra met;
+        again: ld.relaxed.gpu.global.u32 %x, [%flag]; setp.ne.u32 %p, %x, 1; @%p bra again;
+        met: bar.sync 0; TAKE ld.global.u32 %y, [%next]; end:
+    """
+    for give, take, expected in ((fence, fence, set()), ("", fence, {"missing-fence"}), (fence, "", {"missing-fence"})):
+        report = run(body.replace("GIVE", give).replace("TAKE", take), block=96, grid=2, schedule=schedule)
+        assert set(codes(report)) == expected, report.summary()
