@@ -11,9 +11,11 @@ import ml_dtypes
 import numpy as np
 
 from microtests.harness.definition import microtest
-from microtests.harness.draft import Draft
+from microtests.harness.draft import Draft, Tolerance
+from microtests.harness.inputs import words
+from microtests.harness.numbers import FORMATS, add, decode, encode
 from ptxgen.build import Register
-from ptxgen.instr import atomic, barrier, memory
+from ptxgen.instr import atomic, barrier, cache, memory, move
 
 _THREADS = 64
 _SPACES: tuple[Any, ...] = (None, "global", "shared", "shared::cta", "shared::cluster")
@@ -55,11 +57,13 @@ def _after(op: str, old: np.ndarray, new: np.ndarray) -> np.ndarray:
 class Words:
     """Words of memory in a state space that the threads work on, each on its own; then they are compared."""
 
-    def __init__(self, draft: Draft, space: Any, initial: np.ndarray, expected: np.ndarray) -> None:
+    def __init__(
+        self, draft: Draft, space: Any, initial: np.ndarray, expected: np.ndarray, tolerance: Tolerance | None = None
+    ) -> None:
         self.draft, self.space, self.size = draft, space, initial.nbytes
         draft.launch(block=_THREADS)
         self.tid = draft.thread
-        self.out = draft.output(expected, initial=initial)
+        self.out = draft.output(expected, initial=initial, tolerance=tolerance)
         self.base = self.out
         if space not in (None, "global"):
             self.base = draft.shared(self.size, 128)
@@ -91,12 +95,12 @@ def _old(draft: Draft, initial: np.ndarray, tid: Register, register: Register) -
 def atom(draft: Draft, op: Any, kind: Any, space: Any) -> None:
     """Every operation with every type in every state space: the old value, and the new one in memory."""
     initial, operand = _values(kind, _THREADS, 91), _values(kind, _THREADS, 92)
-    words = Words(draft, space, initial, _after(op, initial, operand))
+    held = Words(draft, space, initial, _after(op, initial, operand))
     found = draft.reg(f"b{initial.itemsize * 8}")
-    draft(atomic.atom(found, f"[{words.mine(initial.itemsize)}]", _operand(draft, operand, words.tid), space=space,
+    draft(atomic.atom(found, f"[{held.mine(initial.itemsize)}]", _operand(draft, operand, held.tid), space=space,
                       op=op, type=kind))  # fmt: skip
-    _old(draft, initial, words.tid, found)
-    words.finish()
+    _old(draft, initial, held.tid, found)
+    held.finish()
 
 
 @microtest(*((op, kind, space) for op, kinds in _TYPES.items() if op != "exch" for kind in kinds.split()
@@ -104,10 +108,10 @@ def atom(draft: Draft, op: Any, kind: Any, space: Any) -> None:
 def red(draft: Draft, op: Any, kind: Any, space: Any) -> None:
     """Without the old value."""
     initial, operand = _values(kind, _THREADS, 93), _values(kind, _THREADS, 94)
-    words = Words(draft, space, initial, _after(op, initial, operand))
-    draft(atomic.red(f"[{words.mine(initial.itemsize)}]", _operand(draft, operand, words.tid), space=space, op=op,
+    held = Words(draft, space, initial, _after(op, initial, operand))
+    draft(atomic.red(f"[{held.mine(initial.itemsize)}]", _operand(draft, operand, held.tid), space=space, op=op,
                      type=kind))  # fmt: skip
-    words.finish()
+    held.finish()
 
 
 @microtest(*((sem, scope) for sem in ("relaxed", "acquire", "release", "acq_rel")
@@ -115,12 +119,12 @@ def red(draft: Draft, op: Any, kind: Any, space: Any) -> None:
 def orders(draft: Draft, sem: Any, scope: Any) -> None:
     """Orders and scopes."""
     initial, operand = _values("u32", _THREADS, 95), _values("u32", _THREADS, 96)
-    words = Words(draft, "global", initial, initial + operand)
+    held = Words(draft, "global", initial, initial + operand)
     found = draft.reg("b32")
-    draft(atomic.atom(found, f"[{words.mine(4)}]", _operand(draft, operand, words.tid), sem=sem, scope=scope,
+    draft(atomic.atom(found, f"[{held.mine(4)}]", _operand(draft, operand, held.tid), sem=sem, scope=scope,
                       space="global", op="add", type="u32"))  # fmt: skip
-    _old(draft, initial, words.tid, found)
-    words.finish()
+    _old(draft, initial, held.tid, found)
+    held.finish()
 
 
 @microtest(*((kind, space) for kind in ("b16", "b32", "b64") for space in _SPACES))
@@ -131,12 +135,12 @@ def cas(draft: Draft, kind: Any, space: Any) -> None:
     initial = rng.integers(0, 2**16, _THREADS).astype(dtype)
     compared = np.where(np.arange(_THREADS) % 3 == 0, initial + 1, initial).astype(dtype)
     new = rng.integers(0, 2**16, _THREADS).astype(dtype)
-    words = Words(draft, space, initial, np.where(initial == compared, new, initial))
+    held = Words(draft, space, initial, np.where(initial == compared, new, initial))
     found = draft.reg(kind)
-    draft(atomic.atom_cas(found, f"[{words.mine(initial.itemsize)}]", _operand(draft, compared, words.tid),
-                          _operand(draft, new, words.tid), space=space, type=kind))  # fmt: skip
-    _old(draft, initial, words.tid, found)
-    words.finish()
+    draft(atomic.atom_cas(found, f"[{held.mine(initial.itemsize)}]", _operand(draft, compared, held.tid),
+                          _operand(draft, new, held.tid), space=space, type=kind))  # fmt: skip
+    _old(draft, initial, held.tid, found)
+    held.finish()
 
 
 _HALVES = ("f16", "f16x2", "bf16", "bf16x2")
@@ -149,12 +153,12 @@ def atom_half(draft: Draft, kind: Any, space: Any) -> None:
     initial, operand = _values(base, _THREADS * count, 98), _values(base, _THREADS * count, 99)
     word: Any = np.uint32 if count == 2 else np.uint16
     after = (initial.astype(np.float64) + operand.astype(np.float64)).astype(_KINDS[base])
-    words = Words(draft, space, initial.view(word), after.view(word))
+    held = Words(draft, space, initial.view(word), after.view(word))
     found = draft.reg(f"b{16 * count}")
-    draft(atomic.atom_add_noftz(found, f"[{words.mine(2 * count)}]", _operand(draft, operand.view(word), words.tid),
+    draft(atomic.atom_add_noftz(found, f"[{held.mine(2 * count)}]", _operand(draft, operand.view(word), held.tid),
                                 space=space, type=kind))  # fmt: skip
-    _old(draft, initial.view(word), words.tid, found)
-    words.finish()
+    _old(draft, initial.view(word), held.tid, found)
+    held.finish()
 
 
 @microtest(*_HALVES)
@@ -164,10 +168,10 @@ def red_half(draft: Draft, kind: Any) -> None:
     initial, operand = _values(base, _THREADS * count, 98), _values(base, _THREADS * count, 99)
     word: Any = np.uint32 if count == 2 else np.uint16
     after = (initial.astype(np.float64) + operand.astype(np.float64)).astype(_KINDS[base])
-    words = Words(draft, "global", initial.view(word), after.view(word))
-    draft(atomic.red_add_noftz(f"[{words.mine(2 * count)}]", _operand(draft, operand.view(word), words.tid),
+    held = Words(draft, "global", initial.view(word), after.view(word))
+    draft(atomic.red_add_noftz(f"[{held.mine(2 * count)}]", _operand(draft, operand.view(word), held.tid),
                                space="global", type=kind))  # fmt: skip
-    words.finish()
+    held.finish()
 
 
 _VECTORS = (
@@ -190,13 +194,13 @@ def vectors(draft: Draft, returns: bool, op: Any, vec: Any, kind: Any) -> None:
     before, after, given = (
         np.ascontiguousarray(each).view(word).reshape(_THREADS, length) for each in (initial, wide, operand)
     )
-    words = Words(draft, "global", before, after)
-    source = draft.offset(draft.input(given), words.tid, length * size)
+    held = Words(draft, "global", before, after)
+    source = draft.offset(draft.input(given), held.tid, length * size)
     type_: Any = f"b{8 * size}"
     sources, found = draft.regs(type_, length), draft.regs(type_, length)
     for number, register in enumerate(sources):
         draft(memory.ld(register, f"[{source}+{number * size}]", space="global", type=type_))
-    place = f"[{words.mine(length * size)}]"
+    place = f"[{held.mine(length * size)}]"
     family = "atom" if returns else "red"
     form: Any = getattr(atomic, family + {"f32": "_vector"}.get(
         kind, "_vector_packed" if packed == 2 else "_vector_half"))  # fmt: skip
@@ -204,10 +208,10 @@ def vectors(draft: Draft, returns: bool, op: Any, vec: Any, kind: Any) -> None:
     operands = (found, place, sources) if returns else (place, sources)
     draft(form(*operands, space="global", vec=vec, type=kind, **options))
     if returns:
-        out = draft.offset(draft.output(before), words.tid, length * size)
+        out = draft.offset(draft.output(before), held.tid, length * size)
         for number, register in enumerate(found):
             draft(memory.st(f"[{out}+{number * size}]", register, space="global", type=type_))
-    words.finish()
+    held.finish()
 
 
 _CONTENDED = tuple(
@@ -232,7 +236,162 @@ def contention(draft: Draft, op: Any, kind: Any, space: Any) -> None:
         value = _after(op, value, np.array([each], _KINDS[kind]))
     expected = initial.copy()
     expected[0] = value[0]
-    words = Words(draft, space, initial, expected)
-    draft(atomic.red(f"[{words.base}]", _operand(draft, operand, words.tid), space=space, op=op, type=kind))
+    held = Words(draft, space, initial, expected)
+    draft(atomic.red(f"[{held.base}]", _operand(draft, operand, held.tid), space=space, op=op, type=kind))
     draft(barrier.bar_sync(0))
-    words.finish()
+    held.finish()
+
+
+# Every form with each order and scope, a policy, and a generic address.
+
+#: By form: modifiers, and the operation.
+_FORMS: dict[str, tuple[dict[str, Any], str]] = {
+    "atom": ({"op": "max", "type": "s32"}, "max"), "atom_cas": ({"type": "b32"}, "exch"),
+    "atom_add_noftz": ({"type": "f16x2"}, "add"), "atom_vector": ({"vec": "v2", "type": "f32"}, "add"),
+    "atom_vector_half": ({"op": "min", "vec": "v2", "type": "bf16"}, "min"),
+    "atom_vector_packed": ({"op": "max", "vec": "v4", "type": "f16x2"}, "max"),
+    "red": ({"op": "xor", "type": "b64"}, "xor"), "red_add_noftz": ({"type": "bf16"}, "add"),
+    "red_vector": ({"vec": "v4", "type": "f32"}, "add"),
+    "red_vector_half": ({"op": "max", "vec": "v8", "type": "f16"}, "max"),
+    "red_vector_packed": ({"op": "add", "vec": "v2", "type": "bf16x2"}, "add"),
+}  # fmt: skip
+_ORDERS = (("relaxed", "cta"), ("release", "gpu"), ("acquire", "cluster"), ("acq_rel", "sys"), ("relaxed", "cluster"),
+           ("release", "sys"))  # fmt: skip
+
+
+def _combined(
+    draft: Draft, name: str, modifiers: dict[str, Any], op: str, space: Any, initial: np.ndarray, operand: np.ndarray,
+    after: np.ndarray, *, tolerance: Tolerance | None = None, **options: Any,
+) -> None:  # fmt: skip
+    """A form on elements [threads, n]: each thread combines its own; what was there before comes back from atom."""
+    kind = modifiers["type"]
+    size = 4 if kind.endswith("x2") else initial.itemsize
+    word: Any = {2: np.uint16, 4: np.uint32, 8: np.uint64}[size]
+    before, given, expected = (np.ascontiguousarray(each).view(word) for each in (initial, operand, after))
+    held = Words(draft, space, before, expected, tolerance)
+    length = before.shape[1]
+    register: Any = f"b{8 * size}"
+    source = draft.offset(draft.input(given), held.tid, length * size)
+    sources, found = draft.regs(register, length), draft.regs(register, length)
+    for number, each in enumerate(sources):
+        draft(memory.ld(each, f"[{source}+{number * size}]", space="global", type=register))
+    vector = "vec" in modifiers
+    returns = name.startswith("atom")
+    operands: list[Any] = [found if vector else found[0]] if returns else []
+    operands += [f"[{held.mine(length * size)}]", sources if vector else sources[0]]
+    if name == "atom_cas":
+        operands[-1:] = [draft.scalar("u32", int(before[3, 0])), sources[0]]
+    if options.get("hint"):
+        policy = draft.reg("b64", "policy")
+        draft(cache.createpolicy_fractional(policy, 1.0, first="evict_first"))
+        operands.append(policy)
+    draft(getattr(atomic, name)(*operands, space=space, **modifiers, **options))
+    if returns:
+        out = draft.offset(draft.output(before), held.tid, length * size)
+        for number, each in enumerate(found):
+            draft(memory.st(f"[{out}+{number * size}]", each, space="global", type=register))
+    held.finish()
+
+
+def _of_form(draft: Draft, name: str, space: Any, **options: Any) -> None:
+    modifiers, op = _FORMS[name]
+    kind = modifiers["type"]
+    base = kind.removesuffix("x2")
+    shape = (_THREADS, (2 if kind.endswith("x2") else 1) * int(modifiers.get("vec", "v1")[1:]))
+    initial, operand = (_values(base, shape[0] * shape[1], seed).reshape(shape) for seed in (104, 105))
+    if base in ("f16", "bf16"):
+        wide = _after(op, initial.astype(np.float64), operand.astype(np.float64)).astype(_KINDS[base])
+    else:
+        wide = _after(op, initial, operand)
+    if name == "atom_cas":
+        wide = np.where(initial == initial[3], operand, initial)
+    _combined(draft, name, modifiers, op, space, initial, operand, wide, **options)
+
+
+@microtest(*((name, sem, scope) for name in _FORMS for sem, scope in _ORDERS
+             if name.startswith("atom") or "acq" not in sem))  # fmt: skip
+def form_orders(draft: Draft, name: str, sem: Any, scope: Any) -> None:
+    """Orders and scopes."""
+    _of_form(draft, name, "global", sem=sem, scope=scope)
+
+
+@microtest(*((name, hint) for name in _FORMS for hint in (False, True) if not hint or name != "atom_cas"))
+def form_generic(draft: Draft, name: str, hint: bool) -> None:
+    """A generic address, with and without a policy for the cache."""
+    _of_form(draft, name, None, **({"hint": True} if hint else {}))
+
+
+@microtest(*((name, space) for name in ("atom_add_noftz", "red", "red_add_noftz")
+             for space in ("shared", "shared::cta", "shared::cluster")))  # fmt: skip
+def form_shared(draft: Draft, name: str, space: Any) -> None:
+    """Shared memory."""
+    _of_form(draft, name, space)
+
+
+@microtest(*((which, space) for which in ("exch", "cas") for space in _SPACES))
+def b128(draft: Draft, which: str, space: Any) -> None:
+    """128 bits at once."""
+    rng = np.random.default_rng(106)
+    initial, new = (rng.integers(0, 2**64, (_THREADS, 2), dtype=np.uint64) for _ in range(2))
+    compared = initial.copy()
+    if which == "cas":
+        compared[::3, 1] ^= np.uint64(1) << np.uint64(63)
+        compared[1::5, 0] ^= np.uint64(1)
+    same = (compared == initial).all(1)[:, None]
+    held = Words(draft, space, initial, np.where(same, new, initial))
+    given = []
+    for values in (compared, new) if which == "cas" else (new,):
+        at, halves, whole = draft.offset(draft.input(values), held.tid, 16), draft.regs("b64", 2), draft.reg("b128")
+        draft(memory.ld(halves, f"[{at}]", space="global", vec="v2", type="b64"))
+        draft(move.mov_pack(whole, halves, type="b128"))
+        given.append(whole)
+    found, halves = draft.reg("b128"), draft.regs("b64", 2)
+    place = f"[{held.mine(16)}]"
+    if which == "cas":
+        draft(atomic.atom_cas(found, place, *given, space=space, type="b128"))
+    else:
+        draft(atomic.atom(found, place, *given, space=space, op="exch", type="b128"))
+    draft(move.mov_unpack(halves, found, type="b128"))
+    out = draft.offset(draft.output(initial), held.tid, 16)
+    draft(memory.st(f"[{out}]", halves, space="global", vec="v2", type="b64"))
+    held.finish()
+
+
+@microtest(*((name, kind, vec, space) for name in ("atom", "red") for space in ("global", "shared")
+             for kind in ("f32", "f64", "f16", "bf16", "f32.noftz") for vec in (None, "v4")
+             if vec is None or (space == "global" and kind != "f64")))  # fmt: skip
+def rounding(draft: Draft, name: str, kind: str, vec: Any, space: Any) -> None:
+    """Sums of any floats: rounded to nearest; of .f32 in global memory subnormal numbers are zeros, unless .noftz."""
+    base, _, noftz = kind.partition(".")
+    format, bits = FORMATS[base], FORMATS[base].bits
+    shape = (_THREADS, int(vec[1:]) if vec else 1)
+    rng = np.random.default_rng(107)
+    initial, operand = (words(base, bits, shape[0] * shape[1], rng).reshape(shape) for _ in range(2))
+    ftz = base == "f32" and space == "global" and not noftz
+    after = np.array([
+        encode(add(decode(int(x), format, ftz), decode(int(y), format, ftz), "rn"), format, ftz=ftz)
+        for x, y in zip(initial.reshape(-1), operand.reshape(-1), strict=True)
+    ], initial.dtype).reshape(shape)  # fmt: skip
+    plain = base in ("f32", "f64")
+    form = f"{name}_vector" + ("" if plain else "_half") if vec else name if plain and not noftz else f"{name}_add_noftz"
+    modifiers: dict[str, Any] = {"type": base}
+    if vec:
+        modifiers["vec"] = vec
+    if vec and plain:
+        modifiers["noftz"] = bool(noftz)
+    if form in ("atom", "red", "atom_vector_half", "red_vector_half"):
+        modifiers["op"] = "add"
+    nan = Tolerance("PTX leaves the payload of .f64 NaNs open", np.float64) if base == "f64" else None
+    _combined(draft, form, modifiers, "add", space, initial, operand, after, tolerance=nan)
+
+
+@microtest(*((name, scope, space, op, kind) for name, scope in (("red_async_release", "gpu"),
+                                                                ("red_async_release", "sys"), ("red_async_mmio", "sys"))
+             for op, kinds in (("and", "b32"), ("or", "b32"), ("xor", "b32"), ("add", "u32 s32 u64 s64"), ("inc", "u32"),
+                               ("dec", "u32"), ("min", "u32 s32"), ("max", "u32 s32"))
+             for kind in kinds.split() for space in (("global", None) if op == "add" else ("global",))))  # fmt: skip
+def red_async(draft: Draft, name: str, scope: Any, space: Any, op: Any, kind: Any) -> None:
+    """Reductions that nobody waits for; the end of the kernel does."""
+    initial, operand = (_values(kind, _THREADS, seed)[:, None] for seed in (108, 109))
+    _combined(draft, name, {"op": op, "type": kind}, op, space, initial, operand, _after(op, initial, operand),
+              scope=scope)  # fmt: skip

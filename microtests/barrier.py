@@ -129,3 +129,50 @@ def bar_warp_sync(draft: Draft) -> None:
     draft(logic.xor(other, tid, 31, type="b32"))
     draft(memory.ld(value, f"[{draft.offset(box, other, 4)}]", space="shared", type="b32"))
     draft.store(draft.offset(out, tid, 4), value)
+
+
+@microtest(*((cta, some) for cta in (False, True) for some in (False, True)))
+def barrier_sync_forms(draft: Draft, cta: bool, some: bool) -> None:
+    """barrier.sync with its scope written out, and without the number of threads."""
+    given = [_THREADS] if some else []
+    _exchange(draft, lambda d: d(barrier.barrier_sync(2, *given, cta=cta)))
+
+
+@microtest(*((form, cta, aligned) for form in ("bar_red_popc", "bar_red", "barrier_red_popc", "barrier_red")
+             for cta in (False, True) for aligned in (False, True) if form.startswith("barrier") or not aligned))  # fmt: skip
+def red_of_some(draft: Draft, form: str, cta: bool, aligned: bool) -> None:
+    """Of the three warps that take part; the fourth passes by."""
+    draft.launch(block=_THREADS)
+    tid, given, outside, end = draft.thread, _thirds(draft), draft.reg("pred"), draft.label("end")
+    is_count = form.endswith("popc")
+    expected = np.full(96, 32 if is_count else 1, np.uint32)
+    out = draft.output(expected)
+    draft(predicate.setp(outside, tid, 96, compare="ge", type="u32"))
+    draft.branch(end, outside)
+    options: dict[str, Any] = {"cta": cta} | ({"aligned": aligned} if form.startswith("barrier") else {})
+    if not is_count:
+        options["op"] = "or"
+    found = draft.reg("b32" if is_count else "pred")
+    draft(getattr(barrier, form)(found, 5, given, threads=96, **options))
+    draft.store(draft.offset(out, tid, 4), found if is_count else draft.as_word(found))
+    draft.place(end)
+
+
+@microtest(*((form, cta) for form in ("bar_arrive", "barrier_arrive") for cta in (False, True)))
+def arrive_scope(draft: Draft, form: str, cta: bool) -> None:
+    """The scope of arrivals written out: a warp arrives, another waits for what it stored."""
+    draft.launch(block=64)
+    tid, lane = draft.thread, draft.masked(draft.thread, 5)
+    box, out = draft.shared(128), draft.output(np.arange(32, dtype=np.uint32) * 3 + 64)
+    first, value = draft.reg("pred"), draft.reg("b32")
+    wait, end = draft.label("wait"), draft.label("end")
+    draft(predicate.setp(first, tid, 32, compare="lt", type="u32"))
+    draft.branch(wait, first, negated=True)
+    draft(integer.mad(value, tid, 3, 64, half="lo", type="u32"))
+    draft.store(draft.offset(box, lane, 4), value, space="shared")
+    draft(getattr(barrier, form)(6, 64, cta=cta), control.bra(end))
+    draft.place(wait)
+    draft(barrier.barrier_sync(6, 64, cta=cta))
+    draft(memory.ld(value, f"[{draft.offset(box, lane, 4)}]", space="shared", type="b32"))
+    draft.store(draft.offset(out, lane, 4), value)
+    draft.place(end)

@@ -78,3 +78,53 @@ def product_sum(draft: Draft, half: Any, kind: Any) -> None:
 
     outputs = {name: (f"b{bits}", lambda i=i: [row[i] for row in rows()]) for i, name in enumerate("defg")}
     elements(draft, given, outputs, body)
+
+
+@microtest(*((op, kind, sat) for op in ("add", "sub")
+             for kind, sat in (("u16", False), ("s16", False), ("s32", True))))  # fmt: skip
+def last_sum(draft: Draft, op: str, kind: Any, sat: bool) -> None:
+    """What takes a carry and leaves none may have 16 bits, or clamp (ptxas has it, the manual does not)."""
+    bits = int(kind[1:])
+    wide = _columns("u32", "xy", 3)
+    given = {**_columns(kind, "ab", 4), **wide}
+
+    def results() -> list[int]:
+        found = []
+        for a, b, x, y in _rows(given):
+            carry = int(x + y >= 2**32) if op == "add" else int(x >= y)
+            if not sat:
+                found.append((a + b + carry if op == "add" else a - b - 1 + carry) % 2**bits)
+                continue
+            p, q = signed(a, 32), signed(b, 32)
+            total = p + q + carry if op == "add" else p - q - 1 + carry
+            found.append(min(max(total, -(2**31)), 2**31 - 1) % 2**32)
+        return found
+
+    def body(r: dict[str, Any]) -> None:
+        first, then = (extended.add_cc, extended.addc) if op == "add" else (extended.sub_cc, extended.subc)
+        draft(first(draft.reg("b32"), r["x"], r["y"], type="u32"))
+        draft(then(r["d"], r["a"], r["b"], sat=sat, type=kind))
+
+    elements(draft, given, {"d": (f"b{bits}", results)}, body)
+
+
+@microtest(*((half, kind, sat) for half, kind, sat in (
+    ("lo", "u16", False), ("lo", "s16", False), ("hi", "u16", False), ("hi", "s16", False), ("hi", "s32", True))))  # fmt: skip
+def last_product(draft: Draft, half: Any, kind: Any, sat: bool) -> None:
+    """madc alike: the high half of 16-bit types is that of 64 bits, and .sat clamps nothing (measured, H100)."""
+    bits = int(kind[1:])
+    given = {**_columns(kind, "abc", 5), **_columns("u32", "xy", 6)}
+
+    def results() -> list[int]:
+        found = []
+        for a, b, c, x, y in _rows(given):
+            p, q = (signed(a, bits), signed(b, bits)) if kind[0] == "s" else (a, b)
+            part = p * q if half == "lo" else p * q >> 32
+            found.append((part + c + int(x + y >= 2**32)) % 2**bits)
+        return found
+
+    def body(r: dict[str, Any]) -> None:
+        draft(extended.add_cc(draft.reg("b32"), r["x"], r["y"], type="u32"))
+        draft(extended.madc(r["d"], r["a"], r["b"], r["c"], half=half, sat=sat, type=kind))
+
+    elements(draft, given, {"d": (f"b{bits}", results)}, body)

@@ -256,6 +256,16 @@ approximate(floating.lg2, near(4, 2.0**-20), _of(_lg2))
 approximate(floating.ex2, near(4, _FLUSHED), _of(lambda a: 2.0**a))
 approximate(floating.sin, near(0, 2.0**-19), _of(math.sin), values={"a": _moderate}, only_if=lambda f: not f.two_pi)
 approximate(floating.cos, near(0, 2.0**-19), _of(math.cos), values={"a": _moderate}, only_if=lambda f: not f.two_pi)
+
+
+def _turns(form: Any, rng: np.random.Generator, count: int) -> Any:
+    """Angles in turns."""
+    return rng.uniform(-8, 8, count).astype(np.float32)
+
+
+for _form, _function in ((floating.sin, math.sin), (floating.cos, math.cos)):
+    approximate(_form, near(0, 2.0**-19), _of(lambda a, function=_function: function(2 * math.pi * math.fmod(a, 1))),
+                values={"a": _turns}, only_if=lambda f: f.two_pi)  # fmt: skip
 approximate(floating.tanh, near(0, 2.0**-30, relative=2.0**-10), _of(math.tanh))
 
 

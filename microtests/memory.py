@@ -13,11 +13,12 @@ from microtests.harness.definition import microtest
 from microtests.harness.draft import Draft
 from microtests.harness.inputs import WORDS
 from ptxgen.build import Register
-from ptxgen.instr import address, barrier, cache, memory
+from ptxgen.instr import cache, conversion, memory, move
 from ptxgen.instr.types import TYPES
 
 _THREADS = 64
-_TYPES = ("b8", "b16", "b32", "b64", "u8", "u16", "u32", "u64", "s8", "s16", "s32", "s64", "f32", "f64")
+KINDS = ("b8", "b16", "b32", "b64", "u8", "u16", "u32", "u64", "s8", "s16", "s32", "s64", "f32", "f64",
+         "b128")  # fmt: skip
 _SPACES: tuple[Any, ...] = (None, "global", "shared", "shared::cta", "shared::cluster")
 
 
@@ -27,12 +28,14 @@ def _bits(kind: str) -> int:
 
 def _values(kind: str, count: int) -> np.ndarray:
     rng = np.random.default_rng(81)
+    if kind == "b128":
+        return _values("b64", 2 * count)
     return rng.integers(0, 2 ** _bits(kind), (_THREADS, count), dtype=np.uint64).astype(WORDS[_bits(kind)])
 
 
 def _widened(kind: str, values: np.ndarray) -> np.ndarray:
     """As registers of 32 or 64 bits hold them."""
-    if _bits(kind) == 64:
+    if _bits(kind) >= 64:
         return values
     if kind[0] == "s":
         return values.view(np.dtype(f"i{_bits(kind) // 8}")).astype(np.int32).view(np.uint32)
@@ -40,7 +43,37 @@ def _widened(kind: str, values: np.ndarray) -> np.ndarray:
 
 
 def _register(kind: str) -> str:
-    return {"f32": "f32", "f64": "f64"}.get(kind, "b64" if _bits(kind) == 64 else "b32")
+    return {"f32": "f32", "f64": "f64", "b128": "b128"}.get(kind, "b64" if _bits(kind) == 64 else "b32")
+
+
+def _halves(draft: Draft, registers: list[Register]) -> list[Register]:
+    """Registers of 128 bits as two each."""
+    found: list[Register] = []
+    for register in registers:
+        if register.type == "b128":
+            halves = draft.regs("b64", 2, "half")
+            draft(move.mov_unpack(halves, register, type="b128"))
+            found += halves
+        else:
+            found.append(register)
+    return found
+
+
+def _joined(draft: Draft, halves: list[Register]) -> list[Register]:
+    """Registers of 128 bits made of two each."""
+    found = draft.regs("b128", len(halves) // 2, "whole")
+    for number, register in enumerate(found):
+        draft(move.mov_pack(register, halves[2 * number : 2 * number + 2], type="b128"))
+    return found
+
+
+def _policy(draft: Draft, options: dict[str, Any]) -> list[Register]:
+    """The operand of a cache hint, where one is wanted."""
+    if not options.get("hint"):
+        return []
+    made = draft.reg("b64", "policy")
+    draft(cache.createpolicy_fractional(made, 0.5, first="evict_first"))
+    return [made]
 
 
 def _place(draft: Draft, space: Any, values: np.ndarray) -> Register:
@@ -53,7 +86,7 @@ def _place(draft: Draft, space: Any, values: np.ndarray) -> Register:
     return draft.offset(box, draft.thread, size)
 
 
-def _load(draft: Draft, form: Any, kind: str, space: Any, vec: Any = None, **options: Any) -> None:
+def load(draft: Draft, form: Any, kind: str, space: Any, vec: Any = None, **options: Any) -> None:
     """Load this thread's values, and store what the registers hold."""
     count = int(vec[1:]) if vec else 1
     values = _values(kind, count)
@@ -62,108 +95,58 @@ def _load(draft: Draft, form: Any, kind: str, space: Any, vec: Any = None, **opt
     place = _place(draft, space, values)
     registers = draft.regs(_register(kind), count)
     given = registers if vec else registers[0]
+    options = {"vec": vec, **options}
     options = {name: value for name, value in options.items() if value is not None}
-    draft(form(given, f"[{place}]", space=space, vec=vec, type=kind, **options))
+    draft(form(given, f"[{place}]", *_policy(draft, options), space=space, type=kind, **options))
     expected = _widened(kind, values)
     out = draft.offset(draft.output(expected), tid, expected[0].nbytes)
-    for number, register in enumerate(registers):
+    for number, register in enumerate(_halves(draft, registers)):
         draft.store(out, register, number * expected.dtype.itemsize)
 
 
 _VECTORS = [
-    (vec, kind) for vec in ("v2", "v4", "v8") for kind in _TYPES
+    (vec, kind) for vec in ("v2", "v4", "v8") for kind in KINDS if kind != "b128"
     if (int(vec[1:]) * _bits(kind) <= 128 and vec != "v8") or (int(vec[1:]) * _bits(kind) == 256)
 ]  # fmt: skip
 
 
-@microtest(*((space, kind) for space in _SPACES for kind in _TYPES))
+@microtest(*((space, kind) for space in _SPACES for kind in KINDS))
 def ld(draft: Draft, space: Any, kind: Any) -> None:
     """Every type from every state space."""
-    _load(draft, memory.ld, kind, space)
+    load(draft, memory.ld, kind, space)
 
 
 @microtest(*((space, vec, kind) for space in ("global", "shared") for vec, kind in _VECTORS),
            only_if=lambda space, vec, kind: space == "global" or int(vec[1:]) * _bits(kind) <= 128)  # fmt: skip
 def ld_vector(draft: Draft, space: Any, vec: Any, kind: Any) -> None:
     """Vectors, up to 256 bits in global memory."""
-    _load(draft, memory.ld, kind, space, vec)
+    load(draft, memory.ld, kind, space, vec)
 
 
-@microtest("ca", "cg", "cs", "lu", "cv")
-def ld_cached(draft: Draft, cop: Any) -> None:
-    """Cache operators change nothing."""
-    _load(draft, memory.ld, "u32", "global", cop=cop)
-
-
-@microtest("evict_normal", "evict_unchanged", "evict_first", "evict_last", "no_allocate")
-def ld_keep(draft: Draft, l1: Any) -> None:
-    """Eviction priorities change nothing."""
-    _load(draft, memory.ld_keep, "s16", "global", "v4", l1=l1)
-
-
-@microtest("64B", "128B", "256B")
-def ld_prefetch(draft: Draft, size: Any) -> None:
-    """Prefetch sizes change nothing."""
-    _load(draft, memory.ld, "f64", "global", "v2", prefetch=f"L2::{size}")
-
-
-@microtest(*_SPACES)
-def ld_volatile(draft: Draft, space: Any) -> None:
-    """Volatile loads."""
-    _load(draft, memory.ld_volatile, "s8", space)
-
-
-@microtest(*((sem, scope, space) for sem in ("relaxed", "acquire") for scope in ("cta", "cluster", "gpu", "sys")
-             for space in (None, "global", "shared")))  # fmt: skip
-def ld_ordered(draft: Draft, sem: Any, scope: Any, space: Any) -> None:
-    """Orders and scopes."""
-    _load(draft, memory.ld_ordered, "b32", space, "v2", sem=sem, scope=scope)
-
-
-@microtest(*_TYPES)
-def ld_nc(draft: Draft, kind: Any) -> None:
-    """Through the read-only cache."""
-    _load(draft, memory.ld_nc, kind, "global")
-
-
-@microtest("v2", "v4")
-def ld_nc_keep(draft: Draft, vec: Any) -> None:
-    """Through the read-only cache, with a priority."""
-    _load(draft, memory.ld_nc_keep, "f32", "global", vec, l1="no_allocate")
-
-
-@microtest("relaxed", "acquire")
-def ld_mmio(draft: Draft, sem: Any) -> None:
-    """Loads of device registers, here of memory."""
-    draft.launch(block=_THREADS)
-    tid, values = draft.thread, _values("u32", 1)
-    found = draft.reg("b32")
-    draft(memory.ld_mmio(found, f"[{draft.offset(draft.input(values), tid, 4)}]", sem=sem, space="global", type="u32"))
-    draft.store(draft.offset(draft.output(values), tid, 4), found)
-
-
-@microtest(*_TYPES)
-def ldu(draft: Draft, kind: Any) -> None:
-    """Loads of what is the same in all threads; here it need not be."""
-    _load(draft, memory.ldu, kind, "global")
-
-
-def _store(draft: Draft, form: Any, kind: str, space: Any, vec: Any = None, **options: Any) -> None:
-    """Store registers wider than the type; what lies around stays as it is."""
+def store(
+    draft: Draft, form: Any, kind: str, space: Any, vec: Any = None, *, exact: bool = False, **options: Any
+) -> None:
+    """Store registers wider than the type, or with `exact` as wide; what lies around stays as it is."""
     count = int(vec[1:]) if vec else 1
     values = _values(kind, count)
     draft.launch(block=_THREADS)
     tid, size = draft.thread, values[0].nbytes
-    before = np.full((_THREADS, 2, count), 0xCD, np.uint8).repeat(values.itemsize, 2).view(values.dtype)
+    before = np.full((_THREADS, 2, size), 0xCD, np.uint8).view(values.dtype)
     after = before.copy()
     after[:, 1] = values
     wide = _widened(kind, values)
     if _bits(kind) < 32:
         wide = wide | np.uint32(0xDEAD0000 if _bits(kind) == 16 else 0xDEADBE00)
     source = draft.offset(draft.input(wide), tid, wide[0].nbytes)
-    registers = draft.regs(_register(kind), count)
-    for number, register in enumerate(registers):
+    parts = draft.regs("b64" if kind == "b128" else _register(kind), wide.shape[1])
+    for number, register in enumerate(parts):
         draft.load_into(register, source, number * wide.dtype.itemsize)
+    registers = _joined(draft, parts) if kind == "b128" else parts
+    if exact and _bits(kind) < 32:
+        narrow: Any = f"u{_bits(kind)}"
+        wider, registers = registers, draft.regs(f"b{_bits(kind)}", count)
+        for register, source_ in zip(registers, wider, strict=True):
+            draft(conversion.cvt(register, source_, dtype=narrow, atype="u32"))
     out = draft.output(after, initial=before)
     is_shared = space not in (None, "global")
     base = out
@@ -172,102 +155,96 @@ def _store(draft: Draft, form: Any, kind: str, space: Any, vec: Any = None, **op
         draft.copy_in(base, before)
     place = draft.offset(base, tid, 2 * size)
     given = registers if vec else registers[0]
-    options = {name: value for name, value in options.items() if value is not None}
-    draft(form(f"[{place}+{size}]", given, space=space, vec=vec, type=kind, **options))
+    options = {name: value for name, value in {"vec": vec, **options}.items() if value is not None}
+    draft(form(f"[{place}+{size}]", given, *_policy(draft, options), space=space, type=kind, **options))
     if is_shared:
         draft.copy_out(base, out, after.nbytes)
 
 
-@microtest(*((space, kind) for space in _SPACES for kind in _TYPES))
+@microtest(*((space, kind) for space in _SPACES for kind in KINDS))
 def st(draft: Draft, space: Any, kind: Any) -> None:
     """Every type to every state space."""
-    _store(draft, memory.st, kind, space)
+    store(draft, memory.st, kind, space)
 
 
 @microtest(*((space, vec, kind) for space in ("global", "shared") for vec, kind in _VECTORS),
            only_if=lambda space, vec, kind: space == "global" or int(vec[1:]) * _bits(kind) <= 128)  # fmt: skip
 def st_vector(draft: Draft, space: Any, vec: Any, kind: Any) -> None:
     """Vectors, up to 256 bits in global memory."""
-    _store(draft, memory.st, kind, space, vec)
+    store(draft, memory.st, kind, space, vec)
 
 
-@microtest("wb", "cg", "cs", "wt")
-def st_cached(draft: Draft, cop: Any) -> None:
-    """Cache operators change nothing."""
-    _store(draft, memory.st, "u32", "global", cop=cop)
+_ELSEWHERE: tuple[Any, ...] = ("const", "local", "param", "param::entry")
 
 
-@microtest("evict_normal", "evict_unchanged", "evict_first", "evict_last", "no_allocate")
-def st_keep(draft: Draft, l1: Any) -> None:
-    """Eviction priorities change nothing."""
-    _store(draft, memory.st_keep, "b16", "global", "v4", l1=l1)
-
-
-@microtest(*_SPACES)
-def st_volatile(draft: Draft, space: Any) -> None:
-    """Volatile stores."""
-    _store(draft, memory.st_volatile, "u8", space)
-
-
-@microtest(*((sem, scope, space) for sem in ("relaxed", "release") for scope in ("cta", "cluster", "gpu", "sys")
-             for space in (None, "global", "shared")))  # fmt: skip
-def st_ordered(draft: Draft, sem: Any, scope: Any, space: Any) -> None:
-    """Orders and scopes."""
-    _store(draft, memory.st_ordered, "b64", space, "v2", sem=sem, scope=scope)
-
-
-@microtest("evict_first", "evict_last", "evict_normal")
-def policy(draft: Draft, first: Any) -> None:
-    """A cache policy on a load and a store changes nothing."""
+@microtest(*((space, kind) for space in _ELSEWHERE for kind in KINDS))
+def ld_elsewhere(draft: Draft, space: Any, kind: Any) -> None:
+    """Every type from constants, from parameters, and from the thread's own memory."""
+    values = _values(kind, 1)
     draft.launch(block=_THREADS)
-    tid, values, made = draft.thread, _values("u32", 1), draft.reg("b64", "policy")
-    draft(cache.createpolicy_fractional(made, 0.5, first=first))
-    found = draft.reg("b32")
-    source, out = draft.offset(draft.input(values), tid, 4), draft.offset(draft.output(values), tid, 4)
-    draft(memory.ld(found, f"[{source}]", made, space="global", hint=True, type="u32"))
-    draft(memory.st(f"[{out}]", found, made, space="global", hint=True, type="u32"))
+    tid, size, base = draft.thread, values[0].nbytes, draft.reg("b64", "base")
+    if space == "const":
+        data = ", ".join(str(byte) for byte in values.tobytes())
+        name = draft.variable("const", f".align 16 .b8 NAME[{values.nbytes}] = {{{data}}}", "table")
+        draft(move.mov(base, name, type="u64"))
+    elif space == "local":
+        draft(move.mov(base, draft.variable("local", f".align 16 .b8 NAME[{values.nbytes}]", "own"), type="u64"))
+        source = draft.offset(draft.input(values), tid, size)
+        for number in range(size):
+            byte = draft.reg("b32", "byte")
+            draft(memory.ld(byte, f"[{source}+{number}]", space="global", type="u8"))
+            draft(memory.st(f"[{draft.offset(base, tid, size)}+{number}]", byte, space="local", type="u8"))
+    else:
+        draft(move.mov(base, draft.byte_parameter(values), type="u64"))
+    register = draft.reg(_register(kind))
+    draft(memory.ld(register, f"[{draft.offset(base, tid, size)}]", space=space, type=kind))
+    expected = _widened(kind, values)
+    out = draft.offset(draft.output(expected), tid, expected[0].nbytes)
+    for number, part in enumerate(_halves(draft, [register])):
+        draft.store(out, part, number * expected.dtype.itemsize)
 
 
-@microtest(*((first, fraction) for first in ("evict_first", "evict_last", "evict_normal", "evict_unchanged")
-             for fraction in (1.0, 0.5)))  # fmt: skip
-def createpolicy(draft: Draft, first: Any, fraction: float) -> None:
-    """The policy's 64 bits (CUTLASS's constants; 0x12F0.. is evict_first, with fraction / 16 - 1 in a digit)."""
-    draft.launch(block=32)
-    tid, made = draft.thread, draft.reg("b64", "policy")
-    draft(cache.createpolicy_fractional(made, fraction, first=first))
-    code = {"evict_first": 0x12, "evict_last": 0x14, "evict_normal": 0x16, "evict_unchanged": 0x10}[first]
-    value = code << 56 | (int(fraction * 16) - 1) << 52
-    draft.store(draft.offset(draft.output(np.full(32, value, np.uint64)), tid, 8), made)
-
-
-_WINDOWS = {"global": (1, 0, 0), "shared": (0, 1, 0), "local": (0, 0, 1)}
-
-
-@microtest(*_WINDOWS)
-def isspacep(draft: Draft, space: Any) -> None:
-    """Of a generic address in global and one in shared memory."""
-    draft.launch(block=32)
-    tid = draft.thread
-    given = [draft.input(np.zeros(4, np.uint8)), draft.generic(draft.shared(16))]
-    out = draft.offset(draft.output(np.repeat(np.array([_WINDOWS[space][:2]], np.uint32), 32, 0)), tid, 8)
-    for number, place in enumerate(given):
-        found = draft.reg("pred")
-        draft(address.isspacep(found, place, space=space))
-        draft.store(out, draft.as_word(found), 4 * number)
-
-
-@microtest()
-def cvta_to_shared(draft: Draft) -> None:
-    """From a generic address back to the one in shared memory."""
+@microtest(*KINDS)
+def st_local(draft: Draft, kind: Any) -> None:
+    """Every type to the thread's own memory; what lies around stays as it is."""
+    values = _values(kind, 1)
     draft.launch(block=_THREADS)
-    tid, values = draft.thread, _values("u32", 1)
-    box = draft.shared(values.nbytes)
-    draft.copy_in(box, values)
-    back, found = draft.reg("b64"), draft.reg("b32")
-    draft(address.cvta_to(back, draft.generic(draft.offset(box, tid, 4)), space="shared", size="u64"))
-    draft(memory.ld(found, f"[{back}]", space="shared", type="b32"))
-    draft.store(draft.offset(draft.output(values), tid, 4), found)
-    draft(barrier.bar_sync(0))
+    tid, size, base = draft.thread, values[0].nbytes, draft.reg("b64", "base")
+    draft(move.mov(base, draft.variable("local", ".align 16 .b8 NAME[64]", "own"), type="u64"))
+    for number in range(8):
+        draft(memory.st(f"[{base}+{8 * number}]", 0x0123456789ABCDEF, space="local", type="b64"))
+    source = draft.offset(draft.input(values), tid, size)
+    parts = draft.regs("b64" if kind == "b128" else _register(kind), values.shape[1])
+    for number, part in enumerate(parts):
+        plain: Any = "b64" if kind == "b128" else kind
+        draft(memory.ld(part, f"[{source}+{8 * number}]", space="global", type=plain))
+    register = _joined(draft, parts)[0] if kind == "b128" else parts[0]
+    draft(memory.st(f"[{base}+{16}]", register, space="local", type=kind))
+    after = np.tile(np.full(8, 0x0123456789ABCDEF, np.uint64).view(np.uint8), (_THREADS, 1))
+    after[:, 16 : 16 + size] = values.view(np.uint8).reshape(_THREADS, size)
+    out = draft.offset(draft.output(after), tid, 64)
+    for number in range(8):
+        word = draft.reg("b64")
+        draft(memory.ld(word, f"[{base}+{8 * number}]", space="local", type="b64"))
+        draft.store(out, word, 8 * number)
+
+
+@microtest("param", "param::func")
+def of_functions(draft: Draft, space: Any) -> None:
+    """What a function is given, and gives back, in .param memory."""
+    draft.launch(block=_THREADS)
+    tid, found = draft.thread, draft.reg("b32")
+    draft.item(f""".func (.param .b32 r) ENTRY_f(.param .b32 a, .param .b16 b)
+{{ .reg .b32 %a; .reg .b16 %b; ld.{space}.b32 %a, [a]; ld.{space}.u16 %b, [b]; mad.wide.u16 %a, %b, 3, %a;
+  st.{space}.b32 [r], %a; ret; }}""")
+    draft.text("{ .param .b32 x; .param .b16 y; .param .b32 z; .reg .b16 %small;")
+    draft.text(f"cvt.u16.u32 %small, {tid};")
+    draft.raw(f"st.{space}.b32 [x], {tid};", memory.st)
+    draft.raw(f"st.{space}.b16 [y], %small;", memory.st)
+    draft.text(f"call (z), {draft.entry}_f, (x, y);")
+    draft.raw(f"ld.{space}.b32 {found}, [z];", memory.ld)
+    draft.text("}")
+    draft.store(draft.offset(draft.output(np.arange(_THREADS, dtype=np.uint32) * 4), tid, 4), found)
 
 
 @microtest(*((generic, size) for generic in (False, True) for size in (8, 64, 1024)))

@@ -19,7 +19,7 @@ from ptxgen.build import Register
 from ptxgen.instr import mma
 
 
-def _shape(made: Any) -> tuple[int, int, int]:
+def shape_of(made: Any) -> tuple[int, int, int]:
     text = getattr(made, "shape", None) or re.findall(r"m\d+n\d+k\d+", made.opcode_text)[0]
     m, n, k = (int(part) for part in re.findall(r"\d+", text))
     return m, n, k
@@ -52,7 +52,7 @@ def _store(draft: Draft, expected: np.ndarray, registers: list[Register], tid: R
         draft.store(at, register, number * expected.shape[1] * size)
 
 
-def _accumulator(kind: str, shape: tuple[int, int], rng: np.random.Generator, saturating: bool) -> np.ndarray:
+def accumulator(kind: str, shape: tuple[int, int], rng: np.random.Generator, saturating: bool) -> np.ndarray:
     if kind == "s32":
         near = rng.choice([-(2**31), 2**31 - 1, 0], shape) if saturating else rng.integers(-(2**31), 2**31, shape)
         return near.astype(np.int64)
@@ -61,7 +61,7 @@ def _accumulator(kind: str, shape: tuple[int, int], rng: np.random.Generator, sa
     return whole + 0.5 if kind == "f64" else whole
 
 
-def _sum(kind: str, product: np.ndarray, c: np.ndarray, saturating: bool) -> np.ndarray:
+def summed(kind: str, product: np.ndarray, c: np.ndarray, saturating: bool) -> np.ndarray:
     total = product + c
     if kind != "s32":
         return total
@@ -70,14 +70,14 @@ def _sum(kind: str, product: np.ndarray, c: np.ndarray, saturating: bool) -> np.
     return (total + 2**31) % 2**32 - 2**31
 
 
-def _product(kind: str, made: Any, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+def product(kind: str, made: Any, a: np.ndarray, b: np.ndarray) -> np.ndarray:
     if kind == "b1":
         both = (a[:, :, None] != b[None]) if made.op == "xor" else (a[:, :, None] & b[None]).astype(bool)
         return both.sum(1).astype(np.int64)
     return a @ b
 
 
-def _fused(a: np.ndarray, b: np.ndarray, c: np.ndarray, mode: Any) -> np.ndarray:
+def fused(a: np.ndarray, b: np.ndarray, c: np.ndarray, mode: Any) -> np.ndarray:
     """A chain of fused multiply-adds, exact here; a sum that cancels is -0 when rounding down (seen, H200)."""
     found = np.empty(c.shape)
     for row, column in np.ndindex(*c.shape):
@@ -95,16 +95,16 @@ _DENSE = (mma.f16, mma.bf16, mma.tf32, mma.f64, mma.f8, mma.i8, mma.i4, mma.b1)
 def dense(draft: Draft, word: Word) -> None:
     """D = A * B + C."""
     made: Any = word.made
-    m, n, k = _shape(made)
+    m, n, k = shape_of(made)
     atype, btype, dtype = _kinds(made)
     rng = np.random.default_rng(31)
     a = matrices.random_elements(atype, (m, k), rng)
     b = matrices.random_elements(btype, (k, n), rng)
     saturating = getattr(made, "satfinite", False)
-    c = _accumulator(dtype, (m, n), rng, saturating)
-    d = _sum(dtype, _product(atype, made, a, b), c, saturating)
+    c = accumulator(dtype, (m, n), rng, saturating)
+    d = summed(dtype, product(atype, made, a, b), c, saturating)
     if atype == "f64":
-        d = _fused(a, b, c, made.rounding or "rn")
+        d = fused(a, b, c, made.rounding or "rn")
     draft.launch(block=32)
     tid = draft.thread
     given = [
@@ -121,7 +121,7 @@ _SPARSE = (mma.sp_f16, mma.sp_bf16, mma.sp_tf32, mma.sp_f8, mma.sp_i8, mma.sp_i4
 
 def _selectors(made: Any) -> int:
     """How many values the selector has."""
-    m, _, k = _shape(made)
+    m, _, k = shape_of(made)
     bits = matrices.BITS[_kinds(made)[0]]
     words = m * (k // matrices.CHUNK[bits]) * 4 // 32
     return 32 // words
@@ -136,14 +136,14 @@ def _kept(made: Any) -> bool:
 def sparse(draft: Draft, word: Word, f: int) -> None:
     """D = A * B + C, of a sparse A, with each selector."""
     made: Any = word.made
-    m, n, k = _shape(made)
+    m, n, k = shape_of(made)
     atype, btype, dtype = _kinds(made)
     rng = np.random.default_rng(32)
     a, stored, meta = matrices.sparse_a(atype, m, k, rng)
     b = matrices.random_elements(btype, (k, n), rng)
     saturating = getattr(made, "satfinite", False)
-    c = _accumulator(dtype, (m, n), rng, saturating)
-    d = _sum(dtype, a @ b, c, saturating)
+    c = accumulator(dtype, (m, n), rng, saturating)
+    d = summed(dtype, a @ b, c, saturating)
     draft.launch(block=32)
     tid = draft.thread
     given = [
@@ -167,7 +167,7 @@ def rounding(draft: Draft, name: str) -> None:
     """Random numbers, whose sums are rounded somehow: for the record."""
     form = getattr(mma, name)
     made: Any = [each_ for each_ in form.variants() if getattr(each_, "dtype", "f32") == "f32"][-1]
-    m, n, k = _shape(made)
+    m, n, k = shape_of(made)
     atype, btype, dtype = _kinds(made)
     rng = np.random.default_rng(33)
     a = rng.standard_normal((m, k)).astype(matrices.DTYPES[atype]).astype(np.float64)
@@ -202,7 +202,7 @@ def specials(draft: Draft, name: str) -> None:
     """Infinities and NaNs go where they do in IEEE arithmetic."""
     form = getattr(mma, name)
     made: Any = [each_ for each_ in form.variants() if getattr(each_, "dtype", "f32") in ("f32", "f64")][-1]
-    m, n, k = _shape(made)
+    m, n, k = shape_of(made)
     atype, btype, dtype = _kinds(made)
     rng = np.random.default_rng(34)
     a, b = _special(atype, (m, k), rng), _special(btype, (k, n), rng)

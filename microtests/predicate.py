@@ -42,7 +42,7 @@ def _value(kind: str, word: int, ftz: bool) -> Any:
 def _kept(form: Any) -> bool:
     """All comparisons alone; with .combine and .ftz, those of one type."""
     kind = getattr(form, "stype", None) or form.type
-    return (not form.combine or (kind in ("s32", "f32", "f16x2") and form.compare in ("lt", "ltu"))) and (
+    return (not form.combine or (kind in ("s32", "f32", "f16", "f16x2") and form.compare in ("lt", "ltu"))) and (
         not form.ftz or form.compare in ("eq", "lt", "geu")
     )
 
@@ -69,9 +69,9 @@ def _halves(form: Any, kind: str, a: int, b: int) -> list[bool]:
     ]
 
 
-@lanewise(predicate.setp_half2, only_if=lambda form: _kept(form) and form.q is not None)
-def setp_half2(form: Any, a: int, b: int, c: int = 0) -> tuple[int, int]:
-    """p of the low halves, q of the high ones."""
+@lanewise(predicate.setp_half2, only_if=lambda form: _kept(form) and (form.q is not None or form.compare == "lt"))
+def setp_half2(form: Any, a: int, b: int, c: int = 0) -> tuple[int, ...]:
+    """p of the low halves, q of the high ones, where it is asked for."""
     low, high = _halves(form, form.type, a, b)
     return int(_combined(form, low, c)), int(_combined(form, high, c))
 
@@ -81,7 +81,7 @@ _TRUE = {"u16": 0xFFFF, "s16": 0xFFFF, "u32": 0xFFFFFFFF, "s32": 0xFFFFFFFF, "f3
          "bf16": 0x3F80}  # fmt: skip
 
 
-@lanewise(predicate.set, predicate.set_half, predicate.set_of_half, only_if=_kept, every=3)
+@lanewise(predicate.set, predicate.set_half, predicate.set_of_half, only_if=_kept, every=2)
 def set_(form: Any, a: int, b: int, c: int = 0) -> int:
     found = _compare(form.compare, _value(form.stype, a, form.ftz), _value(form.stype, b, form.ftz))
     return _TRUE[form.dtype] if _combined(form, found, c) else 0

@@ -27,11 +27,16 @@ _BASE: dict[str, Any] = {
 }  # fmt: skip
 
 
+#: A shape that every interleaving takes.
+_SLICES: dict[str, Any] = {"dims": (64, 32, 8), "strides": (128, 4096), "box": (16, 8, 2), "swizzle": "32b"}
+
+
 def _map(**changes: Any) -> TensorMap:
     given = {**_BASE, **changes}
     return TensorMap.tiled(
         given["dtype"], given["address"], given["dims"], given["strides"], given["box"], swizzle=given["swizzle"],
         element_strides=given["element_strides"], oob_fill=given["oob_fill"],
+        interleave=given.get("interleave", "none"),
     )  # fmt: skip
 
 
@@ -71,8 +76,21 @@ _CASES: dict[str, tuple[Make, dict[str, Any], dict[str, Any]]] = {
     "swizzle_none": (_choice("swizzle_mode", 0), {"swizzle": "128b"}, {"swizzle": "none"}),
     "fill_nan": (_choice("fill_mode", 1), {"dtype": "f16"}, {"oob_fill": "nan"}),
     "fill_zero": (_choice("fill_mode", 0), {"dtype": "f16", "oob_fill": "nan"}, {"oob_fill": "none"}),
-    "elemtype_f16": (_choice("elemtype", 6), {}, {"dtype": "f16"}),
-    "elemtype_bf16": (_choice("elemtype", 10), {}, {"dtype": "bf16"}),
+    **{
+        f"elemtype_{dtype}": (_choice("elemtype", number), {"dtype": "u16" if dtype != "u16" else "s32"},
+                              {"dtype": dtype})
+        for number, dtype in enumerate(("u8", "u16", "u32", "s32", "u64", "s64", "f16", "f32", "f32_ftz", "f64", "bf16",
+                                        "tf32", "tf32_ftz"))
+    },
+    **{
+        f"interleave_{to}": (_choice("interleave_layout", number), {**_SLICES, "interleave": of},
+                             {**_SLICES, "interleave": to})
+        for of, number, to in (("none", 1, "16b"), ("none", 2, "32b"), ("32b", 0, "none"), ("16b", 2, "32b"))
+    },
+    **{
+        f"atomicity_{number}": (_choice("swizzle_atomicity", number), {"swizzle": "128b"}, {"swizzle": to})
+        for number, to in enumerate(("128b", "128b_atom_32b", "128b_atom_32b_flip_8b", "128b_atom_64b"))
+    },
 }  # fmt: skip
 
 
@@ -95,12 +113,37 @@ def replace(draft: Draft, name: str) -> None:
     draft(tensormap.cp_fenceproxy(f"[{out}]", f"[{box}]", 128, scope="gpu"))
 
 
-@microtest("global", "shared::cta", None)
-def replace_in_place(draft: Draft, space: Any) -> None:
+_IN_PLACE: dict[str, tuple[Callable[[Draft, str, Any], Instruction], dict[str, Any]]] = {
+    "dimension": (
+        lambda draft, place, space: tensormap.replace_dimension(
+            place, 0, draft.scalar("u32", 50), field="global_dim", space=space, type="b32"
+        ), {"dims": (50, 32, 8)},
+    ),
+    "address": (
+        lambda draft, place, space: tensormap.replace(
+            place, draft.scalar("u64", 0x7F0012340000), field="global_address", space=space, type="b64"
+        ), {"address": 0x7F0012340000},
+    ),
+    "choice": (
+        lambda draft, place, space: tensormap.replace_choice(place, 2, field="swizzle_mode", space=space),
+        {"swizzle": "64b"},
+    ),
+}  # fmt: skip
+
+
+@microtest(*((name, space) for name in _IN_PLACE for space in ("global", "shared::cta", None)))
+def replace_in_place(draft: Draft, name: str, space: Any) -> None:
     """In global memory, in shared memory, and by a generic address."""
+    make, change = _IN_PLACE[name]
+    _replaced(draft, _map(), _map(**change), lambda place: draft(make(draft, f"[{place}]", space)), space)
+
+
+def _replaced(draft: Draft, before: TensorMap, after: TensorMap, replace: Any, space: Any) -> None:
+    """Thread 0 changes a map in a state space."""
     draft.launch(block=32)
     assert draft.thread
-    start, expected = (np.frombuffer(_map(**change).encode(), np.uint8) for change in ({}, {"dims": (50, 32, 8)}))
+    start, expected = (np.frombuffer(each.encode(), np.uint8).copy() for each in (before, after))
+    expected[_DRIVERS] = start[_DRIVERS]
     out = draft.output(expected, initial=start)
     place: Register = out
     if space == "shared::cta":
@@ -108,11 +151,25 @@ def replace_in_place(draft: Draft, space: Any) -> None:
         draft.copy_in(place, start)
     skip = draft.label("replaced")
     draft.branch(skip, draft.is_thread(0), negated=True)
-    size = draft.scalar("u32", 50)
-    draft(tensormap.replace_dimension(f"[{place}]", 0, size, field="global_dim", space=space, type="b32"))
+    replace(place)
     draft.place(skip)
     if space == "shared::cta":
         draft.copy_out(place, out, 128)
+
+
+@microtest()
+def replace_rank(draft: Draft) -> None:
+    """A tensor of rank 3 whose last dimension has one element becomes one of rank 2, once its last stride is 0."""
+    shape: dict[str, Any] = {"dims": (64, 32, 1), "box": (32, 8, 1)}
+    flat: dict[str, Any] = {"dims": (64, 32), "box": (32, 8), "strides": (128,), "element_strides": (1, 1)}
+
+    def replace(place: Register) -> None:
+        options: dict[str, Any] = {"space": "shared::cta"}
+        draft(tensormap.replace(f"[{place}]", draft.scalar("u32", 1), field="rank", type="b32", **options))
+        draft(tensormap.replace_dimension(f"[{place}]", 1, draft.scalar("u64", 0), field="global_stride", type="b64",
+                                          **options))  # fmt: skip
+
+    _replaced(draft, _map(**shape), _map(**flat), replace, "shared::cta")
 
 
 @microtest("cta", "cluster", "gpu", "sys")

@@ -249,3 +249,30 @@ def elect(draft: Draft, mask: int) -> None:
         "p": ("pred", lambda: [int(lane == lowest) for lane in range(32)] * (LANES // 32)),
     }
     elements(draft, {"a": ("pred", given)}, outputs, body)
+
+
+@microtest("up", "down", "bfly", "idx")
+def shfl_without_predicate(draft: Draft, mode: Any) -> None:
+    """The value alone; the lane and the control are constants."""
+    a = _values(12)
+    lane, control = {"up": (3, 0), "down": (5, 0x1F), "bfly": (9, 0x1F), "idx": (4, 0x181F)}[mode]
+
+    def compute(values: list[int]) -> list[int]:
+        return [value for value, _ in _shuffled(mode, values, [lane] * 32, [control] * 32)]
+
+    def body(r: dict[str, Register]) -> None:
+        draft(warp.shfl(r["d"], r["a"], lane, control, FULL, mode=mode))
+
+    elements(draft, {"a": ("b32", a)}, {"d": ("b32", by_warp(compute, a))}, body)
+
+
+@microtest("b32", "b64")
+def match_all_without_predicate(draft: Draft, kind: Any) -> None:
+    """The mask alone."""
+    given = _few(13, 2, int(kind[1:]))
+
+    def body(r: dict[str, Register]) -> None:
+        draft(warp.match_all(r["d"], r["a"], FULL, type=kind))
+
+    same = by_warp(lambda a: [FULL if len(set(a)) == 1 else 0] * 32, given)
+    elements(draft, {"a": (kind, given)}, {"d": ("b32", same)}, body)

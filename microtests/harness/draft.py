@@ -80,10 +80,13 @@ class Draft:
         self.lines: list[str] = []
         self.used: list[type[Instruction]] = []
         self.shape = Launch()
+        #: The code of the emulator's finding, where the kernel must end in a fault.
+        self.fault = ""
         self.inputs: list[Array] = []
         self.outputs: list[Output] = []
         self._arguments: list[tuple[str, Any]] = []
         self._parameters: list[str] = []
+        self._items: list[str] = []
         self._shared = 0
         self._thread: Register | None = None
         self.registers.define(Symbol("smem", "variable", TYPES["b8"], "shared"))
@@ -120,6 +123,20 @@ class Draft:
         self.inputs.append(np.array([value % 2 ** TYPES[type].bits], dtype))
         self(memory.ld(register, f"[{name}]", space="param", type=type))
         return register
+
+    def byte_parameter(self, values: Array) -> str:
+        """The name of a parameter of so many bytes."""
+        data = np.ascontiguousarray(values)
+        self.inputs.append(data)
+        return self._parameter(f".param .align 16 .b8 NAME[{data.nbytes}]", "scalar", data.tobytes())
+
+    def scalar_at(self, value: int) -> Register:
+        """The address, in .param, of a parameter of 32 bits."""
+        found = self.reg("b64", "param")
+        word = np.array([value], np.uint32)
+        self.inputs.append(word)
+        self(move.mov(found, self._parameter(".param .u32 NAME", "scalar", word[0]), type="u64"))
+        return found
 
     def output(
         self,
@@ -259,6 +276,26 @@ class Draft:
         """Append a line as it is: braces and directives."""
         self.lines.append(line)
 
+    def raw(self, line: str, form: type[Instruction]) -> None:
+        """Append an instruction as text: one whose operands need names that only the module knows."""
+        self.lines.append(f"    {line}")
+        self.used.append(form)
+
+    def item(self, text: str) -> None:
+        """Put functions or variables before the entry; ENTRY in their names keeps those of several entries apart."""
+        self._items.append(text.replace("ENTRY", self.entry))
+
+    def variable(self, space: Any, declaration: str, name: str) -> str:
+        """A variable of the module (.global, .const) or of the kernel (.local); NAME stands for what this returns."""
+        unique = f"{name}_{self.entry}"
+        text = f".{space} {declaration.replace('NAME', unique)};"
+        if space == "local":
+            self.lines.append(f"    {text}")
+        else:
+            self._items.append(text)
+        self.registers.define(Symbol(unique, "variable", TYPES["b8"], space))
+        return unique
+
     def load(self, pointer: Register, type: str) -> Register:
         """A new register with what is at an address in global memory."""
         bits = TYPES[type].bits
@@ -351,8 +388,9 @@ class Draft:
             directives += f".explicitcluster\n.reqnctapercluster {shape.cluster}, 1, 1\n"
         body = "\n".join(self.lines)
         parameters = ",\n".join(f"    {parameter}" for parameter in self._parameters)
+        items = "".join(f"{each}\n" for each in self._items)
         return (
-            f".visible .entry {self.entry}(\n{parameters}\n)\n{directives}{{\n{self.registers.declarations()}\n"
+            f"{items}.visible .entry {self.entry}(\n{parameters}\n)\n{directives}{{\n{self.registers.declarations()}\n"
             f"{body}\n    ret;\n}}\n"
         )
 

@@ -20,7 +20,7 @@ DTYPES: dict[str, Any] = {
     "e4m3": ml_dtypes.float8_e4m3fn, "e5m2": ml_dtypes.float8_e5m2, "s8": np.int8, "u8": np.uint8, "s32": np.int32,
 }  # fmt: skip
 BITS = {"f16": 16, "bf16": 16, "tf32": 32, "f32": 32, "f64": 64, "e4m3": 8, "e5m2": 8, "s8": 8, "u8": 8, "s4": 4,
-        "u4": 4, "b1": 1}  # fmt: skip
+        "u4": 4, "b1": 1, "s32": 32}  # fmt: skip
 
 
 def random_elements(kind: str, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
@@ -36,7 +36,7 @@ def random_elements(kind: str, shape: tuple[int, ...], rng: np.random.Generator)
 def raw(kind: str, values: Array) -> Array:
     """The words of elements, as 64-bit integers."""
     bits = BITS[kind]
-    if kind in ("s8", "u8", "s4", "u4", "b1"):
+    if kind in ("s8", "u8", "s4", "u4", "b1", "s32"):
         return (values.astype(np.int64) & ((1 << bits) - 1)).astype(np.uint64)
     made = values.astype(DTYPES[kind])
     return made.view({8: np.uint8, 16: np.uint16, 32: np.uint32, 64: np.uint64}[bits]).astype(np.uint64)

@@ -1,7 +1,8 @@
 """What a GPU answered, in `microtests/recordings/FAMILY.json`: a line for each definition.
 
 An output is kept as the hash of its bytes and its first bytes, whole (compressed) only where the emulator need not
-have the same bits, or where the GPU differs from the reference. `inputs` tells which inputs the answer is for.
+have the same bits, or where the GPU differs from the reference. `inputs` tells which inputs the answer is for;
+`fault` is what the driver said where the kernel must end in one.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ _SHOWN, _MOST = 16, 1 << 17
 
 def entry(result: Result, draft: Draft) -> dict[str, Any]:
     """What is recorded of a run on a GPU."""
+    if draft.fault:
+        return {"name": result.name, "inputs": result.digest, "outputs": {}, "fault": result.message}
     outputs: dict[str, Any] = {}
     for output in draft.outputs:
         data = result.outputs[output.name]
@@ -77,6 +80,8 @@ def difference(draft: Draft, result: Result, kept: dict[str, Any]) -> str:
     """How a run differs from a recording, in words; empty if it agrees."""
     if kept["inputs"] != digest_of(draft):
         return "the recording is of other inputs; record it again"
+    if draft.fault or "fault" in kept:
+        return "" if draft.fault and "fault" in kept else "only one of the emulator and the GPU ends in a fault"
     for output in draft.outputs:
         known, data = kept["outputs"].get(output.name), result.outputs[output.name]
         if known is None:

@@ -65,7 +65,7 @@ def run(definition: Definition, device: Device, draft: Draft | None = None) -> R
     except NotThereError as reason:
         return Result(definition.name, "absent", str(reason))
     result = launch(definition, draft, device)
-    if result.verdict == "passed":
+    if result.verdict == "passed" and not draft.fault:
         for output in draft.outputs:
             expected = np.ascontiguousarray(output.expected()).astype(output.dtype, copy=False)
             found = np.frombuffer(result.outputs[output.name], output.dtype).reshape(output.shape)
@@ -90,6 +90,11 @@ def launch(definition: Definition, draft: Draft, device: Device) -> Result:
     result = Result(definition.name, "passed", digest=digest_of(draft))
     if report.status == "incomplete":
         return Result(definition.name, "incomplete", report.findings[0].message if report.findings else "")
+    if draft.fault:
+        if report.status == "fault" and {finding.code for finding in report.findings} & {draft.fault, "gpu-fault"}:
+            result.message = report.findings[0].message
+            return result
+        return Result(definition.name, "wrong", f"it must fault ({draft.fault}): {report.summary()}")
     if report.status != "ok":
         return Result(definition.name, "failed", report.summary())
     result.outputs = {output.name: array.read_bytes() for output, array in zip(draft.outputs, outputs, strict=True)}
