@@ -128,3 +128,24 @@ def mbarrier_arrive(draft: Draft, noinc: bool, space: Any) -> None:
         draft(mbarrier.arrive("_", f"[{bar}]", space="shared::cta"))
     draft.wait(bar)
     draft.copy_out(box, draft.output(_source(16).reshape(-1)), total)
+
+
+@microtest(*((form, dst, which) for form in ("copy", "copy_ignore") for dst in ("shared", "shared::cta")
+             for which in ("L1::32B", "L2::64B", "L2::128B", "L2::256B", "hint")))  # fmt: skip
+def hints(draft: Draft, form: str, dst: Any, which: str) -> None:
+    """Of both forms, in both spellings of the destination."""
+    expected = _source(8).copy()
+    options: dict[str, Any] = {"prefetch": which}
+    draft.launch(block=_THREADS)
+    if form == "copy_ignore":
+        expected[:, 40:] = 0
+        late = draft.reg("pred")
+        draft(predicate.setp(late, draft.thread, 40, compare="ge", type="u32"))
+        options["ignore"] = late
+    if which == "hint":
+        policy = draft.reg("b64", "policy")
+        draft(cache.createpolicy_fractional(policy, 1.0, first="evict_last"))
+        options.update(prefetch=None, hint=True, policy=policy)
+    _run(draft, 8, 1, expected, lambda to, of, _: draft(
+        getattr(async_copy, form)(to, of, size=8, cop="ca", dst_space=dst, **options)
+    ), lambda: draft(async_copy.wait_all()))  # fmt: skip

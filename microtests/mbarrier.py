@@ -292,3 +292,45 @@ def several_warps(draft: Draft) -> None:
     draft(logic.xor(other, tid, 0xE3, type="b32"))
     draft(memory.ld(value, f"[{draft.offset(box, other, 4)}]", space="shared", type="b32"))
     draft.store(draft.offset(out, tid, 4), value)
+
+
+# Layouts (PTX 9.3): v0 is the one that an object has where nothing is said.
+
+
+@microtest(*(("v0", space) for space in (None, "shared", "shared::cta")))
+def init_layout(draft: Draft, layout: Any, space: Any) -> None:
+    """The layout written out; check_layout tells which an object has."""
+    barrier = Barrier(draft, None)
+    place = f"[{barrier.at if space else draft.generic(barrier.at)}]"
+    draft(mbarrier.init(place, 3, layout=layout, space=space))
+    for asked in ("v0", "v1"):
+        found = draft.reg("pred")
+        which: Any = asked
+        draft(mbarrier.check_layout(found, place, layout=which, space=space))
+        barrier.script.see(found, int(asked == layout))
+    state, count = draft.reg("b64"), draft.reg("b32")
+    draft(mbarrier.arrive_no_complete(state, f"[{barrier.at}]", 1, space="shared::cta"))
+    draft(mbarrier.pending_count(count, state, layout="v0"))
+    barrier.script.see(count, 3)
+    barrier.arrive(2)
+    barrier.ended(state, True)
+    barrier.script.finish()
+
+
+@microtest(*((form, parity) for form in ("test_wait", "try_wait") for parity in (False, True)))
+def primary_phase(draft: Draft, form: str, parity: bool) -> None:
+    """.phase_type::primary, which is the phase that there is without it."""
+    barrier = Barrier(draft, 2)
+    state = barrier.arrive()
+    for expected in (0, 1):
+        found = draft.reg("pred")
+        which: Any = 0 if parity else state
+        draft(getattr(mbarrier, form + ("_parity" if parity else ""))(
+            found, f"[{barrier.at}]", which, phase_type="primary", space="shared::cta"
+        ))  # fmt: skip
+        if expected or form == "test_wait":
+            barrier.script.see(found, expected)
+        if not expected:
+            barrier.arrive()
+    barrier.script.finish()
+

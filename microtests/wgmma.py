@@ -195,6 +195,49 @@ def types(draft: Draft, atype: Any, btype: Any, dtype: Any, n: Any, where: str) 
     product.finish(d, _wrapped(dtype, both + c))
 
 
+def _ns(kind: str) -> list[int]:
+    """Every N; of integers and bits those that are multiples of 16 from 24 on."""
+    if kind in ("s8", "u8", "b1"):
+        return [8, 16, 24, *range(32, 257, 16)]
+    return list(range(8, 257, 8))
+
+
+@microtest(*((kind, n) for kind, step in (("f16", 1), ("s8", 1), ("tf32", 5), ("e4m3", 5), ("b1", 3))
+             for n in _ns(kind)[step - 1 :: step]))  # fmt: skip
+def every_n(draft: Draft, kind: Any, n: Any) -> None:
+    """Every N of two kinds and some of the others, A in shared memory, and then in registers for the same sums once more."""
+    k, dtype = _k(kind), "s32" if kind in ("s8", "b1") else "f32"
+    product = Product(draft, n, dtype)
+    rng = product.rng
+    a, b = matrices.random_elements(kind, (_M, k), rng), matrices.random_elements(kind, (n, k), rng)
+    c = _c(dtype, n, rng)
+    da, db, ra = product.operand(kind, a, 32), product.operand(kind, b, 32), matrices.warpgroup_a(kind, a)
+    d, both = product.accumulators(c), (a[:, None].astype(bool) & b[None].astype(bool)).sum(2)
+    first = _instruction(kind, kind, dtype, n)(d, da, db, 1)
+    second = _instruction(kind, kind, dtype, n, rs=True)(d, product.registers(ra), db, 1)
+    product.multiply(d, first, second)
+    product.finish(d, _wrapped(dtype, 2 * (both if kind == "b1" else a @ b.T) + c))
+
+
+@microtest(*((kind, n) for kind in ("f16", "tf32", "e4m3", "s8") for n in _ns(kind)[2::7]))
+def every_n_sparse(draft: Draft, kind: Any, n: Any) -> None:
+    """The same of sparse products, with some N of each kind."""
+    k, dtype = 2 * _k(kind), "s32" if kind == "s8" else "f32"
+    product = Product(draft, n, dtype)
+    rng = product.rng
+    a, stored, meta = matrices.sparse_a(kind, _M, k, rng)
+    b = matrices.random_elements(kind, (n, k), rng)
+    c = _c(dtype, n, rng)
+    da, db = product.operand(kind, stored, 128), product.operand(kind, b, 128)
+    ra, d = product.registers(matrices.warpgroup_a(kind, stored)), product.accumulators(c)
+    words = [matrices.metadata_registers(kind, meta[16 * w : 16 * w + 16], 0, rng) for w in range(4)]
+    (metadata,) = product.registers(np.concatenate(words)[None])
+    first = _sparse_instruction(kind, kind, dtype, n, False)(d, da, db, metadata, 0)
+    second = _sparse_instruction(kind, kind, dtype, n, True)(d, ra, db, metadata, 0)
+    product.multiply(d, first, second)
+    product.finish(d, _wrapped(dtype, 2 * (a @ b.T) + c))
+
+
 @microtest(*((a, b, where) for a in ("s8", "u8") for b in ("s8", "u8") for where in ("shared", "registers")))
 def satfinite(draft: Draft, atype: Any, btype: Any, where: str) -> None:
     """Sums beyond 32 bits are clamped."""

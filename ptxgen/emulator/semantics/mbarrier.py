@@ -243,7 +243,7 @@ def use(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -
         binder,
         _Use(
             statement,
-            "shared::cluster" if hasattr(op, "mask") else op.space,
+            op.space,
             expects="expect_tx" in name,
             completes="complete_tx" in name,
             arrives="arrive" in name,
