@@ -1,7 +1,7 @@
 """Loads and stores that say more: orders and scopes, volatile, device registers, caches and priorities.
 
-None of it changes the value that one thread loads or stores (PTX ISA 9.7.9.8 to 9.7.9.11). Every type and vector of each
-form, and every hint.
+None of it changes the value that one thread loads or stores (PTX ISA 9.7.9.8 to 9.7.9.11). Every type and vector of
+each form, and every hint.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ _STORES: dict[str, dict[str, Any]] = {
     "st": {}, "st_keep": {"l1": "evict_last"}, "st_volatile": {}, "st_ordered": {"sem": "relaxed", "scope": "gpu"},
 }  # fmt: skip
 _L1 = ("evict_normal", "evict_unchanged", "evict_first", "evict_last", "no_allocate")
+_L2 = ("evict_normal", "evict_first", "evict_last")
 _VECTORS = (("v2", "u8"), ("v2", "b64"), ("v4", "f32"), ("v4", "s16"), ("v8", "u32"), ("v4", "f64"))
 _HINTS = ("L1::32B", "L2::64B", "L2::128B", "L2::256B", "policy", "weak")
 _SPACES: tuple[Any, ...] = (None, "global", "shared", "shared::cta", "shared::cluster")
@@ -64,7 +65,7 @@ def load_hints(draft: Draft, name: str, hint: str) -> None:
 
 
 @microtest(*((name, l2, vec, kind) for name in _LOADS if _has(name, "l2")
-             for l2 in ("evict_normal", "evict_first", "evict_last") for vec, kind in (("v8", "b32"), ("v4", "u64"))))  # fmt: skip
+             for l2 in _L2 for vec, kind in (("v8", "b32"), ("v4", "u64"))))  # fmt: skip
 def load_l2(draft: Draft, name: str, l2: str, vec: Any, kind: Any) -> None:
     """Priorities in L2, of 256 bits."""
     load(draft, getattr(memory, name), kind, "global", vec, **_LOADS[name], l2=l2)
@@ -122,7 +123,7 @@ def store_hints(draft: Draft, name: str, hint: str) -> None:
 
 
 @microtest(*((name, l2, vec, kind) for name in _STORES
-             for l2 in ("evict_normal", "evict_first", "evict_last") for vec, kind in (("v8", "b32"), ("v4", "u64"))))  # fmt: skip
+             for l2 in _L2 for vec, kind in (("v8", "b32"), ("v4", "u64"))))  # fmt: skip
 def store_l2(draft: Draft, name: str, l2: str, vec: Any, kind: Any) -> None:
     """Priorities in L2, of 256 bits."""
     store(draft, getattr(memory, name), kind, "global", vec, **_STORES[name], l2=l2)

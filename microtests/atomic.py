@@ -373,7 +373,9 @@ def rounding(draft: Draft, name: str, kind: str, vec: Any, space: Any) -> None:
         for x, y in zip(initial.reshape(-1), operand.reshape(-1), strict=True)
     ], initial.dtype).reshape(shape)  # fmt: skip
     plain = base in ("f32", "f64")
-    form = f"{name}_vector" + ("" if plain else "_half") if vec else name if plain and not noftz else f"{name}_add_noftz"
+    form = (
+        f"{name}_vector" + ("" if plain else "_half") if vec else name if plain and not noftz else f"{name}_add_noftz"
+    )
     modifiers: dict[str, Any] = {"type": base}
     if vec:
         modifiers["vec"] = vec
@@ -385,10 +387,12 @@ def rounding(draft: Draft, name: str, kind: str, vec: Any, space: Any) -> None:
     _combined(draft, form, modifiers, "add", space, initial, operand, after, tolerance=nan)
 
 
-@microtest(*((name, scope, space, op, kind) for name, scope in (("red_async_release", "gpu"),
-                                                                ("red_async_release", "sys"), ("red_async_mmio", "sys"))
-             for op, kinds in (("and", "b32"), ("or", "b32"), ("xor", "b32"), ("add", "u32 s32 u64 s64"), ("inc", "u32"),
-                               ("dec", "u32"), ("min", "u32 s32"), ("max", "u32 s32"))
+_UNAWAITED = (("red_async_release", "gpu"), ("red_async_release", "sys"), ("red_async_mmio", "sys"))
+
+
+@microtest(*((name, scope, space, op, kind) for name, scope in _UNAWAITED
+             for op, kinds in (("and", "b32"), ("or", "b32"), ("xor", "b32"), ("add", "u32 s32 u64 s64"),
+                               ("inc", "u32"), ("dec", "u32"), ("min", "u32 s32"), ("max", "u32 s32"))
              for kind in kinds.split() for space in (("global", None) if op == "add" else ("global",))))  # fmt: skip
 def red_async(draft: Draft, name: str, scope: Any, space: Any, op: Any, kind: Any) -> None:
     """Reductions that nobody waits for; the end of the kernel does."""

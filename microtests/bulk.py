@@ -6,12 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from microtests.harness.definition import microtest
 from microtests.floating import extremum
+from microtests.harness.definition import microtest
 from microtests.harness.draft import Draft, Tolerance
 from microtests.harness.inputs import words
 from microtests.harness.numbers import FORMATS, add, decode, encode
-from microtests.tma import Load, operands, reduced
+from microtests.tma import Load
+from microtests.tma_store import operands, reduced
 from ptxgen.build import Register
 from ptxgen.instr import barrier, bulk, cache, cluster, fence, integer, logic, mbarrier, memory, move
 

@@ -66,9 +66,9 @@ def _hand_over(draft: Draft, before: Instruction, after: Instruction, scope: Any
              for scope in ("cta", "cluster", "gpu", "sys")))  # fmt: skip
 def thread(draft: Draft, sem: Any, scope: Any) -> None:
     """fence, in every scope: of both kinds at once, or one that releases and one that acquires."""
-    before, _, after = (sem or "").partition("+")
-    first: Any = fence.fence(sem=before or None, scope=scope)
-    _hand_over(draft, first, fence.fence(sem=after, scope=scope) if after else first, scope)  # type: ignore[arg-type]
+    given: list[Any] = (sem or "").split("+")
+    before, after = (fence.fence(sem=each or None, scope=scope) for each in (given[0], given[-1]))
+    _hand_over(draft, before, after, scope)
 
 
 @microtest("cta", "gl", "sys")

@@ -333,4 +333,3 @@ def primary_phase(draft: Draft, form: str, parity: bool) -> None:
         if not expected:
             barrier.arrive()
     barrier.script.finish()
-

@@ -8,7 +8,7 @@ import numpy as np
 
 from microtests.harness.definition import microtest
 from microtests.harness.draft import Draft
-from ptxgen.instr import control, integer, logic, miscellaneous, predicate
+from ptxgen.instr import cluster, control, integer, logic, miscellaneous, predicate
 
 _THREADS = 96
 
@@ -84,3 +84,42 @@ def branches(draft: Draft) -> None:
     ways = np.array([100, 200, 300, 7])[lanes % 4]
     loops = np.array([sum(range(1, lane % 32 + 1)) for lane in lanes])
     _all(draft, np.tile(ways + loops, (3, 1)), total)
+
+
+@microtest("pmevent", "mask", "mark")
+def events(draft: Draft, which: str) -> None:
+    """Performance events: nobody looks at them."""
+    draft.launch(grid=3, block=_THREADS)
+    assert draft.thread
+    draft({
+        "pmevent": lambda: miscellaneous.pmevent(7), "mask": lambda: miscellaneous.pmevent_mask(0x8001),
+        "mark": lambda: miscellaneous.mark(12),
+    }[which]())  # fmt: skip
+    _all(draft, np.tile(np.arange(_THREADS), (3, 1)), draft.thread)
+
+
+@microtest("launch_dependents", "wait", "both")
+def griddepcontrol(draft: Draft, which: str) -> None:
+    """A grid that depends on none, and on which none depends, is not held up."""
+    draft.launch(grid=3, block=_THREADS)
+    assert draft.thread
+    actions: tuple[Any, ...] = ("wait", "launch_dependents") if which == "both" else (which,)
+    draft(*(cluster.griddepcontrol(action=action) for action in actions))
+    _all(draft, np.tile(np.arange(_THREADS), (3, 1)), draft.thread)
+
+
+@microtest((24, 240), (40, 232), (104, 200), (160, 168))
+def setmaxnreg_of_three(draft: Draft, low: int, high: int) -> None:
+    """A warpgroup gives up what two others take, which wait for it; their values stay."""
+    draft.launch(block=384)
+    tid, taker, end = draft.thread, draft.label("taker"), draft.label("end")
+    first, value = draft.reg("pred"), draft.reg("b32")
+    draft(integer.mul(value, tid, 5, half="lo", type="u32"))
+    draft(predicate.setp(first, tid, 128, compare="lt", type="u32"))
+    draft.branch(taker, first, negated=True)
+    draft(miscellaneous.setmaxnreg(low, action="dec"))
+    draft.branch(end)
+    draft.place(taker)
+    draft(miscellaneous.setmaxnreg(high, action="inc"))
+    draft.place(end)
+    draft.store(draft.offset(draft.output(np.arange(384, dtype=np.uint32) * 5), tid, 4), value)

@@ -205,7 +205,7 @@ def _ns(kind: str) -> list[int]:
 @microtest(*((kind, n) for kind, step in (("f16", 1), ("s8", 1), ("tf32", 5), ("e4m3", 5), ("b1", 3))
              for n in _ns(kind)[step - 1 :: step]))  # fmt: skip
 def every_n(draft: Draft, kind: Any, n: Any) -> None:
-    """Every N of two kinds and some of the others, A in shared memory, and then in registers for the same sums once more."""
+    """Every N of two kinds and some of the others; A in shared memory, then the same once more in registers."""
     k, dtype = _k(kind), "s32" if kind in ("s8", "b1") else "f32"
     product = Product(draft, n, dtype)
     rng = product.rng

@@ -75,32 +75,62 @@ def pixels(
     return np.array(found, np.int64)
 
 
-def spread(shape: tuple[int, int], size: int, swizzle: str, start: int = 0) -> Indices:
-    """The byte of each byte [row, column * size] in shared memory, from a 1024-byte boundary on."""
+def wide_pixels(
+    dims: Sequence[int], start: Sequence[int], lower: int, upper: int, offset: int, channels: int, count: int,
+    step: int = 1,
+) -> Indices:  # fmt: skip
+    """[pixels, channels] of im2col::w: along the width, from the end of its box on to the next image."""
+    at, batch, found = start[1], start[-1], []
+    for _ in range(count):
+        found.append([flat(dims, [start[0] + c, at + offset, *start[2:-1], batch]) for c in range(channels)])
+        at += step
+        if at > dims[1] - 1 + upper:
+            at, batch = lower, batch + 1
+    return np.array(found, np.int64)
+
+
+def spread(shape: tuple[int, int], size: int, swizzle: str, start: int = 0, *, packed: bool = False) -> Indices:
+    """The byte of each byte [row, column * size] in shared memory, from a 1024-byte boundary on.
+
+    Rows narrower than a swizzle have its pitch, but not `packed` ones (measured, docs/hardware.md).
+    """
     period, lowest, bits = SWIZZLES[swizzle]
     rows, columns = shape
-    pitch = max(columns * size, period)
+    pitch = columns * size if packed else max(columns * size, period)
     place = np.arange(rows)[:, None] * pitch + np.arange(columns * size)[None, :] + start
     return place ^ ((place >> 7) & ((1 << bits) - 1)) << lowest
 
 
 def loaded(
-    memory: NDArray[np.uint8], tensor: NDArray[np.uint8], indices: Indices, swizzle: str, fill: bytes, start: int = 0
+    memory: NDArray[np.uint8],
+    tensor: NDArray[np.uint8],
+    indices: Indices,
+    swizzle: str,
+    fill: bytes,
+    start: int = 0,
+    *,
+    packed: bool = False,
 ) -> NDArray[np.uint8]:
     """Shared memory after a load; `tensor` is [elements, bytes]."""
     size = tensor.shape[1]
     values = tensor[np.maximum(indices, 0)]
     values[indices < 0] = np.frombuffer(fill, np.uint8)
     after = memory.copy()
-    after[spread(indices.shape, size, swizzle, start)] = values.reshape(indices.shape[0], -1)
+    after[spread(indices.shape, size, swizzle, start, packed=packed)] = values.reshape(indices.shape[0], -1)
     return after
 
 
 def stored(
-    tensor: NDArray[np.uint8], memory: NDArray[np.uint8], indices: Indices, swizzle: str, start: int = 0
+    tensor: NDArray[np.uint8],
+    memory: NDArray[np.uint8],
+    indices: Indices,
+    swizzle: str,
+    start: int = 0,
+    *,
+    packed: bool = False,
 ) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
     """(numbers of the elements that a store writes, their bytes)."""
     size = tensor.shape[1]
-    values = memory[spread(indices.shape, size, swizzle, start)].reshape(*indices.shape, size)
+    values = memory[spread(indices.shape, size, swizzle, start, packed=packed)].reshape(*indices.shape, size)
     inside = indices >= 0
     return indices[inside], values[inside]
