@@ -65,6 +65,10 @@ def emulated(definition: Definition, schedule: Any, seed: int) -> tuple[str, str
     """(verdict, message, whether it was compared with a recording) of a run in the emulator."""
     draft = definition.home()
     result = run(definition, Emulator(draft.target, schedule, seed), draft)
+    if definition.unmodelled and (result.verdict != "incomplete" or definition.unmodelled not in result.message):
+        return "failed", f"it must be incomplete ({definition.unmodelled}), but is {result.verdict}", False
+    if result.verdict == "incomplete" and not definition.unmodelled:
+        return "failed", f"incomplete: {result.message}", False
     kept = recordings.recorded(definition)
     if kept is None or not (result.outputs or (draft.fault and result.verdict == "passed")):
         return result.verdict, result.message, False

@@ -367,6 +367,10 @@ def rounding(draft: Draft, name: str, kind: str, vec: Any, space: Any) -> None:
     shape = (_THREADS, int(vec[1:]) if vec else 1)
     rng = np.random.default_rng(107)
     initial, operand = (words(base, bits, shape[0] * shape[1], rng).reshape(shape) for _ in range(2))
+    infinity, quiet = format.infinity, 1 << (format.fraction - 1)
+    pairs = [(infinity, infinity | format.sign), (infinity + 1, infinity + quiet + 2), (infinity + quiet + 3, 0),
+             (1, infinity | format.sign | 4), (infinity + quiet + 5, infinity + 6)]  # fmt: skip
+    initial[: len(pairs), 0], operand[: len(pairs), 0] = zip(*pairs, strict=True)
     ftz = base == "f32" and space == "global" and not noftz
     after = np.array([
         encode(add(decode(int(x), format, ftz), decode(int(y), format, ftz), "rn"), format, ftz=ftz)

@@ -362,6 +362,7 @@ def reduce_rounding(draft: Draft, kind: Any) -> None:
     format, size = FORMATS[kind], FORMATS[kind].bits // 8
     rng = np.random.default_rng(79)
     memory_, initial = (words(kind, format.bits, 1024 // size, rng) for _ in range(2))
+    initial[0], memory_[0] = format.infinity, format.infinity | format.sign
     expected = np.array([
         encode(add(decode(int(x), format), decode(int(y), format), "rn"), format)
         for x, y in zip(initial, memory_, strict=True)

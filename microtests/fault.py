@@ -57,12 +57,14 @@ def misaligned(draft: Draft, which: str, space: Any) -> None:
     elif which == "st":
         draft(memory.st(f"[{place}+1]", draft.thread, space=space, type="b32"))
     elif which == "ld.v4":
-        draft(memory.ld([value, *draft.regs("b32", 3)], f"[{place}+8]", space=space, vec="v4", type="b32"))
+        words = draft.regs("b32", 4)
+        draft(memory.ld(words, f"[{place}+8]", space=space, vec="v4", type="b32"))
+        draft(memory.st(f"[{out}]", words, space="global", vec="v4", type="b32"))
     elif which == "st.v2":
         draft(memory.st(f"[{place}+4]", [draft.thread, draft.thread], space=space, vec="v2", type="b32"))
     else:
         draft(atomic.atom(value, f"[{place}+2]", draft.thread, space=space, op="add", type="u32"))
-    if which in ("ld", "ld.v4", "atom"):
+    if which in ("ld", "atom"):
         draft.store(out, value)
     elif which == "ld.b64":
         draft.store(out, wide)
@@ -97,15 +99,15 @@ def cp_async(draft: Draft) -> None:
     draft.store(out, draft.thread)
 
 
-@microtest("source", "destination", "size")
+@microtest("source", "destination")
 def bulk_load(draft: Draft, which: str) -> None:
-    """Addresses and sizes are multiples of 16 bytes."""
+    """Addresses are multiples of 16 bytes."""
     kernel = Load(draft, 1024)
     draft.fault = "misaligned"
     data = draft.input(np.zeros(1024, np.uint8))
-    source, to, size = (8 if which == name else 0 for name in ("source", "destination", "size"))
+    source, to = (8 if which == name else 0 for name in ("source", "destination"))
     kernel.run(64, lambda place, bar: draft(
-        bulk.load(f"[{place}+{to}]", f"[{data}+{source}]", draft.scalar("u32", 64 + size), f"[{bar}]",
+        bulk.load(f"[{place}+{to}]", f"[{data}+{source}]", draft.scalar("u32", 64), f"[{bar}]",
                   dst="shared::cluster")
     ), kernel.before)  # fmt: skip
 

@@ -333,3 +333,33 @@ def primary_phase(draft: Draft, form: str, parity: bool) -> None:
         if not expected:
             barrier.arrive()
     barrier.script.finish()
+
+
+@microtest(*((form, parity) for form in ("test_wait", "try_wait") for parity in (False, True)), unmodelled="layout::v1")
+def layout_v1(draft: Draft, form: str, parity: bool) -> None:
+    """An object of layout v1, which also keeps reports: without copies its phases are those of any object."""
+    barrier = Barrier(draft, None)
+    place = f"[{barrier.at}]"
+    draft(mbarrier.init(place, 2, layout="v1", space="shared::cta"))
+    for asked in ("v0", "v1"):
+        found = draft.reg("pred")
+        which: Any = asked
+        draft(mbarrier.check_layout(found, place, layout=which, space="shared::cta"))
+        barrier.script.see(found, int(asked == "v1"))
+    state = barrier.arrive()
+    for expected in (0, 1):
+        ended, report = draft.reg("pred"), draft.reg("pred")
+        phase: Any = 0 if parity else state
+        if expected or form == "test_wait":
+            draft(getattr(mbarrier, form + ("_parity" if parity else ""))(
+                ended, place, phase, report=report, phase_type="primary", space="shared::cta"
+            ))  # fmt: skip
+            barrier.script.see(ended, expected)
+            if expected:
+                barrier.script.see(report, 0)
+        if not expected:
+            barrier.arrive()
+    if parity:
+        draft(getattr(mbarrier, f"{form}_parity")(ended, place, 0, phase_type="conditional", space="shared::cta"))
+        barrier.script.see(ended, 1)
+    barrier.script.finish()

@@ -25,7 +25,7 @@ class Definition:
 
     name: str
     make: Callable[[Draft], None]
-    #: Why the emulator does not run it, if it is known not to.
+    #: What of it the emulator does not model, in the words of its finding; empty where it must run.
     unmodelled: str = ""
 
     @property

@@ -53,6 +53,14 @@ def _sum(old: _Words, value: _Words) -> _Words:
     return canonical(old + value)
 
 
+def _double_sum(old: _Words, value: _Words) -> _Words:
+    """As add.f64 does it in global memory: a NaN comes back as it is, signalling too (measured, H200)."""
+    with np.errstate(invalid="ignore"):
+        total = old + value
+    total = np.where(np.isnan(total), np.uint64(0xFFF8 << 48).view(np.float64), total)
+    return np.where(np.isnan(value), value, np.where(np.isnan(old), old, total))
+
+
 def _flushed_sum(old: _Words, value: _Words) -> _Words:
     """As atom.add.f32 does it in global memory: subnormal inputs and results become zeros of their sign."""
     return canonical(_flush(_flush(old) + _flush(value)))
@@ -69,7 +77,9 @@ def operation_of(op: str, type: str, space: str | None, noftz: bool) -> tuple[Op
         dtype = np.dtype(_FLOATS[type])
         if op != "add":
             return (lesser if op == "min" else greater), False, dtype
-        return (_flushed_sum if type == "f32" and space == "global" and not noftz else _sum), False, dtype
+        if space == "global" and (type == "f64" or (type == "f32" and not noftz)):
+            return (_double_sum if type == "f64" else _flushed_sum), False, dtype
+        return _sum, False, dtype
     dtype = numpy_type(TYPES[type])
     if op in ("inc", "dec"):
         return (increment if op == "inc" else decrement), False, dtype
