@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any
 
 import ml_dtypes
@@ -22,6 +23,7 @@ from microtests.harness.numbers import (
     finite,
     rounded,
     saturated,
+    signed,
 )
 from ptxgen.instr import conversion
 
@@ -217,6 +219,129 @@ def cvt_bf16x2_ue8m0x2(form: Any, a: int) -> int:
         return 0x7FFF if byte == 255 else 0x0040 if byte == 0 else byte << 7
 
     return one(a >> 8) << 16 | one(a & 0xFF)
+
+
+def _by_chance(form: Any, format: Format, word: int, noise: int, bits: int) -> int:
+    """Away from zero where what is cut off, and a random fraction of so many bits, make one."""
+    number, clamped = _relu(form, decode(word, F32)), format.bits < 16 or form.satfinite
+    if number.kind == "nan":
+        return _narrow_nan(format)
+    if number.kind == "inf":
+        return encode(number, format, "rz", finite_only=clamped)
+    sign = format.sign if number.negative else 0
+    magnitude = abs(number.value)
+    below = encode(finite(magnitude), format, "rz", finite_only=True)
+    first = below - (below == format.largest)
+    step = decode(first + 1, format).value - decode(first, format).value
+    up = (magnitude - decode(below, format).value) / step + Fraction(noise, 1 << bits) >= 1
+    return sign | (below if clamped and below == format.largest else below + up)
+
+
+def _narrow_nan(format: Format) -> int:
+    return format.largest if format.special == "none" else format.sign - 1
+
+
+@lanewise(conversion.cvt_half2_rs)
+def cvt_half2_rs(form: Any, a: int, b: int, rbits: int) -> int:
+    """The upper half of the random bits is for a, the lower for b; of each .f16 takes 13."""
+    format = FORMATS[form.dtype.removesuffix("x2")]
+    bits = 13 if format.bits == 16 and format.fraction == 10 else 16
+    high, low = (
+        _by_chance(form, format, word, part & ((1 << bits) - 1), bits) for word, part in ((a, rbits >> 16), (b, rbits))
+    )
+    return high << 16 | low
+
+
+@lanewise(
+    conversion.cvt_narrow4_rs, unmodelled=lambda form: "e2m1x4" if form.dtype == "e2m1x4" else "",
+)  # fmt: skip
+def cvt_narrow4_rs(form: Any, abef: tuple[int, ...], rbits: int) -> int:
+    """The upper half of the random bits is for the first two, the lower for the others."""
+    format, width, found = FORMATS[form.dtype[:4]], 4 if form.dtype == "e2m1x4" else 8, 0
+    for place, word in enumerate(abef):
+        part = (rbits >> 16 if place < 2 else rbits) & 0xFFFF
+        found = found << width | _by_chance(form, format, word, part, 16)
+    return found
+
+
+def _fixed(form: Any, number: Number, power: int) -> int:
+    """Two's complement with six bits of fraction, of the number over a power of two; NaNs are the largest."""
+    if number.kind == "nan" or power == 255:
+        return 127
+    if number.kind == "inf":
+        units = -128 if number.negative else 127
+    else:
+        units = rounded(number.value / Fraction(2) ** (power - 127) * 64, form.rounding)
+    return min(max(units, 0 if form.relu else -128), 127) & 0xFF
+
+
+def _powers(form: Any, rng: np.random.Generator, count: int) -> Any:
+    """Pairs of powers of two near one, and some NaNs."""
+    found = rng.integers(119, 135, (2, count))
+    found[:, ::50] = 255
+    return (found[0] << 8 | found[1]).astype(np.uint16)
+
+
+def _near_one(form: Any, rng: np.random.Generator, count: int) -> Any:
+    """Numbers of which many tie."""
+    found = rng.standard_normal(count).astype(np.float32)
+    found[::2] = np.rint(found[::2] * 128) / 128
+    found[5::40], found[6::40], found[7::40] = np.nan, np.inf, -np.inf
+    return found
+
+
+@lanewise(conversion.cvt_s2f6x2, values={"a": _near_one, "b": _near_one, "scale": _powers})
+def cvt_s2f6x2(form: Any, a: int, b: int, scale: int = 0x7F7F) -> int:
+    return _fixed(form, decode(a, F32), scale >> 8) << 8 | _fixed(form, decode(b, F32), scale & 0xFF)
+
+
+def _bf16_pairs(form: Any, rng: np.random.Generator, count: int) -> Any:
+    high, low = ((_near_one(form, rng, count).view(np.uint32) >> 16) for _ in range(2))
+    return (high << 16 | low).astype(np.uint32)
+
+
+@lanewise(conversion.cvt_s2f6x2_pair, values={"a": _bf16_pairs, "scale": _powers})
+def cvt_s2f6x2_pair(form: Any, a: int, scale: int = 0x7F7F) -> int:
+    return _fixed(form, decode(a >> 16, BF16), scale >> 8) << 8 | _fixed(form, decode(a & 0xFFFF, BF16), scale & 0xFF)
+
+
+def _every_byte(form: Any, rng: np.random.Generator, count: int) -> Any:
+    low, high = np.arange(count) % 256, rng.permutation(count) % 256
+    return (high << 8 | low).astype(np.uint16)
+
+
+@lanewise(
+    conversion.cvt_bf16x2, only_if=lambda form: form.atype == "s2f6x2", values={"a": _every_byte, "scale": _powers}
+)
+def cvt_fixed_to_bf16x2(form: Any, a: int, scale: int = 0x7F7F) -> int:
+    """Fixed point times a power of two."""
+
+    def one(byte: int, power: int) -> int:
+        if power == 255:
+            return 0x7FFF
+        value = Fraction(signed(byte, 8), 64) * Fraction(2) ** (power - 127)
+        return encode(_relu(form, finite(value)), BF16, finite_only=form.satfinite)
+
+    return one(a >> 8, scale >> 8) << 16 | one(a & 0xFF, scale & 0xFF)
+
+
+@lanewise(
+    conversion.cvt_bf16x2, only_if=lambda form: form.atype[:4] in FORMATS and form.scaled,
+    values={"a": _every_word, "scale": _powers},
+)  # fmt: skip
+def cvt_scaled_to_bf16x2(form: Any, a: int, scale: int) -> int:
+    """Narrow floats times a power of two."""
+    source, shift = FORMATS[form.atype[:4]], 4 if form.atype == "e2m1x2" else 8
+
+    def one(word: int, power: int) -> int:
+        number = decode(word, source)
+        if power == 255 or number.kind == "nan":
+            return 0x7FFF
+        if number.kind == "finite":
+            number = finite(number.value * Fraction(2) ** (power - 127), number.negative)
+        return encode(_relu(form, number), BF16, finite_only=form.satfinite)
+
+    return one(a >> shift, scale >> 8) << 16 | one(a & ((1 << shift) - 1), scale & 0xFF)
 
 
 @lanewise(conversion.cvt_pack16)

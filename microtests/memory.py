@@ -247,8 +247,9 @@ def of_functions(draft: Draft, space: Any) -> None:
     draft.store(draft.offset(draft.output(np.arange(_THREADS, dtype=np.uint32) * 4), tid, 4), found)
 
 
-@microtest(*((generic, size) for generic in (False, True) for size in (8, 64, 1024)))
-def st_bulk(draft: Draft, generic: bool, size: int) -> None:
+@microtest(*((generic, size, which) for generic in (False, True) for size in (8, 64, 1024)
+             for which in ("", "weak", "32")))  # fmt: skip
+def st_bulk(draft: Draft, generic: bool, size: int, which: str) -> None:
     """Zeros, and nothing beyond."""
     draft.launch(block=_THREADS)
     assert draft.thread
@@ -260,6 +261,10 @@ def st_bulk(draft: Draft, generic: bool, size: int) -> None:
     end = draft.label("end")
     draft.branch(end, draft.is_thread(0), negated=True)
     place = draft.generic(box) if generic else box
-    draft(memory.st_bulk(f"[{place}+16]", draft.scalar("u64", size), 0, space=None if generic else "shared::cta"))
+    space: Any = None if generic else "shared::cta"
+    if which == "32":
+        draft(memory.st_bulk_32(f"[{place}+16]", draft.scalar("u32", size), 0, space=space))
+    else:
+        draft(memory.st_bulk(f"[{place}+16]", draft.scalar("u64", size), 0, space=space, weak=bool(which)))
     draft.place(end)
     draft.copy_out(box, draft.output(after), 2048)

@@ -33,7 +33,7 @@ def _kinds(made: Any) -> tuple[str, str, str]:
     return plain or made.atype, plain or made.btype, dtype
 
 
-def _load(draft: Draft, values: np.ndarray, tid: Register) -> list[Register]:
+def load_registers(draft: Draft, values: np.ndarray, tid: Register) -> list[Register]:
     """Registers [n, lane] of an input."""
     bits = values.dtype.itemsize * 8
     at = draft.offset(draft.input(values), tid, bits // 8)
@@ -45,7 +45,9 @@ def _load(draft: Draft, values: np.ndarray, tid: Register) -> list[Register]:
     return found
 
 
-def _store(draft: Draft, expected: np.ndarray, registers: list[Register], tid: Register, tolerance: Any = None) -> None:
+def store_registers(
+    draft: Draft, expected: np.ndarray, registers: list[Register], tid: Register, tolerance: Any = None
+) -> None:
     size = expected.dtype.itemsize
     at = draft.offset(draft.output(expected, tolerance=tolerance), tid, size)
     for number, register in enumerate(registers):
@@ -108,12 +110,13 @@ def dense(draft: Draft, word: Word) -> None:
     draft.launch(block=32)
     tid = draft.thread
     given = [
-        _load(draft, matrices.a_registers(atype, a), tid), _load(draft, matrices.b_registers(btype, b), tid),
-        _load(draft, matrices.d_registers(dtype, c), tid),
+        load_registers(draft, matrices.a_registers(atype, a), tid),
+        load_registers(draft, matrices.b_registers(btype, b), tid),
+        load_registers(draft, matrices.d_registers(dtype, c), tid),
     ]  # fmt: skip
     found = [draft.reg(register.type, "d") for register in given[2]]
     draft(like(made, found, *given))
-    _store(draft, matrices.d_registers(dtype, d), found, tid)
+    store_registers(draft, matrices.d_registers(dtype, d), found, tid)
 
 
 _SPARSE = (mma.sp_f16, mma.sp_bf16, mma.sp_tf32, mma.sp_f8, mma.sp_i8, mma.sp_i4)
@@ -147,13 +150,14 @@ def sparse(draft: Draft, word: Word, f: int) -> None:
     draft.launch(block=32)
     tid = draft.thread
     given = [
-        _load(draft, matrices.a_registers(atype, stored), tid), _load(draft, matrices.b_registers(btype, b), tid),
-        _load(draft, matrices.d_registers(dtype, c), tid),
+        load_registers(draft, matrices.a_registers(atype, stored), tid),
+        load_registers(draft, matrices.b_registers(btype, b), tid),
+        load_registers(draft, matrices.d_registers(dtype, c), tid),
     ]  # fmt: skip
-    (metadata,) = _load(draft, matrices.metadata_registers(atype, meta, f, rng)[None], tid)
+    (metadata,) = load_registers(draft, matrices.metadata_registers(atype, meta, f, rng)[None], tid)
     found = [draft.reg(register.type, "d") for register in given[2]]
     draft(like(made, found, *given, metadata, f))
-    _store(draft, matrices.d_registers(dtype, d), found, tid)
+    store_registers(draft, matrices.d_registers(dtype, d), found, tid)
 
 
 #: Sums of products of random numbers: how the hardware adds is not documented.
@@ -178,12 +182,13 @@ def rounding(draft: Draft, name: str) -> None:
     draft.launch(block=32)
     tid = draft.thread
     given = [
-        _load(draft, matrices.a_registers(atype, a), tid), _load(draft, matrices.b_registers(btype, b), tid),
-        _load(draft, matrices.d_registers(dtype, c), tid),
+        load_registers(draft, matrices.a_registers(atype, a), tid),
+        load_registers(draft, matrices.b_registers(btype, b), tid),
+        load_registers(draft, matrices.d_registers(dtype, c), tid),
     ]  # fmt: skip
     found = [draft.reg(register.type, "d") for register in given[2]]
     draft(like(made, found, *given))
-    _store(draft, matrices.d_registers(dtype, a @ b + c), found, tid, _ROUNDED)
+    store_registers(draft, matrices.d_registers(dtype, a @ b + c), found, tid, _ROUNDED)
 
 
 def _cut(values: np.ndarray) -> np.ndarray:
@@ -212,10 +217,11 @@ def specials(draft: Draft, name: str) -> None:
     draft.launch(block=32)
     tid = draft.thread
     given = [
-        _load(draft, matrices.a_registers(atype, a), tid), _load(draft, matrices.b_registers(btype, b), tid),
-        _load(draft, matrices.d_registers(dtype, c), tid),
+        load_registers(draft, matrices.a_registers(atype, a), tid),
+        load_registers(draft, matrices.b_registers(btype, b), tid),
+        load_registers(draft, matrices.d_registers(dtype, c), tid),
     ]  # fmt: skip
     found = [draft.reg(register.type, "d") for register in given[2]]
     draft(like(made, found, *given))
     kind = np.float64 if dtype == "f64" else np.float32
-    _store(draft, matrices.d_registers(dtype, d), found, tid, Tolerance("which NaN comes is open", kind))
+    store_registers(draft, matrices.d_registers(dtype, d), found, tid, Tolerance("which NaN comes is open", kind))

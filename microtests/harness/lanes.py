@@ -50,11 +50,13 @@ def lanewise(
     outputs: Iterable[str] = OUTPUTS,
     signs: bool = True,
     every: int = 1,
+    unmodelled: Callable[[Any], str] | None = None,
 ) -> Callable[[Reference], Reference]:
     """Decorator: the function is the reference of all variants of these declarations.
 
     `only_if` leaves variants out, `values` makes the inputs of some operands, `constants` are the values of operands
-    that must be constants. `signs` False: integers come as words. `every` takes one of so many variants.
+    that must be constants. `signs` False: integers come as words. `every` takes one of so many variants. `unmodelled`
+    says what of a variant the emulator does not model.
     """
 
     def decorate(reference: Reference) -> Reference:
@@ -67,7 +69,7 @@ def lanewise(
                     maker = Lanes(
                         name, made, reference, limits, dict(values or {}), constant, frozenset(outputs), signs
                     )
-                    register(Definition(name, maker))
+                    register(Definition(name, maker, unmodelled(made) if unmodelled else ""))
         return reference
 
     return decorate

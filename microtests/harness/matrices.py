@@ -14,13 +14,16 @@ from numpy.typing import NDArray
 
 Array = NDArray[Any]
 
-#: Element types by name, as they lie in memory. tf32 is a .f32 whose low bits are not read.
+#: Element types by name, as they lie in memory. tf32 is a .f32 whose low bits are not read. Those of 6 and 4 bits have
+#: a byte each (6 bits its lowest ones, 4 bits the four above the lowest two), but e2m1x8 half a byte.
 DTYPES: dict[str, Any] = {
     "f16": np.float16, "bf16": ml_dtypes.bfloat16, "tf32": np.float32, "f32": np.float32, "f64": np.float64,
     "e4m3": ml_dtypes.float8_e4m3fn, "e5m2": ml_dtypes.float8_e5m2, "s8": np.int8, "u8": np.uint8, "s32": np.int32,
+    "e3m2": ml_dtypes.float6_e3m2fn, "e2m3": ml_dtypes.float6_e2m3fn, "e2m1": ml_dtypes.float4_e2m1fn,
+    "e2m1x8": ml_dtypes.float4_e2m1fn,
 }  # fmt: skip
 BITS = {"f16": 16, "bf16": 16, "tf32": 32, "f32": 32, "f64": 64, "e4m3": 8, "e5m2": 8, "s8": 8, "u8": 8, "s4": 4,
-        "u4": 4, "b1": 1, "s32": 32}  # fmt: skip
+        "u4": 4, "b1": 1, "s32": 32, "e3m2": 8, "e2m3": 8, "e2m1": 8, "e2m1x8": 4}  # fmt: skip
 
 
 def random_elements(kind: str, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
@@ -39,6 +42,9 @@ def raw(kind: str, values: Array) -> Array:
     if kind in ("s8", "u8", "s4", "u4", "b1", "s32"):
         return (values.astype(np.int64) & ((1 << bits) - 1)).astype(np.uint64)
     made = values.astype(DTYPES[kind])
+    if kind in ("e2m1", "e2m1x8"):
+        codes = made.view(np.uint8).astype(np.uint64)
+        return codes << np.uint64(2) if kind == "e2m1" else codes
     return made.view({8: np.uint8, 16: np.uint16, 32: np.uint32, 64: np.uint64}[bits]).astype(np.uint64)
 
 

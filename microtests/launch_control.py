@@ -1,0 +1,77 @@
+"""Cluster launch control: a CTA asks for the work of one that has not begun. References from PTX ISA 9.7.13.17, .18.
+
+However many requests succeed, each CTA's work is done once: by itself, or by the one that took it over.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from microtests.harness.definition import microtest
+from microtests.harness.draft import Draft
+from ptxgen.build import Register
+from ptxgen.instr import atomic, barrier, cluster, control, fence, integer, logic, mbarrier, memory, predicate
+
+#: More CTAs than a machine runs at once.
+_GRID = 6000
+
+
+def _first(draft: Draft, response: Register, how: str) -> Register:
+    """Where the work is that was taken over; y and z of it are 0."""
+    x, y, z, found = draft.regs("b32", 4)
+    if how == "vector":
+        draft(cluster.get_first_ctaid_vector([x, y, z, "_"], response))
+    else:
+        for register, dimension in ((x, "x"), (y, "y"), (z, "z")):
+            which: Any = dimension
+            draft(cluster.get_first_ctaid(register, response, dimension=which))
+    draft(integer.add(found, x, y, type="u32"), integer.add(found, found, z, type="u32"))
+    return found
+
+
+@microtest(*((how, space, size) for how in ("scalar", "vector") for space in (None, "shared::cta") for size in (1, 2)))
+def try_cancel(draft: Draft, how: str, space: Any, size: int) -> None:
+    """A loop over what can be had; of a cluster of two one asks, and both get the response."""
+    draft.launch(grid=_GRID, block=32, cluster=size if size > 1 else None)
+    tid, work, rank = draft.thread, draft.special("ctaid.x"), draft.special("cluster_ctarank")
+    ones = np.ones(_GRID, np.uint32)
+    out = draft.output(ones, initial=np.zeros(_GRID, np.uint32))
+    box, bar = draft.shared(16), draft.shared(8, 8)
+    first, asks = draft.is_thread(0), draft.reg("pred", "asks")
+    draft(mbarrier.init(f"[{bar}]", 1, space="shared::cta").when(first), fence.fence_mbarrier_init())
+    draft(predicate.setp(asks, rank, 0, compare="eq", type="u32", combine="and", c=first))
+
+    def meet() -> None:
+        draft(fence.fence_proxy_async(), barrier.bar_warp_sync(0xFFFFFFFF))
+        if size > 1:
+            draft(cluster.arrive(), cluster.wait())
+
+    parity, again, granted = draft.reg("b32", "parity"), draft.label("again"), draft.reg("pred", "granted")
+    draft(integer.add(parity, draft.zero(), 0, type="u32"))
+    draft.place(again)
+    done = draft.offset(out, work, 4)
+    draft(atomic.red(f"[{done}]", 1, space="global", op="add", type="u32").when(first))
+    draft(mbarrier.arrive_expect_tx("_", f"[{bar}]", 16, space="shared::cta").when(first))
+    meet()
+    places = [each if space else draft.generic(each) for each in (box, bar)]
+    draft(cluster.try_cancel(f"[{places[0]}]", f"[{places[1]}]", space=space, multicast=size > 1).when(asks))
+    waits, over = draft.label("waits"), draft.reg("pred")
+    draft.place(waits)
+    draft(mbarrier.try_wait_parity(over, f"[{bar}]", parity, space="shared::cta"))
+    draft.branch(waits, over, negated=True)
+    response = draft.reg("b128", "response")
+    draft(memory.ld(response, f"[{box}]", space="shared", type="b128"))
+    draft(cluster.is_canceled(granted, response))
+    end = draft.label("end")
+    draft.branch(end, granted, negated=True)
+    draft(integer.add(work, _first(draft, response, how), rank, type="u32"))
+    draft(logic.xor(parity, parity, 1, type="b32"))
+    meet()
+    draft.branch(again)
+    draft.place(end)
+    if size > 1:
+        draft(cluster.arrive(), cluster.wait())
+    draft(control.exit())
+    assert tid
