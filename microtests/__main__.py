@@ -83,7 +83,10 @@ def on_gpu(found: Sequence[Definition], jobs: int, seconds: float | None, record
     table: dict[str, Counter[str]] = defaultdict(Counter)
     entries: dict[str, list[dict[str, Any]]] = defaultdict(list)
     progress = Progress(len(found))
-    for answer in run_on_gpu(found, jobs, total=seconds):
+    for each in found:
+        if each.emulator_only:
+            table[each.family]["absent"] += 1
+    for answer in run_on_gpu([each for each in found if not each.emulator_only], jobs, total=seconds):
         family, verdict = answer["name"].partition(".")[0], answer["verdict"]
         table[family][verdict] += 1
         if verdict in ("wrong", "failed"):

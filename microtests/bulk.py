@@ -392,3 +392,27 @@ class _Plain:
     """What `extremum` asks of a form: no modifiers."""
 
     NaN = False
+
+
+@microtest(*((sem, scope) for sem, scope in ((None, None), ("weak", None), ("relaxed", "gpu"), ("relaxed", "sys"))),
+           emulator_only="a multicast object over several GPUs")  # fmt: skip
+def multimem_store(draft: Draft, sem: Any, scope: Any) -> None:
+    """A store to a multimem address, of one device."""
+    memory_, initial = _bytes(256), _bytes(256, 83)
+    options = {"sem": sem, "scope": scope, "b128": sem == "relaxed"}
+    _to_global(draft, initial, memory_, memory_, lambda to, of: draft(
+        bulk.multimem_store(f"[{to}]", f"[{of}]", 256, **options)
+    ))  # fmt: skip
+
+
+@microtest(*(("add", kind) for kind in ("u32", "f16", "f32")), ("min", "s64"), ("xor", "b32"),
+           emulator_only="a multicast object over several GPUs")  # fmt: skip
+def multimem_reduce(draft: Draft, op: Any, kind: Any) -> None:
+    """A reduction at a multimem address, of one device."""
+    plain = kind.replace("b", "u")
+    size = int(plain[1:]) // 8
+    memory_, initial = operands(plain, 512 // size, 84), operands(plain, 512 // size, 85)
+    expected = reduced(op, plain, initial.reshape(-1, size), memory_.reshape(-1, size)).reshape(-1)
+    _to_global(draft, initial, expected, memory_, lambda to, of: draft(
+        bulk.multimem_reduce(f"[{to}]", f"[{of}]", 512, op=op, noftz=kind == "f16", type=kind)
+    ))  # fmt: skip

@@ -27,6 +27,8 @@ class Definition:
     make: Callable[[Draft], None]
     #: What of it the emulator does not model, in the words of its finding; empty where it must run.
     unmodelled: str = ""
+    #: What a GPU would need that it is not given here; empty where one runs it.
+    emulator_only: str = ""
 
     @property
     def family(self) -> str:
@@ -69,7 +71,7 @@ def register(definition: Definition) -> None:
 
 
 def microtest(
-    *arguments: Any, unmodelled: str = "", only_if: Callable[..., bool] | None = None
+    *arguments: Any, unmodelled: str = "", emulator_only: str = "", only_if: Callable[..., bool] | None = None
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Decorator: the function drafts a microtest, or one for each of the arguments (a tuple is several)."""
 
@@ -81,7 +83,7 @@ def microtest(
                 continue
             words = ",".join(_word(value) for value in values)
             name = f"{family}.{function.__name__}" + (f"[{words}]" if words else "")
-            register(Definition(name, _Call(function, values), unmodelled))
+            register(Definition(name, _Call(function, values), unmodelled, emulator_only))
         return function
 
     return decorate
