@@ -17,7 +17,7 @@ from ptxgen.coverage import microtested
 from ptxgen.emulator import Emulator
 
 #: Of so many definitions whose operands alone differ one is run here; `python -m microtests` runs all.
-_ONE_OF = 4
+_ONE_OF = 2
 #: Kernels that are assembled here.
 _ASSEMBLED = 150
 
