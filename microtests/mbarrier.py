@@ -335,7 +335,7 @@ def primary_phase(draft: Draft, form: str, parity: bool) -> None:
     barrier.script.finish()
 
 
-@microtest(*((form, parity) for form in ("test_wait", "try_wait") for parity in (False, True)), unmodelled="layout::v1")
+@microtest(*((form, parity) for form in ("test_wait", "try_wait") for parity in (False, True)))
 def layout_v1(draft: Draft, form: str, parity: bool) -> None:
     """An object of layout v1, which also keeps reports: without copies its phases are those of any object."""
     barrier = Barrier(draft, None)
