@@ -149,7 +149,7 @@ def stmatrix_bytes(draft: Draft, word: Word) -> None:
     box = draft.shared(1024)
     draft.copy_in(box, before)
     place = draft.offset(box, draft.load(draft.offset(draft.input(slots), tid, 4), "b32"), 16)
-    given = draft.offset(draft.input(np.sum(parts, 0, dtype=np.uint32)), tid, 4)
+    given = draft.offset(draft.input(np.bitwise_or.reduce(np.array(parts))), tid, 4)
     registers = draft.regs("b32", made.num)
     for number, register in enumerate(registers):
         draft.load_into(register, given, 128 * number)
