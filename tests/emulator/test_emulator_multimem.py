@@ -68,6 +68,15 @@ def test_reductions(operation: str, type: str, dtype: Any, schedule: Any) -> Non
     assert (found.reshape(2, per) == expected).all()
 
 
+def test_sums_flush_subnormal_numbers() -> None:
+    """As red.add.f32 does: ptxas makes the same REDG.E.ADD.F32.FTZ of both."""
+    tiny, least = np.float32(2.0**-130), np.float32(2.0**-126)
+    body = "multimem.red.global.add.f32 [%out0], 0f00080000; multimem.red.global.add.f32 [%out0+4], 0f00080000; ret;"
+    report, (found,) = launch(body, [np.array([tiny, least], np.float32)], block=1)
+    assert (report.status, codes(report)) == ("ok", []), report.summary()
+    assert found.tolist() == [0.0, least]
+
+
 @pytest.mark.parametrize("schedule", SCHEDULES)
 def test_what_happens_later(schedule: Any) -> None:
     body = (

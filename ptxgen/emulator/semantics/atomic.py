@@ -22,7 +22,7 @@ from ptxgen.emulator.group import Group
 from ptxgen.emulator.machine import Machine
 from ptxgen.emulator.memory import MemoryFault
 from ptxgen.emulator.reductions import canonical, decrement, greater, increment, lesser
-from ptxgen.emulator.registers import Binder, Unmodelled, numpy_type
+from ptxgen.emulator.registers import Binder, numpy_type
 from ptxgen.emulator.semantics import meaning
 from ptxgen.emulator.semantics.memory import space_of
 from ptxgen.instr import atomic
@@ -156,8 +156,6 @@ def modify(op: Any, binder: Binder, statement: syntax.Instruction, block: object
         noftz = False
     address, named = binder.address(op.a), space_of(op, binder, op.a)
     registers = binder.vector(op.b)
-    if op.type.startswith("bf16") and any(isinstance(each, syntax.Immediate) for each in registers):
-        raise Unmodelled(f"constants of .{op.type}")
     sources = [binder.source(each, type) for each in registers]
     destination = getattr(op, "d", None)
     results = [binder.destination(each, type) for each in binder.vector(destination)] if destination else []
