@@ -288,7 +288,7 @@ def convert_randomly(op: Any, binder: Binder, statement: syntax.Instruction, blo
     """Random bits stand beside the highest bits that are cut off; the upper half of `rbits` is for a and b."""
     name, count = op.dtype[:-2], int(op.dtype[-1])
     if name == "e2m1":
-        raise Unmodelled("the order of the random bits of cvt.rs.e2m1x4")
+        raise Unmodelled("which parts of rbits the values of cvt.rs.e2m1x4 get (figure 40 of the manual only)")
     sources, random = _sources(op, binder), binder.source(op.rbits, "b32")
     d = binder.destination(op.d, op.dtype)
     format, width, bits = FORMATS[name], _width(op.dtype), _NOISE_BITS.get(name, 16)
