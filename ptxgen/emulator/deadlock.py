@@ -151,14 +151,19 @@ def _has_gone_on(scheduler: Scheduler, slot: int, barrier: MBarrier) -> bool:
 
 def _blame_parity(scheduler: Scheduler, barrier: MBarrier, row: int, operation: Operation) -> None:
     """A warp waits for a later phase than the next one after that for which it has waited: so its parity says."""
-    last = barrier.waits.get(row)
-    if last is None or barrier.phase <= last.phase + 1:
+    last, account = barrier.waits.get(row), barrier.account
+    meant = last.phase + 1 if last is not None else 0
+    if barrier.phase <= meant:
         return
-    meant = last.phase + 1
+    if last is not None:
+        before = f"this warp's last wait on {barrier.name} was for phase {last.phase} (line {last.statement.line})"
+    elif barrier.phase == 1 and not account.arrivals and not account.expected:
+        before = f"this is the warp's first wait on {barrier.name}"
+    else:
+        return
     scheduler.machine.findings.add(
         "mbarrier-parity",
-        f"this warp's last wait on {barrier.name} was for phase {last.phase} (line {last.statement.line}); phase "
-        f"{meant} (parity {meant & 1}) is over, but it waits with parity {barrier.phase & 1}, so for phase "
-        f"{barrier.phase}, which does not end: the parity is inverted, or waits for the phases between are missing",
+        f"{before}; phase {meant} (parity {meant & 1}) is over, but it waits with parity {barrier.phase & 1}, so for "
+        f"phase {barrier.phase}, which does not end: the parity is inverted, or waits for other phases are missing",
         operation.statement,
     )

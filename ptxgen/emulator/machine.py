@@ -99,7 +99,9 @@ class Machine:
         self.global_accesses: GlobalAccesses | None = None
         self.strong_accesses: StrongAccesses | None = None
         if checks:
-            self.ordering = Ordering(slots, self.warps_per_cta, self.clusters.size, self.shared.pitch, self.findings)
+            self.ordering = Ordering(
+                slots, self.warps_per_cta, self.clusters.size, self.shared.pitch, self.findings, self.mbarriers
+            )
             self.global_accesses = GlobalAccesses(self.ordering, len(memory.data), self.findings)
             self.strong_accesses = StrongAccesses(self.ordering, self.findings)
         self.efficiency = Efficiency() if advice else None

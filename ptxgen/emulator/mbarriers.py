@@ -24,7 +24,8 @@ class Wait(NamedTuple):
 
     phase: int
     statement: Statement
-    #: Whether the warp's wait before was for the same phase.
+    #: The warp's interval, and whether its wait before, in another interval, was for the same phase.
+    clock: int
     again: bool
 
 
@@ -91,8 +92,9 @@ class MBarrier:
             raise MemoryFault(
                 "mbarrier-overflow",
                 f"{count} arrival{'s' if count > 1 else ''} on {self.name}, whose phase {self.phase} expects "
-                f"{self.pending} more of {self.expected}{came if self.account.arrivals else ''}: the init's count must "
-                "be the number of arrivals in a phase",
+                f"{self.pending} more of {self.expected}{came if self.account.arrivals else ''}: the init's count is "
+                "too small, or the arrival is for the next phase, and a wait before it is missing or has the wrong "
+                "parity",
             )
         self.pending -= count
         self.account.arrive(statement, count)
@@ -146,10 +148,11 @@ class MBarrier:
                 self.completed.join(self.arriving)
             self.arriving = None
 
-    def waited(self, row: int, statement: Statement) -> None:
-        """A warp's wait has succeeded: it was for the phase before the present one."""
+    def waited(self, row: int, statement: Statement, clock: int) -> None:
+        """A warp's wait has succeeded, in this interval: it was for the phase before the present one."""
         last, phase = self.waits.get(row), self.phase - 1
-        self.waits[row] = Wait(phase, statement, last is not None and last.phase == phase)
+        again = last is not None and last.phase == phase and (last.again or last.clock != clock)
+        self.waits[row] = Wait(phase, statement, clock, again)
 
     def parity_done(self, parity: int) -> bool:
         """Whether the phase of this parity has ended: the current phase has the other one."""

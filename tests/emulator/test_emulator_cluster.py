@@ -367,7 +367,7 @@ def test_operations_at_the_end_of_a_cta(what: str, reads: bool, code: str, sever
     statement = Kernel.from_ptx(module("ret;")).entry.body.statements[0]  # type: ignore[union-attr]
     for awaited in (False, True):
         findings = Findings()
-        ordering = Ordering(1, 2, 1, 4096, findings)
+        ordering = Ordering(1, 2, 1, 4096, findings, [{}])
         units = np.array([100, 101])
         if reads:
             ordering.shared.async_write(ordering.operation("tensor copy", statement, 0), 0, units)

@@ -14,7 +14,7 @@ do not know it before the lanes of the warp synchronise. Who has accessed what i
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,9 +24,13 @@ from ptxgen.emulator.checks.findings import Findings
 from ptxgen.emulator.checks.knowledge import AsyncOperation, Knowledge
 from ptxgen.emulator.checks.lane_accesses import LaneAccesses
 from ptxgen.emulator.checks.shared_accesses import SharedAccesses
+from ptxgen.emulator.checks.stale_waits import StaleWaits
 from ptxgen.emulator.checks.tensor_accesses import TensorAccesses
 from ptxgen.emulator.checks.tensor_fences import TensorFences
 from ptxgen.syntax import Statement
+
+if TYPE_CHECKING:
+    from ptxgen.emulator.mbarriers import MBarrier
 
 #: Known operations after which those that everybody knows are dropped.
 _MANY = 256
@@ -43,7 +47,10 @@ class MadeBarrier(Protocol):
 class Ordering:
     """Happens-before of all resident CTAs, and the last accesses to their shared and tensor memories."""
 
-    def __init__(self, slots: int, warps: int, size: int, shared_bytes: int, findings: Findings) -> None:
+    def __init__(
+        self, slots: int, warps: int, size: int, shared_bytes: int, findings: Findings,
+        mbarriers: Sequence[dict[int, MBarrier]],
+    ) -> None:  # fmt: skip
         #: Warps of a CTA, CTAs of a cluster, warps of a cluster: knowledge is by warp of the cluster.
         self.warps, self.size, self.members = warps, size, warps * size
         self.operations: dict[int, AsyncOperation] = {}
@@ -58,6 +65,7 @@ class Ordering:
         #: What each warp knew of every warp's intervals, its own included, at its last fence.proxy.async.
         self.fenced = np.zeros((slots * warps, self.members), np.int64)
         self.tensor_fences = TensorFences(slots * warps)
+        self.waits = StaleWaits(self, mbarriers)
         self.shared = SharedAccesses(self, slots, shared_bytes, findings)
         self.lanes = LaneAccesses(slots, warps, shared_bytes, self.shared.stores, self.shared.loads, findings)
         #: Each warp's own clock when its lanes last synchronised.

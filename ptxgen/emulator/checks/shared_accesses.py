@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from ptxgen.emulator.checks.findings import Findings
 from ptxgen.emulator.checks.knowledge import PENDING, AsyncOperation, Knowledge
+from ptxgen.emulator.checks.stale_waits import Event
 from ptxgen.emulator.checks.thread_accesses import UNIT, Masks, ThreadAccesses, distinct
 from ptxgen.syntax import Statement
 
@@ -74,7 +75,7 @@ class SharedAccesses:
         self._ordering.lanes.asynchronous(operation, row, slot, units, writes=False)
         self._against_writers(operation, row, slot, units, masks, "reads")
         self._require_proxy_fence(operation, row, slot, units)
-        self._require_written(operation, slot, units, masks)
+        self._require_written(operation, row, slot, units, masks)
         if operation.swizzle is not None:
             for number in distinct(self.async_writer[slot, units]):
                 source = self._ordering.operations.get(int(number))
@@ -162,7 +163,7 @@ class SharedAccesses:
         access = AsyncOperation(0, "load", statement, slot)
         self._against_own_copies(access, row, units, masks, "reads")
         self._against_writers(access, row, slot, units, masks, "reads")
-        self._require_written(access, slot, units, masks)
+        self._require_written(access, row, slot, units, masks)
         self.loads.add(slot, row % self._ordering.members, units, masks, self._ordering.clock(row), statement.line)
 
     def write(
@@ -253,16 +254,17 @@ class SharedAccesses:
             )
 
     def _require_written(
-        self, access: AsyncOperation, slot: int, units: NDArray[np.int64], masks: Masks | np.uint16
+        self, access: AsyncOperation, row: int, slot: int, units: NDArray[np.int64], masks: Masks | np.uint16
     ) -> None:
         missing = masks & ~self.written[slot, units]
         if missing.any():
             first = int(missing.astype(np.bool_).argmax())
             lowest = int(missing[first]) & -int(missing[first])
             at = int(units[first]) * UNIT + lowest.bit_length() - 1
+            hint = self._ordering.waits.hint(row)
             self._findings.add(
                 "uninitialized-shared",
-                f"the {access.what} reads shared memory at {at:#x} that nothing has written",
+                f"the {access.what} reads shared memory at {at:#x} that nothing has written{hint}",
                 access.statement,
             )
 
@@ -282,7 +284,7 @@ class SharedAccesses:
         lines = [line for line, what in self._copy_lines.items() if what == "cp.async"]
         copied = np.isin(table.line[:, units], lines) if lines else np.zeros_like(late)
         for chosen, what in ((late & ~copied, "store"), (late & copied, "cp.async")):
-            for other, line in self.stores.lines(slot, units, chosen):
+            for other, line, _ in self.stores.lines(slot, units, chosen):
                 warp = self._ordering.member_name(row, other)
                 self._findings.add(
                     "missing-proxy-fence",
@@ -297,35 +299,43 @@ class SharedAccesses:
         verb: str, known: Knowledge | None = None,
     ) -> None:  # fmt: skip
         known = self._ordering.known_to(row, access.lane) if known is None else known
-        for number in distinct(self.async_writer[slot, units]):
-            if number and int(number) not in known.operations:
-                earlier = self._ordering.operations.get(int(number))
-                if earlier is not None:
-                    self._race(access, verb, f"the {earlier.what} of line {earlier.statement.line}")
-        for warp, line in self.stores.unknown(slot, row % self._ordering.members, units, masks, known.clocks):
-            self._race_with_warp(access, verb, self._ordering.member_name(row, warp), line, "store")
+        self._against_operations(access, row, self.async_writer[slot, units], verb, known)
+        self._against_warps(access, row, self.stores, slot, units, masks, verb, known)
 
     def _against_readers(
         self, access: AsyncOperation, row: int, slot: int, units: NDArray[np.int64], masks: Masks | np.uint16,
         known: Knowledge | None = None,
     ) -> None:  # fmt: skip
         known = self._ordering.known_to(row, access.lane) if known is None else known
-        for number in distinct(self.async_reader[slot, units]):
-            if number and int(number) not in known.operations:
-                earlier = self._ordering.operations.get(int(number))
+        verb = "overwrites what may still be read by"
+        self._against_operations(access, row, self.async_reader[slot, units], verb, known)
+        self._against_warps(access, row, self.loads, slot, units, masks, "overwrites", known)
+
+    def _against_operations(
+        self, access: AsyncOperation, row: int, numbers: NDArray[np.int64], verb: str, known: Knowledge
+    ) -> None:
+        for number in distinct(numbers).tolist():
+            if number and number not in known.operations:
+                earlier = self._ordering.operations.get(number)
                 if earlier is not None:
-                    what = f"the {earlier.what} of line {earlier.statement.line}"
-                    self._race(access, "overwrites what may still be read by", what)
-        for warp, line in self.loads.unknown(slot, row % self._ordering.members, units, masks, known.clocks):
-            self._race_with_warp(access, "overwrites", self._ordering.member_name(row, warp), line, "load")
+                    why, parity = self._ordering.waits.why(row, Event(number), reads=verb == "reads", by=access.number)
+                    self._race(access, verb, f"the {earlier.what} of line {earlier.statement.line}", why, parity)
 
-    def _race_with_warp(self, access: AsyncOperation, verb: str, warp: str, line: int, what: str) -> None:
-        where = f"the {what} of line {line} by {warp}"
-        self._report(access, verb, f"{where}, with which its warp has not synchronised")
+    def _against_warps(
+        self, access: AsyncOperation, row: int, accesses: ThreadAccesses, slot: int, units: NDArray[np.int64],
+        masks: Masks | np.uint16, verb: str, known: Knowledge,
+    ) -> None:  # fmt: skip
+        what = "store" if accesses is self.stores else "load"
+        for warp, line, clock in accesses.unknown(slot, row % self._ordering.members, units, masks, known.clocks):
+            where = f"the {what} of line {line} by {self._ordering.member_name(row, warp)}"
+            event = Event(member=warp, clock=clock)
+            why, parity = self._ordering.waits.why(row, event, reads=verb == "reads", by=access.number)
+            self._report(access, verb, f"{where}, with which its warp has not synchronised{why}", parity)
 
-    def _race(self, access: AsyncOperation, verb: str, what: str) -> None:
-        self._report(access, verb, f"{what}, whose completion its thread has not waited for")
+    def _race(self, access: AsyncOperation, verb: str, what: str, why: str = "", parity: bool = False) -> None:
+        self._report(access, verb, f"{what}, whose completion its thread has not waited for{why}", parity)
 
-    def _report(self, access: AsyncOperation, verb: str, what: str) -> None:
+    def _report(self, access: AsyncOperation, verb: str, what: str, parity: bool) -> None:
         data = "data of " if verb in ("reads", "overwrites") else ""
-        self._findings.add("shared-race", f"the {access.what} {verb} {data}{what}", access.statement)
+        code = "mbarrier-parity" if parity else "shared-race"
+        self._findings.add(code, f"the {access.what} {verb} {data}{what}", access.statement)

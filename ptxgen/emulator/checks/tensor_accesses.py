@@ -12,6 +12,7 @@ import numpy as np
 
 from ptxgen.emulator.checks.findings import Findings
 from ptxgen.emulator.checks.knowledge import PENDING, AsyncOperation
+from ptxgen.emulator.checks.stale_waits import Event
 from ptxgen.emulator.checks.tensor_fences import TensorFences
 from ptxgen.layouts.tmem import COLUMNS
 from ptxgen.syntax import Statement
@@ -67,7 +68,8 @@ class TensorAccesses:
                 continue
             # Two stores of one warp may be to different lanes of its quarter.
             if operation.what != "tcgen05.st" or earlier.row != row:
-                self._unfinished_write(operation, earlier, columns, "has not waited for that store by tcgen05.wait::st")
+                why = "has not waited for that store by tcgen05.wait::st"
+                self._unfinished_write(operation, earlier, columns, why, row)
         if self._fences.unfenced:
             loaded = self.reader_clock[slot][:, span].max(axis=1, initial=0)
             for warp in np.flatnonzero(loaded):
@@ -75,18 +77,26 @@ class TensorAccesses:
                 if reader != row and (reader, latest) in self._fences.unfenced:
                     at = self._loads.get((reader, latest))
                     self._advise_fence_before("tcgen05.ld", at, operation.what, operation.statement)
-        for warp, where in self._unknown_loads(row, slot, quarters, columns):
-            self._findings.add(
-                "tensor-race",
+        for warp, where, event in self._unknown_loads(row, slot, quarters, columns):
+            self._race(
                 f"the {operation.what} takes columns {columns.start}-{columns.stop - 1}, which {warp} may "
                 f"still be reading with the {where}",
                 operation.statement,
+                row,
+                event,
             )
         for quarter in quarters:
             self.writer[slot, quarter, span] = operation.number
 
-    def _unknown_loads(self, row: int, slot: int, quarters: Sequence[int], columns: range) -> Iterator[tuple[str, str]]:
-        """(warp, its load) of loads of a slot's cells that warp `row` does not know to be over."""
+    def _race(self, message: str, statement: Statement, row: int, event: Event, *, reads: bool = False) -> None:
+        """Warp `row` does not know that something is over: its last wait may have been for a phase too early."""
+        why, parity = self._ordering.waits.why(row, event, reads=reads)
+        self._findings.add("mbarrier-parity" if parity else "tensor-race", message + why, statement)
+
+    def _unknown_loads(
+        self, row: int, slot: int, quarters: Sequence[int], columns: range
+    ) -> Iterator[tuple[str, str, Event]]:
+        """(warp, its load, what would tell) of loads of a slot's cells that warp `row` does not know to be over."""
         latest = self.reader_clock[slot][:, columns.start : columns.stop].max(axis=1, initial=0)
         for warp in np.flatnonzero(latest > self._ordering.of_cta(slot, self._ordering.known[row].for_tensor_memory)):
             reader, pending = slot * self._ordering.warps + int(warp), latest[warp] == PENDING
@@ -94,7 +104,8 @@ class TensorAccesses:
                 earlier = self._loads.get((reader, int(latest[warp])))
                 where = f" of line {earlier.line}" if earlier is not None else ""
                 what = f"tcgen05.ld{where}" + (", without a tcgen05.wait::ld" if pending else "")
-                yield self._ordering.member_name(row, reader % self._ordering.members), what
+                member = reader % self._ordering.members
+                yield self._ordering.member_name(row, member), what, Event(member=member, clock=int(latest[warp]))
 
     def core_read(
         self, operation: AsyncOperation, row: int, quarters: list[int], columns: range, what: str,
@@ -131,7 +142,7 @@ class TensorAccesses:
             if earlier is not None and number not in known.operations:
                 what = f"the {earlier.what} of line {earlier.statement.line} may still {verb}"
                 self._freed_in_use(f"{what}; its warp has not waited for it", statement)
-        for warp, where in self._unknown_loads(row, slot, range(_QUARTERS), columns):
+        for warp, where, _ in self._unknown_loads(row, slot, range(_QUARTERS), columns):
             self._freed_in_use(f"{warp} may still read with the {where}", statement)
         self.writer[slot][:, span] = 0
         self.core_reader[slot][:, span] = 0
@@ -148,16 +159,17 @@ class TensorAccesses:
             earlier = self._ordering.operations.get(int(number))
             if earlier is None or earlier.what == "tcgen05.st" or earlier.number in known:
                 continue
-            self._unfinished_write(operation, earlier, columns, "has not waited for a tcgen05.commit of it")
+            self._unfinished_write(operation, earlier, columns, "has not waited for a tcgen05.commit of it", row)
         for number in np.unique(self.core_reader[operation.slot, quarter, columns.start : columns.stop]):
             earlier = self._ordering.operations.get(int(number))
             if earlier is not None and earlier.number not in known:
-                self._findings.add(
-                    "tensor-race",
+                self._race(
                     f"the {operation.what} takes columns {columns.start}-{columns.stop - 1}, which the "
                     f"{earlier.what} of line {earlier.statement.line} may still read; its warp has not waited for a "
                     "tcgen05.commit of it",
                     operation.statement,
+                    row,
+                    Event(earlier.number),
                 )
         self.write(operation, row, [quarter], columns)
 
@@ -167,12 +179,15 @@ class TensorAccesses:
         self._fences.known[row].update(numbers)
         self._fences.accessed(row, numbers)
 
-    def _unfinished_write(self, operation: AsyncOperation, earlier: AsyncOperation, columns: range, why: str) -> None:
-        self._findings.add(
-            "tensor-race",
+    def _unfinished_write(
+        self, operation: AsyncOperation, earlier: AsyncOperation, columns: range, why: str, row: int
+    ) -> None:
+        self._race(
             f"the {operation.what} takes columns {columns.start}-{columns.stop - 1}, which the {earlier.what} of line "
             f"{earlier.statement.line} may still write; its warp {why}",
             operation.statement,
+            row,
+            Event(earlier.number),
         )
 
     def read(self, row: int, columns: range, statement: Statement) -> None:
@@ -189,11 +204,13 @@ class TensorAccesses:
             if earlier.number not in self._ordering.known[row].operations:
                 stored = earlier.what == "tcgen05.st"
                 awaited = "that store by tcgen05.wait::st" if stored else "a tcgen05.commit of that operation"
-                self._findings.add(
-                    "tensor-race",
+                self._race(
                     f"the load reads columns {columns.start}-{columns.stop - 1} that the {earlier.what} of line "
                     f"{earlier.statement.line} writes; its warp has not waited for {awaited}",
                     statement,
+                    row,
+                    Event(earlier.number),
+                    reads=True,
                 )
             else:
                 self._advise_fence(row, earlier, "load", statement)

@@ -100,8 +100,8 @@ class ThreadAccesses:
 
     def unknown(
         self, slot: int, warp: int, units: NDArray[np.int64], masks: Masks | np.uint16, known: NDArray[np.int64]
-    ) -> Iterator[tuple[int, int]]:
-        """(other warp, line) of accesses to the same bytes of which `warp`, with these clocks, does not know."""
+    ) -> Iterator[tuple[int, int, int]]:
+        """(other warp, line, interval) of accesses to the same bytes that `warp`, with these clocks, does not know."""
         table = self._tables[slot]
         if table is None:
             return
@@ -131,13 +131,14 @@ class ThreadAccesses:
         table.clock[at, units[table.clock[at, units] == PENDING]] = clock
         table.latest[at] = table.clock[at].max()
 
-    def lines(self, slot: int, units: NDArray[np.int64], chosen: NDArray[np.bool_]) -> Iterator[tuple[int, int]]:
-        """(warp, line) of the last access by each warp among the chosen units: `chosen` is (warps, units)."""
+    def lines(self, slot: int, units: NDArray[np.int64], chosen: NDArray[np.bool_]) -> Iterator[tuple[int, int, int]]:
+        """(warp, line, interval) of the last access by each warp among the chosen units: `chosen` is (warps, units)."""
         table = self._tables[slot]
         assert table is not None
         for at in np.flatnonzero(chosen.any(axis=1)):
             last = np.where(chosen[at], table.clock[at, units], -1).argmax()
-            yield int(at) + table.first, int(table.line[at, units[last]])
+            unit = units[last]
+            yield int(at) + table.first, int(table.line[at, unit]), int(table.clock[at, unit])
 
     def last_line(self, slot: int, row: int, unit: int) -> int:
         """The line of the last access of warp `row` of the machine to a unit, 0 if there was none."""

@@ -321,7 +321,8 @@ def _tested(
                         wait[position] |= asking
                 else:
                     done[position] |= asking
-                    barrier.waited(row, statement)
+                    if machine.ordering is not None:
+                        machine.ordering.waits.waited(row, barrier, statement)
                     if barrier.completed is not None and op.sem == "relaxed":
                         machine.learn_at_fence(row, barrier.completed)
                     elif barrier.completed is not None:
