@@ -12,7 +12,7 @@ from microtests.harness.draft import Draft
 from microtests.harness.tensor import LANES, THREADS, Tensor
 from microtests.harness.tensor_products import Product
 from ptxgen.build import Register
-from ptxgen.instr import barrier, cluster, fence, integer, logic, mbarrier, memory, predicate, tcgen05
+from ptxgen.instr import atomic, barrier, cluster, fence, integer, logic, mbarrier, memory, predicate, tcgen05
 
 
 class Pattern:
@@ -96,6 +96,55 @@ def other_thread_pipelined(draft: Draft) -> None:
     draft.rejoin(skip)
     pattern.wait(1)
     pattern.end()
+
+
+@microtest("st_ld", "atom")
+def other_thread_by_flag(draft: Draft, way: str) -> None:
+    """Strong accesses to a word order tcgen05 operations between the fences as mbarriers do (9.7.16.6.3)."""
+    pattern, flag = Pattern(draft, 1), draft.shared(4)
+    skip = pattern.only(0)
+    draft.store(flag, draft.zero(), space="shared")
+    draft.rejoin(skip)
+    pattern.tensor.between_threads()
+    skip, word = pattern.only(0), draft.reg("b32", "word")
+    one = draft.scalar("u32", 1)
+    draft(pattern.copy, tcgen05.fence(where="before_thread_sync"))
+    options: Any = {"sem": "relaxed", "scope": "cta", "space": "shared", "type": "b32"}
+    if way == "atom":
+        draft(atomic.atom(word, f"[{flag}]", one, op="exch", **options))
+    else:
+        draft(memory.st_ordered(f"[{flag}]", one, **options))
+    draft.rejoin(skip)
+    skip, again, done = pattern.only(64), draft.label("again"), draft.reg("pred", "done")
+    draft.place(again)
+    draft(memory.ld_ordered(word, f"[{flag}]", **options), predicate.setp(done, word, 1, compare="eq", type="u32"))
+    draft.branch(again, done, negated=True)
+    draft(tcgen05.fence(where="after_thread_sync"), pattern.multiply)
+    pattern.commit(0)
+    draft.rejoin(skip)
+    pattern.wait(0)
+    pattern.end()
+
+
+@microtest(128, 256)
+def relaxed_cluster_barrier(draft: Draft, m: int) -> None:
+    """Loads in both CTAs of a pair, and a product of one over what they loaded: a relaxed barrier between the fences."""
+    product = Product(kind="f16", a="f16", b="f16", m=m, ctas=2)
+    tensor = product.tensor(draft)
+    instructions = product.instructions(tensor)
+    draft(fence.fence_proxy_async())
+    tensor.between_threads()
+    (word,) = registers = draft.regs("b32", 1, "loaded")
+    draft(tcgen05.ld(registers, f"[{tensor.mine}]", shape="32x32b", num=1), tcgen05.wait(what="ld"))
+    draft(tcgen05.fence(where="before_thread_sync"), cluster.arrive(sem="relaxed", aligned=True))
+    draft(cluster.wait(acquire=False, aligned=True), tcgen05.fence(where="after_thread_sync"))
+    skip = tensor.one_thread()
+    draft(*instructions, tensor.commit())
+    draft.rejoin(skip)
+    draft.store(draft.offset(draft.output(product.cells[:, :, 0]), tensor.index, 4), word)
+    tensor.wait()
+    product.compare(tensor)
+    tensor.end()
 
 
 @microtest()
