@@ -22,7 +22,7 @@ class Pattern:
         self.draft = draft
         self.product = Product(kind="f16", a="f16", b="f16", in_tensor=True)
         self.tensor = Tensor(draft, self.product.columns["end"])
-        before = self.product.cells[0]
+        before = self.product.cells[0].copy()
         a = slice(self.product.columns["a"], self.product.columns["a"] + 8)
         before[:, a] = np.random.default_rng(95).integers(0, 2**32, (LANES, 8), dtype=np.uint32)
         self.tensor.fill(before)
@@ -128,7 +128,7 @@ def other_thread_by_flag(draft: Draft, way: str) -> None:
 
 @microtest(128, 256)
 def relaxed_cluster_barrier(draft: Draft, m: int) -> None:
-    """Loads in both CTAs of a pair, and a product of one over what they loaded: a relaxed barrier between the fences."""
+    """Loads in both CTAs of a pair, and a product over what they loaded: a relaxed barrier between the fences."""
     product = Product(kind="f16", a="f16", b="f16", m=m, ctas=2)
     tensor = product.tensor(draft)
     instructions = product.instructions(tensor)

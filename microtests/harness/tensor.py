@@ -19,7 +19,7 @@ from ptxgen.instr.form import Instruction
 
 Array = NDArray[Any]
 LANES, COLUMNS, THREADS = 128, 512, 128
-_VECTORS: dict[int, Any] = {1: None, 2: "v2", 4: "v4"}
+_VECTORS: dict[int, Any] = {1: None, 2: "v2", 4: "v4", 8: "v8"}
 
 
 def pieces(columns: int) -> list[tuple[int, int]]:
@@ -162,7 +162,7 @@ class Tensor:
 
     def _vectors(self, registers: list[Register], at: Register, first: int, width: int, *, load: bool) -> None:
         """Between registers and words of a row of `width` in global memory, by vectors where they are aligned."""
-        step = math.gcd(len(registers), first, width, 4)
+        step = math.gcd(len(registers), first, width, 8)
         for start in range(0, len(registers), step):
             some: Any = registers[start : start + step] if step > 1 else registers[start]
             place, vec = f"[{at}+{4 * (first + start)}]", _VECTORS[step]

@@ -222,7 +222,7 @@ class Product:
 
     # Tensor memory.
 
-    @property
+    @cached_property
     def cells(self) -> Array:
         """Tensor memory before the product, [CTAs, 128, columns]."""
         cells = self._rng(1).integers(0, 2**32, (self.ctas, LANES, self.columns["end"]), dtype=np.uint32)
@@ -255,7 +255,7 @@ class Product:
 
     def after(self) -> Array:
         """Tensor memory after the product."""
-        cells, d = self.cells, self.words(self.result())
+        cells, d = self.cells.copy(), self.words(self.result())
         for cta in range(self.ctas):
             own = slice(cta * self.path.rows, (cta + 1) * self.path.rows)
             before = cells[cta].copy()
