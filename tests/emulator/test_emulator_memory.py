@@ -522,3 +522,23 @@ def test_launches_share_memory_only() -> None:
     for _ in range(2):
         assert emulator.launch(Kernel.from_ptx(text), 1, 64, [array]).ok
     assert array.numpy().tolist() == [9 * i + 4 for i in range(64)]
+
+
+@pytest.mark.parametrize(
+    ("load", "severity"),
+    [
+        ("ld.shared.u32 %x, [%there];", "advice"),
+        ("ld.shared.u32 %x, [%there+32];", "error"),
+        ("ld.shared.u32 %x, [%there+16];", "error"),
+    ],
+)
+def test_shared_memory_behind_what_is_written(load: str, severity: str) -> None:
+    """One element right behind the last one, as merges read and drop it, gets advice; any other is an error."""
+    body = f"""
+        .shared .align 16 .b8 room[256]; .reg .b32 %t, %x, %room, %here, %there;
+        mov.u32 %t, %tid.x; shl.b32 %x, %t, 2; mov.u32 %room, room; add.u32 %here, %room, %x;
+        st.shared.u32 [%here], %t; bar.sync 0; add.u32 %there, %here, 4;
+        {load} ret;
+    """
+    report, _ = launch(body, block=32)
+    assert [(each.code, each.severity) for each in report.findings] == [("uninitialized-shared", severity)]

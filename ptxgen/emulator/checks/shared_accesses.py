@@ -261,12 +261,20 @@ class SharedAccesses:
             first = int(missing.astype(np.bool_).argmax())
             lowest = int(missing[first]) & -int(missing[first])
             at = int(units[first]) * UNIT + lowest.bit_length() - 1
+            # CUB's merges read an element behind the last one, and drop it.
+            behind = access.what == "load" and np.count_nonzero(missing) == 1 and self._is_written(slot, at - 1)
             hint = self._ordering.waits.hint(row)
+            if behind:
+                hint = ", right behind what is written: harmless if the value is not used"
             self._findings.add(
                 "uninitialized-shared",
                 f"the {access.what} reads shared memory at {at:#x} that nothing has written{hint}",
                 access.statement,
+                severity="advice" if behind else "error",
             )
+
+    def _is_written(self, slot: int, at: int) -> bool:
+        return bool(self.written[slot, at // UNIT] >> np.uint16(at % UNIT) & np.uint16(1))
 
     def _require_proxy_fence(self, operation: AsyncOperation, row: int, slot: int, units: NDArray[np.int64]) -> None:
         """Stores of threads reach the async proxy by a fence of the storing warp, or of the issuing one."""
