@@ -157,6 +157,24 @@ def test_fences_are_cumulative(schedule: Any) -> None:
         assert codes(report) == expected, report.summary()
 
 
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_each_thread_fences_and_one_gives(schedule: Any) -> None:
+    """`__threadfence(); __syncthreads(); if (t == 0) atomicExch(flag)`, and the reverse: only some fences will do."""
+    relaxed, seen = "st.relaxed.gpu.global.u32 [%flag], 1;", "ld.relaxed.gpu.global.u32 %x, [%flag];"
+    fence, late = "given: membar.gl; bar.sync 0;", "taken: bar.sync 0; membar.gl;"
+    for given, taken, expected in (
+        (fence, late, []),
+        ("membar.gl; given: bar.sync 0;", late, []),
+        ("given: bar.sync 0;", late, ["missing-fence"]),
+        (fence, "taken: bar.sync 0;", ["missing-fence"]),
+        (fence, "taken: bar.sync 0; membar.cta;", ["missing-fence"]),
+    ):
+        body = CUMULATIVE.replace("GIVE", relaxed).replace("TAKE", seen)
+        body = body.replace("given: bar.sync 0;", given).replace("taken: bar.sync 0;", taken)
+        report = run(body, block=64, grid=2, schedule=schedule)
+        assert codes(report) == expected, report.summary()
+
+
 def test_atomic_operations_pass_a_release_on() -> None:
     """CTA 0 releases 1, CTA 1 adds with a relaxed atomic, CTA 2 acquires what came of both (8.9.2)."""
     body = """
