@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from microtests.harness.definition import microtest
 from microtests.harness.draft import Draft
 from microtests.memory import KINDS, load, store
-from ptxgen.instr import memory
+from ptxgen.instr import memory, move
+from ptxgen.instr.types import TYPES
 
 #: By form, what it must have.
 _LOADS: dict[str, dict[str, Any]] = {
@@ -88,6 +91,22 @@ def load_cached(draft: Draft, name: str, cop: Any) -> None:
 def load_spaces(draft: Draft, name: str, space: Any) -> None:
     """Every state space."""
     load(draft, getattr(memory, name), "s8", space, **_LOADS[name])
+
+
+@microtest("b8", "u32", "s64", "f64")
+def volatile_local(draft: Draft, kind: Any) -> None:
+    """Volatile stores and loads of the thread's own memory."""
+    draft.launch(block=32)
+    tid, size = draft.thread, TYPES[kind].bits // 8
+    base, wide = draft.reg("b64", "base"), draft.reg(kind if kind[0] == "f" else "b64" if size == 8 else "b32")
+    draft(move.mov(base, draft.variable("local", ".align 8 .b8 NAME[32]", "own"), type="u64"))
+    values = np.random.default_rng(83).integers(0, 256, (32, size)).astype(np.uint8)
+    word: Any = {1: np.uint8, 4: np.uint32, 8: np.uint64}[size]
+    given = draft.offset(draft.input(values.view(word)), tid, size)
+    draft(memory.ld(wide, f"[{given}]", space="global", type=kind))
+    draft(memory.st_volatile(f"[{base}+{size}]", wide, space="local", type=kind))
+    draft(memory.ld_volatile(wide, f"[{base}+{size}]", space="local", type=kind))
+    draft(memory.st(f"[{draft.offset(draft.output(values.view(word)), tid, size)}]", wide, space="global", type=kind))
 
 
 @microtest(*((sem, scope, space) for sem in ("relaxed", "acquire") for scope in ("cta", "cluster", "gpu", "sys")

@@ -6,25 +6,22 @@ from typing import Any
 
 import numpy as np
 
-from microtests.floating import extremum
 from microtests.harness.definition import microtest
 from microtests.harness.draft import Draft, Tolerance
-from microtests.harness.inputs import words
-from microtests.harness.numbers import FORMATS, add, decode, encode
 from microtests.tma import Load
 from microtests.tma_store import operands, reduced
 from ptxgen.build import Register
-from ptxgen.instr import barrier, bulk, cache, cluster, fence, integer, logic, mbarrier, memory, move
+from ptxgen.instr import barrier, bulk, cache, cluster, fence, integer, logic, mbarrier, move
 
 
-def _bytes(count: int, seed: int = 71) -> np.ndarray:
+def random_bytes(count: int, seed: int = 71) -> np.ndarray:
     return np.random.default_rng(seed).integers(0, 256, count).astype(np.uint8)
 
 
 @microtest(*((size, dst) for size in (16, 48, 1024, 4096 + 16, 32768) for dst in ("shared::cta", "shared::cluster")))
 def load(draft: Draft, size: int, dst: Any) -> None:
     """Any multiple of 16 bytes, to an address that is one."""
-    data = _bytes(size)
+    data = random_bytes(size)
     kernel = Load(draft, size + 64)
     expected = kernel.before.copy()
     expected[48 : 48 + size] = data
@@ -40,7 +37,7 @@ def load(draft: Draft, size: int, dst: Any) -> None:
 @microtest()
 def load_hint(draft: Draft) -> None:
     """A cache policy changes no result."""
-    data = _bytes(256)
+    data = random_bytes(256)
     kernel = Load(draft, 256)
     expected = kernel.before.copy()
     expected[:256] = data
@@ -55,7 +52,7 @@ def load_hint(draft: Draft) -> None:
 def load_multicast(draft: Draft, which: Any) -> None:
     """One load for several CTAs, each with its own barrier."""
     ctas, receivers = which
-    data = _bytes(512)
+    data = random_bytes(512)
     kernel = Load(draft, 1024, ctas=ctas, receivers=receivers)
     image = kernel.before.copy()
     image[256:768] = data
@@ -67,7 +64,7 @@ def load_multicast(draft: Draft, which: Any) -> None:
     ), expected)  # fmt: skip
 
 
-def _to_global(
+def to_global(
     draft: Draft, initial: np.ndarray, expected: np.ndarray, memory_: np.ndarray, copy: Any,
     tolerance: Tolerance | None = None,
 ) -> None:  # fmt: skip
@@ -88,33 +85,33 @@ def _to_global(
 @microtest(16, 80, 4096, 16384 + 32)
 def store(draft: Draft, size: int) -> None:
     """To any multiple of 16 bytes."""
-    memory_, initial = _bytes(size + 32), _bytes(size + 64, 72)
+    memory_, initial = random_bytes(size + 32), random_bytes(size + 64, 72)
     expected = initial.copy()
     expected[48 : 48 + size] = memory_[16 : 16 + size]
     count = draft.scalar("u32", size)
-    _to_global(draft, initial, expected, memory_, lambda to, of: draft(bulk.store(f"[{to}+48]", f"[{of}+16]", count)))
+    to_global(draft, initial, expected, memory_, lambda to, of: draft(bulk.store(f"[{to}+48]", f"[{of}+16]", count)))
 
 
 @microtest(0x0001, 0x8000, 0x5A3C, 0xFFFF, 0x0000)
 def store_masked(draft: Draft, mask: int) -> None:
     """Of each 16 bytes, those whose bits are set."""
-    memory_, initial = _bytes(256), _bytes(256, 73)
+    memory_, initial = random_bytes(256), random_bytes(256, 73)
     chosen = np.array([bool(mask >> (at % 16) & 1) for at in range(256)])
     register = draft.reg("b16", "mask")
     draft(move.mov(register, mask, type="u16"))
-    _to_global(draft, initial, np.where(chosen, memory_, initial), memory_, lambda to, of: draft(
+    to_global(draft, initial, np.where(chosen, memory_, initial), memory_, lambda to, of: draft(
         bulk.store(f"[{to}]", f"[{of}]", 256, byte_mask=register, cp_mask=True)
     ))  # fmt: skip
 
 
-_TYPES = {
+TYPES = {
     "add": ("u32", "s32", "u64", "f16", "bf16", "f32", "f64"), "min": ("u32", "s32", "u64", "s64", "f16", "bf16"),
     "max": ("u32", "s32", "u64", "s64", "f16", "bf16"), "inc": ("u32",), "dec": ("u32",), "and": ("b32", "b64"),
     "or": ("b32", "b64"), "xor": ("b32", "b64"),
 }  # fmt: skip
 
 
-@microtest(*((op, kind) for op, kinds in _TYPES.items() for kind in kinds))
+@microtest(*((op, kind) for op, kinds in TYPES.items() for kind in kinds))
 def reduce(draft: Draft, op: Any, kind: Any) -> None:
     """Every operation with its types."""
     plain = kind.replace("b", "u") if kind != "bf16" else kind
@@ -122,7 +119,7 @@ def reduce(draft: Draft, op: Any, kind: Any) -> None:
     memory_, initial = operands(plain, 1024 // size, 74), operands(plain, 1024 // size, 75)
     expected = reduced(op, plain, initial.reshape(-1, size), memory_.reshape(-1, size)).reshape(-1)
     noftz = op == "add" and kind in ("f16", "bf16")
-    _to_global(draft, initial, expected, memory_, lambda to, of: draft(
+    to_global(draft, initial, expected, memory_, lambda to, of: draft(
         bulk.reduce(f"[{to}]", f"[{of}]", 1024, op=op, noftz=noftz, type=kind)
     ))  # fmt: skip
 
@@ -130,7 +127,7 @@ def reduce(draft: Draft, op: Any, kind: Any) -> None:
 @microtest(False, True)
 def groups(draft: Draft, read: bool) -> None:
     """Three groups, waited for one after the other, until the sources are read or all is written."""
-    memory_, initial = _bytes(768), np.zeros(768, np.uint8)
+    memory_, initial = random_bytes(768), np.zeros(768, np.uint8)
     draft.launch(block=128)
     assert draft.thread
     place, out = draft.shared(768, 128), draft.output(memory_, initial=initial)
@@ -151,14 +148,14 @@ def prefetch(draft: Draft) -> None:
     """A hint: nothing changes."""
     draft.launch(block=32)
     out = draft.offset(draft.output(np.arange(32, dtype=np.uint32)), draft.thread, 4)
-    draft(bulk.prefetch(f"[{draft.input(_bytes(1024))}]", 1024))
+    draft(bulk.prefetch(f"[{draft.input(random_bytes(1024))}]", 1024))
     draft.store(out, draft.thread)
 
 
 # Between the CTAs of a cluster: CTA i copies to CTA i + 1.
 
 
-def _between(draft: Draft, size: int, memory_: np.ndarray, before: np.ndarray, expected: np.ndarray, copy: Any) -> None:
+def between(draft: Draft, size: int, memory_: np.ndarray, before: np.ndarray, expected: np.ndarray, copy: Any) -> None:
     """`memory_` and `before` are [ctas, size]: what each CTA sends, and has at the destination; `expected` after."""
     ctas = len(memory_)
     draft.launch(grid=ctas, block=128, cluster=ctas)
@@ -192,8 +189,8 @@ def _between(draft: Draft, size: int, memory_: np.ndarray, before: np.ndarray, e
 @microtest(16, 512, 8192)
 def copy_to_peer(draft: Draft, size: int) -> None:
     """Shared memory to that of another CTA, whose barrier gets the bytes."""
-    data = _bytes(4 * size).reshape(4, size)
-    _between(draft, size, data, _bytes(4 * size, 76).reshape(4, size), np.roll(data, 1, 0), lambda to, of, bar: draft(
+    data, before = (random_bytes(4 * size, seed).reshape(4, size) for seed in (71, 76))
+    between(draft, size, data, before, np.roll(data, 1, 0), lambda to, of, bar: draft(
         bulk.copy(f"[{to}]", f"[{of}]", size, f"[{bar}]")
     ))  # fmt: skip
 
@@ -215,204 +212,6 @@ def reduce_to_peer(draft: Draft, op: Any, kind: Any) -> None:
         reduced(op, plain, old.reshape(-1, size), new.reshape(-1, size)).reshape(-1)
         for old, new in zip(before, sent, strict=True)
     ])  # fmt: skip
-    _between(draft, 512, data, before, expected, lambda to, of, bar: draft(
+    between(draft, 512, data, before, expected, lambda to, of, bar: draft(
         bulk.reduce_shared(f"[{to}]", f"[{of}]", 512, f"[{bar}]", op=op, type=kind)
-    ))  # fmt: skip
-
-
-# Written-out semantics, hints, and what may lie outside.
-
-_SEMANTICS: dict[str, dict[str, Any]] = {
-    "weak": {"sem": "weak"}, **{f"relaxed.{scope}": {"sem": "relaxed", "scope": scope}
-                                for scope in ("cta", "cluster", "gpu", "sys")},
-}  # fmt: skip
-
-
-def _elements(options: dict[str, Any]) -> dict[str, Any]:
-    """Relaxed copies name their elements."""
-    return {**options, "b128": True} if options["sem"] == "relaxed" else options
-
-
-@microtest(*((name, dst) for name in _SEMANTICS for dst in ("shared::cta", "shared::cluster")))
-def load_semantics(draft: Draft, name: str, dst: Any) -> None:
-    """Weak, or relaxed in a scope, element by element."""
-    data = _bytes(512)
-    kernel = Load(draft, 1024)
-    expected = kernel.before.copy()
-    expected[:512] = data
-    source = draft.input(data)
-    kernel.run(512, lambda to, bar: draft(
-        bulk.load(f"[{to}]", f"[{source}]", 512, f"[{bar}]", dst=dst, **_elements(_SEMANTICS[name]))
-    ), expected)  # fmt: skip
-
-
-@microtest(*_SEMANTICS, "hint", "hint relaxed.gpu")
-def store_semantics(draft: Draft, name: str) -> None:
-    """The same of stores; with a policy for the cache."""
-    memory_, initial = _bytes(512), _bytes(512, 72)
-    semantics = name.removeprefix("hint").strip()
-    options = _elements(_SEMANTICS[semantics]) if semantics else {}
-    if "hint" in name:
-        policy = draft.reg("b64", "policy")
-        draft(cache.createpolicy_fractional(policy, 0.5, first="evict_last"))
-        options = {**options, "hint": True, "policy": policy}
-    _to_global(draft, initial, memory_, memory_, lambda to, of: draft(
-        bulk.store(f"[{to}]", f"[{of}]", 512, **options)
-    ))  # fmt: skip
-
-
-@microtest("weak", "relaxed.cta", "relaxed.cluster")
-def copy_semantics(draft: Draft, name: str) -> None:
-    """The same of copies to another CTA."""
-    data = _bytes(4 * 256).reshape(4, 256)
-    options = _elements(_SEMANTICS[name])
-    _between(draft, 256, data, _bytes(4 * 256, 76).reshape(4, 256), np.roll(data, 1, 0), lambda to, of, bar: draft(
-        bulk.copy(f"[{to}]", f"[{of}]", 256, f"[{bar}]", **options)
-    ))  # fmt: skip
-
-
-@microtest(*((scope, hint) for scope in ("cta", "cluster", "gpu", "sys", None) for hint in (False, True)))
-def reduce_semantics(draft: Draft, scope: Any, hint: bool) -> None:
-    """The same of reductions."""
-    memory_, initial = operands("u32", 128, 74), operands("u32", 128, 75)
-    expected = reduced("max", "u32", initial.reshape(-1, 4), memory_.reshape(-1, 4)).reshape(-1)
-    options: dict[str, Any] = {"sem": "relaxed", "scope": scope} if scope else {}
-    if hint:
-        policy = draft.reg("b64", "policy")
-        draft(cache.createpolicy_fractional(policy, 0.5, first="evict_last"))
-        options.update(hint=True, policy=policy)
-    _to_global(draft, initial, expected, memory_, lambda to, of: draft(
-        bulk.reduce(f"[{to}]", f"[{of}]", 512, op="max", type="u32", **options)
-    ))  # fmt: skip
-
-
-@microtest("cta", "cluster")
-def reduce_to_peer_semantics(draft: Draft, scope: Any) -> None:
-    """The same of reductions into another CTA."""
-    data, before = (operands("u32", 4 * 64, seed).reshape(4, 256) for seed in (77, 78))
-    sent = np.roll(data, 1, 0)
-    expected = np.array([
-        reduced("add", "u32", old.reshape(-1, 4), new.reshape(-1, 4)).reshape(-1)
-        for old, new in zip(before, sent, strict=True)
-    ])  # fmt: skip
-    _between(draft, 256, data, before, expected, lambda to, of, bar: draft(
-        bulk.reduce_shared(f"[{to}]", f"[{of}]", 256, f"[{bar}]", op="add", type="u32", sem="relaxed", scope=scope)
-    ))  # fmt: skip
-
-
-@microtest(*((left, right) for left, right in ((0, 0), (4, 0), (0, 7), (15, 15), (8, 1))))
-def load_ignoring(draft: Draft, left: int, right: int) -> None:
-    """Bytes at both ends may lie outside, and become anything; those between are copied."""
-    data = _bytes(256)
-    kernel = Load(draft, 1024)
-    expected = kernel.before.copy()
-    expected[:256] = data
-    source = draft.input(data)
-    open_ends = [*range(left), *range(256 - right, 256)]
-
-    def copy(to: Register, bar: Register) -> None:
-        first, last = draft.scalar("u32", left), draft.scalar("u32", right)
-        draft(bulk.load(f"[{to}]", f"[{source}]", 256, f"[{bar}]", dst="shared::cta", ignore_oob=True,
-                        ignore_left=first, ignore_right=last))  # fmt: skip
-        draft.wait(bar)
-        for at in open_ends:  # so that what is undefined does not show
-            draft(memory.st(f"[{to}+{at}]", int(expected[at]), space="shared", type="u8"))
-
-    kernel.run(256, copy, expected)
-
-
-@microtest()
-def load_multicast_16b(draft: Draft) -> None:
-    """The mask's width written out."""
-    data = _bytes(512)
-    kernel = Load(draft, 1024, ctas=4, receivers=(0, 2))
-    image = kernel.before.copy()
-    image[:512] = data
-    expected = np.array([image if rank in (0, 2) else kernel.before for rank in range(4)])
-    source, mask = draft.input(data), draft.reg("b16", "mask")
-    draft(move.mov(mask, 0b101, type="u16"))
-    kernel.run(512, lambda to, bar: draft(
-        bulk.load(f"[{to}]", f"[{source}]", 512, f"[{bar}]", mask=mask, dst="shared::cluster", multicast="cluster::16b")
-    ), expected)  # fmt: skip
-
-
-@microtest()
-def prefetch_hint(draft: Draft) -> None:
-    """A prefetch with a policy."""
-    draft.launch(block=32)
-    out, policy = draft.offset(draft.output(np.arange(32, dtype=np.uint32)), draft.thread, 4), draft.reg("b64")
-    draft(cache.createpolicy_fractional(policy, 0.5, first="evict_last"))
-    draft(bulk.prefetch(f"[{draft.input(_bytes(1024))}]", 1024, policy, hint=True))
-    draft.store(out, draft.thread)
-
-
-@microtest(None, "global")
-def applypriority(draft: Draft, space: Any) -> None:
-    """The normal priority again, for many lines."""
-    draft.launch(block=32)
-    out = draft.offset(draft.output(np.arange(32, dtype=np.uint32)), draft.thread, 4)
-    draft(bulk.applypriority(f"[{draft.input(_bytes(1024))}]", 1024, space=space), bulk.commit_group())
-    draft(bulk.wait_group(0))
-    draft.store(out, draft.thread)
-
-
-@microtest("f16", "bf16", "f32", "f64")
-def reduce_rounding(draft: Draft, kind: Any) -> None:
-    """Sums of any floats, rounded to nearest; subnormal numbers stay, of .f32 too (measured, H100)."""
-    format, size = FORMATS[kind], FORMATS[kind].bits // 8
-    rng = np.random.default_rng(79)
-    memory_, initial = (words(kind, format.bits, 1024 // size, rng) for _ in range(2))
-    initial[0], memory_[0] = format.infinity, format.infinity | format.sign
-    expected = np.array([
-        encode(add(decode(int(x), format), decode(int(y), format), "rn"), format)
-        for x, y in zip(initial, memory_, strict=True)
-    ], initial.dtype)  # fmt: skip
-    # Which NaN comes is open.
-    nan = Tolerance("which NaN a reduction gives is open", np.float64) if kind == "f64" else None
-    _to_global(draft, initial, expected, memory_.view(np.uint8), lambda to, of: draft(
-        bulk.reduce(f"[{to}]", f"[{of}]", 1024, op="add", noftz=kind in ("f16", "bf16"), type=kind)
-    ), nan)  # fmt: skip
-
-
-@microtest(*((op, kind) for op in ("min", "max") for kind in ("f16", "bf16")))
-def reduce_extremes(draft: Draft, op: Any, kind: Any) -> None:
-    """The smaller or larger of any floats: NaNs lose, -0 is below 0."""
-    format = FORMATS[kind]
-    rng = np.random.default_rng(80)
-    memory_, initial = (words(kind, 16, 512, rng) for _ in range(2))
-    expected = np.array([
-        extremum(_Plain, format, op == "min", False, int(x), int(y)) for x, y in zip(initial, memory_, strict=True)
-    ], np.uint16)  # fmt: skip
-    _to_global(draft, initial, expected, memory_.view(np.uint8), lambda to, of: draft(
-        bulk.reduce(f"[{to}]", f"[{of}]", 1024, op=op, type=kind)
-    ))  # fmt: skip
-
-
-class _Plain:
-    """What `extremum` asks of a form: no modifiers."""
-
-    NaN = False
-
-
-@microtest(*((sem, scope) for sem, scope in ((None, None), ("weak", None), ("relaxed", "gpu"), ("relaxed", "sys"))),
-           emulator_only="a multicast object over several GPUs")  # fmt: skip
-def multimem_store(draft: Draft, sem: Any, scope: Any) -> None:
-    """A store to a multimem address, of one device."""
-    memory_, initial = _bytes(256), _bytes(256, 83)
-    options = {"sem": sem, "scope": scope, "b128": sem == "relaxed"}
-    _to_global(draft, initial, memory_, memory_, lambda to, of: draft(
-        bulk.multimem_store(f"[{to}]", f"[{of}]", 256, **options)
-    ))  # fmt: skip
-
-
-@microtest(*(("add", kind) for kind in ("u32", "f16", "f32")), ("min", "s64"), ("xor", "b32"),
-           emulator_only="a multicast object over several GPUs")  # fmt: skip
-def multimem_reduce(draft: Draft, op: Any, kind: Any) -> None:
-    """A reduction at a multimem address, of one device."""
-    plain = kind.replace("b", "u")
-    size = int(plain[1:]) // 8
-    memory_, initial = operands(plain, 512 // size, 84), operands(plain, 512 // size, 85)
-    expected = reduced(op, plain, initial.reshape(-1, size), memory_.reshape(-1, size)).reshape(-1)
-    _to_global(draft, initial, expected, memory_, lambda to, of: draft(
-        bulk.multimem_reduce(f"[{to}]", f"[{of}]", 512, op=op, noftz=kind == "f16", type=kind)
     ))  # fmt: skip

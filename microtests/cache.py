@@ -77,6 +77,18 @@ def prefetch_tensormap(draft: Draft, space: Any) -> None:
     draft.store(draft.offset(draft.output(np.arange(_THREADS, dtype=np.uint32)), tid, 4), tid)
 
 
+@microtest()
+def prefetch_constant_tensormap(draft: Draft) -> None:
+    """Of a map in constant memory."""
+    draft.launch(block=_THREADS)
+    tid, place = draft.thread, draft.reg("b64", "map")
+    made = TensorMap.tiled("bf16", 0x7F0000000000, (64, 16), (128,), (32, 8)).encode()
+    data = ", ".join(str(byte) for byte in made)
+    draft(move.mov(place, draft.variable("const", f".align 128 .b8 NAME[128] = {{{data}}}", "map"), type="u64"))
+    draft(cache.prefetch_tensormap(f"[{place}]", space="const"))
+    draft.store(draft.offset(draft.output(np.arange(_THREADS, dtype=np.uint32)), tid, 4), tid)
+
+
 @microtest(None, "global")
 def discard(draft: Draft, space: Any) -> None:
     """The line may hold anything then, until it is written again; the lines beside it stay."""

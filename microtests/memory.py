@@ -248,7 +248,7 @@ def of_functions(draft: Draft, space: Any) -> None:
 
 
 @microtest(*((generic, size, which) for generic in (False, True) for size in (8, 64, 1024)
-             for which in ("", "weak", "32")))  # fmt: skip
+             for which in ("", "weak", "32", "32 weak")))  # fmt: skip
 def st_bulk(draft: Draft, generic: bool, size: int, which: str) -> None:
     """Zeros, and nothing beyond."""
     draft.launch(block=_THREADS)
@@ -262,9 +262,10 @@ def st_bulk(draft: Draft, generic: bool, size: int, which: str) -> None:
     draft.branch(end, draft.is_thread(0), negated=True)
     place = draft.generic(box) if generic else box
     space: Any = None if generic else "shared::cta"
-    if which == "32":
-        draft(memory.st_bulk_32(f"[{place}+16]", draft.scalar("u32", size), 0, space=space))
+    weak = which.endswith("weak")
+    if which.startswith("32"):
+        draft(memory.st_bulk_32(f"[{place}+16]", draft.scalar("u32", size), 0, space=space, weak=weak))
     else:
-        draft(memory.st_bulk(f"[{place}+16]", draft.scalar("u64", size), 0, space=space, weak=bool(which)))
+        draft(memory.st_bulk(f"[{place}+16]", draft.scalar("u64", size), 0, space=space, weak=weak))
     draft.place(end)
     draft.copy_out(box, draft.output(after), 2048)

@@ -87,6 +87,11 @@ def set_(form: Any, a: int, b: int, c: int = 0) -> int:
     return _TRUE[form.dtype] if _combined(form, found, c) else 0
 
 
+lanewise(predicate.set_of_half, only_if=lambda form: _kept(form) and form.stype == "bf16" and form.compare == "ltu")(
+    set_
+)
+
+
 @lanewise(predicate.set_half2, only_if=_kept, every=2)
 def set_half2(form: Any, a: int, b: int, c: int = 0) -> int:
     """Each half alone; a .u32 or .s32 result has all ones in a half."""
