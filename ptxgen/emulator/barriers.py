@@ -42,6 +42,11 @@ class ClusterBarrier:
         else:
             self.arriving.join(given)
 
+    def ended_for(self, ordering: Ordering, row: int) -> bool:
+        """Whether a warp knows, without having waited, that all have arrived in the last completed phase."""
+        first = row - row % ordering.members
+        return all(ordering.knows(row, first + member, clock) for member, clock in self.executed.items())
+
     def end_phase(self) -> None:
         self.phase += 1
         self.executed = dict(self.arrivals)

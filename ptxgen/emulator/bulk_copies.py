@@ -69,11 +69,13 @@ def deliver(
     signal = Signal(statement, size)
     for copy in copies:
         barrier = machine.promise(copy.barrier_slot, copy.barrier, row, signal)
-        if not barrier.fenced:
+        unknown = machine.ordering is not None and not machine.ordering.knows_init_fence(row, barrier)
+        if unknown or not barrier.fenced:
+            behind = ", as this warp knows" if barrier.fenced else ""
             machine.findings.add(
                 "mbarrier-init-proxy",
                 f"the copy completes on the mbarrier of line {barrier.statement.line}, whose init no "
-                "fence.mbarrier_init or fence.proxy.async has made visible to the async proxy",
+                f"fence.mbarrier_init or fence.proxy.async has made visible to the async proxy{behind}",
                 statement,
                 severity="advice",
             )

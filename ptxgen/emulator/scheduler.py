@@ -314,12 +314,15 @@ class Scheduler:
         for position, row in enumerate(group.indices):
             row = int(row)
             barrier = self.cluster_barriers[self.clusters.of(int(machine.row_slot[row]))]
-            self.cluster_arrivals[row, active[position]] += 1
-            if (self.cluster_arrivals[row] > barrier.phase + 1).any():
+            lanes = active[position]
+            unwaited = (self.cluster_arrivals[row] > self.cluster_waits[row])[lanes].any()
+            self.cluster_arrivals[row, lanes] += 1
+            early = (self.cluster_arrivals[row] > barrier.phase + 1).any()
+            if early or (unwaited and machine.ordering is not None and not barrier.ended_for(machine.ordering, row)):
                 machine.findings.add(
                     "cluster-barrier-order",
-                    "arrives at the cluster's barrier again before its phase has ended: barrier.cluster.wait is "
-                    "missing between the arrivals",
+                    "arrives at the cluster's barrier again without knowing that its last phase has ended: "
+                    "barrier.cluster.wait is missing between the arrivals",
                     statement,
                 )
             barrier.arrive(machine.ordering, row, relaxed=relaxed)

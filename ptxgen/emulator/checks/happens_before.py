@@ -13,7 +13,7 @@ do not know it before the lanes of the warp synchronise. Who has accessed what i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -57,6 +57,7 @@ class Ordering:
         #: Those of them that are of tcgen05.
         self._tensor_operations: set[int] = set()
         self._next = 1
+        self._inits: set[int] = set()
         #: What each warp knows of the intervals of the warps of its cluster; `known[row].clocks` is a row of it.
         self.clocks = np.zeros((slots * warps, self.members), np.int64)
         self.known = [Knowledge(row // self.members, self.clocks[row]) for row in range(slots * warps)]
@@ -161,20 +162,25 @@ class Ordering:
         """A fence that releases: what comes before it is known to who synchronises with relaxed operations after it."""
         self.released[row] = self.release(row)
 
-    def release_inits(self, row: int, numbers: Iterable[int]) -> None:
+    def release_inits(self, row: int, numbers: Sequence[int]) -> None:
         """fence.mbarrier_init: these inits are known to who synchronises with relaxed operations after it."""
         clocks = np.zeros(self.members, np.int64)
         given = self.released.setdefault(row, Knowledge(row // self.members, clocks))
         given.operations.update(numbers)
+        self.learn_operations(row, numbers)
 
     def knows_init(self, row: int, made: MadeBarrier) -> bool:
         """Whether an mbarrier's init has happened before, as a warp knows."""
         return made.number in self.known[row].operations or self.knows(row, made.made_by, made.made_at)
 
+    def knows_init_fence(self, row: int, made: MadeBarrier) -> bool:
+        """Whether the fence that shows an mbarrier's init to the async proxy has happened before, as a warp knows."""
+        return made.number in self.known[row].operations
+
     def acquire(self, row: int, given: Knowledge, lanes: NDArray[np.bool_] | None = None) -> None:
         """A warp learns what was released to it; or some of its lanes do, and the others where they next meet."""
         if len(given.operations) > _MANY:
-            given.operations.intersection_update(self.operations)
+            given.operations.intersection_update(self.operations.keys() | self._inits)
         known = self.known[row]
         if lanes is not None and not lanes.all():
             self._learns_partly(row, lanes)
@@ -296,6 +302,7 @@ class Ordering:
         common = set.intersection(*(self.known[row].operations for row in rows))
         slots = slice(cluster * self.size, (cluster + 1) * self.size)
         common.difference_update(np.unique(self.tensor.writer[slots]).tolist())
+        common -= self._inits
         for row in rows:
             self.known[row].operations -= common
             self.tensor_fences.known[row] -= common
@@ -303,8 +310,9 @@ class Ordering:
             self.operations.pop(number, None)
         self._tensor_operations -= common
 
-    def number(self) -> int:
-        """A new number for something that completes at one point."""
+    def init(self) -> int:
+        """A new number for an mbarrier's init, which is known once a fence has shown it to the async proxy."""
+        self._inits.add(self._next)
         self._next += 1
         return self._next - 1
 
@@ -313,7 +321,8 @@ class Ordering:
         lane: int | None = None,
     ) -> AsyncOperation:  # fmt: skip
         """A new asynchronous operation."""
-        made = AsyncOperation(self.number(), what, statement, slot, swizzle, row, lane)
+        self._next += 1
+        made = AsyncOperation(self._next - 1, what, statement, slot, swizzle, row, lane)
         self.operations[made.number] = made
         if what.startswith("tcgen05"):
             self._tensor_operations.add(made.number)

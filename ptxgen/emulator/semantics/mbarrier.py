@@ -60,7 +60,7 @@ def init(op: Any, binder: Binder, statement: syntax.Instruction, block: object) 
                 )
             made = MBarrier(offset, expected, expected, row, statement, layout)
             if machine.ordering is not None:
-                made.made_at, made.number = machine.ordering.clock(row), machine.ordering.number()
+                made.made_at, made.number = machine.ordering.clock(row), machine.ordering.init()
                 machine.ordering.shared.barrier_lives(slot, offset, True)
             machine.mbarriers[slot][offset] = made
             machine.ended_mbarriers[slot].pop(offset, None)
