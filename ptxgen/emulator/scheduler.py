@@ -255,15 +255,7 @@ class Scheduler:
             return False
         if machine.ordering is not None:
             machine.ordering.barrier_of_all(slots)
-            self._share_fences(slots)
         return True
-
-    def _share_fences(self, slots: NDArray[np.int64]) -> None:
-        """All warps of these CTAs have met."""
-        strong, warps = self.machine.strong_accesses, self.machine.warps_per_cta
-        assert strong is not None
-        for slot in slots.tolist() if strong.fenced else ():
-            strong.meet(range(slot * warps, (slot + 1) * warps))
 
     def _mismatch(self, name: int, barrier: CtaBarrier, threads: int | None, operation: Operation) -> None:
         """Warps that meet at a barrier must agree on its count, and on whether it reduces (9.7.13.1)."""
@@ -283,8 +275,6 @@ class Scheduler:
         waiting = sorted({arrival.row for arrival in barrier.arrived if arrival.waits})
         if self.machine.ordering is not None and waiting:
             self.machine.ordering.barrier(waiting, barrier.given)
-            assert self.machine.strong_accesses is not None
-            self.machine.strong_accesses.meet(waiting)
         barrier.reduce()
         for arrival in barrier.arrived:
             if arrival.waits:

@@ -15,7 +15,6 @@ Within shared memory strong accesses order by themselves here: a missing fence b
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -117,36 +116,6 @@ class StrongAccesses:
                 waiting.append((known, needed))
         if waiting:
             self._seen[row] = waiting
-
-    @property
-    def fenced(self) -> bool:
-        """Whether any warp has executed a fence, or a relaxed load that a fence may follow."""
-        return bool(self._fences or self._seen)
-
-    def meet(self, rows: Sequence[int]) -> None:
-        """Warps meet at a barrier of their CTA: the fences before it cover what one of them stores after it, and those
-        after it acquire what one of them has loaded before it.
-
-        So CUDA programs do: all threads __threadfence(), then __syncthreads(), then one sets the flag. Fences of
-        membar and fence.sc order so by themselves (PTX ISA 8.9.4); that .acq_rel may not suffice is not reported.
-        """
-        lists = {id(covered): covered for row in rows if (covered := self._fences.get(row)) is not None}
-        if lists and (len(lists) > 1 or any(row not in self._fences for row in rows)):
-            together = [self._joined([covered[within] for covered in lists.values()]) for within in range(GPU + 1)]
-            self._fences.update(dict.fromkeys(rows, together))
-        seen = {(id(known), needed): (known, needed) for row in rows for known, needed in self._seen.get(row, ())}
-        if seen:
-            self._seen.update({row: list(seen.values()) for row in rows})
-
-    @staticmethod
-    def _joined(given: Sequence[Knowledge | None]) -> Knowledge | None:
-        known = list({id(each): each for each in given if each is not None}.values())
-        if len(known) < 2:
-            return known[0] if known else None
-        together = known[0].copy()
-        for each in known[1:]:
-            together.join(each)
-        return together
 
     # Accesses.
 
