@@ -169,7 +169,7 @@ def store_words(
         for row, place in _words(g, space, addresses):
             machine.strong_accesses.store(row, place, order, statement)
     words, index = data.view(dtype), offsets // size
-    changed = space != "local"  # what no other thread sees is an effect only where it is new
+    changed = False  # what is there already is no effect: threads that poll may store what they read
     for i, value in enumerate(values):
         full = np.broadcast_to(value, index.shape)
         at = index + i

@@ -374,14 +374,15 @@ class Machine:
 
 
 class PendingLoad:
-    """A tcgen05.ld on its way: the registers that it will write, the columns it reads, how it completes, if it has."""
+    """A tcgen05.ld on its way: the registers that it will write, what it reads, how it completes, if it has."""
 
-    __slots__ = ("columns", "complete", "done", "registers", "statement")
+    __slots__ = ("bands", "columns", "complete", "done", "registers", "statement")
 
     def __init__(
-        self, registers: frozenset[int], statement: syntax.Statement, columns: range, complete: Action
+        self, registers: frozenset[int], statement: syntax.Statement, bands: list[int], columns: range, complete: Action
     ) -> None:
-        self.registers, self.statement, self.columns, self.complete = registers, statement, columns, complete
+        self.registers, self.statement, self.complete = registers, statement, complete
+        self.bands, self.columns = bands, columns
         self.done = False
 
 

@@ -217,10 +217,10 @@ class Scheduler:
     ) -> None:
         """Lanes arrive at barrier `name`. They wait at the block after it for the others, except to `arrive`."""
         machine = self.machine
-        machine.effects += 1
         if reduction.kind == "sync" and self._meet_at_once(group, name, threads):
             self.move(group, block.following)
-            return
+            return  # no effect: a CTA may spin with a barrier in its loop
+        machine.effects += 1
         group.store(self.place, np.asarray(block.following))
         waits = reduction.kind != "arrive"
         if waits:

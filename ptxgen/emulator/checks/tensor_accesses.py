@@ -1,6 +1,7 @@
 """Conflicts of accesses to tensor memory: by tcgen05.ld and st of warps, by the tensor core.
 
-Tensor memory is kept in columns by quarter of the lanes.
+Tensor memory is kept in columns by band of 16 lanes: two accumulators of 64 rows may share columns, one on the first
+and one on the last 16 lanes of each warp's quarter (PTX ISA 9.7.16.10.5, layouts C and F), and Triton places them so.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ptxgen.emulator.checks.findings import Findings
 from ptxgen.emulator.checks.knowledge import PENDING, AsyncOperation
@@ -20,7 +22,15 @@ from ptxgen.syntax import Statement
 if TYPE_CHECKING:
     from ptxgen.emulator.checks.happens_before import Ordering
 
-_QUARTERS = 4
+_BAND = 16
+_BANDS = 8
+#: Bands that a warp reaches: those of its quarter of the lanes.
+_HALVES = 2
+
+
+def bands_of(lanes: NDArray[np.int64] | Sequence[int]) -> list[int]:
+    """The bands that have some of these lanes."""
+    return np.unique(np.asarray(lanes) // _BAND).tolist()
 
 
 class TensorAccesses:
@@ -31,11 +41,12 @@ class TensorAccesses:
 
     def __init__(self, ordering: Ordering, fences: TensorFences, slots: int, findings: Findings) -> None:
         self._ordering, self._fences, self._findings = ordering, fences, findings
-        self.writer = np.zeros((slots, _QUARTERS, COLUMNS), np.int64)
+        self.writer = np.zeros((slots, _BANDS, COLUMNS), np.int64)
         #: The last MMA that read A, metadata or scale factors there.
-        self.core_reader = np.zeros((slots, _QUARTERS, COLUMNS), np.int64)
-        #: In which of its intervals a warp last loaded a column: `PENDING` until tcgen05.wait::ld.
-        self.reader_clock = np.zeros((slots, ordering.warps, COLUMNS), np.int64)
+        self.core_reader = np.zeros((slots, _BANDS, COLUMNS), np.int64)
+        #: In which of its intervals a warp last loaded a column of its first or second band: `PENDING` until
+        #: tcgen05.wait::ld.
+        self.reader_clock = np.zeros((slots, ordering.warps, _HALVES, COLUMNS), np.int64)
         #: The last tcgen05.ld of a warp in one of its intervals.
         self._loads: dict[tuple[int, int], Statement] = {}
 
@@ -46,10 +57,10 @@ class TensorAccesses:
         self.reader_clock[slot] = 0
 
     def write(
-        self, operation: AsyncOperation, row: int, quarters: list[int], columns: range, *, accumulates: bool = False,
+        self, operation: AsyncOperation, row: int, bands: list[int], columns: range, *, accumulates: bool = False,
         slot: int | None = None,
     ) -> None:  # fmt: skip
-        """A tcgen05.mma, cp or shift issued by warp `row` writes, or adds to, columns in these quarters of the lanes.
+        """A tcgen05.mma, cp or shift issued by warp `row` writes, or adds to, columns in these bands of the lanes.
 
         The tensor core's operations do not conflict with each other: the pipelines of 9.7.16.6.2 order most pairs, and
         CUTLASS and DeepGEMM rely on the order of a cp after the mma whose scale factors it overwrites.
@@ -57,9 +68,9 @@ class TensorAccesses:
         slot = operation.slot if slot is None else slot
         known = self._ordering.known[row]
         span = slice(columns.start, columns.stop)
-        if accumulates and (self.writer[slot, quarters, span] == 0).any():
+        if accumulates and self._unwritten(slot, bands, span):
             self._uninitialised(columns, "adds to", operation.statement)
-        for number in np.unique(self.writer[slot, quarters, span]):
+        for number in np.unique(self.writer[slot, bands, span]):
             earlier = self._ordering.operations.get(int(number))
             if earlier is None or earlier.what != "tcgen05.st":
                 continue
@@ -71,13 +82,13 @@ class TensorAccesses:
                 why = "has not waited for that store by tcgen05.wait::st"
                 self._unfinished_write(operation, earlier, columns, why, row)
         if self._fences.unfenced:
-            loaded = self.reader_clock[slot][:, span].max(axis=1, initial=0)
+            loaded = self.reader_clock[slot][..., span].max(axis=(1, 2), initial=0)
             for warp in np.flatnonzero(loaded):
                 reader, latest = slot * self._ordering.warps + int(warp), int(loaded[warp])
                 if reader != row and (reader, latest) in self._fences.unfenced:
                     at = self._loads.get((reader, latest))
                     self._advise_fence_before("tcgen05.ld", at, operation.what, operation.statement)
-        for warp, where, event in self._unknown_loads(row, slot, quarters, columns):
+        for warp, where, event in self._unknown_loads(row, slot, bands, columns):
             self._race(
                 f"the {operation.what} takes columns {columns.start}-{columns.stop - 1}, which {warp} may "
                 f"still be reading with the {where}",
@@ -85,8 +96,7 @@ class TensorAccesses:
                 row,
                 event,
             )
-        for quarter in quarters:
-            self.writer[slot, quarter, span] = operation.number
+        self.writer[slot, bands, span] = operation.number
 
     def _race(self, message: str, statement: Statement, row: int, event: Event, *, reads: bool = False) -> None:
         """Warp `row` does not know that something is over: its last wait may have been for a phase too early."""
@@ -94,13 +104,18 @@ class TensorAccesses:
         self._findings.add("mbarrier-parity" if parity else "tensor-race", message + why, statement)
 
     def _unknown_loads(
-        self, row: int, slot: int, quarters: Sequence[int], columns: range
+        self, row: int, slot: int, bands: Sequence[int], columns: range
     ) -> Iterator[tuple[str, str, Event]]:
         """(warp, its load, what would tell) of loads of a slot's cells that warp `row` does not know to be over."""
-        latest = self.reader_clock[slot][:, columns.start : columns.stop].max(axis=1, initial=0)
+        reached = np.zeros(_BANDS, np.bool_)
+        reached[list(bands)] = True
+        # Of each warp, the bands of its quarter.
+        mine = np.resize(reached.reshape(-1, _HALVES), (self._ordering.warps, _HALVES))
+        clocks = self.reader_clock[slot][..., columns.start : columns.stop].max(axis=2, initial=0)
+        latest = np.where(mine, clocks, 0).max(axis=1, initial=0)
         for warp in np.flatnonzero(latest > self._ordering.of_cta(slot, self._ordering.known[row].for_tensor_memory)):
             reader, pending = slot * self._ordering.warps + int(warp), latest[warp] == PENDING
-            if warp % _QUARTERS in quarters and (pending or reader != row):
+            if pending or reader != row:
                 earlier = self._loads.get((reader, int(latest[warp])))
                 where = f" of line {earlier.line}" if earlier is not None else ""
                 what = f"tcgen05.ld{where}" + (", without a tcgen05.wait::ld" if pending else "")
@@ -108,13 +123,13 @@ class TensorAccesses:
                 yield self._ordering.member_name(row, member), what, Event(member=member, clock=int(latest[warp]))
 
     def core_read(
-        self, operation: AsyncOperation, row: int, quarters: list[int], columns: range, what: str,
+        self, operation: AsyncOperation, row: int, bands: list[int], columns: range, what: str,
         slot: int | None = None,
     ) -> None:  # fmt: skip
-        """A tcgen05.mma or shift issued by warp `row` reads `what` (A, scale factors) in columns of these quarters."""
+        """A tcgen05.mma or shift issued by warp `row` reads `what` (A, scale factors) in columns of these bands."""
         slot, span = operation.slot if slot is None else slot, slice(columns.start, columns.stop)
-        writers = np.unique(self.writer[slot, quarters, span])
-        if writers[0] == 0:
+        writers = np.unique(self.writer[slot, bands, span])
+        if writers[0] == 0 and self._unwritten(slot, bands, span):
             self._uninitialised(columns, f"reads {what} in", operation.statement)
         for number in writers:
             earlier = self._ordering.operations.get(int(number))
@@ -130,7 +145,7 @@ class TensorAccesses:
                 "store by tcgen05.wait::st",
                 operation.statement,
             )
-        self.core_reader[slot, quarters, span] = operation.number
+        self.core_reader[slot, bands, span] = operation.number
 
     def freed(self, row: int, slot: int, columns: range, statement: Statement) -> None:
         """A warp frees columns: nothing may write or read them any more."""
@@ -142,25 +157,24 @@ class TensorAccesses:
             if earlier is not None and number not in known.operations:
                 what = f"the {earlier.what} of line {earlier.statement.line} may still {verb}"
                 self._freed_in_use(f"{what}; its warp has not waited for it", statement)
-        for warp, where, _ in self._unknown_loads(row, slot, range(_QUARTERS), columns):
+        for warp, where, _ in self._unknown_loads(row, slot, range(_BANDS), columns):
             self._freed_in_use(f"{warp} may still read with the {where}", statement)
         self.writer[slot][:, span] = 0
         self.core_reader[slot][:, span] = 0
-        self.reader_clock[slot][:, span] = 0
+        self.reader_clock[slot][..., span] = 0
 
     def _freed_in_use(self, what: str, statement: Statement) -> None:
         self._findings.add("tmem-freed-in-use", f"frees columns that {what}", statement)
 
-    def store(self, operation: AsyncOperation, row: int, columns: range) -> None:
-        """A warp's tcgen05.st writes columns of its quarter of the lanes."""
-        quarter = row % self._ordering.warps % _QUARTERS
+    def store(self, operation: AsyncOperation, row: int, bands: list[int], columns: range) -> None:
+        """A warp's tcgen05.st writes columns of bands of its quarter of the lanes."""
         known = self._ordering.known[row].operations
-        for number in np.unique(self.writer[operation.slot, quarter, columns.start : columns.stop]):
+        for number in np.unique(self.writer[operation.slot, bands, columns.start : columns.stop]):
             earlier = self._ordering.operations.get(int(number))
             if earlier is None or earlier.what == "tcgen05.st" or earlier.number in known:
                 continue
             self._unfinished_write(operation, earlier, columns, "has not waited for a tcgen05.commit of it", row)
-        for number in np.unique(self.core_reader[operation.slot, quarter, columns.start : columns.stop]):
+        for number in np.unique(self.core_reader[operation.slot, bands, columns.start : columns.stop]):
             earlier = self._ordering.operations.get(int(number))
             if earlier is not None and earlier.number not in known:
                 self._race(
@@ -171,7 +185,7 @@ class TensorAccesses:
                     row,
                     Event(earlier.number),
                 )
-        self.write(operation, row, [quarter], columns)
+        self.write(operation, row, bands, columns)
 
     def stored(self, row: int, numbers: Sequence[int]) -> None:
         """A warp has waited for its tcgen05.st."""
@@ -190,12 +204,12 @@ class TensorAccesses:
             Event(earlier.number),
         )
 
-    def read(self, row: int, columns: range, statement: Statement) -> None:
-        """A warp's tcgen05.ld reads columns of its quarter of the lanes."""
+    def read(self, row: int, bands: list[int], columns: range, statement: Statement) -> None:
+        """A warp's tcgen05.ld reads columns of bands of its quarter of the lanes."""
         slot, warp = divmod(row, self._ordering.warps)
         span = slice(columns.start, columns.stop)
-        writers = np.unique(self.writer[slot, warp % _QUARTERS, span])
-        if writers[0] == 0:
+        writers = np.unique(self.writer[slot, bands, span])
+        if writers[0] == 0 and self._unwritten(slot, bands, span):
             self._uninitialised(columns, "reads", statement)
         for number in writers:
             earlier = self._ordering.operations.get(int(number))
@@ -214,7 +228,7 @@ class TensorAccesses:
                 )
             else:
                 self._advise_fence(row, earlier, "load", statement)
-        self.reader_clock[slot, warp, span] = PENDING
+        self.reader_clock[slot, warp, [band % _HALVES for band in bands], span] = PENDING
         self._loads[row, PENDING] = statement
 
     def _advise_fence(self, row: int, earlier: AsyncOperation, what: str, statement: Statement) -> None:
@@ -240,15 +254,25 @@ class TensorAccesses:
             severity="advice",
         )
 
-    def loaded(self, row: int, loads: Sequence[tuple[range, Statement]]) -> None:
-        """A warp has waited for its tcgen05.ld of these columns."""
+    def loaded(self, row: int, loads: Sequence[tuple[list[int], range, Statement]]) -> None:
+        """A warp has waited for its tcgen05.ld of these bands and columns."""
         slot, warp = divmod(row, self._ordering.warps)
         clock = self._ordering.clock(row)
-        for columns, statement in loads:
-            self.reader_clock[slot, warp, columns.start : columns.stop] = clock
+        for bands, columns, statement in loads:
+            self.reader_clock[slot, warp, [band % _HALVES for band in bands], columns.start : columns.stop] = clock
             self._loads[row, clock] = statement
         if loads:
             self._fences.accessed(row, [(row, clock)])
+
+    def _unwritten(self, slot: int, bands: Sequence[int], span: slice) -> bool:
+        """Whether nothing has written to a column in any of these bands of a quarter.
+
+        A load of 32 lanes from an accumulator of 64 rows finds values on one band only, and its kernel uses no others.
+        """
+        quarters: dict[int, list[int]] = {}
+        for band in bands:
+            quarters.setdefault(band // _HALVES, []).append(band)
+        return any((self.writer[slot, each, span] == 0).all(axis=0).any() for each in quarters.values())
 
     def _uninitialised(self, columns: range, verb: str, statement: Statement) -> None:
         where = f"columns {columns.start}-{columns.stop - 1}"

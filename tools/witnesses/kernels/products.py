@@ -48,13 +48,12 @@ def _product(
     **options: Any,
 ) -> Witness:  # fmt: skip
     (m, n, k), (bm, bn, bk) = sizes, blocks
-    init: dict[str, Any] = {"init": "randint", "lo": -128, "hi": 128} if a == "i8" else {}
-    sums = tl.int32 if a == "i8" else tl.float16 if c == "sum16" else tl.float64 if a == "fp64" else tl.float32
+    sums = tl.float16 if c == "sum16" else tl.float64 if a == "fp64" else tl.float32
     c = "fp16" if c == "sum16" else c
     return Witness(
         f"product_{name}", product, (-(-m // bm), -(-n // bn)), made,
         {
-            "a": Buffer(a, (k, m) if ta else (m, k), **init), "b": Buffer(a, (n, k) if tb else (k, n), **init),
+            "a": Buffer(a, (k, m) if ta else (m, k)), "b": Buffer(a, (n, k) if tb else (k, n)),
             "c": output(c, m, n), "M": m, "N": n, "K": k, "am": 1 if ta else k, "ak": m if ta else 1,
             "bk": 1 if tb else n, "bn": k if tb else 1, "BM": Constant(bm), "BN": Constant(bn), "BK": Constant(bk),
             "PRECISION": Constant(precision), "SUM": Constant(sums),
@@ -107,21 +106,20 @@ def _described(
 
 
 WITNESSES = [
-    _product("f16_sum16", ("t36_90", "t36_100"), "fp16", "sum16", (70, 50, 96), (64, 64, 32), tolerance=(5e-2, 5e-1)),
+    _product("f16_sum16", ("t36_90",), "fp16", "sum16", (70, 50, 96), (64, 64, 32), tolerance=(5e-2, 5e-1)),
     _product("bf16_tb", ("t36_90", "t39_100"), "bf16", "fp32", (130, 70, 100), (64, 64, 32), tb=True),
     _product("bf16_ta", ("t37_90", "t37_100"), "bf16", "fp32", (64, 100, 80), (64, 32, 64), ta=True, num_warps=8),
     _product("tf32_ta_tb", ("t36_100",), "tf32", "fp32", (64, 96, 72), (64, 32, 32), ta=True, tb=True,
              tolerance=(1e-3, 5e-2)),
-    _product("tf32x3", ("t36_90", "t36_100"), "tf32", "fp32", (64, 64, 64), (64, 64, 32), precision="tf32x3",
+    _product("tf32x3", ("t36_90",), "tf32", "fp32", (64, 64, 64), (64, 64, 32), precision="tf32x3",
              tolerance=(1e-4, 1e-4)),
     _product("f32_ieee", ("t36_100",), "fp32", "fp32", (32, 48, 40), (32, 16, 16), precision="ieee",
              tolerance=(1e-5, 1e-5)),
     _product("f64", ("t37_90", "t37_100"), "fp64", "fp64", (32, 32, 48), (32, 32, 16), tolerance=(1e-12, 1e-12)),
-    _product("i8_tb", ("t37_90",), "i8", "i32", (128, 64, 130), (128, 64, 64), tb=True, tolerance=(0, 0)),
     _product("e4m3_tb", ("t36_90", "t39_100"), "e4m3", "fp16", (100, 64, 160), (64, 64, 64), tb=True),
     _product("e5m2_thin", ("t36_90", "t36_100"), "e5m2", "fp32", (16, 64, 128), (16, 64, 64), tb=True, num_warps=4),
     _product("small", ("t39_90", "t39_100"), "fp16", "fp32", (16, 16, 64), (16, 16, 16), num_warps=1),
-    _product("wide", ("t37_90", "t37_100"), "fp16", "fp16", (128, 256, 128), (128, 256, 64), num_warps=8, num_stages=2),
+    _product("wide", ("t37_90",), "fp16", "fp16", (128, 256, 128), (128, 256, 64), num_warps=8, num_stages=2),
     _product("tall_16_warps", ("t36_90", "t36_100"), "bf16", "fp32", (256, 64, 64), (256, 64, 64), num_warps=16),
     _described("f16", ("t36_90", "t36_100"), "fp16", "fp16", (256, 192, 128), (128, 64, 64), programs=3),
     _described("bf16_ta", ("t39_90", "t39_100"), "bf16", "fp32", (128, 128, 192), (64, 128, 64), ta=True),

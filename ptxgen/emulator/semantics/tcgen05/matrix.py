@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen import syntax
+from ptxgen.emulator.checks.tensor_accesses import bands_of
 from ptxgen.emulator.group import Group
 from ptxgen.emulator.machine import Machine
 from ptxgen.emulator.memory import MemoryFault
@@ -147,15 +148,15 @@ def _lanes_off(words: Sequence[int]) -> NDArray[np.bool_] | None:
 
 
 def _tensor_reads(call: Call) -> list[tuple[str, list[int], range, range]]:
-    """(what, quarters of the lanes, lanes, columns) of what the product reads in tensor memory besides D."""
+    """(what, bands of the lanes, lanes, columns) of what the product reads in tensor memory besides D."""
     shape, form = call.shape, call.shape.form
-    every, all_lanes = [0, 1, 2, 3], range(LANES)
+    all_lanes = range(LANES)
     found: list[tuple[str, list[int], range, range]] = []
     if form.a_in_tensor_memory:
         lane, column = call.a_place
         first, last = (int(edge([part.lanes for part in shape.parts])) for edge in (np.min, np.max))
         lanes = range(first + lane, last + lane + 1)
-        found.append(("A", shape.quarters, lanes, range(column, column + shape.columns_of_a)))
+        found.append(("A", shape.bands(lane), lanes, range(column, column + shape.columns_of_a)))
     if form.sparse:
         lane, column = call.metadata
         cells, columns, _ = metadata_cells(
@@ -163,14 +164,14 @@ def _tensor_reads(call: Call) -> list[tuple[str, list[int], range, range]]:
         )
         lanes = range(int(cells.min()) + lane, int(cells.max()) + lane + 1)
         span = range(column + int(columns.min()), column + int(columns.max()) + 1)
-        found.append(("the metadata of A", shape.quarters, lanes, span))
+        found.append(("the metadata of A", bands_of(cells + lane), lanes, span))
     if form.scale_vector:
         for what, rows, parts, (_, column) in (
             ("the scale factors of A", shape.rows, 1, call.scale_a),
             ("the scale factors of B", shape.n, len(shape.parts), call.scale_b),
         ):
             columns = scale_cells(rows, shape.scales, 0, parts=parts)[1]
-            found.append((what, every, all_lanes, range(column, column + int(columns.max()) + 1)))
+            found.append((what, bands_of(all_lanes), all_lanes, range(column, column + int(columns.max()) + 1)))
     return found
 
 
@@ -217,9 +218,10 @@ def _order(
                 operation.swizzle = parts[index].swizzle
                 ordering.shared.async_read(operation, row, parts[index].touched, slot, shape.data_bytes(type))
         operation.swizzle = None
-        for what, quarters, _, columns in spans:
-            ordering.tensor.core_read(operation, row, quarters, columns, what, slot)
-        ordering.tensor.write(operation, row, shape.quarters, columns_of_d, accumulates=call.accumulate, slot=slot)
+        for what, bands, _, columns in spans:
+            ordering.tensor.core_read(operation, row, bands, columns, what, slot)
+        bands = shape.bands(call.d[0])
+        ordering.tensor.write(operation, row, bands, columns_of_d, accumulates=call.accumulate, slot=slot)
         if shape.form.ashift:
-            ordering.tensor.write(operation, row, [0, 1, 2, 3], columns_of_a, accumulates=True, slot=slot)
+            ordering.tensor.write(operation, row, bands_of(range(LANES)), columns_of_a, accumulates=True, slot=slot)
     machine.tensor_operations.setdefault(issuer, []).append(operation.number)

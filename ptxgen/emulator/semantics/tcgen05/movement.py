@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen import syntax
+from ptxgen.emulator.checks.tensor_accesses import bands_of
 from ptxgen.emulator.group import Group
 from ptxgen.emulator.machine import Machine, PendingLoad, PendingStore
 from ptxgen.emulator.memory import MemoryFault
@@ -111,7 +112,7 @@ def load(op: Any, binder: Binder, statement: syntax.Instruction, block: object) 
             lane, column = _reach(machine, row, place, shape, cells, "tcgen05.ld")
             span = _span(cells, column)
             if machine.ordering is not None:
-                machine.ordering.tensor.read(row, span, statement)
+                machine.ordering.tensor.read(row, bands_of(cells[0] + lane), span, statement)
             at = cells[0] + lane, cells[1] + column
             _submit_load(machine, row, at, span, written, fetch, active, statement)
 
@@ -136,7 +137,8 @@ def _submit_load(
         pending.done = True
         machine.wake(("tcgen05.wait", row))
 
-    pending = PendingLoad(frozenset(id(register) for register in registers), statement, span, complete)
+    numbers = frozenset(id(register) for register in registers)
+    pending = PendingLoad(numbers, statement, bands_of(cells[0]), span, complete)
     machine.pending_loads.setdefault(row, []).append(pending)
     machine.submit(slot, statement, complete, pipe=("tensor load", row))
 
@@ -186,7 +188,7 @@ def store(op: Any, binder: Binder, statement: syntax.Instruction, block: object)
             if machine.ordering is not None:
                 operation = machine.ordering.operation("tcgen05.st", statement, slot, row=row)
                 pending.operation = operation.number
-                machine.ordering.tensor.store(operation, row, _span(cells, column))
+                machine.ordering.tensor.store(operation, row, bands_of(cells[0] + lane), _span(cells, column))
             machine.pending_stores.setdefault(row, []).append(pending)
             at = cells[0] + lane, cells[1] + column
             _submit_store(machine, row, at, words[position].copy(), pending, statement)
@@ -233,7 +235,7 @@ def wait(op: Any, binder: Binder, statement: syntax.Instruction, block: object) 
 def _loaded(machine: Machine, row: int) -> None:
     loads = machine.pending_loads.pop(row, [])
     if machine.ordering is not None:
-        machine.ordering.tensor.loaded(row, [(load.columns, load.statement) for load in loads])
+        machine.ordering.tensor.loaded(row, [(load.bands, load.columns, load.statement) for load in loads])
 
 
 def _stored(machine: Machine, row: int) -> None:
@@ -274,12 +276,12 @@ def _submit_copy(
         machine.tensor.require(slot, range(int(lanes.min()) + lane, int(lanes.max()) + lane + 1), span, "tcgen05.cp")
     if machine.ordering is not None:
         operation = machine.ordering.operation("tcgen05.cp", statement, issuer, lane=thread)
-        quarters = np.unique((lanes + lane) // WARP_LANES).tolist()
+        bands = bands_of(lanes + lane)
         for slot in slots:
             operation.swizzle = source.swizzle
             machine.ordering.shared.async_read(operation, row, source.touched, slot, np.uint16((1 << 2 * element) - 1))
             operation.swizzle = None
-            machine.ordering.tensor.write(operation, row, quarters, span, slot=slot)
+            machine.ordering.tensor.write(operation, row, bands, span, slot=slot)
         machine.tensor_operations.setdefault(issuer, []).append(operation.number)
 
     def execute() -> None:
@@ -307,14 +309,14 @@ def _submit_shift(machine: Machine, row: int, cta_group: int, place: int, statem
     lane, column = split_address(place)
     if lane % WARP_LANES:
         raise MemoryFault("misaligned", f"tcgen05.shift at lane {lane}, not a multiple of 32 (9.7.16.9.3)")
-    span, quarters = range(column, column + _SHIFT_COLUMNS), [lane // WARP_LANES]
+    span, bands = range(column, column + _SHIFT_COLUMNS), bands_of(range(lane, lane + WARP_LANES))
     for slot in slots:
         machine.tensor.require(slot, range(lane, lane + WARP_LANES), span, "tcgen05.shift")
     if machine.ordering is not None:
         operation = machine.ordering.operation("tcgen05.shift", statement, issuer)
         for slot in slots:
-            machine.ordering.tensor.core_read(operation, row, quarters, span, "rows", slot)
-            machine.ordering.tensor.write(operation, row, quarters, span, slot=slot)
+            machine.ordering.tensor.core_read(operation, row, bands, span, "rows", slot)
+            machine.ordering.tensor.write(operation, row, bands, span, slot=slot)
         machine.tensor_operations.setdefault(issuer, []).append(operation.number)
     to, source = shift_lanes()
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen.descriptors import BlockScaledInstructionDescriptor, DescriptorError, InstructionDescriptor, ZeroColumnMask
+from ptxgen.emulator.checks.tensor_accesses import bands_of
 from ptxgen.emulator.machine import Machine
 from ptxgen.emulator.memory import MemoryFault
 from ptxgen.emulator.semantics.tcgen05.elements import ELEMENT_BITS, Packing, Values, decode, narrow_bits, scale_table
@@ -70,10 +71,9 @@ class Shape:
         self.k_bytes_a = self.dense_k // 2 if self.packed else K_BYTES
         self.k_bytes_b = self.k_bytes_a * (2 if form.sparse else 1)
 
-    @cached_property
-    def quarters(self) -> list[int]:
-        """The quarters of the lanes that D takes."""
-        return sorted({int(lane) // WARP_LANES for part in self.parts for lane in part.lanes})
+    def bands(self, lane: int) -> list[int]:
+        """The bands of the lanes that D takes, where it starts on a lane."""
+        return bands_of(np.concatenate([part.lanes for part in self.parts]) + lane)
 
     @property
     def dense_k(self) -> int:
