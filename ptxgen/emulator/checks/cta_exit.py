@@ -43,7 +43,8 @@ class CtaExit:
         for member, clock in executed.items():
             known[member] = max(known[member], clock)
         operations = set[int]().union(*(self._ordering.known[row].operations for row in rows))
-        for table, verb in ((shared.async_writer, "write"), (shared.async_reader, "read")):
+        readers = ((shared.core_reader, "read"), (shared.copy_reader, "read"))
+        for table, verb in ((shared.async_writer, "write"), *readers):
             for number in np.unique(table[slot][table[slot] != 0]).tolist():
                 operation = self._ordering.operations.get(number)
                 if operation is None or number in operations:

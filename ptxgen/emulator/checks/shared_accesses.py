@@ -36,7 +36,9 @@ class SharedAccesses:
         #: The bytes of each unit that have been written, and the last asynchronous operations on it (0: none).
         self.written = np.zeros((slots, units), np.uint16)
         self.async_writer = np.zeros((slots, units), np.int64)
-        self.async_reader = np.zeros((slots, units), np.int64)
+        #: Readers of two kinds, since one wait tells of the tensor core's and another of copies.
+        self.core_reader = np.zeros((slots, units), np.int64)
+        self.copy_reader = np.zeros((slots, units), np.int64)
         #: The bytes of each unit in which mbarriers live.
         self.barriers = np.zeros((slots, units), np.uint16)
         self.stores = ThreadAccesses(slots, ordering.size, ordering.warps, units)
@@ -46,7 +48,7 @@ class SharedAccesses:
 
     def clear(self, slot: int) -> None:
         """Make a slot ready for the next CTA."""
-        for array in (self.written, self.async_writer, self.async_reader, self.barriers):
+        for array in (self.written, self.async_writer, self.core_reader, self.copy_reader, self.barriers):
             array[slot] = 0
         self.stores.clear(slot)
         self.loads.clear(slot)
@@ -62,7 +64,8 @@ class SharedAccesses:
         self._spare_barriers(operation, slot, units, _ALL)
         self.written[slot, units] = _ALL
         self.async_writer[slot, units] = operation.number
-        self.async_reader[slot, units] = 0
+        self.core_reader[slot, units] = 0
+        self.copy_reader[slot, units] = 0
         self.stores.forget(slot, units, _ALL)
         self.loads.forget(slot, units, _ALL)
 
@@ -87,7 +90,8 @@ class SharedAccesses:
                         operation.statement,
                         severity="advice",
                     )
-        self.async_reader[slot, units] = operation.number
+        by_core = operation.what.startswith(("tcgen05", "wgmma"))
+        (self.core_reader if by_core else self.copy_reader)[slot, units] = operation.number
 
     def read_together(self, operation: AsyncOperation, rows: Sequence[int], units: NDArray[np.int64]) -> None:
         """An operation that several warps of a CTA issue together reads these units: each must know their writers."""
@@ -118,7 +122,9 @@ class SharedAccesses:
         if not self._over(self.async_writer[slot, units], rows, at):
             return False
         if writes:
-            if (self.barriers[slot, units] & masks).any() or not self._over(self.async_reader[slot, units], rows, at):
+            if (self.barriers[slot, units] & masks).any():
+                return False
+            if not all(self._over(each[slot, units], rows, at) for each in (self.core_reader, self.copy_reader)):
                 return False
             if len(rows) > 1 and len(np.unique(slot * self.written.shape[1] + units)) < len(units):
                 return False  # warps that store to the same unit at once
@@ -141,7 +147,8 @@ class SharedAccesses:
         if writes:
             self.written[slot, units] |= masks
             self.async_writer[slot, units] = 0
-            self.async_reader[slot, units] = 0
+            self.core_reader[slot, units] = 0
+            self.copy_reader[slot, units] = 0
         return True
 
     def _over(self, numbers: NDArray[np.int64], rows: NDArray[np.int64], at: NDArray[np.int64]) -> bool:
@@ -230,7 +237,8 @@ class SharedAccesses:
     def _overwritten(self, slot: int, units: NDArray[np.int64], masks: Masks) -> None:
         self.written[slot, units] |= masks
         self.async_writer[slot, units] = 0
-        self.async_reader[slot, units] = 0
+        self.core_reader[slot, units] = 0
+        self.copy_reader[slot, units] = 0
 
     def barrier_lives(self, slot: int, offset: int, alive: bool) -> None:
         """From now on there is an mbarrier at an offset of a CTA's memory, or none any more."""
@@ -316,7 +324,8 @@ class SharedAccesses:
     ) -> None:  # fmt: skip
         known = self._ordering.known_to(row, access.lane) if known is None else known
         verb = "overwrites what may still be read by"
-        self._against_operations(access, row, self.async_reader[slot, units], verb, known)
+        for readers in (self.core_reader, self.copy_reader):
+            self._against_operations(access, row, readers[slot, units], verb, known)
         self._against_warps(access, row, self.loads, slot, units, masks, "overwrites", known)
 
     def _against_operations(
