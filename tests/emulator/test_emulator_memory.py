@@ -346,6 +346,8 @@ def test_a_store_to_parameters() -> None:
     text = "mov.u64 %address, p_in0; cvta.param.u64 %address, %address;\nst.u64 [%address], %wide;"
     report, _ = fault(text)
     assert (report.status, codes(report)) == ("fault", ["read-only"])
+    clean, _ = fault(text.replace("st.u64", "ld.u64").replace("[%address], %wide", "%wide, [%address]"))
+    assert (clean.status, codes(clean)) == ("ok", [])
 
 
 def test_a_fault_names_its_line_and_array() -> None:
