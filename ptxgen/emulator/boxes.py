@@ -97,6 +97,18 @@ class Box:
         memory.require_mapped(where[mask] + (self.piece - 1), "the tensor copy")
         return np.where(mask, where, 0), mask
 
+    def heap_units(self) -> NDArray[np.int64]:
+        """The 16-byte units of the heap of which the copy touches all bytes; none of padded types, which have gaps."""
+        if self._padded:
+            return np.zeros(0, np.int64)
+        along = self.start + np.flatnonzero(self.valid) * self.piece
+        first = self.tensormap.address - HEAP_BASE + self.rows.offsets[self.rows.inside]
+        where = (first[:, None] + along).ravel() // CHUNK
+        if self.piece == CHUNK:
+            return where
+        units, pieces = np.unique(where, return_counts=True)
+        return units[pieces * self.piece == CHUNK]
+
     def gather(self, memory: GlobalMemory) -> NDArray[np.uint8]:
         """The rows from global memory, with what fills them: (pieces, bytes of a piece). Raises MemoryFault."""
         where, mask = self._places(memory)

@@ -61,10 +61,11 @@ def deliver(
     machine: Machine, row: int, lane: int, statement: syntax.Instruction, copies: Sequence[Destination],
     units: NDArray[np.int64], size: int, what: str, act: Callable[[], None], swizzle: str | None = None,
     masks: NDArray[np.uint16] | np.uint16 = _ALL, source: tuple[int, NDArray[np.int64]] | None = None,
+    heap: NDArray[np.int64] | None = None,
 ) -> None:  # fmt: skip
     """Queue a copy to these units of the destinations: `act` does it, then `size` bytes complete on each mbarrier.
 
-    `source` are the slot and the units that it reads, if that is shared memory too.
+    `source` are the slot and the units that it reads, if that is shared memory too; `heap` the units of global memory.
     """
     signal = Signal(statement, size)
     for copy in copies:
@@ -85,6 +86,8 @@ def deliver(
         signal.given, signal.operation = machine.ordering.known[row].copy(), operation.number
         if source is not None:
             machine.ordering.shared.async_read(operation, row, source[1])
+        if heap is not None and machine.global_copies is not None:
+            machine.global_copies.read(operation, row, heap)
         for copy in copies:
             machine.ordering.shared.async_write(operation, row, units, copy.slot)
         signal.given.operations.add(operation.number)
@@ -100,9 +103,10 @@ def deliver(
 
 def keep_in_group(
     machine: Machine, row: int, lane: int, statement: syntax.Instruction, slot: int, units: NDArray[np.int64],
-    what: str, read: Callable[[], Any], write: Callable[[Any], None], swizzle: str | None = None,
+    what: str, heap: NDArray[np.int64], read: Callable[[], Any], write: Callable[[Any], None],
+    swizzle: str | None = None,
 ) -> None:  # fmt: skip
-    """Queue a copy from these units of shared memory to global memory, in the warp's open group.
+    """Queue a copy from these units of shared memory to those of the heap, in the warp's open group.
 
     First it reads its source, which a wait with .read waits for, then it writes.
     """
@@ -111,6 +115,8 @@ def keep_in_group(
         operation = machine.ordering.operation(what, statement, slot, swizzle=swizzle, lane=lane)
         machine.ordering.shared.async_read(operation, row, units)
         pending.operation = operation.number
+        if machine.global_copies is not None:
+            pending.stamp = machine.global_copies.write(operation, row, heap)
     machine.bulk_groups.setdefault(row, [[]])[-1].append(pending)
 
     def first() -> None:

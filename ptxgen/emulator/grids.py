@@ -58,9 +58,9 @@ class Grids:
         scheduler.machine.waits_for_grids = lambda: None in self.statuses[:number]
         if number:
             before = self.begun[-1].machine
-            here, there = scheduler.machine.global_accesses, before.global_accesses
+            here, there = scheduler.machine.grid_races, before.grid_races
             if before.releases and here is not None and there is not None:
-                here.before, there.after = there, here
+                here.follow(there)
         self.begun.append(scheduler)
 
     def _allows(self, number: int) -> bool:

@@ -16,6 +16,9 @@ from ptxgen.emulator.checks import (
     Efficiency,
     Findings,
     GlobalAccesses,
+    GlobalCopies,
+    GlobalEvents,
+    GridRaces,
     Knowledge,
     Ordering,
     StrongAccesses,
@@ -96,13 +99,19 @@ class Machine:
         #: Objects that mbarrier.inval has ended, by slot and offset.
         self.ended_mbarriers: list[dict[int, MBarrier]] = [{} for _ in range(slots)]
         self.ordering: Ordering | None = None
+        self.global_events: GlobalEvents | None = None
         self.global_accesses: GlobalAccesses | None = None
+        self.global_copies: GlobalCopies | None = None
+        self.grid_races: GridRaces | None = None
         self.strong_accesses: StrongAccesses | None = None
         if checks:
             self.ordering = Ordering(
                 slots, self.warps_per_cta, self.clusters.size, self.shared.pitch, self.findings, self.mbarriers
             )
-            self.global_accesses = GlobalAccesses(self.ordering, len(memory.data), self.findings)
+            self.global_events = GlobalEvents(self.ordering, len(memory.data), self.findings)
+            self.grid_races = GridRaces(self.global_events, self.warps_per_cta, self.findings)
+            self.global_accesses = GlobalAccesses(self.ordering, self.global_events, self.grid_races)
+            self.global_copies = GlobalCopies(self.ordering, self.global_events, self.grid_races, self.findings)
             self.strong_accesses = StrongAccesses(self.ordering, self.findings)
         self.efficiency = Efficiency() if advice else None
         self.transactions = Transactions(self.ordering, self.findings) if self.ordering is not None else None
@@ -136,8 +145,8 @@ class Machine:
         #: Whether grids before this one are still running; which warps have waited for them.
         self.waits_for_grids: Callable[[], bool] = lambda: False
         self.after_grids = np.zeros(self.warps, np.bool_)
-        if self.global_accesses is not None:
-            self.global_accesses.after_grids = self.after_grids
+        if self.grid_races is not None:
+            self.grid_races.waited = self.after_grids
         #: The clusters that have had a refusal of clusterlaunchcontrol.try_cancel, by its operation's number.
         self.refused: dict[int, list[int]] = {}
         self._make_special()
@@ -387,12 +396,12 @@ class PendingLoad:
 
 
 class PendingStore:
-    """A store on its way: the lane that issued it, whether it has read its source and arrived, and its number in the
-    happens-before relation.
+    """A store on its way: the lane that issued it, whether it has read its source and arrived, its number in the
+    happens-before relation, and what `GlobalCopies` knows it by.
     """
 
-    __slots__ = ("done", "lane", "operation", "read")
+    __slots__ = ("done", "lane", "operation", "read", "stamp")
 
     def __init__(self, lane: int = 0) -> None:
         self.lane = lane
-        self.done, self.read, self.operation = False, False, 0
+        self.done, self.read, self.operation, self.stamp = False, False, 0, 0

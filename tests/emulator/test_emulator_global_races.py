@@ -203,6 +203,27 @@ def test_the_same_value_from_everywhere() -> None:
     assert set(codes(run("st.shared.u32 [word], %t;", block=96))) == {"shared-race"}
 
 
+@pytest.mark.parametrize(
+    ("store", "load"),
+    [
+        ("st.global.u16 [%at], %h;", "ld.global.u16 %h, [%next];"),
+        ("st.global.u16 [%at], %h;", "ld.global.u32 %x, [%next];"),
+        ("st.global.u8 [%wide], %h;", "ld.global.u8 %h, [%flag];"),
+        ("st.global.u8 [%wide], %h;", "ld.global.u32 %x, [%out0+32];"),
+        ("ld.global.u16 %h, [%next];", "mov.b16 %h, 5; st.global.u16 [%at], %h;"),
+        ("st.global.u8 [%wide], %h;", "st.global.u8 [%flag], %h;"),
+    ],
+)
+def test_bytes_and_halves(store: str, load: str) -> None:
+    """Accesses of two bytes are remembered, and neighbouring bytes."""
+    body = (
+        "cvt.u64.u32 %wide, %t; add.u64 %wide, %wide, %out0; xor.b32 %y, %t, 32; cvt.u64.u32 %flag, %y;"
+        "add.u64 %flag, %flag, %out0; mad.lo.u32 %y, %t, 3, 1; cvt.u16.u32 %h, %y;"
+    )
+    assert set(codes(run(body + store + load, block=64))) == {"global-race"}
+    assert codes(run(body + store + "bar.sync 0;" + load, block=64)) == []
+
+
 def test_neighbours_do_not_race() -> None:
     """Bytes and halves of one word by different warps; each warp its own words again and again."""
     body = """

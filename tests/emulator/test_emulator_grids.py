@@ -79,6 +79,30 @@ def test_storing_over_what_the_grid_before_reads(schedule: Any, seed: int) -> No
         assert {code for each in reports for code in codes(each)} == found, wait
 
 
+#: Copies 64 bytes of a to shared memory, and stores them to b.
+COPY = """
+    .shared .align 16 .b8 tile[64]; .shared .align 8 .b64 bar; .reg .pred %q;
+    setp.ne.u32 %q, %t, 0; @%q bra end; mbarrier.init.shared::cta.b64 [bar], 1; fence.mbarrier_init.release.cluster;
+    {wait} mbarrier.arrive.expect_tx.shared::cta.b64 _, [bar], 64;
+    cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [tile], [%a], 64, [bar];
+    there: mbarrier.try_wait.parity.shared::cta.b64 %p, [bar], 0; @!%p bra there;
+    cp.async.bulk.global.shared::cta.bulk_group [%b], [tile], 64; cp.async.bulk.commit_group;
+    cp.async.bulk.wait_group 0; end: ret;
+"""
+
+
+@pytest.mark.parametrize(("schedule", "seed"), SCHEDULES)
+def test_copies_without_waiting(schedule: Any, seed: int) -> None:
+    for wait, found in (("", {"grid-race"}), (WAIT, set())):
+        for first in (
+            FIRST.format(release=RELEASE),
+            RELEASE + "ld.global.u32 %v, [%to]; ret;",
+            RELEASE + COPY.format(wait=""),
+        ):
+            reports, _, _ = run(first, COPY.format(wait=wait), schedule=schedule, seed=seed)
+            assert {code for each in reports for code in codes(each)} == found, (wait, first)
+
+
 def test_without_a_release_the_next_grid_begins_after_the_end() -> None:
     reports, first, second = run(FIRST.format(release=""), SECOND.format(wait="", then=""), schedule="late")
     assert [(each.status, codes(each)) for each in reports] == [("ok", [])] * 2

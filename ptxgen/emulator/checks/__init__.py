@@ -3,6 +3,9 @@
 from ptxgen.emulator.checks.efficiency import Efficiency
 from ptxgen.emulator.checks.findings import Findings
 from ptxgen.emulator.checks.global_accesses import GlobalAccesses
+from ptxgen.emulator.checks.global_copies import GlobalCopies
+from ptxgen.emulator.checks.global_events import GlobalEvents
+from ptxgen.emulator.checks.grid_races import GridRaces
 from ptxgen.emulator.checks.happens_before import Ordering
 from ptxgen.emulator.checks.knowledge import AsyncOperation, Knowledge
 from ptxgen.emulator.checks.strong_accesses import StrongAccesses
@@ -13,6 +16,9 @@ __all__ = [
     "Efficiency",
     "Findings",
     "GlobalAccesses",
+    "GlobalCopies",
+    "GlobalEvents",
+    "GridRaces",
     "Knowledge",
     "Ordering",
     "StrongAccesses",

@@ -65,6 +65,8 @@ class Ordering:
         self.released: dict[int, Knowledge] = {}
         #: What each warp knew of every warp's intervals, its own included, at its last fence.proxy.async.
         self.fenced = np.zeros((slots * warps, self.members), np.int64)
+        #: The last interval of each warp whose stores some fence.proxy.async has covered in global memory too.
+        self.fenced_in_global = np.zeros(slots * warps, np.int64)
         self.tensor_fences = TensorFences(slots * warps)
         self.waits = StaleWaits(self, mbarriers)
         self.shared = SharedAccesses(self, slots, shared_bytes, findings)
@@ -115,6 +117,13 @@ class Ordering:
         if known.unacquired is not None and known.unacquired.knows(*place):
             return "acquire"
         return "release" if known.unreleased is not None and known.unreleased.knows(*place) else ""
+
+    def doubted_operation(self, row: int, number: int) -> str:
+        """The same for the completion of an asynchronous operation."""
+        known = self.known[row]
+        if known.unacquired is not None and number in known.unacquired.operations:
+            return "acquire"
+        return "release" if known.unreleased is not None and number in known.unreleased.operations else ""
 
     def doubt(self, row: int, given: Knowledge) -> None:
         """A warp sees what it would learn if its strong load acquired."""
@@ -270,10 +279,18 @@ class Ordering:
         self.clocks[rows] = clocks
         self.lanes_meet(rows.ravel())
 
-    def proxy_fence(self, row: int) -> None:
-        """fence.proxy.async: the stores that the warp knows are visible to asynchronous operations after it."""
+    def proxy_fence(self, row: int, *, shared: bool = True, heap: bool = True) -> None:
+        """fence.proxy.async: the stores to shared memory, and to global memory (`heap`), that the warp knows are
+        visible to asynchronous operations after it.
+        """
         known = self.known[row]
-        self.fenced[row] = known.clocks
+        if shared:
+            self.fenced[row] = known.clocks
+        if heap:
+            for cluster, clocks in ((known.cluster, known.clocks), *known.foreign.items()):
+                first = cluster * self.members
+                covered = self.fenced_in_global[first : first + self.members]
+                np.maximum(covered, clocks, out=covered)
         known.clocks[row % self.members] += 1
 
     def before_thread_sync(self, row: int) -> None:

@@ -90,6 +90,11 @@ def _issue(
     measure(g, "shared", places, size, statement)
     if machine.efficiency is not None and (g.active & (read > 0)).any():
         machine.efficiency.heap(sources, g.active & (read > 0), size, statement)
+    whole = active & (read == size)
+    if machine.global_accesses is not None and whole.any():
+        machine.global_accesses.access(
+            g.indices, np.where(whole, sources, 0), None if whole.all() else whole, size, statement, what="cp.async"
+        )
     at_once = machine.timeline.schedule == "eager"
     if at_once:
         _move(machine, shared, size, offsets[active], sources[active], read[active])

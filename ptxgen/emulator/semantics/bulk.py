@@ -47,6 +47,11 @@ def _units(machine: Machine, offset: int, size: int, what: str) -> NDArray[np.in
     return np.arange(offset // UNIT, (offset + size) // UNIT, dtype=np.int64)
 
 
+def _whole_units(start: int, stop: int) -> NDArray[np.int64]:
+    """The 16-byte units of the heap of which a copy touches all bytes."""
+    return np.arange(-(-start // UNIT), stop // UNIT, dtype=np.int64)
+
+
 @meaning(bulk.load)
 def load(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
     if op.report not in (None, "disabled"):
@@ -78,7 +83,8 @@ def load(op: Any, binder: Binder, statement: syntax.Instruction, block: object) 
                 for copy in copies:
                     machine.shared.data[copy.slot, copy.offset : copy.offset + count] = data
 
-            deliver(machine, row, lane, statement, copies, units, count, "bulk copy", act)
+            heap = _whole_units(start + left, start + count - right)
+            deliver(machine, row, lane, statement, copies, units, count, "bulk copy", act, heap=heap)
 
     return run
 
@@ -145,7 +151,8 @@ def store(op: Any, binder: Binder, statement: syntax.Instruction, block: object)
                 else:
                     target[keep] = data[keep]
 
-            keep_in_group(machine, row, lane, statement, slot, units, what, read, write)
+            heap = _whole_units(offset, offset + count if keep.all() else offset)
+            keep_in_group(machine, row, lane, statement, slot, units, what, heap, read, write)
 
     return run
 
@@ -184,6 +191,8 @@ def wait_group(op: Any, binder: Binder, statement: syntax.Instruction, block: ob
                 for lane in {store.lane for store in stores}:
                     over = [store.operation for store in stores if store.lane == lane]
                     machine.ordering.learn_operations(int(row), over, lane)
+                if machine.global_copies is not None and not reads:
+                    machine.global_copies.waited(int(row), [store.stamp for store in stores])
             if not reads:
                 del groups[: len(awaited)]
         return lambda row: ("bulk group", row), None if passing.all() else passing

@@ -21,8 +21,8 @@ _Run = Callable[[Group], None]
 
 def _orders(acquires: bool, releases: bool, proxy: bool = False, scope: str = "sys") -> _Run:
     """What relaxed waits have seen counts from an acquiring fence on, what relaxed arrivals tell is what came before a
-    releasing one; `proxy` also shows the async proxy the stores that the warp knows. The scope counts for accesses to
-    global memory.
+    releasing one; `proxy` also shows the async proxy the stores to shared memory that the warp knows. The scope counts
+    for accesses to global memory.
     """
     width = level(scope)
 
@@ -37,7 +37,7 @@ def _orders(acquires: bool, releases: bool, proxy: bool = False, scope: str = "s
             if acquires:
                 strong.acquire_fence(row, width)
             if proxy:
-                ordering.proxy_fence(row)
+                ordering.proxy_fence(row, heap=False)
             if releases:
                 ordering.release_fence(row)
                 strong.release_fence(row, width)
@@ -83,18 +83,19 @@ def order_aliases(op: Any, binder: Binder, statement: syntax.Instruction, block:
 @meaning(fence.membar_proxy)
 def older_proxy_fence(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
     """membar.proxy.async is fence.proxy.async."""
-    return _publish(stores=True) if op.kind == "async" else lambda g: None
+    return _publish(shared=True, heap=True) if op.kind == "async" else lambda g: None
 
 
 @meaning(fence.fence_mbarrier_init, fence.fence_proxy_async)
 def publish_barriers(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
-    return _publish(stores=isinstance(op, fence.fence_proxy_async) and op.space != "global")
+    stores = isinstance(op, fence.fence_proxy_async)
+    return _publish(shared=stores and op.space != "global", heap=stores and op.space in (None, "global"))
 
 
-def _publish(*, stores: bool) -> _Run:
+def _publish(*, shared: bool, heap: bool) -> _Run:
     """Objects that these warps made may be completed on by asynchronous copies from now on.
 
-    fence.proxy.async of shared memory also shows them the stores that these warps know.
+    fence.proxy.async also shows them the stores to shared or global memory that these warps know.
     """
 
     def run(g: Group) -> None:
@@ -104,8 +105,8 @@ def _publish(*, stores: bool) -> _Run:
                 made.fenced = True
             if inits and g.machine.ordering is not None:
                 g.machine.ordering.release_inits(int(row), [made.number for made in inits])
-            if stores and g.machine.ordering is not None:
-                g.machine.ordering.proxy_fence(int(row))
+            if (shared or heap) and g.machine.ordering is not None:
+                g.machine.ordering.proxy_fence(int(row), shared=shared, heap=heap)
 
     return run
 

@@ -128,7 +128,10 @@ def load(op: Any, binder: Binder, statement: syntax.Instruction, block: object) 
                 for copy in copies:
                     box.put(machine.shared.data[copy.slot], units, data)
 
-            deliver(machine, row, lane, statement, copies, units, box.bytes, "tensor copy", act, box.tensormap.swizzle)
+            deliver(
+                machine, row, lane, statement, copies, units, box.bytes, "tensor copy", act, box.tensormap.swizzle,
+                heap=box.heap_units(),
+            )  # fmt: skip
 
     return run
 
@@ -175,7 +178,7 @@ def _issue_store(
             box.reduce(machine.memory, data, combine)
 
     what = "tensor store" if combine is None else "tensor reduction"
-    keep_in_group(machine, row, lane, statement, slot, units, what, read, write, tensormap.swizzle)
+    keep_in_group(machine, row, lane, statement, slot, units, what, box.heap_units(), read, write, tensormap.swizzle)
 
 
 def _tensor_combiner(reduction: str, dtype: str) -> Combine:
