@@ -249,13 +249,15 @@ def _track_together(
     position, lane = np.nonzero(g.active)
     offsets = inside[position, lane]
     span = int(offsets.max()) // UNIT + 1
-    keys, place = np.unique(position * span + offsets // UNIT, return_inverse=True)
-    bits = np.left_shift((1 << size) - 1, offsets % UNIT).astype(np.uint16)
-    masks, changed = np.zeros(len(keys), np.uint16), None
-    np.bitwise_or.at(masks, place, bits)
+    keys = position * span + offsets // UNIT
+    order = np.argsort(keys)
+    keys = keys[order]
+    first = np.flatnonzero(np.r_[True, keys[1:] != keys[:-1]])
+    keys = keys[first]
+    bits = np.left_shift((1 << size) - 1, offsets % UNIT).astype(np.uint16)[order]
+    masks, changed = np.bitwise_or.reduceat(bits, first), None
     if new is not None:
-        changed = np.zeros(len(keys), np.uint16)
-        np.bitwise_or.at(changed, place, np.where(new[position, lane], bits, np.uint16(0)))
+        changed = np.bitwise_or.reduceat(np.where(new[position, lane][order], bits, np.uint16(0)), first)
     return g.machine.ordering.shared.accesses(g.indices, keys // span, keys % span, masks, changed, statement)
 
 
@@ -271,6 +273,8 @@ def _changing(g: Group, places: Bytes, size: int, values: Sequence[NDArray[Any]]
     old = places.data.view(word)[index[..., None] + np.arange(len(values))]
     every = np.flatnonzero(g.active)
     places_of = index.reshape(-1)[every]
+    if (places_of[1:] > places_of[:-1]).all():
+        return g.active & (new != old).any(axis=-1)
     order = np.argsort(places_of, kind="stable")
     every, places_of = every[order], places_of[order]
     starts = np.r_[True, places_of[1:] != places_of[:-1]]

@@ -115,20 +115,25 @@ class SharedAccesses:
         """
         slots, warps = rows // self._ordering.warps, rows % self._ordering.warps
         slot, warp = slots[at], warps[at]
+        place = slot * self.written.shape[1] + units
         writes, racing = changed is not None, masks if changed is None else changed
         kinds = (self.stores, self.loads) if writes else (self.stores,)
         if any(kind.apart[slots].any() for kind in (self.stores, self.loads)):
             return False
-        if not self._over(self.async_writer[slot, units], rows, at):
+        written, writer = self.written.reshape(-1), self.async_writer.reshape(-1)
+        readers = self.core_reader.reshape(-1), self.copy_reader.reshape(-1)
+        if not self._over(writer[place], rows, at):
             return False
         if writes:
-            if (self.barriers[slot, units] & masks).any():
+            if (self.barriers.reshape(-1)[place] & masks).any():
                 return False
-            if not all(self._over(each[slot, units], rows, at) for each in (self.core_reader, self.copy_reader)):
+            if not all(self._over(each[place], rows, at) for each in readers):
                 return False
-            if len(rows) > 1 and len(np.unique(slot * self.written.shape[1] + units)) < len(units):
-                return False  # warps that store to the same unit at once
-        elif (masks & ~self.written[slot, units]).any():
+            if len(rows) > 1:
+                ordered = np.sort(place)
+                if (ordered[1:] == ordered[:-1]).any():
+                    return False  # warps that store to the same unit at once
+        elif (masks & ~written[place]).any():
             return False
         own = (slots % self._ordering.size * self._ordering.warps)[:, None] + np.arange(self._ordering.warps)
         known, each = self._ordering.clocks[rows[:, None], own], np.arange(len(rows))
@@ -145,21 +150,20 @@ class SharedAccesses:
         clocks = self._ordering.intervals(rows)[at]
         (self.stores if writes else self.loads).add_own(slot, warp, units, masks, clocks, statement.line)
         if writes:
-            self.written[slot, units] |= masks
-            self.async_writer[slot, units] = 0
-            self.core_reader[slot, units] = 0
-            self.copy_reader[slot, units] = 0
+            written[place] |= masks
+            for table in (writer, *readers):
+                table[place] = 0
         return True
 
     def _over(self, numbers: NDArray[np.int64], rows: NDArray[np.int64], at: NDArray[np.int64]) -> bool:
         """Whether the warps know that these operations (0: none) are over."""
         if not numbers.any():
             return True
-        for number in distinct(numbers).tolist():
-            if number and number in self._ordering.operations:
-                asking = rows[distinct(at[numbers == number])]
-                if not all(number in self._ordering.known[row].operations for row in asking.tolist()):
-                    return False
+        operations, known = self._ordering.operations, self._ordering.known
+        for asked in distinct(numbers * len(rows) + at).tolist():
+            number, position = divmod(asked, len(rows))
+            if number in operations and number not in known[rows[position]].operations:
+                return False
         return True
 
     def read(

@@ -92,10 +92,11 @@ class ThreadAccesses:
         """As `add`, for warps of several CTAs in their own memories, none of which is `apart`."""
         for slot in distinct(slots).tolist():
             self._reach(slot, slot % self._size * self._warps)
-        before = np.where(self.clock[slots, warps, units] == clocks, self.mask[slots, warps, units], np.uint16(0))
-        self.mask[slots, warps, units] = before | masks
-        self.clock[slots, warps, units] = clocks
-        self.line[slots, warps, units] = line
+        place = (slots * self._warps + warps) * self._units + units
+        clock, mask = self.clock.reshape(-1), self.mask.reshape(-1)
+        mask[place] = np.where(clock[place] == clocks, mask[place], np.uint16(0)) | masks
+        clock[place] = clocks
+        self.line.reshape(-1)[place] = line
         self.latest[slots, warps] = np.maximum(self.latest[slots, warps], clocks)
 
     def unknown(
