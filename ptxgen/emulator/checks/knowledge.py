@@ -42,18 +42,21 @@ class Knowledge:
     operations: set[int] = field(default_factory=set)
     foreign: dict[int, NDArray[np.int64]] = field(default_factory=dict)
     tensor: NDArray[np.int64] | None = None
+    #: What fences cover, by the width of their scope: strong stores that come after tell it.
+    covered: dict[int, Knowledge] = field(default_factory=dict)
     unreleased: Knowledge | None = None
     unacquired: Knowledge | None = None
 
     @property
     def apart(self) -> bool:
         """Whether there is more to it than the clocks of its own cluster, and operations."""
-        return bool(self.foreign) or not (self.tensor is self.unreleased is self.unacquired is None)
+        return bool(self.foreign or self.covered) or not (self.tensor is self.unreleased is self.unacquired is None)
 
     def copy(self) -> Knowledge:
         made = self.certain()
         if self.apart:
             made.tensor = self.tensor
+            made.covered = {within: known.certain() for within, known in self.covered.items()}
             made.unreleased = self.unreleased.certain() if self.unreleased is not None else None
             made.unacquired = self.unacquired.certain() if self.unacquired is not None else None
         return made
@@ -70,6 +73,8 @@ class Knowledge:
         self.operations |= other.operations
         if other.tensor is not None:
             self.join_tensor(other.cluster, other.tensor)
+        for within, known in other.covered.items():
+            self.cover(within, known)
         if other.unreleased is not None:
             self.doubt_release(other.unreleased)
         if other.unacquired is not None:
@@ -79,6 +84,13 @@ class Knowledge:
         """Learn clocks that count for tensor memory alone; that of other clusters is out of reach."""
         if cluster == self.cluster:
             self.tensor = clocks.copy() if self.tensor is None else np.maximum(self.tensor, clocks)
+
+    def cover(self, within: int, known: Knowledge) -> None:
+        """Learn what a fence covers."""
+        if within in self.covered:
+            self.covered[within].join(known.certain())
+        else:
+            self.covered[within] = known.certain()
 
     def doubt_release(self, other: Knowledge) -> None:
         """Learn what was told without a release."""

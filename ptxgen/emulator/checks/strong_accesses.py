@@ -6,6 +6,10 @@ the other (PTX ISA 8.8, 8.9.4). A strong access alone does neither: it needs .re
 accesses did so by themselves is kept apart, as the doubts of a `Knowledge`: a conflict that only such a flag orders is
 told as the missing fence that it is.
 
+A fence covers what its own thread did; that counts for a store by another thread too which bar.sync puts after it: with
+fence.sc (membar.gl, __threadfence) that follows from the order of such fences (8.9.3), and hardware does the same for
+the weaker ones.
+
 Within shared memory strong accesses order by themselves here: a missing fence between warps of a CTA is not seen.
 """
 
@@ -76,8 +80,6 @@ class StrongAccesses:
         self._ordering, self._findings = ordering, findings
         #: By word: (width of the scope, its CTA or cluster, 0 for the GPU) -> what was told within it.
         self._told: dict[Place, dict[tuple[int, int], _Told]] = {}
-        #: What the last releasing fences of a warp cover, by the width of their scope.
-        self._fences: dict[int, list[Knowledge | None]] = {}
         #: Relaxed loads of a warp since its last acquiring fence: what they saw, and the scope that it takes.
         self._seen: dict[int, list[tuple[Knowledge, int]]] = {}
         self._touched: dict[Place, _Touch] = {}
@@ -88,18 +90,24 @@ class StrongAccesses:
             for place in [place for place in words if place[0] == slot]:
                 del words[place]
         for row in range(slot * self._ordering.warps, (slot + 1) * self._ordering.warps):
-            self._fences.pop(row, None)
             self._seen.pop(row, None)
 
     # Fences.
 
     def release_fence(self, row: int, level: int) -> None:
         """A fence that releases: `Ordering.release_fence` has been told."""
-        covered = self._fences.get(row, [None] * 3)
-        self._fences[row] = [self._ordering.released[row]] * (level + 1) + covered[level + 1 :]
+        for within in range(level + 1):
+            self._ordering.known[row].cover(within, self._ordering.released[row])
 
     def acquire_fence(self, row: int, level: int) -> None:
-        """A fence that acquires: what relaxed loads before it have seen is known from here on."""
+        """A fence that acquires: what relaxed loads before it have seen is known from here on.
+
+        Also those of other warps that bar.sync puts before it.
+        """
+        seen = self._ordering.known[row].unacquired
+        if level == GPU and seen is not None:
+            self._ordering.acquire(row, seen)
+            self._ordering.known[row].unacquired = None
         waiting = []
         for known, needed in self._seen.pop(row, ()):
             if needed <= level:
@@ -119,10 +127,8 @@ class StrongAccesses:
             within = GPU if place[0] >= 0 else order.level
             self._tell(row, place, within, everything)
         else:
-            covered = self._fences.get(row, [None] * 3)
-            for within in range(order.level + 1):
-                known = covered[within]
-                if known is not None and (within == order.level or known is not covered[within + 1]):
+            for within, known in everything.covered.items():
+                if within <= order.level:
                     self._tell(row, place, within, known)
             within = -1
         if within < GPU:
