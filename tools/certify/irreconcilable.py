@@ -200,6 +200,12 @@ STRICTER = (
         objection="must be (as in|a register|one register)|not the special",
     ),
     Irreconcilable(
+        "Vectors of several registers where one holds the metadata or scale factors, which may stand in braces",
+        form=r"mma\.(sp_|mx)|wgmma\.mma_async_sp",
+        line="",
+        objection=r"(e|sp_meta|scale_[ab]) must have 1 elements, not \d",
+    ),
+    Irreconcilable(
         "What is no register of 32 bits as metadata, as scale factors and to movmatrix: floats, their bits, vectors",
         form=_MATRIX,
         line=r"%x_([fus]32|v\d|pred)_7\b|0f3F800000|x_\w+\+4|\{%x_[bf]32_7",
