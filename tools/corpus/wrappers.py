@@ -100,8 +100,14 @@ def targets(header: Path, among: Iterable[str]) -> list[str]:
 
 
 def source(headers: Iterable[Path], target: str) -> str:
-    """CUDA source with the wrappers of headers that a target has."""
+    """CUDA source with the wrappers of headers that a target has, those of pairs of CTAs in a kernel of their own."""
     parsed = parse_target(target)
     found = (each for header in headers for each in wrappers(header.read_text()) if each.exists(parsed))
-    body = "".join(f"    *out++ = {address};\n" for address in dict.fromkeys(each.address for each in found))
-    return f"#include <cstdint>\n#include <cuda/ptx>\n\n__global__ void wrappers(void** out)\n{{\n{body}}}\n"
+    addresses = list(dict.fromkeys(each.address for each in found))
+    # A kernel must not mix tcgen05 instructions of one and of two CTAs.
+    pairs = [each for each in addresses if "cta_group_2" in each]
+    return "#include <cstdint>\n#include <cuda/ptx>\n" + "".join(
+        f"\n__global__ void {name}(void** out)\n{{\n{''.join(f'    *out++ = {each};{chr(10)}' for each in chosen)}}}\n"
+        for name, chosen in (("wrappers", [each for each in addresses if each not in pairs]), ("of_pairs", pairs))
+        if chosen
+    )
