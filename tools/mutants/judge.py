@@ -25,6 +25,8 @@ _SYNCHRONISES = re.compile(
     r"(@\S+\s+)?(bar(?!\.warp)|barrier|mbarrier\.(init|arrive|try_wait|test_wait)|tcgen05\.(commit|wait|fence)"
     r"|wgmma\.(commit|wait)_group|cp\.async\.(bulk\.)?(commit|wait)_group)\b"
 )
+#: Strong accesses whose narrower scope the checks compare with whom they meet; where none is told, others order it.
+_REACHES = re.compile(r"(@\S+\s+)?(ld|st|atom|red)\.\S*gpu\b")
 #: A mutant may take so many times the instructions of the kernel before it counts as endless.
 _PATIENCE = 20
 
@@ -99,6 +101,8 @@ def judge(name: str, mutant: Mutant, whole: Baseline, schedules: int = len(SCHED
     if not _reached(subject, mutant):
         return Verdict(name, mutant, "unreached")
     orders = _ORDERS.fullmatch(mutant.kind) and _SYNCHRONISES.match(mutant.instruction)
+    if mutant.kind == "of a narrower scope":
+        orders = _REACHES.match(mutant.instruction)
     if orders and not _unordered(subject, mutant):
         return Verdict(name, mutant, "redundant")
     return Verdict(name, mutant, "survived")

@@ -29,8 +29,8 @@ GEMMS: dict[str, tuple[tuple[int, int, int], dict[str, Any]]] = {"blackwell/swiz
 
 
 def names() -> list[str]:
-    """All subjects: the project's GEMM first, then the recorded kernels."""
-    return [*GEMMS, *cases.names()]
+    """All subjects: the project's GEMM first, then recorded kernels of compilers, then kernels written by hand."""
+    return [*GEMMS, *cases.names("cases", "handwritten")]
 
 
 @cache
