@@ -29,6 +29,12 @@ _REDUNDANT = (
     "depend on timing. Compilers put many such; waits and commits among them are of stages that these sizes do not use "
     "again.\n"
 )
+_GAPS = (
+    "What the checks do not see: fences between accesses that are all strong (volatile, relaxed), which by definition "
+    "race with nothing; fences and scopes of flags in shared memory, where strong accesses order by themselves here; "
+    "a proxy fence between a read by threads and an asynchronous write, which CUTLASS leaves out too; masks and lanes "
+    "of accesses of less than four bytes.\n"
+)
 FATES = ("finding", "advice", "fault", "deadlock", "endless", "wrong result")
 
 
@@ -124,9 +130,7 @@ def report(verdicts: Sequence[Verdict], left_out: dict[str, str], sample: int | 
     lines += ["## What told", "", "| code | mutants |", "|---|---:|"]
     lines += [f"| {code} | {count} |" for code, count in codes.most_common()]
     sections = (
-        ("Survivors that are gaps", [
-            f"- {each.subject}, {each.mutant}" for each in gaps
-        ]),
+        ("Survivors that are gaps", [_GAPS, *(f"- {each.subject}, {each.mutant}" for each in gaps)] if gaps else []),
         ("Survivors that are equivalent", [
             f"- {each.subject}, {each.mutant}. {reason(each.subject, each.mutant)}" for each in equal
         ]),
