@@ -13,15 +13,10 @@ import ptxgen
 from ptxgen.emulator import Emulator
 from tools.cases import SCHEDULES, load, names
 
-#: Witnesses that are not right yet, with the reason; each turns red when it begins to work.
-KNOWN: dict[str, str] = {}
-
 
 @pytest.mark.parametrize("name", names("witnesses"))
-def test_witness(name: str, request: pytest.FixtureRequest) -> None:
+def test_witness(name: str) -> None:
     """The outputs match, and the report has nothing worse than advice."""
-    if name in KNOWN:
-        request.applymarker(pytest.mark.xfail(strict=True, reason=KNOWN[name]))
     case = load(name)
     assert not ptxgen.check(case.text)
     schedule = SCHEDULES[zlib.crc32(name.encode()) % len(SCHEDULES)]

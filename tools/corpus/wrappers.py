@@ -106,8 +106,12 @@ def source(headers: Iterable[Path], target: str) -> str:
     addresses = list(dict.fromkeys(each.address for each in found))
     # A kernel must not mix tcgen05 instructions of one and of two CTAs.
     pairs = [each for each in addresses if "cta_group_2" in each]
-    return "#include <cstdint>\n#include <cuda/ptx>\n" + "".join(
-        f"\n__global__ void {name}(void** out)\n{{\n{''.join(f'    *out++ = {each};{chr(10)}' for each in chosen)}}}\n"
-        for name, chosen in (("wrappers", [each for each in addresses if each not in pairs]), ("of_pairs", pairs))
-        if chosen
-    )
+    rest = [each for each in addresses if each not in pairs]
+    kernels = [_kernel(name, chosen) for name, chosen in (("wrappers", rest), ("of_pairs", pairs)) if chosen]
+    return "".join(["#include <cstdint>\n#include <cuda/ptx>\n", *kernels])
+
+
+def _kernel(name: str, addresses: Iterable[str]) -> str:
+    """A kernel that takes addresses of functions."""
+    body = "".join(f"    *out++ = {address};\n" for address in addresses)
+    return f"\n__global__ void {name}(void** out)\n{{\n{body}}}\n"

@@ -172,7 +172,7 @@ class StrongAccesses:
                 self._ordering.doubt(row, known.knowledge)
 
     def _needed(self, row: int, slots: set[int] | None) -> int:
-        """The least scope that includes the warp and whoever has told something; in doubt, the CTA."""
+        """The least scope that includes the warp and one of those who have told something; of too many, the GPU's."""
         own, size = row // self._ordering.warps, self._ordering.size
         if slots is None:
             return GPU
