@@ -108,6 +108,11 @@ PLANTED: list[tuple[str, Callable[[str], str], str, str]] = [
      "missing-tcgen05-fence", "tcgen05.ld"),
     ("no dealloc", drop(r".*tcgen05.dealloc.*\n"), "tmem-not-freed", ""),
     ("no fence after the init", drop(r".*fence.mbarrier_init.*\n"), "mbarrier-init-proxy", "cp.async"),
+    (
+        "another fence after the init",
+        lambda text: text.replace("fence.mbarrier_init.release.cluster;", "fence.proxy.async.global;"),
+        "mbarrier-init-proxy", "cp.async",
+    ),
     ("no first barrier", drop(r".*bar.sync 0;\n", 1), "mbarrier-init-race mbarrier-uninitialized shared-race", ""),
     ("no last barrier", without_last_barrier, "tmem-freed-in-use", "tcgen05.dealloc"),
     ("all threads issue", drop(r"@!%leader bra \$loads_issued;"), "mbarrier-overflow", "mbarrier.arrive"),

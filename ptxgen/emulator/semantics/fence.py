@@ -93,14 +93,16 @@ def publish_barriers(op: Any, binder: Binder, statement: syntax.Instruction, blo
 
 
 def _publish(*, shared: bool, heap: bool) -> _Run:
-    """Objects that these warps made may be completed on by asynchronous copies from now on.
+    """Objects that these warps made may be completed on by asynchronous copies from now on, except if the fence is for
+    global memory alone.
 
     fence.proxy.async also shows them the stores to shared or global memory that these warps know.
     """
+    shows_inits = shared or not heap
 
     def run(g: Group) -> None:
         for row in g.indices:
-            inits = g.machine.unfenced.pop(int(row), [])
+            inits = g.machine.unfenced.pop(int(row), []) if shows_inits else []
             for made in inits:
                 made.fenced = True
             if inits and g.machine.ordering is not None:
