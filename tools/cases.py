@@ -1,6 +1,7 @@
 """Recorded kernels of `tests/data`, with launch data and references: of compilers (cases, witnesses), written by hand.
 
 python -m tools.cases [--folder FOLDER ...] [--schedule eager|late|random|all] [--seed N] [NAME-PART ...]
+python -m tools.cases --device gpu [--folder FOLDER ...] [NAME-PART ...]
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from ptxgen.descriptors import TensorMap
 from ptxgen.device import Device, LaunchReport
 from ptxgen.emulator import Emulator
 from ptxgen.emulator.timing import Schedule
+from ptxgen.gpu import Gpu
 
 DATA = Path(__file__).parents[1] / "tests" / "data"
 #: Folders of `tests/data` that hold cases, all in the format that casetools.py reads.
@@ -171,7 +173,7 @@ def names(*folders: str) -> list[str]:
 
 
 def main() -> int:
-    """Run cases in the emulator; exit with 1 if one is not right."""
+    """Run cases in the emulator, or those of its target on a GPU; exit with 1 if one is not right."""
     parser = argparse.ArgumentParser(
         prog="python -m tools.cases", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
@@ -179,26 +181,33 @@ def main() -> int:
     parser.add_argument("--folder", nargs="*", default=FOLDERS, choices=FOLDERS, help="all by default")
     parser.add_argument("--schedule", choices=(*SCHEDULES, "all"), default="eager")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--device", choices=("emulator", "gpu"), default="emulator")
     options = parser.parse_args()
+    gpu = Gpu() if options.device == "gpu" else None
     schedules: list[Schedule] = [each for each in SCHEDULES if options.schedule in (each, "all")]
     chosen = [
         name for name in names(*options.folder) if not options.parts or any(part in name for part in options.parts)
     ]
-    bad = 0
+    runs = bad = 0
     for name in chosen:
         case = load(name)
-        for schedule in schedules:
+        if gpu is not None and case.target != gpu.target:
+            continue
+        devices: dict[str, Device] = {gpu.name: gpu} if gpu is not None else {}
+        if gpu is None:
+            devices = {schedule: case.emulator(schedule, options.seed) for schedule in schedules}
+        for where, device in devices.items():
             began = time.process_time()
-            outcome = case.run(case.emulator(schedule, options.seed))
+            outcome = case.run(device)
+            runs += 1
             bad += not outcome.right
             print(
-                f"{'ok  ' if outcome.right else 'FAIL'} {name} {schedule} {time.process_time() - began:.1f} s",
-                flush=True,
+                f"{'ok  ' if outcome.right else 'FAIL'} {name} {where} {time.process_time() - began:.1f} s", flush=True
             )
             if not outcome.right:
                 report = outcome.report.summary().replace("\n", "\n    ")[:2000]
                 print("    " + report, *outcome.wrong.values(), sep="\n    ", flush=True)
-    print(f"{len(chosen) * len(schedules) - bad} of {len(chosen) * len(schedules)}")
+    print(f"{runs - bad} of {runs}")
     return 1 if bad else 0
 
 
