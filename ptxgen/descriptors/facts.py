@@ -62,6 +62,16 @@ FACTS: tuple[Fact, ...] = (
         "It is needed only where software laid the pattern out from a start that is not on its boundary.",
     ),
     Fact(
+        "descriptor-version",
+        "shared-memory descriptors",
+        "tcgen05 works with 0 in bits 46-48 of a descriptor, where the manual has the constant 0b001.",
+        inferred(
+            "Triton 3.5.1 writes 0 there, 3.6.0 writes 1 (triton-lang/triton PR 8032 of 2025-09, for "
+            "the manual's sake); a fork's GEMM matched PyTorch on Blackwell before (facebookexperimental/triton PR 180)"
+        ),
+        "Write 0b001. ptxgen encodes it and decodes nothing else; the emulator runs what has 0, with advice.",
+    ),
+    Fact(
         "k-major-32b-atom",
         "shared-memory descriptors",
         "The layout of K-major operands with 128B swizzle and 32-byte atoms is not published.",

@@ -86,7 +86,7 @@ PLANTED: list[tuple[str, Callable[[str], str], str, str]] = [
     ("64-byte swizzle", swap(DESCRIPTOR, "0x8000404000010000"), "swizzle-mismatch illegal-descriptor",
      "tcgen05.mma"),
     ("no such swizzle", swap(DESCRIPTOR, "0x6000404000010000"), "illegal-descriptor", "tcgen05.mma"),
-    ("the descriptor's constant is missing", swap(DESCRIPTOR, "0x4000004000010000"), "illegal-descriptor",
+    ("another version of the descriptor", swap(DESCRIPTOR, "0x4000804000010000"), "illegal-descriptor",
      "tcgen05.mma"),
     ("N of 64", swap(IDESC, "0x08100490", 4), "uninitialized-tensor", "tcgen05.ld"),
     ("M of 64", swap(IDESC, "0x04200490", 4), "wrong", ""),

@@ -468,7 +468,7 @@ def test_stores_reach_the_tensor_core_by_a_proxy_fence(fence: str, later: str, m
 
 
 DESCRIPTORS = [
-    ("no version in the descriptor", mma(A.descriptor & ~(7 << 46), B.descriptor, GOOD, 0), "illegal-descriptor"),
+    ("another version of the descriptor", mma(A.descriptor ^ 3 << 46, B.descriptor, GOOD, 0), "illegal-descriptor"),
     ("no such swizzle", mma(A.descriptor | 1 << 61, B.descriptor, GOOD, 0), "illegal-descriptor"),
     ("N of 264", mma(A.descriptor, B.descriptor, GOOD & ~(63 << 17) | 33 << 17, 0), "illegal-descriptor"),
     ("M of 96", mma(A.descriptor, B.descriptor, GOOD & ~(31 << 24) | 6 << 24, 0), "illegal-descriptor"),
@@ -487,6 +487,24 @@ def test_bad_descriptors(name: str, body: str, code: str) -> None:
     assert report.status == "fault", report.summary()
     assert codes(report) == [code]
     assert "tcgen05.mma" in report.findings[0].instruction
+
+
+@pytest.mark.parametrize("missing", ["", "a", "b", "ab"])
+def test_a_descriptor_without_its_version(missing: str) -> None:
+    """As Triton 3.5 wrote them: advice, and the same product."""
+    rng = np.random.default_rng(11)
+    image = rng.integers(0, 256, IMAGE, dtype=np.uint8)
+    first, second = Operand("k", "128B", 128, 0, 16, 1024), Operand("k", "128B", 32, 32768, 16, 1024)
+    a, b = (rng.integers(-8, 9, (rows, 16)).astype(NUMPY["bf16"]) for rows in (128, 32))
+    first.put(image, a)
+    second.put(image, b)
+    left, right = (
+        operand.descriptor & ~(7 << 46 if name in missing else 0) for name, operand in (("a", first), ("b", second))
+    )
+    report, words = run(mma(left, right, GOOD, 0) + commit() + dump(32), image, 128 * 32)
+    assert (report.status, codes(report)) == ("ok", ["descriptor-version"] if missing else []), report.summary()
+    assert all(each.severity == "advice" and "tcgen05.mma" in each.instruction for each in report.findings)
+    assert (words.reshape(128, 32).view(np.float32) == a.astype(np.float32) @ b.astype(np.float32).T).all()
 
 
 def test_m_64_may_start_on_lane_16() -> None:

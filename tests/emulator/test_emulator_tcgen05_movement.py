@@ -45,8 +45,10 @@ COPIES: list[tuple[str, int, int, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("swizzle", ["none", "32B", "64B", "128B"])
-def test_copies(swizzle: str) -> None:
+@pytest.mark.parametrize(
+    ("swizzle", "version"), [("none", 1), ("32B", 1), ("64B", 1), ("128B", 1), ("128B", 0)], ids=str
+)
+def test_copies(swizzle: str, version: int) -> None:
     """Every shape one after the other into the columns of one allocation; cells around them stay."""
     bench = Bench(len(swizzle))
     before = bench.rng.integers(0, 2**32, (128, 48), dtype=np.uint64).astype(np.uint32)
@@ -60,7 +62,7 @@ def test_copies(swizzle: str) -> None:
         start = bench.room(4096 if swizzle == "none" else -(-rows // 8) * sbo)
         bench.issue(
             f"tcgen05.cp.cta_group::1.{shape} [{{at}}], {{sdesc}};", at=column,
-            sdesc=source_descriptor(start, lbo, sbo, swizzle),
+            sdesc=source_descriptor(start, lbo, sbo, swizzle) & ~((1 - version) << 46),
         )  # fmt: skip
         raw = expected.view(np.uint8).reshape(128, -1)
         for row in range(rows):
@@ -71,6 +73,7 @@ def test_copies(swizzle: str) -> None:
         column += size // 4 + 1
     report, words = bench.run(columns=48, schedule="late")
     assert not errors(report), report.summary()
+    assert ("descriptor-version" in codes(report)) == (not version)
     assert (words == expected).all(), np.argwhere(words != expected)[:5]
 
 

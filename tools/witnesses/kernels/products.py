@@ -108,7 +108,8 @@ def _described(
 WITNESSES = [
     _product("f16_sum16", ("t36_90",), "fp16", "sum16", (70, 50, 96), (64, 64, 32), tolerance=(5e-2, 5e-1)),
     _product("bf16_tb", ("t36_90", "t39_100"), "bf16", "fp32", (130, 70, 100), (64, 64, 32), tb=True),
-    _product("bf16_ta", ("t37_90", "t37_100"), "bf16", "fp32", (64, 100, 80), (64, 32, 64), ta=True, num_warps=8),
+    _product("bf16_ta", ("t35_100", "t37_90", "t37_100"), "bf16", "fp32", (64, 100, 80), (64, 32, 64), ta=True,
+             num_warps=8),
     _product("tf32_ta_tb", ("t36_100",), "tf32", "fp32", (64, 96, 72), (64, 32, 32), ta=True, tb=True,
              tolerance=(1e-3, 5e-2)),
     _product("tf32x3", ("t36_90",), "tf32", "fp32", (64, 64, 64), (64, 64, 32), precision="tf32x3",

@@ -17,7 +17,13 @@ from ptxgen.emulator.memory import MemoryFault
 from ptxgen.emulator.registers import Binder, Reader
 from ptxgen.emulator.semantics import meaning
 from ptxgen.emulator.semantics.mbarrier import each
-from ptxgen.emulator.semantics.tcgen05.operands import SharedMatrix, matrix_descriptor, require_k96, shared_matrix
+from ptxgen.emulator.semantics.tcgen05.operands import (
+    SharedMatrix,
+    advise_version,
+    matrix_descriptor,
+    require_k96,
+    shared_matrix,
+)
 from ptxgen.emulator.semantics.tcgen05.pairs import pipe_of, slots_of
 from ptxgen.emulator.semantics.tcgen05.product import Call, Form, Shape, execute, shape_of, zero_columns
 from ptxgen.instr import tcgen05
@@ -98,8 +104,8 @@ def _issue(
         shape=shape,
         slots=slots,
         d=split_address(given["d"]),
-        a=() if form.a_in_tensor_memory else _matrices(machine, shape, slots, given["a"], "a"),
-        b=_matrices(machine, shape, slots, given["b"], "b", shift),
+        a=() if form.a_in_tensor_memory else _matrices(machine, shape, slots, given["a"], "a", statement),
+        b=_matrices(machine, shape, slots, given["b"], "b", statement, shift),
         accumulate=bool(given["accumulate"]),
         a_place=split_address(given["a"]) if form.a_in_tensor_memory else (0, 0),
         metadata=split_address(given.get("metadata", 0)),
@@ -126,14 +132,16 @@ def _scale_place(place: tuple[int, int]) -> tuple[int, int]:
 
 
 def _matrices(
-    machine: Machine, shape: Shape, slots: Sequence[int], value: int, side: str, more: int = 0
-) -> list[SharedMatrix]:
+    machine: Machine, shape: Shape, slots: Sequence[int], value: int, side: str, statement: syntax.Instruction,
+    more: int = 0,
+) -> list[SharedMatrix]:  # fmt: skip
     """The parts of A or B in the shared memory of each CTA; `more` rows of B are there for a column shift."""
     idesc = shape.idesc
     left = side == "a"
     rows = shape.rows if left else shape.n // len(slots) + more
     major, type = (idesc.a_major, idesc.a_type) if left else (idesc.b_major, idesc.b_type)
     k_bytes = shape.k_bytes_a if left else shape.k_bytes_b
+    advise_version(machine, value, statement)
     if matrix_descriptor(value).lbo_mode == "absolute":
         require_k96(machine, "the absolute LBO mode")
     matrix = shared_matrix(value, major, rows, k_bytes, shape.element_bits(type), machine.shared.size)  # type: ignore[arg-type]

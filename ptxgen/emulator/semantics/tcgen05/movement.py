@@ -19,7 +19,7 @@ from ptxgen.emulator.semantics import meaning
 from ptxgen.emulator.semantics.barrier import require_whole_warps
 from ptxgen.emulator.semantics.mbarrier import each
 from ptxgen.emulator.semantics.tcgen05.elements import expanded
-from ptxgen.emulator.semantics.tcgen05.operands import SharedMatrix, shared_matrix
+from ptxgen.emulator.semantics.tcgen05.operands import SharedMatrix, advise_version, shared_matrix
 from ptxgen.emulator.semantics.tcgen05.pairs import pipe_of, slots_of
 from ptxgen.instr import tcgen05
 from ptxgen.layouts.tmem import (
@@ -258,6 +258,7 @@ def copy(op: Any, binder: Binder, statement: syntax.Instruction, block: object) 
     def run(g: Group) -> None:
         machine = g.machine
         for row, thread, (place, value) in each(g, address(g), descriptor(g)):
+            advise_version(machine, value, statement)
             source = shared_matrix(value, "k", rows, bits // 8, 8, machine.shared.size)
             _submit_copy(machine, row, thread, op.cta_group, source, lanes, place, bits // 32, element, statement)
 

@@ -8,6 +8,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from ptxgen import syntax
 from ptxgen.descriptors import DescriptorError, SmemDescriptor
 from ptxgen.emulator.checks.thread_accesses import UNIT
 from ptxgen.emulator.machine import Machine
@@ -16,6 +17,8 @@ from ptxgen.emulator.memory.shared_memory import RESERVED_BYTES
 from ptxgen.layouts.operands import Major, operand_addresses
 from ptxgen.layouts.swizzle import SWIZZLES
 
+#: Bits 46-48 of a descriptor, and what they are by the manual (table 40).
+_VERSION_BITS, _VERSION = 0b111 << 46, 0b001 << 46
 #: Bytes of K of the operands of K 96, 4 bits each.
 K96_BYTES = 48
 
@@ -39,11 +42,26 @@ class SharedMatrix:
 
 @lru_cache(maxsize=4096)
 def matrix_descriptor(value: int) -> SmemDescriptor:
-    """The descriptor of 64 bits. Raises MemoryFault, with the rule, where they are none."""
+    """The descriptor of 64 bits. Raises MemoryFault, with the rule, where they are none.
+
+    0 in place of the version is taken: fact descriptor-version.
+    """
     try:
-        return SmemDescriptor.decode(value)
+        return SmemDescriptor.decode(value if value & _VERSION_BITS else value | _VERSION)
     except DescriptorError as error:
         raise MemoryFault("illegal-descriptor", f"the shared-memory descriptor {value:#018x}: {error}") from error
+
+
+def advise_version(machine: Machine, value: int, statement: syntax.Instruction) -> None:
+    """Say where a descriptor has 0 as its version (fact descriptor-version)."""
+    if not value & _VERSION_BITS:
+        machine.findings.add(
+            "descriptor-version",
+            "bits 46-48 of the shared-memory descriptor are 0; the manual has the constant 0b001 there (PTX ISA "
+            "9.7.16.4.1, table 40). Triton before 3.6 wrote 0 too, and its kernels ran",
+            statement,
+            severity="advice",
+        )
 
 
 def require_k96(machine: Machine, what: str) -> None:
