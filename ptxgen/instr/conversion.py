@@ -252,7 +252,7 @@ class cvt_narrow4_rs(Instruction, opcode="cvt", section="9.7.9.21", ptx="8.7", t
     """d = four .f32 in a narrow format, rounded up or down by chance.
 
     The first of `abef` goes to the upper bits. The upper half of `rbits` is for its first two, the lower for the others
-    (for .e2m1x4 their upper and lower bytes).
+    (for .e2m1x4 their upper and lower bytes); the first of each two takes the bits in reverse order.
     """
 
     syntax = "cvt.rs{.relu}.satfinite.dtype.f32 d, abef, rbits"

@@ -128,12 +128,9 @@ def test_to_narrow(op: Any) -> None:
     same(found, [x << width | y for x, y in zip(*words, strict=True)], text)
 
 
-RANDOM = [op for op in legal(conversion.cvt_half2_rs, conversion.cvt_narrow4_rs) if op.dtype != "e2m1x4"]
-
-
-@pytest.mark.parametrize("op", RANDOM, ids=lambda op: op.opcode_text)
+@pytest.mark.parametrize("op", legal(conversion.cvt_half2_rs, conversion.cvt_narrow4_rs), ids=lambda op: op.opcode_text)
 def test_random_rounding(op: Any) -> None:
-    """The bits cut off and the random ones, added, carry or not (9.7.9.21, .rs)."""
+    """The bits cut off and the random ones, added, carry or not (9.7.9.21, .rs; fact cvt-rs-bits)."""
     target, version = home(op)
     name, count = op.dtype[:-2], int(op.dtype[-1])
     names = "abef"[:count]
@@ -143,21 +140,64 @@ def test_random_rounding(op: Any) -> None:
     text = f"{op.opcode_text} %d, {operands if count == 2 else '{' + operands + '}'}, %r;"
     inputs = {each: ("f32", words) for each, words in zip(names, values, strict=True)}
     inputs["r"] = ("b32", random)
-    found = lanewise(text, inputs, {"d": "b32"}, target=target, version=version)["d"]
+    width = 4 if op.dtype == "e2m1x4" else 32 // count
+    found = lanewise(text, inputs, {"d": f"b{width * count}"}, target=target, version=version)["d"]
     bits = 13 if name == "f16" else 16
     expected = []
     for *words, bits_given in zip(*(each.tolist() for each in values), random.tolist(), strict=True):
         result = 0
         for place, word in enumerate(words):
-            part = bits_given >> 16 if place < count // 2 else bits_given
+            part = bits_given >> 16 if place < count // 2 else bits_given & 0xFFFF
+            if op.dtype == "e2m1x4":
+                shift = 8 if place < 2 else 0
+                part = (bits_given >> 16 + shift & 255) << 8 | bits_given >> shift & 255
+            if count == 4 and place % 2 == 0:
+                part = sum((part >> i & 1) << 15 - i for i in range(16))
             noise = Fraction(part & ((1 << bits) - 1), 1 << bits)
             value = value_of(word, "f32")
             one = rounded(value, name, "rs", noise, op.relu)
             if count == 2 and not op.satfinite and abs(value) >= positive(name)[1][-1]:
                 one = overflowing(value, name, noise, op.relu)
-            result = result << 32 // count | one
+            result = result << width | one
         expected.append(result)
     same(found, expected, text, {**dict(zip(names, values, strict=True)), "r": random})
+
+
+#: a, b, e, f, rbits and the answer of a B200 (driver 595.58.03), measured by mlc-ai/TIRx-harness
+#: (tools/tests/numsim/microtests/cases/ptx_cvt_narrow_goldens.py): lines in which the order of the bits shows.
+ANSWERED = {
+    "cvt.rs.satfinite.e2m1x4.f32": (
+        (0x40200000, 0x40400000, 0x40600000, 0x40800000, 0x80000000, 0x4556),
+        (0xBE800000, 0xBF000000, 0xBF400000, 0xBF800000, 0x73D33D6F, 0x99AA),
+        (0xBF400000, 0xBF800000, 0xBFA00000, 0xBFE00000, 0xCB515795, 0xAABB),
+        (0xBFA00000, 0xBFE00000, 0xC0200000, 0xC0600000, 0xA113E0E5, 0xACDD),
+        (0xBFE00000, 0xC0200000, 0xC0600000, 0xC0A00000, 0xD2E10D34, 0xCDDF),
+        (0x37000000, 0x36800000, 0x3F880000, 0x3F980000, 0x0165C4AF, 0x0032),
+        (0xBF87F000, 0x3F880000, 0xBF880000, 0x3F881000, 0x0433F7B1, 0xB2A2),
+        (0x3F8FE000, 0xBF8FE000, 0x3F900000, 0xBF900000, 0x9F402FE0, 0x3A2A),
+        (0xBF900000, 0x3F902000, 0xBF902000, 0x3F9FC000, 0x67357B2B, 0xB2B2),
+        (0x3F9FC000, 0xBF9FC000, 0x3FA00000, 0xBFA00000, 0x1A8FF146, 0x3A2B),
+        (0x40D48CAD, 0xC0BF1A6C, 0xC062D46D, 0x40830739, 0x00D5BCA4, 0x7ED6),
+    ),
+    "cvt.rs.satfinite.e5m2x4.f32": (
+        (0x40D00000, 0x40E00000, 0x40FFFFFF, 0x41000000, 0x80402010, 0x46474848),
+        (0x43F00000, 0x44000000, 0xC3E00000, 0xC3F00000, 0x23FD491E, 0x6060DFDF),
+        (0x3F980000, 0x3F802000, 0x00800000, 0x80800000, 0x2A63705F, 0x3D3C0080),
+        (0xBF881000, 0x3F8FE000, 0xBF8FE000, 0x3F8FF000, 0xB0ABC1AB, 0xBD3DBD3D),
+        (0xBF8FF000, 0x3F802000, 0xBF802000, 0x3F804000, 0xEA36C748, 0xBC3CBC3C),
+        (0xBF900000, 0x3F902000, 0xBF902000, 0x3F9FC000, 0x67357B2B, 0xBD3CBD3D),
+    ),
+}
+
+
+@pytest.mark.parametrize("text", ANSWERED)
+def test_random_rounding_answers(text: str) -> None:
+    """What hardware answered, where the order of the random bits shows."""
+    *words, random, expected = (np.array(column, np.uint32) for column in zip(*ANSWERED[text], strict=True))
+    inputs = {each: ("f32", column) for each, column in zip("abef", words, strict=True)} | {"r": ("b32", random)}
+    width = "b16" if "e2m1" in text else "b32"
+    found = lanewise(f"{text} %d, {{%a, %b, %e, %f}}, %r;", inputs, {"d": width}, target="sm_100a", version="8.7")["d"]
+    same(found[: len(expected)], expected.tolist(), text)
 
 
 def overflowing(value: float, name: str, noise: Fraction, relu: bool) -> int:

@@ -280,27 +280,43 @@ def convert_narrow(op: Any, binder: Binder, statement: syntax.Instruction, block
 
 
 #: Random bits for one value of a type (9.7.9.21).
-_NOISE_BITS = {"f16": 13, "bf16": 16}
+_NOISE_BITS = {"f16": 13}
+
+
+def _noise(word: NDArray[np.uint32], name: str, count: int) -> list[NDArray[Any]]:
+    """The random fraction for each of `count` values, the first for the top, in a word of .rs (fact cvt-rs-bits)."""
+    if count == 2:
+        bits = _NOISE_BITS.get(name, 16)
+        mask = np.uint32((1 << bits) - 1)
+        return [(word >> np.uint32(shift) & mask) * 2.0**-bits for shift in (16, 0)]
+    halves = [word >> np.uint32(16), word & np.uint32(0xFFFF)]
+    if name == "e2m1":  # the upper bytes of both halves are for a and b, the lower ones for e and f
+        high, low = halves
+        halves = [high & np.uint32(0xFF00) | low >> np.uint32(8), (high & np.uint32(0xFF)) << np.uint32(8) | low & 0xFF]
+    return [bits * 2.0**-16 for half in halves for bits in (_reversed(half), half)]
+
+
+def _reversed(half: NDArray[np.uint32]) -> NDArray[np.uint32]:
+    """Sixteen bits, the first last."""
+    for distance, mask in ((8, 0x00FF), (4, 0x0F0F), (2, 0x3333), (1, 0x5555)):
+        half = (half & np.uint32(mask)) << np.uint32(distance) | half >> np.uint32(distance) & np.uint32(mask)
+    return half
 
 
 @meaning(conversion.cvt_half2_rs, conversion.cvt_narrow4_rs)
 def convert_randomly(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
-    """Random bits stand beside the highest bits that are cut off; the upper half of `rbits` is for a and b."""
+    """Random bits stand beside the highest bits that are cut off."""
     name, count = op.dtype[:-2], int(op.dtype[-1])
-    if name == "e2m1":
-        raise Unmodelled("which parts of rbits the values of cvt.rs.e2m1x4 get (figure 40 of the manual only)")
     sources, random = _sources(op, binder), binder.source(op.rbits, "b32")
     d = binder.destination(op.d, op.dtype)
-    format, width, bits = FORMATS[name], _width(op.dtype), _NOISE_BITS.get(name, 16)
+    format, width = FORMATS[name], _width(op.dtype)
     finite = getattr(op, "satfinite", True)
 
     def run(g: Group) -> None:
-        word = np.asarray(random(g))
-        noise = [(word >> np.uint32(shift) & np.uint32((1 << bits) - 1)) * 2.0**-bits for shift in (16, 0)]
         words = []
-        for index, source in enumerate(sources):
+        for source, noise in zip(sources, _noise(np.asarray(random(g)), name, count), strict=True):
             value = _relu(source(g)) if op.relu else source(g)
-            words.append(encode(value, format, "rs", finite=finite, noise=noise[index * 2 // count]))
+            words.append(encode(value, format, "rs", finite=finite, noise=noise))
         d(g, _packed(words, width))
 
     return run
