@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ptxgen import syntax
 from ptxgen.emulator.checks.strong_accesses import Order, Place
-from ptxgen.emulator.checks.thread_accesses import UNIT
+from ptxgen.emulator.checks.thread_accesses import UNIT, starts
 from ptxgen.emulator.group import Group
 from ptxgen.emulator.memory import MemoryFault
 from ptxgen.emulator.memory.global_memory import (
@@ -246,18 +246,18 @@ def _track_together(
 ) -> bool:
     """Tell the checks of all warps at once; False where they find something, which each warp must tell for itself."""
     assert g.machine.ordering is not None
-    position, lane = np.nonzero(g.active)
-    offsets = inside[position, lane]
+    chosen = slice(None) if g.mask is None else np.flatnonzero(g.mask)
+    offsets, position = inside.reshape(-1)[chosen], np.arange(inside.size)[chosen] // 32
     span = int(offsets.max()) // UNIT + 1
     keys = position * span + offsets // UNIT
-    order = np.argsort(keys)
+    order = slice(None) if (keys[1:] >= keys[:-1]).all() else np.argsort(keys)
     keys = keys[order]
-    first = np.flatnonzero(np.r_[True, keys[1:] != keys[:-1]])
+    first = np.flatnonzero(starts(keys))
     keys = keys[first]
     bits = np.left_shift((1 << size) - 1, offsets % UNIT).astype(np.uint16)[order]
     masks, changed = np.bitwise_or.reduceat(bits, first), None
     if new is not None:
-        changed = np.bitwise_or.reduceat(np.where(new[position, lane][order], bits, np.uint16(0)), first)
+        changed = np.bitwise_or.reduceat(np.where(new.reshape(-1)[chosen][order], bits, np.uint16(0)), first)
     return g.machine.ordering.shared.accesses(g.indices, keys // span, keys % span, masks, changed, statement)
 
 
@@ -277,12 +277,12 @@ def _changing(g: Group, places: Bytes, size: int, values: Sequence[NDArray[Any]]
         return g.active & (new != old).any(axis=-1)
     order = np.argsort(places_of, kind="stable")
     every, places_of = every[order], places_of[order]
-    starts = np.r_[True, places_of[1:] != places_of[:-1]]
-    if starts.all():
+    begins = starts(places_of)
+    if begins.all():
         return g.active & (new != old).any(axis=-1)
     # Lanes by place, then by warp: the last of each warp there, and that of the first warp for all others.
-    last = np.r_[starts[1:] | (every[1:] // 32 != every[:-1] // 32), True]
-    every, place = every[last], (np.cumsum(starts) - 1)[last]
+    last = np.r_[begins[1:] | (every[1:] // 32 != every[:-1] // 32), True]
+    every, place = every[last], (np.cumsum(begins) - 1)[last]
     before = every[np.searchsorted(place, place)]
     apart = before // 32 != every // 32
     flat = new.reshape(-1, len(values))

@@ -46,7 +46,8 @@ class Group:
 
     def full(self, value: Any, dtype: Any = None) -> NDArray[Any]:
         """A value, scalar or array, as an array of shape (warps, 32)."""
-        return np.broadcast_to(np.asarray(value, dtype), (self.size, 32))
+        made, shape = np.asarray(value, dtype), (self.size, 32)
+        return made if made.shape == shape else np.broadcast_to(made, shape)
 
     def store(self, array: NDArray[Any], value: NDArray[Any]) -> None:
         """Write a register where lanes are active."""

@@ -71,3 +71,46 @@ LAST_WINS = """\
 def test_what_a_warp_leaves_counts(mask: int, told: list[str], schedule: Any) -> None:
     report, _ = launch(LAST_WINS.format(mask=mask), [poisoned(64, np.uint32)], block=64, schedule=schedule)
     assert codes(report) == told
+
+
+#: Lane 0 of each of four warps stores `{type}` at `{step}` times its warp, all in one 16-byte unit.
+NEIGHBOURS = """\
+    .shared .align 16 .b8 room[32];
+    .reg .b32 %r<9>;
+    .reg .b64 %rd<9>;
+    .reg .pred %p<3>;
+    mov.u32 %r0, %tid.x;
+    shr.u32 %r1, %r0, 5;
+    and.b32 %r2, %r0, 31;
+    setp.eq.u32 %p0, %r2, 0;
+    mad.lo.u32 %r3, %r1, 77, 5;
+    cvt.u64.u32 %rd3, %r3;
+    mul.lo.u32 %r4, %r1, {step};
+    mov.b32 %r5, room;
+    add.u32 %r5, %r5, %r4;
+    @%p0 {store};
+    bar.sync 0;
+    and.b32 %r6, %r1, 3;
+    mul.lo.u32 %r6, %r6, {step};
+    mov.b32 %r5, room;
+    add.u32 %r5, %r5, %r6;
+    ld.shared.b32 %r7, [%r5];
+    mul.wide.u32 %rd0, %r0, 4;
+    add.u64 %rd1, %out0, %rd0;
+    st.global.b32 [%rd1], %r7;
+    ret;"""
+
+
+@pytest.mark.parametrize("schedule", ["eager", "late", "random"])
+def test_neighbours_in_a_unit_do_not_race(schedule: Any) -> None:
+    body = NEIGHBOURS.format(step=4, store="st.shared.b32 [%r5], %r3")
+    report, (out,) = launch(body, [poisoned(128, np.uint32)], block=128, schedule=schedule)
+    assert codes(report) == []
+    assert (out == np.arange(128) // 32 * 77 + 5).all()
+
+
+@pytest.mark.parametrize("schedule", ["eager", "late", "random"])
+def test_warps_that_store_to_one_byte_together_race(schedule: Any) -> None:
+    body = NEIGHBOURS.format(step=0, store="st.shared.b64 [%r5], %rd3")
+    report, _ = launch(body, [poisoned(128, np.uint32)], block=128, schedule=schedule)
+    assert set(codes(report)) == {"shared-race"}

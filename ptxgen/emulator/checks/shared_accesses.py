@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ptxgen.emulator.checks.findings import Findings
 from ptxgen.emulator.checks.knowledge import PENDING, AsyncOperation, Knowledge
 from ptxgen.emulator.checks.stale_waits import Event
-from ptxgen.emulator.checks.thread_accesses import UNIT, Masks, ThreadAccesses, distinct
+from ptxgen.emulator.checks.thread_accesses import UNIT, Masks, ThreadAccesses, distinct, starts
 from ptxgen.syntax import Statement
 
 if TYPE_CHECKING:
@@ -129,16 +129,16 @@ class SharedAccesses:
                 return False
             if not all(self._over(each[place], rows, at) for each in readers):
                 return False
-            if len(rows) > 1:
-                ordered = np.sort(place)
-                if (ordered[1:] == ordered[:-1]).any():
-                    return False  # warps that store to the same unit at once
+            if len(rows) > 1 and _overlap(place, masks):
+                return False
         elif (masks & ~written[place]).any():
             return False
         own = (slots % self._ordering.size * self._ordering.warps)[:, None] + np.arange(self._ordering.warps)
         known, each = self._ordering.clocks[rows[:, None], own], np.arange(len(rows))
         if (self.stores.latest[slots, warps] == PENDING).any():
-            return False
+            pending = self.stores.clock[slot, warp, units] == PENDING
+            if (pending & ((self.stores.mask[slot, warp, units] & masks) != 0)).any():
+                return False
         for kind in kinds:
             late = kind.latest[slots] > known
             late[each, warps] = False
@@ -150,7 +150,7 @@ class SharedAccesses:
         clocks = self._ordering.intervals(rows)[at]
         (self.stores if writes else self.loads).add_own(slot, warp, units, masks, clocks, statement.line)
         if writes:
-            written[place] |= masks
+            np.bitwise_or.at(written, place, masks)
             for table in (writer, *readers):
                 table[place] = 0
         return True
@@ -360,3 +360,13 @@ class SharedAccesses:
         data = "data of " if verb in ("reads", "overwrites") else ""
         code = "mbarrier-parity" if parity else "shared-race"
         self._findings.add(code, f"the {access.what} {verb} {data}{what}", access.statement)
+
+
+def _overlap(places: NDArray[np.int64], masks: Masks) -> bool:
+    """Whether the same byte of a unit is in two of these masks."""
+    order = np.argsort(places)
+    places, bytes = places[order], masks[order].astype(np.int64)
+    first = np.flatnonzero(starts(places))
+    if len(first) == len(places):
+        return False
+    return bool((np.add.reduceat(bytes, first) != np.bitwise_or.reduceat(bytes, first)).any())

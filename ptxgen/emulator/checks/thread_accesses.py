@@ -50,6 +50,8 @@ class ThreadAccesses:
     def __init__(self, slots: int, size: int, warps: int, units: int) -> None:
         self._size, self._warps, self._units = size, warps, units
         self._tables: list[_Table | None] = [None] * slots
+        #: Which slots have a table.
+        self._known = np.zeros(slots, np.bool_)
         #: The accesses of the CTAs' own warps; only what is touched takes memory.
         shape = (slots, warps, units)
         self.clock, self.mask = np.zeros(shape, np.int32), np.zeros(shape, np.uint16)
@@ -67,6 +69,7 @@ class ThreadAccesses:
         if table is None:
             table = _Table(own, self.clock[slot], self.mask[slot], self.line[slot], self.latest[slot])
             self._tables[slot] = table
+            self._known[slot] = True
         if not table.first <= warp < table.first + len(table.latest):
             whole = _Table.empty(self._size * self._warps, self._units)
             self.apart[slot] = True
@@ -90,8 +93,9 @@ class ThreadAccesses:
         clocks: NDArray[np.int64], line: int,
     ) -> None:  # fmt: skip
         """As `add`, for warps of several CTAs in their own memories, none of which is `apart`."""
-        for slot in distinct(slots).tolist():
-            self._reach(slot, slot % self._size * self._warps)
+        if not self._known[slots].all():
+            for slot in distinct(slots).tolist():
+                self._reach(slot, slot % self._size * self._warps)
         place = (slots * self._warps + warps) * self._units + units
         clock, mask = self.clock.reshape(-1), self.mask.reshape(-1)
         mask[place] = np.where(clock[place] == clocks, mask[place], np.uint16(0)) | masks
@@ -156,9 +160,18 @@ class ThreadAccesses:
     def clear(self, slot: int) -> None:
         if self._tables[slot] is not None:
             self._tables[slot] = None
+            self._known[slot] = False
             self.apart[slot] = False
             for array in (self.clock, self.mask, self.latest):
                 array[slot] = 0
+
+
+def starts(values: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Where in an ascending array a value begins: (values,)."""
+    found = np.empty(len(values), np.bool_)
+    found[:1] = True
+    np.not_equal(values[1:], values[:-1], out=found[1:])
+    return found
 
 
 def distinct(values: NDArray[np.int64]) -> NDArray[np.int64]:
