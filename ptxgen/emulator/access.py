@@ -1,7 +1,7 @@
 """How instructions reach memory: state spaces of generic addresses, checked places of bytes, and what the checks hear.
 
-Caching, ordering and scope have no effect on values here: the emulator executes accesses one instruction at a time.
-They count in the checks.
+The emulator executes accesses one instruction at a time, and caching has no effect on values. Ordering and scope count
+in the checks, and where strong loads may return older values (`checks.stale_loads`).
 """
 
 from __future__ import annotations
@@ -124,12 +124,31 @@ def load_words(
         g.machine.global_accesses.access(g.indices, offsets, g.mask, size * count, statement)
     elif space == "local" and g.machine.ordering is not None:
         g.machine.stack.require_written(g, offsets, size * count, statement)
-    strong = g.machine.strong_accesses
-    if order is not None and strong is not None:
-        for row, place in _words(g, space, addresses):
-            strong.load(row, place, order, statement)
     words, index = data.view(dtype), offsets // size
-    return [words[index + i] for i in range(count)]
+    values = [words[index + i] for i in range(count)]
+    if order is not None and g.machine.strong_accesses is not None:
+        _strong_load(g, space, addresses, places, values, order, statement)
+    return values
+
+
+def _strong_load(
+    g: Group, space: str, addresses: NDArray[np.int64], places: Bytes, values: list[NDArray[Any]], order: Order,
+    statement: syntax.Instruction,
+) -> None:  # fmt: skip
+    """Tell the checks of strong loads, of which some give older values than those that are there."""
+    strong = g.machine.strong_accesses
+    assert strong is not None
+    for row, place, position, lane in _words(g, space, addresses):
+        change = None
+        if strong.stale is not None:
+            size = values[0].dtype.itemsize * len(values)
+            change = strong.stale.load(row, place, places.data, int(places.offsets[position, lane]), size)
+        strong.load(row, place, order, statement)
+        if change is not None:
+            g.machine.effects += 1
+            lanes = addresses[position] == addresses[position, lane]
+            for value, old in zip(values, change.old.view(values[0].dtype), strict=True):
+                value[position, lanes] = old
 
 
 def store_words(
@@ -165,9 +184,12 @@ def store_words(
         else:
             same = ~_changing(g, places, total, values)
             machine.global_accesses.access(g.indices, offsets, g.mask, total, statement, same)
-    if order is not None and machine.strong_accesses is not None:
-        for row, place in _words(g, space, addresses):
-            machine.strong_accesses.store(row, place, order, statement)
+    strong = machine.strong_accesses
+    if order is not None and strong is not None:
+        for row, place, position, lane in _words(g, space, addresses):
+            if strong.stale is not None:
+                strong.stale.store(row, place, data, int(offsets[position, lane]), total)
+            strong.store(row, place, order, statement)
     words, index = data.view(dtype), offsets // size
     changed = False  # what is there already is no effect: threads that poll may store what they read
     for i, value in enumerate(values):
@@ -178,6 +200,8 @@ def store_words(
         changed = changed or bool((words[at] != full).any())
         words[at] = full
     machine.effects += changed
+    if order is not None and strong is not None and strong.stale is not None:
+        strong.stale.stored(data)
 
 
 def measure(g: Group, space: str, places: Bytes, size: int, statement: syntax.Instruction) -> None:
@@ -312,7 +336,9 @@ def units_of(offsets: NDArray[np.int64], size: int) -> tuple[NDArray[np.int64], 
     return units, masks
 
 
-def strong_atomic(part: Part, turns: Any, order: Order, statement: syntax.Instruction, *, reads: bool) -> None:
+def strong_atomic(
+    part: Part, places: Bytes, size: int, turns: Any, order: Order, statement: syntax.Instruction, *, reads: bool
+) -> None:
     """Atomic operations of a part, lanes in this order: each reads (red does not count as reading), then stores."""
     g, strong = part.group, part.group.machine.strong_accesses
     if strong is None:
@@ -322,19 +348,26 @@ def strong_atomic(part: Part, turns: Any, order: Order, statement: syntax.Instru
     else:
         lanes = np.argwhere(g.active)[turns]
         rows, addresses = g.indices[lanes[:, 0]].tolist(), part.addresses[lanes[:, 0], lanes[:, 1]].tolist()
-        words = ((row, _place(g, part.space, row, at)) for row, at in zip(rows, addresses, strict=True))
-    for row, place in words:
+        words = (
+            (row, _place(g, part.space, row, at), position, lane)
+            for row, at, (position, lane) in zip(rows, addresses, lanes.tolist(), strict=True)
+        )
+    for row, place, position, lane in words:
+        if strong.stale is not None:
+            strong.stale.store(row, place, places.data, int(places.offsets[position, lane]), size)
         if reads:
             strong.load(row, place, order, statement, atomic=True)
         strong.store(row, place, order, statement)
 
 
-def _words(g: Group, space: str, addresses: NDArray[np.int64]) -> Iterator[tuple[int, Place]]:
-    """(warp, word) of strong accesses, each once."""
+def _words(g: Group, space: str, addresses: NDArray[np.int64]) -> Iterator[tuple[int, Place, int, int]]:
+    """(warp, word, position of the warp in the group, a lane) of strong accesses, each word of a warp once."""
     active = g.active
     for position, row in enumerate(g.indices.tolist()):
-        for address in np.unique(addresses[position][active[position]]).tolist():
-            yield row, _place(g, space, row, address)
+        lanes = np.flatnonzero(active[position])
+        found, first = np.unique(addresses[position][lanes], return_index=True)
+        for address, lane in zip(found.tolist(), lanes[first].tolist(), strict=True):
+            yield row, _place(g, space, row, address), position, lane
 
 
 def _place(g: Group, space: str, row: int, address: int) -> Place:

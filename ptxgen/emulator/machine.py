@@ -24,6 +24,7 @@ from ptxgen.emulator.checks import (
     StrongAccesses,
     Tensormaps,
 )
+from ptxgen.emulator.checks.stale_loads import StaleLoads
 from ptxgen.emulator.checks.transactions import Signal, Transactions
 from ptxgen.emulator.clusters import Clusters
 from ptxgen.emulator.copies import WarpCopies
@@ -225,6 +226,13 @@ class Machine:
         if name.startswith(("%clock", "%globaltimer")):
             self.reads_time = True
         return self._special.get(name)
+
+    def expect_strong_loads(self) -> None:
+        """The program has strong loads: they may give older values, unless all is to happen as early as legal."""
+        strong = self.strong_accesses
+        if strong is not None and self.ordering is not None and self.timeline.schedule != "eager":
+            strong.stale = strong.stale or StaleLoads(self.ordering, self.timeline)
+            self.ordering.sequences = True
 
     # CTAs.
 

@@ -2,7 +2,8 @@
 
 Time counts executed block steps. Work is queued with a delay that the schedule decides: `eager` completes it as early
 as legal (at once), `late` as late as legal (only when no thread can go on), `random` after a seeded random delay. Work
-in the same pipe completes in the order of its issue.
+in the same pipe completes in the order of its issue. What strong loads return follows the schedule too
+(`checks.stale_loads`).
 """
 
 from __future__ import annotations

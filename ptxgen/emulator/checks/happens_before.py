@@ -58,6 +58,8 @@ class Ordering:
         self._tensor_operations: set[int] = set()
         self._next = 1
         self._inits: set[int] = set()
+        #: Whether strong loads may return older values (`stale_loads`).
+        self.sequences = False
         #: What each warp knows of the intervals of the warps of its cluster; `known[row].clocks` is a row of it.
         self.clocks = np.zeros((slots * warps, self.members), np.int64)
         self.known = [Knowledge(row // self.members, self.clocks[row]) for row in range(slots * warps)]
@@ -251,6 +253,8 @@ class Ordering:
             together.join(given)
         for row in rows[1:]:
             together.join(self.release(row))
+        if self.sequences and together.unacquired is not None:
+            together.sequence(together.unacquired)
         for row in rows:
             self.known[row].join(together)
         self.lanes_meet(np.array(rows))

@@ -35,6 +35,7 @@ class Knowledge:
     `foreign` has the clocks of other clusters, by cluster; most programs never learn of any. `tensor` has clocks that
     count for accesses to tensor memory alone, which relaxed synchronisation between tcgen05.fence orders. Doubts are
     what would be known too if strong accesses released, or acquired, by themselves (`checks.strong_accesses`).
+    What is `sequenced` strong loads see too, though it orders nothing else (`checks.stale_loads`).
     """
 
     cluster: int
@@ -46,11 +47,14 @@ class Knowledge:
     covered: dict[int, Knowledge] = field(default_factory=dict)
     unreleased: Knowledge | None = None
     unacquired: Knowledge | None = None
+    sequenced: Knowledge | None = None
 
     @property
     def apart(self) -> bool:
         """Whether there is more to it than the clocks of its own cluster, and operations."""
-        return bool(self.foreign or self.covered) or not (self.tensor is self.unreleased is self.unacquired is None)
+        return bool(self.foreign or self.covered) or not (
+            self.tensor is self.unreleased is self.unacquired is self.sequenced is None
+        )
 
     def copy(self) -> Knowledge:
         made = self.certain()
@@ -67,9 +71,7 @@ class Knowledge:
         return self.clocks if self.tensor is None else np.maximum(self.clocks, self.tensor)
 
     def join(self, other: Knowledge) -> None:
-        self._join_clocks(other.cluster, other.clocks)
-        for cluster, clocks in other.foreign.items():
-            self._join_clocks(cluster, clocks)
+        self.join_clocks(other)
         self.operations |= other.operations
         if other.tensor is not None:
             self.join_tensor(other.cluster, other.tensor)
@@ -79,6 +81,8 @@ class Knowledge:
             self.doubt_release(other.unreleased)
         if other.unacquired is not None:
             self.doubt_acquire(other.unacquired)
+        if other.sequenced is not None:
+            self.join_sequenced(other.sequenced)
 
     def join_tensor(self, cluster: int, clocks: NDArray[np.int64]) -> None:
         """Learn clocks that count for tensor memory alone; that of other clusters is out of reach."""
@@ -108,18 +112,52 @@ class Knowledge:
         else:
             self.unacquired.join(plain)
 
+    def sequence(self, other: Knowledge) -> None:
+        """Strong loads must see what another knows."""
+        plain = Knowledge(self.cluster, self.clocks * 0)
+        plain.join_clocks(other)
+        self.join_sequenced(plain)
+        if other.sequenced is not None:
+            self.join_sequenced(other.sequenced)
+
+    def join_sequenced(self, other: Knowledge) -> None:
+        """Strong loads must see this too: clocks that nobody changes any more."""
+        mine = self.sequenced
+        if mine is None:
+            self.sequenced = other
+        elif mine is not other and not mine.has(other):
+            self.sequenced = Knowledge(self.cluster, self.clocks * 0)
+            self.sequenced.join_clocks(mine)
+            self.sequenced.join_clocks(other)
+
     def certain(self) -> Knowledge:
         """A copy without doubts, and without what counts for tensor memory alone."""
         foreign = {cluster: clocks.copy() for cluster, clocks in self.foreign.items()} if self.foreign else {}
-        return Knowledge(self.cluster, self.clocks.copy(), set(self.operations), foreign)
+        return Knowledge(self.cluster, self.clocks.copy(), set(self.operations), foreign, sequenced=self.sequenced)
 
     def knows(self, cluster: int, member: int, clock: int) -> bool:
         """Whether this has a warp of a cluster up to an interval of its."""
-        clocks = self.clocks if cluster == self.cluster else self.foreign.get(cluster)
+        clocks = self._of(cluster)
         return clocks is not None and bool(clocks[member] >= clock)
 
+    def has(self, other: Knowledge) -> bool:
+        """Whether all clocks of another are known."""
+        return all(
+            (clocks <= mine).all() if (mine := self._of(cluster)) is not None else False
+            for cluster, clocks in ((other.cluster, other.clocks), *other.foreign.items())
+        )
+
+    def _of(self, cluster: int) -> NDArray[np.int64] | None:
+        return self.clocks if cluster == self.cluster else self.foreign.get(cluster)
+
+    def join_clocks(self, other: Knowledge) -> None:
+        """Learn the clocks of another alone."""
+        self._join_clocks(other.cluster, other.clocks)
+        for cluster, clocks in other.foreign.items():
+            self._join_clocks(cluster, clocks)
+
     def _join_clocks(self, cluster: int, clocks: NDArray[np.int64]) -> None:
-        mine = self.clocks if cluster == self.cluster else self.foreign.get(cluster)
+        mine = self._of(cluster)
         if mine is None:
             self.foreign[cluster] = clocks.copy()
         else:

@@ -24,6 +24,7 @@ from ptxgen.syntax import Statement
 
 if TYPE_CHECKING:
     from ptxgen.emulator.checks.happens_before import Ordering
+    from ptxgen.emulator.checks.stale_loads import StaleLoads
 
 CTA, CLUSTER, GPU = range(3)
 _LEVELS = {"cta": CTA, "cluster": CLUSTER, "gpu": GPU, "sys": GPU, "gl": GPU}
@@ -83,6 +84,8 @@ class StrongAccesses:
         #: Relaxed loads of a warp since its last acquiring fence: what they saw, and the scope that it takes.
         self._seen: dict[int, list[tuple[Knowledge, int]]] = {}
         self._touched: dict[Place, _Touch] = {}
+        #: Older values that loads may return; None where nothing does.
+        self.stale: StaleLoads | None = None
 
     def clear(self, slot: int) -> None:
         """Make a slot ready for the next CTA."""
@@ -91,6 +94,8 @@ class StrongAccesses:
                 del words[place]
         for row in range(slot * self._ordering.warps, (slot + 1) * self._ordering.warps):
             self._seen.pop(row, None)
+        if self.stale is not None:
+            self.stale.clear(slot)
 
     # Fences.
 
@@ -116,6 +121,11 @@ class StrongAccesses:
                 waiting.append((known, needed))
         if waiting:
             self._seen[row] = waiting
+
+    def sequence_fence(self, row: int, level: int) -> None:
+        """A fence .sc, after it has acquired and before it releases."""
+        if self.stale is not None:
+            self.stale.fence(row, [(within, self._domain(row, within)) for within in range(level + 1)])
 
     # Accesses.
 
@@ -153,7 +163,10 @@ class StrongAccesses:
                 known.slots = None
 
     def load(self, row: int, place: Place, order: Order, statement: Statement, *, atomic: bool = False) -> None:
-        """A strong load of a warp, or what an atomic operation (but not red) reads."""
+        """A strong load of a warp, or what an atomic operation (but not red) reads.
+
+        What all stores to the word have told counts, also where the load gives an older value.
+        """
         if not atomic:
             self._touch(row, place, order, False, statement)
         told = self._told.get(place)

@@ -136,13 +136,15 @@ def change(
     if part.space == "global" and machine.global_accesses is not None:
         machine.global_accesses.forget(offsets, g.mask, size * count)
     taking = turns(machine, int(g.active.sum()))
-    strong_atomic(part, taking, order, statement, reads=reads)
+    strong_atomic(part, places, size * count, taking, order, statement, reads=reads)
     words = data.view(np.uint64).reshape(-1, 2) if size == 16 else data.view(dtype)
     index = offsets[g.active] // size
     found = [
         apply(machine, words, index + i, taking, operation, associative, *(operand[:, i] for operand in operands))
         for i in range(count)
     ]
+    if machine.strong_accesses is not None and machine.strong_accesses.stale is not None:
+        machine.strong_accesses.stale.stored(data)
     return np.stack(found, axis=1)
 
 

@@ -19,7 +19,9 @@ from ptxgen.instr import fence
 _Run = Callable[[Group], None]
 
 
-def _orders(acquires: bool, releases: bool, proxy: bool = False, scope: str = "sys") -> _Run:
+def _orders(
+    acquires: bool, releases: bool, proxy: bool = False, scope: str = "sys", *, sequences: bool = False
+) -> _Run:
     """What relaxed waits have seen counts from an acquiring fence on, what relaxed arrivals tell is what came before a
     releasing one; `proxy` also shows the async proxy the stores to shared memory that the warp knows. The scope counts
     for accesses to global memory.
@@ -36,6 +38,8 @@ def _orders(acquires: bool, releases: bool, proxy: bool = False, scope: str = "s
                 ordering.acquire(row, known)
             if acquires:
                 strong.acquire_fence(row, width)
+            if sequences:
+                strong.sequence_fence(row, width)
             if proxy:
                 ordering.proxy_fence(row, heap=False)
             if releases:
@@ -50,7 +54,8 @@ def order(op: Any, binder: Binder, statement: syntax.Instruction, block: object)
     """No semantics means acq_rel; membar is the older fence.sc."""
     sem = getattr(op, "sem", None)
     scope = op.level if isinstance(op, fence.membar) else op.scope
-    return _orders(acquires=sem != "release", releases=sem != "acquire", scope=scope)
+    sequences = isinstance(op, fence.membar) or sem == "sc"
+    return _orders(acquires=sem != "release", releases=sem != "acquire", scope=scope, sequences=sequences)
 
 
 @meaning(fence.fence_acquire_shared)

@@ -1,0 +1,119 @@
+"""Older values that strong loads return, where the memory model permits it (PTX ISA 8.10).
+
+A load may read what was in a word before its last strong store, if that store does not precede the load in causality
+order (8.10.6), and neither the loading warp nor one whose read precedes the load has read the newer value (8.10.5,
+8.9.4). The schedule `late` has every warp read the older value once for each such store, `random` some of them, and
+`eager` none. So a flag without its fence, which races with nothing where the data are volatile too, gives a wrong
+result; a loop that polls goes round once more.
+
+The fences .sc take effect in the order of their execution, and order all before one with all after a later one (8.9.3).
+A strong access that lacks an acquire counts after the next barrier of the CTA: hardware has done the load by then.
+
+Words are kept with the size of their accesses: of 16 bytes that are accessed in several sizes nothing older is read.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptxgen.emulator.checks.knowledge import Knowledge
+from ptxgen.emulator.timing import Timeline
+
+if TYPE_CHECKING:
+    from ptxgen.emulator.checks.happens_before import Ordering
+    from ptxgen.emulator.checks.strong_accesses import Place
+
+_MIXED = -1
+
+
+@dataclass(slots=True)
+class Change:
+    """The last strong store to a word that has changed it: the bytes before and after."""
+
+    old: NDArray[np.uint8]
+    new: NDArray[np.uint8]
+    #: The warps that have stored the newer value or read it, and in which of their intervals.
+    aware: dict[int, int]
+
+
+class StaleLoads:
+    """The last change of each word that strong accesses use. Made for programs with strong loads alone."""
+
+    def __init__(self, ordering: Ordering, timeline: Timeline) -> None:
+        self._ordering, self._timeline = ordering, timeline
+        self._changes: dict[Place, Change] = {}
+        #: What instructions under way are about to change, and where its bytes begin.
+        self._held: dict[Place, tuple[int, Change]] = {}
+        #: The size of the accesses to each 16 bytes.
+        self._sizes: dict[Place, int] = {}
+        #: What fences .sc have made known, by the width of their scope and its CTA or cluster.
+        self._sequence: dict[tuple[int, int], Knowledge] = {}
+
+    def clear(self, slot: int) -> None:
+        """Make a slot ready for the next CTA."""
+        for table in (self._changes, self._sizes):
+            for place in [place for place in table if place[0] == slot]:
+                del table[place]
+
+    def fence(self, row: int, domains: list[tuple[int, int]]) -> None:
+        """A fence .sc of a warp: those before it within the same CTA, cluster or GPU precede it."""
+        known = self._ordering.known[row]
+        for domain in domains:
+            before = self._sequence.setdefault(domain, Knowledge(known.cluster, known.clocks * 0))
+            before.sequence(known)
+            known.join(before)
+
+    def store(self, row: int, place: Place, data: NDArray[np.uint8], offset: int, size: int) -> None:
+        """A warp is about to change a word by a strong store or an atomic operation: its bytes are at an offset."""
+        if not self._alike(place, size):
+            return
+        held = self._held.get(place)
+        if held is None:
+            old = data[offset : offset + size].copy()
+            held = self._held[place] = offset, Change(old, old, {})
+        held[1].aware.setdefault(row, self._ordering.clock(row))
+
+    def stored(self, data: NDArray[np.uint8]) -> None:
+        """What was about to change has changed. Who stores what is there already knows what is there."""
+        for place, (offset, made) in self._held.items():
+            made.new = data[offset : offset + len(made.old)].copy()
+            before = self._changes.get(place)
+            if not np.array_equal(made.new, made.old):
+                self._changes[place] = made
+            elif before is not None:
+                for row, clock in made.aware.items():
+                    before.aware.setdefault(row, clock)
+        self._held.clear()
+
+    def load(self, row: int, place: Place, data: NDArray[np.uint8], offset: int, size: int) -> Change | None:
+        """The change that a warp's strong load does not see, if it reads an older value."""
+        change = self._changes.get(place)
+        if not self._alike(place, size) or change is None or row in change.aware:
+            return None
+        if not np.array_equal(data[offset : offset + size], change.new):  # by something else than strong accesses
+            del self._changes[place]
+            return None
+        known = any(self._precedes(row, other, clock) for other, clock in change.aware.items())
+        change.aware[row] = self._ordering.clock(row)  # at most once
+        if known or (self._timeline.schedule == "random" and self._timeline.random.getrandbits(1)):
+            return None
+        return change
+
+    def _alike(self, place: Place, size: int) -> bool:
+        """Whether all accesses to these 16 bytes have the same size."""
+        unit = place[0], place[1], place[2] // 16
+        before = self._sizes.setdefault(unit, size)
+        if before != size:
+            self._sizes[unit] = _MIXED
+        return before == size
+
+    def _precedes(self, row: int, other: int, clock: int) -> bool:
+        """Whether what a warp did in an interval precedes what this one does now, in causality order."""
+        sequenced, members = self._ordering.known[row].sequenced, self._ordering.members
+        return self._ordering.knows(row, other, clock) or (
+            sequenced is not None and sequenced.knows(other // members, other % members, clock)
+        )
