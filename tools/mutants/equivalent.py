@@ -32,9 +32,24 @@ class Equivalent:
         )
 
 
+_ALONE = "The grid runs alone: no grid comes before it or after it that it could overlap with (9.7.13.13)."
 _GATHER = "t36_100_tma_gather4_scatter4"
 
 TABLE: tuple[Equivalent, ...] = (
+    Equivalent(_ALONE, "dropped", r"griddepcontrol\."),
+    Equivalent(
+        "No other CTA of the multiprocessor waits for columns of tensor memory: a launch in which one does would end "
+        "in a deadlock, or later.",
+        "dropped", r"tcgen05\.relinquish_alloc_permit",
+    ),
+    Equivalent(
+        "Nothing else comes to lie where the mbarrier is; a store there would be told (mbarrier-overwritten).",
+        "dropped", r"mbarrier\.inval",
+    ),
+    Equivalent(
+        "The CTA's pool of registers has room for it: else a setmaxnreg.inc would wait for ever.",
+        "8 registers more", r"setmaxnreg",
+    ),
     Equivalent(
         "Without interleave the element stride of the innermost dimension is ignored (CUDA driver API, "
         "cuTensorMapEncodeTiled).",

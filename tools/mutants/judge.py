@@ -2,31 +2,36 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from ptxgen.emulator import Emulator
 from ptxgen.syntax import PtxSyntaxError
+from tools.mutants.executed import Place, executed
 from tools.mutants.mutations import Mutant
 from tools.mutants.pairs import all_pairs
 from tools.mutants.subjects import Subject, load
 
 Fate = Literal[
-    "finding", "advice", "fault", "deadlock", "endless", "wrong result", "unreached", "redundant", "unmodelled",
-    "crash", "survived",
+    "finding", "advice", "fault", "deadlock", "endless", "wrong result", "unreached", "redundant", "unused",
+    "unmodelled", "crash", "survived",
 ]  # fmt: skip
 
 #: What catches most is tried first.
 SCHEDULES: tuple[tuple[Any, int], ...] = (("late", 0), ("eager", 0), ("random", 1), ("random", 2), ("random", 3))
-#: Kinds that take order away and change nothing else: such a mutant is equivalent if all conflicts stay ordered.
-_ORDERS = re.compile(r"dropped|wait dropped|relaxed|another stage|one group less|count [+-] 1")
+#: Kinds that change which order there is, and nothing else: equivalent if all conflicts stay ordered.
+_ORDERS = re.compile(
+    r"(wait )?dropped|relaxed|another (stage|barrier)|one group less|(count|32 threads|an arrival) .*|parity flipped"
+    r"|for tcgen05\..*|on the other side|of (another state space|the generic proxy alone|the sources alone)"
+)
 _SYNCHRONISES = re.compile(
-    r"(@\S+\s+)?(bar(?!\.warp)|barrier|mbarrier\.(init|arrive|try_wait|test_wait)|tcgen05\.(commit|wait|fence)"
-    r"|wgmma\.(commit|wait)_group|cp\.async\.(bulk\.)?(commit|wait)_group)\b"
+    r"(@\S+\s+)?(bar|barrier|mbarrier\.(init|arrive|arrive_drop|try_wait|test_wait)|tcgen05\.(commit|wait|fence)"
+    r"|wgmma\.(commit|wait)_group|cp\.async\.(bulk\.)?(commit|wait)_group|fence\.(proxy\.async|mbarrier_init))\b"
 )
 #: Strong accesses whose narrower scope the checks compare with whom they meet; where none is told, others order it.
-_REACHES = re.compile(r"(@\S+\s+)?(ld|st|atom|red)\.\S*gpu\b")
+_REACHES = re.compile(r"(@\S+\s+)?(ld|st|atom|red)\.\S*gpu\b|(@\S+\s+)?mbarrier\.")
 #: A mutant may take so many times the instructions of the kernel before it counts as endless.
 _PATIENCE = 20
 
@@ -54,26 +59,40 @@ class Baseline:
     instructions: int = 0
     #: Codes of advice that it gets itself.
     advice: frozenset[str] = frozenset()
+    #: What global memory holds in the end, as a digest for each schedule.
+    memory: tuple[bytes, ...] = ()
+    #: The instructions that some schedule executes.
+    executed: frozenset[Place] = frozenset()
 
 
 def baseline(subject: Subject) -> Baseline:
     """Run the unbroken kernel under all schedules."""
-    instructions, advice = 0, set[str]()
-    for schedule, seed in SCHEDULES:
-        report, right = subject.run(subject.text, Emulator(subject.target, schedule, seed))
-        if report.status != "ok" or not right:
-            told = report.findings[0].code if report.findings else "wrong result"
-            return Baseline(f"{schedule} {seed}: {report.status}, {told}")
-        instructions = max(instructions, report.instructions)
-        advice |= {finding.code for finding in report.findings}
-    return Baseline("", instructions, frozenset(advice))
+    instructions, advice, memory = 0, set[str](), list[bytes]()
+    with executed() as places:
+        for schedule, seed in SCHEDULES:
+            device = Emulator(subject.target, schedule, seed)
+            report, right = subject.run(subject.text, device)
+            if report.status != "ok" or not right:
+                told = report.findings[0].code if report.findings else "wrong result"
+                return Baseline(f"{schedule} {seed}: {report.status}, {told}")
+            instructions = max(instructions, report.instructions)
+            advice |= {finding.code for finding in report.findings}
+            memory.append(_contents(device))
+    return Baseline("", instructions, frozenset(advice), tuple(memory), frozenset(places))
+
+
+def _contents(device: Emulator) -> bytes:
+    return hashlib.blake2b(device.memory.data.tobytes()).digest()
 
 
 def judge(name: str, mutant: Mutant, whole: Baseline, schedules: int = len(SCHEDULES)) -> Verdict:
     """Run a mutant until it is caught."""
     subject = load(name)
+    if (mutant.line, mutant.column) not in whole.executed:
+        return Verdict(name, mutant, "unreached")
     text = mutant.applied(subject.text)
-    for schedule, seed in SCHEDULES[:schedules]:
+    same = True
+    for number, (schedule, seed) in enumerate(SCHEDULES[:schedules]):
         device = Emulator(subject.target, schedule, seed, max_steps=_PATIENCE * max(whole.instructions, 1000))
         where = f"{schedule} {seed}" if schedule == "random" else schedule
         try:
@@ -98,14 +117,20 @@ def judge(name: str, mutant: Mutant, whole: Baseline, schedules: int = len(SCHED
             return Verdict(name, mutant, "wrong result", "", where)
         if fresh := sorted({finding.code for finding in report.findings} - whole.advice):
             return Verdict(name, mutant, "advice", fresh[0], where)
-    if not _reached(subject, mutant):
-        return Verdict(name, mutant, "unreached")
-    orders = _ORDERS.fullmatch(mutant.kind) and _SYNCHRONISES.match(mutant.instruction)
+        same = same and _contents(device) == whole.memory[number]
+    return Verdict(name, mutant, _survivor(subject, mutant, same=same))
+
+
+def _survivor(subject: Subject, mutant: Mutant, *, same: bool) -> Fate:
+    """Whether a mutant that nothing tells of is equivalent; `same` says that it leaves the same bits in memory."""
     if mutant.kind == "of a narrower scope":
-        orders = _REACHES.match(mutant.instruction)
-    if orders and not _unordered(subject, mutant):
-        return Verdict(name, mutant, "redundant")
-    return Verdict(name, mutant, "survived")
+        orders = bool(_REACHES.match(mutant.instruction))
+    else:
+        orders = bool(_ORDERS.fullmatch(mutant.kind))
+        if not orders:
+            return "unused" if same else "survived"
+        orders = bool(_SYNCHRONISES.match(mutant.instruction))
+    return "redundant" if orders and not _unordered(subject, mutant) else "survived"
 
 
 def _unordered(subject: Subject, mutant: Mutant) -> list[str]:
@@ -115,11 +140,3 @@ def _unordered(subject: Subject, mutant: Mutant) -> list[str]:
         for schedule, seed in SCHEDULES:
             subject.run(text, Emulator(subject.target, schedule, seed))
     return unordered
-
-
-def _reached(subject: Subject, mutant: Mutant) -> bool:
-    """Whether the launch executes the instruction at all: a trap in its place would tell."""
-    guard = mutant.instruction.split()[0] if mutant.instruction.startswith("@") else ""
-    text = replace(mutant, text=f"{guard} trap;").applied(subject.text)
-    report, right = subject.run(text, Emulator(subject.target))
-    return report.status != "ok" or not right

@@ -1,8 +1,9 @@
 """All pairs of conflicting accesses to shared memory, for the proof that a mutant is equivalent.
 
 The emulator's checks keep the last accesses to each unit of shared memory; here all are kept, so that nothing can hide
-behind a later one. A kernel without a pair of conflicting accesses that nothing orders has results that do not depend
-on timing: if that holds with a barrier or wait left out, others order whatever it orders, and the mutant is equivalent.
+behind a later one, also between the lanes of a warp. A kernel without a pair of conflicting accesses that nothing
+orders has results that do not depend on timing: if that holds with a barrier or wait left out, others order whatever it
+orders, and the mutant is equivalent.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ from numpy.typing import NDArray
 
 from ptxgen.emulator.checks import happens_before
 from ptxgen.emulator.checks.knowledge import PENDING, AsyncOperation
+from ptxgen.emulator.checks.lane_accesses import LaneAccesses
 from ptxgen.emulator.checks.shared_accesses import SharedAccesses
+from ptxgen.emulator.checks.thread_accesses import UNIT
 
 #: Who accesses: a warp, in one of its intervals, or an asynchronous operation (row -1) by its number.
 _Actor = tuple[int, int]
@@ -112,10 +115,62 @@ class AllPairs(SharedAccesses):
         super().async_read(operation, row, units, slot, masks)
 
 
+class AllLanes(LaneAccesses):
+    """Accesses by the lanes of warps, compared with every earlier one of the same interval between synchronisations.
+
+    Strong accesses count as weak ones: what only their strength orders is not taken as ordered.
+    """
+
+    unordered: list[str]
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        #: For each warp its interval, and by place in shared memory which lanes have loaded and which have stored.
+        self._bytes: dict[int, tuple[int, NDArray[np.uint32], NDArray[np.uint32]]] = {}
+
+    def _compared(self, row: int, places: NDArray[np.int64], lanes: NDArray[np.int64], line: int, writes: bool) -> None:
+        """Lanes access bytes, one lane for each (places: indices of bytes over all slots), at once."""
+        interval = int(self.interval[row])
+        before = self._bytes.get(row)
+        if before is None or before[0] != interval:
+            size = len(self._writer) * 4
+            before = self._bytes[row] = interval, np.zeros(size, np.uint32), np.zeros(size, np.uint32)
+        _, loads, stores = before
+        bits = np.uint32(1) << lanes.astype(np.uint32)
+        against = stores[places] | (loads[places] if writes else np.uint32(0))
+        if (against & ~bits).any():
+            self.unordered.append(f"lanes of a warp, at line {line}")
+        np.bitwise_or.at(stores if writes else loads, places, bits)
+
+    def access(
+        self, rows: Any, slots: Any, inside: Any, active: Any, size: int, statement: Any, changing: Any
+    ) -> None:  # fmt: skip
+        collective = changing is None and ".sync" in statement.opcode
+        if not collective:
+            reached = np.broadcast_to(slots, inside.shape) * self._words * 4 + inside
+            chosen = active if changing is None else active & changing
+            for position, row in enumerate(rows.tolist()):
+                lanes = np.flatnonzero(chosen[position])
+                places = (reached[position, lanes][:, None] + np.arange(size)).ravel()
+                self._compared(row, places, lanes.repeat(size), statement.line, changing is not None)
+        super().access(rows, slots, inside, active, size, statement, changing)
+
+    def asynchronous(self, operation: AsyncOperation, row: int, slot: int, units: Any, *, writes: bool) -> None:
+        if operation.lane is not None:
+            places = ((slot * self._words * 4 + units * UNIT)[:, None] + np.arange(UNIT)).ravel()
+            lanes = np.full(len(places), operation.lane)
+            self._compared(row, places, lanes, operation.statement.line, writes)
+        super().asynchronous(operation, row, slot, units, writes=writes)
+
+
 @contextlib.contextmanager
 def all_pairs() -> Iterator[list[str]]:
     """Launches in this context compare all pairs; gives what nothing orders."""
     unordered: list[str] = []
     made = type("AllPairs", (AllPairs,), {"unordered": unordered})
-    with mock.patch.object(happens_before, "SharedAccesses", made):
+    lanes = type("AllLanes", (AllLanes,), {"unordered": unordered})
+    with (
+        mock.patch.object(happens_before, "SharedAccesses", made),
+        mock.patch.object(happens_before, "LaneAccesses", lanes),
+    ):
         yield unordered
