@@ -63,9 +63,10 @@ def _module(path: Path, name: str) -> ModuleType:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a case ended: the launch's report, and for each wrong output what is wrong with it."""
+    """How a case ended: the launch's report, the outputs, and for each wrong one what is wrong with it."""
 
     report: LaunchReport
+    outputs: Mapping[str, Any]
     wrong: Mapping[str, str]
 
     @property
@@ -114,7 +115,8 @@ class Case:
             kernel, launch["grid"], launch["block"], [_argument(each, arrays, device) for each in launch["params"]],
             cluster=launch["cluster"], shared_bytes=launch["dynamic_smem"],
         )  # fmt: skip
-        return Outcome(report, self._wrong({name: array.numpy() for name, array in arrays.items()}))
+        outputs = {name: array.numpy() for name, array in arrays.items() if name in self.expected}
+        return Outcome(report, outputs, self._wrong(outputs))
 
     def _wrong(self, found: Arrays) -> dict[str, str]:
         wrong = {}

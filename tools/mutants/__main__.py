@@ -34,9 +34,10 @@ _REDUNDANT = (
     "again.\n"
 )
 _UNUSED = (
-    "Fields and operands that may be otherwise: global memory holds the same bits as after the kernel itself, under "
-    "each of the five schedules, from random inputs, and no check tells. Such are fields that the layout does not use "
-    "(the leading offset of swizzled K-major matrices, PTX ISA 9.7.16.5.1), and columns and rows beyond what is read.\n"
+    "Fields and operands that may be otherwise: the results are the same bit for bit as those of the kernel itself, "
+    "under each of the five schedules, from random inputs, and no check tells. Such are fields that the layout does "
+    "not use (the leading offset of swizzled K-major matrices, PTX ISA 9.7.16.5.1), and columns and rows that nothing "
+    "reads.\n"
 )
 _GAPS = (
     "What the checks do not see: fences between accesses that are all strong (volatile, relaxed), which by definition "

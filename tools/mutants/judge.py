@@ -59,30 +59,30 @@ class Baseline:
     instructions: int = 0
     #: Codes of advice that it gets itself.
     advice: frozenset[str] = frozenset()
-    #: What global memory holds in the end, as a digest for each schedule.
-    memory: tuple[bytes, ...] = ()
+    #: A digest of the results' bytes for each schedule.
+    results: tuple[bytes, ...] = ()
     #: The instructions that some schedule executes.
     executed: frozenset[Place] = frozenset()
 
 
 def baseline(subject: Subject) -> Baseline:
     """Run the unbroken kernel under all schedules."""
-    instructions, advice, memory = 0, set[str](), list[bytes]()
+    instructions, advice, results = 0, set[str](), list[bytes]()
     with executed() as places:
         for schedule, seed in SCHEDULES:
             device = Emulator(subject.target, schedule, seed)
-            report, right = subject.run(subject.text, device)
+            report, right, result = subject.run(subject.text, device)
             if report.status != "ok" or not right:
                 told = report.findings[0].code if report.findings else "wrong result"
                 return Baseline(f"{schedule} {seed}: {report.status}, {told}")
             instructions = max(instructions, report.instructions)
             advice |= {finding.code for finding in report.findings}
-            memory.append(_contents(device))
-    return Baseline("", instructions, frozenset(advice), tuple(memory), frozenset(places))
+            results.append(_digest(result))
+    return Baseline("", instructions, frozenset(advice), tuple(results), frozenset(places))
 
 
-def _contents(device: Emulator) -> bytes:
-    return hashlib.blake2b(device.memory.data.tobytes()).digest()
+def _digest(data: bytes) -> bytes:
+    return hashlib.blake2b(data).digest()
 
 
 def judge(name: str, mutant: Mutant, whole: Baseline, schedules: int = len(SCHEDULES)) -> Verdict:
@@ -96,7 +96,7 @@ def judge(name: str, mutant: Mutant, whole: Baseline, schedules: int = len(SCHED
         device = Emulator(subject.target, schedule, seed, max_steps=_PATIENCE * max(whole.instructions, 1000))
         where = f"{schedule} {seed}" if schedule == "random" else schedule
         try:
-            report, right = subject.run(text, device)
+            report, right, result = subject.run(text, device)
         except PtxSyntaxError as error:
             return Verdict(name, mutant, "crash", f"the mutation is no PTX: {error}", where)
         except Exception as error:  # what an emulator must not do
@@ -117,12 +117,12 @@ def judge(name: str, mutant: Mutant, whole: Baseline, schedules: int = len(SCHED
             return Verdict(name, mutant, "wrong result", "", where)
         if fresh := sorted({finding.code for finding in report.findings} - whole.advice):
             return Verdict(name, mutant, "advice", fresh[0], where)
-        same = same and _contents(device) == whole.memory[number]
+        same = same and _digest(result) == whole.results[number]
     return Verdict(name, mutant, _survivor(subject, mutant, same=same))
 
 
 def _survivor(subject: Subject, mutant: Mutant, *, same: bool) -> Fate:
-    """Whether a mutant that nothing tells of is equivalent; `same` says that it leaves the same bits in memory."""
+    """Whether a mutant that nothing tells of is equivalent; `same` says that its results have the same bits."""
     if mutant.kind == "of a narrower scope":
         orders = bool(_REACHES.match(mutant.instruction))
     else:

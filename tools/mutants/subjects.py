@@ -16,12 +16,12 @@ from tools import cases
 
 @dataclass(frozen=True)
 class Subject:
-    """A kernel's text, and how a text like it is run: the report, and whether the results are right."""
+    """A kernel's text, and how a text like it is run: the report, whether the results are right, and their bytes."""
 
     name: str
     target: str
     text: str
-    run: Callable[[str, Emulator], tuple[LaunchReport, bool]]
+    run: Callable[[str, Emulator], tuple[LaunchReport, bool, bytes]]
 
 
 #: (problem, choices) of the project's GEMM.
@@ -40,9 +40,9 @@ def load(name: str) -> Subject:
         return _gemm(name)
     case = cases.load(name)
 
-    def run(text: str, device: Emulator) -> tuple[LaunchReport, bool]:
+    def run(text: str, device: Emulator) -> tuple[LaunchReport, bool, bytes]:
         outcome = case.run(device, text)
-        return outcome.report, not outcome.wrong
+        return outcome.report, not outcome.wrong, b"".join(each.tobytes() for each in outcome.outputs.values())
 
     return Subject(name, case.target, case.text, run)
 
@@ -52,8 +52,8 @@ def _gemm(name: str) -> Subject:
     plan = find(name).plan(dtype="bf16", **choices)
     job = GemmJob(plan, m, n, k)
 
-    def run(text: str, device: Emulator) -> tuple[LaunchReport, bool]:
+    def run(text: str, device: Emulator) -> tuple[LaunchReport, bool, bytes]:
         result = job.run(device, text=text)
-        return result.launch, result.ok
+        return result.launch, result.ok, device.memory.data.tobytes()
 
     return Subject(name, plan.target, plan.text, run)
