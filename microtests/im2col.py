@@ -221,6 +221,12 @@ def load_wide(draft: Draft, name: str, mode: Any, swizzle: str, step: int) -> No
     _load_wide(draft, name, mode, swizzle, step)
 
 
+@microtest(*((name, mode, halo) for name in _LINES for mode in ("im2col::w", "im2col::w::128") for halo in (1, 2, 9)))
+def load_wide_halo(draft: Draft, name: str, mode: Any, halo: int) -> None:
+    """The pixels after the last, and of im2col::w::128 after each 32: over the edge of the image, too."""
+    _load_wide(draft, name, mode, "64b", 2 if halo == 2 else 1, halo=halo)
+
+
 @microtest("cluster", "cluster::16b", "hint", "shared::cta", 1, 2)
 def load_wide_spellings(draft: Draft, which: Any) -> None:
     """For several CTAs, with a policy, to the own CTA, and of a pair of CTAs."""
@@ -238,18 +244,19 @@ def load_wide_spellings(draft: Draft, which: Any) -> None:
 
 def _load_wide(
     draft: Draft, name: str, mode: Any, swizzle: str, step: int, *, ctas: int = 1, receivers: Sequence[int] = (0,),
-    **options: Any,
+    halo: int = 0, **options: Any,
 ) -> None:  # fmt: skip
     _, lower, upper, place, offset = _LINES[name]
     make, dims, channels, count = _wide_map(name, mode, swizzle, step)
     tensor = tensor_of(dims, 2)
-    indices = boxes.wide_pixels(dims, (0, *place), lower, upper, offset, channels, count, step)
+    halos = 4 if mode.endswith("128") else 1
+    indices = boxes.wide_pixels(dims, (0, *place), lower, upper, offset, channels, count, step, halo=halo, halos=halos)
     size = int(boxes.spread(indices.shape, 2, swizzle).max()) + 1
     kernel = Load(draft, size, ctas=ctas, receivers=receivers)
     image = boxes.loaded(kernel.before, tensor, indices, swizzle, bytes(2))
     expected = np.array([image if rank in receivers else kernel.before for rank in range(ctas)])
     address = draft.tensormap(make, tensor.reshape(-1))
-    where, dim = sixteen(draft, (0, offset)), len(dims)
+    where, dim = sixteen(draft, (halo, offset)), len(dims)
     if "multicast" in options:
         options["mask"] = ranks(draft, receivers)
     given: dict[str, Any] = {"dst": "shared::cluster", "dim": dim, "load_mode": mode, **options}

@@ -175,12 +175,14 @@ def load_nanfill_of(draft: Draft, dtype: str) -> None:
 
 
 def atoms(draft: Draft, swizzle: str) -> None:
-    """Swizzles of larger pieces came with sm_100."""
+    """Swizzles of larger pieces came with sm_100, the one of 96 bytes is sm_103a's."""
     if "atom" in swizzle:
         draft.requires("8.6", "sm_100+")
+    if swizzle == "96b":
+        draft.requires("8.8", "sm_103a")
 
 
-WIDTHS = {"none": 128, "32b": 32, "64b": 64, "128b": 128, "128b_atom_32b": 128, "128b_atom_64b": 128}
+WIDTHS = {"none": 128, "32b": 32, "64b": 64, "96b": 96, "128b": 128, "128b_atom_32b": 128, "128b_atom_64b": 128}
 
 
 @microtest(*((swizzle, dtype, at) for swizzle in WIDTHS for dtype in ("u8", "bf16", "f32", "u64")

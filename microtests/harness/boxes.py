@@ -16,8 +16,8 @@ Indices = NDArray[np.int64]
 
 #: Per swizzle: bytes of a row of the pattern, the lowest bit that changes, how many do. The source is bit 7 and up.
 SWIZZLES = {
-    "none": (0, 4, 0), "32b": (32, 4, 1), "64b": (64, 4, 2), "128b": (128, 4, 3), "128b_atom_32b": (128, 5, 2),
-    "128b_atom_64b": (128, 6, 1),
+    "none": (0, 4, 0), "32b": (32, 4, 1), "64b": (64, 4, 2), "96b": (96, 4, 1), "128b": (128, 4, 3),
+    "128b_atom_32b": (128, 5, 2), "128b_atom_64b": (128, 6, 1),
 }  # fmt: skip
 
 
@@ -77,15 +77,23 @@ def pixels(
 
 def wide_pixels(
     dims: Sequence[int], start: Sequence[int], lower: int, upper: int, offset: int, channels: int, count: int,
-    step: int = 1,
+    step: int = 1, *, halo: int = 0, halos: int = 1,
 ) -> Indices:  # fmt: skip
-    """[pixels, channels] of im2col::w: along the width, from the end of its box on to the next image."""
-    at, batch, found = start[1], start[-1], []
-    for _ in range(count):
-        found.append([flat(dims, [start[0] + c, at + offset, *start[2:-1], batch]) for c in range(channels)])
+    """[pixels, channels] of im2col::w: along the width, from the end of its box on to the next image.
+
+    Then the `halo` pixels that follow each of the `halos` equal parts: the first pixel of each part's halo, then the
+    second of each.
+    """
+    at, batch, walk = start[1], start[-1], []
+    for _ in range(count + halo):
+        walk.append([flat(dims, [start[0] + c, at + offset, *start[2:-1], batch]) for c in range(channels)])
         at += step
         if at > dims[1] - 1 + upper:
             at, batch = lower, batch + 1
+    found = walk[:count]
+    for number in range(halo):
+        for part in range(1, halos + 1):
+            found.append(walk[part * count // halos + number])
     return np.array(found, np.int64)
 
 

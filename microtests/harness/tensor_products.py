@@ -215,7 +215,7 @@ class Product:
         return np.clip(whole, -(2**31), 2**31 - 1) if self.saturate else (whole + 2**31) % 2**32 - 2**31
 
     def words(self, d: Array) -> Array:
-        """Cells of D: one element each."""
+        """Cells of D: one element each; above one of 16 bits are zeros (fact tmem-f16-accumulator)."""
         if self.d == "s32":
             return (d.astype(np.int64) & 0xFFFFFFFF).astype(np.uint32)
         return d.astype(np.float16).view(np.uint16) if self.d == "f16" else d.astype(np.float32).view(np.uint32)
@@ -228,7 +228,9 @@ class Product:
         cells = self._rng(1).integers(0, 2**32, (self.ctas, LANES, self.columns["end"]), dtype=np.uint32)
         for cta in range(self.ctas):
             own = slice(cta * self.path.rows, (cta + 1) * self.path.rows)
-            self._put_d(cells[cta], self.words(self.c[own].astype(np.float64 if self.d != "s32" else np.int64)))
+            self._put_d(
+                cells[cta], self.words(self.c[own].astype(np.float64 if self.d != "s32" else np.int64)), above=True
+            )
             if self.in_tensor:
                 words = layouts.row_words(self.a, self.left[0][own], self.packed)
                 self.path.spread(cells[cta], self.columns["a"], words)
@@ -239,10 +241,11 @@ class Product:
                 self._put_scales(cells[cta], own)
         return cells
 
-    def _put_d(self, cells: Array, words: Array) -> None:
+    def _put_d(self, cells: Array, words: Array, *, above: bool = False) -> None:
+        """`above`: the upper halves of elements of 16 bits stay, of a D that is read; else they are 0."""
         lanes, columns = self.path.accumulators(self.n)
         columns = columns + self.before
-        keep = cells[lanes, columns] & np.uint32(0xFFFF0000 if self.d == "f16" else 0)
+        keep = cells[lanes, columns] & np.uint32(0xFFFF0000 if above and self.d == "f16" else 0)
         cells[lanes, columns] = keep | words
 
     def _put_scales(self, cells: Array, own: slice) -> None:
@@ -367,9 +370,7 @@ class Product:
         """Dump what is after the product."""
         after, first = self._shaped(self.after()), self.before
         last = first + -(-self.columns_of_d // 4) * 4
-        low = self.d == "f16"  # what the upper halves get is not documented
-        d = after[..., first:last]
-        tensor.dump(d & 0xFFFF if low else d, first, low=low, tolerance=self.tolerance)
+        tensor.dump(after[..., first:last], first, tolerance=self.tolerance)
         tensor.dump(after[..., last:], last)
         if first:
             tensor.dump(after[..., :first])

@@ -223,11 +223,21 @@ FACTS: tuple[Fact, ...] = (
         "tmem-six-bits",
         "tensor memory",
         "6-bit elements in bytes of their own are in bits 0 to 5, 4-bit ones in bits 2 to 5.",
-        unverified(
-            "mma.sync documents both for its registers (PTX ISA 9.7.14.5); the manual has figures 197 to 201 for "
-            "tensor memory, and the comment of a CUTLASS example (cp_narrow_a_to_tmem_mma.py) has bits 1 to 6"
+        measured(
+            "B200, by others: mlc-ai/TIRx-harness, tools/tests/numsim/microtests/cases/tcgen05_transfer_semantics.py, "
+            "reads so what tcgen05.cp of every shape has decompressed; mma.sync documents both for its registers"
         ),
         "It shows only where threads read or write such bytes: tcgen05.cp and the product agree.",
+    ),
+    Fact(
+        "tmem-f16-accumulator",
+        "tensor memory",
+        "A D of 16 bits is read from the lower half of its cell, whatever is above; a product clears the upper half.",
+        measured(
+            "B200, by others: mlc-ai/TIRx-harness, tools/tests/numsim/microtests/cases/tcgen05_mma_forms.py, for kinds "
+            "f16 and f8f6f4"
+        ),
+        "tcgen05.ld with .pack::16b loads two such elements in a register.",
     ),
     Fact(
         "tensor-core-order",
@@ -356,26 +366,24 @@ FACTS: tuple[Fact, ...] = (
     Fact(
         "tma-wide-halo",
         "tensor copies",
-        "The halo of im2col::w is the next wHalo pixels of the walk after the last one; im2col::w::128 has one after "
-        "each 32 pixels, and the next 32 begin with the same pixels again.",
+        "The halo of im2col::w is the next wHalo pixels of the walk, over the end of the pixel box too. im2col::w::128 "
+        "has one for each 32 pixels, behind all 128: the first pixel of the four halos, then the second, and so on.",
         inferred(
-            "PTX ISA 9.2, 5.5.5.3 in words: 128 pixels and the two halo pixels, next to the main row pixels in shared "
-            "memory; what a convolution needs that shifts one tile for each column of its filter, with offsets and "
-            "strides as in the examples of 5.5.5.4"
+            "PTX ISA 9.2, 5.5.5.3 in words, its layout in figures 18 and 19; mlc-ai/TIRx-harness (numsim, for B200) "
+            "walks and lays them out so; and four rows side by side, one for each 32 lanes, are what tcgen05.cp.4x256b "
+            "takes after a tcgen05.shift of the 128 rows before them"
         ),
-        "Where it would pass the end of the pixel box the figures alone tell what comes, and the emulator stops. Every "
-        "pixel of a halo counts in complete_tx.",
+        "The 32 pixels after a halo begin with the same pixels again. Every pixel of a halo counts in complete_tx.",
     ),
     Fact(
         "tma-swizzle-96b",
         "swizzles",
-        "The distance between box rows of the 96-byte swizzle is not published.",
+        "Rows of the 96-byte swizzle follow each other every 96 bytes, and bit 4 of the address is XORed with bit 7.",
         unverified(
-            "PTX ISA 5.5.7 has its XOR (bit 4 with bit 7, period 256 bytes), the rows in figure 31 only; other modes "
-            "pad narrow rows to their width, which for 96 bytes is no power of two; sm_103a only, and no matrix "
-            "descriptor has this mode"
+            "PTX ISA 5.5.7 has the XOR and its period of 256 bytes, and the rows in a figure, which "
+            "mlc-ai/TIRx-harness reads so (numsim, swizzle.rs); narrower rows by analogy with the other modes"
         ),
-        "Maps can be made; the emulator does not copy by them.",
+        "sm_103a alone has it, and no matrix descriptor.",
     ),
     Fact(
         "cvt-rs-bits",

@@ -18,16 +18,14 @@ from ptxgen.descriptors.tensormap.tables import TYPES
 from ptxgen.emulator.memory import GlobalMemory, MemoryFault
 from ptxgen.emulator.memory.global_memory import HEAP_BASE
 from ptxgen.emulator.reductions import Combine
-from ptxgen.emulator.registers import Unmodelled
-from ptxgen.layouts.swizzle import SWIZZLES
 from ptxgen.layouts.tma import CHUNK, Rows, pixel_positions, pixel_rows, row_chunks, steps, tile_rows
 
 #: What elements outside a float tensor get with oob_fill "nan": 0x7ff7 in every 16 bits (measured, all float types).
 _NAN_FILL = bytes.fromhex("f77f")
 _SLICES = {"16B": 16, "32B": 32}
 _FLIP = "_flip_8B"
-#: Pixels of an im2col::w::128 copy, and after how many of them comes their halo.
-_WIDE, _WIDE_GROUP = 128, 32
+#: Pixels of an im2col::w::128 copy, and of how many groups each has a halo.
+_WIDE, _WIDE_GROUPS = 128, 4
 #: What a tf32 map keeps of a number, and makes of a NaN (measured).
 _TF32_DROPPED = 13
 _TF32_NAN = 0x7FFFE000
@@ -69,8 +67,6 @@ class Box:
     def units(self, start: int) -> NDArray[np.int64]:
         """The 16-byte units of shared memory that hold the rows, in their order, for a destination at `start`."""
         mode = self.tensormap.swizzle.removesuffix(_FLIP)
-        if mode not in SWIZZLES:
-            raise Unmodelled(f"swizzle {mode}, whose distance between rows the manual shows in figure 31 only,")
         packed = self.tensormap.interleave != "none"
         chunks = row_chunks(len(self.rows.offsets), self.row_bytes, mode, start, packed=packed)
         return chunks + start // CHUNK
@@ -224,8 +220,8 @@ def pixels(tensormap: Im2colMap, coords: Sequence[int], offsets: Sequence[int]) 
 def wide_pixels(tensormap: Im2colMap, coords: Sequence[int], halo: int, offset: int, *, fixed: bool) -> Box:
     """The column of an im2col::w copy, or im2col::w::128 (`fixed`): along the width alone (5.5.5).
 
-    `halo` more pixels follow the column, or each 32 pixels of im2col::w::128. Raises MemoryFault, and Unmodelled where
-    the halo would pass the end of the pixel box (fact tma-wide-halo).
+    `halo` more pixels of the walk follow the column; of im2col::w::128 as many for each 32 pixels, the first of all
+    four, then the second (fact tma-wide-halo). Raises MemoryFault.
     """
     if tensormap.interleave != "none":
         raise MemoryFault("tensormap-box", f"im2col::w takes no interleave (5.5.6), not {tensormap.interleave}")
@@ -241,30 +237,16 @@ def wide_pixels(tensormap: Im2colMap, coords: Sequence[int], halo: int, offset: 
             f"the first pixel, {coords[1]} in dimension 1, is beyond the end of the map's pixel box, {last} (5.5.5.1)",
         )
     # wOffset moves the box with the first pixel, so that the walk is the same, `offset` further on (5.5.5.4).
-    count = _WIDE if fixed else tensormap.pixels_per_column
+    count, groups = (_WIDE, _WIDE_GROUPS) if fixed else (tensormap.pixels_per_column, 1)
     along = pixel_positions(
         tensormap.dims[1:2], tensormap.pixel_box_lower[:1], tensormap.pixel_box_upper[:1],
-        (tensormap.element_strides[1], tensormap.element_strides[-1]), (coords[1], coords[-1]), count,
+        (tensormap.element_strides[1], tensormap.element_strides[-1]), (coords[1], coords[-1]), count + halo,
     )  # fmt: skip
-    if halo:
-        group = _WIDE_GROUP if fixed else count
-        along = _with_halo(along, group, halo, tensormap.element_strides[1], last)
+    ends = count // groups * np.arange(1, groups + 1)
+    along = np.concatenate([along[:count], along[(ends + np.arange(halo)[:, None]).ravel()]])
     walked = np.empty((len(along), tensormap.rank - 1), np.int64)
     walked[:, 0], walked[:, 1:-1], walked[:, -1] = along[:, 0] + offset, np.array(coords[2:-1]), along[:, 1]
     return _column(tensormap, coords, walked)
-
-
-def _with_halo(along: NDArray[np.int64], group: int, halo: int, stride: int, last: int) -> NDArray[np.int64]:
-    """Pixels (width, image) with the next `halo` of the same row of the image after every `group` of them."""
-    groups = along.reshape(-1, group, 2)
-    ends = groups[:, -1:]
-    if (ends[..., 0] + halo * stride > last).any():
-        raise Unmodelled(
-            f"a halo of {halo} that passes the end of the pixel box, where the manual shows in figures 18 to 20 only "
-            "whether it goes on beside it or in the next image"
-        )
-    steps_on = np.arange(1, halo + 1)[None, :, None] * np.array([stride, 0])
-    return np.concatenate([groups, ends + steps_on], axis=1).reshape(-1, 2)
 
 
 def _column(tensormap: Im2colMap, coords: Sequence[int], walked: NDArray[np.int64]) -> Box:

@@ -5,6 +5,7 @@ without swizzle, the full swizzle row with one, even when the box is narrower (t
 and not counted in the transfer; measured on an H200 with 32-bit rows of 16 to 128 bytes at destinations 0 to
 640 mod 1024). The XOR then acts on the absolute address. Rows of interleaved tensors are slices of 16 or 32 bytes,
 and follow each other without gaps, whatever the swizzle (measured on an H100, both sizes; no swizzle, 32B and 128B).
+The 96-byte swizzle packs rows of 96 bytes (fact tma-swizzle-96b).
 
 Which rows a copy takes: `tile_rows` (5.5.3) and `pixel_rows` (5.5.4). What the manual leaves open was measured on an
 H100 (driver 580, 2026-11-22) with 200 copies of boxes and columns, strided and interleaved, all of whose bytes agree.
@@ -20,10 +21,18 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from ptxgen.layouts.swizzle import frozen, swizzle
+from ptxgen.layouts.swizzle import Swizzle, frozen, swizzle
 
 CHUNK = 16
 """Bytes of the unit that every swizzle mode keeps whole."""
+
+#: A mode of tensormaps alone, which no matrix descriptor has (sm_103a).
+_SWIZZLE_96 = Swizzle("96B", 1, 4, 96, 256)
+
+
+def _mode(name: str) -> Swizzle:
+    """The swizzle of a tensormap, without a flip of 8 bytes."""
+    return _SWIZZLE_96 if name == _SWIZZLE_96.name else swizzle(name)
 
 
 def tile_bytes(box: Sequence[int], element_bytes: int) -> int:
@@ -37,7 +46,7 @@ def row_pitch(box: Sequence[int], element_bytes: int, mode: str) -> int:
     Raises ValueError when the row is no multiple of 16 bytes or wider than the swizzle row (rules of
     cuTensorMapEncodeTiled).
     """
-    kind = swizzle(mode)
+    kind = _mode(mode)
     inner = box[0] * element_bytes
     if inner % CHUNK:
         raise ValueError(f"the inner box row must be a multiple of 16 bytes, not {inner}")
@@ -61,14 +70,14 @@ def tile_chunks(box: Sequence[int], element_bytes: int, mode: str, destination: 
     pitch = row_pitch(box, element_bytes, mode)
     if destination % CHUNK:
         raise ValueError(f"the destination must be a multiple of 16 bytes, not {destination:#x}")
-    return _chunks(prod(box[1:]), box[0] * element_bytes // CHUNK, pitch, mode, destination % swizzle(mode).period)
+    return _chunks(prod(box[1:]), box[0] * element_bytes // CHUNK, pitch, mode, destination % _mode(mode).period)
 
 
 @lru_cache(maxsize=256)
 def _chunks(rows: int, row_chunks: int, pitch: int, mode: str, phase: int) -> NDArray[np.int64]:
     row = np.arange(rows, dtype=np.int64)[:, None] * pitch
     unswizzled = (row + np.arange(row_chunks, dtype=np.int64) * CHUNK).ravel() + phase
-    return frozen((swizzle(mode).apply(unswizzled) - phase) // CHUNK)
+    return frozen((_mode(mode).apply(unswizzled) - phase) // CHUNK)
 
 
 def tile_offsets(box: Sequence[int], element_bytes: int, mode: str, destination: int = 0) -> NDArray[np.int64]:
@@ -150,4 +159,4 @@ def row_chunks(rows: int, row_bytes: int, mode: str, destination: int, *, packed
     `packed` rows follow each other without gaps (interleaved tensors).
     """
     pitch = row_bytes if packed else row_pitch((row_bytes,), 1, mode)
-    return _chunks(rows, row_bytes // CHUNK, pitch, mode, destination % swizzle(mode).period)
+    return _chunks(rows, row_bytes // CHUNK, pitch, mode, destination % _mode(mode).period)
