@@ -120,8 +120,13 @@ def load_words(
         measure(g, space, places, size * count, statement)
     if places.slots is not None and order is None:
         track_shared(g, places, size * count, statement, write=False)
-    elif space == "global" and g.machine.global_accesses is not None and order is None:
-        g.machine.global_accesses.access(g.indices, offsets, g.mask, size * count, statement)
+    elif space == "global" and g.machine.global_accesses is not None:
+        if order is None:
+            g.machine.global_accesses.access(g.indices, offsets, g.mask, size * count, statement)
+        else:
+            g.machine.global_accesses.strong(
+                g.indices, offsets, g.mask, size * count, statement, "strong load", reads=True, writes=False
+            )
     elif space == "local" and g.machine.ordering is not None:
         g.machine.stack.require_written(g, offsets, size * count, statement)
     words, index = data.view(dtype), offsets // size
@@ -180,7 +185,9 @@ def store_words(
         machine.stack.mark_written(g, offsets, total)
     elif space == "global" and machine.global_accesses is not None:
         if order is not None:
-            machine.global_accesses.forget(offsets, g.mask, total)
+            machine.global_accesses.strong(
+                g.indices, offsets, g.mask, total, statement, "strong store", reads=False, writes=True
+            )
         else:
             same = ~_changing(g, places, total, values)
             machine.global_accesses.access(g.indices, offsets, g.mask, total, statement, same)

@@ -110,8 +110,8 @@ class Machine:
                 slots, self.warps_per_cta, self.clusters.size, self.shared.pitch, self.findings, self.mbarriers
             )
             self.global_events = GlobalEvents(self.ordering, len(memory.data), self.findings)
-            self.grid_races = GridRaces(self.global_events, self.warps_per_cta, self.findings)
-            self.global_accesses = GlobalAccesses(self.ordering, self.global_events, self.grid_races)
+            self.grid_races = GridRaces(self.ordering, self.global_events, self.findings)
+            self.global_accesses = GlobalAccesses(self.ordering, self.global_events, self.grid_races, self.findings)
             self.global_copies = GlobalCopies(self.ordering, self.global_events, self.grid_races, self.findings)
             self.strong_accesses = StrongAccesses(self.ordering, self.findings)
         self.efficiency = Efficiency() if advice else None
@@ -143,11 +143,8 @@ class Machine:
         #: CTAs that have let dependent grids begin, and have not ended; whether there have been any.
         self.released: set[int] = set()
         self.releases = False
-        #: Whether grids before this one are still running; which warps have waited for them.
+        #: Whether grids before this one are still running.
         self.waits_for_grids: Callable[[], bool] = lambda: False
-        self.after_grids = np.zeros(self.warps, np.bool_)
-        if self.grid_races is not None:
-            self.grid_races.waited = self.after_grids
         #: The clusters that have had a refusal of clusterlaunchcontrol.try_cancel, by its operation's number.
         self.refused: dict[int, list[int]] = {}
         self._make_special()
@@ -249,7 +246,6 @@ class Machine:
         self.cta[first : first + self.warps_per_cta] = cta
         rows = slice(first, first + self.warps_per_cta)
         self.present[rows] = self.live[rows]
-        self.after_grids[rows] = False
         if self.registers_of_warps is not None:
             self.registers_of_warps.begin(slot)
         if self.cta_number[slot] >= 0:

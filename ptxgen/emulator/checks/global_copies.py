@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen.emulator.checks.findings import Findings
-from ptxgen.emulator.checks.global_events import Events, GlobalEvents, distinct_events
+from ptxgen.emulator.checks.global_events import Events, GlobalEvents
+from ptxgen.emulator.checks.global_places import distinct_events
 from ptxgen.emulator.checks.grid_races import GridRaces
 from ptxgen.emulator.checks.knowledge import PENDING, AsyncOperation
-from ptxgen.syntax import Statement
 
 if TYPE_CHECKING:
     from ptxgen.emulator.checks.happens_before import Ordering
@@ -34,10 +34,8 @@ class GlobalCopies:
         """A copy that warp `row` asks for reads these units of the heap."""
         events, units = self._events, self._inside(units)
         self._grids.copy(row, units, operation.what, operation.statement, writes=False)
-        if events.stores:
-            for event in events.units(events.writer, units):
-                if not self._known(operation, row, int(event), "reads"):
-                    continue
+        for event in (*events.writer.events(units), *events.strong.events(units)):
+            if self._known(operation, row, int(event), "reads"):
                 self._require_proxy_fence(operation, row, int(event), "reads")
         self._against(operation, row, events.copy_writer[units], "reads")
         events.copy_reader[units] = events.of_copy(row, 0, operation.statement, operation.what, operation.number)
@@ -48,11 +46,14 @@ class GlobalCopies:
         self._grids.copy(row, units, operation.what, operation.statement, writes=True)
         reduces = "reduction" in operation.what
         verb = "combines its data with" if reduces else "overwrites"
-        for event in events.units(events.writer, units):
+        for event in events.writer.events(units):
             if self._known(operation, row, int(event), verb) and reduces:
                 self._require_proxy_fence(operation, row, int(event), verb)
-        for event in events.units(events.reader, units):
+        for event in (*events.reader.events(units), *events.earlier.events(units)):
             self._known(operation, row, int(event), verb)
+        if not reduces:
+            for event in events.strong.events(units):
+                self._known(operation, row, int(event), verb)
         self._against(operation, row, events.copy_writer[units], verb, reduces=reduces)
         for event in distinct_events(events.copy_reader[units]):
             number = int(events.operation[event])
@@ -77,13 +78,13 @@ class GlobalCopies:
         """The copies that have written there must be known to be over; reductions do not mind each other."""
         if found.any():
             for event in distinct_events(found):
-                if not (reduces and "reduction" in self._events.kind_of(int(event)).what):
+                if not (reduces and self._events.adds(int(event))):
                     self._known(operation, row, int(event), verb)
 
     def _known(self, operation: AsyncOperation, row: int, event: int, verb: str) -> bool:
         """Whether the warp knows of an event; it is reported if not."""
         events = self._events
-        known = self._ordering.knows(row, int(events.row[event]), int(events.clock[event]))
+        known = self._ordering.knows_actor(row, int(events.actor[event]), int(events.clock[event]))
         if not known:
             self._report(operation, row, event, verb)
         return known
@@ -94,12 +95,12 @@ class GlobalCopies:
     def _require_proxy_fence(self, operation: AsyncOperation, row: int, event: int, verb: str) -> None:
         """Any thread's fence that knew of the store is enough: a path from it to the copy is not asked for."""
         events = self._events
-        other = int(events.row[event])
-        if self._ordering.fenced_in_global[other] < events.clock[event]:
-            statement: Statement = events.kind_of(event).statement
+        other = int(events.actor[event])
+        if not self._ordering.fenced_in_global(other, int(events.clock[event])):
+            statement, what = events.kind_of(event)
             self._findings.add(
                 "missing-proxy-fence",
-                f"the {operation.what} {verb} data in global memory of the store of line {statement.line} by "
+                f"the {operation.what} {verb} data in global memory of the {what} of line {statement.line} by "
                 f"{self._ordering.warp_of(row, other)} without a fence.proxy.async between them",
                 operation.statement,
             )

@@ -1,8 +1,8 @@
 """Which accesses each place of global memory has seen last: what the checks of threads and of copies share.
 
 An event is a warp's accesses by one instruction in one of its intervals, or one asynchronous copy. Threads' accesses
-are kept for each two bytes, those of copies for each unit of 16 bytes, where they touch all of it. Of several loads
-since a store one is remembered. So a race may be missed; none is invented.
+are kept by `Places`, those of copies for each unit of 16 bytes, where they touch all of it. Of several loads since a
+store two are remembered. So a race may be missed; none is invented.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen.emulator.checks.findings import Findings
+from ptxgen.emulator.checks.global_places import UNIT, Places
 from ptxgen.emulator.checks.knowledge import PENDING
 from ptxgen.syntax import Statement
 
@@ -20,11 +21,12 @@ if TYPE_CHECKING:
     from ptxgen.emulator.checks.happens_before import Ordering
 
 Events = NDArray[np.int32]
-HALF, WORD, UNIT = 2, 4, 16
-#: An event at both halves of a word.
-_BOTH = np.int64(1 << 32 | 1)
 #: Events after which all is forgotten, so that long kernels do not fill the memory.
 _MANY = 1 << 22
+
+
+#: What instructions do that only read.
+READS = ("load", "cp.async", "strong load")
 
 
 class Kind(NamedTuple):
@@ -39,95 +41,63 @@ class GlobalEvents:
 
     def __init__(self, ordering: Ordering, bytes: int, findings: Findings) -> None:
         self._ordering, self._findings = ordering, findings
-        units = -(-bytes // UNIT)
-        #: By threads, for each two bytes.
-        self.writer, self.reader = (
-            np.zeros(units * (UNIT // HALF), np.int32),
-            np.zeros(units * (UNIT // HALF), np.int32),
-        )
+        #: By threads: weak stores, the last weak loads and earlier ones that those who loaded last did not know of, and
+        #: strong stores with atomic operations.
+        self.writer, self.reader, self.earlier, self.strong = (Places(bytes) for _ in range(4))
         #: By asynchronous copies, for each unit.
+        units = -(-bytes // UNIT)
         self.copy_writer, self.copy_reader = np.zeros(units, np.int32), np.zeros(units, np.int32)
-        #: Of each event: its warp, in which of the warp's intervals it is over, its kind, and of a copy to shared
-        #: memory its number among the asynchronous operations.
-        self.row, self.clock = np.zeros(1024, np.int32), np.zeros(1024, np.int64)
-        self.kind, self.operation = np.zeros(1024, np.int32), np.zeros(1024, np.int64)
-        #: Whether threads have stored anything, copies written or read anything.
-        self.stores, self.copies = False, False
+        #: Of each event: its warp (`Ordering.actors`), in which of the warp's intervals it is over, the interval of the
+        #: warp's lanes, its kind, and of a copy to shared memory its number among the asynchronous operations.
+        self.actor, self.clock = np.zeros(1024, np.int64), np.zeros(1024, np.int64)
+        self.lanes, self.operation = np.zeros(1024, np.int64), np.zeros(1024, np.int64)
+        self.kind = np.zeros(1024, np.int32)
+        #: Whether copies have written or read anything.
+        self.copies = False
         self._kinds: list[Kind] = []
         self._numbers: dict[tuple[int, str], int] = {}
         self._used = 1
         #: Events that have been forgotten.
         self._before = 0
-        #: The last events of each instruction: warps, their intervals, first event.
-        self._last: dict[int, tuple[NDArray[np.int64], NDArray[np.int64], int]] = {}
+        #: The last events of each instruction: warps, their intervals and those of their lanes, first event.
+        self._last: dict[int, tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], int]] = {}
+
+    @property
+    def of_threads(self) -> tuple[Places, ...]:
+        """What is kept of threads' accesses."""
+        return self.writer, self.reader, self.earlier, self.strong
 
     def grow(self, bytes: int) -> None:
         """The heap has become larger."""
-        units = max(-(-bytes // UNIT) - len(self.copy_writer), 0)
-        for name, each in (("writer", UNIT // HALF), ("reader", UNIT // HALF), ("copy_writer", 1), ("copy_reader", 1)):
-            setattr(self, name, np.concatenate([getattr(self, name), np.zeros(units * each, np.int32)]))
-
-    # Places.
-
-    def of_threads(self, table: Events, offsets: NDArray[np.int64], size: int) -> Events:
-        """The events of threads at accesses of `size` bytes: (warps, 32, halves)."""
-        if size < WORD:
-            return table[offsets // HALF][..., None]
-        words = offsets // WORD
-        if size > WORD:
-            words = words[..., None] + np.arange(size // WORD)
-        return table.view(np.int64)[words].view(np.int32).reshape(*offsets.shape, -1)
-
-    def keep(
-        self, table: Events, offsets: NDArray[np.int64], mask: NDArray[np.bool_] | None, size: int, events: Events
-    ) -> None:
-        """Remember events, one of each warp, at its accesses of `size` bytes: of those that meet the first stays."""
-        given = np.broadcast_to(events[:, None], offsets.shape)
-        if size == 1:  # two neighbours make a half
-            pair = (offsets[:, :-1] % HALF == 0) & (offsets[:, 1:] == offsets[:, :-1] + 1)
-            if mask is not None:
-                pair &= mask[:, :-1] & mask[:, 1:]
-            offsets, given = offsets[:, :-1][pair], given[:, :-1][pair]
-        elif mask is not None:
-            offsets, given = offsets[mask], given[mask]
-        offsets, given = offsets.ravel()[::-1], given.ravel()[::-1]
-        if size <= HALF:
-            table[offsets // HALF] = given
-            return
-        words, pairs = table.view(np.int64), given * _BOTH
-        if size == WORD:
-            words[offsets // WORD] = pairs
-        else:
-            words[offsets[:, None] // WORD + np.arange(size // WORD)] = pairs[:, None]
-
-    def units(self, table: Events, units: NDArray[np.int64]) -> Events:
-        """The different events of threads in whole units."""
-        found = table.view(np.int64).reshape(-1, UNIT // WORD)[units]
-        return distinct_events(found.view(np.int32)) if found.any() else np.zeros(0, np.int32)
+        for places in self.of_threads:
+            places.grow(bytes)
+        missing = np.zeros(max(-(-bytes // UNIT) - len(self.copy_writer), 0), np.int32)
+        self.copy_writer, self.copy_reader = np.r_[self.copy_writer, missing], np.r_[self.copy_reader, missing]
 
     def forget_units(self, units: NDArray[np.int64]) -> None:
         """A copy has written whole units: it is what later accesses meet."""
-        for table in (self.writer, self.reader):
-            table.view(np.int64).reshape(-1, UNIT // WORD)[units] = 0
+        for places in self.of_threads:
+            places.forget_units(units)
         self.copy_reader[units] = 0
 
     # Events.
 
     def of_warps(self, rows: NDArray[np.int64], statement: Statement, what: str) -> Events:
         """An event for each warp: the same as before where no warp has synchronised since."""
-        clocks, key = self._ordering.intervals(rows), id(statement)
+        clocks, lanes, key = self._ordering.intervals(rows), self._ordering.lanes.interval[rows], id(statement)
         last = self._last.get(key)
-        if last is None or not (np.array_equal(last[0], rows) and np.array_equal(last[1], clocks)):
+        # Lanes' intervals never come again, so those of a later CTA are others too.
+        if last is None or not all(map(np.array_equal, last, (rows, clocks, lanes))):
             first = self._add(len(rows), statement, what)
             span = slice(first, first + len(rows))
-            self.row[span], self.clock[span] = rows, clocks
-            last = self._last[key] = rows.copy(), clocks, first
-        return np.arange(last[2], last[2] + len(rows), dtype=np.int32)
+            self.actor[span], self.clock[span], self.lanes[span] = self._ordering.actors(rows), clocks, lanes
+            last = self._last[key] = rows.copy(), clocks, lanes, first
+        return np.arange(last[3], last[3] + len(rows), dtype=np.int32)
 
     def of_copy(self, row: int, clock: int, statement: Statement, what: str, operation: int = 0) -> int:
         """An event for an asynchronous copy that a warp has asked for."""
         event = self._add(1, statement, what)
-        self.row[event], self.clock[event], self.operation[event] = row, clock, operation
+        self.actor[event], self.clock[event], self.operation[event] = self._ordering.actor(row), clock, operation
         self.copies = True
         return event
 
@@ -144,10 +114,14 @@ class GlobalEvents:
         """What an event's instruction is."""
         return self._kinds[int(self.kind[event])]
 
+    def adds(self, event: int) -> bool:
+        """Whether it is a reduction by a copy, which does not race with others, nor with strong accesses."""
+        return "reduction" in self.kind_of(event).what
+
     def report(self, row: int, event: int, does: str, statement: Statement) -> None:
         """An access of a warp that does not know an event: `does` begins the message, "the load reads"."""
         earlier, what = self.kind_of(event)
-        other, clock = int(self.row[event]), int(self.clock[event])
+        other, clock = int(self.actor[event]), int(self.clock[event])
         where = f"the {what} of line {earlier.line} by {self._ordering.warp_of(row, other)}"
         number = int(self.operation[event])
         doubted = self._ordering.doubted_operation(row, number) if number else self._ordering.doubted(row, other, clock)
@@ -182,13 +156,14 @@ class GlobalEvents:
 
     def _add(self, count: int, statement: Statement, what: str) -> int:
         if self._used > _MANY:
-            for table in (self.writer, self.reader, self.copy_writer, self.copy_reader):
-                table[:] = 0
+            for places in self.of_threads:
+                places.clear()
+            self.copy_writer[:] = self.copy_reader[:] = 0
             self._last.clear()
             self._before, self._used = self._before + self._used, 1
         first, self._used = self._used, self._used + count
-        while self._used > len(self.row):
-            for name in ("row", "clock", "kind", "operation"):
+        while self._used > len(self.actor):
+            for name in ("actor", "clock", "lanes", "kind", "operation"):
                 array = getattr(self, name)
                 setattr(self, name, np.concatenate([array, np.zeros_like(array)]))
         key = (id(statement), what)
@@ -197,9 +172,3 @@ class GlobalEvents:
             self._kinds.append(Kind(statement, what))
         self.kind[first : self._used] = self._numbers[key]
         return first
-
-
-def distinct_events(events: Events) -> Events:
-    """The different events among some, without 0."""
-    found = np.unique(events)
-    return found[1:] if len(found) and found[0] == 0 else found

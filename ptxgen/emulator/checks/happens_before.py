@@ -62,13 +62,16 @@ class Ordering:
         self.sequences = False
         #: What each warp knows of the intervals of the warps of its cluster; `known[row].clocks` is a row of it.
         self.clocks = np.zeros((slots * warps, self.members), np.int64)
+        #: The number of each resident cluster, which no other of the launch ever has: warps are known by it too.
+        self._clusters = np.arange(slots // size)
+        self._begun = slots // size
         self.known = [Knowledge(row // self.members, self.clocks[row]) for row in range(slots * warps)]
         #: What a warp's last releasing fence covers: its relaxed arrivals make this known.
         self.released: dict[int, Knowledge] = {}
         #: What each warp knew of every warp's intervals, its own included, at its last fence.proxy.async.
         self.fenced = np.zeros((slots * warps, self.members), np.int64)
-        #: The last interval of each warp whose stores some fence.proxy.async has covered in global memory too.
-        self.fenced_in_global = np.zeros(slots * warps, np.int64)
+        #: The last interval of each warp, by `actors`, whose stores to the heap some fence.proxy.async has covered.
+        self._fenced_in_global = np.zeros(slots * warps, np.int64)
         self.tensor_fences = TensorFences(slots * warps)
         self.waits = StaleWaits(self, mbarriers)
         self.shared = SharedAccesses(self, slots, shared_bytes, findings)
@@ -89,13 +92,16 @@ class Ordering:
             clock = self.clocks[row, member] + 1
             self.clocks[row] = 0
             self.clocks[row, member] = clock
-            self.known[row] = Knowledge(row // self.members, self.clocks[row])
+            self.known[row] = Knowledge(int(self._clusters[row // self.members]), self.clocks[row])
             self.tensor_fences.clear(row)
             self.released.pop(row, None)
         self.lanes_meet(np.arange(slot * self.warps, (slot + 1) * self.warps))
 
     def clear(self, slot: int) -> None:
-        """Make a slot ready for the next CTA."""
+        """Make a slot ready for the next CTA; those of a cluster come together, the first of them first."""
+        if slot % self.size == 0:
+            self._clusters[slot // self.size] = self._begun
+            self._begun += 1
         self._forget(slot)
         self.fenced[slot * self.warps : (slot + 1) * self.warps] = 0
         for accesses in (self.shared, self.tensor, self.exits):
@@ -108,13 +114,25 @@ class Ordering:
         """The interval in which a warp is: how often it has synchronised."""
         return int(self.known[row].clocks[row % self.members])
 
-    def knows(self, row: int, other: int, clock: int) -> bool:
-        """Whether a warp knows what another, of any cluster, did up to an interval of its."""
-        return self.known[row].knows(other // self.members, other % self.members, clock)
+    def actors(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Names of the warps that are in these rows now, which no warp of a later CTA there has."""
+        return self._clusters[rows // self.members] * self.members + rows % self.members
 
-    def doubted(self, row: int, other: int, clock: int) -> str:
+    def actor(self, row: int) -> int:
+        """The same of one."""
+        return int(self._clusters[row // self.members]) * self.members + row % self.members
+
+    def knows(self, row: int, other: int, clock: int) -> bool:
+        """Whether a warp knows what another, in any row now, did up to an interval of its."""
+        return self.knows_actor(row, self.actor(other), clock)
+
+    def knows_actor(self, row: int, actor: int, clock: int) -> bool:
+        """Whether a warp knows what another of the launch did up to an interval of its."""
+        return self.known[row].knows(actor // self.members, actor % self.members, clock)
+
+    def doubted(self, row: int, actor: int, clock: int) -> str:
         """Which side of a strong access lacks a fence for a warp to know this: `release`, `acquire`, or empty."""
-        place = other // self.members, other % self.members, clock
+        place = actor // self.members, actor % self.members, clock
         known = self.known[row]
         if known.unacquired is not None and known.unacquired.knows(*place):
             return "acquire"
@@ -137,16 +155,16 @@ class Ordering:
         """The interval in which each of these warps is."""
         return self.clocks[rows, rows % self.members]
 
-    def know(self, rows: NDArray[np.int64], others: NDArray[Any], clocks: NDArray[np.int64]) -> NDArray[np.bool_]:
+    def know(self, rows: NDArray[np.int64], actors: NDArray[Any], clocks: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Where warps know others of their own cluster up to these intervals."""
-        inside = others // self.members == rows // self.members
-        return inside & (self.clocks[rows, others % self.members] >= clocks)
+        inside = actors // self.members == self._clusters[rows // self.members]
+        return inside & (self.clocks[rows, actors % self.members] >= clocks)
 
-    def warp_of(self, row: int, other: int) -> str:
+    def warp_of(self, row: int, actor: int) -> str:
         """A warp as another sees it."""
-        if other // self.members == row // self.members:
-            return self.member_name(row, other % self.members)
-        return f"warp {other % self.warps} of another {'cluster' if self.size > 1 else 'CTA'}"
+        if actor // self.members == self._clusters[row // self.members]:
+            return self.member_name(row, actor % self.members)
+        return f"warp {actor % self.warps} of another {'cluster' if self.size > 1 else 'CTA'}"
 
     def of_cta(self, slot: int, clocks: NDArray[np.int64]) -> NDArray[np.int64]:
         """The clocks of a slot's own warps, of those of its cluster."""
@@ -176,7 +194,7 @@ class Ordering:
     def release_inits(self, row: int, numbers: Sequence[int]) -> None:
         """fence.mbarrier_init: these inits are known to who synchronises with relaxed operations after it."""
         clocks = np.zeros(self.members, np.int64)
-        given = self.released.setdefault(row, Knowledge(row // self.members, clocks))
+        given = self.released.setdefault(row, Knowledge(self.known[row].cluster, clocks))
         given.operations.update(numbers)
         self.learn_operations(row, numbers)
 
@@ -291,11 +309,18 @@ class Ordering:
         if shared:
             self.fenced[row] = known.clocks
         if heap:
+            if len(self._fenced_in_global) < self._begun * self.members:
+                missing = 2 * self._begun * self.members - len(self._fenced_in_global)
+                self._fenced_in_global = np.r_[self._fenced_in_global, np.zeros(missing, np.int64)]
             for cluster, clocks in ((known.cluster, known.clocks), *known.foreign.items()):
                 first = cluster * self.members
-                covered = self.fenced_in_global[first : first + self.members]
+                covered = self._fenced_in_global[first : first + self.members]
                 np.maximum(covered, clocks, out=covered)
         known.clocks[row % self.members] += 1
+
+    def fenced_in_global(self, actor: int, clock: int) -> bool:
+        """Whether some fence.proxy.async has covered what a warp stored to global memory in an interval."""
+        return actor < len(self._fenced_in_global) and bool(self._fenced_in_global[actor] >= clock)
 
     def before_thread_sync(self, row: int) -> None:
         """tcgen05.fence::before_thread_sync: relaxed arrivals after it tell of tcgen05 operations (9.7.16.6.4)."""

@@ -90,7 +90,7 @@ class StaleWaits:
 
     def _completes(self, barrier: MBarrier, row: int, event: Event) -> int | None:
         """The phase, at the earliest, whose end tells of an event; None if no phase does as far as can be seen."""
-        cluster = row // self._ordering.members
+        cluster = self._ordering.known[row].cluster
         if any(event.told_by(signal.given, cluster) for signal in barrier.under_way):
             return barrier.phase
         if event.told_by(barrier.arriving, cluster):

@@ -65,9 +65,9 @@ class _Told:
 
 
 class _Touch(NamedTuple):
-    """The last strong access to a word."""
+    """The last strong access to a word: by which of `Ordering.actors`, and in which of its intervals."""
 
-    row: int
+    actor: int
     clock: int
     level: int
     writes: bool
@@ -147,7 +147,8 @@ class StrongAccesses:
 
     def _domain(self, row: int, within: int) -> int:
         """Which CTA or cluster the scope is, as this warp sees it."""
-        return (row // self._ordering.warps, row // self._ordering.members, 0)[within]
+        actor = self._ordering.actor(row)
+        return (actor // self._ordering.warps, actor // self._ordering.members, 0)[within]
 
     def _tell(self, row: int, place: Place, within: int, given: Knowledge) -> None:
         told = self._told.setdefault(place, {})
@@ -158,7 +159,7 @@ class StrongAccesses:
         else:
             known.knowledge.join(given)
         if known.slots is not None:
-            known.slots.add(row // self._ordering.warps)
+            known.slots.add(self._ordering.actor(row) // self._ordering.warps)
             if len(known.slots) > _FEW:
                 known.slots = None
 
@@ -186,7 +187,7 @@ class StrongAccesses:
 
     def _needed(self, row: int, slots: set[int] | None) -> int:
         """The least scope that includes the warp and one of those who have told something; of too many, the GPU's."""
-        own, size = row // self._ordering.warps, self._ordering.size
+        own, size = self._ordering.actor(row) // self._ordering.warps, self._ordering.size
         if slots is None:
             return GPU
         if own in slots:
@@ -196,15 +197,16 @@ class StrongAccesses:
     def _touch(self, row: int, place: Place, order: Order, writes: bool, statement: Statement) -> None:
         """Two strong accesses of which one writes race unless the scope of each includes the other's thread (8.7)."""
         ordering, before = self._ordering, self._touched.get(place)
-        self._touched[place] = _Touch(row, ordering.clock(row), order.level, writes, statement)
-        if before is None or before.row // ordering.warps == row // ordering.warps or not (writes or before.writes):
+        actor = ordering.actor(row)
+        self._touched[place] = _Touch(actor, ordering.clock(row), order.level, writes, statement)
+        if before is None or before.actor // ordering.warps == actor // ordering.warps or not (writes or before.writes):
             return
-        needed = CLUSTER if before.row // ordering.members == row // ordering.members else GPU
+        needed = CLUSTER if before.actor // ordering.members == actor // ordering.members else GPU
         narrow = min(order.level, before.level)
-        if narrow < needed and not ordering.knows(row, before.row, before.clock):
+        if narrow < needed and not ordering.knows_actor(row, before.actor, before.clock):
             self._findings.add(
                 "narrow-scope",
-                f"this access and that of line {before.statement.line} by {ordering.warp_of(row, before.row)} are to "
+                f"this access and that of line {before.statement.line} by {ordering.warp_of(row, before.actor)} are to "
                 f"the same word, but the scope of {'this' if order.level == narrow else 'that'} one is "
                 f".{_NAMES[narrow]}, which does not include the other thread: they race; use .{_NAMES[needed]}",
                 statement,

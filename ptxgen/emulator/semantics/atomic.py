@@ -134,7 +134,9 @@ def change(
     data, offsets = places.data, places.offsets
     track_shared(g, places, size * count, statement, write=True, strong=True)
     if part.space == "global" and machine.global_accesses is not None:
-        machine.global_accesses.forget(offsets, g.mask, size * count)
+        machine.global_accesses.strong(
+            g.indices, offsets, g.mask, size * count, statement, "atomic operation", reads=reads, writes=True
+        )
     taking = turns(machine, int(g.active.sum()))
     strong_atomic(part, places, size * count, taking, order, statement, reads=reads)
     words = data.view(np.uint64).reshape(-1, 2) if size == 16 else data.view(dtype)

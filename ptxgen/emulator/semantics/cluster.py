@@ -103,7 +103,8 @@ def dependent_grids(op: Any, binder: Binder, statement: syntax.Instruction, bloc
         if waits and machine.waits_for_grids():
             return lambda row: GRIDS_BEFORE, np.zeros((g.size, 32), np.bool_)
         if waits:
-            machine.after_grids[g.rows] = True
+            if machine.grid_races is not None:
+                machine.grid_races.wait(g.indices)
         else:
             machine.released.update(machine.cta_number[machine.row_slot[g.indices]].tolist())
             machine.releases = True
