@@ -10,6 +10,7 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ptxgen import syntax
 from ptxgen.descriptors import DescriptorError, TensorMap
@@ -17,7 +18,7 @@ from ptxgen.descriptors.tensormap import Im2colMap, TiledMap
 from ptxgen.descriptors.tensormap.tables import TYPES
 from ptxgen.emulator import boxes
 from ptxgen.emulator.boxes import Box
-from ptxgen.emulator.bulk_copies import deliver, destinations, keep_in_group
+from ptxgen.emulator.bulk_copies import deliver, destinations, each_store, keep_in_group
 from ptxgen.emulator.checks.thread_accesses import UNIT
 from ptxgen.emulator.group import Group
 from ptxgen.emulator.machine import Machine
@@ -33,13 +34,16 @@ _Run = Callable[[Group], None]
 
 #: Shared-memory alignment of a tensor copy, in bytes (9.7.9.25.5; a kernel that breaks it ends, measured).
 _ALIGNMENT = 128
+#: The bits of a tensormap that a copy reads. CuTe DSL (4.8.1) encodes its maps without the driver: their second half,
+#: the driver's notes about the box, is whatever was on the stack; bit 1 of word 2, which the driver leaves 0, is set.
+_READ_BITS = (1 << 512) - 1 & ~(1 << 2 * 32 + 1)
 
 
 @lru_cache(maxsize=256)
 def decode(data: bytes) -> TiledMap | Im2colMap:
     """The tensormap of 128 bytes. Raises MemoryFault, with the rule, where they are none."""
     try:
-        return TensorMap.decode(data)
+        return TensorMap.decode((int.from_bytes(data, "little") & _READ_BITS).to_bytes(128, "little"))
     except DescriptorError as error:
         raise MemoryFault("illegal-tensormap", f"the tensormap's 128 bytes are not legal: {error}") from error
 
@@ -144,16 +148,16 @@ def store(op: Any, binder: Binder, statement: syntax.Instruction, block: object)
     reduction = getattr(op, "op", None)
 
     def run(g: Group) -> None:
-        values = [coordinate(g) for coordinate in coordinates]
-        for row, lane, (place, where, *coords) in each(g, source(g), map_address(g), *values):
-            _issue_store(g.machine, op, row, lane, statement, where, coords, place, reduction)
+        values = [source(g), map_address(g), *(coordinate(g) for coordinate in coordinates)]
+        for row, lanes, (place, where, *coords) in each_store(g, values, merge=reduction is None):
+            _issue_store(g.machine, op, row, lanes, statement, where, coords, place, reduction)
 
     return run
 
 
 def _issue_store(
-    machine: Machine, op: Any, row: int, lane: int, statement: syntax.Instruction, where: int, coords: Sequence[int],
-    place: int, reduction: str | None,
+    machine: Machine, op: Any, row: int, lanes: NDArray[np.bool_], statement: syntax.Instruction, where: int,
+    coords: Sequence[int], place: int, reduction: str | None,
 ) -> None:  # fmt: skip
     """Queue one box from shared to global memory, as part of the warp's open group."""
     if min(coords) < 0:
@@ -178,7 +182,7 @@ def _issue_store(
             box.reduce(machine.memory, data, combine)
 
     what = "tensor store" if combine is None else "tensor reduction"
-    keep_in_group(machine, row, lane, statement, slot, units, what, box.heap_units(), read, write, tensormap.swizzle)
+    keep_in_group(machine, row, lanes, statement, slot, units, what, box.heap_units(), read, write, tensormap.swizzle)
 
 
 def _tensor_combiner(reduction: str, dtype: str) -> Combine:
