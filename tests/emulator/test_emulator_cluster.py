@@ -210,9 +210,13 @@ def test_addresses_of_nobody() -> None:
     high = "add.u32 %here, %here, 0x4000000; {}.shared::cluster.u32 %y, [%here]; ret;"
     report, _ = launch(HEAD + high.format("ld"), [poisoned(4)], grid=4, block=1, cluster=4)
     assert (report.status, codes(report)) == ("fault", ["cluster-rank"]), report.summary()
-    mapped = "mapa.shared::cluster.u32 %y, %here, %size; ret;"
-    report, _ = launch(HEAD + mapped, [poisoned(4)], grid=4, block=1, cluster=4)
-    assert (report.status, codes(report)) == ("fault", ["cluster-rank"]), report.summary()
+    mapped = "mapa.shared::cluster.u32 %y, %here, {}; {} ret;"
+    for rank in ("%size", "1000"):  # the address is nobody's, which matters to who uses it
+        report, _ = launch(HEAD + mapped.format(rank, ""), [poisoned(4)], grid=4, block=1, cluster=4)
+        assert report.status == "ok", report.summary()
+        used = mapped.format(rank, "st.shared::cluster.u32 [%y], 1;")
+        report, _ = launch(HEAD + used, [poisoned(4)], grid=4, block=1, cluster=4)
+        assert (report.status, codes(report)) == ("fault", ["cluster-rank"]), report.summary()
     report, _ = launch(HEAD + "mapa.u64 %at, %out0, 0; ret;", [poisoned(4)], grid=2, block=1, cluster=2)
     assert (report.status, codes(report)) == ("fault", ["not-shared"]), report.summary()
 
