@@ -11,17 +11,32 @@ _REGISTERS, _MOST = 65536, 256
 _GRANULE = 8
 
 
-def initial_count(directives: list[syntax.Directive]) -> int | None:
-    """Registers that a thread begins with, as ptxas bounds them for an entry; None where no directive tells."""
-    values = {each.name: [int(argument) for argument in each.arguments] for each in directives if _is_bound(each)}
+def initial_count(entry: syntax.Function) -> int | None:
+    """Registers that a thread begins with, as ptxas (13.5) chooses them; None where it ignores setmaxnreg.
+
+    The directives bound them, and no more are taken than the largest setmaxnreg.inc asks for.
+    """
+    values = {each.name: [int(argument) for argument in each.arguments] for each in entry.directives if _is_bound(each)}
     if "maxnreg" in values:
-        return values["maxnreg"][0]
-    extents = values.get("reqntid") or values.get("maxntid")
-    if extents is None:
+        bound = values["maxnreg"][0]
+    elif "minnctapersm" in values and (extents := values.get("reqntid") or values.get("maxntid")) is not None:
+        threads = int(np.prod(extents)) * values["minnctapersm"][0]
+        whole = -(-threads // 32) * 32
+        bound = min(_REGISTERS // whole // _GRANULE * _GRANULE, _MOST)
+    else:
         return None
-    threads = int(np.prod(extents)) * values.get("minnctapersm", [1])[0]
-    whole = -(-threads // 32) * 32
-    return min(_REGISTERS // whole // _GRANULE * _GRANULE, _MOST)
+    return min(bound, max(_raised(entry), default=bound))
+
+
+def _raised(entry: syntax.Function) -> list[int]:
+    """What the setmaxnreg.inc of an entry ask for."""
+    return [
+        int(count.evaluate())
+        for each in syntax.walk([entry])
+        if isinstance(each, syntax.Instruction) and each.opcode.startswith("setmaxnreg.inc")
+        for count in each.operands
+        if isinstance(count, syntax.Immediate)
+    ]
 
 
 def _is_bound(directive: syntax.Directive) -> bool:

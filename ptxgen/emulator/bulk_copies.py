@@ -6,7 +6,7 @@ thread that asked for it; groups are kept by warp: what its threads issue is wai
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from ptxgen import syntax
 from ptxgen.emulator.checks.transactions import Signal
+from ptxgen.emulator.group import Group
 from ptxgen.emulator.machine import Machine, PendingStore
 from ptxgen.emulator.memory import MemoryFault
 
@@ -101,17 +102,37 @@ def deliver(
     machine.submit(np.array(slots) if len(slots) > 1 else slots[0], statement, complete)
 
 
+def each_store(
+    g: Group, values: Sequence[Any], *, merge: bool
+) -> Iterator[tuple[int, NDArray[np.bool_], tuple[int, ...]]]:
+    """(row, lanes, values) of the copies to global memory that warps ask for; `lanes`, (32), are who asks.
+
+    With `merge`, lanes of a warp that ask for the same are one copy: they store the same bytes to the same place, and
+    ptxas (13.5) makes one instruction of them, where it loops over the lanes of a reduction. CuTe DSL's epilogues have
+    whole warps ask.
+    """
+    full = np.stack([g.full(value).astype(np.int64, copy=False) for value in values], axis=-1)
+    for position, row in enumerate(map(int, g.indices)):
+        left = g.active[position].copy()
+        while left.any():
+            first = int(left.argmax())
+            lanes = left & (full[position] == full[position, first]).all(axis=-1) if merge else np.arange(32) == first
+            left &= ~lanes
+            yield row, lanes, tuple(full[position, first].tolist())
+
+
 def keep_in_group(
-    machine: Machine, row: int, lane: int, statement: syntax.Instruction, slot: int, units: NDArray[np.int64],
-    what: str, heap: NDArray[np.int64], read: Callable[[], Any], write: Callable[[Any], None],
-    swizzle: str | None = None,
+    machine: Machine, row: int, lanes: NDArray[np.bool_], statement: syntax.Instruction, slot: int,
+    units: NDArray[np.int64], what: str, heap: NDArray[np.int64], read: Callable[[], Any],
+    write: Callable[[Any], None], swizzle: str | None = None,
 ) -> None:  # fmt: skip
     """Queue a copy from these units of shared memory to those of the heap, in the warp's open group.
 
     First it reads its source, which a wait with .read waits for, then it writes.
     """
-    pending = PendingStore(lane)
+    pending = PendingStore(lanes)
     if machine.ordering is not None:
+        lane = int(lanes.argmax()) if lanes.sum() == 1 else None
         operation = machine.ordering.operation(what, statement, slot, swizzle=swizzle, lane=lane)
         machine.ordering.shared.async_read(operation, row, units)
         pending.operation = operation.number

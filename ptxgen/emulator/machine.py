@@ -117,7 +117,7 @@ class Machine:
         self.efficiency = Efficiency() if advice else None
         self.transactions = Transactions(self.ordering, self.findings) if self.ordering is not None else None
         self.tensormaps = Tensormaps(self.findings) if checks else None
-        initial = initial_count(list(entry.directives))
+        initial = initial_count(entry)
         #: Registers by warp, None where nothing tells how many there are.
         self.registers_of_warps = Registers(initial, slots, self.warps_per_cta) if initial is not None else None
         self.unfenced: dict[int, list[MBarrier]] = {}
@@ -399,13 +399,16 @@ class PendingLoad:
         self.done = False
 
 
+_WARP = np.ones(32, np.bool_)
+
+
 class PendingStore:
-    """A store on its way: the lane that issued it, whether it has read its source and arrived, its number in the
-    happens-before relation, and what `GlobalCopies` knows it by.
+    """A store on its way: the lanes, (32), that issued it, whether it has read its source and arrived, its number in
+    the happens-before relation, and what `GlobalCopies` knows it by.
     """
 
-    __slots__ = ("done", "lane", "operation", "read", "stamp")
+    __slots__ = ("done", "lanes", "operation", "read", "stamp")
 
-    def __init__(self, lane: int = 0) -> None:
-        self.lane = lane
+    def __init__(self, lanes: NDArray[np.bool_] = _WARP) -> None:
+        self.lanes = lanes
         self.done, self.read, self.operation, self.stamp = False, False, 0, 0

@@ -542,14 +542,24 @@ class Scheduler:
         operation.run(acting, self, block, operation)
 
     def _check_pending(self, group: Group, operation: Operation) -> None:
-        """A register that a tcgen05.ld has yet to write is waited for by who reads it (9.7.16.6.4.5, PTX ISA 9.2)."""
+        """A register that a tcgen05.ld has yet to write is waited for by who reads it (9.7.16.6.4.5, PTX ISA 9.2).
+
+        The manual says of this dependency that it orders nothing else, but a load that has brought its values has read
+        the cells: CuTe DSL (4.8) lets no other warp wait for more before it frees them or has the next product there.
+        """
         if not operation.reads:
             return
-        for row in group.indices:
-            for load in self.machine.pending_loads.get(int(row), ()):
+        machine = self.machine
+        for row in map(int, group.indices):
+            for load in tuple(machine.pending_loads.get(row, ())):
                 if not load.registers.isdisjoint(operation.reads):
                     load.complete()
-                    self.machine.findings.add(
+                    machine.pending_loads[row].remove(load)
+                    if not machine.pending_loads[row]:
+                        del machine.pending_loads[row]
+                    if machine.ordering is not None:
+                        machine.ordering.tensor.loaded(row, [load])
+                    machine.findings.add(
                         "missing-tcgen05-wait",
                         f"reads a register of the tcgen05.ld of line {load.statement.line} before tcgen05.wait::ld; "
                         "editions of the manual before 9.2 ask for it, and without it the cells may be read later",

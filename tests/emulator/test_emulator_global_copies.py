@@ -122,6 +122,35 @@ def test_copies_and_their_twins(racing: str, code: set[str], clean: str, schedul
     assert (report.status, errors(report)) == ("ok", set()), report.summary()
 
 
+WHOLE = "setp.lt.u32 %first, %t, 32;"
+BY_WARP = {"bulk": STORE, "tensor": TENSOR_STORE}
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("store", BY_WARP.values(), ids=BY_WARP)
+def test_stores_by_whole_warps(store: str, schedule: Any) -> None:
+    """Lanes that ask for the same make one copy, for which each of them can wait; other bytes are a race."""
+    for wait in (DONE, "setp.eq.u32 %q, %t, 9; @%q cp.async.bulk.wait_group 0; bar.warp.sync -1;"):
+        report = run(WHOLE + store + wait + BAR + GET, schedule=schedule)
+        assert (report.status, errors(report)) == ("ok", set()), report.summary()
+    assert errors(run(WHOLE + store + READ + BAR + GET, schedule=schedule)) == RACE
+    shifted = "and.b32 %s, %t, 1; shl.b32 %s, %s, 7; add.u32 %s, %s, buffer;"
+    source = store.replace("[buffer], 256", "[%s], 128").replace("[buffer]", "[%s]")
+    report = run(WHOLE + "mov.u32 %y, buffer;" + shifted.replace("buffer", "%y") + source + DONE, schedule=schedule)
+    assert errors(report) >= RACE or report.status == "fault", report.summary()
+
+
+def test_reductions_by_whole_warps() -> None:
+    """Each lane's adds."""
+    device = Emulator("sm_100a")
+    array = device.array(np.arange(1000, 1256, dtype=np.uint32))
+    tensormap = TensorMap.tiled("u32", array.address, [64], [0], [64]).encode()
+    body = HEAD + WHOLE + ADD + TENSOR_ADD + DONE + "\nret;"
+    launch(body, [], inputs=[tensormap, array.address], block=64, device=device)
+    expected = 1000 + np.arange(64) + 2 * 32 * (7 * np.arange(64) + 3)
+    assert (array.numpy()[:64] == expected).all()
+
+
 #: CTA 0 writes 256 bytes by a copy and sets a flag; CTA 1 sees the flag and takes them.
 FLAG = """
     setp.ne.u32 %q, %c, 0; @%q bra take;

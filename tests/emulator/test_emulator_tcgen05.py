@@ -400,7 +400,8 @@ def test_who_reads_a_register_waits_for_its_load(schedule: Any) -> None:
     assert words.view(np.float32)[0] == 5
 
 
-NOT_LOADED = READ.replace("tcgen05.wait::ld.sync.aligned;\n", "")
+USED = READ.replace("tcgen05.wait::ld.sync.aligned;\n", "")
+NOT_LOADED = USED.replace("mov.b32 %r1, %r0;", "")
 REUSE = [
     ("by a product", FIRST + commit(1), "tensor-race", "@%leader tcgen05.mma"),
     ("by a copy", "@%leader tcgen05.cp.cta_group::1.128x128b [%d], $A;" + commit(1), "tensor-race",
@@ -411,7 +412,7 @@ REUSE = [
 
 @pytest.mark.parametrize(("name", "later", "code", "victim"), REUSE, ids=[each[0] for each in REUSE])
 def test_columns_used_again_before_a_load_is_waited_for(name: str, later: str, code: str, victim: str) -> None:
-    """The registers have arrived, since they are read; that the cells have been read says only tcgen05.wait::ld."""
+    """tcgen05.wait::ld says that the cells have been read, and so do registers that the load has brought."""
     later = later.replace("$A", hex(A.descriptor))
     image = np.random.default_rng(4).integers(0, 64, IMAGE, dtype=np.uint8)
     report, _ = run(FIRST + WAIT + NOT_LOADED + LATER + later, image, 1)
@@ -420,8 +421,12 @@ def test_columns_used_again_before_a_load_is_waited_for(name: str, later: str, c
     assert found[0].code == code
     assert found[0].instruction.startswith(victim)
     assert "without a tcgen05.wait::ld" in found[0].message
-    clean, _ = run(FIRST + WAIT + READ + LATER + later, image, 1)
-    assert clean.status == "ok", clean.summary()
+    for over in (READ, USED):
+        clean, _ = run(FIRST + WAIT + over + LATER + later, image, 1)
+        assert clean.status == "ok", clean.summary()
+    if later:
+        unordered, _ = run(FIRST + WAIT + USED + later, image, 1)
+        assert code in codes(unordered), unordered.summary()  # by the other warps
 
 
 @pytest.mark.parametrize("schedule", ["eager", "late", "random"])

@@ -231,13 +231,11 @@ class Ordering:
             if before[1].all():
                 del self._partly[row]
 
-    def learn_operations(self, row: int, numbers: Sequence[int], lane: int | None = None) -> None:
-        """A lane knows that these operations are over; None stands for all lanes of the warp."""
+    def learn_operations(self, row: int, numbers: Sequence[int], lanes: NDArray[np.bool_] | None = None) -> None:
+        """Lanes, (32), know that these operations are over; None stands for all lanes of the warp."""
         fresh = set(numbers) - self.known[row].operations
-        if fresh and lane is not None:
-            alone = np.zeros(32, np.bool_)
-            alone[lane] = True
-            self._learns_partly(row, alone)
+        if fresh and lanes is not None and not lanes.all():
+            self._learns_partly(row, lanes)
         elif row in self._partly:
             self._partly[row][0].operations.update(numbers)
         self.known[row].operations |= fresh

@@ -21,6 +21,7 @@ from ptxgen.syntax import Statement
 
 if TYPE_CHECKING:
     from ptxgen.emulator.checks.happens_before import Ordering
+    from ptxgen.emulator.machine import PendingLoad
 
 _BAND = 16
 _BANDS = 8
@@ -45,7 +46,7 @@ class TensorAccesses:
         #: The last MMA that read A, metadata or scale factors there.
         self.core_reader = np.zeros((slots, _BANDS, COLUMNS), np.int64)
         #: In which of its intervals a warp last loaded a column of its first or second band: `PENDING` until
-        #: tcgen05.wait::ld.
+        #: tcgen05.wait::ld, or until the warp reads a register of the load.
         self.reader_clock = np.zeros((slots, ordering.warps, _HALVES, COLUMNS), np.int64)
         #: The last tcgen05.ld of a warp in one of its intervals.
         self._loads: dict[tuple[int, int], Statement] = {}
@@ -254,13 +255,14 @@ class TensorAccesses:
             severity="advice",
         )
 
-    def loaded(self, row: int, loads: Sequence[tuple[list[int], range, Statement]]) -> None:
-        """A warp has waited for its tcgen05.ld of these bands and columns."""
+    def loaded(self, row: int, loads: Sequence[PendingLoad]) -> None:
+        """A warp has waited for these tcgen05.ld, or read their registers."""
         slot, warp = divmod(row, self._ordering.warps)
         clock = self._ordering.clock(row)
-        for bands, columns, statement in loads:
-            self.reader_clock[slot, warp, [band % _HALVES for band in bands], columns.start : columns.stop] = clock
-            self._loads[row, clock] = statement
+        for load in loads:
+            halves, columns = [band % _HALVES for band in load.bands], load.columns
+            self.reader_clock[slot, warp, halves, columns.start : columns.stop] = clock
+            self._loads[row, clock] = load.statement
         if loads:
             self._fences.accessed(row, [(row, clock)])
 

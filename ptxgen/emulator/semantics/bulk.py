@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen import syntax
-from ptxgen.emulator.bulk_copies import deliver, destinations, keep_in_group
+from ptxgen.emulator.bulk_copies import deliver, destinations, each_store, keep_in_group
 from ptxgen.emulator.checks.thread_accesses import UNIT
 from ptxgen.emulator.group import Group
 from ptxgen.emulator.machine import Machine
@@ -134,7 +134,8 @@ def store(op: Any, binder: Binder, statement: syntax.Instruction, block: object)
 
     def run(g: Group) -> None:
         machine = g.machine
-        for row, lane, (to, place, count, bits) in each(g, destination(g), source(g), size(g), mask(g)):
+        values = destination(g), source(g), size(g), mask(g)
+        for row, lanes, (to, place, count, bits) in each_store(g, values, merge=combine is None):
             _require_size(count, f"a {what}")
             slot, start = machine.clusters.locate(row, place, "shared::cta")
             units = _units(machine, start, count, f"a {what}")
@@ -152,7 +153,7 @@ def store(op: Any, binder: Binder, statement: syntax.Instruction, block: object)
                     target[keep] = data[keep]
 
             heap = _whole_units(offset, offset + count if keep.all() else offset)
-            keep_in_group(machine, row, lane, statement, slot, units, what, heap, read, write)
+            keep_in_group(machine, row, lanes, statement, slot, units, what, heap, read, write)
 
     return run
 
@@ -187,10 +188,10 @@ def wait_group(op: Any, binder: Binder, statement: syntax.Instruction, block: ob
                 passing[position] = False
                 continue
             if machine.ordering is not None:
-                stores = [store for group in awaited for store in group if g.active[position, store.lane]]
-                for lane in {store.lane for store in stores}:
-                    over = [store.operation for store in stores if store.lane == lane]
-                    machine.ordering.learn_operations(int(row), over, lane)
+                active = g.active[position]
+                stores = [store for group in awaited for store in group if (store.lanes & active).any()]
+                for store in stores:
+                    machine.ordering.learn_operations(int(row), [store.operation], store.lanes & active)
                 if machine.global_copies is not None and not reads:
                     machine.global_copies.waited(int(row), [store.stamp for store in stores])
             if not reads:

@@ -35,8 +35,8 @@ def set_registers(op: Any, binder: Binder, statement: syntax.Instruction, block:
         if budget is None:
             machine.findings.add(
                 "setmaxnreg-ignored",
-                "without .maxnreg, .reqntid or .maxntid ptxas does not know how many registers a thread begins with, "
-                "and ignores setmaxnreg",
+                "without .maxnreg, or .minnctapersm beside .reqntid or .maxntid, ptxas does not know how many "
+                "registers a thread begins with, and ignores setmaxnreg",
                 statement,
                 severity="advice",
             )

@@ -224,18 +224,14 @@ def wait(op: Any, binder: Binder, statement: syntax.Instruction, block: object) 
             if not all(each.done for each in awaited):
                 passing[position] = False
             elif op.what == "ld":
-                _loaded(machine, row)
+                loads = machine.pending_loads.pop(row, [])
+                if machine.ordering is not None:
+                    machine.ordering.tensor.loaded(row, loads)
             else:
                 _stored(machine, row)
         return lambda row: ("tcgen05.wait", row), None if passing.all() else passing
 
     return run
-
-
-def _loaded(machine: Machine, row: int) -> None:
-    loads = machine.pending_loads.pop(row, [])
-    if machine.ordering is not None:
-        machine.ordering.tensor.loaded(row, [(load.bands, load.columns, load.statement) for load in loads])
 
 
 def _stored(machine: Machine, row: int) -> None:
