@@ -82,14 +82,16 @@ PERSISTENT = """
     clusterlaunchcontrol.query_cancel.is_canceled.pred.b128 %p, %got; CHECK
     clusterlaunchcontrol.query_cancel.get_first_ctaid.v4.b32.b128 {%x, %y, %z, %w}, %got;
     clusterlaunchcontrol.query_cancel.get_first_ctaid::x.b32.b128 %y, %got;
-    add.u32 %x, %y, %rank; again: fence.proxy.async.shared::cta; bra loop;
+    add.u32 %x, %y, %rank; again: FENCE bra loop;
     end: barrier.cluster.arrive; barrier.cluster.wait; ret;
 """.replace("{multicast}", "MULTICAST")
 
 
-def persistent(cluster: int, check: str = "@!%p bra end;", **options: Any) -> Any:
+def persistent(
+    cluster: int, check: str = "@!%p bra end;", fence: str = "fence.proxy.async.shared::cta;", **options: Any
+) -> Any:
     multicast = ".multicast::cluster::all" if cluster > 1 else ""
-    body = PERSISTENT.replace("MULTICAST", multicast).replace("CHECK", check)
+    body = PERSISTENT.replace("MULTICAST", multicast).replace("CHECK", check).replace("FENCE", fence)
     return launch(
         body, [np.zeros(24, np.uint32)], block=1, grid=24, cluster=cluster, multiprocessors=5, **options
     )  # fmt: skip
@@ -100,6 +102,26 @@ def persistent(cluster: int, check: str = "@!%p bra end;", **options: Any) -> An
 def test_taking_over_what_has_not_begun(cluster: int, schedule: Any) -> None:
     report, (found,) = persistent(cluster, schedule=schedule, seed=3)
     assert (report.status, codes(report)) == ("ok", []), report.summary()
+    assert (found == 1).all()
+
+
+#: What may stand between the load of a response and the next request, beside the barrier of the cluster.
+FENCES = {
+    "fence.proxy.async.shared::cta;": [],
+    "fence.proxy.async::generic.release.sync_restrict::shared::cta.cluster;": [],
+    "": ["missing-proxy-fence"],
+    "fence.acq_rel.cluster;": ["missing-proxy-fence"],
+    "fence.proxy.async.global;": ["missing-proxy-fence"],
+}
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("cluster", [1, 2])
+@pytest.mark.parametrize("fence", FENCES)
+def test_a_response_is_read_before_the_next_request(fence: str, cluster: int, schedule: Any) -> None:
+    report, (found,) = persistent(cluster, fence=fence, schedule=schedule, seed=3)
+    assert sorted({each.code for each in report.findings}) == FENCES[fence], report.summary()
+    assert report.status == "ok"  # advice
     assert (found == 1).all()
 
 

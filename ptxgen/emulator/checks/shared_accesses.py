@@ -290,17 +290,13 @@ class SharedAccesses:
 
     def _require_proxy_fence(self, operation: AsyncOperation, row: int, slot: int, units: NDArray[np.int64]) -> None:
         """Stores of threads reach the async proxy by a fence of the storing warp, or of the issuing one."""
-        table = self.stores.table(slot)
-        if table is None:
+        late = self._unfenced(self.stores, row, slot, units)
+        if late is None:
             return
-        members, fenced = self._ordering.members, self._ordering.fenced
-        first = row - row % members
-        visible = table.of(np.maximum(np.diagonal(fenced[first : first + members]), fenced[row]))
-        if (table.latest <= visible).all():
-            return
-        late = (table.clock[:, units] > visible[:, None]) & (table.mask[:, units] != 0)
         # Advice for cp.async: the manual has it in the generic proxy (9.7.9.25.3.1), but Triton leaves the fence out,
         # and its kernels are right on an H200 (driver 580, 2026-11-20).
+        table = self.stores.table(slot)
+        assert table is not None
         lines = [line for line, what in self._copy_lines.items() if what == "cp.async"]
         copied = np.isin(table.line[:, units], lines) if lines else np.zeros_like(late)
         for chosen, what in ((late & ~copied, "store"), (late & copied, "cp.async")):
@@ -313,6 +309,44 @@ class SharedAccesses:
                     operation.statement,
                     severity="error" if what == "store" else "advice",
                 )
+
+    def require_fence_after_loads(
+        self, operation: AsyncOperation, row: int, units: NDArray[np.int64], slot: int
+    ) -> None:
+        """Loads of threads come before an asynchronous write, to which `async_write` comes next, by a proxy fence too.
+
+        Advice, of responses of launch control: the manual's example has the fences (9.7.13.17). Before copies CUTLASS
+        leaves them out.
+        """
+        late = self._unfenced(self.loads, row, slot, units)
+        if late is None:
+            return
+        for other, line, _ in self.loads.lines(slot, units, late):
+            self._findings.add(
+                "missing-proxy-fence",
+                f"the {operation.what} overwrites what the load of line {line} by "
+                f"{self._ordering.member_name(row, other)} has read without a fence.proxy.async between them",
+                operation.statement,
+                severity="advice",
+            )
+
+    def _unfenced(
+        self, accesses: ThreadAccesses, row: int, slot: int, units: NDArray[np.int64]
+    ) -> NDArray[np.bool_] | None:
+        """Which accesses (warps, units) no fence.proxy.async has followed, of their warp or of `row`, which knows them.
+
+        None if there are none.
+        """
+        table = accesses.table(slot)
+        if table is None:
+            return None
+        members, fenced = self._ordering.members, self._ordering.fenced
+        first = row - row % members
+        visible = table.of(np.maximum(np.diagonal(fenced[first : first + members]), fenced[row]))
+        if (table.latest <= visible).all():
+            return None
+        late = (table.clock[:, units] > visible[:, None]) & (table.mask[:, units] != 0)
+        return late if late.any() else None
 
     def _against_writers(
         self, access: AsyncOperation, row: int, slot: int, units: NDArray[np.int64], masks: Masks | np.uint16,

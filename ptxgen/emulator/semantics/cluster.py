@@ -157,8 +157,10 @@ def _request(
         operation = ordering.operation("launch-control response", statement, own)
         signal.given, signal.operation = ordering.known[row].copy(), operation.number
         signal.given.operations.add(operation.number)
+        units = np.array([offset // _RESPONSE])
         for slot in slots:
-            ordering.shared.async_write(operation, row, np.array([offset // _RESPONSE]), slot)
+            ordering.shared.require_fence_after_loads(operation, row, units, slot)
+            ordering.shared.async_write(operation, row, units, slot)
 
     def complete() -> None:
         taken = machine.cancel()
