@@ -40,6 +40,10 @@ def wait(guard: str = "") -> str:
     return f"{skip} WAIT: mbarrier.try_wait.parity.acquire.cta.shared::cta.b64 %done, [bar], 0; @!%done bra WAIT; OVER:"
 
 
+#: %x becomes the byte of a thread.
+BYTE = "mov.u32 %y, room; add.u32 %x, %y, %t;"
+
+
 #: Two accesses with BETWEEN them, and what the first of the findings says where nothing is there.
 CONFLICTS = {
     "load after store": (
@@ -61,6 +65,18 @@ CONFLICTS = {
     "wide": (
         "@%first st.shared.v4.b32 [room+16], {%n, %n, %n, %n}; BETWEEN ld.shared.b32 %y, [%own];",
         "the load by lane 4 reads data of the store of line",
+    ),
+    "bytes": (
+        f"{BYTE} st.shared.b8 [%x], %t; BETWEEN ld.shared.b8 %y, [%x+1];",
+        "the load by lane 0 reads data of the store of line",
+    ),
+    "bytes after words": (
+        f"{BYTE} st.shared.b32 [%own], %n; BETWEEN st.shared.b8 [%x], %t;",
+        "the store by lane 1 overwrites data of the store of line",
+    ),
+    "halves": (
+        f"{BYTE} add.u32 %x, %x, %t; ld.shared.b16 %y, [%x+2]; BETWEEN st.shared.v2.b8 [%x], {{%t, %n}};",
+        "the store by lane 1 overwrites data of the load of line",
     ),
     "ldmatrix": (
         "shl.b32 %x, %t, 4; mov.u32 %y, room; add.u32 %x, %x, %y; st.shared.b32 [%own], %n; BETWEEN "
@@ -107,7 +123,7 @@ def run(body: str, schedule: Any = "eager", warps: int = 1) -> LaunchReport:
 def test_conflicts(name: str, between: str, schedule: Any) -> None:
     """Instructions that wait for all lanes without ordering memory do not help."""
     body, said = CONFLICTS[name]
-    if name == "ldmatrix":
+    if "%x" in body:
         between = between.replace("%x", "%y")
     report = run(body.replace("BETWEEN", between), schedule)
     assert codes(report) == ["shared-race"], report.summary()
@@ -130,6 +146,8 @@ CLEAN = {
     "one instruction stores to one word": "st.shared.b32 [room], %t; ld.shared.b32 %x, [room];",
     "the same again": "mov.u32 %x, 5; @%first st.shared.b32 [room], %x; @!%first st.shared.b32 [room], %x;",
     "neighbouring bytes": "and.b32 %x, %t, 3; mov.u32 %y, room; add.u32 %x, %x, %y; st.shared.b8 [%x], %t;",
+    "own bytes": f"{BYTE} st.shared.b8 [%x], %t; ld.shared.b8 %y, [%x]; st.shared.b8 [%x], %n; st.shared.b32 [room+128], %y;",
+    "bytes before words": f"ld.shared.b32 %n, [%own]; {BYTE} ld.shared.b8 %y, [%x]; st.shared.b32 [%own+128], %y;",
     "strong accesses": "st.volatile.shared.b32 [%own], %t; ld.volatile.shared.b32 %x, [%next];",
     "atomics": "atom.shared.add.u32 %x, [room], 1; ld.volatile.shared.b32 %y, [room];",
     "a collective load": (

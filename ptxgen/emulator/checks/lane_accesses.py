@@ -7,8 +7,8 @@ lanes, but order no memory accesses. Two lanes conflict that access the same wor
 instructions, one of them storing something new there. So does an asynchronous operation that one lane issues with what
 other lanes have accessed.
 
-Kept for each word of four bytes: the last store and the last load. Accesses of fewer than four bytes are looked at,
-but not kept, and masks of bar.warp.sync count as full. So a race may be missed; none is invented.
+Kept for each word: the last store and the last load. A word has four bytes, or once there are narrower accesses as few
+as the narrowest. Masks of bar.warp.sync count as full. So a race may be missed; none is invented.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ from ptxgen.emulator.checks.knowledge import AsyncOperation
 from ptxgen.emulator.checks.thread_accesses import UNIT, ThreadAccesses
 from ptxgen.syntax import Instruction, Statement
 
-_WORD = 4
 _LANES = np.arange(32)
 #: An event is the number of an interval, and in its low bits the lane, or that several have loaded.
 _SHIFT = 6
@@ -48,7 +47,9 @@ class LaneAccesses:
         self._findings, self._warps = findings, warps
         #: Where the lines of a warp's accesses are found, by units.
         self._stores, self._loads = stores, loads
-        self._words = -(-bytes // UNIT) * UNIT // _WORD
+        #: The bytes of a word, and a memory's words.
+        self._word = 4
+        self._words = -(-bytes // UNIT) * UNIT // self._word
         self._writer, self._reader = (np.zeros(slots * self._words, np.int64) for _ in range(2))
         #: The number of each warp's interval, which no other warp ever has, and the last in which it accessed words.
         self.interval = np.arange(1, slots * warps + 1)
@@ -69,9 +70,9 @@ class LaneAccesses:
         """
         words, events = self._places(slots, inside, active, size, rows)
         if changing is None:
-            self._load(rows, words, events, size, statement)
+            self._load(rows, words, events, statement)
         else:
-            self._store(rows, words, events, size, statement, changing[active])
+            self._store(rows, words, events, statement, changing[active])
 
     def forget(self, slots: NDArray[np.int64], inside: NDArray[np.int64], active: NDArray[np.bool_], size: int) -> None:
         """Strong stores: whoever accesses the words later is not behind the weak accesses of before."""
@@ -86,13 +87,13 @@ class LaneAccesses:
         words = self._of_units(slot, units).reshape(1, -1)
         events = np.full((1, 1), int(self.interval[row]) << _SHIFT | lane)
         if writes:
-            self._store(rows, words, events, UNIT, statement, np.ones(1, np.bool_))
+            self._store(rows, words, events, statement, np.ones(1, np.bool_))
         else:
-            self._load(rows, words, events, UNIT, statement)
+            self._load(rows, words, events, statement)
 
     def copied(self, row: int, slot: int, lanes: NDArray[np.int64], offsets: NDArray[np.int64], size: int) -> None:
         """Each of these lanes of a warp knows that its cp.async to an offset is done: it counts as its store."""
-        words = (slot * self._words + offsets // _WORD)[:, None] + np.arange(size // _WORD)
+        words = (slot * self._words + offsets // self._word)[:, None] + np.arange(size // self._word)
         self._writer[words] = (int(self.interval[row]) << _SHIFT | lanes)[:, None]
         self._stored[row] = self.interval[row]
 
@@ -117,7 +118,7 @@ class LaneAccesses:
                 self._report(found, f"the {operation.what}", "overwrites", "load", self._loads, operation.statement)
 
     def _of_units(self, slot: int, units: NDArray[np.int64]) -> NDArray[np.int64]:
-        per_unit = UNIT // _WORD
+        per_unit = UNIT // self._word
         return (slot * self._words + units * per_unit)[:, None] + np.arange(per_unit)
 
     def _places(
@@ -125,22 +126,33 @@ class LaneAccesses:
         rows: NDArray[np.int64] | None,
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:  # fmt: skip
         """The words of each active lane, and its event: (lanes, words), (lanes, 1)."""
-        words = (slots * self._words + inside // _WORD)[active][:, None]
-        if size > _WORD:
-            words = words + np.arange(size // _WORD)
+        if size < self._word:
+            self._divide(size)
+        words = (slots * self._words + inside // self._word)[active][:, None]
+        if size > self._word:
+            words = words + np.arange(size // self._word)
         if rows is None:
             return words, words
         return words, ((self.interval[rows] << _SHIFT)[:, None] | _LANES)[active][:, None]
 
+    def _divide(self, size: int) -> None:
+        """Words have so many bytes from now on."""
+        parts = self._word // size
+        for name in ("_writer", "_reader"):
+            before: NDArray[np.int64] = getattr(self, name)
+            after, kept = np.zeros(len(before) * parts, np.int64), np.flatnonzero(before)
+            after[kept[:, None] * parts + np.arange(parts)] = before[kept, None]
+            setattr(self, name, after)
+        self._word, self._words = size, self._words * parts
+
     def _load(
-        self, rows: NDArray[np.int64], words: NDArray[np.int64], events: NDArray[np.int64], size: int,
-        statement: Instruction,
-    ) -> None:  # fmt: skip
+        self, rows: NDArray[np.int64], words: NDArray[np.int64], events: NDArray[np.int64], statement: Instruction
+    ) -> None:
         if (self._stored[rows] == self.interval[rows]).any():
             found = self._conflict(rows, words, events, self._writer[words], None)
             if found is not None:
                 self._report(found, "the load", "reads", "store", self._stores, statement)
-        if size < _WORD or ".sync" in statement.opcode:  # lanes that go on from ldmatrix know that all have loaded
+        if ".sync" in statement.opcode:  # lanes that go on from ldmatrix know that all have loaded
             return
         before = self._reader[words]
         shared = (before >> _SHIFT == events >> _SHIFT) & (before != events)
@@ -152,8 +164,8 @@ class LaneAccesses:
         self._loaded[rows] = self.interval[rows]
 
     def _store(
-        self, rows: NDArray[np.int64], words: NDArray[np.int64], events: NDArray[np.int64], size: int,
-        statement: Instruction, changing: NDArray[np.bool_],
+        self, rows: NDArray[np.int64], words: NDArray[np.int64], events: NDArray[np.int64], statement: Instruction,
+        changing: NDArray[np.bool_],
     ) -> None:  # fmt: skip
         before = self._writer[words]
         if (self._stored[rows] == self.interval[rows]).any():
@@ -164,8 +176,6 @@ class LaneAccesses:
             found = self._conflict(rows, words, events, self._reader[words], changing)
             if found is not None:
                 self._report(found, "the store", "overwrites", "load", self._loads, statement)
-        if size < _WORD:
-            return
         again = (before >> _SHIFT == events >> _SHIFT) & (before != events)  # by another lane, the same
         given = np.where(again, 0, events)
         self._writer[words] = given
@@ -193,7 +203,7 @@ class LaneAccesses:
         self, found: _Conflict, access: str, verb: str, what: str, accesses: ThreadAccesses, statement: Statement
     ) -> None:
         slot, word = divmod(found.word, self._words)
-        line = accesses.last_line(slot, found.row, word * _WORD // UNIT)
+        line = accesses.last_line(slot, found.row, word * self._word // UNIT)
         lane = found.event & (1 << _SHIFT) - 1
         other = "several lanes" if lane == _SEVERAL else f"lane {lane}"
         where = f"the {what}{f' of line {line}' if line else ''} by {other} of the same warp"
