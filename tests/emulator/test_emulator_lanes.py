@@ -146,7 +146,7 @@ CLEAN = {
     "one instruction stores to one word": "st.shared.b32 [room], %t; ld.shared.b32 %x, [room];",
     "the same again": "mov.u32 %x, 5; @%first st.shared.b32 [room], %x; @!%first st.shared.b32 [room], %x;",
     "neighbouring bytes": "and.b32 %x, %t, 3; mov.u32 %y, room; add.u32 %x, %x, %y; st.shared.b8 [%x], %t;",
-    "own bytes": f"{BYTE} st.shared.b8 [%x], %t; ld.shared.b8 %y, [%x]; st.shared.b8 [%x], %n; st.shared.b32 [room+128], %y;",
+    "own bytes": f"{BYTE} st.shared.b8 [%x], %t; ld.shared.b8 %y, [%x]; st.shared.b8 [%x], %n; st.shared.b8 [%x], %y;",
     "bytes before words": f"ld.shared.b32 %n, [%own]; {BYTE} ld.shared.b8 %y, [%x]; st.shared.b32 [%own+128], %y;",
     "strong accesses": "st.volatile.shared.b32 [%own], %t; ld.volatile.shared.b32 %x, [%next];",
     "atomics": "atom.shared.add.u32 %x, [room], 1; ld.volatile.shared.b32 %y, [room];",

@@ -23,6 +23,7 @@ from ptxgen.emulator.checks.cta_exit import CtaExit
 from ptxgen.emulator.checks.findings import Findings
 from ptxgen.emulator.checks.knowledge import AsyncOperation, Knowledge
 from ptxgen.emulator.checks.lane_accesses import LaneAccesses
+from ptxgen.emulator.checks.partial_releases import ALL
 from ptxgen.emulator.checks.shared_accesses import SharedAccesses
 from ptxgen.emulator.checks.stale_waits import StaleWaits
 from ptxgen.emulator.checks.tensor_accesses import TensorAccesses
@@ -75,7 +76,7 @@ class Ordering:
         self.tensor_fences = TensorFences(slots * warps)
         self.waits = StaleWaits(self, mbarriers)
         self.shared = SharedAccesses(self, slots, shared_bytes, findings)
-        self.lanes = LaneAccesses(slots, warps, shared_bytes, self.shared.stores, self.shared.loads, findings)
+        self.lanes = LaneAccesses(self, slots, shared_bytes, self.shared.stores, self.shared.loads, findings)
         #: Each warp's own clock when its lanes last synchronised.
         self._lanes_met = np.zeros(slots * warps, np.int64)
         #: Where some lanes of a warp alone have waited since then: what the others know, and which lanes they are.
@@ -179,17 +180,23 @@ class Ordering:
 
     # Synchronisation.
 
-    def release(self, row: int) -> Knowledge:
-        """What others learn from a warp that synchronises now; its later accesses are not part of it."""
+    def release(self, row: int, lanes: int = ALL) -> Knowledge:
+        """What others learn from lanes (bits) of a warp that synchronise now; its later accesses are not part of it."""
+        self.lanes.released(row, lanes)
+        return self._give(row)
+
+    def _give(self, row: int) -> Knowledge:
         known = self.known[row]
         given = known.copy()
         known.clocks[row % self.members] += 1
         self.tensor_fences.synchronised(row)
         return given
 
-    def release_fence(self, row: int) -> None:
-        """A fence that releases: what comes before it is known to who synchronises with relaxed operations after it."""
-        self.released[row] = self.release(row)
+    def release_fence(self, row: int, lanes: int) -> None:
+        """A fence that releases, by lanes (bits): what comes before it is known to who synchronises with relaxed
+        operations after it.
+        """
+        self.released[row] = self.release(row, lanes)
 
     def release_inits(self, row: int, numbers: Sequence[int]) -> None:
         """fence.mbarrier_init: these inits are known to who synchronises with relaxed operations after it."""
@@ -217,7 +224,8 @@ class Ordering:
             self._partly[row][0].join(given)
         known.join(given)
         if given.cluster == known.cluster and given.clocks[row % self.members] >= self._lanes_met[row]:
-            self.lanes.synchronised(np.array([row]))  # by way of whoever has learnt from the warp since
+            alone = np.array([row])  # by way of whoever has learnt from the warp since
+            self.lanes.synchronised(alone, self.intervals(alone))
         if len(known.operations) > _MANY:
             self._retire(row // self.members)
 
@@ -254,26 +262,29 @@ class Ordering:
         """Whether lanes of some of these warps do not know what others of the same warp do."""
         return bool(self._partly) and not self._partly.keys().isdisjoint(rows.tolist())
 
-    def lanes_meet(self, rows: NDArray[np.int64]) -> None:
-        """The lanes of each of these warps synchronise: all know what some did."""
-        self.lanes.synchronised(rows)
-        self._lanes_met[rows] = self.intervals(rows)
+    def lanes_meet(self, rows: NDArray[np.int64], *, told: bool = False) -> None:
+        """The lanes of each of these warps synchronise: all know what some did. With `told` the warps have just told
+        each other, in the interval before.
+        """
+        now = self.intervals(rows)
+        self.lanes.synchronised(rows, now - told)
+        self._lanes_met[rows] = now
         if self._partly:
             for row in rows.tolist():
                 self._partly.pop(row, None)
 
     def barrier(self, rows: list[int], given: Knowledge | None = None) -> None:
         """All warps of a CTA's barrier learn what all knew, and what those gave that only arrived."""
-        together = self.release(rows[0])
+        together = self._give(rows[0])
         if given is not None:
             together.join(given)
         for row in rows[1:]:
-            together.join(self.release(row))
+            together.join(self._give(row))
         if self.sequences and together.unacquired is not None:
             together.sequence(together.unacquired)
         for row in rows:
             self.known[row].join(together)
-        self.lanes_meet(np.array(rows))
+        self.lanes_meet(np.array(rows), told=True)
 
     def barrier_of_all(self, slots: NDArray[np.int64]) -> None:
         """As `barrier` for all warps of each of these CTAs."""
@@ -297,14 +308,15 @@ class Ordering:
         clocks[:] = clocks.max(axis=1, keepdims=True)
         clocks[np.arange(len(rows))[:, None], warps, own] = mine
         self.clocks[rows] = clocks
-        self.lanes_meet(rows.ravel())
+        self.lanes_meet(rows.ravel(), told=True)
 
-    def proxy_fence(self, row: int, *, shared: bool = True, heap: bool = True) -> None:
-        """fence.proxy.async: the stores to shared memory, and to global memory (`heap`), that the warp knows are
-        visible to asynchronous operations after it.
+    def proxy_fence(self, row: int, lanes: int, *, shared: bool = True, heap: bool = True) -> None:
+        """fence.proxy.async by lanes (bits): the stores to shared memory, and to global memory (`heap`), that the warp
+        knows are visible to asynchronous operations after it.
         """
         known = self.known[row]
         if shared:
+            self.lanes.fenced(row, lanes)
             self.fenced[row] = known.clocks
         if heap:
             if len(self._fenced_in_global) < self._begun * self.members:

@@ -13,15 +13,19 @@ as the narrowest. Masks of bar.warp.sync count as full. So a race may be missed;
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen.emulator.checks.findings import Findings
 from ptxgen.emulator.checks.knowledge import AsyncOperation
-from ptxgen.emulator.checks.thread_accesses import UNIT, ThreadAccesses
+from ptxgen.emulator.checks.partial_releases import Part, PartialReleases, bits
+from ptxgen.emulator.checks.thread_accesses import UNIT, ThreadAccesses, distinct
 from ptxgen.syntax import Instruction, Statement
+
+if TYPE_CHECKING:
+    from ptxgen.emulator.checks.happens_before import Ordering
 
 _LANES = np.arange(32)
 #: An event is the number of an interval, and in its low bits the lane, or that several have loaded.
@@ -42,9 +46,10 @@ class LaneAccesses:
     """The last accesses to each word of the resident CTAs' shared memories, by lane."""
 
     def __init__(
-        self, slots: int, warps: int, bytes: int, stores: ThreadAccesses, loads: ThreadAccesses, findings: Findings
-    ) -> None:
-        self._findings, self._warps = findings, warps
+        self, ordering: Ordering, slots: int, bytes: int, stores: ThreadAccesses, loads: ThreadAccesses,
+        findings: Findings,
+    ) -> None:  # fmt: skip
+        self._ordering, self._findings, warps = ordering, findings, ordering.warps
         #: Where the lines of a warp's accesses are found, by units.
         self._stores, self._loads = stores, loads
         #: The bytes of a word, and a memory's words.
@@ -55,9 +60,27 @@ class LaneAccesses:
         self.interval = np.arange(1, slots * warps + 1)
         self._stored, self._loaded = np.zeros(slots * warps, np.int64), np.zeros(slots * warps, np.int64)
         self._next = slots * warps + 1
+        #: The lanes that have stored in the interval of `_stored`, as bits.
+        self._storers = np.zeros(slots * warps, np.uint32)
+        self._releases, self._fences = PartialReleases(), PartialReleases()
 
-    def synchronised(self, rows: NDArray[np.int64]) -> None:
-        """The lanes of each of these warps synchronise."""
+    def released(self, row: int, lanes: int) -> None:
+        """Lanes (bits) of a warp release what they have done."""
+        self._done(self._releases, row, lanes)
+
+    def fenced(self, row: int, lanes: int) -> None:
+        """Lanes (bits) of a warp execute a fence.proxy.async."""
+        self._done(self._fences, row, lanes)
+
+    def _done(self, what: PartialReleases, row: int, lanes: int) -> None:
+        interval = int(self.interval[row])
+        accessed = int(self._storers[row]) if self._stored[row] == interval else 0
+        what.done(row, lanes, accessed=accessed, interval=interval, clock=self._ordering.clock(row))
+
+    def synchronised(self, rows: NDArray[np.int64], clocks: NDArray[np.int64]) -> None:
+        """The lanes of each of these warps synchronise: who knows a warp up to its clock knows what they did before."""
+        self._releases.met(rows, clocks)
+        self._fences.met(rows, clocks)
         self.interval[rows] = np.arange(self._next, self._next + len(rows))
         self._next += len(rows)
 
@@ -72,7 +95,7 @@ class LaneAccesses:
         if changing is None:
             self._load(rows, words, events, statement)
         else:
-            self._store(rows, words, events, statement, changing[active])
+            self._store(rows, words, events, statement, changing[active], bits(active))
 
     def forget(self, slots: NDArray[np.int64], inside: NDArray[np.int64], active: NDArray[np.bool_], size: int) -> None:
         """Strong stores: whoever accesses the words later is not behind the weak accesses of before."""
@@ -87,7 +110,7 @@ class LaneAccesses:
         words = self._of_units(slot, units).reshape(1, -1)
         events = np.full((1, 1), int(self.interval[row]) << _SHIFT | lane)
         if writes:
-            self._store(rows, words, events, statement, np.ones(1, np.bool_))
+            self._store(rows, words, events, statement, np.ones(1, np.bool_), np.array([1 << lane], np.uint32))
         else:
             self._load(rows, words, events, statement)
 
@@ -95,12 +118,21 @@ class LaneAccesses:
         """Each of these lanes of a warp knows that its cp.async to an offset is done: it counts as its store."""
         words = (slot * self._words + offsets // self._word)[:, None] + np.arange(size // self._word)
         self._writer[words] = (int(self.interval[row]) << _SHIFT | lanes)[:, None]
-        self._stored[row] = self.interval[row]
+        self._stores_of(np.array([row]), np.bitwise_or.reduce(np.left_shift(np.uint32(1), lanes.astype(np.uint32))))
+
+    def _stores_of(self, rows: NDArray[np.int64], lanes: NDArray[np.uint32]) -> None:
+        """Lanes of each of these warps store."""
+        now = self.interval[rows]
+        self._storers[rows] = np.where(self._stored[rows] == now, self._storers[rows], np.uint32(0)) | lanes
+        self._stored[rows] = now
 
     def asynchronous(
         self, operation: AsyncOperation, row: int, slot: int, units: NDArray[np.int64], *, writes: bool
     ) -> None:
-        """An operation that one lane of a warp issues reads these units, or writes them."""
+        """An operation that a warp, or one lane of it, issues reads these units, or writes them."""
+        if self._releases.parts:
+            words = self._of_units(slot, units)
+            self._unreleased(np.array([row]), words, None, f"the {operation.what}", writes, operation.statement)
         now = self.interval[row]
         if operation.lane is None or now not in (self._stored[row], self._loaded[row]):
             return
@@ -152,6 +184,8 @@ class LaneAccesses:
             found = self._conflict(rows, words, events, self._writer[words], None)
             if found is not None:
                 self._report(found, "the load", "reads", "store", self._stores, statement)
+        if self._releases.parts:
+            self._unreleased(rows, words, events, "the load", False, statement)
         if ".sync" in statement.opcode:  # lanes that go on from ldmatrix know that all have loaded
             return
         before = self._reader[words]
@@ -165,9 +199,11 @@ class LaneAccesses:
 
     def _store(
         self, rows: NDArray[np.int64], words: NDArray[np.int64], events: NDArray[np.int64], statement: Instruction,
-        changing: NDArray[np.bool_],
+        changing: NDArray[np.bool_], lanes: NDArray[np.uint32],
     ) -> None:  # fmt: skip
         before = self._writer[words]
+        if self._releases.parts and changing.any():
+            self._unreleased(rows, words[changing], events[changing], "the store", True, statement)
         if (self._stored[rows] == self.interval[rows]).any():
             found = self._conflict(rows, words, events, before, changing)
             if found is not None:
@@ -182,7 +218,7 @@ class LaneAccesses:
         other = self._writer[words] != given
         if other.any():  # lanes that store to the same word at once: nobody's
             self._writer[words[other]] = 0
-        self._stored[rows] = self.interval[rows]
+        self._stores_of(rows, lanes)
 
     def _conflict(
         self, rows: NDArray[np.int64], words: NDArray[np.int64], events: NDArray[np.int64], before: NDArray[np.int64],
@@ -198,6 +234,71 @@ class LaneAccesses:
         event = int(np.broadcast_to(events, hit.shape)[at])
         row = int(rows[(self.interval[rows] == event >> _SHIFT).argmax()])
         return _Conflict(row, event & _SEVERAL - 1, int(words[at]), int(before[at]))
+
+    def _unreleased(
+        self, rows: NDArray[np.int64], words: NDArray[np.int64], events: NDArray[np.int64] | None, access: str,
+        writes: bool, statement: Statement,
+    ) -> None:  # fmt: skip
+        """Find stores by lanes of other warps that others of their lanes alone have released; without events one warp
+        accesses all words.
+        """
+        before = self._writer[words]
+        numbers = before >> _SHIFT
+        parts = self._releases.parts
+        for number in distinct(numbers[np.isin(numbers, list(parts))]).tolist():
+            part = parts[number]
+            hit = (numbers == number) & part.lacks(before & _SEVERAL - 1)
+            if not hit.any():
+                continue
+            for row in rows.tolist():
+                mine = hit if events is None else hit & (events >> _SHIFT == self.interval[row])
+                if row == part.row or not mine.any() or not self._ordering.knows(row, part.row, part.begin):
+                    continue
+                if part.end is not None and self._ordering.knows(row, part.row, part.end):
+                    continue
+                self._tell_lone_lane(
+                    row, part, int(words[mine][0]), int(before[mine][0]), access,
+                    "overwrites" if writes else "reads", "an arrival", "shared-race", statement,
+                )  # fmt: skip
+
+    def unfenced(self, operation: AsyncOperation, row: int, slot: int, units: NDArray[np.int64]) -> None:
+        """Find what lanes have stored in these units and others of their warp alone have fenced, before `row` issues an
+        asynchronous operation that reads them.
+        """
+        if not self._fences.parts:
+            return
+        words = self._of_units(slot, units)
+        before = self._writer[words]
+        numbers = before >> _SHIFT
+        fenced, members = self._ordering.fenced, self._ordering.members
+        for number in distinct(numbers[np.isin(numbers, list(self._fences.parts))]).tolist():
+            part = self._fences.parts[number]
+            hit = (numbers == number) & part.lacks(before & _SEVERAL - 1)
+            member = part.row % members
+            own, issuer = fenced[part.row, member], fenced[row, member]
+            if part.end is None:
+                covered = row == part.row  # which `asynchronous` tells of
+            else:
+                covered = own >= part.end
+            if hit.any() and not covered and (row == part.row or issuer < part.begin):
+                self._tell_lone_lane(
+                    row, part, int(words[hit][0]), int(before[hit][0]), f"the {operation.what}", "reads",
+                    "a fence.proxy.async", "missing-proxy-fence", operation.statement,
+                )  # fmt: skip
+
+    def _tell_lone_lane(
+        self, row: int, part: Part, word: int, event: int, access: str, verb: str, what: str, code: str,
+        statement: Statement,
+    ) -> None:  # fmt: skip
+        slot, inside = divmod(word, self._words)
+        line = self._stores.last_line(slot, part.row, inside * self._word // UNIT)
+        self._findings.add(
+            code,
+            f"{access} {verb} data of the store{f' of line {line}' if line else ''} by lane {event & _SEVERAL - 1} of "
+            f"{self._ordering.warp_of(row, part.row)}, which only {what} by other lanes of that warp has followed; "
+            "bar.warp.sync must come before it",
+            statement,
+        )
 
     def _report(
         self, found: _Conflict, access: str, verb: str, what: str, accesses: ThreadAccesses, statement: Statement

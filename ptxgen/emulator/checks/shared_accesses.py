@@ -292,6 +292,7 @@ class SharedAccesses:
         """Stores of threads reach the async proxy by a fence of the storing warp, or of the issuing one."""
         late = self._unfenced(self.stores, row, slot, units)
         if late is None:
+            self._ordering.lanes.unfenced(operation, row, slot, units)
             return
         # Advice for cp.async: the manual has it in the generic proxy (9.7.9.25.3.1), but Triton leaves the fence out,
         # and its kernels are right on an H200 (driver 580, 2026-11-20).

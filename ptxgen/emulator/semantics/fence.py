@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ptxgen import syntax
+from ptxgen.emulator.checks.partial_releases import bits
 from ptxgen.emulator.checks.strong_accesses import level
 from ptxgen.emulator.group import Group
 from ptxgen.emulator.registers import Binder
@@ -32,7 +33,7 @@ def _orders(
         ordering, strong = g.machine.ordering, g.machine.strong_accesses
         if ordering is None or strong is None:
             return
-        for row in map(int, g.indices):
+        for row, lanes in zip(g.indices.tolist(), bits(g.active).tolist(), strict=True):
             known = g.machine.unfenced_waits.pop(row, None) if acquires else None
             if known is not None:
                 ordering.acquire(row, known)
@@ -41,9 +42,9 @@ def _orders(
             if sequences:
                 strong.sequence_fence(row, width)
             if proxy:
-                ordering.proxy_fence(row, heap=False)
+                ordering.proxy_fence(row, lanes, heap=False)
             if releases:
-                ordering.release_fence(row)
+                ordering.release_fence(row, lanes)
                 strong.release_fence(row, width)
 
     return run
@@ -106,14 +107,14 @@ def _publish(*, shared: bool, heap: bool) -> _Run:
     shows_inits = shared or not heap
 
     def run(g: Group) -> None:
-        for row in g.indices:
-            inits = g.machine.unfenced.pop(int(row), []) if shows_inits else []
+        for row, lanes in zip(g.indices.tolist(), bits(g.active).tolist(), strict=True):
+            inits = g.machine.unfenced.pop(row, []) if shows_inits else []
             for made in inits:
                 made.fenced = True
             if inits and g.machine.ordering is not None:
-                g.machine.ordering.release_inits(int(row), [made.number for made in inits])
+                g.machine.ordering.release_inits(row, [made.number for made in inits])
             if (shared or heap) and g.machine.ordering is not None:
-                g.machine.ordering.proxy_fence(int(row), shared=shared, heap=heap)
+                g.machine.ordering.proxy_fence(row, lanes, shared=shared, heap=heap)
 
     return run
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from ptxgen import syntax
 from ptxgen.emulator.checks import Knowledge
+from ptxgen.emulator.checks.partial_releases import bits
 from ptxgen.emulator.group import Group
 from ptxgen.emulator.machine import Machine
 from ptxgen.emulator.mbarriers import MBarrier
@@ -189,11 +190,11 @@ class _Use:
             )
         return before
 
-    def release(self, machine: Machine, row: int) -> Knowledge | None:
-        """What an arrival of a warp makes known: what a fence has released where it is relaxed."""
+    def release(self, machine: Machine, row: int, lanes: int) -> Knowledge | None:
+        """What an arrival of lanes (bits) of a warp makes known: what a fence has released where it is relaxed."""
         if machine.ordering is None or not self.arrives:
             return None
-        return machine.ordering.released.get(row) if self.relaxed else machine.ordering.release(row)
+        return machine.ordering.released.get(row) if self.relaxed else machine.ordering.release(row, lanes)
 
 
 def _bind(op: Any, binder: Binder, use: _Use) -> _Run:
@@ -206,7 +207,7 @@ def _bind(op: Any, binder: Binder, use: _Use) -> _Run:
     def run(g: Group) -> None:
         machine, clusters = g.machine, g.machine.clusters
         states = np.zeros((g.size, 32), np.uint64)
-        position = {int(row): index for index, row in enumerate(g.indices)}
+        position, lanes = {int(row): index for index, row in enumerate(g.indices)}, bits(g.active)
         given: dict[int, Knowledge | None] = {}  # the lanes of a warp arrive together
         sizes, counts = size(g) if size is not None else 0, count(g) if count is not None else 1
         masks = mask(g) if mask is not None else 0
@@ -215,7 +216,7 @@ def _bind(op: Any, binder: Binder, use: _Use) -> _Run:
             if row not in given:
                 if machine.ordering is not None and slot != machine.row_slot[row] and not use.relaxed:
                     machine.ordering.exits.reaches(slot, row, use.statement)
-                given[row] = use.release(machine, row)
+                given[row] = use.release(machine, row, int(lanes[position[row]]))
             for each_slot in clusters.multicast(slot, named) if mask is not None else (slot,):
                 states[position[row], lane] = use.apply(machine, row, each_slot, offset, amount, arrivals)
                 barrier = machine.mbarriers[each_slot][offset]
