@@ -133,7 +133,7 @@ class AllLanes(LaneAccesses):
         interval = int(self.interval[row])
         before = self._bytes.get(row)
         if before is None or before[0] != interval:
-            size = len(self._writer) * 4
+            size = len(self._writer) * self._word
             before = self._bytes[row] = interval, np.zeros(size, np.uint32), np.zeros(size, np.uint32)
         _, loads, stores = before
         bits = np.uint32(1) << lanes.astype(np.uint32)
@@ -147,7 +147,7 @@ class AllLanes(LaneAccesses):
     ) -> None:  # fmt: skip
         collective = changing is None and ".sync" in statement.opcode
         if not collective:
-            reached = np.broadcast_to(slots, inside.shape) * self._words * 4 + inside
+            reached = np.broadcast_to(slots, inside.shape) * self._words * self._word + inside
             chosen = active if changing is None else active & changing
             for position, row in enumerate(rows.tolist()):
                 lanes = np.flatnonzero(chosen[position])
@@ -157,7 +157,7 @@ class AllLanes(LaneAccesses):
 
     def asynchronous(self, operation: AsyncOperation, row: int, slot: int, units: Any, *, writes: bool) -> None:
         if operation.lane is not None:
-            places = ((slot * self._words * 4 + units * UNIT)[:, None] + np.arange(UNIT)).ravel()
+            places = ((slot * self._words * self._word + units * UNIT)[:, None] + np.arange(UNIT)).ravel()
             lanes = np.full(len(places), operation.lane)
             self._compared(row, places, lanes, operation.statement.line, writes)
         super().asynchronous(operation, row, slot, units, writes=writes)
