@@ -42,25 +42,25 @@ def _map(**changes: Any) -> TensorMap:
 
 #: Bytes in which the driver keeps what follows from other fields; instructions leave them alone.
 _DRIVERS = np.r_[64:68, 72:76]
-Make = Callable[[Draft, str], Instruction]
+Make = Callable[[Draft, str, Any], Instruction]
 
 
 def _dimension(field: Any, ordinal: int, value: int, wide: bool = False) -> Make:
     kind: Any = "b64" if wide else "b32"
-    return lambda draft, place: tensormap.replace_dimension(
-        place, ordinal, draft.scalar("u64" if wide else "u32", value), field=field, space="shared::cta", type=kind
+    return lambda draft, place, space: tensormap.replace_dimension(
+        place, ordinal, draft.scalar("u64" if wide else "u32", value), field=field, space=space, type=kind
     )
 
 
 def _choice(field: Any, value: int) -> Make:
-    return lambda draft, place: tensormap.replace_choice(place, value, field=field, space="shared::cta")
+    return lambda draft, place, space: tensormap.replace_choice(place, value, field=field, space=space)
 
 
 #: name -> (the replacement, what changes in the map before, what changes after).
 _CASES: dict[str, tuple[Make, dict[str, Any], dict[str, Any]]] = {
     "global_address": (
-        lambda draft, place: tensormap.replace(
-            place, draft.scalar("u64", 0x7F0012340000), field="global_address", space="shared::cta", type="b64"
+        lambda draft, place, space: tensormap.replace(
+            place, draft.scalar("u64", 0x7F0012340000), field="global_address", space=space, type="b64"
         ), {}, {"address": 0x7F0012340000},
     ),
     "box_dim0": (_dimension("box_dim", 0, 16), {}, {"box": (16, 8, 2)}),
@@ -107,7 +107,7 @@ def replace(draft: Draft, name: str) -> None:
     out = draft.output(expected)
     skip = draft.label("replaced")
     draft.branch(skip, draft.is_thread(0), negated=True)
-    draft(make(draft, f"[{box}]"))
+    draft(make(draft, f"[{box}]", "shared::cta"))
     draft.place(skip)
     draft(barrier.bar_warp_sync(0xFFFFFFFF))
     draft(tensormap.cp_fenceproxy(f"[{out}]", f"[{box}]", 128, scope="gpu"))
@@ -138,6 +138,15 @@ def replace_in_place(draft: Draft, name: str, space: Any) -> None:
     _replaced(draft, _map(), _map(**change), lambda place: draft(make(draft, f"[{place}]", space)), space)
 
 
+@microtest(*((name, space) for name in _CASES for space in ("global", None)))
+def replace_in_global_memory(draft: Draft, name: str, space: Any) -> None:
+    """Every field, by either spelling."""
+    make, before, after = _CASES[name]
+    _replaced(
+        draft, _map(**before), _map(**{**before, **after}), lambda place: draft(make(draft, f"[{place}]", space)), space
+    )
+
+
 def _replaced(draft: Draft, before: TensorMap, after: TensorMap, replace: Any, space: Any) -> None:
     """Thread 0 changes a map in a state space."""
     draft.launch(block=32)
@@ -160,16 +169,26 @@ def _replaced(draft: Draft, before: TensorMap, after: TensorMap, replace: Any, s
 @microtest()
 def replace_rank(draft: Draft) -> None:
     """A tensor of rank 3 whose last dimension has one element becomes one of rank 2, once its last stride is 0."""
+    _rank(draft, "shared::cta")
+
+
+@microtest("global", None)
+def replace_rank_in_global_memory(draft: Draft, space: Any) -> None:
+    """The same, by either spelling."""
+    _rank(draft, space)
+
+
+def _rank(draft: Draft, space: Any) -> None:
     shape: dict[str, Any] = {"dims": (64, 32, 1), "box": (32, 8, 1)}
     flat: dict[str, Any] = {"dims": (64, 32), "box": (32, 8), "strides": (128,), "element_strides": (1, 1)}
 
     def replace(place: Register) -> None:
-        options: dict[str, Any] = {"space": "shared::cta"}
+        options: dict[str, Any] = {"space": space}
         draft(tensormap.replace(f"[{place}]", draft.scalar("u32", 1), field="rank", type="b32", **options))
         draft(tensormap.replace_dimension(f"[{place}]", 1, draft.scalar("u64", 0), field="global_stride", type="b64",
                                           **options))  # fmt: skip
 
-    _replaced(draft, _map(**shape), _map(**flat), replace, "shared::cta")
+    _replaced(draft, _map(**shape), _map(**flat), replace, space)
 
 
 @microtest("cta", "cluster", "gpu", "sys")
