@@ -417,7 +417,10 @@ FACTS: tuple[Fact, ...] = (
         "tma-flip-8b",
         "swizzles",
         "128B with 32-byte atoms and 8-byte flip swaps the halves of each 16 bytes on odd 128-byte lines.",
-        unverified("the manual says alternate lines (PTX ISA 5.5.7) and shows which only in a figure"),
+        unverified(
+            "the manual says alternate lines (PTX ISA 5.5.7) and shows which in a figure, which mlc-ai/TIRx-harness "
+            "reads so (numsim, swizzle.rs)"
+        ),
         "No matrix descriptor has this mode.",
     ),
 )  # fmt: skip
