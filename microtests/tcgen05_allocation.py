@@ -160,8 +160,18 @@ def again(draft: Draft, ctas: int) -> None:
 @microtest(*((size, ctas) for size in (32, 96, 512) for ctas in (1, 2)))
 def exclusive(draft: Draft, size: int, ctas: int) -> None:
     """.exclusive takes all columns, whatever the size says (newer than the manual: measured, ptxas 13.5)."""
+    _exclusive(draft, size, ctas, generic=False)
+
+
+@microtest(1, 2)
+def exclusive_generic_address(draft: Draft, ctas: int) -> None:
+    """The same without a state space."""
+    _exclusive(draft, 64, ctas, generic=True)
+
+
+def _exclusive(draft: Draft, size: int, ctas: int, *, generic: bool) -> None:
     made = Allocations(draft, ctas)
-    base = made.alloc(size, exclusive=True)
+    base = made.alloc(size, generic=generic, exclusive=True)
     for column in (0, 511):
         made.mark(base, column, 10 * column)
     for column in (0, 511):

@@ -224,20 +224,24 @@ def several_commits(draft: Draft, count: int) -> None:
     tensor.end()
 
 
-@microtest(1, 2)
-def generic_address(draft: Draft, ctas: int) -> None:
+@microtest(*((ctas, multicast) for ctas in (1, 2) for multicast in (False, True)))
+def generic_address(draft: Draft, ctas: int, multicast: bool) -> None:
     """Without a state space the mbarrier's address is a generic one."""
     tensor = Tensor(draft, 16, ctas)
     cells = np.random.default_rng(98).integers(0, 2**32, (ctas, LANES, 16), dtype=np.uint32)
     tensor.fill(cells if ctas > 1 else cells[0])
     at = draft.generic(tensor.barrier)
-    mask: dict[str, Any] = {"mask": 3, "multicast": True} if ctas > 1 else {}
+    mask: dict[str, Any] = {"mask": (1 << ctas) - 1, "multicast": True} if multicast else {}
     tensor.between_threads()
     skip = tensor.one_thread()
     draft(tcgen05.shift(f"[{tensor.at(0)}]", cta_group=tensor.group))
     draft(tcgen05.commit(f"[{at}]", cta_group=tensor.group, **mask))
     draft.rejoin(skip)
-    tensor.wait()
+    if tensor.rank is None or multicast:
+        tensor.wait()
+    else:
+        _wait_where(draft, tensor.barrier, tensor.rank, [0])
+        tensor.between_threads()
     after = cells.copy()
     after[:, 0:31, :8] = cells[:, 1:32, :8]
     tensor.dump(after if ctas > 1 else after[0])
