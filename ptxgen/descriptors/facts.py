@@ -393,7 +393,7 @@ FACTS: tuple[Fact, ...] = (
         measured(
             "B200, driver 595.58.03, by others: 256 answers for .e2m1x4, 144 for .e5m2x4 and 117 for .e4m3x4 of "
             "mlc-ai/TIRx-harness, tools/tests/numsim/microtests/cases/ptx_cvt_narrow_goldens.py, agree, and with no "
-            "other order of bits; .e2m3x4 and .e3m2x4 by analogy: the manual has one figure for them and those of 8 bits"
+            "other order of bits; .e2m3x4 and .e3m2x4 by analogy: the manual has one figure for these and 8-bit ones"
         ),
         "a and b have the upper half of rbits, e and f the lower one; of .e2m1x4 a and b have the upper bytes of both "
         "halves, e and f the lower bytes.",
