@@ -24,6 +24,7 @@ from ptxgen.emulator.checks import (
     StrongAccesses,
     Tensormaps,
 )
+from ptxgen.emulator.checks.cluster_scope import Told
 from ptxgen.emulator.checks.stale_loads import StaleLoads
 from ptxgen.emulator.checks.transactions import Signal, Transactions
 from ptxgen.emulator.clusters import Clusters
@@ -134,7 +135,7 @@ class Machine:
         #: What warps copy by cp.async and have not waited for.
         self.copies: dict[int, WarpCopies] = {}
         #: What warps learn when they look at the result of a wait: predicate register -> row -> knowledge, lanes.
-        self.unread: dict[int, dict[int, tuple[Knowledge, NDArray[np.bool_]]]] = {}
+        self.unread: dict[int, dict[int, tuple[Knowledge, NDArray[np.bool_], Told | None]]] = {}
         #: What relaxed waits of a warp order once it executes a fence that acquires.
         self.unfenced_waits: dict[int, Knowledge] = {}
         self.wake: Callable[[object], None] = lambda key: None
@@ -324,11 +325,15 @@ class Machine:
             )
         return found
 
-    def learn_when_read(self, row: int, predicate: int, known: Knowledge, lanes: NDArray[np.bool_]) -> None:
-        """A wait succeeded for some lanes. It orders later accesses only in a program that looks at its result."""
+    def learn_when_read(
+        self, row: int, predicate: int, known: Knowledge, lanes: NDArray[np.bool_], told: Told | None
+    ) -> None:
+        """A wait succeeded for some lanes. It orders later accesses only in a program that looks at its result. `told`
+        is what of it scopes include.
+        """
         if self.ordering is not None:
             unread = self.unread.setdefault(predicate, {})
-            unread[row] = known, lanes | unread[row][1] if row in unread else lanes
+            unread[row] = known, lanes | unread[row][1] if row in unread else lanes, told
 
     def learn_at_fence(self, row: int, known: Knowledge) -> None:
         """A relaxed wait succeeded. It orders later accesses only after a fence."""

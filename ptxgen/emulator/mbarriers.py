@@ -8,6 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+import numpy as np
+
+from ptxgen.emulator.checks.cluster_scope import Reach, Told, tell
 from ptxgen.emulator.checks.knowledge import Knowledge
 from ptxgen.emulator.checks.transactions import Account, Signal, lines
 from ptxgen.emulator.memory.faults import MemoryFault
@@ -49,6 +52,8 @@ class MBarrier:
     number: int = 0
     arriving: Knowledge | None = None
     completed: Knowledge | None = None
+    #: What of it counts for waits of which scope, once there was an arrival that does not count for all.
+    told: Told | None = None
     last_arrival: Statement | None = None
     ended_by: Statement | None = None
     #: The last operation of each warp on it: the warp's interval, where, and whether it was a wait that is over.
@@ -63,10 +68,17 @@ class MBarrier:
     #: Whether its bytes have been found wrong.
     miscounted: bool = False
 
-    def release(self, given: Knowledge | None) -> None:
+    def release(self, given: Knowledge | None, reach: Reach = "cta") -> None:
         """Add what an arrival or a completed operation makes known."""
         if given is None:
             return
+        if self.told is None and reach != "cta":
+            self.told = np.zeros((2, len(given.clocks)), np.int64)
+            for before in (self.completed, self.arriving):
+                if before is not None:
+                    tell(self.told, before.clocks, "cta")
+        if self.told is not None:
+            tell(self.told, given.clocks, reach)
         if self.arriving is None:
             self.arriving = given.copy()
         else:

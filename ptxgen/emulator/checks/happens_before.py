@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from ptxgen.emulator.checks.cluster_scope import ClusterScope, Told
 from ptxgen.emulator.checks.cta_exit import CtaExit
 from ptxgen.emulator.checks.findings import Findings
 from ptxgen.emulator.checks.knowledge import AsyncOperation, Knowledge
@@ -66,6 +67,7 @@ class Ordering:
         #: The number of each resident cluster, which no other of the launch ever has: warps are known by it too.
         self._clusters = np.arange(slots // size)
         self._begun = slots // size
+        self.scopes = ClusterScope(self.clocks)
         self.known = [Knowledge(row // self.members, self.clocks[row]) for row in range(slots * warps)]
         #: What a warp's last releasing fence covers: its relaxed arrivals make this known.
         self.released: dict[int, Knowledge] = {}
@@ -94,6 +96,7 @@ class Ordering:
             self.clocks[row] = 0
             self.clocks[row, member] = clock
             self.known[row] = Knowledge(int(self._clusters[row // self.members]), self.clocks[row])
+            self.scopes.forget(row)
             self.tensor_fences.clear(row)
             self.released.pop(row, None)
         self.lanes_meet(np.arange(slot * self.warps, (slot + 1) * self.warps))
@@ -213,8 +216,12 @@ class Ordering:
         """Whether the fence that shows an mbarrier's init to the async proxy has happened before, as a warp knows."""
         return made.number in self.known[row].operations
 
-    def acquire(self, row: int, given: Knowledge, lanes: NDArray[np.bool_] | None = None) -> None:
-        """A warp learns what was released to it; or some of its lanes do, and the others where they next meet."""
+    def acquire(
+        self, row: int, given: Knowledge, lanes: NDArray[np.bool_] | None = None, told: Told | None = None
+    ) -> None:
+        """A warp learns what was released to it; or some of its lanes do, and the others where they next meet. `told`
+        is what of it scopes include.
+        """
         if len(given.operations) > _MANY:
             given.operations.intersection_update(self.operations.keys() | self._inits)
         known = self.known[row]
@@ -222,6 +229,8 @@ class Ordering:
             self._learns_partly(row, lanes)
         elif row in self._partly:
             self._partly[row][0].join(given)
+        if given.cluster == known.cluster:
+            self.scopes.learnt(row, given.clocks, told)
         known.join(given)
         if given.cluster == known.cluster and given.clocks[row % self.members] >= self._lanes_met[row]:
             alone = np.array([row])  # by way of whoever has learnt from the warp since
@@ -284,6 +293,7 @@ class Ordering:
             together.sequence(together.unacquired)
         for row in rows:
             self.known[row].join(together)
+        self.scopes.together(np.array(rows), given.clocks if given is not None else None)
         self.lanes_meet(np.array(rows), told=True)
 
     def barrier_of_all(self, slots: NDArray[np.int64]) -> None:
@@ -308,6 +318,7 @@ class Ordering:
         clocks[:] = clocks.max(axis=1, keepdims=True)
         clocks[np.arange(len(rows))[:, None], warps, own] = mine
         self.clocks[rows] = clocks
+        self.scopes.together(rows)
         self.lanes_meet(rows.ravel(), told=True)
 
     def proxy_fence(self, row: int, lanes: int, *, shared: bool = True, heap: bool = True) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from ptxgen.emulator.checks.cluster_scope import RELEASES
 from ptxgen.emulator.checks.findings import Findings
 from ptxgen.emulator.checks.knowledge import PENDING, AsyncOperation, Knowledge
 from ptxgen.emulator.checks.stale_waits import Event
@@ -387,6 +388,27 @@ class SharedAccesses:
             event = Event(member=warp, clock=clock)
             why, parity = self._ordering.waits.why(row, event, reads=verb == "reads", by=access.number)
             self._report(access, verb, f"{where}, with which its warp has not synchronised{why}", parity)
+        if access.what in ("load", "store"):
+            self._against_scopes(access, row, accesses, slot, units, masks, verb)
+
+    def _against_scopes(
+        self, access: AsyncOperation, row: int, accesses: ThreadAccesses, slot: int, units: NDArray[np.int64],
+        masks: Masks | np.uint16, verb: str,
+    ) -> None:  # fmt: skip
+        """Only stores that an arrival does not release are an error: a load is over when its thread goes on, and the
+        wait's scope does for caches alone.
+        """
+        stores, scopes = accesses is self.stores, self._ordering.scopes
+        for warp, line, what in scopes.conflicts(row, self._ordering.warps, accesses, slot, units, masks):
+            if line not in self._copy_lines:
+                self._findings.add(
+                    "narrow-scope",
+                    f"the {access.what} {verb} data of the {'store' if stores else 'load'} of line {line} by "
+                    f"{self._ordering.member_name(row, warp)}, and only an mbarrier orders them, whose {what} is of "
+                    f"scope .cta, which does not include the other thread; it takes .{RELEASES[what]}.cluster",
+                    access.statement,
+                    severity="error" if stores and what == "arrival" else "advice",
+                )
 
     def _race(self, access: AsyncOperation, verb: str, what: str, why: str = "", parity: bool = False) -> None:
         self._report(access, verb, f"{what}, whose completion its thread has not waited for{why}", parity)

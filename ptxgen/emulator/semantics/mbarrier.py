@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from ptxgen import syntax
 from ptxgen.emulator.checks import Knowledge
+from ptxgen.emulator.checks.cluster_scope import Reach
 from ptxgen.emulator.checks.partial_releases import bits
 from ptxgen.emulator.group import Group
 from ptxgen.emulator.machine import Machine
@@ -162,6 +163,11 @@ class _Use:
     drops: bool = False
     no_complete: bool = False
     relaxed: bool = False
+    scope: str | None = None
+
+    def reach(self, own: bool) -> Reach:
+        """For which waits an arrival counts, at an object of its own CTA or of another one."""
+        return "cta" if own else "cluster" if self.scope == "cluster" else "none"
 
     def apply(self, machine: Machine, row: int, slot: int, offset: int, amount: int, count: int) -> int:
         """Do it; the object's state before. What the warp knows must have been released by `release`."""
@@ -220,7 +226,7 @@ def _bind(op: Any, binder: Binder, use: _Use) -> _Run:
             for each_slot in clusters.multicast(slot, named) if mask is not None else (slot,):
                 states[position[row], lane] = use.apply(machine, row, each_slot, offset, amount, arrivals)
                 barrier = machine.mbarriers[each_slot][offset]
-                barrier.release(given[row])
+                barrier.release(given[row], use.reach(each_slot == machine.row_slot[row]))
                 machine.settle(each_slot, barrier)
         if state is not None:
             state(g, states)
@@ -251,6 +257,7 @@ def use(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -
             drops="drop" in name,
             no_complete="no_complete" in name,
             relaxed=op.sem == "relaxed",
+            scope=op.scope,
         ),
     )
 
@@ -327,7 +334,10 @@ def _tested(
                     if barrier.completed is not None and op.sem == "relaxed":
                         machine.learn_at_fence(row, barrier.completed)
                     elif barrier.completed is not None:
-                        machine.learn_when_read(row, result, barrier.completed, asking)
+                        told = barrier.told
+                        if told is not None and op.scope == "cluster":
+                            told = told[1:]
+                        machine.learn_when_read(row, result, barrier.completed, asking, told)
         if report is not None:
             report(g, np.zeros((g.size, 32), np.bool_))
         if value is not None:
