@@ -56,6 +56,8 @@ def test_lanes_of_a_warp(first: str, then: str, schedule: Any) -> None:
         "st.global.u32 [%one], 7; ld.global.u32 %y, [%one];",
         "st.global.u32 [%one], %x; ld.global.u32 %y, [%one];",
         "@%first st.global.u32 [%one], 7; @!%first st.global.u32 [%one], 7; ld.global.u32 %y, [%one];",
+        "@%first st.global.u32 [%one], 7; setp.eq.u32 %p, %t, 1; @%p st.global.u32 [%one], 7;"
+        "@%first ld.global.u32 %y, [%one];",
         # A store of what was loaded: shuffles may order it.
         "ld.global.u32 %y, [%next]; shfl.sync.bfly.b32 %y, %y, 1, 31, -1; st.global.u32 [%mine], %y;",
         # A flag between lanes that go apart.
