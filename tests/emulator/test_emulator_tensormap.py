@@ -13,7 +13,7 @@ from harness import codes, line_of, module
 
 from ptxgen import Kernel
 from ptxgen.descriptors import TensorMap
-from ptxgen.device import LaunchReport
+from ptxgen.device import Launch, LaunchReport
 from ptxgen.emulator import Emulator
 
 RECORDING = Path(__file__).parents[1] / "data" / "tensormap" / "h200_driver580.jsonl.gz"
@@ -219,3 +219,53 @@ def test_strides_that_lose_bits(stride: int, expected: list[str]) -> None:
     emulator = Emulator()
     report = emulator.launch(Kernel.from_ptx(text), 1, 32, [emulator.empty(128, np.uint8)])
     assert (report.status, codes(report)) == ("ok", expected), report.summary()
+
+
+#: Thread 32 changes a map in global memory, and thread 0 copies with it.
+SHARED_USE = """
+    .shared .align 1024 .b8 buffer[1024]; .shared .align 8 .b64 bar;
+    .reg .b32 %t; .reg .b64 %map, %data, %out; .reg .pred %first, %other, %q;
+    mov.u32 %t, %tid.x; ld.param.u64 %map, [map]; ld.param.u64 %data, [data]; setp.eq.u32 %first, %t, 0;
+    setp.eq.u32 %other, %t, 32;
+    CHANGE ORDER @!%first bra end; USE end: ret;
+"""
+CHANGE = "@%other tensormap.replace.tile.global_address.global.b1024.b64 [%map], %data;" + RELEASE
+COPY = """
+    mbarrier.init.shared::cta.b64 [bar], 1; fence.mbarrier_init.release.cluster;
+    mbarrier.arrive.expect_tx.shared::cta.b64 _, [bar], 512;
+    cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes [buffer], [%map, {0, 0}], [bar];
+    w: mbarrier.try_wait.parity.shared::cta.b64 %q, [bar], 0; @!%q bra w;
+"""
+
+
+def shared_use(*bodies: str, schedule: Any) -> set[str]:
+    """What is told of grids that may overlap."""
+    emulator = Emulator(schedule=schedule)
+    data = emulator.array(np.zeros(4096, np.uint32))
+    first = TensorMap.tiled("u32", data.address + 512, (32, 64), (128,), (16, 8))
+    maps = emulator.array(np.frombuffer(first.encode(), np.uint8))
+    kernels = [Kernel.from_ptx(module(body, ".param .u64 map, .param .u64 data")) for body in bodies]
+    reports = emulator.launch_overlapping([Launch(each, 1, 64, [maps, data]) for each in kernels])
+    return {code for each in reports for code in codes(each)}
+
+
+@pytest.mark.parametrize("schedule", ["eager", "late", "random"])
+@pytest.mark.parametrize("change", [CHANGE, "@%other st.global.b64 [%map], %data;" + RELEASE])
+def test_who_uses_a_map_knows_of_its_change(change: str, schedule: Any) -> None:
+    """Fences alone do not order a copy with the warp that has changed the map."""
+    whole = SHARED_USE.replace("CHANGE", change).replace("USE", ACQUIRE + COPY)
+    assert shared_use(whole.replace("ORDER", ""), schedule=schedule) == {"global-race"}
+    assert shared_use(whole.replace("ORDER", "bar.sync 0;"), schedule=schedule) == set()
+
+
+@pytest.mark.parametrize("schedule", ["eager", "late", "random"])
+def test_a_map_that_the_grid_before_changes(schedule: Any) -> None:
+    before = "griddepcontrol.launch_dependents;" + SHARED_USE.replace("CHANGE ORDER", CHANGE).replace("USE", "")
+    after = SHARED_USE.replace("CHANGE ORDER", "WAIT").replace("USE", ACQUIRE + COPY)
+    assert shared_use(before, after.replace("WAIT", ""), schedule=schedule) == {"grid-race"}
+    assert shared_use(before, after.replace("WAIT", "griddepcontrol.wait;"), schedule=schedule) == set()
+    # The other way round: the grid before still uses what this one changes.
+    before = SHARED_USE.replace("CHANGE ORDER", "griddepcontrol.launch_dependents;").replace("USE", COPY)
+    assert shared_use(before, SHARED_USE.replace("CHANGE ORDER", CHANGE).replace("USE", ""), schedule=schedule) == {
+        "grid-race"
+    }

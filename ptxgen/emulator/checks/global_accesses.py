@@ -102,6 +102,9 @@ class GlobalAccesses:
                 self._observed = np.r_[self._observed, np.zeros(missing, np.bool_)]
             for part in range(0, size, WORD):
                 self._observed[(active + part) // WORD] = True
+        entries = events.of_warps(rows, statement, what)[:, None] << SHIFT | _LANES
+        table = events.strong if writes else events.strong_reader
+        table.keep(active, size, entries.ravel() if mask is None else entries[mask])
         if not writes:
             return
         for places in kinds:
@@ -114,8 +117,17 @@ class GlobalAccesses:
                 unknown[unknown] = ~np.array(adding)
                 self._report_all(unknown, copies, rows, statement, what)
             self._against_copies_that_read(events.copy_reader[_units(offsets, size)], rows, mask, statement, what)
-        entries = events.of_warps(rows, statement, what)[:, None] << SHIFT | _LANES
-        events.strong.keep(active, size, entries.ravel() if mask is None else entries[mask])
+
+    def write_map(self, row: int, units: NDArray[np.int64], statement: Statement) -> None:
+        """A thread of a warp changes a tensormap, or all its threads together do."""
+        rows, offsets, events = np.array([row]), (units * UNIT)[None], self._events
+        if self._grids.before is not None or self._grids.after is not None:
+            self._grids.copy(row, units, "change of a tensormap", statement, writes=True)
+        for places in (events.writer, events.reader, events.earlier):
+            if places.used:
+                self._compare(places.at(offsets, UNIT) >> SHIFT, rows, None, statement, "change of a tensormap")
+        event = events.of_warps(rows, statement, "change of a tensormap")
+        events.writer.keep(offsets[0], UNIT, np.repeat(event << SHIFT | NOBODY, len(units)))
 
     # What is remembered.
 

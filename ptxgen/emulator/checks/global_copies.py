@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 
 from ptxgen.emulator.checks.findings import Findings
 from ptxgen.emulator.checks.global_events import Events, GlobalEvents
-from ptxgen.emulator.checks.global_places import distinct_events
+from ptxgen.emulator.checks.global_places import NOBODY, SHIFT, UNIT, distinct_events
 from ptxgen.emulator.checks.grid_races import GridRaces
 from ptxgen.emulator.checks.knowledge import PENDING, AsyncOperation
+from ptxgen.syntax import Statement
 
 if TYPE_CHECKING:
     from ptxgen.emulator.checks.happens_before import Ordering
@@ -64,6 +65,17 @@ class GlobalCopies:
         events.copy_writer[units] = made
         return events.stamp(made)
 
+    def use_map(self, row: int, units: NDArray[np.int64], statement: Statement) -> None:
+        """A copy that warp `row` asks for reads its tensormap there; `checks.tensormaps` has the fences."""
+        what = "use of a tensormap"
+        if self._grids.before is not None or self._grids.after is not None:
+            self._grids.copy(row, units, what, statement, writes=False)
+        for event in self._events.writer.events(units):
+            if not self._knows(row, int(event)):
+                self._events.report(row, int(event), f"the {what} reads", statement)
+        event = self._events.of_warps(np.array([row]), statement, what)
+        self._events.strong_reader.keep(units * UNIT, UNIT, np.repeat(event << SHIFT | NOBODY, len(units)))
+
     def waited(self, row: int, stamps: list[int]) -> None:
         """A warp has waited for its copies to global memory to be over."""
         clock = self._ordering.clock(row)
@@ -83,11 +95,13 @@ class GlobalCopies:
 
     def _known(self, operation: AsyncOperation, row: int, event: int, verb: str) -> bool:
         """Whether the warp knows of an event; it is reported if not."""
-        events = self._events
-        known = self._ordering.knows_actor(row, int(events.actor[event]), int(events.clock[event]))
+        known = self._knows(row, event)
         if not known:
             self._report(operation, row, event, verb)
         return known
+
+    def _knows(self, row: int, event: int) -> bool:
+        return self._ordering.knows_actor(row, int(self._events.actor[event]), int(self._events.clock[event]))
 
     def _report(self, operation: AsyncOperation, row: int, event: int, verb: str) -> None:
         self._events.report(row, event, f"the {operation.what} {verb}", operation.statement)

@@ -41,9 +41,10 @@ class GlobalEvents:
 
     def __init__(self, ordering: Ordering, bytes: int, findings: Findings) -> None:
         self._ordering, self._findings = ordering, findings
-        #: By threads: weak stores, the last weak loads and earlier ones that those who loaded last did not know of, and
-        #: strong stores with atomic operations.
-        self.writer, self.reader, self.earlier, self.strong = (Places(bytes) for _ in range(4))
+        #: By threads: weak stores, the last weak loads and earlier ones that those who loaded last did not know of.
+        self.writer, self.reader, self.earlier = (Places(bytes) for _ in range(3))
+        #: Strong stores and atomic operations; strong loads and uses of tensormaps, which only count for other grids.
+        self.strong, self.strong_reader = Places(bytes), Places(bytes)
         #: By asynchronous copies, for each unit.
         units = -(-bytes // UNIT)
         self.copy_writer, self.copy_reader = np.zeros(units, np.int32), np.zeros(units, np.int32)
@@ -65,7 +66,7 @@ class GlobalEvents:
     @property
     def of_threads(self) -> tuple[Places, ...]:
         """What is kept of threads' accesses."""
-        return self.writer, self.reader, self.earlier, self.strong
+        return self.writer, self.reader, self.earlier, self.strong, self.strong_reader
 
     def grow(self, bytes: int) -> None:
         """The heap has become larger."""

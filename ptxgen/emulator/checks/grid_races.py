@@ -108,7 +108,8 @@ class GridRaces:
 def _of_threads(other: GlobalEvents, *, writes: bool, strong: bool) -> list[Places]:
     """What an access meets of another grid's threads."""
     readers = [other.reader, other.earlier] if writes else []
-    return [table for table in (other.writer, *readers, *(() if strong else (other.strong,))) if table.used]
+    strong_ones = [] if strong else [other.strong, other.strong_reader] if writes else [other.strong]
+    return [table for table in (other.writer, *readers, *strong_ones) if table.used]
 
 
 def _of_copies(other: GlobalEvents, *, writes: bool) -> list[Events]:

@@ -42,6 +42,13 @@ def _global_bytes(machine: Machine, address: int, what: str) -> NDArray[np.uint8
     return machine.memory.view(address, MAP_BYTES)
 
 
+def _track(machine: Machine, row: int, address: int, statement: syntax.Instruction) -> None:
+    """Tell the checks of a change of a map in global memory."""
+    if machine.global_accesses is not None:
+        units = (address - HEAP_BASE) // CHUNK + np.arange(MAP_BYTES // CHUNK)
+        machine.global_accesses.write_map(row, units, statement)
+
+
 def _all_bytes(units: NDArray[np.int64]) -> NDArray[np.uint16]:
     return np.full(len(units), 0xFFFF, np.uint16)
 
@@ -70,6 +77,7 @@ def replace(op: Any, binder: Binder, statement: syntax.Instruction, block: objec
                 data = _global_bytes(machine, place, "tensormap.replace")
                 if machine.tensormaps is not None:
                     machine.tensormaps.written(place, statement, released=False)
+                _track(machine, row, place, statement)
             if op.field == "global_stride" and number % STRIDE_UNIT:
                 machine.findings.add(
                     "illegal-tensormap",
@@ -105,5 +113,6 @@ def publish(op: Any, binder: Binder, statement: syntax.Instruction, block: objec
             data[:] = machine.shared.data[slot, offset : offset + MAP_BYTES]
             if machine.tensormaps is not None:
                 machine.tensormaps.written(to, statement, released=True)
+            _track(machine, row, to, statement)
 
     return run

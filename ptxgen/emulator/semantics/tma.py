@@ -48,8 +48,8 @@ def decode(data: bytes) -> TiledMap | Im2colMap:
         raise MemoryFault("illegal-tensormap", f"the tensormap's 128 bytes are not legal: {error}") from error
 
 
-def tensormap_at(machine: Machine, address: int, statement: syntax.Instruction) -> TiledMap | Im2colMap:
-    """The tensormap at a generic address, in the kernel's parameters or in global memory, as a copy reads it."""
+def tensormap_at(machine: Machine, row: int, address: int, statement: syntax.Instruction) -> TiledMap | Im2colMap:
+    """The tensormap at a generic address, in the kernel's parameters or in global memory, as a warp's copy reads it."""
     if address % 64:
         raise MemoryFault("misaligned", f"the tensormap at {address:#x} is not on a multiple of 64 bytes")
     if PARAM_WINDOW <= address < PARAM_WINDOW + WINDOW_BYTES:
@@ -61,15 +61,17 @@ def tensormap_at(machine: Machine, address: int, statement: syntax.Instruction) 
     data = machine.memory.view(address, 128).tobytes()
     if machine.tensormaps is not None:
         machine.tensormaps.use(address, data, statement)
+    if machine.global_copies is not None:
+        machine.global_copies.use_map(row, (address - HEAP_BASE) // UNIT + np.arange(128 // UNIT), statement)
     return decode(data)
 
 
 def box_of(
-    machine: Machine, op: Any, address: int, coords: Sequence[int], offsets: Sequence[int],
+    machine: Machine, op: Any, row: int, address: int, coords: Sequence[int], offsets: Sequence[int],
     statement: syntax.Instruction,
 ) -> Box:  # fmt: skip
     """What an instruction copies, by the tensormap at `address`. Raises MemoryFault where the two do not fit."""
-    tensormap, mode = tensormap_at(machine, address, statement), op.load_mode or "tile"
+    tensormap, mode = tensormap_at(machine, row, address, statement), op.load_mode or "tile"
     wanted = "im2col" if mode.startswith("im2col") else "tiled"
     if tensormap.mode != wanted:
         raise MemoryFault("tensormap-mode", f".{mode} takes a tensormap of mode {wanted}, not {tensormap.mode}")
@@ -121,7 +123,7 @@ def load(op: Any, binder: Binder, statement: syntax.Instruction, block: object) 
         for row, lane, (place, where, mbar, ranks, *numbers) in each(
             g, destination(g), map_address(g), barrier(g), chosen, *values
         ):
-            box = box_of(machine, op, where, numbers[:count], numbers[count:], statement)
+            box = box_of(machine, op, row, where, numbers[:count], numbers[count:], statement)
             copies = destinations(
                 machine, row, place, mbar, ranks if mask is not None else None, op.dst, op.cta_group or 1
             )
@@ -164,7 +166,7 @@ def _issue_store(
         # Measured (H200, driver 580, 2026-11-20): the store ends the kernel with an illegal-instruction error.
         raise MemoryFault("out-of-bounds", f"a tensor store takes no negative coordinates, such as {tuple(coords)}")
     slot, start = machine.clusters.locate(row, place, "shared::cta")
-    box = box_of(machine, op, where, coords, [], statement)
+    box = box_of(machine, op, row, where, coords, [], statement)
     units = _aligned(machine, box, start)
     tensormap = box.tensormap
     if tensormap.swizzle.endswith("_flip_8B") or tensormap.dtype == "16u4_align16b":
