@@ -31,6 +31,13 @@ def _elements(options: dict[str, Any]) -> dict[str, Any]:
     return {**options, "b128": True} if options["sem"] == "relaxed" else options
 
 
+def policy_of(draft: Draft) -> Register:
+    """A policy for half of what is copied."""
+    policy = draft.reg("b64", "policy")
+    draft(cache.createpolicy_fractional(policy, 0.5, first="evict_last"))
+    return policy
+
+
 @microtest(*((name, dst) for name in _SEMANTICS for dst in ("shared::cta", "shared::cluster")))
 def load_semantics(draft: Draft, name: str, dst: Any) -> None:
     """Weak, or relaxed in a scope, element by element."""
@@ -51,9 +58,7 @@ def store_semantics(draft: Draft, name: str) -> None:
     semantics = name.removeprefix("hint").strip()
     options = _elements(_SEMANTICS[semantics]) if semantics else {}
     if "hint" in name:
-        policy = draft.reg("b64", "policy")
-        draft(cache.createpolicy_fractional(policy, 0.5, first="evict_last"))
-        options = {**options, "hint": True, "policy": policy}
+        options = {**options, "hint": True, "policy": policy_of(draft)}
     to_global(draft, initial, memory_, memory_, lambda to, of: draft(
         bulk.store(f"[{to}]", f"[{of}]", 512, **options)
     ))  # fmt: skip
@@ -76,9 +81,7 @@ def reduce_semantics(draft: Draft, scope: Any, hint: bool) -> None:
     expected = reduced("max", "u32", initial.reshape(-1, 4), memory_.reshape(-1, 4)).reshape(-1)
     options: dict[str, Any] = {"sem": "relaxed", "scope": scope} if scope else {}
     if hint:
-        policy = draft.reg("b64", "policy")
-        draft(cache.createpolicy_fractional(policy, 0.5, first="evict_last"))
-        options.update(hint=True, policy=policy)
+        options.update(hint=True, policy=policy_of(draft))
     to_global(draft, initial, expected, memory_, lambda to, of: draft(
         bulk.reduce(f"[{to}]", f"[{of}]", 512, op="max", type="u32", **options)
     ))  # fmt: skip
