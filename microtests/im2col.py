@@ -13,7 +13,7 @@ import numpy as np
 from microtests.harness import boxes
 from microtests.harness.definition import microtest
 from microtests.harness.draft import Draft
-from microtests.tma import Load, coordinates, hinted, ranks, strides_of, tensor_of
+from microtests.tma import Load, coordinates, fill_of, hinted, ranks, strides_of, tensor_of
 from microtests.tma_store import operands, reduced, some_bytes, store_box
 from ptxgen.build import Register
 from ptxgen.descriptors import TensorMap
@@ -45,7 +45,7 @@ def sixteen(draft: Draft, values: Sequence[int]) -> list[Register]:
 
 def _load(
     draft: Draft, name: str, swizzle: str = "none", *, steps: Sequence[int] | None = None, first: int = 0,
-    ctas: int = 1, receivers: Sequence[int] = (0,), **options: Any,
+    ctas: int = 1, receivers: Sequence[int] = (0,), nan: bool = False, **options: Any,
 ) -> None:  # fmt: skip
     """`first` is the first channel; `options` are the copy's."""
     sizes, lower, upper, place, offsets, count = _IMAGES[name]
@@ -56,12 +56,12 @@ def _load(
     indices = boxes.pixels(dims, start, lower, upper, offsets, channels, count, steps)
     size = int(boxes.spread(indices.shape, 2, swizzle).max()) + 1
     kernel = Load(draft, size, ctas=ctas, receivers=receivers)
-    image = boxes.loaded(kernel.before, tensor, indices, swizzle, bytes(2))
+    image = boxes.loaded(kernel.before, tensor, indices, swizzle, fill_of("bf16", nan))
     expected = np.array([image if rank in receivers else kernel.before for rank in range(ctas)])
     address = draft.tensormap(
         lambda array: TensorMap.im2col(
             "bf16", array, dims, strides_of(dims, 2), lower, upper, channels, count, swizzle=swizzle,
-            element_strides=None if steps is None else [1, *steps, 1],
+            element_strides=None if steps is None else [1, *steps, 1], oob_fill="nan" if nan else "none",
         ),
         tensor.reshape(-1),
     )  # fmt: skip
@@ -80,6 +80,12 @@ def _load(
 def load(draft: Draft, name: str, swizzle: str) -> None:
     """Over the edges of images and on into the next, with every swizzle."""
     _load(draft, name, swizzle, first=_CHANNELS[swizzle] if "offset" in name else 0)
+
+
+@microtest(*_IMAGES)
+def load_nan_fill(draft: Draft, name: str) -> None:
+    """Pixels outside are NaNs."""
+    _load(draft, name, "32b", nan=True)
 
 
 @microtest("3d", "4d", "5d")
@@ -203,14 +209,16 @@ _LINES: dict[str, Any] = {
 }
 
 
-def _wide_map(name: str, mode: str, swizzle: str, step: int = 1) -> tuple[Any, tuple[int, ...], int, int]:
+def _wide_map(
+    name: str, mode: str, swizzle: str, step: int = 1, *, nan: bool = False
+) -> tuple[Any, tuple[int, ...], int, int]:
     """(makes the map of an array, dims, channels, pixels)."""
     sizes, lower, upper, _, _ = _LINES[name]
     channels, count = _CHANNELS[swizzle], 128 if mode.endswith("128") else 20
     dims, wide = (channels, *sizes), "w128" if mode.endswith("128") else "w"
     return lambda array: TensorMap.im2col_wide(
         "bf16", array, dims, strides_of(dims, 2), lower, upper, channels, 20, wide_mode=wide, swizzle=swizzle,
-        element_strides=[1, step] + [1] * (len(sizes) - 1),
+        element_strides=[1, step] + [1] * (len(sizes) - 1), oob_fill="nan" if nan else "none",
     ), dims, channels, count  # fmt: skip
 
 
@@ -225,6 +233,12 @@ def load_wide(draft: Draft, name: str, mode: Any, swizzle: str, step: int) -> No
 def load_wide_halo(draft: Draft, name: str, mode: Any, halo: int) -> None:
     """The pixels after the last, and of im2col::w::128 after each 32: over the edge of the image, too."""
     _load_wide(draft, name, mode, "64b", 2 if halo == 2 else 1, halo=halo)
+
+
+@microtest(*((name, mode) for name in _LINES for mode in ("im2col::w", "im2col::w::128")))
+def load_wide_nan_fill(draft: Draft, name: str, mode: Any) -> None:
+    """Pixels outside are NaNs, those of a halo too."""
+    _load_wide(draft, name, mode, "64b", 1, halo=3, nan=True)
 
 
 @microtest("cluster", "cluster::16b", "hint", "shared::cta", 1, 2)
@@ -244,16 +258,16 @@ def load_wide_spellings(draft: Draft, which: Any) -> None:
 
 def _load_wide(
     draft: Draft, name: str, mode: Any, swizzle: str, step: int, *, ctas: int = 1, receivers: Sequence[int] = (0,),
-    halo: int = 0, **options: Any,
+    halo: int = 0, nan: bool = False, **options: Any,
 ) -> None:  # fmt: skip
     _, lower, upper, place, offset = _LINES[name]
-    make, dims, channels, count = _wide_map(name, mode, swizzle, step)
+    make, dims, channels, count = _wide_map(name, mode, swizzle, step, nan=nan)
     tensor = tensor_of(dims, 2)
     halos = 4 if mode.endswith("128") else 1
     indices = boxes.wide_pixels(dims, (0, *place), lower, upper, offset, channels, count, step, halo=halo, halos=halos)
     size = int(boxes.spread(indices.shape, 2, swizzle).max()) + 1
     kernel = Load(draft, size, ctas=ctas, receivers=receivers)
-    image = boxes.loaded(kernel.before, tensor, indices, swizzle, bytes(2))
+    image = boxes.loaded(kernel.before, tensor, indices, swizzle, fill_of("bf16", nan))
     expected = np.array([image if rank in receivers else kernel.before for rank in range(ctas)])
     address = draft.tensormap(make, tensor.reshape(-1))
     where, dim = sixteen(draft, (halo, offset)), len(dims)
