@@ -6,7 +6,8 @@ and one on the last 16 lanes of each warp's quarter (PTX ISA 9.7.16.10.5, layout
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -50,12 +51,16 @@ class TensorAccesses:
         self.reader_clock = np.zeros((slots, ordering.warps, _HALVES, COLUMNS), np.int64)
         #: The last tcgen05.ld of a warp in one of its intervals.
         self._loads: dict[tuple[int, int], Statement] = {}
+        #: What conflicts with a warp's loads that may be under way, by columns: reported if their values are used.
+        self._doubtful: dict[int, list[tuple[range, Callable[[], None]]]] = {}
 
     def clear(self, slot: int) -> None:
         """Make a slot ready for the next CTA."""
         self.writer[slot] = 0
         self.core_reader[slot] = 0
         self.reader_clock[slot] = 0
+        for row in range(slot * self._ordering.warps, (slot + 1) * self._ordering.warps):
+            self._doubtful.pop(row, None)
 
     def write(
         self, operation: AsyncOperation, row: int, bands: list[int], columns: range, *, accumulates: bool = False,
@@ -89,15 +94,21 @@ class TensorAccesses:
                 if reader != row and (reader, latest) in self._fences.unfenced:
                     at = self._loads.get((reader, latest))
                     self._advise_fence_before("tcgen05.ld", at, operation.what, operation.statement)
-        for warp, where, event in self._unknown_loads(row, slot, bands, columns):
-            self._race(
+        for reader, where, event in self._unknown_loads(row, slot, bands, columns):
+            warp = self._ordering.member_name(row, reader % self._ordering.members)
+            message = (
                 f"the {operation.what} takes columns {columns.start}-{columns.stop - 1}, which {warp} may "
-                f"still be reading with the {where}",
-                operation.statement,
-                row,
-                event,
+                f"still be reading with the {where}"
             )
+            self._against_load(reader, columns, event, partial(self._race, message, operation.statement, row, event))
         self.writer[slot, bands, span] = operation.number
+
+    def _against_load(self, reader: int, columns: range, event: Event, report: Callable[[], None]) -> None:
+        """A load that nobody has waited for harms nobody until its values are used: masked attention drops some."""
+        if event.clock == PENDING:
+            self._doubtful.setdefault(reader, []).append((columns, report))
+        else:
+            report()
 
     def _race(self, message: str, statement: Statement, row: int, event: Event, *, reads: bool = False) -> None:
         """Warp `row` does not know that something is over: its last wait may have been for a phase too early."""
@@ -106,7 +117,7 @@ class TensorAccesses:
 
     def _unknown_loads(
         self, row: int, slot: int, bands: Sequence[int], columns: range
-    ) -> Iterator[tuple[str, str, Event]]:
+    ) -> Iterator[tuple[int, str, Event]]:
         """(warp, its load, what would tell) of loads of a slot's cells that warp `row` does not know to be over."""
         reached = np.zeros(_BANDS, np.bool_)
         reached[list(bands)] = True
@@ -121,7 +132,7 @@ class TensorAccesses:
                 where = f" of line {earlier.line}" if earlier is not None else ""
                 what = f"tcgen05.ld{where}" + (", without a tcgen05.wait::ld" if pending else "")
                 member = reader % self._ordering.members
-                yield self._ordering.member_name(row, member), what, Event(member=member, clock=int(latest[warp]))
+                yield reader, what, Event(member=member, clock=int(latest[warp]))
 
     def core_read(
         self, operation: AsyncOperation, row: int, bands: list[int], columns: range, what: str,
@@ -158,8 +169,10 @@ class TensorAccesses:
             if earlier is not None and number not in known.operations:
                 what = f"the {earlier.what} of line {earlier.statement.line} may still {verb}"
                 self._freed_in_use(f"{what}; its warp has not waited for it", statement)
-        for warp, where, _ in self._unknown_loads(row, slot, range(_BANDS), columns):
-            self._freed_in_use(f"{warp} may still read with the {where}", statement)
+        for reader, where, event in self._unknown_loads(row, slot, range(_BANDS), columns):
+            warp = self._ordering.member_name(row, reader % self._ordering.members)
+            what = f"{warp} may still read with the {where}"
+            self._against_load(reader, columns, event, partial(self._freed_in_use, what, statement))
         self.writer[slot][:, span] = 0
         self.core_reader[slot][:, span] = 0
         self.reader_clock[slot][..., span] = 0
@@ -259,12 +272,22 @@ class TensorAccesses:
         """A warp has waited for these tcgen05.ld, or read their registers."""
         slot, warp = divmod(row, self._ordering.warps)
         clock = self._ordering.clock(row)
+        if row in self._doubtful:
+            self._report_doubts(row, {column for load in loads for column in load.columns})
         for load in loads:
             halves, columns = [band % _HALVES for band in load.bands], load.columns
             self.reader_clock[slot, warp, halves, columns.start : columns.stop] = clock
             self._loads[row, clock] = load.statement
         if loads:
             self._fences.accessed(row, [(row, clock)])
+
+    def _report_doubts(self, row: int, used: set[int]) -> None:
+        """A warp uses what it has loaded from these columns."""
+        doubts = self._doubtful.pop(row)
+        for columns, report in doubts:
+            if not used.isdisjoint(columns):
+                report()
+        self._doubtful[row] = [each for each in doubts if used.isdisjoint(each[0])]
 
     def _unwritten(self, slot: int, bands: Sequence[int], span: slice) -> bool:
         """Whether nothing has written to a column in any of these bands of a quarter.
