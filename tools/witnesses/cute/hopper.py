@@ -1,0 +1,7 @@
+"""Products by warpgroups of sm_90a."""
+
+from __future__ import annotations
+
+from .compiler import Witness
+
+WITNESSES: list[Witness] = []
