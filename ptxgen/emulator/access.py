@@ -143,17 +143,20 @@ def _strong_load(
     """Tell the checks of strong loads, of which some give older values than those that are there."""
     strong = g.machine.strong_accesses
     assert strong is not None
-    for row, place, position, lane in _words(g, space, addresses):
-        change = None
+    size = values[0].dtype.itemsize * len(values)
+    for position, row, words, lanes in _words(g, space, addresses, places):
+        changes = []
         if strong.stale is not None:
-            size = values[0].dtype.itemsize * len(values)
-            change = strong.stale.load(row, place, places.data, int(places.offsets[position, lane]), size)
-        strong.load(row, place, order, statement)
-        if change is not None:
-            g.machine.effects += 1
-            lanes = addresses[position] == addresses[position, lane]
-            for value, old in zip(values, change.old.view(values[0].dtype), strict=True):
-                value[position, lanes] = old
+            for word, lane in zip(words, lanes, strict=True):
+                change = strong.stale.load(row, word, places.data, int(places.offsets[position, lane]), size)
+                changes.append((lane, change))
+        strong.access(row, words, order, statement, reads=True, writes=False)
+        for lane, change in changes:
+            if change is not None:
+                g.machine.effects += 1
+                alike = addresses[position] == addresses[position, lane]
+                for value, old in zip(values, change.old.view(values[0].dtype), strict=True):
+                    value[position, alike] = old
 
 
 def store_words(
@@ -193,10 +196,11 @@ def store_words(
             machine.global_accesses.access(g.indices, offsets, g.mask, total, statement, same)
     strong = machine.strong_accesses
     if order is not None and strong is not None:
-        for row, place, position, lane in _words(g, space, addresses):
+        for position, row, places_of, lanes in _words(g, space, addresses, places):
             if strong.stale is not None:
-                strong.stale.store(row, place, data, int(offsets[position, lane]), total)
-            strong.store(row, place, order, statement)
+                for place, lane in zip(places_of, lanes, strict=True):
+                    strong.stale.store(row, place, data, int(offsets[position, lane]), total)
+            strong.access(row, places_of, order, statement, reads=False, writes=True)
     words, index = data.view(dtype), offsets // size
     changed = False  # what is there already is no effect: threads that poll may store what they read
     for i, value in enumerate(values):
@@ -350,35 +354,39 @@ def strong_atomic(
     g, strong = part.group, part.group.machine.strong_accesses
     if strong is None:
         return
-    if g.size == 1 or isinstance(turns, slice):
-        words = _words(g, part.space, part.addresses)
-    else:
-        lanes = np.argwhere(g.active)[turns]
-        rows, addresses = g.indices[lanes[:, 0]].tolist(), part.addresses[lanes[:, 0], lanes[:, 1]].tolist()
-        words = (
-            (row, _place(g, part.space, row, at), position, lane)
-            for row, at, (position, lane) in zip(rows, addresses, lanes.tolist(), strict=True)
-        )
-    for row, place, position, lane in words:
+    lanes = None if g.size == 1 or isinstance(turns, slice) else np.flatnonzero(g.active)[turns]
+    for position, row, words, firsts in _words(g, part.space, part.addresses, places, lanes):
         if strong.stale is not None:
-            strong.stale.store(row, place, places.data, int(places.offsets[position, lane]), size)
-        if reads:
-            strong.load(row, place, order, statement, atomic=True)
-        strong.store(row, place, order, statement)
+            for word, lane in zip(words, firsts, strict=True):
+                strong.stale.store(row, word, places.data, int(places.offsets[position, lane]), size)
+        strong.access(row, words, order, statement, reads=reads, writes=True)
 
 
-def _words(g: Group, space: str, addresses: NDArray[np.int64]) -> Iterator[tuple[int, Place, int, int]]:
-    """(warp, word, position of the warp in the group, a lane) of strong accesses, each word of a warp once."""
-    active = g.active
-    for position, row in enumerate(g.indices.tolist()):
-        lanes = np.flatnonzero(active[position])
-        found, first = np.unique(addresses[position][lanes], return_index=True)
-        for address, lane in zip(found.tolist(), lanes[first].tolist(), strict=True):
-            yield row, _place(g, space, row, address), position, lane
-
-
-def _place(g: Group, space: str, row: int, address: int) -> Place:
-    slot = -1
-    if space != "global":
-        slot, address = g.machine.clusters.locate(row, address, space)
-    return slot, space.split("::")[0], address
+def _words(
+    g: Group, space: str, addresses: NDArray[np.int64], places: Bytes, turns: NDArray[np.int64] | None = None
+) -> Iterator[tuple[int, int, list[Place], list[int]]]:
+    """Words of strong accesses that a warp makes together: position of the warp in the group, warp, words, of each the
+    first lane. Each word comes once, or each of the lanes `turns` (32 to a warp) by itself in this order.
+    """
+    if space == "global":
+        slots: Any = np.int64(-1)
+    elif places.slots is not None and places.inside is not None:
+        slots, addresses, space = places.slots, places.inside, "shared"
+    else:
+        return  # local memory is nobody else's
+    chosen = turns if turns is not None else np.flatnonzero(g.active)
+    slots = np.broadcast_to(slots, addresses.shape).reshape(-1)[chosen]
+    addresses, positions = addresses.reshape(-1)[chosen], chosen // 32
+    if turns is None:
+        order = np.lexsort((addresses, slots, positions))
+        slots, addresses, positions = slots[order], addresses[order], positions[order]
+        first = starts(addresses) | starts(slots) | starts(positions)
+        chosen, slots, addresses, positions = chosen[order][first], slots[first], addresses[first], positions[first]
+        begins = np.flatnonzero(starts(positions)).tolist()
+    else:
+        begins = list(range(len(chosen)))
+    words = [(slot, space, at) for slot, at in zip(slots.tolist(), addresses.tolist(), strict=True)]
+    lanes, ends = (chosen % 32).tolist(), [*begins[1:], len(words)]
+    for begin, end in zip(begins, ends, strict=True):
+        position = int(positions[begin])
+        yield position, int(g.indices[position]), words[begin:end], lanes[begin:end]

@@ -71,8 +71,7 @@ class Knowledge:
         return self.clocks if self.tensor is None else np.maximum(self.clocks, self.tensor)
 
     def join(self, other: Knowledge) -> None:
-        self.join_clocks(other)
-        self.operations |= other.operations
+        self._join_certain(other)
         if other.tensor is not None:
             self.join_tensor(other.cluster, other.tensor)
         for within, known in other.covered.items():
@@ -81,6 +80,11 @@ class Knowledge:
             self.doubt_release(other.unreleased)
         if other.unacquired is not None:
             self.doubt_acquire(other.unacquired)
+
+    def _join_certain(self, other: Knowledge) -> None:
+        """Learn what is certain, and does not count for tensor memory alone."""
+        self.join_clocks(other)
+        self.operations |= other.operations
         if other.sequenced is not None:
             self.join_sequenced(other.sequenced)
 
@@ -92,25 +96,23 @@ class Knowledge:
     def cover(self, within: int, known: Knowledge) -> None:
         """Learn what a fence covers."""
         if within in self.covered:
-            self.covered[within].join(known.certain())
+            self.covered[within]._join_certain(known)
         else:
             self.covered[within] = known.certain()
 
     def doubt_release(self, other: Knowledge) -> None:
         """Learn what was told without a release."""
-        plain = other.certain()
         if self.unreleased is None:
-            self.unreleased = plain
+            self.unreleased = other.certain()
         else:
-            self.unreleased.join(plain)
+            self.unreleased._join_certain(other)
 
     def doubt_acquire(self, other: Knowledge) -> None:
         """Learn what was released, but is not acquired."""
-        plain = other.certain()
         if self.unacquired is None:
-            self.unacquired = plain
+            self.unacquired = other.certain()
         else:
-            self.unacquired.join(plain)
+            self.unacquired._join_certain(other)
 
     def sequence(self, other: Knowledge) -> None:
         """Strong loads must see what another knows."""

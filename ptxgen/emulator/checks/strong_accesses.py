@@ -15,7 +15,8 @@ Within shared memory strong accesses order by themselves here: a missing fence b
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from itertools import chain, count
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ptxgen.emulator.checks.findings import Findings
@@ -29,8 +30,10 @@ if TYPE_CHECKING:
 CTA, CLUSTER, GPU = range(3)
 _LEVELS = {"cta": CTA, "cluster": CLUSTER, "gpu": GPU, "sys": GPU, "gl": GPU}
 _NAMES = ("cta", "cluster", "gpu")
-#: CTAs by name that are kept of those that stored to a word; more count as all.
-_FEW = 8
+#: So much is kept apart of what warps have told with a word.
+_FEW = 16
+#: Instead of a scope: what is known at once, and what no acquiring fence makes known.
+_AT_ONCE, _NEVER = -1, GPU + 1
 
 
 def level(scope: str | None) -> int:
@@ -56,12 +59,39 @@ def order_of(op: Any) -> Order:
 Place = tuple[int, str, int]
 
 
-@dataclass(slots=True)
-class _Told:
-    """What stores to a word have told, and from which CTAs (slots); None if from too many to keep."""
+#: Who told something (of `Ordering.actors`), within which scope, and whether all that it knew.
+_Teller = tuple[int, int, bool]
+#: Its number, in the order in which it was told; nobody changes the knowledge any more.
+_Given = tuple[_Teller, int, Knowledge]
+#: Numbers for what several have told, put together.
+_TOGETHER = count(1)
 
-    knowledge: Knowledge
-    slots: set[int] | None = field(default_factory=set)
+
+class _Told:
+    """What stores to a word have told: by each warp the last, which has all that it told before; from which CTAs
+    (one bit for each).
+    """
+
+    __slots__ = ("ctas", "given")
+
+    def __init__(self) -> None:
+        self.given: dict[_Teller, _Given] = {}
+        self.ctas = 0
+
+    def add(self, cta: int, given: _Given) -> None:
+        self.given[given[0]] = given
+        if len(self.given) > _FEW:
+            together = given[2].copy()
+            for _, _, known in self.given.values():
+                together.join(known)
+            teller = (-next(_TOGETHER), GPU, False)
+            self.given = {teller: (teller, given[1], together)}
+        self.ctas |= 1 << cta
+
+
+def _has(known: Knowledge | None, other: Knowledge) -> bool:
+    """Whether one knows all that the other does."""
+    return known is not None and known.has(other) and known.operations >= other.operations
 
 
 class _Touch(NamedTuple):
@@ -83,6 +113,9 @@ class StrongAccesses:
         self._told: dict[Place, dict[tuple[int, int], _Told]] = {}
         #: Relaxed loads of a warp since its last acquiring fence: what they saw, and the scope that it takes.
         self._seen: dict[int, list[tuple[Knowledge, int]]] = {}
+        #: By warp: the number of the last that it has heard, but not acquired, by teller and the scope that it takes.
+        self._heard: dict[int, dict[tuple[_Teller, int], int]] = {}
+        self._number = 0
         self._touched: dict[Place, _Touch] = {}
         #: Older values that loads may return; None where nothing does.
         self.stale: StaleLoads | None = None
@@ -94,6 +127,7 @@ class StrongAccesses:
                 del words[place]
         for row in range(slot * self._ordering.warps, (slot + 1) * self._ordering.warps):
             self._seen.pop(row, None)
+            self._heard.pop(row, None)
         if self.stale is not None:
             self.stale.clear(slot)
 
@@ -129,85 +163,127 @@ class StrongAccesses:
 
     # Accesses.
 
-    def store(self, row: int, place: Place, order: Order, statement: Statement) -> None:
-        """A strong store or atomic operation of a warp, at an offset in a CTA's shared memory or a global address."""
-        self._touch(row, place, order, True, statement)
-        everything = self._ordering.release(row)
-        if order.releases or place[0] >= 0:
-            within = GPU if place[0] >= 0 else order.level
-            self._tell(row, place, within, everything)
-        else:
-            for within, known in everything.covered.items():
-                if within <= order.level:
-                    self._tell(row, place, within, known)
-            within = -1
-        if within < GPU:
-            doubted = Knowledge(everything.cluster, everything.clocks * 0, unreleased=everything)
-            self._tell(row, place, GPU, doubted)
+    def access(
+        self, row: int, places: Sequence[Place], order: Order, statement: Statement, *, reads: bool, writes: bool
+    ) -> None:
+        """A warp's strong loads (`reads`), stores (`writes`) or atomic operations (both; red only writes) of different
+        words, at offsets in CTAs' shared memory or global addresses, in one instruction: all read before any writes.
+
+        What all stores to a word have told counts, also where a load gives an older value.
+        """
+        self._touch(row, places, order, statement, writes=writes)
+        if reads:
+            self._hear(row, places, order)
+        if writes:
+            self._tell(row, places, order)
 
     def _domain(self, row: int, within: int) -> int:
         """Which CTA or cluster the scope is, as this warp sees it."""
         actor = self._ordering.actor(row)
         return (actor // self._ordering.warps, actor // self._ordering.members, 0)[within]
 
-    def _tell(self, row: int, place: Place, within: int, given: Knowledge) -> None:
-        told = self._told.setdefault(place, {})
-        key = within, self._domain(row, within)
-        known = told.get(key)
-        if known is None:
-            known = told[key] = _Told(given.copy())
+    def _tell(self, row: int, places: Sequence[Place], order: Order) -> None:
+        """What comes before a store is told with the word: all of it if it releases, else what fences cover."""
+        cta = self._domain(row, CTA)
+        everything = self._ordering.release(row)
+        self._number += 1
+        in_global = self._given(row, order, everything)
+        in_shared = [((GPU, 0), ((self._ordering.actor(row), GPU, True), self._number, everything))]
+        for place in places:
+            told = self._told.get(place)
+            if told is None:
+                told = self._told[place] = {}
+            for domain, given in in_shared if place[0] >= 0 else in_global:
+                known = told.get(domain)
+                if known is None:
+                    known = told[domain] = _Told()
+                known.add(cta, given)
+
+    def _given(self, row: int, order: Order, everything: Knowledge) -> list[tuple[tuple[int, int], _Given]]:
+        """What a store to global memory tells, by scope and its CTA or cluster."""
+        if order.releases:
+            told = {order.level: everything}
         else:
-            known.knowledge.join(given)
-        if known.slots is not None:
-            known.slots.add(self._ordering.actor(row) // self._ordering.warps)
-            if len(known.slots) > _FEW:
-                known.slots = None
+            told = {within: known for within, known in everything.covered.items() if within <= order.level}
+            told = {within: known for within, known in told.items() if within == GPU or not _has(told.get(GPU), known)}
+        if not order.releases or order.level < GPU:
+            known = told.get(GPU)
+            doubted = known.copy() if known is not None else Knowledge(everything.cluster, everything.clocks * 0)
+            doubted.doubt_release(everything)
+            told[GPU] = doubted
+        actor = self._ordering.actor(row)
+        return [
+            ((within, self._domain(row, within)), ((actor, within, known is everything), self._number, known))
+            for within, known in told.items()
+        ]
 
-    def load(self, row: int, place: Place, order: Order, statement: Statement, *, atomic: bool = False) -> None:
-        """A strong load of a warp, or what an atomic operation (but not red) reads.
-
-        What all stores to the word have told counts, also where the load gives an older value.
-        """
-        if not atomic:
-            self._touch(row, place, order, False, statement)
-        told = self._told.get(place)
-        if told is None:
-            return
-        for within in (CTA, CLUSTER, GPU):
-            known = told.get((within, self._domain(row, within)))
-            if known is None:
+    def _hear(self, row: int, places: Sequence[Place], order: Order) -> None:
+        """What was told with the words is known if the access acquires; else a fence may do that, or nothing does."""
+        domains = [(within, self._domain(row, within)) for within in (CTA, CLUSTER, GPU)]
+        #: By teller: the newest of what it told. Those that the warp knows by now, and the others by the scope needed.
+        certain: dict[_Teller, _Given] = {}
+        others: dict[tuple[_Teller, int], _Given] = {}
+        heard = self._heard.setdefault(row, {})
+        for place in places:
+            told = self._told.get(place)
+            if told is None:
                 continue
-            needed = self._needed(row, known.slots)
-            if place[0] >= 0 or (order.acquires and needed <= order.level):
-                self._ordering.acquire(row, known.knowledge)
+            for domain in domains:
+                known = told.get(domain)
+                if known is None:
+                    continue
+                needed = self._needed(domains[CTA][1], known.ctas)
+                if place[0] >= 0 or (order.acquires and needed <= order.level):
+                    for teller, given in known.given.items():
+                        if teller not in certain or certain[teller][1] < given[1]:
+                            certain[teller] = given
+                    continue
+                enough = needed if needed <= order.level else _NEVER
+                for teller, given in known.given.items():
+                    key = teller, enough
+                    if heard.get(key, 0) < given[1]:
+                        heard[key] = given[1]
+                        others[key] = given
+        together: dict[int, Knowledge] = {}
+        for enough, (_, _, known) in chain(
+            ((_AT_ONCE, given) for given in certain.values()), ((key[1], given) for key, given in others.items())
+        ):
+            if enough in together:
+                together[enough].join(known)
             else:
-                if needed <= order.level:
-                    self._seen.setdefault(row, []).append((known.knowledge.copy(), needed))
-                self._ordering.doubt(row, known.knowledge)
+                together[enough] = known.copy()
+        for enough, known in together.items():
+            if enough == _AT_ONCE:
+                self._ordering.acquire(row, known)
+                continue
+            if enough != _NEVER:
+                self._seen.setdefault(row, []).append((known, enough))
+            self._ordering.doubt(row, known)
 
-    def _needed(self, row: int, slots: set[int] | None) -> int:
-        """The least scope that includes the warp and one of those who have told something; of too many, the GPU's."""
-        own, size = self._ordering.actor(row) // self._ordering.warps, self._ordering.size
-        if slots is None:
-            return GPU
-        if own in slots:
+    def _needed(self, cta: int, others: int) -> int:
+        """The least scope that includes a CTA and one of others."""
+        if others >> cta & 1:
             return CTA
-        return CLUSTER if all(slot // size == own // size for slot in slots) else GPU
+        size = self._ordering.size
+        return CLUSTER if others >> (cta - cta % size) & (1 << size) - 1 else GPU
 
-    def _touch(self, row: int, place: Place, order: Order, writes: bool, statement: Statement) -> None:
+    def _touch(self, row: int, places: Sequence[Place], order: Order, statement: Statement, *, writes: bool) -> None:
         """Two strong accesses of which one writes race unless the scope of each includes the other's thread (8.7)."""
-        ordering, before = self._ordering, self._touched.get(place)
-        actor = ordering.actor(row)
-        self._touched[place] = _Touch(actor, ordering.clock(row), order.level, writes, statement)
-        if before is None or before.actor // ordering.warps == actor // ordering.warps or not (writes or before.writes):
-            return
-        needed = CLUSTER if before.actor // ordering.members == actor // ordering.members else GPU
-        narrow = min(order.level, before.level)
-        if narrow < needed and not ordering.knows_actor(row, before.actor, before.clock):
-            self._findings.add(
-                "narrow-scope",
-                f"this access and that of line {before.statement.line} by {ordering.warp_of(row, before.actor)} are to "
-                f"the same word, but the scope of {'this' if order.level == narrow else 'that'} one is "
-                f".{_NAMES[narrow]}, which does not include the other thread: they race; use .{_NAMES[needed]}",
-                statement,
-            )
+        ordering, touched = self._ordering, self._touched
+        warps, actor = ordering.warps, ordering.actor(row)
+        now, own = _Touch(actor, ordering.clock(row), order.level, writes, statement), actor // warps
+        for place in places:
+            before = touched.get(place)
+            touched[place] = now
+            if before is None or before.actor // warps == own or not (writes or before.writes):
+                continue
+            needed = CLUSTER if before.actor // ordering.members == actor // ordering.members else GPU
+            narrow = min(order.level, before.level)
+            if narrow < needed and not ordering.knows_actor(row, before.actor, before.clock):
+                self._findings.add(
+                    "narrow-scope",
+                    f"this access and that of line {before.statement.line} by {ordering.warp_of(row, before.actor)} "
+                    f"are to the same word, but the scope of {'this' if order.level == narrow else 'that'} one is "
+                    f".{_NAMES[narrow]}, which does not include the other thread: they race; use .{_NAMES[needed]}",
+                    statement,
+                )
