@@ -262,7 +262,7 @@ class Calls:
         self.machine.stack.push(g, number, max(site.callee.frame, _LEAST_FRAME), site.callee.saved)
         for take, value in zip(site.take, passed, strict=True):
             take(g, value)
-        scheduler.move(g, site.callee.rank)
+        scheduler.warps.move(g, site.callee.rank)
 
     def leave(self, g: Group, scheduler: Scheduler) -> None:
         """The lanes return from their functions, each to where it was called."""
@@ -275,7 +275,7 @@ class Calls:
             self.machine.stack.pop(part, site.callee.saved)
             for take, value in zip(site.take_back, passed, strict=True):
                 take(part, value)
-            scheduler.move(part, site.following)
+            scheduler.warps.move(part, site.following)
 
     def through_pointer(self, addresses: NDArray[np.int64], active: NDArray[np.bool_]) -> Iterator[tuple[str, Any]]:
         """(function, lanes) of a call by address. Raises MemoryFault where there is no function."""

@@ -31,17 +31,17 @@ def report_deadlock(scheduler: Scheduler) -> None:
 
 def _waits(scheduler: Scheduler) -> Iterator[tuple[Operation | None, str, list[int]]]:
     """(instruction, what it waits for, warps)."""
-    for key, waiting in scheduler.waits.items():
+    for key, waiting in scheduler.warps.waits.items():
         for row, _, operation in waiting:
             yield operation, _what(scheduler, key, row), [row]
-    for (slot, name), barrier in scheduler.barriers.items():
-        expected = scheduler.expected_at(slot, barrier)
-        what = f"barrier {name}, where {scheduler.count_at(barrier)} of {expected} threads have arrived"
+    for (slot, name), barrier in scheduler.barriers.open.items():
+        expected = scheduler.barriers.expected(slot, barrier)
+        what = f"barrier {name}, where {scheduler.barriers.count(barrier)} of {expected} threads have arrived"
         rows = [arrival.row for arrival in barrier.arrived if arrival.waits] or [barrier.arrived[0].row]
         yield barrier.operation, what + _ended(scheduler, slot), rows
     if scheduler.spinning:
-        for row in np.flatnonzero((scheduler.current != EXITED) & ~scheduler.held.all(axis=1)).tolist():
-            operation = scheduler.program.blocks[int(scheduler.current[row])].operations[0]
+        for row in np.flatnonzero((scheduler.warps.current != EXITED) & ~scheduler.warps.held.all(axis=1)).tolist():
+            operation = scheduler.program.blocks[int(scheduler.warps.current[row])].operations[0]
             yield operation, "a change that does not come: it goes round without end", [row]
 
 
@@ -53,7 +53,7 @@ def _warps(numbers: Iterable[int]) -> str:
 def _ended(scheduler: Scheduler, slot: int) -> str:
     """Which warps of a CTA have left the kernel, so that nobody waits for them in vain without being told."""
     warps = scheduler.machine.warps_per_cta
-    gone = np.flatnonzero(scheduler.current[slot * warps : (slot + 1) * warps] == EXITED).tolist()
+    gone = np.flatnonzero(scheduler.warps.current[slot * warps : (slot + 1) * warps] == EXITED).tolist()
     return f" ({_warps(gone)} {'have' if len(gone) > 1 else 'has'} left the kernel)" if gone else ""
 
 
@@ -71,7 +71,7 @@ def _what(scheduler: Scheduler, key: object, row: int) -> str:
         return str(key)
     match key[0]:
         case "cluster":
-            arrived, expected = scheduler.cluster_count(key[1])
+            arrived, expected = scheduler.cluster_barriers.count(key[1])
             return f"the cluster's barrier, where {arrived} of {expected} threads have arrived"
         case "registers" if machine.registers_of_warps is not None:
             return machine.registers_of_warps.describe(key[1])
@@ -108,7 +108,7 @@ def _state(barrier: MBarrier, row: int) -> str:
 
 def _awaited_mbarriers(scheduler: Scheduler) -> Iterator[tuple[int, MBarrier, int, Operation]]:
     """(CTA slot, object, warp that waits for it, its instruction)."""
-    for key, waiting in scheduler.waits.items():
+    for key, waiting in scheduler.warps.waits.items():
         if isinstance(key, tuple) and key[0] == "mbarrier":
             barrier = scheduler.machine.mbarriers[key[1]].get(key[2])
             if barrier is not None:
@@ -144,9 +144,9 @@ def _blame_bytes(scheduler: Scheduler, slot: int, barrier: MBarrier) -> None:
 def _has_gone_on(scheduler: Scheduler, slot: int, barrier: MBarrier) -> bool:
     """Whether nobody is left who might yet send: every warp of the CTA has ended, or waits for this object."""
     warps = scheduler.machine.warps_per_cta
-    waiting = {row for row, _, _ in scheduler.waits.get(("mbarrier", slot, barrier.address), ())}
+    waiting = {row for row, _, _ in scheduler.warps.waits.get(("mbarrier", slot, barrier.address), ())}
     rows = range(slot * warps, (slot + 1) * warps)
-    return all(row in waiting or scheduler.current[row] == EXITED for row in rows)
+    return all(row in waiting or scheduler.warps.current[row] == EXITED for row in rows)
 
 
 def _blame_parity(scheduler: Scheduler, barrier: MBarrier, row: int, operation: Operation) -> None:

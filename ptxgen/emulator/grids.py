@@ -82,7 +82,7 @@ class Grids:
             self._blocked.clear()
         if ended:
             for later in self.begun[number + 1 :]:
-                later.wake(GRIDS_BEFORE)
+                later.warps.wake(GRIDS_BEFORE)
 
     def _give_up(self, running: Sequence[int]) -> None:
         for number in running:

@@ -67,7 +67,7 @@ def synchronise(op: Any, binder: Binder, statement: syntax.Instruction, block: B
             if part is not None:
                 mine = values[np.isin(g.indices, part.indices)] if values is not None else None
                 reduction = Reduction(kind, part, mine, write)
-                scheduler.arrive_at_barrier(part, block, int(number), count, operation, reduction)
+                scheduler.barriers.arrive(part, block, int(number), count, operation, reduction)
 
     return run
 
@@ -79,6 +79,6 @@ def synchronise_warp(op: Any, binder: Binder, statement: syntax.Instruction, blo
     def run(g: Group, scheduler: Scheduler, block: Block, operation: Operation) -> None:
         if g.machine.ordering is not None:
             g.machine.ordering.lanes_meet(g.indices)
-        scheduler.move(g, block.following)
+        scheduler.warps.move(g, block.following)
 
     return run

@@ -77,7 +77,7 @@ def arrive(op: Any, binder: Binder, statement: syntax.Instruction, block: object
     def run(g: Group, scheduler: Scheduler) -> tuple[None, None]:
         if op.aligned:
             require_whole_warps(g, statement)
-        scheduler.arrive_at_cluster(g, statement, relaxed=op.sem == "relaxed")
+        scheduler.cluster_barriers.arrive(g, statement, relaxed=op.sem == "relaxed")
         return None, None
 
     return run
@@ -88,7 +88,7 @@ def wait(op: Any, binder: Binder, statement: syntax.Instruction, block: object) 
     def run(g: Group, scheduler: Scheduler) -> tuple[Callable[[int], object], NDArray[np.bool_] | None]:
         if op.aligned:
             require_whole_warps(g, statement)
-        passing = scheduler.pass_cluster(g, statement)
+        passing = scheduler.cluster_barriers.passing(g, statement)
         clusters = g.machine.clusters
         return lambda row: ("cluster", clusters.of(int(clusters.row_slot[row]))), None if passing.all() else passing
 

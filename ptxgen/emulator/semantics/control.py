@@ -27,7 +27,7 @@ _End = Callable[[Group, "Scheduler", "Block", "Operation"], None]
 @meaning(control.bra, kind="end", leaves=True)
 def branch(op: Any, binder: Binder, statement: syntax.Instruction, block: Block) -> _End:
     target = block.targets[0]
-    return lambda g, scheduler, block, operation: scheduler.move(g, target)
+    return lambda g, scheduler, block, operation: scheduler.warps.move(g, target)
 
 
 @meaning(control.brx_idx, kind="end", leaves=True)
@@ -42,7 +42,7 @@ def branch_by_index(op: Any, binder: Binder, statement: syntax.Instruction, bloc
                 raise MemoryFault("branch-index", f"brx.idx with index {number} of a list of {len(targets)} labels")
             part = g.narrowed(numbers == number)
             if part is not None:
-                scheduler.move(part, targets[int(number)])
+                scheduler.warps.move(part, targets[int(number)])
 
     return run
 
@@ -70,7 +70,7 @@ def call(op: Any, binder: Binder, statement: syntax.Instruction, block: Block) -
 
         def serve(g: Group, scheduler: Scheduler, block: Block, operation: Operation) -> None:
             run(g)
-            scheduler.move(g, block.following)
+            scheduler.warps.move(g, block.following)
 
         return serve
     site = calls.site(binder, op, calls.callees[function.name], block.following)

@@ -365,8 +365,8 @@ def try_wait(op: Any, binder: Binder, statement: syntax.Instruction, block: obje
     def run(g: Group, scheduler: Scheduler) -> tuple[Callable[[int], object], NDArray[np.bool_] | None]:
         done, waiting, asked = tested(g)
         p(g, done)
-        passing = ~waiting | scheduler.timed_out[g.rows][:, None]
-        scheduler.timed_out[g.rows] = False
+        passing = ~waiting | scheduler.warps.timed_out[g.rows][:, None]
+        scheduler.warps.timed_out[g.rows] = False
         key = lambda row: ("mbarrier", int(g.machine.row_slot[row]), asked[row])  # noqa: E731
         return key, None if (passing | ~g.active).all() else passing
 

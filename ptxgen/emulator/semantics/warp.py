@@ -82,7 +82,7 @@ def _together(
                 collected = collected or [np.zeros((g.size, 32), each.dtype) for each in results]
                 for whole, each in zip(collected, results, strict=True):
                     whole[position] = each
-                scheduler.wake(Wait(name, row))
+                scheduler.warps.wake(Wait(name, row))
         part = g.narrowed(passing)
         if part is not None:
             kept = np.isin(g.indices, part.indices)
