@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ptxgen import syntax
 
@@ -50,6 +51,8 @@ class Registers:
         self._initial, self._warps = initial, warps_per_cta
         self.count = np.full(slots * warps_per_cta, initial, np.int64)
         self.pool = np.zeros(slots, np.int64)
+        #: What warps wait for.
+        self._asked: dict[int, int] = {}
 
     def begin(self, slot: int) -> None:
         """A new CTA: each warp has what it is launched with."""
@@ -60,12 +63,46 @@ class Registers:
         """Give a warp this many; False if the pool has too few now."""
         slot, more = row // self._warps, wanted - int(self.count[row])
         if more > self.pool[slot]:
+            self._asked[row] = wanted
             return False
+        self._asked.pop(row, None)
         self.pool[slot] -= more
         self.count[row] = wanted
         return True
 
-    def describe(self, slot: int) -> str:
-        """For a deadlock report."""
-        held = self.count[slot * self._warps : (slot + 1) * self._warps].tolist()
-        return f"registers; the CTA's pool has {self.pool[slot]} for a warp, its warps hold {', '.join(map(str, held))}"
+    def describe(self, row: int) -> str:
+        """What a warp waits for, and who has it: for a deadlock report."""
+        asked, held = self._asked[row], int(self.count[row])
+        return (
+            f"{asked} registers for each thread of the warp, {asked - held} more than the {held} that it has; the "
+            f"CTA's pool has {self.pool[row // self._warps]} more for the threads of one warp, and {self._held(row)}"
+        )
+
+    def _held(self, row: int) -> str:
+        """The registers of the warps of a warp's CTA: `warps 0, 1 hold 40, warps 2, 3 hold 128`."""
+        first = row - row % self._warps
+        by_count: dict[int, list[int]] = {}
+        for warp, count in enumerate(self.count[first : first + self._warps].tolist()):
+            by_count.setdefault(count, []).append(warp)
+        return ", ".join(
+            f"warps {', '.join(map(str, warps))} hold {count}" if len(warps) > 1 else f"warp {warps[0]} holds {count}"
+            for count, warps in by_count.items()
+        )
+
+    def excess(self, row: int, ended: NDArray[np.bool_]) -> str:
+        """How far what the warps of a warp's CTA hold and ask for passes what they began with.
+
+        Empty if it does not, or if one that has not `ended` (by row) has yet to come to its setmaxnreg.
+        """
+        first, total = row - row % self._warps, self._initial * self._warps
+        here = range(first, first + self._warps)
+        if any(self.count[each] == self._initial and each not in self._asked and not ended[each] for each in here):
+            return ""
+        wanted = sum(self._asked.get(each, int(self.count[each])) for each in here)
+        if wanted <= total:
+            return ""
+        return (
+            f"the CTA's {self._warps} warps begin with {self._initial} registers a thread, {total} for a thread of "
+            f"each; what they hold and ask for is {wanted}, {wanted - total} too many: setmaxnreg.dec must give back "
+            "more, or setmaxnreg.inc ask for less"
+        )

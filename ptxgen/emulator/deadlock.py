@@ -24,6 +24,7 @@ def report_deadlock(scheduler: Scheduler) -> None:
     for (operation, what), rows in places.items():
         statement = operation.statement if operation is not None else None
         findings.add("deadlock", f"waits for {what}: {_who(scheduler, rows)}", statement, ends=True)
+    _blame_registers(scheduler)
     for slot, barrier, row, operation in _awaited_mbarriers(scheduler):
         _blame_bytes(scheduler, slot, barrier)
         _blame_parity(scheduler, barrier, row, operation)
@@ -74,7 +75,7 @@ def _what(scheduler: Scheduler, key: object, row: int) -> str:
             arrived, expected = scheduler.cluster_barriers.count(key[1])
             return f"the cluster's barrier, where {arrived} of {expected} threads have arrived"
         case "registers" if machine.registers_of_warps is not None:
-            return machine.registers_of_warps.describe(key[1])
+            return machine.registers_of_warps.describe(row)
         case "mbarrier":
             barrier = machine.mbarriers[key[1]].get(key[2])
             return _state(barrier, row) if barrier is not None else str(key)
@@ -82,6 +83,16 @@ def _what(scheduler: Scheduler, key: object, row: int) -> str:
             return machine.tensor.describe(key[1])
         case _:
             return str(key)
+
+
+def _blame_registers(scheduler: Scheduler) -> None:
+    """What setmaxnreg asks for is more than there ever is, whoever gives back what."""
+    budget = scheduler.machine.registers_of_warps
+    for key, waiting in scheduler.warps.waits.items():
+        if budget is not None and isinstance(key, tuple) and key[0] == "registers":
+            row, _, operation = waiting[0]
+            if excess := budget.excess(row, scheduler.warps.current == EXITED):
+                scheduler.machine.findings.add("setmaxnreg-budget", excess, operation.statement)
 
 
 # mbarriers.

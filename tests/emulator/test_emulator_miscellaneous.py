@@ -36,14 +36,33 @@ def test_registers_move_between_warps(schedule: Any) -> None:
 
 
 def test_more_registers_than_there_are() -> None:
+    """Four warps give back 88 each, and four ask for 96."""
     report, _ = budget(40, 224)
     assert report.status == "deadlock"
-    assert report.findings[0].instruction.startswith("setmaxnreg.inc")
-    assert "the CTA's pool has" in report.findings[0].message
+    assert codes(report) == ["deadlock", "setmaxnreg-budget"]
+    waits, reason = report.findings
+    assert waits.instruction == reason.instruction == "setmaxnreg.inc.sync.aligned.u32 224;"
+    assert (
+        "224 registers for each thread of the warp, 96 more than the 128 that it has; the CTA's pool has 64 more for "
+        "the threads of one warp, and warps 0, 1, 2, 3 hold 40, warps 4, 5, 6 hold 224, warp 7 holds 128"
+    ) in waits.message
+    assert "1024 for a thread of each; what they hold and ask for is 1056, 32 too many" in reason.message
+
+
+def test_registers_that_nobody_gives_back() -> None:
+    """The sum fits, but those who would give back wait for those who ask."""
+    body = BUDGET.replace("setmaxnreg.dec", "bar.sync 1, 256; setmaxnreg.dec").replace(
+        "TAKEN;", "TAKEN; bar.sync 1, 256;"
+    )
+    report, _ = launch(
+        body.replace("GIVEN", "40").replace("TAKEN", "216"), [poisoned(256)], block=256, directives=".maxnreg 128"
+    )
+    assert set(codes(report)) == {"deadlock"}
+    assert any("the CTA's pool has 0 more" in each.message for each in report.findings), report.summary()
 
 
 def test_directions() -> None:
-    assert codes(budget(136, 216)[0])[-1] == "setmaxnreg-direction"
+    assert "setmaxnreg-direction" in codes(budget(136, 216)[0])
     assert codes(budget(40, "216; setmaxnreg.inc.sync.aligned.u32 120")[0]) == ["setmaxnreg-direction"]
     for directives in ("", ".maxntid 256"):
         report, _ = budget(40, 216, directives)

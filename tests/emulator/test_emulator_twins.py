@@ -29,6 +29,7 @@ TWINS = {
     "multicast-mask": "test_emulator_tma.py::test_copies_to_a_cluster",
     "not-own-shared": "test_emulator_tma.py::test_copies_to_a_cluster",
     "not-run": "test_emulator_grids.py::test_a_chain_of_three",
+    "setmaxnreg-budget": "test_emulator_miscellaneous.py::test_registers_move_between_warps",
     "swizzle-mismatch": "test_emulator_gemm.py::test_right_and_clean",
     "tensormap-box": "test_emulator_tma.py::test_boxes",
     "tensormap-mode": "test_emulator_tma.py::test_columns_of_pixels",
