@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from ptxgen.instr import FAMILIES
 from ptxgen.instr.form import Instruction
 
 #: Declarations without a meaning, by key or family, and why. A kernel that reaches one ends as incomplete.
@@ -34,39 +35,7 @@ LEFT_OUT = {
 Kind = Literal["plain", "gate", "end"]
 
 #: The modules that give meanings.
-MODULES = (
-    "address",
-    "async_copy",
-    "atomic",
-    "barrier",
-    "bulk",
-    "cache",
-    "cluster",
-    "control",
-    "conversion",
-    "extended",
-    "fence",
-    "floating",
-    "half",
-    "integer",
-    "logic",
-    "matrix",
-    "mbarrier",
-    "memory",
-    "miscellaneous",
-    "mixed",
-    "mma",
-    "move",
-    "multimem",
-    "predicate",
-    "stack",
-    "tcgen05",
-    "tensormap",
-    "tma",
-    "warp",
-    "wgmma",
-    "wmma",
-)
+MODULES = tuple(family for family in FAMILIES if family not in LEFT_OUT)
 
 
 @dataclass(frozen=True, slots=True)
