@@ -61,13 +61,13 @@ def _queue(
         if what == "st.async":
             ordering.shared.copy(row, units, masks, statement, slot, what)
         else:
-            ordering.shared.strong_write(row, units, masks, slot)
+            ordering.shared.reduce(row, units, masks, statement, slot)
         clock, signal.given = ordering.clock(row), ordering.release(row)
     machine.promise(slot, offset, row, signal)
 
     def complete() -> None:
         do()
-        if ordering is not None and what == "st.async":
+        if ordering is not None:
             ordering.shared.copied(row, units, slot, clock)
         machine.complete_on(slot, offset, signal)
 

@@ -220,6 +220,12 @@ class SharedAccesses:
         self.stores.add(slot, row % self._ordering.members, units, masks, PENDING, statement.line)
         self._overwritten(slot, units, masks)
 
+    def reduce(self, row: int, units: NDArray[np.int64], masks: Masks, statement: Statement, slot: int) -> None:
+        """A red.async begins: it does not race with others, but until someone has waited for it, nobody may load."""
+        self._copy_lines[statement.line] = "red.async"
+        self.strong_write(row, units, masks, slot)
+        self.stores.add(slot, row % self._ordering.members, units, masks, PENDING, statement.line)
+
     def copied(self, row: int, units: NDArray[np.int64], slot: int | None = None, clock: int | None = None) -> None:
         """What a warp's copies wrote to these units is there, as its stores in an interval: the present by default."""
         slot = row // self._ordering.warps if slot is None else slot
