@@ -25,7 +25,7 @@ def shape_of(made: Any) -> tuple[int, int, int]:
     return m, n, k
 
 
-def _kinds(made: Any) -> tuple[str, str, str]:
+def kinds_of(made: Any) -> tuple[str, str, str]:
     """The types of A, B and of the accumulators."""
     name = type(made).__name__.removeprefix("sp_")
     plain = {"f8": None, "i8": None, "i4": None, "f8f6f4": None}.get(name, name)
@@ -80,12 +80,13 @@ def product(kind: str, made: Any, a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 def fused(a: np.ndarray, b: np.ndarray, c: np.ndarray, mode: Any) -> np.ndarray:
-    """A chain of fused multiply-adds, exact here; a sum that cancels is -0 when rounding down (seen, H200)."""
+    """A chain of fused multiply-adds in the order of K; a sum that cancels is -0 when rounding down (seen, H200)."""
     found = np.empty(c.shape)
     for row, column in np.ndindex(*c.shape):
         total = numbers.of_float(float(c[row, column]))
         for x, y in zip(a[row], b[:, column], strict=True):
             total = numbers.add(numbers.multiply(numbers.of_float(float(x)), numbers.of_float(float(y))), total, mode)
+            total = numbers.decode(numbers.encode(total, numbers.F64, mode), numbers.F64)
         found[row, column] = total.as_float()
     return found
 
@@ -98,7 +99,7 @@ def dense(draft: Draft, word: Word) -> None:
     """D = A * B + C."""
     made: Any = word.made
     m, n, k = shape_of(made)
-    atype, btype, dtype = _kinds(made)
+    atype, btype, dtype = kinds_of(made)
     rng = np.random.default_rng(31)
     a = matrices.random_elements(atype, (m, k), rng)
     b = matrices.random_elements(btype, (k, n), rng)
@@ -125,7 +126,7 @@ _SPARSE = (mma.sp_f16, mma.sp_bf16, mma.sp_tf32, mma.sp_f8, mma.sp_i8, mma.sp_i4
 def _selectors(made: Any) -> int:
     """How many values the selector has."""
     m, _, k = shape_of(made)
-    bits = matrices.BITS[_kinds(made)[0]]
+    bits = matrices.BITS[kinds_of(made)[0]]
     words = m * (k // matrices.CHUNK[bits]) * 4 // 32
     return 32 // words
 
@@ -140,7 +141,7 @@ def sparse(draft: Draft, word: Word, f: int) -> None:
     """D = A * B + C, of a sparse A, with each selector."""
     made: Any = word.made
     m, n, k = shape_of(made)
-    atype, btype, dtype = _kinds(made)
+    atype, btype, dtype = kinds_of(made)
     rng = np.random.default_rng(32)
     a, stored, meta = matrices.sparse_a(atype, m, k, rng)
     b = matrices.random_elements(btype, (k, n), rng)
@@ -160,42 +161,6 @@ def sparse(draft: Draft, word: Word, f: int) -> None:
     store_registers(draft, matrices.d_registers(dtype, d), found, tid)
 
 
-#: Sums of products of random numbers: how the hardware adds is not documented.
-_ROUNDED = Tolerance(
-    "tensor cores add in an order and with bits that are not documented", np.float32, 2.0**-10, 2.0**-8, recorded=True
-)
-
-
-@microtest("f16", "bf16", "tf32", "f8")
-def rounding(draft: Draft, name: str) -> None:
-    """Random numbers, whose sums are rounded somehow: for the record."""
-    form = getattr(mma, name)
-    made: Any = [each_ for each_ in form.variants() if getattr(each_, "dtype", "f32") == "f32"][-1]
-    m, n, k = shape_of(made)
-    atype, btype, dtype = _kinds(made)
-    rng = np.random.default_rng(33)
-    a = rng.standard_normal((m, k)).astype(matrices.DTYPES[atype]).astype(np.float64)
-    b = rng.standard_normal((k, n)).astype(matrices.DTYPES[btype]).astype(np.float64)
-    c = (rng.standard_normal((m, n)) * 2.0 ** rng.integers(-8, 9, (m, n))).astype(np.float32).astype(np.float64)
-    if name == "tf32":
-        a, b = (_cut(each_) for each_ in (a, b))
-    draft.launch(block=32)
-    tid = draft.thread
-    given = [
-        load_registers(draft, matrices.a_registers(atype, a), tid),
-        load_registers(draft, matrices.b_registers(btype, b), tid),
-        load_registers(draft, matrices.d_registers(dtype, c), tid),
-    ]  # fmt: skip
-    found = [draft.reg(register.type, "d") for register in given[2]]
-    draft(like(made, found, *given))
-    store_registers(draft, matrices.d_registers(dtype, a @ b + c), found, tid, _ROUNDED)
-
-
-def _cut(values: np.ndarray) -> np.ndarray:
-    """The upper 19 bits of a .f32."""
-    return (values.astype(np.float32).view(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32).astype(np.float64)
-
-
 def _special(kind: str, shape: tuple[int, int], rng: np.random.Generator) -> np.ndarray:
     return rng.choice(
         np.array([0.0, -0.0, 1.0, -2.0, np.inf, -np.inf, np.nan]), shape, p=[0.3, 0.1, 0.3, 0.2, 0.04, 0.04, 0.02]
@@ -208,7 +173,7 @@ def specials(draft: Draft, name: str) -> None:
     form = getattr(mma, name)
     made: Any = [each_ for each_ in form.variants() if getattr(each_, "dtype", "f32") in ("f32", "f64")][-1]
     m, n, k = shape_of(made)
-    atype, btype, dtype = _kinds(made)
+    atype, btype, dtype = kinds_of(made)
     rng = np.random.default_rng(34)
     a, b = _special(atype, (m, k), rng), _special(btype, (k, n), rng)
     c = np.ones((m, n))

@@ -83,7 +83,7 @@ def _wrapped(dtype: str, d: np.ndarray, saturating: bool = False) -> np.ndarray:
     return np.clip(d, -(2**31), 2**31 - 1) if saturating else (d + 2**31) % 2**32 - 2**31
 
 
-def _k(kind: str) -> int:
+def k_of(kind: str) -> int:
     return 256 // matrices.BITS[kind]
 
 
@@ -120,12 +120,12 @@ def layouts(draft: Draft, kind: Any, sa: int, ma: int, sb: int, mb: int) -> None
 @microtest(*((kind, swizzle) for kind in ("tf32", "e4m3", "u8") for swizzle in _SWIZZLES))
 def swizzles(draft: Draft, kind: Any, swizzle: int) -> None:
     """Every swizzle of the types that are K-major only."""
-    n, k, dtype = 64, _k(kind), "s32" if kind == "u8" else "f32"
+    n, k, dtype = 64, k_of(kind), "s32" if kind == "u8" else "f32"
     product = Product(draft, n, dtype)
     a, b = (matrices.random_elements(kind, shape, product.rng) for shape in ((_M, k), (n, k)))
     da, db = product.operand(kind, a, swizzle), product.operand(kind, b, swizzle)
     d = product.accumulators(_c(dtype, n, product.rng))
-    product.multiply(d, _instruction(kind, kind, dtype, n)(d, da, db, 0))
+    product.multiply(d, instruction(kind, kind, dtype, n)(d, da, db, 0))
     product.finish(d, _wrapped(dtype, a @ b.T))
 
 
@@ -153,7 +153,7 @@ def start_in_the_period(draft: Draft, start: int) -> None:
     product.finish(d, a @ b.T)
 
 
-def _instruction(atype: Any, btype: Any, dtype: Any, n: Any, *, rs: bool = False, satfinite: bool = False) -> Any:
+def instruction(atype: Any, btype: Any, dtype: Any, n: Any, *, rs: bool = False, satfinite: bool = False) -> Any:
     """The call of a type, with scale_d last."""
     if atype in ("f16", "bf16"):
         if rs:
@@ -182,7 +182,7 @@ _TYPES = (
 @microtest(*((*types, n, where) for types in _TYPES for n in (8, 96, 256) for where in ("shared", "registers")))
 def types(draft: Draft, atype: Any, btype: Any, dtype: Any, n: Any, where: str) -> None:
     """Every combination of types, A in shared memory and in registers."""
-    k = _k(atype)
+    k = k_of(atype)
     product = Product(draft, n, dtype)
     rng = product.rng
     a, b = matrices.random_elements(atype, (_M, k), rng), matrices.random_elements(btype, (n, k), rng)
@@ -190,7 +190,7 @@ def types(draft: Draft, atype: Any, btype: Any, dtype: Any, n: Any, where: str) 
     rs = where == "registers"
     first: Any = product.registers(matrices.warpgroup_a(atype, a)) if rs else product.operand(atype, a, 32)
     db, d = product.operand(btype, b, 64), product.accumulators(c)
-    product.multiply(d, _instruction(atype, btype, dtype, n, rs=rs)(d, first, db, 1))
+    product.multiply(d, instruction(atype, btype, dtype, n, rs=rs)(d, first, db, 1))
     both = (a[:, None].astype(bool) & b[None].astype(bool)).sum(2) if atype == "b1" else a @ b.T
     product.finish(d, _wrapped(dtype, both + c))
 
@@ -205,15 +205,15 @@ def _ns(kind: str) -> list[int]:
 @microtest(*((kind, n) for kind in ("f16", "tf32", "e4m3", "s8", "b1") for n in _ns(kind)))
 def every_n(draft: Draft, kind: Any, n: Any) -> None:
     """Every N of each kind; A in shared memory, then the same once more in registers."""
-    k, dtype = _k(kind), "s32" if kind in ("s8", "b1") else "f32"
+    k, dtype = k_of(kind), "s32" if kind in ("s8", "b1") else "f32"
     product = Product(draft, n, dtype)
     rng = product.rng
     a, b = matrices.random_elements(kind, (_M, k), rng), matrices.random_elements(kind, (n, k), rng)
     c = _c(dtype, n, rng)
     da, db, ra = product.operand(kind, a, 32), product.operand(kind, b, 32), matrices.warpgroup_a(kind, a)
     d, both = product.accumulators(c), (a[:, None].astype(bool) & b[None].astype(bool)).sum(2)
-    first = _instruction(kind, kind, dtype, n)(d, da, db, 1)
-    second = _instruction(kind, kind, dtype, n, rs=True)(d, product.registers(ra), db, 1)
+    first = instruction(kind, kind, dtype, n)(d, da, db, 1)
+    second = instruction(kind, kind, dtype, n, rs=True)(d, product.registers(ra), db, 1)
     product.multiply(d, first, second)
     product.finish(d, _wrapped(dtype, 2 * (both if kind == "b1" else a @ b.T) + c))
 
@@ -221,7 +221,7 @@ def every_n(draft: Draft, kind: Any, n: Any) -> None:
 @microtest(*((kind, n) for kind in ("f16", "tf32", "e4m3", "s8") for n in _ns(kind)))
 def every_n_sparse(draft: Draft, kind: Any, n: Any) -> None:
     """The same of sparse products."""
-    k, dtype = 2 * _k(kind), "s32" if kind == "s8" else "f32"
+    k, dtype = 2 * k_of(kind), "s32" if kind == "s8" else "f32"
     product = Product(draft, n, dtype)
     rng = product.rng
     a, stored, meta = matrices.sparse_a(kind, _M, k, rng)
@@ -231,8 +231,8 @@ def every_n_sparse(draft: Draft, kind: Any, n: Any) -> None:
     ra, d = product.registers(matrices.warpgroup_a(kind, stored)), product.accumulators(c)
     words = [matrices.metadata_registers(kind, meta[16 * w : 16 * w + 16], 0, rng) for w in range(4)]
     (metadata,) = product.registers(np.concatenate(words)[None])
-    first = _sparse_instruction(kind, kind, dtype, n, False)(d, da, db, metadata, 0)
-    second = _sparse_instruction(kind, kind, dtype, n, True)(d, ra, db, metadata, 0)
+    first = sparse_instruction(kind, kind, dtype, n, False)(d, da, db, metadata, 0)
+    second = sparse_instruction(kind, kind, dtype, n, True)(d, ra, db, metadata, 0)
     product.multiply(d, first, second)
     product.finish(d, _wrapped(dtype, 2 * (a @ b.T) + c))
 
@@ -248,7 +248,7 @@ def satfinite(draft: Draft, atype: Any, btype: Any, where: str) -> None:
     rs = where == "registers"
     first: Any = product.registers(matrices.warpgroup_a(atype, a)) if rs else product.operand(atype, a, 128)
     db, d = product.operand(btype, b, 128), product.accumulators(c)
-    product.multiply(d, _instruction(atype, btype, "s32", n, rs=rs, satfinite=True)(d, first, db, 1))
+    product.multiply(d, instruction(atype, btype, "s32", n, rs=rs, satfinite=True)(d, first, db, 1))
     product.finish(d, _wrapped("s32", a @ b.T + c, True))
 
 
@@ -311,7 +311,7 @@ _SPARSE_TYPES = tuple(each for each in _TYPES if each[0] != "b1")
            only_if=lambda a, b, d, where, selector: selector == 0 or matrices.BITS[a] >= 16)  # fmt: skip
 def sparse(draft: Draft, atype: Any, btype: Any, dtype: Any, where: str, selector: Any) -> None:
     """A sparse A, with its metadata in the registers of the threads that the selector names."""
-    n, k = 64, 2 * _k(atype)
+    n, k = 64, 2 * k_of(atype)
     product = Product(draft, n, dtype)
     rng = product.rng
     a, stored, meta = matrices.sparse_a(atype, _M, k, rng)
@@ -322,7 +322,7 @@ def sparse(draft: Draft, atype: Any, btype: Any, dtype: Any, where: str, selecto
     db, d = product.operand(btype, b, 128), product.accumulators(c)
     words = [matrices.metadata_registers(atype, meta[16 * w : 16 * w + 16], selector, rng) for w in range(4)]
     (metadata,) = product.registers(np.concatenate(words)[None])
-    product.multiply(d, _sparse_instruction(atype, btype, dtype, n, rs)(d, first, db, metadata, selector))
+    product.multiply(d, sparse_instruction(atype, btype, dtype, n, rs)(d, first, db, metadata, selector))
     product.finish(d, _wrapped(dtype, a @ b.T + c))
 
 
@@ -345,7 +345,7 @@ def sparse_satfinite(draft: Draft, atype: Any, btype: Any, where: str) -> None:
     product.finish(d, _wrapped("s32", a @ b.T + c, True))
 
 
-def _sparse_instruction(atype: Any, btype: Any, dtype: Any, n: Any, rs: bool) -> Any:
+def sparse_instruction(atype: Any, btype: Any, dtype: Any, n: Any, rs: bool) -> Any:
     if atype in ("f16", "bf16"):
         if rs:
             return lambda d, a, b, e, f: wgmma.mma_async_sp_f16_rs(
@@ -362,43 +362,17 @@ def _sparse_instruction(atype: Any, btype: Any, dtype: Any, n: Any, rs: bool) ->
     return lambda d, a, b, e, f: form(d, a, b, e, f, 1, n=n, atype=atype, btype=btype)
 
 
-_ROUNDED = Tolerance(
-    "tensor cores add in an order and with bits that are not documented", np.float32, 2.0**-10, 2.0**-6, recorded=True
-)
-_ROUNDED8 = Tolerance("sums of 8-bit floats have some 14 bits", np.float32, 2.0**-8, 2.0**-3, recorded=True)
-
-
-@microtest("f16", "bf16", "tf32", "e4m3", "e5m2")
-def rounding(draft: Draft, kind: Any) -> None:
-    """Random numbers, whose sums are rounded somehow: for the record."""
-    n, k = 32, _k(kind)
-    product = Product(draft, n, "f32")
-    rng = product.rng
-    a, b = (rng.standard_normal(shape).astype(matrices.DTYPES[kind]).astype(np.float64) for shape in ((_M, k), (n, k)))
-    c = (rng.standard_normal((_M, n)) * 2.0 ** rng.integers(-8, 9, (_M, n))).astype(np.float32).astype(np.float64)
-    if kind == "tf32":
-        a, b = (_cut(each) for each in (a, b))
-    da, db, d = product.operand(kind, a, 128), product.operand(kind, b, 128), product.accumulators(c)
-    product.multiply(d, _instruction(kind, kind, "f32", n)(d, da, db, 1))
-    product.finish(d, a @ b.T + c, _ROUNDED8 if kind in ("e4m3", "e5m2") else _ROUNDED)
-
-
-def _cut(values: np.ndarray) -> np.ndarray:
-    """The upper 19 bits of a .f32."""
-    return (values.astype(np.float32).view(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32).astype(np.float64)
-
-
 @microtest("f16", "tf32", "e5m2")
 def specials(draft: Draft, kind: Any) -> None:
     """Infinities and NaNs go where they do in IEEE arithmetic."""
-    n, k = 32, _k(kind)
+    n, k = 32, k_of(kind)
     product = Product(draft, n, "f32")
     rng = product.rng
     values = np.array([0.0, -0.0, 1.0, -2.0, np.inf, -np.inf, np.nan])
     chance = [0.3, 0.1, 0.3, 0.24, 0.03, 0.02, 0.01]
     a, b = (rng.choice(values, shape, p=chance) for shape in ((_M, k), (n, k)))
     da, db, d = product.operand(kind, a, 128), product.operand(kind, b, 128), product.accumulators(np.ones((_M, n)))
-    product.multiply(d, _instruction(kind, kind, "f32", n)(d, da, db, 1))
+    product.multiply(d, instruction(kind, kind, "f32", n)(d, da, db, 1))
     with np.errstate(invalid="ignore"):
         expected = (a[:, None] * b[None]).sum(2) + 1
     product.finish(d, expected, Tolerance("which NaN comes is open", np.float32))

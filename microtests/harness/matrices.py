@@ -26,6 +26,10 @@ BITS = {"f16": 16, "bf16": 16, "tf32": 32, "f32": 32, "f64": 64, "e4m3": 8, "e5m
         "u4": 4, "b1": 1, "s32": 32, "e3m2": 8, "e2m3": 8, "e2m1": 8, "e2m1x8": 4}  # fmt: skip
 
 
+#: The NaN of sums.
+_NAN = {"f16": 0x7FFF, "f32": 0x7FFFFFFF}
+
+
 def random_elements(kind: str, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
     """Values whose sums are exact in any order: small whole numbers, or all values of integers."""
     if kind in ("s8", "s4"):
@@ -42,6 +46,9 @@ def raw(kind: str, values: Array) -> Array:
     if kind in ("s8", "u8", "s4", "u4", "b1", "s32"):
         return (values.astype(np.int64) & ((1 << bits) - 1)).astype(np.uint64)
     made = values.astype(DTYPES[kind])
+    if kind in _NAN:
+        found = made.view(np.uint16 if kind == "f16" else np.uint32)
+        return np.where(np.isnan(made), _NAN[kind], found).astype(np.uint64)
     if kind in ("e2m1", "e2m1x8"):
         codes = made.view(np.uint8).astype(np.uint64)
         return codes << np.uint64(2) if kind == "e2m1" else codes
@@ -93,9 +100,11 @@ def d_places(rows: int, columns: int) -> tuple[Array, Array]:
 
 
 def d_registers(kind: str, d: Array) -> Array:
-    """An accumulator, [8 or 16, N], as [register, lane]; two .f16 in a register."""
+    """An accumulator, [8 or 16, N], as [register, lane]; two .f16 in a register. NaNs are those of tensor cores."""
     rows, columns = d_places(*d.shape)
     words = d.astype(DTYPES[kind])[rows, columns]
+    if kind in _NAN:
+        words.view(np.uint16 if kind == "f16" else np.uint32)[np.isnan(words)] = _NAN[kind]
     if kind == "f16":
         pairs = words.view(np.uint16).astype(np.uint64).reshape(-1, 2, 32)
         return (pairs[:, 0] | pairs[:, 1] << np.uint64(16)).astype(np.uint32)
@@ -119,13 +128,14 @@ CHUNK = {32: 2, 16: 4, 8: 4, 4: 8}
 
 
 def sparse_a(
-    kind: str, rows: int, k: int, rng: np.random.Generator, *, ordered: bool = True
+    kind: str, rows: int, k: int, rng: np.random.Generator, stored: Array | None = None
 ) -> tuple[Array, Array, Array]:
-    """(A with its zeros, what is stored of it, the metadata as [row, chunk])."""
+    """(A with its zeros, what is stored of it, the metadata as [row, chunk]); by default stored are small numbers."""
     bits = BITS[kind]
     width = CHUNK[bits]
     chunks = k // width
-    stored = random_elements(kind, (rows, k // 2), rng)
+    if stored is None:
+        stored = random_elements(kind, (rows, k // 2), rng)
     full = np.zeros((rows, k), stored.dtype)
     meta = np.zeros((rows, chunks), np.uint64)
     for row in range(rows):
@@ -144,6 +154,19 @@ def sparse_a(
                     stored[row, source : source + step]
                 )  # fmt: skip
     return full, stored, meta
+
+
+def named(kind: str, meta: Array) -> Array:
+    """Which elements of a sparse A, of 8 bits or more, its metadata name: [row, K]."""
+    rows, chunks = meta.shape
+    found = np.zeros((rows, chunks, CHUNK[BITS[kind]]), bool)
+    row, chunk = np.indices(meta.shape)
+    if BITS[kind] == 32:
+        found[row, chunk, (meta >> np.uint64(3)).astype(np.int64)] = True
+    else:
+        for index in (meta & np.uint64(3), meta >> np.uint64(2)):
+            found[row, chunk, index.astype(np.int64)] = True
+    return found.reshape(rows, -1)
 
 
 def metadata_registers(kind: str, meta: Array, selector: int, rng: np.random.Generator) -> Array:

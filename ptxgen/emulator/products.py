@@ -1,9 +1,7 @@
-"""Products of matrices as tensor cores compute them, for mma.sync, wmma and wgmma.
+"""Elements of matrices in registers and memory, sparse matrices, and products of integers, for all tensor cores.
 
-Elements become .f32, in which every product of two is exact (integers too: their sums stay below 2**24). Sums are kept
-in .f32, in an order that the manual leaves open (PTX ISA 9.7.14.5.14, 9.7.15.5.2): results are compared with a
-tolerance, except where all partial sums are exact. Hardware does less than .f32: it cuts the addends of a group of
-products to the bits that the largest of them has (docs/hardware.md).
+Elements become .f32, in which every product of two is exact, and sums of integers too: they stay below 2**24. Sums of
+floats are those of `ptxgen.emulator.tensor_sums`.
 """
 
 from __future__ import annotations
@@ -26,9 +24,6 @@ BITS = {
     "f64": 64, "tf32": 32, "f16": 16, "bf16": 16, "s8": 8, "u8": 8, "s4": 4, "u4": 4, "b1": 1,
     **dict.fromkeys(("e4m3", "e5m2", "e2m3", "e3m2", "e2m1"), 8),
 }  # fmt: skip
-_FLOAT: dict[str, Any] = {"f32": np.float32, "f16": np.float16}
-#: What sums make of NaN (docs/hardware.md).
-_NAN = {"f32": np.uint32(0x7FFFFFFF), "f16": np.uint16(0x7FFF)}
 
 
 # Elements.
@@ -139,40 +134,20 @@ def dense(stored: Values, columns: NDArray[np.int64], k: int) -> Values:
 
 
 def multiply(a: Values, b: Values) -> Values:
-    """A times B transposed: [..., m, k] and [..., n, k] to [..., m, n]."""
+    """A times B transposed, of integers: [..., m, k] and [..., n, k] to [..., m, n]."""
     return a @ np.swapaxes(b, -1, -2)
 
 
-def multiply_sparse(stored: Values, columns: NDArray[np.int64], b: Values) -> Values:
-    """A sparse A times B transposed, [..., n, k]. Elements of B that meet a zero of A do not count, NaN or not."""
-    k = b.shape[-1]
-    if np.isfinite(b).all():
-        return multiply(dense(stored, columns, k), b)
-    # [..., n, 1, k] by [..., 1, m, k / 2]: each row of A has its own elements of each column of B.
-    columns = np.broadcast_to(columns, stored.shape)[..., None, :, :]
-    shape = (*np.broadcast_shapes(b.shape[:-2], stored.shape[:-2]), b.shape[-2], *stored.shape[-2:])
-    picked = np.take_along_axis(np.broadcast_to(b[..., None, :], (*shape[:-1], k)), np.broadcast_to(columns, shape), -1)
-    return np.swapaxes((picked * stored[..., None, :, :]).sum(axis=-1, dtype=np.float32), -1, -2)
-
-
-def total(
-    product: Values, c: NDArray[Any] | None, type: str, c_type: str | None = None, *, saturate: bool = False
-) -> NDArray[Any]:
-    """C plus a product, as words of the type of D; `c` has words of its own type (D's by default), None is zero.
-
-    s32 wraps, or is clamped where `saturate`; .f16 is rounded once.
-    """
-    if type == "s32":
-        whole = product.astype(np.int64)
-        if c is not None:
-            whole += c.view(np.int32)
-        if saturate:
-            whole = whole.clip(-(2**31), 2**31 - 1)
-        return whole.astype(np.uint32)
-    dtype = _FLOAT[type]
+def total(product: Values, c: NDArray[Any] | None, *, saturate: bool = False) -> NDArray[np.uint32]:
+    """C, words of .s32, plus a product of integers: it wraps, or is clamped where `saturate`. No C is zero."""
+    whole = product.astype(np.int64)
     if c is not None:
-        product = product + c.view(_FLOAT[c_type or type]).astype(np.float32, copy=False)
-    result = product.astype(dtype, copy=False)
-    words = result.view(_NAN[type].dtype)
-    nan = np.isnan(result)
-    return np.where(nan, _NAN[type], words) if nan.any() else words
+        whole += c.view(np.int32)
+    if saturate:
+        whole = whole.clip(-(2**31), 2**31 - 1)
+    return whole.astype(np.uint32)
+
+
+def addends(words: NDArray[Any], type: str) -> Values:
+    """The values of C, words of .f32 or .f16."""
+    return words.view(np.float16).astype(np.float32) if type == "f16" else words.view(np.float32)

@@ -188,7 +188,8 @@ def test_sums(name: str) -> None:
         a, b = ((x.view(np.uint32) & 0xFFFFE000).view(np.float32) for x in (a, b))
     wide_a, wide_b, wide_c = (x.astype(np.float64) for x in (a, b, c))
     exact = wide_a @ wide_b.T + wide_c
-    bound = (depth + 2) * 2.0**-24 * (np.abs(wide_a) @ np.abs(wide_b).T + np.abs(wide_c))
+    cut = 2.0**-13 if bits == 8 else 2.0**-24
+    bound = (depth + 2) * cut * (np.abs(wide_a) @ np.abs(wide_b).T + np.abs(wide_c))
     if d_type == "f16":
         bound += 2.0**-11 * (np.abs(exact) + bound) + 2.0**-25
     assert (np.abs(matrix_of(found.words, n, d_type).astype(np.float64) - exact) <= bound).all()

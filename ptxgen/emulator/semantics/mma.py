@@ -1,7 +1,7 @@
 """mma.sync: products of matrices in the registers of a warp, dense, sparse and with scale factors. PTX ISA 9.7.14.5.
 
-Who holds which element is in `ptxgen.layouts.fragments`, how sums are made in `ptxgen.emulator.products`. Products of
-.f64 are fused multiply-adds in the order of K (the manual leaves it open).
+Who holds which element is in `ptxgen.layouts.fragments`, how sums are made in `ptxgen.emulator.tensor_sums`. Products
+of .f64 are fused multiply-adds in the order of K (the manual leaves it open; measured, H200).
 """
 
 from __future__ import annotations
@@ -14,19 +14,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen import syntax
-from ptxgen.emulator import products
+from ptxgen.emulator import products, split_products, tensor_sums
 from ptxgen.emulator.arithmetic.exact import fused
 from ptxgen.emulator.group import Group
 from ptxgen.emulator.registers import Binder, Reader
 from ptxgen.emulator.semantics import meaning
 from ptxgen.emulator.semantics.barrier import require_whole_warps
-from ptxgen.instr import mma
+from ptxgen.instr import mma, wmma
 from ptxgen.instr.fragments import dimensions
 from ptxgen.instr.mma.common import ScaledMma, SparseMma
 from ptxgen.layouts import fragments
 from ptxgen.layouts.fragments import Fragment, inverse
 
 _Run = Callable[[Group], None]
+_Values = NDArray[np.float32]
 _ACCUMULATOR_BITS = {"f16": 16, "f32": 32, "s32": 32, "f64": 64}
 
 
@@ -127,6 +128,7 @@ def product_of(
     a, b, c = _Operand(op.a, binder, bits), _Operand(op.b, binder, bits), _Operand(op.c, binder, c_bits)
     destinations = [binder.destination(each, "b64" if d_bits == 64 else "b32") for each in binder.vector(op.d)]
     packed, rounding = bits == 4, getattr(op, "rounding", None) or "rn"
+    add = _sum(op, binder, types, c_type, d_type) if d_type in ("f16", "f32") else None
 
     def run(g: Group) -> None:
         require_whole_warps(g, statement)
@@ -136,14 +138,18 @@ def product_of(
         else:
             values = products.decode(left, types[0], packed=packed), products.decode(right, types[1], packed=packed)
             columns = metadata(g) if metadata is not None else None
-            if scales is not None:
-                words = scales.total(g, *values, columns, before)
-            else:
-                product = _multiply(*values, columns)
+            if columns is not None:
+                values = products.dense(values[0], columns, values[1].shape[-1]), values[1]
+            if add is None:
+                product = products.multiply(*values)
                 if getattr(op, "op", None) == "xor":
                     ones = [each.sum(axis=-1) for each in values]
                     product = ones[0][..., :, None] + ones[1][..., None, :] - 2 * product
-                words = products.total(product, before, d_type, c_type, saturate=getattr(op, "satfinite", False))
+                words = products.total(product, before, saturate=getattr(op, "satfinite", False))
+            else:
+                c_values = products.addends(before, c_type)
+                sums = add(*values, c_values, columns) if scales is None else scales.sum(g, *values, c_values, columns)
+                words = tensor_sums.words_of(sums, d_type)
         ordered = products.join(words.reshape(g.size, -1)[:, layout.d], d_bits)
         for index, destination in enumerate(destinations):
             destination(g, ordered[..., index])
@@ -151,8 +157,25 @@ def product_of(
     return run
 
 
-def _multiply(a: NDArray[np.float32], b: NDArray[np.float32], columns: NDArray[np.int64] | None) -> NDArray[np.float32]:
-    return products.multiply(a, b) if columns is None else products.multiply_sparse(a, columns, b)
+def _sum(
+    op: Any, binder: Binder, types: tuple[str, str], c_type: str, d_type: str
+) -> Callable[[_Values, _Values, _Values, NDArray[np.int64] | None], NDArray[Any]]:
+    """How the instruction adds products to C: in one sum, or in the steps that ptxas makes of it."""
+    if isinstance(op, mma.f16_m8n8k4):
+        return lambda a, b, c, columns: split_products.multiply_adds(a, b, c, c_type, d_type)
+    if isinstance(op, mma.f8 | mma.sp_f8) and split_products.splits_f8(binder.machine.target):
+        return lambda a, b, c, columns: split_products.halves(a, b, c, d_type, columns)
+    if isinstance(op, wmma.mma_tf32):
+        return lambda a, b, c, columns: split_products.steps_of_4(a, b, c)
+    # wmma with C or D of .f32 converts the other.
+    wide = "f32" if "f32" in (c_type, d_type) else d_type
+
+    def add(a: _Values, b: _Values, c: _Values, columns: NDArray[np.int64] | None) -> NDArray[Any]:
+        sums = tensor_sums.fused(a, b, c, (*types, wide), columns=columns)
+        with np.errstate(over="ignore"):
+            return sums.astype(np.float16) if d_type == "f16" else sums
+
+    return add
 
 
 def _fused(a: NDArray[np.uint64], b: NDArray[np.uint64], c: NDArray[np.uint64], rounding: str) -> NDArray[np.uint64]:
@@ -196,7 +219,8 @@ class _Scales:
 
     def __init__(self, op: Any, binder: Binder) -> None:
         self.count = int((op.scale_vec or op.default_size)[0])
-        self.type = getattr(op, "stype", "ue8m0")
+        self.type, self.types = getattr(op, "stype", "ue8m0"), _types(op)
+        self.groups = op.bits == 4
         self.words = [binder.source(binder.vector(each)[0], "b32") for each in (op.scale_a, op.scale_b)]
         self.selectors = [
             [binder.source(each, "u16") for each in selector.elements] for selector in (op.selector_a, op.selector_b)
@@ -209,20 +233,11 @@ class _Scales:
         octets = np.ascontiguousarray(g.full(self.words[index](g))).view(np.uint8).reshape(g.size, 32, 4)
         return products.scale_factors(octets[:, lane, place], self.type)
 
-    def total(
-        self, g: Group, a: NDArray[np.float32], b: NDArray[np.float32], columns: NDArray[np.int64] | None,
-        c: NDArray[np.uint32],
-    ) -> NDArray[np.uint32]:  # fmt: skip
-        """C and the scaled products of all blocks, rounded once."""
-        factors_a, factors_b = self._factors(g, 0), self._factors(g, 1)
-        span, stored = b.shape[-1] // self.count, a.shape[-1] // self.count
-        result = c.view(np.float32).astype(np.float64)
-        for block in range(self.count):
-            inside = slice(stored * block, stored * (block + 1))
-            product = _multiply(
-                a[..., inside], b[..., span * block : span * (block + 1)],
-                columns[..., inside] - span * block if columns is not None else None,
-            )  # fmt: skip
-            scale = factors_a[:, :, None, block] * factors_b[:, None, :, block]
-            result += product.astype(np.float64) * scale
-        return products.total(result.astype(np.float32), None, "f32")
+    def sum(
+        self, g: Group, a: _Values, b: _Values, c: _Values, columns: NDArray[np.int64] | None
+    ) -> NDArray[np.float32]:
+        """C and the scaled products of all blocks."""
+        factors = self._factors(g, 0), self._factors(g, 1)
+        if self.groups:
+            return tensor_sums.fused_groups(a, b, c, factors, sparse=columns is not None)
+        return tensor_sums.fused(a, b, c, (*self.types, "f32"), columns=columns, scales=factors)

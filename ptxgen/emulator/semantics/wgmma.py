@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from ptxgen import syntax
 from ptxgen.descriptors import DescriptorError, WgmmaDescriptor
-from ptxgen.emulator import products
+from ptxgen.emulator import products, tensor_sums
 from ptxgen.emulator.checks.thread_accesses import UNIT
 from ptxgen.emulator.group import Group
 from ptxgen.emulator.machine import Machine
@@ -321,16 +321,16 @@ class _Multiply:
         else:
             a = _fetch(machine, slots, self._a_chunks(int(work.a[0]), size), self.majors[0], shape.a_type)
         b = _fetch(machine, slots, self._b_chunks(int(work.b[0]), size), self.majors[1], shape.b_type)
-        if work.nibbles is None:
-            product = products.multiply(a, b)
-        else:
+        columns = None
+        if work.nibbles is not None:
             columns = products.chosen_columns(work.nibbles, shape.bits, shape.k)
-            product = products.multiply_sparse(a, columns, b)
-        if self.negate:
-            np.negative(product, out=product)
-        self._accumulate(machine, work, product)
+            a = products.dense(a, columns, shape.k)
+        self._accumulate(machine, work, -a if self.negate else a, b, columns)
 
-    def _accumulate(self, machine: Machine, work: _Work, product: NDArray[np.float32]) -> None:
+    def _accumulate(
+        self, machine: Machine, work: _Work, a: NDArray[np.float32], b: NDArray[np.float32],
+        columns: NDArray[np.int64] | None,
+    ) -> None:  # fmt: skip
         """Add products [warpgroups, 64, n] to accumulators, which stay out of the registers until somebody may look."""
         shape, bits = self.shape, 16 if self.shape.d_type == "f16" else 32
         warps = work.rows.ravel()
@@ -344,7 +344,13 @@ class _Multiply:
             old = _read(self.d, work.rows, bits, _from_registers(shape.n, bits))
         if old is not None and not work.scale.all():
             old = np.where(work.scale[:, None, None], old, old.dtype.type(0))
-        kept.words = products.total(product, old, shape.d_type, saturate=shape.saturate)
+        if shape.d_type == "s32":
+            kept.words = products.total(products.multiply(a, b), old, saturate=shape.saturate)
+            return
+        rule = tensor_sums.HOPPER_F8 if shape.bits == 8 else tensor_sums.USUAL
+        c = products.addends(old, shape.d_type) if old is not None else None
+        sums = tensor_sums.fused(a, b, c, (shape.a_type, shape.b_type, shape.d_type), rule, columns=columns)
+        kept.words = tensor_sums.words_of(sums, shape.d_type)
 
 
 class _Work(NamedTuple):

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen.descriptors import BlockScaledInstructionDescriptor, DescriptorError, InstructionDescriptor, ZeroColumnMask
+from ptxgen.emulator import products, tensor_sums
 from ptxgen.emulator.checks.tensor_accesses import bands_of
 from ptxgen.emulator.machine import Machine
 from ptxgen.emulator.memory import MemoryFault
@@ -28,8 +30,6 @@ from ptxgen.layouts.tmem import (
 
 #: Bytes of K of a dense operand in one instruction: 8 columns of tensor memory. K 96 of 4 bits has 48.
 K_BYTES = 32
-#: Scales of more than 2^60 or less than 2^-60 are applied in .f64.
-_MODERATE = 2.0**60
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,8 +177,8 @@ def execute(machine: Machine, call: Call) -> None:
         left = _left(machine, call, index)
         for number, part in enumerate(call.shape.parts):
             columns = right[part.first : part.last]
-            product = _product(machine, call, slot, number, part, left, columns)
-            _accumulate(machine, call, index, part, product)
+            factors = _factors(machine, call, slot, number, left, columns)
+            _accumulate(machine, call, index, part, factors)
         if call.shape.form.ashift:
             _shift_rows(machine, call, slot)
 
@@ -213,10 +213,16 @@ def _left(machine: Machine, call: Call, index: int) -> Values | None:
     return -values if idesc.negate_a else values
 
 
-def _product(
-    machine: Machine, call: Call, slot: int, number: int, part: Part, left: Values | None, right: Values
-) -> NDArray[np.floating]:
-    """The rows of a part of D, before accumulation: [rows, columns of the part]."""
+class Factors(NamedTuple):
+    """A [rows, K] and B [columns, K] of a part of D; of a sparse A the columns that are stored."""
+
+    a: Values
+    b: Values
+    columns: NDArray[np.int64] | None
+
+
+def _factors(machine: Machine, call: Call, slot: int, number: int, left: Values | None, right: Values) -> Factors:
+    """What a part of D is the product of."""
     shape = call.shape
     cells = machine.tensor.cells[slot]
     if left is None:
@@ -227,11 +233,12 @@ def _product(
         left = decode(words.view(np.uint8), type, shape.packing(type, shared=False))
         if shape.idesc.negate_a:
             left = -left
-    if shape.form.sparse:
-        left = _spread(left, _metadata(cells, call, number), shape.form.kind)
-    if not shape.form.scale_vector:
-        return left @ right.T
-    return _scaled_product(cells, call, part, left, right)
+    if not shape.form.sparse:
+        return Factors(left, right, None)
+    metadata, kind = _metadata(cells, call, number), shape.form.kind
+    left = _spread(left, metadata, kind)
+    bits = 4 if shape.packed else ELEMENT_BITS[shape.idesc.a_type]
+    return Factors(left, right, products.chosen_columns(metadata, bits, left.shape[1]))
 
 
 def _operand_lanes(shape: Shape) -> NDArray[np.int64]:
@@ -288,33 +295,6 @@ def _bad_metadata(found: NDArray[np.uint8], kind: str) -> None:
 # Scale factors.
 
 
-def _scaled_product(
-    cells: NDArray[np.uint32], call: Call, part: Part, left: Values, right: Values
-) -> NDArray[np.floating]:
-    """Each quarter of the lanes takes the scale factors on its own lanes."""
-    scale_a, scale_b = _scales(cells, call, part)
-    wide = not (_moderate(scale_a) and _moderate(scale_b))
-    dtype = np.float64 if wide else np.float32
-    left = _apply(left, scale_a, dtype)
-    if all(np.array_equal(scale_b[0], each, equal_nan=True) for each in scale_b[1:]):
-        return left @ _apply(right, scale_b[0], dtype).T
-    product = np.empty((len(left), len(right)), dtype)
-    quarter = part.lanes // WARP_LANES
-    for index, each in enumerate(np.unique(quarter)):
-        product[quarter == each] = left[quarter == each] @ _apply(right, scale_b[index], dtype).T
-    return product
-
-
-def _moderate(scales: NDArray[np.float64]) -> bool:
-    return bool(((scales >= 1 / _MODERATE) & (scales <= _MODERATE) | (scales == 0)).all())
-
-
-def _apply(values: Values, scales: NDArray[np.float64], dtype: type) -> NDArray[np.floating]:
-    """Elements [rows, K] times the scales [rows, blocks] of their blocks of K."""
-    blocks = values.astype(dtype, copy=False).reshape(len(values), scales.shape[1], -1)
-    return (blocks * scales.astype(dtype)[:, :, None]).reshape(values.shape)
-
-
 def _scales(cells: NDArray[np.uint32], call: Call, part: Part) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """SFA of the part's rows, [rows, scales], and SFB of its columns by quarter, [quarters, columns, scales]."""
     shape = call.shape
@@ -345,31 +325,54 @@ def _bytes(
 # D.
 
 
-def _accumulate(machine: Machine, call: Call, index: int, part: Part, product: NDArray[np.floating]) -> None:
+def _accumulate(machine: Machine, call: Call, index: int, part: Part, factors: Factors) -> None:
     shape, (lane0, column0) = call.shape, call.d
     target = machine.tensor.cells[call.slots[index]][:, column0 : column0 + shape.columns]
     lanes: NDArray[np.int64] | slice = part.lanes + lane0
-    if call.lanes_off is not None:
-        on = ~call.lanes_off[128 * index + lanes]
-        lanes, product = lanes[on], product[on]
-    elif shape.rows == len(target):
+    if shape.rows == len(target):
         lanes = slice(None)
-    if shape.d_type == "f16":
-        product = product.astype(np.float32, copy=False)
-        if call.accumulate:
-            before = (target[lanes] & np.uint32(0xFFFF)).astype(np.uint16).view(np.float16)
-            product = product + _scaled_input(before.astype(np.float32), call)
-        target[lanes] = product.astype(np.float16).view(np.uint16).astype(np.uint32)
-    elif shape.d_type == "s32":
-        total = product.astype(np.int64)
-        if call.accumulate:
-            total += target[lanes].view(np.int32)
-        if shape.idesc.saturate:  # type: ignore[union-attr]
-            total = np.clip(total, -(2**31), 2**31 - 1)
-        target[lanes] = total.astype(np.int32).view(np.uint32)
+    before = target[lanes] if call.accumulate else None
+    if shape.d_type == "s32":
+        saturate = shape.idesc.saturate  # type: ignore[union-attr]
+        words = products.total(products.multiply(factors.a, factors.b), before, saturate=saturate)
     else:
-        floats = target.view(np.float32)
-        floats[lanes] = product + _scaled_input(floats[lanes], call) if call.accumulate else product
+        if before is not None and shape.d_type == "f16":
+            before = before.astype(np.uint16)
+        c = None if before is None else _scaled_input(products.addends(before, shape.d_type), call)
+        sums = _sums(machine.tensor.cells[call.slots[index]], call, part, factors, c)
+        words = tensor_sums.words_of(sums, shape.d_type).astype(np.uint32, copy=False)
+    if call.lanes_off is None:
+        target[lanes] = words
+    else:
+        on = ~call.lanes_off[128 * index + part.lanes + lane0]
+        target[part.lanes[on] + lane0] = words[on]
+
+
+def _sums(
+    cells: NDArray[np.uint32], call: Call, part: Part, factors: Factors, c: Values | None
+) -> NDArray[np.floating]:
+    """C and the products, [rows, columns], as .f32 or .f16."""
+    shape, (a, b, columns) = call.shape, factors
+    types = shape.idesc.a_type, shape.idesc.b_type, shape.d_type
+    if not shape.form.scale_vector:
+        return tensor_sums.fused(a, b, c, types, columns=columns)
+
+    def scaled(rows: NDArray[np.bool_] | slice, scale_b: NDArray[np.float64]) -> Values:
+        scales, addend = (scale_a[rows], scale_b), None if c is None else c[rows]
+        if shape.packed:
+            return tensor_sums.fused_groups(a[rows], b, addend, scales, sparse=shape.form.sparse)
+        stored = None if columns is None else columns[rows]
+        return tensor_sums.fused(a[rows], b, addend, types, columns=stored, scales=scales)
+
+    scale_a, copies = _scales(cells, call, part)
+    if all(np.array_equal(copies[0], each, equal_nan=True) for each in copies[1:]):
+        return scaled(slice(None), copies[0])
+    # Each quarter of the lanes takes the scale factors on its own lanes.
+    found = np.empty((len(a), len(b)), np.float32)
+    quarter = part.lanes // WARP_LANES
+    for position, each in enumerate(np.unique(quarter)):
+        found[quarter == each] = scaled(quarter == each, copies[position])
+    return found
 
 
 def _scaled_input(before: Values, call: Call) -> Values:
