@@ -36,8 +36,8 @@ def test_wide_numbers(types: tuple[str, str, str], size: tuple[int, int, int], r
         c = np.stack([sums.addends(types[2], x @ y.T, rng) for x, y in zip(a, b, strict=True)])
         for x, y, z in zip(a, b, c, strict=True):
             wanted.append(sums.total(x, y, z, types, sums.Rule(rule.fraction, rule.kept)))
-        given = [each.astype(np.float32) for each in (a, b, c)]
-    found = tensor_sums.fused(*given, types, rule)
+        left, right, addend = (each.astype(np.float32) for each in (a, b, c))
+    found = tensor_sums.fused(left, right, addend, types, rule)
     assert (words(found, types[2]) == words(np.stack(wanted), types[2])).all()
 
 
@@ -68,7 +68,10 @@ def test_scales(low: int) -> None:
     rng = np.random.default_rng(low)
     a, b = (sums.lines("e4m3", (rows, 32), rng, negated=False) for rows in (32, 16))
     a, b = (np.where(np.isnan(each), 0.0, each) for each in (a, b))
-    scales = tuple(2.0 ** (rng.integers(low, 255 - low, (rows, 1)) - 127.0) for rows in (32, 16))
+    scales = (
+        np.exp2(rng.integers(low, 255 - low, (32, 1)) - 127.0),
+        np.exp2(rng.integers(low, 255 - low, (16, 1)) - 127.0),
+    )
     c = (a * scales[0]) @ (b * scales[1]).T * 2.0 ** rng.integers(-20, 21, (32, 16))
     c = np.where(np.abs(c) < 2.0**127, c, 0.0).astype(np.float32)
     found = tensor_sums.fused(a.astype(np.float32), b.astype(np.float32), c, ("e4m3", "e4m3", "f32"), scales=scales)
@@ -109,8 +112,8 @@ def test_groups(type: str, blocks: int) -> None:
     rng = np.random.default_rng(blocks)
     a, b = (values("e2m1")[rng.integers(0, 16, (rows, 64))] for rows in (16, 24))
     low, high = (8, 120) if type == "ue4m3" else (90, 160)
-    table = np.exp2(np.arange(256) - 127.0) if type == "ue8m0" else values("ue4m3").astype(np.float64)
-    scales = tuple(table[rng.integers(low, high, (rows, blocks))] for rows in (16, 24))
+    table: NDArray[Any] = np.exp2(np.arange(256) - 127.0) if type == "ue8m0" else values("ue4m3").astype(np.float64)
+    scales = table[rng.integers(low, high, (16, blocks))], table[rng.integers(low, high, (24, blocks))]
     c = (rng.standard_normal((16, 24)) * 2.0 ** rng.integers(-30, 40, (16, 24))).astype(np.float32)
     found = tensor_sums.fused_groups(a, b, c, scales)
     for row, column in np.ndindex(16, 24):
