@@ -326,6 +326,23 @@ def sparse(draft: Draft, atype: Any, btype: Any, dtype: Any, where: str, selecto
     product.finish(d, _wrapped(dtype, a @ b.T + c))
 
 
+@microtest(*((kind, swizzle) for kind in ("f16", "tf32", "e4m3", "u8") for swizzle in (32, 64)))
+def sparse_swizzles(draft: Draft, kind: Any, swizzle: int) -> None:
+    """B of a sparse product with the narrower swizzles: 64 bytes of K in rows of 64 bytes, or in two of 32."""
+    n, k, dtype = 64, 2 * _k(kind), "s32" if kind == "u8" else "f32"
+    product = Product(draft, n, dtype)
+    rng = product.rng
+    a, stored, meta = matrices.sparse_a(kind, _M, k, rng)
+    b = matrices.random_elements(kind, (n, k), rng)
+    c = _c(dtype, n, rng)
+    first, db = product.operand(kind, stored, swizzle), product.operand(kind, b, swizzle)
+    d = product.accumulators(c)
+    words = [matrices.metadata_registers(kind, meta[16 * w : 16 * w + 16], 0, rng) for w in range(4)]
+    (metadata,) = product.registers(np.concatenate(words)[None])
+    product.multiply(d, _sparse_instruction(kind, kind, dtype, n, False)(d, first, db, metadata, 0))
+    product.finish(d, _wrapped(dtype, a @ b.T + c))
+
+
 @microtest(*((a, b, where) for a in ("s8", "u8") for b in ("s8", "u8") for where in ("shared", "registers")))
 def sparse_satfinite(draft: Draft, atype: Any, btype: Any, where: str) -> None:
     """Sums of sparse products beyond 32 bits are clamped."""

@@ -218,7 +218,10 @@ def image(
         words, size = raw(kind, values), bits // 8
     if k_major:
         byte = column * size
-        if swizzle:
+        if swizzle and words.shape[1] * size > swizzle:  # a sparse product's B, in halves (fact k-major-halves)
+            lbo, sbo = 256 * (rows // 8 + 1), 256
+            place = row % 8 * swizzle + row // 8 * sbo + byte // swizzle * lbo + byte % swizzle
+        elif swizzle:
             lbo, sbo = 16, 8 * swizzle
             place = row % 8 * swizzle + row // 8 * sbo + byte
         else:

@@ -82,6 +82,17 @@ FACTS: tuple[Fact, ...] = (
         "Use the mode for MN-major 32-bit operands only; ptxgen reads K-major by the same XOR as MN-major.",
     ),
     Fact(
+        "k-major-halves",
+        "shared-memory descriptors",
+        "A K-major operand with 64 bytes of K, as B of a sparse product is, has two halves with the 32-byte swizzle: "
+        "each in rows of 32 bytes, the second LBO on. The XOR acts on the whole address.",
+        measured(
+            "H200, driver 580.159.04, 2026-11-22: wgmma.mma_async.sp with f16 and tf32, 42 settings of LBO, SBO and "
+            "start each; tcgen05 by analogy"
+        ),
+        "The manual says that LBO is not used there; with the wider swizzles it is not.",
+    ),
+    Fact(
         "lbo-absolute",
         "shared-memory descriptors",
         "With LBO mode 1 (bit 52) the LBO field is a shared-memory address: that of the part of a K = 96 row that does "

@@ -49,7 +49,8 @@ def operand_offsets(
     `rows` counts M (operand A) or N (operand B). The stride roles, in bytes:
 
     - K-major, no swizzle: LBO between 16-byte chunks of K, SBO between groups of 8 rows.
-    - K-major, swizzled: SBO between groups of 8 rows; LBO is ignored (measured on an H200).
+    - K-major, swizzled: SBO between groups of 8 rows; LBO is ignored (measured on an H200), but the 64 bytes of K of
+      a sparse product in rows of 32 bytes are halves, LBO apart (fact k-major-halves).
     - MN-major, no swizzle: SBO between 16-byte chunks of MN, LBO between groups of 8 K.
     - MN-major, swizzled: LBO between row-wide blocks of MN, SBO between groups of 8 K (4: 32-byte atom).
 
@@ -64,9 +65,10 @@ def operand_offsets(
         inner = depth * size
         if not mode.width:
             return frozen((row % 8) * 16 + (row // 8) * sbo + (inner // 16) * lbo + inner % 16)
-        if k * size > mode.row_bytes:
-            raise ValueError(f"a swizzled K-major row holds {mode.row_bytes} bytes of K, not {k * size}")
-        return frozen((row % 8) * mode.row_bytes + (row // 8) * sbo + inner)
+        width = mode.row_bytes
+        if k * size > max(width, 64):
+            raise ValueError(f"a swizzled K-major row holds {width} bytes of K, not {k * size}")
+        return frozen((row % 8) * width + (row // 8) * sbo + (inner // width) * lbo + inner % width)
     inner = row * size
     if not mode.width:
         return frozen((depth % 8) * 16 + (depth // 8) * lbo + (inner // 16) * sbo + inner % 16)

@@ -140,7 +140,8 @@ def test_cached_and_read_only() -> None:
     [
         ("m", "none", 16, 16, 'major must be "k" or "mn", not \'m\''),
         ("k", "none", 16, 4, "element_bits must be 8, 16 or 32, not 4"),
-        ("k", "32B", 32, 16, "a swizzled K-major row holds 32 bytes of K, not 64"),
+        ("k", "32B", 64, 16, "a swizzled K-major row holds 32 bytes of K, not 128"),
+        ("k", "64B", 64, 16, "a swizzled K-major row holds 64 bytes of K, not 128"),
         ("k", "128B_atom_64B", 16, 16, "128B_atom_64B is a TMA mode"),
         ("mn", "128B", 8, 32, "32-bit MN-major operands must use 128B_atom_32B, not '128B'"),
         ("mn", "128B_atom_32B", 16, 16, "MN-major 128B_atom_32B takes 32-bit elements only"),
@@ -186,3 +187,11 @@ def test_absolute_lbo_refusals() -> None:
         operand_addresses(descriptor, "mn", 64, 16, 16)
     with pytest.raises(ValueError, match="160 elements of 8 bits pass the end of the second row"):
         operand_addresses(descriptor, "k", 8, 160, 8)
+
+
+def test_halves_of_k_in_rows_of_32_bytes() -> None:
+    """As an H200 reads B of a sparse wgmma: the second 32 bytes of K are LBO on, wherever that is."""
+    offsets = operand_offsets(
+        major="k", swizzle="32B", leading_byte_offset=512, stride_byte_offset=768, rows=16, k=64, element_bits=8
+    )
+    assert [int(offsets[9, k]) for k in (0, 31, 32, 63)] == [800, 831, 1312, 1343]

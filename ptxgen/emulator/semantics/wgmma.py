@@ -23,7 +23,7 @@ from ptxgen.emulator.group import Group
 from ptxgen.emulator.machine import Machine
 from ptxgen.emulator.memory import MemoryFault
 from ptxgen.emulator.memory.shared_memory import RESERVED_BYTES
-from ptxgen.emulator.registers import Binder, Unmodelled
+from ptxgen.emulator.registers import Binder
 from ptxgen.emulator.semantics import meaning
 from ptxgen.emulator.semantics.barrier import require_whole_warps
 from ptxgen.emulator.warpgroups import Arrival, Kept, Product
@@ -97,10 +97,7 @@ def _chunks(value: int, major: Major, rows: int, k: int, bits: int, size: int) -
         raise MemoryFault("illegal-descriptor", f"the matrix descriptor {value:#018x}: {error}") from error
     if bits == 1:
         k, bits = k // 8, 8
-    try:
-        addresses = operand_addresses(descriptor, major, rows, k, bits)
-    except ValueError as error:  # a sparse product whose B is K-major: 64 bytes of K in a row of 32
-        raise Unmodelled(f"this layout of a matrix: {error}") from error
+    addresses = operand_addresses(descriptor, major, rows, k, bits)
     step = 8 * UNIT // bits
     places = (addresses[:, ::step] if major == "k" else addresses[::step]) // UNIT
     units = np.unique(places)
