@@ -329,7 +329,7 @@ def sparse(draft: Draft, atype: Any, btype: Any, dtype: Any, where: str, selecto
 @microtest(*((kind, swizzle) for kind in ("f16", "tf32", "e4m3", "u8") for swizzle in (32, 64)))
 def sparse_swizzles(draft: Draft, kind: Any, swizzle: int) -> None:
     """B of a sparse product with the narrower swizzles: 64 bytes of K in rows of 64 bytes, or in two of 32."""
-    n, k, dtype = 64, 2 * _k(kind), "s32" if kind == "u8" else "f32"
+    n, k, dtype = 64, 2 * k_of(kind), "s32" if kind == "u8" else "f32"
     product = Product(draft, n, dtype)
     rng = product.rng
     a, stored, meta = matrices.sparse_a(kind, _M, k, rng)
@@ -339,7 +339,7 @@ def sparse_swizzles(draft: Draft, kind: Any, swizzle: int) -> None:
     d = product.accumulators(c)
     words = [matrices.metadata_registers(kind, meta[16 * w : 16 * w + 16], 0, rng) for w in range(4)]
     (metadata,) = product.registers(np.concatenate(words)[None])
-    product.multiply(d, _sparse_instruction(kind, kind, dtype, n, False)(d, first, db, metadata, 0))
+    product.multiply(d, sparse_instruction(kind, kind, dtype, n, False)(d, first, db, metadata, 0))
     product.finish(d, _wrapped(dtype, a @ b.T + c))
 
 
