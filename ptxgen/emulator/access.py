@@ -118,8 +118,8 @@ def load_words(
     data, offsets = places.data, places.offsets
     if measured:
         measure(g, space, places, size * count, statement)
-    if places.slots is not None and order is None:
-        track_shared(g, places, size * count, statement, write=False)
+    if places.slots is not None:
+        track_shared(g, places, size * count, statement, write=False, strong=order is not None)
     elif space == "global" and g.machine.global_accesses is not None:
         if order is None:
             g.machine.global_accesses.access(g.indices, offsets, g.mask, size * count, statement)
@@ -236,23 +236,27 @@ def track_shared(
     *,
     write: bool,
     strong: bool = False,
+    reads: bool = True,
     values: Sequence[NDArray[Any]] = (),
 ) -> None:
-    """Tell the checks which units of which CTA's memory each warp touches; strong accesses race with nothing, and
-    neither do stores of `values` that are there already.
+    """Tell the checks which units of which CTA's memory each warp touches; strong accesses do not race with each other,
+    stores of `values` that are there already with nothing. A strong write without `values` is an atomic operation,
+    which `reads` too or does not.
     """
     ordering, slots, inside = g.machine.ordering, places.slots, places.inside
     if ordering is None or slots is None or inside is None:
         return
     active, apart = g.active, slots.shape[1] > 1
-    new = _changing(g, places, size, values) if values and not strong else active
+    new = _changing(g, places, size, values) if values else active
     if strong:
-        ordering.lanes.forget(slots, inside, active, size)
+        if write:
+            ordering.lanes.forget(slots, inside, active, size)
     else:
         ordering.lanes.access(g.indices, slots, inside, active, size, statement, new if write else None)
     unaware = ordering.any_unaware(g.indices)
     if not apart and not strong and not unaware and _track_together(g, inside, new if write else None, size, statement):
         return
+    seen: list[tuple[int, NDArray[np.int64], NDArray[np.uint16], int]] = []
     for position, row in enumerate(g.indices):
         lanes = active[position]
         first, fresh = inside[position][lanes], new[position][lanes]
@@ -266,14 +270,20 @@ def track_shared(
                 ordering.shared.unaware(
                     int(row), apart_units, apart_masks, statement, int(slot), partly[0], writes=write
                 )
-            if strong:
-                ordering.shared.strong_write(int(row), units, masks, int(slot))
-            elif write:
-                some = here & fresh
-                changed = masks_in(units, first[some], size)
-                ordering.shared.write(int(row), units, masks, statement, int(slot), changed)
+            if strong and (not write or (reads and not values)):
+                ordering.shared.observe(int(row), units, masks, int(slot))
+                seen.append((int(row), units, masks, int(slot)))
+            if write:
+                changed = masks_in(units, first[here & fresh], size)
+                store = ordering.shared.strong_write if strong else ordering.shared.write
+                store(int(row), units, masks, statement, int(slot), changed)
+            elif strong:
+                ordering.shared.strong_read(int(row), units, masks, statement, int(slot))
             else:
                 ordering.shared.read(int(row), units, masks, statement, int(slot))
+    if g.machine.timeline.schedule == "random":  # which warp comes last is open yet, so all are
+        for each in seen:
+            ordering.shared.observe(*each)
 
 
 def _track_together(

@@ -65,8 +65,9 @@ class CtaExit:
             if table is None or len(table.latest) == self._ordering.warps:
                 continue
             for at in np.flatnonzero((table.latest > known) & (table.latest < PENDING)):
-                if int(at) // self._ordering.warps != slot % self._ordering.size:
-                    line = int(table.line[at, int(table.clock[at].argmax())])
+                late = (table.clock[at] > known[at]) & (table.mask[at] != 0)
+                if int(at) // self._ordering.warps != slot % self._ordering.size and late.any():
+                    line = int(table.line[at, int(np.where(late, table.clock[at], 0).argmax())])
                     self._peer_left_behind(rows.start, int(at), verb, None, line)
 
     def _peer_left_behind(self, row: int, member: int, verb: str, statement: Statement | None, line: int) -> None:

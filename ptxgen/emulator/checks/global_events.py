@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from ptxgen.emulator.checks.findings import Findings
 from ptxgen.emulator.checks.global_places import UNIT, Places
 from ptxgen.emulator.checks.knowledge import PENDING
+from ptxgen.emulator.checks.strong_accesses import report_unfenced
 from ptxgen.syntax import Statement
 
 if TYPE_CHECKING:
@@ -127,7 +128,7 @@ class GlobalEvents:
         number = int(self.operation[event])
         doubted = self._ordering.doubted_operation(row, number) if number else self._ordering.doubted(row, other, clock)
         if doubted:
-            self._report_fence(where, doubted, statement)
+            report_unfenced(self._findings, where, doubted, statement)
             return
         if number:
             why = "whose completion its warp has not waited for"
@@ -136,24 +137,6 @@ class GlobalEvents:
         else:
             why = "with which its warp has not synchronised"
         self._findings.add("global-race", f"{does} data of {where}, {why}", statement)
-
-    def _report_fence(self, where: str, side: str, statement: Statement) -> None:
-        """Only a flag or lock orders the two, and its accesses are strong, but nothing more.
-
-        Without an acquire it is advice: CUDA's own samples end so, with bar.sync after an atomic operation.
-        """
-        missing = (
-            "its store does not release: use .release, or fence.acq_rel before it"
-            if side == "release"
-            else "the load of it does not acquire: use .acquire, or fence.acq_rel after it"
-        )
-        self._findings.add(
-            "missing-fence",
-            f"this access and {where} are ordered by a strong access alone; {missing}, in a scope that includes both "
-            "threads",
-            statement,
-            severity="error" if side == "release" else "advice",
-        )
 
     def _add(self, count: int, statement: Statement, what: str) -> int:
         if self._used > _MANY:

@@ -16,6 +16,7 @@ from ptxgen.emulator.checks.cluster_scope import RELEASES
 from ptxgen.emulator.checks.findings import Findings
 from ptxgen.emulator.checks.knowledge import PENDING, AsyncOperation, Knowledge
 from ptxgen.emulator.checks.stale_waits import Event
+from ptxgen.emulator.checks.strong_accesses import report_unfenced
 from ptxgen.emulator.checks.thread_accesses import UNIT, Masks, ThreadAccesses, distinct, starts
 from ptxgen.syntax import Statement
 
@@ -44,6 +45,8 @@ class SharedAccesses:
         self.barriers = np.zeros((slots, units), np.uint16)
         self.stores = ThreadAccesses(slots, ordering.size, ordering.warps, units)
         self.loads = ThreadAccesses(slots, ordering.size, ordering.warps, units)
+        #: Lines of strong stores and atomic operations that have run.
+        self._strong_lines: set[int] = set()
         #: Lines of the cp.async and st.async instructions that have run.
         self._copy_lines: dict[int, str] = {}
 
@@ -223,7 +226,7 @@ class SharedAccesses:
     def reduce(self, row: int, units: NDArray[np.int64], masks: Masks, statement: Statement, slot: int) -> None:
         """A red.async begins: it does not race with others, but until someone has waited for it, nobody may load."""
         self._copy_lines[statement.line] = "red.async"
-        self.strong_write(row, units, masks, slot)
+        self.reduce_later(row, units, masks, slot)
         self.stores.add(slot, row % self._ordering.members, units, masks, PENDING, statement.line)
 
     def copied(self, row: int, units: NDArray[np.int64], slot: int | None = None, clock: int | None = None) -> None:
@@ -239,9 +242,39 @@ class SharedAccesses:
         if line is not None:
             self._race(access, verb, f"the {self._copy_lines.get(line, 'copy')} of line {line}")
 
-    def strong_write(self, row: int, units: NDArray[np.int64], masks: Masks, slot: int | None = None) -> None:
-        """A warp's strong store: initialises, and orders rather than races."""
-        slot = row // self._ordering.warps if slot is None else slot
+    def strong_write(
+        self, row: int, units: NDArray[np.int64], masks: Masks, statement: Statement, slot: int, changed: Masks
+    ) -> None:
+        """A warp's strong store or atomic operation: races with weak accesses alone (8.7), if it has `changed` them."""
+        access = AsyncOperation(0, "strong store", statement, slot)
+        known = self._ordering.known[row]
+        if changed.any():
+            self._against_warps(access, row, self.stores, slot, units, changed, "overwrites", known, weak=True)
+            self._against_warps(access, row, self.loads, slot, units, changed, "overwrites", known)
+        self.stores.forget(slot, units, masks)
+        self._strong_lines.add(statement.line)
+        if changed.any():
+            self.stores.add(
+                slot,
+                row % self._ordering.members,
+                units,
+                changed,
+                known.clocks[row % self._ordering.members],
+                statement.line,
+            )
+        self._overwritten(slot, units, masks)
+
+    def strong_read(self, row: int, units: NDArray[np.int64], masks: Masks, statement: Statement, slot: int) -> None:
+        """A warp's strong load: races with weak stores alone."""
+        access = AsyncOperation(0, "strong load", statement, slot)
+        self._against_warps(access, row, self.stores, slot, units, masks, "reads", self._ordering.known[row], weak=True)
+
+    def observe(self, row: int, units: NDArray[np.int64], masks: Masks, slot: int) -> None:
+        """A warp sees strong stores of others, which come before what it does next (8.9.4): they are forgotten."""
+        self.stores.forget_of_others(slot, row % self._ordering.members, units, masks, self._strong_lines)
+
+    def reduce_later(self, row: int, units: NDArray[np.int64], masks: Masks, slot: int) -> None:
+        """A warp's red.async is on its way: initialises, and orders rather than races."""
         self.stores.forget(slot, units, masks)
         self._overwritten(slot, units, masks)
 
@@ -386,11 +419,17 @@ class SharedAccesses:
 
     def _against_warps(
         self, access: AsyncOperation, row: int, accesses: ThreadAccesses, slot: int, units: NDArray[np.int64],
-        masks: Masks | np.uint16, verb: str, known: Knowledge,
+        masks: Masks | np.uint16, verb: str, known: Knowledge, *, weak: bool = False,
     ) -> None:  # fmt: skip
         what = "store" if accesses is self.stores else "load"
         for warp, line, clock in accesses.unknown(slot, row % self._ordering.members, units, masks, known.clocks):
+            if weak and line in self._strong_lines:
+                continue
             where = f"the {what} of line {line} by {self._ordering.member_name(row, warp)}"
+            doubted = self._ordering.doubted(row, row - row % self._ordering.members + warp, clock)
+            if doubted:
+                report_unfenced(self._findings, where, doubted, access.statement)
+                continue
             event = Event(member=warp, clock=clock)
             why, parity = self._ordering.waits.why(row, event, reads=verb == "reads", by=access.number)
             self._report(access, verb, f"{where}, with which its warp has not synchronised{why}", parity)

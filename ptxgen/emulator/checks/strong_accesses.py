@@ -104,6 +104,25 @@ class _Touch(NamedTuple):
     statement: Statement
 
 
+def report_unfenced(findings: Findings, where: str, side: str, statement: Statement) -> None:
+    """Only a flag or lock orders an access and that `where`, and its accesses are strong, but nothing more.
+
+    Without an acquire it is advice: CUDA's own samples end so, with bar.sync after an atomic operation.
+    """
+    missing = (
+        "its store does not release: use .release, or fence.acq_rel before it"
+        if side == "release"
+        else "the load of it does not acquire: use .acquire, or fence.acq_rel after it"
+    )
+    findings.add(
+        "missing-fence",
+        f"this access and {where} are ordered by a strong access alone; {missing}, in a scope that includes both "
+        "threads",
+        statement,
+        severity="error" if side == "release" else "advice",
+    )
+
+
 class StrongAccesses:
     """What strong stores have told, by word, and what fences of each warp cover."""
 
@@ -188,12 +207,11 @@ class StrongAccesses:
         everything = self._ordering.release(row)
         self._number += 1
         in_global = self._given(row, order, everything)
-        in_shared = [((GPU, 0), ((self._ordering.actor(row), GPU, True), self._number, everything))]
         for place in places:
             told = self._told.get(place)
             if told is None:
                 told = self._told[place] = {}
-            for domain, given in in_shared if place[0] >= 0 else in_global:
+            for domain, given in in_global:
                 known = told.get(domain)
                 if known is None:
                     known = told[domain] = _Told()
@@ -233,7 +251,7 @@ class StrongAccesses:
                 if known is None:
                     continue
                 needed = self._needed(domains[CTA][1], known.ctas)
-                if place[0] >= 0 or (order.acquires and needed <= order.level):
+                if order.acquires and needed <= order.level:
                     for teller, given in known.given.items():
                         if teller not in certain or certain[teller][1] < given[1]:
                             certain[teller] = given

@@ -157,6 +157,15 @@ class ThreadAccesses:
         if table is not None:
             table.mask[:, units] &= ~masks
 
+    def forget_of_others(self, slot: int, warp: int, units: NDArray[np.int64], masks: Masks, lines: set[int]) -> None:
+        """What other warps than this one have done to these bytes in some lines does not count any more."""
+        table = self._tables[slot]
+        if table is not None and lines:
+            chosen = np.isin(table.line[:, units], list(lines))
+            if table.first <= warp < table.first + len(chosen):
+                chosen[warp - table.first] = False
+            table.mask[:, units] &= ~np.where(chosen, masks, np.uint16(0))
+
     def clear(self, slot: int) -> None:
         if self._tables[slot] is not None:
             self._tables[slot] = None

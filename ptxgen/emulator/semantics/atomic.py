@@ -132,7 +132,7 @@ def change(
         raise MemoryFault("atomic-space", f"an atomic operation in .{part.space} memory; it must be global or shared")
     places = locate(g, part.space, part.addresses, size * count, "an atomic operation")
     data, offsets = places.data, places.offsets
-    track_shared(g, places, size * count, statement, write=True, strong=True)
+    track_shared(g, places, size * count, statement, write=True, strong=True, reads=reads)
     if part.space == "global" and machine.global_accesses is not None:
         machine.global_accesses.strong(
             g.indices, offsets, g.mask, size * count, statement, "atomic operation", reads=reads, writes=True
