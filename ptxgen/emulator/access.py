@@ -145,18 +145,18 @@ def _strong_load(
     assert strong is not None
     size = values[0].dtype.itemsize * len(values)
     for position, row, words, lanes in _words(g, space, addresses, places):
-        changes = []
+        older = []
         if strong.stale is not None:
             for word, lane in zip(words, lanes, strict=True):
-                change = strong.stale.load(row, word, places.data, int(places.offsets[position, lane]), size)
-                changes.append((lane, change))
+                alike = g.active[position] & (addresses[position] == addresses[position, lane])
+                offset = int(places.offsets[position, lane])
+                older.append(strong.stale.load(row, alike, word, places.data, offset, size))
         strong.access(row, words, order, statement, reads=True, writes=False)
-        for lane, change in changes:
-            if change is not None:
+        for found in older:
+            if found is not None:
                 g.machine.effects += 1
-                alike = addresses[position] == addresses[position, lane]
-                for value, old in zip(values, change.old.view(values[0].dtype), strict=True):
-                    value[position, alike] = old
+                for value, old in zip(values, found[0].view(values[0].dtype), strict=True):
+                    value[position, found[1]] = old
 
 
 def store_words(
@@ -199,7 +199,8 @@ def store_words(
         for position, row, places_of, lanes in _words(g, space, addresses, places):
             if strong.stale is not None:
                 for place, lane in zip(places_of, lanes, strict=True):
-                    strong.stale.store(row, place, data, int(offsets[position, lane]), total)
+                    alike = g.active[position] & (addresses[position] == addresses[position, lane])
+                    strong.stale.store(row, alike, place, data, int(offsets[position, lane]), total)
             strong.access(row, places_of, order, statement, reads=False, writes=True)
     words, index = data.view(dtype), offsets // size
     changed = False  # what is there already is no effect: threads that poll may store what they read
@@ -368,7 +369,8 @@ def strong_atomic(
     for position, row, words, firsts in _words(g, part.space, part.addresses, places, lanes):
         if strong.stale is not None:
             for word, lane in zip(words, firsts, strict=True):
-                strong.stale.store(row, word, places.data, int(places.offsets[position, lane]), size)
+                alike = g.active[position] & (part.addresses[position] == part.addresses[position, lane])
+                strong.stale.store(row, alike, word, places.data, int(places.offsets[position, lane]), size)
         strong.access(row, words, order, statement, reads=reads, writes=True)
 
 

@@ -154,3 +154,53 @@ def test_words_of_several_sizes_are_left_alone() -> None:
     assert run(body, schedule="late")[1] == NEW
     pair = body.replace("ld.volatile.global.u32 %y, [%data]", "ld.volatile.global.v2.u32 {%y, %z}, [%data]")
     assert run(pair, schedule="late")[1] == OLD
+
+
+#: Each lane stores to its own word and loads that of the next lane.
+NEIGHBOURS = """
+    and.b32 %x, %t, 31; add.u32 %y, %x, 1; and.b32 %y, %y, 31; mov.u64 %wide, BASE;
+    mad.wide.u32 %data, %x, 4, %wide; mad.wide.u32 %other, %y, 4, %wide;
+    st.volatile.SPACE.u32 [%data], 0; bar.warp.sync -1;
+    add.u32 %x, %x, 100; st.volatile.SPACE.u32 [%data], %x; BETWEEN ld.volatile.SPACE.u32 %y, [%other];
+    mad.wide.u32 %mine, %t, 4, %out1; st.global.u32 [%mine], %y; ret;
+"""
+SPACES = {"global": "%out0", "shared": "room"}
+
+
+def neighbours(space: str, between: str, **options: Any) -> Any:
+    body = NEIGHBOURS.replace("SPACE", space).replace("BASE", SPACES[space]).replace("BETWEEN", between)
+    head = ".shared .align 16 .b32 room[32];" + HEAD
+    outputs = [np.zeros(64, np.uint32), np.full(32, 99, np.uint32)]
+    report, (_, given) = launch(head + body, outputs, **options)
+    assert (report.status, codes(report)) == ("ok", []), report.summary()
+    return given
+
+
+@pytest.mark.parametrize("space", SPACES)
+def test_lanes_of_a_warp(space: str) -> None:
+    """Volatile does not take the place of bar.warp.sync (9.7.13.2)."""
+    new = np.roll(np.arange(100, 132), -1)
+    for schedule in SCHEDULES:
+        for seed in range(3):
+            assert (neighbours(space, "bar.warp.sync -1;", schedule=schedule, seed=seed) == new).all()
+    for between in ("", "shfl.sync.idx.b32 %z, %x, 0, 31, -1;"):
+        assert (neighbours(space, between, schedule="late") == 0).all()
+    assert (neighbours(space, "", schedule="eager") == new).all()
+    found = neighbours(space, "", schedule="random")
+    assert (found == 0).any()
+    assert (found == new).any()
+
+
+def test_lanes_that_know_each_other() -> None:
+    """A lane that has stored or read the newer value, or has acquired what the other has released, reads it."""
+    body = """
+        setp.eq.u32 %p, %t, 0; setp.eq.u32 %q, %t, 1; @%p st.volatile.global.u32 [%data], 7; BETWEEN
+        ld.volatile.global.u32 %y, [%data]; @%q st.global.u32 [%mine], %y; ret;
+    """
+    flag = "@%p st.release.gpu.global.u32 [%flag], 1; @%q ld.acquire.gpu.global.u32 %x, [%flag];"
+    again = "ld.volatile.global.u32 %z, [%data];"
+    for between, seen in (
+        ("", OLD), (again, NEW), ("@%q st.volatile.global.u32 [%data], 7;", NEW),
+        (flag + flag.split("; ")[1].replace("%x", "%z"), NEW), ("membar.gl;", NEW),
+    ):  # fmt: skip
+        assert run(body.replace("BETWEEN", between), grid=1, schedule="late") == [seen], between

@@ -6,6 +6,9 @@ order (8.10.6), and neither the loading warp nor one whose read precedes the loa
 `eager` none. So a flag without its fence, which races with nothing where the data are volatile too, gives a wrong
 result; a loop that polls goes round once more.
 
+The same holds for the lanes of one warp, which bar.warp.sync and barriers order, and what `lane_accesses` takes for
+that besides.
+
 The fences .sc take effect in the order of their execution, and order all before one with all after a later one (8.9.3).
 A strong access that lacks an acquire counts after the next barrier of the CTA: hardware has done the load by then.
 
@@ -38,6 +41,8 @@ class Change:
     new: NDArray[np.uint8]
     #: The warps that have stored the newer value or read it, and in which of their intervals.
     aware: dict[int, int]
+    #: Of warps that have stored it: in which lane interval, and the lanes that have stored or read it since, (32).
+    lanes: dict[int, tuple[int, NDArray[np.bool_]]]
 
 
 class StaleLoads:
@@ -52,6 +57,8 @@ class StaleLoads:
         self._sizes: dict[Place, int] = {}
         #: What fences .sc have made known, by the width of their scope and its CTA or cluster.
         self._sequence: dict[tuple[int, int], Knowledge] = {}
+        #: The lane interval in which a warp has executed its last fence .sc.
+        self._fenced: dict[int, int] = {}
 
     def clear(self, slot: int) -> None:
         """Make a slot ready for the next CTA."""
@@ -62,20 +69,26 @@ class StaleLoads:
     def fence(self, row: int, domains: list[tuple[int, int]]) -> None:
         """A fence .sc of a warp: those before it within the same CTA, cluster or GPU precede it."""
         known = self._ordering.known[row]
+        self._fenced[row] = int(self._ordering.lanes.interval[row])
         for domain in domains:
             before = self._sequence.setdefault(domain, Knowledge(known.cluster, known.clocks * 0))
             before.sequence(known)
             known.join(before)
 
-    def store(self, row: int, place: Place, data: NDArray[np.uint8], offset: int, size: int) -> None:
-        """A warp is about to change a word by a strong store or an atomic operation: its bytes are at an offset."""
+    def store(
+        self, row: int, lanes: NDArray[np.bool_], place: Place, data: NDArray[np.uint8], offset: int, size: int
+    ) -> None:
+        """Lanes of a warp are about to change a word by a strong store or an atomic operation: its bytes are at an
+        offset.
+        """
         if not self._alike(place, size):
             return
         held = self._held.get(place)
         if held is None:
             old = data[offset : offset + size].copy()
-            held = self._held[place] = offset, Change(old, old, {})
+            held = self._held[place] = offset, Change(old, old, {}, {})
         held[1].aware.setdefault(row, self._ordering.clock(row))
+        held[1].lanes[row] = int(self._ordering.lanes.interval[row]), lanes
 
     def stored(self, data: NDArray[np.uint8]) -> None:
         """What was about to change has changed. Who stores what is there already knows what is there."""
@@ -87,21 +100,39 @@ class StaleLoads:
             elif before is not None:
                 for row, clock in made.aware.items():
                     before.aware.setdefault(row, clock)
+                for row, (interval, lanes) in made.lanes.items():
+                    if row in before.lanes and before.lanes[row][0] == interval:
+                        before.lanes[row] = interval, before.lanes[row][1] | lanes
         self._held.clear()
 
-    def load(self, row: int, place: Place, data: NDArray[np.uint8], offset: int, size: int) -> Change | None:
-        """The change that a warp's strong load does not see, if it reads an older value."""
+    def load(
+        self, row: int, lanes: NDArray[np.bool_], place: Place, data: NDArray[np.uint8], offset: int, size: int
+    ) -> tuple[NDArray[np.uint8], NDArray[np.bool_]] | None:
+        """The older value that some of these lanes of a warp read by a strong load, and which."""
         change = self._changes.get(place)
-        if not self._alike(place, size) or change is None or row in change.aware:
+        if not self._alike(place, size) or change is None:
+            return None
+        lanes = lanes & self._behind(change, row, lanes)
+        if not lanes.any():
             return None
         if not np.array_equal(data[offset : offset + size], change.new):  # by something else than strong accesses
             del self._changes[place]
             return None
-        known = any(self._precedes(row, other, clock) for other, clock in change.aware.items())
-        change.aware[row] = self._ordering.clock(row)  # at most once
+        known = any(self._precedes(row, other, clock) for other, clock in change.aware.items() if other != row)
+        change.aware.setdefault(row, self._ordering.clock(row))  # at most once
         if known or (self._timeline.schedule == "random" and self._timeline.random.getrandbits(1)):
             return None
-        return change
+        return change.old, lanes
+
+    def _behind(self, change: Change, row: int, lanes: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Which lanes of a warp may not have seen a change, as these are about to: (32)."""
+        if row not in change.aware:
+            return np.ones(32, np.bool_)
+        interval, aware = change.lanes.get(row, (-1, lanes))
+        if interval != self._ordering.lanes.interval[row] or interval == self._fenced.get(row):
+            return np.zeros(32, np.bool_)
+        change.lanes[row] = interval, aware | lanes
+        return ~aware
 
     def _alike(self, place: Place, size: int) -> bool:
         """Whether all accesses to these 16 bytes have the same size."""

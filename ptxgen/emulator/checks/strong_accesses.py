@@ -9,8 +9,6 @@ told as the missing fence that it is.
 A fence covers what its own thread did; that counts for a store by another thread too which bar.sync puts after it: with
 fence.sc (membar.gl, __threadfence) that follows from the order of such fences (8.9.3), and hardware does the same for
 the weaker ones.
-
-Within shared memory strong accesses order by themselves here: a missing fence between warps of a CTA is not seen.
 """
 
 from __future__ import annotations
