@@ -259,8 +259,9 @@ def fused_groups(
 ) -> Values:
     """C plus A times B transposed, of 4-bit floats with scale factors for blocks of K.
 
-    An addend is the exact sum of 16 products times its factors; its exponent is that of the factors. Shapes as for
-    `fused`; of a sparse A 32 columns have 16 products (inferred).
+    An addend is the exact sum of 16 products times its factors; its exponent is that of the factors, and it has none if
+    the sum is zero (inferred from Hopper's products). Shapes as for `fused`; of a sparse A 32 columns have 16 products
+    (inferred).
     """
     if c is None:
         c = np.zeros((*a.shape[:-1], b.shape[-2]), np.float32)
@@ -269,14 +270,18 @@ def fused_groups(
     (factor_a, x), (factor_b, y) = (_factors(each) for each in scales)
     finite = np.where(np.isfinite(c), c, np.float32(0))
     starts = range(0, k, step)
-    exponents = [x[..., :, None, i * blocks // k] + y[..., None, :, i * blocks // k] for i in starts]
+    with np.errstate(invalid="ignore"):
+        parts = [a[..., i : i + step] @ np.swapaxes(b[..., i : i + step], -1, -2) for i in starts]
+    exponents = [
+        np.where(part == 0, _LEAST_WIDE, x[..., :, None, i * blocks // k] + y[..., None, :, i * blocks // k])
+        for i, part in zip(starts, parts, strict=True)
+    ]
     largest = np.maximum(np.max(exponents, axis=0), _of_addends(finite, "f32", wide=True)).astype(np.int16)
     scale = _power(SCALED_F4.fraction - largest, np.float64)
     total = np.trunc(finite * scale)
     with np.errstate(invalid="ignore"):
-        for i in starts:
+        for i, part in zip(starts, parts, strict=True):
             factor = factor_a[..., :, None, i * blocks // k] * factor_b[..., None, :, i * blocks // k]
-            part = a[..., i : i + step] @ np.swapaxes(b[..., i : i + step], -1, -2)
             total += np.trunc(part * factor * scale)
         total *= _power(largest - SCALED_F4.fraction, np.float64)
         nan = np.isnan(total)

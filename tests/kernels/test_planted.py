@@ -46,6 +46,10 @@ PLANTED: list[tuple[str, Edit, tuple[str, ...]]] = [
 ]  # fmt: skip
 
 
+#: The manual has the registers of a tcgen05.ld waited for by who reads them (9.7.16.6.4.5): a run like that is right.
+ADVISED = "wait for tcgen05.ld: dropped"
+
+
 def drop_wait(text: str, barrier: str) -> str:
     """The text without the loop that waits for a barrier."""
     return re.sub(rf"\$wait\w*:\n.*try_wait.*%{barrier}_barrier.*\n.*bra \$wait.*\n", "", text)
@@ -59,7 +63,8 @@ def test_a_planted_error_is_reported_with_its_line(
     text = edit(TEXT)
     assert text != TEXT
     result = run_gemm(ptxgen.Emulator("sm_100a", schedule), PLAN, 256, 128, 256, text=text)
-    assert not result.ok
+    if name != ADVISED:
+        assert not result.ok
     told = [*result.complaints, *result.advice]
     expected = lines_with(text, *named)
     assert expected
