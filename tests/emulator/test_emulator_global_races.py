@@ -271,3 +271,19 @@ def test_fences_on_the_other_side_of_a_barrier(fence: str, schedule: Any) -> Non
     for give, take, expected in ((fence, fence, set()), ("", fence, {"missing-fence"}), (fence, "", {"missing-fence"})):
         report = run(body.replace("GIVE", give).replace("TAKE", take), block=96, grid=2, schedule=schedule)
         assert set(codes(report)) == expected, report.summary()
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize(("fence", "expected"), [("membar.gl;", []), ("membar.cta;", ["missing-fence"])])
+def test_a_barrier_of_the_grid_takes_a_fence_that_reaches_the_others(
+    fence: str, expected: list[str], schedule: Any
+) -> None:
+    """The own CTA has counted itself at the word too: that it is in the scope does not put the others there."""
+    body = f"""
+        setp.ne.u32 %p, %t, 0; @%p bra end; mad.wide.u32 %at, %c, 4, %out0; xor.b32 %x, %c, 1;
+        mad.wide.u32 %next, %x, 4, %out0; st.global.u32 [%at], %c; membar.gl; atom.global.add.u32 %x, [%flag], 1;
+        again: ld.volatile.global.u32 %x, [%flag]; setp.ne.u32 %p, %x, 2; @%p bra again;
+        {fence} ld.global.u32 %y, [%next]; end:
+    """
+    report = run(body, block=32, grid=2, schedule=schedule)
+    assert codes(report) == expected, report.summary()

@@ -51,6 +51,19 @@ TABLE: tuple[Equivalent, ...] = (
         "8 registers more", r"setmaxnreg",
     ),
     Equivalent(
+        "The launch has one CTA, whose threads are all in the scope .cta.",
+        "of a narrower scope", "membar", "spinlock_table",
+    ),
+    Equivalent(
+        "The fence before the ticket covers all that is read after this barrier of the grid: between them thread 0 "
+        "stores nothing but by atomics.",
+        "dropped|of a narrower scope", "membar", "legacy", (194,),
+    ),
+    Equivalent(
+        "Nothing that comes after the latch reads what another warp has written before it: the box is read before.",
+        "dropped|relaxed", "atom|ld|bar.warp", "libcu_sync", (570, 571, 667, 671),
+    ),
+    Equivalent(
         "Without interleave the element stride of the innermost dimension is ignored (CUDA driver API, "
         "cuTensorMapEncodeTiled).",
         "another element_stride", r"element_stride\.\S+ \[[^]]*\], 0x0,",

@@ -248,15 +248,14 @@ class StrongAccesses:
                 known = told.get(domain)
                 if known is None:
                     continue
-                needed = self._needed(domains[CTA][1], known.ctas)
-                if order.acquires and needed <= order.level:
-                    for teller, given in known.given.items():
+                for teller, given in known.given.items():
+                    ctas = known.ctas if teller[0] < 0 else 1 << teller[0] // self._ordering.warps
+                    needed = self._needed(domains[CTA][1], ctas)
+                    if order.acquires and needed <= order.level:
                         if teller not in certain or certain[teller][1] < given[1]:
                             certain[teller] = given
-                    continue
-                enough = needed if needed <= order.level else _NEVER
-                for teller, given in known.given.items():
-                    key = teller, enough
+                        continue
+                    key = teller, needed if needed <= order.level else _NEVER
                     if heard.get(key, 0) < given[1]:
                         heard[key] = given[1]
                         others[key] = given
