@@ -51,6 +51,11 @@ TABLE: tuple[Equivalent, ...] = (
         "8 registers more", r"setmaxnreg",
     ),
     Equivalent(
+        "Since the fence before, nothing but products of the same shape has accessed the registers (9.7.15.7.1); "
+        "otherwise missing-wgmma-fence tells.",
+        "dropped", r"wgmma\.fence",
+    ),
+    Equivalent(
         "The launch has one CTA, whose threads are all in the scope .cta.",
         "of a narrower scope", "membar", "spinlock_table",
     ),

@@ -236,33 +236,30 @@ class StrongAccesses:
     def _hear(self, row: int, places: Sequence[Place], order: Order) -> None:
         """What was told with the words is known if the access acquires; else a fence may do that, or nothing does."""
         domains = [(within, self._domain(row, within)) for within in (CTA, CLUSTER, GPU)]
-        #: By teller: the newest of what it told. Those that the warp knows by now, and the others by the scope needed.
-        certain: dict[_Teller, _Given] = {}
-        others: dict[tuple[_Teller, int], _Given] = {}
-        heard = self._heard.setdefault(row, {})
-        for place in places:
-            told = self._told.get(place)
-            if told is None:
-                continue
-            for domain in domains:
-                known = told.get(domain)
-                if known is None:
-                    continue
+        #: By teller: the newest of what it told with these words, and the CTAs that it may be of.
+        newest: dict[_Teller, tuple[_Given, int]] = {}
+        for told in filter(None, map(self._told.get, places)):
+            for known in filter(None, map(told.get, domains)):
                 for teller, given in known.given.items():
-                    ctas = known.ctas if teller[0] < 0 else 1 << teller[0] // self._ordering.warps
-                    needed = self._needed(domains[CTA][1], ctas)
-                    if order.acquires and needed <= order.level:
-                        if teller not in certain or certain[teller][1] < given[1]:
-                            certain[teller] = given
-                        continue
-                    key = teller, needed if needed <= order.level else _NEVER
-                    if heard.get(key, 0) < given[1]:
-                        heard[key] = given[1]
-                        others[key] = given
+                    before = newest.get(teller)
+                    if before is None or before[0][1] < given[1]:
+                        newest[teller] = given, known.ctas
+        #: What the warp knows by now, and what else there is by the scope that it takes.
+        certain: list[_Given] = []
+        others: list[tuple[int, _Given]] = []
+        heard = self._heard.setdefault(row, {})
+        for teller, (given, ctas) in newest.items():
+            ctas = ctas if teller[0] < 0 else 1 << teller[0] // self._ordering.warps
+            needed = self._needed(domains[CTA][1], ctas)
+            if order.acquires and needed <= order.level:
+                certain.append(given)
+                continue
+            enough = needed if needed <= order.level else _NEVER
+            if heard.get((teller, enough), 0) < given[1]:
+                heard[teller, enough] = given[1]
+                others.append((enough, given))
         together: dict[int, Knowledge] = {}
-        for enough, (_, _, known) in chain(
-            ((_AT_ONCE, given) for given in certain.values()), ((key[1], given) for key, given in others.items())
-        ):
+        for enough, (_, _, known) in chain(((_AT_ONCE, given) for given in certain), others):
             if enough in together:
                 together[enough].join(known)
             else:

@@ -160,11 +160,18 @@ class ThreadAccesses:
     def forget_of_others(self, slot: int, warp: int, units: NDArray[np.int64], masks: Masks, lines: set[int]) -> None:
         """What other warps than this one have done to these bytes in some lines does not count any more."""
         table = self._tables[slot]
-        if table is not None and lines:
-            chosen = np.isin(table.line[:, units], list(lines))
-            if table.first <= warp < table.first + len(chosen):
-                chosen[warp - table.first] = False
-            table.mask[:, units] &= ~np.where(chosen, masks, np.uint16(0))
+        if table is None or not lines:
+            return
+        held = table.mask[:, units]
+        touched = (held & masks) != 0
+        if table.first <= warp < table.first + len(touched):
+            touched[warp - table.first] = False
+        if not touched.any():
+            return
+        by, chosen = table.line[:, units], np.zeros_like(touched)
+        for line in lines:  # few; np.isin takes longer
+            chosen |= by == line
+        table.mask[:, units] = held & ~np.where(chosen & touched, masks, np.uint16(0))
 
     def clear(self, slot: int) -> None:
         if self._tables[slot] is not None:
