@@ -59,3 +59,9 @@ def test_each_kind_changes_the_text() -> None:
         text = load(subject).text
         for mutant in mutants(text):
             assert mutant.applied(text) != text
+
+
+def test_a_barrier_of_a_warp_between_volatile_accesses_is_not_proved_redundant() -> None:
+    """Lanes of strong stores are not compared: nobody may say that such a barrier orders nothing."""
+    mutant = next(each for each in mutants(load("legacy").text) if each.line == 87 and each.kind == "dropped")
+    assert judge("legacy", mutant, whole("legacy")).fate == "survived"

@@ -39,7 +39,10 @@ _UNUSED = (
     "not use (the leading offset of swizzled K-major matrices, PTX ISA 9.7.16.5.1), and columns and rows that nothing "
     "reads.\n"
 )
-_GAPS = "What neither the checks nor the results tell, and nobody has given a reason for.\n"
+_GAPS = (
+    "What neither the checks nor the results tell, and nobody has given a reason for. Barriers of a warp between "
+    "volatile accesses: that a load comes before another lane's store nothing shows while lanes run together.\n"
+)
 KEPT = Path("build") / "mutants.jsonl"
 FATES = ("finding", "advice", "fault", "deadlock", "endless", "wrong result")
 

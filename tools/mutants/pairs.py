@@ -25,6 +25,8 @@ from ptxgen.emulator.checks.thread_accesses import UNIT
 #: Who accesses: a warp, in one of its intervals, or an asynchronous operation (row -1) by its number.
 _Actor = tuple[int, int]
 _ALL = np.uint16(0xFFFF)
+#: What is told of a strong store, which may be what a barrier of a warp orders.
+STRONG = "a strong store"
 
 
 class AllPairs(SharedAccesses):
@@ -118,7 +120,7 @@ class AllPairs(SharedAccesses):
 class AllLanes(LaneAccesses):
     """Accesses by the lanes of warps, compared with every earlier one of the same interval between synchronisations.
 
-    Strong accesses count as weak ones: what only their strength orders is not taken as ordered.
+    Strong stores come without their lanes: where there are any, nothing is proved of a barrier of a warp.
     """
 
     unordered: list[str]
@@ -154,6 +156,10 @@ class AllLanes(LaneAccesses):
                 places = (reached[position, lanes][:, None] + np.arange(size)).ravel()
                 self._compared(row, places, lanes.repeat(size), statement.line, changing is not None)
         super().access(rows, slots, inside, active, size, statement, changing)
+
+    def forget(self, slots: Any, inside: Any, active: Any, size: int) -> None:
+        self.unordered.append(STRONG)
+        super().forget(slots, inside, active, size)
 
     def asynchronous(self, operation: AsyncOperation, row: int, slot: int, units: Any, *, writes: bool) -> None:
         if operation.lane is not None:
