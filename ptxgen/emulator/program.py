@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
@@ -63,6 +64,8 @@ class Block:
     targets: list[int] = field(default_factory=list)
     aligned: bool = False
     """Whether it has an instruction that wants all threads of the warp (.aligned, bar)."""
+    strong: bool = False
+    """Whether it has strong accesses, and nothing that wants all threads of the warp: lanes may do it apart."""
 
 
 @dataclass(slots=True)
@@ -256,7 +259,9 @@ class Program:
         else:
             block.following = EXITED if in_entry else RETURNED
         block.operations = [self._bind(line, block, in_entry) for line in lines]
-        block.aligned = any(_wants_whole_warp(operation.statement.opcode) for operation in block.operations)
+        opcodes = [operation.statement.opcode for operation in block.operations]
+        block.aligned = any(map(_wants_whole_warp, opcodes))
+        block.strong = not block.aligned and any(map(_STRONG.match, opcodes))
         return block
 
     def _labels(self, line: _Line) -> list[int | None]:
@@ -326,6 +331,9 @@ class Program:
             raise Incomplete(statement, message)
 
         return run
+
+
+_STRONG = re.compile(r"(ld|st)\.(volatile|relaxed|acquire|release|mmio)\b|(atom|red)\.")
 
 
 def _wants_whole_warp(opcode: str) -> bool:

@@ -8,7 +8,7 @@ instructions, one of them storing something new there. So does an asynchronous o
 other lanes have accessed.
 
 Kept for each word: the last store and the last load. A word has four bytes, or once there are narrower accesses as few
-as the narrowest. Masks of bar.warp.sync count as full. So a race may be missed; none is invented.
+as the narrowest. Here masks of bar.warp.sync count as full. So a race may be missed; none is invented.
 """
 
 from __future__ import annotations

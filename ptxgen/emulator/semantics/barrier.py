@@ -1,4 +1,4 @@
-"""Barriers of the CTA and the warp. PTX ISA 9.7.13."""
+"""Barriers of the CTA. PTX ISA 9.7.13.1. Those of a warp's lanes are in `warp`."""
 
 from __future__ import annotations
 
@@ -68,17 +68,5 @@ def synchronise(op: Any, binder: Binder, statement: syntax.Instruction, block: B
                 mine = values[np.isin(g.indices, part.indices)] if values is not None else None
                 reduction = Reduction(kind, part, mine, write)
                 scheduler.barriers.arrive(part, block, int(number), count, operation, reduction)
-
-    return run
-
-
-@meaning(barrier.bar_warp_sync, kind="end")
-def synchronise_warp(op: Any, binder: Binder, statement: syntax.Instruction, block: Block) -> _End:
-    """Divergent lanes meet at the block after it: the order of execution lets the others catch up."""
-
-    def run(g: Group, scheduler: Scheduler, block: Block, operation: Operation) -> None:
-        if g.machine.ordering is not None:
-            g.machine.ordering.lanes_meet(g.indices)
-        scheduler.warps.move(g, block.following)
 
     return run

@@ -1,4 +1,4 @@
-"""Communication among the lanes of a warp. PTX ISA 9.7.9.6 and 9.7.13.8 to 14."""
+"""Barriers of a warp and communication among its lanes. PTX ISA 9.7.9.6, 9.7.13.2 and 9.7.13.8 to 14."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ptxgen.emulator.group import Group
 from ptxgen.emulator.meetings import Arrays, Compute, Wait, flags_of, lanes_of
 from ptxgen.emulator.registers import Binder, Reader, Writer, constant
 from ptxgen.emulator.semantics import meaning
-from ptxgen.instr import warp
+from ptxgen.instr import barrier, warp
 from ptxgen.instr.types import TYPES
 
 if TYPE_CHECKING:
@@ -36,8 +36,12 @@ def _together(
     sources: Sequence[Reader],
     writers: Sequence[Writer | None],
     compute: Compute,
+    met: Callable[[NDArray[np.int64]], None] | None = None,
 ) -> _Gate:
-    """A gate at which the lanes of a mask meet: they give the `sources`, `compute` makes what the `writers` write."""
+    """A gate at which the lanes of a mask meet: they give the `sources`, `compute` makes what the `writers` write.
+
+    `met` is told of warps whose lanes have come.
+    """
     mask = binder.source(op.mask, "u32")
     name, signature = op.form.opcode, op.opcode_text
 
@@ -54,6 +58,8 @@ def _together(
         operands = [g.full(source(g)) for source in sources]
         active = g.active
         if g.mask is None and np.ndim(named) == 0 and named == _ALL and not g.machine.meetings.any:
+            if met is not None:
+                met(g.indices)
             write(g, compute(active, named, operands))
             return key, None
         masks = g.full(named, np.uint32)
@@ -64,6 +70,8 @@ def _together(
             _report(g, outside, statement)
         missing = (masks & lanes_of(present & ~active)[:, None]) != 0
         if not (missing & active).any() and not g.machine.meetings.any:
+            if met is not None:
+                met(g.indices)
             write(g, compute(active, masks, operands))
             return key, None
         return key, slowly(g, scheduler, masks, operands)
@@ -73,12 +81,18 @@ def _together(
         meetings, passing = g.machine.meetings, np.zeros((g.size, 32), np.bool_)
         collected: Arrays = []
         for position, row in enumerate(g.indices.tolist()):
+
+            def computed(active: _Flags, masks: _Masks, operands: Arrays, row: int = row) -> Arrays:
+                if met is not None:
+                    met(np.array([row]))
+                return compute(active, masks, operands)
+
             going, results = meetings.exchange(
                 row, signature, g.active[position], g.machine.present[row], masks[position],
-                [each[position] for each in operands], compute,
+                [each[position] for each in operands], computed,
             )  # fmt: skip
             passing[position] = going
-            if results:
+            if going.any():
                 collected = collected or [np.zeros((g.size, 32), each.dtype) for each in results]
                 for whole, each in zip(collected, results, strict=True):
                     whole[position] = each
@@ -91,6 +105,13 @@ def _together(
         return passing
 
     return run
+
+
+@meaning(barrier.bar_warp_sync, kind="gate")
+def synchronise(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Gate:
+    ordering = binder.machine.ordering
+    met = ordering.lanes_meet if ordering is not None else None
+    return _together(op, binder, statement, (), (), lambda active, masks, operands: [], met)
 
 
 def _report(g: Group, outside: _Flags, statement: syntax.Instruction) -> None:
