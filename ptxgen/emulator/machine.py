@@ -108,8 +108,9 @@ class Machine:
         self.strong_accesses: StrongAccesses | None = None
         if checks:
             self.ordering = Ordering(
-                slots, self.warps_per_cta, self.clusters.size, self.shared.pitch, self.findings, self.mbarriers
-            )
+                slots, self.warps_per_cta, self.clusters.size, self.shared.pitch, self.findings, self.mbarriers,
+                clusters=self.clusters.count,
+            )  # fmt: skip
             self.global_events = GlobalEvents(self.ordering, len(memory.data), self.findings)
             self.grid_races = GridRaces(self.ordering, self.global_events, self.findings)
             self.global_accesses = GlobalAccesses(self.ordering, self.global_events, self.grid_races, self.findings)

@@ -64,8 +64,10 @@ class Block:
     targets: list[int] = field(default_factory=list)
     aligned: bool = False
     """Whether it has an instruction that wants all threads of the warp (.aligned, bar)."""
-    strong: bool = False
-    """Whether it has strong accesses, and nothing that wants all threads of the warp: lanes may do it apart."""
+    separable: bool = False
+    """Whether lanes may do it apart, for the sake of its strong accesses: it does not want all threads of the warp, nor
+    lead back, so that those who come first wait for the others.
+    """
 
 
 @dataclass(slots=True)
@@ -222,6 +224,11 @@ class Program:
             callee = Callee(body.function, body.names, self._variables.frames[body.function.name], ranks[body.start])
             self.calls.callees[body.function.name] = callee
         blocks = [self._block(start, end, body, ranks) for start, end, body in order]
+        for rank, block in enumerate(blocks):
+            opcodes = [operation.statement.opcode for operation in block.operations]
+            forward = min([block.following, *block.targets]) > rank
+            calls = bool(opcodes) and opcodes[-1].startswith("call")
+            block.separable = forward and not calls and not block.aligned and any(map(_STRONG.match, opcodes))
         for name in recursive:
             self.calls.callees[name].saved.extend(bodies[name].registers)
         return blocks
@@ -259,9 +266,7 @@ class Program:
         else:
             block.following = EXITED if in_entry else RETURNED
         block.operations = [self._bind(line, block, in_entry) for line in lines]
-        opcodes = [operation.statement.opcode for operation in block.operations]
-        block.aligned = any(map(_wants_whole_warp, opcodes))
-        block.strong = not block.aligned and any(map(_STRONG.match, opcodes))
+        block.aligned = any(_wants_whole_warp(operation.statement.opcode) for operation in block.operations)
         return block
 
     def _labels(self, line: _Line) -> list[int | None]:
@@ -333,6 +338,7 @@ class Program:
         return run
 
 
+#: Strong accesses.
 _STRONG = re.compile(r"(ld|st)\.(volatile|relaxed|acquire|release|mmio)\b|(atom|red)\.")
 
 

@@ -39,9 +39,9 @@ class Warps:
         #: Rows whose timed waits give up: mbarrier.try_wait then returns false.
         self.timed_out = np.zeros(warps, np.bool_)
         self._aligned = np.array([block.aligned for block in program.blocks], np.bool_)
-        self._strong = np.array([block.strong for block in program.blocks], np.bool_)
+        self._separable = np.array([block.separable for block in program.blocks], np.bool_)
         #: Whether lanes of a warp are run apart where they make strong accesses, as hardware may do.
-        self._apart = machine.timeline.schedule == "random" and bool(self._strong.any())
+        self._apart = machine.timeline.schedule == "random" and bool(self._separable.any())
         self._fair_place = -1
 
     def begin(self, rows: NDArray[np.int64], entry: int) -> None:
@@ -135,7 +135,7 @@ class Warps:
                 if ready[oldest] and self.steps - self.last_run[oldest] > _PATIENCE:
                     place = current[oldest]
         rows = np.flatnonzero(ready & (current == place))
-        if self._apart and self._strong[place]:
+        if self._apart and self._separable[place]:
             return self._some_lanes(rows, (self.place[rows] == place) & ~self.held[rows])
         if self.uniform[rows].all():
             return Group(self._machine, rows, None)
@@ -156,7 +156,7 @@ class Warps:
     def _ahead(self) -> Group | None:
         """Lanes that wait for others of their warp to come, at a place where they may make strong accesses before."""
         ahead = (self.place != EXITED) & ~self.held & (self.place > self.current[:, None])
-        ahead &= self._strong[np.minimum(self.place, len(self._strong) - 1)]
+        ahead &= self._separable[np.minimum(self.place, len(self._separable) - 1)]
         places = np.unique(self.place[ahead])
         if not len(places):
             return None

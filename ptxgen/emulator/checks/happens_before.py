@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from ptxgen.emulator.checks.cluster_scope import ClusterScope, Told
 from ptxgen.emulator.checks.cta_exit import CtaExit
 from ptxgen.emulator.checks.findings import Findings
+from ptxgen.emulator.checks.foreign import Foreign, Home
 from ptxgen.emulator.checks.knowledge import AsyncOperation, Knowledge
 from ptxgen.emulator.checks.lane_accesses import LaneAccesses
 from ptxgen.emulator.checks.partial_releases import ALL
@@ -51,7 +52,7 @@ class Ordering:
 
     def __init__(
         self, slots: int, warps: int, size: int, shared_bytes: int, findings: Findings,
-        mbarriers: Sequence[dict[int, MBarrier]],
+        mbarriers: Sequence[dict[int, MBarrier]], *, clusters: int | None = None,
     ) -> None:  # fmt: skip
         #: Warps of a CTA, CTAs of a cluster, warps of a cluster: knowledge is by warp of the cluster.
         self.warps, self.size, self.members = warps, size, warps * size
@@ -66,15 +67,20 @@ class Ordering:
         self.clocks = np.zeros((slots * warps, self.members), np.int64)
         #: The number of each resident cluster, which no other of the launch ever has: warps are known by it too.
         self._clusters = np.arange(slots // size)
-        self._begun = slots // size
+        #: Whether there are more clusters in the grid (`clusters`) than resident ones, so that they follow each other.
+        self._follow = clusters is not None and clusters > len(self._clusters)
+        #: All clusters that have begun, by number.
+        self._homes: list[Home] = []
+        for place in range(len(self._clusters)):
+            self._begin(place)
         self.scopes = ClusterScope(self.clocks)
-        self.known = [Knowledge(row // self.members, self.clocks[row]) for row in range(slots * warps)]
+        self.known = [Knowledge(self.home(row), self.clocks[row]) for row in range(slots * warps)]
         #: What a warp's last releasing fence covers: its relaxed arrivals make this known.
         self.released: dict[int, Knowledge] = {}
         #: What each warp knew of every warp's intervals, its own included, at its last fence.proxy.async.
         self.fenced = np.zeros((slots * warps, self.members), np.int64)
-        #: The last interval of each warp, by `actors`, whose stores to the heap some fence.proxy.async has covered.
-        self._fenced_in_global = np.zeros(slots * warps, np.int64)
+        #: The warps whose stores to the heap some fence.proxy.async has covered, and up to which interval.
+        self._fenced_in_global: Foreign | None = None
         self.tensor_fences = TensorFences(slots * warps)
         self.waits = StaleWaits(self, mbarriers)
         self.shared = SharedAccesses(self, slots, shared_bytes, findings)
@@ -88,6 +94,19 @@ class Ordering:
         for slot in range(slots):
             self._forget(slot)
 
+    def _begin(self, place: int) -> None:
+        """A cluster becomes resident."""
+        self._clusters[place] = len(self._homes)
+        self._homes.append(Home.begin(len(self._homes), place, len(self._clusters), shared=self._follow))
+
+    def home(self, row: int) -> Home:
+        """The cluster of a warp."""
+        return self.home_of(self.actor(row))
+
+    def home_of(self, actor: int) -> Home:
+        """The cluster of a warp by its name among `actors`."""
+        return self._homes[actor // self.members]
+
     def _forget(self, slot: int) -> None:
         """Threads begin to know nothing, in an interval of their own: clocks go on, since others may remember."""
         for row in range(slot * self.warps, (slot + 1) * self.warps):
@@ -95,7 +114,7 @@ class Ordering:
             clock = self.clocks[row, member] + 1
             self.clocks[row] = 0
             self.clocks[row, member] = clock
-            self.known[row] = Knowledge(int(self._clusters[row // self.members]), self.clocks[row])
+            self.known[row] = Knowledge(self.home(row), self.clocks[row])
             self.scopes.forget(row)
             self.tensor_fences.clear(row)
             self.released.pop(row, None)
@@ -104,8 +123,7 @@ class Ordering:
     def clear(self, slot: int) -> None:
         """Make a slot ready for the next CTA; those of a cluster come together, the first of them first."""
         if slot % self.size == 0:
-            self._clusters[slot // self.size] = self._begun
-            self._begun += 1
+            self._begin(slot // self.size)
         self._forget(slot)
         self.fenced[slot * self.warps : (slot + 1) * self.warps] = 0
         for accesses in (self.shared, self.tensor, self.exits):
@@ -132,11 +150,11 @@ class Ordering:
 
     def knows_actor(self, row: int, actor: int, clock: int) -> bool:
         """Whether a warp knows what another of the launch did up to an interval of its."""
-        return self.known[row].knows(actor // self.members, actor % self.members, clock)
+        return self.known[row].knows(self.home_of(actor), actor % self.members, clock)
 
     def doubted(self, row: int, actor: int, clock: int) -> str:
         """Which side of a strong access lacks a fence for a warp to know this: `release`, `acquire`, or empty."""
-        place = actor // self.members, actor % self.members, clock
+        place = self.home_of(actor), actor % self.members, clock
         known = self.known[row]
         if known.unacquired is not None and known.unacquired.knows(*place):
             return "acquire"
@@ -204,7 +222,7 @@ class Ordering:
     def release_inits(self, row: int, numbers: Sequence[int]) -> None:
         """fence.mbarrier_init: these inits are known to who synchronises with relaxed operations after it."""
         clocks = np.zeros(self.members, np.int64)
-        given = self.released.setdefault(row, Knowledge(self.known[row].cluster, clocks))
+        given = self.released.setdefault(row, Knowledge(self.known[row].home, clocks))
         given.operations.update(numbers)
         self.learn_operations(row, numbers)
 
@@ -229,10 +247,10 @@ class Ordering:
             self._learns_partly(row, lanes)
         elif row in self._partly:
             self._partly[row][0].join(given)
-        if given.cluster == known.cluster:
+        if given.home is known.home:
             self.scopes.learnt(row, given.clocks, told)
         known.join(given)
-        if given.cluster == known.cluster and given.clocks[row % self.members] >= self._lanes_met[row]:
+        if given.home is known.home and given.clocks[row % self.members] >= self._lanes_met[row]:
             alone = np.array([row])  # by way of whoever has learnt from the warp since
             self.lanes.synchronised(alone, self.intervals(alone))
         if len(known.operations) > _MANY:
@@ -330,18 +348,14 @@ class Ordering:
             self.lanes.fenced(row, lanes)
             self.fenced[row] = known.clocks
         if heap:
-            if len(self._fenced_in_global) < self._begun * self.members:
-                missing = 2 * self._begun * self.members - len(self._fenced_in_global)
-                self._fenced_in_global = np.r_[self._fenced_in_global, np.zeros(missing, np.int64)]
-            for cluster, clocks in ((known.cluster, known.clocks), *known.foreign.items()):
-                first = cluster * self.members
-                covered = self._fenced_in_global[first : first + self.members]
-                np.maximum(covered, clocks, out=covered)
+            covered = self._fenced_in_global
+            self._fenced_in_global = known.outside() if covered is None else covered.joined(known.outside())
         known.clocks[row % self.members] += 1
 
     def fenced_in_global(self, actor: int, clock: int) -> bool:
         """Whether some fence.proxy.async has covered what a warp stored to global memory in an interval."""
-        return actor < len(self._fenced_in_global) and bool(self._fenced_in_global[actor] >= clock)
+        covered = self._fenced_in_global
+        return covered is not None and covered.knows(self.home_of(actor), actor % self.members, clock)
 
     def before_thread_sync(self, row: int) -> None:
         """tcgen05.fence::before_thread_sync: relaxed arrivals after it tell of tcgen05 operations (9.7.16.6.4)."""
@@ -349,10 +363,10 @@ class Ordering:
         known = self.known[row]
         given = self.released.get(row)
         if given is None:
-            given = self.released[row] = Knowledge(known.cluster, np.zeros(self.members, np.int64))
+            given = self.released[row] = Knowledge(known.home, np.zeros(self.members, np.int64))
         if self._tensor_operations:
             given.operations |= known.operations & self._tensor_operations
-        given.join_tensor(known.cluster, known.for_tensor_memory)
+        given.join_tensor(known.home, known.for_tensor_memory)
         known.clocks[row % self.members] += 1
 
     def after_thread_sync(self, row: int, seen: Knowledge | None) -> None:
@@ -360,7 +374,7 @@ class Ordering:
         known = self.known[row]
         if seen is not None:
             known.operations |= seen.operations & self._tensor_operations
-            known.join_tensor(seen.cluster, seen.for_tensor_memory)
+            known.join_tensor(seen.home, seen.for_tensor_memory)
         self.tensor_fences.after_thread_sync(row, known.operations)
 
     def _retire(self, cluster: int) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from ptxgen.emulator.checks.foreign import Foreign, Home
 from ptxgen.syntax import Statement
 
 #: The interval of what its own thread cannot rely on yet: a cp.async or tcgen05.ld that it has not waited for.
@@ -32,28 +33,30 @@ class AsyncOperation:
 class Knowledge:
     """A point in happens-before: clocks by warp of the (resident) cluster, and operations known to be complete.
 
-    `foreign` has the clocks of other clusters, by cluster; most programs never learn of any. `tensor` has clocks that
+    `foreign` has the clocks of other clusters; most programs never learn of any. `tensor` has clocks that
     count for accesses to tensor memory alone, which relaxed synchronisation between tcgen05.fence orders. Doubts are
     what would be known too if strong accesses released, or acquired, by themselves (`checks.strong_accesses`).
     What is `sequenced` strong loads see too, though it orders nothing else (`checks.stale_loads`).
     """
 
-    cluster: int
+    home: Home
     clocks: NDArray[np.int64]
     operations: set[int] = field(default_factory=set)
-    foreign: dict[int, NDArray[np.int64]] = field(default_factory=dict)
+    foreign: Foreign | None = None
     tensor: NDArray[np.int64] | None = None
     #: What fences cover, by the width of their scope: strong stores that come after tell it.
     covered: dict[int, Knowledge] = field(default_factory=dict)
     unreleased: Knowledge | None = None
     unacquired: Knowledge | None = None
     sequenced: Knowledge | None = None
+    #: What it last was to other clusters: with which clocks, knowing what of others.
+    _outside: tuple[NDArray[np.int64], Foreign | None, Foreign] | None = None
 
     @property
     def apart(self) -> bool:
         """Whether there is more to it than the clocks of its own cluster, and operations."""
-        return bool(self.foreign or self.covered) or not (
-            self.tensor is self.unreleased is self.unacquired is self.sequenced is None
+        return bool(self.covered) or not (
+            self.foreign is self.tensor is self.unreleased is self.unacquired is self.sequenced is None
         )
 
     def copy(self) -> Knowledge:
@@ -73,7 +76,7 @@ class Knowledge:
     def join(self, other: Knowledge) -> None:
         self._join_certain(other)
         if other.tensor is not None:
-            self.join_tensor(other.cluster, other.tensor)
+            self.join_tensor(other.home, other.tensor)
         for within, known in other.covered.items():
             self.cover(within, known)
         if other.unreleased is not None:
@@ -88,9 +91,9 @@ class Knowledge:
         if other.sequenced is not None:
             self.join_sequenced(other.sequenced)
 
-    def join_tensor(self, cluster: int, clocks: NDArray[np.int64]) -> None:
+    def join_tensor(self, home: Home, clocks: NDArray[np.int64]) -> None:
         """Learn clocks that count for tensor memory alone; that of other clusters is out of reach."""
-        if cluster == self.cluster:
+        if home is self.home:
             self.tensor = clocks.copy() if self.tensor is None else np.maximum(self.tensor, clocks)
 
     def cover(self, within: int, known: Knowledge) -> None:
@@ -116,7 +119,7 @@ class Knowledge:
 
     def sequence(self, other: Knowledge) -> None:
         """Strong loads must see what another knows."""
-        plain = Knowledge(self.cluster, self.clocks * 0)
+        plain = Knowledge(self.home, self.clocks * 0)
         plain.join_clocks(other)
         self.join_sequenced(plain)
         if other.sequenced is not None:
@@ -128,39 +131,45 @@ class Knowledge:
         if mine is None:
             self.sequenced = other
         elif mine is not other and not mine.has(other):
-            self.sequenced = Knowledge(self.cluster, self.clocks * 0)
+            self.sequenced = Knowledge(self.home, self.clocks * 0)
             self.sequenced.join_clocks(mine)
             self.sequenced.join_clocks(other)
 
     def certain(self) -> Knowledge:
         """A copy without doubts, and without what counts for tensor memory alone."""
-        foreign = {cluster: clocks.copy() for cluster, clocks in self.foreign.items()} if self.foreign else {}
-        return Knowledge(self.cluster, self.clocks.copy(), set(self.operations), foreign, sequenced=self.sequenced)
+        return Knowledge(
+            self.home, self.clocks.copy(), set(self.operations), self.foreign, sequenced=self.sequenced
+        )  # fmt: skip
 
-    def knows(self, cluster: int, member: int, clock: int) -> bool:
+    def knows(self, home: Home, member: int, clock: int) -> bool:
         """Whether this has a warp of a cluster up to an interval of its."""
-        clocks = self._of(cluster)
-        return clocks is not None and bool(clocks[member] >= clock)
+        if home is self.home:
+            return bool(self.clocks[member] >= clock)
+        return self.foreign is not None and self.foreign.knows(home, member, clock)
 
     def has(self, other: Knowledge) -> bool:
-        """Whether all clocks of another are known."""
-        return all(
-            (clocks <= mine).all() if (mine := self._of(cluster)) is not None else False
-            for cluster, clocks in ((other.cluster, other.clocks), *other.foreign.items())
-        )
+        """Whether all clocks of another are known; of clusters that have ended it may say no although they are."""
+        if other.home is self.home and (other.clocks > self.clocks).any():
+            return False
+        theirs = other.foreign if other.home is self.home else other.outside()
+        return theirs is None or (self.foreign is not None and self.foreign.has(theirs))
 
-    def _of(self, cluster: int) -> NDArray[np.int64] | None:
-        return self.clocks if cluster == self.cluster else self.foreign.get(cluster)
+    def outside(self) -> Foreign:
+        """What this is to other clusters."""
+        before = self._outside
+        if before is None or before[1] is not self.foreign or (before[0] != self.clocks).any():
+            before = self.clocks.copy(), self.foreign, Foreign.of(self.home, self.clocks, self.foreign)
+            self._outside = before
+        return before[2]
 
     def join_clocks(self, other: Knowledge) -> None:
         """Learn the clocks of another alone."""
-        self._join_clocks(other.cluster, other.clocks)
-        for cluster, clocks in other.foreign.items():
-            self._join_clocks(cluster, clocks)
-
-    def _join_clocks(self, cluster: int, clocks: NDArray[np.int64]) -> None:
-        mine = self._of(cluster)
-        if mine is None:
-            self.foreign[cluster] = clocks.copy()
+        if other.home is self.home:
+            np.maximum(self.clocks, other.clocks, out=self.clocks)
+            theirs = other.foreign
         else:
-            np.maximum(mine, clocks, out=mine)
+            theirs = other.outside()
+        if theirs is None or theirs is self.foreign:
+            return
+        self.foreign = theirs if self.foreign is None else self.foreign.joined(theirs)
+        np.maximum(self.clocks, self.foreign.clocks(self.home), out=self.clocks)

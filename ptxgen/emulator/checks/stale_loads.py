@@ -39,7 +39,7 @@ class Change:
 
     old: NDArray[np.uint8]
     new: NDArray[np.uint8]
-    #: The warps that have stored the newer value or read it, and in which of their intervals.
+    #: The warps (`Ordering.actors`) that have stored the newer value or read it, and in which of their intervals.
     aware: dict[int, int]
     #: Of warps that have stored it: in which lane interval, and the lanes that have stored or read it since, (32).
     lanes: dict[int, tuple[int, NDArray[np.bool_]]]
@@ -71,7 +71,7 @@ class StaleLoads:
         known = self._ordering.known[row]
         self._fenced[row] = int(self._ordering.lanes.interval[row])
         for domain in domains:
-            before = self._sequence.setdefault(domain, Knowledge(known.cluster, known.clocks * 0))
+            before = self._sequence.setdefault(domain, Knowledge(known.home, known.clocks * 0))
             before.sequence(known)
             known.join(before)
 
@@ -87,8 +87,9 @@ class StaleLoads:
         if held is None:
             old = data[offset : offset + size].copy()
             held = self._held[place] = offset, Change(old, old, {}, {})
-        held[1].aware.setdefault(row, self._ordering.clock(row))
-        held[1].lanes[row] = int(self._ordering.lanes.interval[row]), lanes
+        actor = self._ordering.actor(row)
+        held[1].aware.setdefault(actor, self._ordering.clock(row))
+        held[1].lanes[actor] = int(self._ordering.lanes.interval[row]), lanes
 
     def stored(self, data: NDArray[np.uint8]) -> None:
         """What was about to change has changed. Who stores what is there already knows what is there."""
@@ -98,11 +99,11 @@ class StaleLoads:
             if not np.array_equal(made.new, made.old):
                 self._changes[place] = made
             elif before is not None:
-                for row, clock in made.aware.items():
-                    before.aware.setdefault(row, clock)
-                for row, (interval, lanes) in made.lanes.items():
-                    if row in before.lanes and before.lanes[row][0] == interval:
-                        before.lanes[row] = interval, before.lanes[row][1] | lanes
+                for actor, clock in made.aware.items():
+                    before.aware.setdefault(actor, clock)
+                for actor, (interval, lanes) in made.lanes.items():
+                    if actor in before.lanes and before.lanes[actor][0] == interval:
+                        before.lanes[actor] = interval, before.lanes[actor][1] | lanes
         self._held.clear()
 
     def load(
@@ -118,20 +119,22 @@ class StaleLoads:
         if not np.array_equal(data[offset : offset + size], change.new):  # by something else than strong accesses
             del self._changes[place]
             return None
-        known = any(self._precedes(row, other, clock) for other, clock in change.aware.items() if other != row)
-        change.aware.setdefault(row, self._ordering.clock(row))  # at most once
+        own = self._ordering.actor(row)
+        known = any(self._precedes(row, other, clock) for other, clock in change.aware.items() if other != own)
+        change.aware.setdefault(own, self._ordering.clock(row))  # at most once
         if known or (self._timeline.schedule == "random" and self._timeline.random.getrandbits(1)):
             return None
         return change.old, lanes
 
     def _behind(self, change: Change, row: int, lanes: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Which lanes of a warp may not have seen a change, as these are about to: (32)."""
-        if row not in change.aware:
+        own = self._ordering.actor(row)
+        if own not in change.aware:
             return np.ones(32, np.bool_)
-        interval, aware = change.lanes.get(row, (-1, lanes))
+        interval, aware = change.lanes.get(own, (-1, lanes))
         if interval != self._ordering.lanes.interval[row] or interval == self._fenced.get(row):
             return np.zeros(32, np.bool_)
-        change.lanes[row] = interval, aware | lanes
+        change.lanes[own] = interval, aware | lanes
         return ~aware
 
     def _alike(self, place: Place, size: int) -> bool:
@@ -142,9 +145,9 @@ class StaleLoads:
             self._sizes[unit] = _MIXED
         return before == size
 
-    def _precedes(self, row: int, other: int, clock: int) -> bool:
+    def _precedes(self, row: int, actor: int, clock: int) -> bool:
         """Whether what a warp did in an interval precedes what this one does now, in causality order."""
-        sequenced, members = self._ordering.known[row].sequenced, self._ordering.members
-        return self._ordering.knows(row, other, clock) or (
-            sequenced is not None and sequenced.knows(other // members, other % members, clock)
+        ordering, sequenced = self._ordering, self._ordering.known[row].sequenced
+        return ordering.knows_actor(row, actor, clock) or (
+            sequenced is not None and sequenced.knows(ordering.home_of(actor), actor % ordering.members, clock)
         )

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ptxgen.emulator.checks.foreign import Home
 from ptxgen.emulator.checks.knowledge import PENDING, Knowledge
 from ptxgen.syntax import Statement
 
@@ -28,13 +29,13 @@ class Event:
     member: int = 0
     clock: int = PENDING
 
-    def told_by(self, given: Knowledge | None, cluster: int) -> bool:
+    def told_by(self, given: Knowledge | None, home: Home) -> bool:
         """Whether who learns this knows that it is over."""
         if given is None:
             return False
         if self.operation:
             return self.operation in given.operations
-        return given.knows(cluster, self.member, self.clock)
+        return given.knows(home, self.member, self.clock)
 
 
 class StaleWaits:
@@ -90,12 +91,12 @@ class StaleWaits:
 
     def _completes(self, barrier: MBarrier, row: int, event: Event) -> int | None:
         """The phase, at the earliest, whose end tells of an event; None if no phase does as far as can be seen."""
-        cluster = self._ordering.known[row].cluster
-        if any(event.told_by(signal.given, cluster) for signal in barrier.under_way):
+        home = self._ordering.known[row].home
+        if any(event.told_by(signal.given, home) for signal in barrier.under_way):
             return barrier.phase
-        if event.told_by(barrier.arriving, cluster):
+        if event.told_by(barrier.arriving, home):
             return barrier.phase
-        if event.told_by(barrier.completed, cluster) and barrier.waits[row].phase < barrier.phase - 1:
+        if event.told_by(barrier.completed, home) and barrier.waits[row].phase < barrier.phase - 1:
             return barrier.waits[row].phase + 1
         return None
 

@@ -224,7 +224,7 @@ class StrongAccesses:
             told = {within: known for within, known in told.items() if within == GPU or not _has(told.get(GPU), known)}
         if not order.releases or order.level < GPU:
             known = told.get(GPU)
-            doubted = known.copy() if known is not None else Knowledge(everything.cluster, everything.clocks * 0)
+            doubted = known.copy() if known is not None else Knowledge(everything.home, everything.clocks * 0)
             doubted.doubt_release(everything)
             told[GPU] = doubted
         actor = self._ordering.actor(row)
