@@ -82,11 +82,13 @@ class _Search:
 class Foreign:
     """Clocks of the warps of other clusters, which nobody changes any more."""
 
-    __slots__ = ("_joined", "_latest", "_search", "_told")
+    __slots__ = ("_joined", "_latest", "_search", "_told", "places")
 
-    def __init__(self, latest: NDArray[np.int64], told: _Told | None) -> None:
+    def __init__(self, latest: NDArray[np.int64], places: int, told: _Told | None) -> None:
         #: (places, warps of a cluster): the number of the last cluster there and the clock, as one integer.
         self._latest, self._told = latest, told
+        #: The places of which it has anything, one bit each.
+        self.places = places
         self._search: _Search | None = None
         self._joined: tuple[Foreign, Foreign] | None = None
 
@@ -100,7 +102,7 @@ class Foreign:
         if home.shared:
             before = () if known is None or known._told is None else (known._told,)
             told = _Told(home, clocks.copy(), *before)
-        return cls(latest, told)
+        return cls(latest, 1 << home.place | (0 if known is None else known.places), told)
 
     def joined(self, other: Foreign) -> Foreign:
         """What both have."""
@@ -113,7 +115,7 @@ class Foreign:
             told = told or other._told
         elif told is not other._told:
             told = _Told(None, None, told, other._told)
-        made = Foreign(np.maximum(self._latest, other._latest), told)
+        made = Foreign(np.maximum(self._latest, other._latest), self.places | other.places, told)
         self._joined = other, made
         return made
 

@@ -99,6 +99,11 @@ class Ordering:
         self._clusters[place] = len(self._homes)
         self._homes.append(Home.begin(len(self._homes), place, len(self._clusters), shared=self._follow))
 
+    def lives(self, cta: int) -> bool:
+        """Whether a CTA's cluster, whose number is that of its warps' names by the warps of a CTA, has not ended."""
+        home = self._homes[cta // self.size]
+        return bool(self._clusters[home.place] == home.number)
+
     def home(self, row: int) -> Home:
         """The cluster of a warp."""
         return self.home_of(self.actor(row))
@@ -207,11 +212,13 @@ class Ordering:
         return self._give(row)
 
     def _give(self, row: int) -> Knowledge:
-        known = self.known[row]
-        given = known.copy()
-        known.clocks[row % self.members] += 1
-        self.tensor_fences.synchronised(row)
+        given = self.known[row].copy()
+        self._end_interval(row)
         return given
+
+    def _end_interval(self, row: int) -> None:
+        self.known[row].clocks[row % self.members] += 1
+        self.tensor_fences.synchronised(row)
 
     def release_fence(self, row: int, lanes: int) -> None:
         """A fence that releases, by lanes (bits): what comes before it is known to who synchronises with relaxed
@@ -302,11 +309,13 @@ class Ordering:
 
     def barrier(self, rows: list[int], given: Knowledge | None = None) -> None:
         """All warps of a CTA's barrier learn what all knew, and what those gave that only arrived."""
-        together = self._give(rows[0])
+        together = self.known[rows[0]].copy()
         if given is not None:
             together.join(given)
         for row in rows[1:]:
-            together.join(self._give(row))
+            together.join(self.known[row])
+        for row in rows:
+            self._end_interval(row)
         if self.sequences and together.unacquired is not None:
             together.sequence(together.unacquired)
         for row in rows:

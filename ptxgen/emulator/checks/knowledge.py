@@ -164,12 +164,12 @@ class Knowledge:
 
     def join_clocks(self, other: Knowledge) -> None:
         """Learn the clocks of another alone."""
-        if other.home is self.home:
+        near = other.home is self.home
+        if near:  # whose clocks have what it knows from others of this cluster
             np.maximum(self.clocks, other.clocks, out=self.clocks)
-            theirs = other.foreign
-        else:
-            theirs = other.outside()
+        theirs = other.foreign if near else other.outside()
         if theirs is None or theirs is self.foreign:
             return
         self.foreign = theirs if self.foreign is None else self.foreign.joined(theirs)
-        np.maximum(self.clocks, self.foreign.clocks(self.home), out=self.clocks)
+        if not near and theirs.places >> self.home.place & 1:
+            np.maximum(self.clocks, theirs.clocks(self.home), out=self.clocks)

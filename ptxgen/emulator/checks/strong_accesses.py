@@ -14,7 +14,7 @@ the weaker ones.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import chain, count
+from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ptxgen.emulator.checks.findings import Findings
@@ -59,32 +59,37 @@ Place = tuple[int, str, int]
 
 #: Who told something (of `Ordering.actors`), within which scope, and whether all that it knew.
 _Teller = tuple[int, int, bool]
-#: Its number, in the order in which it was told; nobody changes the knowledge any more.
-_Given = tuple[_Teller, int, Knowledge]
+#: The width of a scope and its CTA or cluster, 0 for the GPU.
+_Domain = tuple[int, int]
 #: Numbers for what several have told, put together.
 _TOGETHER = count(1)
 
 
-class _Told:
-    """What stores to a word have told: by each warp the last, which has all that it told before; from which CTAs
-    (one bit for each).
-    """
+class _Telling:
+    """What stores of one instruction by a warp have told, within scopes; nobody changes the knowledge any more."""
 
-    __slots__ = ("ctas", "given")
+    __slots__ = ("actor", "clock", "ctas", "number", "parts")
 
-    def __init__(self) -> None:
-        self.given: dict[_Teller, _Given] = {}
-        self.ctas = 0
+    def __init__(
+        self, actor: int, clock: int, number: int, ctas: frozenset[int],
+        parts: dict[_Teller, tuple[_Domain, Knowledge]],
+    ) -> None:  # fmt: skip
+        #: The warp and its interval: who knows it up to there knows all this. Below 0 if they are several.
+        self.actor, self.clock = actor, clock
+        #: In the order in which they came.
+        self.number = number
+        #: From which CTAs it is.
+        self.ctas = ctas
+        self.parts = parts
 
-    def add(self, cta: int, given: _Given) -> None:
-        self.given[given[0]] = given
-        if len(self.given) > _FEW:
-            together = given[2].copy()
-            for _, _, known in self.given.values():
-                together.join(known)
-            teller = (-next(_TOGETHER), GPU, False)
-            self.given = {teller: (teller, given[1], together)}
-        self.ctas |= 1 << cta
+    def after(self, before: _Telling) -> _Telling:
+        """This, and what the same warp has told before and not again."""
+        missing = {teller: part for teller, part in before.parts.items() if teller not in self.parts}
+        return _Telling(self.actor, self.clock, self.number, self.ctas, {**self.parts, **missing}) if missing else self
+
+
+#: The last telling of each warp, with all that it told before; of many warps together by a number below 0.
+_Told = dict[int, _Telling]
 
 
 def _has(known: Knowledge | None, other: Knowledge) -> bool:
@@ -126,8 +131,7 @@ class StrongAccesses:
 
     def __init__(self, ordering: Ordering, findings: Findings) -> None:
         self._ordering, self._findings = ordering, findings
-        #: By word: (width of the scope, its CTA or cluster, 0 for the GPU) -> what was told within it.
-        self._told: dict[Place, dict[tuple[int, int], _Told]] = {}
+        self._told: dict[Place, _Told] = {}
         #: Relaxed loads of a warp since its last acquiring fence: what they saw, and the scope that it takes.
         self._seen: dict[int, list[tuple[Knowledge, int]]] = {}
         #: By warp: the number of the last that it has heard, but not acquired, by teller and the scope that it takes.
@@ -201,22 +205,41 @@ class StrongAccesses:
 
     def _tell(self, row: int, places: Sequence[Place], order: Order) -> None:
         """What comes before a store is told with the word: all of it if it releases, else what fences cover."""
-        cta = self._domain(row, CTA)
-        everything = self._ordering.release(row)
+        actor, clock, everything = self._ordering.actor(row), self._ordering.clock(row), self._ordering.release(row)
         self._number += 1
-        in_global = self._given(row, order, everything)
+        parts = self._given(row, order, everything)
+        telling = _Telling(actor, clock, self._number, frozenset([self._domain(row, CTA)]), parts)
         for place in places:
             told = self._told.get(place)
             if told is None:
-                told = self._told[place] = {}
-            for domain, given in in_global:
-                known = told.get(domain)
-                if known is None:
-                    known = told[domain] = _Told()
-                known.add(cta, given)
+                self._told[place] = {actor: telling}
+                continue
+            before = told.get(actor)
+            told[actor] = (
+                telling if before is None or before.parts.keys() <= telling.parts.keys() else telling.after(before)
+            )
+            if len(told) > _FEW:
+                self._told[place] = self._together(told)
 
-    def _given(self, row: int, order: Order, everything: Knowledge) -> list[tuple[tuple[int, int], _Given]]:
-        """What a store to global memory tells, by scope and its CTA or cluster."""
+    def _together(self, told: _Told) -> _Told:
+        """The same as of one teller in each scope, from those CTAs that are still there."""
+        joined: dict[_Domain, Knowledge] = {}
+        ctas: set[int] = set()
+        for telling in told.values():
+            ctas |= telling.ctas
+            for domain, known in telling.parts.values():
+                if domain in joined:
+                    joined[domain].join(known)
+                else:
+                    joined[domain] = known.copy()
+        parts: dict[_Teller, tuple[_Domain, Knowledge]] = {
+            (-next(_TOGETHER), GPU, False): (domain, known) for domain, known in joined.items()
+        }
+        actor = -next(_TOGETHER)
+        return {actor: _Telling(actor, 0, self._number, frozenset(filter(self._ordering.lives, ctas)), parts)}
+
+    def _given(self, row: int, order: Order, everything: Knowledge) -> dict[_Teller, tuple[_Domain, Knowledge]]:
+        """What a store tells, by scope."""
         if order.releases:
             told = {order.level: everything}
         else:
@@ -228,43 +251,39 @@ class StrongAccesses:
             doubted.doubt_release(everything)
             told[GPU] = doubted
         actor = self._ordering.actor(row)
-        return [
-            ((within, self._domain(row, within)), ((actor, within, known is everything), self._number, known))
+        return {
+            (actor, within, known is everything): ((within, self._domain(row, within)), known)
             for within, known in told.items()
-        ]
+        }
 
     def _hear(self, row: int, places: Sequence[Place], order: Order) -> None:
         """What was told with the words is known if the access acquires; else a fence may do that, or nothing does."""
-        domains = [(within, self._domain(row, within)) for within in (CTA, CLUSTER, GPU)]
-        #: By teller: the newest of what it told with these words, and the CTAs that it may be of.
-        newest: dict[_Teller, tuple[_Given, int]] = {}
-        for told in filter(None, map(self._told.get, places)):
-            for known in filter(None, map(told.get, domains)):
-                for teller, given in known.given.items():
-                    before = newest.get(teller)
-                    if before is None or before[0][1] < given[1]:
-                        newest[teller] = given, known.ctas
-        #: What the warp knows by now, and what else there is by the scope that it takes.
-        certain: list[_Given] = []
-        others: list[tuple[int, _Given]] = []
-        heard = self._heard.setdefault(row, {})
-        for teller, (given, ctas) in newest.items():
-            ctas = ctas if teller[0] < 0 else 1 << teller[0] // self._ordering.warps
-            needed = self._needed(domains[CTA][1], ctas)
-            if order.acquires and needed <= order.level:
-                certain.append(given)
-                continue
-            enough = needed if needed <= order.level else _NEVER
-            if heard.get((teller, enough), 0) < given[1]:
-                heard[teller, enough] = given[1]
-                others.append((enough, given))
+        cta, own = self._domain(row, CTA), self._ordering.actor(row)
+        domains = {(within, self._domain(row, within)) for within in (CTA, CLUSTER, GPU)}
+        tellings = {telling for told in map(self._told.get, places) if told for telling in told.values()}
+        #: What the warp knows now, and what it would know, by the scope that it takes.
         together: dict[int, Knowledge] = {}
-        for enough, (_, _, known) in chain(((_AT_ONCE, given) for given in certain), others):
-            if enough in together:
-                together[enough].join(known)
-            else:
-                together[enough] = known.copy()
-        for enough, known in together.items():
+        heard, tellers = self._heard.setdefault(row, {}), set[_Teller]()
+        for telling in sorted(tellings, key=lambda each: -each.number):
+            needed = self._needed(cta, telling.ctas)
+            enough = (
+                _AT_ONCE if order.acquires and needed <= order.level else needed if needed <= order.level else _NEVER
+            )
+            if telling.actor != own and self._is_known(row, telling, together.get(enough)):
+                continue
+            for teller, (domain, known) in telling.parts.items():
+                if domain not in domains or teller in tellers:
+                    continue
+                tellers.add(teller)  # the newest that it told with these words
+                if enough != _AT_ONCE:
+                    if heard.get((teller, enough), 0) >= telling.number:
+                        continue
+                    heard[teller, enough] = telling.number
+                if enough in together:
+                    together[enough].join(known)
+                else:
+                    together[enough] = known.copy()
+        for enough, known in sorted(together.items(), key=lambda each: each[0]):
             if enough == _AT_ONCE:
                 self._ordering.acquire(row, known)
                 continue
@@ -272,12 +291,20 @@ class StrongAccesses:
                 self._seen.setdefault(row, []).append((known, enough))
             self._ordering.doubt(row, known)
 
-    def _needed(self, cta: int, others: int) -> int:
+    def _is_known(self, row: int, telling: _Telling, others: Knowledge | None) -> bool:
+        """Whether a warp, or others that it hears at the same time, know a warp that still lives up to what it told."""
+        ordering, actor = self._ordering, telling.actor
+        if actor < 0 or not ordering.lives(actor // ordering.warps):
+            return False
+        place = ordering.home_of(actor), actor % ordering.members, telling.clock
+        return ordering.known[row].knows(*place) or (others is not None and others.knows(*place))
+
+    def _needed(self, cta: int, others: frozenset[int]) -> int:
         """The least scope that includes a CTA and one of others."""
-        if others >> cta & 1:
+        if cta in others:
             return CTA
         size = self._ordering.size
-        return CLUSTER if others >> (cta - cta % size) & (1 << size) - 1 else GPU
+        return CLUSTER if size > 1 and any(other // size == cta // size for other in others) else GPU
 
     def _touch(self, row: int, places: Sequence[Place], order: Order, statement: Statement, *, writes: bool) -> None:
         """Two strong accesses of which one writes race unless the scope of each includes the other's thread (8.7)."""
