@@ -275,7 +275,7 @@ def track_shared(
                 ordering.shared.observe(int(row), units, masks, int(slot))
                 seen.append((int(row), units, masks, int(slot)))
             if write:
-                changed = masks_in(units, first[here & fresh], size)
+                changed = masks_in(units, first[here & fresh], size) if values else masks
                 store = ordering.shared.strong_write if strong else ordering.shared.write
                 store(int(row), units, masks, statement, int(slot), changed)
             elif strong:

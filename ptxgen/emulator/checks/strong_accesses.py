@@ -269,8 +269,7 @@ class StrongAccesses:
             enough = (
                 _AT_ONCE if order.acquires and needed <= order.level else needed if needed <= order.level else _NEVER
             )
-            if telling.actor != own and self._is_known(row, telling, together.get(enough)):
-                continue
+            fresh: list[Knowledge] = []
             for teller, (domain, known) in telling.parts.items():
                 if domain not in domains or teller in tellers:
                     continue
@@ -279,6 +278,10 @@ class StrongAccesses:
                     if heard.get((teller, enough), 0) >= telling.number:
                         continue
                     heard[teller, enough] = telling.number
+                fresh.append(known)
+            if not fresh or (telling.actor != own and self._is_known(row, telling, together.get(enough))):
+                continue
+            for known in fresh:
                 if enough in together:
                     together[enough].join(known)
                 else:
