@@ -192,7 +192,7 @@ def store_words(
                 g.indices, offsets, g.mask, total, statement, "strong store", reads=False, writes=True
             )
         else:
-            same = ~_changing(g, places, total, values)
+            same = ~changing_lanes(g, places, total, values)
             machine.global_accesses.access(g.indices, offsets, g.mask, total, statement, same)
     strong = machine.strong_accesses
     if order is not None and strong is not None:
@@ -248,7 +248,7 @@ def track_shared(
     if ordering is None or slots is None or inside is None:
         return
     active, apart = g.active, slots.shape[1] > 1
-    new = _changing(g, places, size, values) if values else active
+    new = changing_lanes(g, places, size, values) if values else active
     if strong:
         if write:
             ordering.lanes.forget(slots, inside, active, size)
@@ -307,7 +307,7 @@ def _track_together(
     return g.machine.ordering.shared.accesses(g.indices, keys // span, keys % span, masks, changed, statement)
 
 
-def _changing(g: Group, places: Bytes, size: int, values: Sequence[NDArray[Any]]) -> NDArray[np.bool_]:
+def changing_lanes(g: Group, places: Bytes, size: int, values: Sequence[NDArray[Any]]) -> NDArray[np.bool_]:
     """Which lanes store something else than is in memory, or than a warp before them in the group stores there.
 
     Where lanes of one warp hit the same place, the last one counts: what the others store is never there to see.

@@ -15,6 +15,7 @@ from collections import deque
 from collections.abc import Callable
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ptxgen.device import Status
 from ptxgen.emulator.barriers import ClusterBarriers, CtaBarriers
@@ -62,6 +63,8 @@ class Scheduler:
         self.left = np.zeros(machine.slots, np.int64)
         self.barriers = CtaBarriers(machine, warps, self.left)
         self.cluster_barriers = ClusterBarriers(machine, warps)
+        #: The warps of clusters that do not begin before the others can do no more: with `random` half of them.
+        self._late: list[NDArray[np.int64]] = []
         self.instructions = 0
         self.blocked = False
         self._operation: Operation | None = None
@@ -88,7 +91,20 @@ class Scheduler:
         self.clusters.ended[self.clusters.slots(cluster)] = False
         for slot in self.clusters.slots(cluster):
             self.left[slot] = machine.threads
-        self.warps.begin(rows, self.program.entry)
+        timeline = machine.timeline
+        if timeline.schedule == "random" and self.ctas > self.clusters.size and timeline.random.getrandbits(1):
+            if not self._late:
+                timeline.last(self._begin_late)
+            self._late.append(rows)
+        else:
+            self.warps.begin(rows, self.program.entry)
+
+    def _begin_late(self) -> None:
+        """What others have done lies before these CTAs, as it may."""
+        late, self._late = self._late, []
+        self.machine.effects += 1
+        for rows in late:
+            self.warps.begin(rows, self.program.entry)
 
     def _cancel(self) -> int | None:
         """Take a cluster that has not begun out of the grid, for whoever asked."""

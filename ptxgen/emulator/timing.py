@@ -45,6 +45,11 @@ class Timeline:
         self._sequence += 1
         heapq.heappush(self._queue, (due, self._sequence, action))
 
+    def last(self, action: Action) -> None:
+        """Queue what comes only when no thread can go on."""
+        self._sequence += 1
+        heapq.heappush(self._queue, (float("inf"), self._sequence, action))
+
     def advance(self, steps: int) -> None:
         """Let time pass, and do what falls due."""
         self.now += steps

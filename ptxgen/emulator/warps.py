@@ -43,6 +43,9 @@ class Warps:
         #: Whether lanes of a warp are run apart where they make strong accesses, as hardware may do.
         self._apart = machine.timeline.schedule == "random" and bool(self._separable.any())
         self._fair_place = -1
+        #: Lanes that have gone on while others of their warp, who come first, had not caught up.
+        self._ahead = np.zeros((warps, 32), np.bool_)
+        self._any_ahead = False
 
     def begin(self, rows: NDArray[np.int64], entry: int) -> None:
         """New CTAs are in these rows: their threads stand at the entry."""
@@ -59,11 +62,22 @@ class Warps:
     def refresh(self, rows: NDArray[np.int64]) -> None:
         """Recompute where these warps stand after their lanes moved or were held or woken."""
         place = self.place[rows]
-        current = place.min(axis=1)
+        current = self._first(rows, place) if self._any_ahead else place.min(axis=1)
         candidates = (place == current[:, None]) & ~self.held[rows]
         self.current[rows] = current
         self.ready[rows] = candidates.any(axis=1) & (current != EXITED)
         self.uniform[rows] = candidates.all(axis=1)
+
+    def _first(self, rows: NDArray[np.int64], place: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Where these warps go on: what wants the whole warp waits for others, where lanes came there ahead of them."""
+        waits = self._ahead[rows] & self._aligned[np.minimum(place, len(self._aligned) - 1)]
+        current = np.where(waits, EXITED, place).min(axis=1)
+        current = np.where(current == EXITED, place.min(axis=1), current)
+        whole = ((place == current[:, None]) | (place == EXITED)).all(axis=1)
+        if whole.any():
+            self._ahead[rows[whole]] = False
+            self._any_ahead = bool(self._ahead.any())
+        return current
 
     def move(self, group: Group, place: int) -> None:
         """All lanes of a group go to a block."""
@@ -105,7 +119,7 @@ class Warps:
         Except where instructions want the whole warp: there lanes wait on, unless nothing else helps (`parked`).
         """
         free = (self.place != EXITED) & ~self.held
-        parked = self.place > self.current[:, None]
+        parked = self.place != self.current[:, None]
         free &= ~(parked & self._aligned[np.minimum(self.place, len(self._aligned) - 1)])
         places = self.place[free]
         if not len(places):
@@ -113,21 +127,28 @@ class Warps:
         later = places[places > self._fair_place]
         self._fair_place = place = int(later.min() if len(later) else places.min())
         mask = free & (self.place == place)
+        self._go_ahead(mask & parked)
         rows = np.flatnonzero(mask.any(axis=1))
         mask = mask[rows]
         return Group(self._machine, rows, None if mask.all() else mask)
+
+    def _go_ahead(self, lanes: NDArray[np.bool_]) -> None:
+        """Lanes, (warps, 32), go on before others of their warps."""
+        if lanes.any():
+            self._ahead |= lanes
+            self._any_ahead = True
 
     def pick(self) -> Group | None:
         """The warps to run next: those at the first block, or now and then those that waited longest."""
         ready = self.ready
         if not ready.any():
             return None
-        current = self.current
-        if self._apart and not self._machine.timeline.random.getrandbits(2) and (group := self._ahead()) is not None:
+        current, timeline = self.current, self._machine.timeline
+        if self._apart and not timeline.random.getrandbits(2) and (group := self._some_ahead()) is not None:
             return group
-        if self._machine.timeline.schedule == "random":
+        if timeline.schedule == "random":
             rows = np.flatnonzero(ready)
-            place = current[rows[self._machine.timeline.random.randrange(len(rows))]]
+            place = current[rows[timeline.random.randrange(len(rows))]]
         else:
             place = np.where(ready, current, EXITED).min()
             if self.steps % 64 == 0:
@@ -153,7 +174,7 @@ class Warps:
             return Group(self._machine, rows, None if mask.all() else mask)
         return Group(self._machine, rows[some], chosen[some])
 
-    def _ahead(self) -> Group | None:
+    def _some_ahead(self) -> Group | None:
         """Lanes that wait for others of their warp to come, at a place where they may make strong accesses before."""
         ahead = (self.place != EXITED) & ~self.held & (self.place > self.current[:, None])
         ahead &= self._separable[np.minimum(self.place, len(self._separable) - 1)]
@@ -166,7 +187,7 @@ class Warps:
 
     def parked(self) -> Group | None:
         """Lanes of divergent warps whose first lanes are held, at one place."""
-        free = (self.place != EXITED) & ~self.held & (self.place > self.current[:, None])
+        free = (self.place != EXITED) & ~self.held & (self.place != self.current[:, None])
         rows = np.flatnonzero(free.any(axis=1))
         if not len(rows):
             return None

@@ -102,3 +102,18 @@ def test_a_lane_of_the_mask_that_never_comes() -> None:
 def test_a_mask_that_does_not_name_who_comes() -> None:
     report, _ = launch(HEAD + "bar.warp.sync 0xFFFF; ret;", [np.zeros(32, np.uint32)])
     assert codes(report) == ["warp-mask"]
+
+
+@pytest.mark.parametrize("schedule", ["eager", "late", "random"])
+@pytest.mark.parametrize("meet", ["bar.sync 0;", "bar.warp.sync -1;", "shfl.sync.idx.b32 %y, %t, 0, 31, -1;"])
+def test_lanes_meet_again_after_loops_of_different_lengths(meet: str, schedule: Any) -> None:
+    """However long nothing happens in memory meanwhile: those who are done do not come to the next round's barrier."""
+    body = f"""
+    .reg .u32 %round, %i, %n; mov.u32 %round, 0; mul.lo.u32 %n, %t, 40; mov.u32 %x, 0;
+    again: {meet} mov.u32 %i, 0;
+    inner: add.u32 %x, %x, %i; add.u32 %i, %i, 1; setp.le.u32 %p, %i, %n; @%p bra inner;
+    add.u32 %round, %round, 1; setp.lt.u32 %p, %round, 2; @%p bra again;
+    st.global.u32 [%to], %x; ret;
+    """
+    n = LANES.astype(np.uint64) * 40
+    assert np.array_equal(run(body, "", schedule=schedule, seed=1), n * (n + 1))

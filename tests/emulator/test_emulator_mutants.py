@@ -11,7 +11,7 @@ from ptxgen.emulator import Emulator
 from tools.mutants.equivalent import reason
 from tools.mutants.judge import Baseline, baseline, judge
 from tools.mutants.mutations import Mutant, mutants
-from tools.mutants.pairs import all_pairs
+from tools.mutants.pairs import STRONG, all_pairs
 from tools.mutants.subjects import load
 
 #: (kernel, every so-manieth of its mutants).
@@ -61,7 +61,12 @@ def test_each_kind_changes_the_text() -> None:
             assert mutant.applied(text) != text
 
 
-def test_a_barrier_of_a_warp_between_volatile_accesses_is_not_proved_redundant() -> None:
-    """Lanes of strong stores are not compared: nobody may say that such a barrier orders nothing."""
-    mutant = next(each for each in mutants(load("legacy").text) if each.line == 87 and each.kind == "dropped")
-    assert judge("legacy", mutant, whole("legacy")).fate == "survived"
+@pytest.mark.parametrize(("line", "orders"), [(81, True), (87, False)])
+def test_strong_accesses_of_lanes_are_compared(line: int, orders: bool) -> None:
+    """Of legacy's sum, the barriers behind stores order them before loads; those before store what is there again."""
+    subject = load("legacy")
+    mutant = next(each for each in mutants(subject.text) if each.line == line and each.kind == "dropped")
+    for text, told in ((subject.text, False), (mutant.applied(subject.text), orders)):
+        with all_pairs() as unordered:
+            subject.run(text, Emulator(subject.target, "late"))
+        assert any(each.startswith(STRONG) for each in unordered) == told

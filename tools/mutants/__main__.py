@@ -21,7 +21,7 @@ import numpy as np
 
 import tools.mutants
 from tools.mutants.equivalent import reason
-from tools.mutants.judge import SCHEDULES, Baseline, Verdict, baseline, judge
+from tools.mutants.judge import MORE_SEEDS, SCHEDULES, Baseline, Verdict, baseline, judge
 from tools.mutants.mutations import Mutant, mutants
 from tools.mutants.subjects import load, names
 
@@ -40,8 +40,7 @@ _UNUSED = (
     "reads.\n"
 )
 _GAPS = (
-    "What neither the checks nor the results tell, and nobody has given a reason for. Barriers of a warp between "
-    "volatile accesses: that a load comes before another lane's store nothing shows while lanes run together.\n"
+    "What neither the checks nor the results tell, and nobody has given a reason for.\n"
 )
 KEPT = Path("build") / "mutants.jsonl"
 FATES = ("finding", "advice", "fault", "deadlock", "endless", "wrong result")
@@ -170,7 +169,8 @@ def report(verdicts: Sequence[Verdict], left_out: dict[str, str], sample: int | 
         "`make mutants` writes this page.", "",
         f"{datetime.date.today().isoformat()}, Python {platform.python_version()}, NumPy {np.__version__}. Schedules: "
         + ", ".join(f"{name} {seed}" if name == "random" else name for name, seed in SCHEDULES)
-        + ". A mutant counts as caught by the first schedule that tells. "
+        + f"; on what would survive, {len(MORE_SEEDS)} more seeds. A mutant counts as caught by the first schedule that "
+        "tells. "
         + ("All mutants." if sample is None else f"A seeded sample of {sample} mutants of each kernel."), "",
         *table(verdicts), "",
     ]  # fmt: skip

@@ -69,6 +69,10 @@ TABLE: tuple[Equivalent, ...] = (
         "dropped|relaxed", "atom|ld|bar.warp", "libcu_sync", (570, 571, 667, 671),
     ),
     Equivalent(
+        "The bar.sync behind the loop has put every use of the pipeline's mbarriers before their end.",
+        "dropped|relaxed", "fence.sc|atom", "libcu_pipeline", (445, 446),
+    ),
+    Equivalent(
         "Without interleave the element stride of the innermost dimension is ignored (CUDA driver API, "
         "cuTensorMapEncodeTiled).",
         "another element_stride", r"element_stride\.\S+ \[[^]]*\], 0x0,",

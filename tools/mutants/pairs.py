@@ -16,17 +16,20 @@ from unittest import mock
 import numpy as np
 from numpy.typing import NDArray
 
+from ptxgen.emulator import access
+from ptxgen.emulator.access import changing_lanes, track_shared
 from ptxgen.emulator.checks import happens_before
 from ptxgen.emulator.checks.knowledge import PENDING, AsyncOperation
 from ptxgen.emulator.checks.lane_accesses import LaneAccesses
 from ptxgen.emulator.checks.shared_accesses import SharedAccesses
 from ptxgen.emulator.checks.thread_accesses import UNIT
+from ptxgen.emulator.semantics import atomic
 
 #: Who accesses: a warp, in one of its intervals, or an asynchronous operation (row -1) by its number.
 _Actor = tuple[int, int]
 _ALL = np.uint16(0xFFFF)
-#: What is told of a strong store, which may be what a barrier of a warp orders.
-STRONG = "a strong store"
+#: How what is told of strong accesses by the lanes of a warp begins: they do not race, but a barrier may order them.
+STRONG = "strong accesses"
 
 
 class AllPairs(SharedAccesses):
@@ -117,56 +120,82 @@ class AllPairs(SharedAccesses):
         super().async_read(operation, row, units, slot, masks)
 
 
-class AllLanes(LaneAccesses):
-    """Accesses by the lanes of warps, compared with every earlier one of the same interval between synchronisations.
+class _Bytes:
+    """Which lanes of a warp have loaded and stored each byte of shared memory in an interval."""
 
-    Strong stores come without their lanes: where there are any, nothing is proved of a barrier of a warp.
+    def __init__(self, size: int) -> None:
+        self._size, self._interval = size, -1
+        self._loads = self._stores = np.zeros(0, np.uint32)
+
+    def conflict(self, interval: int, places: NDArray[np.int64], lanes: NDArray[np.int64], *, writes: bool) -> bool:
+        """Lanes access bytes (indices over all slots), one lane for each: whether others have, and one writes."""
+        if self._interval != interval:
+            self._interval, self._loads, self._stores = interval, *(np.zeros(self._size, np.uint32) for _ in range(2))
+        bits = np.uint32(1) << lanes.astype(np.uint32)
+        against = self._stores[places] | (self._loads[places] if writes else np.uint32(0))
+        np.bitwise_or.at(self._stores if writes else self._loads, places, bits)
+        return bool((against & ~bits).any())
+
+
+class AllLanes(LaneAccesses):
+    """Accesses by the lanes of warps, compared with every earlier one of the same interval between synchronisations:
+    weak ones with each other, and all.
     """
 
     unordered: list[str]
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
-        #: For each warp its interval, and by place in shared memory which lanes have loaded and which have stored.
-        self._bytes: dict[int, tuple[int, NDArray[np.uint32], NDArray[np.uint32]]] = {}
+        self._weak: dict[int, _Bytes] = {}
+        self._all: dict[int, _Bytes] = {}
 
-    def _compared(self, row: int, places: NDArray[np.int64], lanes: NDArray[np.int64], line: int, writes: bool) -> None:
+    def _compared(
+        self, row: int, places: NDArray[np.int64], lanes: NDArray[np.int64], line: int, *, writes: bool, strong: bool
+    ) -> None:
         """Lanes access bytes, one lane for each (places: indices of bytes over all slots), at once."""
-        interval = int(self.interval[row])
-        before = self._bytes.get(row)
-        if before is None or before[0] != interval:
-            size = len(self._writer) * self._word
-            before = self._bytes[row] = interval, np.zeros(size, np.uint32), np.zeros(size, np.uint32)
-        _, loads, stores = before
-        bits = np.uint32(1) << lanes.astype(np.uint32)
-        against = stores[places] | (loads[places] if writes else np.uint32(0))
-        if (against & ~bits).any():
-            self.unordered.append(f"lanes of a warp, at line {line}")
-        np.bitwise_or.at(stores if writes else loads, places, bits)
+        for tables, what in ((self._all, STRONG), (self._weak, "accesses")):
+            if strong and tables is self._weak:
+                continue
+            table = tables.setdefault(row, _Bytes(len(self._writer) * self._word))
+            if table.conflict(int(self.interval[row]), places, lanes, writes=writes):
+                self.unordered.append(f"{what} by lanes of a warp, at line {line}")
+
+    def tell(
+        self, rows: Any, slots: Any, inside: Any, chosen: Any, size: int, statement: Any, *, writes: bool, strong: bool
+    ) -> None:  # fmt: skip
+        """Lanes `chosen`, (warps, 32), load `size` bytes each, or store to them."""
+        places = np.broadcast_to(slots, inside.shape) * self._words * self._word + inside
+        for position, row in enumerate(rows.tolist()):
+            lanes = np.flatnonzero(chosen[position])
+            at = (places[position, lanes][:, None] + np.arange(size)).ravel()
+            self._compared(row, at, lanes.repeat(size), statement.line, writes=writes, strong=strong)
 
     def access(
         self, rows: Any, slots: Any, inside: Any, active: Any, size: int, statement: Any, changing: Any
     ) -> None:  # fmt: skip
         collective = changing is None and ".sync" in statement.opcode
         if not collective:
-            reached = np.broadcast_to(slots, inside.shape) * self._words * self._word + inside
             chosen = active if changing is None else active & changing
-            for position, row in enumerate(rows.tolist()):
-                lanes = np.flatnonzero(chosen[position])
-                places = (reached[position, lanes][:, None] + np.arange(size)).ravel()
-                self._compared(row, places, lanes.repeat(size), statement.line, changing is not None)
+            writes = changing is not None
+            self.tell(rows, slots, inside, chosen, size, statement, writes=writes, strong=False)
         super().access(rows, slots, inside, active, size, statement, changing)
-
-    def forget(self, slots: Any, inside: Any, active: Any, size: int) -> None:
-        self.unordered.append(STRONG)
-        super().forget(slots, inside, active, size)
 
     def asynchronous(self, operation: AsyncOperation, row: int, slot: int, units: Any, *, writes: bool) -> None:
         if operation.lane is not None:
             places = ((slot * self._words * self._word + units * UNIT)[:, None] + np.arange(UNIT)).ravel()
             lanes = np.full(len(places), operation.lane)
-            self._compared(row, places, lanes, operation.statement.line, writes)
+            self._compared(row, places, lanes, operation.statement.line, writes=writes, strong=False)
         super().asynchronous(operation, row, slot, units, writes=writes)
+
+
+def _tracked(g: Any, places: Any, size: int, statement: Any, **how: Any) -> None:
+    """`track_shared`, telling of strong accesses by lanes besides; atomic operations, without values, are stores."""
+    lanes = g.machine.ordering.lanes if g.machine.ordering is not None else None
+    if how.get("strong") and isinstance(lanes, AllLanes) and places.slots is not None and places.inside is not None:
+        values, writes = how.get("values", ()), how["write"]
+        chosen = changing_lanes(g, places, size, values) if values else g.active
+        lanes.tell(g.indices, places.slots, places.inside, chosen, size, statement, writes=writes, strong=True)
+    track_shared(g, places, size, statement, **how)
 
 
 @contextlib.contextmanager
@@ -178,5 +207,7 @@ def all_pairs() -> Iterator[list[str]]:
     with (
         mock.patch.object(happens_before, "SharedAccesses", made),
         mock.patch.object(happens_before, "LaneAccesses", lanes),
+        mock.patch.object(access, "track_shared", _tracked),
+        mock.patch.object(atomic, "track_shared", _tracked),
     ):
         yield unordered
