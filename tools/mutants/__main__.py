@@ -169,7 +169,7 @@ def report(verdicts: Sequence[Verdict], left_out: dict[str, str], sample: int | 
         "`make mutants` writes this page.", "",
         f"{datetime.date.today().isoformat()}, Python {platform.python_version()}, NumPy {np.__version__}. Schedules: "
         + ", ".join(f"{name} {seed}" if name == "random" else name for name, seed in SCHEDULES)
-        + f"; on what would survive, {len(MORE_SEEDS)} more seeds. A mutant counts as caught by the first schedule that "
+        + f"; {len(MORE_SEEDS)} more seeds for what would survive. A mutant is caught by the first schedule that "
         "tells. "
         + ("All mutants." if sample is None else f"A seeded sample of {sample} mutants of each kernel."), "",
         *table(verdicts), "",
