@@ -20,6 +20,9 @@ class Copy:
     offsets: NDArray[np.int64]
     size: int
     done: bool = False
+    #: The interval of the warp in which it first asked for an arrival on an mbarrier, and whether one has told of it.
+    asked: int | None = None
+    told: bool = False
 
 
 @dataclass(slots=True, eq=False)
@@ -62,9 +65,10 @@ class WarpCopies:
         self.groups = [group for group in self.groups if group not in groups]
 
     def of(self, lanes: Lanes) -> list[Copy]:
-        """All copies of these lanes that nobody has waited for, in groups or not."""
+        """All copies of these lanes that nobody has waited for, in groups or not, nor an mbarrier told of."""
+        self.open = [(copy, left) for copy, left in self.open if not copy.told]
         inside = [copy for group in self.groups for copy in group.copies if (group.lanes & lanes).any()]
-        return inside + [copy for copy, left in self.open if (left & lanes).any()]
+        return [copy for copy in inside if not copy.told] + [copy for copy, left in self.open if (left & lanes).any()]
 
     def when_done(self, copies: list[Copy], action: Callable[[], None]) -> None:
         """Do something once these copies are done, which some are not yet."""

@@ -223,3 +223,52 @@ def test_arrivals_that_the_count_has_no_room_for() -> None:
         inputs=data,
     )  # fmt: skip
     assert codes(many)[0] == "mbarrier-overflow"
+
+
+#: Mbarriers of one warp each, and stages of 512 bytes; `copy(n)` fills one, `wait(n)` waits for its copies.
+STAGES = """
+    .shared .align 8 .b64 bars[4]; .shared .align 16 .b8 stages[2048]; .reg .b32 %bar, %stage; .reg .b64 %source;
+    mov.u32 %bar, bars; and.b32 %n, %t, 31; mov.u32 %stage, stages; mad.lo.u32 %stage, %n, 16, %stage;
+    mad.wide.u32 %source, %n, 16, %in0; mad.wide.u32 %at, %n, 4, %out0; setp.ne.u32 %p, %t, 0; @%p bra.uni made;
+    mbarrier.init.shared.b64 [%bar], 32; mbarrier.init.shared.b64 [%bar+8], 32;
+    mbarrier.init.shared.b64 [%bar+16], 32; mbarrier.init.shared.b64 [%bar+24], 32;
+    made: bar.sync 0; setp.ge.u32 %p, %t, 32;
+"""
+
+
+def copy(n: int, bar: int, between: str = "") -> str:
+    return f"""cp.async.cg.shared.global [%stage+{512 * n}], [%source+{512 * bar}], 16; {between}
+        cp.async.mbarrier.arrive.noinc.shared.b64 [%bar+{8 * bar}];"""
+
+
+def wait(bar: int) -> str:
+    return f"w{bar}: mbarrier.try_wait.parity.shared.b64 %p, [%bar+{8 * bar}], 0; @!%p bra w{bar};"
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_arrivals_of_stages_come_in_any_order(seed: int) -> None:
+    """An arrival for later copies, which counts for earlier ones too, may come before theirs does."""
+    data = np.random.default_rng(1).integers(0, 2**32, 512, dtype=np.uint32)
+    sums = "".join(
+        f"{wait(n)} ld.shared.u32 %y, [%stage+{512 * n}]; add.u32 %x, %x, %y;" for n in range(4)
+    )  # fmt: skip
+    pause = "mov.u32 %y, 0; pause: add.u32 %y, %y, 1; setp.lt.u32 %p, %y, 400; @%p bra pause;"
+    fill = "".join(copy(n, n, pause if n == 0 else "") for n in range(4))
+    body = f"{HEAD} {STAGES} @%p bra take; {fill} ret; take: mov.u32 %x, 0; {sums} st.global.u32 [%at], %x; ret;"
+    report, (found,) = launch(
+        body, [poisoned(32, np.uint32)], block=64, inputs=[data.view(np.uint8)], schedule="random", seed=seed
+    )
+    assert (report.status, codes(report)) == ("ok", []), report.summary()
+    assert np.array_equal(found, data.reshape(4, 32, 4)[:, :, 0].sum(axis=0, dtype=np.uint32))
+
+
+def test_an_arrival_tells_nothing_of_a_later_copy_to_the_same_place() -> None:
+    data = np.random.default_rng(2).integers(0, 2**32, 512, dtype=np.uint32)
+    body = f"""{HEAD} {STAGES} {copy(0, 0)} {copy(1, 1)} {wait(0)} {copy(0, 2)} {wait(1)} AWAITED
+        ld.shared.u32 %x, [%stage]; st.global.u32 [%at], %x; ret;"""
+    for awaited, expected in (("", ["shared-race"]), (wait(2), [])):
+        report, _ = launch(
+            body.replace("AWAITED", awaited), [poisoned(32, np.uint32)], block=32, inputs=[data.view(np.uint8)],
+            schedule="late",
+        )  # fmt: skip
+        assert codes(report) == expected, report.summary()

@@ -39,9 +39,7 @@ _UNUSED = (
     "not use (the leading offset of swizzled K-major matrices, PTX ISA 9.7.16.5.1), and columns and rows that nothing "
     "reads.\n"
 )
-_GAPS = (
-    "What neither the checks nor the results tell, and nobody has given a reason for.\n"
-)
+_GAPS = "What neither the checks nor the results tell, and nobody has given a reason for.\n"
 KEPT = Path("build") / "mutants.jsonl"
 FATES = ("finding", "advice", "fault", "deadlock", "endless", "wrong result")
 

@@ -158,7 +158,8 @@ def _finish(machine: Machine, row: int, copies: list[Copy]) -> None:
     """The warp knows that these copies are done."""
     if machine.ordering is not None:
         for each_copy in copies:
-            machine.ordering.shared.copied(row, each_copy.units)
+            if not each_copy.told:
+                machine.ordering.shared.copied(row, each_copy.units)
             lanes = np.flatnonzero(each_copy.lanes)
             machine.ordering.lanes.copied(row, int(machine.row_slot[row]), lanes, each_copy.offsets, each_copy.size)
 
@@ -224,13 +225,17 @@ def _arrive_later(
     mine = machine.copies.setdefault(row, WarpCopies())
     copies, ordering = mine.of(lanes), machine.ordering
     clock = ordering.clock(row) if ordering is not None else 0
+    for each_copy in copies:
+        if each_copy.asked is None:
+            each_copy.asked = clock
     signal = Signal(statement, 0, ordering.release(row) if ordering is not None else None)
     barrier.under_way.append(signal)
 
     def arrive() -> None:
-        if ordering is not None:
-            for each_copy in copies:
-                ordering.shared.copied(row, each_copy.units, None, clock)
+        for each_copy in copies:
+            if ordering is not None and not each_copy.told:  # its place may be that of another copy by now
+                ordering.shared.copied(row, each_copy.units, None, each_copy.asked)
+            each_copy.told = True
         machine.arrive_on(slot, barrier, signal, int(lanes.sum()))
 
     if all(each_copy.done for each_copy in copies):
