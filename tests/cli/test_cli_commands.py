@@ -341,3 +341,11 @@ def test_a_reader_that_stops_early_causes_no_traceback() -> None:
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
     assert done.stdout == find(KERNEL).plan().text.splitlines(keepends=True)[0]
     assert done.stderr == ""
+
+
+def test_as_a_module() -> None:
+    """`python -m ptxgen` does the same."""
+    found = subprocess.run(
+        [sys.executable, "-m", "ptxgen", "kernels"], capture_output=True, text=True, check=True, cwd="/"
+    )
+    assert "blackwell/swizzled" in found.stdout
