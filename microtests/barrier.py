@@ -8,7 +8,7 @@ import numpy as np
 
 from microtests.harness.definition import microtest
 from microtests.harness.draft import Draft
-from ptxgen.instr import barrier, control, integer, logic, memory, predicate
+from ptxgen.instr import barrier, control, integer, logic, memory, move, predicate
 
 _THREADS = 128
 
@@ -125,6 +125,41 @@ def bar_warp_sync(draft: Draft) -> None:
     value, other = draft.reg("b32"), draft.reg("b32")
     draft(integer.mul(value, tid, 7, half="lo", type="u32"))
     draft.store(draft.offset(box, tid, 4), value, space="shared")
+    draft(barrier.bar_warp_sync(0xFFFFFFFF))
+    draft(logic.xor(other, tid, 31, type="b32"))
+    draft(memory.ld(value, f"[{draft.offset(box, other, 4)}]", space="shared", type="b32"))
+    draft.store(draft.offset(out, tid, 4), value)
+
+
+@microtest(*(0xFFFF, 0x55555555, 0x00000001))
+def bar_warp_sync_parts(draft: Draft, first: int) -> None:
+    """Lanes of a mask wait for no others: the rest spin behind their own barrier until the first ones are past theirs.
+
+    Then all meet, and each lane finds what the one opposite has stored.
+    """
+    draft.launch(block=32)
+    tid, box, flag = draft.thread, draft.shared(128), draft.shared(4)
+    out = draft.output((31 - np.arange(32, dtype=np.uint32)) * 7)
+    value, other, bit, is_first = (draft.reg(kind) for kind in ("b32", "b32", "b32", "pred"))
+    zero, seen, again = draft.reg("b32"), draft.reg("b32"), draft.reg("pred")
+    parted, spin, join = draft.label("parted"), draft.label("spin"), draft.label("join")
+    draft(move.mov(zero, 0, type="b32"), memory.st_volatile(f"[{flag}]", zero, space="shared", type="b32"))
+    draft(barrier.bar_warp_sync(0xFFFFFFFF))
+    draft(integer.mul(value, tid, 7, half="lo", type="u32"))
+    draft.store(draft.offset(box, tid, 4), value, space="shared")
+    draft(logic.shr(bit, first, tid, type="b32"), logic.and_(bit, bit, 1, type="b32"))
+    draft(predicate.setp(is_first, bit, 1, compare="eq", type="u32"))
+    draft.branch(parted, is_first, negated=True)
+    draft(barrier.bar_warp_sync(first))
+    draft(memory.st_volatile(f"[{flag}]", bit, space="shared", type="b32"))
+    draft.branch(join)
+    draft.place(parted)
+    draft(barrier.bar_warp_sync(~first & 0xFFFFFFFF))
+    draft.place(spin)
+    draft(memory.ld_volatile(seen, f"[{flag}]", space="shared", type="b32"))
+    draft(predicate.setp(again, seen, 1, compare="ne", type="u32"))
+    draft.branch(spin, again)
+    draft.place(join)
     draft(barrier.bar_warp_sync(0xFFFFFFFF))
     draft(logic.xor(other, tid, 31, type="b32"))
     draft(memory.ld(value, f"[{draft.offset(box, other, 4)}]", space="shared", type="b32"))
