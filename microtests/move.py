@@ -33,15 +33,15 @@ def _halves_have_registers(form: Any) -> bool:
     return form.type != "b128"
 
 
-@lanewise(move.mov_pack1, move.mov_pack, move.mov_pack4, only_if=_halves_have_registers)
+@lanewise(move.mov_pack, move.mov_pack4, only_if=_halves_have_registers)
 def pack(form: Any, a: tuple[int, ...]) -> int:
     bits = TYPES[form.type].bits // len(a)
     return sum(part << (bits * i) for i, part in enumerate(a))
 
 
-@lanewise(move.mov_unpack1, move.mov_unpack, move.mov_unpack4, only_if=_halves_have_registers)
+@lanewise(move.mov_unpack, move.mov_unpack4, only_if=_halves_have_registers)
 def unpack(form: Any, a: int) -> tuple[int, ...]:
-    count = {"1": 1, "4": 4}.get(form.form.key[-1], 2)
+    count = 4 if "4" in form.form.key else 2
     bits = TYPES[form.type].bits // count
     return tuple(a >> (bits * i) for i in range(count))
 

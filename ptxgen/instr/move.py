@@ -63,19 +63,11 @@ class mov_vector(Instruction, section="9.7.9.3", ptx="1.0", targets=ALL):
         return None
 
 
-class mov_pack1(Instruction, section="9.7.9.4", ptx="1.0", targets=ALL):
-    """d = a single element in braces: the same as without them (not in the manual; measured, ptxas 13.5)."""
-
-    syntax = "mov.type d, a"
-    d: OperandLike = register("type")
-    a: OperandLike = vector("type", 1, exact=True, immediate=True, special=True)
-    _: KW_ONLY
-    type: Literal["b16", "b32", "b64", "b128"]
-    needs = _B128
-
-
 class mov_pack(Instruction, section="9.7.9.4", ptx="1.0", targets=ALL):
-    """d = two halves side by side, the first in the low bits."""
+    """d = two halves side by side, the first in the low bits.
+
+    A single element in braces is not PTX, though ptxas 13.5 takes it: it moves a part of the bits (docs/hardware.md).
+    """
 
     syntax = "mov.type d, a"
     d: OperandLike = register("type")
@@ -93,17 +85,6 @@ class mov_pack4(Instruction, section="9.7.9.4", ptx="1.0", targets=ALL):
     a: OperandLike = vector(_quarter, 4, exact=True, immediate=True, special=True)
     _: KW_ONLY
     type: Literal["b32", "b64", "b128"]
-    needs = _B128
-
-
-class mov_unpack1(Instruction, section="9.7.9.4", ptx="1.0", targets=ALL):
-    """The single register of d, in braces, = a (not in the manual; measured, ptxas 13.5)."""
-
-    syntax = "mov.type d, a"
-    d: OperandLike = vector("type", 1, exact=True)
-    a: OperandLike = source("type", special=True, symbol=True)
-    _: KW_ONLY
-    type: Literal["b16", "b32", "b64", "b128"]
     needs = _B128
 
 

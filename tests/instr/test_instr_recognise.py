@@ -38,8 +38,6 @@ LINES = [
     ("mov.b64 %a, {%b, %c};", "move.mov_pack", None),
     ("mov.b64 %a, {%b, %c, %d, %e};", "move.mov_pack4", None),
     ("mov.b64 {%b, _}, %a;", "move.mov_unpack", None),
-    ("mov.b64 %a, {%b};", "move.mov_pack1", None),
-    ("mov.b64 {%a}, %b;", "move.mov_unpack1", None),
     ("mbarrier.arrive.shared::cta.b64 _, [%a];", "mbarrier.arrive", None),
     ("mbarrier.arrive.shared::cluster.b64 _, [%a];", "mbarrier.arrive_remote", None),
     # The longest opcode wins.

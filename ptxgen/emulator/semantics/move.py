@@ -52,14 +52,12 @@ def _part_type(type: str, count: int) -> str:
     return f"b{int(type[1:]) // count}"
 
 
-@meaning(move.mov_pack1, move.mov_pack, move.mov_pack4)
+@meaning(move.mov_pack, move.mov_pack4)
 def pack(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
     parts = binder.vector(op.a)
     part = _part_type(op.type, len(parts))
     sources = [binder.source(element, part) for element in parts]
     d, width = binder.destination(op.d, op.type), int(part[1:])
-    if len(parts) == 1:
-        return lambda g: d(g, sources[0](g))
 
     def run_wide(g: Group) -> None:
         # A register of 128 bits is two words of 64.
@@ -80,14 +78,12 @@ def pack(op: Any, binder: Binder, statement: syntax.Instruction, block: object) 
     return run
 
 
-@meaning(move.mov_unpack1, move.mov_unpack, move.mov_unpack4)
+@meaning(move.mov_unpack, move.mov_unpack4)
 def unpack(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
     parts = binder.vector(op.d)
     part = _part_type(op.type, len(parts))
     destinations = [binder.destination(element, part) for element in parts]
     a, width = binder.source(op.a, op.type), int(part[1:])
-    if len(parts) == 1:
-        return lambda g: destinations[0](g, a(g))
 
     def run_wide(g: Group) -> None:
         words = np.asarray(a(g))
