@@ -110,12 +110,29 @@ class Finding:
         return f"{place}{self.severity} [{self.code}] {self.message}{source}"
 
 
+@dataclass(frozen=True, order=True)
+class OlderValue:
+    """A strong load (in `line`) found what was there before a strong store (in `store_line`), so many `times`.
+
+    That may be (PTX ISA 8.10), since nothing orders the store before the load, and is right where the load polls.
+    """
+
+    line: int
+    store_line: int
+    times: int
+
+    def __str__(self) -> str:
+        times = "once" if self.times == 1 else f"{self.times} times"
+        return f"line {self.line} found what was there before the store of line {self.store_line}, {times}"
+
+
 @dataclass
 class LaunchReport:
     """How one launch ended.
 
     `instructions` counts executed warp-instructions (0 on a GPU, which does not count them), `seconds` is the
-    time that execution took: on the device for a GPU, of the emulation for the emulator.
+    time that execution took: on the device for a GPU, of the emulation for the emulator. If results are wrong under
+    `late` or `random` alone, look at `older_values` first: fences may be missing there.
     """
 
     status: Status
@@ -124,6 +141,7 @@ class LaunchReport:
     seconds: float = 0.0
     kernel: str = ""
     device: str = ""
+    older_values: list[OlderValue] = field(default_factory=list)
 
     @property
     def ok(self) -> bool:

@@ -208,7 +208,8 @@ def main() -> int:
             )
             if not outcome.right:
                 report = outcome.report.summary().replace("\n", "\n    ")[:2000]
-                print("    " + report, *outcome.wrong.values(), sep="\n    ", flush=True)
+                older = map(str, outcome.report.older_values)
+                print("    " + report, *outcome.wrong.values(), *older, sep="\n    ", flush=True)
     print(f"{runs - bad} of {runs}")
     return 1 if bad else 0
 

@@ -150,7 +150,7 @@ def _strong_load(
             for word, lane in zip(words, lanes, strict=True):
                 alike = g.active[position] & (addresses[position] == addresses[position, lane])
                 offset = int(places.offsets[position, lane])
-                older.append(strong.stale.load(row, alike, word, places.data, offset, size))
+                older.append(strong.stale.load(row, alike, word, places.data, offset, size, statement.line))
         strong.access(row, words, order, statement, reads=True, writes=False)
         for found in older:
             if found is not None:
@@ -200,7 +200,7 @@ def store_words(
             if strong.stale is not None:
                 for place, lane in zip(places_of, lanes, strict=True):
                     alike = g.active[position] & (addresses[position] == addresses[position, lane])
-                    strong.stale.store(row, alike, place, data, int(offsets[position, lane]), total)
+                    strong.stale.store(row, alike, place, data, int(offsets[position, lane]), total, statement.line)
             strong.access(row, places_of, order, statement, reads=False, writes=True)
     words, index = data.view(dtype), offsets // size
     changed = False  # what is there already is no effect: threads that poll may store what they read
@@ -370,7 +370,8 @@ def strong_atomic(
         if strong.stale is not None:
             for word, lane in zip(words, firsts, strict=True):
                 alike = g.active[position] & (part.addresses[position] == part.addresses[position, lane])
-                strong.stale.store(row, alike, word, places.data, int(places.offsets[position, lane]), size)
+                offset = int(places.offsets[position, lane])
+                strong.stale.store(row, alike, word, places.data, offset, size, statement.line)
         strong.access(row, words, order, statement, reads=reads, writes=True)
 
 

@@ -253,6 +253,7 @@ class Emulator:
             seconds=seconds,
             kernel=launch.kernel.name,
             device=self.name,
+            older_values=machine.strong_accesses.older_values() if machine.strong_accesses is not None else [],
         )
 
     def _not_run(self, launch: Launch) -> LaunchReport:

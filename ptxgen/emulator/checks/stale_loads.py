@@ -17,12 +17,14 @@ Words are kept with the size of their accesses: of 16 bytes that are accessed in
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ptxgen.device import OlderValue
 from ptxgen.emulator.checks.knowledge import Knowledge
 from ptxgen.emulator.timing import Timeline
 
@@ -43,6 +45,8 @@ class Change:
     aware: dict[int, int]
     #: Of warps that have stored it: in which lane interval, and the lanes that have stored or read it since, (32).
     lanes: dict[int, tuple[int, NDArray[np.bool_]]]
+    #: Of the store.
+    line: int
 
 
 class StaleLoads:
@@ -59,6 +63,12 @@ class StaleLoads:
         self._sequence: dict[tuple[int, int], Knowledge] = {}
         #: The lane interval in which a warp has executed its last fence .sc.
         self._fenced: dict[int, int] = {}
+        #: How often loads of a line have found what was there before the store of another.
+        self._returned: Counter[tuple[int, int]] = Counter()
+
+    def returned(self) -> list[OlderValue]:
+        """The older values that loads have found, by line."""
+        return [OlderValue(*lines, times) for lines, times in sorted(self._returned.items())]
 
     def clear(self, slot: int) -> None:
         """Make a slot ready for the next CTA."""
@@ -76,8 +86,9 @@ class StaleLoads:
             known.join(before)
 
     def store(
-        self, row: int, lanes: NDArray[np.bool_], place: Place, data: NDArray[np.uint8], offset: int, size: int
-    ) -> None:
+        self, row: int, lanes: NDArray[np.bool_], place: Place, data: NDArray[np.uint8], offset: int, size: int,
+        line: int,
+    ) -> None:  # fmt: skip
         """Lanes of a warp are about to change a word by a strong store or an atomic operation: its bytes are at an
         offset.
         """
@@ -86,7 +97,7 @@ class StaleLoads:
         held = self._held.get(place)
         if held is None:
             old = data[offset : offset + size].copy()
-            held = self._held[place] = offset, Change(old, old, {}, {})
+            held = self._held[place] = offset, Change(old, old, {}, {}, line)
         actor = self._ordering.actor(row)
         held[1].aware.setdefault(actor, self._ordering.clock(row))
         held[1].lanes[actor] = int(self._ordering.lanes.interval[row]), lanes
@@ -107,7 +118,14 @@ class StaleLoads:
         self._held.clear()
 
     def load(
-        self, row: int, lanes: NDArray[np.bool_], place: Place, data: NDArray[np.uint8], offset: int, size: int
+        self,
+        row: int,
+        lanes: NDArray[np.bool_],
+        place: Place,
+        data: NDArray[np.uint8],
+        offset: int,
+        size: int,
+        line: int,
     ) -> tuple[NDArray[np.uint8], NDArray[np.bool_]] | None:
         """The older value that some of these lanes of a warp read by a strong load, and which."""
         change = self._changes.get(place)
@@ -124,6 +142,7 @@ class StaleLoads:
         change.aware.setdefault(own, self._ordering.clock(row))  # at most once
         if known or (self._timeline.schedule == "random" and self._timeline.random.getrandbits(1)):
             return None
+        self._returned[line, change.line] += 1
         return change.old, lanes
 
     def _behind(self, change: Change, row: int, lanes: NDArray[np.bool_]) -> NDArray[np.bool_]:

@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ptxgen.device import OlderValue
 from ptxgen.emulator.checks.findings import Findings
 from ptxgen.emulator.checks.knowledge import Knowledge
 from ptxgen.syntax import Statement
@@ -151,6 +152,10 @@ class StrongAccesses:
             self._heard.pop(row, None)
         if self.stale is not None:
             self.stale.clear(slot)
+
+    def older_values(self) -> list[OlderValue]:
+        """What strong loads have found of what was there before."""
+        return [] if self.stale is None else self.stale.returned()
 
     # Fences.
 
