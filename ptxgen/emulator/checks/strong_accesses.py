@@ -227,7 +227,7 @@ class StrongAccesses:
                 self._told[place] = self._together(told)
 
     def _together(self, told: _Told) -> _Told:
-        """The same as of one teller in each scope, from those CTAs that are still there."""
+        """The same as of one teller in each scope, of and for those CTAs that are still there."""
         joined: dict[_Domain, Knowledge] = {}
         ctas: set[int] = set()
         for telling in told.values():
@@ -235,13 +235,18 @@ class StrongAccesses:
             for domain, known in telling.parts.values():
                 if domain in joined:
                     joined[domain].join(known)
-                else:
+                elif self._lives(domain):
                     joined[domain] = known.copy()
         parts: dict[_Teller, tuple[_Domain, Knowledge]] = {
             (-next(_TOGETHER), GPU, False): (domain, known) for domain, known in joined.items()
         }
         actor = -next(_TOGETHER)
         return {actor: _Telling(actor, 0, self._number, frozenset(filter(self._ordering.lives, ctas)), parts)}
+
+    def _lives(self, domain: _Domain) -> bool:
+        """Whether somebody may yet be told within a scope."""
+        within, number = domain
+        return within == GPU or self._ordering.lives(number * (self._ordering.size if within == CLUSTER else 1))
 
     def _given(self, row: int, order: Order, everything: Knowledge) -> dict[_Teller, tuple[_Domain, Knowledge]]:
         """What a store tells, by scope."""
