@@ -9,13 +9,15 @@ import argparse
 import datetime
 import platform
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 import ptxgen
-from bench.speed import LOOP, best
+from bench.speed import LOOP, TICKETS, best
 from ptxgen.kernels import find
 from ptxgen.kernels.job import GemmJob
+from tools import cases
 
 REPORT = Path(__file__).parents[1] / "docs" / "performance.md"
 #: Instructions of a turn of the loop.
@@ -48,6 +50,32 @@ def gemm(size: int, *, checks: bool = True) -> float:
     return best(run, 2)
 
 
+def tickets(ctas: int, *, checks: bool = True) -> float:
+    """CPU seconds of a grid whose CTAs follow one another and all meet at one counter."""
+    kernel = ptxgen.Kernel.from_ptx(TICKETS)
+
+    def run() -> None:
+        device = ptxgen.Emulator("sm_100a", checks=checks)
+        counter, left = device.array(np.zeros(1, np.uint32)), device.array(np.zeros(ctas, np.uint32))
+        report = device.launch(kernel, ctas, 128, [counter, left])
+        assert (report.status, report.findings) == ("ok", []), report.summary()
+        assert counter.numpy()[0] == ctas * (ctas - 1) // 2
+
+    return best(run, 2)
+
+
+def recorded(name: str) -> float:
+    """How many times as long a recorded kernel of `tests/data` takes with checks as without."""
+    case = cases.load(name)
+    _ = case.inputs, case.expected  # made once, and not measured
+
+    def seconds(checks: bool) -> float:
+        how: Any = {"checks": checks, "multiprocessors": case.launch.get("multiprocessors")}
+        return best(lambda: case.run(ptxgen.Emulator(case.target, **how)), 2)
+
+    return seconds(True) / seconds(False)
+
+
 def rows() -> list[tuple[str, str, str]]:
     """What, its figure, and what the goal is."""
     made = []
@@ -67,6 +95,15 @@ def rows() -> list[tuple[str, str, str]]:
     made.append(("blackwell/swizzled 512³, checks on", f"{checked:.2f} s", "3 s"))
     made.append(("checks on to checks off, there", f"{checked / plain:.2f} times", "3 times"))
     made.append(("8 times the work, 256³ to 512³", f"{checked / gemm(256):.1f} times the time", "linear or better"))
+    few, many = tickets(1024), tickets(4096)
+    made.append(("4 times the CTAs, 1,024 to 4,096, at one counter", f"{many / few:.1f} times the time", "linear"))
+    ratio = many / tickets(4096, checks=False)
+    made.append(("checks on to checks off, there", f"{ratio:.1f} times", "3 times"))
+    ratios = sorted((recorded(name), name) for name in cases.names())
+    middle = ratios[len(ratios) // 2][0]
+    above = [f"{name} {ratio:.1f}" for ratio, name in reversed(ratios) if ratio > 3]
+    made.append((f"checks on to checks off, {len(ratios)} recorded kernels", f"median {middle:.2f} times", "3 times"))
+    made.append((f"the {len(above)} of them above 3 times", ", ".join(above) or "none", ""))
     return made
 
 
@@ -77,7 +114,7 @@ def main() -> None:
     options = parser.parse_args()
     found = rows()
     for what, figure, goal in found:
-        print(f"{what:<46}{figure:>34}   goal: {goal}")
+        print(f"{what:<52}{figure:>34}" + (f"   goal: {goal}" if goal else ""))
     if options.record:
         date, versions = (
             datetime.date.today().isoformat(),

@@ -38,6 +38,45 @@ $again:
 """.replace("BODY", "\n    ".join(["add.u32 %r2, %r1, %r0;", "mad.lo.u32 %r1, %r2, 3, %r1;"] * 32))
 
 
+#: Each CTA leaves its number, then draws a ticket: who has the last one adds up what all have left.
+TICKETS = """.version 8.6
+.target sm_100a
+.address_size 64
+.visible .entry tickets(.param .u64 counter, .param .u64 left)
+{
+    .reg .pred %p;
+    .reg .b32 %t, %c, %last, %ticket, %sum, %x;
+    .reg .b64 %counter, %left, %place;
+    ld.param.u64 %counter, [counter];
+    ld.param.u64 %left, [left];
+    mov.u32 %t, %tid.x;
+    mov.u32 %c, %ctaid.x;
+    mov.u32 %last, %nctaid.x;
+    sub.u32 %last, %last, 1;
+    setp.ne.u32 %p, %t, 0;
+    @%p bra end;
+    mad.wide.u32 %place, %c, 4, %left;
+    st.global.u32 [%place], %c;
+    fence.acq_rel.gpu;
+    atom.relaxed.gpu.global.add.u32 %ticket, [%counter], 1;
+    fence.acq_rel.gpu;
+    setp.ne.u32 %p, %ticket, %last;
+    @%p bra end;
+    mov.u32 %sum, 0;
+again:
+    ld.global.u32 %x, [%left];
+    add.u32 %sum, %sum, %x;
+    add.u64 %left, %left, 4;
+    setp.ne.u32 %p, %last, 0;
+    sub.u32 %last, %last, 1;
+    @%p bra again;
+    st.global.u32 [%counter], %sum;
+end:
+    ret;
+}
+"""
+
+
 def best(work: Callable[[], object], times: int = 5) -> float:
     """CPU seconds of the fastest of several runs."""
     seconds = []
