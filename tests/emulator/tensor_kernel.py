@@ -152,3 +152,29 @@ def mma(a: int, b: int, idesc: int, accumulate: str | int, column: int = 0) -> s
         f"add.u32 %x, %d, {column}; @%leader tcgen05.mma.cta_group::1.kind::f16 "
         f"[%x], {a:#x}, {b:#x}, {idesc:#x}, {accumulate};\n"
     )
+
+
+#: A product of 128 by 32 that is right, after which D is at the first column.
+A, B = Operand("k", "128B", 128, 0, 16, 1024), Operand("k", "128B", 32, 32768, 16, 1024)
+GOOD = instruction_descriptor(128, 32, "bf16", "bf16")
+FIRST = mma(A.descriptor, B.descriptor, GOOD, 0)
+LD = "tcgen05.ld.sync.aligned.{}.x1.b32 {}, [%x];\ntcgen05.wait::ld.sync.aligned;"
+
+
+def numbered() -> tuple[str, np.ndarray]:
+    """A body that fills all 512 columns with D[r, n] = 512 r + n, and its image."""
+    image = np.zeros(IMAGE, np.uint8)
+    first = Operand("k", "128B", 128, 0, 16, 1024)
+    a = np.zeros((128, 16), NUMPY["bf16"])
+    a[:, 0], a[:, 1], a[:, 2] = np.arange(128), 1, 1
+    first.put(image, a)
+    body = ""
+    for part in range(2):
+        second = Operand("k", "128B", 256, 32768 * (part + 1), 16, 1024)
+        b = np.zeros((256, 16), NUMPY["bf16"])
+        n = np.arange(256) + 256 * part
+        b[:, 0], b[:, 1], b[:, 2] = 512, n // 16 * 16, n % 16
+        second.put(image, b)
+        idesc = instruction_descriptor(128, 256, "bf16", "bf16")
+        body += mma(first.descriptor, second.descriptor, idesc, 0, 256 * part)
+    return body + commit(), image

@@ -1,4 +1,4 @@
-"""Tensor memory and tensor cores: the life of allocations, fragment maps, products, and their order. PTX ISA 9.7.16."""
+"""Tensor memory and tensor cores: fragment maps, products, and descriptors. PTX ISA 9.7.16."""
 
 from __future__ import annotations
 
@@ -8,8 +8,25 @@ from typing import Any
 
 import numpy as np
 import pytest
-from harness import codes, launch, line_of, poisoned
-from tensor_kernel import IMAGE, NUMPY, THREADS, Operand, commit, dump, instruction_descriptor, mma, run, source
+from harness import codes, line_of
+from tensor_kernel import (
+    FIRST,
+    GOOD,
+    IMAGE,
+    LD,
+    NUMPY,
+    THREADS,
+    A,
+    B,
+    Operand,
+    commit,
+    dump,
+    instruction_descriptor,
+    mma,
+    numbered,
+    run,
+    source,
+)
 
 from ptxgen import Kernel
 from ptxgen.emulator import Emulator
@@ -140,25 +157,6 @@ def test_special_values() -> None:
 # The cells of tcgen05.ld. D[r, n] = 512 r + n tells each cell apart.
 
 
-def numbered() -> tuple[str, np.ndarray]:
-    """A body that fills all 512 columns so, and its image."""
-    image = np.zeros(IMAGE, np.uint8)
-    first = Operand("k", "128B", 128, 0, 16, 1024)
-    a = np.zeros((128, 16), NUMPY["bf16"])
-    a[:, 0], a[:, 1], a[:, 2] = np.arange(128), 1, 1
-    first.put(image, a)
-    body = ""
-    for part in range(2):
-        second = Operand("k", "128B", 256, 32768 * (part + 1), 16, 1024)
-        b = np.zeros((256, 16), NUMPY["bf16"])
-        n = np.arange(256) + 256 * part
-        b[:, 0], b[:, 1], b[:, 2] = 512, n // 16 * 16, n % 16
-        second.put(image, b)
-        idesc = instruction_descriptor(128, 256, "bf16", "bf16")
-        body += mma(first.descriptor, second.descriptor, idesc, 0, 256 * part)
-    return body + commit(), image
-
-
 def cell(shape: str, thread: int, register: int, split: int) -> tuple[int, int]:
     """(lane, column) relative to the address: the manual's figures of 9.7.16.2.3."""
     t, r = thread, register
@@ -231,7 +229,6 @@ def test_stored_fragments(shape: str) -> None:
         assert (words.reshape(128, 128) == expected).all(), (shape, num, column, split)
 
 
-LD = "tcgen05.ld.sync.aligned.{}.x1.b32 {}, [%x];\ntcgen05.wait::ld.sync.aligned;"
 REACH = [
     ("another warp's lanes", "32x32b", "add.u32 %x, %d, 0x200000;", "tmem-lane-rights"),
     ("lanes into the next quarter", "32x32b", "add.u32 %x, %taddr, 0x100000;", "tmem-lane-rights"),
@@ -252,235 +249,9 @@ def test_what_a_load_may_reach(name: str, shape: str, address: str, code: str) -
         assert run(f"{body}{clean}\n{load}", image, 1)[0].status == "ok"
 
 
-# Allocation. These bodies run in warp 1 after warp 0 has given back its columns.
+# Descriptors.
 
-ALLOC = "mov.u32 %z, {1}; tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [slot+{0}], %z;\n"
-FREE = "mov.u32 %z, {1}; tcgen05.dealloc.cta_group::1.sync.aligned.b32 {0}, %z;\n"
-RELINQUISH = "tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned;\n"
-
-
-def allocations(body: str, **options: Any) -> Any:
-    """One warp runs a body that begins with no columns; %r0.. hold what it reads."""
-    head = """.shared .align 4 .b32 slot[8]; .reg .b32 %r<16>; .reg .b32 %z, %x; .reg .pred %p;\n"""
-    report, (found,) = launch(head + body + "ret;", [poisoned(8)], **options)
-    return report, found.tolist()
-
-
-def read(*slots: int) -> str:
-    return "".join(f"ld.shared.b32 %r{i}, [slot+{4 * i}]; st.global.u32 [%out0+{4 * i}], %r{i};\n" for i in slots)
-
-
-def test_allocations_are_disjoint_and_used_again() -> None:
-    body = (
-        ALLOC.format(0, 128) + ALLOC.format(4, 256) + ALLOC.format(8, 32) + read(0, 1, 2) + FREE.format("%r0", 128)
-        + ALLOC.format(12, 64) + read(3) + FREE.format("%r3", 64) + FREE.format("%r1", 256) + FREE.format("%r2", 32)
-        + ALLOC.format(16, 512) + read(4) + FREE.format("%r4", 512)
-    )  # fmt: skip
-    report, found = allocations(body, grid=3, multiprocessors=1)
-    assert report.status == "ok", report.summary()
-    assert set(codes(report)) == {"tmem-allocation-grows"}  # advice: 256 after 128, and 512 after 64
-    taken = [set(range(start, start + size)) for start, size in zip(found[:3], (128, 256, 32), strict=True)]
-    assert sum(map(len, taken)) == len(set.union(*taken)) == 416
-    assert all(start % size == 0 or start % 32 == 0 for start, size in zip(found[:3], (128, 256, 32), strict=True))
-    assert found[4] == 0
-    assert set(range(found[3], found[3] + 64)).isdisjoint(taken[1] | taken[2])
-
-
-LIVES = [
-    ("no such number of columns", ALLOC.format(0, 48), ALLOC.format(0, 64) + read(0) + FREE.format("%r0", 64), "fault",
-     "tmem-allocation"),
-    ("never given back", ALLOC.format(0, 64), ALLOC.format(0, 64) + read(0) + FREE.format("%r0", 64), "findings",
-     "tmem-not-freed"),
-    ("given back twice", ALLOC.format(0, 64) + read(0) + FREE.format("%r0", 64) + FREE.format("%r0", 64),
-     ALLOC.format(0, 64) + read(0) + FREE.format("%r0", 64), "fault", "tmem-dealloc"),
-    ("given back in part", ALLOC.format(0, 64) + read(0) + FREE.format("%r0", 32),
-     ALLOC.format(0, 32) + read(0) + FREE.format("%r0", 32), "fault", "tmem-dealloc"),
-    ("growing", ALLOC.format(0, 32) + ALLOC.format(4, 64) + read(0, 1) + FREE.format("%r0", 32)
-     + FREE.format("%r1", 64), ALLOC.format(0, 64) + ALLOC.format(4, 64) + read(0, 1) + FREE.format("%r0", 64)
-     + FREE.format("%r1", 64), "ok", "tmem-allocation-grows"),
-    ("given back elsewhere", ALLOC.format(0, 64) + read(0) + "add.u32 %r0, %r0, 32;" + FREE.format("%r0", 64),
-     ALLOC.format(0, 64) + read(0) + FREE.format("%r0", 64), "fault", "tmem-dealloc"),
-    ("after relinquishing", RELINQUISH + ALLOC.format(0, 64),
-     ALLOC.format(0, 64) + RELINQUISH + read(0) + FREE.format("%r0", 64), "fault", "tmem-relinquished"),
-    ("more than there is", ALLOC.format(0, 512) + ALLOC.format(4, 32),
-     ALLOC.format(0, 256) + ALLOC.format(4, 32) + read(0, 1) + FREE.format("%r0", 256) + FREE.format("%r1", 32),
-     "deadlock", "deadlock"),
-    ("the slot is misaligned", ALLOC.format(2, 32), ALLOC.format(4, 32) + read(1) + FREE.format("%r1", 32), "fault",
-     "misaligned"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("name", "bad", "good", "status", "code"), LIVES, ids=[each[0] for each in LIVES])
-def test_life_of_allocations(name: str, bad: str, good: str, status: str, code: str) -> None:
-    report, _ = allocations(bad)
-    assert (report.status, codes(report)) == (status, [code]), report.summary()
-    clean, _ = allocations(good)
-    assert clean.status == "ok", clean.summary()
-    assert code not in codes(clean)
-
-
-@pytest.mark.parametrize("instruction", [LD.format("32x32b", "{%r4}"), LD.format("16x64b", "{%r4}")])
-def test_columns_that_are_not_allocated(instruction: str) -> None:
-    body = ALLOC.format(0, 64) + read(0) + "add.u32 %x, %r0, $AT;\n" + instruction + FREE.format("%r0", 64)
-    report, _ = allocations(body.replace("$AT", "64"))
-    assert (report.status, codes(report)) == ("fault", ["tmem-out-of-allocation"])
-    clean, _ = allocations(body.replace("$AT", "60"))
-    assert codes(clean) == ["uninitialized-tensor"]
-
-
-def test_alloc_waits_until_another_warp_gives_back() -> None:
-    body = f"""mov.u32 %x, %tid.x; setp.ge.u32 %p, %x, 32; @%p bra second;
-        {ALLOC.format(0, 512)} bar.sync 0; mov.u32 %z, 0; w: add.u32 %z, %z, 1; setp.lt.u32 %p, %z, 50; @%p bra w;
-        {read(0)} {FREE.format("%r0", 512)} bra end;
-        second: bar.sync 0; {ALLOC.format(4, 32)} {read(1)} {FREE.format("%r1", 32)} end: """
-    for schedule in ("eager", "late", "random"):
-        report, found = allocations(body, block=64, schedule=schedule)
-        assert report.status == "ok", report.summary()
-        assert found[:2] == [0, 0]
-
-
-# Order and completion.
-
-A, B = Operand("k", "128B", 128, 0, 16, 1024), Operand("k", "128B", 32, 32768, 16, 1024)
-GOOD = instruction_descriptor(128, 32, "bf16", "bf16")
-FIRST = mma(A.descriptor, B.descriptor, GOOD, 0)
-READ = "tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r0}, [%taddr];\ntcgen05.wait::ld.sync.aligned;\nmov.b32 %r1, %r0;"
 WAIT = commit()
-NO_FENCE = WAIT.replace("tcgen05.fence::after_thread_sync;", "")
-NO_WAIT = "@%leader tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [done];\n"
-PUT = "tcgen05.st.sync.aligned.32x32b.x32.b32 [%taddr], {" + ", ".join(f"%r{i}" for i in range(32)) + "};\n"
-STORED = "tcgen05.wait::st.sync.aligned;\n"
-LATER = "\ntcgen05.fence::before_thread_sync; bar.sync 0; tcgen05.fence::after_thread_sync;\n"
-
-ORDER = [
-    ("reading what is being computed", FIRST + NO_WAIT + READ, "tensor-race", "tcgen05.ld"),
-    ("no fence after the wait", FIRST + NO_FENCE + READ, "missing-tcgen05-fence", "tcgen05.ld"),
-    ("no wait for the load", FIRST + WAIT + READ.replace("tcgen05.wait::ld.sync.aligned;", ""),
-     "missing-tcgen05-wait", "mov.b32 %r1, %r0"),
-    ("reading what was never computed", READ, "uninitialized-tensor", "tcgen05.ld"),
-    ("adding to nothing", mma(A.descriptor, B.descriptor, GOOD, 1) + WAIT + READ, "uninitialized-tensor",
-     "@%leader tcgen05.mma"),
-    ("computing over what is being read", FIRST + WAIT + READ + "\n" + FIRST + commit(1), "tensor-race", None),
-    ("giving back what is being computed", FIRST + NO_WAIT, "tmem-freed-in-use", "tcgen05.dealloc"),
-    ("overwriting an operand", FIRST + "@%leader st.shared.u32 [image], 5;" + WAIT + READ, "shared-race",
-     "@%leader st.shared.u32 [image]"),
-    ("reading what is being stored", PUT + READ, "tensor-race", "tcgen05.ld"),
-    ("adding to what is being stored", PUT + mma(A.descriptor, B.descriptor, GOOD, 1) + WAIT + READ, "tensor-race",
-     "@%leader tcgen05.mma"),
-    ("storing over what is being computed", FIRST + PUT + STORED + READ, "tensor-race", "tcgen05.st"),
-    ("giving back what is being stored", PUT, "tmem-freed-in-use", "tcgen05.dealloc"),
-    ("operands that nothing has written", mma(A.descriptor + (0x19000 >> 4), B.descriptor, GOOD, 0) + WAIT + READ,
-     "uninitialized-shared", "@%leader tcgen05.mma"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("schedule", ["eager", "late", "random"])
-@pytest.mark.parametrize(("name", "body", "code", "victim"), ORDER, ids=[each[0] for each in ORDER])
-def test_order(name: str, body: str, code: str, victim: str | None, schedule: Any) -> None:
-    image = np.random.default_rng(4).integers(0, 64, IMAGE, dtype=np.uint8)
-    text = source(body).replace(".shared .align 4 .b32 slot;", ".shared .align 4 .b32 slot; .shared .b8 empty[49152];")
-    emulator = Emulator(schedule=schedule)
-    out = emulator.empty(1, np.uint32)
-    report = emulator.launch(Kernel.from_ptx(text), 1, THREADS, [emulator.array(image), out])
-    assert code in codes(report), report.summary()
-    finding = next(each for each in report.findings if each.code == code)
-    if victim is not None:
-        assert finding.instruction.startswith(victim)
-
-
-@pytest.mark.parametrize("schedule", ["eager", "late", "random"])
-def test_who_reads_a_register_waits_for_its_load(schedule: Any) -> None:
-    """PTX ISA 9.2, 9.7.16.6.4.5: a true register dependency is respected without tcgen05.wait::ld."""
-    body, image = numbered()
-    body += "add.u32 %x, %taddr, 5;" + READ.replace("[%taddr]", "[%x]").replace("tcgen05.wait::ld.sync.aligned;\n", "")
-    body += "\n@%leader st.global.b32 [%out], %r1; tcgen05.wait::ld.sync.aligned;"
-    report, words = run(body, image, 1, schedule=schedule)
-    assert report.status == "ok", report.summary()
-    assert set(codes(report)) <= {"missing-tcgen05-wait"}
-    assert words.view(np.float32)[0] == 5
-
-
-USED = READ.replace("tcgen05.wait::ld.sync.aligned;\n", "")
-NOT_LOADED = USED.replace("mov.b32 %r1, %r0;", "")
-REUSE = [
-    ("by a product", FIRST + commit(1), "tensor-race", "@%leader tcgen05.mma"),
-    ("by a copy", "@%leader tcgen05.cp.cta_group::1.128x128b [%d], $A;" + commit(1), "tensor-race",
-     "@%leader tcgen05.cp"),
-    ("by dealloc", "", "tmem-freed-in-use", "tcgen05.dealloc"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("name", "later", "code", "victim"), REUSE, ids=[each[0] for each in REUSE])
-def test_columns_used_again_before_a_load_is_waited_for(name: str, later: str, code: str, victim: str) -> None:
-    """tcgen05.wait::ld says that the cells have been read, and so do registers that the load has brought.
-
-    A load whose registers nobody reads harms nobody.
-    """
-    later = later.replace("$A", hex(A.descriptor))
-    image = np.random.default_rng(4).integers(0, 64, IMAGE, dtype=np.uint8)
-    unused = source(FIRST + WAIT + NOT_LOADED + LATER + later)
-    emulator = Emulator()
-    arguments = [emulator.array(image), emulator.empty(1, np.uint32)]
-    for use, wrong in (("", False), ("mov.b32 %r1, %r0;", True), ("tcgen05.wait::ld.sync.aligned;", True)):
-        used = Kernel.from_ptx(unused.replace("end: ret;", f"end: {use} ret;"))
-        report = emulator.launch(used, 1, THREADS, arguments)
-        assert (report.status == "findings") == wrong, report.summary()
-    found = [each for each in report.findings if each.severity == "error"]
-    assert {each.code for each in found} <= {code, "tmem-freed-in-use"}
-    assert found[0].code == code
-    assert found[0].instruction.startswith(victim)
-    assert "without a tcgen05.wait::ld" in found[0].message
-    for over in (READ, USED):
-        clean, _ = run(FIRST + WAIT + over + LATER + later, image, 1)
-        assert clean.status == "ok", clean.summary()
-    if later:
-        unordered, _ = run(FIRST + WAIT + USED + later, image, 1)
-        assert code in codes(unordered), unordered.summary()  # by the other warps
-
-
-@pytest.mark.parametrize("schedule", ["eager", "late", "random"])
-def test_the_clean_twin_of_all_of_them(schedule: Any) -> None:
-    body = FIRST + WAIT + READ + LATER + FIRST + mma(A.descriptor, B.descriptor, GOOD, 1) + commit(1) + READ
-    body += LATER + "@%leader st.shared.u32 [image], 5;"
-    image = np.random.default_rng(4).integers(0, 64, IMAGE, dtype=np.uint8)
-    report, _ = run(body, image, 1, schedule=schedule)
-    assert report.status == "ok", report.summary()
-
-
-FENCE = "fence.proxy.async;\n"
-
-
-@pytest.mark.parametrize("schedule", ["eager", "late", "random"])
-@pytest.mark.parametrize(
-    ("fence", "later", "missing"),
-    [
-        ("each storing thread", "", False),
-        ("nobody", "", True),
-        ("the issuing warp, after the barrier", "fence.proxy.async.shared::cta;\n", False),
-        ("nobody for shared memory", "fence.proxy.async.global;\n", True),
-    ],
-)
-def test_stores_reach_the_tensor_core_by_a_proxy_fence(fence: str, later: str, missing: bool, schedule: Any) -> None:
-    """The kernel stores its operands with st.shared (PTX ISA 9.7.13, fence.proxy.async)."""
-    text = source(later + FIRST + WAIT + READ + LATER)
-    assert text.count(FENCE) == 1 or later
-    if fence != "each storing thread":
-        # The mbarrier's init still needs its own fence.
-        text = text.replace(FENCE, "fence.mbarrier_init.release.cluster;\n", 1)
-    emulator = Emulator(schedule=schedule)
-    image = np.random.default_rng(4).integers(0, 64, IMAGE, dtype=np.uint8)
-    out = emulator.empty(1, np.uint32)
-    report = emulator.launch(Kernel.from_ptx(text), 1, THREADS, [emulator.array(image), out])
-    if not missing:
-        assert report.status == "ok", report.summary()
-        return
-    assert codes(report) == ["missing-proxy-fence"] * 4, report.summary()
-    stored = line_of(text, "st.shared.v4")
-    assert {each.line for each in report.findings} == {line_of(text, "tcgen05.mma")}
-    for warp, each in enumerate(report.findings):
-        assert f"the store of line {stored} by warp {warp} without a fence.proxy.async" in each.message
-
-
 DESCRIPTORS = [
     ("another version of the descriptor", mma(A.descriptor ^ 3 << 46, B.descriptor, GOOD, 0), "illegal-descriptor"),
     ("no such swizzle", mma(A.descriptor | 1 << 61, B.descriptor, GOOD, 0), "illegal-descriptor"),
@@ -557,26 +328,6 @@ def test_disabled_lanes_stay(schedule: Any) -> None:
     assert (np.abs(found.view(np.float32).reshape(128, 32) - times[:, None] * exact) <= allowed).all()
 
 
-@pytest.mark.parametrize("schedule", ["eager", "late", "random"])
-def test_the_clean_twin_of_stores(schedule: Any) -> None:
-    fill = "".join(f"mov.b32 %r{i}, 0;\n" for i in range(32))
-    body = fill + PUT + STORED + READ + LATER + mma(A.descriptor, B.descriptor, GOOD, 1) + WAIT + PUT + STORED
-    image = np.random.default_rng(4).integers(0, 64, IMAGE, dtype=np.uint8)
-    report, _ = run(body + READ, image, 1, schedule=schedule)
-    assert report.status == "ok", report.summary()
-    assert not report.findings
-
-
-@pytest.mark.parametrize("schedule", ["eager", "late", "random"])
-def test_a_commit_covers_what_an_earlier_commit_covers(schedule: Any) -> None:
-    """Waiting for the second of two commits orders the operations before the first (9.7.16.12.1)."""
-    other = NO_WAIT.replace("[done]", "[other]")
-    body = "@%leader mbarrier.init.shared::cta.b64 [other], 1; fence.mbarrier_init.release.cluster;\n"
-    body += FIRST + other + WAIT + READ
-    report, _ = run(".shared .align 8 .b64 other;\n" + body, np.ones(IMAGE, np.uint8), 1, schedule=schedule)
-    assert report.status == "ok", report.summary()
-
-
 PAIRS = [
     "tcgen05.mma.cta_group::2.kind::f16 [%d], {a}, {b}, 0x10200490, 0;",
     "tcgen05.commit.cta_group::2.mbarrier::arrive::one.shared::cluster.b64 [done];",
@@ -592,91 +343,3 @@ def test_pairs_need_a_cluster(instruction: str) -> None:
     arguments = [emulator.empty(IMAGE, np.uint8), emulator.empty(1, np.uint32)]
     report = emulator.launch(Kernel.from_ptx(text), 1, THREADS, arguments)
     assert (report.status, codes(report)) == ("fault", ["cta-pair"]), report.summary()
-
-
-@pytest.mark.parametrize("columns", [32, 96])
-@pytest.mark.parametrize("schedule", ["eager", "late", "random"])
-def test_all_columns_for_one(columns: int, schedule: Any) -> None:
-    """.exclusive takes all 512, however few it names: each of three CTAs stores to the last ones."""
-    exclusive = "tcgen05.alloc.cta_group::1.sync.aligned.exclusive"
-    body = (
-        ALLOC.format(0, columns).replace("tcgen05.alloc.cta_group::1.sync.aligned", exclusive) + read(0)
-        + "add.u32 %x, %r0, 504; tcgen05.st.sync.aligned.32x32b.x8.b32 [%x], {%r1, %r2, %r3, %r4, %r5, %r6, %r7, %r8};"
-        "tcgen05.wait::st.sync.aligned;" + FREE.format("%r0", columns).replace(".aligned.b32", ".aligned.exclusive.b32")
-    )  # fmt: skip
-    assert ".exclusive.b32 %r0" in body
-    zeros = "".join(f"mov.b32 %r{i}, 0;" for i in range(1, 9))
-    report, found = allocations(zeros + body, version="9.4", grid=3, multiprocessors=1, schedule=schedule)
-    assert (report.status, found[0]) == ("ok", 0), report.summary()
-    one = allocations(zeros + body.replace(".exclusive", "").replace("96", "128"), version="9.4")[0]
-    assert codes(one) == ["tmem-out-of-allocation"]
-    waits = ALLOC.format(4, 32).replace("aligned.shared", "aligned.exclusive.shared")
-    report, _ = allocations(ALLOC.format(0, 32) + waits, version="9.4", schedule=schedule)
-    assert report.status == "deadlock"
-    assert "allocated 32 columns at 0" in report.findings[-1].message
-
-
-def test_one_cta_group_throughout() -> None:
-    good = ALLOC.format(0, 64) + RELINQUISH + read(0) + FREE.format("%r0", 64)
-    report, _ = allocations(good.replace(RELINQUISH, RELINQUISH.replace("::1", "::2")))
-    assert (report.status, codes(report)) == ("fault", ["illegal-ptx"]), report.summary()
-    assert "k uses .cta_group::1 in line" in report.findings[0].message
-    assert allocations(good)[0].status == "ok"
-
-
-@pytest.mark.parametrize("schedule", ["eager", "late", "random"])
-@pytest.mark.parametrize("fenced", [True, False])
-def test_what_cp_async_wrote_wants_a_fence_too(fenced: bool, schedule: Any) -> None:
-    """Advice only: Triton has no fence there."""
-    body = "mov.u32 %x, image; @%leader cp.async.ca.shared.global [%x], [%source], 16; cp.async.wait_all;\n"
-    body += (FENCE if fenced else "") + LATER + FIRST + WAIT + READ
-    image = np.random.default_rng(4).integers(0, 64, IMAGE, dtype=np.uint8)
-    report, _ = run(body, image, 1, schedule=schedule)
-    assert report.status == "ok", report.summary()
-    found = [each for each in report.findings if each.code == "missing-proxy-fence"]
-    assert (found == []) == fenced
-    assert all("data of the cp.async of line" in each.message for each in found)
-
-
-RELAXED = WAIT.replace("try_wait.parity.shared", "try_wait.parity.relaxed.cluster.shared")
-#: Warps 1 to 3 tell warp 0 by relaxed arrivals that they have loaded; it computes over what they loaded.
-TOLD = """
-    tcgen05.fence::before_thread_sync;
-    @%p mbarrier.arrive.relaxed.cluster.shared::cta.b64 _, [told];
-    @%p bra told_all;
-    telling: mbarrier.try_wait.parity.relaxed.cluster.shared::cta.b64 %q, [told], 0;
-    @!%q bra telling;
-    tcgen05.fence::after_thread_sync;
-    told_all:
-"""
-BEGIN = "@%leader mbarrier.init.shared::cta.b64 [told], 96; bar.sync 0; setp.ge.u32 %p, %t, 32;\n"
-OVER = FIRST + commit(1)
-LESS_BEFORE, LESS_AFTER = (TOLD.replace(f"tcgen05.fence::{each}_thread_sync;", "") for each in ("before", "after"))
-
-
-@pytest.mark.parametrize("schedule", ["eager", "late", "random"])
-@pytest.mark.parametrize(
-    ("body", "code"),
-    [
-        (FIRST + RELAXED + READ, None),
-        (FIRST + RELAXED.replace("tcgen05.fence::after_thread_sync;", "") + READ, "tensor-race"),
-        (BEGIN + FIRST + WAIT + READ + TOLD + OVER, None),
-        (BEGIN + FIRST + WAIT + READ + LESS_BEFORE + OVER, "tensor-race"),
-        (BEGIN + FIRST + WAIT + READ + LESS_AFTER + OVER, "tensor-race"),
-        (BEGIN + "@%leader st.shared.u32 [image], 5;" + TOLD
-         + "@!%p st.shared.u32 [image], 6; @%p ld.shared.u32 %x, [image];", "shared-race"),
-    ],
-    ids=["commit", "commit, no fence", "loads", "no fence before", "no fence after", "shared memory"],
-)  # fmt: skip
-def test_relaxed_waits_between_the_fences(body: str, code: str | None, schedule: Any) -> None:
-    """tcgen05.fence orders tcgen05 operations by relaxed synchronisation too (PTX ISA 9.2, 9.7.16.6.4), no others."""
-    image = np.random.default_rng(4).integers(0, 64, IMAGE, dtype=np.uint8)
-    text = source(body).replace(".shared .align 4 .b32 slot;", ".shared .align 4 .b32 slot; .shared .b64 told;")
-    emulator = Emulator(schedule=schedule)
-    arrays = [emulator.array(image), emulator.empty(1, np.uint32)]
-    report = emulator.launch(Kernel.from_ptx(text), 1, THREADS, arrays)
-    if code is None:
-        assert report.status == "ok", report.summary()
-        assert not report.findings, report.summary()
-    else:
-        assert code in codes(report), report.summary()
