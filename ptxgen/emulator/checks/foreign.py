@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from itertools import count
+from weakref import ref
 
 import numpy as np
 from numpy.typing import NDArray
@@ -82,7 +83,7 @@ class _Search:
 class Foreign:
     """Clocks of the warps of other clusters, which nobody changes any more."""
 
-    __slots__ = ("_joined", "_latest", "_search", "_told", "places")
+    __slots__ = ("__weakref__", "_joined", "_latest", "_search", "_told", "places")
 
     def __init__(self, latest: NDArray[np.int64], places: int, told: _Told | None) -> None:
         #: (places, warps of a cluster): the number of the last cluster there and the clock, as one integer.
@@ -90,7 +91,8 @@ class Foreign:
         #: The places of which it has anything, one bit each.
         self.places = places
         self._search: _Search | None = None
-        self._joined: tuple[Foreign, Foreign] | None = None
+        #: What it was last joined with, and the result: knowledge by several scopes is joined alike.
+        self._joined: tuple[ref[Foreign], ref[Foreign]] | None = None
 
     @classmethod
     def of(cls, home: Home, clocks: NDArray[np.int64], known: Foreign | None) -> Foreign:
@@ -108,15 +110,15 @@ class Foreign:
         """What both have."""
         if other is self:
             return self
-        if self._joined is not None and self._joined[0] is other:
-            return self._joined[1]
+        if self._joined is not None and self._joined[0]() is other and (before := self._joined[1]()) is not None:
+            return before
         told = self._told
         if told is None or other._told is None:
             told = told or other._told
         elif told is not other._told:
             told = _Told(None, None, told, other._told)
         made = Foreign(np.maximum(self._latest, other._latest), self.places | other.places, told)
-        self._joined = other, made
+        self._joined = ref(other), ref(made)
         return made
 
     def clocks(self, home: Home) -> NDArray[np.int64]:

@@ -36,7 +36,7 @@ def _together(
     sources: Sequence[Reader],
     writers: Sequence[Writer | None],
     compute: Compute,
-    met: Callable[[NDArray[np.int64]], None] | None = None,
+    met: Callable[[NDArray[np.int64]], None] = lambda rows: None,
 ) -> _Gate:
     """A gate at which the lanes of a mask meet: they give the `sources`, `compute` makes what the `writers` write.
 
@@ -58,8 +58,7 @@ def _together(
         operands = [g.full(source(g)) for source in sources]
         active = g.active
         if g.mask is None and np.ndim(named) == 0 and named == _ALL and not g.machine.meetings.any:
-            if met is not None:
-                met(g.indices)
+            met(g.indices)
             write(g, compute(active, named, operands))
             return key, None
         masks = g.full(named, np.uint32)
@@ -70,8 +69,7 @@ def _together(
             _report(g, outside, statement)
         missing = (masks & lanes_of(present & ~active)[:, None]) != 0
         if not (missing & active).any() and not g.machine.meetings.any:
-            if met is not None:
-                met(g.indices)
+            met(g.indices)
             write(g, compute(active, masks, operands))
             return key, None
         return key, slowly(g, scheduler, masks, operands)
@@ -83,8 +81,7 @@ def _together(
         for position, row in enumerate(g.indices.tolist()):
 
             def computed(active: _Flags, masks: _Masks, operands: Arrays, row: int = row) -> Arrays:
-                if met is not None:
-                    met(np.array([row]))
+                met(np.array([row]))
                 return compute(active, masks, operands)
 
             going, results = meetings.exchange(
@@ -110,8 +107,8 @@ def _together(
 @meaning(barrier.bar_warp_sync, kind="gate")
 def synchronise(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Gate:
     ordering = binder.machine.ordering
-    met = ordering.lanes_meet if ordering is not None else None
-    return _together(op, binder, statement, (), (), lambda active, masks, operands: [], met)
+    met = [ordering.lanes_meet] if ordering is not None else []
+    return _together(op, binder, statement, (), (), lambda active, masks, operands: [], *met)
 
 
 def _report(g: Group, outside: _Flags, statement: syntax.Instruction) -> None:
