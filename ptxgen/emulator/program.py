@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
@@ -64,6 +63,8 @@ class Block:
     targets: list[int] = field(default_factory=list)
     aligned: bool = False
     """Whether it has an instruction that wants all threads of the warp (.aligned, bar)."""
+    strong: bool = False
+    """Whether it has strong accesses."""
     separable: bool = False
     """Whether lanes may do it apart, for the sake of its strong accesses: it does not want all threads of the warp, nor
     lead back, so that those who come first wait for the others.
@@ -225,10 +226,9 @@ class Program:
             self.calls.callees[body.function.name] = callee
         blocks = [self._block(start, end, body, ranks) for start, end, body in order]
         for rank, block in enumerate(blocks):
-            opcodes = [operation.statement.opcode for operation in block.operations]
             forward = min([block.following, *block.targets]) > rank
-            calls = bool(opcodes) and opcodes[-1].startswith("call")
-            block.separable = forward and not calls and not block.aligned and any(map(_STRONG.match, opcodes))
+            calls = bool(block.operations) and block.operations[-1].statement.opcode.startswith("call")
+            block.separable = block.strong and forward and not calls and not block.aligned
         for name in recursive:
             self.calls.callees[name].saved.extend(bodies[name].registers)
         return blocks
@@ -306,6 +306,7 @@ class Program:
         except Unmodelled as missing:
             kind, run = "plain", self._incomplete(statement, f"the emulator does not model {missing} here")
         reads, writes, touched, vital = map(frozenset, (binder.reads, binder.writes, binder.touched, binder.vital))
+        block.strong = block.strong or binder.strong
         stores = statement.opcode.startswith(("st.", "atom.", "red."))
         use = Use(reads - touched, writes | touched, vital, guard is not None, stores)
         return Operation(statement, kind, run, guard, reads, writes, use, guard_reads, line.names)
@@ -336,10 +337,6 @@ class Program:
             raise Incomplete(statement, message)
 
         return run
-
-
-#: Strong accesses.
-_STRONG = re.compile(r"(ld|st)\.(volatile|relaxed|acquire|release|mmio)\b|(atom|red)\.")
 
 
 def _wants_whole_warp(opcode: str) -> bool:

@@ -77,6 +77,8 @@ class Binder:
         #: Those that they read as addresses, and those that the instruction reads or writes by itself.
         self.vital: set[int] = set()
         self.touched: set[int] = set()
+        #: Whether the instruction is a strong access.
+        self.strong = False
 
     def register(self, operand: syntax.Operand) -> NDArray[Any]:
         """The array behind a register operand, for use in ways that are not told here."""

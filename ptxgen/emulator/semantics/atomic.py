@@ -164,6 +164,7 @@ def modify(op: Any, binder: Binder, statement: syntax.Instruction, block: object
     destination = getattr(op, "d", None)
     results = [binder.destination(each, type) for each in binder.vector(destination)] if destination else []
     order, reads = order_of(op), not isinstance(op, _RED)
+    binder.strong = True
 
     def run(g: Group) -> None:
         values = [_full(g, source(g)) for source in sources]
@@ -207,6 +208,7 @@ def compare_and_swap(op: Any, binder: Binder, statement: syntax.Instruction, blo
     type = TYPES[op.type]
     address, named = binder.address(op.a), space_of(op, binder, op.a)
     expected, new, result = binder.source(op.b, type), binder.source(op.c, type), binder.destination(op.d, type)
+    binder.strong = True
     dtype = numpy_type(type)
 
     def run(g: Group) -> None:

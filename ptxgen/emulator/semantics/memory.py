@@ -65,6 +65,7 @@ def load(op: Any, binder: Binder, statement: syntax.Instruction, block: object) 
     address, named = binder.address(op.a), space_of(op, binder, op.a)
     destinations = [binder.destination(element, type) for element in _vector(op, op.d, binder)]
     order = None if isinstance(op, _WEAK) else order_of(op)
+    binder.strong = order is not None
     if order is not None:
         binder.machine.expect_strong_loads()
 
@@ -87,6 +88,7 @@ def store(op: Any, binder: Binder, statement: syntax.Instruction, block: object)
     address, named = binder.address(op.a), space_of(op, binder, op.a)
     sources = [binder.source(element, type) for element in _vector(op, op.b, binder)]
     order = None if isinstance(op, _WEAK) else order_of(op)
+    binder.strong = order is not None
 
     def run(g: Group) -> None:
         addresses = np.ascontiguousarray(g.full(address(g)))
