@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen import syntax
-from ptxgen.emulator.checks.strong_accesses import Order, Place
+from ptxgen.emulator.checks.strong_accesses import Order
+from ptxgen.emulator.checks.strong_record import Place, in_shared_memory
 from ptxgen.emulator.checks.thread_accesses import UNIT, starts
 from ptxgen.emulator.group import Group
 from ptxgen.emulator.memory import MemoryFault
@@ -144,14 +145,19 @@ def _strong_load(
     strong = g.machine.strong_accesses
     assert strong is not None
     size = values[0].dtype.itemsize * len(values)
-    for position, row, words, lanes in _words(g, space, addresses, places):
+    found = _Words.of(g, space, addresses, places)
+    if found is None or strong.together(
+        g.indices, found.positions, found.places, order, statement, reads=True, writes=False
+    ):
+        return
+    for position, row, words, lanes in found.by_warp(g):
         older = []
         if strong.stale is not None:
             for word, lane in zip(words, lanes, strict=True):
                 alike = g.active[position] & (addresses[position] == addresses[position, lane])
                 offset = int(places.offsets[position, lane])
                 older.append(strong.stale.load(row, alike, word, places.data, offset, size, statement.line))
-        strong.access(row, words, order, statement, reads=True, writes=False)
+        strong.access(row, words, order, reads=True, writes=False)
         for found in older:
             if found is not None:
                 g.machine.effects += 1
@@ -195,13 +201,19 @@ def store_words(
             same = ~changing_lanes(g, places, total, values)
             machine.global_accesses.access(g.indices, offsets, g.mask, total, statement, same)
     strong = machine.strong_accesses
-    if order is not None and strong is not None:
-        for position, row, places_of, lanes in _words(g, space, addresses, places):
+    found = _Words.of(g, space, addresses, places) if order is not None and strong is not None else None
+    if (
+        order is not None
+        and strong is not None
+        and found is not None
+        and not strong.together(g.indices, found.positions, found.places, order, statement, reads=False, writes=True)
+    ):
+        for position, row, places_of, lanes in found.by_warp(g):
             if strong.stale is not None:
                 for place, lane in zip(places_of, lanes, strict=True):
                     alike = g.active[position] & (addresses[position] == addresses[position, lane])
                     strong.stale.store(row, alike, place, data, int(offsets[position, lane]), total, statement.line)
-            strong.access(row, places_of, order, statement, reads=False, writes=True)
+            strong.access(row, places_of, order, reads=False, writes=True)
     words, index = data.view(dtype), offsets // size
     changed = False  # what is there already is no effect: threads that poll may store what they read
     for i, value in enumerate(values):
@@ -363,43 +375,57 @@ def strong_atomic(
 ) -> None:
     """Atomic operations of a part, lanes in this order: each reads (red does not count as reading), then stores."""
     g, strong = part.group, part.group.machine.strong_accesses
-    if strong is None:
+    found = _Words.of(g, part.space, part.addresses, places)
+    if strong is None or found is None:
         return
-    lanes = None if g.size == 1 or isinstance(turns, slice) else np.flatnonzero(g.active)[turns]
-    for position, row, words, firsts in _words(g, part.space, part.addresses, places, lanes):
+    lanes = None if g.size == 1 or isinstance(turns, slice) else turns
+    rows, positions, words = g.indices, found.positions, found.places
+    if lanes is not None:
+        rows, positions, words = rows[positions[lanes]], np.arange(len(lanes)), words[lanes]
+    if strong.together(rows, positions, words, order, statement, reads=reads, writes=True):
+        return
+    for position, row, own, firsts in found.by_warp(g) if lanes is None else found.by_lane(g, lanes):
         if strong.stale is not None:
-            for word, lane in zip(words, firsts, strict=True):
+            for word, lane in zip(own, firsts, strict=True):
                 alike = g.active[position] & (part.addresses[position] == part.addresses[position, lane])
                 offset = int(places.offsets[position, lane])
                 strong.stale.store(row, alike, word, places.data, offset, size, statement.line)
-        strong.access(row, words, order, statement, reads=reads, writes=True)
+        strong.access(row, own, order, reads=reads, writes=True)
 
 
-def _words(
-    g: Group, space: str, addresses: NDArray[np.int64], places: Bytes, turns: NDArray[np.int64] | None = None
-) -> Iterator[tuple[int, int, list[Place], list[int]]]:
-    """Words of strong accesses that a warp makes together: position of the warp in the group, warp, words, of each the
-    first lane. Each word comes once, or each of the lanes `turns` (32 to a warp) by itself in this order.
-    """
-    if space == "global":
-        slots: Any = np.int64(-1)
-    elif places.slots is not None and places.inside is not None:
-        slots, addresses, space = places.slots, places.inside, "shared"
-    else:
-        return  # local memory is nobody else's
-    chosen = turns if turns is not None else np.flatnonzero(g.active)
-    slots = np.broadcast_to(slots, addresses.shape).reshape(-1)[chosen]
-    addresses, positions = addresses.reshape(-1)[chosen], chosen // 32
-    if turns is None:
-        order = np.lexsort((addresses, slots, positions))
-        slots, addresses, positions = slots[order], addresses[order], positions[order]
-        first = starts(addresses) | starts(slots) | starts(positions)
-        chosen, slots, addresses, positions = chosen[order][first], slots[first], addresses[first], positions[first]
+#: A warp's strong accesses: its position in the group, the warp, its words, and of each the first lane.
+_OfWarp = tuple[int, int, list[Place], list[int]]
+
+
+class _Words(NamedTuple):
+    """The words of strong accesses: by active lane its number (32 to a warp), its word, its warp's position."""
+
+    lanes: NDArray[np.int64]
+    places: NDArray[np.int64]
+    positions: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, g: Group, space: str, addresses: NDArray[np.int64], places: Bytes) -> _Words | None:
+        """Those of a group; None for local memory, which is nobody else's."""
+        lanes = np.flatnonzero(g.active)
+        if places.slots is not None and places.inside is not None:
+            slots = np.broadcast_to(places.slots, addresses.shape).reshape(-1)[lanes]
+            return cls(lanes, in_shared_memory(slots, places.inside.reshape(-1)[lanes]), lanes // 32)
+        return cls(lanes, addresses.reshape(-1)[lanes], lanes // 32) if space == "global" else None
+
+    def by_warp(self, g: Group) -> Iterator[_OfWarp]:
+        """Each warp with its different words."""
+        order = np.lexsort((self.places, self.positions))
+        places, positions = self.places[order], self.positions[order]
+        first = starts(places) | starts(positions)
+        lanes, places, positions = self.lanes[order][first] % 32, places[first], positions[first]
         begins = np.flatnonzero(starts(positions)).tolist()
-    else:
-        begins = list(range(len(chosen)))
-    words = [(slot, space, at) for slot, at in zip(slots.tolist(), addresses.tolist(), strict=True)]
-    lanes, ends = (chosen % 32).tolist(), [*begins[1:], len(words)]
-    for begin, end in zip(begins, ends, strict=True):
-        position = int(positions[begin])
-        yield position, int(g.indices[position]), words[begin:end], lanes[begin:end]
+        for begin, end in zip(begins, [*begins[1:], len(places)], strict=True):
+            position = int(positions[begin])
+            yield position, int(g.indices[position]), places[begin:end].tolist(), lanes[begin:end].tolist()
+
+    def by_lane(self, g: Group, turns: NDArray[np.int64]) -> Iterator[_OfWarp]:
+        """Each lane by itself, in this order."""
+        for turn in turns.tolist():
+            position = int(self.positions[turn])
+            yield position, int(g.indices[position]), [int(self.places[turn])], [int(self.lanes[turn]) % 32]

@@ -28,6 +28,7 @@ from ptxgen.emulator.checks.lane_accesses import LaneAccesses
 from ptxgen.emulator.checks.partial_releases import ALL
 from ptxgen.emulator.checks.shared_accesses import SharedAccesses
 from ptxgen.emulator.checks.stale_waits import StaleWaits
+from ptxgen.emulator.checks.strong_record import StrongRecord
 from ptxgen.emulator.checks.tensor_accesses import TensorAccesses
 from ptxgen.emulator.checks.tensor_fences import TensorFences
 from ptxgen.syntax import Statement
@@ -83,6 +84,7 @@ class Ordering:
         self._fenced_in_global: Foreign | None = None
         self.tensor_fences = TensorFences(slots * warps)
         self.waits = StaleWaits(self, mbarriers)
+        self.strong = StrongRecord(self, slots * warps)
         self.shared = SharedAccesses(self, slots, shared_bytes, findings)
         self.lanes = LaneAccesses(self, slots, shared_bytes, self.shared.stores, self.shared.loads, findings)
         #: Each warp's own clock when its lanes last synchronised.
@@ -163,20 +165,14 @@ class Ordering:
         known = self.known[row]
         if known.unacquired is not None and known.unacquired.knows(*place):
             return "acquire"
-        return "release" if known.unreleased is not None and known.unreleased.knows(*place) else ""
+        return "release" if self.strong.tells(row, actor, clock) else ""
 
     def doubted_operation(self, row: int, number: int) -> str:
         """The same for the completion of an asynchronous operation."""
         known = self.known[row]
         if known.unacquired is not None and number in known.unacquired.operations:
             return "acquire"
-        return "release" if known.unreleased is not None and number in known.unreleased.operations else ""
-
-    def doubt(self, row: int, given: Knowledge) -> None:
-        """A warp sees what it would learn if its strong load acquired."""
-        self.known[row].doubt_acquire(given)
-        if given.unreleased is not None:
-            self.known[row].doubt_release(given.unreleased)
+        return "release" if self.strong.tells_operation(row, number) else ""
 
     def intervals(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """The interval in which each of these warps is."""
@@ -219,6 +215,12 @@ class Ordering:
     def _end_interval(self, row: int) -> None:
         self.known[row].clocks[row % self.members] += 1
         self.tensor_fences.synchronised(row)
+
+    def end_intervals(self, rows: NDArray[np.int64]) -> None:
+        """What these warps do next is not part of what they have told, if anybody asks."""
+        self.clocks[rows, rows % self.members] += 1
+        for row in self.tensor_fences.waiting(rows.tolist()):
+            self.tensor_fences.synchronised(row)
 
     def release_fence(self, row: int, lanes: int) -> None:
         """A fence that releases, by lanes (bits): what comes before it is known to who synchronises with relaxed

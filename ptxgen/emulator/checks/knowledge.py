@@ -34,8 +34,8 @@ class Knowledge:
     """A point in happens-before: clocks by warp of the (resident) cluster, and operations known to be complete.
 
     `foreign` has the clocks of other clusters; most programs never learn of any. `tensor` has clocks that
-    count for accesses to tensor memory alone, which relaxed synchronisation between tcgen05.fence orders. Doubts are
-    what would be known too if strong accesses released, or acquired, by themselves (`checks.strong_accesses`).
+    count for accesses to tensor memory alone, which relaxed synchronisation between tcgen05.fence orders.
+    `unacquired` is what would be known too if strong accesses acquired by themselves (`checks.strong_accesses`).
     What is `sequenced` strong loads see too, though it orders nothing else (`checks.stale_loads`).
     """
 
@@ -46,7 +46,6 @@ class Knowledge:
     tensor: NDArray[np.int64] | None = None
     #: What fences cover, by the width of their scope: strong stores that come after tell it.
     covered: dict[int, Knowledge] = field(default_factory=dict)
-    unreleased: Knowledge | None = None
     unacquired: Knowledge | None = None
     sequenced: Knowledge | None = None
     #: What it last was to other clusters: with which clocks, knowing what of others.
@@ -55,16 +54,13 @@ class Knowledge:
     @property
     def apart(self) -> bool:
         """Whether there is more to it than the clocks of its own cluster, and operations."""
-        return bool(self.covered) or not (
-            self.foreign is self.tensor is self.unreleased is self.unacquired is self.sequenced is None
-        )
+        return bool(self.covered) or not (self.foreign is self.tensor is self.unacquired is self.sequenced is None)
 
     def copy(self) -> Knowledge:
         made = self.certain()
         if self.apart:
             made.tensor = self.tensor
             made.covered = {within: known.certain() for within, known in self.covered.items()}
-            made.unreleased = self.unreleased.certain() if self.unreleased is not None else None
             made.unacquired = self.unacquired.certain() if self.unacquired is not None else None
         return made
 
@@ -79,10 +75,8 @@ class Knowledge:
             self.join_tensor(other.home, other.tensor)
         for within, known in other.covered.items():
             self.cover(within, known)
-        if other.unreleased is not None:
-            self.doubt_release(other.unreleased)
         if other.unacquired is not None:
-            self.doubt_acquire(other.unacquired)
+            self.doubt(other.unacquired)
 
     def _join_certain(self, other: Knowledge) -> None:
         """Learn what is certain, and does not count for tensor memory alone."""
@@ -103,14 +97,7 @@ class Knowledge:
         else:
             self.covered[within] = known.certain()
 
-    def doubt_release(self, other: Knowledge) -> None:
-        """Learn what was told without a release."""
-        if self.unreleased is None:
-            self.unreleased = other.certain()
-        else:
-            self.unreleased._join_certain(other)
-
-    def doubt_acquire(self, other: Knowledge) -> None:
+    def doubt(self, other: Knowledge) -> None:
         """Learn what was released, but is not acquired."""
         if self.unacquired is None:
             self.unacquired = other.certain()

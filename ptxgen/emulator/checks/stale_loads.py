@@ -26,11 +26,11 @@ from numpy.typing import NDArray
 
 from ptxgen.device import OlderValue
 from ptxgen.emulator.checks.knowledge import Knowledge
+from ptxgen.emulator.checks.strong_record import Place, slot_of, unit_of
 from ptxgen.emulator.timing import Timeline
 
 if TYPE_CHECKING:
     from ptxgen.emulator.checks.happens_before import Ordering
-    from ptxgen.emulator.checks.strong_accesses import Place
 
 _MIXED = -1
 
@@ -57,7 +57,7 @@ class StaleLoads:
         self._changes: dict[Place, Change] = {}
         #: What instructions under way are about to change, and where its bytes begin.
         self._held: dict[Place, tuple[int, Change]] = {}
-        #: The size of the accesses to each 16 bytes.
+        #: The size of the accesses to each 16 bytes, by the place of the first.
         self._sizes: dict[Place, int] = {}
         #: What fences .sc have made known, by the width of their scope and its CTA or cluster.
         self._sequence: dict[tuple[int, int], Knowledge] = {}
@@ -73,7 +73,7 @@ class StaleLoads:
     def clear(self, slot: int) -> None:
         """Make a slot ready for the next CTA."""
         for table in (self._changes, self._sizes):
-            for place in [place for place in table if place[0] == slot]:
+            for place in [place for place in table if slot_of(place) == slot]:
                 del table[place]
 
     def fence(self, row: int, domains: list[tuple[int, int]]) -> None:
@@ -158,7 +158,7 @@ class StaleLoads:
 
     def _alike(self, place: Place, size: int) -> bool:
         """Whether all accesses to these 16 bytes have the same size."""
-        unit = place[0], place[1], place[2] // 16
+        unit = unit_of(place)
         before = self._sizes.setdefault(unit, size)
         if before != size:
             self._sizes[unit] = _MIXED

@@ -3,8 +3,9 @@
 A release pattern on a word, seen by an acquire pattern on it, orders what came before the one before what comes after
 the other (PTX ISA 8.8, 8.9.4). A strong access alone does neither: it needs .release or a fence before the store,
 .acquire or a fence after the load, in a scope that includes the other thread (8.7). What would be known if strong
-accesses did so by themselves is kept apart, as the doubts of a `Knowledge`: a conflict that only such a flag orders is
-told as the missing fence that it is.
+accesses did so by themselves counts for what a conflict is called: one that only such a flag orders is told as the
+missing fence that it is. What lacks an acquire is kept in `Knowledge.unacquired`; what lacks a release is searched for
+when a conflict is there (`strong_record`).
 
 A fence covers what its own thread did; that counts for a store by another thread too which bar.sync puts after it: with
 fence.sc (membar.gl, __threadfence) that follows from the order of such fences (8.9.3), and hardware does the same for
@@ -17,9 +18,13 @@ from collections.abc import Sequence
 from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ptxgen.device import OlderValue
 from ptxgen.emulator.checks.findings import Findings
 from ptxgen.emulator.checks.knowledge import Knowledge
+from ptxgen.emulator.checks.strong_record import Accesses, Place, slot_of, slots_of
 from ptxgen.syntax import Statement
 
 if TYPE_CHECKING:
@@ -52,10 +57,6 @@ def order_of(op: Any) -> Order:
     """The order of a strong access. Volatile and mmio accesses are relaxed in the scope of the system (8.4)."""
     sem, scope = getattr(op, "sem", None), getattr(op, "scope", None)
     return Order(sem in ("acquire", "acq_rel"), sem in ("release", "acq_rel"), level(scope))
-
-
-#: (CTA slot, -1 for global memory; state space; address).
-Place = tuple[int, str, int]
 
 
 #: Who told something (of `Ordering.actors`), within which scope, and whether all that it knew.
@@ -138,15 +139,19 @@ class StrongAccesses:
         #: By warp: the number of the last that it has heard, but not acquired, by teller and the scope that it takes.
         self._heard: dict[int, dict[tuple[_Teller, int], int]] = {}
         self._number = 0
+        #: The last accesses to each word, from the record up to an entry; whether they are needed, since the scope of
+        #: some access does not include all threads that could reach its word.
         self._touched: dict[Place, _Touch] = {}
+        self._touched_up_to = 0
+        self._narrow = False
         #: Older values that loads may return; None where nothing does.
         self.stale: StaleLoads | None = None
 
     def clear(self, slot: int) -> None:
         """Make a slot ready for the next CTA."""
-        for words in (self._told, self._touched):
-            for place in [place for place in words if place[0] == slot]:
-                del words[place]
+        for place in [place for place in self._told if slot_of(place) == slot]:
+            del self._told[place]
+        self._ordering.strong.clear(slot)
         for row in range(slot * self._ordering.warps, (slot + 1) * self._ordering.warps):
             self._seen.pop(row, None)
             self._heard.pop(row, None)
@@ -189,15 +194,34 @@ class StrongAccesses:
 
     # Accesses.
 
-    def access(
-        self, row: int, places: Sequence[Place], order: Order, statement: Statement, *, reads: bool, writes: bool
-    ) -> None:
-        """A warp's strong loads (`reads`), stores (`writes`) or atomic operations (both; red only writes) of different
-        words, at offsets in CTAs' shared memory or global addresses, in one instruction: all read before any writes.
+    def together(
+        self, rows: NDArray[np.int64], positions: NDArray[np.int64], words: NDArray[np.int64], order: Order,
+        statement: Statement, *, reads: bool, writes: bool,
+    ) -> bool:  # fmt: skip
+        """Lanes make strong loads (`reads`), stores (`writes`) or atomic operations (both; red only writes) in one
+        instruction, one after the other: those of `rows[positions]`, which ascend. A warp may come several times.
+
+        False where each warp must tell `access` for itself, since something is told or heard.
+        """
+        made = self._ordering.strong.add(rows, positions, words, order.level, statement, reads=reads, writes=writes)
+        self._touch(rows, made)
+        if self.stale is not None:
+            return False
+        known = self._ordering.known
+        if writes and (order.releases or any(known[row].covered for row in rows.tolist())):
+            return False
+        if reads and self._told and not self._told.keys().isdisjoint(words.tolist()):
+            return False
+        if writes:
+            self._ordering.end_intervals(rows)
+        return True
+
+    def access(self, row: int, places: Sequence[Place], order: Order, *, reads: bool, writes: bool) -> None:
+        """A warp makes the strong accesses of which `together` has been told, to different words: all read before any
+        writes.
 
         What all stores to a word have told counts, also where a load gives an older value.
         """
-        self._touch(row, places, order, statement, writes=writes)
         if reads:
             self._hear(row, places, order)
         if writes:
@@ -210,9 +234,14 @@ class StrongAccesses:
 
     def _tell(self, row: int, places: Sequence[Place], order: Order) -> None:
         """What comes before a store is told with the word: all of it if it releases, else what fences cover."""
+        if not order.releases and not self._ordering.known[row].covered:
+            self._ordering.end_intervals(np.array([row]))
+            return
         actor, clock, everything = self._ordering.actor(row), self._ordering.clock(row), self._ordering.release(row)
         self._number += 1
         parts = self._given(row, order, everything)
+        if not parts:
+            return
         telling = _Telling(actor, clock, self._number, frozenset([self._domain(row, CTA)]), parts)
         for place in places:
             told = self._told.get(place)
@@ -255,11 +284,6 @@ class StrongAccesses:
         else:
             told = {within: known for within, known in everything.covered.items() if within <= order.level}
             told = {within: known for within, known in told.items() if within == GPU or not _has(told.get(GPU), known)}
-        if not order.releases or order.level < GPU:
-            known = told.get(GPU)
-            doubted = known.copy() if known is not None else Knowledge(everything.home, everything.clocks * 0)
-            doubted.doubt_release(everything)
-            told[GPU] = doubted
         actor = self._ordering.actor(row)
         return {
             (actor, within, known is everything): ((within, self._domain(row, within)), known)
@@ -302,7 +326,7 @@ class StrongAccesses:
                 continue
             if enough != _NEVER:
                 self._seen.setdefault(row, []).append((known, enough))
-            self._ordering.doubt(row, known)
+            self._ordering.known[row].doubt(known)
 
     def _is_known(self, row: int, telling: _Telling, others: Knowledge | None) -> bool:
         """Whether a warp, or others that it hears at the same time, know a warp that still lives up to what it told."""
@@ -319,23 +343,42 @@ class StrongAccesses:
         size = self._ordering.size
         return CLUSTER if size > 1 and any(other // size == cta // size for other in others) else GPU
 
-    def _touch(self, row: int, places: Sequence[Place], order: Order, statement: Statement, *, writes: bool) -> None:
+    def _touch(self, rows: NDArray[np.int64], made: Accesses) -> None:
         """Two strong accesses of which one writes race unless the scope of each includes the other's thread (8.7)."""
-        ordering, touched = self._ordering, self._touched
-        warps, actor = ordering.warps, ordering.actor(row)
-        now, own = _Touch(actor, ordering.clock(row), order.level, writes, statement), actor // warps
-        for place in places:
-            before = touched.get(place)
-            touched[place] = now
-            if before is None or before.actor // warps == own or not (writes or before.writes):
-                continue
-            needed = CLUSTER if before.actor // ordering.members == actor // ordering.members else GPU
-            narrow = min(order.level, before.level)
-            if narrow < needed and not ordering.knows_actor(row, before.actor, before.clock):
-                self._findings.add(
-                    "narrow-scope",
-                    f"this access and that of line {before.statement.line} by {ordering.warp_of(row, before.actor)} "
-                    f"are to the same word, but the scope of {'this' if order.level == narrow else 'that'} one is "
-                    f".{_NAMES[narrow]}, which does not include the other thread: they race; use .{_NAMES[needed]}",
-                    statement,
-                )
+        if not self._narrow:
+            others = CTA if self._ordering.size == 1 else CLUSTER
+            self._narrow = made.level < others or (made.level < GPU and bool((slots_of(made.words) < 0).any()))
+            if not self._narrow:
+                return
+        for entry in self._ordering.strong.since(self._touched_up_to):
+            if isinstance(entry, Accesses):
+                self._touch_words(entry, rows.tolist() if entry is made else None)
+            else:
+                for place in [place for place in self._touched if slot_of(place) == entry]:
+                    del self._touched[place]
+        self._touched_up_to = self._ordering.strong.end
+
+    def _touch_words(self, accesses: Accesses, rows: Sequence[int] | None) -> None:
+        """Without rows, of accesses in the past, which do not race with each other."""
+        ordering, touched, level, statement = self._ordering, self._touched, accesses.level, accesses.statement
+        warps = ordering.warps
+        for position, actor in enumerate(accesses.actors):
+            now = _Touch(actor, accesses.clocks[position], level, accesses.writes, statement)
+            for place in accesses.of(position):
+                before = touched.get(place)
+                touched[place] = now
+                if rows is None or before is None or before.actor // warps == actor // warps:
+                    continue
+                needed = CLUSTER if before.actor // ordering.members == actor // ordering.members else GPU
+                narrow = min(level, before.level)
+                if narrow >= needed or not (accesses.writes or before.writes):
+                    continue
+                row = rows[position]
+                if not ordering.knows_actor(row, before.actor, before.clock):
+                    self._findings.add(
+                        "narrow-scope",
+                        f"this access and that of line {before.statement.line} by {ordering.warp_of(row, before.actor)}"
+                        f" are to the same word, but the scope of {'this' if level == narrow else 'that'} one is "
+                        f".{_NAMES[narrow]}, which does not include the other thread: they race; use .{_NAMES[needed]}",
+                        statement,
+                    )
