@@ -70,7 +70,7 @@ _TOGETHER = count(1)
 class _Telling:
     """What stores of one instruction by a warp have told, within scopes; nobody changes the knowledge any more."""
 
-    __slots__ = ("actor", "clock", "ctas", "number", "parts")
+    __slots__ = ("actor", "clock", "ctas", "domain", "number", "parts")
 
     def __init__(
         self, actor: int, clock: int, number: int, ctas: frozenset[int],
@@ -83,6 +83,9 @@ class _Telling:
         #: From which CTAs it is.
         self.ctas = ctas
         self.parts = parts
+        domains = {domain for domain, _ in parts.values()}
+        #: The scope of all parts, None if they are several.
+        self.domain = domains.pop() if len(domains) == 1 else None
 
     def after(self, before: _Telling) -> _Telling:
         """This, and what the same warp has told before and not again."""
@@ -225,15 +228,18 @@ class StrongAccesses:
         if reads:
             self._hear(row, places, order)
         if writes:
-            self._tell(row, places, order)
+            self._tell(row, places, order, heard=reads and order.acquires)
 
     def _domain(self, row: int, within: int) -> int:
         """Which CTA or cluster the scope is, as this warp sees it."""
         actor = self._ordering.actor(row)
         return (actor // self._ordering.warps, actor // self._ordering.members, 0)[within]
 
-    def _tell(self, row: int, places: Sequence[Place], order: Order) -> None:
-        """What comes before a store is told with the word: all of it if it releases, else what fences cover."""
+    def _tell(self, row: int, places: Sequence[Place], order: Order, *, heard: bool) -> None:
+        """What comes before a store is told with the word: all of it if it releases, else what fences cover.
+
+        What a warp that releases knows itself need not be told by others too; with `heard` it has just acquired that.
+        """
         if not order.releases and not self._ordering.known[row].covered:
             self._ordering.end_intervals(np.array([row]))
             return
@@ -243,11 +249,19 @@ class StrongAccesses:
         if not parts:
             return
         telling = _Telling(actor, clock, self._number, frozenset([self._domain(row, CTA)]), parts)
+        domain = order.level, self._domain(row, order.level)
         for place in places:
             told = self._told.get(place)
             if told is None:
                 self._told[place] = {actor: telling}
                 continue
+            if order.releases:
+                told = {
+                    teller: each
+                    for teller, each in told.items()
+                    if each.domain != domain or not (heard or self._is_known(row, each, None))
+                }
+                self._told[place] = told
             before = told.get(actor)
             told[actor] = (
                 telling if before is None or before.parts.keys() <= telling.parts.keys() else telling.after(before)
