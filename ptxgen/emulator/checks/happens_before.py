@@ -320,8 +320,9 @@ class Ordering:
             self._end_interval(row)
         if self.sequences and together.unacquired is not None:
             together.sequence(together.unacquired)
+        self.clocks[rows] = np.maximum(self.clocks[rows], together.clocks)
         for row in rows:
-            self.known[row].join(together)
+            self.known[row].take(together)
         self.scopes.together(np.array(rows), given.clocks if given is not None else None)
         self.lanes_meet(np.array(rows), told=True)
 

@@ -44,7 +44,8 @@ class Knowledge:
     operations: set[int] = field(default_factory=set)
     foreign: Foreign | None = None
     tensor: NDArray[np.int64] | None = None
-    #: What fences cover, by the width of their scope: strong stores that come after tell it.
+    #: What fences cover, by the width of their scope: strong stores that come after tell it. Nobody changes that, nor
+    #: what is unacquired, any more: there comes another instead.
     covered: dict[int, Knowledge] = field(default_factory=dict)
     unacquired: Knowledge | None = None
     sequenced: Knowledge | None = None
@@ -60,8 +61,8 @@ class Knowledge:
         made = self.certain()
         if self.apart:
             made.tensor = self.tensor
-            made.covered = {within: known.certain() for within, known in self.covered.items()}
-            made.unacquired = self.unacquired.certain() if self.unacquired is not None else None
+            made.covered = dict(self.covered)
+            made.unacquired = self.unacquired
         return made
 
     @property
@@ -90,19 +91,29 @@ class Knowledge:
         if home is self.home:
             self.tensor = clocks.copy() if self.tensor is None else np.maximum(self.tensor, clocks)
 
+    def take(self, other: Knowledge) -> None:
+        """Learn what another has that has all of this, but for the clocks."""
+        if len(self.operations) < len(other.operations):
+            self.operations |= other.operations
+        self.foreign, self.tensor, self.covered = other.foreign, other.tensor, dict(other.covered)
+        self.unacquired, self.sequenced = other.unacquired, other.sequenced
+
     def cover(self, within: int, known: Knowledge) -> None:
-        """Learn what a fence covers."""
-        if within in self.covered:
-            self.covered[within]._join_certain(known)
-        else:
-            self.covered[within] = known.certain()
+        """Learn what a fence covers, which nobody changes any more."""
+        before = self.covered.get(within)
+        self.covered[within] = known if before is None else before._with(known)
 
     def doubt(self, other: Knowledge) -> None:
-        """Learn what was released, but is not acquired."""
-        if self.unacquired is None:
-            self.unacquired = other.certain()
-        else:
-            self.unacquired._join_certain(other)
+        """Learn what was released, but is not acquired, and which nobody changes any more."""
+        self.unacquired = other if self.unacquired is None else self.unacquired._with(other)
+
+    def _with(self, other: Knowledge) -> Knowledge:
+        """What is certain of both, neither of which is changed."""
+        if self is other or (other.operations <= self.operations and other.sequenced is None and self.has(other)):
+            return self
+        made = self.certain()
+        made._join_certain(other)
+        return made
 
     def sequence(self, other: Knowledge) -> None:
         """Strong loads must see what another knows."""

@@ -169,8 +169,9 @@ class StrongAccesses:
 
     def release_fence(self, row: int, level: int) -> None:
         """A fence that releases: `Ordering.release_fence` has been told."""
+        covered = self._ordering.released[row].certain()
         for within in range(level + 1):
-            self._ordering.known[row].cover(within, self._ordering.released[row])
+            self._ordering.known[row].cover(within, covered)
 
     def acquire_fence(self, row: int, level: int) -> None:
         """A fence that acquires: what relaxed loads before it have seen is known from here on.
@@ -340,7 +341,7 @@ class StrongAccesses:
                 continue
             if enough != _NEVER:
                 self._seen.setdefault(row, []).append((known, enough))
-            self._ordering.known[row].doubt(known)
+            self._ordering.known[row].doubt(known.certain())
 
     def _is_known(self, row: int, telling: _Telling, others: Knowledge | None) -> bool:
         """Whether a warp, or others that it hears at the same time, know a warp that still lives up to what it told."""
