@@ -72,3 +72,21 @@ def isspacep(draft: Draft, space: Any, kind: Any) -> None:
     inside = kind == _kind(space) or (space, kind) == ("global", "param")
     expected = np.full(_THREADS, inside, np.uint32)
     draft.store(draft.offset(draft.output(expected), tid, 4), draft.as_word(found))
+
+
+@microtest("shared", "shared::cta", "shared::cluster")
+def wide_shared(draft: Draft, space: Any) -> None:
+    """A shared address in a register of 64 bits is truncated to 32 (6.4.1), so that a generic one will do."""
+    draft.launch(block=_THREADS)
+    tid, plain = draft.thread, _plain(draft, "shared")
+    generic, low = draft.reg("b64", "generic"), draft.reg("b32", "low")
+    first, second, same = draft.reg("b32"), draft.reg("b32"), draft.reg("pred")
+    draft(address.cvta(generic, plain, space="shared", size="u64"))
+    draft(memory.ld(first, f"[{generic}]", space=space, type="b32"))
+    draft.text(f"    cvt.u32.u64 {low}, {generic};")
+    draft(memory.ld(second, f"[{low}]", space=space, type="b32"))
+    draft(predicate.setp(same, first, second, compare="eq", type="u32"))
+    rows = np.tile(np.array([_WORD, _WORD, 1], np.uint32), (_THREADS, 1))
+    out = draft.offset(draft.output(rows), tid, 12)
+    for number, word in enumerate((first, second, draft.as_word(same))):
+        draft.store(out, word, 4 * number)

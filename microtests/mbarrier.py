@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
+
 from microtests.harness.definition import microtest
 from microtests.harness.draft import Draft
 from microtests.harness.script import Script, like
@@ -92,6 +94,24 @@ def init(draft: Draft, word: Word) -> None:
     barrier.parity(1, True)
     barrier.parity(0, False)
     barrier.script.finish()
+
+
+@microtest()
+def init_by_all(draft: Draft) -> None:
+    """All lanes of a warp make the same object at once: it is as if one had made it."""
+    from ptxgen.instr import barrier as cta
+
+    draft.launch(block=32)
+    at = draft.shared(8, 8)
+    draft(mbarrier.init(f"[{at}]", 32, space="shared::cta"), cta.bar_warp_sync(0xFFFFFFFF))
+    state, before, after = draft.reg("b64", "state"), draft.reg("pred"), draft.reg("pred")
+    draft(mbarrier.test_wait_parity(before, f"[{at}]", 0, space="shared::cta"), cta.bar_warp_sync(0xFFFFFFFF))
+    draft(mbarrier.arrive(state, f"[{at}]", space="shared::cta"))
+    draft.wait(at)
+    draft(mbarrier.test_wait_parity(after, f"[{at}]", 0, space="shared::cta"))
+    out = draft.offset(draft.output(np.tile(np.array([0, 1], np.uint32), (32, 1))), draft.thread, 8)
+    draft.store(out, draft.as_word(before))
+    draft.store(out, draft.as_word(after), 4)
 
 
 @microtest(*each(mbarrier.inval))

@@ -194,9 +194,29 @@ def _rank(draft: Draft, space: Any) -> None:
 @microtest("cta", "cluster", "gpu", "sys")
 def used(draft: Draft, scope: Any) -> None:
     """A map that is changed on the device, released, acquired, and used for a copy."""
+    _used(draft, _dimension("global_dim", 0, 40), 40, scope)
+
+
+#: What a map of rank 2 may have in the dimensions that it has not: fields, and how many dimensions have them.
+_BEYOND: dict[str, Make] = {
+    **{f"global_stride{n}": _dimension("global_stride", n, 0xFFFFFFFF0, True) for n in (1, 2, 3)},
+    **{f"global_dim{n}": _dimension("global_dim", n, 3) for n in (2, 3, 4)},
+    **{f"box_dim{n}": _dimension("box_dim", n, 5) for n in (2, 3, 4)},
+    **{f"element_stride{n}": _dimension("element_stride", n, 3) for n in (2, 3, 4)},
+}
+
+
+@microtest(*_BEYOND)
+def beyond_the_rank(draft: Draft, name: str) -> None:
+    """What is said of dimensions that a map does not have makes no difference."""
+    _used(draft, _BEYOND[name], 64, "gpu")
+
+
+def _used(draft: Draft, change: Make, width: int, scope: Any) -> None:
+    """A map of rank 2 is changed in shared memory, and used for a copy of a tensor that is so wide then."""
     dims, box, start = (64, 16), (32, 8), (16, 2)
     tensor = tensor_of(dims, 2)
-    inside = np.array([[16 + x if 16 + x < 40 else -1 for x in range(32)]] * 8)
+    inside = np.array([[16 + x if 16 + x < width else -1 for x in range(32)]] * 8)
     rows = np.arange(2, 10)[:, None] * 64
     indices = np.where(inside >= 0, inside + rows, -1)
     kernel = Load(draft, 512)
@@ -217,7 +237,7 @@ def used(draft: Draft, scope: Any) -> None:
     draft(memory.st(f"[{at}]", word, space="shared", type="b32"), barrier.bar_warp_sync(0xFFFFFFFF))
     changed = draft.label("changed")
     draft.branch(changed, draft.is_thread(0), negated=True)
-    draft(tensormap.replace_dimension(f"[{work}]", 0, 40, field="global_dim", space="shared::cta", type="b32"))
+    draft(change(draft, f"[{work}]", "shared::cta"))
     draft.place(changed)
     draft(barrier.bar_warp_sync(0xFFFFFFFF))
     draft(tensormap.cp_fenceproxy(f"[{aligned}]", f"[{work}]", 128, scope=scope))

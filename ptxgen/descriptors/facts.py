@@ -185,9 +185,13 @@ FACTS: tuple[Fact, ...] = (
     Fact(
         "tmem-lane-field",
         "tensor memory",
-        "The lane field of a tcgen05.ld or st is that of the warp's own quarter, or relative to it.",
-        unverified("CUTLASS adds the quarter to the address, DeepGEMM's epilogue adds nothing; both run on B200"),
-        "The emulator takes both and refuses any other quarter; whether hardware masks or faults is not known.",
+        "The lane field of a tcgen05.ld or st is that of the warp's own quarter, or relative to it, 128 more or not.",
+        inferred(
+            "CUTLASS adds the quarter to the address, DeepGEMM's epilogue adds nothing, and gau-nernst's learn-cuda "
+            "(02e_matmul_sm100, v5 to v7) adds 128 lanes in a pair's second CTA; all run on B200, with right results"
+        ),
+        "The emulator takes all of them, the last with advice, and refuses any other quarter; whether hardware masks "
+        "or faults there is not known.",
     ),
     Fact(
         "tmem-copies-of-a",

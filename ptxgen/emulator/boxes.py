@@ -71,6 +71,15 @@ class Box:
         chunks = row_chunks(len(self.rows.offsets), self.row_bytes, mode, start, packed=packed)
         return chunks + start // CHUNK
 
+    def used(self) -> NDArray[np.uint16]:
+        """The bytes of each of these units that elements inside the tensor have, as masks: what a store needs."""
+        inside = self.rows.inside[:, None] & self.valid
+        piece = np.uint16((1 << self.piece) - 1)
+        if self._padded:
+            return inside.ravel() * piece
+        places = np.arange(0, CHUNK, self.piece, dtype=np.uint16)
+        return np.bitwise_or.reduce(inside.reshape(-1, len(places)) * (piece << places), axis=1, dtype=np.uint16)
+
     def put(self, shared: NDArray[np.uint8], units: NDArray[np.int64], data: NDArray[np.uint8]) -> None:
         """Write gathered rows to these units of a CTA's shared memory."""
         if self._padded:  # the gaps stay as they are

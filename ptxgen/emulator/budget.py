@@ -10,23 +10,47 @@ from ptxgen import syntax
 #: Registers of a multiprocessor (CUDA programming guide, all of sm_90 and later), and the most that a thread may have.
 _REGISTERS, _MOST = 65536, 256
 _GRANULE = 8
+#: Parts of a multiprocessor, among which the warps of its CTAs are spread evenly, each with a quarter of the registers.
+_PARTITIONS = 4
+#: Registers that ptxas wants for a wgmma beside those of D and A.
+_BESIDE_OPERANDS = 26
 
 
 def initial_count(entry: syntax.Function) -> int | None:
-    """Registers that a thread begins with, as ptxas (13.5) chooses them; None where it ignores setmaxnreg.
+    """Registers that a thread begins with, as ptxas (13.0, 13.5) chooses them; None where it ignores setmaxnreg.
 
     The directives bound them, and no more are taken than the largest setmaxnreg.inc asks for.
     """
     values = {each.name: [int(argument) for argument in each.arguments] for each in entry.directives if _is_bound(each)}
     if "maxnreg" in values:
         bound = values["maxnreg"][0]
-    elif "minnctapersm" in values and (extents := values.get("reqntid") or values.get("maxntid")) is not None:
-        threads = int(np.prod(extents)) * values["minnctapersm"][0]
-        whole = -(-threads // 32) * 32
-        bound = min(_REGISTERS // whole // _GRANULE * _GRANULE, _MOST)
+    elif (extents := values.get("reqntid") or values.get("maxntid")) is not None:
+        warps = -(-int(np.prod(extents)) // 32)
+        if "minnctapersm" not in values and _share(2 * warps) >= _least(entry):
+            return None
+        bound = min(_share(warps * values.get("minnctapersm", [1])[0]), _MOST)
     else:
         return None
     return min(bound, max(_raised(entry), default=bound))
+
+
+def _share(warps: int) -> int:
+    """The most registers that a thread of so many warps of a multiprocessor may have."""
+    return _REGISTERS // (-(-warps // _PARTITIONS) * _PARTITIONS * 32) // _GRANULE * _GRANULE
+
+
+def _least(entry: syntax.Function) -> int:
+    """Registers without which no wgmma of an entry can be: its D and A, and some; 0 where there is none.
+
+    Where this lets no two CTAs be on a multiprocessor, ptxas takes one of them for granted, as with .minnctapersm 1
+    (measured with 13.5 for D of 4 to 128 registers, in .f32, .s32 and .f16, and for A in registers).
+    """
+    needed = [
+        sum(len(operand.elements) for operand in each.operands[:2] if isinstance(operand, syntax.Vector))
+        for each in syntax.walk([entry])
+        if isinstance(each, syntax.Instruction) and each.opcode.startswith("wgmma.mma_async")
+    ]
+    return max(needed) + _BESIDE_OPERANDS if needed else 0
 
 
 def _raised(entry: syntax.Function) -> list[int]:

@@ -124,9 +124,11 @@ def each_store(
 def keep_in_group(
     machine: Machine, row: int, lanes: NDArray[np.bool_], statement: syntax.Instruction, slot: int,
     units: NDArray[np.int64], what: str, heap: NDArray[np.int64], read: Callable[[], Any],
-    write: Callable[[Any], None], swizzle: str | None = None,
+    write: Callable[[Any], None], swizzle: str | None = None, masks: NDArray[np.uint16] | None = None,
 ) -> None:  # fmt: skip
     """Queue a copy from these units of shared memory to those of the heap, in the warp's open group.
+
+    `masks` are the bytes of each unit that it needs, where these are not all.
 
     First it reads its source, which a wait with .read waits for, then it writes.
     """
@@ -134,7 +136,10 @@ def keep_in_group(
     if machine.ordering is not None:
         lane = int(lanes.argmax()) if lanes.sum() == 1 else None
         operation = machine.ordering.operation(what, statement, slot, swizzle=swizzle, lane=lane)
-        machine.ordering.shared.async_read(operation, row, units)
+        if masks is None:
+            machine.ordering.shared.async_read(operation, row, units)
+        elif masks.any():
+            machine.ordering.shared.async_read(operation, row, units[masks != 0], masks=masks[masks != 0])
         pending.operation = operation.number
         if machine.global_copies is not None:
             pending.stamp = machine.global_copies.write(operation, row, heap)

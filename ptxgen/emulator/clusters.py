@@ -21,6 +21,8 @@ Dims = tuple[int, int, int]
 #: The rank's place in a shared address.
 RANK_SHIFT = 24
 OFFSET_MASK = (1 << RANK_SHIFT) - 1
+#: A shared address has 32 bits, and wider registers are truncated (6.4.1): a generic address of shared memory will do.
+_ADDRESS_MASK = WINDOW_BYTES - 1
 
 
 class Clusters:
@@ -103,6 +105,7 @@ class Clusters:
             if not SHARED_WINDOW <= address < SHARED_WINDOW + WINDOW_BYTES:
                 raise MemoryFault("not-shared", f"the generic address {address:#x} is not in shared memory")
             address, space = address - SHARED_WINDOW, "shared::cluster"
+        address &= _ADDRESS_MASK
         slot = int(self.row_slot[row])
         rank = address >> RANK_SHIFT
         if space != "shared::cluster":
@@ -118,6 +121,7 @@ class Clusters:
         warp stays in its own CTA, else (warps, 32). Masked lanes stay in their own CTA. Raises MemoryFault.
         """
         own = self.row_slot[rows][:, None]
+        addresses = addresses & _ADDRESS_MASK
         if self.size == 1:
             return own, addresses
         ranks = addresses >> RANK_SHIFT

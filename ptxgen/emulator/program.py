@@ -116,12 +116,12 @@ class Program:
         self.blocks = self._make_blocks()
         if machine.ordering is not None:
             self._watch_registers()
-            operations = [operation for block in self.blocks for operation in block.operations]
-            machine.warpgroups.follow_copies([(o.reads, o.writes) for o in operations if is_move(o.statement)])
-            for operation in operations:
-                operation.run = machine.warpgroups.watched(
-                    operation.run, operation.reads, operation.writes, operation.statement
-                )
+        operations = [operation for block in self.blocks for operation in block.operations]
+        machine.warpgroups.follow_copies([(o.reads, o.writes) for o in operations if is_move(o.statement)])
+        for operation in operations:
+            operation.run = machine.warpgroups.watched(
+                operation.run, operation.reads, operation.writes, operation.statement
+            )
 
     def _module_names(self, module: syntax.Module) -> Names:
         """The names that all functions of a module know."""

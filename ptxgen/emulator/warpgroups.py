@@ -71,10 +71,10 @@ class Arrival(NamedTuple):
 
 
 class Warpgroups:
-    """The state of all resident warps: `warps` of them, `per_cta` in a CTA."""
+    """The state of all resident warps: `warps` of them, `per_cta` in a CTA. Without `checks` only moves are watched."""
 
-    def __init__(self, warps: int, per_cta: int, findings: Findings) -> None:
-        self.per_cta, self.findings = per_cta, findings
+    def __init__(self, warps: int, per_cta: int, findings: Findings, *, checks: bool = True) -> None:
+        self.per_cta, self.findings, self.checks = per_cta, findings, checks
         #: Products of a warp by group, the open group last.
         self.groups: dict[int, list[list[Product]]] = {}
         #: Accumulators that have not been written to their registers.
@@ -89,8 +89,6 @@ class Warpgroups:
         self._numbers: dict[int, int] = {}
         #: Registers that `mov` may copy accumulators to, by identity.
         self._copies: frozenset[int] = frozenset()
-        #: Those in which some product takes A.
-        self._inputs: set[int] = set()
         #: The line in which a thread last touched a register since its fence; 0: none. (registers, warps)
         self._touched = np.zeros((0, warps), np.int32)
         #: The columns of the accumulator that a register has been a part of since the fence; 0: none.
@@ -152,15 +150,13 @@ class Warpgroups:
 
     # Registers.
 
-    def follow(self, registers: Sequence[NDArray[Any]], *, input: bool = False) -> tuple[int, ...]:
-        """Follow these registers, of an accumulator or of A (`input`); their numbers."""
+    def follow(self, registers: Sequence[NDArray[Any]]) -> tuple[int, ...]:
+        """Follow these registers, of an accumulator or of A; their numbers."""
         found = tuple(self._numbers.setdefault(id(register), len(self._numbers)) for register in registers)
         more = len(self._numbers) - len(self._touched)
         if more:
             self._touched = np.concatenate([self._touched, np.zeros((more, self._touched.shape[1]), np.int32)])
             self._columns = np.concatenate([self._columns, np.zeros((more, self._columns.shape[1]), np.int16)])
-        if input:
-            self._inputs.update(found)
         return found
 
     def follow_copies(self, moves: Sequence[tuple[frozenset[int], frozenset[int]]]) -> None:
@@ -182,6 +178,8 @@ class Warpgroups:
         index = np.array(sorted(read | written), np.int64)[:, None]
         plain = is_move(statement)
         moves = bool(to_copies) and not written and plain
+        if not moves and not self.checks:
+            return run
 
         def watched(group: Group, *rest: Any) -> Any:
             for row in group.indices if self.groups else ():
@@ -200,14 +198,13 @@ class Warpgroups:
 
     def _touch(self, index: NDArray[np.int64], rows: NDArray[np.int64], line: int, move: bool) -> None:
         """Registers are touched. nvcc puts a mov, as that of zeros, between the fence and the first product of an
-        accumulator, or the first of all: that is harmless, since ptxas (13.0) makes nothing of it that the fence would
-        have to order.
+        accumulator, and movs of A before each product, where inline assembly takes floats as "r": that is harmless,
+        since ptxas (13.0) makes nothing of it that the fence would have to order.
         """
         if not move:
             self._touched[index, rows], self._dirty[rows] = line, True
             return
         used = self._columns[index, rows] != 0
-        used |= np.isin(index, list(self._inputs)) & (self._latest[rows] != 0)
         if used.any():
             self._touched[index, rows] = np.where(used, line, self._touched[index, rows])
             self._dirty[rows] = True

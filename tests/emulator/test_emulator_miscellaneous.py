@@ -8,6 +8,9 @@ import numpy as np
 import pytest
 from harness import codes, launch, poisoned
 
+from ptxgen import Kernel
+from ptxgen.emulator.budget import initial_count
+
 SCHEDULES: list[Any] = ["eager", "late", "random"]
 
 BUDGET = """
@@ -67,6 +70,29 @@ def test_directions() -> None:
     for directives in ("", ".maxntid 256"):
         report, _ = budget(40, 216, directives)
         assert (report.status, codes(report)) == ("ok", ["setmaxnreg-ignored"])
+
+
+@pytest.mark.parametrize(
+    ("columns", "a", "directives", "expected"),
+    [
+        (256, "%a", ".maxntid 192", None), (256, "%a", ".maxntid 224", 240), (256, "%a", ".reqntid 384, 1, 1", 168),
+        (64, "%a", ".maxntid 512", None), (64, "%a", ".maxntid 640", 96), (128, "%a", ".maxntid 320", None),
+        (144, "%a", ".maxntid 288", 168),
+        (136, "%a", ".maxntid 320", None), (136, "{%r, %r, %r, %r}", ".maxntid 320", 168),
+        (8, "%a", ".maxntid 288 .minnctapersm 1", 168), (8, "%a", ".maxntid 96 .minnctapersm 4", 168),
+        (8, "%a", ".maxntid 100 .minnctapersm 4", 128),
+    ],
+)  # fmt: skip
+def test_registers_that_ptxas_chooses(columns: int, a: str, directives: str, expected: int | None) -> None:
+    """By ptxas 13.5, which counts the registers of wgmma where nothing says how many CTAs share a multiprocessor."""
+    accumulator = ", ".join(["%f"] * (columns // 2))
+    transposed = "0, 0" if a == "%a" else "0"
+    text = f""".version 8.0\n.target sm_90a\n.address_size 64\n.entry k() {directives} {{
+        .reg .b64 %a; .reg .b32 %r; .reg .f32 %f;
+        setmaxnreg.inc.sync.aligned.u32 240;
+        wgmma.mma_async.sync.aligned.m64n{columns}k16.f32.bf16.bf16 {{{accumulator}}}, {a}, %a, 0, 1, 1, {transposed};
+    }}"""
+    assert initial_count(Kernel.from_ptx(text).entry) == expected
 
 
 @pytest.mark.parametrize("opcode", ["trap", "brkpt"])

@@ -151,6 +151,17 @@ def test_a_changed_map_is_used(change: str, schedule: Any) -> None:
     assert (found == expected).all()
 
 
+@pytest.mark.parametrize(("ordinals", "status"), [((1, 2, 3), "ok"), ((0,), "fault")])
+def test_strides_beyond_the_rank_are_not_read(ordinals: tuple[int, ...], status: str) -> None:
+    """CUTLASS's grouped GEMMs give maps of rank 2 four strides, the last three of them whatever a register holds."""
+    strides = "".join(
+        f"@!%p tensormap.replace.tile.global_stride.global.b1024.b64 [%map], {each}, 0xFFFFFFFFF0;" for each in ordinals
+    )
+    report, found, expected, _ = use(strides + IN_PLACE + RELEASE, ACQUIRE, "eager")
+    assert report.status == status, report.summary()
+    assert (found == expected).all() == (status == "ok")
+
+
 #: Name, change, acquire, what the message says.
 UNFENCED = [
     ("copied, not acquired", BY_COPY, "", "acquire"),

@@ -168,7 +168,7 @@ def simple(emulator: Emulator, **changes: Any) -> TensorMap:
 
 
 FAULTS = [
-    ("reserved bits", {"flip": 2 * 64 + 40}, "illegal-tensormap"),
+    ("reserved bits", {"flip": 7 * 32 + 31}, "illegal-tensormap"),
     ("another mode", {"flip": 64}, "illegal-tensormap"),
     ("an inner row of 6 bytes", {"bytes": (13 * 4 + 3, 2)}, "illegal-tensormap"),
     ("all zeros", {"zero": True}, "illegal-tensormap"),
@@ -551,6 +551,18 @@ def test_stored_boxes(rank: int, swizzle: str) -> None:
                 start = at[0] * size + sum(x * s for x, s in zip(at[1:], strides, strict=True))
                 expected[start : start + size] = image[address : address + size]
         assert (array.numpy() == expected).all(), context
+
+
+@pytest.mark.parametrize(("filled", "expected"), [(60, []), (56, ["uninitialized-shared"])])
+@pytest.mark.parametrize("first", [0, 16])
+def test_a_store_needs_no_bytes_for_what_is_outside(filled: int, expected: list[str], first: int) -> None:
+    """The tensor has 60 bytes of the box's rows of 80, and 2 of its 4 rows: the others are edges, or padding."""
+    emulator = Emulator()
+    tensormap = TensorMap.tiled("u8", emulator.empty(160, np.uint8), (60 + first, 2), (80,), (80, 4), swizzle="none")
+    fill = "".join(f"st.shared.u32 [buffer+{80 * row + at}], 7;" for row in range(2) for at in range(0, filled, 4))
+    edit = (STORE[STORE.index("fill:") : STORE.index("fence.proxy")], fill)
+    report, _ = store(tensormap.encode(), (first, 0), np.zeros(1, np.uint8), emulator, edit=edit)
+    assert codes(report) == expected, report.summary()
 
 
 #: The box lies in what warp 3 has filled; warp 0 stores it.

@@ -469,7 +469,7 @@ def test_missing_fences() -> None:
     again = instruction(16, "f32.f16", a=f"{left:#x}", b=right)
     wider = instruction(32, "f32.f16", a=f"{left:#x}", b=right)
     from_registers = instruction(16, "f32.f16", a=A_REGISTERS, b=right)
-    touch, change = "add.f32 %d1, %d1, %d1;", "mov.b32 %a2, 0;"
+    touch, change, move = "add.f32 %d1, %d1, %d1;", "add.u32 %a2, %a2, 1;", "mov.b32 %a2, 0;"
     cases = [
         (first + WAIT, True), (FENCE + first + WAIT, False), (FENCE + first + WAIT + again + WAIT, False),
         (FENCE + first + WAIT + touch + again + WAIT, True),
@@ -479,8 +479,9 @@ def test_missing_fences() -> None:
         (FENCE + first + wider + WAIT, True), (FENCE + first + WAIT + FENCE + wider + WAIT, False),
         (FENCE + first + change + from_registers + WAIT, True),
         (FENCE + first + change + FENCE + from_registers + WAIT, False),
-        # As nvcc puts them: zeros behind the fence, but before the first product of the register.
-        (FENCE + "mov.b32 %d1, 0;" + change + first + WAIT, False),
+        # As nvcc puts them: zeros behind the fence, but before the first product of the register; A before each.
+        (FENCE + "mov.b32 %d1, 0;" + move + first + WAIT, False),
+        (FENCE + first + move + from_registers + WAIT, False),
         (FENCE + first + WAIT + "mov.b32 %d1, 0;" + again + WAIT, True),
     ]  # fmt: skip
     for body, missing in cases:

@@ -28,6 +28,12 @@ def test_copies_hold_the_result(schedule: Any) -> None:
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
+def test_copies_hold_the_result_without_checks(schedule: Any) -> None:
+    outcome = CASE.run(Emulator(CASE.target, schedule, checks=False))
+    assert not outcome.wrong
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
 def test_copies_are_not_to_be_used_before_the_wait(schedule: Any) -> None:
     assert CASE.text.count(WAIT) == 1
     found, _ = run(schedule, CASE.text.replace(WAIT, "add.s16 %rs50, %rs50, 1;\n" + WAIT))

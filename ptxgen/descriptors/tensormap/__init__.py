@@ -1,8 +1,8 @@
 """Tensormaps, the 128 bytes that describe a tensor to the TMA: encoded and decoded without a driver."""
 
 from ptxgen.descriptors.tensormap.formats import Im2colMap, TiledMap
-from ptxgen.descriptors.tensormap.replace import FIELDS, replace_field
+from ptxgen.descriptors.tensormap.replace import FIELDS, replace_field, without_unused_dimensions
 from ptxgen.descriptors.tensormap.tables import TYPES
 from ptxgen.descriptors.tensormap.value import TensorMap
 
-__all__ = ["FIELDS", "TYPES", "Im2colMap", "TensorMap", "TiledMap", "replace_field"]
+__all__ = ["FIELDS", "TYPES", "Im2colMap", "TensorMap", "TiledMap", "replace_field", "without_unused_dimensions"]

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ptxgen import syntax
 from ptxgen.descriptors import DescriptorError, TensorMap
-from ptxgen.descriptors.tensormap import Im2colMap, TiledMap
+from ptxgen.descriptors.tensormap import Im2colMap, TiledMap, without_unused_dimensions
 from ptxgen.descriptors.tensormap.tables import TYPES
 from ptxgen.emulator import boxes
 from ptxgen.emulator.boxes import Box
@@ -43,7 +43,8 @@ _READ_BITS = (1 << 512) - 1 & ~(1 << 2 * 32 + 1)
 def decode(data: bytes) -> TiledMap | Im2colMap:
     """The tensormap of 128 bytes. Raises MemoryFault, with the rule, where they are none."""
     try:
-        return TensorMap.decode((int.from_bytes(data, "little") & _READ_BITS).to_bytes(128, "little"))
+        read = without_unused_dimensions(int.from_bytes(data, "little") & _READ_BITS)
+        return TensorMap.decode(read.to_bytes(128, "little"))
     except DescriptorError as error:
         raise MemoryFault("illegal-tensormap", f"the tensormap's 128 bytes are not legal: {error}") from error
 
@@ -184,7 +185,9 @@ def _issue_store(
             box.reduce(machine.memory, data, combine)
 
     what = "tensor store" if combine is None else "tensor reduction"
-    keep_in_group(machine, row, lanes, statement, slot, units, what, box.heap_units(), read, write, tensormap.swizzle)
+    keep_in_group(
+        machine, row, lanes, statement, slot, units, what, box.heap_units(), read, write, tensormap.swizzle, box.used()
+    )
 
 
 def _tensor_combiner(reduction: str, dtype: str) -> Combine:

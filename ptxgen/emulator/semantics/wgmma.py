@@ -199,7 +199,7 @@ class _Multiply:
         self.negate = _sign(op, "imm_scale_a") != _sign(op, "imm_scale_b")
         self.majors: tuple[Major, Major] = (_major(op, "imm_trans_a"), _major(op, "imm_trans_b"))
         self.accumulator = machine.warpgroups.follow(self.d)
-        self.input = machine.warpgroups.follow(self.a, input=True)
+        self.input = machine.warpgroups.follow(self.a)
 
     def run(self, g: Group, scheduler: Scheduler) -> tuple[Callable[[int], object], NDArray[np.bool_] | None]:
         machine, warpgroups = g.machine, g.machine.warpgroups

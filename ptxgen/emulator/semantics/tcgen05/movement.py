@@ -24,6 +24,7 @@ from ptxgen.emulator.semantics.tcgen05.pairs import pipe_of, slots_of
 from ptxgen.instr import tcgen05
 from ptxgen.layouts.tmem import (
     COPY_SHAPES,
+    LANES,
     WARP_LANES,
     Cells,
     copy_lanes,
@@ -54,12 +55,23 @@ def _cells(op: Any, packed: bool, count: int) -> tuple[str, Cells]:
     return shape, (lanes, columns)
 
 
-def _reach(machine: Machine, row: int, place: int, shape: str, cells: Cells, what: str) -> tuple[int, int]:
+def _reach(
+    machine: Machine, row: int, place: int, shape: str, cells: Cells, statement: syntax.Instruction
+) -> tuple[int, int]:
     """The lane and column at which a warp's load or store begins. Raises MemoryFault where the warp may not reach."""
     warp = row % machine.warps_per_cta
     lane, column = split_address(place)
     quarter = WARP_LANES * (warp % 4)
     starts = (0,) if shape == "32x32b" else (0, 16)
+    if LANES <= lane < 2 * LANES:  # a pair's second CTA, by the rows of D: fact tmem-lane-field
+        machine.findings.add(
+            "tmem-lane-rights",
+            f"tensor memory has lanes 0-{LANES - 1} (9.7.16.1.1), in the second CTA of a pair too; hardware takes lane "
+            f"{LANES} for lane 0, and so on",
+            statement,
+            severity="advice",
+        )
+        lane -= LANES
     if lane & ~31 not in (0, quarter) or lane & 31 not in starts:  # fact tmem-lane-field
         raise MemoryFault(
             "tmem-lane-rights",
@@ -72,7 +84,7 @@ def _reach(machine: Machine, row: int, place: int, shape: str, cells: Cells, wha
         int(machine.row_slot[row]),
         range(start + int(lanes.min()), start + int(lanes.max()) + 1),
         _span(cells, column),
-        what,
+        statement.opcode.partition(".sync")[0],
     )
     return start, column
 
@@ -109,7 +121,7 @@ def load(op: Any, binder: Binder, statement: syntax.Instruction, block: object) 
             row = int(row)
             active = g.active[position]
             place = int(places[position, active][0])
-            lane, column = _reach(machine, row, place, shape, cells, "tcgen05.ld")
+            lane, column = _reach(machine, row, place, shape, cells, statement)
             span = _span(cells, column)
             if machine.ordering is not None:
                 machine.ordering.tensor.read(row, bands_of(cells[0] + lane), span, statement)
@@ -182,7 +194,7 @@ def store(op: Any, binder: Binder, statement: syntax.Instruction, block: object)
         for position, row in enumerate(g.indices):
             row = int(row)
             place = int(places[position, g.active[position]][0])
-            lane, column = _reach(machine, row, place, shape, cells, "tcgen05.st")
+            lane, column = _reach(machine, row, place, shape, cells, statement)
             slot = int(machine.row_slot[row])
             pending = PendingStore()
             if machine.ordering is not None:
