@@ -31,12 +31,14 @@ class ClusterBarrier:
         self.executed: dict[int, int] = {}
         self.statement: Statement | None = None
 
-    def arrive(self, ordering: Ordering | None, row: int, *, relaxed: bool) -> None:
+    def arrive(self, ordering: Ordering | None, row: int, statement: Statement, *, relaxed: bool) -> None:
         """Add what a warp's arrival releases; a relaxed one what its last fence has."""
-        given = None
+        given, self.statement = None, statement
         if ordering is not None:
             self.arrivals[row % ordering.members] = ordering.clock(row)
             given = ordering.released.get(row) if relaxed else ordering.release(row)
+            if relaxed:
+                ordering.arrives_relaxed(row, self.phase, statement)
         if given is None:
             return
         if self.arriving is None:
@@ -255,8 +257,7 @@ class ClusterBarriers:
                     "barrier.cluster.wait is missing between the arrivals",
                     statement,
                 )
-            barrier.arrive(machine.ordering, row, relaxed=relaxed)
-            barrier.statement = statement
+            barrier.arrive(machine.ordering, row, statement, relaxed=relaxed)
         for cluster in np.unique(machine.row_slot[group.indices] // self._clusters.size):
             self.check(int(cluster))
 
@@ -276,9 +277,12 @@ class ClusterBarriers:
             done = self._arrivals[row] <= barrier.phase
             passing[position] = done
             self._waits[row, lanes & done] = self._arrivals[row, lanes & done]
-            if machine.ordering is not None and barrier.completed is not None and (lanes & done).any():
-                machine.ordering.acquire(row, barrier.completed)
-                machine.ordering.lanes_meet(np.array([row]))
+            if machine.ordering is not None and (lanes & done).any():
+                phase = int(self._arrivals[row, lanes & done].max()) - 1
+                machine.ordering.waits_for_relaxed(row, phase, statement)
+                if barrier.completed is not None:
+                    machine.ordering.acquire(row, barrier.completed)
+                    machine.ordering.lanes_meet(np.array([row]))
         return passing
 
     def check(self, cluster: int) -> None:

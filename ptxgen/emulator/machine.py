@@ -317,12 +317,18 @@ class Machine:
         if ordering is not None and row != found.made_by and not ordering.knows_init(row, found):
             warp = found.made_by % self.warps_per_cta
             apart = self.row_slot[row] != self.row_slot[found.made_by]
+            relaxed = ordering.ordered_by_relaxed_arrival(row, found.made_by, found.made_at)
+            missing = (
+                "fence.mbarrier_init before the barrier.cluster.arrive.relaxed, which alone orders nothing"
+                if relaxed
+                else f"{'fence.mbarrier_init and barrier.cluster' if apart else 'a barrier'} between them"
+            )
             self.findings.add(
                 "mbarrier-init-race",
                 f"the mbarrier at {address:#x} is used before its init (line {found.statement.line}, warp {warp}"
-                f"{' of a peer' if apart else ''}) is visible to this warp; put "
-                f"{'fence.mbarrier_init and barrier.cluster' if apart else 'a barrier'} between them",
+                f"{' of a peer' if apart else ''}) is visible to this warp; put {missing}",
                 statement,
+                severity="advice" if relaxed else "error",
             )
         return found
 

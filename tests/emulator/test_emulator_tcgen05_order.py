@@ -117,6 +117,20 @@ def test_columns_used_again_before_a_load_is_waited_for(name: str, later: str, c
         assert code in codes(unordered), unordered.summary()  # by the other warps
 
 
+def test_the_load_that_a_product_meets_is_named() -> None:
+    """Not another one, of other columns, whose register was read in the same interval."""
+    body, image = numbered()
+    first = "tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r0}, [%taddr];"
+    second = "tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r2}, [%x];"
+    body += first + LATER + f"add.u32 %x, %taddr, 300; {second} mov.b32 %r1, %r0; mov.b32 %r3, %r2;\n"
+    body += FIRST + commit(1)
+    report, _ = run(body, image, 1)
+    found = [each for each in report.findings if each.code == "tensor-race"]
+    assert found, report.summary()
+    line = line_of(source(body), first)
+    assert all(f"the tcgen05.ld of line {line}" in each.message for each in found), report.summary()
+
+
 @pytest.mark.parametrize("schedule", ["eager", "late", "random"])
 def test_the_clean_twin_of_all_of_them(schedule: Any) -> None:
     body = FIRST + WAIT + READ + LATER + FIRST + mma(A.descriptor, B.descriptor, GOOD, 1) + commit(1) + READ

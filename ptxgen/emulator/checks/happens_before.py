@@ -85,6 +85,8 @@ class Ordering:
         self.tensor_fences = TensorFences(slots * warps)
         self.waits = StaleWaits(self, mbarriers)
         self.strong = StrongRecord(self, slots * warps)
+        #: Relaxed arrivals at barriers of clusters, as stores, and waits there, as loads of the same word.
+        self.relaxed_arrivals = StrongRecord(self, slots * warps)
         self.shared = SharedAccesses(self, slots, shared_bytes, findings)
         self.lanes = LaneAccesses(self, slots, shared_bytes, self.shared.stores, self.shared.loads, findings)
         #: Each warp's own clock when its lanes last synchronised.
@@ -132,6 +134,7 @@ class Ordering:
         if slot % self.size == 0:
             self._begin(slot // self.size)
         self._forget(slot)
+        self.relaxed_arrivals.clear(slot)
         self.fenced[slot * self.warps : (slot + 1) * self.warps] = 0
         for accesses in (self.shared, self.tensor, self.exits):
             accesses.clear(slot)
@@ -173,6 +176,26 @@ class Ordering:
         if known.unacquired is not None and number in known.unacquired.operations:
             return "acquire"
         return "release" if self.strong.tells_operation(row, number) else ""
+
+    def arrives_relaxed(self, row: int, phase: int, statement: Statement) -> None:
+        """A warp arrives at its cluster's barrier, and releases nothing."""
+        self._at_barrier(row, phase, statement, arrives=True)
+        self._end_interval(row)
+
+    def waits_for_relaxed(self, row: int, phase: int, statement: Statement) -> None:
+        """A warp has waited for a phase of its cluster's barrier, in which there may be relaxed arrivals."""
+        if self.relaxed_arrivals.end:
+            self._at_barrier(row, phase, statement, arrives=False)
+
+    def _at_barrier(self, row: int, phase: int, statement: Statement, *, arrives: bool) -> None:
+        words = np.array([self.actor(row) // self.members << 32 | phase])
+        self.relaxed_arrivals.add(
+            np.array([row]), np.zeros(1, np.int64), words, 0, statement, reads=not arrives, writes=arrives
+        )
+
+    def ordered_by_relaxed_arrival(self, row: int, other: int, clock: int) -> bool:
+        """Whether only relaxed arrivals at the cluster's barrier order what another warp did up to an interval."""
+        return self.relaxed_arrivals.tells(row, self.actor(other), clock)
 
     def intervals(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """The interval in which each of these warps is."""

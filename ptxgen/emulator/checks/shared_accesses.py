@@ -426,9 +426,20 @@ class SharedAccesses:
             if weak and line in self._strong_lines:
                 continue
             where = f"the {what} of line {line} by {self._ordering.member_name(row, warp)}"
-            doubted = self._ordering.doubted(row, row - row % self._ordering.members + warp, clock)
+            other = row - row % self._ordering.members + warp
+            doubted = self._ordering.doubted(row, other, clock)
             if doubted:
                 report_unfenced(self._findings, where, doubted, access.statement)
+                continue
+            local = other // self._ordering.warps == row // self._ordering.warps == slot
+            if local and self._ordering.ordered_by_relaxed_arrival(row, other, clock):
+                self._findings.add(
+                    "missing-fence",
+                    f"this access and {where} are ordered by barrier.cluster.arrive.relaxed alone, which releases "
+                    "nothing: leave .relaxed out, or put fence.acq_rel.cluster before it",
+                    access.statement,
+                    severity="advice",
+                )
                 continue
             event = Event(member=warp, clock=clock)
             why, parity = self._ordering.waits.why(row, event, reads=verb == "reads", by=access.number)

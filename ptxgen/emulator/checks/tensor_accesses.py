@@ -49,8 +49,8 @@ class TensorAccesses:
         #: In which of its intervals a warp last loaded a column of its first or second band: `PENDING` until
         #: tcgen05.wait::ld, or until the warp reads a register of the load.
         self.reader_clock = np.zeros((slots, ordering.warps, _HALVES, COLUMNS), np.int64)
-        #: The last tcgen05.ld of a warp in one of its intervals.
-        self._loads: dict[tuple[int, int], Statement] = {}
+        #: The last tcgen05.ld of each columns by a warp in one of its intervals, the latest at the end.
+        self._loads: dict[tuple[int, int], dict[range, Statement]] = {}
         #: What conflicts with a warp's loads that may be under way, by columns: reported if their values are used.
         self._doubtful: dict[int, list[tuple[range, Callable[[], None]]]] = {}
 
@@ -92,7 +92,7 @@ class TensorAccesses:
             for warp in np.flatnonzero(loaded):
                 reader, latest = slot * self._ordering.warps + int(warp), int(loaded[warp])
                 if reader != row and (reader, latest) in self._fences.unfenced:
-                    at = self._loads.get((reader, latest))
+                    at = self._load_of(reader, latest, columns)
                     self._advise_fence_before("tcgen05.ld", at, operation.what, operation.statement)
         for reader, where, event in self._unknown_loads(row, slot, bands, columns):
             warp = self._ordering.member_name(row, reader % self._ordering.members)
@@ -128,7 +128,7 @@ class TensorAccesses:
         for warp in np.flatnonzero(latest > self._ordering.of_cta(slot, self._ordering.known[row].for_tensor_memory)):
             reader, pending = slot * self._ordering.warps + int(warp), latest[warp] == PENDING
             if pending or reader != row:
-                earlier = self._loads.get((reader, int(latest[warp])))
+                earlier = self._load_of(reader, int(latest[warp]), columns)
                 where = f" of line {earlier.line}" if earlier is not None else ""
                 what = f"tcgen05.ld{where}" + (", without a tcgen05.wait::ld" if pending else "")
                 member = reader % self._ordering.members
@@ -243,7 +243,17 @@ class TensorAccesses:
             else:
                 self._advise_fence(row, earlier, "load", statement)
         self.reader_clock[slot, warp, [band % _HALVES for band in bands], span] = PENDING
-        self._loads[row, PENDING] = statement
+        self._remember_load(row, PENDING, columns, statement)
+
+    def _remember_load(self, row: int, clock: int, columns: range, statement: Statement) -> None:
+        loads = self._loads.setdefault((row, clock), {})
+        loads.pop(columns, None)
+        loads[columns] = statement
+
+    def _load_of(self, row: int, clock: int, columns: range) -> Statement | None:
+        """The last tcgen05.ld of a warp, in one of its intervals, of any of these columns."""
+        loads = reversed(self._loads.get((row, clock), {}).items())
+        return next((at for each, at in loads if each.start < columns.stop and columns.start < each.stop), None)
 
     def _advise_fence(self, row: int, earlier: AsyncOperation, what: str, statement: Statement) -> None:
         """Advice: the manual asks for the fence (9.7.16.6.4), kernels by CuTe and Triton leave it out in places."""
@@ -277,7 +287,7 @@ class TensorAccesses:
         for load in loads:
             halves, columns = [band % _HALVES for band in load.bands], load.columns
             self.reader_clock[slot, warp, halves, columns.start : columns.stop] = clock
-            self._loads[row, clock] = load.statement
+            self._remember_load(row, clock, columns, load.statement)
         if loads:
             self._fences.accessed(row, [(row, clock)])
 
