@@ -39,8 +39,11 @@ class ClusterBarrier:
             given = ordering.released.get(row) if relaxed else ordering.release(row)
             if relaxed:
                 ordering.arrives_relaxed(row, self.phase, statement)
-        if given is None:
-            return
+        if given is not None:
+            self.release(given)
+
+    def release(self, given: Knowledge) -> None:
+        """Who waits for this phase learns this."""
         if self.arriving is None:
             self.arriving = given.copy()
         else:
@@ -260,6 +263,17 @@ class ClusterBarriers:
             barrier.arrive(machine.ordering, row, statement, relaxed=relaxed)
         for cluster in np.unique(machine.row_slot[group.indices] // self._clusters.size):
             self.check(int(cluster))
+
+    def leave(self, group: Group) -> None:
+        """Threads exit, for which the barrier does not wait: a phase that ends without their arrival comes after it."""
+        ordering, active = self._machine.ordering, group.active
+        if ordering is None:
+            return
+        for position, row in enumerate(group.indices):
+            row = int(row)
+            barrier = self.barriers[self._clusters.of(int(self._machine.row_slot[row]))]
+            if (self._arrivals[row, active[position]] <= barrier.phase).all():
+                barrier.release(ordering.release(row))
 
     def passing(self, group: Group, statement: Statement) -> NDArray[np.bool_]:
         """Which threads may pass barrier.cluster.wait: those whose last arrival's phase has ended."""

@@ -130,7 +130,7 @@ class Machine:
         self.pending_stores: dict[int, list[PendingStore]] = {}
         self.tensor_operations: dict[int, list[int]] = {}
         #: What warpgroups have under way in the tensor core.
-        self.warpgroups = Warpgroups(self.warps, self.warps_per_cta, self.findings, checks=checks)
+        self.warpgroups = Warpgroups(self.warps, self.warps_per_cta, self.findings)
         #: Bulk stores of a warp by group, the open group last.
         self.bulk_groups: dict[int, list[list[PendingStore]]] = {}
         #: What warps copy by cp.async and have not waited for.

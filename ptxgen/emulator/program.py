@@ -114,11 +114,12 @@ class Program:
         #: The rank of the block in which threads begin.
         self.entry = 0
         self.blocks = self._make_blocks()
+        operations = [operation for block in self.blocks for operation in block.operations]
+        moves = [operation for operation in operations if is_move(operation.statement)]
+        machine.warpgroups.follow_copies([(o.reads, o.writes) for o in moves])
         if machine.ordering is not None:
             self._watch_registers()
-        operations = [operation for block in self.blocks for operation in block.operations]
-        machine.warpgroups.follow_copies([(o.reads, o.writes) for o in operations if is_move(o.statement)])
-        for operation in operations:
+        for operation in moves if machine.ordering is None else operations:  # moves wait for accumulators
             operation.run = machine.warpgroups.watched(
                 operation.run, operation.reads, operation.writes, operation.statement
             )

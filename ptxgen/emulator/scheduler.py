@@ -154,6 +154,7 @@ class Scheduler:
             rows = set(group.indices.tolist())
             for key in [key for key in self.warps.waits if isinstance(key, Wait) and key.row in rows]:
                 self.warps.wake(key)
+        self.cluster_barriers.leave(group)
         slots = self.machine.row_slot[group.indices]
         np.subtract.at(self.left, slots, group.active.sum(axis=1))
         for slot in np.unique(slots).tolist():
@@ -164,7 +165,7 @@ class Scheduler:
             own = self.clusters.slots(int(cluster))
             if not self.left[own.start : own.stop].any():
                 self._finish_cluster(int(cluster))
-            elif self.clusters.size > 1:
+            else:
                 self.cluster_barriers.check(int(cluster))
 
     # The loop.

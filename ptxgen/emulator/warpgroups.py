@@ -71,10 +71,10 @@ class Arrival(NamedTuple):
 
 
 class Warpgroups:
-    """The state of all resident warps: `warps` of them, `per_cta` in a CTA. Without `checks` only moves are watched."""
+    """The state of all resident warps: `warps` of them, `per_cta` in a CTA."""
 
-    def __init__(self, warps: int, per_cta: int, findings: Findings, *, checks: bool = True) -> None:
-        self.per_cta, self.findings, self.checks = per_cta, findings, checks
+    def __init__(self, warps: int, per_cta: int, findings: Findings) -> None:
+        self.per_cta, self.findings = per_cta, findings
         #: Products of a warp by group, the open group last.
         self.groups: dict[int, list[list[Product]]] = {}
         #: Accumulators that have not been written to their registers.
@@ -177,15 +177,13 @@ class Warpgroups:
             return run
         index = np.array(sorted(read | written), np.int64)[:, None]
         plain = is_move(statement)
-        moves = bool(to_copies) and not written and plain
-        if not moves and not self.checks:
-            return run
 
         def watched(group: Group, *rest: Any) -> Any:
             for row in group.indices if self.groups else ():
                 if self.groups.get(int(row)):
-                    if moves:
+                    if plain:  # also into the accumulator of the next product
                         self._move(int(row), read, from_copies, to_copies, statement)
+                        self._check_access(int(row), frozenset(), written, frozenset(), statement)
                     else:
                         self._check_access(int(row), read, written, from_copies, statement)
                         self._forget(int(row), to_copies)

@@ -409,3 +409,20 @@ def test_operations_at_the_end_of_a_cta(what: str, reads: bool, code: str, sever
         ordering.exits.ends(0, {})
         found = [(each.code, each.severity) for each in findings.list()]
         assert found == ([] if awaited else [(code, severity)])
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("cluster", [None, 2])
+@pytest.mark.parametrize("seed", range(4))
+def test_what_threads_did_that_have_exited_comes_before_the_barrier(schedule: Any, cluster: Any, seed: int) -> None:
+    """barrier.cluster waits for all that have not exited (9.7.13.4), so it ends after those that do not arrive."""
+    body = HEAD + """
+        st.shared.u32 [%here], %x; setp.ge.u32 %p, %t, 32; @%p bra slow;
+    """ + SYNC + """
+        ld.shared.u32 %y, [%here+128]; st.global.u32 [%at], %y; ret;
+        slow: mov.u32 %y, 0;
+        more: add.u32 %y, %y, 1; nanosleep.u32 20; setp.lt.u32 %p, %y, 30; @%p bra more; ret;
+    """  # fmt: skip
+    report, (found,) = launch(body, [poisoned(128)], grid=2, block=64, cluster=cluster, schedule=schedule, seed=seed)
+    assert report.status == "ok", report.summary()
+    assert found.reshape(2, 64)[:, :32].tolist() == [list(range(32, 64)), list(range(96, 128))]

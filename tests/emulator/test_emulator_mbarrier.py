@@ -399,3 +399,13 @@ def test_layouts_and_reports() -> None:
         init = f"mov.u32 %x, {{}}; mbarrier.init{layout}.shared.b64 [bar], %x;"
         assert run(init.format(most), version="9.4")[0].status == "ok"
         assert codes(run(init.format(most + 1), version="9.4")[0]) == ["mbarrier-count"]
+
+
+def test_init_by_all_lanes_of_a_warp() -> None:
+    """Each makes the same object anew: undefined (9.7.13.15.9), but harmless. ThunderKittens does it."""
+    body = "mov.u32 %x, 5; {} " + INIT.format("%x") + " bar.warp.sync -1; " + ARRIVE.format("")
+    report, _ = run(body.format(""), block=4)
+    assert (report.status, codes(report)) == ("ok", ["mbarrier-reinitialized"])
+    assert report.findings[0].severity == "advice"
+    report, _ = run(body.format("add.u32 %x, %x, %t;"), block=4)
+    assert report.status == "findings"

@@ -503,6 +503,18 @@ def test_one_warps_wait_tells_of_the_whole_product(schedule: Any) -> None:
         assert (matrix_of(found.words, 16, "f32") == expected(a, b, None, "f32")).all()
 
 
+@pytest.mark.parametrize("schedule", ["eager", "late", "random"])
+@pytest.mark.parametrize(("early", "severity"), [(True, "advice"), (False, "error")])
+def test_a_product_tells_of_loads_before_it(early: bool, severity: str, schedule: Any) -> None:
+    """CUTLASS gives a stage back by one arrival of a warpgroup, all of whose warps have loaded from it."""
+    image, _, _, left, right = simple(16)
+    product = FENCE + instruction(16, "f32.f16", a=f"{left:#x}", b=right, scale="0") + WAIT
+    load = "mov.u32 %place, image; ld.shared.u32 %x, [%place+40000];\n"
+    store = "setp.eq.u32 %p, %t, 0; @%p st.shared.u32 [%place+40000], 7;"
+    report = run((load + product if early else product + load) + store, 8, image, schedule=schedule).report
+    assert {(each.code, each.severity) for each in report.findings} == {("shared-race", severity)}, report.summary()
+
+
 def test_missing_proxy_fence() -> None:
     """Operands that threads store need fence.proxy.async before the product reads them."""
     image, _, _, left, right = simple(16)

@@ -13,6 +13,7 @@ do not know it before the lanes of the warp synchronise. Who has accessed what i
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -62,6 +63,8 @@ class Ordering:
         self._tensor_operations: set[int] = set()
         self._next = 1
         self._inits: set[int] = set()
+        #: In which intervals the warps of a warpgroup, by the row of its first, were when they issued each product.
+        self._products: dict[int, list[tuple[int, ...]]] = {}
         #: Whether strong loads may return older values (`stale_loads`).
         self.sequences = False
         #: What each warp knows of the intervals of the warps of its cluster; `known[row].clocks` is a row of it.
@@ -127,6 +130,7 @@ class Ordering:
             self.scopes.forget(row)
             self.tensor_fences.clear(row)
             self.released.pop(row, None)
+            self._products.pop(row, None)
         self.lanes_meet(np.arange(slot * self.warps, (slot + 1) * self.warps))
 
     def clear(self, slot: int) -> None:
@@ -261,6 +265,24 @@ class Ordering:
     def knows_init(self, row: int, made: MadeBarrier) -> bool:
         """Whether an mbarrier's init has happened before, as a warp knows."""
         return made.number in self.known[row].operations or self.knows(row, made.made_by, made.made_at)
+
+    def product(self, rows: Sequence[int]) -> None:
+        """The warps of a warpgroup issue a product together: what comes later is in intervals of its own."""
+        self._products.setdefault(rows[0], []).append(tuple(self.clock(row) for row in rows))
+        for row in rows:
+            self._end_interval(row)
+
+    def before_product(self, row: int, known: Knowledge, member: int, clock: int) -> bool:
+        """Whether `known`, of a warp of this cluster, has one of a warpgroup after a product that it issued together
+        with another (`member`), when that had come past an interval: in time, if not in memory.
+        """
+        first = member - member % self.warps % 4
+        products = self._products.get(row - row % self.members + first, [])
+        for each, after in enumerate(known.clocks[first : first + 4].tolist()):
+            count = bisect_left(products, after, key=lambda clocks: clocks[each])
+            if count and products[count - 1][member - first] >= clock:
+                return True
+        return False
 
     def knows_init_fence(self, row: int, made: MadeBarrier) -> bool:
         """Whether the fence that shows an mbarrier's init to the async proxy has happened before, as a warp knows."""

@@ -441,6 +441,15 @@ class SharedAccesses:
                     severity="advice",
                 )
                 continue
+            if what == "load" and self._ordering.before_product(row, known, warp, clock):
+                self._findings.add(
+                    "shared-race",
+                    f"the {access.what} {verb} data of the load of line {line} by warps that have not told its "
+                    "warp: only another of their warpgroup has, after a wgmma.mma_async",
+                    access.statement,
+                    severity="advice",
+                )
+                continue
             event = Event(member=warp, clock=clock)
             why, parity = self._ordering.waits.why(row, event, reads=verb == "reads", by=access.number)
             self._report(access, verb, f"{where}, with which its warp has not synchronised{why}", parity)

@@ -54,6 +54,15 @@ def init(op: Any, binder: Binder, statement: syntax.Instruction, block: object) 
                 raise MemoryFault("mbarrier-count", f"an mbarrier expects 1 to {most} arrivals, not {expected}")
             if offset in machine.mbarriers[slot]:
                 earlier = machine.mbarriers[slot][offset]
+                if earlier.statement is statement and earlier.untouched(row, expected):
+                    machine.findings.add(
+                        "mbarrier-reinitialized",
+                        f"several lanes make the mbarrier at {offset:#x}, each over that of the one before; "
+                        "one of them is enough (elect.sync)",
+                        statement,
+                        severity="advice",
+                    )
+                    continue
                 machine.findings.add(
                     "mbarrier-reinitialized",
                     f"the mbarrier at {offset:#x} is alive since line {earlier.statement.line}; "

@@ -228,6 +228,8 @@ class _Multiply:
         if machine.ordering is not None:
             _uniform(values, machine, self.statement)
             machine.warpgroups.issue(rows.ravel(), self.accumulator, self.input, self.shape.n, self.statement)
+            for warpgroup in rows.tolist():
+                machine.ordering.product(warpgroup)
         b, scale, *a = (value[:, 0, 0] for value in values)
         nibbles = None
         if self.metadata is not None:
