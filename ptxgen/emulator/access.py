@@ -146,23 +146,30 @@ def _strong_load(
     assert strong is not None
     size = values[0].dtype.itemsize * len(values)
     found = _Words.of(g, space, addresses, places)
-    if found is None or strong.together(
-        g.indices, found.positions, found.places, order, statement, reads=True, writes=False
+    if found is None:
+        return
+    stale, active = strong.stale, g.active
+    # Most words are data that nothing stores to: only what has changed may be older.
+    changed = (
+        set[Place]() if stale is None else {each for each in set(found.places.tolist()) if stale.changed(each, size)}
+    )
+    if strong.together(
+        g.indices, found.positions, found.places, order, statement, reads=True, writes=False, older=bool(changed)
     ):
         return
     for position, row, words, lanes in found.by_warp(g):
         older = []
-        if strong.stale is not None:
-            for word, lane in zip(words, lanes, strict=True):
-                alike = g.active[position] & (addresses[position] == addresses[position, lane])
+        for word, lane in zip(words, lanes, strict=True):
+            if stale is not None and word in changed:
+                alike = active[position] & (addresses[position] == addresses[position, lane])
                 offset = int(places.offsets[position, lane])
-                older.append(strong.stale.load(row, alike, word, places.data, offset, size, statement.line))
+                older.append(stale.load(row, alike, word, places.data, offset, statement.line))
         strong.access(row, words, order, reads=True, writes=False)
-        for found in older:
-            if found is not None:
+        for before in older:
+            if before is not None:
                 g.machine.effects += 1
-                for value, old in zip(values, found[0].view(values[0].dtype), strict=True):
-                    value[position, found[1]] = old
+                for value, old in zip(values, before[0].view(values[0].dtype), strict=True):
+                    value[position, before[1]] = old
 
 
 def store_words(

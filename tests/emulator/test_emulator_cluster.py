@@ -426,3 +426,19 @@ def test_what_threads_did_that_have_exited_comes_before_the_barrier(schedule: An
     report, (found,) = launch(body, [poisoned(128)], grid=2, block=64, cluster=cluster, schedule=schedule, seed=seed)
     assert report.status == "ok", report.summary()
     assert found.reshape(2, 64)[:, :32].tolist() == [list(range(32, 64)), list(range(96, 128))]
+
+
+@pytest.mark.parametrize("cluster", [None, 2])
+def test_wide_registers_are_truncated_to_shared_addresses(cluster: Any) -> None:
+    """PTX ISA 6.4.1: a generic address of shared memory, in 64 bits, serves where 32 are wanted (ThunderKittens)."""
+    body = HEAD + """
+        cvt.u64.u32 %wide, %here; cvta.shared.u64 %wide, %wide; st.shared::cta.u32 [%wide], %x;
+        mov.b64 %there64, bar; cvta.shared.u64 %there64, %there64;
+        setp.eq.u32 %q, %t, 0; @%q mbarrier.init.shared::cta.b64 [%there64], 32; bar.sync 0;
+        mbarrier.arrive.shared::cta.b64 _, [%there64];
+        again: mbarrier.test_wait.parity.shared::cta.b64 %p, [%there64], 0; @!%p bra again;
+        ld.shared::cta.u32 %y, [%wide]; st.global.u32 [%at], %y;
+    """ + SYNC + "ret;"  # fmt: skip
+    report, (found,) = launch(body, [poisoned(64)], grid=2, block=32, cluster=cluster)
+    assert report.status == "ok", report.summary()
+    assert found.tolist() == list(range(64))

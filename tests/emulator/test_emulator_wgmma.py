@@ -526,6 +526,18 @@ def test_missing_proxy_fence() -> None:
     assert codes(report) == ["missing-proxy-fence"]
 
 
+@pytest.mark.parametrize("schedule", ["eager", "late", "random"])
+def test_a_warpgroups_own_stores(schedule: Any) -> None:
+    """CUTLASS's attention multiplies what the warps of a warpgroup have stored: with their fences, but no barrier."""
+    image, _, _, left, right = simple(16)
+    product = FENCE + instruction(16, "f32.f16", a=f"{left:#x}", b=right, scale="0") + WAIT
+    store = "mov.u32 %place, image; setp.eq.u32 %p, %warp, WARP; @%p st.shared.u32 [%place], 0; fence.proxy.async;"
+    report = run(store.replace("WARP", "2") + product, 8, image, schedule=schedule).report
+    assert {(each.code, each.severity) for each in report.findings} == {("shared-race", "advice")}, report.summary()
+    report = run(store.replace("WARP", "5") + product, 8, image, schedule=schedule, threads=256).report
+    assert ("shared-race", "error") in {(each.code, each.severity) for each in report.findings}, report.summary()
+
+
 def test_operands_overwritten() -> None:
     """A warp may store to the operands only when all that it knows has read them: after the wait, and a barrier."""
     image, _, _, left, right = simple(16)

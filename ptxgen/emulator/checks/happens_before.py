@@ -266,6 +266,11 @@ class Ordering:
         """Whether an mbarrier's init has happened before, as a warp knows."""
         return made.number in self.known[row].operations or self.knows(row, made.made_by, made.made_at)
 
+    def same_warpgroup(self, row: int, member: int) -> bool:
+        """Whether a warp of the cluster (`member`) belongs to the warpgroup of another."""
+        own, other = divmod(row % self.members, self.warps), divmod(member, self.warps)
+        return own[0] == other[0] and own[1] // 4 == other[1] // 4
+
     def product(self, rows: Sequence[int]) -> None:
         """The warps of a warpgroup issue a product together: what comes later is in intervals of its own."""
         self._products.setdefault(rows[0], []).append(tuple(self.clock(row) for row in rows))

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from ptxgen.emulator.checks.happens_before import Ordering
 
 _ALL = np.uint16(0xFFFF)
+_RELAXED = "barrier.cluster.arrive.relaxed alone, which releases nothing"
 
 
 class SharedAccesses:
@@ -341,8 +342,13 @@ class SharedAccesses:
         lines = [line for line, what in self._copy_lines.items() if what == "cp.async"]
         copied = np.isin(table.line[:, units], lines) if lines else np.zeros_like(late)
         for chosen, what in ((late & ~copied, "store"), (late & copied, "cp.async")):
+            warps: dict[int, list[int]] = {}
             for other, line, _ in self.stores.lines(slot, units, chosen):
-                warp = self._ordering.member_name(row, other)
+                warps.setdefault(line, []).append(other)
+            for line, (first, *others) in warps.items():
+                warp = self._ordering.member_name(row, first)
+                if others:
+                    warp += f" and {len(others)} other warp{'s' if len(others) > 1 else ''}"
                 self._findings.add(
                     "missing-proxy-fence",
                     f"the {operation.what} reads data of the {what} of line {line} by {warp} "
@@ -431,30 +437,44 @@ class SharedAccesses:
             if doubted:
                 report_unfenced(self._findings, where, doubted, access.statement)
                 continue
-            local = other // self._ordering.warps == row // self._ordering.warps == slot
-            if local and self._ordering.ordered_by_relaxed_arrival(row, other, clock):
+            relaxed = self._ordering.ordered_by_relaxed_arrival(row, other, clock)
+            if relaxed and other // self._ordering.warps == row // self._ordering.warps == slot:
                 self._findings.add(
                     "missing-fence",
-                    f"this access and {where} are ordered by barrier.cluster.arrive.relaxed alone, which releases "
-                    "nothing: leave .relaxed out, or put fence.acq_rel.cluster before it",
+                    f"this access and {where} are ordered by {_RELAXED}: leave .relaxed out, or put "
+                    "fence.acq_rel.cluster before it",
                     access.statement,
                     severity="advice",
                 )
                 continue
-            if what == "load" and self._ordering.before_product(row, known, warp, clock):
-                self._findings.add(
-                    "shared-race",
-                    f"the {access.what} {verb} data of the load of line {line} by warps that have not told its "
-                    "warp: only another of their warpgroup has, after a wgmma.mma_async",
-                    access.statement,
-                    severity="advice",
-                )
+            by_product = self._ordered_by_product(access, row, what, line, warp, clock, verb, known)
+            if by_product:
+                self._findings.add("shared-race", by_product, access.statement, severity="advice")
                 continue
             event = Event(member=warp, clock=clock)
             why, parity = self._ordering.waits.why(row, event, reads=verb == "reads", by=access.number)
+            if relaxed and not why:
+                why = f"; there is {_RELAXED}"
             self._report(access, verb, f"{where}, with which its warp has not synchronised{why}", parity)
         if access.what in ("load", "store"):
             self._against_scopes(access, row, accesses, slot, units, masks, verb)
+
+    def _ordered_by_product(
+        self, access: AsyncOperation, row: int, what: str, line: int, warp: int, clock: int, verb: str,
+        known: Knowledge,
+    ) -> str:  # fmt: skip
+        """A message where a product that a warpgroup issues together puts another warp's access in order, or empty."""
+        if what == "load" and self._ordering.before_product(row, known, warp, clock):
+            return (
+                f"the {access.what} {verb} data of the load of line {line} by warps that have not told its warp: only "
+                "another of their warpgroup has, after a wgmma.mma_async"
+            )
+        if what == "store" and access.what.startswith("wgmma") and self._ordering.same_warpgroup(row, warp):
+            return (
+                f"the {access.what} reads data of the store of line {line} by other warps of its warpgroup, with "
+                "which its warp has not synchronised: only the product, which all of them issue, comes after it"
+            )
+        return ""
 
     def _against_scopes(
         self, access: AsyncOperation, row: int, accesses: ThreadAccesses, slot: int, units: NDArray[np.int64],

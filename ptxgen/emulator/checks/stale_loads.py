@@ -117,24 +117,22 @@ class StaleLoads:
                         before.lanes[actor] = interval, before.lanes[actor][1] | lanes
         self._held.clear()
 
+    def changed(self, place: Place, size: int) -> bool:
+        """Whether a strong load of this size may find an older value in a word."""
+        return self._alike(place, size) and place in self._changes
+
     def load(
-        self,
-        row: int,
-        lanes: NDArray[np.bool_],
-        place: Place,
-        data: NDArray[np.uint8],
-        offset: int,
-        size: int,
-        line: int,
+        self, row: int, lanes: NDArray[np.bool_], place: Place, data: NDArray[np.uint8], offset: int, line: int
     ) -> tuple[NDArray[np.uint8], NDArray[np.bool_]] | None:
-        """The older value that some of these lanes of a warp read by a strong load, and which."""
+        """The older value that some of these lanes of a warp read by a strong load of a word that has `changed`."""
         change = self._changes.get(place)
-        if not self._alike(place, size) or change is None:
+        if change is None:
             return None
         lanes = lanes & self._behind(change, row, lanes)
         if not lanes.any():
             return None
-        if not np.array_equal(data[offset : offset + size], change.new):  # by something else than strong accesses
+        new = data[offset : offset + len(change.new)]
+        if not np.array_equal(new, change.new):  # it has changed since, by something else than strong accesses
             del self._changes[place]
             return None
         own = self._ordering.actor(row)

@@ -200,16 +200,17 @@ class StrongAccesses:
 
     def together(
         self, rows: NDArray[np.int64], positions: NDArray[np.int64], words: NDArray[np.int64], order: Order,
-        statement: Statement, *, reads: bool, writes: bool,
+        statement: Statement, *, reads: bool, writes: bool, older: bool | None = None,
     ) -> bool:  # fmt: skip
         """Lanes make strong loads (`reads`), stores (`writes`) or atomic operations (both; red only writes) in one
         instruction, one after the other: those of `rows[positions]`, which ascend. A warp may come several times.
 
-        False where each warp must tell `access` for itself, since something is told or heard.
+        False where each warp must tell `access` for itself, since something is told or heard, or may be `older` than
+        what is there (by default wherever there may be older values).
         """
         made = self._ordering.strong.add(rows, positions, words, order.level, statement, reads=reads, writes=writes)
         self._touch(rows, made)
-        if self.stale is not None:
+        if older or (older is None and self.stale is not None):
             return False
         known = self._ordering.known
         if writes and (order.releases or any(known[row].covered for row in rows.tolist())):

@@ -38,18 +38,24 @@ def alloc(op: Any, binder: Binder, statement: syntax.Instruction, block: object)
         require_whole_warps(g, statement)
         places, wanted = g.full(destination(g)), g.full(columns(g))
         passing = np.ones((g.size, 32), np.bool_)
-        for position, row in enumerate(g.indices):
-            row = int(row)
+
+        def served(position: int) -> bool:
+            row = int(g.indices[position])
             lanes = g.active[position]
             slots = slots_of(machine, row, op.cta_group)
             size = COLUMNS if op.exclusive else int(wanted[position, lanes][0])
             column = machine.tensor.allocate(slots, int(machine.row_slot[row]), row, size, statement)
             if column is None:
-                passing[position] = False
-                continue
+                return False
             _advise_size(machine, int(machine.row_slot[row]), size, statement)
             _tell(machine, row, int(places[position, lanes][0]), op.space, column, statement)
             machine.wake(("tmem", slots[0]))
+            return True
+
+        # Those that are not held yet cannot be woken: what one of them gets, its peer, who asked before, gets too.
+        waiting = [position for position in range(g.size) if not served(position)]
+        waiting = [position for position in waiting if not served(position)]
+        passing[waiting] = False
         return lambda row: ("tmem", slots_of(machine, row, op.cta_group)[0]), None if passing.all() else passing
 
     return run
@@ -106,8 +112,12 @@ def dealloc(op: Any, binder: Binder, statement: syntax.Instruction, block: objec
                     machine.ordering.tensor.freed(row, slot, range(column, column + size), statement)
                 machine.effects += 1
                 machine.wake(("tmem", pair[0]))
-            waits = machine.timeline.schedule != "eager" and any(column in machine.tensor.sizes[each] for each in pair)
-            if waits:
+        # Only now: the peer may be one of these warps, and nobody wakes those that are not held yet.
+        for position, row in enumerate(g.indices):
+            row = int(row)
+            pair = _pair(machine, int(machine.row_slot[row]), op.cta_group)
+            column = int(places[position, g.active[position]][0]) & 0xFFFF
+            if machine.timeline.schedule != "eager" and any(column in machine.tensor.sizes[each] for each in pair):
                 machine.tensor.freeing.add(row)
                 passing[position] = False
             else:
