@@ -107,7 +107,7 @@ class GlobalAccesses:
         table.keep(active, size, entries.ravel() if mask is None else entries[mask])
         if not writes:
             return
-        for places in kinds:
+        for places in kinds[1:]:  # weak stores stay: who does not know of them races with them still
             places.forget(active, size)
         if events.copies:
             copies = events.copy_writer[_units(offsets, size)]
