@@ -56,8 +56,8 @@ class Kept:
 
 
 def is_move(statement: Statement) -> bool:
-    """Whether a statement copies registers without looking at what is in them."""
-    return isinstance(statement, Instruction) and statement.opcode.startswith("mov.")
+    """Whether a statement copies registers without looking at what is in them; nvcc puts some into local memory."""
+    return isinstance(statement, Instruction) and statement.opcode.startswith(("mov.", "st.local."))
 
 
 class Arrival(NamedTuple):

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from harness import codes, line_of, module
+from harness import codes, launch, line_of, module, poisoned
 
 from ptxgen import Kernel
 from ptxgen.device import LaunchReport
@@ -223,3 +223,23 @@ def test_a_copy_without_bytes() -> None:
     report, _, shared, (_, fill), _ = run(LOAD, wait=WAITING, expect=0, count=0)
     assert report.status == "ok", report.summary()
     assert (shared == fill).all()
+
+
+@pytest.mark.parametrize("schedule", ["eager", "late", "random"])
+@pytest.mark.parametrize("place", [0, 1])
+def test_what_a_warp_does_after_a_copy_is_not_known_to_who_waits_for_it(place: int, schedule: Any) -> None:
+    store = "@%p st.shared.u32 [x], 7;"
+    body = """.shared .align 16 .b8 data[64]; .shared .align 8 .b64 bar; .shared .align 4 .b32 x;
+        .reg .b32 %t, %y; .reg .pred %p, %q; mov.u32 %t, %tid.x; setp.eq.u32 %p, %t, 0; setp.ge.u32 %q, %t, 32;
+        @%p mbarrier.init.shared.b64 [bar], 1; fence.mbarrier_init.release.cluster; bar.sync 0;
+        @%q bra consumer; BEFORE
+        @%p mbarrier.arrive.expect_tx.shared.b64 _, [bar], 64;
+        @%p cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [data], [%in0], 64, [bar]; AFTER
+        ret;
+        consumer: mbarrier.try_wait.parity.shared.b64 %p, [bar], 0; @!%p bra consumer;
+        ld.shared.u32 %y, [x]; st.global.u32 [%out0], %y; ret;"""
+    body = body.replace("BEFORE", store if place == 0 else "").replace("AFTER", store if place == 1 else "")
+    report, _ = launch(body, [poisoned(1)], inputs=[np.zeros(64, np.uint8)], block=64, schedule=schedule)
+    found = {each.code for each in report.findings if each.severity == "error"}
+    assert found <= {"shared-race", "uninitialized-shared"}
+    assert ("shared-race" in found) == (place == 1), report.summary()

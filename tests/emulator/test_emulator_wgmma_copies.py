@@ -54,13 +54,17 @@ def test_copies_hold_the_result_where_nothing_is_checked(schedule: Any) -> None:
 @pytest.mark.parametrize("checks", [True, False])
 @pytest.mark.parametrize("schedule", SCHEDULES)
 def test_products_go_on_with_copies(schedule: Any, *, checks: bool) -> None:
-    """nvcc moves an accumulator to the registers with which the next product goes on; ptxas then waits (C7520)."""
+    """nvcc moves an accumulator to the registers with which the next product goes on, or to local memory, before the
+    group is committed; ptxas then waits (its messages C7517 and C7520).
+    """
     image = np.zeros(IMAGE, np.uint8)
     image[:16384].view(np.float16)[:] = 1
     product = f"wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {{}}, {A.descriptor}, {B.descriptor}, %p, 1, 1, 0, 0;"
     moves = "".join(f"mov.b32 %d{4 + i}, %d{i};" for i in range(4))
-    body = "setp.eq.u32 %p, %t, %t; wgmma.fence.sync.aligned;" + product.format(registers(4)) + moves
-    body += product.format(registers(4, 4)) + WAIT_GROUP
+    body = ".local .b32 kept[4]; setp.eq.u32 %p, %t, %t; wgmma.fence.sync.aligned;" + product.format(registers(4))
+    body += moves + product.format(registers(4, 4))
+    body += "".join(f"st.local.b32 [kept+{4 * i}], %d{4 + i};" for i in range(4)) + WAIT_GROUP
+    body += "".join(f"ld.local.b32 %d{4 + i}, [kept+{4 * i}];" for i in range(4))
     done = run_products(body, 8, image, schedule=schedule, checks=checks)
     assert done.report.status == "ok", done.report.summary()
     assert {each.code for each in done.report.findings} == {IN_FLIGHT}

@@ -239,6 +239,12 @@ class Ordering:
         self._end_interval(row)
         return given
 
+    def tell(self, row: int) -> Knowledge:
+        """What others learn from an operation that a warp issues now; what the warp does later is not part of it."""
+        given = self.known[row].copy()
+        self.known[row].clocks[row % self.members] += 1
+        return given
+
     def _end_interval(self, row: int) -> None:
         self.known[row].clocks[row % self.members] += 1
         self.tensor_fences.synchronised(row)

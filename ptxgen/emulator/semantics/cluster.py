@@ -155,7 +155,7 @@ def _request(
                 statement,
             )
         operation = ordering.operation("launch-control response", statement, own)
-        signal.given, signal.operation = ordering.known[row].copy(), operation.number
+        signal.given, signal.operation = ordering.tell(row), operation.number
         signal.given.operations.add(operation.number)
         units = np.array([offset // _RESPONSE])
         for slot in slots:
