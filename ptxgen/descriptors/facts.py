@@ -194,6 +194,16 @@ FACTS: tuple[Fact, ...] = (
         "or faults there is not known.",
     ),
     Fact(
+        "tmem-store-then-load",
+        "tensor memory",
+        "A warp's tcgen05.ld finds what its own tcgen05.st before it has stored, without a tcgen05.wait::st.",
+        inferred(
+            "CUTLASS's stream-K scheduler for sm_100 (include/cutlass/gemm/kernel/sm100_tile_scheduler_stream_k.hpp, "
+            "tmem_fixup) stores sums that the epilogue of the same warps loads, with no wait between"
+        ),
+        "The manual promises no such order, so the emulator advises the wait.",
+    ),
+    Fact(
         "tmem-copies-of-a",
         "tensor memory",
         "A in tensor memory is repeated for each part of N that the lanes hold: twice in layouts B and E, four times "

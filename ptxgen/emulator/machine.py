@@ -416,11 +416,12 @@ _WARP = np.ones(32, np.bool_)
 
 class PendingStore:
     """A store on its way: the lanes, (32), that issued it, whether it has read its source and arrived, its number in
-    the happens-before relation, and what `GlobalCopies` knows it by.
+    the happens-before relation, and what `GlobalCopies` knows it by. `finish` lets one to tensor memory arrive at once.
     """
 
-    __slots__ = ("done", "lanes", "operation", "read", "stamp")
+    __slots__ = ("done", "finish", "lanes", "operation", "read", "stamp")
 
     def __init__(self, lanes: NDArray[np.bool_] = _WARP) -> None:
         self.lanes = lanes
         self.done, self.read, self.operation, self.stamp = False, False, 0, 0
+        self.finish: Callable[[], None] | None = None

@@ -231,6 +231,16 @@ class TensorAccesses:
                 continue
             if earlier.number not in self._ordering.known[row].operations:
                 stored = earlier.what == "tcgen05.st"
+                if stored and earlier.row == row:
+                    self._findings.add(
+                        "missing-tcgen05-wait",
+                        f"the load reads columns {columns.start}-{columns.stop - 1} that the tcgen05.st of line "
+                        f"{earlier.statement.line} writes, for which no tcgen05.wait::st has waited; hardware is taken "
+                        "to keep the order of a warp's own stores and loads (CUTLASS relies on it), the manual is not",
+                        statement,
+                        severity="advice",
+                    )
+                    continue
                 awaited = "that store by tcgen05.wait::st" if stored else "a tcgen05.commit of that operation"
                 self._race(
                     f"the load reads columns {columns.start}-{columns.stop - 1} that the {earlier.what} of line "

@@ -137,6 +137,9 @@ def _submit_load(
 ) -> None:  # fmt: skip
     """Bring cells into registers; until they arrive the registers hold poison."""
     slot = int(machine.row_slot[row])
+    for stored in machine.pending_stores.get(row, ()):  # fact tmem-store-then-load
+        if stored.finish is not None:
+            stored.finish()
     for register in registers:
         register[row][active] = POISON
 
@@ -215,10 +218,13 @@ def _submit_store(
     slot = int(machine.row_slot[row])
 
     def complete() -> None:
+        if pending.done:
+            return
         machine.tensor.cells[slot][cells] = words
         pending.done = True
         machine.wake(("tcgen05.wait", row))
 
+    pending.finish = complete
     machine.submit(slot, statement, complete, pipe=("tensor store", row))
 
 
