@@ -10,6 +10,7 @@ import numpy as np
 from ptxgen.emulator.checks.transactions import lines, told
 from ptxgen.emulator.mbarriers import MBarrier
 from ptxgen.emulator.program import EXITED, Operation
+from ptxgen.syntax import Statement
 
 if TYPE_CHECKING:
     from ptxgen.emulator.scheduler import Scheduler
@@ -25,9 +26,9 @@ def report_deadlock(scheduler: Scheduler) -> None:
         statement = operation.statement if operation is not None else None
         findings.add("deadlock", f"waits for {what}: {_who(scheduler, rows)}", statement, ends=True)
     _blame_registers(scheduler)
-    for slot, barrier, row, operation in _awaited_mbarriers(scheduler):
+    for slot, barrier, row, statement in _awaited_mbarriers(scheduler):
         _blame_bytes(scheduler, slot, barrier)
-        _blame_parity(scheduler, barrier, row, operation)
+        _blame_parity(scheduler, barrier, row, statement)
 
 
 def _waits(scheduler: Scheduler) -> Iterator[tuple[Operation | None, str, list[int]]]:
@@ -41,9 +42,17 @@ def _waits(scheduler: Scheduler) -> Iterator[tuple[Operation | None, str, list[i
         rows = [arrival.row for arrival in barrier.arrived if arrival.waits] or [barrier.arrived[0].row]
         yield barrier.operation, what + _ended(scheduler, slot), rows
     if scheduler.spinning:
-        for row in np.flatnonzero((scheduler.warps.current != EXITED) & ~scheduler.warps.held.all(axis=1)).tolist():
+        for row in _going_round(scheduler):
             operation = scheduler.program.blocks[int(scheduler.warps.current[row])].operations[0]
-            yield operation, "a change that does not come: it goes round without end", [row]
+            what = "a change that does not come: it goes round without end"
+            if row in scheduler.machine.polled:
+                what += f", and last tested {_state(scheduler.machine.polled[row].barrier, row)}"
+            yield operation, what, [row]
+
+
+def _going_round(scheduler: Scheduler) -> list[int]:
+    """The warps that are not held."""
+    return np.flatnonzero((scheduler.warps.current != EXITED) & ~scheduler.warps.held.all(axis=1)).tolist()
 
 
 def _warps(numbers: Iterable[int]) -> str:
@@ -117,14 +126,17 @@ def _state(barrier: MBarrier, row: int) -> str:
     return ", ".join(parts)
 
 
-def _awaited_mbarriers(scheduler: Scheduler) -> Iterator[tuple[int, MBarrier, int, Operation]]:
+def _awaited_mbarriers(scheduler: Scheduler) -> Iterator[tuple[int, MBarrier, int, Statement]]:
     """(CTA slot, object, warp that waits for it, its instruction)."""
+    for row in _going_round(scheduler) if scheduler.spinning else ():
+        if (polled := scheduler.machine.polled.get(row)) is not None:
+            yield polled.slot, polled.barrier, row, polled.statement
     for key, waiting in scheduler.warps.waits.items():
         if isinstance(key, tuple) and key[0] == "mbarrier":
             barrier = scheduler.machine.mbarriers[key[1]].get(key[2])
             if barrier is not None:
                 for row, _, operation in waiting:
-                    yield key[1], barrier, row, operation
+                    yield key[1], barrier, row, operation.statement
 
 
 def _blame_bytes(scheduler: Scheduler, slot: int, barrier: MBarrier) -> None:
@@ -160,7 +172,7 @@ def _has_gone_on(scheduler: Scheduler, slot: int, barrier: MBarrier) -> bool:
     return all(row in waiting or scheduler.warps.current[row] == EXITED for row in rows)
 
 
-def _blame_parity(scheduler: Scheduler, barrier: MBarrier, row: int, operation: Operation) -> None:
+def _blame_parity(scheduler: Scheduler, barrier: MBarrier, row: int, statement: Statement) -> None:
     """A warp waits for a later phase than the next one after that for which it has waited: so its parity says."""
     last, account = barrier.waits.get(row), barrier.account
     meant = last.phase + 1 if last is not None else 0
@@ -176,5 +188,5 @@ def _blame_parity(scheduler: Scheduler, barrier: MBarrier, row: int, operation: 
         "mbarrier-parity",
         f"{before}; phase {meant} (parity {meant & 1}) is over, but it waits with parity {barrier.phase & 1}, so for "
         f"phase {barrier.phase}, which does not end: the parity is inverted, or waits for other phases are missing",
-        operation.statement,
+        statement,
     )

@@ -31,7 +31,7 @@ from ptxgen.emulator.clusters import Clusters
 from ptxgen.emulator.copies import WarpCopies
 from ptxgen.emulator.group import Group
 from ptxgen.emulator.image import Image
-from ptxgen.emulator.mbarriers import MBarrier
+from ptxgen.emulator.mbarriers import MBarrier, Polled
 from ptxgen.emulator.meetings import Meetings
 from ptxgen.emulator.memory import GlobalMemory, MemoryFault, SharedMemory, TensorMemory
 from ptxgen.emulator.memory.bank import Bank
@@ -98,6 +98,8 @@ class Machine:
         self.shared = SharedMemory(slots, variables.shared_end + shape.shared_bytes)
         self.tensor = TensorMemory(slots)
         self.mbarriers: list[dict[int, MBarrier]] = [{} for _ in range(slots)]
+        #: By warp, the object whose phase it has last tested, if that had not ended.
+        self.polled: dict[int, Polled] = {}
         #: Objects that mbarrier.inval has ended, by slot and offset.
         self.ended_mbarriers: list[dict[int, MBarrier]] = [{} for _ in range(slots)]
         self.ordering: Ordering | None = None
@@ -264,6 +266,7 @@ class Machine:
                     self.copies,
                     self.unfenced,
                     self.unfenced_waits,
+                    self.polled,
                 ):
                     table.pop(row, None)
                 for unread in self.unread.values():

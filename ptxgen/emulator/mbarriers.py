@@ -179,3 +179,11 @@ class MBarrier:
     def name(self) -> str:
         """What messages call it."""
         return f"the mbarrier at {self.address:#x} (init in line {self.statement.line})"
+
+
+class Polled(NamedTuple):
+    """A test that has found a phase not ended: of which object, in which CTA slot, where."""
+
+    slot: int
+    barrier: MBarrier
+    statement: Statement

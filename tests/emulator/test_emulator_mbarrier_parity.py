@@ -42,6 +42,19 @@ def test_a_phase_that_does_not_come(schedule: Any) -> None:
     assert (clean.status, codes(clean)) == ("ok", []), clean.summary()
 
 
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_a_phase_that_is_tested_for_ever(schedule: Any) -> None:
+    """A loop of test_wait is told like a wait: the object, its phase, and the one that has been missed."""
+    polls = TWO_PHASES.replace("again: mbarrier.try_wait", "again: mbarrier.test_wait")
+    report, _ = launch(polls.replace("PARITY", "0"), block=64, schedule=schedule)
+    assert (report.status, codes(report)) == ("deadlock", ["deadlock", "mbarrier-parity"]), report.summary()
+    spin, parity = report.findings
+    assert "goes round without end, and last tested phase 2 (parity 0) of" in spin.message
+    assert "phase 1 (parity 1) is over, but it waits with parity 0" in parity.message
+    clean, _ = launch(polls.replace("PARITY", "1"), block=64, schedule=schedule)
+    assert (clean.status, codes(clean)) == ("ok", []), clean.summary()
+
+
 #: A ring of two stages: the second warp fills them by copies, the first reads them, and both wait for each other.
 RING = """
     .shared .align 128 .b8 ring[512]; .shared .align 8 .b64 full[2]; .shared .align 8 .b64 empty[2];

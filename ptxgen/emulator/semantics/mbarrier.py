@@ -15,7 +15,7 @@ from ptxgen.emulator.checks.cluster_scope import Reach
 from ptxgen.emulator.checks.partial_releases import bits
 from ptxgen.emulator.group import Group
 from ptxgen.emulator.machine import Machine
-from ptxgen.emulator.mbarriers import MBarrier
+from ptxgen.emulator.mbarriers import MBarrier, Polled
 from ptxgen.emulator.memory import MemoryFault
 from ptxgen.emulator.registers import Binder, Unmodelled
 from ptxgen.emulator.semantics import meaning
@@ -333,10 +333,12 @@ def _tested(
                 _note_use(machine, row, barrier, statement, barrier.parity_done(parity))
                 asking = lanes & (places[position] == place) & (phases[position] == phase)
                 if not barrier.parity_done(parity):
+                    machine.polled[row] = Polled(slot, barrier, statement)
                     # Of lanes that wait for different objects some give up at once, as they may.
                     if asked.setdefault(row, offset) == offset:
                         wait[position] |= asking
                 else:
+                    machine.polled.pop(row, None)
                     done[position] |= asking
                     if machine.ordering is not None:
                         machine.ordering.waits.waited(row, barrier, statement)
