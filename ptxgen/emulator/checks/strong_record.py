@@ -23,8 +23,9 @@ if TYPE_CHECKING:
 #: A word: a global address, or above all those a CTA slot and the offset in its shared memory.
 Place = int
 _SHARED, _SLOT_BITS = 1 << 62, 32
-#: Accesses of lanes that are kept; beyond, the oldest are dropped, and what only they explain is told as a race.
-_MOST = 1 << 23
+#: So much is kept, in accesses of lanes and what an instruction takes besides. Beyond, the oldest are dropped, and what
+#: only they explain is told as a race.
+_MOST, _BESIDES = 1 << 23, 32
 #: Searches that are kept, to be continued where the record goes on.
 _SEARCHES = 16
 
@@ -73,9 +74,11 @@ class StrongRecord:
 
     def __init__(self, ordering: Ordering, rows: int) -> None:
         self._ordering = ordering
-        #: The accesses, or a slot whose CTA has ended; how many have been dropped before them, and their lanes.
+        #: The accesses, or a slot whose CTA has ended; how many have been dropped before them, and what they take.
         self._entries: list[Accesses | int] = []
-        self._dropped, self._lanes = 0, 0
+        self._dropped, self._size = 0, 0
+        #: Loads since the last store, by warps and words: warps that poll need no entry each time.
+        self._loads: dict[tuple[bytes, bytes], Accesses] = {}
         #: What each warp knew at its last access, which is kept once while that does not change.
         self._known: list[Knowledge | None] = [None] * rows
         self._clocks = np.zeros((rows, ordering.members), np.int64)
@@ -93,6 +96,7 @@ class StrongRecord:
     def clear(self, slot: int) -> None:
         """The CTA in a slot has ended."""
         warps = self._ordering.warps
+        self._loads.clear()
         for row in range(slot * warps, (slot + 1) * warps):
             self._known[row] = None
         if self._entries:
@@ -103,20 +107,32 @@ class StrongRecord:
         statement: Statement, *, reads: bool, writes: bool,
     ) -> Accesses:  # fmt: skip
         """Lanes access these words, those of `rows[positions]`, which ascend; not all rows need have some."""
+        key = rows.tobytes(), words.tobytes()
+        if not writes and (before := self._loads.get(key)) is not None and before.statement is statement:
+            return before
         begins = np.searchsorted(positions, np.arange(len(rows) + 1)).tolist()
         made = Accesses(
             self._ordering.actors(rows).tolist(), self._ordering.intervals(rows).tolist(), self._knowledge(rows),
             words, begins, level, reads, writes, statement,
         )  # fmt: skip
+        if writes:
+            self._loads.clear()
+        else:
+            self._loads[key] = made
         self._entries.append(made)
-        self._lanes += len(words)
-        if self._lanes > _MOST:
-            half = len(self._entries) // 2
-            self._lanes -= sum(len(each.words) for each in self._entries[:half] if isinstance(each, Accesses))
-            del self._entries[:half]
-            self._dropped += half
-            self._searches.clear()
+        self._size += len(words) + _BESIDES
+        if self._size > _MOST:
+            self._drop()
         return made
+
+    def _drop(self) -> None:
+        """Forget the older half."""
+        half = len(self._entries) // 2
+        gone = [each for each in self._entries[:half] if isinstance(each, Accesses)]
+        self._size -= sum(len(each.words) + _BESIDES for each in gone)
+        del self._entries[:half]
+        self._dropped += half
+        self._searches.clear()
 
     def _knowledge(self, rows: NDArray[np.int64]) -> list[Knowledge]:
         """What each warp knows now; its own intervals are not among it."""
