@@ -30,6 +30,10 @@ _MAX_THREADS = 1024
 _MAX_BLOCK = (1024, 1024, 64)
 _MAX_GRID = (2**31 - 1, 65535, 65535)
 _MAX_CLUSTER = 16  # the largest that any target has, and only when the kernel asks for a non-portable size
+#: Characters of an instruction that are shown under a finding, and of a name in a message.
+_SHOWN_INSTRUCTION, _SHOWN_NAME = 200, 48
+#: Older values that a summary shows, and entries that an error lists.
+_SHOWN_OLDER, _SHOWN_ENTRIES = 8, 20
 
 
 class KernelError(ValueError):
@@ -95,7 +99,7 @@ class Finding:
     """One thing that a device found wrong ("error") or risky ("advice") in a kernel.
 
     `code` is stable and short, `line` counts from 1 in the PTX text (None: no single line), `instruction` is
-    the source text of the instruction, empty where there is none.
+    the source text of the instruction, empty where there is none; `str` cuts a long one in the middle.
     """
 
     code: str
@@ -106,7 +110,7 @@ class Finding:
 
     def __str__(self) -> str:
         place = "" if self.line is None else f"line {self.line}: "
-        source = f"\n    {self.instruction}" if self.instruction else ""
+        source = f"\n    {_shortened(self.instruction, _SHOWN_INSTRUCTION)}" if self.instruction else ""
         return f"{place}{self.severity} [{self.code}] {self.message}{source}"
 
 
@@ -149,7 +153,7 @@ class LaunchReport:
         return self.status == "ok"
 
     def summary(self) -> str:
-        """One line on the outcome, and each finding below it."""
+        """One line on the outcome, each finding below it, and one on older values where they may be in results."""
         what = " on ".join(part for part in (self.kernel, self.device) if part)
         facts = [f"{self.seconds * 1e3:.3f} ms"]
         if self.instructions:
@@ -159,7 +163,15 @@ class LaunchReport:
             if count:
                 facts.append(f"{count} {severity if count == 1 else plural}")
         head = f"{what + ': ' if what else ''}{self.status} ({', '.join(facts)})"
-        return "\n".join([head, *(str(finding) for finding in self.findings)])
+        lines = [head, *(str(finding) for finding in self.findings)]
+        if self.older_values and self.status in ("ok", "findings"):  # else there are no results
+            lines.append(f"strong loads found older values, which is right where they poll: {self._older()}")
+        return "\n".join(lines)
+
+    def _older(self) -> str:
+        shown = "; ".join(map(str, self.older_values[:_SHOWN_OLDER]))
+        more = len(self.older_values) - _SHOWN_OLDER
+        return shown + (f"; and {more} more in older_values" if more > 0 else "")
 
 
 @dataclass(frozen=True)
@@ -179,10 +191,11 @@ class ParameterInfo:
 
     @property
     def declaration(self) -> str:
-        """The parameter in PTX's spelling, for messages: ".b8 map[128]"."""
+        """The parameter in PTX's spelling, for messages: ".b8 map[128]"; a long name is cut in the middle."""
+        name = _shortened(self.name, _SHOWN_NAME)
         if not self.is_array:
-            return f".{self.type} {self.name}"
-        return f".{self.type} {self.name}[{self.size // type_size(self.type, self.name)}]"
+            return f".{self.type} {name}"
+        return f".{self.type} {name}[{self.size // type_size(self.type, self.name)}]"
 
 
 @dataclass(frozen=True)
@@ -196,9 +209,10 @@ class Kernel:
 
     @classmethod
     def from_ptx(cls, text: str, entry: str | None = None) -> Kernel:
-        """Parse PTX text and pick an entry by name; the name is needed only where there are several.
+        """Parse PTX text and pick an entry; `entry` is needed only where there are several.
 
-        Raises PtxSyntaxError on bad text, KernelError when there is no such entry or no single one.
+        It is the entry's name, or a part of it that no other entry's name contains: mangled names are long. Raises
+        PtxSyntaxError on bad text, KernelError when there is no such entry or no single one.
         """
         from ptxgen.syntax import parse
 
@@ -207,14 +221,20 @@ class Kernel:
         names = [each.name for each in entries]
         if entry is None:
             if len(entries) != 1:
-                found = f"it has {len(names)}: {', '.join(names)}" if names else "it has none"
-                advice = "name one with entry=" if names else "add an .entry"
+                found = f"it has {len(names)}: {_names(names)}" if names else "it has none"
+                advice = "name one, or a part of its name, with entry=" if names else "add an .entry"
                 raise KernelError(f"a kernel needs one entry in the PTX text, but {found}; {advice}")
             chosen = entries[0]
         elif entry in names:
             chosen = entries[names.index(entry)]
         else:
-            raise KernelError(f"the PTX text has no entry {entry!r}; it has {', '.join(names) or 'none'}")
+            parts = [each for each in entries if entry in each.name]
+            if not parts:
+                raise KernelError(f"the PTX text has no entry {entry!r}; it has {_names(names)}")
+            if len(parts) > 1:
+                found = _names([each.name for each in parts])
+                raise KernelError(f"{len(parts)} entries of the PTX text have {entry!r} in their names: {found}")
+            chosen = parts[0]
         return cls(text, module, chosen, chosen.name)
 
     @cached_property
@@ -336,6 +356,16 @@ class Device(Protocol):
         ...
 
 
+def _shortened(text: str, most: int) -> str:
+    """A text of about so many characters: what is left out of a longer one is in the middle."""
+    return text if len(text) <= most else f"{text[: most // 2]} ... {text[-most // 2 :]}"
+
+
+def _names(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _SHOWN_ENTRIES} more" if len(names) > _SHOWN_ENTRIES else ""
+    return ", ".join(names[:_SHOWN_ENTRIES]) + more or "none"
+
+
 def array_shape(shape: Extent) -> tuple[int, ...]:
     """A shape as a tuple; one number is one dimension."""
     if isinstance(shape, int | np.integer):
@@ -359,19 +389,17 @@ def pack_arguments(kernel: Kernel, args: Sequence[object]) -> bytes:
     scalars their own bytes, an int is stored in the parameter's size, a float in its floating-point type.
     Raises KernelArgumentError.
     """
-    parameters = kernel.parameters
+    parameters, name = kernel.parameters, _shortened(kernel.name, _SHOWN_NAME)
     if len(args) != len(parameters):
-        expected = ", ".join(info.declaration for info in parameters) or "none"
-        raise KernelArgumentError(
-            f"{kernel.name} takes {len(parameters)} arguments ({expected}), but {len(args)} were given"
-        )
+        expected = ", ".join(f"{index}: {info.declaration}" for index, info in enumerate(parameters)) or "none"
+        raise KernelArgumentError(f"{name} takes {len(parameters)} arguments ({expected}), but {len(args)} were given")
     block = bytearray(kernel.parameter_bytes)
     for index, (info, value) in enumerate(zip(parameters, args, strict=True)):
         try:
             data = _argument_bytes(info, value)
         except _DoesNotFitError as reason:
             raise KernelArgumentError(
-                f"argument {index} of {kernel.name} is for {info.declaration} ({info.size} bytes), but {reason}"
+                f"argument {index} of {name} is for {info.declaration} ({info.size} bytes), but {reason}"
             ) from None
         block[info.offset : info.offset + info.size] = data
     return bytes(block)

@@ -101,7 +101,7 @@ def _blame_registers(scheduler: Scheduler) -> None:
         if budget is not None and isinstance(key, tuple) and key[0] == "registers":
             row, _, operation = waiting[0]
             if excess := budget.excess(row, scheduler.warps.current == EXITED):
-                scheduler.machine.findings.add("setmaxnreg-budget", excess, operation.statement)
+                scheduler.machine.findings.add("setmaxnreg-budget", excess, operation.statement, ends=True)
 
 
 # mbarriers.
@@ -161,7 +161,7 @@ def _blame_bytes(scheduler: Scheduler, slot: int, barrier: MBarrier) -> None:
             if account.expected
             else "an expect_tx of the bytes of a phase's copies must come before the phase's last arrival"
         )
-    machine.findings.add("expect-tx", message, next(iter(book.values()))[0])
+    machine.findings.add("expect-tx", message, next(iter(book.values()))[0], ends=True)
 
 
 def _has_gone_on(scheduler: Scheduler, slot: int, barrier: MBarrier) -> bool:
@@ -189,4 +189,5 @@ def _blame_parity(scheduler: Scheduler, barrier: MBarrier, row: int, statement: 
         f"{before}; phase {meant} (parity {meant & 1}) is over, but it waits with parity {barrier.phase & 1}, so for "
         f"phase {barrier.phase}, which does not end: the parity is inverted, or waits for other phases are missing",
         statement,
+        ends=True,
     )

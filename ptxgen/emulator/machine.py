@@ -77,7 +77,7 @@ class Machine:
         self.warps = slots * self.warps_per_cta
         self.clusters = Clusters(shape.grid, shape.cluster, slots, self.warps_per_cta)
         self.row_slot = self.clusters.row_slot
-        self.findings = Findings()
+        self.findings = Findings(checks)
         #: What threads have printed.
         self.printed: list[str] = []
         #: Counts whatever changes state that other threads can see; unchanged, nobody's waiting can end.

@@ -216,7 +216,7 @@ def test_a_text_that_is_no_such_kernel(cli: Cli, tmp_path: Path, monkeypatch: py
     path.write_text(".version 8.6\n.target sm_100a\n.address_size 64\n.visible .entry k(.param .u32 n) { ret; }\n")
     outcome = cli(*RUN, "--ptx", path, "--m", 64, "--n", 64, "--k", 64)
     assert outcome.code == 2
-    assert outcome.err == "error: k takes 1 arguments (.u32 n), but 6 were given\n"
+    assert outcome.err == "error: k takes 1 arguments (0: .u32 n), but 6 were given\n"
 
 
 def test_ctrl_c_is_quiet(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:

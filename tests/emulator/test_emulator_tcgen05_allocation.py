@@ -85,6 +85,22 @@ def test_columns_that_are_not_allocated(instruction: str) -> None:
     assert codes(clean) == ["uninitialized-tensor"]
 
 
+def test_columns_that_were_given_back() -> None:
+    """The fault names who freed them last, of the columns that are reached."""
+    twice = ALLOC.format(0, 64) + read(0) + FREE.format("%r0", 64)
+    other = ALLOC.format(0, 32) + ALLOC.format(4, 32) + read(0, 1) + FREE.format("%r1", 32) + FREE.format("%r0", 32)
+    body = ALLOC.format(0, 32) + read(0) + FREE.format("%r0", 32) + twice + other + LD.format("32x32b", "{%r4}")
+    report, _ = allocations("mov.u32 %x, 40;\n" + body)
+    fault = report.findings[0]
+    assert fault.code == "tmem-out-of-allocation"
+    assert fault.message.endswith(
+        "reaches columns 40-40; allocated columns: none; columns 32-63 were freed by the tcgen05.dealloc of line "
+        f"{fault.line - 2} by warp 0"
+    )
+    never, _ = allocations("mov.u32 %x, 100;\n" + body)
+    assert never.findings[0].message.endswith("reaches columns 100-100; allocated columns: none")
+
+
 def test_alloc_waits_until_another_warp_gives_back() -> None:
     body = f"""mov.u32 %x, %tid.x; setp.ge.u32 %p, %x, 32; @%p bra second;
         {ALLOC.format(0, 512)} bar.sync 0; mov.u32 %z, 0; w: add.u32 %z, %z, 1; setp.lt.u32 %p, %z, 50; @%p bra w;

@@ -205,6 +205,15 @@ def test_faults(name: str, change: dict[str, Any], code: str, in_global: bool) -
     assert report.findings[0].line == line_of(text, "cp.async.bulk")
 
 
+def test_what_is_wrong_with_a_map_comes_first() -> None:
+    emulator = Emulator()
+    raw = bytearray(simple(emulator).encode())
+    raw[31] ^= 0x80
+    report, _, _ = load(bytes(raw), (0, 0), emulator=emulator, expect=512)
+    (fault,) = report.findings
+    assert fault.message == "the tensormap is not legal: reserved bits must be 0, not 1 in word 7 bit 31"
+
+
 def test_maps_as_cute_makes_them() -> None:
     """CuTe DSL writes the first half alone, with a bit more than the driver."""
     emulator = Emulator(checks=False)

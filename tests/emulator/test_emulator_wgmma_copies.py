@@ -67,5 +67,5 @@ def test_products_go_on_with_copies(schedule: Any, *, checks: bool) -> None:
     body += "".join(f"ld.local.b32 %d{4 + i}, [kept+{4 * i}];" for i in range(4))
     done = run_products(body, 8, image, schedule=schedule, checks=checks)
     assert done.report.status == "ok", done.report.summary()
-    assert {each.code for each in done.report.findings} == {IN_FLIGHT}
+    assert {each.code for each in done.report.findings} == ({IN_FLIGHT} if checks else set())
     assert (done.words[:, 4:].view(np.float32) == 32).all()

@@ -19,7 +19,9 @@ from ptxgen.device import (
     LaunchError,
     LaunchReport,
     LaunchShape,
+    OlderValue,
     ParameterInfo,
+    Status,
     pack_arguments,
 )
 from ptxgen.toolchain import assemble
@@ -134,12 +136,24 @@ def test_a_kernel_without_parameters() -> None:
 def test_entries_are_picked_by_name() -> None:
     text = ".version 8.0\n.target sm_90a\n.address_size 64\n.entry one()\n{\nret;\n}\n.entry two()\n{\nret;\n}\n"
     assert Kernel.from_ptx(text, "two").name == "two"
-    with pytest.raises(KernelError, match=r"it has 2: one, two; name one with entry="):
+    with pytest.raises(KernelError, match=r"it has 2: one, two; name one, or a part of its name, with entry="):
         Kernel.from_ptx(text)
     with pytest.raises(KernelError, match=r"no entry 'three'; it has one, two"):
         Kernel.from_ptx(text, "three")
     with pytest.raises(KernelError, match=r"it has none"):
         Kernel.from_ptx(".version 8.0\n.target sm_90a\n.address_size 64\n")
+
+
+def test_entries_are_picked_by_a_part_of_their_name() -> None:
+    names = ("_Z4gemmILi64EEvPf", "_Z4gemmILi128EEvPf", "_Z3sumPf", "_Z3sumPfi")
+    head = ".version 8.0\n.target sm_90a\n.address_size 64\n"
+    text = head + "".join(f".entry {each}()\n{{\nret;\n}}\n" for each in names)
+    assert Kernel.from_ptx(text, "Li128E").name == names[1]
+    assert Kernel.from_ptx(text, "_Z3sumPf").name == names[2]  # a name, though another contains it
+    with pytest.raises(KernelError, match=rf"2 entries .* 'gemm' in their names: {names[0]}, {names[1]}$"):
+        Kernel.from_ptx(text, "gemm")
+    with pytest.raises(KernelError, match=r"no entry 'Li32E'; it has _Z4gemmILi64EEvPf, "):
+        Kernel.from_ptx(text, "Li32E")
 
 
 def test_a_kernel_keeps_its_text(load: Callable[[str], Kernel]) -> None:
@@ -220,8 +234,23 @@ def test_what_does_not_fit_is_refused(declared: str, value: object, words: str) 
 
 
 def test_the_number_of_arguments_is_checked() -> None:
-    with pytest.raises(KernelArgumentError, match=r"k takes 2 arguments \(\.u64 p, \.b8 m\[128\]\), but 1 were given"):
+    with pytest.raises(KernelArgumentError, match=r"k takes 2 arguments \(0: \.u64 p, 1: \.b8 m\[128\]\), but 1 were"):
         pack_arguments(kernel_of(".u64 p", ".align 64 .b8 m[128]"), [0])
+
+
+def test_long_names_are_cut_in_messages() -> None:
+    name = "_ZN7cutlass13device_kernel" + "I4gemm" * 80
+    declared = ", ".join(f".param .u64 {name}_param_{index}" for index in range(3))
+    head = ".version 8.0\n.target sm_90a\n.address_size 64\n"
+    kernel = Kernel.from_ptx(f"{head}.entry {name}({declared})\n{{\nret;\n}}\n")
+    with pytest.raises(KernelArgumentError) as caught:
+        pack_arguments(kernel, [0])
+    assert "2: .u64 _ZN7cutlass13device_kern ... " in str(caught.value)
+    assert all(f"_param_{index}" in str(caught.value) for index in range(3))
+    assert len(str(caught.value)) < 350
+    with pytest.raises(KernelArgumentError, match=r"^argument 2 of _ZN7cutlass13.* \.\.\. .*_param_2 \(8 by") as caught:
+        pack_arguments(kernel, [0, 0, "text"])
+    assert len(str(caught.value)) < 350
 
 
 def test_declarations() -> None:
@@ -289,6 +318,30 @@ def test_summaries() -> None:
     )
     assert not report.ok
     assert LaunchReport("ok").summary() == "ok (0.000 ms)"
+
+
+def test_a_summary_cuts_long_instructions() -> None:
+    instruction = "tcgen05.ld.sync.aligned.32x32b.x128.b32 {" + ", ".join(f"%r{i}" for i in range(128)) + "}, [%taddr];"
+    finding = Finding("race", "error", "a race", 12, instruction)
+    shown = str(finding).splitlines()[1].strip()
+    assert shown.startswith("tcgen05.ld.sync.aligned.32x32b.x128.b32 {%r0, ")
+    assert " ... " in shown
+    assert shown.endswith("}, [%taddr];")
+    assert len(shown) <= 210
+    assert finding.instruction == instruction
+
+
+@pytest.mark.parametrize("status", ["ok", "findings", "incomplete", "fault"])
+def test_a_summary_tells_of_older_values_that_may_be_in_results(status: Status) -> None:
+    older = [OlderValue(9, 4, 3), OlderValue(12, 5, 1)]
+    lines = LaunchReport(status, older_values=older).summary().splitlines()[1:]
+    told = (
+        "strong loads found older values, which is right where they poll: line 9 found what was there before the store "
+        "of line 4, 3 times; line 12 found what was there before the store of line 5, once"
+    )
+    assert lines == ([told] if status in ("ok", "findings") else [])
+    many = LaunchReport("ok", older_values=older * 10).summary().splitlines()[1:]
+    assert [each.endswith("; and 12 more in older_values") for each in many] == [True]
 
 
 @pytest.mark.parametrize("path", sorted((Path(__file__).parent / "ptx").glob("*.ptx")), ids=lambda path: path.stem)

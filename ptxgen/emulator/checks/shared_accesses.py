@@ -342,17 +342,11 @@ class SharedAccesses:
         lines = [line for line, what in self._copy_lines.items() if what == "cp.async"]
         copied = np.isin(table.line[:, units], lines) if lines else np.zeros_like(late)
         for chosen, what in ((late & ~copied, "store"), (late & copied, "cp.async")):
-            warps: dict[int, list[int]] = {}
             for other, line, _ in self.stores.lines(slot, units, chosen):
-                warps.setdefault(line, []).append(other)
-            for line, (first, *others) in warps.items():
-                warp = self._ordering.member_name(row, first)
-                if others:
-                    warp += f" and {len(others)} other warp{'s' if len(others) > 1 else ''}"
                 self._findings.add(
                     "missing-proxy-fence",
-                    f"the {operation.what} reads data of the {what} of line {line} by {warp} "
-                    "without a fence.proxy.async between them",
+                    f"the {operation.what} reads data of the {what} of line {line} by "
+                    f"{self._ordering.member_name(row, other)} without a fence.proxy.async between them",
                     operation.statement,
                     severity="error" if what == "store" else "advice",
                 )

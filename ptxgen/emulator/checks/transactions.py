@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ptxgen.device import Severity
-from ptxgen.emulator.checks.findings import Findings
+from ptxgen.emulator.checks.findings import Findings, line_list
 from ptxgen.syntax import Statement
 
 if TYPE_CHECKING:
@@ -78,8 +78,7 @@ def _add(book: dict[int, tuple[Statement, int]], statement: Statement, size: int
 
 def lines(statements: Iterable[Statement]) -> str:
     """`line 4`, or `lines 4, 7`."""
-    numbers = sorted({statement.line for statement in statements})
-    return f"line{'s' if len(numbers) > 1 else ''} {', '.join(map(str, numbers))}"
+    return line_list(statement.line for statement in statements)
 
 
 def told(book: dict[int, tuple[Statement, int]]) -> str:

@@ -28,6 +28,8 @@ class TensorMemory:
         self.sizes: list[dict[int, int]] = [{} for _ in range(slots)]
         #: Which instruction made an allocation: (slot, first column) -> statement.
         self.statements: dict[tuple[int, int], Statement] = {}
+        #: What each CTA has given back, in order: its columns, and the instruction and warp that freed them.
+        self.freed: list[list[tuple[range, Statement, int]]] = [[] for _ in range(slots)]
         self.relinquished = np.zeros(slots, np.bool_)
         #: What a warp of one CTA of a pair has asked for: slot -> (row, columns, statement).
         self._requests: dict[int, tuple[int, int, Statement]] = {}
@@ -43,6 +45,7 @@ class TensorMemory:
         self.cells[slot] = POISON
         self.allocated[slot] = False
         self.sizes[slot] = {}
+        self.freed[slot] = []
         self.relinquished[slot] = False
         self.last_size[slot] = 0
         self._requests.pop(slot, None)
@@ -103,8 +106,8 @@ class TensorMemory:
         what = "columns of tensor memory" + (", or the peer of the pair" if asked or self.freeing else "")
         return f"{what}: allocated {held}" + (f"; one CTA asks for {asked[0]}" if asked else "")
 
-    def free(self, slot: int, address: int, columns: int) -> None:
-        """Free an allocation. Raises MemoryFault unless address and size are those of one."""
+    def free(self, slot: int, address: int, columns: int, statement: Statement, warp: int) -> None:
+        """A warp frees an allocation. Raises MemoryFault unless address and size are those of one."""
         column = address & 0xFFFF
         found = self.sizes[slot].get(column)
         if address >> 16 or found is None or found != columns:
@@ -114,6 +117,7 @@ class TensorMemory:
             )
         del self.sizes[slot][column]
         self.allocated[slot, column : column + columns] = False
+        self.freed[slot].append((range(column, column + columns), statement, warp))
 
     def require(self, slot: int, lanes: range, columns: range, what: str) -> None:
         """Raise MemoryFault unless the cells are inside TMEM and allocated."""
@@ -127,5 +131,16 @@ class TensorMemory:
             held = ", ".join(f"{start}-{start + size - 1}" for start, size in self.sizes[slot].items()) or "none"
             raise MemoryFault(
                 "tmem-out-of-allocation",
-                f"{what} reaches columns {columns.start}-{columns.stop - 1}; allocated columns: {held}",
+                f"{what} reaches columns {columns.start}-{columns.stop - 1}; allocated columns: {held}"
+                f"{self._given_back(slot, columns)}",
             )
+
+    def _given_back(self, slot: int, columns: range) -> str:
+        """Who freed any of these columns last, as the end of a message."""
+        for freed, statement, warp in reversed(self.freed[slot]):
+            if max(freed.start, columns.start) < min(freed.stop, columns.stop):
+                return (
+                    f"; columns {freed.start}-{freed.stop - 1} were freed by the tcgen05.dealloc of line "
+                    f"{statement.line} by warp {warp}"
+                )
+        return ""

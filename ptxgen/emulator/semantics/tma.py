@@ -42,11 +42,12 @@ _READ_BITS = (1 << 512) - 1 & ~(1 << 2 * 32 + 1)
 @lru_cache(maxsize=256)
 def decode(data: bytes) -> TiledMap | Im2colMap:
     """The tensormap of 128 bytes. Raises MemoryFault, with the rule, where they are none."""
+    read = without_unused_dimensions(int.from_bytes(data, "little") & _READ_BITS).to_bytes(128, "little")
     try:
-        read = without_unused_dimensions(int.from_bytes(data, "little") & _READ_BITS)
-        return TensorMap.decode(read.to_bytes(128, "little"))
-    except DescriptorError as error:
-        raise MemoryFault("illegal-tensormap", f"the tensormap's 128 bytes are not legal: {error}") from error
+        return TensorMap.decode(read)
+    except DescriptorError as error:  # the problems alone: its message begins with the 128 bytes
+        problems = "; ".join(TensorMap.read(read).problems)
+        raise MemoryFault("illegal-tensormap", f"the tensormap is not legal: {problems}") from error
 
 
 def tensormap_at(machine: Machine, row: int, address: int, statement: syntax.Instruction) -> TiledMap | Im2colMap:

@@ -107,7 +107,7 @@ def dealloc(op: Any, binder: Binder, statement: syntax.Instruction, block: objec
             size = COLUMNS if op.exclusive else size
             column = place & 0xFFFF
             if row not in machine.tensor.freeing:
-                machine.tensor.free(slot, place, size)
+                machine.tensor.free(slot, place, size, statement, row % machine.warps_per_cta)
                 if machine.ordering is not None:
                     machine.ordering.tensor.freed(row, slot, range(column, column + size), statement)
                 machine.effects += 1
