@@ -12,11 +12,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ptxgen.emulator.checks.cluster_scope import RELEASES
 from ptxgen.emulator.checks.findings import Findings
 from ptxgen.emulator.checks.knowledge import PENDING, AsyncOperation, Knowledge
-from ptxgen.emulator.checks.stale_waits import Event
-from ptxgen.emulator.checks.strong_accesses import report_unfenced
+from ptxgen.emulator.checks.shared_races import SharedRaces
 from ptxgen.emulator.checks.thread_accesses import UNIT, Masks, ThreadAccesses, distinct, starts
 from ptxgen.syntax import Statement
 
@@ -24,7 +22,6 @@ if TYPE_CHECKING:
     from ptxgen.emulator.checks.happens_before import Ordering
 
 _ALL = np.uint16(0xFFFF)
-_RELAXED = "barrier.cluster.arrive.relaxed alone, which releases nothing"
 
 
 class SharedAccesses:
@@ -46,10 +43,7 @@ class SharedAccesses:
         self.barriers = np.zeros((slots, units), np.uint16)
         self.stores = ThreadAccesses(slots, ordering.size, ordering.warps, units)
         self.loads = ThreadAccesses(slots, ordering.size, ordering.warps, units)
-        #: Lines of strong stores and atomic operations that have run.
-        self._strong_lines: set[int] = set()
-        #: Lines of the cp.async and st.async instructions that have run.
-        self._copy_lines: dict[int, str] = {}
+        self._races = SharedRaces(ordering, self.stores, findings)
 
     def clear(self, slot: int) -> None:
         """Make a slot ready for the next CTA."""
@@ -177,7 +171,7 @@ class SharedAccesses:
         """A warp's own load of some bytes of each unit."""
         slot = row // self._ordering.warps if slot is None else slot
         access = AsyncOperation(0, "load", statement, slot)
-        self._against_own_copies(access, row, units, masks, "reads")
+        self._races.against_own_copies(access, row, units, masks, "reads")
         self._against_writers(access, row, slot, units, masks, "reads")
         self._require_written(access, row, slot, units, masks)
         self.loads.add(slot, row % self._ordering.members, units, masks, self._ordering.clock(row), statement.line)
@@ -191,7 +185,7 @@ class SharedAccesses:
         """
         slot = row // self._ordering.warps if slot is None else slot
         access = AsyncOperation(0, "store", statement, slot)
-        self._against_own_copies(access, row, units, masks, "overwrites")
+        self._races.against_own_copies(access, row, units, masks, "overwrites")
         if changed is None or changed.any():
             racing = masks if changed is None else changed
             self._against_writers(access, row, slot, units, racing, "overwrites")
@@ -216,9 +210,9 @@ class SharedAccesses:
     ) -> None:  # fmt: skip
         """A cp.async or st.async begins to write: until someone has waited for it, nobody may touch these bytes."""
         slot = row // self._ordering.warps if slot is None else slot
-        self._copy_lines[statement.line] = what
+        self._races.copy_lines[statement.line] = what
         access = AsyncOperation(0, what, statement, slot)
-        self._against_own_copies(access, row, units, masks, "overwrites")
+        self._races.against_own_copies(access, row, units, masks, "overwrites")
         self._against_writers(access, row, slot, units, masks, "overwrites")
         self._against_readers(access, row, slot, units, masks)
         self.stores.add(slot, row % self._ordering.members, units, masks, PENDING, statement.line)
@@ -226,7 +220,7 @@ class SharedAccesses:
 
     def reduce(self, row: int, units: NDArray[np.int64], masks: Masks, statement: Statement, slot: int) -> None:
         """A red.async begins: it does not race with others, but until someone has waited for it, nobody may load."""
-        self._copy_lines[statement.line] = "red.async"
+        self._races.copy_lines[statement.line] = "red.async"
         self.reduce_later(row, units, masks, slot)
         self.stores.add(slot, row % self._ordering.members, units, masks, PENDING, statement.line)
 
@@ -236,13 +230,6 @@ class SharedAccesses:
         clock = self._ordering.clock(row) if clock is None else clock
         self.stores.settle(slot, row % self._ordering.members, units, clock)
 
-    def _against_own_copies(
-        self, access: AsyncOperation, row: int, units: NDArray[np.int64], masks: Masks, verb: str
-    ) -> None:
-        line = self.stores.pending(access.slot, row % self._ordering.members, units, masks)
-        if line is not None:
-            self._race(access, verb, f"the {self._copy_lines.get(line, 'copy')} of line {line}")
-
     def strong_write(
         self, row: int, units: NDArray[np.int64], masks: Masks, statement: Statement, slot: int, changed: Masks
     ) -> None:
@@ -250,10 +237,10 @@ class SharedAccesses:
         access = AsyncOperation(0, "strong store", statement, slot)
         known = self._ordering.known[row]
         if changed.any():
-            self._against_warps(access, row, self.stores, slot, units, changed, "overwrites", known, weak=True)
-            self._against_warps(access, row, self.loads, slot, units, changed, "overwrites", known)
+            self._races.against_warps(access, row, self.stores, slot, units, changed, "overwrites", known, weak=True)
+            self._races.against_warps(access, row, self.loads, slot, units, changed, "overwrites", known)
         self.stores.forget(slot, units, masks)
-        self._strong_lines.add(statement.line)
+        self._races.strong_lines.add(statement.line)
         if changed.any():
             self.stores.add(
                 slot,
@@ -268,11 +255,13 @@ class SharedAccesses:
     def strong_read(self, row: int, units: NDArray[np.int64], masks: Masks, statement: Statement, slot: int) -> None:
         """A warp's strong load: races with weak stores alone."""
         access = AsyncOperation(0, "strong load", statement, slot)
-        self._against_warps(access, row, self.stores, slot, units, masks, "reads", self._ordering.known[row], weak=True)
+        self._races.against_warps(
+            access, row, self.stores, slot, units, masks, "reads", self._ordering.known[row], weak=True
+        )
 
     def observe(self, row: int, units: NDArray[np.int64], masks: Masks, slot: int) -> None:
         """A warp sees strong stores of others, which come before what it does next (8.9.4): they are forgotten."""
-        self.stores.forget_of_others(slot, row % self._ordering.members, units, masks, self._strong_lines)
+        self.stores.forget_of_others(slot, row % self._ordering.members, units, masks, self._races.strong_lines)
 
     def reduce_later(self, row: int, units: NDArray[np.int64], masks: Masks, slot: int) -> None:
         """A warp's red.async is on its way: initialises, and orders rather than races."""
@@ -339,7 +328,7 @@ class SharedAccesses:
         # and its kernels are right on an H200 (driver 580, 2026-11-20).
         table = self.stores.table(slot)
         assert table is not None
-        lines = [line for line, what in self._copy_lines.items() if what == "cp.async"]
+        lines = [line for line, what in self._races.copy_lines.items() if what == "cp.async"]
         copied = np.isin(table.line[:, units], lines) if lines else np.zeros_like(late)
         for chosen, what in ((late & ~copied, "store"), (late & copied, "cp.async")):
             for other, line, _ in self.stores.lines(slot, units, chosen):
@@ -394,8 +383,8 @@ class SharedAccesses:
         verb: str, known: Knowledge | None = None,
     ) -> None:  # fmt: skip
         known = self._ordering.known_to(row, access.lane) if known is None else known
-        self._against_operations(access, row, self.async_writer[slot, units], verb, known)
-        self._against_warps(access, row, self.stores, slot, units, masks, verb, known)
+        self._races.against_operations(access, row, self.async_writer[slot, units], verb, known)
+        self._races.against_warps(access, row, self.stores, slot, units, masks, verb, known)
 
     def _against_readers(
         self, access: AsyncOperation, row: int, slot: int, units: NDArray[np.int64], masks: Masks | np.uint16,
@@ -404,96 +393,8 @@ class SharedAccesses:
         known = self._ordering.known_to(row, access.lane) if known is None else known
         verb = "overwrites what may still be read by"
         for readers in (self.core_reader, self.copy_reader):
-            self._against_operations(access, row, readers[slot, units], verb, known)
-        self._against_warps(access, row, self.loads, slot, units, masks, "overwrites", known)
-
-    def _against_operations(
-        self, access: AsyncOperation, row: int, numbers: NDArray[np.int64], verb: str, known: Knowledge
-    ) -> None:
-        for number in distinct(numbers).tolist():
-            if number and number not in known.operations:
-                earlier = self._ordering.operations.get(number)
-                if earlier is not None:
-                    why, parity = self._ordering.waits.why(row, Event(number), reads=verb == "reads", by=access.number)
-                    self._race(access, verb, f"the {earlier.what} of line {earlier.statement.line}", why, parity)
-
-    def _against_warps(
-        self, access: AsyncOperation, row: int, accesses: ThreadAccesses, slot: int, units: NDArray[np.int64],
-        masks: Masks | np.uint16, verb: str, known: Knowledge, *, weak: bool = False,
-    ) -> None:  # fmt: skip
-        what = "store" if accesses is self.stores else "load"
-        for warp, line, clock in accesses.unknown(slot, row % self._ordering.members, units, masks, known.clocks):
-            if weak and line in self._strong_lines:
-                continue
-            where = f"the {what} of line {line} by {self._ordering.member_name(row, warp)}"
-            other = row - row % self._ordering.members + warp
-            doubted = self._ordering.doubted(row, other, clock)
-            if doubted:
-                report_unfenced(self._findings, where, doubted, access.statement)
-                continue
-            relaxed = self._ordering.ordered_by_relaxed_arrival(row, other, clock)
-            if relaxed and other // self._ordering.warps == row // self._ordering.warps == slot:
-                self._findings.add(
-                    "missing-fence",
-                    f"this access and {where} are ordered by {_RELAXED}: leave .relaxed out, or put "
-                    "fence.acq_rel.cluster before it",
-                    access.statement,
-                    severity="advice",
-                )
-                continue
-            by_product = self._ordered_by_product(access, row, what, line, warp, clock, verb, known)
-            if by_product:
-                self._findings.add("shared-race", by_product, access.statement, severity="advice")
-                continue
-            event = Event(member=warp, clock=clock)
-            why, parity = self._ordering.waits.why(row, event, reads=verb == "reads", by=access.number)
-            if relaxed and not why:
-                why = f"; there is {_RELAXED}"
-            self._report(access, verb, f"{where}, with which its warp has not synchronised{why}", parity)
-        if access.what in ("load", "store"):
-            self._against_scopes(access, row, accesses, slot, units, masks, verb)
-
-    def _ordered_by_product(
-        self, access: AsyncOperation, row: int, what: str, line: int, warp: int, clock: int, verb: str,
-        known: Knowledge,
-    ) -> str:  # fmt: skip
-        """A message where a product that a warpgroup issues together puts another warp's access in order, or empty."""
-        if what == "load" and self._ordering.before_product(row, known, warp, clock):
-            return (
-                f"the {access.what} {verb} data of the load of line {line} by warps that have not told its warp: only "
-                "another of their warpgroup has, after a wgmma.mma_async"
-            )
-        if what == "store" and access.what.startswith("wgmma") and self._ordering.same_warpgroup(row, warp):
-            return (
-                f"the {access.what} reads data of the store of line {line} by other warps of its warpgroup, with "
-                "which its warp has not synchronised: only the product, which all of them issue, comes after it"
-            )
-        return ""
-
-    def _against_scopes(
-        self, access: AsyncOperation, row: int, accesses: ThreadAccesses, slot: int, units: NDArray[np.int64],
-        masks: Masks | np.uint16, verb: str,
-    ) -> None:  # fmt: skip
-        """Advice: hardware has been seen to order what the default scope of mbarriers does not (docs/checks.md)."""
-        stores, scopes = accesses is self.stores, self._ordering.scopes
-        for warp, line, what in scopes.conflicts(row, self._ordering.warps, accesses, slot, units, masks):
-            if line not in self._copy_lines:
-                self._findings.add(
-                    "narrow-scope",
-                    f"the {access.what} {verb} data of the {'store' if stores else 'load'} of line {line} by "
-                    f"{self._ordering.member_name(row, warp)}, and only an mbarrier orders them, whose {what} is of "
-                    f"scope .cta, which does not include the other thread; it takes .{RELEASES[what]}.cluster",
-                    access.statement,
-                    severity="advice",
-                )
-
-    def _race(self, access: AsyncOperation, verb: str, what: str, why: str = "", parity: bool = False) -> None:
-        self._report(access, verb, f"{what}, whose completion its thread has not waited for{why}", parity)
-
-    def _report(self, access: AsyncOperation, verb: str, what: str, parity: bool) -> None:
-        data = "data of " if verb in ("reads", "overwrites") else ""
-        code = "mbarrier-parity" if parity else "shared-race"
-        self._findings.add(code, f"the {access.what} {verb} {data}{what}", access.statement)
+            self._races.against_operations(access, row, readers[slot, units], verb, known)
+        self._races.against_warps(access, row, self.loads, slot, units, masks, "overwrites", known)
 
 
 def _overlap(places: NDArray[np.int64], masks: Masks) -> bool:
