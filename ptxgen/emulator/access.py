@@ -277,33 +277,55 @@ def track_shared(
     if not apart and not strong and not unaware and _track_together(g, inside, new if write else None, size, statement):
         return
     seen: list[tuple[int, NDArray[np.int64], NDArray[np.uint16], int]] = []
-    for position, row in enumerate(g.indices):
-        lanes = active[position]
-        first, fresh = inside[position][lanes], new[position][lanes]
-        reached = slots[position][lanes] if apart else slots[position]
-        for slot in np.unique(reached) if apart else reached:
-            here = reached == slot if apart else np.ones(len(first), np.bool_)
-            units, masks = units_of(first[here], size)
-            partly = ordering.unaware(int(row)) if unaware and not strong else None
-            if partly is not None and (behind := here & partly[1][lanes] & (fresh | (not write))).any():
-                apart_units, apart_masks = units_of(first[behind], size)
-                ordering.shared.unaware(
-                    int(row), apart_units, apart_masks, statement, int(slot), partly[0], writes=write
-                )
-            if strong and (not write or (reads and not values)):
-                ordering.shared.observe(int(row), units, masks, int(slot))
-                seen.append((int(row), units, masks, int(slot)))
-            if write:
-                changed = masks_in(units, first[here & fresh], size) if values else masks
-                store = ordering.shared.strong_write if strong else ordering.shared.write
-                store(int(row), units, masks, statement, int(slot), changed)
-            elif strong:
-                ordering.shared.strong_read(int(row), units, masks, statement, int(slot))
-            else:
-                ordering.shared.read(int(row), units, masks, statement, int(slot))
+    everywhere = np.broadcast_to(slots, inside.shape)
+    for position, slot, units, masks, changed in _pieces(everywhere, inside, active, new, size):
+        row = int(g.indices[position])
+        partly = ordering.unaware(row) if unaware and not strong else None
+        if partly is not None:
+            behind = active[position] & partly[1] & (everywhere[position] == slot)
+            behind &= new[position] if write else True
+            if behind.any():
+                touched = units_of(inside[position][behind], size)
+                ordering.shared.unaware(row, *touched, statement, slot, partly[0], writes=write)
+        if strong and (not write or (reads and not values)):
+            ordering.shared.observe(row, units, masks, slot)
+            seen.append((row, units, masks, slot))
+        if write:
+            store = ordering.shared.strong_write if strong else ordering.shared.write
+            store(row, units, masks, statement, slot, changed if values else masks)
+        elif strong:
+            ordering.shared.strong_read(row, units, masks, statement, slot)
+        else:
+            ordering.shared.read(row, units, masks, statement, slot)
     if g.machine.timeline.schedule == "random":  # which warp comes last is open yet, so all are
         for each in seen:
             ordering.shared.observe(*each)
+
+
+#: What a warp accesses in a CTA's memory: its position in the group, the slot, units, and the bytes of each that it
+#: touches and that it changes.
+_Piece = tuple[int, int, NDArray[np.int64], NDArray[np.uint16], NDArray[np.uint16]]
+
+
+def _pieces(
+    slots: NDArray[np.int64], inside: NDArray[np.int64], active: NDArray[np.bool_], new: NDArray[np.bool_], size: int
+) -> Iterator[_Piece]:
+    """The accesses of a group by warp and CTA: slots, offsets, and which lanes access and change, all (warps, 32)."""
+    chosen = np.flatnonzero(active)
+    offsets = inside.reshape(-1)[chosen]
+    span, most = int(offsets.max()) // UNIT + 1, int(slots.max()) + 1
+    keys = (chosen // 32 * most + slots.reshape(-1)[chosen]) * span + offsets // UNIT
+    order = np.argsort(keys, kind="stable")
+    bits = np.left_shift((1 << size) - 1, offsets % UNIT).astype(np.uint16)[order]
+    keys = keys[order]
+    first = np.flatnonzero(starts(keys))
+    masks = np.bitwise_or.reduceat(bits, first)
+    changed = np.bitwise_or.reduceat(np.where(new.reshape(-1)[chosen][order], bits, np.uint16(0)), first)
+    places, units = np.divmod(keys[first], span)
+    begins = np.flatnonzero(starts(places)).tolist()
+    for begin, end in zip(begins, [*begins[1:], len(places)], strict=True):
+        position, slot = divmod(int(places[begin]), most)
+        yield position, slot, units[begin:end], masks[begin:end], changed[begin:end]
 
 
 def _track_together(
@@ -356,14 +378,6 @@ def changing_lanes(g: Group, places: Bytes, size: int, values: Sequence[NDArray[
     wins = np.zeros(changing.shape, np.bool_)
     wins.reshape(-1)[every] = True
     return changing & wins
-
-
-def masks_in(units: NDArray[np.int64], offsets: NDArray[np.int64], size: int) -> NDArray[np.uint16]:
-    """Which bytes of each of some units, in ascending order, accesses touch."""
-    masks = np.zeros(len(units), np.uint16)
-    touched = np.left_shift((1 << size) - 1, offsets % UNIT).astype(np.uint16)
-    np.bitwise_or.at(masks, np.searchsorted(units, offsets // UNIT), touched)
-    return masks
 
 
 def units_of(offsets: NDArray[np.int64], size: int) -> tuple[NDArray[np.int64], NDArray[np.uint16]]:
