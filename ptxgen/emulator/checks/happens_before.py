@@ -367,20 +367,31 @@ class Ordering:
 
     def barrier(self, rows: list[int], given: Knowledge | None = None) -> None:
         """All warps of a CTA's barrier learn what all knew, and what those gave that only arrived."""
-        together = self.known[rows[0]].copy()
-        if given is not None:
-            together.join(given)
-        for row in rows[1:]:
-            together.join(self.known[row])
-        for row in rows:
-            self._end_interval(row)
-        if self.sequences and together.unacquired is not None:
-            together.sequence(together.unacquired)
+        together = self._joined(rows, given)
+        self.end_intervals(np.array(rows))
         self.clocks[rows] = np.maximum(self.clocks[rows], together.clocks)
         for row in rows:
             self.known[row].take(together)
         self.scopes.together(np.array(rows), given.clocks if given is not None else None)
         self.lanes_meet(np.array(rows), told=True)
+
+    def _joined(self, rows: list[int], given: Knowledge | None = None) -> Knowledge:
+        """What these warps of a cluster know together with what is given, when they meet at a barrier."""
+        joined = [self.known[rows[0]]]
+        together = joined[0].copy()
+        together.clocks = self.clocks[rows].max(axis=0)
+        for row in rows[1:]:
+            known = self.known[row]
+            if any(known.is_like(each) for each in joined):  # most are: one warp has heard of something
+                together.operations |= known.operations
+            else:
+                together.join(known)
+                joined.append(known)
+        if given is not None:
+            together.join(given)
+        if self.sequences and together.unacquired is not None:
+            together.sequence(together.unacquired)
+        return together
 
     def barrier_of_all(self, slots: NDArray[np.int64]) -> None:
         """As `barrier` for all warps of each of these CTAs."""
@@ -390,9 +401,11 @@ class Ordering:
             self.tensor_fences.synchronised(row)
         for cta in rows.tolist():
             given = [self.known[row] for row in cta]
-            if any(known.apart for known in given):
-                self.barrier(cta)
-                rows = rows[rows[:, 0] != cta[0]]
+            sequences = self.sequences and given[0].unacquired is not None
+            if sequences or not all(known.is_like(given[0]) for known in given):
+                joined = self._joined(cta)
+                for known in given:
+                    known.take(joined)
                 continue
             together = set[int]().union(*(known.operations for known in given))
             for known in given:

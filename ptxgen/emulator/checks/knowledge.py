@@ -57,11 +57,21 @@ class Knowledge:
         """Whether there is more to it than the clocks of its own cluster, and operations."""
         return bool(self.covered) or not (self.foreign is self.tensor is self.unacquired is self.sequenced is None)
 
+    def is_like(self, other: Knowledge) -> bool:
+        """Whether both have the same, but for the clocks of their own cluster and operations."""
+        return (
+            self.foreign is other.foreign
+            and self.tensor is other.tensor
+            and self.unacquired is other.unacquired
+            and self.sequenced is other.sequenced
+            and (self.covered is other.covered or not (self.covered or other.covered))
+        )
+
     def copy(self) -> Knowledge:
         made = self.certain()
         if self.apart:
             made.tensor = self.tensor
-            made.covered = dict(self.covered)
+            made.covered = self.covered
             made.unacquired = self.unacquired
         return made
 
@@ -95,13 +105,13 @@ class Knowledge:
         """Learn what another has that has all of this, but for the clocks."""
         if len(self.operations) < len(other.operations):
             self.operations |= other.operations
-        self.foreign, self.tensor, self.covered = other.foreign, other.tensor, dict(other.covered)
+        self.foreign, self.tensor, self.covered = other.foreign, other.tensor, other.covered
         self.unacquired, self.sequenced = other.unacquired, other.sequenced
 
     def cover(self, within: int, known: Knowledge) -> None:
         """Learn what a fence covers, which nobody changes any more."""
         before = self.covered.get(within)
-        self.covered[within] = known if before is None else before._with(known)
+        self.covered = {**self.covered, within: known if before is None else before._with(known)}
 
     def doubt(self, other: Knowledge) -> None:
         """Learn what was released, but is not acquired, and which nobody changes any more."""
