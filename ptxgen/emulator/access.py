@@ -288,7 +288,8 @@ def track_shared(
                 touched = units_of(inside[position][behind], size)
                 ordering.shared.unaware(row, *touched, statement, slot, partly[0], writes=write)
         if strong and (not write or (reads and not values)):
-            ordering.shared.observe(row, units, masks, slot)
+            if not write:  # an atomic operation, `strong_write`, comes in place of all that it observes
+                ordering.shared.observe(row, units, masks, slot)
             seen.append((row, units, masks, slot))
         if write:
             store = ordering.shared.strong_write if strong else ordering.shared.write

@@ -118,7 +118,8 @@ class ThreadAccesses:
             return
         late = (table.clock[:, units] > clocks[:, None]) & ((table.mask[:, units] & masks) != 0)
         late &= others[:, None]
-        yield from self.lines(slot, units, late)
+        if late.any():
+            yield from self.lines(slot, units, late)
 
     def pending(self, slot: int, warp: int, units: NDArray[np.int64], masks: Masks) -> int | None:
         """The line of a cp.async of this warp to some of these bytes, for which it has not waited."""
