@@ -312,21 +312,28 @@ def _pieces(
     slots: NDArray[np.int64], inside: NDArray[np.int64], active: NDArray[np.bool_], new: NDArray[np.bool_], size: int
 ) -> Iterator[_Piece]:
     """The accesses of a group by warp and CTA: slots, offsets, and which lanes access and change, all (warps, 32)."""
-    chosen = np.flatnonzero(active)
-    offsets = inside.reshape(-1)[chosen]
-    span, most = int(offsets.max()) // UNIT + 1, int(slots.max()) + 1
-    keys = (chosen // 32 * most + slots.reshape(-1)[chosen]) * span + offsets // UNIT
-    order = np.argsort(keys, kind="stable")
-    bits = np.left_shift((1 << size) - 1, offsets % UNIT).astype(np.uint16)[order]
-    keys = keys[order]
-    first = np.flatnonzero(starts(keys))
-    masks = np.bitwise_or.reduceat(bits, first)
-    changed = np.bitwise_or.reduceat(np.where(new.reshape(-1)[chosen][order], bits, np.uint16(0)), first)
-    places, units = np.divmod(keys[first], span)
+    chosen, most = np.flatnonzero(active), int(slots.max()) + 1
+    owners = chosen // 32 * most + slots.reshape(-1)[chosen]
+    places, units, masks, changed = _by_unit(owners, inside.reshape(-1)[chosen], size, new.reshape(-1)[chosen])
     begins = np.flatnonzero(starts(places)).tolist()
     for begin, end in zip(begins, [*begins[1:], len(places)], strict=True):
         position, slot = divmod(int(places[begin]), most)
         yield position, slot, units[begin:end], masks[begin:end], changed[begin:end]
+
+
+def _by_unit(
+    owners: NDArray[np.int64], offsets: NDArray[np.int64], size: int, new: NDArray[np.bool_]
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.uint16], NDArray[np.uint16]]:
+    """The units that each owner accesses: owners, units, and the bytes of each that are touched and that are `new`."""
+    span = int(offsets.max()) // UNIT + 1
+    keys = owners * span + offsets // UNIT
+    order = slice(None) if (keys[1:] >= keys[:-1]).all() else np.argsort(keys)
+    keys = keys[order]
+    first = np.flatnonzero(starts(keys))
+    keys = keys[first]
+    bits = np.left_shift((1 << size) - 1, offsets % UNIT).astype(np.uint16)[order]
+    changed = np.bitwise_or.reduceat(np.where(new[order], bits, np.uint16(0)), first)
+    return keys // span, keys % span, np.bitwise_or.reduceat(bits, first), changed
 
 
 def _track_together(
@@ -336,17 +343,10 @@ def _track_together(
     assert g.machine.ordering is not None
     chosen = slice(None) if g.mask is None else np.flatnonzero(g.mask)
     offsets, position = inside.reshape(-1)[chosen], np.arange(inside.size)[chosen] // 32
-    span = int(offsets.max()) // UNIT + 1
-    keys = position * span + offsets // UNIT
-    order = slice(None) if (keys[1:] >= keys[:-1]).all() else np.argsort(keys)
-    keys = keys[order]
-    first = np.flatnonzero(starts(keys))
-    keys = keys[first]
-    bits = np.left_shift((1 << size) - 1, offsets % UNIT).astype(np.uint16)[order]
-    masks, changed = np.bitwise_or.reduceat(bits, first), None
-    if new is not None:
-        changed = np.bitwise_or.reduceat(np.where(new.reshape(-1)[chosen][order], bits, np.uint16(0)), first)
-    return g.machine.ordering.shared.accesses(g.indices, keys // span, keys % span, masks, changed, statement)
+    fresh = new.reshape(-1)[chosen] if new is not None else np.zeros(len(offsets), np.bool_)
+    at, units, masks, changed = _by_unit(position, offsets, size, fresh)
+    changing = changed if new is not None else None
+    return g.machine.ordering.shared.accesses(g.indices, at, units, masks, changing, statement)
 
 
 def changing_lanes(g: Group, places: Bytes, size: int, values: Sequence[NDArray[Any]]) -> NDArray[np.bool_]:

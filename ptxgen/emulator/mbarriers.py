@@ -68,11 +68,6 @@ class MBarrier:
     #: Whether its bytes have been found wrong.
     miscounted: bool = False
 
-    def untouched(self, row: int, expected: int) -> bool:
-        """Whether it is what a warp's init for so many arrivals has made, so that the same init changes nothing."""
-        made = self.made_by, self.expected, self.pending, self.phase, self.tx
-        return made == (row, expected, expected, 0, 0) and not self.users and not self.under_way
-
     def release(self, given: Knowledge | None, reach: Reach = "cta") -> None:
         """Add what an arrival or a completed operation makes known."""
         if given is None:

@@ -409,3 +409,7 @@ def test_init_by_all_lanes_of_a_warp() -> None:
     assert report.findings[0].severity == "advice"
     report, _ = run(body.format("add.u32 %x, %x, %t;"), block=4)
     assert report.status == "findings"
+    one = "mov.u32 %x, 1; again: mbarrier.init.shared.b64 [bar], 5; add.u32 %x, %x, 1;"
+    one += "setp.lt.u32 %p, %x, 3; @%p bra again;"
+    report, _ = run(one, block=1)  # a loop makes it anew: that is not the same instruction
+    assert [(each.code, each.severity) for each in report.findings] == [("mbarrier-reinitialized", "error")]

@@ -235,8 +235,8 @@ class Ordering:
         return self._give(row)
 
     def _give(self, row: int) -> Knowledge:
-        given = self.known[row].copy()
-        self._end_interval(row)
+        given = self.tell(row)
+        self.tensor_fences.synchronised(row)
         return given
 
     def tell(self, row: int) -> Knowledge:

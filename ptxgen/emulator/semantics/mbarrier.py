@@ -47,6 +47,7 @@ def init(op: Any, binder: Binder, statement: syntax.Instruction, block: object) 
 
     def run(g: Group) -> None:
         machine = g.machine
+        new: set[int] = set()
         for row, _, (place, expected) in each(g, address(g), count(g)):
             slot, offset = machine.clusters.locate(row, place, op.space)
             machine.shared.require(offset, 8, 8, "mbarrier.init")
@@ -54,7 +55,7 @@ def init(op: Any, binder: Binder, statement: syntax.Instruction, block: object) 
                 raise MemoryFault("mbarrier-count", f"an mbarrier expects 1 to {most} arrivals, not {expected}")
             if offset in machine.mbarriers[slot]:
                 earlier = machine.mbarriers[slot][offset]
-                if earlier.statement is statement and earlier.untouched(row, expected):
+                if id(earlier) in new and (earlier.made_by, earlier.expected) == (row, expected):
                     machine.findings.add(
                         "mbarrier-reinitialized",
                         f"several lanes make the mbarrier at {offset:#x}, each over that of the one before; "
@@ -73,6 +74,7 @@ def init(op: Any, binder: Binder, statement: syntax.Instruction, block: object) 
             if machine.ordering is not None:
                 made.made_at, made.number = machine.ordering.clock(row), machine.ordering.init()
                 machine.ordering.shared.barrier_lives(slot, offset, True)
+            new.add(id(made))
             machine.mbarriers[slot][offset] = made
             machine.ended_mbarriers[slot].pop(offset, None)
             machine.unfenced.setdefault(row, []).append(made)
