@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ptxgen import syntax
 from ptxgen.emulator.checks.strong_accesses import Order
 from ptxgen.emulator.checks.strong_record import Place, in_shared_memory
-from ptxgen.emulator.checks.thread_accesses import UNIT, starts
+from ptxgen.emulator.checks.units import by_unit, starts, units_of
 from ptxgen.emulator.group import Group
 from ptxgen.emulator.memory import MemoryFault
 from ptxgen.emulator.memory.global_memory import (
@@ -268,39 +268,34 @@ def track_shared(
         return
     active, apart = g.active, slots.shape[1] > 1
     new = changing_lanes(g, places, size, values) if values else active
+    everywhere = np.broadcast_to(slots, inside.shape)
     if strong:
         if write:
             ordering.lanes.forget(slots, inside, active, size)
-    else:
-        ordering.lanes.access(g.indices, slots, inside, active, size, statement, new if write else None)
-    unaware = ordering.any_unaware(g.indices)
-    if not apart and not strong and not unaware and _track_together(g, inside, new if write else None, size, statement):
+        lanes, atomic = np.flatnonzero(active), write and not values
+        ordering.shared.strong(
+            g.indices[lanes // 32], everywhere.reshape(-1)[lanes], inside.reshape(-1)[lanes], size,
+            new.reshape(-1)[lanes], statement, reads=not values and reads, writes=write,
+            observes=not atomic or g.machine.timeline.schedule == "random",
+        )  # fmt: skip
         return
-    seen: list[tuple[int, NDArray[np.int64], NDArray[np.uint16], int]] = []
-    everywhere = np.broadcast_to(slots, inside.shape)
+    ordering.lanes.access(g.indices, slots, inside, active, size, statement, new if write else None)
+    unaware = ordering.any_unaware(g.indices)
+    if not apart and not unaware and _track_together(g, inside, new if write else None, size, statement):
+        return
     for position, slot, units, masks, changed in _pieces(everywhere, inside, active, new, size):
         row = int(g.indices[position])
-        partly = ordering.unaware(row) if unaware and not strong else None
+        partly = ordering.unaware(row) if unaware else None
         if partly is not None:
             behind = active[position] & partly[1] & (everywhere[position] == slot)
             behind &= new[position] if write else True
             if behind.any():
                 touched = units_of(inside[position][behind], size)
                 ordering.shared.unaware(row, *touched, statement, slot, partly[0], writes=write)
-        if strong and (not write or (reads and not values)):
-            if not write:  # an atomic operation, `strong_write`, comes in place of all that it observes
-                ordering.shared.observe(row, units, masks, slot)
-            seen.append((row, units, masks, slot))
         if write:
-            store = ordering.shared.strong_write if strong else ordering.shared.write
-            store(row, units, masks, statement, slot, changed if values else masks)
-        elif strong:
-            ordering.shared.strong_read(row, units, masks, statement, slot)
+            ordering.shared.write(row, units, masks, statement, slot, changed if values else masks)
         else:
             ordering.shared.read(row, units, masks, statement, slot)
-    if g.machine.timeline.schedule == "random":  # which warp comes last is open yet, so all are
-        for each in seen:
-            ordering.shared.observe(*each)
 
 
 #: What a warp accesses in a CTA's memory: its position in the group, the slot, units, and the bytes of each that it
@@ -314,26 +309,11 @@ def _pieces(
     """The accesses of a group by warp and CTA: slots, offsets, and which lanes access and change, all (warps, 32)."""
     chosen, most = np.flatnonzero(active), int(slots.max()) + 1
     owners = chosen // 32 * most + slots.reshape(-1)[chosen]
-    places, units, masks, changed = _by_unit(owners, inside.reshape(-1)[chosen], size, new.reshape(-1)[chosen])
+    places, units, masks, changed = by_unit(owners, inside.reshape(-1)[chosen], size, new.reshape(-1)[chosen])
     begins = np.flatnonzero(starts(places)).tolist()
     for begin, end in zip(begins, [*begins[1:], len(places)], strict=True):
         position, slot = divmod(int(places[begin]), most)
         yield position, slot, units[begin:end], masks[begin:end], changed[begin:end]
-
-
-def _by_unit(
-    owners: NDArray[np.int64], offsets: NDArray[np.int64], size: int, new: NDArray[np.bool_]
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.uint16], NDArray[np.uint16]]:
-    """The units that each owner accesses: owners, units, and the bytes of each that are touched and that are `new`."""
-    span = int(offsets.max()) // UNIT + 1
-    keys = owners * span + offsets // UNIT
-    order = slice(None) if (keys[1:] >= keys[:-1]).all() else np.argsort(keys)
-    keys = keys[order]
-    first = np.flatnonzero(starts(keys))
-    keys = keys[first]
-    bits = np.left_shift((1 << size) - 1, offsets % UNIT).astype(np.uint16)[order]
-    changed = np.bitwise_or.reduceat(np.where(new[order], bits, np.uint16(0)), first)
-    return keys // span, keys % span, np.bitwise_or.reduceat(bits, first), changed
 
 
 def _track_together(
@@ -344,7 +324,7 @@ def _track_together(
     chosen = slice(None) if g.mask is None else np.flatnonzero(g.mask)
     offsets, position = inside.reshape(-1)[chosen], np.arange(inside.size)[chosen] // 32
     fresh = new.reshape(-1)[chosen] if new is not None else np.zeros(len(offsets), np.bool_)
-    at, units, masks, changed = _by_unit(position, offsets, size, fresh)
+    at, units, masks, changed = by_unit(position, offsets, size, fresh)
     changing = changed if new is not None else None
     return g.machine.ordering.shared.accesses(g.indices, at, units, masks, changing, statement)
 
@@ -379,17 +359,6 @@ def changing_lanes(g: Group, places: Bytes, size: int, values: Sequence[NDArray[
     wins = np.zeros(changing.shape, np.bool_)
     wins.reshape(-1)[every] = True
     return changing & wins
-
-
-def units_of(offsets: NDArray[np.int64], size: int) -> tuple[NDArray[np.int64], NDArray[np.uint16]]:
-    """The units of shared memory that accesses touch, and which bytes of each.
-
-    An access is aligned to its size, at most 16 bytes: it lies in one unit.
-    """
-    units, place = np.unique(offsets // UNIT, return_inverse=True)
-    masks = np.zeros(len(units), np.uint16)
-    np.bitwise_or.at(masks, place, np.left_shift((1 << size) - 1, offsets % UNIT).astype(np.uint16))
-    return units, masks
 
 
 def strong_atomic(

@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen import syntax
-from ptxgen.emulator.access import Bytes, Part, locate, units_of
+from ptxgen.emulator.access import Bytes, Part, locate
 from ptxgen.emulator.checks.transactions import Signal
+from ptxgen.emulator.checks.units import units_of
 from ptxgen.emulator.group import Group
 from ptxgen.emulator.memory import MemoryFault
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from ptxgen.device import Status
 from ptxgen.emulator.barriers import ClusterBarriers, CtaBarriers
-from ptxgen.emulator.checks.thread_accesses import distinct
+from ptxgen.emulator.checks.units import distinct
 from ptxgen.emulator.deadlock import report_deadlock
 from ptxgen.emulator.group import Group
 from ptxgen.emulator.machine import Machine

@@ -22,7 +22,7 @@ from ptxgen.emulator.checks import happens_before
 from ptxgen.emulator.checks.knowledge import PENDING, AsyncOperation
 from ptxgen.emulator.checks.lane_accesses import LaneAccesses
 from ptxgen.emulator.checks.shared_accesses import SharedAccesses
-from ptxgen.emulator.checks.thread_accesses import UNIT
+from ptxgen.emulator.checks.units import UNIT
 from ptxgen.emulator.semantics import atomic
 
 #: Who accesses: a warp, in one of its intervals, or an asynchronous operation (row -1) by its number.

@@ -15,7 +15,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ptxgen.emulator.checks.thread_accesses import Masks, ThreadAccesses
+from ptxgen.emulator.checks.strong_stores import StrongStores
+from ptxgen.emulator.checks.thread_accesses import ThreadAccesses
+from ptxgen.emulator.checks.units import Masks
 
 #: What of an mbarrier's arrivals counts for waits of scope .cta, and for those of .cluster: (2, warps of the cluster).
 Told = NDArray[np.int64]
@@ -61,8 +63,8 @@ class ClusterScope:
             self._wide[:, row] = 0
 
     def conflicts(
-        self, row: int, warps: int, accesses: ThreadAccesses, slot: int, units: NDArray[np.int64],
-        masks: Masks | np.uint16,
+        self, row: int, warps: int, accesses: ThreadAccesses | StrongStores, slot: int,
+        units: NDArray[np.int64], masks: Masks | np.uint16,
     ) -> Iterator[tuple[int, int, str]]:  # fmt: skip
         """(warp of the cluster, line, what is narrow: `arrival` or `wait`) of accesses by other CTAs, of so many warps,
         to the same bytes of a slot's memory, which warp `row` knows, but not by wide scopes.

@@ -60,6 +60,9 @@ class CtaExit:
         for member, (clock, statement) in self._users.get(slot, {}).items():
             if clock > known[member]:
                 self._peer_left_behind(rows.start, member, "use an mbarrier in", statement, statement.line)
+        for member, line in shared.strong_stores.latest_after(slot, known):
+            if member // self._ordering.warps != slot % self._ordering.size:
+                self._peer_left_behind(rows.start, member, "store to", None, line)
         for accesses, verb in ((shared.stores, "store to"), (shared.loads, "load from")):
             table = accesses.table(slot)
             if table is None or len(table.latest) == self._ordering.warps:

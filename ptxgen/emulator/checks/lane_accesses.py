@@ -21,7 +21,8 @@ from numpy.typing import NDArray
 from ptxgen.emulator.checks.findings import Findings
 from ptxgen.emulator.checks.knowledge import AsyncOperation
 from ptxgen.emulator.checks.partial_releases import Part, PartialReleases, bits
-from ptxgen.emulator.checks.thread_accesses import UNIT, ThreadAccesses, distinct
+from ptxgen.emulator.checks.thread_accesses import ThreadAccesses
+from ptxgen.emulator.checks.units import UNIT, distinct
 from ptxgen.syntax import Instruction, Statement
 
 if TYPE_CHECKING:

@@ -15,7 +15,9 @@ from numpy.typing import NDArray
 from ptxgen.emulator.checks.findings import Findings
 from ptxgen.emulator.checks.knowledge import PENDING, AsyncOperation, Knowledge
 from ptxgen.emulator.checks.shared_races import SharedRaces
-from ptxgen.emulator.checks.thread_accesses import UNIT, Masks, ThreadAccesses, distinct, starts
+from ptxgen.emulator.checks.strong_stores import StrongStores
+from ptxgen.emulator.checks.thread_accesses import ThreadAccesses
+from ptxgen.emulator.checks.units import UNIT, Masks, by_unit, distinct, starts, units_of
 from ptxgen.syntax import Statement
 
 if TYPE_CHECKING:
@@ -43,6 +45,7 @@ class SharedAccesses:
         self.barriers = np.zeros((slots, units), np.uint16)
         self.stores = ThreadAccesses(slots, ordering.size, ordering.warps, units)
         self.loads = ThreadAccesses(slots, ordering.size, ordering.warps, units)
+        self.strong_stores = StrongStores(slots, ordering.members, bytes)
         self._races = SharedRaces(ordering, self.stores, findings)
 
     def clear(self, slot: int) -> None:
@@ -51,6 +54,7 @@ class SharedAccesses:
             array[slot] = 0
         self.stores.clear(slot)
         self.loads.clear(slot)
+        self.strong_stores.clear(slot)
 
     def async_write(
         self, operation: AsyncOperation, row: int, units: NDArray[np.int64], slot: int | None = None
@@ -65,8 +69,8 @@ class SharedAccesses:
         self.async_writer[slot, units] = operation.number
         self.core_reader[slot, units] = 0
         self.copy_reader[slot, units] = 0
-        self.stores.forget(slot, units, _ALL)
-        self.loads.forget(slot, units, _ALL)
+        for each in (self.stores, self.loads, self.strong_stores):
+            each.forget(slot, units, _ALL)
 
     def async_read(
         self, operation: AsyncOperation, row: int, units: NDArray[np.int64], slot: int | None = None,
@@ -101,6 +105,7 @@ class SharedAccesses:
         for row in rows[1:]:
             known = self._ordering.known[row]
             stores = table is not None and bool((table.latest > table.of(known.clocks)).any())
+            stores |= bool((self.strong_stores.latest[slot] > known.clocks).any())
             if stores or not writers <= known.operations:
                 self._against_writers(operation, row, slot, units, _ALL, "reads")
 
@@ -132,14 +137,17 @@ class SharedAccesses:
                 return False
         elif (masks & ~written[place]).any():
             return False
-        own = (slots % self._ordering.size * self._ordering.warps)[:, None] + np.arange(self._ordering.warps)
+        first = slots % self._ordering.size * self._ordering.warps
+        own = first[:, None] + np.arange(self._ordering.warps)
         known, each = self._ordering.clocks[rows[:, None], own], np.arange(len(rows))
-        if (self.stores.latest[slots, warps] == PENDING).any():
+        if self.strong_stores.any_unknown(slot, (first + warps)[at], units, racing, self._ordering.clocks[rows], at):
+            return False
+        if (self.stores.latest[slots, first + warps] == PENDING).any():
             pending = self.stores.clock[slot, warp, units] == PENDING
             if (pending & ((self.stores.mask[slot, warp, units] & masks) != 0)).any():
                 return False
         for kind in kinds:
-            late = kind.latest[slots] > known
+            late = kind.latest[slots[:, None], own] > known
             late[each, warps] = False
             if late.any():
                 hit = (kind.clock[slot, :, units] > known[at]) & ((kind.mask[slot, :, units] & racing[:, None]) != 0)
@@ -221,7 +229,7 @@ class SharedAccesses:
     def reduce(self, row: int, units: NDArray[np.int64], masks: Masks, statement: Statement, slot: int) -> None:
         """A red.async begins: it does not race with others, but until someone has waited for it, nobody may load."""
         self._races.copy_lines[statement.line] = "red.async"
-        self.reduce_later(row, units, masks, slot)
+        self.reduce_later(units, masks, slot)
         self.stores.add(slot, row % self._ordering.members, units, masks, PENDING, statement.line)
 
     def copied(self, row: int, units: NDArray[np.int64], slot: int | None = None, clock: int | None = None) -> None:
@@ -230,42 +238,56 @@ class SharedAccesses:
         clock = self._ordering.clock(row) if clock is None else clock
         self.stores.settle(slot, row % self._ordering.members, units, clock)
 
-    def strong_write(
-        self, row: int, units: NDArray[np.int64], masks: Masks, statement: Statement, slot: int, changed: Masks
-    ) -> None:
-        """A warp's strong store or atomic operation: races with weak accesses alone (8.7), if it has `changed` them."""
-        access = AsyncOperation(0, "strong store", statement, slot)
-        known = self._ordering.known[row]
-        if changed.any():
-            self._races.against_warps(access, row, self.stores, slot, units, changed, "overwrites", known, weak=True)
-            self._races.against_warps(access, row, self.loads, slot, units, changed, "overwrites", known)
+    def strong(
+        self, rows: NDArray[np.int64], slots: NDArray[np.int64], inside: NDArray[np.int64], size: int,
+        changing: NDArray[np.bool_], statement: Statement, *, reads: bool, writes: bool, observes: bool,
+    ) -> None:  # fmt: skip
+        """Lanes of these warps make strong accesses of `size` bytes at offsets of slots' memories, and where they write
+        some are `changing` what is there. All arrays are (lanes,); the last lane to write counts, or where reading it
+        `observes` what others have written, and which is last is open, none.
+        """
+        self._strong_races(rows, slots, inside, size, changing, statement, writes=writes)
+        warps = rows % self._ordering.members
+        if writes:
+            at, units, masks, _ = by_unit(slots, inside, size, changing)
+            begins = np.flatnonzero(starts(at)).tolist()
+            for begin, end in zip(begins, [*begins[1:], len(at)], strict=True):
+                slot = int(at[begin])
+                self.stores.forget(slot, units[begin:end], masks[begin:end])
+                self._overwritten(slot, units[begin:end], masks[begin:end])
+            clocks = self._ordering.intervals(rows)
+            self.strong_stores.add(slots, warps, inside, size, clocks, changing, statement.line)
+        if reads and observes:
+            self.strong_stores.observe(slots, warps, inside, size)
+
+    def _strong_races(
+        self, rows: NDArray[np.int64], slots: NDArray[np.int64], inside: NDArray[np.int64], size: int,
+        changing: NDArray[np.bool_], statement: Statement, *, writes: bool,
+    ) -> None:  # fmt: skip
+        """Strong accesses race with weak ones alone (8.7)."""
+        members, memories = self._ordering.members, len(self.written)
+        pairs = distinct(rows * memories + slots)
+        actors, owners = pairs // memories, pairs % memories
+        late = np.zeros(len(pairs), np.bool_)
+        for accesses in (self.stores, self.loads) if writes else (self.stores,):
+            newer = accesses.latest[owners] > self._ordering.clocks[actors]
+            newer[np.arange(len(pairs)), actors % members] = False
+            late |= newer.any(axis=1)
+        for row, slot in zip(actors[late].tolist(), owners[late].tolist(), strict=True):
+            chosen = (rows == row) & (slots == slot) & changing
+            if not chosen.any():
+                continue
+            access = AsyncOperation(0, "strong store" if writes else "strong load", statement, slot)
+            place, known = units_of(inside[chosen], size), self._ordering.known[row]
+            verb = "overwrites" if writes else "reads"
+            self._races.against_warps(access, row, self.stores, slot, *place, verb, known)
+            if writes:
+                self._races.against_warps(access, row, self.loads, slot, *place, verb, known, loads=True)
+
+    def reduce_later(self, units: NDArray[np.int64], masks: Masks, slot: int) -> None:
+        """A red.async is on its way: initialises, and orders rather than races."""
         self.stores.forget(slot, units, masks)
-        self._races.strong_lines.add(statement.line)
-        if changed.any():
-            self.stores.add(
-                slot,
-                row % self._ordering.members,
-                units,
-                changed,
-                known.clocks[row % self._ordering.members],
-                statement.line,
-            )
-        self._overwritten(slot, units, masks)
-
-    def strong_read(self, row: int, units: NDArray[np.int64], masks: Masks, statement: Statement, slot: int) -> None:
-        """A warp's strong load: races with weak stores alone."""
-        access = AsyncOperation(0, "strong load", statement, slot)
-        self._races.against_warps(
-            access, row, self.stores, slot, units, masks, "reads", self._ordering.known[row], weak=True
-        )
-
-    def observe(self, row: int, units: NDArray[np.int64], masks: Masks, slot: int) -> None:
-        """A warp sees strong stores of others, which come before what it does next (8.9.4): they are forgotten."""
-        self.stores.forget_of_others(slot, row % self._ordering.members, units, masks, self._races.strong_lines)
-
-    def reduce_later(self, row: int, units: NDArray[np.int64], masks: Masks, slot: int) -> None:
-        """A warp's red.async is on its way: initialises, and orders rather than races."""
-        self.stores.forget(slot, units, masks)
+        self.strong_stores.forget(slot, units, masks)
         self._overwritten(slot, units, masks)
 
     def _overwritten(self, slot: int, units: NDArray[np.int64], masks: Masks) -> None:
@@ -321,24 +343,28 @@ class SharedAccesses:
     def _require_proxy_fence(self, operation: AsyncOperation, row: int, slot: int, units: NDArray[np.int64]) -> None:
         """Stores of threads reach the async proxy by a fence of the storing warp, or of the issuing one."""
         late = self._unfenced(self.stores, row, slot, units)
-        if late is None:
+        strong = [(*each, "store") for each in self.strong_stores.unfenced(slot, units, self._visible(row))]
+        if late is None and not strong:
             self._ordering.lanes.unfenced(operation, row, slot, units)
             return
         # Advice for cp.async: the manual has it in the generic proxy (9.7.9.25.3.1), but Triton leaves the fence out,
         # and its kernels are right on an H200 (driver 580, 2026-11-20).
-        table = self.stores.table(slot)
-        assert table is not None
-        lines = [line for line, what in self._races.copy_lines.items() if what == "cp.async"]
-        copied = np.isin(table.line[:, units], lines) if lines else np.zeros_like(late)
-        for chosen, what in ((late & ~copied, "store"), (late & copied, "cp.async")):
-            for other, line, _ in self.stores.lines(slot, units, chosen):
-                self._findings.add(
-                    "missing-proxy-fence",
-                    f"the {operation.what} reads data of the {what} of line {line} by "
-                    f"{self._ordering.member_name(row, other)} without a fence.proxy.async between them",
-                    operation.statement,
-                    severity="error" if what == "store" else "advice",
-                )
+        weak = []
+        if late is not None:
+            table = self.stores.table(slot)
+            assert table is not None
+            lines = [line for line, what in self._races.copy_lines.items() if what == "cp.async"]
+            copied = np.isin(table.line[:, units], lines) if lines else np.zeros_like(late)
+            for chosen, what in ((late & ~copied, "store"), (late & copied, "cp.async")):
+                weak += [(*each, what) for each in self.stores.lines(slot, units, chosen)]
+        for other, line, _, what in (*weak, *strong):
+            self._findings.add(
+                "missing-proxy-fence",
+                f"the {operation.what} reads data of the {what} of line {line} by "
+                f"{self._ordering.member_name(row, other)} without a fence.proxy.async between them",
+                operation.statement,
+                severity="error" if what == "store" else "advice",
+            )
 
     def require_fence_after_loads(
         self, operation: AsyncOperation, row: int, units: NDArray[np.int64], slot: int
@@ -370,13 +396,17 @@ class SharedAccesses:
         table = accesses.table(slot)
         if table is None:
             return None
-        members, fenced = self._ordering.members, self._ordering.fenced
-        first = row - row % members
-        visible = table.of(np.maximum(np.diagonal(fenced[first : first + members]), fenced[row]))
+        visible = table.of(self._visible(row))
         if (table.latest <= visible).all():
             return None
         late = (table.clock[:, units] > visible[:, None]) & (table.mask[:, units] != 0)
         return late if late.any() else None
+
+    def _visible(self, row: int) -> NDArray[np.int64]:
+        """The intervals of its cluster's warps that a fence.proxy.async has followed, of theirs or of this warp."""
+        members, fenced = self._ordering.members, self._ordering.fenced
+        first = row - row % members
+        return np.maximum(np.diagonal(fenced[first : first + members]), fenced[row])
 
     def _against_writers(
         self, access: AsyncOperation, row: int, slot: int, units: NDArray[np.int64], masks: Masks | np.uint16,
@@ -384,7 +414,8 @@ class SharedAccesses:
     ) -> None:  # fmt: skip
         known = self._ordering.known_to(row, access.lane) if known is None else known
         self._races.against_operations(access, row, self.async_writer[slot, units], verb, known)
-        self._races.against_warps(access, row, self.stores, slot, units, masks, verb, known)
+        for stores in (self.stores, self.strong_stores):
+            self._races.against_warps(access, row, stores, slot, units, masks, verb, known)
 
     def _against_readers(
         self, access: AsyncOperation, row: int, slot: int, units: NDArray[np.int64], masks: Masks | np.uint16,
@@ -394,7 +425,7 @@ class SharedAccesses:
         verb = "overwrites what may still be read by"
         for readers in (self.core_reader, self.copy_reader):
             self._races.against_operations(access, row, readers[slot, units], verb, known)
-        self._races.against_warps(access, row, self.loads, slot, units, masks, "overwrites", known)
+        self._races.against_warps(access, row, self.loads, slot, units, masks, "overwrites", known, loads=True)
 
 
 def _overlap(places: NDArray[np.int64], masks: Masks) -> bool:

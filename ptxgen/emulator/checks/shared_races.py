@@ -16,7 +16,9 @@ from ptxgen.emulator.checks.findings import Findings
 from ptxgen.emulator.checks.knowledge import AsyncOperation, Knowledge
 from ptxgen.emulator.checks.stale_waits import Event
 from ptxgen.emulator.checks.strong_accesses import report_unfenced
-from ptxgen.emulator.checks.thread_accesses import Masks, ThreadAccesses, distinct
+from ptxgen.emulator.checks.strong_stores import StrongStores
+from ptxgen.emulator.checks.thread_accesses import ThreadAccesses
+from ptxgen.emulator.checks.units import Masks, distinct
 
 if TYPE_CHECKING:
     from ptxgen.emulator.checks.happens_before import Ordering
@@ -29,8 +31,6 @@ class SharedRaces:
 
     def __init__(self, ordering: Ordering, stores: ThreadAccesses, findings: Findings) -> None:
         self._ordering, self._stores, self._findings = ordering, stores, findings
-        #: Lines of strong stores and atomic operations that have run.
-        self.strong_lines: set[int] = set()
         #: Lines of the cp.async and st.async instructions that have run.
         self.copy_lines: dict[int, str] = {}
 
@@ -54,14 +54,12 @@ class SharedRaces:
                     self._race(access, verb, f"the {earlier.what} of line {earlier.statement.line}", why, parity)
 
     def against_warps(
-        self, access: AsyncOperation, row: int, accesses: ThreadAccesses, slot: int, units: NDArray[np.int64],
-        masks: Masks | np.uint16, verb: str, known: Knowledge, *, weak: bool = False,
+        self, access: AsyncOperation, row: int, accesses: ThreadAccesses | StrongStores, slot: int,
+        units: NDArray[np.int64], masks: Masks | np.uint16, verb: str, known: Knowledge, *, loads: bool = False,
     ) -> None:  # fmt: skip
-        """The last `accesses` of other warps to these bytes, or the `weak` ones, of which `known` does not tell."""
-        what = "store" if accesses is self._stores else "load"
+        """The last `accesses` of other warps to these bytes, of which `known` does not tell."""
+        what = "load" if loads else "store"
         for warp, line, clock in accesses.unknown(slot, row % self._ordering.members, units, masks, known.clocks):
-            if weak and line in self.strong_lines:
-                continue
             where = f"the {what} of line {line} by {self._ordering.member_name(row, warp)}"
             other = row - row % self._ordering.members + warp
             doubted = self._ordering.doubted(row, other, clock)
@@ -88,7 +86,7 @@ class SharedRaces:
                 why = f"; there is {_RELAXED}"
             self._report(access, verb, f"{where}, with which its warp has not synchronised{why}", parity)
         if access.what in ("load", "store"):
-            self._against_scopes(access, row, accesses, slot, units, masks, verb)
+            self._against_scopes(access, row, accesses, what, slot, units, masks, verb)
 
     def _ordered_by_product(
         self, access: AsyncOperation, row: int, what: str, line: int, warp: int, clock: int, verb: str,
@@ -108,18 +106,18 @@ class SharedRaces:
         return ""
 
     def _against_scopes(
-        self, access: AsyncOperation, row: int, accesses: ThreadAccesses, slot: int, units: NDArray[np.int64],
-        masks: Masks | np.uint16, verb: str,
+        self, access: AsyncOperation, row: int, accesses: ThreadAccesses | StrongStores, what: str, slot: int,
+        units: NDArray[np.int64], masks: Masks | np.uint16, verb: str,
     ) -> None:  # fmt: skip
         """Advice: hardware has been seen to order what the default scope of mbarriers does not (docs/checks.md)."""
-        stores, scopes = accesses is self._stores, self._ordering.scopes
-        for warp, line, what in scopes.conflicts(row, self._ordering.warps, accesses, slot, units, masks):
+        scopes = self._ordering.scopes
+        for warp, line, narrow in scopes.conflicts(row, self._ordering.warps, accesses, slot, units, masks):
             if line not in self.copy_lines:
                 self._findings.add(
                     "narrow-scope",
-                    f"the {access.what} {verb} data of the {'store' if stores else 'load'} of line {line} by "
-                    f"{self._ordering.member_name(row, warp)}, and only an mbarrier orders them, whose {what} is of "
-                    f"scope .cta, which does not include the other thread; it takes .{RELEASES[what]}.cluster",
+                    f"the {access.what} {verb} data of the {what} of line {line} by "
+                    f"{self._ordering.member_name(row, warp)}, and only an mbarrier orders them, whose {narrow} is of "
+                    f"scope .cta, which does not include the other thread; it takes .{RELEASES[narrow]}.cluster",
                     access.statement,
                     severity="advice",
                 )

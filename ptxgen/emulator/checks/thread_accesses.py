@@ -8,11 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen.emulator.checks.knowledge import PENDING
-
-#: Shared memory is tracked in units of so many bytes, each with a mask of its bytes.
-UNIT = 16
-#: The bytes of some units, one bit each.
-Masks = NDArray[np.uint16]
+from ptxgen.emulator.checks.units import Masks, distinct
 
 
 class _Table:
@@ -28,13 +24,10 @@ class _Table:
         self.latest = latest
 
     @classmethod
-    def empty(cls, warps: int, units: int) -> _Table:
+    def empty(cls, latest: NDArray[np.int64], units: int) -> _Table:
         """One for all warps of a cluster."""
-        shape = (warps, units)
-        return cls(
-            0, np.zeros(shape, np.int32), np.zeros(shape, np.uint16), np.zeros(shape, np.int32),
-            np.zeros(warps, np.int64),
-        )  # fmt: skip
+        shape = (len(latest), units)
+        return cls(0, np.zeros(shape, np.int32), np.zeros(shape, np.uint16), np.zeros(shape, np.int32), latest)
 
     def of(self, clocks: NDArray[np.int64]) -> NDArray[np.int64]:
         """The clocks of the table's warps, of those of the cluster."""
@@ -55,7 +48,9 @@ class ThreadAccesses:
         #: The accesses of the CTAs' own warps; only what is touched takes memory.
         shape = (slots, warps, units)
         self.clock, self.mask = np.zeros(shape, np.int32), np.zeros(shape, np.uint16)
-        self.line, self.latest = np.zeros(shape, np.int32), np.zeros((slots, warps), np.int64)
+        self.line = np.zeros(shape, np.int32)
+        #: The last interval of each warp of the cluster in which it accessed anything of a slot.
+        self.latest = np.zeros((slots, size * warps), np.int64)
         #: Which slots have a table of their own, since a peer's warp came.
         self.apart = np.zeros(slots, np.bool_)
 
@@ -67,13 +62,14 @@ class ThreadAccesses:
         table = self._tables[slot]
         own = slot % self._size * self._warps
         if table is None:
-            table = _Table(own, self.clock[slot], self.mask[slot], self.line[slot], self.latest[slot])
+            latest = self.latest[slot, own : own + self._warps]
+            table = _Table(own, self.clock[slot], self.mask[slot], self.line[slot], latest)
             self._tables[slot] = table
             self._known[slot] = True
         if not table.first <= warp < table.first + len(table.latest):
-            whole = _Table.empty(self._size * self._warps, self._units)
+            whole = _Table.empty(self.latest[slot], self._units)
             self.apart[slot] = True
-            for name in ("clock", "mask", "line", "latest"):
+            for name in ("clock", "mask", "line"):
                 getattr(whole, name)[own : own + self._warps] = getattr(table, name)
             table = self._tables[slot] = whole
         return table
@@ -101,7 +97,8 @@ class ThreadAccesses:
         mask[place] = np.where(clock[place] == clocks, mask[place], np.uint16(0)) | masks
         clock[place] = clocks
         self.line.reshape(-1)[place] = line
-        self.latest[slots, warps] = np.maximum(self.latest[slots, warps], clocks)
+        latest = slots, slots % self._size * self._warps + warps
+        self.latest[latest] = np.maximum(self.latest[latest], clocks)
 
     def unknown(
         self, slot: int, warp: int, units: NDArray[np.int64], masks: Masks | np.uint16, known: NDArray[np.int64]
@@ -158,22 +155,6 @@ class ThreadAccesses:
         if table is not None:
             table.mask[:, units] &= ~masks
 
-    def forget_of_others(self, slot: int, warp: int, units: NDArray[np.int64], masks: Masks, lines: set[int]) -> None:
-        """What other warps than this one have done to these bytes in some lines does not count any more."""
-        table = self._tables[slot]
-        if table is None or not lines:
-            return
-        held = table.mask[:, units]
-        touched = (held & masks) != 0
-        if table.first <= warp < table.first + len(touched):
-            touched[warp - table.first] = False
-        if not touched.any():
-            return
-        by, chosen = table.line[:, units], np.zeros_like(touched)
-        for line in lines:  # few; np.isin takes longer
-            chosen |= by == line
-        table.mask[:, units] = held & ~np.where(chosen & touched, masks, np.uint16(0))
-
     def clear(self, slot: int) -> None:
         if self._tables[slot] is not None:
             self._tables[slot] = None
@@ -181,16 +162,3 @@ class ThreadAccesses:
             self.apart[slot] = False
             for array in (self.clock, self.mask, self.latest):
                 array[slot] = 0
-
-
-def starts(values: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Where in an ascending array a value begins: (values,)."""
-    found = np.empty(len(values), np.bool_)
-    found[:1] = True
-    np.not_equal(values[1:], values[:-1], out=found[1:])
-    return found
-
-
-def distinct(values: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The different values of an array, which mostly has one."""
-    return values[:1] if len(values) and (values == values[0]).all() else np.unique(values)

@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen import syntax
-from ptxgen.emulator.access import Bytes, locate, measure, units_of
+from ptxgen.emulator.access import Bytes, locate, measure
 from ptxgen.emulator.checks.transactions import Signal
+from ptxgen.emulator.checks.units import units_of
 from ptxgen.emulator.copies import Copy, WarpCopies
 from ptxgen.emulator.group import Group
 from ptxgen.emulator.machine import Machine

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ptxgen import syntax
 from ptxgen.emulator.bulk_copies import deliver, destinations, each_store, keep_in_group
-from ptxgen.emulator.checks.thread_accesses import UNIT
+from ptxgen.emulator.checks.units import UNIT
 from ptxgen.emulator.group import Group
 from ptxgen.emulator.machine import Machine
 from ptxgen.emulator.memory import MemoryFault

@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen import syntax
-from ptxgen.emulator.access import Bytes, Part, load_words, locate, parts_of, store_words, units_of
+from ptxgen.emulator.access import Bytes, Part, load_words, locate, parts_of, store_words
 from ptxgen.emulator.async_stores import Work, later
 from ptxgen.emulator.checks.strong_accesses import Order, level, order_of
+from ptxgen.emulator.checks.units import units_of
 from ptxgen.emulator.group import Group
 from ptxgen.emulator.machine import Machine
 from ptxgen.emulator.memory import MemoryFault

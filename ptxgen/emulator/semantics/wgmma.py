@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from ptxgen import syntax
 from ptxgen.descriptors import DescriptorError, WgmmaDescriptor
 from ptxgen.emulator import products, tensor_sums
-from ptxgen.emulator.checks.thread_accesses import UNIT
+from ptxgen.emulator.checks.units import UNIT
 from ptxgen.emulator.group import Group
 from ptxgen.emulator.machine import Machine
 from ptxgen.emulator.memory import MemoryFault

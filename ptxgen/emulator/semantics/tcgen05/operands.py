@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ptxgen import syntax
 from ptxgen.descriptors import DescriptorError, SmemDescriptor
-from ptxgen.emulator.checks.thread_accesses import UNIT
+from ptxgen.emulator.checks.units import UNIT
 from ptxgen.emulator.machine import Machine
 from ptxgen.emulator.memory import MemoryFault
 from ptxgen.emulator.memory.shared_memory import RESERVED_BYTES
