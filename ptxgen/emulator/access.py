@@ -7,12 +7,13 @@ in the checks, and where strong loads may return older values (`checks.stale_loa
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen import syntax
+from ptxgen.emulator.checks.knowledge import AsyncOperation
 from ptxgen.emulator.checks.strong_accesses import Order
 from ptxgen.emulator.checks.strong_record import Place, in_shared_memory
 from ptxgen.emulator.checks.units import by_unit, starts, units_of
@@ -120,7 +121,10 @@ def load_words(
     if measured:
         measure(g, space, places, size * count, statement)
     if places.slots is not None:
-        track_shared(g, places, size * count, statement, write=False, strong=order is not None)
+        if order is None:
+            track_shared(g, places, size * count, statement, write=False)
+        else:
+            track_strong(g, places, size * count, statement, "strong load", reads=True, observes=True)
     elif space == "global" and g.machine.global_accesses is not None:
         if order is None:
             g.machine.global_accesses.access(g.indices, offsets, g.mask, size * count, statement)
@@ -196,7 +200,10 @@ def store_words(
     if measured:
         measure(g, space, places, total, statement)
     if places.slots is not None:
-        track_shared(g, places, total, statement, write=True, strong=order is not None, values=values)
+        if order is None:
+            track_shared(g, places, total, statement, write=True, values=values)
+        else:
+            track_strong(g, places, total, statement, "strong store", values=values)
     elif space == "local" and machine.ordering is not None:
         machine.stack.mark_written(g, offsets, total)
     elif space == "global" and machine.global_accesses is not None:
@@ -255,13 +262,10 @@ def track_shared(
     statement: syntax.Instruction,
     *,
     write: bool,
-    strong: bool = False,
-    reads: bool = True,
     values: Sequence[NDArray[Any]] = (),
 ) -> None:
-    """Tell the checks which units of which CTA's memory each warp touches; strong accesses do not race with each other,
-    stores of `values` that are there already with nothing. A strong write without `values` is an atomic operation,
-    which `reads` too or does not.
+    """Tell the checks which units of which CTA's memory each warp touches by weak accesses; stores of `values` that are
+    there already race with nothing.
     """
     ordering, slots, inside = g.machine.ordering, places.slots, places.inside
     if ordering is None or slots is None or inside is None:
@@ -269,16 +273,6 @@ def track_shared(
     active, apart = g.active, slots.shape[1] > 1
     new = changing_lanes(g, places, size, values) if values else active
     everywhere = np.broadcast_to(slots, inside.shape)
-    if strong:
-        if write:
-            ordering.lanes.forget(slots, inside, active, size)
-        lanes, atomic = np.flatnonzero(active), write and not values
-        ordering.shared.strong(
-            g.indices[lanes // 32], everywhere.reshape(-1)[lanes], inside.reshape(-1)[lanes], size,
-            new.reshape(-1)[lanes], statement, reads=not values and reads, writes=write,
-            observes=not atomic or g.machine.timeline.schedule == "random",
-        )  # fmt: skip
-        return
     ordering.lanes.access(g.indices, slots, inside, active, size, statement, new if write else None)
     unaware = ordering.any_unaware(g.indices)
     if not apart and not unaware and _track_together(g, inside, new if write else None, size, statement):
@@ -296,6 +290,37 @@ def track_shared(
             ordering.shared.write(row, units, masks, statement, slot, changed if values else masks)
         else:
             ordering.shared.read(row, units, masks, statement, slot)
+
+
+def track_strong(
+    g: Group,
+    places: Bytes,
+    size: int,
+    statement: syntax.Instruction,
+    what: Literal["strong load", "strong store", "atomic operation"],
+    *,
+    reads: bool = False,
+    observes: bool = False,
+    values: Sequence[NDArray[Any]] = (),
+) -> None:
+    """Tell the checks of strong accesses to shared memory, which do not race with each other, and with nothing where
+    they store `values` that are there already.
+
+    `reads`: what is there goes into the result. `observes`: the warp sees what others have stored (red does not).
+    """
+    ordering, slots, inside = g.machine.ordering, places.slots, places.inside
+    if ordering is None or slots is None or inside is None:
+        return
+    writes, lanes = what != "strong load", np.flatnonzero(g.active)
+    if writes:
+        ordering.lanes.forget(slots, inside, g.active, size)
+    new = changing_lanes(g, places, size, values).reshape(-1)[lanes] if values else np.ones(len(lanes), np.bool_)
+    # An atomic operation comes in place of what it observes; under `random` which one comes last is open yet.
+    ordering.shared.strong(
+        g.indices[lanes // 32], np.broadcast_to(slots, inside.shape).reshape(-1)[lanes], inside.reshape(-1)[lanes],
+        size, new, AsyncOperation(0, what, statement, 0), reads=reads, writes=writes,
+        observes=observes and (not writes or g.machine.timeline.schedule == "random"),
+    )  # fmt: skip
 
 
 #: What a warp accesses in a CTA's memory: its position in the group, the slot, units, and the bytes of each that it

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen.emulator import access
-from ptxgen.emulator.access import changing_lanes, track_shared
+from ptxgen.emulator.access import changing_lanes, track_strong
 from ptxgen.emulator.checks import happens_before
 from ptxgen.emulator.checks.knowledge import PENDING, AsyncOperation
 from ptxgen.emulator.checks.lane_accesses import LaneAccesses
@@ -188,14 +188,14 @@ class AllLanes(LaneAccesses):
         super().asynchronous(operation, row, slot, units, writes=writes)
 
 
-def _tracked(g: Any, places: Any, size: int, statement: Any, **how: Any) -> None:
-    """`track_shared`, telling of strong accesses by lanes besides; atomic operations, without values, are stores."""
+def _tracked(g: Any, places: Any, size: int, statement: Any, what: Any, **how: Any) -> None:
+    """`track_strong`, telling of the lanes besides; atomic operations count as stores."""
     lanes = g.machine.ordering.lanes if g.machine.ordering is not None else None
-    if how.get("strong") and isinstance(lanes, AllLanes) and places.slots is not None and places.inside is not None:
-        values, writes = how.get("values", ()), how["write"]
+    if isinstance(lanes, AllLanes) and places.slots is not None and places.inside is not None:
+        values, writes = how.get("values", ()), what != "strong load"
         chosen = changing_lanes(g, places, size, values) if values else g.active
         lanes.tell(g.indices, places.slots, places.inside, chosen, size, statement, writes=writes, strong=True)
-    track_shared(g, places, size, statement, **how)
+    track_strong(g, places, size, statement, what, **how)
 
 
 @contextlib.contextmanager
@@ -207,7 +207,7 @@ def all_pairs() -> Iterator[list[str]]:
     with (
         mock.patch.object(happens_before, "SharedAccesses", made),
         mock.patch.object(happens_before, "LaneAccesses", lanes),
-        mock.patch.object(access, "track_shared", _tracked),
-        mock.patch.object(atomic, "track_shared", _tracked),
+        mock.patch.object(access, "track_strong", _tracked),
+        mock.patch.object(atomic, "track_strong", _tracked),
     ):
         yield unordered

@@ -7,6 +7,7 @@ synchronisation interval alone counts for each unit.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -240,35 +241,47 @@ class SharedAccesses:
 
     def strong(
         self, rows: NDArray[np.int64], slots: NDArray[np.int64], inside: NDArray[np.int64], size: int,
-        changing: NDArray[np.bool_], statement: Statement, *, reads: bool, writes: bool, observes: bool,
+        changing: NDArray[np.bool_], access: AsyncOperation, *, reads: bool, writes: bool, observes: bool,
     ) -> None:  # fmt: skip
         """Lanes of these warps make strong accesses of `size` bytes at offsets of slots' memories, and where they write
         some are `changing` what is there. All arrays are (lanes,); the last lane to write counts, or where reading it
-        `observes` what others have written, and which is last is open, none.
+        `observes` what others have written, and which is last is open, none. The slot of `access` does not count.
         """
-        self._strong_races(rows, slots, inside, size, changing, statement, writes=writes)
+        self._strong_races(rows, slots, inside, size, changing, access, writes=writes)
+        at, units, masks, _ = by_unit(slots, inside, size, changing)
+        if reads and (masks & ~self.written[at, units]).any():
+            for pair in distinct(rows * len(self.written) + slots).tolist():
+                row, slot = divmod(pair, len(self.written))
+                touched = units_of(inside[(rows == row) & (slots == slot)], size)
+                self._require_written(replace(access, slot=slot), row, slot, *touched)
         warps = rows % self._ordering.members
         if writes:
-            at, units, masks, _ = by_unit(slots, inside, size, changing)
             begins = np.flatnonzero(starts(at)).tolist()
             for begin, end in zip(begins, [*begins[1:], len(at)], strict=True):
-                slot = int(at[begin])
-                self.stores.forget(slot, units[begin:end], masks[begin:end])
-                self._overwritten(slot, units[begin:end], masks[begin:end])
+                slot, touched, bits = int(at[begin]), units[begin:end], masks[begin:end]
+                self._spare_barriers(access, slot, touched, bits)
+                self.stores.forget(slot, touched, bits)
+                self._overwritten(slot, touched, bits)
             clocks = self._ordering.intervals(rows)
-            self.strong_stores.add(slots, warps, inside, size, clocks, changing, statement.line)
-        if reads and observes:
+            self.strong_stores.add(slots, warps, inside, size, clocks, changing, access.statement.line)
+        if observes:
             self.strong_stores.observe(slots, warps, inside, size)
 
     def _strong_races(
         self, rows: NDArray[np.int64], slots: NDArray[np.int64], inside: NDArray[np.int64], size: int,
-        changing: NDArray[np.bool_], statement: Statement, *, writes: bool,
+        changing: NDArray[np.bool_], access: AsyncOperation, *, writes: bool,
     ) -> None:  # fmt: skip
-        """Strong accesses race with weak ones alone (8.7)."""
-        members, memories = self._ordering.members, len(self.written)
+        """Strong accesses race with weak ones alone (8.7), among them those of copies and products."""
+        members, memories, place = self._ordering.members, len(self.written), (slots, inside // UNIT)
+        copies = (self.async_writer, self.core_reader, self.copy_reader) if writes else (self.async_writer,)
+        numbers = [found for found in (table[place] for table in copies) if found.any()]
         pairs = distinct(rows * memories + slots)
         actors, owners = pairs // memories, pairs % memories
         late = np.zeros(len(pairs), np.bool_)
+        if numbers:
+            warps, at = np.unique(rows, return_inverse=True)
+            late |= not all(self._over(each, warps, at) for each in numbers)
+        late |= self.stores.latest[owners, actors % members] == PENDING
         for accesses in (self.stores, self.loads) if writes else (self.stores,):
             newer = accesses.latest[owners] > self._ordering.clocks[actors]
             newer[np.arange(len(pairs)), actors % members] = False
@@ -277,12 +290,16 @@ class SharedAccesses:
             chosen = (rows == row) & (slots == slot) & changing
             if not chosen.any():
                 continue
-            access = AsyncOperation(0, "strong store" if writes else "strong load", statement, slot)
-            place, known = units_of(inside[chosen], size), self._ordering.known[row]
-            verb = "overwrites" if writes else "reads"
-            self._races.against_warps(access, row, self.stores, slot, *place, verb, known)
+            units, masks = units_of(inside[chosen], size)
+            known, named, verb = (
+                self._ordering.known[row],
+                replace(access, slot=slot),
+                "overwrites" if writes else "reads",
+            )
+            self._races.against_own_copies(named, row, units, masks, verb)
+            self._against_writers(named, row, slot, units, masks, verb, known, weak=True)
             if writes:
-                self._races.against_warps(access, row, self.loads, slot, *place, verb, known, loads=True)
+                self._against_readers(named, row, slot, units, masks, known)
 
     def reduce_later(self, units: NDArray[np.int64], masks: Masks, slot: int) -> None:
         """A red.async is on its way: initialises, and orders rather than races."""
@@ -410,11 +427,12 @@ class SharedAccesses:
 
     def _against_writers(
         self, access: AsyncOperation, row: int, slot: int, units: NDArray[np.int64], masks: Masks | np.uint16,
-        verb: str, known: Knowledge | None = None,
+        verb: str, known: Knowledge | None = None, *, weak: bool = False,
     ) -> None:  # fmt: skip
+        """All who have written there, or the `weak` accesses alone."""
         known = self._ordering.known_to(row, access.lane) if known is None else known
         self._races.against_operations(access, row, self.async_writer[slot, units], verb, known)
-        for stores in (self.stores, self.strong_stores):
+        for stores in (self.stores,) if weak else (self.stores, self.strong_stores):
             self._races.against_warps(access, row, stores, slot, units, masks, verb, known)
 
     def _against_readers(

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen import syntax
-from ptxgen.emulator.access import Bytes, Part, locate, parts_of, strong_atomic, track_shared
+from ptxgen.emulator.access import Bytes, Part, locate, parts_of, strong_atomic, track_strong
 from ptxgen.emulator.async_stores import Work, later
 from ptxgen.emulator.atomics import Operation, accumulate, update
 from ptxgen.emulator.checks.strong_accesses import Order, level, order_of
@@ -121,18 +121,19 @@ _RED = (
 
 def change(
     part: Part, size: int, count: int, dtype: np.dtype[Any], operation: Operation, associative: bool,
-    operands: Sequence[_Words], statement: syntax.Instruction, order: Order, *, reads: bool = True,
+    operands: Sequence[_Words], statement: syntax.Instruction, order: Order, *, reads: bool = True, uses: bool = True,
 ) -> _Words:  # fmt: skip
     """Do an operation for the active lanes of a part, on `count` neighbouring elements of `size` bytes each.
 
-    `operands` are (lanes, count); so is the result, what the lanes found.
+    `operands` are (lanes, count); so is the result, what the lanes found. It `reads` if it gives that back (red does
+    not), and `uses` what is there (exch does not).
     """
     g, machine = part.group, part.group.machine
     if part.space not in ("global", "shared", "shared::cluster"):
         raise MemoryFault("atomic-space", f"an atomic operation in .{part.space} memory; it must be global or shared")
     places = locate(g, part.space, part.addresses, size * count, "an atomic operation")
     data, offsets = places.data, places.offsets
-    track_shared(g, places, size * count, statement, write=True, strong=True, reads=reads)
+    track_strong(g, places, size * count, statement, "atomic operation", reads=uses, observes=reads)
     if part.space == "global" and machine.global_accesses is not None:
         machine.global_accesses.strong(
             g.indices, offsets, g.mask, size * count, statement, "atomic operation", reads=reads, writes=True
@@ -163,7 +164,7 @@ def modify(op: Any, binder: Binder, statement: syntax.Instruction, block: object
     sources = [binder.source(each, type) for each in registers]
     destination = getattr(op, "d", None)
     results = [binder.destination(each, type) for each in binder.vector(destination)] if destination else []
-    order, reads = order_of(op), not isinstance(op, _RED)
+    order, reads, uses = order_of(op), not isinstance(op, _RED), kind != "exch"
     binder.strong = True
 
     def run(g: Group) -> None:
@@ -174,8 +175,9 @@ def modify(op: Any, binder: Binder, statement: syntax.Instruction, block: object
             operand = operands_of(part, values, dtype)
             size = 16 if type.bits == 128 else dtype.itemsize
             found = change(
-                part, size, operand.shape[1], dtype, operation, associative, [operand], statement, order, reads=reads
-            )
+                part, size, operand.shape[1], dtype, operation, associative, [operand], statement, order,
+                reads=reads, uses=uses,
+            )  # fmt: skip
             _give(part, results, found, numpy_type(type))
 
     return run
