@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from math import prod
 from typing import Any
 
@@ -39,6 +40,7 @@ from ptxgen.emulator.memory.global_memory import POISON_BYTE
 from ptxgen.emulator.memory.shared_memory import RESERVED_BYTES
 from ptxgen.emulator.stack import ThreadStack
 from ptxgen.emulator.timing import Action, Timeline
+from ptxgen.emulator.trial import Disturbance
 from ptxgen.emulator.variables import Variables
 from ptxgen.emulator.warpgroups import Warpgroups
 from ptxgen.instr.targets import Target
@@ -66,6 +68,7 @@ class Machine:
         timeline: Timeline,
         checks: bool,
         advice: bool = False,
+        disturbance: Disturbance | None = None,
     ) -> None:
         self.shape, self.memory, self.timeline = shape, memory, timeline
         #: What the module was written for.
@@ -95,8 +98,14 @@ class Machine:
         self.banks = {"param": Bank(parameters, "the kernel's parameters"), "const": image.constants}
         self.stack = ThreadStack(self.warps, variables.frames[entry.name])
         self.registers += [self.stack.site, self.stack.pointer]
-        self.shared = SharedMemory(slots, variables.shared_end + shape.shared_bytes)
-        self.tensor = TensorMemory(slots)
+        #: What memory holds in a trial in place of what a launch should not have read.
+        self.disturbance = disturbance
+        shared_bytes = variables.shared_end + shape.shared_bytes
+        if disturbance is None:
+            self.shared, self.tensor = SharedMemory(slots, shared_bytes), TensorMemory(slots)
+        else:
+            self.shared = SharedMemory(slots, shared_bytes, disturbance.byte)
+            self.tensor = TensorMemory(slots, 0x01010101 * disturbance.byte)
         self.mbarriers: list[dict[int, MBarrier]] = [{} for _ in range(slots)]
         #: By warp, the object whose phase it has last tested, if that had not ended.
         self.polled: dict[int, Polled] = {}
@@ -152,6 +161,10 @@ class Machine:
         #: The clusters that have had a refusal of clusterlaunchcontrol.try_cancel, by its operation's number.
         self.refused: dict[int, list[int]] = {}
         self._make_special()
+
+    def while_reading(self, numbers: Sequence[int]) -> AbstractContextManager[None]:
+        """While these asynchronous operations read shared memory, which a trial changes for them."""
+        return nullcontext() if self.disturbance is None else self.disturbance.during(self, numbers)
 
     # Special registers.
 

@@ -33,6 +33,8 @@ class _Told:
     warps: set[str]
     lines: set[int]
     ends: bool
+    #: Whether it is harmless each time if nothing depends on what was read.
+    reads: bool
 
     def told(self) -> Finding:
         """The finding, with the other lines and warps that it stands for."""
@@ -57,6 +59,8 @@ class Findings:
         #: The same by line, and by messages without the numbers of warps.
         self._by_pattern: dict[tuple[str, Severity, int | None, str], _Told] = {}
         self._kept: Counter[tuple[str, Severity]] = Counter()
+        #: Whether of what was not kept all errors are of what is read.
+        self._only_reads = True
 
     def add(
         self,
@@ -66,11 +70,13 @@ class Findings:
         *,
         severity: Severity = "error",
         ends: bool = False,
+        reads: bool = False,
     ) -> None:
         """Report a broken rule at a statement; `ends` marks what the launch ended with, and why.
 
         The same message at other lines is told in one finding, at the first of them, and so are messages at one line
-        that name different warps. What ended the launch names all of them.
+        that name different warps. What ended the launch names all of them. `reads`: it is harmless if nothing depends
+        on what is read.
         """
         if not (self._checks or ends):
             return
@@ -78,17 +84,20 @@ class Findings:
         known = self._by_message.get((code, severity, message))
         if known is not None and (line is None or line in known.lines):
             known.ends |= ends
+            known.reads &= reads
             return
         pattern = message if ends else _WARP.sub("warp", message)
         known = known or self._by_pattern.get((code, severity, line, pattern))
         if known is None:
             self._kept[code, severity] += 1
             if self._kept[code, severity] > _LIMIT:
+                self._only_reads &= reads or severity == "advice"
                 return
             text = statement.text.strip() if statement is not None else ""
-            known = _Told(Finding(code, severity, message, line, text), set(), set(), ends)
+            known = _Told(Finding(code, severity, message, line, text), set(), set(), ends, reads)
             self._found.append(known)
         known.ends |= ends
+        known.reads &= reads
         known.warps.update(_WARP.findall(message))
         known.lines.update([line] if line is not None else [])
         self._by_message.setdefault((code, severity, message), known)
@@ -97,6 +106,17 @@ class Findings:
     def list(self) -> list[Finding]:
         """All findings, each with the other lines and warps that it stands for."""
         return [each.told() for each in sorted(self._found, key=lambda each: not each.ends)]
+
+    @property
+    def may_be_harmless(self) -> bool:
+        """Whether some errors are harmless if nothing depends on what was read."""
+        return self._only_reads and any(each.reads and each.finding.severity == "error" for each in self._found)
+
+    def make_harmless(self, why: str) -> None:
+        """Nothing depends on what was read: such errors become advice."""
+        for each in self._found:
+            if each.reads and each.finding.severity == "error":
+                each.finding = replace(each.finding, severity="advice", message=each.finding.message + why)
 
     @property
     def errors(self) -> bool:

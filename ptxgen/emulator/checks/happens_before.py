@@ -407,10 +407,11 @@ class Ordering:
                 for known in given:
                     known.take(joined)
                 continue
-            together = set[int]().union(*(known.operations for known in given))
-            for known in given:
-                if len(known.operations) < len(together):
-                    known.operations |= together
+            if any(known.operations for known in given):
+                together = set[int]().union(*(known.operations for known in given))
+                for known in given:
+                    if len(known.operations) < len(together):
+                        known.operations |= together
         clocks = self.clocks[rows]
         own = rows % self.members
         mine = clocks[np.arange(len(rows))[:, None], warps, own] + 1

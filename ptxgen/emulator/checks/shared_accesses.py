@@ -42,12 +42,20 @@ class SharedAccesses:
         #: Readers of two kinds, since one wait tells of the tensor core's and another of copies.
         self.core_reader = np.zeros((slots, units), np.int64)
         self.copy_reader = np.zeros((slots, units), np.int64)
-        #: The bytes of each unit in which mbarriers live.
+        #: Whether there have been any.
+        self._asynchronous = False
+        #: The bytes of each unit in which mbarriers live, and whether there have been any.
         self.barriers = np.zeros((slots, units), np.uint16)
+        self._has_barriers = False
         self.stores = ThreadAccesses(slots, ordering.size, ordering.warps, units)
         self.loads = ThreadAccesses(slots, ordering.size, ordering.warps, units)
         self.strong_stores = StrongStores(slots, ordering.members, bytes)
         self._races = SharedRaces(ordering, self.stores, findings)
+
+    @property
+    def read_too_early(self) -> dict[int, list[tuple[int, NDArray[np.int64]]]]:
+        """What products, by number, have read while it may be overwritten: (CTA slot, units)."""
+        return self._races.read_too_early
 
     def clear(self, slot: int) -> None:
         """Make a slot ready for the next CTA."""
@@ -67,6 +75,7 @@ class SharedAccesses:
         self._against_readers(operation, row, slot, units, _ALL)
         self._spare_barriers(operation, slot, units, _ALL)
         self.written[slot, units] = _ALL
+        self._asynchronous = True
         self.async_writer[slot, units] = operation.number
         self.core_reader[slot, units] = 0
         self.copy_reader[slot, units] = 0
@@ -96,6 +105,7 @@ class SharedAccesses:
                     )
         by_core = operation.what.startswith(("tcgen05", "wgmma"))
         (self.core_reader if by_core else self.copy_reader)[slot, units] = operation.number
+        self._asynchronous = True
 
     def read_together(self, operation: AsyncOperation, rows: Sequence[int], units: NDArray[np.int64]) -> None:
         """An operation that several warps of a CTA issue together reads these units: each must know their writers."""
@@ -123,21 +133,20 @@ class SharedAccesses:
         place = slot * self.written.shape[1] + units
         writes, racing = changed is not None, masks if changed is None else changed
         kinds = (self.stores, self.loads) if writes else (self.stores,)
-        if any(kind.apart[slots].any() for kind in (self.stores, self.loads)):
+        if any(kind.any_apart and kind.apart[slots].any() for kind in (self.stores, self.loads)):
             return False
-        written, writer = self.written.reshape(-1), self.async_writer.reshape(-1)
-        readers = self.core_reader.reshape(-1), self.copy_reader.reshape(-1)
-        if not self._over(writer[place], rows, at):
+        written = self.written.reshape(-1)
+        fresh = (masks & ~written[place]).any()
+        if fresh and not writes:
+            return False
+        tables = [each.reshape(-1) for each in (self.async_writer, self.core_reader, self.copy_reader)]
+        if self._asynchronous and not all(self._over(each[place], rows, at) for each in tables[: 3 if writes else 1]):
             return False
         if writes:
-            if (self.barriers.reshape(-1)[place] & masks).any():
-                return False
-            if not all(self._over(each[place], rows, at) for each in readers):
+            if self._has_barriers and (self.barriers.reshape(-1)[place] & masks).any():
                 return False
             if len(rows) > 1 and _overlap(place, masks):
                 return False
-        elif (masks & ~written[place]).any():
-            return False
         first = slots % self._ordering.size * self._ordering.warps
         own = first[:, None] + np.arange(self._ordering.warps)
         known, each = self._ordering.clocks[rows[:, None], own], np.arange(len(rows))
@@ -158,9 +167,11 @@ class SharedAccesses:
         clocks = self._ordering.intervals(rows)[at]
         (self.stores if writes else self.loads).add_own(slot, warp, units, masks, clocks, statement.line)
         if writes:
-            np.bitwise_or.at(written, place, masks)
-            for table in (writer, *readers):
-                table[place] = 0
+            if fresh:
+                np.bitwise_or.at(written, place, masks)
+            if self._asynchronous:
+                for table in tables:
+                    table[place] = 0
         return True
 
     def _over(self, numbers: NDArray[np.int64], rows: NDArray[np.int64], at: NDArray[np.int64]) -> bool:
@@ -316,6 +327,7 @@ class SharedAccesses:
     def barrier_lives(self, slot: int, offset: int, alive: bool) -> None:
         """From now on there is an mbarrier at an offset of a CTA's memory, or none any more."""
         mask = np.uint16(0xFF << offset % UNIT)
+        self._has_barriers |= alive
         if alive:
             self.barriers[slot, offset // UNIT] |= mask
         else:
@@ -352,6 +364,7 @@ class SharedAccesses:
                 f"the {access.what} reads shared memory at {at:#x} that nothing has written{hint}",
                 access.statement,
                 severity="advice" if behind else "error",
+                reads=True,
             )
 
     def _is_written(self, slot: int, at: int) -> bool:
@@ -431,7 +444,7 @@ class SharedAccesses:
     ) -> None:  # fmt: skip
         """All who have written there, or the `weak` accesses alone."""
         known = self._ordering.known_to(row, access.lane) if known is None else known
-        self._races.against_operations(access, row, self.async_writer[slot, units], verb, known)
+        self._races.against_operations(access, row, slot, units, self.async_writer[slot, units], verb, known)
         for stores in (self.stores,) if weak else (self.stores, self.strong_stores):
             self._races.against_warps(access, row, stores, slot, units, masks, verb, known)
 
@@ -442,7 +455,7 @@ class SharedAccesses:
         known = self._ordering.known_to(row, access.lane) if known is None else known
         verb = "overwrites what may still be read by"
         for readers in (self.core_reader, self.copy_reader):
-            self._races.against_operations(access, row, readers[slot, units], verb, known)
+            self._races.against_operations(access, row, slot, units, readers[slot, units], verb, known)
         self._races.against_warps(access, row, self.loads, slot, units, masks, "overwrites", known, loads=True)
 
 

@@ -23,6 +23,8 @@ from ptxgen.emulator.checks.units import Masks, distinct
 if TYPE_CHECKING:
     from ptxgen.emulator.checks.happens_before import Ordering
 
+#: What reads rows of which the accumulator's reader may drop some.
+_PRODUCTS = ("tcgen05.mma", "wgmma.mma_async")
 _RELAXED = "barrier.cluster.arrive.relaxed alone, which releases nothing"
 
 
@@ -31,6 +33,8 @@ class SharedRaces:
 
     def __init__(self, ordering: Ordering, stores: ThreadAccesses, findings: Findings) -> None:
         self._ordering, self._stores, self._findings = ordering, stores, findings
+        #: What products, by number, read while it may be overwritten: (CTA slot, units).
+        self.read_too_early: dict[int, list[tuple[int, NDArray[np.int64]]]] = {}
         #: Lines of the cp.async and st.async instructions that have run.
         self.copy_lines: dict[int, str] = {}
 
@@ -43,15 +47,21 @@ class SharedRaces:
             self._race(access, verb, f"the {self.copy_lines.get(line, 'copy')} of line {line}")
 
     def against_operations(
-        self, access: AsyncOperation, row: int, numbers: NDArray[np.int64], verb: str, known: Knowledge
-    ) -> None:
-        """Asynchronous operations (0: none) of whose completion `known` does not tell."""
+        self, access: AsyncOperation, row: int, slot: int, units: NDArray[np.int64], numbers: NDArray[np.int64],
+        verb: str, known: Knowledge,
+    ) -> None:  # fmt: skip
+        """Asynchronous operations on these units (numbers; 0: none) of whose completion `known` does not tell."""
         for number in distinct(numbers).tolist():
             if number and number not in known.operations:
                 earlier = self._ordering.operations.get(number)
                 if earlier is not None:
                     why, parity = self._ordering.waits.why(row, Event(number), reads=verb == "reads", by=access.number)
-                    self._race(access, verb, f"the {earlier.what} of line {earlier.statement.line}", why, parity)
+                    what = f"the {earlier.what} of line {earlier.statement.line}"
+                    product = next((each for each in (access, earlier) if each.what in _PRODUCTS), None)
+                    if product is not None:
+                        read = self.read_too_early.setdefault(product.number, [])
+                        read.append((slot, np.array(units)[numbers == number]))
+                    self._race(access, verb, what, why, parity, reads=product is not None)
 
     def against_warps(
         self, access: AsyncOperation, row: int, accesses: ThreadAccesses | StrongStores, slot: int,
@@ -122,10 +132,12 @@ class SharedRaces:
                     severity="advice",
                 )
 
-    def _race(self, access: AsyncOperation, verb: str, what: str, why: str = "", parity: bool = False) -> None:
-        self._report(access, verb, f"{what}, whose completion its thread has not waited for{why}", parity)
+    def _race(
+        self, access: AsyncOperation, verb: str, what: str, why: str = "", parity: bool = False, *, reads: bool = False
+    ) -> None:
+        self._report(access, verb, f"{what}, whose completion its thread has not waited for{why}", parity, reads=reads)
 
-    def _report(self, access: AsyncOperation, verb: str, what: str, parity: bool) -> None:
+    def _report(self, access: AsyncOperation, verb: str, what: str, parity: bool, *, reads: bool = False) -> None:
         data = "data of " if verb in ("reads", "overwrites") else ""
         code = "mbarrier-parity" if parity else "shared-race"
-        self._findings.add(code, f"the {access.what} {verb} {data}{what}", access.statement)
+        self._findings.add(code, f"the {access.what} {verb} {data}{what}", access.statement, reads=reads and not parity)

@@ -322,5 +322,5 @@ class TensorAccesses:
     def _uninitialised(self, columns: range, verb: str, statement: Statement) -> None:
         where = f"columns {columns.start}-{columns.stop - 1}"
         self._findings.add(
-            "uninitialized-tensor", f"{verb} tensor memory in {where} that nothing has written", statement
+            "uninitialized-tensor", f"{verb} tensor memory in {where} that nothing has written", statement, reads=True
         )

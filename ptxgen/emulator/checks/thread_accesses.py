@@ -51,8 +51,8 @@ class ThreadAccesses:
         self.line = np.zeros(shape, np.int32)
         #: The last interval of each warp of the cluster in which it accessed anything of a slot.
         self.latest = np.zeros((slots, size * warps), np.int64)
-        #: Which slots have a table of their own, since a peer's warp came.
-        self.apart = np.zeros(slots, np.bool_)
+        #: Which slots have a table of their own, since a peer's warp came, and whether any ever had.
+        self.apart, self.any_apart = np.zeros(slots, np.bool_), False
 
     def table(self, slot: int) -> _Table | None:
         """The accesses to a slot's memory, None if there was none yet."""
@@ -68,7 +68,7 @@ class ThreadAccesses:
             self._known[slot] = True
         if not table.first <= warp < table.first + len(table.latest):
             whole = _Table.empty(self.latest[slot], self._units)
-            self.apart[slot] = True
+            self.apart[slot] = self.any_apart = True
             for name in ("clock", "mask", "line"):
                 getattr(whole, name)[own : own + self._warps] = getattr(table, name)
             table = self._tables[slot] = whole

@@ -87,6 +87,22 @@ class GlobalMemory:
         self._end = _GAP
         self._allocations: list[Allocation] = []
 
+    @property
+    def used(self) -> int:
+        """Up to which offset there may be arrays."""
+        return self._end
+
+    def written(self) -> NDArray[np.uint8]:
+        """All bytes up to there, as a view."""
+        return self.data[: self._end]
+
+    def copy(self) -> GlobalMemory:
+        """The same arrays with the same bytes."""
+        made = GlobalMemory()
+        made.data, made.kind, made._end = self.data.copy(), self.kind.copy(), self._end
+        made._allocations = [replace(each) for each in self._allocations]
+        return made
+
     def allocate(self, size: int, contents: Contents | None = None, alignment: int = 1) -> int:
         """The address of `size` new bytes, aligned to 256 bytes or more, with gaps around that belong to no array."""
         alignment = max(alignment, _ALIGNMENT)

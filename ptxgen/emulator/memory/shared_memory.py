@@ -10,21 +10,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen.emulator.memory.faults import MemoryFault
+from ptxgen.emulator.memory.global_memory import POISON_BYTE
 
 RESERVED_BYTES = 1024
 
 
 class SharedMemory:
-    """`data[slot, offset]` are the bytes; `size` is the end of the CTA's memory, in bytes."""
+    """`data[slot, offset]` are the bytes, `poison` where nothing has been written; `size` is the end of a CTA's."""
 
-    def __init__(self, slots: int, size: int) -> None:
-        self.size = size
+    def __init__(self, slots: int, size: int, poison: int = POISON_BYTE) -> None:
+        self.size, self._poison = size, poison
         self.pitch = -(-size // 1024) * 1024
-        self.data: NDArray[np.uint8] = np.full((slots, self.pitch), 0xCD, np.uint8)
+        self.data: NDArray[np.uint8] = np.full((slots, self.pitch), poison, np.uint8)
 
     def clear(self, slot: int) -> None:
         """Poison a slot for the next CTA."""
-        self.data[slot] = 0xCD
+        self.data[slot] = self._poison
 
     def offsets(
         self, addresses: NDArray[np.int64], size: int, mask: NDArray[np.bool_] | None, what: str

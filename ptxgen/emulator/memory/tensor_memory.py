@@ -22,8 +22,9 @@ POISON = 0x7FC0DEAD
 class TensorMemory:
     """`cells[slot, lane, column]` as 32-bit words, `allocated[slot, column]` tells which columns are in use."""
 
-    def __init__(self, slots: int) -> None:
-        self.cells: NDArray[np.uint32] = np.full((slots, LANES, COLUMNS), POISON, np.uint32)
+    def __init__(self, slots: int, poison: int = POISON) -> None:
+        self._poison = poison
+        self.cells: NDArray[np.uint32] = np.full((slots, LANES, COLUMNS), poison, np.uint32)
         self.allocated: NDArray[np.bool_] = np.zeros((slots, COLUMNS), np.bool_)
         self.sizes: list[dict[int, int]] = [{} for _ in range(slots)]
         #: Which instruction made an allocation: (slot, first column) -> statement.
@@ -42,7 +43,7 @@ class TensorMemory:
 
     def clear(self, slot: int) -> None:
         """Make a slot ready for the next CTA."""
-        self.cells[slot] = POISON
+        self.cells[slot] = self._poison
         self.allocated[slot] = False
         self.sizes[slot] = {}
         self.freed[slot] = []

@@ -268,7 +268,8 @@ class _Multiply:
         def execute() -> None:
             if begun[0].done:
                 return  # something has asked for the result before
-            self._compute(machine, slots, work)
+            with machine.while_reading([product.operation for product in begun]):
+                self._compute(machine, slots, work)
             for product in begun:
                 product.done = True
             for row in work.rows.ravel():

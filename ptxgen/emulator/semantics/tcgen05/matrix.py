@@ -121,10 +121,14 @@ def _issue(
         call = replace(call, scale_a=_scale_place(call.scale_a), scale_b=_scale_place(call.scale_b))
     spans = _tensor_reads(call)
     _require_cells(machine, call, spans)
-    if machine.ordering is not None:
-        _order(machine, row, lane, statement, call, spans)
+    number = _order(machine, row, lane, statement, call, spans) if machine.ordering is not None else 0
     pipe = pipe_of(machine, row, form.cta_group)
-    machine.submit(int(machine.row_slot[row]), statement, lambda: execute(machine, call), pipe=pipe)
+
+    def complete() -> None:
+        with machine.while_reading([number]):
+            execute(machine, call)
+
+    machine.submit(int(machine.row_slot[row]), statement, complete, pipe=pipe)
 
 
 def _scale_place(place: tuple[int, int]) -> tuple[int, int]:
@@ -213,7 +217,8 @@ def _require_cells(machine: Machine, call: Call, spans: list[tuple[str, list[int
 def _order(
     machine: Machine, row: int, lane: int, statement: syntax.Instruction, call: Call,
     spans: list[tuple[str, list[int], range, range]],
-) -> None:  # fmt: skip
+) -> int:  # fmt: skip
+    """Tell the checks of a product; gives its number in happens-before."""
     ordering, shape = machine.ordering, call.shape
     assert ordering is not None
     issuer = int(machine.row_slot[row])
@@ -233,3 +238,4 @@ def _order(
         if shape.form.ashift:
             ordering.tensor.write(operation, row, bands_of(range(LANES)), columns_of_a, accumulates=True, slot=slot)
     machine.tensor_operations.setdefault(issuer, []).append(operation.number)
+    return operation.number
