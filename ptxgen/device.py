@@ -99,7 +99,8 @@ class Finding:
     """One thing that a device found wrong ("error") or risky ("advice") in a kernel.
 
     `code` is stable and short, `line` counts from 1 in the PTX text (None: no single line), `instruction` is
-    the source text of the instruction, empty where there is none; `str` cuts a long one in the middle.
+    the source text of the instruction, empty where there is none; `str` cuts a long one in the middle. `source` is the
+    line of what the PTX was compiled from, if `.loc` names it: `kernel.py:12:5`.
     """
 
     code: str
@@ -107,9 +108,10 @@ class Finding:
     message: str
     line: int | None = None
     instruction: str = ""
+    source: str = ""
 
     def __str__(self) -> str:
-        place = "" if self.line is None else f"line {self.line}: "
+        place = "" if self.line is None else f"line {self.line}{f' ({self.source})' if self.source else ''}: "
         source = f"\n    {_shortened(self.instruction, _SHOWN_INSTRUCTION)}" if self.instruction else ""
         return f"{place}{self.severity} [{self.code}] {self.message}{source}"
 

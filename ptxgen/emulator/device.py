@@ -33,6 +33,7 @@ from ptxgen.emulator.memory import GlobalMemory
 from ptxgen.emulator.memory.global_memory import Contents
 from ptxgen.emulator.program import Program
 from ptxgen.emulator.scheduler import Scheduler
+from ptxgen.emulator.source_lines import SourceLines
 from ptxgen.emulator.timing import Schedule, Timeline
 from ptxgen.emulator.trial import HARMLESS, Disturbance, is_harmless, snapshot
 from ptxgen.emulator.variables import Variables
@@ -264,9 +265,12 @@ class Emulator:
         sys.stdout.write("".join(machine.printed))
         if status is None:
             machine.findings.add("not-run", _NOT_RUN, None, ends=True)
+        findings = machine.findings.list()
+        if findings:
+            findings = list(map(SourceLines(launch.kernel.module).located, findings))
         return LaunchReport(
             status=status or "incomplete",
-            findings=machine.findings.list(),
+            findings=findings,
             instructions=scheduler.instructions,
             seconds=seconds,
             kernel=launch.kernel.name,
