@@ -167,13 +167,16 @@ class LaunchReport:
         head = f"{what + ': ' if what else ''}{self.status} ({', '.join(facts)})"
         lines = [head, *(str(finding) for finding in self.findings)]
         if self.older_values and self.status in ("ok", "findings"):  # else there are no results
-            lines.append(f"strong loads found older values, which is right where they poll: {self._older()}")
+            lines.append(self.older_values_text)
         return "\n".join(lines)
 
-    def _older(self) -> str:
+    @property
+    def older_values_text(self) -> str:
+        """What the first of `older_values` are, in words."""
         shown = "; ".join(map(str, self.older_values[:_SHOWN_OLDER]))
         more = len(self.older_values) - _SHOWN_OLDER
-        return shown + (f"; and {more} more in older_values" if more > 0 else "")
+        rest = f"; and {more} more in older_values" if more > 0 else ""
+        return f"strong loads found older values, which is right where they poll: {shown}{rest}"
 
 
 @dataclass(frozen=True)

@@ -165,8 +165,12 @@ class GemmResult:
 
     @property
     def advice(self) -> list[Complaint]:
-        """What the device advises; it does not make the run wrong, but may tell why it is."""
-        return [_complaint(each) for each in self.launch.findings if each.severity == "advice"]
+        """What the device advises; it does not make the run wrong, but may tell why it is: so may older values."""
+        found = [_complaint(each) for each in self.launch.findings if each.severity == "advice"]
+        if self.wrong and self.launch.older_values:
+            lines = tuple(sorted({each.line for each in self.launch.older_values}))
+            found.append(Complaint(self.launch.older_values_text, lines, lines[:1]))
+        return found
 
     def summary(self) -> str:
         """The outcome as text: one line, then what is wrong and what the device advises, with lines of the PTX."""
@@ -446,7 +450,8 @@ class _GuardedOutput:
 
 def _complaint(finding: Finding) -> Complaint:
     lines = () if finding.line is None else (finding.line,)
-    return Complaint(f"[{finding.code}] {finding.message}", lines, lines)
+    source = f" ({finding.source})" if finding.source else ""
+    return Complaint(f"[{finding.code}] {finding.message}{source}", lines, lines)
 
 
 def _is_poison(values: np.ndarray) -> npt.NDArray[np.bool_]:

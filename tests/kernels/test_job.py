@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from fake_device import FakeDevice, deadlock
 
-from ptxgen.device import Finding, KernelError, LaunchReport
+from ptxgen.device import Finding, KernelError, LaunchReport, OlderValue
 from ptxgen.kernels import PlanError, find
 from ptxgen.kernels.gemm import OutputType
 from ptxgen.kernels.job import C_ALIGNMENT, GemmJob, describe_pattern, half_ulp, line_list, number_list, run_gemm
@@ -215,6 +215,25 @@ def test_advice_leaves_a_right_result_ok_and_is_told_with_a_wrong_one() -> None:
     assert not wrong.ok
     for result in (right, wrong):
         assert "line 12: advice: [slow] this is slow" in result.summary()
+
+
+def test_older_values_are_told_with_a_wrong_result() -> None:
+    def change(c: np.ndarray) -> None:
+        c[0, 0] += 100
+
+    report = LaunchReport("ok", older_values=[OlderValue(20, 12, 3)])
+    wrong = run_gemm(FakeDevice(change, report=report), KERNEL.plan(), 128, 128, 64)
+    (told,) = wrong.advice
+    assert told.lines == (20,)
+    assert "line 20 found what was there before the store of line 12" in told.message
+    assert told.message in wrong.summary()
+    assert run_gemm(FakeDevice(report=report), KERNEL.plan(), 128, 128, 64).advice == []
+
+
+def test_a_complaint_names_the_source() -> None:
+    finding = Finding("race", "error", "a race", 40, "ld.shared.b32", "tile.cu:7:3")
+    result = run_gemm(FakeDevice(report=LaunchReport("findings", [finding])), KERNEL.plan(), 128, 128, 64)
+    assert result.complaints[0].message == "[race] a race (tile.cu:7:3)"
 
 
 def test_findings_leave_the_result_wrong_although_c_is_right() -> None:
