@@ -123,10 +123,11 @@ class Emulator:
     random times, with warps and lanes in random order and some CTAs begun late, reproducible by `seed`
     (docs/emulator.md). `checks` looks for races, missing waits and fences; with them strong loads return older values
     than the last, unless `eager`, where nothing orders them after the store; without them there are only faults, and
-    what else ends a launch. `progress(done, ctas)` is called as CTAs end. `multiprocessors` bounds the CTAs that run at
-    a time, `max_steps` the blocks of instructions that a launch may run: what has not ended by then ends as incomplete.
-    From `advice` times the wavefronts or sectors that it needs on, a load or store is advised about (`bank-conflicts`,
-    `uncoalesced-access`); None for never.
+    what else ends a launch. A launch that has read what it should not is repeated, unseen, to find out whether anything
+    depends on that (docs/emulator.md, "Values that are dropped"). `progress(done, ctas)` is called as CTAs end.
+    `multiprocessors` bounds the CTAs that run at a time, `max_steps` the blocks of instructions that a launch may run:
+    what has not ended by then ends as incomplete. From `advice` times the wavefronts or sectors that it needs on, a
+    load or store is advised about (`bank-conflicts`, `uncoalesced-access`); None for never.
     """
 
     def __init__(

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from ptxgen.emulator.checks.findings import Findings
 from ptxgen.emulator.checks.knowledge import PENDING, AsyncOperation, Knowledge
+from ptxgen.emulator.checks.proxy_fences import ProxyFences
 from ptxgen.emulator.checks.shared_races import SharedRaces
 from ptxgen.emulator.checks.strong_stores import StrongStores
 from ptxgen.emulator.checks.thread_accesses import ThreadAccesses
@@ -51,6 +52,7 @@ class SharedAccesses:
         self.loads = ThreadAccesses(slots, ordering.size, ordering.warps, units)
         self.strong_stores = StrongStores(slots, ordering.members, bytes)
         self._races = SharedRaces(ordering, self.stores, findings)
+        self.fences = ProxyFences(self, ordering, self._races.copy_lines, findings)
 
     @property
     def read_too_early(self) -> dict[int, list[tuple[int, NDArray[np.int64]]]]:
@@ -90,7 +92,7 @@ class SharedAccesses:
         slot = operation.slot if slot is None else slot
         self._ordering.lanes.asynchronous(operation, row, slot, units, writes=False)
         self._against_writers(operation, row, slot, units, masks, "reads")
-        self._require_proxy_fence(operation, row, slot, units)
+        self.fences.require(operation, row, slot, units)
         self._require_written(operation, row, slot, units, masks)
         if operation.swizzle is not None:
             for number in distinct(self.async_writer[slot, units]):
@@ -369,74 +371,6 @@ class SharedAccesses:
 
     def _is_written(self, slot: int, at: int) -> bool:
         return bool(self.written[slot, at // UNIT] >> np.uint16(at % UNIT) & np.uint16(1))
-
-    def _require_proxy_fence(self, operation: AsyncOperation, row: int, slot: int, units: NDArray[np.int64]) -> None:
-        """Stores of threads reach the async proxy by a fence of the storing warp, or of the issuing one."""
-        late = self._unfenced(self.stores, row, slot, units)
-        strong = [(*each, "store") for each in self.strong_stores.unfenced(slot, units, self._visible(row))]
-        if late is None and not strong:
-            self._ordering.lanes.unfenced(operation, row, slot, units)
-            return
-        # Advice for cp.async: the manual has it in the generic proxy (9.7.9.25.3.1), but Triton leaves the fence out,
-        # and its kernels are right on an H200 (driver 580, 2026-11-20).
-        weak = []
-        if late is not None:
-            table = self.stores.table(slot)
-            assert table is not None
-            lines = [line for line, what in self._races.copy_lines.items() if what == "cp.async"]
-            copied = np.isin(table.line[:, units], lines) if lines else np.zeros_like(late)
-            for chosen, what in ((late & ~copied, "store"), (late & copied, "cp.async")):
-                weak += [(*each, what) for each in self.stores.lines(slot, units, chosen)]
-        for other, line, _, what in (*weak, *strong):
-            self._findings.add(
-                "missing-proxy-fence",
-                f"the {operation.what} reads data of the {what} of line {line} by "
-                f"{self._ordering.member_name(row, other)} without a fence.proxy.async between them",
-                operation.statement,
-                severity="error" if what == "store" else "advice",
-            )
-
-    def require_fence_after_loads(
-        self, operation: AsyncOperation, row: int, units: NDArray[np.int64], slot: int
-    ) -> None:
-        """Loads of threads come before an asynchronous write, to which `async_write` comes next, by a proxy fence too.
-
-        Advice, of responses of launch control: the manual's example has the fences (9.7.13.17). Before copies CUTLASS
-        leaves them out.
-        """
-        late = self._unfenced(self.loads, row, slot, units)
-        if late is None:
-            return
-        for other, line, _ in self.loads.lines(slot, units, late):
-            self._findings.add(
-                "missing-proxy-fence",
-                f"the {operation.what} overwrites what the load of line {line} by "
-                f"{self._ordering.member_name(row, other)} has read without a fence.proxy.async between them",
-                operation.statement,
-                severity="advice",
-            )
-
-    def _unfenced(
-        self, accesses: ThreadAccesses, row: int, slot: int, units: NDArray[np.int64]
-    ) -> NDArray[np.bool_] | None:
-        """Which accesses (warps, units) no fence.proxy.async has followed, of their warp or of `row`, which knows them.
-
-        None if there are none.
-        """
-        table = accesses.table(slot)
-        if table is None:
-            return None
-        visible = table.of(self._visible(row))
-        if (table.latest <= visible).all():
-            return None
-        late = (table.clock[:, units] > visible[:, None]) & (table.mask[:, units] != 0)
-        return late if late.any() else None
-
-    def _visible(self, row: int) -> NDArray[np.int64]:
-        """The intervals of its cluster's warps that a fence.proxy.async has followed, of theirs or of this warp."""
-        members, fenced = self._ordering.members, self._ordering.fenced
-        first = row - row % members
-        return np.maximum(np.diagonal(fenced[first : first + members]), fenced[row])
 
     def _against_writers(
         self, access: AsyncOperation, row: int, slot: int, units: NDArray[np.int64], masks: Masks | np.uint16,

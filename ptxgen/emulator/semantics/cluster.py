@@ -159,7 +159,7 @@ def _request(
         signal.given.operations.add(operation.number)
         units = np.array([offset // _RESPONSE])
         for slot in slots:
-            ordering.shared.require_fence_after_loads(operation, row, units, slot)
+            ordering.shared.fences.require_after_loads(operation, row, units, slot)
             ordering.shared.async_write(operation, row, units, slot)
 
     def complete() -> None:
