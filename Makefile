@@ -39,14 +39,14 @@ certify: $(DEVELOPMENT) ## Compare every instruction form with ptxas, both ways,
 corpus: $(DEVELOPMENT) ## Compile CUDA's own headers to PTX with nvcc, and read and check all of it (minutes)
 	$(BIN)/python -m tools.corpus --jobs $(JOBS)
 
-fuzz: $(DEVELOPMENT) ## Read and check a million random texts, and record it (two hours; --sample N takes fewer)
+fuzz: $(DEVELOPMENT) ## Read and check a million random texts, and record it (two hours; python -m tools.fuzz --sample N takes fewer)
 	$(BIN)/python -m tools.fuzz --jobs $(JOBS) --record
 
 microtests: $(DEVELOPMENT) ## Run every microtest in the emulator and through ptxas (minutes)
 	$(BIN)/python -m microtests
 	$(BIN)/python -m microtests --device ptxas --jobs $(JOBS)
 
-mutants: $(DEVELOPMENT) ## Break right kernels in every way, see whether the emulator tells, and record it (two hours; --sample N takes fewer)
+mutants: $(DEVELOPMENT) ## Break right kernels in every way, see whether the emulator tells, and record it (two hours; python -m tools.mutants --sample N takes fewer)
 	$(BIN)/python -m tools.mutants --jobs $(JOBS) --record
 
 programs: $(DEVELOPMENT) ## Run random legal programs in the emulator, which must not crash (minutes)

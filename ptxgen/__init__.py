@@ -6,7 +6,7 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ptxgen.device import Finding, Kernel, LaunchReport
+    from ptxgen.device import Finding, Kernel, Launch, LaunchReport
     from ptxgen.emulator import Emulator
     from ptxgen.gpu import Gpu
     from ptxgen.instr.check import Diagnostic, check
@@ -23,6 +23,7 @@ __all__ = [
     "Finding",
     "Gpu",
     "Kernel",
+    "Launch",
     "LaunchReport",
     "PtxSyntaxError",
     "__version__",
@@ -40,6 +41,7 @@ _HOMES = {
     "Finding": "ptxgen.device",
     "Gpu": "ptxgen.gpu",
     "Kernel": "ptxgen.device",
+    "Launch": "ptxgen.device",
     "LaunchReport": "ptxgen.device",
     "PtxSyntaxError": "ptxgen.syntax",
     "assemble": "ptxgen.toolchain",

@@ -9,6 +9,12 @@ import typer
 
 from ptxgen.cli.errors import OK
 
+#: Columns of the table, and the field of a row that each shows: as many as 80 characters hold.
+_COLUMNS = {
+    "declared": "declarations", "certified": "certified", "forms": "forms", "differing": "disagreements",
+    "emulated": "emulated", "microtest": "microtested", "recorded": "recorded",
+}  # fmt: skip
+
 
 def register(app: typer.Typer) -> None:
     app.command(rich_help_panel="PTX files")(coverage)
@@ -35,21 +41,16 @@ def coverage(
     with output() as out:
         table = Table(box=None, header_style="bold", padding=(0, 1, 0, 0))
         table.add_column("family", style="cyan", no_wrap=True)
-        for name in ("declared", "certified", "forms", "on targets", "neighbours", "excused", "differing", "emulated",
-                     "microtest", "recorded"):  # fmt: skip
-            table.add_column(name, justify="right", overflow="fold")
+        for name in _COLUMNS:
+            table.add_column(name, justify="right", no_wrap=True)
         for row in [*rows, total(rows)]:
-            table.add_row(
-                row.family, f"{row.declarations:,}", f"{row.certified:,}", f"{row.forms:,}", f"{row.assemblies:,}",
-                f"{row.neighbours:,}", f"{row.excused:,}", f"{row.disagreements:,}", f"{row.emulated:,}",
-                f"{row.microtested:,}", f"{row.recorded:,}",
-                style="bold" if row.family == "all" else "",
-            )  # fmt: skip
+            numbers = [f"{getattr(row, field):,}" for field in _COLUMNS.values()]
+            table.add_row(row.family, *numbers, style="bold" if row.family == "all" else "")
         out.print(table)
         versions = total(rows).ptxas or "none yet"
         out.print(
-            f"\ncertified against ptxas {versions}; 'on targets' counts a form once for each target; 'recorded': "
-            "a GPU has answered a microtest of the declaration",
+            f"\ncertified against ptxas {versions}; 'differing' from it are lines; 'recorded': a GPU has answered a "
+            "microtest of the declaration; --markdown has more columns",
             soft_wrap=True,
         )
     return OK

@@ -41,14 +41,14 @@ def run(
         ),
     ] = "eager",
     schedules: Annotated[
-        int,
+        int | None,
         typer.Option(
             "--schedules",
             metavar="N",
             help="Try N schedules: eager, late, random with seeds from --seed on. Report the first that fails.",
             show_default=False,
         ),
-    ] = 0,
+    ] = None,
     advice: Annotated[
         float | None,
         typer.Option(
@@ -80,7 +80,7 @@ def run(
     choose("--device", device, ("emulator", "gpu"))
     if seed < 0:
         raise InputError(f"--seed must be 0 or more, not {seed}")
-    if schedules < 0:
+    if schedules is not None and schedules < 1:
         raise InputError(f"--schedules must be 1 or more, not {schedules}")
     if schedules and device != "emulator":
         raise InputError("--schedules is for the emulator: a GPU decides for itself when work completes")

@@ -82,8 +82,18 @@ def parts_of(g: Group, space: str | None, addresses: NDArray[np.int64]) -> list[
 def locate(g: Group, space: str, addresses: NDArray[np.int64], size: int, what: str) -> Bytes:
     """The bytes of accesses of `size` bytes, a power of two; those of masked lanes are somewhere legal.
 
-    Raises MemoryFault where an access is misaligned or outside memory.
+    Raises MemoryFault, with the thread, where an access is misaligned or outside memory.
     """
+    try:
+        return _locate(g, space, addresses, size, what)
+    except MemoryFault as fault:
+        if fault.place is not None:
+            position, lane = fault.place
+            fault.args = (f"{fault}, by lane {lane} of {g.machine.warp_name(int(g.indices[position]))}",)
+        raise
+
+
+def _locate(g: Group, space: str, addresses: NDArray[np.int64], size: int, what: str) -> Bytes:
     machine = g.machine
     if space == "global":
         return Bytes(machine.memory.data, machine.memory.offsets(addresses.view(np.uint64), size, g.mask, what))

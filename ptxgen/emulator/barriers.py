@@ -96,6 +96,8 @@ class CtaBarrier:
 
     def __init__(self, threads: int | None, operation: Operation, reduces: bool) -> None:
         self.threads, self.operation, self.reduces = threads, operation, reduces
+        #: The arrival that said so.
+        self.first = operation
         self.arrived: list[Arrival] = []
         self.given: Knowledge | None = None
 
@@ -190,7 +192,7 @@ class CtaBarriers:
 
     def _mismatch(self, name: int, barrier: CtaBarrier, threads: int | None, operation: Operation) -> None:
         """Warps that meet at a barrier must agree on its count, and on whether it reduces (9.7.13.1)."""
-        there = barrier.operation.statement
+        there = barrier.first.statement
         if barrier.threads != threads:
             here, other = (f"{count}" if count is not None else "all" for count in (threads, barrier.threads))
             what = f"is for {here} threads here and for {other} in line {there.line}"

@@ -17,6 +17,7 @@ from ptxgen.device import (
     Extent,
     Finding,
     Kernel,
+    KernelArgumentError,
     Launch,
     LaunchError,
     LaunchReport,
@@ -37,7 +38,7 @@ from ptxgen.emulator.source_lines import SourceLines
 from ptxgen.emulator.timing import Schedule, Timeline
 from ptxgen.emulator.trial import HARMLESS, Disturbance, is_harmless, snapshot
 from ptxgen.emulator.variables import Variables
-from ptxgen.instr.targets import parse_target
+from ptxgen.instr.targets import parse_target, runs_on
 
 #: Streaming multiprocessors of the emulated GPU: those of a B200 with sm_100a, of an H200 with sm_90a.
 _MULTIPROCESSORS = {"sm_90a": 132, "sm_100a": 148}
@@ -58,6 +59,10 @@ class EmulatedArray(DeviceArray):
         contents = Contents("", str(np.dtype(dtype)), np.dtype(dtype).itemsize, array_shape(shape) or (1,))
         super().__init__(memory.allocate(size, contents), shape, dtype)
         self._memory = memory
+
+    def is_in(self, memory: GlobalMemory) -> bool:
+        """Whether the array lies in an emulator's memory."""
+        return self._memory is memory
 
     def read_bytes(self) -> bytes:
         return self._memory.view(self.address, self.nbytes).tobytes()
@@ -220,6 +225,12 @@ class Emulator:
         return reports + [self._not_run(each) for each in launches[len(reports) :]]
 
     def _pack(self, launch: Launch) -> bytes:
+        for index, value in enumerate(launch.args):
+            if isinstance(value, DeviceArray) and not (isinstance(value, EmulatedArray) and value.is_in(self.memory)):
+                raise KernelArgumentError(
+                    f"argument {index} of {launch.kernel.name} is an array of another device; make it with this one's "
+                    ".array() or .empty()"
+                )
         return pack_arguments(launch.kernel, launch.args)
 
     def _begin(
@@ -235,6 +246,7 @@ class Emulator:
         for info, value in zip(kernel.parameters, launch.args, strict=True):
             if isinstance(value, EmulatedArray):
                 self.memory.name(value.address, info.name)
+        target = parse_target(kernel.module.target or self.target)
         functions = reachable(kernel.module, kernel.entry)
         variables = Variables(kernel.module, functions)
         machine = Machine(
@@ -244,7 +256,7 @@ class Emulator:
             variables,
             self._load(kernel),
             kernel.entry,
-            target=parse_target(kernel.module.target or self.target),
+            target=target,
             slots=min(prod(shape.grid), max(self.multiprocessors // size, 1) * size),
             timeline=Timeline(self.schedule, self.seed),
             checks=self.checks,
@@ -255,6 +267,14 @@ class Emulator:
             raise LaunchError(
                 f"the CTA needs {machine.shared.size} bytes of shared memory (1024 of them reserved by the system); "
                 f"{self.target} has {_SHARED_PER_CTA}"
+            )
+        if not runs_on(target, parse_target(self.target)):
+            machine.findings.add(
+                "other-target",
+                f"{self.target} does not run what is written for {target} (PTX ISA 11.1.2); it is emulated as {target} "
+                f'all the same: use Emulator("{target}")',
+                next((item for item in kernel.module.items if getattr(item, "name", "") == "target"), None),
+                severity="advice",
             )
         progress = self.progress if disturbance is None else None
         return Scheduler(machine, Program(kernel, functions, variables, machine), progress, self.max_steps)

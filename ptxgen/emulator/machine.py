@@ -297,6 +297,10 @@ class Machine:
                 self.ordering.clear(slot)
         self.cta_number[slot] = number
 
+    def warp_name(self, row: int) -> str:
+        """A warp, for messages."""
+        return f"warp {row % self.warps_per_cta} of {self.cta_name(int(self.row_slot[row]))}"
+
     def cta_name(self, slot: int) -> str:
         """The CTA in a slot, as its %ctaid."""
         x, y, z = self.cta[slot * self.warps_per_cta]

@@ -94,6 +94,14 @@ def _renamed(target: Target) -> Target:
     return Target(110, target.suffix) if target.number == 101 else target
 
 
+def runs_on(target: Target, device: Target) -> bool:
+    """Whether a device of an architecture runs what was written for a target (PTX ISA 11.1.2)."""
+    target, device = _renamed(target), _renamed(device)
+    if target.suffix == "a":
+        return target.number == device.number
+    return target.number <= device.number and (target.suffix == "" or target.major == device.major)
+
+
 @lru_cache(maxsize=4096)
 def _has(pattern: str, target: Target) -> bool:
     match = re.fullmatch(r"(sm_\d+)([af]?)(\+?)", pattern)

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from math import prod
 from typing import Any, Literal
 
 from ptxgen.descriptors import DescriptorError, InstructionDescriptor, SmemDescriptor, TensorMap
 from ptxgen.descriptors.tensormap import TiledMap
+from ptxgen.device import DeviceArray
 from ptxgen.kernels.plan import Barrier, PlanError, SharedMap
 from ptxgen.layouts.swizzle import swizzle
 from ptxgen.layouts.tmem import COLUMNS
@@ -241,5 +243,19 @@ class GemmProblem:
         )
 
     def arguments(self, a: Any, b: Any, c: Any) -> list[Any]:
-        """The launch arguments in the order of the entry's parameters; `c` a device array or an address."""
+        """The launch arguments in the order of the entry's parameters; each matrix a device array or an address.
+
+        Raises PlanError for arrays of another size.
+        """
+        config = self.plan.config
+        for name, array, extents, dtype in (
+            ("A", a, (self.m, self.k), config.dtype), ("B", b, (self.n, self.k), config.dtype),
+            ("C", c, (self.m, self.n), self.plan.c_dtype),
+        ):  # fmt: skip
+            size = prod(extents) * BYTES[dtype]
+            if isinstance(array, DeviceArray) and array.nbytes != size:
+                raise PlanError(
+                    f"{name} is {extents[0]}×{extents[1]} {dtype}, {size} bytes, but the array of shape {array.shape} "
+                    f"and type {array.dtype} has {array.nbytes}"
+                )
         return [self.tensormap("a", a), self.tensormap("b", b), c, self.m, self.n, self.k]

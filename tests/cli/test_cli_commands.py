@@ -198,6 +198,12 @@ def test_advice(cli: Cli) -> None:
     assert "uncoalesced-access" in outcome.out
 
 
+@pytest.mark.parametrize("count", [0, -3])
+def test_no_schedules(cli: Cli, count: int) -> None:
+    outcome = cli("run", KERNEL, "--schedules", count)
+    assert (outcome.code, outcome.err.strip()) == (2, f"error: --schedules must be 1 or more, not {count}")
+
+
 def test_an_edited_kernel_that_hangs_on_the_emulator(cli: Cli, ptx_file: Path) -> None:
     ptx_file.write_text(ptx_file.read_text().replace("], 32768;", "], 32760;"))
     outcome = cli("run", KERNEL, "--ptx", ptx_file, "--m", 128, "--n", 128, "--k", 64)

@@ -95,6 +95,13 @@ def test_counts_that_do_not_match() -> None:
     assert re.match(r"barrier 1 is for \d+ threads here and for \d+ in line \d+", message)
 
 
+def test_a_mismatch_names_the_line_of_the_other_count() -> None:
+    report, _ = run("bar.sync 0, 96;\nbar.sync 0;", 128)
+    found = next(finding for finding in report.findings if finding.code == "barrier-mismatch")
+    assert found.line is not None
+    assert f"for all threads here and for 96 in line {found.line - 1}" in found.message, report.summary()
+
+
 def test_reductions_do_not_mix_with_waits() -> None:
     body = "setp.ge.u32 %p, %w, 1; setp.eq.u32 %c, %w, 0; @%p bra other; {} bra end; other: bar.sync 1, 64; end:"
     assert codes(run(body.format("bar.sync 1, 64;"), 64)[0]) == []

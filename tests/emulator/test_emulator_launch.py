@@ -11,6 +11,7 @@ import pytest
 from harness import codes, launch, module, poisoned
 
 from ptxgen import Kernel
+from ptxgen.device import KernelArgumentError
 from ptxgen.emulator import Emulator, semantics
 from ptxgen.emulator.timing import Timeline
 
@@ -204,6 +205,53 @@ def test_every_declared_form_with_a_meaning_is_tested_or_named() -> None:
     assert all("." in key for key in missing)
     assert "integer.add" not in missing
     assert "video.vadd" in missing
+
+
+def test_another_target() -> None:
+    """It is emulated all the same, as what it was written for."""
+    kernel = Kernel.from_ptx(module("ret;", target="sm_90a"))
+    assert Emulator("sm_90a").launch(kernel, 1, 32, []).findings == []
+    (finding,) = Emulator("sm_100a").launch(kernel, 1, 32, []).findings
+    assert (finding.code, finding.severity, finding.line) == ("other-target", "advice", 2)
+    assert 'use Emulator("sm_90a")' in finding.message
+
+
+def test_an_array_of_another_device() -> None:
+    kernel = Kernel.from_ptx(module("ret;", ".param .u64 first, .param .u64 second"))
+    here, there = Emulator(), Emulator()
+    given = [here.array([1]), there.array([2])]
+    with pytest.raises(KernelArgumentError, match="argument 1 of k is an array of another device; make it with"):
+        here.launch(kernel, 1, 32, given)
+    assert here.launch(kernel, 1, 32, [given[0], given[0]]).ok
+
+
+@pytest.mark.parametrize(
+    ("body", "thread"),
+    [
+        ("mul.wide.u32 %a, %t, 4; add.u64 %a, %a, %out0; st.global.u32 [%a], %t;", "lane 6 of warp 1 of CTA (0, 0, 0)"),
+        ("shl.b32 %s, %t, 2; add.u32 %s, %s, 1024; st.shared.u32 [%s], %t;", "lane 4 of warp 1 of CTA (0, 0, 0)"),
+        (
+            "setp.eq.u32 %p, %c, 1; add.u64 %a, %out0, 1; @%p st.global.u32 [%a], %t;",
+            "lane 0 of warp 0 of CTA (1, 0, 0)",
+        ),
+        ("and.b32 %s, %t, 32; shr.u32 %s, %s, 4; add.u32 %s, %s, 1024; st.shared.u32 [%s], %t;", "lane 0 of warp 1"),
+    ],
+)  # fmt: skip
+def test_a_fault_names_the_thread(body: str, thread: str) -> None:
+    head = ".shared .b32 data[36]; .reg .u32 %t, %s, %c; .reg .b64 %a; .reg .pred %p; mov.u32 %t, %tid.x;"
+    report, _ = launch(f"{head} mov.u32 %c, %ctaid.x; {body} ret;", [poisoned(38)], block=64, grid=2)
+    assert report.status == "fault"
+    assert f", by {thread}" in report.findings[0].message, report.summary()
+
+
+def test_the_table_of_checks_is_complete() -> None:
+    """Each code that has a section in docs/checks.md stands in the table of docs/emulator.md too."""
+    docs = Path(__file__).parents[2] / "docs"
+    headings = re.findall(r"^### .*$", (docs / "checks.md").read_text(), re.M)
+    described = {code for heading in headings for code in re.findall(r"`([a-z0-9-]+)`", heading)}
+    rows = re.findall(r"^\| (`.*?) \|", (docs / "emulator.md").read_text(), re.M)
+    listed = {code for row in rows for code in re.findall(r"`([a-z0-9-]+)`", row)}
+    assert described <= listed, sorted(described - listed)
 
 
 def test_every_code_has_a_test() -> None:

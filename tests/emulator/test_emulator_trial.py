@@ -182,6 +182,14 @@ def test_tensor_memory_that_is_dropped_or_used(schedule: Any) -> None:
         assert told == {("uninitialized-tensor", severity)}, report.summary()
 
 
+def test_columns_that_nothing_has_written_are_named() -> None:
+    """The product has 32 columns, of 64 that are read."""
+    load = "add.u32 %x, %taddr, 0; tcgen05.ld.sync.aligned.32x32b.x64.b32 {{{}}}, [%x]; tcgen05.wait::ld.sync.aligned;"
+    whole = load.format(", ".join(f"%r{i}" for i in range(64)))
+    report, _ = products(PRODUCT.replace("%x, %d, 0", "%x, %d, 16") + commit() + whole, "eager")
+    assert "tensor memory in 32 columns from 0 on that nothing has written" in report.summary()
+
+
 # Findings.
 
 

@@ -9,6 +9,7 @@ from ptxgen.instr.targets import (
     TargetError,
     parse_target,
     parse_version,
+    runs_on,
     target_problem,
     version_problem,
 )
@@ -103,3 +104,18 @@ def test_version_problem_names_the_last_of_its_kind() -> None:
 def test_sm_101_is_sm_110_under_its_first_name() -> None:
     assert Availability("9.0", "sm_110f").has_target(Target(101, "a"))
     assert not Availability("8.6", "sm_100f").has_target(Target(101, "a"))
+
+
+@pytest.mark.parametrize(
+    ("target", "on", "not_on"),
+    [
+        ("sm_80", "sm_80 sm_90a sm_100a", "sm_75"),
+        ("sm_90a", "sm_90a sm_90", "sm_89 sm_100a sm_120a"),
+        ("sm_100f", "sm_100a sm_103a sm_100", "sm_90a sm_110a sm_120a"),
+        ("sm_103f", "sm_103a", "sm_100a sm_120a"),
+        ("sm_101a", "sm_110a", "sm_100a"),
+    ],
+)
+def test_what_runs_where(target: str, on: str, not_on: str) -> None:
+    assert [name for name in on.split() if not runs_on(parse_target(target), parse_target(name))] == []
+    assert [name for name in not_on.split() if runs_on(parse_target(target), parse_target(name))] == []

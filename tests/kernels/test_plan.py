@@ -6,9 +6,11 @@ import re
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 from ptxgen import check
+from ptxgen.emulator import Emulator
 from ptxgen.kernels import KERNELS, GemmConfig, GemmPlan, PlanError, SharedMap, find
 from ptxgen.toolchain import assemble
 
@@ -122,3 +124,22 @@ def test_rendering_is_fast() -> None:
     )
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert float(result.stdout) < 0.05
+
+
+def test_arrays_of_another_size_are_refused() -> None:
+    problem = find("blackwell/swizzled").plan(c_dtype="f32").problem(m=256, n=128, k=64)
+    device = Emulator()
+    a, b, c = (device.empty(extents, dtype) for extents, dtype in (
+        ((256, 64), np.uint16), ((128, 64), np.uint16), ((256, 128), np.float32),
+    ))  # fmt: skip
+    assert len(problem.arguments(a, b, c)) == len(problem.arguments(a, b.address, c.address))
+    for wrong, message in (
+        (
+            (device.empty((256, 64), np.float32), b, c),
+            "A is 256×64 bf16, 32768 bytes, but .* has 65536",
+        ),
+        ((a, a, c), "B is 128×64 bf16"),
+        ((a, b, a), "C is 256×128 f32"),
+    ):
+        with pytest.raises(PlanError, match=message):
+            problem.arguments(*wrong)

@@ -74,8 +74,8 @@ class TensorAccesses:
         slot = operation.slot if slot is None else slot
         known = self._ordering.known[row]
         span = slice(columns.start, columns.stop)
-        if accumulates and self._unwritten(slot, bands, span):
-            self._uninitialised(columns, "adds to", operation.statement)
+        if accumulates:
+            self._require_written(slot, bands, columns, "adds to", operation.statement)
         for number in np.unique(self.writer[slot, bands, span]):
             earlier = self._ordering.operations.get(int(number))
             if earlier is None or earlier.what != "tcgen05.st":
@@ -141,8 +141,8 @@ class TensorAccesses:
         """A tcgen05.mma or shift issued by warp `row` reads `what` (A, scale factors) in columns of these bands."""
         slot, span = operation.slot if slot is None else slot, slice(columns.start, columns.stop)
         writers = np.unique(self.writer[slot, bands, span])
-        if writers[0] == 0 and self._unwritten(slot, bands, span):
-            self._uninitialised(columns, f"reads {what} in", operation.statement)
+        if writers[0] == 0:
+            self._require_written(slot, bands, columns, f"reads {what} in", operation.statement)
         for number in writers:
             earlier = self._ordering.operations.get(int(number))
             if earlier is None or earlier.what != "tcgen05.st":
@@ -223,8 +223,8 @@ class TensorAccesses:
         slot, warp = divmod(row, self._ordering.warps)
         span = slice(columns.start, columns.stop)
         writers = np.unique(self.writer[slot, bands, span])
-        if writers[0] == 0 and self._unwritten(slot, bands, span):
-            self._uninitialised(columns, "reads", statement)
+        if writers[0] == 0:
+            self._require_written(slot, bands, columns, "reads", statement)
         for number in writers:
             earlier = self._ordering.operations.get(int(number))
             if earlier is None:
@@ -309,18 +309,23 @@ class TensorAccesses:
                 report()
         self._doubtful[row] = [each for each in doubts if used.isdisjoint(each[0])]
 
-    def _unwritten(self, slot: int, bands: Sequence[int], span: slice) -> bool:
-        """Whether nothing has written to a column in any of these bands of a quarter.
+    def _require_written(
+        self, slot: int, bands: Sequence[int], columns: range, verb: str, statement: Statement
+    ) -> None:
+        """Find columns to which nothing has been written in any of these bands of a quarter.
 
         A load of 32 lanes from an accumulator of 64 rows finds values on one band only, and its kernel uses no others.
         """
+        span = slice(columns.start, columns.stop)
         quarters: dict[int, list[int]] = {}
         for band in bands:
             quarters.setdefault(band // _HALVES, []).append(band)
-        return any((self.writer[slot, each, span] == 0).all(axis=0).any() for each in quarters.values())
-
-    def _uninitialised(self, columns: range, verb: str, statement: Statement) -> None:
-        where = f"columns {columns.start}-{columns.stop - 1}"
-        self._findings.add(
-            "uninitialized-tensor", f"{verb} tensor memory in {where} that nothing has written", statement, reads=True
-        )
+        missing = np.zeros(len(columns), np.bool_)
+        for each in quarters.values():
+            missing |= (self.writer[slot, each, span] == 0).all(axis=0)
+        if missing.any():
+            at = np.flatnonzero(missing) + columns.start
+            together = len(at) == at[-1] - at[0] + 1
+            where = f"columns {at[0]}-{at[-1]}" if together else f"{len(at)} columns from {at[0]} on"
+            message = f"{verb} tensor memory in {where} that nothing has written"
+            self._findings.add("uninitialized-tensor", message, statement, reads=True)

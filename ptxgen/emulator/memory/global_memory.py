@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ptxgen.emulator.memory.faults import MemoryFault
+from ptxgen.emulator.memory.faults import MemoryFault, first
 
 #: First address of global memory. Shared, local and parameter windows lie below it (the values are ours).
 HEAP_BASE = 0x7F00_0000_0000
@@ -30,6 +30,8 @@ POISON_BYTE = 0xCD
 
 _ALIGNMENT = 256
 _GAP = 4096
+#: The size of all memory is a multiple of so many bytes.
+_STEP = 1 << 16
 _UNMAPPED, _WRITABLE = 0, 1
 #: An address so far from every array is none of an element.
 _FAR = 1 << 32
@@ -82,8 +84,8 @@ class GlobalMemory:
     """Bytes of all arrays, and for each byte whether it belongs to one."""
 
     def __init__(self) -> None:
-        self.data: NDArray[np.uint8] = np.zeros(1 << 16, np.uint8)
-        self.kind: NDArray[np.uint8] = np.zeros(1 << 16, np.uint8)
+        self.data: NDArray[np.uint8] = np.zeros(_STEP, np.uint8)
+        self.kind: NDArray[np.uint8] = np.zeros(_STEP, np.uint8)
         self._end = _GAP
         self._allocations: list[Allocation] = []
 
@@ -99,7 +101,8 @@ class GlobalMemory:
     def copy(self) -> GlobalMemory:
         """The same arrays with the same bytes."""
         made = GlobalMemory()
-        made.data, made.kind, made._end = self.data.copy(), self.kind.copy(), self._end
+        size = -(-self._end // _STEP) * _STEP
+        made.data, made.kind, made._end = self.data[:size].copy(), self.kind[:size].copy(), self._end
         made._allocations = [replace(each) for each in self._allocations]
         return made
 
@@ -109,7 +112,7 @@ class GlobalMemory:
         offset = -(-self._end // alignment) * alignment
         self._end = offset + size + _GAP
         if self._end > len(self.data):
-            capacity = max(2 * len(self.data), -(-self._end // 65536) * 65536)
+            capacity = max(2 * len(self.data), -(-self._end // _STEP) * _STEP)
             self.data = np.concatenate([self.data, np.zeros(capacity - len(self.data), np.uint8)])
             self.kind = np.concatenate([self.kind, np.zeros(capacity - len(self.kind), np.uint8)])
         self.data[offset : offset + size] = POISON_BYTE
@@ -164,16 +167,20 @@ class GlobalMemory:
         outside = (offsets < 0) | (offsets > len(self.data) - size)
         bad = outside | ((offsets & (size - 1)) != 0)
         if bad.any():
-            at = int(addresses[tuple(np.argwhere(bad)[0])])
+            place = first(bad)
+            at = int(addresses[place])
             if at % size:
-                raise MemoryFault("misaligned", f"{what} of {size} bytes at {at:#x}, which is not a multiple of {size}")
-            raise MemoryFault("out-of-bounds", f"{what} of {size} bytes outside global memory: {self.describe(at)}")
+                why = f"{what} of {size} bytes at {at:#x}, which is not a multiple of {size}"
+                raise MemoryFault("misaligned", why, place)
+            why = f"{what} of {size} bytes outside global memory: {self.describe(at)}"
+            raise MemoryFault("out-of-bounds", why, place)
         bad = (self.kind[offsets] == _UNMAPPED) | (self.kind[offsets + (size - 1)] == _UNMAPPED)
         if mask is not None:
             bad &= mask
         if bad.any():
-            at = int(addresses[tuple(np.argwhere(bad)[0])])
-            raise MemoryFault("out-of-bounds", f"{what} of {size} bytes outside every array: {self.describe(at)}")
+            place = first(bad)
+            why = f"{what} of {size} bytes outside every array: {self.describe(int(addresses[place]))}"
+            raise MemoryFault("out-of-bounds", why, place)
         return offsets
 
     def require_mapped(self, offsets: NDArray[np.int64], what: str) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ptxgen.emulator.memory.faults import MemoryFault
+from ptxgen.emulator.memory.faults import MemoryFault, first
 from ptxgen.emulator.memory.global_memory import POISON_BYTE
 
 RESERVED_BYTES = 1024
@@ -39,7 +39,8 @@ class SharedMemory:
             offsets = np.where(mask, offsets, RESERVED_BYTES)
         bad = (offsets < RESERVED_BYTES) | (offsets > self.size - size) | ((offsets & (size - 1)) != 0)
         if bad.any():
-            self._fault(int(offsets[tuple(np.argwhere(bad)[0])]), size, what)
+            place = first(bad)
+            self._fault(int(offsets[place]), size, what, place)
         return offsets
 
     def require(self, address: int, size: int, alignment: int, what: str) -> None:
@@ -49,12 +50,12 @@ class SharedMemory:
         if address < RESERVED_BYTES or address + size > self.size:
             self._fault(address, size, what)
 
-    def _fault(self, address: int, size: int, what: str) -> None:
+    def _fault(self, address: int, size: int, what: str, place: tuple[int, int] | None = None) -> None:
         if RESERVED_BYTES <= address <= self.size - size:
-            raise MemoryFault(
-                "misaligned", f"{what} of {size} bytes at shared address {address:#x}, not a multiple of it"
-            )
-        raise MemoryFault(
-            "out-of-bounds",
-            f"{what} of {size} bytes at shared address {address:#x}; the CTA has {RESERVED_BYTES:#x} to {self.size:#x}",
+            why = f"{what} of {size} bytes at shared address {address:#x}, not a multiple of it"
+            raise MemoryFault("misaligned", why, place)
+        why = (
+            f"{what} of {size} bytes at shared address {address:#x}; the CTA has {RESERVED_BYTES:#x} to "
+            f"{self.size - 1:#x}"
         )
+        raise MemoryFault("out-of-bounds", why, place)

@@ -105,7 +105,7 @@ def _chunks(value: int, major: Major, rows: int, k: int, bits: int, size: int) -
         raise MemoryFault(
             "out-of-bounds",
             f"the matrix descriptor {value:#018x} reaches {int(units[0]) * UNIT:#x} to "
-            f"{int(units[-1] + 1) * UNIT - 1:#x}; the CTA has {RESERVED_BYTES:#x} to {size:#x}",
+            f"{int(units[-1] + 1) * UNIT - 1:#x}; the CTA has {RESERVED_BYTES:#x} to {size - 1:#x}",
         )
     return Chunks(places, units, descriptor.swizzle)
 

@@ -108,7 +108,7 @@ def shared_matrix(value: int, major: Major, rows: int, k_bytes: int, element_bit
         raise MemoryFault(
             "out-of-bounds",
             f"the shared-memory descriptor {value:#018x} reaches {int(addresses.min()):#x} to "
-            f"{int(addresses.max()) + UNIT - 1:#x}; the CTA has {RESERVED_BYTES:#x} to {size:#x}",
+            f"{int(addresses.max()) + UNIT - 1:#x}; the CTA has {RESERVED_BYTES:#x} to {size - 1:#x}",
         )
     units = np.ascontiguousarray(addresses // UNIT)
     return SharedMatrix(units, np.unique(units), major, descriptor.swizzle)
