@@ -95,6 +95,7 @@ def deliver(
 
     def complete() -> None:
         act()
+        machine.has_written(signal.operation)
         for copy in copies:
             machine.complete_on(copy.barrier_slot, copy.barrier, signal)
 

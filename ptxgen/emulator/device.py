@@ -122,7 +122,7 @@ def with_directives(kernel: Kernel, shape: LaunchShape) -> tuple[LaunchShape, li
 
 
 class Emulator:
-    """A GPU of a target, emulated.
+    """A GPU of a target, emulated; without one that of an `sm_100a` which runs what is written for others too.
 
     `schedule` says when asynchronous work completes: `eager` as early as legal, `late` as late as legal, `random` at
     random times, with warps and lanes in random order and some CTAs begun late, reproducible by `seed`
@@ -137,7 +137,7 @@ class Emulator:
 
     def __init__(
         self,
-        target: str = "sm_100a",
+        target: str | None = None,
         schedule: Schedule = "eager",
         seed: int = 0,
         checks: bool = True,
@@ -149,6 +149,9 @@ class Emulator:
     ) -> None:
         if schedule not in ("eager", "late", "random"):
             raise ValueError(f"schedule must be eager, late or random, not {schedule!r}")
+        #: Whether kernels of all targets are welcome.
+        self._any_target = target is None
+        target = target or "sm_100a"
         parse_target(target)
         self.target = target
         self.name = f"emulated {target}"
@@ -268,7 +271,7 @@ class Emulator:
                 f"the CTA needs {machine.shared.size} bytes of shared memory (1024 of them reserved by the system); "
                 f"{self.target} has {_SHARED_PER_CTA}"
             )
-        if not runs_on(target, parse_target(self.target)):
+        if not self._any_target and not runs_on(target, parse_target(self.target)):
             machine.findings.add(
                 "other-target",
                 f"{self.target} does not run what is written for {target} (PTX ISA 11.1.2); it is emulated as {target} "

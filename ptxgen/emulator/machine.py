@@ -166,6 +166,11 @@ class Machine:
         """While these asynchronous operations read shared memory, which a trial changes for them."""
         return nullcontext() if self.disturbance is None else self.disturbance.during(self, numbers)
 
+    def has_written(self, number: int) -> None:
+        """A copy has written to shared memory, which a trial changes where another copy may be writing too."""
+        if self.disturbance is not None:
+            self.disturbance.after(self, number)
+
     # Special registers.
 
     def _make_special(self) -> None:

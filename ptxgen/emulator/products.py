@@ -7,15 +7,17 @@ floats are those of `ptxgen.emulator.tensor_sums`.
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen.emulator.arithmetic.formats import values
-from ptxgen.emulator.checks import Findings
 from ptxgen.layouts.fragments import chunk_columns
 from ptxgen.syntax import Statement
+
+if TYPE_CHECKING:
+    from ptxgen.emulator.machine import Machine
 
 Values = NDArray[np.float32]
 
@@ -100,27 +102,32 @@ def chosen_columns(nibbles: NDArray[np.uint8], bits: int, k: int) -> NDArray[np.
 
 
 def legal_metadata(bits: int, *, ordered: bool = False) -> frozenset[int]:
-    """The values of 4 bits of metadata that mean something (9.7.14.6.1)."""
+    """The values of 4 bits of metadata that mean something (9.7.14.6.1, 9.7.16.10.8)."""
     if bits == 32:
         return frozenset({0b0100, 0b1110})
     every = range(16)
     return frozenset(n for n in every if (n & 3 < n >> 2 if ordered else n & 3 != n >> 2))
 
 
-def require_metadata(
-    nibbles: NDArray[np.uint8], bits: int, findings: Findings, statement: Statement, *, ordered: bool = False
-) -> None:
-    """Report metadata that mean nothing: the product is undefined."""
-    legal = legal_metadata(bits, ordered=ordered)
-    wrong = ~np.isin(nibbles, list(legal))
-    if wrong.any():
-        shown = ", ".join(f"{value:#06b}" for value in sorted(legal))
-        findings.add(
-            "illegal-metadata",
-            f"the metadata say {int(nibbles[wrong][0]):#06b}, which names no elements of a sparse matrix here; "
-            f"legal are {shown}",
-            statement,
-        )
+def checked_metadata(
+    nibbles: NDArray[np.uint8], bits: int, machine: Machine, statement: Statement, *, ordered: bool = False
+) -> NDArray[np.uint8]:
+    """The metadata, of which those are reported that mean nothing: their rows of the product are undefined.
+
+    A trial puts others in their place: CUTLASS leaves them 0 in the rows behind the matrix, which nobody stores.
+    """
+    legal = sorted(legal_metadata(bits, ordered=ordered))
+    wrong = ~np.isin(nibbles, legal)
+    if not wrong.any():
+        return nibbles
+    machine.findings.add(
+        "illegal-metadata",
+        f"the metadata say {int(nibbles[wrong][0]):#06b}, which names no elements of a sparse matrix here; "
+        f"legal are {', '.join(f'{value:#06b}' for value in legal)}",
+        statement,
+        reads=True,
+    )
+    return nibbles if machine.disturbance is None else machine.disturbance.metadata(nibbles, wrong, legal)
 
 
 def dense(stored: Values, columns: NDArray[np.int64], k: int) -> Values:

@@ -124,6 +124,9 @@ def test_a_barrier_without_a_wait() -> None:
         ld.shared.u32 %x, [%place]; ret;"""
     report, _ = launch(body, [poisoned(THREADS)], block=THREADS, inputs=[np.zeros(THREADS, np.uint32)])
     assert set(codes(report)) == {"shared-race"}
+    messages = " ".join(each.message for each in report.findings)
+    assert "the cp.async of line" in messages
+    assert "for which that warp has not waited" in messages, report.summary()
 
 
 def test_copies_that_meet_in_a_unit_do_not_race() -> None:

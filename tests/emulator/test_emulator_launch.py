@@ -211,6 +211,7 @@ def test_another_target() -> None:
     """It is emulated all the same, as what it was written for."""
     kernel = Kernel.from_ptx(module("ret;", target="sm_90a"))
     assert Emulator("sm_90a").launch(kernel, 1, 32, []).findings == []
+    assert Emulator().launch(kernel, 1, 32, []).findings == []
     (finding,) = Emulator("sm_100a").launch(kernel, 1, 32, []).findings
     assert (finding.code, finding.severity, finding.line) == ("other-target", "advice", 2)
     assert 'use Emulator("sm_90a")' in finding.message

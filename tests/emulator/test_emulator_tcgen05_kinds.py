@@ -388,8 +388,8 @@ def test_metadata_that_names_one_place_twice() -> None:
         b=right.descriptor, meta=meta, idesc=idesc(128, 16, "f16", "f16", sparse=True),
     )  # fmt: skip
     report, _ = bench.run()
-    assert [each.code for each in report.findings] == ["illegal-metadata"]
-    assert report.status == "fault"
+    assert "illegal-metadata" in errors(report)
+    assert report.status == "findings"
 
 
 # Block scales.

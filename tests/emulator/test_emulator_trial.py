@@ -22,8 +22,9 @@ HARMLESS = "nothing depends on it"
 
 #: Lanes up to 15 write to shared memory, all lanes load; USE makes %y of what they load, %x.
 LOADS = """
-    .shared .align 16 .b32 data[64]; .reg .u32 %t, %x, %y, %at; .reg .pred %p, %q; .reg .b64 %to;
-    mov.u32 %t, %tid.x; shl.b32 %at, %t, 2; mov.u32 %x, data; add.u32 %at, %at, %x; setp.lt.u32 %p, %t, 16;
+    .shared .align 16 .b32 data[64]; .reg .u32 %t, %x, %y, %at; .reg .pred %p, %q; .reg .b64 %to; .reg .f32 %f;
+    .reg .b32 %h, %one; mov.u32 %t, %tid.x; shl.b32 %at, %t, 2; mov.u32 %x, data; add.u32 %at, %at, %x;
+    setp.lt.u32 %p, %t, 16;
     @%p st.shared.u32 [%at], %t; bar.warp.sync -1; ld.shared.u32 %x, [%at];
     USE
     mul.wide.u32 %to, %t, 4; add.u64 %to, %to, %out0; STORE
@@ -41,6 +42,11 @@ USED = {
     "shuffled": "shfl.sync.bfly.b32 %y, %x, 16, 31, -1;",
     "in a vote": "setp.eq.u32 %q, %x, 0xFFFFFFFF; vote.sync.ballot.b32 %y, %q, -1;",
     "in a branch": "mov.u32 %y, 7; setp.gt.u32 %q, %x, 1000000000; @%q bra over; mov.u32 %y, 8; over:",
+    "in a maximum": "mov.b32 %f, %x; max.f32 %f, %f, 0f3F800000; mov.b32 %y, %f;",
+    "in a minimum": "mov.b32 %f, %x; min.f32 %f, %f, 0fBF800000; mov.b32 %y, %f;",
+    "in a minimum of absolute values": "mov.b32 %f, %x; abs.f32 %f, %f; min.f32 %f, %f, 0f3F800000; mov.b32 %y, %f;",
+    "in a maximum of .f16x2": "mov.b32 %h, %x; mov.b32 %one, 0x3C003C00; max.f16x2 %h, %h, %one; mov.b32 %y, %h;",
+    "as the sign": "setp.lt.s32 %q, %x, 0; selp.b32 %y, 1, 2, %q;",
 }
 
 
@@ -188,6 +194,56 @@ def test_columns_that_nothing_has_written_are_named() -> None:
     whole = load.format(", ".join(f"%r{i}" for i in range(64)))
     report, _ = products(PRODUCT.replace("%x, %d, 0", "%x, %d, 16") + commit() + whole, "eager")
     assert "tensor memory in 32 columns from 0 on that nothing has written" in report.summary()
+
+
+# Metadata of sparse matrices.
+
+#: A product whose metadata name nothing in rows 8 to 15, of which each thread has the last two elements.
+SPARSE = """
+    .reg .b32 %a<2>, %b<2>, %meta; .reg .f32 %d<4>, %zero; .reg .u32 %t; .reg .b64 %to;
+    mov.u32 %t, %tid.x; mul.lo.u32 %t, %t, 37; add.u32 %t, %t, 0x3C003801; mov.b32 %a0, %t; mov.b32 %b0, %t;
+    mul.lo.u32 %t, %t, 3; and.b32 %t, %t, 0x3FFF3FFF; mov.b32 %a1, %t; mov.b32 %b1, %t;
+    mov.b32 %meta, 0x00004444; mov.f32 %zero, 0f00000000;
+    mma.sp.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%d0, %d1, %d2, %d3}, {%a0, %a1}, {%b0, %b1},
+        {%zero, %zero, %zero, %zero}, %meta, 0;
+    mov.u32 %t, %tid.x; mul.wide.u32 %to, %t, 4; add.u64 %to, %to, %out0; st.global.f32 [%to], DATA; ret;
+"""
+
+
+@pytest.mark.parametrize(("data", "severity"), [("%d0", "advice"), ("%d2", "error")])
+def test_metadata_that_mean_nothing(data: str, severity: str) -> None:
+    report, _ = launch(SPARSE.replace("DATA", data), [poisoned(32)], block=32, target="sm_90a", kernel_target="sm_90a")
+    told = [(each.code, each.severity, HARMLESS in each.message) for each in report.findings]
+    assert told == [("illegal-metadata", severity, severity == "advice")], report.summary()
+
+
+# Copies to one place.
+
+#: Two copies to the same bytes, of which the second does not wait for the first; then both are done.
+COPIES = """
+    .shared .align 16 .b32 data[4]; .shared .align 8 .b64 done[2]; .reg .b32 %at, %x, %y; .reg .b64 %from;
+    .reg .pred %q; mov.u32 %at, data; add.u64 %from, %out0, 16;
+    mbarrier.init.shared::cta.b64 [done], 1; mbarrier.init.shared::cta.b64 [done + 8], 1;
+    fence.mbarrier_init.release.cluster;
+    mbarrier.arrive.expect_tx.shared::cta.b64 _, [done], 16;
+    mbarrier.arrive.expect_tx.shared::cta.b64 _, [done + 8], 16;
+    cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [%at], [%from], 16, [done];
+    cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [%at], [%from], 16, [done + 8];
+    one: mbarrier.try_wait.parity.shared::cta.b64 %q, [done], 0; @!%q bra one;
+    other: mbarrier.try_wait.parity.shared::cta.b64 %q, [done + 8], 0; @!%q bra other;
+    USE
+    st.global.u32 [%out0], %y; ret;
+"""
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize(
+    ("use", "severity"), [("mov.b32 %y, 7;", "advice"), ("ld.shared.b32 %y, [data + 4];", "error")]
+)
+def test_copies_to_one_place(use: str, severity: str, schedule: Any) -> None:
+    report, _ = launch(COPIES.replace("USE", use), [poisoned(64)], block=1, schedule=schedule)
+    told = [(each.code, each.severity, HARMLESS in each.message) for each in report.findings]
+    assert told == [("shared-race", severity, severity == "advice")], report.summary()
 
 
 # Findings.

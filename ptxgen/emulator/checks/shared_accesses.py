@@ -59,6 +59,11 @@ class SharedAccesses:
         """What products, by number, have read while it may be overwritten: (CTA slot, units)."""
         return self._races.read_too_early
 
+    @property
+    def written_at_once(self) -> dict[int, list[tuple[int, NDArray[np.int64]]]]:
+        """What copies, by number, have written while another copy may be writing it: (CTA slot, units)."""
+        return self._races.written_at_once
+
     def clear(self, slot: int) -> None:
         """Make a slot ready for the next CTA."""
         for array in (self.written, self.async_writer, self.core_reader, self.copy_reader, self.barriers):

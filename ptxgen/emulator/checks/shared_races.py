@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ptxgen.emulator.checks.cluster_scope import RELEASES
 from ptxgen.emulator.checks.findings import Findings
-from ptxgen.emulator.checks.knowledge import AsyncOperation, Knowledge
+from ptxgen.emulator.checks.knowledge import PENDING, AsyncOperation, Knowledge
 from ptxgen.emulator.checks.stale_waits import Event
 from ptxgen.emulator.checks.strong_accesses import report_unfenced
 from ptxgen.emulator.checks.strong_stores import StrongStores
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 #: What reads rows of which the accumulator's reader may drop some.
 _PRODUCTS = ("tcgen05.mma", "wgmma.mma_async")
+#: What writes shared memory without regard to whether anybody reads it: prefetches into L2 drop their copies there.
+_COPIES = ("tensor copy", "bulk copy")
 _RELAXED = "barrier.cluster.arrive.relaxed alone, which releases nothing"
 
 
@@ -35,6 +37,8 @@ class SharedRaces:
         self._ordering, self._stores, self._findings = ordering, stores, findings
         #: What products, by number, read while it may be overwritten: (CTA slot, units).
         self.read_too_early: dict[int, list[tuple[int, NDArray[np.int64]]]] = {}
+        #: What copies, by number, write while another copy may be writing it.
+        self.written_at_once: dict[int, list[tuple[int, NDArray[np.int64]]]] = {}
         #: Lines of the cp.async and st.async instructions that have run.
         self.copy_lines: dict[int, str] = {}
 
@@ -57,11 +61,15 @@ class SharedRaces:
                 if earlier is not None:
                     why, parity = self._ordering.waits.why(row, Event(number), reads=verb == "reads", by=access.number)
                     what = f"the {earlier.what} of line {earlier.statement.line}"
+                    places = (slot, np.array(units)[numbers == number])
                     product = next((each for each in (access, earlier) if each.what in _PRODUCTS), None)
+                    copies = verb == "overwrites" and access.what in _COPIES and earlier.what in _COPIES
                     if product is not None:
-                        read = self.read_too_early.setdefault(product.number, [])
-                        read.append((slot, np.array(units)[numbers == number]))
-                    self._race(access, verb, what, why, parity, reads=product is not None)
+                        self.read_too_early.setdefault(product.number, []).append(places)
+                    if copies:
+                        for each in (access, earlier):
+                            self.written_at_once.setdefault(each.number, []).append(places)
+                    self._race(access, verb, what, why, parity, reads=product is not None or copies)
 
     def against_warps(
         self, access: AsyncOperation, row: int, accesses: ThreadAccesses | StrongStores, slot: int,
@@ -70,7 +78,9 @@ class SharedRaces:
         """The last `accesses` of other warps to these bytes, of which `known` does not tell."""
         what = "load" if loads else "store"
         for warp, line, clock in accesses.unknown(slot, row % self._ordering.members, units, masks, known.clocks):
-            where = f"the {what} of line {line} by {self._ordering.member_name(row, warp)}"
+            copied = clock == PENDING and line in self.copy_lines
+            kind = self.copy_lines[line] if copied else what
+            where = f"the {kind} of line {line} by {self._ordering.member_name(row, warp)}"
             other = row - row % self._ordering.members + warp
             doubted = self._ordering.doubted(row, other, clock)
             if doubted:
@@ -94,7 +104,8 @@ class SharedRaces:
             why, parity = self._ordering.waits.why(row, event, reads=verb == "reads", by=access.number)
             if relaxed and not why:
                 why = f"; there is {_RELAXED}"
-            self._report(access, verb, f"{where}, with which its warp has not synchronised{why}", parity)
+            lack = "for which that warp has not waited" if copied else "with which its warp has not synchronised"
+            self._report(access, verb, f"{where}, {lack}{why}", parity)
         if access.what in ("load", "store"):
             self._against_scopes(access, row, accesses, what, slot, units, masks, verb)
 

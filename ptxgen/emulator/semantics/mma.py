@@ -210,7 +210,7 @@ class _Metadata:
         """[warps, m, k / 2]."""
         words = np.asarray(g.full(self.word(g)))[:, self.thread]
         nibbles = ((words >> self.bit.astype(np.uint32)) & np.uint32(15)).astype(np.uint8)
-        products.require_metadata(nibbles, self.bits, g.machine.findings, self.statement, ordered=self.ordered)
+        nibbles = products.checked_metadata(nibbles, self.bits, g.machine, self.statement, ordered=self.ordered)
         return products.chosen_columns(nibbles, self.bits, self.k)
 
 

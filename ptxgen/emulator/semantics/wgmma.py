@@ -248,8 +248,7 @@ class _Multiply:
         thread, bit = metadata_places(self.shape.k, self.shape.bits, self.selector, _ROWS)
         words = metadata.reshape(len(metadata), -1)[:, thread]
         nibbles = ((words >> bit.astype(np.uint32)) & np.uint32(15)).astype(np.uint8)
-        products.require_metadata(nibbles, self.shape.bits, machine.findings, self.statement)
-        return nibbles
+        return products.checked_metadata(nibbles, self.shape.bits, machine, self.statement)
 
     def _submit(self, machine: Machine, work: _Work) -> None:
         statement, size = self.statement, machine.shared.size

@@ -101,6 +101,7 @@ def _issue(
     slots = slots_of(machine, row, form.cta_group)
     zeroed, shift = zero_columns(given["mask"], shape) if "mask" in given else (None, 0)
     call = Call(
+        statement=statement,
         shape=shape,
         slots=slots,
         d=split_address(given["d"]),

@@ -27,6 +27,7 @@ from ptxgen.layouts.tmem import (
     metadata_cells,
     operand_lanes,
 )
+from ptxgen.syntax import Statement
 
 #: Bytes of K of a dense operand in one instruction: 8 columns of tensor memory. K 96 of 4 bits has 48.
 K_BYTES = 32
@@ -154,6 +155,7 @@ class Call:
     memory, at `a_place`.
     """
 
+    statement: Statement
     shape: Shape
     slots: Sequence[int]
     d: tuple[int, int]
@@ -235,9 +237,10 @@ def _factors(machine: Machine, call: Call, slot: int, number: int, left: Values 
             left = -left
     if not shape.form.sparse:
         return Factors(left, right, None)
-    metadata, kind = _metadata(cells, call, number), shape.form.kind
-    left = _spread(left, metadata, kind)
+    kind = shape.form.kind
     bits = 4 if shape.packed else ELEMENT_BITS[shape.idesc.a_type]
+    metadata = products.checked_metadata(_metadata(cells, call, number), bits, machine, call.statement)
+    left = _spread(left, metadata, kind)
     return Factors(left, right, products.chosen_columns(metadata, bits, left.shape[1]))
 
 
@@ -271,25 +274,13 @@ def _spread(stored: Values, metadata: NDArray[np.uint8], kind: str) -> Values:
     result = np.zeros((rows, chunks, size), np.float32)
     row, chunk = np.indices(metadata.shape)
     if kind == "tf32":
-        if (first >> 1 != second >> 1).any():
-            _bad_metadata(metadata[first >> 1 != second >> 1], kind)
         result[row, chunk, second >> 1] = stored.reshape(rows, chunks)
     else:
-        if (first == second).any():
-            _bad_metadata(metadata[first == second], kind)
         units = result.reshape(rows, chunks, 4, -1)
         given = stored.reshape(rows, chunks, 2, -1)
         units[row, chunk, first] = given[:, :, 0]
         units[row, chunk, second] = given[:, :, 1]
     return result.reshape(rows, -1)
-
-
-def _bad_metadata(found: NDArray[np.uint8], kind: str) -> None:
-    legal = "0b0100 and 0b1110" if kind == "tf32" else "those that name two places"
-    raise MemoryFault(
-        "illegal-metadata",
-        f"the sparsity metadata {int(found[0]):#06b} of kind::{kind}; legal are {legal} (9.7.16.10.8)",
-    )
 
 
 # Scale factors.
