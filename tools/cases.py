@@ -22,7 +22,7 @@ import numpy as np
 
 from ptxgen import Kernel
 from ptxgen.descriptors import TensorMap
-from ptxgen.device import Device, LaunchReport
+from ptxgen.device import Device, DeviceArray, LaunchReport
 from ptxgen.emulator import Emulator
 from ptxgen.emulator.timing import Schedule
 from ptxgen.gpu import Gpu
@@ -108,15 +108,19 @@ class Case:
 
     def run(self, device: Device, text: str | None = None) -> Outcome:
         """Run the case, or another text in its place, on a device, and compare."""
+        report, arrays = self.launch_on(device, Kernel.from_ptx(text or self.text, self.launch["entry"]))
+        outputs = {name: array.numpy() for name, array in arrays.items() if name in self.expected}
+        return Outcome(report, outputs, self._wrong(outputs))
+
+    def launch_on(self, device: Device, kernel: Kernel) -> tuple[LaunchReport, dict[str, DeviceArray]]:
+        """Launch the case's kernel, and nothing else; gives the report and the arrays by name."""
         launch = self.launch
         arrays = {name: device.array(values) for name, values in self.inputs.items()}
-        kernel = Kernel.from_ptx(text or self.text, launch["entry"])
         report = device.launch(
             kernel, launch["grid"], launch["block"], [_argument(each, arrays, device) for each in launch["params"]],
             cluster=launch["cluster"], shared_bytes=launch["dynamic_smem"],
         )  # fmt: skip
-        outputs = {name: array.numpy() for name, array in arrays.items() if name in self.expected}
-        return Outcome(report, outputs, self._wrong(outputs))
+        return report, arrays
 
     def _wrong(self, found: Arrays) -> dict[str, str]:
         wrong = {}
