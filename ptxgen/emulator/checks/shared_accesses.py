@@ -309,11 +309,8 @@ class SharedAccesses:
             if not chosen.any():
                 continue
             units, masks = units_of(inside[chosen], size)
-            known, named, verb = (
-                self._ordering.known[row],
-                replace(access, slot=slot),
-                "overwrites" if writes else "reads",
-            )
+            known, named = self._ordering.known[row], replace(access, slot=slot)
+            verb = "overwrites" if writes else "reads"
             self._races.against_own_copies(named, row, units, masks, verb)
             self._against_writers(named, row, slot, units, masks, verb, known, weak=True)
             if writes:
