@@ -20,6 +20,8 @@ import numpy.typing as npt
 
 if TYPE_CHECKING:
     from ptxgen.instr.check import Diagnostic
+    from ptxgen.instr.form import Instruction
+    from ptxgen.instr.recognise import Unrecognised
     from ptxgen.syntax import Function, Module
 
 Severity = Literal["error", "advice"]
@@ -241,6 +243,11 @@ class Kernel:
                 raise KernelError(f"{len(parts)} entries of the PTX text have {entry!r} in their names: {found}")
             chosen = parts[0]
         return cls(text, module, chosen, chosen.name)
+
+    @cached_property
+    def recognised(self) -> dict[int, Instruction | Unrecognised]:
+        """What statements were recognised as, by `id`, so that many launches do it once. The emulator fills it."""
+        return {}
 
     @cached_property
     def diagnostics(self) -> list[Diagnostic]:

@@ -36,7 +36,7 @@ from ptxgen.emulator.program import Program
 from ptxgen.emulator.scheduler import Scheduler
 from ptxgen.emulator.source_lines import SourceLines
 from ptxgen.emulator.timing import Schedule, Timeline
-from ptxgen.emulator.trial import HARMLESS, Disturbance, is_harmless, snapshot
+from ptxgen.emulator.trial import Disturbance, Trials, judge, snapshot
 from ptxgen.emulator.variables import Variables
 from ptxgen.instr.targets import parse_target, runs_on
 
@@ -218,12 +218,12 @@ class Emulator:
         grids = Grids(begin, self.schedule, self.seed)
         statuses = grids.run()
         seconds = time.perf_counter() - began
-        if before is not None and statuses[0] == "findings":
-            done = grids.begun[0]
-            findings = done.machine.findings
-            if findings.may_be_harmless and is_harmless(done, before, begin[0]):
-                findings.make_harmless(HARMLESS)
-                statuses[0] = "findings" if findings.errors else "ok"
+        if before is not None and statuses[0] in ("ok", "findings"):
+            statuses[0] = judge(Trials(grids.begun[0], before, begin[0]))
+        elif self.checks:
+            for scheduler, status in zip(grids.begun, statuses, strict=False):
+                findings = scheduler.machine.findings
+                findings.doubts.tell({}, findings, failed=status not in ("ok", "findings"))
         reports = [self._report(*each, seconds) for each in zip(launches, grids.begun, statuses, strict=False)]
         return reports + [self._not_run(each) for each in launches[len(reports) :]]
 
@@ -238,7 +238,7 @@ class Emulator:
 
     def _begin(
         self, launch: Launch, shape: LaunchShape, parameters: bytes, memory: GlobalMemory | None = None,
-        disturbance: Disturbance | None = None,
+        disturbance: Disturbance | None = None, checks: bool = True,
     ) -> Scheduler:  # fmt: skip
         """A kernel on a machine of its own, of which nothing has run yet, or for a trial on a copy of global memory.
 
@@ -262,8 +262,8 @@ class Emulator:
             target=target,
             slots=min(prod(shape.grid), max(self.multiprocessors // size, 1) * size),
             timeline=Timeline(self.schedule, self.seed),
-            checks=self.checks,
-            advice=self.checks and self.advice is not None,
+            checks=self.checks and checks,
+            advice=self.checks and disturbance is None and self.advice is not None,
             disturbance=disturbance,
         )
         if machine.shared.size > _SHARED_PER_CTA:

@@ -101,11 +101,14 @@ class Machine:
         #: What memory holds in a trial in place of what a launch should not have read.
         self.disturbance = disturbance
         shared_bytes = variables.shared_end + shape.shared_bytes
-        if disturbance is None:
-            self.shared, self.tensor = SharedMemory(slots, shared_bytes), TensorMemory(slots)
-        else:
-            self.shared = SharedMemory(slots, shared_bytes, disturbance.byte)
-            self.tensor = TensorMemory(slots, 0x01010101 * disturbance.byte)
+        self.shared, self.tensor = SharedMemory(slots, shared_bytes), TensorMemory(slots)
+        if disturbance is not None:
+            if disturbance.shared:
+                self.shared = SharedMemory(slots, shared_bytes, disturbance.byte)
+            if "tensor" in disturbance.sources:
+                self.tensor = TensorMemory(slots, 0x01010101 * disturbance.byte)
+            if "local" in disturbance.sources:
+                self.stack.memory.poison(disturbance.byte)
         self.mbarriers: list[dict[int, MBarrier]] = [{} for _ in range(slots)]
         #: By warp, the object whose phase it has last tested, if that had not ended.
         self.polled: dict[int, Polled] = {}
@@ -161,6 +164,21 @@ class Machine:
         #: The clusters that have had a refusal of clusterlaunchcontrol.try_cancel, by its operation's number.
         self.refused: dict[int, list[int]] = {}
         self._make_special()
+
+    def add_register(self, register: NDArray[Any]) -> None:
+        """One more register of the program, (warps, 32) or more, that holds nothing yet."""
+        self.registers.append(register)
+        self._empty(len(self.registers) - 1, slice(None))
+
+    def _empty(self, number: int, rows: slice) -> None:
+        """Let a register of some warps hold nothing, as for a CTA that begins: predicates are false."""
+        register = self.registers[number][rows]
+        if self.disturbance is not None and number in self.disturbance.sources:
+            self.disturbance.fill(register)
+        elif register.dtype == np.bool_:
+            register[...] = False
+        else:
+            register.view(np.uint8)[...] = POISON_BYTE
 
     def while_reading(self, numbers: Sequence[int]) -> AbstractContextManager[None]:
         """While these asynchronous operations read shared memory, which a trial changes for them."""
@@ -271,11 +289,8 @@ class Machine:
         if self.registers_of_warps is not None:
             self.registers_of_warps.begin(slot)
         if self.cta_number[slot] >= 0:
-            for register in self.registers:
-                if register.dtype != np.bool_:
-                    register[rows].view(np.uint8)[...] = POISON_BYTE
-                else:
-                    register[rows] = False
+            for index in range(len(self.registers)):
+                self._empty(index, rows)
             for row in range(first, first + self.warps_per_cta):
                 for table in (
                     self.pending_loads,

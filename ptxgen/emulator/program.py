@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from ptxgen import syntax
 from ptxgen.device import Kernel
 from ptxgen.emulator.calls import Callee, Calls, callees_first
+from ptxgen.emulator.checks.derived import is_lanewise
 from ptxgen.emulator.checks.registers import Unwritten, Use, never_sure
 from ptxgen.emulator.flow import execution_order
-from ptxgen.emulator.memory.global_memory import POISON_BYTE
 from ptxgen.emulator.names import Names
 from ptxgen.emulator.registers import _UNSIGNED, Binder, Reader, Unmodelled
 from ptxgen.emulator.semantics import Meaning, find
@@ -110,7 +110,7 @@ class Program:
             self._bodies[0].names.places[info.name] = Place("param", info.offset, info.size)
         for line in self._lines:
             if line is not None:
-                self._recognise(line)
+                self._recognise(line, kernel.recognised)
         #: The rank of the block in which threads begin.
         self.entry = 0
         self.blocks = self._make_blocks()
@@ -178,9 +178,7 @@ class Program:
         def make() -> NDArray[Any]:
             shape = (self.machine.warps, 32, 2) if kind.bits == 128 else (self.machine.warps, 32)
             made = np.zeros(shape, _UNSIGNED[kind.bits])
-            if kind.bits > 1:
-                made.view(np.uint8)[...] = POISON_BYTE
-            self.machine.registers.append(made)
+            self.machine.add_register(made)
             names.made.append(made)
             return made
 
@@ -195,8 +193,10 @@ class Program:
             else:
                 names.ranges[name] = (count, make)
 
-    def _recognise(self, line: _Line) -> None:
-        found = recognise(line.statement, line.names.scope)
+    def _recognise(self, line: _Line, known: dict[int, Instruction | Unrecognised]) -> None:
+        found = known.get(id(line.statement))
+        if found is None:
+            found = known[id(line.statement)] = recognise(line.statement, line.names.scope)
         if isinstance(found, Unrecognised):
             line.missing = found.problems[0].message
             return
@@ -309,7 +309,10 @@ class Program:
         reads, writes, touched, vital = map(frozenset, (binder.reads, binder.writes, binder.touched, binder.vital))
         block.strong = block.strong or binder.strong
         stores = statement.opcode.startswith(("st.", "atom.", "red."))
-        use = Use(reads - touched, writes | touched, vital, guard is not None, stores)
+        use = Use(
+            reads | binder.inputs, writes | touched, vital, guard is not None, stores,
+            frozenset(binder.adds), binder.if_true, is_lanewise(statement.opcode), binder.lanes, binder.bytes,
+        )  # fmt: skip
         return Operation(statement, kind, run, guard, reads, writes, use, guard_reads, line.names)
 
     def _watch_registers(self) -> None:
@@ -318,15 +321,17 @@ class Program:
         for callee in self.calls.callees.values():
             named = (*callee.function.parameters, *callee.function.returns)
             entries[callee.rank] = frozenset(id(callee.names(each.name)) for each in named)
-        uses = [[operation.use for operation in block.operations] for block in self.blocks]
+        by_block = [[operation.use for operation in block.operations] for block in self.blocks]
         here = range(len(self.blocks))
         successors = [[rank for rank in (block.following, *block.targets) if rank in here] for block in self.blocks]
-        followed = never_sure(uses, successors, entries)
+        followed = never_sure(by_block, successors, entries)
         if not followed:
             return
-        ever = frozenset(each for block in uses for use in block for each in use.writes).union(*entries.values())
-        unwritten = Unwritten(self.machine, followed, ever)
-        for operation in (operation for block in self.blocks for operation in block.operations):
+        operations = [operation for block in self.blocks for operation in block.operations]
+        recursive = any(callee.saved for callee in self.calls.callees.values())
+        uses = [operation.use for operation in operations]
+        unwritten = Unwritten(self.machine, followed, uses, recursive=recursive)
+        for operation in operations:
             statement, names = operation.statement, operation.names
             if operation.guard is not None:
                 operation.guard = unwritten.watched_guard(operation.guard, operation.guard_reads, statement, names)

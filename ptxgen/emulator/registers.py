@@ -76,15 +76,34 @@ class Binder:
         self.writes: set[int] = set()
         #: Those that they read as addresses, and those that the instruction reads or writes by itself.
         self.vital: set[int] = set()
+        self.inputs: set[int] = set()
         self.touched: set[int] = set()
+        #: Of those that it writes, those that it reads if a flag says so.
+        self.adds: set[int] = set()
+        self.if_true: Reader | None = None
+        #: Of a shuffle, the lane that each lane's value comes from, if it is always the same.
+        self.lanes: NDArray[np.int64] | None = None
+        #: Of prmt with a constant selector, the register that each byte comes from, if it is one, and its number there.
+        self.bytes: list[tuple[int | None, int]] | None = None
         #: Whether the instruction is a strong access.
         self.strong = False
 
     def register(self, operand: syntax.Operand) -> NDArray[Any]:
-        """The array behind a register operand, for use in ways that are not told here."""
+        """The array behind a register operand, which the instruction writes in ways that are not told here."""
         found = self._array(operand)
         self.touched.add(id(found))
         return found
+
+    def input(self, operand: syntax.Operand) -> NDArray[Any]:
+        """The array behind a register operand, which the instruction reads in ways that are not told here."""
+        found = self._array(operand)
+        self.inputs.add(id(found))
+        return found
+
+    def identity(self, operand: syntax.Operand) -> int | None:
+        """What registers are told apart by here; None if it is no register of the program."""
+        found = self.names(operand.text) if isinstance(operand, syntax.Name) else None
+        return id(found) if isinstance(found, np.ndarray) else None
 
     def _array(self, operand: syntax.Operand) -> NDArray[Any]:
         found = self.names(operand.text) if isinstance(operand, syntax.Name) else None
@@ -163,7 +182,7 @@ class Binder:
         if isinstance(operand, syntax.Name) and operand.text == "_":
             return lambda g, value: None
         wanted = TYPES[type] if isinstance(type, str) else type
-        array = self.register(operand)
+        array = self._array(operand)
         self.writes.add(id(array))
         self._require_room(array, wanted)
         dtype, stored = numpy_type(wanted), array.dtype

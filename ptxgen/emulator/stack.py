@@ -117,9 +117,5 @@ class ThreadStack:
         some = self.memory.written.reshape(-1, size)[chosen // size].any(axis=-1)
         if not some.all():
             at = int(chosen[~some][0]) % self.memory.pitch
-            g.machine.findings.add(
-                "uninitialized-local",
-                f"the load reads local memory at {at:#x} that its thread has not written",
-                statement,
-                severity="advice",
-            )
+            message = f"the load reads local memory at {at:#x} that its thread has not written"
+            g.machine.findings.doubts.add("local", "uninitialized-local", message, statement, plain=True)

@@ -1,23 +1,26 @@
 """Whether anything depends on what a launch should not have read.
 
-Right kernels read memory that nothing has written, or that a copy is overwriting, and drop what they get: an MMA takes
-more rows than a small tile has, a warp transposes the scale factors of a whole tile whose edge is missing (DeepGEMM),
-copies that shall but fill the L2 cache go to one place that nobody reads (CUTLASS).
+Right kernels read memory and registers that nothing has written, or memory that a copy is overwriting, and drop what
+they get: an MMA takes more rows than a small tile has, a warp transposes the scale factors of a whole tile whose edge
+is missing (DeepGEMM), copies that shall but fill the L2 cache go to one place that nobody reads (CUTLASS).
 No rule about the accesses tells such a kernel from one that uses the values. So the launch is repeated with other bytes
 there. If it does the same and leaves the same in global memory, what it has read is not used.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ptxgen.device import Status
+from ptxgen.emulator.checks.doubts import Source, Verdict
 from ptxgen.emulator.checks.units import UNIT
+from ptxgen.emulator.memory.global_memory import POISON_BYTE
 
 if TYPE_CHECKING:
     from ptxgen.emulator.machine import Machine
@@ -28,10 +31,16 @@ if TYPE_CHECKING:
 #: then, in most, a small positive number, a large one and a large negative one. Each is lost somewhere: NaN and what is
 #: small in a maximum, what is large in a minimum.
 _BYTES = (0xFF, 0x31, 0x7B, 0xFB)
+#: What replaces `POISON_BYTE`, large and negative, in the one trial of doubts that right launches pay for: in registers
+#: of even lanes what is large and positive, of odd ones zero.
+_LARGE, _ZERO = 0x7B, 0x00
+#: What tells values that are but copied from what is made of them: a small number is lost in a sum with the first, but
+#: not with the other.
+_COPIES = (_LARGE, _ZERO)
+#: So many sources are tried one by one, the others together.
+_ALONE = 8
 #: Launches on more global memory than this many bytes are not repeated: the copy would cost too much each time.
 _MOST = 1 << 26
-#: What is told with findings that a trial has shown to be harmless.
-HARMLESS = "; nothing depends on it: with other bytes there the launch does and leaves the same"
 #: Places in shared memory that each asynchronous operation, by number, accesses at a wrong time: (CTA slot, units of 16
 #: bytes).
 Places = dict[int, list[tuple[int, NDArray[np.int64]]]]
@@ -39,13 +48,26 @@ Places = dict[int, list[tuple[int, NDArray[np.int64]]]]
 
 @dataclass(frozen=True)
 class Disturbance:
-    """What a trial puts into memory: `byte` where nothing has been written yet, and in place of what operations read
-    while it is being written, or write while others write it.
+    """What a trial puts where nothing has been written yet: `byte` into shared memory if `shared`, and into `sources`;
+    `odd` into registers of odd lanes. In place of what operations read while it is being written (`reads`), or write
+    while others write it, there is `byte` too.
     """
 
     byte: int
-    reads: Places
-    writes: Places
+    shared: bool = False
+    sources: frozenset[Source] = frozenset()
+    odd: int | None = None
+    reads: Places = field(default_factory=dict)
+    writes: Places = field(default_factory=dict)
+
+    def fill(self, register: NDArray[Any]) -> None:
+        """Put its bytes into a register, (warps, 32) or more, of some warps."""
+        if register.dtype == np.bool_:
+            register[...] = True
+            return
+        lanes = register.view(np.uint8).reshape(len(register), 32, -1)
+        lanes[:, 0::2] = self.byte
+        lanes[:, 1::2] = self.byte if self.odd is None else self.odd
 
     @contextmanager
     def during(self, machine: Machine, numbers: Sequence[int]) -> Iterator[None]:
@@ -73,27 +95,95 @@ class Disturbance:
         return np.full(UNIT, self.byte, np.uint8).view(np.complex128)
 
 
+class Begin(Protocol):
+    """Begins a launch anew on some memory, with a disturbance."""
+
+    def __call__(self, memory: GlobalMemory, disturbance: Disturbance, checks: bool = True, /) -> Scheduler: ...
+
+
 def snapshot(memory: GlobalMemory) -> GlobalMemory | None:
     """Global memory as it is before a launch; None if it is too large to be kept."""
     return memory.copy() if memory.used <= _MOST else None
 
 
-def is_harmless(done: Scheduler, before: GlobalMemory, begin: Callable[[GlobalMemory, Disturbance], Scheduler]) -> bool:
-    """Whether a launch that is `done` does and leaves the same with other bytes where it should not have read.
+class Trials:
+    """A launch that is `done` without a fault, and its repetitions, from the memory `before` it."""
 
-    `begin` begins it anew on some memory. One that has left nothing in global memory cannot be judged so.
-    """
-    machine = done.machine
-    assert machine.ordering is not None
-    after = machine.memory.written()
-    if np.array_equal(after[: before.used], before.written()):
-        return False
-    shared = machine.ordering.shared
-    for byte in _BYTES:
-        again = begin(before.copy(), Disturbance(byte, shared.read_too_early, shared.written_at_once))
+    def __init__(self, done: Scheduler, before: GlobalMemory, begin: Begin) -> None:
+        self._done, self._before, self._begin = done, before, begin
+        self._after = done.machine.memory.written()
+        self.findings = done.machine.findings
+
+    @property
+    def left_something(self) -> bool:
+        """Whether global memory has changed: else nothing shows that what was read is not used."""
+        return not np.array_equal(self._after[: self._before.used], self._before.written())
+
+    def harmless(self) -> bool:
+        """Whether it does and leaves the same with other bytes in memory where it should not have read."""
+        assert self._done.machine.ordering is not None
+        shared = self._done.machine.ordering.shared
+        reads, writes, sources = shared.read_too_early, shared.written_at_once, frozenset[Source](["tensor"])
+        return all(
+            self._verdict(Disturbance(byte, True, sources, reads=reads, writes=writes)) == "dropped" for byte in _BYTES
+        )
+
+    def verdicts(self, sources: frozenset[Source]) -> Mapping[Source, Verdict]:
+        """What becomes of what was read from each of these, to which nothing had been written, where that shows."""
+        strong = self._done.machine.strong_accesses
+        checks = strong is not None and strong.stale is not None  # they choose what strong loads give
+        if self._verdict(Disturbance(_LARGE, sources=sources, odd=_ZERO), checks=checks) == "dropped":
+            return dict.fromkeys(sources, "dropped") if self.left_something else {}
+        ordered = sorted(sources, key=str)
+        groups = [frozenset([source]) for source in ordered[:_ALONE]]
+        if len(ordered) > _ALONE:
+            groups.append(frozenset(ordered[_ALONE:]))
+        found: dict[Source, Verdict] = {}
+        for group in groups:
+            found.update(dict.fromkeys(group, self._closely(group)))
+        if set(found.values()) == {"dropped"}:  # only all together change anything
+            found = dict.fromkeys(sources, self._closely(sources))
+        return found
+
+    def _closely(self, sources: frozenset[Source]) -> Verdict:
+        """The same of some sources, with bytes that tell copies."""
+        found = [self._verdict(Disturbance(byte, sources=sources)) for byte in _COPIES]
+        if set(found) != {"dropped"}:
+            return "used" if "used" in found else "copied"
+        zeros = self._verdict(Disturbance(_LARGE, sources=sources, odd=_ZERO))
+        return "dropped" if zeros == "dropped" else "used"
+
+    def _verdict(self, disturbance: Disturbance, *, checks: bool = True) -> Verdict:
+        again, done = self._begin(self._before.copy(), disturbance, checks), self._done
         if again.run() not in ("ok", "findings"):
-            return False
-        same = again.instructions == done.instructions and again.machine.printed == machine.printed
-        if not same or not np.array_equal(again.machine.memory.written(), after):
-            return False
-    return True
+            return "used"
+        if again.instructions != done.instructions or again.machine.printed != done.machine.printed:
+            return "used"
+        now = again.machine.memory.written()
+        if len(now) != len(self._after):
+            return "used"
+        changed = np.flatnonzero(now != self._after)
+        if not len(changed):
+            return "dropped"
+        copied = (self._after[changed] == POISON_BYTE) & (now[changed] == disturbance.byte)
+        return "copied" if copied.all() else "used"
+
+
+def judge(trials: Trials) -> Status:
+    """Find out what of a launch is harmless, and put what is not, or may not be, into its findings: how it ended."""
+    findings = trials.findings
+    doubts = findings.doubts
+    verdicts: dict[Source, Verdict] = {}
+    if findings.may_be_harmless and trials.left_something and trials.harmless():
+        findings.make_harmless()
+    sources = doubts.sources
+    if findings.has_error("uninitialized-tensor"):
+        sources -= {"tensor"}  # what depends on tensor memory may depend on that
+    if not doubts.registers_may_matter:
+        registers = frozenset(each for each in sources if isinstance(each, int))
+        verdicts.update(dict.fromkeys(registers, "dropped"))
+        sources -= registers
+    if sources:
+        verdicts.update(trials.verdicts(sources))
+    doubts.tell(verdicts, findings, failed=False)
+    return "findings" if findings.errors else "ok"

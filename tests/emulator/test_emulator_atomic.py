@@ -336,7 +336,7 @@ def test_faults(address: str, op: str, code: str | None) -> None:
     source = "%at" if "b64" in op else "%x"
     body = f"""{HEAD} .reg .b64 %local, %param; .local .align 8 .b8 mine[8]; mov.u64 %local, mine;
         cvta.local.u64 %local, %local; mov.u64 %param, p_out0; cvta.param.u64 %param, %param;
-        atom.{op} [{address}], {source}; ret;"""
+        mov.b64 %at, 1; mov.b32 %x, 1; atom.{op} [{address}], {source}; ret;"""
     report, _ = launch(body, [np.zeros(2, np.uint32)], block=1)
     assert codes(report) == ([code] if code else []), report.summary()
 

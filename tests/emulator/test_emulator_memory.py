@@ -194,11 +194,17 @@ def test_bounds_of_local_memory(offset: int, code: str | None) -> None:
 
 
 def test_reading_local_memory_before_writing_it() -> None:
-    """Advice: a struct is copied with its padding. One written byte of a word is enough."""
+    """Advice, as long as it is but copied: a struct is, with its padding. One written byte of a word is enough."""
     body = HEAD + "{} .local .align 8 .b8 mine[8]; {} ld.local.u64 %wide, [mine]; ret;"
     report, _ = launch(body.format("", ""))
     assert (report.status, codes(report)) == ("ok", ["uninitialized-local"])
     assert "ld.local" in report.findings[0].instruction
+    report, _ = launch(body.format("", "").replace("ret;", "st.global.u64 [%out0], %wide; ret;"), [poisoned(2)])
+    assert (report.status, codes(report)) == ("ok", ["uninitialized-local"])
+    assert "leaves in memory, as it is" in report.findings[0].message
+    used = "add.u64 %wide, %wide, 1; st.global.u64 [%out0], %wide; ret;"
+    report, _ = launch(body.format("", "").replace("ret;", used), [poisoned(2)])
+    assert (report.status, codes(report)) == ("findings", ["uninitialized-local"])
     clean, _ = launch(body.format("", "st.local.u8 [mine+3], 1;"))
     assert not clean.findings
 

@@ -8,10 +8,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from ptxgen.device import Finding, Severity
+from ptxgen.emulator.checks.doubts import Doubts
 from ptxgen.syntax import Statement
 
 #: Different messages that are kept of one code and severity.
 _LIMIT = 20
+#: What is told with findings of what is read, where a trial has shown it to be harmless.
+HARMLESS = "; nothing depends on it: with other bytes there the launch does and leaves the same"
 #: Lines that a message lists.
 _LINES = 8
 #: A warp that a message names (`Ordering.member_name`).
@@ -61,6 +64,8 @@ class Findings:
         self._kept: Counter[tuple[str, Severity]] = Counter()
         #: Whether of what was not kept all errors are of what is read.
         self._only_reads = True
+        #: Reads of what nothing has written, which may matter or not.
+        self.doubts = Doubts()
 
     def add(
         self,
@@ -112,11 +117,15 @@ class Findings:
         """Whether some errors are harmless if nothing depends on what was read."""
         return self._only_reads and any(each.reads and each.finding.severity == "error" for each in self._found)
 
-    def make_harmless(self, why: str) -> None:
+    def make_harmless(self) -> None:
         """Nothing depends on what was read: such errors become advice."""
         for each in self._found:
             if each.reads and each.finding.severity == "error":
-                each.finding = replace(each.finding, severity="advice", message=each.finding.message + why)
+                each.finding = replace(each.finding, severity="advice", message=each.finding.message + HARMLESS)
+
+    def has_error(self, code: str) -> bool:
+        """Whether there is an error of a code."""
+        return any(each.finding.severity == "error" and each.finding.code == code for each in self._found)
 
     @property
     def errors(self) -> bool:

@@ -1,9 +1,9 @@
 """Registers that are read before anything is written to them.
 
 Most registers are written on every way to where they are read, as the program's text shows. Only the others are
-followed while it runs. As an address or a guard such a value is an error. It is advice where a value is stored, and
-where the program never writes the register at all. Elsewhere compilers pass on values that do not matter: Triton's
-reductions shuffle registers that only some lanes have loaded.
+followed while it runs. As an address or a guard such a value is an error. Elsewhere compilers pass on values that do
+not matter: Triton's reductions shuffle registers that only some lanes have loaded. Then a trial tells whether anything
+depends on it.
 """
 
 from __future__ import annotations
@@ -16,13 +16,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ptxgen.device import Severity
+from ptxgen.emulator.checks.derived import Derived, derived
 from ptxgen.syntax import Statement
 
 if TYPE_CHECKING:
     from ptxgen.emulator.group import Group
     from ptxgen.emulator.machine import Machine
 
+_CODE = "uninitialized-register"
 _WORD = re.compile(r"[%$\w]+")
 
 
@@ -30,7 +31,9 @@ _WORD = re.compile(r"[%$\w]+")
 class Use:
     """What an instruction does to registers, by identity: `vital` are those that it reads as addresses.
 
-    `stores` tells that what it reads goes to memory.
+    `stores` tells that what it reads goes to memory. `adds` are those that it reads besides if `if_true` says so.
+    For `derived`: `lanewise`; of a shuffle the `lanes` that give each lane its value, where they are constant; of prmt
+    the register, if any, and the byte there that each of its `bytes` comes from.
     """
 
     reads: frozenset[int]
@@ -38,6 +41,20 @@ class Use:
     vital: frozenset[int]
     guarded: bool
     stores: bool
+    adds: frozenset[int] = frozenset()
+    if_true: Callable[[Group], NDArray[np.bool_]] | None = None
+    lanewise: bool = False
+    lanes: NDArray[np.int64] | None = None
+    bytes: Sequence[tuple[int | None, int]] | None = None
+
+
+@dataclass(slots=True)
+class _Read:
+    """A read of a register that is followed: in which lanes it is `written`, and what is reported where it is not."""
+
+    register: int
+    written: NDArray[np.bool_]
+    message: str
 
 
 def never_sure(
@@ -47,7 +64,8 @@ def never_sure(
 
     `entries` are the blocks in which functions begin, with the registers that hold their parameters.
     """
-    number = {each: bit for bit, each in enumerate({each for uses in blocks for use in uses for each in use.reads})}
+    read = {each for uses in blocks for use in uses for each in use.reads | use.adds}
+    number = {each: bit for bit, each in enumerate(read)}
 
     def mask(registers: frozenset[int]) -> int:
         return sum(1 << number[each] for each in registers if each in number)
@@ -56,7 +74,7 @@ def never_sure(
     early, sure = [0] * len(blocks), [0] * len(blocks)
     for index, uses in enumerate(blocks):
         for use in uses:
-            early[index] |= mask(use.reads) & ~sure[index]
+            early[index] |= mask(use.reads | use.adds) & ~sure[index]
             if not use.guarded:
                 sure[index] |= mask(use.writes)
     everything = (1 << len(number)) - 1
@@ -77,35 +95,62 @@ def never_sure(
     return frozenset(each for each, bit in number.items() if unsure >> bit & 1)
 
 
-class Unwritten:
-    """Follows which lanes have written some registers, and reports those that read before."""
+def _writers(uses: Sequence[Use], registers: frozenset[int]) -> Mapping[int, frozenset[int]]:
+    found: dict[int, set[int]] = {each: set() for each in registers}
+    for number, use in enumerate(uses):
+        for each in use.writes & registers:
+            found[each].add(number)
+    return {each: frozenset(numbers) for each, numbers in found.items()}
 
-    def __init__(self, machine: Machine, followed: frozenset[int], ever: frozenset[int]) -> None:
+
+class Unwritten:
+    """Follows which lanes have written some registers, and reports those that read before.
+
+    `uses` are those of all instructions; `recursive` tells that there are functions that call themselves.
+    """
+
+    def __init__(self, machine: Machine, followed: frozenset[int], uses: Sequence[Use], *, recursive: bool) -> None:
         self._machine = machine
-        #: The registers that some instruction writes.
-        self._ever = ever
-        self._written: dict[int, NDArray[np.bool_]] = {
-            each: np.zeros((machine.warps, 32), np.bool_) for each in followed
-        }
+        #: The numbers of the instructions that write each register.
+        self._writers = writers = _writers(uses, followed)
+        self._number = {id(register): number for number, register in enumerate(machine.registers)}
+        # Registers that the same instructions write, as those of an accumulator, are followed together.
+        together: dict[frozenset[int], NDArray[np.bool_]] = {}
+        for register in followed:
+            together.setdefault(writers[register], np.zeros((machine.warps, 32), np.bool_))
+        self._written = {register: together[writers[register]] for register in followed}
         # Registers are emptied for each CTA, and so are these.
-        machine.registers.extend(self._written.values())
+        machine.registers.extend(together.values())
+        self._derived = Derived(machine, derived(uses, followed), self._written, recursive=recursive)
 
     def watched(
         self, run: Callable[..., Any], use: Use, statement: Statement, names: Callable[[str], Any]
     ) -> Callable[..., Any]:
         """An instruction's `run` that reports what it reads too early, and marks what it writes."""
-        reads: list[tuple[int, Severity]] = [
-            (each, "error" if each in use.vital else "advice")
-            for each in use.reads & self._written.keys()
-            if each in use.vital or use.stores or each not in self._ever
-        ]
-        writes = [self._written[each] for each in use.writes if each in self._written]
-        if not reads and not writes:
+        run = self._derived.watched(run, use)
+        vital = self._reads(use.vital, statement, names)
+        others = self._reads(use.reads - use.vital, statement, names)
+        added = self._reads(use.adds, statement, names)
+        # Each array once: registers that are written together have one.
+        arrays = {id(self._written[each]): self._written[each] for each in use.writes & self._written.keys()}
+        writes = list(arrays.values())
+        if not (vital or others or added or writes):
             return run
 
         def watched(g: Group, *rest: Any) -> Any:
-            for each, severity in reads:
-                self._require(g, each, statement, names, severity)
+            for read in vital:
+                if (g.active & ~read.written[g.rows]).any():
+                    self._machine.findings.add(_CODE, read.message, statement)
+            for read in list(others):
+                if (g.active & ~read.written[g.rows]).any():
+                    self._doubt(read, use, statement)
+                    others.remove(read)  # told once, it need not be looked at again
+            if added:
+                adding = g.active & use.if_true(g) if use.if_true is not None else g.active
+                for read in list(added):
+                    if (adding & ~read.written[g.rows]).any():
+                        self._doubt(read, use, statement)
+                        added.remove(read)
             result = run(g, *rest)
             for array in writes:
                 g.store(array, np.asarray(True))
@@ -117,26 +162,29 @@ class Unwritten:
         self, guard: Callable[..., Any], use: frozenset[int], statement: Statement, names: Callable[[str], Any]
     ) -> Callable[..., Any]:
         """The same for a guard, which all lanes read that come to the instruction."""
-        reads = [each for each in use if each in self._written]
+        guard = self._derived.watched_guard(guard, use)
+        reads = self._reads(use, statement, names)
         if not reads:
             return guard
 
         def watched(g: Group) -> Any:
-            for each in reads:
-                self._require(g, each, statement, names, "error")
+            for read in reads:
+                if (g.active & ~read.written[g.rows]).any():
+                    self._machine.findings.add(_CODE, read.message, statement)
             return guard(g)
 
         return watched
 
-    def _require(
-        self, g: Group, register: int, statement: Statement, names: Callable[[str], Any], severity: Severity
-    ) -> None:
-        missing = g.active & ~self._written[register][g.rows]
-        if missing.any():
-            name = next((word for word in _WORD.findall(statement.text) if id(names(word)) == register), "a register")
-            self._machine.findings.add(
-                "uninitialized-register",
-                f"reads {name}, to which nothing has been written",
-                statement,
-                severity=severity,
-            )
+    def _doubt(self, read: _Read, use: Use, statement: Statement) -> None:
+        plain = use.stores or not self._writers[read.register]
+        number = self._number[read.register]
+        self._machine.findings.doubts.add(number, _CODE, read.message, statement, plain=plain)
+        self._derived.begin()
+
+    def _reads(self, registers: frozenset[int], statement: Statement, names: Callable[[str], Any]) -> list[_Read]:
+        """Those that are followed."""
+        made: list[_Read] = []
+        for each in registers & self._written.keys():
+            name = next((word for word in _WORD.findall(statement.text) if id(names(word)) == each), "a register")
+            made.append(_Read(each, self._written[each], f"reads {name}, to which nothing has been written"))
+        return made

@@ -314,15 +314,20 @@ class TensorAccesses:
     ) -> None:
         """Find columns to which nothing has been written in any of these bands of a quarter.
 
-        A load of 32 lanes from an accumulator of 64 rows finds values on one band only, and its kernel uses no others.
+        A load of 32 lanes from an accumulator of 64 rows finds values on one band only; right kernels use no others.
         """
         span = slice(columns.start, columns.stop)
         quarters: dict[int, list[int]] = {}
         for band in bands:
             quarters.setdefault(band // _HALVES, []).append(band)
-        missing = np.zeros(len(columns), np.bool_)
+        missing, partly = np.zeros(len(columns), np.bool_), np.zeros(len(columns), np.bool_)
         for each in quarters.values():
-            missing |= (self.writer[slot, each, span] == 0).all(axis=0)
+            unwritten = self.writer[slot, each, span] == 0
+            missing |= unwritten.all(axis=0)
+            partly |= unwritten.any(axis=0)
+        if (partly & ~missing).any():
+            message = f"{verb} tensor memory of which half the lanes hold nothing"
+            self._findings.doubts.add("tensor", "uninitialized-tensor", message, statement, plain=False)
         if missing.any():
             at = np.flatnonzero(missing) + columns.start
             together = len(at) == at[-1] - at[0] + 1

@@ -153,6 +153,7 @@ def permute(op: Any, binder: Binder, statement: syntax.Instruction, block: objec
 
     if isinstance(op.c, syntax.Immediate | syntax.Expression):
         digits = selected_constant(op.mode, int(constant(op.c, TYPES["u32"])))
+        binder.bytes = [(binder.identity((op.a, op.b)[digit >> 2 & 1]), digit & 3) for digit in digits]
         if max(digits) < 8:
             return _constant_permutation(a, b, d, digits)
 

@@ -191,7 +191,7 @@ def shuffle(op: Any, binder: Binder, statement: syntax.Instruction, block: objec
     if writers[1] is None and all(isinstance(each, syntax.Immediate | syntax.Expression) for each in (op.b, op.c)):
         # Constants choose the same lanes each time.
         control = [np.full((1, 32), constant(operand, TYPES["u32"])) for operand in (op.b, op.c)]
-        chosen = shuffled([_LANES[None].astype(np.int64), *control])[0][0]
+        chosen = binder.lanes = shuffled([_LANES[None].astype(np.int64), *control])[0][0]
         return _together(
             op, binder, statement, sources[:1], writers[:1], lambda active, masks, operands: [operands[0][:, chosen]]
         )

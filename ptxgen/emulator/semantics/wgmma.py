@@ -190,10 +190,12 @@ class _Multiply:
         machine = binder.machine
         self.shape, self.statement = _shape(op), statement
         self.d = [binder.register(element) for element in binder.vector(op.d)]
-        self.a = [binder.register(element) for element in op.a.elements] if isinstance(op.a, syntax.Vector) else []
+        self.a = [binder.input(element) for element in op.a.elements] if isinstance(op.a, syntax.Vector) else []
         self.a_descriptor = None if self.a else binder.source(op.a, "b64")
         self.b_descriptor = binder.source(op.b, "b64")
         self.scale_d = binder.predicate(op.scale_d)
+        binder.adds.update(map(id, self.d))
+        binder.if_true = self.scale_d
         self.metadata = binder.source(binder.vector(op.sp_meta)[0], "b32") if self.shape.sparse else None
         self.selector = int(op.sp_sel.evaluate()) if self.shape.sparse else 0
         self.negate = _sign(op, "imm_scale_a") != _sign(op, "imm_scale_b")
