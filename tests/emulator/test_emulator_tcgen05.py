@@ -354,3 +354,20 @@ def test_pairs_need_a_cluster(instruction: str) -> None:
     arguments = [emulator.empty(IMAGE, np.uint8), emulator.empty(1, np.uint32)]
     report = emulator.launch(Kernel.from_ptx(text), 1, THREADS, arguments)
     assert (report.status, codes(report)) == ("fault", ["cta-pair"]), report.summary()
+
+
+@pytest.mark.parametrize("schedule", ["eager", "late", "random"])
+@pytest.mark.parametrize(("guard", "lanes"), [("@%leader", 1), ("@%q", 2), ("", 32)])
+@pytest.mark.parametrize("opcode", ["tcgen05.mma", "tcgen05.commit"])
+def test_what_several_lanes_issue(opcode: str, guard: str, lanes: int, schedule: Any) -> None:
+    """Each lane issues one of its own: so many products are added to D, so many arrivals come."""
+    body = mma(A.descriptor, B.descriptor, GOOD, 0) + commit()
+    assert f"@%leader {opcode}" in body
+    changed = "setp.lt.u32 %q, %t, 2;\n" + body.replace(f"@%leader {opcode}", f"{guard} {opcode}")
+    report, _ = run(changed, np.zeros(IMAGE, np.uint8), 1, schedule=schedule)
+    found = [each for each in report.findings if each.code == "many-issuers"]
+    assert bool(found) == (lanes > 1), report.summary()
+    if found:
+        assert (found[0].severity, len(found)) == ("advice", 1)
+        assert opcode in found[0].instruction
+        assert found[0].message.startswith(f"{lanes} lanes of a warp execute this for the same place")

@@ -377,3 +377,44 @@ def test_order_of_a_pair(name: str, change: Callable[[str], str], code: str) -> 
     out = emulator.array(np.zeros(2 * 128 * 32, np.uint32))
     report = emulator.launch(Kernel.from_ptx(changed), 2, THREADS, [source, out], cluster=(2, 1, 1))
     assert code in codes(report), report.summary()
+
+
+#: CTA 0 commits on an mbarrier of both CTAs; END follows in both.
+FAR_COMMIT = """
+    .shared .align 8 .b64 done; .reg .pred %p, %q, %odd; .reg .b16 %both; .reg .u32 %rank, %t;
+    mov.u32 %rank, %cluster_ctarank; setp.ne.u32 %odd, %rank, 0; mov.b16 %both, 3; mov.u32 %t, %tid.x;
+    setp.eq.u32 %p, %t, 0; @%p mbarrier.init.shared::cta.b64 [done], 1; fence.mbarrier_init.release.cluster;
+    barrier.cluster.arrive; barrier.cluster.wait;
+    setp.eq.and.u32 %p, %t, 0, !%odd;
+    @%p tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.multicast::cluster.b64 [done], %both;
+    END ret;
+"""
+WAITING = "waiting: mbarrier.try_wait.parity.shared::cta.b64 %q, [done], 0; @!%q bra waiting;"
+ENDS: list[tuple[str, str, bool]] = [
+    ("both wait", WAITING, True),
+    ("the odd one does not", f"@%odd ret; {WAITING}", False),
+    ("the even one waits for both", f"@%odd bra over; {WAITING} over: {CLUSTER_SYNC}".replace(".aligned", ""), True),
+    ("nobody waits, but they meet", CLUSTER_SYNC, False),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize(("name", "end", "clean"), ENDS, ids=[each[0] for each in ENDS])
+def test_a_commit_on_the_mbarrier_of_a_peer(name: str, end: str, clean: bool, schedule: Any) -> None:
+    """A CTA must not end before a peer's commit has arrived on its mbarrier."""
+    report, _ = launch(FAR_COMMIT.replace("END", end), block=64, grid=2, cluster=2, schedule=schedule)
+    assert codes(report) == ([] if clean else ["cta-exit"]), report.summary()
+    if not clean:
+        assert "tcgen05.commit" in report.findings[0].message
+
+
+def test_many_commits_on_the_mbarrier_of_a_peer() -> None:
+    """300 rounds, each waited for by both."""
+    body = FAR_COMMIT.replace("setp.eq.and.u32 %p", ".reg .u32 %n, %phase; mov.u32 %n, 0; round: setp.eq.and.u32 %p")
+    end = """and.b32 %phase, %n, 1; waiting: mbarrier.try_wait.parity.shared::cta.b64 %q, [done], %phase;
+        @!%q bra waiting; barrier.cluster.arrive; barrier.cluster.wait; add.u32 %n, %n, 1; setp.lt.u32 %q, %n, 300;
+        @%q bra round; LAST"""
+    last = "@%p tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.multicast::cluster.b64 [done], %both;"
+    for more, found in (("", []), (last, ["cta-exit"])):
+        report, _ = launch(body.replace("END", end.replace("LAST", more)), block=32, grid=2, cluster=2)
+        assert codes(report) == found, report.summary()

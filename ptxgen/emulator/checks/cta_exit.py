@@ -15,6 +15,9 @@ from ptxgen.syntax import Statement
 if TYPE_CHECKING:
     from ptxgen.emulator.checks.happens_before import Ordering
 
+#: Commits of a slot after which those that everybody knows are dropped.
+_MANY = 256
+
 
 class CtaExit:
     """Who uses the memory of a CTA, and whether it may still do so when the CTA ends."""
@@ -23,14 +26,24 @@ class CtaExit:
         self._ordering, self._shared, self._findings = ordering, shared, findings
         #: Who has last used an mbarrier of another CTA, by slot: warp of the cluster -> (interval, instruction).
         self._users: dict[int, dict[int, tuple[int, Statement]]] = {}
+        #: Commits of other CTAs, by number, that arrive on mbarriers of a slot.
+        self._commits: dict[int, list[int]] = {}
 
     def clear(self, slot: int) -> None:
         """Make a slot ready for the next CTA."""
         self._users.pop(slot, None)
+        self._commits.pop(slot, None)
 
     def reaches(self, slot: int, row: int, statement: Statement) -> None:
         """A warp uses an mbarrier in the memory of another CTA of its cluster."""
         self._users.setdefault(slot, {})[row % self._ordering.members] = self._ordering.clock(row), statement
+
+    def arrives(self, slot: int, number: int) -> None:
+        """A commit of another CTA will arrive on an mbarrier in this slot."""
+        commits = self._commits.setdefault(slot, [])
+        commits.append(number)
+        if len(commits) > _MANY:  # most are known to all by now
+            commits[:] = [each for each in commits if each in self._ordering.operations]
 
     def ends(self, slot: int, executed: Mapping[int, int]) -> None:
         """The last thread of a CTA leaves: whatever uses its shared memory must have happened before, as one of its
@@ -56,6 +69,15 @@ class CtaExit:
                     f"shared memory; {'cp.async.bulk.wait_group' if grouped else 'a wait for it'} is missing",
                     operation.statement,
                     severity="advice" if grouped else "error",
+                )
+        for number in self._commits.get(slot, ()):
+            operation = self._ordering.operations.get(number)
+            if operation is not None and number not in operations:
+                self._findings.add(
+                    "cta-exit",
+                    f"the CTA ends while the tcgen05.commit of line {operation.statement.line}, of a peer, may still "
+                    "arrive on its mbarrier; a wait for it, or barrier.cluster after one, is missing before the end",
+                    operation.statement,
                 )
         for member, (clock, statement) in self._users.get(slot, {}).items():
             if clock > known[member]:

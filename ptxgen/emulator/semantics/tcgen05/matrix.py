@@ -24,7 +24,7 @@ from ptxgen.emulator.semantics.tcgen05.operands import (
     require_k96,
     shared_matrix,
 )
-from ptxgen.emulator.semantics.tcgen05.pairs import pipe_of, slots_of
+from ptxgen.emulator.semantics.tcgen05.pairs import advise_one_lane, pipe_of, slots_of
 from ptxgen.emulator.semantics.tcgen05.product import Call, Form, Shape, execute, shape_of, zero_columns
 from ptxgen.instr import tcgen05
 from ptxgen.layouts.scale_factors import scale_cells
@@ -80,6 +80,7 @@ def mma(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -
     scale_input = int(scale.evaluate()) if scale is not None else 0
 
     def run(g: Group) -> None:
+        advise_one_lane(g, readers["d"](g), statement)
         for row, lane, given in each(g, *(reader(g) for reader in readers.values())):
             _issue(g.machine, row, lane, statement, form, dict(zip(readers, given, strict=True)), scale_input)
 

@@ -20,7 +20,7 @@ from ptxgen.emulator.semantics.barrier import require_whole_warps
 from ptxgen.emulator.semantics.mbarrier import each
 from ptxgen.emulator.semantics.tcgen05.elements import expanded
 from ptxgen.emulator.semantics.tcgen05.operands import SharedMatrix, advise_version, shared_matrix
-from ptxgen.emulator.semantics.tcgen05.pairs import pipe_of, slots_of
+from ptxgen.emulator.semantics.tcgen05.pairs import advise_one_lane, pipe_of, slots_of
 from ptxgen.instr import tcgen05
 from ptxgen.layouts.tmem import (
     COPY_SHAPES,
@@ -271,6 +271,7 @@ def copy(op: Any, binder: Binder, statement: syntax.Instruction, block: object) 
 
     def run(g: Group) -> None:
         machine = g.machine
+        advise_one_lane(g, address(g), statement)
         for row, thread, (place, value) in each(g, address(g), descriptor(g)):
             advise_version(machine, value, statement)
             source = shared_matrix(value, "k", rows, bits // 8, 8, machine.shared.size)
@@ -313,6 +314,7 @@ def shift(op: Any, binder: Binder, statement: syntax.Instruction, block: object)
     address = binder.address(op.taddr)
 
     def run(g: Group) -> None:
+        advise_one_lane(g, address(g), statement)
         for row, _, (place,) in each(g, address(g)):
             _submit_shift(g.machine, row, op.cta_group, place, statement)
 

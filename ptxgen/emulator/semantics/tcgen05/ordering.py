@@ -12,7 +12,7 @@ from ptxgen.emulator.machine import Machine
 from ptxgen.emulator.registers import Binder
 from ptxgen.emulator.semantics import meaning
 from ptxgen.emulator.semantics.mbarrier import each
-from ptxgen.emulator.semantics.tcgen05.pairs import pipe_of
+from ptxgen.emulator.semantics.tcgen05.pairs import advise_one_lane, pipe_of
 from ptxgen.instr import tcgen05
 
 _Run = Callable[[Group], None]
@@ -26,6 +26,7 @@ def commit(op: Any, binder: Binder, statement: syntax.Instruction, block: object
 
     def run(g: Group) -> None:
         machine = g.machine
+        advise_one_lane(g, address(g), statement)
         for row, _, (place, chosen) in each(g, address(g), mask(g) if mask is not None else 0):
             slot, offset = _commit_place(machine, row, place, op.space, statement)
             slots = machine.clusters.multicast(slot, chosen) if mask is not None else [slot]
@@ -65,6 +66,12 @@ def _arrive_when_done(
         earlier = [n for n in machine.tensor_operations.get(issuer, ()) if n in machine.ordering.operations]
         machine.tensor_operations[issuer] = earlier
         signal.given.operations.update(earlier)
+        for slot, _ in places:
+            if slot != issuer:
+                operation = machine.ordering.operation("tcgen05.commit", statement, issuer)
+                machine.ordering.exits.arrives(slot, operation.number)
+                earlier.append(operation.number)  # who waits for this, or a later one, knows that it has come
+                signal.given.operations.add(operation.number)
 
     def arrive() -> None:
         for slot, barrier in barriers:

@@ -1,9 +1,17 @@
-"""On which CTAs an operation works: the issuing one, or the pair that it belongs to. PTX ISA 9.7.16.5."""
+"""Who issues an operation, and on which CTAs it works: the issuing one, or the pair that it belongs to.
+
+PTX ISA 9.7.16.5.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
+import numpy as np
+
+from ptxgen import syntax
+from ptxgen.emulator.group import Group
 from ptxgen.emulator.machine import Machine
 from ptxgen.emulator.memory import MemoryFault
 
@@ -27,3 +35,20 @@ def pipe_of(machine: Machine, row: int, cta_group: int) -> tuple[str, int]:
     """The queue in which the tensor core's operations of a CTA, or of a pair, run in the order of their issue."""
     slot = int(machine.row_slot[row])
     return "tensor core", slot if cta_group == 1 else machine.clusters.pair(slot)[0]
+
+
+def advise_one_lane(g: Group, places: Any, statement: syntax.Instruction) -> None:
+    """A single thread issues an operation (9.7.16.5): of several lanes each would issue one of its own."""
+    if g.machine.ordering is None:
+        return
+    active, values = g.active, g.full(places)
+    first = np.take_along_axis(values, active.argmax(axis=1)[:, None], axis=1)
+    lanes = int(((values == first) & active).sum(axis=1).max(initial=0))
+    if lanes > 1:
+        g.machine.findings.add(
+            "many-issuers",
+            f"{lanes} lanes of a warp execute this for the same place, and each issues one of its own; let one lane do "
+            "it (elect.sync)",
+            statement,
+            severity="advice",
+        )
