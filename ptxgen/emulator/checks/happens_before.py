@@ -32,6 +32,7 @@ from ptxgen.emulator.checks.stale_waits import StaleWaits
 from ptxgen.emulator.checks.strong_record import StrongRecord
 from ptxgen.emulator.checks.tensor_accesses import TensorAccesses
 from ptxgen.emulator.checks.tensor_fences import TensorFences
+from ptxgen.emulator.meetings import flags_of
 from ptxgen.syntax import Statement
 
 if TYPE_CHECKING:
@@ -364,6 +365,17 @@ class Ordering:
         if self._partly:
             for row in rows.tolist():
                 self._partly.pop(row, None)
+
+    def some_lanes_meet(self, row: int, groups: Sequence[int]) -> None:
+        """Only lanes of these groups (bits) of a warp do, those of each with each other."""
+        self.lanes.some_synchronised(row, groups, int(self.clocks[row, row % self.members]))
+        partly = self._partly.get(row)
+        if partly is not None:
+            for group in map(flags_of, groups):
+                if (partly[1] & group).any():
+                    np.logical_or(partly[1], group, out=partly[1])
+            if partly[1].all():
+                del self._partly[row]
 
     def barrier(self, rows: list[int], given: Knowledge | None = None) -> None:
         """All warps of a CTA's barrier learn what all knew, and what those gave that only arrived."""

@@ -7,12 +7,16 @@ lanes, but order no memory accesses. Two lanes conflict that access the same wor
 instructions, one of them storing something new there. So does an asynchronous operation that one lane issues with what
 other lanes have accessed.
 
+Where only some lanes synchronise, by a narrower mask, the warp begins another interval too, but the others do not know
+what was done in the one before (`narrow_meetings`).
+
 Kept for each word: the last store and the last load. A word has four bytes, or once there are narrower accesses as few
-as the narrowest. Here masks of bar.warp.sync count as full. So a race may be missed; none is invented.
+as the narrowest. So a race may be missed; none is invented.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -20,6 +24,7 @@ from numpy.typing import NDArray
 
 from ptxgen.emulator.checks.findings import Findings
 from ptxgen.emulator.checks.knowledge import AsyncOperation
+from ptxgen.emulator.checks.narrow_meetings import NarrowMeetings
 from ptxgen.emulator.checks.partial_releases import Part, PartialReleases, bits
 from ptxgen.emulator.checks.thread_accesses import ThreadAccesses
 from ptxgen.emulator.checks.units import UNIT, distinct
@@ -64,6 +69,7 @@ class LaneAccesses:
         #: The lanes that have stored in the interval of `_stored`, as bits.
         self._storers = np.zeros(slots * warps, np.uint32)
         self._releases, self._fences = PartialReleases(), PartialReleases()
+        self._narrow = NarrowMeetings()
 
     def released(self, row: int, lanes: int) -> None:
         """Lanes (bits) of a warp release what they have done."""
@@ -80,6 +86,15 @@ class LaneAccesses:
 
     def synchronised(self, rows: NDArray[np.int64], clocks: NDArray[np.int64]) -> None:
         """The lanes of each of these warps synchronise: who knows a warp up to its clock knows what they did before."""
+        self._narrow.clear(rows)
+        self._meet(rows, clocks)
+
+    def some_synchronised(self, row: int, groups: Sequence[int], clock: int) -> None:
+        """Only lanes of these groups (bits) of a warp do, those of each with each other."""
+        self._narrow.met(row, int(self.interval[row]), groups)
+        self._meet(np.array([row]), np.array([clock]))
+
+    def _meet(self, rows: NDArray[np.int64], clocks: NDArray[np.int64]) -> None:
         self._releases.met(rows, clocks)
         self._fences.met(rows, clocks)
         self.interval[rows] = np.arange(self._next, self._next + len(rows))
@@ -134,18 +149,18 @@ class LaneAccesses:
         if self._releases.parts:
             words = self._of_units(slot, units)
             self._unreleased(np.array([row]), words, None, f"the {operation.what}", writes, operation.statement)
-        now = self.interval[row]
-        if operation.lane is None or now not in (self._stored[row], self._loaded[row]):
+        rows = np.array([row])
+        stored, loaded = self._recent(self._stored, rows), self._recent(self._loaded, rows)
+        if operation.lane is None or not (stored or loaded):
             return
         words = self._of_units(slot, units)
-        event = np.full(words.shape, int(now) << _SHIFT | operation.lane)
-        rows = np.array([row])
-        if self._stored[row] == now:
+        event = np.full(words.shape, int(self.interval[row]) << _SHIFT | operation.lane)
+        if stored:
             found = self._conflict(rows, words, event, self._writer[words], None)
             if found is not None:
                 verb = "overwrites" if writes else "reads"
                 self._report(found, f"the {operation.what}", verb, "store", self._stores, operation.statement)
-        if writes and self._loaded[row] == now:
+        if writes and loaded:
             found = self._conflict(rows, words, event, self._reader[words], None)
             if found is not None:
                 self._report(found, f"the {operation.what}", "overwrites", "load", self._loads, operation.statement)
@@ -181,7 +196,7 @@ class LaneAccesses:
     def _load(
         self, rows: NDArray[np.int64], words: NDArray[np.int64], events: NDArray[np.int64], statement: Instruction
     ) -> None:
-        if (self._stored[rows] == self.interval[rows]).any():
+        if self._recent(self._stored, rows):
             found = self._conflict(rows, words, events, self._writer[words], None)
             if found is not None:
                 self._report(found, "the load", "reads", "store", self._stores, statement)
@@ -205,11 +220,11 @@ class LaneAccesses:
         before = self._writer[words]
         if self._releases.parts and changing.any():
             self._unreleased(rows, words[changing], events[changing], "the store", True, statement)
-        if (self._stored[rows] == self.interval[rows]).any():
+        if self._recent(self._stored, rows):
             found = self._conflict(rows, words, events, before, changing)
             if found is not None:
                 self._report(found, "the store", "overwrites", "store", self._stores, statement)
-        if (self._loaded[rows] == self.interval[rows]).any():
+        if self._recent(self._loaded, rows):
             found = self._conflict(rows, words, events, self._reader[words], changing)
             if found is not None:
                 self._report(found, "the store", "overwrites", "load", self._loads, statement)
@@ -221,12 +236,21 @@ class LaneAccesses:
             self._writer[words[other]] = 0
         self._stores_of(rows, lanes)
 
+    def _recent(self, accessed: NDArray[np.int64], rows: NDArray[np.int64]) -> bool:
+        """Whether lanes of some of these warps may not know of accesses by others of theirs."""
+        return bool((accessed[rows] == self.interval[rows]).any()) or self._narrow.any(rows)
+
     def _conflict(
         self, rows: NDArray[np.int64], words: NDArray[np.int64], events: NDArray[np.int64], before: NDArray[np.int64],
         chosen: NDArray[np.bool_] | None,
     ) -> _Conflict | None:  # fmt: skip
-        """Where an event of the same interval by another lane is: the first of them among the chosen lanes."""
+        """Where an event by another lane is that the lane does not know: the first of them among the chosen lanes."""
         hit = (before >> _SHIFT == events >> _SHIFT) & (before != events)
+        if self._narrow.any(rows):
+            lanes, intervals, others = events & _SEVERAL - 1, before >> _SHIFT, before & (1 << _SHIFT) - 1
+            for row in rows.tolist():
+                mine = events >> _SHIFT == self.interval[row]
+                hit |= mine & self._narrow.unknown(row, lanes, intervals, others)
         if chosen is not None:
             hit &= chosen[:, None]
         if not hit.any():

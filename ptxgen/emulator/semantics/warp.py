@@ -36,11 +36,11 @@ def _together(
     sources: Sequence[Reader],
     writers: Sequence[Writer | None],
     compute: Compute,
-    met: Callable[[NDArray[np.int64]], None] = lambda rows: None,
+    met: Callable[[NDArray[np.int64], _Flags, Any], None] = lambda rows, active, masks: None,
 ) -> _Gate:
     """A gate at which the lanes of a mask meet: they give the `sources`, `compute` makes what the `writers` write.
 
-    `met` is told of warps whose lanes have come.
+    `met` is told of warps whose lanes have come, of which lanes, and of their masks.
     """
     mask = binder.source(op.mask, "u32")
     name, signature = op.form.opcode, op.opcode_text
@@ -58,7 +58,7 @@ def _together(
         operands = [g.full(source(g)) for source in sources]
         active = g.active
         if g.mask is None and np.ndim(named) == 0 and named == _ALL and not g.machine.meetings.any:
-            met(g.indices)
+            met(g.indices, active, named)
             write(g, compute(active, named, operands))
             return key, None
         masks = g.full(named, np.uint32)
@@ -69,7 +69,7 @@ def _together(
             _report(g, outside, statement)
         missing = (masks & lanes_of(present & ~active)[:, None]) != 0
         if not (missing & active).any() and not g.machine.meetings.any:
-            met(g.indices)
+            met(g.indices, active, masks)
             write(g, compute(active, masks, operands))
             return key, None
         return key, slowly(g, scheduler, masks, operands)
@@ -81,7 +81,7 @@ def _together(
         for position, row in enumerate(g.indices.tolist()):
 
             def computed(active: _Flags, masks: _Masks, operands: Arrays, row: int = row) -> Arrays:
-                met(np.array([row]))
+                met(np.array([row]), active, masks)
                 return compute(active, masks, operands)
 
             going, results = meetings.exchange(
@@ -106,9 +106,27 @@ def _together(
 
 @meaning(barrier.bar_warp_sync, kind="gate")
 def synchronise(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Gate:
-    ordering = binder.machine.ordering
-    met = [ordering.lanes_meet] if ordering is not None else []
-    return _together(op, binder, statement, (), (), lambda active, masks, operands: [], *met)
+    machine, ordering = binder.machine, binder.machine.ordering
+
+    def met(rows: NDArray[np.int64], active: _Flags, masks: Any) -> None:
+        assert ordering is not None
+        if np.ndim(masks) == 0:
+            ordering.lanes_meet(rows)
+            return
+        left_out = lanes_of(machine.present[rows])[:, None] & ~masks
+        narrow = (active & (left_out != 0)).any(axis=1)
+        if not narrow.all():
+            ordering.lanes_meet(rows[~narrow])
+        for position in np.flatnonzero(narrow):
+            here = active[position]
+            members = lanes_of(here)
+            ordering.some_lanes_meet(
+                int(rows[position]), [int(mask & members) for mask in np.unique(masks[position][here])]
+            )
+
+    return _together(
+        op, binder, statement, (), (), lambda active, masks, operands: [], *([met] if ordering is not None else [])
+    )
 
 
 def _report(g: Group, outside: _Flags, statement: syntax.Instruction) -> None:
