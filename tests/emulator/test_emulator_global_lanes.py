@@ -48,6 +48,16 @@ def test_lanes_of_a_warp(first: str, then: str, schedule: Any) -> None:
         assert (clean.status, codes(clean)) == ("ok", []), clean.summary()
 
 
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize(("mask", "clean"), [("shl.b32 %x, 3, %x;", True), ("shl.b32 %x, 0x55555555, %y;", False)])
+def test_masks_that_leave_lanes_out(mask: str, clean: bool, schedule: Any) -> None:
+    """Pairs of neighbours meet, or all even lanes and all odd ones."""
+    meet = f"and.b32 %x, %t, 30; and.b32 %y, %t, 1; {mask} bar.warp.sync %x; mad.lo.u32 %x, %t, 5, 7;"
+    for then in (GET, "st.global.u32 [%next], %x;"):
+        report = run(PUT + meet + then, schedule=schedule)
+        assert codes(report) == ([] if clean else ["global-race"]), report.summary()
+
+
 @pytest.mark.parametrize(
     "body",
     [

@@ -245,14 +245,19 @@ class GlobalAccesses:
     def _between_lanes(
         self, entries: Entries, rows: NDArray[np.int64], mask: Mask, racing: Mask, statement: Statement, what: str
     ) -> NDArray[np.bool_] | None:
-        """Report stores by other lanes of the same warp in the same interval; which are met, racing or not."""
+        """Report stores by other lanes of the same warp that a lane does not know; which are met, racing or not."""
         lane = entries & NOBODY
         met = (lane != _LANES[:, None]) & (lane != NOBODY) & (entries != 0)
         if mask is not None:
             met &= mask[..., None]
         if not met.any():
             return None
-        met &= self._events.lanes[entries >> SHIFT] == self._ordering.lanes.interval[rows][:, None, None]
+        lanes, intervals = self._ordering.lanes, self._events.lanes[entries >> SHIFT]
+        unknown = intervals == lanes.interval[rows][:, None, None]
+        if lanes.narrow.any(rows):
+            for position, row in enumerate(rows.tolist()):
+                unknown[position] |= lanes.narrow.unknown(row, _LANES[:, None], intervals[position], lane[position])
+        met &= unknown
         found = met if racing is None else met & racing[..., None]
         if found.any():
             position, own, place = np.unravel_index(int(found.argmax()), found.shape)

@@ -69,7 +69,7 @@ class LaneAccesses:
         #: The lanes that have stored in the interval of `_stored`, as bits.
         self._storers = np.zeros(slots * warps, np.uint32)
         self._releases, self._fences = PartialReleases(), PartialReleases()
-        self._narrow = NarrowMeetings()
+        self.narrow = NarrowMeetings()
 
     def released(self, row: int, lanes: int) -> None:
         """Lanes (bits) of a warp release what they have done."""
@@ -86,12 +86,12 @@ class LaneAccesses:
 
     def synchronised(self, rows: NDArray[np.int64], clocks: NDArray[np.int64]) -> None:
         """The lanes of each of these warps synchronise: who knows a warp up to its clock knows what they did before."""
-        self._narrow.clear(rows)
+        self.narrow.clear(rows)
         self._meet(rows, clocks)
 
     def some_synchronised(self, row: int, groups: Sequence[int], clock: int) -> None:
         """Only lanes of these groups (bits) of a warp do, those of each with each other."""
-        self._narrow.met(row, int(self.interval[row]), groups)
+        self.narrow.met(row, int(self.interval[row]), groups)
         self._meet(np.array([row]), np.array([clock]))
 
     def _meet(self, rows: NDArray[np.int64], clocks: NDArray[np.int64]) -> None:
@@ -238,7 +238,7 @@ class LaneAccesses:
 
     def _recent(self, accessed: NDArray[np.int64], rows: NDArray[np.int64]) -> bool:
         """Whether lanes of some of these warps may not know of accesses by others of theirs."""
-        return bool((accessed[rows] == self.interval[rows]).any()) or self._narrow.any(rows)
+        return bool((accessed[rows] == self.interval[rows]).any()) or self.narrow.any(rows)
 
     def _conflict(
         self, rows: NDArray[np.int64], words: NDArray[np.int64], events: NDArray[np.int64], before: NDArray[np.int64],
@@ -246,11 +246,11 @@ class LaneAccesses:
     ) -> _Conflict | None:  # fmt: skip
         """Where an event by another lane is that the lane does not know: the first of them among the chosen lanes."""
         hit = (before >> _SHIFT == events >> _SHIFT) & (before != events)
-        if self._narrow.any(rows):
+        if self.narrow.any(rows):
             lanes, intervals, others = events & _SEVERAL - 1, before >> _SHIFT, before & (1 << _SHIFT) - 1
             for row in rows.tolist():
                 mine = events >> _SHIFT == self.interval[row]
-                hit |= mine & self._narrow.unknown(row, lanes, intervals, others)
+                hit |= mine & self.narrow.unknown(row, lanes, intervals, others)
         if chosen is not None:
             hit &= chosen[:, None]
         if not hit.any():

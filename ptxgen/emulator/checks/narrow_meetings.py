@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,7 +41,7 @@ class NarrowMeetings:
         return bool(self._known) and not self._known.keys().isdisjoint(rows.tolist())
 
     def unknown(
-        self, row: int, lanes: NDArray[np.int64], intervals: NDArray[np.int64], others: NDArray[np.int64]
+        self, row: int, lanes: NDArray[Any], intervals: NDArray[Any], others: NDArray[Any]
     ) -> NDArray[np.bool_]:
         """Where these lanes of a warp do not know what `others` (above 31: several) did in one of these intervals."""
         found = np.zeros(np.broadcast_shapes(lanes.shape, intervals.shape), np.bool_)
