@@ -18,6 +18,7 @@ from microtests.harness.definition import Definition, chosen, families
 from microtests.harness.gpu import run_on_gpu
 from microtests.harness.run import run
 from ptxgen.emulator import Emulator
+from ptxgen.gpu import Gpu, GpuNotFoundError
 
 VERDICTS = ("passed", "wrong", "differing", "failed", "incomplete", "absent")
 
@@ -180,6 +181,10 @@ def main() -> int:
         return 0
     began = time.monotonic()
     if options.device == "gpu":
+        try:
+            Gpu()  # each worker takes one of its own
+        except GpuNotFoundError as missing:
+            parser.error(str(missing))
         table = on_gpu(found, options.jobs, options.seconds, options.record)
     elif options.device == "ptxas":
         table = on_ptxas(found, options.jobs, options.target or assembling.TARGETS)

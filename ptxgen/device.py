@@ -10,10 +10,10 @@ import math
 import re
 import struct
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, cast, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -315,14 +315,15 @@ class LaunchShape:
                     f"every grid dimension must be a multiple of the cluster's: grid {full_grid}, "
                     f"cluster {full_cluster}"
                 )
-        if shared_bytes < 0:
-            raise LaunchError(f"shared_bytes is a number of bytes, 0 or more, but it is {shared_bytes}")
-        return cls(full_grid, full_block, full_cluster, int(shared_bytes))
+        size = _whole_numbers(shared_bytes)
+        if size is None or len(size) != 1 or size[0] < 0:
+            raise LaunchError(f"shared_bytes is a number of bytes, 0 or more, but it is {shared_bytes!r}")
+        return cls(full_grid, full_block, full_cluster, size[0])
 
 
 @dataclass(frozen=True)
 class Launch:
-    """One launch of several in a stream: the arguments of `Device.launch`."""
+    """One launch of several in a stream: the arguments of `Device.launch`. Raises LaunchError for what is none."""
 
     kernel: Kernel
     grid: Extent
@@ -330,6 +331,17 @@ class Launch:
     args: Sequence[object]
     cluster: Extent | None = None
     shared_bytes: int = 0
+
+    def __post_init__(self) -> None:
+        kernel, args = cast("object", self.kernel), cast("object", self.args)
+        if not isinstance(kernel, Kernel):
+            raise LaunchError(
+                f"a launch takes a ptxgen.Kernel, not {type(kernel).__name__}; Kernel.from_ptx(text) makes one"
+            )
+        if not isinstance(args, Sequence) or isinstance(args, str | bytes):
+            raise LaunchError(
+                f"the arguments of a launch are a list, in the order of the parameters, not {type(args).__name__}"
+            )
 
 
 @runtime_checkable
@@ -379,10 +391,18 @@ def _names(names: Sequence[str]) -> str:
 
 
 def array_shape(shape: Extent) -> tuple[int, ...]:
-    """A shape as a tuple; one number is one dimension."""
-    if isinstance(shape, int | np.integer):
-        return (int(shape),)
-    return tuple(int(extent) for extent in shape)
+    """A shape as a tuple; one number is one dimension. Raises DeviceArrayError."""
+    extents = _whole_numbers(shape)
+    if extents is None or min(extents, default=0) < 0:
+        raise DeviceArrayError(f"a shape is a number of elements, or several, all 0 or more, not {shape!r}")
+    return extents
+
+
+def _whole_numbers(given: object) -> tuple[int, ...] | None:
+    """One whole number or several of them; None if it is anything else."""
+    parts = list(given) if isinstance(given, Iterable) and not isinstance(given, str | bytes) else [given]
+    whole = [int(part) for part in parts if isinstance(part, int | np.integer)]
+    return tuple(whole) if len(whole) == len(parts) else None
 
 
 def type_size(type_name: str, parameter: str) -> int:
@@ -491,7 +511,9 @@ def _is_float(info: ParameterInfo) -> bool:
 
 
 def _extent(what: str, given: Extent, limits: tuple[int, ...]) -> tuple[int, int, int]:
-    parts = array_shape(given)
+    parts = _whole_numbers(given)
+    if parts is None:
+        raise LaunchError(f"the {what} is a whole number, or up to three of them, not {given!r}")
     if not 1 <= len(parts) <= 3:
         raise LaunchError(f"the {what} has 1 to 3 dimensions, but {given!r} has {len(parts)}")
     x, y, z = (*parts, 1, 1)[:3]

@@ -25,7 +25,7 @@ from ptxgen.descriptors import TensorMap
 from ptxgen.device import Device, DeviceArray, LaunchReport
 from ptxgen.emulator import Emulator
 from ptxgen.emulator.timing import Schedule
-from ptxgen.gpu import Gpu
+from ptxgen.gpu import Gpu, GpuNotFoundError
 
 DATA = Path(__file__).parents[1] / "tests" / "data"
 #: Folders of `tests/data` that hold cases, all in the format that casetools.py reads.
@@ -189,7 +189,10 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--device", choices=("emulator", "gpu"), default="emulator")
     options = parser.parse_args()
-    gpu = Gpu() if options.device == "gpu" else None
+    try:
+        gpu = Gpu() if options.device == "gpu" else None
+    except GpuNotFoundError as missing:
+        parser.error(str(missing))
     schedules: list[Schedule] = [each for each in SCHEDULES if options.schedule in (each, "all")]
     chosen = [
         name for name in names(*options.folder) if not options.parts or any(part in name for part in options.parts)

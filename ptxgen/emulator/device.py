@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from math import prod
 
@@ -38,7 +38,7 @@ from ptxgen.emulator.source_lines import SourceLines
 from ptxgen.emulator.timing import Schedule, Timeline
 from ptxgen.emulator.trial import Disturbance, Trials, judge, snapshot
 from ptxgen.emulator.variables import Variables
-from ptxgen.instr.targets import parse_target, runs_on
+from ptxgen.instr.targets import VERSIONS, TargetError, parse_target, runs_on, target_problem
 
 #: Streaming multiprocessors of the emulated GPU: those of a B200 with sm_100a, of an H200 with sm_90a.
 _MULTIPROCESSORS = {"sm_90a": 132, "sm_100a": 148}
@@ -121,6 +121,25 @@ def with_directives(kernel: Kernel, shape: LaunchShape) -> tuple[LaunchShape, li
     return LaunchShape.of(grid, shape.block, cluster, shape.shared_bytes), []
 
 
+def _option_problems(
+    schedule: object, seed: object, checks: object, advice: object, multiprocessors: object, max_steps: object
+) -> Iterator[str]:
+    """What is wrong with the options of an emulator."""
+    if schedule not in ("eager", "late", "random"):
+        yield f"schedule must be eager, late or random, not {schedule!r}"
+    if not isinstance(seed, int | np.integer):
+        yield f"seed must be a whole number, not {seed!r}"
+    if not isinstance(checks, bool):
+        yield f"checks must be True or False, not {checks!r}"
+    if advice is not None and not (isinstance(advice, int | float) and advice > 0):
+        yield f"advice must be a number above 0, or None, not {advice!r}"
+    for name, value in (("multiprocessors", multiprocessors), ("max_steps", max_steps)):
+        if not (value is None and name == "multiprocessors") and not (
+            isinstance(value, int | np.integer) and value > 0
+        ):
+            yield f"{name} must be a whole number above 0, not {value!r}"
+
+
 class Emulator:
     """A GPU of a target, emulated; without one that of an `sm_100a` which runs what is written for others too.
 
@@ -132,7 +151,8 @@ class Emulator:
     depends on that (docs/emulator.md, "Values that are dropped"). `progress(done, ctas)` is called as CTAs end.
     `multiprocessors` bounds the CTAs that run at a time, `max_steps` the blocks of instructions that a launch may run:
     what has not ended by then ends as incomplete. From `advice` times the wavefronts or sectors that it needs on, a
-    load or store is advised about (`bank-conflicts`, `uncoalesced-access`); None for never.
+    load or store is advised about (`bank-conflicts`, `uncoalesced-access`); None for never. Raises ValueError for other
+    values than these, TargetError (a ValueError) for a target that there is not.
     """
 
     def __init__(
@@ -147,12 +167,14 @@ class Emulator:
         multiprocessors: int | None = None,
         max_steps: int = 10_000_000,
     ) -> None:
-        if schedule not in ("eager", "late", "random"):
-            raise ValueError(f"schedule must be eager, late or random, not {schedule!r}")
+        for problem in _option_problems(schedule, seed, checks, advice, multiprocessors, max_steps):
+            raise ValueError(f"Emulator: {problem}")
         #: Whether kernels of all targets are welcome.
         self._any_target = target is None
         target = target or "sm_100a"
-        parse_target(target)
+        problem = target_problem(parse_target(target), VERSIONS[-1])
+        if problem is not None:
+            raise TargetError(f"Emulator: {problem}")
         self.target = target
         self.name = f"emulated {target}"
         self.schedule: Schedule = schedule

@@ -311,7 +311,7 @@ class Program:
         stores = statement.opcode.startswith(("st.", "atom.", "red."))
         use = Use(
             reads | binder.inputs, writes | touched, vital, guard is not None, stores,
-            frozenset(binder.adds), binder.if_true, is_lanewise(statement.opcode), binder.lanes, binder.bytes,
+            frozenset(binder.adds), binder.if_true, is_lanewise(statement.opcode), binder.lanes, binder.quarters,
         )  # fmt: skip
         return Operation(statement, kind, run, guard, reads, writes, use, guard_reads, line.names)
 

@@ -6,7 +6,7 @@ closures are made once per instruction; each call serves all warps of a group.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from ptxgen.instr.types import TYPES, Type
 
 if TYPE_CHECKING:
     from ptxgen.emulator.calls import Calls
+    from ptxgen.emulator.checks.derived import Quarters
     from ptxgen.emulator.group import Group
     from ptxgen.emulator.machine import Machine
     from ptxgen.emulator.names import Names
@@ -83,8 +84,8 @@ class Binder:
         self.if_true: Reader | None = None
         #: Of a shuffle, the lane that each lane's value comes from, if it is always the same.
         self.lanes: NDArray[np.int64] | None = None
-        #: Of prmt with a constant selector, the register that each byte comes from, if it is one, and its number there.
-        self.bytes: list[tuple[int | None, int]] | None = None
+        #: Of registers that it writes, what each quarter of their bits depends on alone: quarters of registers.
+        self.quarters: dict[int, Quarters] = {}
         #: Whether the instruction is a strong access.
         self.strong = False
 
@@ -100,10 +101,28 @@ class Binder:
         self.inputs.add(id(found))
         return found
 
-    def identity(self, operand: syntax.Operand) -> int | None:
-        """What registers are told apart by here; None if it is no register of the program."""
+    def depends(
+        self, target: syntax.Operand, bits: int, quarters: Sequence[Iterable[tuple[syntax.Operand, int]]],
+        source_bits: int | None = None,
+    ) -> None:  # fmt: skip
+        """Each quarter of a register that the instruction writes depends on these quarters of operands alone.
+
+        Nothing is kept where a register has not just so many bits, but is wider.
+        """
+        found = self._register(target)
+        made: list[list[tuple[int, int]]] = []
+        for quarter in quarters:
+            sources = [(self._register(operand), number) for operand, number in quarter]
+            if any(each is not None and each.itemsize * 8 != (source_bits or bits) for each, _ in sources):
+                return
+            made.append([(id(each), number) for each, number in sources if each is not None])
+        if found is not None and found.itemsize * 8 == bits:
+            self.quarters[id(found)] = made
+
+    def _register(self, operand: syntax.Operand) -> NDArray[Any] | None:
+        """The array behind an operand that is a register of the program."""
         found = self.names(operand.text) if isinstance(operand, syntax.Name) else None
-        return id(found) if isinstance(found, np.ndarray) else None
+        return found if isinstance(found, np.ndarray) else None
 
     def _array(self, operand: syntax.Operand) -> NDArray[Any]:
         found = self.names(operand.text) if isinstance(operand, syntax.Name) else None

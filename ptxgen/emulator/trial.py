@@ -31,9 +31,10 @@ if TYPE_CHECKING:
 #: then, in most, a small positive number, a large one and a large negative one. Each is lost somewhere: NaN and what is
 #: small in a maximum, what is large in a minimum.
 _BYTES = (0xFF, 0x31, 0x7B, 0xFB)
-#: What replaces `POISON_BYTE`, large and negative, in the one trial of doubts that right launches pay for: in registers
-#: of even lanes what is large and positive, of odd ones zero.
-_LARGE, _ZERO = 0x7B, 0x00
+#: What replaces `POISON_BYTE`, large and negative, in the two trials of doubts that right launches pay for: what is
+#: large and positive, since a maximum drops the others; then zero in registers of even lanes and two in those of odd
+#: ones, since sums and products of what is large are infinite or NaN each time.
+_LARGE, _ZERO, _TWO = 0x7B, 0x00, 0x02
 #: What tells values that are but copied from what is made of them: a small number is lost in a sum with the first, but
 #: not with the other.
 _COPIES = (_LARGE, _ZERO)
@@ -49,8 +50,8 @@ Places = dict[int, list[tuple[int, NDArray[np.int64]]]]
 @dataclass(frozen=True)
 class Disturbance:
     """What a trial puts where nothing has been written yet: `byte` into shared memory if `shared`, and into `sources`;
-    `odd` into registers of odd lanes. In place of what operations read while it is being written (`reads`), or write
-    while others write it, there is `byte` too.
+    `odd` into the lowest byte of registers of odd lanes. In place of what operations read while it is being written
+    (`reads`), or write while others write it, there is `byte` too.
     """
 
     byte: int
@@ -66,8 +67,9 @@ class Disturbance:
             register[...] = True
             return
         lanes = register.view(np.uint8).reshape(len(register), 32, -1)
-        lanes[:, 0::2] = self.byte
-        lanes[:, 1::2] = self.byte if self.odd is None else self.odd
+        lanes[...] = self.byte
+        if self.odd is not None:
+            lanes[:, 1::2, 0] = self.odd
 
     @contextmanager
     def during(self, machine: Machine, numbers: Sequence[int]) -> Iterator[None]:
@@ -132,7 +134,8 @@ class Trials:
         """What becomes of what was read from each of these, to which nothing had been written, where that shows."""
         strong = self._done.machine.strong_accesses
         checks = strong is not None and strong.stale is not None  # they choose what strong loads give
-        if self._verdict(Disturbance(_LARGE, sources=sources, odd=_ZERO), checks=checks) == "dropped":
+        tried = (Disturbance(_LARGE, sources=sources), Disturbance(_ZERO, sources=sources, odd=_TWO))
+        if all(self._verdict(each, checks=checks) == "dropped" for each in tried):
             return dict.fromkeys(sources, "dropped") if self.left_something else {}
         ordered = sorted(sources, key=str)
         groups = [frozenset([source]) for source in ordered[:_ALONE]]
@@ -150,8 +153,8 @@ class Trials:
         found = [self._verdict(Disturbance(byte, sources=sources)) for byte in _COPIES]
         if set(found) != {"dropped"}:
             return "used" if "used" in found else "copied"
-        zeros = self._verdict(Disturbance(_LARGE, sources=sources, odd=_ZERO))
-        return "dropped" if zeros == "dropped" else "used"
+        lanes = self._verdict(Disturbance(_ZERO, sources=sources, odd=_TWO))
+        return "dropped" if lanes == "dropped" else "used"
 
     def _verdict(self, disturbance: Disturbance, *, checks: bool = True) -> Verdict:
         again, done = self._begin(self._before.copy(), disturbance, checks), self._done

@@ -61,7 +61,7 @@ def check(text_or_module: str | syntax.Module, target: str | None = None) -> lis
     `target` (`sm_100a`) replaces the module's own `.target`. A `warning` is what ptxas takes, but what no one wants.
     Raises PtxSyntaxError on text that does not parse.
     """
-    module = syntax.parse(text_or_module) if isinstance(text_or_module, str) else text_or_module
+    module = text_or_module if isinstance(text_or_module, syntax.Module) else syntax.parse(text_or_module)
     return list(_Checker(module, target).run())
 
 

@@ -33,7 +33,7 @@ class Target:
 @lru_cache(maxsize=256)
 def parse_target(text: str) -> Target:
     """Target of a name such as `sm_90a`, or its synonym `compute_90a`."""
-    match = re.fullmatch(r"(?:sm|compute)_(\d{2,3})([af]?)", text)
+    match = re.fullmatch(r"(?:sm|compute)_(\d{2,3})([af]?)", str(text))
     if match is None:
         raise TargetError(f"{text!r} is not a target; write it like sm_90a, sm_100a or sm_120f")
     return Target(int(match[1]), match[2])

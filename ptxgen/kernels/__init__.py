@@ -7,7 +7,7 @@ any text exists) and a template (the plan spelled in PTX).
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from ptxgen.kernels.gemm import GemmConfig, GemmPlan, GemmProblem
@@ -28,6 +28,10 @@ class KernelEntry:
 
 def _gemm(template: str, target: str) -> Callable[..., GemmPlan]:
     def plan(**choices: Any) -> GemmPlan:
+        known = [each.name for each in fields(GemmConfig)]
+        unknown = [name for name in choices if name not in known]
+        if unknown:
+            raise PlanError(f"a plan has no {', '.join(unknown)}; it takes {', '.join(known)}")
         return GemmPlan.of(GemmConfig(**choices), template=template, target=target)
 
     return plan

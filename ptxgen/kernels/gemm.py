@@ -49,6 +49,9 @@ class GemmConfig:
             raise PlanError(f"dtype must be bf16 or f16, not {self.dtype}")
         if self.c_dtype not in (None, self.dtype, "f32"):
             raise PlanError(f"the output type must be {self.dtype} (as the input) or f32, not {self.c_dtype}")
+        for name in ("m_tile", "n_tile"):
+            if not isinstance(getattr(self, name), int):
+                raise PlanError(f"{name} must be a whole number, not {getattr(self, name)!r}")
         if self.m_tile not in (64, 128):
             raise PlanError(f"the M tile must be 64 or 128 (tcgen05.mma with cta_group::1), not {self.m_tile}")
         if not 32 <= self.n_tile <= 256 or self.n_tile % 16:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import re
+from typing import cast
 
 from ptxgen.syntax.declarations import Directive, Function, Location, Module, ParameterList
 from ptxgen.syntax.directive_parser import LINKAGES, SPACES, DirectiveParser
@@ -31,7 +32,11 @@ _HEADERS = (".version", ".target", ".address_size")
 
 
 def parse(text: str) -> Module:
-    """The tree of a PTX text; `str()` of it is the text again. Raises PtxSyntaxError, and nothing else."""
+    """The tree of a PTX text; `str()` of it is the text again. Raises PtxSyntaxError, TypeError for what is no text."""
+    if not isinstance(cast("object", text), str):
+        raise TypeError(
+            f"PTX is given as its text, not as {type(text).__name__}; read a file with Path(...).read_text()"
+        )
     # The collector would walk the growing tree again and again, and there is nothing in it to free.
     collecting = gc.isenabled()
     gc.disable()

@@ -44,6 +44,12 @@ STAYS = {
     "a load overwrites it": "add.u32 %y, %x, 1; ld.global.u32 %y, [%at]; st.global.u32 [%at], %y;",
     "bytes are left out": "prmt.b32 %y, %i, %x, 0x1010; st.global.u32 [%at], %y;",
     "bytes are left out later": "prmt.b32 %y, %i, %x, 0x7610; prmt.b32 %y, %y, %i, 0x5410; st.global.u32 [%at], %y;",
+    "a half of a vector is left out": "mov.b64 %w0, {%i, %x}; add.f32x2 %w0, %w0, %w0; mov.b64 {%y, _}, %w0; "
+    "st.global.u32 [%at], %y;",
+    "a quarter is left out": "cvt.u16.u32 %h0, %i; mov.b32 {%h1, %h2}, %x; mov.b64 %w0, {%h0, %h1, %h0, %h2}; "
+    "mov.b64 {%h0, _, %h1, _}, %w0; mov.b32 %y, {%h0, %h1}; st.global.u32 [%at], %y;",
+    "a half of a half is left out": "cvt.u16.u32 %h0, %i; mov.b32 {%h1, %h2}, %x; mov.b32 %y, {%h0, %h1}; "
+    "mov.b64 %w0, {%i, %y}; mov.b64 {_, _, %h0, _}, %w0; mov.b32 %y, {%h0, %h0}; st.global.u32 [%at], %y;",
     "a branch by something else": "setp.eq.u32 %q, %x, 3; @%p bra over; mov.u32 %y, %x; over: st.global.u32 [%at], %i;",
 }
 LEAVES = {
@@ -60,6 +66,20 @@ LEAVES = {
     "a carry": "add.cc.u32 %y, %x, 1; addc.u32 %z, 0, 0; st.global.u32 [%at], %z;",
     "a byte of a permutation": "prmt.b32 %y, %i, %x, 0x3250; st.global.u32 [%at], %y;",
     "the control of a permutation": "prmt.b32 %y, %i, %i, %x; st.global.u32 [%at], %y;",
+    "a half of a vector": "mov.b64 %w0, {%i, %x}; add.f32x2 %w0, %w0, %w0; mov.b64 {_, %y}, %w0; "
+    "st.global.u32 [%at], %y;",
+    "a quarter": "cvt.u16.u32 %h0, %i; mov.b32 {%h1, %h2}, %x; mov.b64 %w0, {%h0, %h0, %h2, %h0}; "
+    "mov.b64 {_, _, %h1, _}, %w0; mov.b32 %y, {%h0, %h1}; st.global.u32 [%at], %y;",
+    "a quarter of a half": "cvt.u16.u32 %h0, %i; mov.b32 {%h1, %h2}, %x; mov.b64 %w0, {%h0, %h1, %h0, %h0}; "
+    "mov.b64 {%y, _}, %w0; st.global.u32 [%at], %y;",
+    "a half of a half": "cvt.u16.u32 %h0, %i; mov.b32 {%h1, %h2}, %x; mov.b32 %y, {%h0, %h1}; mov.b64 %w0, {%i, %y}; "
+    "mov.b64 {_, _, _, %h0}, %w0; mov.b32 %y, {%h0, %h0}; st.global.u32 [%at], %y;",
+    "a byte of a half": "prmt.b32 %y, %i, %x, 0x3240; mov.b64 %w0, {%y, %i}; mov.b64 {%h0, _, _, _}, %w0; "
+    "mov.b32 %y, {%h0, %h0}; st.global.u32 [%at], %y;",
+    "a half of 128 bits": ".reg .b128 %v; cvt.u64.u32 %w0, %i; cvt.u64.u32 %w1, %x; mov.b128 %v, {%w0, %w1}; "
+    "mov.b128 {_, %w2}, %v; st.global.u64 [%out0], %w2;",
+    "a wider register": "cvt.u16.u32 %h0, %i; mov.b32 {%h1, %h2}, %x; mov.b64 %w0, {%h0, %h1, %h0, %h0}; "
+    "st.global.u32 [%at], %w0;",
     "a shuffle": "shfl.sync.bfly.b32 %y, %x, 16, 31, -1; @%p st.global.u32 [%at], %y;",
 }
 
@@ -108,6 +128,9 @@ OPERATIONS = """
     shl.b32 D, A, 3; shr.u32 D, A, B; sin.approx.f32 D, A; slct.u32.s32 D, A, B, C; sqrt.approx.f32 D, A;
     sub.u32 D, A, B; szext.wrap.u32 D, A, 5; tanh.approx.f32 D, A; testp.finite.f32 %q, A\tselp.b32 D, 1, 2, %q;
     xor.b32 D, A, B; mov.b64 %w0, {A, B}\tmov.b64 {D, %z}, %w0; mov.b32 {%h0, %h1}, A\tmov.b32 D, {%h1, %h0};
+    mov.b64 %w0, {A, B}\tmov.b64 %w1, {B, C}\tfma.rn.f32x2 %w0, %w0, %w1, %w1\tmov.b64 {D, %z}, %w0;
+    mov.b64 %w0, {A, B}\tadd.f32x2 %w0, %w0, %w0\tmov.b64 {%z, D}, %w0; mov.b32 {%h0, %h1}, A\tmov.b32 {%h1, %h2},
+    B\tmov.b64 %w0, {%h0, %h1, %h1, %h2}\tmov.b64 {%h2, %h1, %h0, _}, %w0\tmov.b32 D, {%h1, %h0};
     shfl.sync.bfly.b32 D, A, 3, 31, -1; shfl.sync.up.b32 D, A, 9, 0, -1; @%p mov.b32 D, A; mul.wide.u16 D, %h0, %h1
 """.replace("\n", " ").split(";")  # fmt: skip
 

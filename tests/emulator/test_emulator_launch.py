@@ -270,3 +270,23 @@ def test_every_code_has_a_test() -> None:
     named = set(re.findall(r"[a-z]+(?:-[a-z0-9]+)*", tests))
     assert len(reported) > 25
     assert reported <= named, sorted(reported - named)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"schedule": "latest"}, "schedule must be eager, late or random, not 'latest'"),
+        ({"seed": 1.5}, "seed must be a whole number, not 1.5"),
+        ({"checks": "no"}, "checks must be True or False, not 'no'"),
+        ({"advice": 0}, "advice must be a number above 0, or None, not 0"),
+        ({"multiprocessors": -1}, "multiprocessors must be a whole number above 0, not -1"),
+        ({"max_steps": 2.0}, "max_steps must be a whole number above 0, not 2.0"),
+        ({"target": "sm_91a"}, r"\.target sm_91a does not exist"),
+        ({"target": 90}, "90 is not a target"),
+    ],
+)
+def test_options_that_there_are_not(options: dict[str, Any], words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        Emulator(**options)
+    numbers: Any = np.int64(3)
+    Emulator(seed=numbers, advice=1.5, multiprocessors=numbers, max_steps=1, target="sm_120f")

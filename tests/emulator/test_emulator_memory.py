@@ -205,6 +205,9 @@ def test_reading_local_memory_before_writing_it() -> None:
     used = "add.u64 %wide, %wide, 1; st.global.u64 [%out0], %wide; ret;"
     report, _ = launch(body.format("", "").replace("ret;", used), [poisoned(2)])
     assert (report.status, codes(report)) == ("findings", ["uninitialized-local"])
+    bound = "setp.lt.u64 %less, %wide, 100; selp.b64 %wide, 1, 2, %less; st.global.u64 [%out0], %wide; ret;"
+    report, _ = launch(body.format(".reg .pred %less;", "").replace("ret;", bound), [poisoned(2)])
+    assert (report.status, codes(report)) == ("findings", ["uninitialized-local"])
     clean, _ = launch(body.format("", "st.local.u8 [mine+3], 1;"))
     assert not clean.findings
 

@@ -17,6 +17,9 @@ HEAD = """
 
 #: Half of the lanes have %x.
 SOME = "@%p mov.u32 %x, 5; "
+#: The even ones have it, or the odd ones.
+EVEN = "and.b32 %y, %i, 1; setp.eq.u32 %q, %y, 0; @%q mov.u32 %x, 5; "
+ODD = EVEN.replace("@%q", "@!%q")
 LEFT = "; the launch leaves in memory, as it is, what it finds there"
 USED = "; what the launch does or leaves depends on it"
 
@@ -52,6 +55,15 @@ CASES = [
     ("a sum", SOME + "\nadd.u32 %y, %x, 1; st.global.u32 [%at], %y;", "error", "%x", USED),
     ("a sum of lanes", SOME + "\nshfl.sync.bfly.b32 %y, %x, 16, 31, 0xffffffff; add.u32 %y, %x, %y; "
      "st.global.u32 [%at], %y;", "error", "%x", USED),
+    ("a maximum of what odd lanes lack", EVEN + "\nshfl.sync.bfly.b32 %y, %x, 1, 31, 0xffffffff; max.s32 %y, %x, %y; "
+     "@%q st.global.u32 [%at], %y;", "error", "%x", USED),
+    ("a minimum of what even lanes lack", ODD + "\nshfl.sync.bfly.b32 %y, %x, 1, 31, 0xffffffff; min.u32 %y, %x, %y; "
+     "@!%q st.global.u32 [%at], %y;", "error", "%x", USED),
+    ("a sum of lanes that is infinite", SOME + "\nmov.b32 %f, %x; mul.f32 %f, %f, 0f7E000000; mov.b32 %y, %f; "
+     "shfl.sync.bfly.b32 %z, %y, 1, 31, 0xffffffff; mov.b32 %g, %z; mul.f32 %f, %f, %f; mul.f32 %g, %g, %g; "
+     "add.f32 %f, %f, %g; st.global.f32 [%at], %f;", "error", "%x", USED),
+    ("lanes that differ", SOME + "\nshfl.sync.bfly.b32 %y, %x, 1, 31, 0xffffffff; setp.eq.u32 %q, %x, %y; "
+     "selp.b32 %y, 1, 2, %q; st.global.u32 [%at], %y;", "error", "%x", USED),
     ("a small sum of numbers", SOME + "\ncvt.rn.f32.u32 %f, %i; mov.b32 %g, %x; add.f32 %f, %f, %g; "
      "st.global.f32 [%at], %f;", "error", "%x", USED),
     ("a maximum", SOME + "\nmov.b32 %f, %x; max.f32 %f, %f, 0f3F800000; st.global.f32 [%at], %f;", "error", "%x", USED),

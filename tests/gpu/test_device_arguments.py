@@ -4,6 +4,7 @@ import re
 import struct
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -16,14 +17,17 @@ from ptxgen.device import (
     Kernel,
     KernelArgumentError,
     KernelError,
+    Launch,
     LaunchError,
     LaunchReport,
     LaunchShape,
     OlderValue,
     ParameterInfo,
     Status,
+    array_shape,
     pack_arguments,
 )
+from ptxgen.instr.check import check
 from ptxgen.toolchain import assemble
 
 
@@ -349,3 +353,39 @@ def test_the_kernels_of_these_tests_are_legal(path: Path) -> None:
     cubin = assemble(path.read_text(), "sm_90a")
     assert (cubin.warnings, [info.name for info in cubin.entries]) == ([], [path.stem])
     assert Kernel.from_ptx(path.read_text()).name == path.stem
+
+
+WRONG: list[Any] = [4.0, "4", [2, "3"], b"1"]
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_extents_are_whole_numbers(wrong: Any) -> None:
+    for extents in ((wrong, 1), (1, wrong), (1, 1, wrong)):
+        with pytest.raises(LaunchError, match="is a whole number, or up to three of them, not"):
+            LaunchShape.of(*extents)
+    with pytest.raises(DeviceArrayError, match="a shape is a number of elements"):
+        array_shape(wrong)
+    with pytest.raises(LaunchError, match="shared_bytes is a number of bytes"):
+        LaunchShape.of(1, 1, None, wrong)
+
+
+ARGUMENTS: list[Any] = ["text", HostArray(np.zeros(1)), 3]
+
+
+def test_a_launch_takes_a_kernel_and_a_list() -> None:
+    wrong: Any = "text"
+    with pytest.raises(LaunchError, match=r"takes a ptxgen.Kernel, not str; Kernel.from_ptx\(text\) makes one"):
+        Launch(wrong, 1, 1, [])
+    for arguments in ARGUMENTS:
+        with pytest.raises(LaunchError, match="the arguments of a launch are a list"):
+            Launch(kernel_of(), 1, 1, arguments)
+
+
+TEXTS: list[Any] = [Path("kernel.ptx"), b"text", None]
+
+
+@pytest.mark.parametrize("wrong", TEXTS)
+def test_ptx_is_given_as_text(wrong: Any) -> None:
+    for call in (Kernel.from_ptx, check):
+        with pytest.raises(TypeError, match=r"PTX is given as its text, not as .*read_text"):
+            call(wrong)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from typing import Any
 
 import numpy as np
 import pytest
@@ -143,3 +144,15 @@ def test_arrays_of_another_size_are_refused() -> None:
     ):
         with pytest.raises(PlanError, match=message):
             problem.arguments(*wrong)
+
+
+@pytest.mark.parametrize(
+    ("choices", "words"),
+    [
+        ({"ntile": 64}, "a plan has no ntile; it takes dtype, c_dtype, m_tile, n_tile, swizzle, ptx"),
+        ({"n_tile": "64"}, "n_tile must be a whole number, not '64'"),
+    ],
+)
+def test_choices_that_there_are_not(choices: dict[str, Any], words: str) -> None:
+    with pytest.raises(PlanError, match=re.escape(words)):
+        find("blackwell/swizzled").plan(**choices)

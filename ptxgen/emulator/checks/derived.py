@@ -1,9 +1,9 @@
 """What is made of registers that nothing has written: whether any of it leaves the registers of its thread.
 
-It is followed lane by lane through instructions that do arithmetic, through shuffles, and byte by byte through prmt.
-What is stored, decides a branch or goes to any other instruction may matter, as a trial finds out then; else nothing
-depends on it. So Triton's reductions, whose other lanes have nothing, and vectors that LLVM builds of nothing and a
-value, need no trial.
+It is followed lane by lane through instructions that do arithmetic and through shuffles, and by quarters of registers
+through those that put together and take apart vectors (prmt, mov, arithmetic in .f32x2). What is stored, decides a
+branch or goes to any other instruction may matter, as a trial finds out then; else nothing depends on it. So Triton's
+reductions, whose other lanes have nothing, and vectors that LLVM builds of nothing and a value, need no trial.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from ptxgen.emulator.group import Group
     from ptxgen.emulator.machine import Machine
 
+#: What each quarter of a register depends on: registers, and the number of a quarter there.
+Quarters = Sequence[Sequence[tuple[int, int]]]
 #: Instructions of which each lane's results depend on its own operands alone, and have no other effect.
 _LANEWISE = frozenset([
     "abs", "add", "and", "bfe", "bfi", "bfind", "bmsk", "brev", "clz", "cnot", "copysign", "cos", "cvt", "div",
@@ -46,10 +48,9 @@ def derived(uses: Iterable[Use], registers: frozenset[int]) -> frozenset[int]:
 
 
 class Derived:
-    """Which bytes, of four, of some registers hold values that do not depend on what nothing has written.
+    """Which quarters of some registers, (warps, 32, 4), hold values that do not depend on what nothing has written.
 
-    (warps, 32, 4) of each; of registers of other sizes all four are alike. Nothing is followed before `begin`.
-    `written` tells of those that may be read before they are written.
+    Nothing is followed before `begin`. `written` tells of those that may be read before they are written.
     """
 
     def __init__(
@@ -75,13 +76,15 @@ class Derived:
     def watched(self, run: Callable[..., Any], use: Use) -> Callable[..., Any]:
         """An instruction's `run` that passes on what it reads to what it writes."""
         sources, added = sorted(use.reads & self._registers), sorted(use.adds & self._registers)
-        targets = sorted(use.writes & self._registers)
-        if not (sources or added or targets):
+        written = use.writes & self._registers
+        exact, targets = sorted(written & use.quarters.keys()), sorted(written - use.quarters.keys())
+        if not (sources or added or written):
             return run
 
         def watched(g: Group, *rest: Any) -> Any:
             if self._defined is None or self._doubts.registers_may_matter:
                 return run(g, *rest)
+            made = [(each, self._exactly(self._defined, use.quarters[each], g)) for each in exact]
             value = self._made(self._defined, use, sources, g)
             if value is None:
                 self._require_whole(sources, g.active, g)
@@ -89,6 +92,8 @@ class Derived:
                     self._require_whole(added, g.active & use.if_true(g), g)
                 value = np.asarray(True)
             result = run(g, *rest)
+            for each, exactly in made:
+                g.store(self._defined[each], exactly)
             for each in targets:
                 g.store(self._defined[each], value)
             return result
@@ -112,19 +117,23 @@ class Derived:
     def _made(
         defined: Mapping[int, NDArray[np.bool_]], use: Use, sources: Sequence[int], g: Group
     ) -> NDArray[np.bool_] | None:
-        """Which bytes of its results hold such values, (warps, 32, 4) or alike; None if it does not pass on any."""
-        if use.bytes is not None:
-            made = np.ones((g.size, 32, 4), np.bool_)
-            for byte, (register, number) in enumerate(use.bytes):
-                if register is not None and register in defined:
-                    made[..., byte] = defined[register][g.rows][..., number]
-            return made
+        """Which lanes of its results hold such values, (warps, 32, 1); None if it does not pass on any."""
         if not (use.lanewise or (use.lanes is not None and g.mask is None)):
             return None
         made = np.ones((g.size, 32, 1), np.bool_)
         for each in sources:
             made &= defined[each][g.rows].all(axis=2, keepdims=True)
         return made if use.lanes is None else made[:, use.lanes]
+
+    @staticmethod
+    def _exactly(defined: Mapping[int, NDArray[np.bool_]], quarters: Quarters, g: Group) -> NDArray[np.bool_]:
+        """Which quarters of a result do, (warps, 32, 4)."""
+        made = np.ones((g.size, 32, 4), np.bool_)
+        for quarter, sources in enumerate(quarters):
+            for register, number in sources:
+                if register in defined:
+                    made[..., quarter] &= defined[register][g.rows][..., number]
+        return made
 
     def _require_whole(self, registers: Sequence[int], lanes: NDArray[np.bool_], g: Group) -> None:
         """If some lanes of these hold such values, they have reached what uses them."""

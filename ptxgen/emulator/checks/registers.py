@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ptxgen.emulator.checks.derived import Derived, derived
+from ptxgen.emulator.checks.derived import Derived, Quarters, derived
 from ptxgen.syntax import Statement
 
 if TYPE_CHECKING:
@@ -32,8 +32,8 @@ class Use:
     """What an instruction does to registers, by identity: `vital` are those that it reads as addresses.
 
     `stores` tells that what it reads goes to memory. `adds` are those that it reads besides if `if_true` says so.
-    For `derived`: `lanewise`; of a shuffle the `lanes` that give each lane its value, where they are constant; of prmt
-    the register, if any, and the byte there that each of its `bytes` comes from.
+    For `derived`: `lanewise`; of a shuffle the `lanes` that give each lane its value, where they are constant; of some
+    of what it writes the `quarters` of registers that each quarter depends on.
     """
 
     reads: frozenset[int]
@@ -45,7 +45,7 @@ class Use:
     if_true: Callable[[Group], NDArray[np.bool_]] | None = None
     lanewise: bool = False
     lanes: NDArray[np.int64] | None = None
-    bytes: Sequence[tuple[int | None, int]] | None = None
+    quarters: Mapping[int, Quarters] = field(default_factory=dict)
 
 
 @dataclass(slots=True)

@@ -100,6 +100,8 @@ def packed(op: Any, binder: Binder, statement: syntax.Instruction, block: object
     def halves(*words: Any) -> Any:
         return joined(function(*(parts(word, np.float32) for word in words)), np.uint64)
 
+    sources = [getattr(op, name) for name in "abc" if hasattr(op, name)]
+    binder.depends(op.d, 64, [[(each, first + n) for each in sources for n in (0, 1)] for first in (0, 0, 2, 2)])
     return _apply(op, binder, halves, "b64")
 
 

@@ -58,6 +58,10 @@ def pack(op: Any, binder: Binder, statement: syntax.Instruction, block: object) 
     part = _part_type(op.type, len(parts))
     sources = [binder.source(element, part) for element in parts]
     d, width = binder.destination(op.d, op.type), int(part[1:])
+    count = len(parts)
+    firsts = [divmod(quarter * count, 4) for quarter in range(4)]
+    quarters = [[(parts[index], first + n) for n in range(count)] for index, first in firsts]
+    binder.depends(op.d, count * width, quarters, width)
 
     def run_wide(g: Group) -> None:
         # A register of 128 bits is two words of 64.
@@ -84,6 +88,10 @@ def unpack(op: Any, binder: Binder, statement: syntax.Instruction, block: object
     part = _part_type(op.type, len(parts))
     destinations = [binder.destination(element, part) for element in parts]
     a, width = binder.source(op.a, op.type), int(part[1:])
+    count = len(parts)
+    for index, element in enumerate(parts):
+        quarters = [[(op.a, (4 * index + quarter) // count)] for quarter in range(4)]
+        binder.depends(element, width, quarters, count * width)
 
     def run_wide(g: Group) -> None:
         words = np.asarray(a(g))
@@ -153,7 +161,7 @@ def permute(op: Any, binder: Binder, statement: syntax.Instruction, block: objec
 
     if isinstance(op.c, syntax.Immediate | syntax.Expression):
         digits = selected_constant(op.mode, int(constant(op.c, TYPES["u32"])))
-        binder.bytes = [(binder.identity((op.a, op.b)[digit >> 2 & 1]), digit & 3) for digit in digits]
+        binder.depends(op.d, 32, [[((op.a, op.b)[digit >> 2 & 1], digit & 3)] for digit in digits])
         if max(digits) < 8:
             return _constant_permutation(a, b, d, digits)
 
