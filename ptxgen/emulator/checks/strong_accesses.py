@@ -252,17 +252,17 @@ class StrongAccesses:
             return
         telling = _Telling(actor, clock, self._number, frozenset([self._domain(row, CTA)]), parts)
         domain = order.level, self._domain(row, order.level)
+        known: dict[_Telling, bool] = {}  # most places were told by the same
         for place in places:
             told = self._told.get(place)
             if told is None:
                 self._told[place] = {actor: telling}
                 continue
             if order.releases:
-                told = {
-                    teller: each
-                    for teller, each in told.items()
-                    if each.domain != domain or not (heard or self._is_known(row, each, None))
-                }
+                for each in told.values():
+                    if each not in known:
+                        known[each] = each.domain == domain and (heard or self._is_known(row, each, None))
+                told = {teller: each for teller, each in told.items() if not known[each]}
                 self._told[place] = told
             before = told.get(actor)
             told[actor] = (
