@@ -239,13 +239,13 @@ class Emulator:
         begin = [partial(self._begin, *each) for each in zip(launches, shapes, map(self._pack, launches), strict=True)]
         grids = Grids(begin, self.schedule, self.seed)
         statuses = grids.run()
-        seconds = time.perf_counter() - began
         if before is not None and statuses[0] in ("ok", "findings"):
             statuses[0] = judge(Trials(grids.begun[0], before, begin[0]))
         elif self.checks:
             for scheduler, status in zip(grids.begun, statuses, strict=False):
                 findings = scheduler.machine.findings
                 findings.doubts.tell({}, findings, failed=status not in ("ok", "findings"))
+        seconds = time.perf_counter() - began
         reports = [self._report(*each, seconds) for each in zip(launches, grids.begun, statuses, strict=False)]
         return reports + [self._not_run(each) for each in launches[len(reports) :]]
 

@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from harness import launch, poisoned
+from harness import launch, module, poisoned
 
+from ptxgen import Kernel
 from ptxgen.emulator import trial
 from ptxgen.emulator.checks.derived import _LANEWISE, is_lanewise
 from ptxgen.emulator.checks.doubts import Doubts
+from ptxgen.emulator.checks.findings import Findings
 
 HEAD = """
     .reg .b64 %at, %wide, %w<3>; .reg .b32 %i, %x, %y, %z, %r<10>; .reg .b16 %h<3>; .reg .pred %p, %q, %s;
@@ -178,3 +180,14 @@ def test_what_is_not_tried_is_dropped(seed: int, monkeypatch: pytest.MonkeyPatch
         monkeypatch.setattr("ptxgen.emulator.machine.POISON_BYTE", byte)
         _, (again,) = launch(body, [poisoned(40)])
         assert (first == again).all(), body
+
+
+def test_of_many_reads_one_of_each_source_is_kept() -> None:
+    doubts, findings = Doubts(), Findings()
+    statement = Kernel.from_ptx(module("ret;")).entry
+    for number in range(300):
+        doubts.add("local", "uninitialized-local", f"{number}", statement, plain=False)
+    doubts.add(7, "uninitialized-register", "the last", statement, plain=False)
+    doubts.tell({"local": "dropped", 7: "used"}, findings, failed=False)
+    (found,) = findings.list()
+    assert (found.severity, found.message.startswith("the last; ")) == ("error", True)

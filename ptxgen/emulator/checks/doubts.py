@@ -18,7 +18,7 @@ Verdict = Literal["dropped", "copied", "used"]
 
 _COPIED = "; the launch leaves in memory, as it is, what it finds there"
 _USED = "; what the launch does or leaves depends on it"
-#: So many reads are kept.
+#: So many reads are kept, and of each source the first in any case.
 _LIMIT = 200
 
 
@@ -42,9 +42,9 @@ class Doubts:
 
     def add(self, source: Source, code: str, message: str, statement: Statement, *, plain: bool) -> None:
         """A read. `plain` ones are told, as advice, where nobody knows whether anything depends on them."""
-        self.sources |= {source}
-        if len(self._kept) < _LIMIT:
+        if len(self._kept) < _LIMIT or source not in self.sources:
             self._kept.setdefault((message, statement.line), _Doubt(source, code, message, statement, plain))
+        self.sources |= {source}
 
     def tell(self, verdicts: Mapping[Source, Verdict], findings: Findings, *, failed: bool) -> None:
         """Turn them into findings, but for those that are dropped.
