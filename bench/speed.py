@@ -14,7 +14,7 @@ from ptxgen.descriptors import SmemDescriptor, TensorMap
 from ptxgen.descriptors.instruction import read_instruction
 from ptxgen.kernels import find
 from ptxgen.kernels.job import run_gemm
-from ptxgen.layouts.pictures import draw, svg, text
+from ptxgen.pictures import draw, svg, text
 
 PTX = sorted((Path(__file__).parent.parent / "tests" / "data" / "ptx").glob("*.ptx"))
 

@@ -1,4 +1,4 @@
-"""Microtests: each instruction alone, one definition per behaviour, run three ways.
+"""Microtests: each instruction alone, one definition per behavior, run three ways.
 
 A definition makes a small kernel from the instruction model, the inputs and what it must leave in memory, the latter by
 NumPy or plain Python from the manual's words. The same definition is assembled by ptxas for every target that has its

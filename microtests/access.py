@@ -14,7 +14,7 @@ from microtests.harness.definition import microtest
 from microtests.harness.draft import Draft
 from microtests.memory import KINDS, load, store
 from ptxgen.instr import memory, move
-from ptxgen.instr.types import TYPES
+from ptxgen.instr.model.types import TYPES
 
 #: By form, what it must have.
 _LOADS: dict[str, dict[str, Any]] = {

@@ -8,7 +8,7 @@ import numpy as np
 
 from microtests.harness.definition import microtest
 from microtests.harness.draft import Draft
-from ptxgen.build import Register
+from ptxgen.builder import Register
 from ptxgen.instr import address, barrier, memory, move, predicate
 
 _THREADS = 32

@@ -14,7 +14,7 @@ from microtests.harness.definition import microtest
 from microtests.harness.draft import Draft, Tolerance
 from microtests.harness.inputs import words
 from microtests.harness.numbers import FORMATS, add, decode, encode
-from ptxgen.build import Register
+from ptxgen.builder import Register
 from ptxgen.instr import atomic, barrier, cache, memory, move
 
 _THREADS = 64

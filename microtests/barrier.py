@@ -13,7 +13,7 @@ from ptxgen.instr import barrier, control, integer, logic, memory, move, predica
 _THREADS = 128
 
 
-def _exchange(draft: Draft, synchronise: Any) -> None:
+def _exchange(draft: Draft, synchronize: Any) -> None:
     """Each thread reads what another warp stored before the barrier."""
     draft.launch(block=_THREADS)
     tid = draft.thread
@@ -22,7 +22,7 @@ def _exchange(draft: Draft, synchronise: Any) -> None:
 
     draft(integer.mad(value, tid, 3, 1, half="lo", type="u32"))
     draft.store(draft.offset(box, tid, 4), value, space="shared")
-    synchronise(draft)
+    synchronize(draft)
     draft(logic.xor(partner, tid, 0x60, type="b32"))
     draft(memory.ld(found, f"[{draft.offset(box, partner, 4)}]", space="shared", type="b32"))
     draft.store(draft.offset(out, tid, 4), found)

@@ -10,7 +10,7 @@ from microtests.harness.definition import microtest
 from microtests.harness.draft import Draft, Tolerance
 from microtests.tma import Load
 from microtests.tma_store import operands, reduced
-from ptxgen.build import Register
+from ptxgen.builder import Register
 from ptxgen.instr import barrier, bulk, cache, cluster, fence, integer, logic, mbarrier, move
 
 

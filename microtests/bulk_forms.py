@@ -17,7 +17,7 @@ from microtests.harness.inputs import words
 from microtests.harness.numbers import FORMATS, add, decode, encode
 from microtests.tma import Load
 from microtests.tma_store import operands, reduced
-from ptxgen.build import Register
+from ptxgen.builder import Register
 from ptxgen.instr import bulk, cache, memory, move
 
 _SEMANTICS: dict[str, dict[str, Any]] = {

@@ -15,7 +15,7 @@ from microtests.harness.definition import microtest
 from microtests.harness.draft import Draft
 from microtests.tma import Load, ranks
 from microtests.tma_store import operands, reduced
-from ptxgen.build import Register
+from ptxgen.builder import Register
 from ptxgen.instr import bulk, memory
 
 _SIZE = 256

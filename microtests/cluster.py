@@ -13,14 +13,14 @@ from microtests.harness.definition import microtest
 from microtests.harness.draft import Draft
 from microtests.harness.script import like
 from microtests.mbarrier import Word, each
-from ptxgen.build import Register
+from ptxgen.builder import Register
 from ptxgen.instr import atomic, cluster, conversion, fence, integer, logic, mbarrier, memory
 
 THREADS = 64
 
 
 class Ring:
-    """A grid of two clusters whose CTAs each have a neighbour."""
+    """A grid of two clusters whose CTAs each have a neighbor."""
 
     def __init__(self, draft: Draft, size: int) -> None:
         self.draft, self.size = draft, size
@@ -32,13 +32,13 @@ class Ring:
         draft(integer.rem(self.next, self.next, size, type="u32"))
 
     def remote(self, place: Register) -> Register:
-        """The address of a place in the neighbour's shared memory."""
+        """The address of a place in the neighbor's shared memory."""
         found = self.draft.reg("b32", "remote")
         self.draft(cluster.mapa(found, place, self.next, space="shared::cluster", type="u32"))
         return found
 
     def generic(self, place: Register) -> Register:
-        """The generic address of a place in the neighbour's shared memory."""
+        """The generic address of a place in the neighbor's shared memory."""
         found = self.draft.reg("b64", "remote")
         self.draft(cluster.mapa(found, self.draft.generic(place), self.next, type="u64"))
         return found
@@ -62,7 +62,7 @@ class Ring:
         return self.draft.offset(self.draft.output(expected.astype(np.uint32)), index, 4)
 
     def barrier(self, count: int) -> Register:
-        """An mbarrier in each CTA, initialised and visible to the cluster."""
+        """An mbarrier in each CTA, initialized and visible to the cluster."""
         at, ready = self.draft.shared(8, 8), self.draft.label("ready")
         self.draft.branch(ready, self.draft.is_thread(0), negated=True)
         self.draft(mbarrier.init(f"[{at}]", count, space="shared::cta"))
@@ -119,7 +119,7 @@ def mapa_getctarank(draft: Draft, word: Any) -> None:
 
 @microtest(2, 4, 8)
 def store_remote(draft: Draft, size: int) -> None:
-    """st.shared::cluster writes the neighbour's memory."""
+    """st.shared::cluster writes the neighbor's memory."""
     ring = Ring(draft, size)
     box = draft.offset(draft.shared(4 * THREADS), ring.tid, 4)
     ring.meet()
@@ -132,7 +132,7 @@ def store_remote(draft: Draft, size: int) -> None:
 
 @microtest(2, 4, 8)
 def load_remote(draft: Draft, size: int) -> None:
-    """ld.shared::cluster reads the neighbour's memory."""
+    """ld.shared::cluster reads the neighbor's memory."""
     ring = Ring(draft, size)
     box = draft.offset(draft.shared(4 * THREADS), ring.tid, 4)
     draft.store(box, ring.value(5), space="shared")
@@ -147,7 +147,7 @@ def load_remote(draft: Draft, size: int) -> None:
 
 @microtest("add", "max", "and", "exch")
 def atomic_remote(draft: Draft, op: Any) -> None:
-    """Atomics on the neighbour's memory: all its threads on one word."""
+    """Atomics on the neighbor's memory: all its threads on one word."""
     ring = Ring(draft, 4)
     box = draft.shared(4)
     start = {"and": 0xFFFFFFFF}.get(op, 7)
@@ -220,7 +220,7 @@ _REMOTE = (
 
 @microtest(*(word for word in each(*_REMOTE) if word.made.scope != "cta"))  # type: ignore[attr-defined]
 def remote_arrive(draft: Draft, word: Word) -> None:
-    """All threads of a CTA arrive at the neighbour's mbarrier, after stores to its memory."""
+    """All threads of a CTA arrive at the neighbor's mbarrier, after stores to its memory."""
     made: Any = word.made
     per = 2 if getattr(made, "count", None) is not None else 1
     ring = Ring(draft, 4)

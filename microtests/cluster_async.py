@@ -14,7 +14,7 @@ from microtests.harness.definition import microtest
 from microtests.harness.draft import Draft
 from microtests.harness.script import like
 from microtests.mbarrier import Word
-from ptxgen.build import Register
+from ptxgen.builder import Register
 from ptxgen.instr import atomic, conversion, integer, mbarrier, memory, move, predicate
 
 
@@ -32,7 +32,7 @@ _STORED = ("b32", "b64", "u32", "u64", "s32", "s64", "f32", "f64")
 @microtest(*((vec, kind) for vec in (None, "v2", "v4") for kind in _STORED),
            only_if=lambda vec, kind: not (vec == "v4" and kind.endswith("64")))  # fmt: skip
 def st_async(draft: Draft, vec: Any, kind: Any) -> None:
-    """Each thread stores to the neighbour, whose mbarrier gets the bytes."""
+    """Each thread stores to the neighbor, whose mbarrier gets the bytes."""
     _st_async(draft, vec, kind, "shared::cluster", None)
 
 
@@ -112,7 +112,7 @@ _REDUCTIONS = {
 
 @microtest(*((op, kind) for op, kinds in _REDUCTIONS.items() for kind in kinds.split()))
 def red_async(draft: Draft, op: Any, kind: Any) -> None:
-    """All threads of a CTA reduce into one word of the neighbour."""
+    """All threads of a CTA reduce into one word of the neighbor."""
     _red_async(draft, op, kind, "shared::cluster")
 
 

@@ -8,9 +8,9 @@ import numpy as np
 
 from microtests.harness.definition import microtest
 from microtests.harness.draft import Draft
-from ptxgen.build import Register
+from ptxgen.builder import Register
 from ptxgen.instr import barrier, control, integer, logic, predicate
-from ptxgen.instr.operands import Symbol
+from ptxgen.instr.model.operands import Symbol
 
 _THREADS = 96
 

@@ -13,7 +13,7 @@ import numpy as np
 from microtests.harness.definition import microtest
 from microtests.harness.draft import Draft
 from microtests.tma import Load, coordinates, strides_of, tensor_of
-from ptxgen.build import Register
+from ptxgen.builder import Register
 from ptxgen.descriptors import TensorMap
 from ptxgen.instr import async_copy, atomic, bulk, matrix, memory, miscellaneous, predicate, tma
 

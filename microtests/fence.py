@@ -14,9 +14,9 @@ from microtests.harness.definition import microtest
 from microtests.harness.draft import Draft
 from microtests.mbarrier import Word
 from microtests.tma import Load
-from ptxgen.build import Register
+from ptxgen.builder import Register
 from ptxgen.instr import barrier, bulk, cluster, fence, integer, memory, predicate
-from ptxgen.instr.form import Instruction
+from ptxgen.instr.model.form import Instruction
 
 _THREADS = 64
 

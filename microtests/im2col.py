@@ -15,7 +15,7 @@ from microtests.harness.definition import microtest
 from microtests.harness.draft import Draft
 from microtests.tma import Load, coordinates, fill_of, hinted, ranks, strides_of, tensor_of
 from microtests.tma_store import operands, reduced, some_bytes, store_box
-from ptxgen.build import Register
+from ptxgen.builder import Register
 from ptxgen.descriptors import TensorMap
 from ptxgen.instr import bulk, move, tma
 

@@ -7,7 +7,7 @@ from typing import Any
 from microtests.harness.lanes import lanewise
 from microtests.harness.numbers import signed
 from ptxgen.instr import integer
-from ptxgen.instr.types import TYPES
+from ptxgen.instr.model.types import TYPES
 
 
 def elements(form: Any, word: int) -> list[int]:

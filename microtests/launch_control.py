@@ -11,7 +11,7 @@ import numpy as np
 
 from microtests.harness.definition import microtest
 from microtests.harness.draft import Draft
-from ptxgen.build import Register
+from ptxgen.builder import Register
 from ptxgen.instr import atomic, barrier, cluster, control, fence, integer, logic, mbarrier, memory, predicate
 
 #: More CTAs than a machine runs at once.

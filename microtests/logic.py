@@ -6,7 +6,7 @@ from typing import Any
 
 from microtests.harness.lanes import lanewise
 from ptxgen.instr import logic
-from ptxgen.instr.types import TYPES
+from ptxgen.instr.model.types import TYPES
 
 
 @lanewise(logic.and_, logic.and_pred)

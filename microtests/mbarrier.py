@@ -13,10 +13,10 @@ import numpy as np
 from microtests.harness.definition import microtest
 from microtests.harness.draft import Draft
 from microtests.harness.script import Script, like
-from ptxgen.build import Register
+from ptxgen.builder import Register
 from ptxgen.instr import mbarrier
-from ptxgen.instr.form import Instruction
-from ptxgen.instr.targets import parse_target
+from ptxgen.instr.model.form import Instruction
+from ptxgen.instr.model.targets import parse_target
 
 
 def variants(form: type[Instruction]) -> Iterator[Instruction]:

@@ -12,9 +12,9 @@ import numpy as np
 from microtests.harness.definition import microtest
 from microtests.harness.draft import Draft
 from microtests.harness.inputs import WORDS
-from ptxgen.build import Register
+from ptxgen.builder import Register
 from ptxgen.instr import cache, conversion, memory, move
-from ptxgen.instr.types import TYPES
+from ptxgen.instr.model.types import TYPES
 
 _THREADS = 64
 KINDS = ("b8", "b16", "b32", "b64", "u8", "u16", "u32", "u64", "s8", "s16", "s32", "s64", "f32", "f64",

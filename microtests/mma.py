@@ -15,7 +15,7 @@ from microtests.harness.definition import microtest
 from microtests.harness.draft import Draft, Tolerance
 from microtests.harness.script import like
 from microtests.mbarrier import Word, each
-from ptxgen.build import Register
+from ptxgen.builder import Register
 from ptxgen.instr import mma
 
 

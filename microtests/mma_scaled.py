@@ -17,7 +17,7 @@ from microtests.harness.draft import Draft
 from microtests.harness.script import like
 from microtests.mbarrier import Word, each
 from microtests.mma import load_registers, shape_of, store_registers
-from ptxgen.build import Register
+from ptxgen.builder import Register
 from ptxgen.instr import mma
 
 _LANES = np.arange(32)

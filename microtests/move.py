@@ -10,7 +10,7 @@ from microtests.harness.definition import microtest
 from microtests.harness.draft import Draft
 from microtests.harness.lanes import lanewise
 from ptxgen.instr import move
-from ptxgen.instr.types import TYPES
+from ptxgen.instr.model.types import TYPES
 
 
 @lanewise(move.mov, only_if=lambda form: form.type != "b128")

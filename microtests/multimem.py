@@ -17,8 +17,8 @@ from microtests.harness.inputs import words
 from microtests.mbarrier import Word
 from microtests.tma_store import operands, reduced
 from ptxgen.instr import multimem
-from ptxgen.instr.form import Instruction
-from ptxgen.instr.types import TYPES
+from ptxgen.instr.model.form import Instruction
+from ptxgen.instr.model.types import TYPES
 
 _THREADS = 64
 _NO_GPU = "a multicast object over several GPUs"

@@ -6,7 +6,7 @@ import numpy as np
 
 from microtests.harness.definition import microtest
 from microtests.harness.draft import Draft
-from ptxgen.build import Register
+from ptxgen.builder import Register
 from ptxgen.instr import integer, logic, memory, predicate, stack
 
 _THREADS = 64

@@ -12,7 +12,7 @@ import numpy as np
 from microtests.harness.definition import microtest
 from microtests.harness.draft import Draft
 from microtests.harness.tensor import LANES
-from ptxgen.build import Register
+from ptxgen.builder import Register
 from ptxgen.instr import barrier, cluster, integer, logic, memory, predicate, tcgen05
 
 _THREADS = 128

@@ -13,7 +13,7 @@ from microtests.harness import tensor_layouts as layouts
 from microtests.harness.definition import microtest
 from microtests.harness.draft import Draft
 from microtests.harness.tensor import LANES, Tensor
-from ptxgen.build import Register
+from ptxgen.builder import Register
 from ptxgen.instr import tcgen05
 
 #: Shape and multicast: rows of the source, bytes of a row.

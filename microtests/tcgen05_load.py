@@ -15,7 +15,7 @@ from microtests.harness.definition import microtest
 from microtests.harness.draft import Draft
 from microtests.harness.inputs import words
 from microtests.harness.tensor import LANES, Tensor
-from ptxgen.build import Register
+from ptxgen.builder import Register
 from ptxgen.instr import tcgen05
 
 #: By shape: 32-bit words of a lane, and registers, of one repetition; the most repetitions (tables 49 and 50).

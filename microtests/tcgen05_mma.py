@@ -212,7 +212,7 @@ def every_code(draft: Draft, type: str) -> None:
 
 @microtest("f16", "bf16", "tf32")
 def wide_edges(draft: Draft, type: str) -> None:
-    """Each element of A alone: the largest, the smallest that are normal, and neighbours of 1; of .f16 all smaller."""
+    """Each element of A alone: the largest, the smallest that are normal, and neighbors of 1; of .f16 all smaller."""
     rng = np.random.default_rng(83)
     k, one = 256 // layouts.BITS[type], {"f16": 0x3C00, "bf16": 0x3F80, "tf32": 0x3F800000}[type]
     bits, low = {"f16": (16, 0), "bf16": (16, 7), "tf32": (32, 23)}[type]

@@ -11,7 +11,7 @@ from microtests.harness.definition import microtest
 from microtests.harness.draft import Draft
 from microtests.harness.tensor import LANES, THREADS, Tensor
 from microtests.harness.tensor_products import Product
-from ptxgen.build import Register
+from ptxgen.builder import Register
 from ptxgen.instr import atomic, barrier, cluster, fence, integer, logic, mbarrier, memory, predicate, tcgen05
 
 

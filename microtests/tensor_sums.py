@@ -19,7 +19,7 @@ from microtests.mma import fused, kinds_of, load_registers, shape_of, store_regi
 from microtests.mma_scaled import quad_product
 from microtests.wgmma import Product, instruction, k_of, sparse_instruction
 from microtests.wmma import Fragments
-from ptxgen.build import Register
+from ptxgen.builder import Register
 from ptxgen.instr import integer, mma, wmma
 
 #: Products of a definition of mma, each of a warp of its own.

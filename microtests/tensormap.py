@@ -14,10 +14,10 @@ from microtests.harness import boxes
 from microtests.harness.definition import microtest
 from microtests.harness.draft import Draft
 from microtests.tma import Load, strides_of, tensor_of
-from ptxgen.build import Register
+from ptxgen.builder import Register
 from ptxgen.descriptors import TensorMap
 from ptxgen.instr import barrier, fence, integer, logic, memory, predicate, tensormap, tma
-from ptxgen.instr.form import Instruction
+from ptxgen.instr.model.form import Instruction
 
 _ADDRESS = 0x12345000
 #: A map of rank 3, and what differs from it after each replacement.

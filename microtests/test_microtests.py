@@ -18,8 +18,8 @@ from ptxgen.coverage import microtested
 from ptxgen.emulator import Emulator
 from ptxgen.emulator.semantics import find
 from ptxgen.instr import load_all
-from ptxgen.instr.form import REGISTRY, Instruction
-from ptxgen.instr.targets import parse_target, parse_version
+from ptxgen.instr.model.form import REGISTRY, Instruction
+from ptxgen.instr.model.targets import parse_target, parse_version
 
 #: Of so many definitions whose operands alone differ one is run here; `python -m microtests` runs all.
 _ONE_OF = 2

@@ -15,7 +15,7 @@ from microtests.harness.definition import microtest
 from microtests.harness.draft import Draft
 from microtests.harness.inputs import words
 from microtests.harness.numbers import F32, TF32, decode, encode
-from ptxgen.build import Register
+from ptxgen.builder import Register
 from ptxgen.descriptors import TensorMap
 from ptxgen.instr import barrier, cache, cluster, fence, integer, logic, mbarrier, move, predicate, tma
 

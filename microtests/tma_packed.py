@@ -16,7 +16,7 @@ from microtests.harness.definition import microtest
 from microtests.harness.draft import Draft
 from microtests.tma import Load, coordinates, hinted
 from microtests.tma_store import some_bytes
-from ptxgen.build import Register
+from ptxgen.builder import Register
 from ptxgen.descriptors import TensorMap
 from ptxgen.instr import barrier, bulk, fence, integer, tma
 

@@ -18,7 +18,7 @@ from microtests.harness.draft import Draft
 from microtests.im2col import sixteen
 from microtests.tma import SIZES, Load, coordinates, hinted, ranks, strides_of, tensor_of
 from microtests.tma_store import operands, reduced, store_box
-from ptxgen.build import Register
+from ptxgen.builder import Register
 from ptxgen.descriptors import TensorMap
 from ptxgen.instr import cluster, tma
 

@@ -12,7 +12,7 @@ from microtests.harness.definition import microtest
 from microtests.harness.draft import Draft
 from microtests.harness.inputs import words
 from microtests.harness.lanes import elements
-from ptxgen.build import Register
+from ptxgen.builder import Register
 from ptxgen.instr import barrier, logic, predicate, warp
 
 #: Ten warps.

@@ -13,9 +13,9 @@ import numpy as np
 from microtests.harness import matrices
 from microtests.harness.definition import microtest
 from microtests.harness.draft import Draft, Tolerance
-from ptxgen.build import Register
+from ptxgen.builder import Register
 from ptxgen.instr import barrier, conversion, fence, integer, logic, predicate, wgmma
-from ptxgen.instr.form import Instruction
+from ptxgen.instr.model.form import Instruction
 
 _M, _THREADS = 64, 128
 _SWIZZLES = (0, 32, 64, 128)

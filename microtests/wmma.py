@@ -16,7 +16,7 @@ from microtests.harness.draft import Draft
 from microtests.harness.script import like
 from microtests.mbarrier import Word, each
 from microtests.mma import accumulator, fused, product, shape_of, summed
-from ptxgen.build import Register
+from ptxgen.builder import Register
 from ptxgen.instr import wmma
 
 _SPACES: tuple[Any, ...] = ("global", "shared", "shared::cta", None)

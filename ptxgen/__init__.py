@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from ptxgen.device import Finding, Kernel, Launch, LaunchReport
     from ptxgen.emulator import Emulator
     from ptxgen.gpu import Gpu
-    from ptxgen.instr.check import Diagnostic, check
+    from ptxgen.instr.model.check import Diagnostic, check
     from ptxgen.syntax import PtxSyntaxError, parse
     from ptxgen.toolchain import AssemblerError, Cubin, assemble
 
@@ -36,7 +36,7 @@ __all__ = [
 _HOMES = {
     "AssemblerError": "ptxgen.toolchain",
     "Cubin": "ptxgen.toolchain",
-    "Diagnostic": "ptxgen.instr.check",
+    "Diagnostic": "ptxgen.instr.model.check",
     "Emulator": "ptxgen.emulator",
     "Finding": "ptxgen.device",
     "Gpu": "ptxgen.gpu",
@@ -45,7 +45,7 @@ _HOMES = {
     "LaunchReport": "ptxgen.device",
     "PtxSyntaxError": "ptxgen.syntax",
     "assemble": "ptxgen.toolchain",
-    "check": "ptxgen.instr.check",
+    "check": "ptxgen.instr.model.check",
     "parse": "ptxgen.syntax",
 }
 #: Packages that `import ptxgen` makes reachable as attributes.

@@ -12,8 +12,8 @@ from importlib import resources
 from typing import Any
 
 from ptxgen.instr import load_all
-from ptxgen.instr.certified import certificates, digest
-from ptxgen.instr.form import REGISTRY, Instruction
+from ptxgen.instr.model.certified import certificates, digest
+from ptxgen.instr.model.form import REGISTRY, Instruction
 
 #: What `python -m microtests --coverage` writes: for each declaration how many microtests it has.
 MICROTESTED = "microtested.json"
@@ -24,7 +24,7 @@ class Row:
     """One family.
 
     `certified` counts the declarations whose certificate is of their present text; `forms`, `assemblies` (forms times
-    targets) and `neighbours` are those of the certificates, `disagreements` the lines on which ptxas differed, and
+    targets) and `neighbors` are those of the certificates, `disagreements` the lines on which ptxas differed, and
     `excused` those on which it differs for a stated reason.
     `emulated` counts the declarations that have a meaning in the emulator, `missing` names the others. `microtested`
     counts those with a microtest, `recorded` those of them that a GPU has answered.
@@ -35,7 +35,7 @@ class Row:
     certified: int
     forms: int
     assemblies: int
-    neighbours: int
+    neighbors: int
     excused: int
     disagreements: int
     ptxas: str
@@ -83,7 +83,7 @@ def coverage() -> list[Row]:
                 len(found),
                 sum(each.forms for each in found),
                 sum(each.assemblies for each in found),
-                sum(each.neighbours for each in found),
+                sum(each.neighbors for each in found),
                 sum(each.excused for each in found),
                 sum(each.disagreements for each in found),
                 ", ".join(sorted({each.ptxas for each in found})),
@@ -117,7 +117,7 @@ Made from the declarations and the records by `make docs`; a test compares. `ptx
 - declared: declarations, one for each syntax line of the manual. certified: those whose present text was compared with
   ptxas {ptxas}, in both directions ([certification.md](certification.md));
 - forms: legal combinations of modifiers and optional operands, each counted once, whatever its registers are;
-  assemblies: forms times the targets that have them; neighbours: lines with one thing changed, which both must refuse
+  assemblies: forms times the targets that have them; neighbors: lines with one thing changed, which both must refuse
   or both take;
 - excused: lines on which the two differ for a stated reason ([exceptions.md](exceptions.md)); differing: for none;
 - emulated: declarations that the emulator executes; microtest: those that a microtest runs alone; recorded: those of
@@ -131,12 +131,12 @@ Made from the declarations and the records by `make docs`; a test compares. `ptx
 
 def markdown(rows: list[Row]) -> str:
     """The table of `docs/coverage.md`."""
-    head = ("family", "declared", "certified", "forms", "assemblies", "neighbours", "excused", "differing", "emulated",
+    head = ("family", "declared", "certified", "forms", "assemblies", "neighbors", "excused", "differing", "emulated",
             "microtest", "recorded")  # fmt: skip
     lines = ["| " + " | ".join(head) + " |", "|---|" + "---:|" * (len(head) - 1)]
     for row in [*rows, total(rows)]:
         counts = (
-            row.declarations, row.certified, row.forms, row.assemblies, row.neighbours, row.excused,
+            row.declarations, row.certified, row.forms, row.assemblies, row.neighbors, row.excused,
             row.disagreements, row.emulated, row.microtested, row.recorded,
         )  # fmt: skip
         lines.append(f"| {row.family} | " + " | ".join(f"{count:,}" for count in counts) + " |")
@@ -155,7 +155,7 @@ def total(rows: list[Row]) -> Row:
         certified=added("certified"),
         forms=added("forms"),
         assemblies=added("assemblies"),
-        neighbours=added("neighbours"),
+        neighbors=added("neighbors"),
         excused=added("excused"),
         disagreements=added("disagreements"),
         ptxas=", ".join(sorted({row.ptxas for row in rows if row.ptxas})),

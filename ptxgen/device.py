@@ -19,9 +19,9 @@ import numpy as np
 import numpy.typing as npt
 
 if TYPE_CHECKING:
-    from ptxgen.instr.check import Diagnostic
-    from ptxgen.instr.form import Instruction
-    from ptxgen.instr.recognise import Unrecognised
+    from ptxgen.instr.model.check import Diagnostic
+    from ptxgen.instr.model.form import Instruction
+    from ptxgen.instr.model.recognize import Unrecognized
     from ptxgen.syntax import Function, Module
 
 Severity = Literal["error", "advice"]
@@ -245,14 +245,14 @@ class Kernel:
         return cls(text, module, chosen, chosen.name)
 
     @cached_property
-    def recognised(self) -> dict[int, Instruction | Unrecognised]:
-        """What statements were recognised as, by `id`, so that many launches do it once. The emulator fills it."""
+    def recognized(self) -> dict[int, Instruction | Unrecognized]:
+        """What statements were recognized as, by `id`, so that many launches do it once. The emulator fills it."""
         return {}
 
     @cached_property
     def diagnostics(self) -> list[Diagnostic]:
         """What `ptxgen.check` says of the module, for its own target."""
-        from ptxgen.instr.check import check
+        from ptxgen.instr.model.check import check
 
         return check(self.module)
 

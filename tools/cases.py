@@ -24,7 +24,7 @@ from ptxgen import Kernel
 from ptxgen.descriptors import TensorMap
 from ptxgen.device import Device, DeviceArray, LaunchReport
 from ptxgen.emulator import Emulator
-from ptxgen.emulator.timing import Schedule
+from ptxgen.emulator.engines.timeline import Schedule
 from ptxgen.gpu import Gpu, GpuNotFoundError
 
 DATA = Path(__file__).parents[1] / "tests" / "data"

@@ -27,9 +27,9 @@ from ptxgen import Kernel
 from ptxgen.emulator import Emulator
 from ptxgen.emulator.semantics import find
 from ptxgen.instr import load_all
-from ptxgen.instr.form import REGISTRY, Instruction
-from ptxgen.instr.operands import EXAMPLE_LABEL
-from ptxgen.instr.targets import parse_target, parse_version
+from ptxgen.instr.model.form import REGISTRY, Instruction
+from ptxgen.instr.model.operands import EXAMPLE_LABEL
+from ptxgen.instr.model.targets import parse_target, parse_version
 from tools.program_values import PROLOGUE, SHARED, TENSOR_MEMORY, tensormap, values_for
 
 TARGETS = ("sm_90a", "sm_100a")

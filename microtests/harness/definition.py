@@ -1,4 +1,4 @@
-"""Definitions: one for each behaviour, gathered from the modules of families."""
+"""Definitions: one for each behavior, gathered from the modules of families."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ HOMES = ("sm_90a", "sm_100a", "sm_103a", "sm_120a", "sm_107a")
 
 @dataclass(frozen=True)
 class Definition:
-    """One behaviour: `make` drafts its kernel, inputs and expected results."""
+    """One behavior: `make` drafts its kernel, inputs and expected results."""
 
     name: str
     make: Callable[[Draft], None]

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ptxgen.build import Register, Registers
+from ptxgen.builder import Register, Registers
 from ptxgen.descriptors import TensorMap
 from ptxgen.device import DeviceArray
 from ptxgen.instr import address, barrier, control, conversion, integer, logic, mbarrier, memory, move, predicate
-from ptxgen.instr.form import Instruction, InstructionError, errors
-from ptxgen.instr.operands import Symbol
-from ptxgen.instr.targets import Availability, parse_target, parse_version
-from ptxgen.instr.types import TYPES
+from ptxgen.instr.model.form import Instruction, InstructionError, errors
+from ptxgen.instr.model.operands import Symbol
+from ptxgen.instr.model.targets import Availability, parse_target, parse_version
+from ptxgen.instr.model.types import TYPES
 
 #: Outputs hold these bytes before a launch.
 POISON = 0xCD

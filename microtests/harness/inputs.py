@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from microtests.harness.numbers import FORMATS, Format
-from ptxgen.instr.types import Type
+from ptxgen.instr.model.types import Type
 
 WORDS: dict[int, Any] = {8: np.uint8, 16: np.uint16, 32: np.uint32, 64: np.uint64}
 
@@ -21,7 +21,7 @@ def integer_edges(bits: int) -> list[int]:
 
 
 def float_edges(format: Format) -> list[int]:
-    """Zeros, subnormals, one and its neighbours, the largest, infinities and NaNs, of both signs."""
+    """Zeros, subnormals, one and its neighbors, the largest, infinities and NaNs, of both signs."""
     one, step = format.bias << format.fraction, 1 << format.fraction
     top = format.sign - 1
     found = [

@@ -17,11 +17,11 @@ from microtests.harness.definition import Definition, register
 from microtests.harness.draft import Draft, Tolerance
 from microtests.harness.inputs import WORDS, words
 from microtests.harness.numbers import signed
-from ptxgen.build import Register
+from ptxgen.builder import Register
 from ptxgen.instr import control, integer, memory, predicate
-from ptxgen.instr.form import Instruction
-from ptxgen.instr.operands import ImmediateSpec, PredicateSpec, RegisterSpec, SourceSpec, VectorSpec, type_of
-from ptxgen.instr.types import TYPES, Type
+from ptxgen.instr.model.form import Instruction
+from ptxgen.instr.model.operands import ImmediateSpec, PredicateSpec, RegisterSpec, SourceSpec, VectorSpec, type_of
+from ptxgen.instr.model.types import TYPES, Type
 
 #: Elements of a microtest: two CTAs of 160 threads and one of which half has nothing to do.
 COUNT, BLOCK = 400, 160

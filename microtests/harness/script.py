@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from microtests.harness.draft import Draft
-from ptxgen.build import Register
+from ptxgen.builder import Register
 from ptxgen.instr import conversion, memory
-from ptxgen.instr.form import Instruction
+from ptxgen.instr.model.form import Instruction
 
 
 def like(made: Instruction, *operands: Any, **named: Any) -> Instruction:

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from microtests.harness.draft import Draft, Tolerance
-from ptxgen.build import Register
+from ptxgen.builder import Register
 from ptxgen.instr import barrier, cluster, conversion, fence, integer, logic, mbarrier, memory, predicate, tcgen05
-from ptxgen.instr.form import Instruction
+from ptxgen.instr.model.form import Instruction
 
 Array = NDArray[Any]
 LANES, COLUMNS, THREADS = 128, 512, 128

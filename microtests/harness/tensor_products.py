@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from microtests.harness import tensor_layouts as layouts
 from microtests.harness.draft import Draft, Tolerance
 from microtests.harness.tensor import LANES, Tensor
-from ptxgen.build import Register
+from ptxgen.builder import Register
 from ptxgen.instr import predicate, tcgen05
-from ptxgen.instr.form import Instruction
+from ptxgen.instr.model.form import Instruction
 
 Array = NDArray[Any]
 #: Bytes of a row of A that one instruction takes, and with K 96.

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from ptxgen.descriptors.reading import Reading
-    from ptxgen.instr.explain import Explanation
+    from ptxgen.instr.model.explain import Explanation
 
 #: Formats by the name a person gives, with their bytes.
 FORMATS = {"smem": 8, "wgmma": 8, "idesc": 4, "zero-mask": 8, "tensormap": 128}
@@ -236,7 +236,7 @@ def _print(text: str) -> None:
 
 def _instruction(text: str, as_json: bool) -> int:
     from ptxgen.cli.terminal import output
-    from ptxgen.instr.explain import explain as explanations
+    from ptxgen.instr.model.explain import explain as explanations
     from ptxgen.syntax import PtxSyntaxError
 
     try:

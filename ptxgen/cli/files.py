@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ptxgen.cli.errors import InputError, nearest
 from ptxgen.cli.source import excerpt
-from ptxgen.instr.targets import TARGETS
+from ptxgen.instr.model.targets import TARGETS
 
 if TYPE_CHECKING:
     from ptxgen.syntax import Module

@@ -13,7 +13,7 @@ import typer
 from ptxgen.cli.errors import OK, InputError
 
 if TYPE_CHECKING:
-    from ptxgen.layouts.pictures import Kind, Picture
+    from ptxgen.pictures import Kind, Picture
 
 
 def register(app: typer.Typer) -> None:
@@ -57,7 +57,7 @@ def layout(
     Examples: layout operand mn 64B access=matrix; layout tma box=64x8 --svg tile.svg; layout ld 16x256b num=2;
     layout swizzle 128B --diff 'swizzle 64B'.
     """
-    from ptxgen.layouts.pictures import svg, terminal
+    from ptxgen.pictures import svg, terminal
 
     if kind is None:
         _list()
@@ -73,7 +73,7 @@ def layout(
 
 
 def _picture(kind: str, words: Sequence[str], diff: str | None) -> Picture:
-    from ptxgen.layouts.pictures import beside
+    from ptxgen.pictures import beside
 
     picture = _draw(kind, words)
     if diff is None:
@@ -86,7 +86,7 @@ def _picture(kind: str, words: Sequence[str], diff: str | None) -> Picture:
 
 
 def _draw(kind: str, words: Sequence[str]) -> Picture:
-    from ptxgen.layouts.pictures import KINDS, draw
+    from ptxgen.pictures import KINDS, draw
 
     return draw(kind, _joined(KINDS[kind], words) if kind in KINDS else words)
 
@@ -127,7 +127,7 @@ def _list() -> None:
     from rich.text import Text
 
     from ptxgen.cli.terminal import grid, output
-    from ptxgen.layouts.pictures import KINDS
+    from ptxgen.pictures import KINDS
 
     with output() as out:
         for kind in KINDS.values():

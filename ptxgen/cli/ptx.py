@@ -28,7 +28,7 @@ def assemble(
 ) -> int:
     """Assemble a PTX file with ptxas: registers, spills, shared memory, warnings."""
     from ptxgen.cli.files import known_target, parse_ptx, read_ptx, write_output
-    from ptxgen.instr.targets import TARGETS
+    from ptxgen.instr.model.targets import TARGETS
     from ptxgen.toolchain import AssemblerError, ptxas_version
     from ptxgen.toolchain import assemble as run_ptxas
 
@@ -85,7 +85,7 @@ def check(file: PtxFile, target: Target = None) -> int:
     from ptxgen.cli.files import known_target, parse_ptx, read_ptx
     from ptxgen.cli.source import excerpt
     from ptxgen.cli.terminal import output
-    from ptxgen.instr.check import check as diagnose
+    from ptxgen.instr.model.check import check as diagnose
 
     text = read_ptx(file)
     module = parse_ptx(text, file)

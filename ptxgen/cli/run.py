@@ -69,7 +69,7 @@ def run(
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
 ) -> int:
     """Run a kernel on random matrices and compare every element of C = A·Bᵀ with NumPy."""
-    import ptxgen.build  # noqa: F401  (imported here so that the time of planning and rendering is only theirs)
+    import ptxgen.builder  # noqa: F401  (imported here so that the time of planning and rendering is only theirs)
     from ptxgen.cli.files import parse_ptx, read_ptx
     from ptxgen.cli.report import RunReport
     from ptxgen.cli.terminal import output, steps

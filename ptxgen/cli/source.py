@@ -1,4 +1,4 @@
-"""Lines of PTX with their numbers and neighbours, as text."""
+"""Lines of PTX with their numbers and neighbors, as text."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterable
 def excerpt(
     text: str, lines: Iterable[int], *, around: int = 0, caret: int | None = None, width: int = 100
 ) -> list[str]:
-    """The numbered lines of `text` with `around` neighbours; the lines themselves get a mark.
+    """The numbered lines of `text` with `around` neighbors; the lines themselves get a mark.
 
     `caret` is a column (from 1, a tab as one) to point at below each of the lines. Long lines are cut to `width`
     characters, so that the caret stays visible.

@@ -15,7 +15,7 @@ _WIDEST = 110
 
 @contextmanager
 def output() -> Iterator[Console]:
-    """Standard output: colours on a terminal only, lines not too long to read, no trailing spaces in a file."""
+    """Standard output: colors on a terminal only, lines not too long to read, no trailing spaces in a file."""
     console = Console(file=sys.stdout, highlight=False)
     console.width = min(console.width, _WIDEST)
     if console.is_terminal:

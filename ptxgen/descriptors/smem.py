@@ -58,7 +58,7 @@ class _Matrix:
             remarks.append("base_offset has no effect without swizzle")
         group = (4 if self.swizzle == "128B_atom_32B" and self.major == "mn" else 8) * mode.row_bytes
         if 0 < self.stride_byte_offset < group:
-            remarks.append(f"SBO {self.stride_byte_offset} steps over less than {group} bytes: neighbours overlap")
+            remarks.append(f"SBO {self.stride_byte_offset} steps over less than {group} bytes: neighbors overlap")
         if mode.width and self.major == "mn" and not self.leading_byte_offset:
             remarks.append(f"LBO 0 reads the same {mode.row_bytes} bytes of MN again where the operand is wider")
         return remarks

@@ -26,19 +26,19 @@ from ptxgen.device import (
     array_shape,
     pack_arguments,
 )
-from ptxgen.emulator.calls import reachable
-from ptxgen.emulator.grids import Grids
-from ptxgen.emulator.image import Image
-from ptxgen.emulator.machine import Machine
+from ptxgen.emulator.checks.uninitialized.rerun import Disturbance, Trials, judge, snapshot
+from ptxgen.emulator.engines.timeline import Schedule, Timeline
+from ptxgen.emulator.load.calls import reachable
+from ptxgen.emulator.load.image import Image
+from ptxgen.emulator.load.program import Program
+from ptxgen.emulator.load.source_lines import SourceLines
+from ptxgen.emulator.load.variables import Variables
 from ptxgen.emulator.memory import GlobalMemory
 from ptxgen.emulator.memory.global_memory import Contents
-from ptxgen.emulator.program import Program
-from ptxgen.emulator.scheduler import Scheduler
-from ptxgen.emulator.source_lines import SourceLines
-from ptxgen.emulator.timing import Schedule, Timeline
-from ptxgen.emulator.trial import Disturbance, Trials, judge, snapshot
-from ptxgen.emulator.variables import Variables
-from ptxgen.instr.targets import VERSIONS, TargetError, parse_target, runs_on, target_problem
+from ptxgen.emulator.schedule.grids import Grids
+from ptxgen.emulator.schedule.scheduler import Scheduler
+from ptxgen.emulator.state.machine import Machine
+from ptxgen.instr.model.targets import VERSIONS, TargetError, parse_target, runs_on, target_problem
 
 #: Streaming multiprocessors of the emulated GPU: those of a B200 with sm_100a, of an H200 with sm_90a.
 _MULTIPROCESSORS = {"sm_90a": 132, "sm_100a": 148}

@@ -256,7 +256,7 @@ def target_of_capability(major: int, minor: int) -> str:
 
 
 def _driver() -> Any:
-    """The initialised driver binding."""
+    """The initialized driver binding."""
     advice = "Emulator runs kernels without a GPU"
     try:
         driver: Any = importlib.import_module("cuda.bindings.driver")

@@ -1,7 +1,7 @@
 """The instruction model: every PTX instruction declared once, one module per family.
 
 `form` holds how a declaration is written, `operands` how its operands are, with the rules in `specification` and
-`compound`; `symbols`, `types`, `special` and `scope` what names stand for, `targets` where forms exist; `recognise` and
+`compound`; `symbols`, `types`, `special` and `scope` what names stand for, `targets` where forms exist; `recognize` and
 `check` read PTX text. The other modules are the families; `FAMILIES` names them.
 """
 

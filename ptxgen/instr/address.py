@@ -3,9 +3,9 @@
 from dataclasses import KW_ONLY
 from typing import Literal
 
-from ptxgen.instr.form import Instruction, OperandLike
-from ptxgen.instr.operands import predicate, register, source
-from ptxgen.instr.targets import ALL, Availability
+from ptxgen.instr.model.form import Instruction, OperandLike
+from ptxgen.instr.model.operands import predicate, register, source
+from ptxgen.instr.model.targets import ALL, Availability
 
 _Space = Literal["const", "global", "local", "shared", "shared::cta", "shared::cluster", "param", "param::entry"]
 _NEEDS = {

@@ -3,9 +3,9 @@
 from dataclasses import KW_ONLY
 from typing import Literal
 
-from ptxgen.instr.form import Instruction, OperandLike, flag, rule
 from ptxgen.instr.memory.access import NEEDS, Prefetch
-from ptxgen.instr.operands import address, immediate, predicate, source
+from ptxgen.instr.model.form import Instruction, OperandLike, flag, rule
+from ptxgen.instr.model.operands import address, immediate, predicate, source
 from ptxgen.syntax import Expression, Immediate
 
 

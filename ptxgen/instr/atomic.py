@@ -3,9 +3,9 @@
 from dataclasses import KW_ONLY
 from typing import Any, Literal
 
-from ptxgen.instr.form import Instruction, OperandLike, flag, rule
-from ptxgen.instr.operands import address, register, source, vector
-from ptxgen.instr.targets import ALL, Availability
+from ptxgen.instr.model.form import Instruction, OperandLike, flag, rule
+from ptxgen.instr.model.operands import address, register, source, vector
+from ptxgen.instr.model.targets import ALL, Availability
 
 _Global = Literal["global"]
 _Space = Literal["global", "shared", "shared::cta", "shared::cluster"]

@@ -7,9 +7,9 @@ A CTA has 16 barriers, numbered 0 to 15. `threads` is how many take part, a mult
 from dataclasses import KW_ONLY
 from typing import Any, Literal
 
-from ptxgen.instr.form import Instruction, OperandLike, rule
-from ptxgen.instr.operands import predicate, register, source
-from ptxgen.instr.targets import ALL, Availability
+from ptxgen.instr.model.form import Instruction, OperandLike, rule
+from ptxgen.instr.model.operands import predicate, register, source
+from ptxgen.instr.model.targets import ALL, Availability
 from ptxgen.syntax import Expression, Immediate
 
 _CTA = {"cta": Availability("7.8", ALL)}

@@ -7,9 +7,9 @@ thread. Addresses and sizes are multiples of 16 bytes.
 from dataclasses import KW_ONLY
 from typing import Any, Literal, get_args
 
-from ptxgen.instr.form import Instruction, OperandLike, flag, modifier, rule
-from ptxgen.instr.operands import address, immediate, source
-from ptxgen.instr.targets import ALL, Availability
+from ptxgen.instr.model.form import Instruction, OperandLike, flag, modifier, rule
+from ptxgen.instr.model.operands import address, immediate, source
+from ptxgen.instr.model.targets import ALL, Availability
 
 _SECTION = "9.7.9.25.4"
 _MBARRIER = "complete_tx on the mbarrier, with the bytes copied"

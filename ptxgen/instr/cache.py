@@ -3,9 +3,9 @@
 from dataclasses import KW_ONLY
 from typing import Literal
 
-from ptxgen.instr.form import Instruction, OperandLike, modifier, rule
-from ptxgen.instr.operands import address, immediate, register, source
-from ptxgen.instr.targets import ALL
+from ptxgen.instr.model.form import Instruction, OperandLike, modifier, rule
+from ptxgen.instr.model.operands import address, immediate, register, source
+from ptxgen.instr.model.targets import ALL
 from ptxgen.syntax import Expression, Immediate
 
 _Global = Literal["global"]

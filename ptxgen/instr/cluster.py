@@ -5,9 +5,9 @@
 from dataclasses import KW_ONLY
 from typing import Literal
 
-from ptxgen.instr.form import Instruction, OperandLike, flag, modifier
-from ptxgen.instr.operands import address, predicate, register, source, vector
-from ptxgen.instr.targets import ALL, Availability
+from ptxgen.instr.model.form import Instruction, OperandLike, flag, modifier
+from ptxgen.instr.model.operands import address, predicate, register, source, vector
+from ptxgen.instr.model.targets import ALL, Availability
 
 _SEMANTICS = Availability("8.0", ALL)
 

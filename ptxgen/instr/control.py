@@ -5,10 +5,10 @@ With `uni`, all active threads of the warp must agree on where they go.
 
 from dataclasses import KW_ONLY
 
-from ptxgen.instr import operands
-from ptxgen.instr.form import Instruction, OperandLike
-from ptxgen.instr.operands import callee, label, source, targets, values
-from ptxgen.instr.targets import ALL
+from ptxgen.instr.model import operands
+from ptxgen.instr.model.form import Instruction, OperandLike
+from ptxgen.instr.model.operands import callee, label, source, targets, values
+from ptxgen.instr.model.targets import ALL
 
 
 class bra(Instruction, section="9.7.12.3", ptx="1.0", targets=ALL):

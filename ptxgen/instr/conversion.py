@@ -8,9 +8,9 @@ ue8m0, the scale factors ue5m3, and s2f6, fixed-point numbers with six bits behi
 from dataclasses import KW_ONLY
 from typing import Any, Literal, get_args
 
-from ptxgen.instr.form import Instruction, OperandLike, flag, rule
-from ptxgen.instr.operands import register, source, vector
-from ptxgen.instr.targets import ALL, Availability
+from ptxgen.instr.model.form import Instruction, OperandLike, flag, rule
+from ptxgen.instr.model.operands import register, source, vector
+from ptxgen.instr.model.targets import ALL, Availability
 from ptxgen.syntax import Immediate
 
 _Type = Literal["u8", "u16", "u32", "u64", "s8", "s16", "s32", "s64", "bf16", "f16", "f32", "f64"]

@@ -6,9 +6,9 @@ Each thread has one carry. No other instruction reads or writes it, and it does 
 from dataclasses import KW_ONLY
 from typing import Any, Literal
 
-from ptxgen.instr.form import Instruction, OperandLike, rule
-from ptxgen.instr.operands import register, source
-from ptxgen.instr.targets import ALL, Availability
+from ptxgen.instr.model.form import Instruction, OperandLike, rule
+from ptxgen.instr.model.operands import register, source
+from ptxgen.instr.model.targets import ALL, Availability
 
 _Wide = Literal["u32", "s32", "u64", "s64"]
 _Int = Literal["u16", "s16", "u32", "s32", "u64", "s64"]

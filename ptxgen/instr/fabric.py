@@ -9,10 +9,10 @@ of what failed. Sizes, offsets and addresses are multiples of 16 bytes.
 from dataclasses import KW_ONLY
 from typing import Any, Literal
 
-from ptxgen.instr.form import Instruction, OperandLike, flag, modifier, rule
-from ptxgen.instr.operands import address, immediate, register, source
-from ptxgen.instr.specification import value_of
-from ptxgen.instr.targets import Availability
+from ptxgen.instr.model.form import Instruction, OperandLike, flag, modifier, rule
+from ptxgen.instr.model.operands import address, immediate, register, source
+from ptxgen.instr.model.operands.specification import value_of
+from ptxgen.instr.model.targets import Availability
 from ptxgen.syntax import Operand
 
 _SECTION = "9.7.10.5"

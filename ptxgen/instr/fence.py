@@ -7,9 +7,9 @@ wgmma, tcgen05), tensormap (reads of a tensormap), alias (other virtual addresse
 from dataclasses import KW_ONLY
 from typing import Literal
 
-from ptxgen.instr.form import Instruction, OperandLike
-from ptxgen.instr.operands import address, immediate
-from ptxgen.instr.targets import ALL, Availability
+from ptxgen.instr.model.form import Instruction, OperandLike
+from ptxgen.instr.model.operands import address, immediate
+from ptxgen.instr.model.targets import ALL, Availability
 
 _SECTION = "9.7.13.4"
 _Scope = Literal["cta", "cluster", "gpu", "sys"]

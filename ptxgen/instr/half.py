@@ -7,9 +7,9 @@ from dataclasses import KW_ONLY
 from typing import Any, Literal
 
 from ptxgen.instr.floating import signed_magnitude
-from ptxgen.instr.form import Instruction, OperandLike, rule
-from ptxgen.instr.operands import register, source
-from ptxgen.instr.targets import ALL, Availability
+from ptxgen.instr.model.form import Instruction, OperandLike, rule
+from ptxgen.instr.model.operands import register, source
+from ptxgen.instr.model.targets import ALL, Availability
 
 _Half = Literal["f16", "f16x2", "bf16", "bf16x2"]
 

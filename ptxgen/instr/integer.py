@@ -3,9 +3,9 @@
 from dataclasses import KW_ONLY
 from typing import Any, Literal
 
-from ptxgen.instr.form import Instruction, OperandLike, rule
-from ptxgen.instr.operands import register, source
-from ptxgen.instr.targets import ALL, Availability
+from ptxgen.instr.model.form import Instruction, OperandLike, rule
+from ptxgen.instr.model.operands import register, source
+from ptxgen.instr.model.targets import ALL, Availability
 
 _Int = Literal["u16", "u32", "u64", "s16", "s32", "s64"]
 _Packed = Literal["u16", "u32", "u64", "s16", "s32", "s64", "u16x2", "s16x2", "u8x4", "s8x4"]

@@ -3,9 +3,9 @@
 from dataclasses import KW_ONLY
 from typing import Literal
 
-from ptxgen.instr.form import Instruction, OperandLike
-from ptxgen.instr.operands import immediate, predicate, register, source
-from ptxgen.instr.targets import ALL
+from ptxgen.instr.model.form import Instruction, OperandLike
+from ptxgen.instr.model.operands import immediate, predicate, register, source
+from ptxgen.instr.model.targets import ALL
 
 _Bits = Literal["b16", "b32", "b64"]
 

@@ -11,9 +11,9 @@ as ever, its conditional phase only if there is nothing to report.
 from dataclasses import KW_ONLY
 from typing import Any, Literal
 
-from ptxgen.instr.form import Instruction, OperandLike, modifier, rule
-from ptxgen.instr.operands import address, predicate, register, sink, source
-from ptxgen.instr.targets import Availability
+from ptxgen.instr.model.form import Instruction, OperandLike, modifier, rule
+from ptxgen.instr.model.operands import address, predicate, register, sink, source
+from ptxgen.instr.model.targets import Availability
 
 _SECTION = "9.7.13.15"
 _Cta = Literal["shared", "shared::cta"]

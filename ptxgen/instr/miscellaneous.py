@@ -3,9 +3,9 @@
 from dataclasses import KW_ONLY
 from typing import Literal
 
-from ptxgen.instr.form import Instruction, OperandLike
-from ptxgen.instr.operands import immediate, source
-from ptxgen.instr.targets import ALL
+from ptxgen.instr.model.form import Instruction, OperandLike
+from ptxgen.instr.model.operands import immediate, source
+from ptxgen.instr.model.targets import ALL
 
 
 class brkpt(Instruction, section="9.7.19.1", ptx="1.0", targets="sm_11+"):

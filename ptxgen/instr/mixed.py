@@ -3,8 +3,8 @@
 from dataclasses import KW_ONLY
 from typing import Literal
 
-from ptxgen.instr.form import Instruction, OperandLike
-from ptxgen.instr.operands import register, source
+from ptxgen.instr.model.form import Instruction, OperandLike
+from ptxgen.instr.model.operands import register, source
 
 _Rounding = Literal["rn", "rz", "rm", "rp"]
 _Half = Literal["f16", "bf16"]

@@ -3,10 +3,10 @@
 from dataclasses import KW_ONLY
 from typing import Any, Literal
 
-from ptxgen.instr import operands
-from ptxgen.instr.form import Instruction, OperandLike, rule
-from ptxgen.instr.operands import register, source, vector
-from ptxgen.instr.targets import ALL, Availability
+from ptxgen.instr.model import operands
+from ptxgen.instr.model.form import Instruction, OperandLike, rule
+from ptxgen.instr.model.operands import register, source, vector
+from ptxgen.instr.model.targets import ALL, Availability
 
 _B128 = {"b128": Availability("8.3", "sm_70+")}
 

@@ -6,10 +6,10 @@ Their asynchronous copies are in `bulk`.
 from dataclasses import KW_ONLY
 from typing import Any, Literal
 
-from ptxgen.instr.form import Instruction, OperandLike, modifier, rule
-from ptxgen.instr.operands import address, register, source, vector
-from ptxgen.instr.targets import Availability
-from ptxgen.instr.types import TYPES
+from ptxgen.instr.model.form import Instruction, OperandLike, modifier, rule
+from ptxgen.instr.model.operands import address, register, source, vector
+from ptxgen.instr.model.targets import Availability
+from ptxgen.instr.model.types import TYPES
 
 _Global = Literal["global"]
 _Scope = Literal["cta", "cluster", "gpu", "sys"]

@@ -6,10 +6,10 @@ With `combine`, the result of a comparison is combined with the predicate c befo
 from dataclasses import KW_ONLY
 from typing import Any, Literal
 
-from ptxgen.instr import operands
-from ptxgen.instr.form import Instruction, OperandLike, rule
-from ptxgen.instr.operands import register, source
-from ptxgen.instr.targets import ALL, Availability
+from ptxgen.instr.model import operands
+from ptxgen.instr.model.form import Instruction, OperandLike, rule
+from ptxgen.instr.model.operands import register, source
+from ptxgen.instr.model.targets import ALL, Availability
 from ptxgen.syntax import Expression, Immediate
 
 _FloatCompare = Literal["eq", "ne", "lt", "le", "gt", "ge", "equ", "neu", "ltu", "leu", "gtu", "geu", "num", "nan"]

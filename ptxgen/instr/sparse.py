@@ -3,9 +3,9 @@
 from dataclasses import KW_ONLY
 from typing import Literal
 
-from ptxgen.instr.compound import repeated
-from ptxgen.instr.form import Instruction, OperandLike, modifier, rule
-from ptxgen.instr.operands import register, vector
+from ptxgen.instr.model.form import Instruction, OperandLike, modifier, rule
+from ptxgen.instr.model.operands import register, vector
+from ptxgen.instr.model.operands.compound import repeated
 
 
 def _registers(bits: int) -> int:

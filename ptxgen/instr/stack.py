@@ -6,8 +6,8 @@ The forms of .u32 need the 32-bit ABI for their addresses, but assemble (measure
 from dataclasses import KW_ONLY
 from typing import Literal
 
-from ptxgen.instr.form import Instruction, OperandLike, rule
-from ptxgen.instr.operands import immediate, register, source
+from ptxgen.instr.model.form import Instruction, OperandLike, rule
+from ptxgen.instr.model.operands import immediate, register, source
 
 _Size = Literal["u32", "u64"]
 

@@ -10,9 +10,9 @@ Geometry .1d_buffer, linear memory, is not in the manual (measured, ptxas 13.5).
 from dataclasses import KW_ONLY
 from typing import Any, Literal
 
-from ptxgen.instr.form import Instruction, OperandLike, rule
-from ptxgen.instr.operands import coordinates, opaque, register, source, vector
-from ptxgen.instr.targets import ALL, Availability
+from ptxgen.instr.model.form import Instruction, OperandLike, rule
+from ptxgen.instr.model.operands import coordinates, opaque, register, source, vector
+from ptxgen.instr.model.targets import ALL, Availability
 
 _Geometry = Literal["1d", "2d", "3d", "a1d", "a2d", "1d_buffer"]
 _CACHED = "none within a kernel: surface accesses of other threads see each other's writes in later kernels"

@@ -3,9 +3,9 @@
 from dataclasses import KW_ONLY
 from typing import Any, Literal
 
-from ptxgen.instr.form import Instruction, OperandLike, rule
-from ptxgen.instr.operands import address, immediate, predicate, source
-from ptxgen.instr.targets import Availability
+from ptxgen.instr.model.form import Instruction, OperandLike, rule
+from ptxgen.instr.model.operands import address, immediate, predicate, source
+from ptxgen.instr.model.targets import Availability
 
 _SECTION = "9.7.9.26"
 _TARGETS = "sm_90a sm_100f sm_110f sm_120f"

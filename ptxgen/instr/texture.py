@@ -12,9 +12,9 @@ texture; there may be more elements, up to 4, which are ignored. `p` tells wheth
 from dataclasses import KW_ONLY
 from typing import Any, Literal
 
-from ptxgen.instr.form import Instruction, OperandLike, rule
-from ptxgen.instr.operands import coordinates, opaque, predicate, register, sampler, source, vector
-from ptxgen.instr.targets import ALL, Availability
+from ptxgen.instr.model.form import Instruction, OperandLike, rule
+from ptxgen.instr.model.operands import coordinates, opaque, predicate, register, sampler, source, vector
+from ptxgen.instr.model.targets import ALL, Availability
 
 _Mipmapped = Literal["1d", "2d", "3d", "a1d", "a2d", "cube", "acube"]
 _CACHED = "none within a kernel: fetches see the writes of earlier kernels and copies"
@@ -183,7 +183,7 @@ class txq_sampler(Instruction, opcode="txq", section="9.7.10.5", ptx="1.5", targ
 
 
 class txq_unnormalized(Instruction, opcode="txq", section="9.7.10.5", ptx="2.2", targets=ALL):
-    """d = whether a sampler forces unnormalised coordinates on its textures."""
+    """d = whether a sampler forces unnormalized coordinates on its textures."""
 
     syntax = "txq.force_unnormalized_coords.b32 d, [sampler]"
     d: OperandLike = register("b32")

@@ -13,9 +13,9 @@ others are those of c; with `add`, they are summed up with c instead.
 from dataclasses import KW_ONLY
 from typing import Literal
 
-from ptxgen.instr.form import Instruction, OperandLike, rule
-from ptxgen.instr.operands import part
-from ptxgen.instr.targets import ALL
+from ptxgen.instr.model.form import Instruction, OperandLike, rule
+from ptxgen.instr.model.operands import part
+from ptxgen.instr.model.targets import ALL
 from ptxgen.syntax import Name, Negation
 
 _Type = Literal["u32", "s32"]

@@ -7,9 +7,9 @@ not in its own mask. Bit n of a mask is lane n.
 from dataclasses import KW_ONLY
 from typing import Literal
 
-from ptxgen.instr.form import Instruction, OperandLike
-from ptxgen.instr.operands import predicate, register, source
-from ptxgen.instr.targets import ALL, Availability
+from ptxgen.instr.model.form import Instruction, OperandLike
+from ptxgen.instr.model.operands import predicate, register, source
+from ptxgen.instr.model.targets import ALL, Availability
 
 #: Since when, and where, the forms without .sync are gone.
 _GONE = Availability("6.4", "sm_70+")

@@ -7,11 +7,11 @@ type may use it.
 from dataclasses import KW_ONLY
 from typing import Any, ClassVar, Literal
 
-from ptxgen.instr.form import Instruction, OperandLike, rule
-from ptxgen.instr.fragments import dimensions, registers
-from ptxgen.instr.operands import address, source, vector
-from ptxgen.instr.targets import Availability
-from ptxgen.instr.types import TYPES
+from ptxgen.instr.model.form import Instruction, OperandLike, rule
+from ptxgen.instr.model.fragments import dimensions, registers
+from ptxgen.instr.model.operands import address, source, vector
+from ptxgen.instr.model.targets import Availability
+from ptxgen.instr.model.types import TYPES
 
 _Layout = Literal["row", "col"]
 _Shape = Literal["m16n16k16", "m8n32k16", "m32n8k16"]

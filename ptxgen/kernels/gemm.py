@@ -190,7 +190,7 @@ class GemmPlan:
     @cached_property
     def text(self) -> str:
         """The kernel's PTX."""
-        from ptxgen.build import render
+        from ptxgen.builder import render
 
         return render(self.template, target=self.target, version=self.config.ptx, plan=self)
 

@@ -328,7 +328,7 @@ def run_gemm(
 
 
 def half_ulp(values: npt.NDArray[np.float64], dtype: OutputType) -> npt.NDArray[np.float64]:
-    """Half the distance between neighbours of `dtype` ("bf16" or "f16") at the size of each value, which is >= 0.
+    """Half the distance between neighbors of `dtype` ("bf16" or "f16") at the size of each value, which is >= 0.
 
     Numbers of 2^e to 2^(e+1) with p significant bits are 2^(e-p+1) apart, so that rounding to nearest is off by at
     most 2^(e-p): 2^-p relative at worst (p is 8 for bf16, 11 for f16). Subnormal numbers are as far apart as the

@@ -237,7 +237,7 @@ def wgmma_a_fragment(bits: int) -> Fragment:
 def wmma_elements(lines: int, depth: int, bits: int, registers: int) -> NDArray[np.int64]:
     """Which element of a matrix [lines, depth] each place of a wmma fragment holds: numbers, [32, registers, elements].
 
-    The manual leaves this open (PTX ISA 9.7.14.4.1); here threads hold neighbouring elements of a line, one thread
+    The manual leaves this open (PTX ISA 9.7.14.4.1); here threads hold neighboring elements of a line, one thread
     after the other, and begin anew where there are more places than elements. Hardware has other layouts.
     """
     per = elements_per_register(bits)

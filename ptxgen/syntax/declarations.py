@@ -172,17 +172,17 @@ def _qualified(align: int | None, vector: int | None, type: str) -> str:
 
 
 class Declarator(NamedTuple):
-    """`name[dims] = initialiser`; None is a dimension without a size. `count` is that of `name<count>`."""
+    """`name[dims] = initializer`; None is a dimension without a size. `count` is that of `name<count>`."""
 
     name: str
     dims: tuple[int | None, ...] = ()
-    initialiser: Operand | None = None
+    initializer: Operand | None = None
     count: int | None = None  # pyright: ignore[reportIncompatibleMethodOverride]
 
     def __str__(self) -> str:
         text = self.name + ("" if self.count is None else f"<{self.count}>")
         text += "".join(["[]" if size is None else f"[{size}]" for size in self.dims])
-        return text if self.initialiser is None else f"{text} = {self.initialiser}"
+        return text if self.initializer is None else f"{text} = {self.initializer}"
 
 
 class Variable(Spelled):

@@ -189,8 +189,8 @@ class DirectiveParser(OperandParser):
         name = self.expect_name("a variable name")
         count = self._count()
         dims = self._dims() if count is None else ()
-        initialiser = self.initialiser() if self.accept("=") else None
-        return Declarator(name, dims, initialiser, count)
+        initializer = self.initializer() if self.accept("=") else None
+        return Declarator(name, dims, initializer, count)
 
     # --- parameters --------------------
 

@@ -11,7 +11,7 @@ from ptxgen.syntax.operands import (
     Arguments,
     Expression,
     Immediate,
-    Initialiser,
+    Initializer,
     Name,
     Negation,
     Operand,
@@ -320,7 +320,7 @@ class OperandParser(Lexer):
             return Immediate(f"-{inner.text}", spelling=spelling)
         return Expression(operator, (inner,), spelling=spelling)
 
-    def initialiser(self) -> Operand:
+    def initializer(self) -> Operand:
         """An initial value: a constant, `symbol+4`, `generic(symbol)+4`, `0xFF(symbol)`, or braces."""
         start = self.start
         if self.at("{"):
@@ -328,12 +328,12 @@ class OperandParser(Lexer):
             self.advance()
             elements: list[Operand] = []
             if not self.at("}"):
-                elements.append(self.initialiser())
+                elements.append(self.initializer())
                 while self.accept(","):
-                    elements.append(self.initialiser())
+                    elements.append(self.initializer())
             self.expect("}")
             self._depth -= 2
-            return Initialiser(tuple(elements), spelling=self._spelling(start))
+            return Initializer(tuple(elements), spelling=self._spelling(start))
         if self.kind == "name" and self.token not in ("WARP_SZ", "_"):
             return self._symbol(in_mask=False)
         constant = self.constant("an initial value")

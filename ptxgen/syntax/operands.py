@@ -1,4 +1,4 @@
-"""Operands of instructions and of initialisers (PTX ISA 4.5 constants, 6 operands).
+"""Operands of instructions and of initializers (PTX ISA 4.5 constants, 6 operands).
 
 Values: immutable, hashable, equal when they mean the same tree whatever the spelling. `str()` gives the exact
 source spelling of a parsed operand. What an instruction makes of an operand is left to the instruction's
@@ -205,7 +205,7 @@ class Address(Operand):
         self._text = spelling
 
 
-class Initialiser(Operand):
+class Initializer(Operand):
     """`{...}` of a variable's initial value: elements are constants, addresses, or nested braces."""
 
     __slots__ = ("elements",)

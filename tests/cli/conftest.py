@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pytest
-from command_line import Cli, Outcome
 
 from ptxgen.cli.main import execute
 from ptxgen.kernels import find
-
-sys.path.insert(0, str(Path(__file__).parents[2]))  # where tests.kernels.fake_device is
+from tests.support.command_line import Cli, Outcome
 
 
 @pytest.fixture

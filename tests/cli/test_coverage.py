@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from ptxgen import coverage
 from ptxgen.emulator.semantics import LEFT_OUT, missing, reason
-from ptxgen.instr import certified
-from ptxgen.instr.form import REGISTRY
 from ptxgen.instr.logic import shl, shr
+from ptxgen.instr.model import certified
+from ptxgen.instr.model.form import REGISTRY
+from tests.support.paths import DOCS
 
 
 def test_every_declaration_is_counted_once() -> None:
@@ -28,7 +27,7 @@ def test_a_certificate_of_another_text_does_not_count(monkeypatch: pytest.Monkey
     made = [certificate(shl, certified.digest(shl)), certificate(shr, "old")]
     monkeypatch.setattr(coverage, "certificates", lambda: {each.key: each for each in made})
     (row,) = (row for row in coverage.coverage() if row.family == "logic")
-    assert (row.certified, row.forms, row.assemblies, row.neighbours, row.excused, row.ptxas) == (
+    assert (row.certified, row.forms, row.assemblies, row.neighbors, row.excused, row.ptxas) == (
         1,
         3,
         30,
@@ -39,7 +38,7 @@ def test_a_certificate_of_another_text_does_not_count(monkeypatch: pytest.Monkey
 
 
 def test_the_page_is_fresh() -> None:
-    written = (Path(__file__).parents[2] / "docs" / "coverage.md").read_text()
+    written = (DOCS / "coverage.md").read_text()
     assert written == coverage.page(coverage.coverage()), "run `make docs`"
 
 

@@ -27,7 +27,7 @@ from ptxgen.device import (
     array_shape,
     pack_arguments,
 )
-from ptxgen.instr.check import check
+from ptxgen.instr.model.check import check
 from ptxgen.toolchain import assemble
 
 

@@ -7,12 +7,12 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from fake_device import FakeDevice, deadlock
 
 from ptxgen.device import Finding, KernelError, LaunchReport, OlderValue
 from ptxgen.kernels import PlanError, find
 from ptxgen.kernels.gemm import OutputType
 from ptxgen.kernels.job import C_ALIGNMENT, GemmJob, describe_pattern, half_ulp, line_list, number_list, run_gemm
+from tests.support.fake_device import FakeDevice, deadlock
 
 KERNEL = find("blackwell/swizzled")
 SHAPES = [(128, 128, 128), (256, 384, 192), (511, 253, 72), (1, 1, 64)]

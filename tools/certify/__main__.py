@@ -9,7 +9,7 @@ from collections import defaultdict
 from pathlib import Path
 
 import tools.certify
-from ptxgen.instr.certified import Certificate, digest, write_certificates
+from ptxgen.instr.model.certified import Certificate, digest, write_certificates
 from ptxgen.toolchain import find_ptxas, ptxas_version
 from tools.certify import cases
 from tools.certify.irreconcilable import STRICTER
@@ -32,8 +32,8 @@ def main() -> int:
     """Print disagreements and a table; exit with 1 if there are any."""
     parser = argparse.ArgumentParser(description=tools.certify.__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("families", nargs="*", help="families or declarations (integer, tcgen05.mma); all by default")
-    parser.add_argument("--neighbours", type=int, default=600, help="neighbours of each declaration, at least")
-    parser.add_argument("--each", type=float, default=4, help="neighbours of each form (default 4)")
+    parser.add_argument("--neighbors", type=int, default=600, help="neighbors of each declaration, at least")
+    parser.add_argument("--each", type=float, default=4, help="neighbors of each form (default 4)")
     parser.add_argument("--forms", type=int, default=None, help="legal forms of a chunk (default all)")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=2)
@@ -41,7 +41,7 @@ def main() -> int:
     parser.add_argument("--folder", type=Path, default=ROOT / "build" / "certify", help="where results are kept")
     parser.add_argument("--record", action="store_true", help="write the result into the package, for the coverage")
     arguments = parser.parse_args()
-    settings = Settings(arguments.neighbours, arguments.each, arguments.seed, arguments.forms, not arguments.one_target)
+    settings = Settings(arguments.neighbors, arguments.each, arguments.seed, arguments.forms, not arguments.one_target)
     version = ptxas_version(find_ptxas())
     results = sweep(arguments.families, settings, arguments.jobs, arguments.folder, version)
     differing = [text for result in results for text in result.disagreements]
@@ -60,10 +60,10 @@ def print_table(results: list[Result]) -> None:
     families: dict[str, list[Result]] = defaultdict(list)
     for result in results:
         families[result.key.split(".")[0]].append(result)
-    print(f"{'family':<14}{'forms':>11}{'assemblies':>12}{'neighbours':>12}{'excused':>9}{'differing':>11}")
+    print(f"{'family':<14}{'forms':>11}{'assemblies':>12}{'neighbors':>12}{'excused':>9}{'differing':>11}")
     for family, found in [*sorted(families.items()), ("all", results)]:
         counts = [
-            sum(getattr(each, name) for each in found) for name in ("forms", "assemblies", "neighbours", "excused")
+            sum(getattr(each, name) for each in found) for name in ("forms", "assemblies", "neighbors", "excused")
         ]
         wrong = sum(len(each.disagreements) for each in found)
         print(f"{family:<14}{counts[0]:>11,}{counts[1]:>12,}{counts[2]:>12,}{counts[3]:>9,}{wrong:>11,}")
@@ -104,7 +104,7 @@ def record(results: list[Result], version: str) -> None:
             digest(declared[key]),
             forms=sum(each.forms for each in found),
             assemblies=sum(each.assemblies for each in found),
-            neighbours=sum(each.neighbours for each in found),
+            neighbors=sum(each.neighbors for each in found),
             excused=sum(each.excused for each in found),
             disagreements=sum(len(each.disagreements) for each in found),
             ptxas=version,

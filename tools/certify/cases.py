@@ -1,8 +1,8 @@
-"""What is compared: legal forms of a declaration, and their neighbours.
+"""What is compared: legal forms of a declaration, and their neighbors.
 
-A neighbour is a form with one thing changed: a modifier dropped, added, doubled, replaced or out of order; an operand
+A neighbor is a form with one thing changed: a modifier dropped, added, doubled, replaced or out of order; an operand
 of another kind, width or length, dropped or added; a combination of modifiers that a rule forbids; another target or
-PTX version. Most neighbours are illegal.
+PTX version. Most neighbors are illegal.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from dataclasses import dataclass
 
 from ptxgen import syntax
 from ptxgen.instr import load_all
-from ptxgen.instr.form import REGISTRY, Instruction
-from ptxgen.instr.operands import EXAMPLE_BRANCHES, EXAMPLE_LABEL, EXAMPLE_OPAQUE, EXAMPLE_PROTOTYPE
-from ptxgen.instr.targets import parse_target, parse_version
+from ptxgen.instr.model.form import REGISTRY, Instruction
+from ptxgen.instr.model.operands import EXAMPLE_BRANCHES, EXAMPLE_LABEL, EXAMPLE_OPAQUE, EXAMPLE_PROTOTYPE
+from ptxgen.instr.model.targets import parse_target, parse_version
 
 NEWEST = "9.5"
 #: All that ptxas 13.5 takes.
@@ -31,7 +31,7 @@ VERSIONS = (
     "6.3", "6.4", "6.5", "7.0", "7.1", "7.2", "7.3", "7.4", "7.5", "7.6", "7.7", "7.8", "8.0", "8.1", "8.2", "8.3",
     "8.4", "8.5", "8.6", "8.7", "8.8", "9.0", "9.1", "9.2", "9.3", "9.4", "9.5",
 )  # fmt: skip
-#: Neighbours are tried on the first of these that has their form.
+#: Neighbors are tried on the first of these that has their form.
 HOMES = ("sm_100a", "sm_90a", "sm_103a", "sm_120a", "sm_110a", "sm_107a", "sm_121a", "sm_90", "sm_80", "sm_75")
 
 #: Operands that replace a legal one.
@@ -113,7 +113,7 @@ def targets_of(made: Instruction) -> tuple[str, ...]:
 
 
 def home(made: Instruction) -> str | None:
-    """The target on which neighbours of an instruction are tried."""
+    """The target on which neighbors of an instruction are tried."""
     has = targets_of(made)
     return next((target for target in HOMES if target in has), has[0] if has else None)
 
@@ -137,8 +137,8 @@ def at_home(made: Instruction) -> Case:
     return Case(made.form.key, "form", str(made), home(made) or HOMES[0])
 
 
-class Neighbours:
-    """Draws neighbours of forms, each line once."""
+class Neighbors:
+    """Draws neighbors of forms, each line once."""
 
     def __init__(self, form: type[Instruction]) -> None:
         self.form = form
@@ -156,7 +156,7 @@ class Neighbours:
         self.seen: set[tuple[str, str, str]] = set()
 
     def draw(self, made: Instruction, count: int, rng: random.Random) -> Iterator[Case]:
-        """Up to `count` neighbours of a form, one in six of them on another target or version."""
+        """Up to `count` neighbors of a form, one in six of them on another target or version."""
         target = home(made)
         if target is None:
             return

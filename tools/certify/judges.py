@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from functools import cache
 
 from ptxgen import syntax
-from ptxgen.instr.check import check
-from ptxgen.instr.operands import (
+from ptxgen.instr.model.check import check
+from ptxgen.instr.model.operands import (
     EXAMPLE_BRANCHES,
     EXAMPLE_FUNCTION,
     EXAMPLE_LABEL,
@@ -25,12 +25,12 @@ from ptxgen.instr.operands import (
     EXAMPLE_PROTOTYPE,
     EXAMPLE_RESULT,
 )
-from ptxgen.instr.targets import parse_version
+from ptxgen.instr.model.targets import parse_version
 from ptxgen.toolchain import find_ptxas
 from tools.certify.cases import Case, needs_samplers
 from tools.certify.irreconcilable import BROKEN, STRICTER, Irreconcilable
 
-#: Lines in a module: of legal forms, and of neighbours, of which many are refused.
+#: Lines in a module: of legal forms, and of neighbors, of which many are refused.
 BATCH_FORMS, BATCH_NEIGHBOURS = 400, 250
 #: Seconds of CPU for one run of ptxas, which takes a fraction of one; some lines send it into an endless loop.
 TIMEOUT = 5

@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import TypedDict
 
 from ptxgen.instr import load_all
-from ptxgen.instr.certified import digest
-from ptxgen.instr.form import REGISTRY, Instruction
+from ptxgen.instr.model.certified import digest
+from ptxgen.instr.model.form import REGISTRY, Instruction
 from tools.certify import cases
 from tools.certify.judges import Disagreement, compare
 
@@ -32,9 +32,9 @@ CHUNK = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What to compare: the least number of neighbours of a declaration, and how many each of its forms has."""
+    """What to compare: the least number of neighbors of a declaration, and how many each of its forms has."""
 
-    neighbours: int
+    neighbors: int
     each: float
     seed: int
     #: Legal forms of a declaration; None for all of them.
@@ -90,7 +90,7 @@ class Reason(TypedDict):
 
 @dataclass(slots=True)
 class Result:
-    """Counts of one part: `forms` legal forms, `assemblies` of them on targets, `neighbours` tried.
+    """Counts of one part: `forms` legal forms, `assemblies` of them on targets, `neighbors` tried.
 
     `excused` counts the lines on which the two differ as `irreconcilable` says, `reasons` has them by reason.
     """
@@ -98,7 +98,7 @@ class Result:
     key: str
     forms: int = 0
     assemblies: int = 0
-    neighbours: int = 0
+    neighbors: int = 0
     excused: int = 0
     reasons: dict[str, Reason] = field(default_factory=dict)
     disagreements: list[str] = field(default_factory=list)
@@ -138,20 +138,20 @@ def _cases(part: Part, settings: Settings, result: Result) -> Iterator[cases.Cas
     legal = [made for made in form.variants(part.start, part.stop) if cases.home(made) is not None]
     if settings.forms is not None and len(legal) > settings.forms:
         legal = rng.sample(legal, settings.forms)
-    wanted = max(settings.each * len(legal), settings.neighbours * (part.stop - part.start) / part.total)
-    neighbours = cases.Neighbours(form)
+    wanted = max(settings.each * len(legal), settings.neighbors * (part.stop - part.start) / part.total)
+    neighbors = cases.Neighbors(form)
     for position, made in enumerate(legal):
         targets = list(cases.assembled(made)) if settings.everywhere else [cases.at_home(made)]
         result.forms += 1
         result.assemblies += len(targets)
         yield from targets
         count = int(wanted * (position + 1) / len(legal)) - int(wanted * position / len(legal))
-        for case in neighbours.draw(made, count, rng):
-            result.neighbours += 1
+        for case in neighbors.draw(made, count, rng):
+            result.neighbors += 1
             yield case
     others = cases.ruled_out(form, int(wanted / 6) + 1, rng)
     for case in itertools.chain(others, cases.gates_of(form) if part.start == 0 and settings.gates else ()):
-        result.neighbours += 1
+        result.neighbors += 1
         yield case
 
 
@@ -213,7 +213,7 @@ def sweep(
                 spent = time.monotonic() - began
                 print(
                     f"{number}/{len(left)} chunks, {done / work:.0%}, {sum(each.forms for each in results):,} forms, "
-                    f"{sum(each.neighbours for each in results):,} neighbours, {spent:.0f} s, "
+                    f"{sum(each.neighbors for each in results):,} neighbors, {spent:.0f} s, "
                     f"about {spent * (work - done) / done:.0f} s left",
                     file=sys.stderr,
                 )

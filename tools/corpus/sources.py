@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[2]
 SMALL = ROOT / "tests" / "data" / "cuda"
 LARGE = Path(__file__).parent / "cuda"
 TARGETS = ("sm_90a", "sm_100a")
-#: Sources that are compiled with debug information too, and without optimisation.
+#: Sources that are compiled with debug information too, and without optimization.
 DEBUGGED = ("cooperation", "language", "textures")
 #: The wrappers of these headers make too much PTX for a quick look.
 MANY = ("ld", "multimem_ld_reduce", "multimem_red", "tcgen05_ld", "tcgen05_mma", "tcgen05_mma_ws")

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from ptxgen.instr.targets import Target, parse_target
+from ptxgen.instr.model.targets import Target, parse_target
 
 #: Types for the template parameters that stand for a width.
 _WIDTHS = {"B8": "char", "B16": "short", "B32": "int", "B64": "long long", "B128": "longlong2", "Type": "int"}

@@ -163,7 +163,7 @@ def report(verdicts: Sequence[Verdict], left_out: dict[str, str], sample: int | 
     codes = Counter(each.told for each in verdicts if each.caught and each.told)
     lines = [
         "# Mutants", "",
-        "Right kernels with one synchronisation or descriptor broken at a time (`tools/mutants`); "
+        "Right kernels with one synchronization or descriptor broken at a time (`tools/mutants`); "
         "`make mutants` writes this page.", "",
         f"{datetime.date.today().isoformat()}, Python {platform.python_version()}, NumPy {np.__version__}. Schedules: "
         + ", ".join(f"{name} {seed}" if name == "random" else name for name, seed in SCHEDULES)
@@ -179,7 +179,7 @@ def report(verdicts: Sequence[Verdict], left_out: dict[str, str], sample: int | 
         ("Survivors that are equivalent", [
             f"- {each.subject}, {each.mutant}. {reason(each.subject, each.mutant)}" for each in equal
         ]),
-        ("Redundant synchronisation", [_REDUNDANT, *redundant] if redundant else []),
+        ("Redundant synchronization", [_REDUNDANT, *redundant] if redundant else []),
         ("Changes that nothing reads", [_UNUSED, *unused] if unused else []),
         ("Mutants of what these launches never execute", [
             f"- {subject}: {count}"

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 from unittest import mock
 
-from ptxgen.emulator.program import Program
+from ptxgen.emulator.load.program import Program
 
 #: The line and column of an instruction.
 Place = tuple[int, int]

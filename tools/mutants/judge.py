@@ -28,7 +28,7 @@ _ORDERS = re.compile(
     r"(wait )?dropped|relaxed|another (stage|barrier)|one group less|(count|32 threads|an arrival) .*|parity flipped"
     r"|for tcgen05\..*|on the other side|of (another state space|the generic proxy alone|the sources alone)"
 )
-_SYNCHRONISES = re.compile(
+_SYNCHRONIZES = re.compile(
     r"(@\S+\s+)?(bar|barrier|mbarrier\.(init|arrive|arrive_drop|try_wait|test_wait)|tcgen05\.(commit|wait|fence)"
     r"|wgmma\.(commit|wait)_group|cp\.async\.(bulk\.)?(commit|wait)_group|fence\.(proxy\.async|mbarrier_init))\b"
 )
@@ -149,7 +149,7 @@ def _survivor(subject: Subject, mutant: Mutant, *, same: bool) -> Fate:
         orders = bool(_ORDERS.fullmatch(mutant.kind))
         if not orders:
             return "unused" if same else "survived"
-        orders = bool(_SYNCHRONISES.match(mutant.instruction))
+        orders = bool(_SYNCHRONIZES.match(mutant.instruction))
     return "redundant" if orders and not _unordered(subject, mutant) else "survived"
 
 

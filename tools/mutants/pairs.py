@@ -16,13 +16,13 @@ from unittest import mock
 import numpy as np
 from numpy.typing import NDArray
 
-from ptxgen.emulator import access
-from ptxgen.emulator.access import changing_lanes, track_strong
-from ptxgen.emulator.checks import happens_before
-from ptxgen.emulator.checks.knowledge import PENDING, AsyncOperation
-from ptxgen.emulator.checks.lane_accesses import LaneAccesses
-from ptxgen.emulator.checks.shared_accesses import SharedAccesses
-from ptxgen.emulator.checks.units import UNIT
+from ptxgen.emulator.checks.order import happens_before
+from ptxgen.emulator.checks.order.vector_clock import PENDING, AsyncOperation
+from ptxgen.emulator.checks.shared.accesses import SharedAccesses
+from ptxgen.emulator.checks.shared.granules import UNIT
+from ptxgen.emulator.checks.shared.lanes import LaneAccesses
+from ptxgen.emulator.memory import access
+from ptxgen.emulator.memory.access import changing_lanes, track_strong
 from ptxgen.emulator.semantics import atomic
 
 #: Who accesses: a warp, in one of its intervals, or an asynchronous operation (row -1) by its number.
@@ -138,7 +138,7 @@ class _Bytes:
 
 
 class AllLanes(LaneAccesses):
-    """Accesses by the lanes of warps, compared with every earlier one of the same interval between synchronisations:
+    """Accesses by the lanes of warps, compared with every earlier one of the same interval between synchronizations:
     weak ones with each other, and all.
     """
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from ptxgen.device import Finding, Severity
-from ptxgen.emulator.checks.doubts import Doubts
+from ptxgen.emulator.checks.uninitialized.suspects import Doubts
 from ptxgen.syntax import Statement
 
 #: Different messages that are kept of one code and severity.

@@ -15,7 +15,7 @@ from ptxgen.layouts.tmem import COLUMNS, LANES
 from ptxgen.syntax import Statement
 
 _UNIT = 32
-#: What cells hold before anything is written: a NaN that is easy to recognise.
+#: What cells hold before anything is written: a NaN that is easy to recognize.
 POISON = 0x7FC0DEAD
 
 

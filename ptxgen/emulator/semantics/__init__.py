@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from ptxgen.instr import FAMILIES
-from ptxgen.instr.form import Instruction
+from ptxgen.instr.model.form import Instruction
 
 #: Declarations without a meaning, by key or family, and why. A kernel that reaches one ends as incomplete.
 LEFT_OUT = {
@@ -87,7 +87,7 @@ def reason(key: str) -> str | None:
 def missing() -> list[str]:
     """Keys of the declarations without a meaning."""
     from ptxgen import instr
-    from ptxgen.instr.form import REGISTRY
+    from ptxgen.instr.model.form import REGISTRY
 
     load_all()
     instr.load_all()

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from ptxgen import syntax
-from ptxgen.emulator.access import WINDOWS, in_window
-from ptxgen.emulator.group import Group
-from ptxgen.emulator.registers import Binder
+from ptxgen.emulator.load.operands import Binder
+from ptxgen.emulator.memory.access import WINDOWS, in_window
 from ptxgen.emulator.semantics import meaning
+from ptxgen.emulator.state.group import Group
 from ptxgen.instr import address
 
 _Run = Callable[[Group], None]

@@ -13,21 +13,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen import syntax
-from ptxgen.emulator.access import Bytes, locate, measure
-from ptxgen.emulator.checks.transactions import Signal
-from ptxgen.emulator.checks.units import units_of
-from ptxgen.emulator.copies import Copy, WarpCopies
-from ptxgen.emulator.group import Group
-from ptxgen.emulator.machine import Machine
-from ptxgen.emulator.mbarriers import MBarrier
+from ptxgen.emulator.checks.mbarrier.transactions import Signal
+from ptxgen.emulator.checks.shared.granules import units_of
+from ptxgen.emulator.engines.cp_async import Copy, WarpCopies
+from ptxgen.emulator.load.operands import Binder
 from ptxgen.emulator.memory import MemoryFault
+from ptxgen.emulator.memory.access import Bytes, locate, measure
 from ptxgen.emulator.memory.global_memory import HEAP_BASE
-from ptxgen.emulator.registers import Binder
 from ptxgen.emulator.semantics import meaning
+from ptxgen.emulator.state.group import Group
+from ptxgen.emulator.state.machine import Machine
+from ptxgen.emulator.state.mbarriers import MBarrier
 from ptxgen.instr import async_copy, mbarrier
 
 if TYPE_CHECKING:
-    from ptxgen.emulator.scheduler import Scheduler
+    from ptxgen.emulator.schedule.scheduler import Scheduler
 
 _Run = Callable[[Group], None]
 _Gate = Callable[[Group, "Scheduler"], tuple[Callable[[int], object], NDArray[np.bool_] | None]]

@@ -14,19 +14,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen import syntax
-from ptxgen.emulator.access import Bytes, Part, locate, parts_of, strong_atomic, track_strong
-from ptxgen.emulator.async_stores import Work, later
-from ptxgen.emulator.atomics import Operation, accumulate, update
-from ptxgen.emulator.checks.strong_accesses import Order, level, order_of
-from ptxgen.emulator.group import Group
-from ptxgen.emulator.machine import Machine
+from ptxgen.emulator.checks.order.strong_accesses import Order, level, order_of
+from ptxgen.emulator.engines.async_stores import Work, later
+from ptxgen.emulator.load.operands import Binder, numpy_type
 from ptxgen.emulator.memory import MemoryFault
-from ptxgen.emulator.reductions import canonical, decrement, greater, increment, lesser
-from ptxgen.emulator.registers import Binder, numpy_type
+from ptxgen.emulator.memory.access import Bytes, Part, locate, parts_of, strong_atomic, track_strong
+from ptxgen.emulator.memory.atomics import Operation, accumulate, update
+from ptxgen.emulator.memory.reductions import canonical, decrement, greater, increment, lesser
 from ptxgen.emulator.semantics import meaning
 from ptxgen.emulator.semantics.memory import space_of
+from ptxgen.emulator.state.group import Group
+from ptxgen.emulator.state.machine import Machine
 from ptxgen.instr import atomic
-from ptxgen.instr.types import TYPES
+from ptxgen.instr.model.types import TYPES
 
 _Run = Callable[[Group], None]
 _Words = NDArray[Any]
@@ -123,7 +123,7 @@ def change(
     part: Part, size: int, count: int, dtype: np.dtype[Any], operation: Operation, associative: bool,
     operands: Sequence[_Words], statement: syntax.Instruction, order: Order, *, reads: bool = True, uses: bool = True,
 ) -> _Words:  # fmt: skip
-    """Do an operation for the active lanes of a part, on `count` neighbouring elements of `size` bytes each.
+    """Do an operation for the active lanes of a part, on `count` neighboring elements of `size` bytes each.
 
     `operands` are (lanes, count); so is the result, what the lanes found. It `reads` if it gives that back (red does
     not), and `uses` what is there (exch does not).

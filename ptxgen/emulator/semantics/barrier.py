@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ptxgen import syntax
-from ptxgen.emulator.barriers import Reduction
-from ptxgen.emulator.group import Group
+from ptxgen.emulator.load.operands import Binder
 from ptxgen.emulator.memory import MemoryFault
-from ptxgen.emulator.registers import Binder
 from ptxgen.emulator.semantics import meaning
+from ptxgen.emulator.state.barriers import Reduction
+from ptxgen.emulator.state.group import Group
 from ptxgen.instr import barrier
 
 if TYPE_CHECKING:
-    from ptxgen.emulator.program import Block, Operation
-    from ptxgen.emulator.scheduler import Scheduler
+    from ptxgen.emulator.load.program import Block, Operation
+    from ptxgen.emulator.schedule.scheduler import Scheduler
 
 _End = Callable[[Group, "Scheduler", "Block", "Operation"], None]
 
@@ -39,7 +39,7 @@ def require_whole_warps(g: Group, statement: syntax.Instruction) -> None:
     barrier.bar_sync, barrier.barrier_sync, barrier.bar_arrive, barrier.barrier_arrive, barrier.bar_red,
     barrier.barrier_red, barrier.bar_red_popc, barrier.barrier_red_popc, kind="end",
 )  # fmt: skip
-def synchronise(op: Any, binder: Binder, statement: syntax.Instruction, block: Block) -> _End:
+def synchronize(op: Any, binder: Binder, statement: syntax.Instruction, block: Block) -> _End:
     name = binder.source(op.name, "u32")
     threads = binder.source(op.threads, "u32") if op.threads is not None else None
     aligned = getattr(op, "aligned", True)

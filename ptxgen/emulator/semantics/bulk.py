@@ -9,21 +9,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen import syntax
-from ptxgen.emulator.bulk_copies import deliver, destinations, each_store, keep_in_group
-from ptxgen.emulator.checks.units import UNIT
-from ptxgen.emulator.group import Group
-from ptxgen.emulator.machine import Machine
+from ptxgen.emulator.checks.shared.granules import UNIT
+from ptxgen.emulator.engines.bulk_copies import deliver, destinations, each_store, keep_in_group
+from ptxgen.emulator.load.operands import Binder, Reader, Unmodelled
 from ptxgen.emulator.memory import MemoryFault
 from ptxgen.emulator.memory.global_memory import HEAP_BASE, POISON_BYTE
-from ptxgen.emulator.reductions import Combine, combiner
-from ptxgen.emulator.registers import Binder, Reader, Unmodelled
+from ptxgen.emulator.memory.reductions import Combine, combiner
 from ptxgen.emulator.semantics import meaning
 from ptxgen.emulator.semantics.mbarrier import each
+from ptxgen.emulator.state.group import Group
+from ptxgen.emulator.state.machine import Machine
 from ptxgen.instr import bulk
-from ptxgen.instr.types import TYPES
+from ptxgen.instr.model.types import TYPES
 
 if TYPE_CHECKING:
-    from ptxgen.emulator.scheduler import Scheduler
+    from ptxgen.emulator.schedule.scheduler import Scheduler
 
 _Run = Callable[[Group], None]
 

@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 
 from ptxgen import syntax
-from ptxgen.emulator.access import parts_of
-from ptxgen.emulator.group import Group
+from ptxgen.emulator.load.operands import Binder
 from ptxgen.emulator.memory import MemoryFault
+from ptxgen.emulator.memory.access import parts_of
 from ptxgen.emulator.memory.global_memory import HEAP_BASE, POISON_BYTE
-from ptxgen.emulator.registers import Binder
 from ptxgen.emulator.semantics import meaning
+from ptxgen.emulator.state.group import Group
 from ptxgen.instr import cache
 
 _Run = Callable[[Group], None]

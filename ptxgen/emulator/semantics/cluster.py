@@ -12,20 +12,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen import syntax
-from ptxgen.emulator.checks.transactions import Signal
-from ptxgen.emulator.clusters import OFFSET_MASK, RANK_SHIFT
-from ptxgen.emulator.group import Group
-from ptxgen.emulator.machine import GRIDS_BEFORE, Machine
+from ptxgen.emulator.checks.mbarrier.transactions import Signal
+from ptxgen.emulator.load.operands import Binder
 from ptxgen.emulator.memory import MemoryFault
 from ptxgen.emulator.memory.global_memory import POISON_BYTE, SHARED_WINDOW, WINDOW_BYTES
-from ptxgen.emulator.registers import Binder
 from ptxgen.emulator.semantics import meaning
 from ptxgen.emulator.semantics.barrier import require_whole_warps
 from ptxgen.emulator.semantics.mbarrier import each
+from ptxgen.emulator.state.clusters import OFFSET_MASK, RANK_SHIFT
+from ptxgen.emulator.state.group import Group
+from ptxgen.emulator.state.machine import GRIDS_BEFORE, Machine
 from ptxgen.instr import cluster
 
 if TYPE_CHECKING:
-    from ptxgen.emulator.scheduler import Scheduler
+    from ptxgen.emulator.schedule.scheduler import Scheduler
 
 _Run = Callable[[Group], None]
 

@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ptxgen import syntax
-from ptxgen.emulator.calls import elements
-from ptxgen.emulator.group import Group
+from ptxgen.emulator.load.calls import elements
+from ptxgen.emulator.load.operands import Binder, Unmodelled
 from ptxgen.emulator.memory import MemoryFault
-from ptxgen.emulator.registers import Binder, Unmodelled
 from ptxgen.emulator.semantics import meaning
-from ptxgen.emulator.system_calls import system_call
+from ptxgen.emulator.semantics.system_calls import system_call
+from ptxgen.emulator.state.group import Group
 from ptxgen.instr import control
 
 if TYPE_CHECKING:
-    from ptxgen.emulator.program import Block, Operation
-    from ptxgen.emulator.scheduler import Scheduler
+    from ptxgen.emulator.load.program import Block, Operation
+    from ptxgen.emulator.schedule.scheduler import Scheduler
 
 _End = Callable[[Group, "Scheduler", "Block", "Operation"], None]
 

@@ -13,11 +13,11 @@ from ptxgen import syntax
 from ptxgen.emulator.arithmetic.exact import two_sum
 from ptxgen.emulator.arithmetic.formats import FORMATS, decode, encode
 from ptxgen.emulator.arithmetic.single import canonical, flush, flush_rounded, round_f32
-from ptxgen.emulator.group import Group
-from ptxgen.emulator.registers import Binder, Unmodelled, numpy_type
+from ptxgen.emulator.load.operands import Binder, Unmodelled, numpy_type
 from ptxgen.emulator.semantics import meaning
+from ptxgen.emulator.state.group import Group
 from ptxgen.instr import conversion
-from ptxgen.instr.types import TYPES
+from ptxgen.instr.model.types import TYPES
 
 _Run = Callable[[Group], None]
 _FLOATS: dict[str, Any] = {

@@ -13,12 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen import syntax
-from ptxgen.emulator.group import Group
-from ptxgen.emulator.registers import Binder, numpy_type
+from ptxgen.emulator.load.operands import Binder, numpy_type
 from ptxgen.emulator.semantics import meaning
 from ptxgen.emulator.semantics.integer import high_half
+from ptxgen.emulator.state.group import Group
 from ptxgen.instr import extended
-from ptxgen.instr.types import TYPES
+from ptxgen.instr.model.types import TYPES
 
 _Run = Callable[[Group], None]
 _Words = NDArray[Any]

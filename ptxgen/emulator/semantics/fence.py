@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from ptxgen import syntax
-from ptxgen.emulator.checks.partial_releases import bits
-from ptxgen.emulator.checks.strong_accesses import level
-from ptxgen.emulator.group import Group
-from ptxgen.emulator.registers import Binder
+from ptxgen.emulator.checks.order.partial_release import bits
+from ptxgen.emulator.checks.order.strong_accesses import level
+from ptxgen.emulator.load.operands import Binder
 from ptxgen.emulator.semantics import meaning
+from ptxgen.emulator.state.group import Group
 from ptxgen.instr import fence
 
 _Run = Callable[[Group], None]

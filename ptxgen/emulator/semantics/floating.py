@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from ptxgen import syntax
 from ptxgen.emulator.arithmetic import exact, functions, single
 from ptxgen.emulator.arithmetic.single import canonical, flush
-from ptxgen.emulator.group import Group
-from ptxgen.emulator.registers import Binder, joined, parts
+from ptxgen.emulator.load.operands import Binder, joined, parts
 from ptxgen.emulator.semantics import meaning
+from ptxgen.emulator.state.group import Group
 from ptxgen.instr import floating
 
 _Run = Callable[[Group], None]

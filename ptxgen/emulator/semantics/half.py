@@ -12,9 +12,9 @@ from ptxgen import syntax
 from ptxgen.emulator.arithmetic import half as arithmetic
 from ptxgen.emulator.arithmetic.formats import FORMATS, Format
 from ptxgen.emulator.arithmetic.single import extremum as smaller_or_larger
-from ptxgen.emulator.group import Group
-from ptxgen.emulator.registers import Binder, joined, parts
+from ptxgen.emulator.load.operands import Binder, joined, parts
 from ptxgen.emulator.semantics import meaning
+from ptxgen.emulator.state.group import Group
 from ptxgen.instr import half
 
 _Run = Callable[[Group], None]

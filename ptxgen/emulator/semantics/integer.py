@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from ptxgen import syntax
-from ptxgen.emulator.group import Group
-from ptxgen.emulator.registers import Binder, joined, numpy_type, parts
+from ptxgen.emulator.load.operands import Binder, joined, numpy_type, parts
 from ptxgen.emulator.semantics import meaning
+from ptxgen.emulator.state.group import Group
 from ptxgen.instr import integer
 from ptxgen.instr.integer import doubled
-from ptxgen.instr.types import TYPES
+from ptxgen.instr.model.types import TYPES
 
 _Run = Callable[[Group], None]
 

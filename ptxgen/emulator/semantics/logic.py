@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from ptxgen import syntax
-from ptxgen.emulator.group import Group
-from ptxgen.emulator.registers import Binder, constant, numpy_type
+from ptxgen.emulator.load.operands import Binder, constant, numpy_type
 from ptxgen.emulator.semantics import meaning
+from ptxgen.emulator.state.group import Group
 from ptxgen.instr import logic
-from ptxgen.instr.types import TYPES
+from ptxgen.instr.model.types import TYPES
 
 _Run = Callable[[Group], None]
 

@@ -12,14 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen import syntax
-from ptxgen.emulator import products
-from ptxgen.emulator.access import load_words, store_words
-from ptxgen.emulator.group import Group
+from ptxgen.emulator.arithmetic import matrix_multiply
+from ptxgen.emulator.load.operands import Binder
 from ptxgen.emulator.memory import MemoryFault
+from ptxgen.emulator.memory.access import load_words, store_words
 from ptxgen.emulator.memory.global_memory import SHARED_WINDOW, WINDOW_BYTES
-from ptxgen.emulator.registers import Binder
 from ptxgen.emulator.semantics import meaning
 from ptxgen.emulator.semantics.barrier import require_whole_warps
+from ptxgen.emulator.state.group import Group
 from ptxgen.instr import matrix
 from ptxgen.layouts.fragments import PACKED_BITS, inverse, load_fragment, store_fragment, transpose_fragments
 
@@ -83,7 +83,7 @@ def load(op: Any, binder: Binder, statement: syntax.Instruction, block: object) 
 
 def unpacked(rows: NDArray[np.uint8], bits: int) -> NDArray[np.uint8]:
     """Rows of 16 elements of 6 or 4 bits, the first in the lowest bits, and padding: a byte for each element."""
-    taken = products.split(np.ascontiguousarray(rows[..., : 2 * bits]), 1).reshape(*rows.shape[:-1], 16, bits)
+    taken = matrix_multiply.split(np.ascontiguousarray(rows[..., : 2 * bits]), 1).reshape(*rows.shape[:-1], 16, bits)
     return np.packbits(taken, axis=-1, bitorder="little")[..., 0]
 
 
@@ -107,7 +107,7 @@ def store(op: Any, binder: Binder, statement: syntax.Instruction, block: object)
         if part is None:
             return
         registers = np.stack([g.full(source(g)) for source in sources], axis=-1)
-        elements = products.split(registers, bits).reshape(g.size, -1)
+        elements = matrix_multiply.split(registers, bits).reshape(g.size, -1)
         words = np.zeros((g.size, 32, _ROW // 4), np.uint32)
         words[:, :rows] = np.ascontiguousarray(elements[:, holder]).view(np.uint32)
         store_words(part, "shared", offsets, _WORD, [words[..., i] for i in range(_ROW // 4)], statement)
@@ -123,7 +123,7 @@ def transpose(op: Any, binder: Binder, statement: syntax.Instruction, block: obj
 
     def run(g: Group) -> None:
         require_whole_warps(g, statement)
-        elements = products.split(g.full(source(g)), 16).reshape(g.size, -1)
+        elements = matrix_multiply.split(g.full(source(g)), 16).reshape(g.size, -1)
         destination(g, _join(elements[:, holder])[..., 0])
 
     return run

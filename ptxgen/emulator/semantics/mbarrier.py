@@ -10,19 +10,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen import syntax
-from ptxgen.emulator.checks import Knowledge
-from ptxgen.emulator.checks.cluster_scope import Reach
-from ptxgen.emulator.checks.partial_releases import bits
-from ptxgen.emulator.group import Group
-from ptxgen.emulator.machine import Machine
-from ptxgen.emulator.mbarriers import MBarrier, Polled
+from ptxgen.emulator.checks.order.mbarrier_scope import Reach
+from ptxgen.emulator.checks.order.partial_release import bits
+from ptxgen.emulator.checks.order.vector_clock import Knowledge
+from ptxgen.emulator.load.operands import Binder, Unmodelled
 from ptxgen.emulator.memory import MemoryFault
-from ptxgen.emulator.registers import Binder, Unmodelled
 from ptxgen.emulator.semantics import meaning
+from ptxgen.emulator.state.group import Group
+from ptxgen.emulator.state.machine import Machine
+from ptxgen.emulator.state.mbarriers import MBarrier, Polled
 from ptxgen.instr import mbarrier
 
 if TYPE_CHECKING:
-    from ptxgen.emulator.scheduler import Scheduler
+    from ptxgen.emulator.schedule.scheduler import Scheduler
 
 _Run = Callable[[Group], None]
 
@@ -112,7 +112,7 @@ def _note_use(
 
 
 def _still_used(machine: Machine, row: int, barrier: MBarrier, statement: syntax.Instruction) -> None:
-    """Report warps whose operations on an mbarrier may come after its end: they have not synchronised with this one.
+    """Report warps whose operations on an mbarrier may come after its end: they have not synchronized with this one.
 
     Of waits for a phase that is over it is advice: Gluon of Triton 3.9 ends objects so, and its kernels run.
     """
@@ -128,7 +128,7 @@ def _ended_too_soon(
     machine.findings.add(
         "mbarrier-inval-race",
         f"the mbarrier at {barrier.address:#x} ends here, but warp {user % machine.warps_per_cta} uses it at "
-        f"line {used.line}, and has not synchronised with this warp since; a barrier must come between",
+        f"line {used.line}, and has not synchronized with this warp since; a barrier must come between",
         statement,
         severity="advice" if waited else "error",
     )

@@ -9,17 +9,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen import syntax
-from ptxgen.emulator.access import Bytes, Part, load_words, locate, parts_of, store_words
-from ptxgen.emulator.async_stores import Work, later
-from ptxgen.emulator.checks.strong_accesses import Order, level, order_of
-from ptxgen.emulator.checks.units import units_of
-from ptxgen.emulator.group import Group
-from ptxgen.emulator.machine import Machine
+from ptxgen.emulator.checks.order.strong_accesses import Order, level, order_of
+from ptxgen.emulator.checks.shared.granules import units_of
+from ptxgen.emulator.engines.async_stores import Work, later
+from ptxgen.emulator.load.operands import Binder, Unmodelled, numpy_type
 from ptxgen.emulator.memory import MemoryFault
-from ptxgen.emulator.registers import Binder, Unmodelled, numpy_type
+from ptxgen.emulator.memory.access import Bytes, Part, load_words, locate, parts_of, store_words
 from ptxgen.emulator.semantics import meaning
+from ptxgen.emulator.state.group import Group
+from ptxgen.emulator.state.machine import Machine
 from ptxgen.instr import memory
-from ptxgen.instr.types import TYPES
+from ptxgen.instr.model.types import TYPES
 
 _Run = Callable[[Group], None]
 

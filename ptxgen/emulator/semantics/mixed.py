@@ -10,9 +10,9 @@ import numpy as np
 from ptxgen import syntax
 from ptxgen.emulator.arithmetic import single
 from ptxgen.emulator.arithmetic.formats import decode
-from ptxgen.emulator.group import Group
-from ptxgen.emulator.registers import Binder, Reader
+from ptxgen.emulator.load.operands import Binder, Reader
 from ptxgen.emulator.semantics import meaning
+from ptxgen.emulator.state.group import Group
 from ptxgen.instr import mixed
 
 _Run = Callable[[Group], None]

@@ -1,6 +1,6 @@
 """mma.sync: products of matrices in the registers of a warp, dense, sparse and with scale factors. PTX ISA 9.7.14.5.
 
-Who holds which element is in `ptxgen.layouts.fragments`, how sums are made in `ptxgen.emulator.tensor_sums`. Products
+`ptxgen.layouts.fragments` maps elements to lanes, `ptxgen.emulator.arithmetic.tensor_sums` rounds the sums. Products
 of .f64 are fused multiply-adds in the order of K (the manual leaves it open; measured, H200).
 """
 
@@ -14,15 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen import syntax
-from ptxgen.emulator import products, split_products, tensor_sums
+from ptxgen.emulator.arithmetic import matrix_multiply, split_multiply, tensor_sums
 from ptxgen.emulator.arithmetic.exact import fused
-from ptxgen.emulator.group import Group
-from ptxgen.emulator.registers import Binder, Reader
+from ptxgen.emulator.load.operands import Binder, Reader
 from ptxgen.emulator.semantics import meaning
 from ptxgen.emulator.semantics.barrier import require_whole_warps
+from ptxgen.emulator.state.group import Group
 from ptxgen.instr import mma, wmma
-from ptxgen.instr.fragments import dimensions
 from ptxgen.instr.mma.common import ScaledMma, SparseMma
+from ptxgen.instr.model.fragments import dimensions
 from ptxgen.layouts import fragments
 from ptxgen.layouts.fragments import Fragment, inverse
 
@@ -94,7 +94,7 @@ class _Operand:
     def __call__(self, g: Group, places: NDArray[np.int64]) -> NDArray[Any]:
         """The elements at these places of [32, registers, elements]: [warps, ...]."""
         words = np.stack([g.full(reader(g)) for reader in self.readers], axis=-1)
-        return np.ascontiguousarray(products.split(words, self.bits).reshape(g.size, -1)[:, places])
+        return np.ascontiguousarray(matrix_multiply.split(words, self.bits).reshape(g.size, -1)[:, places])
 
 
 @meaning(
@@ -136,21 +136,24 @@ def product_of(
         if d_type == "f64":
             words = _fused(left, right, before, rounding)
         else:
-            values = products.decode(left, types[0], packed=packed), products.decode(right, types[1], packed=packed)
+            values = (
+                matrix_multiply.decode(left, types[0], packed=packed),
+                matrix_multiply.decode(right, types[1], packed=packed),
+            )
             columns = metadata(g) if metadata is not None else None
             if columns is not None:
-                values = products.dense(values[0], columns, values[1].shape[-1]), values[1]
+                values = matrix_multiply.dense(values[0], columns, values[1].shape[-1]), values[1]
             if add is None:
-                product = products.multiply(*values)
+                product = matrix_multiply.multiply(*values)
                 if getattr(op, "op", None) == "xor":
                     ones = [each.sum(axis=-1) for each in values]
                     product = ones[0][..., :, None] + ones[1][..., None, :] - 2 * product
-                words = products.total(product, before, saturate=getattr(op, "satfinite", False))
+                words = matrix_multiply.total(product, before, saturate=getattr(op, "satfinite", False))
             else:
-                c_values = products.addends(before, c_type)
+                c_values = matrix_multiply.addends(before, c_type)
                 sums = add(*values, c_values, columns) if scales is None else scales.sum(g, *values, c_values, columns)
                 words = tensor_sums.words_of(sums, d_type)
-        ordered = products.join(words.reshape(g.size, -1)[:, layout.d], d_bits)
+        ordered = matrix_multiply.join(words.reshape(g.size, -1)[:, layout.d], d_bits)
         for index, destination in enumerate(destinations):
             destination(g, ordered[..., index])
 
@@ -162,11 +165,11 @@ def _sum(
 ) -> Callable[[_Values, _Values, _Values, NDArray[np.int64] | None], NDArray[Any]]:
     """How the instruction adds products to C: in one sum, or in the steps that ptxas makes of it."""
     if isinstance(op, mma.f16_m8n8k4):
-        return lambda a, b, c, columns: split_products.multiply_adds(a, b, c, c_type, d_type)
-    if isinstance(op, mma.f8 | mma.sp_f8) and split_products.splits_f8(binder.machine.target):
-        return lambda a, b, c, columns: split_products.halves(a, b, c, d_type, columns)
+        return lambda a, b, c, columns: split_multiply.multiply_adds(a, b, c, c_type, d_type)
+    if isinstance(op, mma.f8 | mma.sp_f8) and split_multiply.splits_f8(binder.machine.target):
+        return lambda a, b, c, columns: split_multiply.halves(a, b, c, d_type, columns)
     if isinstance(op, wmma.mma_tf32):
-        return lambda a, b, c, columns: split_products.steps_of_4(a, b, c)
+        return lambda a, b, c, columns: split_multiply.steps_of_4(a, b, c)
     # wmma with C or D of .f32 converts the other.
     wide = "f32" if "f32" in (c_type, d_type) else d_type
 
@@ -210,8 +213,8 @@ class _Metadata:
         """[warps, m, k / 2]."""
         words = np.asarray(g.full(self.word(g)))[:, self.thread]
         nibbles = ((words >> self.bit.astype(np.uint32)) & np.uint32(15)).astype(np.uint8)
-        nibbles = products.checked_metadata(nibbles, self.bits, g.machine, self.statement, ordered=self.ordered)
-        return products.chosen_columns(nibbles, self.bits, self.k)
+        nibbles = matrix_multiply.checked_metadata(nibbles, self.bits, g.machine, self.statement, ordered=self.ordered)
+        return matrix_multiply.chosen_columns(nibbles, self.bits, self.k)
 
 
 class _Scales:
@@ -231,7 +234,7 @@ class _Scales:
         byte, thread = (int(np.asarray(g.full(reader(g)))[0, 0]) for reader in self.selectors[index])
         lane, place = fragments.scale_places("ab"[index], self.count, byte, thread)  # type: ignore[arg-type]
         octets = np.ascontiguousarray(g.full(self.words[index](g))).view(np.uint8).reshape(g.size, 32, 4)
-        return products.scale_factors(octets[:, lane, place], self.type)
+        return matrix_multiply.scale_factors(octets[:, lane, place], self.type)
 
     def sum(
         self, g: Group, a: _Values, b: _Values, c: _Values, columns: NDArray[np.int64] | None

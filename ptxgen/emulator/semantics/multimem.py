@@ -13,15 +13,15 @@ from typing import Any
 import numpy as np
 
 from ptxgen import syntax
-from ptxgen.emulator.access import Part, load_words, locate, parts_of, store_words
-from ptxgen.emulator.checks.strong_accesses import Order, level, order_of
-from ptxgen.emulator.group import Group
+from ptxgen.emulator.checks.order.strong_accesses import Order, level, order_of
+from ptxgen.emulator.load.operands import Binder, Reader, numpy_type
 from ptxgen.emulator.memory import MemoryFault
-from ptxgen.emulator.registers import Binder, Reader, numpy_type
+from ptxgen.emulator.memory.access import Part, load_words, locate, parts_of, store_words
 from ptxgen.emulator.semantics import meaning
 from ptxgen.emulator.semantics.atomic import change, operands_of, operation_of
+from ptxgen.emulator.state.group import Group
 from ptxgen.instr import multimem
-from ptxgen.instr.types import TYPES
+from ptxgen.instr.model.types import TYPES
 
 _Run = Callable[[Group], None]
 

@@ -11,11 +11,11 @@ from ptxgen import syntax
 from ptxgen.emulator.arithmetic import half
 from ptxgen.emulator.arithmetic.formats import FORMATS, decode
 from ptxgen.emulator.arithmetic.single import flush
-from ptxgen.emulator.group import Group
-from ptxgen.emulator.registers import Binder, joined, numpy_type, parts
+from ptxgen.emulator.load.operands import Binder, joined, numpy_type, parts
 from ptxgen.emulator.semantics import meaning
+from ptxgen.emulator.state.group import Group
 from ptxgen.instr import predicate
-from ptxgen.instr.types import TYPES
+from ptxgen.instr.model.types import TYPES
 
 _Run = Callable[[Group], None]
 

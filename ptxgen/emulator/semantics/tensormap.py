@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 
 from ptxgen import syntax
 from ptxgen.descriptors.tensormap import replace_field
-from ptxgen.emulator.group import Group
-from ptxgen.emulator.machine import Machine
+from ptxgen.emulator.load.operands import Binder, Reader
 from ptxgen.emulator.memory import MemoryFault
 from ptxgen.emulator.memory.global_memory import HEAP_BASE, SHARED_WINDOW, WINDOW_BYTES
-from ptxgen.emulator.registers import Binder, Reader
 from ptxgen.emulator.semantics import meaning
 from ptxgen.emulator.semantics.mbarrier import each
+from ptxgen.emulator.state.group import Group
+from ptxgen.emulator.state.machine import Machine
 from ptxgen.instr import tensormap
 from ptxgen.layouts.tma import CHUNK
 

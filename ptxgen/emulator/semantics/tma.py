@@ -1,4 +1,4 @@
-"""Bulk tensor copies. PTX ISA 9.7.9.25.5; what they touch is found in `ptxgen.emulator.boxes`.
+"""Bulk tensor copies. PTX ISA 9.7.9.25.5; what they touch is found in `ptxgen.emulator.engines.tensor_copies`.
 
 The tensormap reaches the emulator as its 128 bytes in memory, and is decoded from them.
 """
@@ -16,18 +16,18 @@ from ptxgen import syntax
 from ptxgen.descriptors import DescriptorError, TensorMap
 from ptxgen.descriptors.tensormap import Im2colMap, TiledMap, without_unused_dimensions
 from ptxgen.descriptors.tensormap.tables import TYPES
-from ptxgen.emulator import boxes
-from ptxgen.emulator.boxes import Box
-from ptxgen.emulator.bulk_copies import deliver, destinations, each_store, keep_in_group
-from ptxgen.emulator.checks.units import UNIT
-from ptxgen.emulator.group import Group
-from ptxgen.emulator.machine import Machine
+from ptxgen.emulator.checks.shared.granules import UNIT
+from ptxgen.emulator.engines import tensor_copies
+from ptxgen.emulator.engines.bulk_copies import deliver, destinations, each_store, keep_in_group
+from ptxgen.emulator.engines.tensor_copies import Box
+from ptxgen.emulator.load.operands import Binder, Reader, Unmodelled
 from ptxgen.emulator.memory import MemoryFault
 from ptxgen.emulator.memory.global_memory import HEAP_BASE, PARAM_WINDOW, WINDOW_BYTES
-from ptxgen.emulator.reductions import TENSOR_TYPES, Combine, combiner
-from ptxgen.emulator.registers import Binder, Reader, Unmodelled
+from ptxgen.emulator.memory.reductions import TENSOR_TYPES, Combine, combiner
 from ptxgen.emulator.semantics import meaning
 from ptxgen.emulator.semantics.mbarrier import each
+from ptxgen.emulator.state.group import Group
+from ptxgen.emulator.state.machine import Machine
 from ptxgen.instr import tma
 
 _Run = Callable[[Group], None]
@@ -80,11 +80,11 @@ def box_of(
     if op.dim != tensormap.rank:
         raise MemoryFault("tensormap-rank", f"{op.dim} dimensions (.{op.dim}d) with a map of rank {tensormap.rank}")
     if isinstance(tensormap, TiledMap):
-        return boxes.tile(tensormap, coords) if mode == "tile" else boxes.four_rows(tensormap, coords)
+        return tensor_copies.tile(tensormap, coords) if mode == "tile" else tensor_copies.four_rows(tensormap, coords)
     if mode in ("im2col", "im2col_no_offs"):
-        return boxes.pixels(tensormap, coords, offsets or [0] * (op.dim - 2))
+        return tensor_copies.pixels(tensormap, coords, offsets or [0] * (op.dim - 2))
     halo, offset = offsets or (0, 0)
-    return boxes.wide_pixels(tensormap, coords, halo, offset, fixed=mode == "im2col::w::128")
+    return tensor_copies.wide_pixels(tensormap, coords, halo, offset, fixed=mode == "im2col::w::128")
 
 
 def _require_modelled(op: Any) -> None:

@@ -10,15 +10,15 @@ from numpy.typing import NDArray
 
 from ptxgen import syntax
 from ptxgen.emulator.arithmetic.single import NAN
-from ptxgen.emulator.group import Group
-from ptxgen.emulator.meetings import Arrays, Compute, Wait, flags_of, lanes_of
-from ptxgen.emulator.registers import Binder, Reader, Writer, constant
+from ptxgen.emulator.load.operands import Binder, Reader, Writer, constant
 from ptxgen.emulator.semantics import meaning
+from ptxgen.emulator.state.convergence import Arrays, Compute, Wait, flags_of, lanes_of
+from ptxgen.emulator.state.group import Group
 from ptxgen.instr import barrier, warp
-from ptxgen.instr.types import TYPES
+from ptxgen.instr.model.types import TYPES
 
 if TYPE_CHECKING:
-    from ptxgen.emulator.scheduler import Scheduler
+    from ptxgen.emulator.schedule.scheduler import Scheduler
 
 _Flags = NDArray[np.bool_]
 _Masks = NDArray[np.uint32]
@@ -105,7 +105,7 @@ def _together(
 
 
 @meaning(barrier.bar_warp_sync, kind="gate")
-def synchronise(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Gate:
+def synchronize(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Gate:
     machine, ordering = binder.machine, binder.machine.ordering
 
     def met(rows: NDArray[np.int64], active: _Flags, masks: Any) -> None:

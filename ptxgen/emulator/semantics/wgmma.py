@@ -17,16 +17,16 @@ from numpy.typing import NDArray
 
 from ptxgen import syntax
 from ptxgen.descriptors import DescriptorError, WgmmaDescriptor
-from ptxgen.emulator import products, tensor_sums
-from ptxgen.emulator.checks.units import UNIT
-from ptxgen.emulator.group import Group
-from ptxgen.emulator.machine import Machine
+from ptxgen.emulator.arithmetic import matrix_multiply, tensor_sums
+from ptxgen.emulator.checks.shared.granules import UNIT
+from ptxgen.emulator.load.operands import Binder
 from ptxgen.emulator.memory import MemoryFault
 from ptxgen.emulator.memory.shared_memory import RESERVED_BYTES
-from ptxgen.emulator.registers import Binder
 from ptxgen.emulator.semantics import meaning
 from ptxgen.emulator.semantics.barrier import require_whole_warps
-from ptxgen.emulator.warpgroups import Arrival, Kept, Product
+from ptxgen.emulator.state.group import Group
+from ptxgen.emulator.state.machine import Machine
+from ptxgen.emulator.state.warpgroups import Arrival, Kept, Product
 from ptxgen.instr import wgmma
 from ptxgen.layouts.fragments import (
     WARPGROUP,
@@ -38,7 +38,7 @@ from ptxgen.layouts.fragments import (
 from ptxgen.layouts.operands import Major, operand_addresses
 
 if TYPE_CHECKING:
-    from ptxgen.emulator.scheduler import Scheduler
+    from ptxgen.emulator.schedule.scheduler import Scheduler
 
 _Run = Callable[[Group], None]
 _Gate = Callable[[Group, "Scheduler"], tuple[Callable[[int], object], NDArray[np.bool_] | None]]
@@ -61,7 +61,7 @@ class Shape(NamedTuple):
     @property
     def bits(self) -> int:
         """Bits of an element of A and B."""
-        return products.BITS[self.a_type]
+        return matrix_multiply.BITS[self.a_type]
 
     @property
     def k(self) -> int:
@@ -112,15 +112,15 @@ def _chunks(value: int, major: Major, rows: int, k: int, bits: int, size: int) -
 
 def _fetch(machine: Machine, slots: NDArray[np.int64], chunks: Chunks, major: Major, type: str) -> NDArray[np.float32]:
     """The values of an operand in some CTAs: [ctas, rows, k]."""
-    bits = products.BITS[type]
+    bits = matrix_multiply.BITS[type]
     raw = machine.shared.data.view(np.complex128)[slots[:, None, None], chunks.places]
     if bits == 1:
-        return products.decode(np.unpackbits(raw.view(np.uint8), axis=-1, bitorder="little"), type)
+        return matrix_multiply.decode(np.unpackbits(raw.view(np.uint8), axis=-1, bitorder="little"), type)
     elements = raw.view(f"u{bits // 8}")
     if major == "mn":
         ctas, blocks, k = raw.shape
         elements = elements.reshape(ctas, blocks, k, -1).swapaxes(2, 3).reshape(ctas, -1, k)
-    return products.decode(elements, type)
+    return matrix_multiply.decode(elements, type)
 
 
 # Operands in registers.
@@ -148,7 +148,7 @@ def _a_from_registers(bits: int) -> NDArray[np.int64]:
 def _read(registers: _Words, rows: NDArray[np.int64], bits: int, places: NDArray[np.int64]) -> NDArray[Any]:
     """The elements of a matrix in the registers of some warpgroups: [warpgroups, 64, columns]."""
     words = np.stack([register[rows] for register in registers], axis=-1).reshape(len(rows), WARPGROUP, -1)
-    elements = products.split(words, bits).reshape(len(rows), -1)
+    elements = matrix_multiply.split(words, bits).reshape(len(rows), -1)
     return np.ascontiguousarray(elements[:, places])
 
 
@@ -157,7 +157,7 @@ def _write(registers: _Words, warps: NDArray[np.int64], words: NDArray[Any]) -> 
     bits = words.dtype.itemsize * 8
     ordered = words.reshape(len(words), -1)[:, _to_registers(words.shape[-1], bits)]
     # [registers, warps, lanes]
-    joined = products.join(ordered.transpose(1, 0, 2, 3), bits).reshape(len(registers), -1, 32)
+    joined = matrix_multiply.join(ordered.transpose(1, 0, 2, 3), bits).reshape(len(registers), -1, 32)
     for register, word in zip(registers, joined, strict=True):
         register[warps] = word
 
@@ -250,7 +250,7 @@ class _Multiply:
         thread, bit = metadata_places(self.shape.k, self.shape.bits, self.selector, _ROWS)
         words = metadata.reshape(len(metadata), -1)[:, thread]
         nibbles = ((words >> bit.astype(np.uint32)) & np.uint32(15)).astype(np.uint8)
-        return products.checked_metadata(nibbles, self.shape.bits, machine, self.statement)
+        return matrix_multiply.checked_metadata(nibbles, self.shape.bits, machine, self.statement)
 
     def _submit(self, machine: Machine, work: _Work) -> None:
         statement, size = self.statement, machine.shared.size
@@ -318,14 +318,14 @@ class _Multiply:
         if work.a is None:
             machine.warpgroups.settle(work.rows, frozenset(self.input))
             elements = _read(self.a, work.rows, shape.bits, _a_from_registers(shape.bits))
-            a = products.decode(elements, shape.a_type)
+            a = matrix_multiply.decode(elements, shape.a_type)
         else:
             a = _fetch(machine, slots, self._a_chunks(int(work.a[0]), size), self.majors[0], shape.a_type)
         b = _fetch(machine, slots, self._b_chunks(int(work.b[0]), size), self.majors[1], shape.b_type)
         columns = None
         if work.nibbles is not None:
-            columns = products.chosen_columns(work.nibbles, shape.bits, shape.k)
-            a = products.dense(a, columns, shape.k)
+            columns = matrix_multiply.chosen_columns(work.nibbles, shape.bits, shape.k)
+            a = matrix_multiply.dense(a, columns, shape.k)
         self._accumulate(machine, work, -a if self.negate else a, b, columns)
 
     def _accumulate(
@@ -346,10 +346,10 @@ class _Multiply:
         if old is not None and not work.scale.all():
             old = np.where(work.scale[:, None, None], old, old.dtype.type(0))
         if shape.d_type == "s32":
-            kept.words = products.total(products.multiply(a, b), old, saturate=shape.saturate)
+            kept.words = matrix_multiply.total(matrix_multiply.multiply(a, b), old, saturate=shape.saturate)
             return
         rule = tensor_sums.HOPPER_F8 if shape.bits == 8 else tensor_sums.USUAL
-        c = products.addends(old, shape.d_type) if old is not None else None
+        c = matrix_multiply.addends(old, shape.d_type) if old is not None else None
         sums = tensor_sums.fused(a, b, c, (shape.a_type, shape.b_type, shape.d_type), rule, columns=columns)
         kept.words = tensor_sums.words_of(sums, shape.d_type)
 

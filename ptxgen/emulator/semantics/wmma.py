@@ -13,23 +13,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen import syntax
-from ptxgen.emulator import products
-from ptxgen.emulator.access import load_words, parts_of, store_words
-from ptxgen.emulator.group import Group
-from ptxgen.emulator.registers import Binder
+from ptxgen.emulator.arithmetic import matrix_multiply
+from ptxgen.emulator.load.operands import Binder
+from ptxgen.emulator.memory.access import load_words, parts_of, store_words
 from ptxgen.emulator.semantics import meaning
 from ptxgen.emulator.semantics.barrier import require_whole_warps
 from ptxgen.emulator.semantics.mma import Layout, accumulator_bits, product_of
+from ptxgen.emulator.state.group import Group
 from ptxgen.instr import wmma
-from ptxgen.instr.fragments import dimensions
+from ptxgen.instr.model.fragments import dimensions
 from ptxgen.layouts.fragments import wmma_elements
 
 _Run = Callable[[Group], None]
-_BITS = {**products.BITS, "f32": 32, "s32": 32}
+_BITS = {**matrix_multiply.BITS, "f32": 32, "s32": 32}
 
 
 class _Matrix(NamedTuple):
-    """A matrix [lines, depth] in memory: bits of an element, and whether neighbours of a line lie side by side."""
+    """A matrix [lines, depth] in memory: bits of an element, and whether neighbors of a line lie side by side."""
 
     lines: int
     depth: int
@@ -56,7 +56,7 @@ class _Places:
         self.matrix = matrix = _matrix(op)
         self.count = len(binder.vector(op.r))
         numbers = wmma_elements(matrix.lines, matrix.depth, matrix.bits, self.count)
-        #: Elements of less than 8 bits are read by registers, which hold neighbours of a line.
+        #: Elements of less than 8 bits are read by registers, which hold neighbors of a line.
         self.bits = 32 if matrix.bits < 8 else matrix.bits
         numbers = numbers if matrix.bits >= 8 else numbers[..., :1]
         self.line, self.column = np.divmod(numbers.reshape(32, -1), matrix.depth)
@@ -86,7 +86,7 @@ def load(op: Any, binder: Binder, statement: syntax.Instruction, block: object) 
             for space, inside, part, chosen in parts_of(g, op.space, np.ascontiguousarray(where)):
                 (words,) = load_words(part, space, inside, places.dtype, 1, statement, measured=False)
                 elements[chosen, :, index] = np.where(part.active, words, elements[chosen, :, index])
-        registers = products.join(elements.reshape(g.size, 32, places.count, -1), places.bits)
+        registers = matrix_multiply.join(elements.reshape(g.size, 32, places.count, -1), places.bits)
         for index, destination in enumerate(destinations):
             destination(g, registers[..., index])
 
@@ -101,7 +101,7 @@ def store(op: Any, binder: Binder, statement: syntax.Instruction, block: object)
     def run(g: Group) -> None:
         require_whole_warps(g, statement)
         registers = np.stack([g.full(source(g)) for source in sources], axis=-1)
-        elements = products.split(registers, places.bits).reshape(g.size, 32, -1)
+        elements = matrix_multiply.split(registers, places.bits).reshape(g.size, 32, -1)
         for index, where in enumerate(places.addresses(g)):
             for space, inside, part, chosen in parts_of(g, op.space, np.ascontiguousarray(where)):
                 store_words(part, space, inside, places.dtype, [elements[chosen, :, index]], statement, measured=False)

@@ -2,8 +2,8 @@
 
 from typing import Any, Literal, get_args
 
-from ptxgen.instr.targets import ALL, Availability
-from ptxgen.instr.types import TYPES
+from ptxgen.instr.model.targets import ALL, Availability
+from ptxgen.instr.model.types import TYPES
 
 #: The element types of an access.
 Element = Literal[

@@ -3,10 +3,10 @@
 from dataclasses import KW_ONLY
 from typing import Literal
 
-from ptxgen.instr.form import Instruction, OperandLike, rule
 from ptxgen.instr.memory import access
-from ptxgen.instr.operands import address, immediate, source, vector
-from ptxgen.instr.targets import Availability
+from ptxgen.instr.model.form import Instruction, OperandLike, rule
+from ptxgen.instr.model.operands import address, immediate, source, vector
+from ptxgen.instr.model.targets import Availability
 
 _Global = Literal["global"]
 _Type = Literal["b8", "b16", "b32", "b64", "u8", "u16", "u32", "u64", "s8", "s16", "s32", "s64", "f32", "f64"]

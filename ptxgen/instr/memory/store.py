@@ -3,11 +3,11 @@
 from dataclasses import KW_ONLY
 from typing import Literal
 
-from ptxgen.instr.form import Instruction, OperandLike, flag, modifier, rule
 from ptxgen.instr.memory import access
 from ptxgen.instr.memory.access import Count, Element, PriorityL1, PriorityL2, Scope, Seen
-from ptxgen.instr.operands import address, source, vector
-from ptxgen.instr.targets import ALL, Availability
+from ptxgen.instr.model.form import Instruction, OperandLike, flag, modifier, rule
+from ptxgen.instr.model.operands import address, source, vector
+from ptxgen.instr.model.targets import ALL, Availability
 
 _Global = Literal["global"]
 

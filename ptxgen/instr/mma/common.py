@@ -6,9 +6,9 @@ declared as (`packed`). The accumulators follow from their types.
 
 from typing import Any, ClassVar
 
-from ptxgen.instr.form import Instruction, OperandLike, rule
-from ptxgen.instr.fragments import WARP, dimensions, registers
-from ptxgen.instr.operands import immediate, vector
+from ptxgen.instr.model.form import Instruction, OperandLike, rule
+from ptxgen.instr.model.fragments import WARP, dimensions, registers
+from ptxgen.instr.model.operands import immediate, vector
 from ptxgen.syntax import Expression, Immediate
 
 #: The register type of an accumulator.

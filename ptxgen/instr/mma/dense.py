@@ -3,10 +3,10 @@
 from dataclasses import KW_ONLY
 from typing import ClassVar, Literal
 
-from ptxgen.instr.form import OperandLike, rule
 from ptxgen.instr.mma.common import Mma, d_count, d_type
-from ptxgen.instr.operands import vector
-from ptxgen.instr.targets import Availability
+from ptxgen.instr.model.form import OperandLike, rule
+from ptxgen.instr.model.operands import vector
+from ptxgen.instr.model.targets import Availability
 
 F8 = Literal["e4m3", "e5m2"]
 F8F6F4 = Literal["e4m3", "e5m2", "e3m2", "e2m3", "e2m1"]

@@ -6,10 +6,10 @@ ptxas takes .scale_vec::4X with .ue8m0 since PTX ISA 9.1.
 from dataclasses import KW_ONLY
 from typing import Any, ClassVar, Literal
 
-from ptxgen.instr.form import modifier, rule
 from ptxgen.instr.mma.common import ScaledMma, SparseMma
 from ptxgen.instr.mma.dense import F8F6F4
-from ptxgen.instr.targets import Availability
+from ptxgen.instr.model.form import modifier, rule
+from ptxgen.instr.model.targets import Availability
 
 _SPARSE = "9.7.14.6.3"
 _NEEDS = {"scale_vec::4X ue8m0": Availability("9.1", "sm_120f")}

@@ -3,11 +3,11 @@
 from dataclasses import KW_ONLY
 from typing import ClassVar, Literal
 
-from ptxgen.instr.form import OperandLike, rule
 from ptxgen.instr.mma.common import SparseMma, d_count, d_type
 from ptxgen.instr.mma.dense import F8, F8F6F4
-from ptxgen.instr.operands import vector
-from ptxgen.instr.targets import Availability
+from ptxgen.instr.model.form import OperandLike, rule
+from ptxgen.instr.model.operands import vector
+from ptxgen.instr.model.targets import Availability
 
 _Variant = Literal["sp", "sp::ordered_metadata"]
 _ORDERED = {"sp::ordered_metadata": Availability("8.5", "sm_80+")}

@@ -2,5 +2,5 @@
 
 `header` reads what the text is for, `variables` and `parameters` judge what is declared, `functions` the directives of
 entries and functions, `linking` what is declared more than once, `debugging` sections and source places. All give
-problems, `ptxgen.instr.check` their places.
+problems, `ptxgen.instr.model.check` their places.
 """

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ptxgen.instr.symbols import Problem, TextureMode, unavailable
-from ptxgen.instr.targets import Availability, Target
+from ptxgen.instr.model.symbols import Problem, TextureMode, unavailable
+from ptxgen.instr.model.targets import Availability, Target
 
 
 @dataclass(frozen=True, slots=True)

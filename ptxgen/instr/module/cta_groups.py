@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from ptxgen import syntax
-from ptxgen.instr.symbols import Problem
+from ptxgen.instr.model.symbols import Problem
 
 _GROUPS = ("cta_group::1", "cta_group::2")
 

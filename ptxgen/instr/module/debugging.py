@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ptxgen import syntax
+from ptxgen.instr.model.symbols import Problem
+from ptxgen.instr.model.targets import ALL, Availability
 from ptxgen.instr.module.context import Context
-from ptxgen.instr.symbols import Problem
-from ptxgen.instr.targets import ALL, Availability
 from ptxgen.syntax.lexer import integer_value
 
 _SECTION = Availability("2.0", ALL)

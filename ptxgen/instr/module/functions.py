@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ptxgen import syntax
+from ptxgen.instr.model.symbols import Problem
+from ptxgen.instr.model.targets import ALL, Availability
 from ptxgen.instr.module.context import Context
-from ptxgen.instr.symbols import Problem
-from ptxgen.instr.targets import ALL, Availability
 from ptxgen.syntax.lexer import integer_value
 
 _LIMIT = 2**32 - 1

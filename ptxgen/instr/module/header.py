@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ptxgen import syntax
-from ptxgen.instr.module.context import Context
-from ptxgen.instr.symbols import Problem, unavailable
-from ptxgen.instr.targets import (
+from ptxgen.instr.model.symbols import Problem, unavailable
+from ptxgen.instr.model.targets import (
     ALL,
     Availability,
     Target,
@@ -17,6 +16,7 @@ from ptxgen.instr.targets import (
     target_problem,
     version_problem,
 )
+from ptxgen.instr.module.context import Context
 
 _TEXTURE_MODES = ("texmode_unified", "texmode_independent")
 #: What may stand in `.target` besides architectures.

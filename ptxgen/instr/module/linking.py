@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ptxgen import syntax
+from ptxgen.instr.model.scope import signature
+from ptxgen.instr.model.special import special_register
+from ptxgen.instr.model.symbols import Problem, Signature, Symbol
+from ptxgen.instr.model.targets import ALL, Availability
 from ptxgen.instr.module.context import Context
-from ptxgen.instr.scope import signature
-from ptxgen.instr.special import special_register
-from ptxgen.instr.symbols import Problem, Signature, Symbol
-from ptxgen.instr.targets import ALL, Availability
 
 _ALIAS = Availability("6.3", "sm_30+")
 _WEAK = Availability("3.1", ALL)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ptxgen import syntax
+from ptxgen.instr.model.scope import Scope, names_in
+from ptxgen.instr.model.symbols import Problem
+from ptxgen.instr.model.targets import Availability
 from ptxgen.instr.module.context import Context
-from ptxgen.instr.scope import Scope, names_in
-from ptxgen.instr.symbols import Problem
-from ptxgen.instr.targets import Availability
 
 LISTS = {
     "branchtargets": Availability("6.0", "sm_30+"),

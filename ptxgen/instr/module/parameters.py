@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ptxgen import syntax
+from ptxgen.instr.model.scope import parameter
+from ptxgen.instr.model.symbols import Problem
+from ptxgen.instr.model.targets import ALL, Availability
 from ptxgen.instr.module.context import Context, power_of_two
 from ptxgen.instr.module.variables import (
     OPAQUE,
@@ -12,9 +15,6 @@ from ptxgen.instr.module.variables import (
     parameter_type_problems,
     type_problems,
 )
-from ptxgen.instr.scope import parameter
-from ptxgen.instr.symbols import Problem
-from ptxgen.instr.targets import ALL, Availability
 
 _ENTRY_LIST = Availability("1.4", ALL)
 _POINTER = Availability("2.2", ALL)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ptxgen import syntax
+from ptxgen.instr.model.scope import Scope
+from ptxgen.instr.model.symbols import Problem
+from ptxgen.instr.model.targets import ALL, Availability
+from ptxgen.instr.model.types import TYPES
 from ptxgen.instr.module.context import Context, power_of_two
-from ptxgen.instr.module.initialisers import initialiser_problems
-from ptxgen.instr.scope import Scope
-from ptxgen.instr.symbols import Problem
-from ptxgen.instr.targets import ALL, Availability
-from ptxgen.instr.types import TYPES
+from ptxgen.instr.module.initializers import initializer_problems
 
 OPAQUE = ("texref", "samplerref", "surfref")
 #: Types that did not always exist. The manual has .f16x2 since 4.2; ptxas asks for its target alone (measured, 13.5).
@@ -83,8 +83,8 @@ def variable_problems(
     yield from _count_problems([(each.name, each.count) for each in statement.declarators])
     for each in statement.declarators:
         yield from _array_problems(each, statement, in_body=in_body)
-        if each.initialiser is not None:
-            yield from initialiser_problems(each, statement, context, scope)
+        if each.initializer is not None:
+            yield from initializer_problems(each, statement, context, scope)
 
 
 def parameter_type_problems(
@@ -146,8 +146,8 @@ def _array_problems(each: syntax.Declarator, statement: syntax.Variable, *, in_b
 
 
 def _sized_by_value(each: syntax.Declarator) -> bool:
-    value = each.initialiser
-    return each.dims[:1] == (None,) and isinstance(value, syntax.Initialiser) and len(value.elements) > 0
+    value = each.initializer
+    return each.dims[:1] == (None,) and isinstance(value, syntax.Initializer) and len(value.elements) > 0
 
 
 def _count_problems(declared: list[tuple[str, int | None]]) -> Iterator[Problem]:
@@ -176,6 +176,6 @@ def _size_of(each: syntax.Declarator, statement: syntax.Variable) -> int:
     kind = TYPES.get(statement.type)
     size = (kind.bytes if kind else 1) * (statement.vector or 1) * (each.count or 1)
     for dimension in each.dims:
-        value = each.initialiser
-        size *= dimension or (len(value.elements) if isinstance(value, syntax.Initialiser) else 0)
+        value = each.initializer
+        size *= dimension or (len(value.elements) if isinstance(value, syntax.Initializer) else 0)
     return size

@@ -6,7 +6,7 @@ FAMILY = "sm_100f sm_110f"
 SINGLE = "sm_100a sm_103a sm_107a sm_110a"
 
 #: For people: what goes between a tcgen05 operation and those of other threads (PTX ISA 9.7.16.6).
-BETWEEN_THREADS = "tcgen05.fence::before_thread_sync, the synchronisation, tcgen05.fence::after_thread_sync"
+BETWEEN_THREADS = "tcgen05.fence::before_thread_sync, the synchronization, tcgen05.fence::after_thread_sync"
 #: What comes before the tensor core reads shared memory, and after its commit.
 BY_TENSOR_CORE = (
     "fence.proxy.async before it reads what threads wrote to shared memory; tcgen05.fence::after_thread_sync once its"

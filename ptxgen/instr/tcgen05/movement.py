@@ -6,9 +6,9 @@
 from dataclasses import KW_ONLY
 from typing import Any, Literal
 
-from ptxgen.instr.compound import repeated
-from ptxgen.instr.form import Instruction, OperandLike, flag, modifier, rule
-from ptxgen.instr.operands import address, immediate, register, source, vector
+from ptxgen.instr.model.form import Instruction, OperandLike, flag, modifier, rule
+from ptxgen.instr.model.operands import address, immediate, register, source, vector
+from ptxgen.instr.model.operands.compound import repeated
 from ptxgen.instr.tcgen05.common import BETWEEN_THREADS, BY_TENSOR_CORE, FAMILY, SINGLE
 from ptxgen.layouts.tmem import MAX_REPEAT, REGISTERS_PER_REPEAT
 

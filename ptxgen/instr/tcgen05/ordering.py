@@ -3,8 +3,8 @@
 from dataclasses import KW_ONLY
 from typing import Literal
 
-from ptxgen.instr.form import Instruction, OperandLike, flag, modifier
-from ptxgen.instr.operands import address, source
+from ptxgen.instr.model.form import Instruction, OperandLike, flag, modifier
+from ptxgen.instr.model.operands import address, source
 from ptxgen.instr.tcgen05.common import FAMILY
 
 
@@ -24,7 +24,7 @@ class commit(Instruction, opcode="tcgen05.commit", section="9.7.16.12.1", ptx="8
 
 
 class fence(Instruction, opcode="tcgen05", section="9.7.16.11.1", ptx="8.6", targets=FAMILY, leading=1):
-    """Order this thread's asynchronous tcgen05 operations before, or after, a synchronisation of threads."""
+    """Order this thread's asynchronous tcgen05 operations before, or after, a synchronization of threads."""
 
     syntax = "tcgen05.where"
     _: KW_ONLY

@@ -224,7 +224,7 @@ def _largest_part(z, ring, full, empty, n, STAGES: gl.constexpr, BLOCK: gl.const
 
 
 @gluon.jit
-def specialised(xd, y, z, n, STAGES: gl.constexpr, BLOCK: gl.constexpr):
+def specialized(xd, y, z, n, STAGES: gl.constexpr, BLOCK: gl.constexpr):
     """A partition that loads, two that consume what it loads, of different numbers of warps."""
     ring = gl.allocate_shared_memory(gl.float16, [STAGES, 1, BLOCK], xd.layout)
     full = gl.allocate_shared_memory(gl.int64, [STAGES, 1], mbarrier.MBarrierLayout())
@@ -244,7 +244,7 @@ def specialised(xd, y, z, n, STAGES: gl.constexpr, BLOCK: gl.constexpr):
     )
 
 
-def specialised_reference(i):
+def specialized_reference(i):
     x = i["x"].astype(np.float64)
     return {"y": x.sum(0), "z": x.max(0)}
 
@@ -445,12 +445,12 @@ WITNESSES = [
         functools.partial(product_reference, kind="e4m3"), options={"num_warps": 2}, tolerance=(1e-3, 1e-2),
     ),
     Witness(
-        "specialised", specialised, (3,), ("g39_90", "g39_100"),
+        "specialized", specialized, (3,), ("g39_90", "g39_100"),
         {
             "xd": Descriptor("x", (1, 256), layout=_layout([1, 256], "fp16")), "y": output("fp32", 768),
             "z": output("fp32", 768), "n": 11, "STAGES": Constant(4), "BLOCK": Constant(256),
         },
-        specialised_reference, tolerance=(1e-4, 1e-3), buffers={"x": Buffer("fp16", (11, 768))},
+        specialized_reference, tolerance=(1e-4, 1e-3), buffers={"x": Buffer("fp16", (11, 768))},
     ),
     Witness(
         "reduced", reduced, (3,), ("g39_90", "g39_100"),

@@ -68,7 +68,7 @@ def described(
     ad, bd, cd, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, TA: tl.constexpr, TB: tl.constexpr,
     TILES: tl.constexpr, WIDE: tl.constexpr, SPECIAL: tl.constexpr,
 ):  # fmt: skip
-    """c = a b through descriptors that the host made; persistent, with or without specialised warps."""
+    """c = a b through descriptors that the host made; persistent, with or without specialized warps."""
     for tile in tl.range(tl.program_id(0), TILES, tl.num_programs(0), warp_specialize=SPECIAL, flatten=not SPECIAL):
         row, column = tile // WIDE * BM, tile % WIDE * BN
         total = tl.zeros((BM, BN), tl.float32)

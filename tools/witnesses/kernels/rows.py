@@ -1,4 +1,4 @@
-"""Kernels that treat the rows of a matrix: normalisation, reductions, scans, sorts."""
+"""Kernels that treat the rows of a matrix: normalization, reductions, scans, sorts."""
 
 from __future__ import annotations
 

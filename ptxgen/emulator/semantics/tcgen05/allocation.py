@@ -9,18 +9,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen import syntax
-from ptxgen.emulator.checks.units import UNIT
-from ptxgen.emulator.group import Group
-from ptxgen.emulator.machine import Machine
-from ptxgen.emulator.registers import Binder
+from ptxgen.emulator.checks.shared.granules import UNIT
+from ptxgen.emulator.load.operands import Binder
 from ptxgen.emulator.semantics import meaning
 from ptxgen.emulator.semantics.barrier import require_whole_warps
 from ptxgen.emulator.semantics.tcgen05.pairs import slots_of
+from ptxgen.emulator.state.group import Group
+from ptxgen.emulator.state.machine import Machine
 from ptxgen.instr import tcgen05
 from ptxgen.layouts.tmem import COLUMNS
 
 if TYPE_CHECKING:
-    from ptxgen.emulator.scheduler import Scheduler
+    from ptxgen.emulator.schedule.scheduler import Scheduler
 
 _Run = Callable[[Group], None]
 

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ptxgen.emulator import products
+from ptxgen.emulator.arithmetic import matrix_multiply
 from ptxgen.emulator.arithmetic.formats import FORMATS, values
 
 Values = NDArray[np.float32]
@@ -41,7 +41,7 @@ def decode(raw: NDArray[np.uint8], type: str, packing: Packing = "bytes") -> Val
         return _pair_table(type)[raw.reshape(len(raw), -1, 16)[..., :8]].reshape(len(raw), -1)
     if packing == "padded" and narrow_bits(type) == 6:
         return values(type)[six_bits(raw.reshape(len(raw), -1, 16)[..., :12])].reshape(len(raw), -1)
-    return products.decode(raw.view(f"u{ELEMENT_BITS[type] // 8}"), type)
+    return matrix_multiply.decode(raw.view(f"u{ELEMENT_BITS[type] // 8}"), type)
 
 
 def six_bits(raw: NDArray[np.uint8]) -> NDArray[np.uint8]:
@@ -64,4 +64,4 @@ def expanded(raw: NDArray[np.uint8], bits: int) -> NDArray[np.uint8]:
 @cache
 def scale_table(type: str) -> NDArray[np.float64]:
     """The value of every byte of a scale factor."""
-    return products.scale_factors(np.arange(256, dtype=np.uint8), type)
+    return matrix_multiply.scale_factors(np.arange(256, dtype=np.uint8), type)

@@ -10,11 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen import syntax
-from ptxgen.emulator.checks.tensor_accesses import bands_of
-from ptxgen.emulator.group import Group
-from ptxgen.emulator.machine import Machine
+from ptxgen.emulator.checks.tensor.accesses import bands_of
+from ptxgen.emulator.load.operands import Binder, Reader
 from ptxgen.emulator.memory import MemoryFault
-from ptxgen.emulator.registers import Binder, Reader
 from ptxgen.emulator.semantics import meaning
 from ptxgen.emulator.semantics.mbarrier import each
 from ptxgen.emulator.semantics.tcgen05.operands import (
@@ -26,6 +24,8 @@ from ptxgen.emulator.semantics.tcgen05.operands import (
 )
 from ptxgen.emulator.semantics.tcgen05.pairs import advise_one_lane, pipe_of, slots_of
 from ptxgen.emulator.semantics.tcgen05.product import Call, Form, Shape, execute, shape_of, zero_columns
+from ptxgen.emulator.state.group import Group
+from ptxgen.emulator.state.machine import Machine
 from ptxgen.instr import tcgen05
 from ptxgen.layouts.scale_factors import scale_cells
 from ptxgen.layouts.tmem import LANES, metadata_cells, split_address

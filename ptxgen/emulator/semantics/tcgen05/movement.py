@@ -9,18 +9,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen import syntax
-from ptxgen.emulator.checks.tensor_accesses import bands_of
-from ptxgen.emulator.group import Group
-from ptxgen.emulator.machine import Machine, PendingLoad, PendingStore
+from ptxgen.emulator.checks.tensor.accesses import bands_of
+from ptxgen.emulator.load.operands import Binder, Unmodelled
 from ptxgen.emulator.memory import MemoryFault
 from ptxgen.emulator.memory.tensor_memory import POISON
-from ptxgen.emulator.registers import Binder, Unmodelled
 from ptxgen.emulator.semantics import meaning
 from ptxgen.emulator.semantics.barrier import require_whole_warps
 from ptxgen.emulator.semantics.mbarrier import each
 from ptxgen.emulator.semantics.tcgen05.elements import expanded
 from ptxgen.emulator.semantics.tcgen05.operands import SharedMatrix, advise_version, shared_matrix
 from ptxgen.emulator.semantics.tcgen05.pairs import advise_one_lane, pipe_of, slots_of
+from ptxgen.emulator.state.group import Group
+from ptxgen.emulator.state.machine import Machine, PendingLoad, PendingStore
 from ptxgen.instr import tcgen05
 from ptxgen.layouts.tmem import (
     COPY_SHAPES,
@@ -35,7 +35,7 @@ from ptxgen.layouts.tmem import (
 )
 
 if TYPE_CHECKING:
-    from ptxgen.emulator.scheduler import Scheduler
+    from ptxgen.emulator.schedule.scheduler import Scheduler
 
 _Run = Callable[[Group], None]
 #: Columns that tcgen05.shift moves: 32 bytes.

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from ptxgen import syntax
 from ptxgen.descriptors import DescriptorError, SmemDescriptor
-from ptxgen.emulator.checks.units import UNIT
-from ptxgen.emulator.machine import Machine
+from ptxgen.emulator.checks.shared.granules import UNIT
 from ptxgen.emulator.memory import MemoryFault
 from ptxgen.emulator.memory.shared_memory import RESERVED_BYTES
+from ptxgen.emulator.state.machine import Machine
 from ptxgen.layouts.operands import Major, operand_addresses
 from ptxgen.layouts.swizzle import SWIZZLES
 

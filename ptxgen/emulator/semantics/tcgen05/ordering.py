@@ -6,13 +6,13 @@ from collections.abc import Callable
 from typing import Any
 
 from ptxgen import syntax
-from ptxgen.emulator.checks.transactions import Signal
-from ptxgen.emulator.group import Group
-from ptxgen.emulator.machine import Machine
-from ptxgen.emulator.registers import Binder
+from ptxgen.emulator.checks.mbarrier.transactions import Signal
+from ptxgen.emulator.load.operands import Binder
 from ptxgen.emulator.semantics import meaning
 from ptxgen.emulator.semantics.mbarrier import each
 from ptxgen.emulator.semantics.tcgen05.pairs import advise_one_lane, pipe_of
+from ptxgen.emulator.state.group import Group
+from ptxgen.emulator.state.machine import Machine
 from ptxgen.instr import tcgen05
 
 _Run = Callable[[Group], None]

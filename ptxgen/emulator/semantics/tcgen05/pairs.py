@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from ptxgen import syntax
-from ptxgen.emulator.group import Group
-from ptxgen.emulator.machine import Machine
 from ptxgen.emulator.memory import MemoryFault
+from ptxgen.emulator.state.group import Group
+from ptxgen.emulator.state.machine import Machine
 
 
 def slots_of(machine: Machine, row: int, cta_group: int) -> Sequence[int]:

@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen.descriptors import BlockScaledInstructionDescriptor, DescriptorError, InstructionDescriptor, ZeroColumnMask
-from ptxgen.emulator import products, tensor_sums
-from ptxgen.emulator.checks.tensor_accesses import bands_of
-from ptxgen.emulator.machine import Machine
+from ptxgen.emulator.arithmetic import matrix_multiply, tensor_sums
+from ptxgen.emulator.checks.tensor.accesses import bands_of
 from ptxgen.emulator.memory import MemoryFault
 from ptxgen.emulator.semantics.tcgen05.elements import ELEMENT_BITS, Packing, Values, decode, narrow_bits, scale_table
 from ptxgen.emulator.semantics.tcgen05.operands import SharedMatrix
+from ptxgen.emulator.state.machine import Machine
 from ptxgen.layouts.scale_factors import SCALES_PER_ROW, scale_cells
 from ptxgen.layouts.tmem import (
     COLUMNS,
@@ -239,9 +239,9 @@ def _factors(machine: Machine, call: Call, slot: int, number: int, left: Values 
         return Factors(left, right, None)
     kind = shape.form.kind
     bits = 4 if shape.packed else ELEMENT_BITS[shape.idesc.a_type]
-    metadata = products.checked_metadata(_metadata(cells, call, number), bits, machine, call.statement)
+    metadata = matrix_multiply.checked_metadata(_metadata(cells, call, number), bits, machine, call.statement)
     left = _spread(left, metadata, kind)
-    return Factors(left, right, products.chosen_columns(metadata, bits, left.shape[1]))
+    return Factors(left, right, matrix_multiply.chosen_columns(metadata, bits, left.shape[1]))
 
 
 def _operand_lanes(shape: Shape) -> NDArray[np.int64]:
@@ -325,11 +325,11 @@ def _accumulate(machine: Machine, call: Call, index: int, part: Part, factors: F
     before = target[lanes] if call.accumulate else None
     if shape.d_type == "s32":
         saturate = shape.idesc.saturate  # type: ignore[union-attr]
-        words = products.total(products.multiply(factors.a, factors.b), before, saturate=saturate)
+        words = matrix_multiply.total(matrix_multiply.multiply(factors.a, factors.b), before, saturate=saturate)
     else:
         if before is not None and shape.d_type == "f16":
             before = before.astype(np.uint16)
-        c = None if before is None else _scaled_input(products.addends(before, shape.d_type), call)
+        c = None if before is None else _scaled_input(matrix_multiply.addends(before, shape.d_type), call)
         sums = _sums(machine.tensor.cells[call.slots[index]], call, part, factors, c)
         words = tensor_sums.words_of(sums, shape.d_type).astype(np.uint32, copy=False)
     if call.lanes_off is None:

@@ -1,6 +1,0 @@
-"""Building kernels: named registers and labels, and the Jinja environment whose instructions are model calls."""
-
-from ptxgen.build.environment import TemplateError, render
-from ptxgen.build.registers import Register, Registers
-
-__all__ = ["Register", "Registers", "TemplateError", "render"]

@@ -1,0 +1,1 @@
+"""Races in global memory, and tensormaps that a kernel changes there."""

@@ -1,0 +1,298 @@
+"""Conflicts of threads' accesses to global memory: with those of other warps, of this CTA or not, and with copies.
+
+A store conflicts with an earlier access, a load with an earlier store, of which its warp does not know: through
+barriers, mbarriers, or strong accesses (volatile, relaxed, acquire and release, atomics), which do not race with each
+other and tell what their warp knows. Weak accesses race with strong ones, unless the warp has seen what the strong one
+stored at that word by a strong load of it (PTX ISA 8.9.5, observation); a strong
+store after a weak load in the same CTA is left.
+
+Lanes of one warp conflict that load what another one has stored, or store something else there, before they synchronize
+(`lane_accesses` says how). A store after another lane's load is left: the value may come from it through shuffles.
+
+What bulk and tensor copies do is in `global_copies`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptxgen.emulator.checks.findings import Findings
+from ptxgen.emulator.checks.global_memory.events import READS, Events, GlobalEvents
+from ptxgen.emulator.checks.global_memory.grid_races import GridRaces
+from ptxgen.emulator.checks.global_memory.shadow import NOBODY, SHIFT, UNIT, WORD, Entries, Places
+from ptxgen.emulator.checks.order.vector_clock import PENDING
+from ptxgen.syntax import Statement
+
+if TYPE_CHECKING:
+    from ptxgen.emulator.checks.order.happens_before import Ordering
+
+_LANES = np.arange(32, dtype=np.int32)
+#: Lanes of accesses, (warps, 32), or all.
+Mask = NDArray[np.bool_] | None
+
+
+class GlobalAccesses:
+    """What threads load and store, against the last events at the same places."""
+
+    def __init__(self, ordering: Ordering, events: GlobalEvents, grids: GridRaces, findings: Findings) -> None:
+        self._ordering, self._events, self._grids, self._findings = ordering, events, grids, findings
+        #: Which words strong loads have seen.
+        self._observed = np.zeros(0, np.bool_)
+
+    def access(
+        self, rows: NDArray[np.int64], offsets: NDArray[np.int64], mask: Mask, size: int, statement: Statement,
+        same: NDArray[np.bool_] | None = None, what: str = "load",
+    ) -> None:  # fmt: skip
+        """Warps load `size` bytes at these offsets (warps, 32) of the heap, or store them, weakly.
+
+        A store gives `same`, (warps, 32): which lanes change nothing. Writing again what is there is harmless.
+        """
+        events = self._events
+        racing = mask if same is None else ~same if mask is None else mask & ~same
+        what = what if same is None else "store"
+        grids = self._grids
+        if grids.before is not None or grids.after is not None:
+            grids.access(rows, offsets, racing, size, statement, what)
+        if events.strong.used:
+            self._against_strong(rows, offsets, racing, size, statement, what)
+        again = None
+        if events.writer.used:
+            before = events.writer.at(offsets, size)
+            self._compare(before >> SHIFT, rows, racing, statement, what)
+            again = self._between_lanes(before, rows, mask, racing, statement, what)
+        if same is not None:
+            for places in (events.reader, events.earlier):
+                if places.used:
+                    self._compare(places.at(offsets, size) >> SHIFT, rows, racing, statement, what)
+        if events.copies:
+            # What is there is not what a copy under way will write: all lanes count.
+            self._compare(events.copy_writer[_units(offsets, size)], rows, mask, statement, what)
+            if same is not None:
+                self._against_copies_that_read(events.copy_reader[_units(offsets, size)], rows, racing, statement, what)
+        mine = events.of_warps(rows, statement, what)
+        entries = mine[:, None] << SHIFT | _LANES
+        if same is None:
+            self._keep_load(rows, offsets, mask, size, entries)
+        else:
+            self._keep_store(rows, offsets, mask, size, entries, racing, statement, again)
+
+    def strong(
+        self, rows: NDArray[np.int64], offsets: NDArray[np.int64], mask: Mask, size: int, statement: Statement,
+        what: str, *, reads: bool, writes: bool,
+    ) -> None:  # fmt: skip
+        """Warps do the same by strong accesses: a load, a store, or an atomic operation, which is both."""
+        events = self._events
+        grids = self._grids
+        if grids.before is not None or grids.after is not None:
+            grids.access(rows, offsets, mask, size, statement, what, strong=True)
+        kinds = (events.writer, events.reader, events.earlier) if writes else (events.writer,)
+        for places in kinds:
+            if places.used:
+                met = places.at(offsets, size) >> SHIFT
+                if places is not events.writer:  # Triton's warps load what one of their CTA then changes
+                    met[self._of_same_cta(met, rows)] = 0
+                self._compare(met, rows, mask, statement, what)
+        active = offsets.ravel() if mask is None else offsets[mask]
+        if reads:
+            if len(self._observed) < len(events.copy_writer) * (UNIT // WORD):
+                missing = len(events.copy_writer) * (UNIT // WORD) - len(self._observed)
+                self._observed = np.r_[self._observed, np.zeros(missing, np.bool_)]
+            for part in range(0, size, WORD):
+                self._observed[(active + part) // WORD] = True
+        entries = events.of_warps(rows, statement, what)[:, None] << SHIFT | _LANES
+        table = events.strong if writes else events.strong_reader
+        table.keep(active, size, entries.ravel() if mask is None else entries[mask])
+        if not writes:
+            return
+        for places in kinds[1:]:  # weak stores stay: who does not know of them races with them still
+            places.forget(active, size)
+        if events.copies:
+            copies = events.copy_writer[_units(offsets, size)]
+            unknown = self._unknown(copies, rows, mask)
+            if unknown is not None:
+                adding = [events.adds(event) for event in copies[unknown].tolist()]
+                unknown[unknown] = ~np.array(adding)
+                self._report_all(unknown, copies, rows, statement, what)
+            self._against_copies_that_read(events.copy_reader[_units(offsets, size)], rows, mask, statement, what)
+
+    def write_map(self, row: int, units: NDArray[np.int64], statement: Statement) -> None:
+        """A thread of a warp changes a tensormap, or all its threads together do."""
+        rows, offsets, events = np.array([row]), (units * UNIT)[None], self._events
+        if self._grids.before is not None or self._grids.after is not None:
+            self._grids.copy(row, units, "change of a tensormap", statement, writes=True)
+        for places in (events.writer, events.reader, events.earlier):
+            if places.used:
+                self._compare(places.at(offsets, UNIT) >> SHIFT, rows, None, statement, "change of a tensormap")
+        event = events.of_warps(rows, statement, "change of a tensormap")
+        events.writer.keep(offsets[0], UNIT, np.repeat(event << SHIFT | NOBODY, len(units)))
+
+    # What is remembered.
+
+    def _keep_load(
+        self, rows: NDArray[np.int64], offsets: NDArray[np.int64], mask: Mask, size: int, entries: Entries
+    ) -> None:
+        """Loads come instead of those that their warps know of; others stay as earlier ones."""
+        reader, earlier = self._events.reader, self._events.earlier
+        before = reader.at(offsets, size) if reader.used else None
+        ascending = self._keep(reader, offsets, mask, size, entries)
+        if before is not None and before.any():
+            unknown = self._unknown(before >> SHIFT, rows, mask)
+            if unknown is not None:
+                earlier.keep_some(offsets, size, before, unknown)
+        if len(rows) > 1 and not ascending:
+            after = reader.at(offsets, min(size, WORD))[..., 0 if size > 1 else -1]
+            lost = (after ^ entries) >> SHIFT != 0  # several warps load the same at once
+            if mask is not None:
+                lost &= mask
+            if lost.any():
+                earlier.keep(offsets[lost], size, entries[lost])
+
+    def _keep_store(
+        self, rows: NDArray[np.int64], offsets: NDArray[np.int64], mask: Mask, size: int, entries: Entries,
+        racing: Mask, statement: Statement, again: NDArray[np.bool_] | None,
+    ) -> None:  # fmt: skip
+        """Of what several lanes of a warp store to the same place, at once or the same again, none is remembered."""
+        writer = self._events.writer
+        ascending = self._keep(writer, offsets, mask, size, entries)
+        if not ascending:
+            after = writer.at(offsets, size)
+            met = after != entries[..., None]
+            if mask is not None:
+                met &= mask[..., None]
+            if len(rows) > 1 and met.any():  # lanes of several warps that store to the same place at once
+                self._compare(np.where(met, after >> SHIFT, 0), rows, racing, statement, "store")
+            met &= after >> SHIFT == (entries >> SHIFT)[..., None]
+            self._forget_lanes(offsets, size, entries, met)
+        if again is not None:
+            self._forget_lanes(offsets, size, entries, again)
+
+    def _forget_lanes(self, offsets: NDArray[np.int64], size: int, entries: Entries, chosen: NDArray[np.bool_]) -> None:
+        if chosen.any():
+            nobody = np.broadcast_to(entries[..., None] | NOBODY, chosen.shape)
+            self._events.writer.keep_some(offsets, size, nobody, chosen)
+
+    def _keep(self, places: Places, offsets: NDArray[np.int64], mask: Mask, size: int, entries: Entries) -> bool:
+        """Remember entries, (warps, 32): of those that meet the first stays. Whether none can, as they ascend."""
+        at, given = (offsets.ravel(), entries.ravel()) if mask is None else (offsets[mask], entries[mask])
+        places.keep(at[::-1], size, given[::-1])
+        return bool((at[1:] > at[:-1]).all())
+
+    # What races.
+
+    def _unknown(self, events: Events, rows: NDArray[np.int64], racing: Mask) -> NDArray[np.bool_] | None:
+        """Which of these events, (warps, 32, places), by other warps than `rows`, those do not know; None: none."""
+        suspect = events != 0
+        if racing is not None:
+            suspect &= racing[..., None]
+        if not suspect.any():
+            return None
+        actors = self._ordering.actors(rows)[:, None, None]
+        others, clocks = self._events.actor[events], self._events.clock[events]
+        suspect &= (others != actors) | (clocks == PENDING)
+        if not suspect.any():
+            return None
+        mine = np.broadcast_to(rows[:, None, None], events.shape)
+        suspect &= ~self._ordering.know(mine, others, clocks)
+        if not suspect.any():
+            return None
+        pairs, place = np.unique(mine[suspect] << 32 | events[suspect], return_inverse=True)
+        known = [
+            self._ordering.knows_actor(
+                pair >> 32, int(self._events.actor[pair & 0xFFFFFFFF]), int(self._events.clock[pair & 0xFFFFFFFF])
+            )
+            for pair in pairs.tolist()
+        ]
+        suspect[suspect] = ~np.array(known)[place]
+        return suspect
+
+    def _of_same_cta(self, events: Events, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
+        warps = self._ordering.warps
+        return self._events.actor[events] // warps == (self._ordering.actors(rows) // warps)[:, None, None]
+
+    def _compare(self, events: Events, rows: NDArray[np.int64], racing: Mask, statement: Statement, what: str) -> None:
+        """Report accesses among these events, (warps, 32, places), that the warps do not know."""
+        unknown = self._unknown(events, rows, racing)
+        if unknown is not None:
+            self._report_all(unknown, events, rows, statement, what)
+
+    def _report_all(
+        self, chosen: NDArray[np.bool_], events: Events, rows: NDArray[np.int64], statement: Statement, what: str
+    ) -> None:
+        found = np.broadcast_to(rows[:, None, None], events.shape)[chosen] << 32 | events[chosen]
+        for pair in np.unique(found).tolist():
+            self._report(pair >> 32, pair & 0xFFFFFFFF, statement, what)
+
+    def _against_strong(
+        self, rows: NDArray[np.int64], offsets: NDArray[np.int64], racing: Mask, size: int, statement: Statement,
+        what: str,
+    ) -> None:  # fmt: skip
+        """Strong stores that the warps do not know, and have not seen at that word either."""
+        events = self._events.strong.at(offsets, size) >> SHIFT
+        unknown = self._unknown(events, rows, racing)
+        if unknown is None:
+            return
+        observed = self._observed[np.minimum(offsets // WORD, len(self._observed) - 1)] if len(self._observed) else None
+        if observed is not None and (unknown & observed[..., None]).any():
+            for position, row in enumerate(rows.tolist()):
+                for event in np.unique(events[position][unknown[position] & observed[position][:, None]]).tolist():
+                    if self._ordering.doubted(row, int(self._events.actor[event]), int(self._events.clock[event])):
+                        unknown[position] &= (events[position] != event) | ~observed[position][:, None]
+        self._report_all(unknown, events, rows, statement, what)
+
+    def _between_lanes(
+        self, entries: Entries, rows: NDArray[np.int64], mask: Mask, racing: Mask, statement: Statement, what: str
+    ) -> NDArray[np.bool_] | None:
+        """Report stores by other lanes of the same warp that a lane does not know; which are met, racing or not."""
+        lane = entries & NOBODY
+        met = (lane != _LANES[:, None]) & (lane != NOBODY) & (entries != 0)
+        if mask is not None:
+            met &= mask[..., None]
+        if not met.any():
+            return None
+        lanes, intervals = self._ordering.lanes, self._events.lanes[entries >> SHIFT]
+        unknown = intervals == lanes.interval[rows][:, None, None]
+        if lanes.narrow.any(rows):
+            for position, row in enumerate(rows.tolist()):
+                unknown[position] |= lanes.narrow.unknown(row, _LANES[:, None], intervals[position], lane[position])
+        met &= unknown
+        found = met if racing is None else met & racing[..., None]
+        if found.any():
+            position, own, place = np.unravel_index(int(found.argmax()), found.shape)
+            entry = int(entries[position, own, place])
+            earlier = self._events.kind_of(entry >> SHIFT)
+            self._findings.add(
+                "global-race",
+                f"the {what} by lane {own} {'reads' if what in READS else 'overwrites'} data of the {earlier.what} "
+                f"of line {earlier.statement.line} by lane {entry & NOBODY} of the same warp, with which it has not "
+                "synchronized by bar.warp.sync or a barrier",
+                statement,
+            )
+        return met
+
+    def _against_copies_that_read(
+        self, events: Events, rows: NDArray[np.int64], racing: Mask, statement: Statement, what: str
+    ) -> None:
+        """Report copies that may still read what is overwritten."""
+        suspect = events != 0
+        if racing is not None:
+            suspect &= racing[..., None]
+        if not suspect.any():
+            return
+        operations, known = self._ordering.operations, self._ordering.known
+        found = np.broadcast_to(rows[:, None, None], events.shape)[suspect] << 32 | events[suspect]
+        for pair in np.unique(found).tolist():
+            row, event = pair >> 32, pair & 0xFFFFFFFF
+            number = int(self._events.operation[event])
+            if number in operations and number not in known[row].operations:
+                self._report(row, event, statement, what)
+
+    def _report(self, row: int, event: int, statement: Statement, what: str) -> None:
+        self._events.report(row, event, f"the {what} {'reads' if what in READS else 'overwrites'}", statement)
+
+
+def _units(offsets: NDArray[np.int64], size: int) -> NDArray[np.int64]:
+    """The units of accesses, with a last axis."""
+    return offsets[..., None] // UNIT if size <= UNIT else offsets[..., None] // UNIT + np.arange(size // UNIT)

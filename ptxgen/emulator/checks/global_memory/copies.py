@@ -1,0 +1,120 @@
+"""Conflicts of bulk and tensor copies in global memory: with each other, and with what threads load and store.
+
+A copy takes the knowledge of the thread that asks for it. A copy from global memory is over for who knows of its
+completion on its mbarrier; one to global memory for its own thread from cp.async.bulk.wait_group (without .read) on,
+and for others that synchronize with it after that (PTX ISA 9.7.9.25.6.2). What threads have stored in the generic proxy
+needs a fence.proxy.async before a copy reads it, or a reduction adds to it (9.7.9.25.2); the other way round the
+completion is one. Reductions are relaxed operations (9.7.9.25.4.2, 9.7.9.25.5.3): they do not race with each other.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptxgen.emulator.checks.findings import Findings
+from ptxgen.emulator.checks.global_memory.events import Events, GlobalEvents
+from ptxgen.emulator.checks.global_memory.grid_races import GridRaces
+from ptxgen.emulator.checks.global_memory.shadow import NOBODY, SHIFT, UNIT, distinct_events
+from ptxgen.emulator.checks.order.vector_clock import PENDING, AsyncOperation
+from ptxgen.syntax import Statement
+
+if TYPE_CHECKING:
+    from ptxgen.emulator.checks.order.happens_before import Ordering
+
+
+class GlobalCopies:
+    """What copies read and write, against the last events at the same units of 16 bytes."""
+
+    def __init__(self, ordering: Ordering, events: GlobalEvents, grids: GridRaces, findings: Findings) -> None:
+        self._ordering, self._events, self._grids, self._findings = ordering, events, grids, findings
+
+    def read(self, operation: AsyncOperation, row: int, units: NDArray[np.int64]) -> None:
+        """A copy that warp `row` asks for reads these units of the heap."""
+        events, units = self._events, self._inside(units)
+        self._grids.copy(row, units, operation.what, operation.statement, writes=False)
+        for event in (*events.writer.events(units), *events.strong.events(units)):
+            if self._known(operation, row, int(event), "reads"):
+                self._require_proxy_fence(operation, row, int(event), "reads")
+        self._against(operation, row, events.copy_writer[units], "reads")
+        events.copy_reader[units] = events.of_copy(row, 0, operation.statement, operation.what, operation.number)
+
+    def write(self, operation: AsyncOperation, row: int, units: NDArray[np.int64]) -> int:
+        """One to global memory overwrites them, or combines its data with theirs. Gives what `waited` takes."""
+        events, units = self._events, self._inside(units)
+        self._grids.copy(row, units, operation.what, operation.statement, writes=True)
+        reduces = "reduction" in operation.what
+        verb = "combines its data with" if reduces else "overwrites"
+        for event in events.writer.events(units):
+            if self._known(operation, row, int(event), verb) and reduces:
+                self._require_proxy_fence(operation, row, int(event), verb)
+        for event in (*events.reader.events(units), *events.earlier.events(units)):
+            self._known(operation, row, int(event), verb)
+        if not reduces:
+            for event in events.strong.events(units):
+                self._known(operation, row, int(event), verb)
+        self._against(operation, row, events.copy_writer[units], verb, reduces=reduces)
+        for event in distinct_events(events.copy_reader[units]):
+            number = int(events.operation[event])
+            if number in self._ordering.operations and number not in self._ordering.known[row].operations:
+                self._report(operation, row, int(event), verb)
+        made = events.of_copy(row, PENDING, operation.statement, operation.what)
+        events.forget_units(units)
+        events.copy_writer[units] = made
+        return events.stamp(made)
+
+    def use_map(self, row: int, units: NDArray[np.int64], statement: Statement) -> None:
+        """A copy that warp `row` asks for reads its tensormap there; `checks.tensormaps` has the fences."""
+        what = "use of a tensormap"
+        if self._grids.before is not None or self._grids.after is not None:
+            self._grids.copy(row, units, what, statement, writes=False)
+        for event in self._events.writer.events(units):
+            if not self._knows(row, int(event)):
+                self._events.report(row, int(event), f"the {what} reads", statement)
+        event = self._events.of_warps(np.array([row]), statement, what)
+        self._events.strong_reader.keep(units * UNIT, UNIT, np.repeat(event << SHIFT | NOBODY, len(units)))
+
+    def waited(self, row: int, stamps: list[int]) -> None:
+        """A warp has waited for its copies to global memory to be over."""
+        clock = self._ordering.clock(row)
+        for stamp in stamps:
+            self._events.settle(stamp, clock)
+
+    def _inside(self, units: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Those of the heap: others are a fault of the copy when it comes to them."""
+        return units[(units >= 0) & (units < len(self._events.copy_writer))]
+
+    def _against(self, operation: AsyncOperation, row: int, found: Events, verb: str, *, reduces: bool = False) -> None:
+        """The copies that have written there must be known to be over; reductions do not mind each other."""
+        if found.any():
+            for event in distinct_events(found):
+                if not (reduces and self._events.adds(int(event))):
+                    self._known(operation, row, int(event), verb)
+
+    def _known(self, operation: AsyncOperation, row: int, event: int, verb: str) -> bool:
+        """Whether the warp knows of an event; it is reported if not."""
+        known = self._knows(row, event)
+        if not known:
+            self._report(operation, row, event, verb)
+        return known
+
+    def _knows(self, row: int, event: int) -> bool:
+        return self._ordering.knows_actor(row, int(self._events.actor[event]), int(self._events.clock[event]))
+
+    def _report(self, operation: AsyncOperation, row: int, event: int, verb: str) -> None:
+        self._events.report(row, event, f"the {operation.what} {verb}", operation.statement)
+
+    def _require_proxy_fence(self, operation: AsyncOperation, row: int, event: int, verb: str) -> None:
+        """Any thread's fence that knew of the store is enough: a path from it to the copy is not asked for."""
+        events = self._events
+        other = int(events.actor[event])
+        if not self._ordering.fenced_in_global(other, int(events.clock[event])):
+            statement, what = events.kind_of(event)
+            self._findings.add(
+                "missing-proxy-fence",
+                f"the {operation.what} {verb} data in global memory of the {what} of line {statement.line} by "
+                f"{self._ordering.warp_of(row, other)} without a fence.proxy.async between them",
+                operation.statement,
+            )

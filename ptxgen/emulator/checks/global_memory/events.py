@@ -1,0 +1,158 @@
+"""Which accesses each place of global memory has seen last: what the checks of threads and of copies share.
+
+An event is a warp's accesses by one instruction in one of its intervals, or one asynchronous copy. Threads' accesses
+are kept by `Places`, those of copies for each unit of 16 bytes, where they touch all of it. Of several loads since a
+store two are remembered. So a race may be missed; none is invented.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptxgen.emulator.checks.findings import Findings
+from ptxgen.emulator.checks.global_memory.shadow import UNIT, Places
+from ptxgen.emulator.checks.order.strong_accesses import report_unfenced
+from ptxgen.emulator.checks.order.vector_clock import PENDING
+from ptxgen.syntax import Statement
+
+if TYPE_CHECKING:
+    from ptxgen.emulator.checks.order.happens_before import Ordering
+
+Events = NDArray[np.int32]
+#: Events after which all is forgotten, so that long kernels do not fill the memory.
+_MANY = 1 << 22
+
+
+#: What instructions do that only read.
+READS = ("load", "cp.async", "strong load")
+
+
+class Kind(NamedTuple):
+    """What an event's instruction does: "store", "tensor copy", ..."""
+
+    statement: Statement
+    what: str
+
+
+class GlobalEvents:
+    """The last writer and reader of each place, by event; 0 is none."""
+
+    def __init__(self, ordering: Ordering, bytes: int, findings: Findings) -> None:
+        self._ordering, self._findings = ordering, findings
+        #: By threads: weak stores, the last weak loads and earlier ones that those who loaded last did not know of.
+        self.writer, self.reader, self.earlier = (Places(bytes) for _ in range(3))
+        #: Strong stores and atomic operations; strong loads and uses of tensormaps, which only count for other grids.
+        self.strong, self.strong_reader = Places(bytes), Places(bytes)
+        #: By asynchronous copies, for each unit.
+        units = -(-bytes // UNIT)
+        self.copy_writer, self.copy_reader = np.zeros(units, np.int32), np.zeros(units, np.int32)
+        #: Of each event: its warp (`Ordering.actors`), in which of the warp's intervals it is over, the interval of the
+        #: warp's lanes, its kind, and of a copy to shared memory its number among the asynchronous operations.
+        self.actor, self.clock = np.zeros(1024, np.int64), np.zeros(1024, np.int64)
+        self.lanes, self.operation = np.zeros(1024, np.int64), np.zeros(1024, np.int64)
+        self.kind = np.zeros(1024, np.int32)
+        #: Whether copies have written or read anything.
+        self.copies = False
+        self._kinds: list[Kind] = []
+        self._numbers: dict[tuple[int, str], int] = {}
+        self._used = 1
+        #: Events that have been forgotten.
+        self._before = 0
+        #: The last events of each instruction: warps, their intervals and those of their lanes, first event.
+        self._last: dict[int, tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], int]] = {}
+
+    @property
+    def of_threads(self) -> tuple[Places, ...]:
+        """What is kept of threads' accesses."""
+        return self.writer, self.reader, self.earlier, self.strong, self.strong_reader
+
+    def grow(self, bytes: int) -> None:
+        """The heap has become larger."""
+        for places in self.of_threads:
+            places.grow(bytes)
+        missing = np.zeros(max(-(-bytes // UNIT) - len(self.copy_writer), 0), np.int32)
+        self.copy_writer, self.copy_reader = np.r_[self.copy_writer, missing], np.r_[self.copy_reader, missing]
+
+    def forget_units(self, units: NDArray[np.int64]) -> None:
+        """A copy has written whole units: it is what later accesses meet."""
+        for places in self.of_threads:
+            places.forget_units(units)
+        self.copy_reader[units] = 0
+
+    # Events.
+
+    def of_warps(self, rows: NDArray[np.int64], statement: Statement, what: str) -> Events:
+        """An event for each warp: the same as before where no warp has synchronized since."""
+        clocks, lanes, key = self._ordering.intervals(rows), self._ordering.lanes.interval[rows], id(statement)
+        last = self._last.get(key)
+        # Lanes' intervals never come again, so those of a later CTA are others too.
+        if last is None or not all(map(np.array_equal, last, (rows, clocks, lanes))):
+            first = self._add(len(rows), statement, what)
+            span = slice(first, first + len(rows))
+            self.actor[span], self.clock[span], self.lanes[span] = self._ordering.actors(rows), clocks, lanes
+            last = self._last[key] = rows.copy(), clocks, lanes, first
+        return np.arange(last[3], last[3] + len(rows), dtype=np.int32)
+
+    def of_copy(self, row: int, clock: int, statement: Statement, what: str, operation: int = 0) -> int:
+        """An event for an asynchronous copy that a warp has asked for."""
+        event = self._add(1, statement, what)
+        self.actor[event], self.clock[event], self.operation[event] = self._ordering.actor(row), clock, operation
+        self.copies = True
+        return event
+
+    def stamp(self, event: int) -> int:
+        """A name of an event that stays its own when events are forgotten; `settle` takes it."""
+        return self._before + event
+
+    def settle(self, stamp: int, clock: int) -> None:
+        """A warp has waited for a copy of its: it is over in this interval."""
+        if stamp >= self._before:
+            self.clock[stamp - self._before] = clock
+
+    def kind_of(self, event: int) -> Kind:
+        """What an event's instruction is."""
+        return self._kinds[int(self.kind[event])]
+
+    def adds(self, event: int) -> bool:
+        """Whether it is a reduction by a copy, which does not race with others, nor with strong accesses."""
+        return "reduction" in self.kind_of(event).what
+
+    def report(self, row: int, event: int, does: str, statement: Statement) -> None:
+        """An access of a warp that does not know an event: `does` begins the message, "the load reads"."""
+        earlier, what = self.kind_of(event)
+        other, clock = int(self.actor[event]), int(self.clock[event])
+        where = f"the {what} of line {earlier.line} by {self._ordering.warp_of(row, other)}"
+        number = int(self.operation[event])
+        doubted = self._ordering.doubted_operation(row, number) if number else self._ordering.doubted(row, other, clock)
+        if doubted:
+            report_unfenced(self._findings, where, doubted, statement)
+            return
+        if number:
+            why = "whose completion its warp has not waited for"
+        elif clock == PENDING:
+            why = "which no cp.async.bulk.wait_group (without .read) has waited for"
+        else:
+            why = "with which its warp has not synchronized"
+        self._findings.add("global-race", f"{does} data of {where}, {why}", statement)
+
+    def _add(self, count: int, statement: Statement, what: str) -> int:
+        if self._used > _MANY:
+            for places in self.of_threads:
+                places.clear()
+            self.copy_writer[:] = self.copy_reader[:] = 0
+            self._last.clear()
+            self._before, self._used = self._before + self._used, 1
+        first, self._used = self._used, self._used + count
+        while self._used > len(self.actor):
+            for name in ("actor", "clock", "lanes", "kind", "operation"):
+                array = getattr(self, name)
+                setattr(self, name, np.concatenate([array, np.zeros_like(array)]))
+        key = (id(statement), what)
+        if key not in self._numbers:
+            self._numbers[key] = len(self._kinds)
+            self._kinds.append(Kind(statement, what))
+        self.kind[first : self._used] = self._numbers[key]
+        return first

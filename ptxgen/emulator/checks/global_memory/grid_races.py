@@ -1,0 +1,119 @@
+"""Accesses to global memory that meet those of a grid that may run at the same time. PTX ISA 9.7.13.13.
+
+A grid that begins before the one before it has ended may touch what that one stores or reads only after
+griddepcontrol.wait, by the thread itself or by one of whose wait it knows. Strong accesses, and reductions by copies,
+do not race with each other.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptxgen.emulator.checks.findings import Findings
+from ptxgen.emulator.checks.global_memory.events import READS, Events, GlobalEvents
+from ptxgen.emulator.checks.global_memory.shadow import SHIFT, UNIT, Places, distinct_events
+from ptxgen.syntax import Statement
+
+if TYPE_CHECKING:
+    from ptxgen.emulator.checks.order.happens_before import Ordering
+
+
+class GridRaces:
+    """The accesses of one grid against those of its neighbors in the stream."""
+
+    def __init__(self, ordering: Ordering, events: GlobalEvents, findings: Findings) -> None:
+        self._ordering, self._events, self._findings = ordering, events, findings
+        #: Those of the grid before, and of the grid that may begin before this one has ended.
+        self.before: GlobalEvents | None = None
+        self.after: GlobalEvents | None = None
+        #: Warps that have waited for the grids before, by `Ordering.actors`, and in which of their intervals.
+        self._waited: dict[int, int] = {}
+        #: Those, and others that know of it.
+        self._free: set[int] = set()
+
+    def follow(self, earlier: GridRaces) -> None:
+        """This grid begins while that one may still run."""
+        self.before, earlier.after = earlier._events, self._events
+
+    def wait(self, rows: NDArray[np.int64]) -> None:
+        """Warps have waited for the grids before."""
+        actors = self._ordering.actors(rows).tolist()
+        self._waited.update(zip(actors, self._ordering.intervals(rows).tolist(), strict=True))
+        self._free.update(actors)
+
+    def _has_waited(self, row: int) -> bool:
+        """Whether a warp has waited, or knows that another one has."""
+        actor = self._ordering.actor(row)
+        if actor in self._free:
+            return True
+        if any(self._ordering.knows_actor(row, *waited) for waited in self._waited.items()):
+            self._free.add(actor)
+            return True
+        return False
+
+    def access(
+        self, rows: NDArray[np.int64], offsets: NDArray[np.int64], racing: NDArray[np.bool_] | None, size: int,
+        statement: Statement, what: str, *, strong: bool = False,
+    ) -> None:  # fmt: skip
+        """Warps load or store `size` bytes a lane at these offsets (warps, 32) of the heap, those lanes that race."""
+        for other, which in ((self.before, "before"), (self.after, "after")):
+            if other is None:
+                continue
+            free = offsets // UNIT < len(other.copy_writer)
+            if racing is not None:
+                free &= racing
+            if not free.any():
+                continue
+            places, writes = np.where(free, offsets, 0), what not in READS
+            found = [table.at(places, size) >> SHIFT for table in _of_threads(other, writes=writes, strong=strong)]
+            found += [table[places // UNIT][..., None] for table in _of_copies(other, writes=writes)]
+            for events in found:
+                if (hit := (events != 0) & free[..., None]).any():
+                    for position in np.flatnonzero(hit.any(axis=(1, 2))).tolist():
+                        met = distinct_events(events[position][hit[position]])
+                        self._report(other, int(rows[position]), met, which, what, statement, adds=strong)
+
+    def copy(self, row: int, units: NDArray[np.int64], what: str, statement: Statement, *, writes: bool) -> None:
+        """A copy of a warp reads or writes units of the heap."""
+        for other, which in ((self.before, "before"), (self.after, "after")):
+            if other is None:
+                continue
+            inside, adds = units[units < len(other.copy_writer)], "reduction" in what
+            found = [table.events(inside) for table in _of_threads(other, writes=writes, strong=adds)]
+            found += [distinct_events(table[inside]) for table in _of_copies(other, writes=writes)]
+            for events in found:
+                if len(events):
+                    self._report(other, row, events, which, what, statement, adds=adds)
+
+    def _report(
+        self, other: GlobalEvents, row: int, events: Events, which: str, what: str, statement: Statement, *, adds: bool
+    ) -> None:
+        """A warp's access meets these events; one that `adds`, as atomic operations do, minds no reductions."""
+        racing = [event for event in events.tolist() if not (adds and other.adds(event))]
+        if not racing or (which == "before" and self._has_waited(row)):
+            return
+        earlier = other.kind_of(racing[0])
+        self._findings.add(
+            "grid-race",
+            f"the {what} is not ordered with the {earlier.what} of line {earlier.statement.line} of the grid {which}, "
+            f"which may run at the same time: griddepcontrol.wait must come before it"
+            f"{'' if which == 'before' else ' there'}",
+            statement,
+        )
+
+
+def _of_threads(other: GlobalEvents, *, writes: bool, strong: bool) -> list[Places]:
+    """What an access meets of another grid's threads."""
+    readers = [other.reader, other.earlier] if writes else []
+    strong_ones = [] if strong else [other.strong, other.strong_reader] if writes else [other.strong]
+    return [table for table in (other.writer, *readers, *strong_ones) if table.used]
+
+
+def _of_copies(other: GlobalEvents, *, writes: bool) -> list[Events]:
+    """The same of its copies."""
+    if not other.copies:
+        return []
+    return [other.copy_writer, other.copy_reader] if writes else [other.copy_writer]

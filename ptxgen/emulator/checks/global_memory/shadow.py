@@ -1,0 +1,132 @@
+"""Which threads have accessed each place of global memory last: for each two bytes, and for single ones where needed.
+
+An entry names an event (`global_events`) and the lane of its warp; 0 is none.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+Entries = NDArray[np.int32]
+HALF, WORD, UNIT = 2, 4, 16
+#: The low bits of an entry have the lane, the others the event.
+SHIFT = 6
+#: For a lane: several of the warp, so that it says nothing.
+NOBODY = (1 << SHIFT) - 1
+#: An entry at both halves of a word.
+_BOTH = np.int64(1 << 32 | 1)
+
+
+class Places:
+    """The last entry of each place."""
+
+    def __init__(self, bytes: int) -> None:
+        self._halves = np.zeros(-(-bytes // UNIT) * (UNIT // HALF), np.int32)
+        #: By byte, once a single one has been accessed; wider accesses are not kept here.
+        self._bytes: Entries | None = None
+        #: Whether anything has ever been kept.
+        self.used = False
+
+    def grow(self, bytes: int) -> None:
+        """The heap has become larger."""
+        missing = -(-bytes // UNIT) * (UNIT // HALF) - len(self._halves)
+        if missing > 0:
+            self._halves = np.concatenate([self._halves, np.zeros(missing, np.int32)])
+            if self._bytes is not None:
+                self._bytes = np.concatenate([self._bytes, np.zeros(missing * HALF, np.int32)])
+
+    def at(self, offsets: NDArray[np.int64], size: int) -> Entries:
+        """Those that accesses of `size` bytes meet: the shape of `offsets`, and a last axis, of one where each access
+        meets one entry alone.
+        """
+        if size < WORD:
+            found = self._halves[offsets // HALF][..., None]
+        else:
+            words = (offsets // WORD)[..., None]
+            if size > WORD:
+                words = words + np.arange(size // WORD)
+            pairs = self._halves.view(np.int64)[words]
+            first = pairs[..., :1].astype(np.int32)
+            found = first if (pairs == first * _BOTH).all() else pairs.view(np.int32)
+        if self._bytes is None:
+            return found
+        single = self._bytes[offsets[..., None] + np.arange(size)]
+        if not single.any():
+            return found
+        each = np.broadcast_to(found, (*offsets.shape, max(size // HALF, 1)))
+        return np.concatenate([each, single], axis=-1)
+
+    def keep(self, offsets: NDArray[np.int64], size: int, entries: Entries) -> None:
+        """Put entries, one for each access of `size` bytes, instead of those that were there: the last one stays."""
+        self.used = True
+        if size == 1:
+            if self._bytes is None:
+                self._bytes = np.zeros(len(self._halves) * HALF, np.int32)
+            self._bytes[offsets] = entries
+            return
+        if self._bytes is not None:
+            self._bytes[offsets[:, None] + np.arange(size)] = 0
+        if size == HALF:
+            self._halves[offsets // HALF] = entries
+            return
+        words, pairs = self._halves.view(np.int64), entries * _BOTH
+        if size == WORD:
+            words[offsets // WORD] = pairs
+        else:
+            words[offsets[:, None] // WORD + np.arange(size // WORD)] = pairs[:, None]
+
+    def keep_some(self, offsets: NDArray[np.int64], size: int, entries: Entries, chosen: NDArray[np.bool_]) -> None:
+        """Put the chosen ones of entries as `at` gives them, instead of those that were there."""
+        self.used = True
+        halves = max(size // HALF, 1)
+        if entries.shape[-1] == 1 < size:
+            self.keep(offsets[chosen[..., 0]], size, entries[chosen])
+            return
+        if size > 1:
+            places = offsets[..., None] // HALF + np.arange(halves)
+            some = chosen[..., :halves]
+            self._halves[places[some]] = entries[..., :halves][some]
+        if entries.shape[-1] > halves and (some := chosen[..., halves:]).any():
+            if self._bytes is None:
+                self._bytes = np.zeros(len(self._halves) * HALF, np.int32)
+            self._bytes[(offsets[..., None] + np.arange(size))[some]] = entries[..., halves:][some]
+
+    def forget(self, offsets: NDArray[np.int64], size: int) -> None:
+        """Drop what is kept of these bytes; of a single one, what is kept of its neighbor stays."""
+        if not self.used:
+            return
+        if size > 1:
+            self.keep(offsets, size, np.zeros(len(offsets), np.int32))
+        elif self._bytes is not None:
+            self._bytes[offsets] = 0
+
+    def events(self, units: NDArray[np.int64]) -> Entries:
+        """The different events in whole units."""
+        if not self.used:
+            return np.zeros(0, np.int32)
+        words = self._halves.view(np.int64).reshape(-1, UNIT // WORD)[units]
+        found = words.view(np.int32).ravel() if words.any() else np.zeros(0, np.int32)
+        if self._bytes is not None:
+            found = np.concatenate([found, self._bytes.reshape(-1, UNIT)[units].ravel()])
+        return distinct_events(found >> SHIFT)
+
+    def forget_units(self, units: NDArray[np.int64]) -> None:
+        """Drop what is kept of whole units."""
+        if not self.used:
+            return
+        self._halves.view(np.int64).reshape(-1, UNIT // WORD)[units] = 0
+        if self._bytes is not None:
+            self._bytes.reshape(-1, UNIT)[units] = 0
+
+    def clear(self) -> None:
+        """Drop everything."""
+        self._halves[:] = 0
+        self._bytes = None
+        self.used = False
+
+
+def distinct_events(events: Entries) -> Entries:
+    """The different events, or entries, among some, without 0."""
+    found = np.unique(events)
+    return found[1:] if len(found) and found[0] == 0 else found

@@ -1,0 +1,1 @@
+"""Misuse of mbarriers: transaction counts, stale phases."""

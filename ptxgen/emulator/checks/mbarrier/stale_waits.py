@@ -1,0 +1,137 @@
+"""Whether a race is due to a wait for a phase that was over long before: with the wrong parity it passed at once.
+
+A wait names a phase by its parity (PTX ISA 9.7.13.15.16): the parity of the phase before the present one passes, and
+before the first phase one of parity 1 counts as over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ptxgen.emulator.checks.order.remote_clocks import Home
+from ptxgen.emulator.checks.order.vector_clock import PENDING, Knowledge
+from ptxgen.syntax import Statement
+
+if TYPE_CHECKING:
+    from ptxgen.emulator.checks.order.happens_before import Ordering
+    from ptxgen.emulator.state.mbarriers import MBarrier, Wait
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """What a warp should have waited for: an asynchronous operation by number, or what a warp of its cluster has done
+    up to one of its intervals.
+    """
+
+    operation: int = 0
+    member: int = 0
+    clock: int = PENDING
+
+    def told_by(self, given: Knowledge | None, home: Home) -> bool:
+        """Whether who learns this knows that it is over."""
+        if given is None:
+            return False
+        if self.operation:
+            return self.operation in given.operations
+        return given.knows(home, self.member, self.clock)
+
+
+class StaleWaits:
+    """The last waits of warps, against the phases in which what they need completes."""
+
+    def __init__(self, ordering: Ordering, mbarriers: Sequence[dict[int, MBarrier]]) -> None:
+        self._ordering, self._mbarriers = ordering, mbarriers
+        #: The object of each warp's last wait that succeeded.
+        self._last: dict[int, MBarrier] = {}
+
+    def waited(self, row: int, barrier: MBarrier, statement: Statement) -> None:
+        """A warp's wait has succeeded."""
+        barrier.waited(row, statement, self._ordering.clock(row))
+        self._last[row] = barrier
+
+    def why(self, row: int, event: Event, *, reads: bool, by: int = 0) -> tuple[str, bool]:
+        """What a race of warp `row` with an event that it should know has to do with its waits, as the end of a
+        message, and whether a wrong parity explains it. It `reads` what the event wrote, or overwrites; `by` is the
+        operation that the warp issues, if it does.
+        """
+        early = self._read_early(row, event, by) if by else ""
+        if early:
+            return early, True
+        for barrier in self._near(row):
+            last = barrier.waits.get(row)
+            if last is None:
+                continue
+            phase = self._completes(barrier, row, event)
+            if phase is not None and last.phase < phase:
+                return self._tell(row, barrier, last, phase, reads)
+        barrier = self._last.get(row)
+        last = barrier.waits.get(row) if barrier is not None else None
+        if barrier is None or last is None or reads or not last.again:
+            return "", False
+        return f"; {_passed(barrier, last)}, for which it had waited before: the parity was not flipped", True
+
+    def hint(self, row: int) -> str:
+        """Of a read of what nothing has written: that the warp's last wait passed since no phase had ended."""
+        barrier = self._last.get(row)
+        last = barrier.waits.get(row) if barrier is not None else None
+        if barrier is None or last is None or last.phase >= 0:
+            return ""
+        return (
+            f"; the wait of line {last.statement.line} on {barrier.name} passed at once, since with parity 1 it is for "
+            "the phase before the first"
+        )
+
+    def _near(self, row: int) -> Iterator[MBarrier]:
+        """The objects of a warp's cluster."""
+        first = row // self._ordering.members * self._ordering.size
+        for slot in range(first, first + self._ordering.size):
+            yield from self._mbarriers[slot].values()
+
+    def _completes(self, barrier: MBarrier, row: int, event: Event) -> int | None:
+        """The phase, at the earliest, whose end tells of an event; None if no phase does as far as can be seen."""
+        home = self._ordering.known[row].home
+        if any(event.told_by(signal.given, home) for signal in barrier.under_way):
+            return barrier.phase
+        if event.told_by(barrier.arriving, home):
+            return barrier.phase
+        if event.told_by(barrier.completed, home) and barrier.waits[row].phase < barrier.phase - 1:
+            return barrier.waits[row].phase + 1
+        return None
+
+    def _tell(self, row: int, barrier: MBarrier, last: Wait, phase: int, reads: bool) -> tuple[str, bool]:
+        need = f"but what it must wait for completes phase {phase} (parity {phase & 1})"
+        if last.again:
+            return (
+                f"; {_passed(barrier, last)}, for which it had waited before, {need}: the parity was not flipped",
+                True,
+            )
+        # A wait before writing may pass at first, since the place is empty.
+        if last.phase < 0 and reads and self._last.get(row) is barrier:
+            return f"; {_passed(barrier, last)}, {need}: the parity is inverted", True
+        return f"; {_passed(barrier, last)}, {need}", False
+
+    def _read_early(self, row: int, event: Event, by: int) -> str:
+        """A copy overwrites what a warp has read, whose wait for that copy's mbarrier passed before its first phase."""
+        if event.operation or event.clock == PENDING:
+            return ""
+        reader = row - row % self._ordering.members + event.member
+        for barrier in self._near(row):
+            last = barrier.waits.get(reader)
+            if last is None or barrier.phase or last.phase >= 0:
+                continue
+            if any(signal.operation == by and signal.size for signal in barrier.under_way):
+                return (
+                    f"; that warp's wait of line {last.statement.line} on {barrier.name}, on which this copy "
+                    "completes, passed at once, for the phase before the first (parity 1): the parity is inverted"
+                )
+        return ""
+
+
+def _passed(barrier: MBarrier, last: Wait) -> str:
+    if last.phase < 0:
+        what = "passed at once, for the phase before the first (parity 1)"
+    else:
+        what = f"was for phase {last.phase} (parity {last.phase & 1})"
+    return f"its last wait on {barrier.name}, in line {last.statement.line}, {what}"

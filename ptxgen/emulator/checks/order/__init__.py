@@ -1,0 +1,1 @@
+"""Happens-before: vector clocks of warps, proxy fences, scopes, strong accesses."""

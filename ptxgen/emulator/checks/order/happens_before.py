@@ -1,0 +1,504 @@
+"""What every warp knows to have happened before.
+
+Each warp has a clock that counts its own synchronizations; its knowledge is the latest such count of every warp of its
+cluster, and of any other cluster from which it has learnt through global memory, and the asynchronous operations whose
+completion it has observed. An access conflicts with an earlier one to the same bytes (one of them a write) that its
+issuer does not know. Asynchronous operations take the knowledge of the thread that issues them, and become known
+through the mbarrier on which they complete.
+
+Threads are taken by warps: what one lane has learnt its warp knows, except that lanes which have not waited themselves
+do not know it before the lanes of the warp synchronize. Who has accessed what is kept in `shared_accesses`,
+`lane_accesses`, `tensor_accesses` and `global_accesses`.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptxgen.emulator.checks.findings import Findings
+from ptxgen.emulator.checks.mbarrier.stale_waits import StaleWaits
+from ptxgen.emulator.checks.order.mbarrier_scope import ClusterScope, Told
+from ptxgen.emulator.checks.order.partial_release import ALL
+from ptxgen.emulator.checks.order.remote_clocks import Foreign, Home
+from ptxgen.emulator.checks.order.strong_history import StrongRecord
+from ptxgen.emulator.checks.order.vector_clock import AsyncOperation, Knowledge
+from ptxgen.emulator.checks.shared.accesses import SharedAccesses
+from ptxgen.emulator.checks.shared.cta_exit import CtaExit
+from ptxgen.emulator.checks.shared.lanes import LaneAccesses
+from ptxgen.emulator.checks.tensor.accesses import TensorAccesses
+from ptxgen.emulator.checks.tensor.fences import TensorFences
+from ptxgen.emulator.state.convergence import flags_of
+from ptxgen.syntax import Statement
+
+if TYPE_CHECKING:
+    from ptxgen.emulator.state.mbarriers import MBarrier
+
+#: Known operations after which those that everybody knows are dropped.
+_MANY = 256
+
+
+class MadeBarrier(Protocol):
+    """What the relation needs of an mbarrier: which warp made it, in which interval, and the init's number."""
+
+    made_by: int
+    made_at: int
+    number: int
+
+
+class Ordering:
+    """Happens-before of all resident CTAs, and the last accesses to their shared and tensor memories."""
+
+    def __init__(
+        self, slots: int, warps: int, size: int, shared_bytes: int, findings: Findings,
+        mbarriers: Sequence[dict[int, MBarrier]], *, clusters: int | None = None,
+    ) -> None:  # fmt: skip
+        #: Warps of a CTA, CTAs of a cluster, warps of a cluster: knowledge is by warp of the cluster.
+        self.warps, self.size, self.members = warps, size, warps * size
+        self.operations: dict[int, AsyncOperation] = {}
+        #: Those of them that are of tcgen05.
+        self._tensor_operations: set[int] = set()
+        self._next = 1
+        self._inits: set[int] = set()
+        #: In which intervals the warps of a warpgroup, by the row of its first, were when they issued each product.
+        self._products: dict[int, list[tuple[int, ...]]] = {}
+        #: Whether strong loads may return older values (`stale_loads`).
+        self.sequences = False
+        #: What each warp knows of the intervals of the warps of its cluster; `known[row].clocks` is a row of it.
+        self.clocks = np.zeros((slots * warps, self.members), np.int64)
+        #: The number of each resident cluster, which no other of the launch ever has: warps are known by it too.
+        self._clusters = np.arange(slots // size)
+        #: Whether there are more clusters in the grid (`clusters`) than resident ones, so that they follow each other.
+        self._follow = clusters is not None and clusters > len(self._clusters)
+        #: All clusters that have begun, by number.
+        self._homes: list[Home] = []
+        for place in range(len(self._clusters)):
+            self._begin(place)
+        self.scopes = ClusterScope(self.clocks)
+        self.known = [Knowledge(self.home(row), self.clocks[row]) for row in range(slots * warps)]
+        #: What a warp's last releasing fence covers: its relaxed arrivals make this known.
+        self.released: dict[int, Knowledge] = {}
+        #: What each warp knew of every warp's intervals, its own included, at its last fence.proxy.async.
+        self.fenced = np.zeros((slots * warps, self.members), np.int64)
+        #: The warps whose stores to the heap some fence.proxy.async has covered, and up to which interval.
+        self._fenced_in_global: Foreign | None = None
+        self.tensor_fences = TensorFences(slots * warps)
+        self.waits = StaleWaits(self, mbarriers)
+        self.strong = StrongRecord(self, slots * warps)
+        #: Relaxed arrivals at barriers of clusters, as stores, and waits there, as loads of the same word.
+        self.relaxed_arrivals = StrongRecord(self, slots * warps)
+        self.shared = SharedAccesses(self, slots, shared_bytes, findings)
+        self.lanes = LaneAccesses(self, slots, shared_bytes, self.shared.stores, self.shared.loads, findings)
+        #: Each warp's own clock when its lanes last synchronized.
+        self._lanes_met = np.zeros(slots * warps, np.int64)
+        #: Where some lanes of a warp alone have waited since then: what the others know, and which lanes they are.
+        self._partly: dict[int, tuple[Knowledge, NDArray[np.bool_]]] = {}
+        self.tensor = TensorAccesses(self, self.tensor_fences, slots, findings)
+        self.exits = CtaExit(self, self.shared, findings)
+        for slot in range(slots):
+            self._forget(slot)
+
+    def _begin(self, place: int) -> None:
+        """A cluster becomes resident."""
+        self._clusters[place] = len(self._homes)
+        self._homes.append(Home.begin(len(self._homes), place, len(self._clusters), shared=self._follow))
+
+    def lives(self, cta: int) -> bool:
+        """Whether a CTA's cluster, whose number is that of its warps' names by the warps of a CTA, has not ended."""
+        home = self._homes[cta // self.size]
+        return bool(self._clusters[home.place] == home.number)
+
+    def home(self, row: int) -> Home:
+        """The cluster of a warp."""
+        return self.home_of(self.actor(row))
+
+    def home_of(self, actor: int) -> Home:
+        """The cluster of a warp by its name among `actors`."""
+        return self._homes[actor // self.members]
+
+    def _forget(self, slot: int) -> None:
+        """Threads begin to know nothing, in an interval of their own: clocks go on, since others may remember."""
+        for row in range(slot * self.warps, (slot + 1) * self.warps):
+            member = row % self.members
+            clock = self.clocks[row, member] + 1
+            self.clocks[row] = 0
+            self.clocks[row, member] = clock
+            self.known[row] = Knowledge(self.home(row), self.clocks[row])
+            self.scopes.forget(row)
+            self.tensor_fences.clear(row)
+            self.released.pop(row, None)
+            self._products.pop(row, None)
+        self.lanes_meet(np.arange(slot * self.warps, (slot + 1) * self.warps))
+
+    def clear(self, slot: int) -> None:
+        """Make a slot ready for the next CTA; those of a cluster come together, the first of them first."""
+        if slot % self.size == 0:
+            self._begin(slot // self.size)
+        self._forget(slot)
+        self.relaxed_arrivals.clear(slot)
+        self.fenced[slot * self.warps : (slot + 1) * self.warps] = 0
+        for accesses in (self.shared, self.tensor, self.exits):
+            accesses.clear(slot)
+        for number in [n for n, operation in self.operations.items() if operation.slot == slot]:
+            del self.operations[number]
+        self._tensor_operations &= self.operations.keys()
+
+    def clock(self, row: int) -> int:
+        """The interval in which a warp is: how often it has synchronized."""
+        return int(self.known[row].clocks[row % self.members])
+
+    def actors(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Names of the warps that are in these rows now, which no warp of a later CTA there has."""
+        return self._clusters[rows // self.members] * self.members + rows % self.members
+
+    def actor(self, row: int) -> int:
+        """The same of one."""
+        return int(self._clusters[row // self.members]) * self.members + row % self.members
+
+    def knows(self, row: int, other: int, clock: int) -> bool:
+        """Whether a warp knows what another, in any row now, did up to an interval of its."""
+        return self.knows_actor(row, self.actor(other), clock)
+
+    def knows_actor(self, row: int, actor: int, clock: int) -> bool:
+        """Whether a warp knows what another of the launch did up to an interval of its."""
+        return self.known[row].knows(self.home_of(actor), actor % self.members, clock)
+
+    def doubted(self, row: int, actor: int, clock: int) -> str:
+        """Which side of a strong access lacks a fence for a warp to know this: `release`, `acquire`, or empty."""
+        place = self.home_of(actor), actor % self.members, clock
+        known = self.known[row]
+        if known.unacquired is not None and known.unacquired.knows(*place):
+            return "acquire"
+        return "release" if self.strong.tells(row, actor, clock) else ""
+
+    def doubted_operation(self, row: int, number: int) -> str:
+        """The same for the completion of an asynchronous operation."""
+        known = self.known[row]
+        if known.unacquired is not None and number in known.unacquired.operations:
+            return "acquire"
+        return "release" if self.strong.tells_operation(row, number) else ""
+
+    def arrives_relaxed(self, row: int, phase: int, statement: Statement) -> None:
+        """A warp arrives at its cluster's barrier, and releases nothing."""
+        self._at_barrier(row, phase, statement, arrives=True)
+        self._end_interval(row)
+
+    def waits_for_relaxed(self, row: int, phase: int, statement: Statement) -> None:
+        """A warp has waited for a phase of its cluster's barrier, in which there may be relaxed arrivals."""
+        if self.relaxed_arrivals.end:
+            self._at_barrier(row, phase, statement, arrives=False)
+
+    def _at_barrier(self, row: int, phase: int, statement: Statement, *, arrives: bool) -> None:
+        words = np.array([self.actor(row) // self.members << 32 | phase])
+        self.relaxed_arrivals.add(
+            np.array([row]), np.zeros(1, np.int64), words, 0, statement, reads=not arrives, writes=arrives
+        )
+
+    def ordered_by_relaxed_arrival(self, row: int, other: int, clock: int) -> bool:
+        """Whether only relaxed arrivals at the cluster's barrier order what another warp did up to an interval."""
+        return self.relaxed_arrivals.tells(row, self.actor(other), clock)
+
+    def intervals(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The interval in which each of these warps is."""
+        return self.clocks[rows, rows % self.members]
+
+    def know(self, rows: NDArray[np.int64], actors: NDArray[Any], clocks: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Where warps know others of their own cluster up to these intervals."""
+        inside = actors // self.members == self._clusters[rows // self.members]
+        return inside & (self.clocks[rows, actors % self.members] >= clocks)
+
+    def warp_of(self, row: int, actor: int) -> str:
+        """A warp as another sees it."""
+        if actor // self.members == self._clusters[row // self.members]:
+            return self.member_name(row, actor % self.members)
+        return f"warp {actor % self.warps} of another {'cluster' if self.size > 1 else 'CTA'}"
+
+    def of_cta(self, slot: int, clocks: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The clocks of a slot's own warps, of those of its cluster."""
+        first = slot % self.size * self.warps
+        return clocks[first : first + self.warps]
+
+    def member_name(self, row: int, member: int) -> str:
+        """A warp of a cluster, as another (`row`) of it sees it."""
+        rank, warp = divmod(member, self.warps)
+        own = row % self.members // self.warps
+        return f"warp {warp}" if rank == own else f"warp {warp} of the CTA of rank {rank}"
+
+    # Synchronization.
+
+    def release(self, row: int, lanes: int = ALL) -> Knowledge:
+        """What others learn from lanes (bits) of a warp that synchronize now; its later accesses are not part of it."""
+        self.lanes.released(row, lanes)
+        return self._give(row)
+
+    def _give(self, row: int) -> Knowledge:
+        given = self.tell(row)
+        self.tensor_fences.synchronized(row)
+        return given
+
+    def tell(self, row: int) -> Knowledge:
+        """What others learn from an operation that a warp issues now; what the warp does later is not part of it."""
+        given = self.known[row].copy()
+        self.known[row].clocks[row % self.members] += 1
+        return given
+
+    def _end_interval(self, row: int) -> None:
+        self.known[row].clocks[row % self.members] += 1
+        self.tensor_fences.synchronized(row)
+
+    def end_intervals(self, rows: NDArray[np.int64]) -> None:
+        """What these warps do next is not part of what they have told, if anybody asks."""
+        self.clocks[rows, rows % self.members] += 1
+        for row in self.tensor_fences.waiting(rows.tolist()):
+            self.tensor_fences.synchronized(row)
+
+    def release_fence(self, row: int, lanes: int) -> None:
+        """A fence that releases, by lanes (bits): what comes before it is known to who synchronizes with relaxed
+        operations after it.
+        """
+        self.released[row] = self.release(row, lanes)
+
+    def release_inits(self, row: int, numbers: Sequence[int]) -> None:
+        """fence.mbarrier_init: these inits are known to who synchronizes with relaxed operations after it."""
+        clocks = np.zeros(self.members, np.int64)
+        given = self.released.setdefault(row, Knowledge(self.known[row].home, clocks))
+        given.operations.update(numbers)
+        self.learn_operations(row, numbers)
+
+    def knows_init(self, row: int, made: MadeBarrier) -> bool:
+        """Whether an mbarrier's init has happened before, as a warp knows."""
+        return made.number in self.known[row].operations or self.knows(row, made.made_by, made.made_at)
+
+    def same_warpgroup(self, row: int, member: int) -> bool:
+        """Whether a warp of the cluster (`member`) belongs to the warpgroup of another."""
+        own, other = divmod(row % self.members, self.warps), divmod(member, self.warps)
+        return own[0] == other[0] and own[1] // 4 == other[1] // 4
+
+    def product(self, rows: Sequence[int]) -> None:
+        """The warps of a warpgroup issue a product together: what comes later is in intervals of its own."""
+        self._products.setdefault(rows[0], []).append(tuple(self.clock(row) for row in rows))
+        for row in rows:
+            self._end_interval(row)
+
+    def before_product(self, row: int, known: Knowledge, member: int, clock: int) -> bool:
+        """Whether `known`, of a warp of this cluster, has one of a warpgroup after a product that it issued together
+        with another (`member`), when that had come past an interval: in time, if not in memory.
+        """
+        first = member - member % self.warps % 4
+        products = self._products.get(row - row % self.members + first, [])
+        for each, after in enumerate(known.clocks[first : first + 4].tolist()):
+            count = bisect_left(products, after, key=lambda clocks: clocks[each])
+            if count and products[count - 1][member - first] >= clock:
+                return True
+        return False
+
+    def knows_init_fence(self, row: int, made: MadeBarrier) -> bool:
+        """Whether the fence that shows an mbarrier's init to the async proxy has happened before, as a warp knows."""
+        return made.number in self.known[row].operations
+
+    def acquire(
+        self, row: int, given: Knowledge, lanes: NDArray[np.bool_] | None = None, told: Told | None = None
+    ) -> None:
+        """A warp learns what was released to it; or some of its lanes do, and the others where they next meet. `told`
+        is what of it scopes include.
+        """
+        if len(given.operations) > _MANY:
+            given.operations.intersection_update(self.operations.keys() | self._inits)
+        known = self.known[row]
+        if lanes is not None and not lanes.all():
+            self._learns_partly(row, lanes)
+        elif row in self._partly:
+            self._partly[row][0].join(given)
+        if given.home is known.home:
+            self.scopes.learnt(row, given.clocks, told)
+        known.join(given)
+        if given.home is known.home and given.clocks[row % self.members] >= self._lanes_met[row]:
+            alone = np.array([row])  # by way of whoever has learnt from the warp since
+            self.lanes.synchronized(alone, self.intervals(alone))
+        if len(known.operations) > _MANY:
+            self._retire(row // self.members)
+
+    def _learns_partly(self, row: int, lanes: NDArray[np.bool_]) -> None:
+        """Some lanes of a warp are about to learn something."""
+        before = self._partly.get(row)
+        if before is None:
+            self._partly[row] = self.known[row].copy(), lanes.copy()
+        else:
+            np.logical_or(before[1], lanes, out=before[1])
+            if before[1].all():
+                del self._partly[row]
+
+    def learn_operations(self, row: int, numbers: Sequence[int], lanes: NDArray[np.bool_] | None = None) -> None:
+        """Lanes, (32), know that these operations are over; None stands for all lanes of the warp."""
+        fresh = set(numbers) - self.known[row].operations
+        if fresh and lanes is not None and not lanes.all():
+            self._learns_partly(row, lanes)
+        elif row in self._partly:
+            self._partly[row][0].operations.update(numbers)
+        self.known[row].operations |= fresh
+
+    def unaware(self, row: int) -> tuple[Knowledge, NDArray[np.bool_]] | None:
+        """What lanes of a warp know that have not learnt what others of it have, and which they are: (32)."""
+        partly = self._partly.get(row)
+        return None if partly is None else (partly[0], ~partly[1])
+
+    def known_to(self, row: int, lane: int | None) -> Knowledge:
+        """What a lane of a warp knows; None stands for its lanes together."""
+        partly = self._partly.get(row)
+        return self.known[row] if partly is None or lane is None or partly[1][lane] else partly[0]
+
+    def any_unaware(self, rows: NDArray[np.int64]) -> bool:
+        """Whether lanes of some of these warps do not know what others of the same warp do."""
+        return bool(self._partly) and not self._partly.keys().isdisjoint(rows.tolist())
+
+    def lanes_meet(self, rows: NDArray[np.int64], *, told: bool = False) -> None:
+        """The lanes of each of these warps synchronize: all know what some did. With `told` the warps have just told
+        each other, in the interval before.
+        """
+        now = self.intervals(rows)
+        self.lanes.synchronized(rows, now - told)
+        self._lanes_met[rows] = now
+        if self._partly:
+            for row in rows.tolist():
+                self._partly.pop(row, None)
+
+    def some_lanes_meet(self, row: int, groups: Sequence[int]) -> None:
+        """Only lanes of these groups (bits) of a warp do, those of each with each other."""
+        self.lanes.some_synchronized(row, groups, int(self.clocks[row, row % self.members]))
+        partly = self._partly.get(row)
+        if partly is not None:
+            for group in map(flags_of, groups):
+                if (partly[1] & group).any():
+                    np.logical_or(partly[1], group, out=partly[1])
+            if partly[1].all():
+                del self._partly[row]
+
+    def barrier(self, rows: list[int], given: Knowledge | None = None) -> None:
+        """All warps of a CTA's barrier learn what all knew, and what those gave that only arrived."""
+        together = self._joined(rows, given)
+        self.end_intervals(np.array(rows))
+        self.clocks[rows] = np.maximum(self.clocks[rows], together.clocks)
+        for row in rows:
+            self.known[row].take(together)
+        self.scopes.together(np.array(rows), given.clocks if given is not None else None)
+        self.lanes_meet(np.array(rows), told=True)
+
+    def _joined(self, rows: list[int], given: Knowledge | None = None) -> Knowledge:
+        """What these warps of a cluster know together with what is given, when they meet at a barrier."""
+        joined = [self.known[rows[0]]]
+        together = joined[0].copy()
+        together.clocks = self.clocks[rows].max(axis=0)
+        for row in rows[1:]:
+            known = self.known[row]
+            if any(known.is_like(each) for each in joined):  # most are: one warp has heard of something
+                together.operations |= known.operations
+            else:
+                together.join(known)
+                joined.append(known)
+        if given is not None:
+            together.join(given)
+        if self.sequences and together.unacquired is not None:
+            together.sequence(together.unacquired)
+        return together
+
+    def barrier_of_all(self, slots: NDArray[np.int64]) -> None:
+        """As `barrier` for all warps of each of these CTAs."""
+        warps = np.arange(self.warps)
+        rows = (slots * self.warps)[:, None] + warps
+        for row in self.tensor_fences.waiting(rows.ravel().tolist()):
+            self.tensor_fences.synchronized(row)
+        for cta in rows.tolist():
+            given = [self.known[row] for row in cta]
+            sequences = self.sequences and given[0].unacquired is not None
+            if sequences or not all(known.is_like(given[0]) for known in given):
+                joined = self._joined(cta)
+                for known in given:
+                    known.take(joined)
+                continue
+            if any(known.operations for known in given):
+                together = set[int]().union(*(known.operations for known in given))
+                for known in given:
+                    if len(known.operations) < len(together):
+                        known.operations |= together
+        clocks = self.clocks[rows]
+        own = rows % self.members
+        mine = clocks[np.arange(len(rows))[:, None], warps, own] + 1
+        clocks[:] = clocks.max(axis=1, keepdims=True)
+        clocks[np.arange(len(rows))[:, None], warps, own] = mine
+        self.clocks[rows] = clocks
+        self.scopes.together(rows)
+        self.lanes_meet(rows.ravel(), told=True)
+
+    def proxy_fence(self, row: int, lanes: int, *, shared: bool = True, heap: bool = True) -> None:
+        """fence.proxy.async by lanes (bits): the stores to shared memory, and to global memory (`heap`), that the warp
+        knows are visible to asynchronous operations after it.
+        """
+        known = self.known[row]
+        if shared:
+            self.lanes.fenced(row, lanes)
+            self.fenced[row] = known.clocks
+        if heap:
+            covered = self._fenced_in_global
+            self._fenced_in_global = known.outside() if covered is None else covered.joined(known.outside())
+        known.clocks[row % self.members] += 1
+
+    def fenced_in_global(self, actor: int, clock: int) -> bool:
+        """Whether some fence.proxy.async has covered what a warp stored to global memory in an interval."""
+        covered = self._fenced_in_global
+        return covered is not None and covered.knows(self.home_of(actor), actor % self.members, clock)
+
+    def before_thread_sync(self, row: int) -> None:
+        """tcgen05.fence::before_thread_sync: relaxed arrivals after it tell of tcgen05 operations (9.7.16.6.4)."""
+        self.tensor_fences.before_thread_sync(row)
+        known = self.known[row]
+        given = self.released.get(row)
+        if given is None:
+            given = self.released[row] = Knowledge(known.home, np.zeros(self.members, np.int64))
+        if self._tensor_operations:
+            given.operations |= known.operations & self._tensor_operations
+        given.join_tensor(known.home, known.for_tensor_memory)
+        known.clocks[row % self.members] += 1
+
+    def after_thread_sync(self, row: int, seen: Knowledge | None) -> None:
+        """tcgen05.fence::after_thread_sync: of what relaxed waits have `seen`, it orders tcgen05 operations."""
+        known = self.known[row]
+        if seen is not None:
+            known.operations |= seen.operations & self._tensor_operations
+            known.join_tensor(seen.home, seen.for_tensor_memory)
+        self.tensor_fences.after_thread_sync(row, known.operations)
+
+    def _retire(self, cluster: int) -> None:
+        """Drop operations that every warp of the cluster knows: no later access can conflict with them."""
+        rows = range(cluster * self.members, (cluster + 1) * self.members)
+        common = set.intersection(*(self.known[row].operations for row in rows))
+        slots = slice(cluster * self.size, (cluster + 1) * self.size)
+        common.difference_update(np.unique(self.tensor.writer[slots]).tolist())
+        common -= self._inits
+        for row in rows:
+            self.known[row].operations -= common
+            self.tensor_fences.known[row] -= common
+        for number in common:
+            self.operations.pop(number, None)
+        self._tensor_operations -= common
+
+    def init(self) -> int:
+        """A new number for an mbarrier's init, which is known once a fence has shown it to the async proxy."""
+        self._inits.add(self._next)
+        self._next += 1
+        return self._next - 1
+
+    def operation(
+        self, what: str, statement: Statement, slot: int, *, swizzle: str | None = None, row: int | None = None,
+        lane: int | None = None,
+    ) -> AsyncOperation:  # fmt: skip
+        """A new asynchronous operation."""
+        self._next += 1
+        made = AsyncOperation(self._next - 1, what, statement, slot, swizzle, row, lane)
+        self.operations[made.number] = made
+        if what.startswith("tcgen05"):
+            self._tensor_operations.add(made.number)
+        return made

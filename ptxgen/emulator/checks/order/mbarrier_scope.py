@@ -1,0 +1,79 @@
+"""Synchronization by mbarriers between CTAs of a cluster, whose scope .cta does not include the other thread.
+
+An arrival releases, and a wait acquires, for threads of its scope alone (PTX ISA 8.5, 8.7), by default .cta. Where CTAs
+synchronize so, copies and the tensor core follow all the same: CUTLASS and Triton leave the scope out there. Accesses
+by threads do not: with .cluster ptxas puts a MEMBAR before the arrival and a CCTL.IVALL behind the wait, with .cta
+neither (ptxas 13.5, sm_90a and sm_100a). Kept is what each warp knows by scopes that are wide enough. What one warp
+tells the next in its CTA by an mbarrier counts as known so: something may be missed, nothing invented.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptxgen.emulator.checks.shared.granules import Masks
+from ptxgen.emulator.checks.shared.last_accesses import ThreadAccesses
+from ptxgen.emulator.checks.shared.strong_stores import StrongStores
+
+#: What of an mbarrier's arrivals counts for waits of scope .cta, and for those of .cluster: (2, warps of the cluster).
+Told = NDArray[np.int64]
+#: For which waits an arrival counts: of both scopes, of .cluster, of none.
+Reach = Literal["cta", "cluster", "none"]
+#: What an arrival and a wait do for their scope.
+RELEASES = {"arrival": "release", "wait": "acquire"}
+_ROWS = {"cta": slice(0, 2), "cluster": slice(1, 2), "none": slice(0, 0)}
+
+
+def tell(told: Told, clocks: NDArray[np.int64], reach: Reach) -> None:
+    """Add an arrival that gives these clocks."""
+    rows = told[_ROWS[reach]]
+    np.maximum(rows, clocks, out=rows)
+
+
+class ClusterScope:
+    """For each warp the clocks of its cluster's warps that it knows by wide scopes, and those that it would know if all
+    its waits were of scope .cluster. Nothing is kept before the first synchronization of too narrow a scope.
+    """
+
+    def __init__(self, clocks: NDArray[np.int64]) -> None:
+        self._clocks = clocks
+        self._wide: NDArray[np.int64] | None = None
+
+    def learnt(self, row: int, clocks: NDArray[np.int64], told: Told | None) -> None:
+        """A warp is about to learn these clocks; with `told`, from an mbarrier, of which that is wide: (2, warps)."""
+        if self._wide is None:
+            if told is None:
+                return
+            self._wide = np.stack([self._clocks, self._clocks])
+        np.maximum(self._wide[:, row], clocks if told is None else np.minimum(told, clocks), out=self._wide[:, row])
+
+    def together(self, rows: NDArray[np.int64], clocks: NDArray[np.int64] | None = None) -> None:
+        """Warps (.., those of a CTA) learn what all of the CTA know, and these clocks besides."""
+        if self._wide is not None:
+            shared = self._wide[:, rows].max(axis=-2, keepdims=True)
+            self._wide[:, rows] = shared if clocks is None else np.maximum(shared, clocks)
+
+    def forget(self, row: int) -> None:
+        """A warp of another CTA begins."""
+        if self._wide is not None:
+            self._wide[:, row] = 0
+
+    def conflicts(
+        self, row: int, warps: int, accesses: ThreadAccesses | StrongStores, slot: int,
+        units: NDArray[np.int64], masks: Masks | np.uint16,
+    ) -> Iterator[tuple[int, int, str]]:  # fmt: skip
+        """(warp of the cluster, line, what is narrow: `arrival` or `wait`) of accesses by other CTAs, of so many warps,
+        to the same bytes of a slot's memory, which warp `row` knows, but not by wide scopes.
+        """
+        if self._wide is None:
+            return
+        known, wide = self._clocks[row], np.minimum(self._wide[:, row], self._clocks[row])
+        own = row % len(known) // warps * warps
+        wide[:, own : own + warps] = known[own : own + warps]
+        for member, line, clock in accesses.unknown(slot, row % len(known), units, masks, wide[0]):
+            if clock <= known[member]:
+                yield member, line, "wait" if wide[1, member] >= clock else "arrival"

@@ -1,0 +1,70 @@
+"""Lanes of a warp that release, or fence, while others of it have accessed shared memory and do not.
+
+An mbarrier.arrive releases what its own thread has done and knows (PTX ISA 8.8), and a fence.proxy.async fences that:
+what other lanes have stored is among it if the lanes have synchronized before. Where a lane has done so at any time in
+an interval of its warp, all that it does in the interval counts as covered: something may be missed, nothing invented.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+#: The lanes of a warp, one bit each.
+ALL = 2**32 - 1
+#: Intervals that are kept; beyond, the oldest are dropped.
+_MOST = 256
+
+
+def bits(lanes: NDArray[np.bool_]) -> NDArray[np.uint32]:
+    """The lanes (..., 32) of each of some warps as bits (...)."""
+    return np.packbits(lanes, axis=-1, bitorder="little").view(np.uint32)[..., 0]
+
+
+@dataclass(slots=True)
+class Part:
+    """An interval in which only some lanes of a warp have done it: bits of the lanes, the warp's clock when the first
+    did while others were behind, and when its lanes met again (None: they have not).
+    """
+
+    row: int
+    lanes: int
+    begin: int
+    end: int | None = None
+
+    def lacks(self, lanes: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Which of these lanes have not done it."""
+        return (self.lanes >> lanes & 1) == 0
+
+
+class PartialReleases:
+    """What lanes of each warp have done since they last met, and by number of interval where others were behind."""
+
+    def __init__(self) -> None:
+        self._done: dict[int, int] = {}
+        self._open: dict[int, Part] = {}
+        self.parts: dict[int, Part] = {}
+
+    def done(self, row: int, lanes: int, *, accessed: int, interval: int, clock: int) -> None:
+        """Lanes of a warp release or fence, in an interval in which lanes have `accessed` something."""
+        lanes |= self._done.get(row, 0)
+        self._done[row] = lanes
+        part = self._open.get(row)
+        if part is not None:
+            part.lanes = lanes
+        elif accessed & ~lanes:
+            self._open[row] = self.parts[interval] = Part(row, lanes, clock)
+            if len(self.parts) > _MOST:
+                del self.parts[next(iter(self.parts))]
+
+    def met(self, rows: NDArray[np.int64], clocks: NDArray[np.int64]) -> None:
+        """The lanes of each of these warps have met: whoever knows a warp up to this clock knows all that they did."""
+        if not self._done:
+            return
+        for row, clock in zip(rows.tolist(), clocks.tolist(), strict=True):
+            if self._done.pop(row, None) is not None:
+                part = self._open.pop(row, None)
+                if part is not None:
+                    part.end = clock

@@ -1,0 +1,96 @@
+"""Whether a fence.proxy.async stands between accesses of threads to shared memory and asynchronous operations.
+
+PTX ISA 8.6: threads access memory in the generic proxy, copies and the tensor core in the async proxy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptxgen.emulator.checks.findings import Findings
+from ptxgen.emulator.checks.order.vector_clock import AsyncOperation
+from ptxgen.emulator.checks.shared.last_accesses import ThreadAccesses
+
+if TYPE_CHECKING:
+    from ptxgen.emulator.checks.order.happens_before import Ordering
+    from ptxgen.emulator.checks.shared.accesses import SharedAccesses
+
+
+class ProxyFences:
+    """The fences between the accesses that `SharedAccesses` keeps and operations that come after them."""
+
+    def __init__(
+        self, shared: SharedAccesses, ordering: Ordering, copy_lines: Mapping[int, str], findings: Findings
+    ) -> None:
+        self._shared, self._ordering, self._findings = shared, ordering, findings
+        #: Lines of the cp.async and st.async instructions that have run.
+        self._copy_lines = copy_lines
+
+    def require(self, operation: AsyncOperation, row: int, slot: int, units: NDArray[np.int64]) -> None:
+        """Stores of threads reach the async proxy by a fence of the storing warp, or of the issuing one."""
+        visible = self._visible(row)
+        late = _unfenced(self._shared.stores, visible, slot, units)
+        strong = [(*each, "store") for each in self._shared.strong_stores.unfenced(slot, units, visible)]
+        if late is None and not strong:
+            self._ordering.lanes.unfenced(operation, row, slot, units)
+            return
+        # Advice for cp.async: the manual has it in the generic proxy (9.7.9.25.3.1), but Triton leaves the fence out,
+        # and its kernels are right on an H200 (driver 580, 2026-11-20).
+        weak = []
+        if late is not None:
+            table = self._shared.stores.table(slot)
+            assert table is not None
+            lines = [line for line, what in self._copy_lines.items() if what == "cp.async"]
+            copied = np.isin(table.line[:, units], lines) if lines else np.zeros_like(late)
+            for chosen, what in ((late & ~copied, "store"), (late & copied, "cp.async")):
+                weak += [(*each, what) for each in self._shared.stores.lines(slot, units, chosen)]
+        for other, line, _, what in (*weak, *strong):
+            self._findings.add(
+                "missing-proxy-fence",
+                f"the {operation.what} reads data of the {what} of line {line} by "
+                f"{self._ordering.member_name(row, other)} without a fence.proxy.async between them",
+                operation.statement,
+                severity="error" if what == "store" else "advice",
+            )
+
+    def require_after_loads(self, operation: AsyncOperation, row: int, units: NDArray[np.int64], slot: int) -> None:
+        """Loads of threads come before an asynchronous write, to which `async_write` comes next, by a proxy fence too.
+
+        Advice, of responses of launch control: the manual's example has the fences (9.7.13.17). Before copies CUTLASS
+        leaves them out.
+        """
+        late = _unfenced(self._shared.loads, self._visible(row), slot, units)
+        if late is None:
+            return
+        for other, line, _ in self._shared.loads.lines(slot, units, late):
+            self._findings.add(
+                "missing-proxy-fence",
+                f"the {operation.what} overwrites what the load of line {line} by "
+                f"{self._ordering.member_name(row, other)} has read without a fence.proxy.async between them",
+                operation.statement,
+                severity="advice",
+            )
+
+    def _visible(self, row: int) -> NDArray[np.int64]:
+        """The intervals of its cluster's warps that a fence.proxy.async has followed, of theirs or of this warp."""
+        members, fenced = self._ordering.members, self._ordering.fenced
+        first = row - row % members
+        return np.maximum(np.diagonal(fenced[first : first + members]), fenced[row])
+
+
+def _unfenced(
+    accesses: ThreadAccesses, visible: NDArray[np.int64], slot: int, units: NDArray[np.int64]
+) -> NDArray[np.bool_] | None:
+    """Which accesses (warps, units) come after what is visible of their warps; None if none do."""
+    table = accesses.table(slot)
+    if table is None:
+        return None
+    seen = table.of(visible)
+    if (table.latest <= seen).all():
+        return None
+    late = (table.clock[:, units] > seen[:, None]) & (table.mask[:, units] != 0)
+    return late if late.any() else None

@@ -1,0 +1,170 @@
+"""Older values that strong loads return, where the memory model permits it (PTX ISA 8.10).
+
+A load may read what was in a word before its last strong store, if that store does not precede the load in causality
+order (8.10.6), and neither the loading warp nor one whose read precedes the load has read the newer value (8.10.5,
+8.9.4). The schedule `late` has every warp read the older value once for each such store, `random` some of them, and
+`eager` none. So a flag without its fence, which races with nothing where the data are volatile too, gives a wrong
+result; a loop that polls goes round once more.
+
+The same holds for the lanes of one warp, which bar.warp.sync and barriers order, and what `lane_accesses` takes for
+that besides.
+
+The fences .sc take effect in the order of their execution, and order all before one with all after a later one (8.9.3).
+A strong access that lacks an acquire counts after the next barrier of the CTA: hardware has done the load by then.
+
+Words are kept with the size of their accesses: of 16 bytes that are accessed in several sizes nothing older is read.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptxgen.device import OlderValue
+from ptxgen.emulator.checks.order.strong_history import Place, slot_of, unit_of
+from ptxgen.emulator.checks.order.vector_clock import Knowledge
+from ptxgen.emulator.engines.timeline import Timeline
+
+if TYPE_CHECKING:
+    from ptxgen.emulator.checks.order.happens_before import Ordering
+
+_MIXED = -1
+
+
+@dataclass(slots=True)
+class Change:
+    """The last strong store to a word that has changed it: the bytes before and after."""
+
+    old: NDArray[np.uint8]
+    new: NDArray[np.uint8]
+    #: The warps (`Ordering.actors`) that have stored the newer value or read it, and in which of their intervals.
+    aware: dict[int, int]
+    #: Of warps that have stored it: in which lane interval, and the lanes that have stored or read it since, (32).
+    lanes: dict[int, tuple[int, NDArray[np.bool_]]]
+    #: Of the store.
+    line: int
+
+
+class StaleLoads:
+    """The last change of each word that strong accesses use. Made for programs with strong loads alone."""
+
+    def __init__(self, ordering: Ordering, timeline: Timeline) -> None:
+        self._ordering, self._timeline = ordering, timeline
+        self._changes: dict[Place, Change] = {}
+        #: What instructions under way are about to change, and where its bytes begin.
+        self._held: dict[Place, tuple[int, Change]] = {}
+        #: The size of the accesses to each 16 bytes, by the place of the first.
+        self._sizes: dict[Place, int] = {}
+        #: What fences .sc have made known, by the width of their scope and its CTA or cluster.
+        self._sequence: dict[tuple[int, int], Knowledge] = {}
+        #: The lane interval in which a warp has executed its last fence .sc.
+        self._fenced: dict[int, int] = {}
+        #: How often loads of a line have found what was there before the store of another.
+        self._returned: Counter[tuple[int, int]] = Counter()
+
+    def returned(self) -> list[OlderValue]:
+        """The older values that loads have found, by line."""
+        return [OlderValue(*lines, times) for lines, times in sorted(self._returned.items())]
+
+    def clear(self, slot: int) -> None:
+        """Make a slot ready for the next CTA."""
+        for table in (self._changes, self._sizes):
+            for place in [place for place in table if slot_of(place) == slot]:
+                del table[place]
+
+    def fence(self, row: int, domains: list[tuple[int, int]]) -> None:
+        """A fence .sc of a warp: those before it within the same CTA, cluster or GPU precede it."""
+        known = self._ordering.known[row]
+        self._fenced[row] = int(self._ordering.lanes.interval[row])
+        for domain in domains:
+            before = self._sequence.setdefault(domain, Knowledge(known.home, known.clocks * 0))
+            before.sequence(known)
+            known.join(before)
+
+    def store(
+        self, row: int, lanes: NDArray[np.bool_], place: Place, data: NDArray[np.uint8], offset: int, size: int,
+        line: int,
+    ) -> None:  # fmt: skip
+        """Lanes of a warp are about to change a word by a strong store or an atomic operation: its bytes are at an
+        offset.
+        """
+        if not self._alike(place, size):
+            return
+        held = self._held.get(place)
+        if held is None:
+            old = data[offset : offset + size].copy()
+            held = self._held[place] = offset, Change(old, old, {}, {}, line)
+        actor = self._ordering.actor(row)
+        held[1].aware.setdefault(actor, self._ordering.clock(row))
+        held[1].lanes[actor] = int(self._ordering.lanes.interval[row]), lanes
+
+    def stored(self, data: NDArray[np.uint8]) -> None:
+        """What was about to change has changed. Who stores what is there already knows what is there."""
+        for place, (offset, made) in self._held.items():
+            made.new = data[offset : offset + len(made.old)].copy()
+            before = self._changes.get(place)
+            if not np.array_equal(made.new, made.old):
+                self._changes[place] = made
+            elif before is not None:
+                for actor, clock in made.aware.items():
+                    before.aware.setdefault(actor, clock)
+                for actor, (interval, lanes) in made.lanes.items():
+                    if actor in before.lanes and before.lanes[actor][0] == interval:
+                        before.lanes[actor] = interval, before.lanes[actor][1] | lanes
+        self._held.clear()
+
+    def changed(self, place: Place, size: int) -> bool:
+        """Whether a strong load of this size may find an older value in a word."""
+        return self._alike(place, size) and place in self._changes
+
+    def load(
+        self, row: int, lanes: NDArray[np.bool_], place: Place, data: NDArray[np.uint8], offset: int, line: int
+    ) -> tuple[NDArray[np.uint8], NDArray[np.bool_]] | None:
+        """The older value that some of these lanes of a warp read by a strong load of a word that has `changed`."""
+        change = self._changes.get(place)
+        if change is None:
+            return None
+        lanes = lanes & self._behind(change, row, lanes)
+        if not lanes.any():
+            return None
+        new = data[offset : offset + len(change.new)]
+        if not np.array_equal(new, change.new):  # it has changed since, by something else than strong accesses
+            del self._changes[place]
+            return None
+        own = self._ordering.actor(row)
+        known = any(self._precedes(row, other, clock) for other, clock in change.aware.items() if other != own)
+        change.aware.setdefault(own, self._ordering.clock(row))  # at most once
+        if known or (self._timeline.schedule == "random" and self._timeline.random.getrandbits(1)):
+            return None
+        self._returned[line, change.line] += 1
+        return change.old, lanes
+
+    def _behind(self, change: Change, row: int, lanes: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Which lanes of a warp may not have seen a change, as these are about to: (32)."""
+        own = self._ordering.actor(row)
+        if own not in change.aware:
+            return np.ones(32, np.bool_)
+        interval, aware = change.lanes.get(own, (-1, lanes))
+        if interval != self._ordering.lanes.interval[row] or interval == self._fenced.get(row):
+            return np.zeros(32, np.bool_)
+        change.lanes[own] = interval, aware | lanes
+        return ~aware
+
+    def _alike(self, place: Place, size: int) -> bool:
+        """Whether all accesses to these 16 bytes have the same size."""
+        unit = unit_of(place)
+        before = self._sizes.setdefault(unit, size)
+        if before != size:
+            self._sizes[unit] = _MIXED
+        return before == size
+
+    def _precedes(self, row: int, actor: int, clock: int) -> bool:
+        """Whether what a warp did in an interval precedes what this one does now, in causality order."""
+        ordering, sequenced = self._ordering, self._ordering.known[row].sequenced
+        return ordering.knows_actor(row, actor, clock) or (
+            sequenced is not None and sequenced.knows(ordering.home_of(actor), actor % ordering.members, clock)
+        )

@@ -1,0 +1,400 @@
+"""Strong accesses (volatile, relaxed, acquire, release, atomics): what they tell other warps, and whom they reach.
+
+A release pattern on a word, seen by an acquire pattern on it, orders what came before the one before what comes after
+the other (PTX ISA 8.8, 8.9.4). A strong access alone does neither: it needs .release or a fence before the store,
+.acquire or a fence after the load, in a scope that includes the other thread (8.7). What would be known if strong
+accesses did so by themselves counts for what a conflict is called: one that only such a flag orders is told as the
+missing fence that it is. What lacks an acquire is kept in `Knowledge.unacquired`; what lacks a release is searched for
+when a conflict is there (`strong_record`).
+
+A fence covers what its own thread did; that counts for a store by another thread too which bar.sync puts after it: with
+fence.sc (membar.gl, __threadfence) that follows from the order of such fences (8.9.3), and hardware does the same for
+the weaker ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import count
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptxgen.device import OlderValue
+from ptxgen.emulator.checks.findings import Findings
+from ptxgen.emulator.checks.order.strong_history import Accesses, Place, slot_of, slots_of
+from ptxgen.emulator.checks.order.vector_clock import Knowledge
+from ptxgen.syntax import Statement
+
+if TYPE_CHECKING:
+    from ptxgen.emulator.checks.order.happens_before import Ordering
+    from ptxgen.emulator.checks.order.stale_loads import StaleLoads
+
+CTA, CLUSTER, GPU = range(3)
+_LEVELS = {"cta": CTA, "cluster": CLUSTER, "gpu": GPU, "sys": GPU, "gl": GPU}
+_NAMES = ("cta", "cluster", "gpu")
+#: So much is kept apart of what warps have told with a word.
+_FEW = 16
+#: Instead of a scope: what is known at once, and what no acquiring fence makes known.
+_AT_ONCE, _NEVER = -1, GPU + 1
+
+
+def level(scope: str | None) -> int:
+    """The width of a scope, of `membar` too; by default that of the GPU."""
+    return GPU if scope is None else _LEVELS[scope.lstrip(".")]
+
+
+class Order(NamedTuple):
+    """What a strong access does besides: acquire, release; and for whom."""
+
+    acquires: bool
+    releases: bool
+    level: int
+
+
+def order_of(op: Any) -> Order:
+    """The order of a strong access. Volatile and mmio accesses are relaxed in the scope of the system (8.4)."""
+    sem, scope = getattr(op, "sem", None), getattr(op, "scope", None)
+    return Order(sem in ("acquire", "acq_rel"), sem in ("release", "acq_rel"), level(scope))
+
+
+#: Who told something (of `Ordering.actors`), within which scope, and whether all that it knew.
+_Teller = tuple[int, int, bool]
+#: The width of a scope and its CTA or cluster, 0 for the GPU.
+_Domain = tuple[int, int]
+#: Numbers for what several have told, put together.
+_TOGETHER = count(1)
+
+
+class _Telling:
+    """What stores of one instruction by a warp have told, within scopes; nobody changes the knowledge any more."""
+
+    __slots__ = ("actor", "clock", "ctas", "domain", "number", "parts")
+
+    def __init__(
+        self, actor: int, clock: int, number: int, ctas: frozenset[int],
+        parts: dict[_Teller, tuple[_Domain, Knowledge]],
+    ) -> None:  # fmt: skip
+        #: The warp and its interval: who knows it up to there knows all this. Below 0 if they are several.
+        self.actor, self.clock = actor, clock
+        #: In the order in which they came.
+        self.number = number
+        #: From which CTAs it is.
+        self.ctas = ctas
+        self.parts = parts
+        domains = {domain for domain, _ in parts.values()}
+        #: The scope of all parts, None if they are several.
+        self.domain = domains.pop() if len(domains) == 1 else None
+
+    def after(self, before: _Telling) -> _Telling:
+        """This, and what the same warp has told before and not again."""
+        missing = {teller: part for teller, part in before.parts.items() if teller not in self.parts}
+        return _Telling(self.actor, self.clock, self.number, self.ctas, {**self.parts, **missing}) if missing else self
+
+
+#: The last telling of each warp, with all that it told before; of many warps together by a number below 0.
+_Told = dict[int, _Telling]
+
+
+def _has(known: Knowledge | None, other: Knowledge) -> bool:
+    """Whether one knows all that the other does."""
+    return known is not None and known.has(other) and known.operations >= other.operations
+
+
+class _Touch(NamedTuple):
+    """The last strong access to a word: by which of `Ordering.actors`, and in which of its intervals."""
+
+    actor: int
+    clock: int
+    level: int
+    writes: bool
+    statement: Statement
+
+
+def report_unfenced(findings: Findings, where: str, side: str, statement: Statement) -> None:
+    """Only a flag or lock orders an access and that `where`, and its accesses are strong, but nothing more.
+
+    Without an acquire it is advice: CUDA's own samples end so, with bar.sync after an atomic operation.
+    """
+    missing = (
+        "its store does not release: use .release, or fence.acq_rel before it"
+        if side == "release"
+        else "the load of it does not acquire: use .acquire, or fence.acq_rel after it"
+    )
+    findings.add(
+        "missing-fence",
+        f"this access and {where} are ordered by a strong access alone; {missing}, in a scope that includes both "
+        "threads",
+        statement,
+        severity="error" if side == "release" else "advice",
+    )
+
+
+class StrongAccesses:
+    """What strong stores have told, by word, and what fences of each warp cover."""
+
+    def __init__(self, ordering: Ordering, findings: Findings) -> None:
+        self._ordering, self._findings = ordering, findings
+        self._told: dict[Place, _Told] = {}
+        #: Relaxed loads of a warp since its last acquiring fence: what they saw, and the scope that it takes.
+        self._seen: dict[int, list[tuple[Knowledge, int]]] = {}
+        #: By warp: the number of the last that it has heard, but not acquired, by teller and the scope that it takes.
+        self._heard: dict[int, dict[tuple[_Teller, int], int]] = {}
+        self._number = 0
+        #: The last accesses to each word, from the record up to an entry; whether they are needed, since the scope of
+        #: some access does not include all threads that could reach its word.
+        self._touched: dict[Place, _Touch] = {}
+        self._touched_up_to = 0
+        self._narrow = False
+        #: Older values that loads may return; None where nothing does.
+        self.stale: StaleLoads | None = None
+
+    def clear(self, slot: int) -> None:
+        """Make a slot ready for the next CTA."""
+        for place in [place for place in self._told if slot_of(place) == slot]:
+            del self._told[place]
+        self._ordering.strong.clear(slot)
+        for row in range(slot * self._ordering.warps, (slot + 1) * self._ordering.warps):
+            self._seen.pop(row, None)
+            self._heard.pop(row, None)
+        if self.stale is not None:
+            self.stale.clear(slot)
+
+    def older_values(self) -> list[OlderValue]:
+        """What strong loads have found of what was there before."""
+        return [] if self.stale is None else self.stale.returned()
+
+    # Fences.
+
+    def release_fence(self, row: int, level: int) -> None:
+        """A fence that releases: `Ordering.release_fence` has been told."""
+        covered = self._ordering.released[row].certain()
+        for within in range(level + 1):
+            self._ordering.known[row].cover(within, covered)
+
+    def acquire_fence(self, row: int, level: int) -> None:
+        """A fence that acquires: what relaxed loads before it have seen is known from here on.
+
+        Also those of other warps that bar.sync puts before it.
+        """
+        seen = self._ordering.known[row].unacquired
+        if level == GPU and seen is not None:
+            self._ordering.acquire(row, seen)
+            self._ordering.known[row].unacquired = None
+        waiting = []
+        for known, needed in self._seen.pop(row, ()):
+            if needed <= level:
+                self._ordering.acquire(row, known)
+            else:
+                waiting.append((known, needed))
+        if waiting:
+            self._seen[row] = waiting
+
+    def sequence_fence(self, row: int, level: int) -> None:
+        """A fence .sc, after it has acquired and before it releases."""
+        if self.stale is not None:
+            self.stale.fence(row, [(within, self._domain(row, within)) for within in range(level + 1)])
+
+    # Accesses.
+
+    def together(
+        self, rows: NDArray[np.int64], positions: NDArray[np.int64], words: NDArray[np.int64], order: Order,
+        statement: Statement, *, reads: bool, writes: bool, older: bool | None = None,
+    ) -> bool:  # fmt: skip
+        """Lanes make strong loads (`reads`), stores (`writes`) or atomic operations (both; red only writes) in one
+        instruction, one after the other: those of `rows[positions]`, which ascend. A warp may come several times.
+
+        False where each warp must tell `access` for itself, since something is told or heard, or may be `older` than
+        what is there (by default wherever there may be older values).
+        """
+        made = self._ordering.strong.add(rows, positions, words, order.level, statement, reads=reads, writes=writes)
+        self._touch(rows, made)
+        if older or (older is None and self.stale is not None):
+            return False
+        known = self._ordering.known
+        if writes and (order.releases or any(known[row].covered for row in rows.tolist())):
+            return False
+        if reads and self._told and not self._told.keys().isdisjoint(words.tolist()):
+            return False
+        if writes:
+            self._ordering.end_intervals(rows)
+        return True
+
+    def access(self, row: int, places: Sequence[Place], order: Order, *, reads: bool, writes: bool) -> None:
+        """A warp makes the strong accesses of which `together` has been told, to different words: all read before any
+        writes.
+
+        What all stores to a word have told counts, also where a load gives an older value.
+        """
+        if reads:
+            self._hear(row, places, order)
+        if writes:
+            self._tell(row, places, order, heard=reads and order.acquires)
+
+    def _domain(self, row: int, within: int) -> int:
+        """Which CTA or cluster the scope is, as this warp sees it."""
+        actor = self._ordering.actor(row)
+        return (actor // self._ordering.warps, actor // self._ordering.members, 0)[within]
+
+    def _tell(self, row: int, places: Sequence[Place], order: Order, *, heard: bool) -> None:
+        """What comes before a store is told with the word: all of it if it releases, else what fences cover.
+
+        What a warp that releases knows itself need not be told by others too; with `heard` it has just acquired that.
+        """
+        if not order.releases and not self._ordering.known[row].covered:
+            self._ordering.end_intervals(np.array([row]))
+            return
+        actor, clock, everything = self._ordering.actor(row), self._ordering.clock(row), self._ordering.release(row)
+        self._number += 1
+        parts = self._given(row, order, everything)
+        if not parts:
+            return
+        telling = _Telling(actor, clock, self._number, frozenset([self._domain(row, CTA)]), parts)
+        domain = order.level, self._domain(row, order.level)
+        known: dict[_Telling, bool] = {}  # most places were told by the same
+        for place in places:
+            told = self._told.get(place)
+            if told is None:
+                self._told[place] = {actor: telling}
+                continue
+            if order.releases:
+                for each in told.values():
+                    if each not in known:
+                        known[each] = each.domain == domain and (heard or self._is_known(row, each, None))
+                told = {teller: each for teller, each in told.items() if not known[each]}
+                self._told[place] = told
+            before = told.get(actor)
+            told[actor] = (
+                telling if before is None or before.parts.keys() <= telling.parts.keys() else telling.after(before)
+            )
+            if len(told) > _FEW:
+                self._told[place] = self._together(told)
+
+    def _together(self, told: _Told) -> _Told:
+        """The same as of one teller in each scope, of and for those CTAs that are still there."""
+        joined: dict[_Domain, Knowledge] = {}
+        ctas: set[int] = set()
+        for telling in told.values():
+            ctas |= telling.ctas
+            for domain, known in telling.parts.values():
+                if domain in joined:
+                    joined[domain].join(known)
+                elif self._lives(domain):
+                    joined[domain] = known.copy()
+        parts: dict[_Teller, tuple[_Domain, Knowledge]] = {
+            (-next(_TOGETHER), GPU, False): (domain, known) for domain, known in joined.items()
+        }
+        actor = -next(_TOGETHER)
+        return {actor: _Telling(actor, 0, self._number, frozenset(filter(self._ordering.lives, ctas)), parts)}
+
+    def _lives(self, domain: _Domain) -> bool:
+        """Whether somebody may yet be told within a scope."""
+        within, number = domain
+        return within == GPU or self._ordering.lives(number * (self._ordering.size if within == CLUSTER else 1))
+
+    def _given(self, row: int, order: Order, everything: Knowledge) -> dict[_Teller, tuple[_Domain, Knowledge]]:
+        """What a store tells, by scope."""
+        if order.releases:
+            told = {order.level: everything}
+        else:
+            told = {within: known for within, known in everything.covered.items() if within <= order.level}
+            told = {within: known for within, known in told.items() if within == GPU or not _has(told.get(GPU), known)}
+        actor = self._ordering.actor(row)
+        return {
+            (actor, within, known is everything): ((within, self._domain(row, within)), known)
+            for within, known in told.items()
+        }
+
+    def _hear(self, row: int, places: Sequence[Place], order: Order) -> None:
+        """What was told with the words is known if the access acquires; else a fence may do that, or nothing does."""
+        cta, own = self._domain(row, CTA), self._ordering.actor(row)
+        domains = {(within, self._domain(row, within)) for within in (CTA, CLUSTER, GPU)}
+        tellings = {telling for told in map(self._told.get, places) if told for telling in told.values()}
+        #: What the warp knows now, and what it would know, by the scope that it takes.
+        together: dict[int, Knowledge] = {}
+        heard, tellers = self._heard.setdefault(row, {}), set[_Teller]()
+        for telling in sorted(tellings, key=lambda each: -each.number):
+            needed = self._needed(cta, telling.ctas)
+            enough = (
+                _AT_ONCE if order.acquires and needed <= order.level else needed if needed <= order.level else _NEVER
+            )
+            fresh: list[Knowledge] = []
+            for teller, (domain, known) in telling.parts.items():
+                if domain not in domains or teller in tellers:
+                    continue
+                tellers.add(teller)  # the newest that it told with these words
+                if enough != _AT_ONCE:
+                    if heard.get((teller, enough), 0) >= telling.number:
+                        continue
+                    heard[teller, enough] = telling.number
+                fresh.append(known)
+            if not fresh or (telling.actor != own and self._is_known(row, telling, together.get(enough))):
+                continue
+            for known in fresh:
+                if enough in together:
+                    together[enough].join(known)
+                else:
+                    together[enough] = known.copy()
+        for enough, known in sorted(together.items(), key=lambda each: each[0]):
+            if enough == _AT_ONCE:
+                self._ordering.acquire(row, known)
+                continue
+            if enough != _NEVER:
+                self._seen.setdefault(row, []).append((known, enough))
+            self._ordering.known[row].doubt(known.certain())
+
+    def _is_known(self, row: int, telling: _Telling, others: Knowledge | None) -> bool:
+        """Whether a warp, or others that it hears at the same time, know a warp that still lives up to what it told."""
+        ordering, actor = self._ordering, telling.actor
+        if actor < 0 or not ordering.lives(actor // ordering.warps):
+            return False
+        place = ordering.home_of(actor), actor % ordering.members, telling.clock
+        return ordering.known[row].knows(*place) or (others is not None and others.knows(*place))
+
+    def _needed(self, cta: int, others: frozenset[int]) -> int:
+        """The least scope that includes a CTA and one of others."""
+        if cta in others:
+            return CTA
+        size = self._ordering.size
+        return CLUSTER if size > 1 and any(other // size == cta // size for other in others) else GPU
+
+    def _touch(self, rows: NDArray[np.int64], made: Accesses) -> None:
+        """Two strong accesses of which one writes race unless the scope of each includes the other's thread (8.7)."""
+        if not self._narrow:
+            others = CTA if self._ordering.size == 1 else CLUSTER
+            self._narrow = made.level < others or (made.level < GPU and bool((slots_of(made.words) < 0).any()))
+            if not self._narrow:
+                return
+        for entry in self._ordering.strong.since(self._touched_up_to):
+            if isinstance(entry, Accesses):
+                self._touch_words(entry, rows.tolist() if entry is made else None)
+            else:
+                for place in [place for place in self._touched if slot_of(place) == entry]:
+                    del self._touched[place]
+        self._touched_up_to = self._ordering.strong.end
+
+    def _touch_words(self, accesses: Accesses, rows: Sequence[int] | None) -> None:
+        """Without rows, of accesses in the past, which do not race with each other."""
+        ordering, touched, level, statement = self._ordering, self._touched, accesses.level, accesses.statement
+        warps = ordering.warps
+        for position, actor in enumerate(accesses.actors):
+            now = _Touch(actor, accesses.clocks[position], level, accesses.writes, statement)
+            for place in accesses.of(position):
+                before = touched.get(place)
+                touched[place] = now
+                if rows is None or before is None or before.actor // warps == actor // warps:
+                    continue
+                needed = CLUSTER if before.actor // ordering.members == actor // ordering.members else GPU
+                narrow = min(level, before.level)
+                if narrow >= needed or not (accesses.writes or before.writes):
+                    continue
+                row = rows[position]
+                if not ordering.knows_actor(row, before.actor, before.clock):
+                    self._findings.add(
+                        "narrow-scope",
+                        f"this access and that of line {before.statement.line} by {ordering.warp_of(row, before.actor)}"
+                        f" are to the same word, but the scope of {'this' if level == narrow else 'that'} one is "
+                        f".{_NAMES[narrow]}, which does not include the other thread: they race; use .{_NAMES[needed]}",
+                        statement,
+                    )

@@ -1,0 +1,253 @@
+"""The strong accesses that have run, in their order, so that a conflict can be explained by them.
+
+A store that does not release tells nothing (PTX ISA 8.8), and no correct program asks what it would have told. So
+nothing of the kind is kept up to date: who would know of an access if strong stores released by themselves is searched
+for in the record, when a conflict has been found. From a strong store it passes on to who reads the word by a strong
+access later, and to all who know of that by what synchronizes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptxgen.emulator.checks.order.vector_clock import Knowledge
+from ptxgen.syntax import Statement
+
+if TYPE_CHECKING:
+    from ptxgen.emulator.checks.order.happens_before import Ordering
+    from ptxgen.emulator.checks.order.remote_clocks import Home
+
+#: A word: a global address, or above all those a CTA slot and the offset in its shared memory.
+Place = int
+_SHARED, _SLOT_BITS = 1 << 62, 32
+#: So much is kept, in accesses of lanes and what an instruction takes besides. Beyond, the oldest are dropped, and what
+#: only they explain is told as a race.
+_MOST, _BESIDES = 1 << 23, 32
+#: Searches that are kept, to be continued where the record goes on.
+_SEARCHES = 16
+
+
+def in_shared_memory(slots: NDArray[np.int64], inside: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The places of offsets in CTA slots' shared memories."""
+    return slots << _SLOT_BITS | inside | _SHARED
+
+
+def slots_of(places: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The CTA slots of places in shared memory, -1 for global memory."""
+    return np.where(places & _SHARED, (places ^ _SHARED) >> _SLOT_BITS, -1)
+
+
+def slot_of(place: Place) -> int:
+    """The same of one."""
+    return (place ^ _SHARED) >> _SLOT_BITS if place & _SHARED else -1
+
+
+def unit_of(place: Place) -> Place:
+    """The place of the first of the 16 bytes around one."""
+    return place & -16
+
+
+class Accesses(NamedTuple):
+    """Strong accesses by warps in one instruction, one after the other; `begins` is where the words of each begin."""
+
+    #: Of `Ordering.actors`, in which of their intervals, and knowing what.
+    actors: list[int]
+    clocks: list[int]
+    known: list[Knowledge]
+    words: NDArray[np.int64]
+    begins: list[int]
+    level: int
+    reads: bool
+    writes: bool
+    statement: Statement
+
+    def of(self, position: int) -> list[Place]:
+        """The words of one of the warps, each lane's."""
+        return self.words[self.begins[position] : self.begins[position + 1]].tolist()
+
+
+class StrongRecord:
+    """What warps have accessed strongly, together with what they knew then."""
+
+    def __init__(self, ordering: Ordering, rows: int) -> None:
+        self._ordering = ordering
+        #: The accesses, or a slot whose CTA has ended; how many have been dropped before them, and what they take.
+        self._entries: list[Accesses | int] = []
+        self._dropped, self._size = 0, 0
+        #: Loads since the last store, by warps and words: warps that poll need no entry each time.
+        self._loads: dict[tuple[bytes, bytes], Accesses] = {}
+        #: What each warp knew at its last access, which is kept once while that does not change.
+        self._known: list[Knowledge | None] = [None] * rows
+        self._clocks = np.zeros((rows, ordering.members), np.int64)
+        self._searches: dict[tuple[int, int], _Search] = {}
+
+    @property
+    def end(self) -> int:
+        """The number of the entry that comes next."""
+        return self._dropped + len(self._entries)
+
+    def since(self, number: int) -> list[Accesses | int]:
+        """The entries from one on, as far as they have not been dropped."""
+        return self._entries[max(number - self._dropped, 0) :]
+
+    def clear(self, slot: int) -> None:
+        """The CTA in a slot has ended."""
+        warps = self._ordering.warps
+        self._loads.clear()
+        for row in range(slot * warps, (slot + 1) * warps):
+            self._known[row] = None
+        if self._entries:
+            self._entries.append(slot)
+
+    def add(
+        self, rows: NDArray[np.int64], positions: NDArray[np.int64], words: NDArray[np.int64], level: int,
+        statement: Statement, *, reads: bool, writes: bool,
+    ) -> Accesses:  # fmt: skip
+        """Lanes access these words, those of `rows[positions]`, which ascend; not all rows need have some."""
+        key = rows.tobytes(), words.tobytes()
+        if not writes and (before := self._loads.get(key)) is not None and before.statement is statement:
+            return before
+        begins = np.searchsorted(positions, np.arange(len(rows) + 1)).tolist()
+        made = Accesses(
+            self._ordering.actors(rows).tolist(), self._ordering.intervals(rows).tolist(), self._knowledge(rows),
+            words, begins, level, reads, writes, statement,
+        )  # fmt: skip
+        if writes:
+            self._loads.clear()
+        else:
+            self._loads[key] = made
+        self._entries.append(made)
+        self._size += len(words) + _BESIDES
+        if self._size > _MOST:
+            self._drop()
+        return made
+
+    def _drop(self) -> None:
+        """Forget the older half."""
+        half = len(self._entries) // 2
+        gone = [each for each in self._entries[:half] if isinstance(each, Accesses)]
+        self._size -= sum(len(each.words) + _BESIDES for each in gone)
+        del self._entries[:half]
+        self._dropped += half
+        self._searches.clear()
+
+    def _knowledge(self, rows: NDArray[np.int64]) -> list[Knowledge]:
+        """What each warp knows now; its own intervals are not among it."""
+        now = self._ordering.clocks[rows]
+        now[np.arange(len(rows)), rows % self._ordering.members] = 0
+        news = (now != self._clocks[rows]).any(axis=1).tolist()
+        found: list[Knowledge] = []
+        for position, row in enumerate(rows.tolist()):
+            kept, known = self._known[row], self._ordering.known[row]
+            if (
+                kept is None
+                or news[position]
+                or kept.foreign is not known.foreign
+                or kept.operations != known.operations
+            ):
+                kept = self._known[row] = known.certain()
+                self._clocks[row] = now[position]
+            found.append(kept)
+        return found
+
+    def tells(self, row: int, actor: int, clock: int) -> bool:
+        """Whether a warp would know what another did up to an interval, if all strong stores released."""
+        search = self._search(actor, clock)
+        return search is not None and search.reaches(row)
+
+    def tells_operation(self, row: int, number: int) -> bool:
+        """The same of the completion of an asynchronous operation."""
+        search = self._search(-1, number)
+        return search is not None and search.reaches(row)
+
+    def _search(self, actor: int, clock: int) -> _Search | None:
+        if not self._entries:
+            return None
+        found = self._searches.get((actor, clock))
+        if found is None:
+            if len(self._searches) >= _SEARCHES:
+                del self._searches[next(iter(self._searches))]
+            begin = 0 if actor < 0 else self._before(actor, clock)
+            found = self._searches[actor, clock] = _Search(self._ordering, self, actor, clock, begin)
+        return found
+
+    def _before(self, actor: int, clock: int) -> int:
+        """An entry before which a warp's interval had not begun."""
+        for number in range(len(self._entries) - 1, -1, -1):
+            entry = self._entries[number]
+            if not isinstance(entry, Accesses) or actor not in entry.actors:
+                continue
+            if entry.clocks[entry.actors.index(actor)] < clock:
+                return self._dropped + number
+        return self._dropped
+
+
+class _Search:
+    """Who would know what a warp (`actor`) did up to an interval, or if that is below 0 that an operation is over."""
+
+    def __init__(self, ordering: Ordering, record: StrongRecord, actor: int, clock: int, begin: int) -> None:
+        self._ordering, self._record, self._next = ordering, record, begin
+        self._operation = clock if actor < 0 else None
+        #: The first interval of each warp in which it would know, in the order in which they were found.
+        self._aware: dict[int, int] = {}
+        self._places: list[tuple[Home, int, int]] = []
+        #: Words that tell of it.
+        self._told: set[Place] = set()
+        #: What has been looked at, and how many of those who would know were known then; -1: it has one of them.
+        self._seen: dict[int, int] = {}
+        if actor >= 0:
+            self._becomes_aware(actor, clock)
+
+    def reaches(self, row: int) -> bool:
+        """Whether this warp would know by now."""
+        actor, clock = self._ordering.actor(row), self._ordering.clock(row)
+        while True:
+            if self._is_aware(actor, clock) or self._has(self._ordering.known[row], 0):
+                return True
+            if self._next >= self._record.end:
+                return False
+            for entry in self._record.since(self._next):
+                self._next += 1
+                if isinstance(entry, Accesses):
+                    self._read(entry)
+                    if actor in self._aware:
+                        break
+                elif self._told:
+                    self._told = {place for place in self._told if slot_of(place) != entry}
+
+    def _becomes_aware(self, actor: int, clock: int) -> None:
+        self._aware[actor] = clock
+        self._places.append((self._ordering.home_of(actor), actor % self._ordering.members, clock))
+
+    def _is_aware(self, actor: int, clock: int) -> bool:
+        return self._aware.get(actor, clock + 1) <= clock
+
+    def _has(self, known: Knowledge, first: int) -> bool:
+        """Whether somebody knows one of those who would know, from a number of them on."""
+        if self._operation is not None and self._operation in known.operations:
+            return True
+        return any(known.knows(*place) for place in self._places[first:])
+
+    def _knew(self, known: Knowledge) -> bool:
+        """The same for what warps knew at an access, looked at once."""
+        before = self._seen.get(id(known), 0)
+        if before < 0:
+            return True
+        has = self._has(known, before)
+        self._seen[id(known)] = -1 if has else len(self._places)
+        return has
+
+    def _read(self, entry: Accesses) -> None:
+        for position, actor in enumerate(entry.actors):
+            clock = entry.clocks[position]
+            aware = self._is_aware(actor, clock) or self._knew(entry.known[position])
+            if not aware and entry.reads and self._told and not self._told.isdisjoint(entry.of(position)):
+                aware = True
+            if aware:
+                if actor not in self._aware:
+                    self._becomes_aware(actor, clock)
+                if entry.writes:
+                    self._told.update(entry.of(position))

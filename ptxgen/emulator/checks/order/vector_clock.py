@@ -1,0 +1,183 @@
+"""What a warp knows to have happened before: the clocks of warps, and the asynchronous operations that are complete."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptxgen.emulator.checks.order.remote_clocks import Foreign, Home
+from ptxgen.syntax import Statement
+
+#: The interval of what its own thread cannot rely on yet: a cp.async or tcgen05.ld that it has not waited for.
+PENDING = 2**31 - 1
+
+
+@dataclass(slots=True)
+class AsyncOperation:
+    """An asynchronous operation: what it is (`tensor copy`), where it was issued, for which CTA slot, by which row, and
+    by which lane of a warp if one alone has issued it.
+    """
+
+    number: int
+    what: str
+    statement: Statement
+    slot: int
+    swizzle: str | None = None
+    row: int | None = None
+    lane: int | None = None
+
+
+@dataclass(slots=True)
+class Knowledge:
+    """A point in happens-before: clocks by warp of the (resident) cluster, and operations known to be complete.
+
+    `foreign` has the clocks of other clusters; most programs never learn of any. `tensor` has clocks that
+    count for accesses to tensor memory alone, which relaxed synchronization between tcgen05.fence orders.
+    `unacquired` is what would be known too if strong accesses acquired by themselves (`checks.strong_accesses`).
+    What is `sequenced` strong loads see too, though it orders nothing else (`checks.stale_loads`).
+    """
+
+    home: Home
+    clocks: NDArray[np.int64]
+    operations: set[int] = field(default_factory=set)
+    foreign: Foreign | None = None
+    tensor: NDArray[np.int64] | None = None
+    #: What fences cover, by the width of their scope: strong stores that come after tell it. Nobody changes that, nor
+    #: what is unacquired, any more: there comes another instead.
+    covered: dict[int, Knowledge] = field(default_factory=dict)
+    unacquired: Knowledge | None = None
+    sequenced: Knowledge | None = None
+    #: What it last was to other clusters: with which clocks, knowing what of others.
+    _outside: tuple[NDArray[np.int64], Foreign | None, Foreign] | None = None
+
+    @property
+    def apart(self) -> bool:
+        """Whether there is more to it than the clocks of its own cluster, and operations."""
+        return bool(self.covered) or not (self.foreign is self.tensor is self.unacquired is self.sequenced is None)
+
+    def is_like(self, other: Knowledge) -> bool:
+        """Whether both have the same, but for the clocks of their own cluster and operations."""
+        return (
+            self.foreign is other.foreign
+            and self.tensor is other.tensor
+            and self.unacquired is other.unacquired
+            and self.sequenced is other.sequenced
+            and (self.covered is other.covered or not (self.covered or other.covered))
+        )
+
+    def copy(self) -> Knowledge:
+        made = self.certain()
+        if self.apart:
+            made.tensor = self.tensor
+            made.covered = self.covered
+            made.unacquired = self.unacquired
+        return made
+
+    @property
+    def for_tensor_memory(self) -> NDArray[np.int64]:
+        """The clocks that count for accesses to tensor memory."""
+        return self.clocks if self.tensor is None else np.maximum(self.clocks, self.tensor)
+
+    def join(self, other: Knowledge) -> None:
+        self._join_certain(other)
+        if other.tensor is not None:
+            self.join_tensor(other.home, other.tensor)
+        for within, known in other.covered.items():
+            self.cover(within, known)
+        if other.unacquired is not None:
+            self.doubt(other.unacquired)
+
+    def _join_certain(self, other: Knowledge) -> None:
+        """Learn what is certain, and does not count for tensor memory alone."""
+        self.join_clocks(other)
+        self.operations |= other.operations
+        if other.sequenced is not None:
+            self.join_sequenced(other.sequenced)
+
+    def join_tensor(self, home: Home, clocks: NDArray[np.int64]) -> None:
+        """Learn clocks that count for tensor memory alone; that of other clusters is out of reach."""
+        if home is self.home:
+            self.tensor = clocks.copy() if self.tensor is None else np.maximum(self.tensor, clocks)
+
+    def take(self, other: Knowledge) -> None:
+        """Learn what another has that has all of this, but for the clocks."""
+        if len(self.operations) < len(other.operations):
+            self.operations |= other.operations
+        self.foreign, self.tensor, self.covered = other.foreign, other.tensor, other.covered
+        self.unacquired, self.sequenced = other.unacquired, other.sequenced
+
+    def cover(self, within: int, known: Knowledge) -> None:
+        """Learn what a fence covers, which nobody changes any more."""
+        before = self.covered.get(within)
+        self.covered = {**self.covered, within: known if before is None else before._with(known)}
+
+    def doubt(self, other: Knowledge) -> None:
+        """Learn what was released, but is not acquired, and which nobody changes any more."""
+        self.unacquired = other if self.unacquired is None else self.unacquired._with(other)
+
+    def _with(self, other: Knowledge) -> Knowledge:
+        """What is certain of both, neither of which is changed."""
+        if self is other or (other.operations <= self.operations and other.sequenced is None and self.has(other)):
+            return self
+        made = self.certain()
+        made._join_certain(other)
+        return made
+
+    def sequence(self, other: Knowledge) -> None:
+        """Strong loads must see what another knows."""
+        plain = Knowledge(self.home, self.clocks * 0)
+        plain.join_clocks(other)
+        self.join_sequenced(plain)
+        if other.sequenced is not None:
+            self.join_sequenced(other.sequenced)
+
+    def join_sequenced(self, other: Knowledge) -> None:
+        """Strong loads must see this too: clocks that nobody changes any more."""
+        mine = self.sequenced
+        if mine is None:
+            self.sequenced = other
+        elif mine is not other and not mine.has(other):
+            self.sequenced = Knowledge(self.home, self.clocks * 0)
+            self.sequenced.join_clocks(mine)
+            self.sequenced.join_clocks(other)
+
+    def certain(self) -> Knowledge:
+        """A copy without doubts, and without what counts for tensor memory alone."""
+        return Knowledge(
+            self.home, self.clocks.copy(), set(self.operations), self.foreign, sequenced=self.sequenced
+        )  # fmt: skip
+
+    def knows(self, home: Home, member: int, clock: int) -> bool:
+        """Whether this has a warp of a cluster up to an interval of its."""
+        if home is self.home:
+            return bool(self.clocks[member] >= clock)
+        return self.foreign is not None and self.foreign.knows(home, member, clock)
+
+    def has(self, other: Knowledge) -> bool:
+        """Whether all clocks of another are known; of clusters that have ended it may say no although they are."""
+        if other.home is self.home and (other.clocks > self.clocks).any():
+            return False
+        theirs = other.foreign if other.home is self.home else other.outside()
+        return theirs is None or (self.foreign is not None and self.foreign.has(theirs))
+
+    def outside(self) -> Foreign:
+        """What this is to other clusters."""
+        before = self._outside
+        if before is None or before[1] is not self.foreign or (before[0] != self.clocks).any():
+            before = self.clocks.copy(), self.foreign, Foreign.of(self.home, self.clocks, self.foreign)
+            self._outside = before
+        return before[2]
+
+    def join_clocks(self, other: Knowledge) -> None:
+        """Learn the clocks of another alone."""
+        near = other.home is self.home
+        if near:  # whose clocks have what it knows from others of this cluster
+            np.maximum(self.clocks, other.clocks, out=self.clocks)
+        theirs = other.foreign if near else other.outside()
+        if theirs is None or theirs is self.foreign:
+            return
+        self.foreign = theirs if self.foreign is None else self.foreign.joined(theirs)
+        if not near and theirs.places >> self.home.place & 1:
+            np.maximum(self.clocks, theirs.clocks(self.home), out=self.clocks)

@@ -1,0 +1,1 @@
+"""Races and lifetime of shared memory."""

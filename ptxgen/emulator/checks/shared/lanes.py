@@ -1,0 +1,341 @@
+"""Conflicts of accesses to shared memory among the lanes of one warp.
+
+A warp is in one lane interval after the other. The next begins where its lanes synchronize, which bar.warp.sync
+(9.7.13.2) and barriers of the CTA and the cluster do, and where the warp learns what it has itself released in this
+one. shfl.sync, vote.sync, match.sync, redux.sync, elect.sync and the collective .sync.aligned instructions wait for all
+lanes, but order no memory accesses. Two lanes conflict that access the same word in one interval, in different
+instructions, one of them storing something new there. So does an asynchronous operation that one lane issues with what
+other lanes have accessed.
+
+Where only some lanes synchronize, by a narrower mask, the warp begins another interval too, but the others do not know
+what was done in the one before (`narrow_meetings`).
+
+Kept for each word: the last store and the last load. A word has four bytes, or once there are narrower accesses as few
+as the narrowest. So a race may be missed; none is invented.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptxgen.emulator.checks.findings import Findings
+from ptxgen.emulator.checks.order.partial_release import Part, PartialReleases, bits
+from ptxgen.emulator.checks.order.vector_clock import AsyncOperation
+from ptxgen.emulator.checks.order.warp_sync import NarrowMeetings
+from ptxgen.emulator.checks.shared.granules import UNIT, distinct
+from ptxgen.emulator.checks.shared.last_accesses import ThreadAccesses
+from ptxgen.syntax import Instruction, Statement
+
+if TYPE_CHECKING:
+    from ptxgen.emulator.checks.order.happens_before import Ordering
+
+_LANES = np.arange(32)
+#: An event is the number of an interval, and in its low bits the lane, or that several have loaded.
+_SHIFT = 6
+_SEVERAL = 32
+
+
+class _Conflict(NamedTuple):
+    """Where the first lane of an access that conflicts is: its warp and lane, its word, and the event there."""
+
+    row: int
+    lane: int
+    word: int
+    event: int
+
+
+class LaneAccesses:
+    """The last accesses to each word of the resident CTAs' shared memories, by lane."""
+
+    def __init__(
+        self, ordering: Ordering, slots: int, bytes: int, stores: ThreadAccesses, loads: ThreadAccesses,
+        findings: Findings,
+    ) -> None:  # fmt: skip
+        self._ordering, self._findings, warps = ordering, findings, ordering.warps
+        #: Where the lines of a warp's accesses are found, by units.
+        self._stores, self._loads = stores, loads
+        #: The bytes of a word, and a memory's words.
+        self._word = 4
+        self._words = -(-bytes // UNIT) * UNIT // self._word
+        self._writer, self._reader = (np.zeros(slots * self._words, np.int64) for _ in range(2))
+        #: The number of each warp's interval, which no other warp ever has, and the last in which it accessed words.
+        self.interval = np.arange(1, slots * warps + 1)
+        self._stored, self._loaded = np.zeros(slots * warps, np.int64), np.zeros(slots * warps, np.int64)
+        self._next = slots * warps + 1
+        #: The lanes that have stored in the interval of `_stored`, as bits.
+        self._storers = np.zeros(slots * warps, np.uint32)
+        self._releases, self._fences = PartialReleases(), PartialReleases()
+        self.narrow = NarrowMeetings()
+
+    def released(self, row: int, lanes: int) -> None:
+        """Lanes (bits) of a warp release what they have done."""
+        self._done(self._releases, row, lanes)
+
+    def fenced(self, row: int, lanes: int) -> None:
+        """Lanes (bits) of a warp execute a fence.proxy.async."""
+        self._done(self._fences, row, lanes)
+
+    def _done(self, what: PartialReleases, row: int, lanes: int) -> None:
+        interval = int(self.interval[row])
+        accessed = int(self._storers[row]) if self._stored[row] == interval else 0
+        what.done(row, lanes, accessed=accessed, interval=interval, clock=self._ordering.clock(row))
+
+    def synchronized(self, rows: NDArray[np.int64], clocks: NDArray[np.int64]) -> None:
+        """The lanes of each of these warps synchronize: who knows a warp up to its clock knows what they did before."""
+        self.narrow.clear(rows)
+        self._meet(rows, clocks)
+
+    def some_synchronized(self, row: int, groups: Sequence[int], clock: int) -> None:
+        """Only lanes of these groups (bits) of a warp do, those of each with each other."""
+        self.narrow.met(row, int(self.interval[row]), groups)
+        self._meet(np.array([row]), np.array([clock]))
+
+    def _meet(self, rows: NDArray[np.int64], clocks: NDArray[np.int64]) -> None:
+        self._releases.met(rows, clocks)
+        self._fences.met(rows, clocks)
+        self.interval[rows] = np.arange(self._next, self._next + len(rows))
+        self._next += len(rows)
+
+    def access(
+        self, rows: NDArray[np.int64], slots: NDArray[np.int64], inside: NDArray[np.int64], active: NDArray[np.bool_],
+        size: int, statement: Instruction, changing: NDArray[np.bool_] | None,
+    ) -> None:  # fmt: skip
+        """Active lanes load `size` bytes at offsets `inside` of slots' memories; or store, and `changing` says which of
+        them something new: all (warps, 32), but slots also (warps, 1).
+        """
+        words, events = self._places(slots, inside, active, size, rows)
+        if changing is None:
+            self._load(rows, words, events, statement)
+        else:
+            self._store(rows, words, events, statement, changing[active], bits(active))
+
+    def forget(self, slots: NDArray[np.int64], inside: NDArray[np.int64], active: NDArray[np.bool_], size: int) -> None:
+        """Strong stores: whoever accesses the words later is not behind the weak accesses of before."""
+        words, _ = self._places(slots, inside, active, size, None)
+        self._writer[words] = self._reader[words] = 0
+
+    def access_units(
+        self, row: int, lane: int, slot: int, units: NDArray[np.int64], statement: Instruction, *, writes: bool
+    ) -> None:
+        """One lane loads these whole units of a slot's memory, or stores to them."""
+        rows = np.array([row])
+        words = self._of_units(slot, units).reshape(1, -1)
+        events = np.full((1, 1), int(self.interval[row]) << _SHIFT | lane)
+        if writes:
+            self._store(rows, words, events, statement, np.ones(1, np.bool_), np.array([1 << lane], np.uint32))
+        else:
+            self._load(rows, words, events, statement)
+
+    def copied(self, row: int, slot: int, lanes: NDArray[np.int64], offsets: NDArray[np.int64], size: int) -> None:
+        """Each of these lanes of a warp knows that its cp.async to an offset is done: it counts as its store."""
+        words = (slot * self._words + offsets // self._word)[:, None] + np.arange(size // self._word)
+        self._writer[words] = (int(self.interval[row]) << _SHIFT | lanes)[:, None]
+        self._stores_of(np.array([row]), np.bitwise_or.reduce(np.left_shift(np.uint32(1), lanes.astype(np.uint32))))
+
+    def _stores_of(self, rows: NDArray[np.int64], lanes: NDArray[np.uint32]) -> None:
+        """Lanes of each of these warps store."""
+        now = self.interval[rows]
+        self._storers[rows] = np.where(self._stored[rows] == now, self._storers[rows], np.uint32(0)) | lanes
+        self._stored[rows] = now
+
+    def asynchronous(
+        self, operation: AsyncOperation, row: int, slot: int, units: NDArray[np.int64], *, writes: bool
+    ) -> None:
+        """An operation that a warp, or one lane of it, issues reads these units, or writes them."""
+        if self._releases.parts:
+            words = self._of_units(slot, units)
+            self._unreleased(np.array([row]), words, None, f"the {operation.what}", writes, operation.statement)
+        rows = np.array([row])
+        stored, loaded = self._recent(self._stored, rows), self._recent(self._loaded, rows)
+        if operation.lane is None or not (stored or loaded):
+            return
+        words = self._of_units(slot, units)
+        event = np.full(words.shape, int(self.interval[row]) << _SHIFT | operation.lane)
+        if stored:
+            found = self._conflict(rows, words, event, self._writer[words], None)
+            if found is not None:
+                verb = "overwrites" if writes else "reads"
+                self._report(found, f"the {operation.what}", verb, "store", self._stores, operation.statement)
+        if writes and loaded:
+            found = self._conflict(rows, words, event, self._reader[words], None)
+            if found is not None:
+                self._report(found, f"the {operation.what}", "overwrites", "load", self._loads, operation.statement)
+
+    def _of_units(self, slot: int, units: NDArray[np.int64]) -> NDArray[np.int64]:
+        per_unit = UNIT // self._word
+        return (slot * self._words + units * per_unit)[:, None] + np.arange(per_unit)
+
+    def _places(
+        self, slots: NDArray[np.int64], inside: NDArray[np.int64], active: NDArray[np.bool_], size: int,
+        rows: NDArray[np.int64] | None,
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:  # fmt: skip
+        """The words of each active lane, and its event: (lanes, words), (lanes, 1)."""
+        if size < self._word:
+            self._divide(size)
+        words = (slots * self._words + inside // self._word)[active][:, None]
+        if size > self._word:
+            words = words + np.arange(size // self._word)
+        if rows is None:
+            return words, words
+        return words, ((self.interval[rows] << _SHIFT)[:, None] | _LANES)[active][:, None]
+
+    def _divide(self, size: int) -> None:
+        """Words have so many bytes from now on."""
+        parts = self._word // size
+        for name in ("_writer", "_reader"):
+            before: NDArray[np.int64] = getattr(self, name)
+            after, kept = np.zeros(len(before) * parts, np.int64), np.flatnonzero(before)
+            after[kept[:, None] * parts + np.arange(parts)] = before[kept, None]
+            setattr(self, name, after)
+        self._word, self._words = size, self._words * parts
+
+    def _load(
+        self, rows: NDArray[np.int64], words: NDArray[np.int64], events: NDArray[np.int64], statement: Instruction
+    ) -> None:
+        if self._recent(self._stored, rows):
+            found = self._conflict(rows, words, events, self._writer[words], None)
+            if found is not None:
+                self._report(found, "the load", "reads", "store", self._stores, statement)
+        if self._releases.parts:
+            self._unreleased(rows, words, events, "the load", False, statement)
+        if ".sync" in statement.opcode:  # lanes that go on from ldmatrix know that all have loaded
+            return
+        before = self._reader[words]
+        shared = (before >> _SHIFT == events >> _SHIFT) & (before != events)
+        given = np.where(shared, events & -_SEVERAL | _SEVERAL, events)
+        self._reader[words] = given
+        other = self._reader[words] != given  # lanes that load the same word at once
+        if other.any():
+            self._reader[words[other]] = (given & -_SEVERAL | _SEVERAL)[other]
+        self._loaded[rows] = self.interval[rows]
+
+    def _store(
+        self, rows: NDArray[np.int64], words: NDArray[np.int64], events: NDArray[np.int64], statement: Instruction,
+        changing: NDArray[np.bool_], lanes: NDArray[np.uint32],
+    ) -> None:  # fmt: skip
+        before = self._writer[words]
+        if self._releases.parts and changing.any():
+            self._unreleased(rows, words[changing], events[changing], "the store", True, statement)
+        if self._recent(self._stored, rows):
+            found = self._conflict(rows, words, events, before, changing)
+            if found is not None:
+                self._report(found, "the store", "overwrites", "store", self._stores, statement)
+        if self._recent(self._loaded, rows):
+            found = self._conflict(rows, words, events, self._reader[words], changing)
+            if found is not None:
+                self._report(found, "the store", "overwrites", "load", self._loads, statement)
+        again = (before >> _SHIFT == events >> _SHIFT) & (before != events)  # by another lane, the same
+        given = np.where(again, 0, events)
+        self._writer[words] = given
+        other = self._writer[words] != given
+        if other.any():  # lanes that store to the same word at once: nobody's
+            self._writer[words[other]] = 0
+        self._stores_of(rows, lanes)
+
+    def _recent(self, accessed: NDArray[np.int64], rows: NDArray[np.int64]) -> bool:
+        """Whether lanes of some of these warps may not know of accesses by others of theirs."""
+        return bool((accessed[rows] == self.interval[rows]).any()) or self.narrow.any(rows)
+
+    def _conflict(
+        self, rows: NDArray[np.int64], words: NDArray[np.int64], events: NDArray[np.int64], before: NDArray[np.int64],
+        chosen: NDArray[np.bool_] | None,
+    ) -> _Conflict | None:  # fmt: skip
+        """Where an event by another lane is that the lane does not know: the first of them among the chosen lanes."""
+        hit = (before >> _SHIFT == events >> _SHIFT) & (before != events)
+        if self.narrow.any(rows):
+            lanes, intervals, others = events & _SEVERAL - 1, before >> _SHIFT, before & (1 << _SHIFT) - 1
+            for row in rows.tolist():
+                mine = events >> _SHIFT == self.interval[row]
+                hit |= mine & self.narrow.unknown(row, lanes, intervals, others)
+        if chosen is not None:
+            hit &= chosen[:, None]
+        if not hit.any():
+            return None
+        at = np.unravel_index(int(hit.argmax()), hit.shape)
+        event = int(np.broadcast_to(events, hit.shape)[at])
+        row = int(rows[(self.interval[rows] == event >> _SHIFT).argmax()])
+        return _Conflict(row, event & _SEVERAL - 1, int(words[at]), int(before[at]))
+
+    def _unreleased(
+        self, rows: NDArray[np.int64], words: NDArray[np.int64], events: NDArray[np.int64] | None, access: str,
+        writes: bool, statement: Statement,
+    ) -> None:  # fmt: skip
+        """Find stores by lanes of other warps that others of their lanes alone have released; without events one warp
+        accesses all words.
+        """
+        before = self._writer[words]
+        numbers = before >> _SHIFT
+        parts = self._releases.parts
+        for number in distinct(numbers[np.isin(numbers, list(parts))]).tolist():
+            part = parts[number]
+            hit = (numbers == number) & part.lacks(before & _SEVERAL - 1)
+            if not hit.any():
+                continue
+            for row in rows.tolist():
+                mine = hit if events is None else hit & (events >> _SHIFT == self.interval[row])
+                if row == part.row or not mine.any() or not self._ordering.knows(row, part.row, part.begin):
+                    continue
+                if part.end is not None and self._ordering.knows(row, part.row, part.end):
+                    continue
+                self._tell_lone_lane(
+                    row, part, int(words[mine][0]), int(before[mine][0]), access,
+                    "overwrites" if writes else "reads", "an arrival", "shared-race", statement,
+                )  # fmt: skip
+
+    def unfenced(self, operation: AsyncOperation, row: int, slot: int, units: NDArray[np.int64]) -> None:
+        """Find what lanes have stored in these units and others of their warp alone have fenced, before `row` issues an
+        asynchronous operation that reads them.
+        """
+        if not self._fences.parts:
+            return
+        words = self._of_units(slot, units)
+        before = self._writer[words]
+        numbers = before >> _SHIFT
+        fenced, members = self._ordering.fenced, self._ordering.members
+        for number in distinct(numbers[np.isin(numbers, list(self._fences.parts))]).tolist():
+            part = self._fences.parts[number]
+            hit = (numbers == number) & part.lacks(before & _SEVERAL - 1)
+            member = part.row % members
+            own, issuer = fenced[part.row, member], fenced[row, member]
+            if part.end is None:
+                covered = row == part.row  # which `asynchronous` tells of
+            else:
+                covered = own >= part.end
+            if hit.any() and not covered and (row == part.row or issuer < part.begin):
+                self._tell_lone_lane(
+                    row, part, int(words[hit][0]), int(before[hit][0]), f"the {operation.what}", "reads",
+                    "a fence.proxy.async", "missing-proxy-fence", operation.statement,
+                )  # fmt: skip
+
+    def _tell_lone_lane(
+        self, row: int, part: Part, word: int, event: int, access: str, verb: str, what: str, code: str,
+        statement: Statement,
+    ) -> None:  # fmt: skip
+        slot, inside = divmod(word, self._words)
+        line = self._stores.last_line(slot, part.row, inside * self._word // UNIT)
+        self._findings.add(
+            code,
+            f"{access} {verb} data of the store{f' of line {line}' if line else ''} by lane {event & _SEVERAL - 1} of "
+            f"{self._ordering.warp_of(row, part.row)}, which only {what} by other lanes of that warp has followed; "
+            "bar.warp.sync must come before it",
+            statement,
+        )
+
+    def _report(
+        self, found: _Conflict, access: str, verb: str, what: str, accesses: ThreadAccesses, statement: Statement
+    ) -> None:
+        slot, word = divmod(found.word, self._words)
+        line = accesses.last_line(slot, found.row, word * self._word // UNIT)
+        lane = found.event & (1 << _SHIFT) - 1
+        other = "several lanes" if lane == _SEVERAL else f"lane {lane}"
+        where = f"the {what}{f' of line {line}' if line else ''} by {other} of the same warp"
+        self._findings.add(
+            "shared-race",
+            f"{access} by lane {found.lane} {verb} data of {where}, with which it has not synchronized by "
+            "bar.warp.sync or a barrier",
+            statement,
+        )

@@ -1,0 +1,164 @@
+"""The last loads, or stores, of each warp in each unit of shared memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptxgen.emulator.checks.order.vector_clock import PENDING
+from ptxgen.emulator.checks.shared.granules import Masks, distinct
+
+
+class _Table:
+    """Last accesses to one CTA's memory by warps `first` and up of its cluster: (warps, units)."""
+
+    __slots__ = ("clock", "first", "latest", "line", "mask")
+
+    def __init__(
+        self, first: int, clock: NDArray[np.int32], mask: Masks, line: NDArray[np.int32], latest: NDArray[np.int64]
+    ) -> None:
+        self.first, self.clock, self.mask, self.line = first, clock, mask, line
+        #: The last interval of each warp in which it accessed anything: most questions end here.
+        self.latest = latest
+
+    @classmethod
+    def empty(cls, latest: NDArray[np.int64], units: int) -> _Table:
+        """One for all warps of a cluster."""
+        shape = (len(latest), units)
+        return cls(0, np.zeros(shape, np.int32), np.zeros(shape, np.uint16), np.zeros(shape, np.int32), latest)
+
+    def of(self, clocks: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The clocks of the table's warps, of those of the cluster."""
+        return clocks[self.first : self.first + len(self.latest)]
+
+
+class ThreadAccesses:
+    """Which bytes of each unit every warp has accessed in its last interval that touched the unit, and in which.
+
+    Warps are numbered in their cluster. A slot's table has its own warps until one of a peer comes.
+    """
+
+    def __init__(self, slots: int, size: int, warps: int, units: int) -> None:
+        self._size, self._warps, self._units = size, warps, units
+        self._tables: list[_Table | None] = [None] * slots
+        #: Which slots have a table.
+        self._known = np.zeros(slots, np.bool_)
+        #: The accesses of the CTAs' own warps; only what is touched takes memory.
+        shape = (slots, warps, units)
+        self.clock, self.mask = np.zeros(shape, np.int32), np.zeros(shape, np.uint16)
+        self.line = np.zeros(shape, np.int32)
+        #: The last interval of each warp of the cluster in which it accessed anything of a slot.
+        self.latest = np.zeros((slots, size * warps), np.int64)
+        #: Which slots have a table of their own, since a peer's warp came, and whether any ever had.
+        self.apart, self.any_apart = np.zeros(slots, np.bool_), False
+
+    def table(self, slot: int) -> _Table | None:
+        """The accesses to a slot's memory, None if there was none yet."""
+        return self._tables[slot]
+
+    def _reach(self, slot: int, warp: int) -> _Table:
+        table = self._tables[slot]
+        own = slot % self._size * self._warps
+        if table is None:
+            latest = self.latest[slot, own : own + self._warps]
+            table = _Table(own, self.clock[slot], self.mask[slot], self.line[slot], latest)
+            self._tables[slot] = table
+            self._known[slot] = True
+        if not table.first <= warp < table.first + len(table.latest):
+            whole = _Table.empty(self.latest[slot], self._units)
+            self.apart[slot] = self.any_apart = True
+            for name in ("clock", "mask", "line"):
+                getattr(whole, name)[own : own + self._warps] = getattr(table, name)
+            table = self._tables[slot] = whole
+        return table
+
+    def add(self, slot: int, warp: int, units: NDArray[np.int64], masks: Masks, clock: int, line: int) -> None:
+        """A warp accesses bytes of these different units, in an instruction of a line."""
+        table = self._reach(slot, warp)
+        at = warp - table.first
+        before = np.where(table.clock[at, units] == clock, table.mask[at, units], np.uint16(0))
+        table.mask[at, units] = before | masks
+        table.clock[at, units] = clock
+        table.line[at, units] = line
+        table.latest[at] = max(table.latest[at], clock)
+
+    def add_own(
+        self, slots: NDArray[np.int64], warps: NDArray[np.int64], units: NDArray[np.int64], masks: Masks,
+        clocks: NDArray[np.int64], line: int,
+    ) -> None:  # fmt: skip
+        """As `add`, for warps of several CTAs in their own memories, none of which is `apart`."""
+        if not self._known[slots].all():
+            for slot in distinct(slots).tolist():
+                self._reach(slot, slot % self._size * self._warps)
+        place = (slots * self._warps + warps) * self._units + units
+        clock, mask = self.clock.reshape(-1), self.mask.reshape(-1)
+        mask[place] = np.where(clock[place] == clocks, mask[place], np.uint16(0)) | masks
+        clock[place] = clocks
+        self.line.reshape(-1)[place] = line
+        latest = slots, slots % self._size * self._warps + warps
+        self.latest[latest] = np.maximum(self.latest[latest], clocks)
+
+    def unknown(
+        self, slot: int, warp: int, units: NDArray[np.int64], masks: Masks | np.uint16, known: NDArray[np.int64]
+    ) -> Iterator[tuple[int, int, int]]:
+        """(other warp, line, interval) of accesses to the same bytes that `warp`, with these clocks, does not know."""
+        table = self._tables[slot]
+        if table is None:
+            return
+        clocks, at = table.of(known), warp - table.first
+        others = table.latest > clocks
+        if 0 <= at < len(others):
+            others[at] = False
+        if not others.any():
+            return
+        late = (table.clock[:, units] > clocks[:, None]) & ((table.mask[:, units] & masks) != 0)
+        late &= others[:, None]
+        if late.any():
+            yield from self.lines(slot, units, late)
+
+    def pending(self, slot: int, warp: int, units: NDArray[np.int64], masks: Masks) -> int | None:
+        """The line of a cp.async of this warp to some of these bytes, for which it has not waited."""
+        table = self._tables[slot]
+        at = warp - table.first if table is not None else 0
+        if table is None or not 0 <= at < len(table.latest) or table.latest[at] != PENDING:
+            return None
+        hit = (table.clock[at, units] == PENDING) & ((table.mask[at, units] & masks) != 0)
+        return int(table.line[at, units[hit.argmax()]]) if hit.any() else None
+
+    def settle(self, slot: int, warp: int, units: NDArray[np.int64], clock: int) -> None:
+        """The warp has waited for its cp.async to these units: they count as stores that it makes now."""
+        table = self._reach(slot, warp)
+        at = warp - table.first
+        table.clock[at, units[table.clock[at, units] == PENDING]] = clock
+        table.latest[at] = table.clock[at].max()
+
+    def lines(self, slot: int, units: NDArray[np.int64], chosen: NDArray[np.bool_]) -> Iterator[tuple[int, int, int]]:
+        """(warp, line, interval) of the last access by each warp among the chosen units: `chosen` is (warps, units)."""
+        table = self._tables[slot]
+        assert table is not None
+        for at in np.flatnonzero(chosen.any(axis=1)):
+            last = np.where(chosen[at], table.clock[at, units], -1).argmax()
+            unit = units[last]
+            yield int(at) + table.first, int(table.line[at, unit]), int(table.clock[at, unit])
+
+    def last_line(self, slot: int, row: int, unit: int) -> int:
+        """The line of the last access of warp `row` of the machine to a unit, 0 if there was none."""
+        table = self._tables[slot]
+        at = row % (self._size * self._warps) - table.first if table is not None else -1
+        return int(table.line[at, unit]) if table is not None and 0 <= at < len(table.latest) else 0
+
+    def forget(self, slot: int, units: NDArray[np.int64], masks: Masks | np.uint16) -> None:
+        """These bytes were overwritten by something that conflicts with whatever comes."""
+        table = self._tables[slot]
+        if table is not None:
+            table.mask[:, units] &= ~masks
+
+    def clear(self, slot: int) -> None:
+        if self._tables[slot] is not None:
+            self._tables[slot] = None
+            self._known[slot] = False
+            self.apart[slot] = False
+            for array in (self.clock, self.mask, self.latest):
+                array[slot] = 0

@@ -1,0 +1,190 @@
+"""Registers that are read before anything is written to them.
+
+Most registers are written on every way to where they are read, as the program's text shows. Only the others are
+followed while it runs. As an address or a guard such a value is an error. Elsewhere compilers pass on values that do
+not matter: Triton's reductions shuffle registers that only some lanes have loaded. Then a trial tells whether anything
+depends on it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptxgen.emulator.checks.uninitialized.taint import Derived, Quarters, derived
+from ptxgen.syntax import Statement
+
+if TYPE_CHECKING:
+    from ptxgen.emulator.state.group import Group
+    from ptxgen.emulator.state.machine import Machine
+
+_CODE = "uninitialized-register"
+_WORD = re.compile(r"[%$\w]+")
+
+
+@dataclass(slots=True)
+class Use:
+    """What an instruction does to registers, by identity: `vital` are those that it reads as addresses.
+
+    `stores` tells that what it reads goes to memory. `adds` are those that it reads besides if `if_true` says so.
+    For `derived`: `lanewise`; of a shuffle the `lanes` that give each lane its value, where they are constant; of some
+    of what it writes the `quarters` of registers that each quarter depends on.
+    """
+
+    reads: frozenset[int]
+    writes: frozenset[int]
+    vital: frozenset[int]
+    guarded: bool
+    stores: bool
+    adds: frozenset[int] = frozenset()
+    if_true: Callable[[Group], NDArray[np.bool_]] | None = None
+    lanewise: bool = False
+    lanes: NDArray[np.int64] | None = None
+    quarters: Mapping[int, Quarters] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class _Read:
+    """A read of a register that is followed: in which lanes it is `written`, and what is reported where it is not."""
+
+    register: int
+    written: NDArray[np.bool_]
+    message: str
+
+
+def never_sure(
+    blocks: Sequence[Sequence[Use]], successors: Sequence[Sequence[int]], entries: Mapping[int, frozenset[int]]
+) -> frozenset[int]:
+    """The registers that some instruction reads to which, by the text alone, nothing may have been written before.
+
+    `entries` are the blocks in which functions begin, with the registers that hold their parameters.
+    """
+    read = {each for uses in blocks for use in uses for each in use.reads | use.adds}
+    number = {each: bit for bit, each in enumerate(read)}
+
+    def mask(registers: frozenset[int]) -> int:
+        return sum(1 << number[each] for each in registers if each in number)
+
+    # What a block reads first, and what it surely writes.
+    early, sure = [0] * len(blocks), [0] * len(blocks)
+    for index, uses in enumerate(blocks):
+        for use in uses:
+            early[index] |= mask(use.reads | use.adds) & ~sure[index]
+            if not use.guarded:
+                sure[index] |= mask(use.writes)
+    everything = (1 << len(number)) - 1
+    before = [everything] * len(blocks)
+    waiting = list(entries)
+    for entry, parameters in entries.items():
+        before[entry] = mask(parameters)
+    while waiting:
+        index = waiting.pop()
+        after = before[index] | sure[index]
+        for following in successors[index]:
+            if before[following] & ~after:
+                before[following] &= after
+                waiting.append(following)
+    unsure = 0
+    for index in range(len(blocks)):
+        unsure |= early[index] & ~before[index]
+    return frozenset(each for each, bit in number.items() if unsure >> bit & 1)
+
+
+def _writers(uses: Sequence[Use], registers: frozenset[int]) -> Mapping[int, frozenset[int]]:
+    found: dict[int, set[int]] = {each: set() for each in registers}
+    for number, use in enumerate(uses):
+        for each in use.writes & registers:
+            found[each].add(number)
+    return {each: frozenset(numbers) for each, numbers in found.items()}
+
+
+class Unwritten:
+    """Follows which lanes have written some registers, and reports those that read before.
+
+    `uses` are those of all instructions; `recursive` tells that there are functions that call themselves.
+    """
+
+    def __init__(self, machine: Machine, followed: frozenset[int], uses: Sequence[Use], *, recursive: bool) -> None:
+        self._machine = machine
+        #: The numbers of the instructions that write each register.
+        self._writers = writers = _writers(uses, followed)
+        self._number = {id(register): number for number, register in enumerate(machine.registers)}
+        # Registers that the same instructions write, as those of an accumulator, are followed together.
+        together: dict[frozenset[int], NDArray[np.bool_]] = {}
+        for register in followed:
+            together.setdefault(writers[register], np.zeros((machine.warps, 32), np.bool_))
+        self._written = {register: together[writers[register]] for register in followed}
+        # Registers are emptied for each CTA, and so are these.
+        machine.registers.extend(together.values())
+        self._derived = Derived(machine, derived(uses, followed), self._written, recursive=recursive)
+
+    def watched(
+        self, run: Callable[..., Any], use: Use, statement: Statement, names: Callable[[str], Any]
+    ) -> Callable[..., Any]:
+        """An instruction's `run` that reports what it reads too early, and marks what it writes."""
+        run = self._derived.watched(run, use)
+        vital = self._reads(use.vital, statement, names)
+        others = self._reads(use.reads - use.vital, statement, names)
+        added = self._reads(use.adds, statement, names)
+        # Each array once: registers that are written together have one.
+        arrays = {id(self._written[each]): self._written[each] for each in use.writes & self._written.keys()}
+        writes = list(arrays.values())
+        if not (vital or others or added or writes):
+            return run
+
+        def watched(g: Group, *rest: Any) -> Any:
+            for read in vital:
+                if (g.active & ~read.written[g.rows]).any():
+                    self._machine.findings.add(_CODE, read.message, statement)
+            for read in list(others):
+                if (g.active & ~read.written[g.rows]).any():
+                    self._doubt(read, use, statement)
+                    others.remove(read)  # told once, it need not be looked at again
+            if added:
+                adding = g.active & use.if_true(g) if use.if_true is not None else g.active
+                for read in list(added):
+                    if (adding & ~read.written[g.rows]).any():
+                        self._doubt(read, use, statement)
+                        added.remove(read)
+            result = run(g, *rest)
+            for array in writes:
+                g.store(array, np.asarray(True))
+            return result
+
+        return watched
+
+    def watched_guard(
+        self, guard: Callable[..., Any], use: frozenset[int], statement: Statement, names: Callable[[str], Any]
+    ) -> Callable[..., Any]:
+        """The same for a guard, which all lanes read that come to the instruction."""
+        guard = self._derived.watched_guard(guard, use)
+        reads = self._reads(use, statement, names)
+        if not reads:
+            return guard
+
+        def watched(g: Group) -> Any:
+            for read in reads:
+                if (g.active & ~read.written[g.rows]).any():
+                    self._machine.findings.add(_CODE, read.message, statement)
+            return guard(g)
+
+        return watched
+
+    def _doubt(self, read: _Read, use: Use, statement: Statement) -> None:
+        plain = use.stores or not self._writers[read.register]
+        number = self._number[read.register]
+        self._machine.findings.doubts.add(number, _CODE, read.message, statement, plain=plain)
+        self._derived.begin()
+
+    def _reads(self, registers: frozenset[int], statement: Statement, names: Callable[[str], Any]) -> list[_Read]:
+        """Those that are followed."""
+        made: list[_Read] = []
+        for each in registers & self._written.keys():
+            name = next((word for word in _WORD.findall(statement.text) if id(names(word)) == each), "a register")
+            made.append(_Read(each, self._written[each], f"reads {name}, to which nothing has been written"))
+        return made

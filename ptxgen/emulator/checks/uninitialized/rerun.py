@@ -1,0 +1,192 @@
+"""Whether anything depends on what a launch should not have read.
+
+Right kernels read memory and registers that nothing has written, or memory that a copy is overwriting, and drop what
+they get: an MMA takes more rows than a small tile has, a warp transposes the scale factors of a whole tile whose edge
+is missing (DeepGEMM), copies that shall but fill the L2 cache go to one place that nobody reads (CUTLASS).
+No rule about the accesses tells such a kernel from one that uses the values. So the launch is repeated with other bytes
+there. If it does the same and leaves the same in global memory, what it has read is not used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptxgen.device import Status
+from ptxgen.emulator.checks.shared.granules import UNIT
+from ptxgen.emulator.checks.uninitialized.suspects import Source, Verdict
+from ptxgen.emulator.memory.global_memory import POISON_BYTE
+
+if TYPE_CHECKING:
+    from ptxgen.emulator.memory.global_memory import GlobalMemory
+    from ptxgen.emulator.schedule.scheduler import Scheduler
+    from ptxgen.emulator.state.machine import Machine
+
+#: What is put in place of the bytes, one after the other: NaN in every format of floating point that has them and -1,
+#: then, in most, a small positive number, a large one and a large negative one. Each is lost somewhere: NaN and what is
+#: small in a maximum, what is large in a minimum.
+_BYTES = (0xFF, 0x31, 0x7B, 0xFB)
+#: What replaces `POISON_BYTE`, large and negative, in the two trials of doubts that right launches pay for: what is
+#: large and positive, since a maximum drops the others; then zero in registers of even lanes and two in those of odd
+#: ones, since sums and products of what is large are infinite or NaN each time.
+_LARGE, _ZERO, _TWO = 0x7B, 0x00, 0x02
+#: What tells values that are but copied from what is made of them: a small number is lost in a sum with the first, but
+#: not with the other.
+_COPIES = (_LARGE, _ZERO)
+#: So many sources are tried one by one, the others together.
+_ALONE = 8
+#: Launches on more global memory than this many bytes are not repeated: the copy would cost too much each time.
+_MOST = 1 << 26
+#: Places in shared memory that each asynchronous operation, by number, accesses at a wrong time: (CTA slot, units of 16
+#: bytes).
+Places = dict[int, list[tuple[int, NDArray[np.int64]]]]
+
+
+@dataclass(frozen=True)
+class Disturbance:
+    """What a trial puts where nothing has been written yet: `byte` into shared memory if `shared`, and into `sources`;
+    `odd` into the lowest byte of registers of odd lanes. In place of what operations read while it is being written
+    (`reads`), or write while others write it, there is `byte` too.
+    """
+
+    byte: int
+    shared: bool = False
+    sources: frozenset[Source] = frozenset()
+    odd: int | None = None
+    reads: Places = field(default_factory=dict)
+    writes: Places = field(default_factory=dict)
+
+    def fill(self, register: NDArray[Any]) -> None:
+        """Put its bytes into a register, (warps, 32) or more, of some warps."""
+        if register.dtype == np.bool_:
+            register[...] = True
+            return
+        lanes = register.view(np.uint8).reshape(len(register), 32, -1)
+        lanes[...] = self.byte
+        if self.odd is not None:
+            lanes[:, 1::2, 0] = self.odd
+
+    @contextmanager
+    def during(self, machine: Machine, numbers: Sequence[int]) -> Iterator[None]:
+        """While these operations read: the bytes are back afterwards."""
+        kept: list[tuple[NDArray[np.complex128], NDArray[np.int64], NDArray[np.complex128]]] = []
+        for number in numbers:
+            for slot, units in self.reads.get(number, ()):
+                memory = machine.shared.data[slot].view(np.complex128)
+                kept.append((memory, units, memory[units]))
+                memory[units] = self._unit()
+        yield
+        for memory, units, before in reversed(kept):
+            memory[units] = before
+
+    def after(self, machine: Machine, number: int) -> None:
+        """Once this operation has written."""
+        for slot, units in self.writes.get(number, ()):
+            machine.shared.data[slot].view(np.complex128)[units] = self._unit()
+
+    def metadata(self, nibbles: NDArray[np.uint8], wrong: NDArray[np.bool_], legal: Sequence[int]) -> NDArray[np.uint8]:
+        """Metadata of a sparse matrix, some of which mean nothing, with legal ones in their place."""
+        return np.where(wrong, np.uint8(legal[(self.byte >> 1) % len(legal)]), nibbles)
+
+    def _unit(self) -> NDArray[np.complex128]:
+        return np.full(UNIT, self.byte, np.uint8).view(np.complex128)
+
+
+class Begin(Protocol):
+    """Begins a launch anew on some memory, with a disturbance."""
+
+    def __call__(self, memory: GlobalMemory, disturbance: Disturbance, checks: bool = True, /) -> Scheduler: ...
+
+
+def snapshot(memory: GlobalMemory) -> GlobalMemory | None:
+    """Global memory as it is before a launch; None if it is too large to be kept."""
+    return memory.copy() if memory.used <= _MOST else None
+
+
+class Trials:
+    """A launch that is `done` without a fault, and its repetitions, from the memory `before` it."""
+
+    def __init__(self, done: Scheduler, before: GlobalMemory, begin: Begin) -> None:
+        self._done, self._before, self._begin = done, before, begin
+        self._after = done.machine.memory.written()
+        self.findings = done.machine.findings
+
+    @property
+    def left_something(self) -> bool:
+        """Whether global memory has changed: else nothing shows that what was read is not used."""
+        return not np.array_equal(self._after[: self._before.used], self._before.written())
+
+    def harmless(self) -> bool:
+        """Whether it does and leaves the same with other bytes in memory where it should not have read."""
+        assert self._done.machine.ordering is not None
+        shared = self._done.machine.ordering.shared
+        reads, writes, sources = shared.read_too_early, shared.written_at_once, frozenset[Source](["tensor"])
+        return all(
+            self._verdict(Disturbance(byte, True, sources, reads=reads, writes=writes)) == "dropped" for byte in _BYTES
+        )
+
+    def verdicts(self, sources: frozenset[Source]) -> Mapping[Source, Verdict]:
+        """What becomes of what was read from each of these, to which nothing had been written, where that shows."""
+        strong = self._done.machine.strong_accesses
+        checks = strong is not None and strong.stale is not None  # they choose what strong loads give
+        tried = (Disturbance(_LARGE, sources=sources), Disturbance(_ZERO, sources=sources, odd=_TWO))
+        if all(self._verdict(each, checks=checks) == "dropped" for each in tried):
+            return dict.fromkeys(sources, "dropped") if self.left_something else {}
+        ordered = sorted(sources, key=str)
+        groups = [frozenset([source]) for source in ordered[:_ALONE]]
+        if len(ordered) > _ALONE:
+            groups.append(frozenset(ordered[_ALONE:]))
+        found: dict[Source, Verdict] = {}
+        for group in groups:
+            found.update(dict.fromkeys(group, self._closely(group)))
+        if set(found.values()) == {"dropped"}:  # only all together change anything
+            found = dict.fromkeys(sources, self._closely(sources))
+        return found
+
+    def _closely(self, sources: frozenset[Source]) -> Verdict:
+        """The same of some sources, with bytes that tell copies."""
+        found = [self._verdict(Disturbance(byte, sources=sources)) for byte in _COPIES]
+        if set(found) != {"dropped"}:
+            return "used" if "used" in found else "copied"
+        lanes = self._verdict(Disturbance(_ZERO, sources=sources, odd=_TWO))
+        return "dropped" if lanes == "dropped" else "used"
+
+    def _verdict(self, disturbance: Disturbance, *, checks: bool = True) -> Verdict:
+        again, done = self._begin(self._before.copy(), disturbance, checks), self._done
+        if again.run() not in ("ok", "findings"):
+            return "used"
+        if again.instructions != done.instructions or again.machine.printed != done.machine.printed:
+            return "used"
+        now = again.machine.memory.written()
+        if len(now) != len(self._after):
+            return "used"
+        changed = np.flatnonzero(now != self._after)
+        if not len(changed):
+            return "dropped"
+        copied = (self._after[changed] == POISON_BYTE) & (now[changed] == disturbance.byte)
+        return "copied" if copied.all() else "used"
+
+
+def judge(trials: Trials) -> Status:
+    """Find out what of a launch is harmless, and put what is not, or may not be, into its findings: how it ended."""
+    findings = trials.findings
+    doubts = findings.doubts
+    verdicts: dict[Source, Verdict] = {}
+    if findings.may_be_harmless and trials.left_something and trials.harmless():
+        findings.make_harmless()
+    sources = doubts.sources
+    if findings.has_error("uninitialized-tensor"):
+        sources -= {"tensor"}  # what depends on tensor memory may depend on that
+    if not doubts.registers_may_matter:
+        registers = frozenset(each for each in sources if isinstance(each, int))
+        verdicts.update(dict.fromkeys(registers, "dropped"))
+        sources -= registers
+    if sources:
+        verdicts.update(trials.verdicts(sources))
+    doubts.tell(verdicts, findings, failed=False)
+    return "findings" if findings.errors else "ok"

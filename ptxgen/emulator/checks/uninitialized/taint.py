@@ -1,0 +1,143 @@
+"""What is made of registers that nothing has written: whether any of it leaves the registers of its thread.
+
+It is followed lane by lane through instructions that do arithmetic and through shuffles, and by quarters of registers
+through those that put together and take apart vectors (prmt, mov, arithmetic in .f32x2). What is stored, decides a
+branch or goes to any other instruction may matter, as a trial finds out then; else nothing depends on it. So Triton's
+reductions, whose other lanes have nothing, and vectors that LLVM builds of nothing and a value, need no trial.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from ptxgen.emulator.checks.uninitialized.registers import Use
+    from ptxgen.emulator.state.group import Group
+    from ptxgen.emulator.state.machine import Machine
+
+#: What each quarter of a register depends on: registers, and the number of a quarter there.
+Quarters = Sequence[Sequence[tuple[int, int]]]
+#: Instructions of which each lane's results depend on its own operands alone, and have no other effect.
+_LANEWISE = frozenset([
+    "abs", "add", "and", "bfe", "bfi", "bfind", "bmsk", "brev", "clz", "cnot", "copysign", "cos", "cvt", "div",
+    "dp2a", "dp4a", "ex2", "fma", "fns", "lg2", "lop3", "mad", "mad24", "max", "min", "mov", "mul", "mul24", "neg",
+    "not", "or", "popc", "prmt", "rcp", "rem", "rsqrt", "sad", "selp", "set", "setp", "shf", "shl", "shr", "sin",
+    "slct", "sqrt", "sub", "szext", "tanh", "testp", "xor",
+])  # fmt: skip
+
+
+def is_lanewise(opcode: str) -> bool:
+    """Whether an instruction is one of these; those with a carry are not, since no register holds it."""
+    return opcode.partition(".")[0] in _LANEWISE and ".cc" not in opcode
+
+
+def derived(uses: Iterable[Use], registers: frozenset[int]) -> frozenset[int]:
+    """These registers, and all to which such instructions may write what they have made of them."""
+    through = [use for use in uses if use.lanewise or use.lanes is not None]
+    found, before = set(registers), 0
+    while len(found) > before:
+        before = len(found)
+        for use in through:
+            if not use.reads.isdisjoint(found):
+                found |= use.writes
+    return frozenset(found)
+
+
+class Derived:
+    """Which quarters of some registers, (warps, 32, 4), hold values that do not depend on what nothing has written.
+
+    Nothing is followed before `begin`. `written` tells of those that may be read before they are written.
+    """
+
+    def __init__(
+        self, machine: Machine, registers: frozenset[int], written: Mapping[int, NDArray[np.bool_]], *, recursive: bool
+    ) -> None:
+        self._machine, self._registers, self._written = machine, registers, written
+        self._recursive, self._doubts = recursive, machine.findings.doubts
+        self._defined: dict[int, NDArray[np.bool_]] | None = None
+
+    def begin(self) -> None:
+        """A lane reads what nothing has written. Until now all else depends on nothing of that kind."""
+        if self._defined is not None:
+            return
+        everywhere = np.ones((self._machine.warps, 32), np.bool_)
+        self._defined = {
+            each: np.repeat(self._written.get(each, everywhere)[..., None], 4, axis=2) for each in self._registers
+        }
+        # Registers are emptied for each CTA, and so are these.
+        self._machine.registers.extend(self._defined.values())
+        if self._recursive:
+            self._doubts.registers_may_matter = True  # the registers of a function that calls itself are kept elsewhere
+
+    def watched(self, run: Callable[..., Any], use: Use) -> Callable[..., Any]:
+        """An instruction's `run` that passes on what it reads to what it writes."""
+        sources, added = sorted(use.reads & self._registers), sorted(use.adds & self._registers)
+        written = use.writes & self._registers
+        exact, targets = sorted(written & use.quarters.keys()), sorted(written - use.quarters.keys())
+        if not (sources or added or written):
+            return run
+
+        def watched(g: Group, *rest: Any) -> Any:
+            if self._defined is None or self._doubts.registers_may_matter:
+                return run(g, *rest)
+            made = [(each, self._exactly(self._defined, use.quarters[each], g)) for each in exact]
+            value = self._made(self._defined, use, sources, g)
+            if value is None:
+                self._require_whole(sources, g.active, g)
+                if added and use.if_true is not None:
+                    self._require_whole(added, g.active & use.if_true(g), g)
+                value = np.asarray(True)
+            result = run(g, *rest)
+            for each, exactly in made:
+                g.store(self._defined[each], exactly)
+            for each in targets:
+                g.store(self._defined[each], value)
+            return result
+
+        return watched
+
+    def watched_guard(self, guard: Callable[..., Any], reads: frozenset[int]) -> Callable[..., Any]:
+        """A guard that tells if what it reads is such a value."""
+        sources = sorted(reads & self._registers)
+        if not sources:
+            return guard
+
+        def watched(g: Group) -> Any:
+            if self._defined is not None and not self._doubts.registers_may_matter:
+                self._require_whole(sources, g.active, g)
+            return guard(g)
+
+        return watched
+
+    @staticmethod
+    def _made(
+        defined: Mapping[int, NDArray[np.bool_]], use: Use, sources: Sequence[int], g: Group
+    ) -> NDArray[np.bool_] | None:
+        """Which lanes of its results hold such values, (warps, 32, 1); None if it does not pass on any."""
+        if not (use.lanewise or (use.lanes is not None and g.mask is None)):
+            return None
+        made = np.ones((g.size, 32, 1), np.bool_)
+        for each in sources:
+            made &= defined[each][g.rows].all(axis=2, keepdims=True)
+        return made if use.lanes is None else made[:, use.lanes]
+
+    @staticmethod
+    def _exactly(defined: Mapping[int, NDArray[np.bool_]], quarters: Quarters, g: Group) -> NDArray[np.bool_]:
+        """Which quarters of a result do, (warps, 32, 4)."""
+        made = np.ones((g.size, 32, 4), np.bool_)
+        for quarter, sources in enumerate(quarters):
+            for register, number in sources:
+                if register in defined:
+                    made[..., quarter] &= defined[register][g.rows][..., number]
+        return made
+
+    def _require_whole(self, registers: Sequence[int], lanes: NDArray[np.bool_], g: Group) -> None:
+        """If some lanes of these hold such values, they have reached what uses them."""
+        assert self._defined is not None
+        for each in registers:
+            if (lanes & ~self._defined[each][g.rows].all(axis=2)).any():
+                self._doubts.registers_may_matter = True

@@ -1,0 +1,1 @@
+"""Asynchronous work: the timeline of its completion, and what copies and asynchronous stores do."""

@@ -1,0 +1,75 @@
+"""st.async and red.async: what happens to shared memory later, and then completes on an mbarrier beside it.
+
+PTX ISA 9.7.9.12, 9.7.13.7. They belong to the generic proxy. Who waits for the mbarrier also knows what the storing
+thread knew, though PTX orders the store alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptxgen import syntax
+from ptxgen.emulator.checks.mbarrier.transactions import Signal
+from ptxgen.emulator.checks.shared.granules import units_of
+from ptxgen.emulator.memory import MemoryFault
+from ptxgen.emulator.memory.access import Bytes, Part, locate
+from ptxgen.emulator.state.group import Group
+
+#: Does it for some lanes, which (warps, 32) of the part marks.
+Work = Callable[[NDArray[np.bool_]], None]
+
+
+def later(
+    part: Part, barriers: NDArray[np.int64], space: str | None, size: int, statement: syntax.Instruction,
+    what: str, work: Callable[[Bytes], Work],
+) -> None:  # fmt: skip
+    """Queue `work` on `size` bytes a lane, warp by warp and mbarrier by mbarrier. Raises MemoryFault.
+
+    `what` is "st.async", a weak store, or "red.async", which races with nothing.
+    """
+    g, machine = part.group, part.group.machine
+    if not part.space.startswith("shared"):
+        raise MemoryFault("not-shared", f"{what} in .{part.space} memory; it must be shared")
+    places = locate(g, part.space, part.addresses, size, what)
+    slots, inside = places.slots, places.inside
+    assert slots is not None
+    assert inside is not None
+    owners, do = np.broadcast_to(slots, inside.shape), work(places)
+    for position, row in enumerate(map(int, g.indices)):
+        active = g.active[position]
+        for barrier in np.unique(barriers[position][active]):
+            lanes = active & (barriers[position] == barrier)
+            slot, offset = machine.clusters.locate(row, int(barrier), space)
+            if (owners[position][lanes] != slot).any():
+                raise MemoryFault("async-store-cta", f"{what} to another CTA than that of its mbarrier")
+            chosen = np.zeros_like(g.active)
+            chosen[position] = lanes
+            _queue(g, row, slot, offset, inside[position][lanes], size, statement, what, lambda c=chosen: do(c))
+
+
+def _queue(
+    g: Group, row: int, slot: int, offset: int, inside: NDArray[np.int64], size: int, statement: syntax.Instruction,
+    what: str, do: Callable[[], None],
+) -> None:  # fmt: skip
+    machine, ordering = g.machine, g.machine.ordering
+    units, masks = units_of(inside, size)
+    signal = Signal(statement, len(inside) * size)
+    clock = 0
+    if ordering is not None:
+        if what == "st.async":
+            ordering.shared.copy(row, units, masks, statement, slot, what)
+        else:
+            ordering.shared.reduce(row, units, masks, statement, slot)
+        clock, signal.given = ordering.clock(row), ordering.release(row)
+    machine.promise(slot, offset, row, signal)
+
+    def complete() -> None:
+        do()
+        if ordering is not None:
+            ordering.shared.copied(row, units, slot, clock)
+        machine.complete_on(slot, offset, signal)
+
+    machine.submit(int(machine.row_slot[row]), statement, complete)

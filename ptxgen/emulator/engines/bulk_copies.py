@@ -1,0 +1,161 @@
+"""What all bulk copies share: where they go, how they complete, and the groups in which threads wait for them.
+
+PTX ISA 9.7.9.25.2 to 9.7.9.25.6. A copy to shared memory completes on an mbarrier, one from it in the bulk group of the
+thread that asked for it; groups are kept by warp: what its threads issue is waited for together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptxgen import syntax
+from ptxgen.emulator.checks.mbarrier.transactions import Signal
+from ptxgen.emulator.memory import MemoryFault
+from ptxgen.emulator.state.group import Group
+from ptxgen.emulator.state.machine import Machine, PendingStore
+
+_ALL = np.uint16(0xFFFF)
+
+
+@dataclass(frozen=True, slots=True)
+class Destination:
+    """A CTA's slot and the offset in its shared memory that gets the data, and the mbarrier's."""
+
+    slot: int
+    offset: int
+    barrier_slot: int
+    barrier: int
+
+
+def destinations(
+    machine: Machine, row: int, place: int, mbar: int, mask: int | None, space: str, cta_group: int = 1
+) -> list[Destination]:
+    """Where a copy of warp `row` goes: `mask` has the ranks of a multicast. Raises MemoryFault.
+
+    The mbarrier is in the CTA that gets the data; with `cta_group` 2 it may be in its peer, and a multicast signals, of
+    every destination and its peer, the CTA whose rank has the parity of the mbarrier's own (9.7.9.25.5.2).
+    """
+    clusters = machine.clusters
+    slot, offset = clusters.locate(row, place, space)
+    barrier_slot, barrier = clusters.locate(row, mbar, "shared::cluster" if cta_group == 2 else space)
+    odd = barrier_slot % clusters.size & 1
+    if mask is None:
+        if cta_group == 2 and barrier_slot in clusters.pair(slot):
+            return [Destination(slot, offset, barrier_slot, barrier)]
+        if slot != barrier_slot:
+            allowed = "it or its peer" if cta_group == 2 else "it; .cta_group::2 allows its peer"
+            raise MemoryFault(
+                "not-own-shared", f"the copy's mbarrier must be in the memory of the CTA that gets the data ({allowed})"
+            )
+        return [Destination(slot, offset, slot, barrier)]
+    found = clusters.multicast(int(machine.row_slot[row]), mask)
+    signalled = [clusters.pair(each)[odd] if cta_group == 2 else each for each in found]
+    return [Destination(each, offset, to, barrier) for each, to in zip(found, signalled, strict=True)]
+
+
+def deliver(
+    machine: Machine, row: int, lane: int, statement: syntax.Instruction, copies: Sequence[Destination],
+    units: NDArray[np.int64], size: int, what: str, act: Callable[[], None], swizzle: str | None = None,
+    masks: NDArray[np.uint16] | np.uint16 = _ALL, source: tuple[int, NDArray[np.int64]] | None = None,
+    heap: NDArray[np.int64] | None = None,
+) -> None:  # fmt: skip
+    """Queue a copy to these units of the destinations: `act` does it, then `size` bytes complete on each mbarrier.
+
+    `source` are the slot and the units that it reads, if that is shared memory too; `heap` the units of global memory.
+    """
+    signal = Signal(statement, size)
+    for copy in copies:
+        barrier = machine.promise(copy.barrier_slot, copy.barrier, row, signal)
+        unknown = machine.ordering is not None and not machine.ordering.knows_init_fence(row, barrier)
+        if unknown or not barrier.fenced:
+            behind = ", as this warp knows" if barrier.fenced else ""
+            machine.findings.add(
+                "mbarrier-init-proxy",
+                f"the copy completes on the mbarrier of line {barrier.statement.line}, whose init no "
+                f"fence.mbarrier_init or fence.proxy.async has made visible to the async proxy{behind}",
+                statement,
+                severity="advice",
+            )
+    if machine.ordering is not None:
+        slot = copies[0].slot if source is None else source[0]
+        operation = machine.ordering.operation(what, statement, slot, swizzle=swizzle, lane=lane)
+        signal.given, signal.operation = machine.ordering.tell(row), operation.number
+        if source is not None:
+            machine.ordering.shared.async_read(operation, row, source[1])
+        if heap is not None and machine.global_copies is not None:
+            machine.global_copies.read(operation, row, heap)
+        for copy in copies:
+            machine.ordering.shared.async_write(operation, row, units, copy.slot)
+        signal.given.operations.add(operation.number)
+
+    def complete() -> None:
+        act()
+        machine.has_written(signal.operation)
+        for copy in copies:
+            machine.complete_on(copy.barrier_slot, copy.barrier, signal)
+
+    slots = sorted({copy.slot for copy in copies} | {copy.barrier_slot for copy in copies})
+    machine.submit(np.array(slots) if len(slots) > 1 else slots[0], statement, complete)
+
+
+def each_store(
+    g: Group, values: Sequence[Any], *, merge: bool
+) -> Iterator[tuple[int, NDArray[np.bool_], tuple[int, ...]]]:
+    """(row, lanes, values) of the copies to global memory that warps ask for; `lanes`, (32), are who asks.
+
+    With `merge`, lanes of a warp that ask for the same are one copy: they store the same bytes to the same place, and
+    ptxas (13.5) makes one instruction of them, where it loops over the lanes of a reduction. CuTe DSL's epilogues have
+    whole warps ask.
+    """
+    full = np.stack([g.full(value).astype(np.int64, copy=False) for value in values], axis=-1)
+    for position, row in enumerate(map(int, g.indices)):
+        left = g.active[position].copy()
+        while left.any():
+            first = int(left.argmax())
+            lanes = left & (full[position] == full[position, first]).all(axis=-1) if merge else np.arange(32) == first
+            left &= ~lanes
+            yield row, lanes, tuple(full[position, first].tolist())
+
+
+def keep_in_group(
+    machine: Machine, row: int, lanes: NDArray[np.bool_], statement: syntax.Instruction, slot: int,
+    units: NDArray[np.int64], what: str, heap: NDArray[np.int64], read: Callable[[], Any],
+    write: Callable[[Any], None], swizzle: str | None = None, masks: NDArray[np.uint16] | None = None,
+) -> None:  # fmt: skip
+    """Queue a copy from these units of shared memory to those of the heap, in the warp's open group.
+
+    `masks` are the bytes of each unit that it needs, where these are not all.
+
+    First it reads its source, which a wait with .read waits for, then it writes.
+    """
+    pending = PendingStore(lanes)
+    if machine.ordering is not None:
+        lane = int(lanes.argmax()) if lanes.sum() == 1 else None
+        operation = machine.ordering.operation(what, statement, slot, swizzle=swizzle, lane=lane)
+        if masks is None:
+            machine.ordering.shared.async_read(operation, row, units)
+        elif masks.any():
+            machine.ordering.shared.async_read(operation, row, units[masks != 0], masks=masks[masks != 0])
+        pending.operation = operation.number
+        if machine.global_copies is not None:
+            pending.stamp = machine.global_copies.write(operation, row, heap)
+    machine.bulk_groups.setdefault(row, [[]])[-1].append(pending)
+
+    def first() -> None:
+        data = read()
+        pending.read = True
+        machine.wake(("bulk group", row))
+
+        def second() -> None:
+            write(data)
+            pending.done = True
+            machine.wake(("bulk group", row))
+
+        machine.submit(slot, statement, second)
+
+    machine.submit(slot, statement, first)

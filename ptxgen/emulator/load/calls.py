@@ -1,0 +1,286 @@
+"""Calls of functions: which a kernel can reach, how arguments travel, and where threads return to.
+
+PTX ISA 7 (the ABI), 9.7.12.5. A call takes the lanes to the first block of the function; their `ret` takes them back. A
+function has one set of registers for all calls, since a thread is in one call of it at a time; functions that can
+reach themselves keep those of the outer call on the stack.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptxgen import syntax
+from ptxgen.emulator.load.operands import Binder, Unmodelled, numpy_type
+from ptxgen.emulator.load.variables import Place, statements_of
+from ptxgen.emulator.memory import MemoryFault
+from ptxgen.emulator.state.group import Group
+from ptxgen.instr.model.types import TYPES
+
+if TYPE_CHECKING:
+    from ptxgen.emulator.load.names import Names
+    from ptxgen.emulator.schedule.scheduler import Scheduler
+    from ptxgen.emulator.state.machine import Machine
+
+#: Bytes of stack that a call takes at least.
+_LEAST_FRAME = 256
+
+
+class Passed(NamedTuple):
+    """The bytes of a value, (warps, 32, bytes), and which of them were ever written (None: all)."""
+
+    data: NDArray[np.uint8]
+    written: NDArray[np.bool_] | None = None
+
+
+Give = Callable[[Group], Passed]
+Take = Callable[[Group, Passed], None]
+
+
+@dataclass(eq=False)
+class Callee:
+    """A function as calls see it. `rank` is that of its first block, `saved` are the registers to keep in recursion."""
+
+    function: syntax.Function
+    names: Names
+    frame: int
+    rank: int = 0
+    saved: list[NDArray[Any]] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Site:
+    """A call of a function at one place: how values go in and come out, and where the lanes go on."""
+
+    callee: Callee
+    give: list[Give]
+    take: list[Take]
+    give_back: list[Give]
+    take_back: list[Take]
+    following: int
+
+
+# Which functions a kernel reaches.
+
+
+def reachable(module: syntax.Module, entry: syntax.Function) -> list[syntax.Function]:
+    """The entry, and the functions that it can reach by name or through pointers."""
+    bodies = {function.name: function for function in module.functions if function.body and function.kind == "func"}
+    if not bodies:
+        return [entry]
+    for item in module.items:
+        if isinstance(item, syntax.Directive) and item.name == "alias":
+            name, target = item.arguments[0], item.arguments[-1]
+            if target in bodies:
+                bodies[name] = bodies[target]
+    tables = [name for item in module.items if isinstance(item, syntax.Variable) for name in _initial_names(item)]
+    found, waiting = {entry.name: entry}, [entry]
+    names: Iterable[str] = tables
+    while waiting:
+        for name in (*names, *mentioned(waiting.pop())):
+            function = bodies.get(name)
+            if function is not None and function.name not in found:
+                found[function.name] = function
+                waiting.append(function)
+        names = ()
+    return list(found.values())
+
+
+def mentioned(function: syntax.Function) -> Iterator[str]:
+    """Names in calls, moves and lists of call targets: those of functions are among them."""
+    for statement in statements_of(function.body):
+        if isinstance(statement, syntax.Instruction):
+            if statement.opcode.startswith(("call", "mov")):
+                yield from (operand.text for operand in statement.operands if isinstance(operand, syntax.Name))
+        elif isinstance(statement, syntax.Directive) and statement.name == "calltargets":
+            yield from statement.arguments
+
+
+def _initial_names(variable: syntax.Variable) -> Iterator[str]:
+    waiting = [each.initializer for each in variable.declarators]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, syntax.Name):
+            yield value.text
+        elif isinstance(value, syntax.Initializer):
+            waiting.extend(value.elements)
+
+
+def callees_first(functions: Sequence[syntax.Function]) -> tuple[list[str], set[str]]:
+    """The functions' names, each after those that it calls as far as can be, and which of them can reach themselves.
+
+    Who calls through a pointer may call every function but the entry, which is the first.
+    """
+    names = {function.name for function in functions}
+    others = [function.name for function in functions[1:]]
+    calls = {
+        function.name: [name for name in mentioned(function) if name in names]
+        + (others if _calls_pointer(function) else [])
+        for function in functions
+    }
+    order: list[str] = []
+    seen: set[str] = set()
+
+    def visit(name: str) -> None:
+        if name not in seen:
+            seen.add(name)
+            for called in calls[name]:
+                visit(called)
+            order.append(name)
+
+    for function in functions:
+        visit(function.name)
+    recursive = {name for name in names if name in _reach(calls, name)}
+    return order, recursive
+
+
+def _calls_pointer(function: syntax.Function) -> bool:
+    """Whether it has a call with two names: the pointer, and what tells its signature."""
+    calls = (each for each in statements_of(function.body) if isinstance(each, syntax.Instruction) and each.is_call)
+    return any(sum(isinstance(operand, syntax.Name) for operand in call.operands) > 1 for call in calls)
+
+
+def _reach(calls: dict[str, list[str]], name: str) -> set[str]:
+    found: set[str] = set()
+    waiting = list(calls[name])
+    while waiting:
+        called = waiting.pop()
+        if called not in found:
+            found.add(called)
+            waiting.extend(calls[called])
+    return found
+
+
+# Values.
+
+
+def elements(operand: syntax.Operand | None) -> tuple[syntax.Operand, ...]:
+    """The arguments in a list, which may be missing."""
+    return operand.elements if isinstance(operand, syntax.Arguments) else ()
+
+
+def giver(binder: Binder, operand: syntax.Operand, formal: syntax.Parameter) -> Give:
+    """Reads what stands for a parameter: a register, a constant or a variable on the stack."""
+    place = binder.place(operand)
+    if place is not None:
+        return _from_stack(binder.machine, place)
+    if formal.array or formal.vector:
+        raise Unmodelled(f"the argument {operand}")
+    type = TYPES[formal.type]
+    source = binder.source(operand, type)
+
+    def give(g: Group) -> Passed:
+        value = np.asarray(source(g))
+        full = np.ascontiguousarray(value if value.ndim == 3 else g.full(value))
+        return Passed(full.view(np.uint8).reshape(g.size, 32, type.bytes))
+
+    return give
+
+
+def taker(binder: Binder, operand: syntax.Operand, formal: syntax.Parameter) -> Take:
+    """Writes what comes for a parameter, or comes back, to a register or a variable on the stack."""
+    place = binder.place(operand)
+    if place is not None:
+        return _to_stack(binder.machine, place)
+    type = TYPES[formal.type]
+    destination, dtype = binder.destination(operand, type), numpy_type(type)
+
+    def take(g: Group, passed: Passed) -> None:
+        words = np.ascontiguousarray(passed.data).view(dtype)
+        destination(g, words if type.bits == 128 else words[..., 0])
+
+    return take
+
+
+def _on_stack(machine: Machine, g: Group, place: Place) -> NDArray[np.int64]:
+    """Where the bytes of a variable lie for each lane."""
+    stack = machine.stack
+    threads = g.indices[:, None] * 32 + np.arange(32)
+    start = threads * stack.memory.pitch + stack.frame[g.rows] + place.address
+    return start[..., None] + np.arange(place.size)
+
+
+def _from_stack(machine: Machine, place: Place) -> Give:
+    if place.space != "local":
+        raise Unmodelled(f"an argument in .{place.space}")
+
+    def give(g: Group) -> Passed:
+        at, memory = _on_stack(machine, g, place), machine.stack.memory
+        return Passed(memory.data.reshape(-1)[at], memory.written.reshape(-1)[at])
+
+    return give
+
+
+def _to_stack(machine: Machine, place: Place) -> Take:
+    def take(g: Group, passed: Passed) -> None:
+        at, memory, active = _on_stack(machine, g, place), machine.stack.memory, g.active
+        memory.data.reshape(-1)[at[active]] = passed.data[active]
+        memory.written.reshape(-1)[at[active]] = True if passed.written is None else passed.written[active]
+
+    return take
+
+
+# Calling and returning.
+
+
+class Calls:
+    """The functions of a program by name, and the places that call them."""
+
+    def __init__(self, machine: Machine) -> None:
+        self.machine = machine
+        self.callees: dict[str, Callee] = {}
+        self._sites: list[Site] = []
+
+    def site(self, binder: Binder, op: Any, callee: Callee, following: int) -> int:
+        """The number of a call at one place of one function. Raises Unmodelled if the values do not fit."""
+        function = callee.function
+        given, wanted = elements(op.arguments), elements(op.returns)
+        if len(given) != len(function.parameters) or len(wanted) != len(function.returns):
+            raise Unmodelled(f"a call of {function.name} with other arguments than it has")
+        inside = Binder(self.machine, callee.names, in_entry=False)
+        formals = [syntax.Name(each.name) for each in function.parameters]
+        results = [syntax.Name(each.name) for each in function.returns]
+        made = Site(
+            callee,
+            [giver(binder, *pair) for pair in zip(given, function.parameters, strict=True)],
+            [taker(inside, *pair) for pair in zip(formals, function.parameters, strict=True)],
+            [giver(inside, *pair) for pair in zip(results, function.returns, strict=True)],
+            [taker(binder, *pair) for pair in zip(wanted, function.returns, strict=True)],
+            following,
+        )
+        self._sites.append(made)
+        return len(self._sites) - 1
+
+    def enter(self, g: Group, number: int, scheduler: Scheduler) -> None:
+        """The lanes call a function. Raises MemoryFault when their stack is full."""
+        site = self._sites[number]
+        passed = [give(g) for give in site.give]
+        self.machine.stack.push(g, number, max(site.callee.frame, _LEAST_FRAME), site.callee.saved)
+        for take, value in zip(site.take, passed, strict=True):
+            take(g, value)
+        scheduler.warps.move(g, site.callee.rank)
+
+    def leave(self, g: Group, scheduler: Scheduler) -> None:
+        """The lanes return from their functions, each to where it was called."""
+        numbers = self.machine.stack.site[g.rows].copy()
+        for number in np.unique(numbers[g.active]):
+            part = g.narrowed(numbers == number)
+            assert part is not None
+            site = self._sites[int(number)]
+            passed = [give(part) for give in site.give_back]
+            self.machine.stack.pop(part, site.callee.saved)
+            for take, value in zip(site.take_back, passed, strict=True):
+                take(part, value)
+            scheduler.warps.move(part, site.following)
+
+    def through_pointer(self, addresses: NDArray[np.int64], active: NDArray[np.bool_]) -> Iterator[tuple[str, Any]]:
+        """(function, lanes) of a call by address. Raises MemoryFault where there is no function."""
+        for address in np.unique(addresses[active]):
+            name = self.machine.image.function_at(int(address))
+            if name is None or name not in self.callees:
+                raise MemoryFault("bad-call", f"a call of {int(address):#x}, which is not the address of a function")
+            yield name, active & (addresses == address)

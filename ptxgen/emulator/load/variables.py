@@ -1,0 +1,131 @@
+"""Where variables lie: in global and constant memory, in a CTA's shared memory, in the stack frames of threads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Literal
+
+from ptxgen import syntax
+from ptxgen.emulator.memory.shared_memory import RESERVED_BYTES
+from ptxgen.instr.model.types import TYPES
+
+Space = Literal["global", "const", "shared", "local", "param", "code"]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A variable: its state space and its address there, in bytes. `param` are an entry's parameters.
+
+    Addresses of `local` count from the frame of the function: the variables of a function and its parameters in memory.
+    """
+
+    space: Space
+    address: int
+    size: int = 0
+
+
+def named(variable: syntax.Variable) -> Iterator[tuple[str, int, syntax.Declarator]]:
+    """(name, bytes, declarator) of all that a statement declares; 0 bytes is an array without a size."""
+    kind = TYPES.get(variable.type)
+    if kind is None or kind.kind == "opaque":
+        return
+    for declarator in variable.declarators:
+        element = kind.bytes * (variable.vector or 1)
+        dims: list[int] = [extent or 0 for extent in declarator.dims]
+        if dims and not dims[0] and isinstance(declarator.initializer, syntax.Initializer):
+            dims[0] = len(declarator.initializer.elements)
+        if declarator.count is None:
+            yield declarator.name, element * prod(dims), declarator
+        else:
+            for number in range(declarator.count):
+                yield f"{declarator.name}{number}", element * prod(dims), declarator
+
+
+def alignment(declared: syntax.Variable | syntax.Parameter) -> int:
+    """What a variable is aligned to: .align raises that of its type."""
+    kind = TYPES.get(declared.type)
+    return max(declared.align or 1, (kind.bytes if kind else 1) * (declared.vector or 1))
+
+
+def up(value: int, multiple: int) -> int:
+    """The next multiple."""
+    return -(-value // multiple) * multiple
+
+
+class Variables:
+    """The shared variables of a launch and the stack frames of its functions, the entry first."""
+
+    def __init__(self, module: syntax.Module, functions: Sequence[syntax.Function]) -> None:
+        #: The places of the names that a statement declares (a variable, or the parameters of a function).
+        self._places: dict[int, dict[str, Place]] = {}
+        #: Bytes of a function's frame, by its name: a multiple of what any frame is aligned to.
+        self.frames: dict[str, int] = {}
+        self._frame_alignment = 8
+        self._shared_end, self._dynamic_alignment = RESERVED_BYTES, 1
+        dynamic: list[tuple[syntax.Variable, str]] = []
+        for item in (*module.items, *(each for function in functions for each in statements_of(function.body))):
+            if isinstance(item, syntax.Variable) and item.space.startswith("shared"):
+                dynamic.extend((item, name) for name in self._share(item))
+        #: The end of static shared memory, where the dynamic begins.
+        self.shared_end = up(self._shared_end, self._dynamic_alignment)
+        for item, name in dynamic:
+            self._add(item, name, Place("shared", self.shared_end))
+        sizes = {function.name: self._frame(function) for function in functions}
+        self.frames = {name: up(size, self._frame_alignment) for name, size in sizes.items()}
+
+    def of(self, statement: syntax.Statement) -> Mapping[str, Place]:
+        """What a statement declares, by name."""
+        return self._places.get(id(statement), {})
+
+    def _add(self, statement: syntax.Statement, name: str, place: Place) -> None:
+        self._places.setdefault(id(statement), {})[name] = place
+
+    def _share(self, variable: syntax.Variable) -> Iterator[str]:
+        """Place shared variables with a size; gives the names of those without."""
+        align = alignment(variable)
+        for name, size, _ in named(variable):
+            if not size:
+                self._dynamic_alignment = max(self._dynamic_alignment, align)
+                yield name
+                continue
+            start = up(self._shared_end, align)
+            self._add(variable, name, Place("shared", start, size))
+            self._shared_end = start + size
+
+    def _frame(self, function: syntax.Function) -> int:
+        """Lay out a function's frame: its parameters in memory, then the variables of its blocks."""
+        end = 0
+        if function.kind == "func":
+            for parameter in (*function.returns, *function.parameters):
+                if parameter.space == "param":
+                    end = self._local(function, parameter.name, end, parameter_bytes(parameter), alignment(parameter))
+        return self._block(function.body, end) if function.body is not None else end
+
+    def _block(self, block: syntax.Block, end: int) -> int:
+        """Variables of a block; blocks beside each other share their room."""
+        for statement in block.statements:
+            if isinstance(statement, syntax.Variable) and statement.space in ("local", "param"):
+                for name, size, _ in named(statement):
+                    end = self._local(statement, name, end, size, alignment(statement))
+        inner = [self._block(each, end) for each in block.statements if isinstance(each, syntax.Block)]
+        return max(inner, default=end)
+
+    def _local(self, statement: syntax.Statement, name: str, end: int, size: int, align: int) -> int:
+        """Place one in a frame; gives the frame's new end."""
+        self._frame_alignment = max(self._frame_alignment, align)
+        start = up(end, align)
+        self._add(statement, name, Place("local", start, size))
+        return start + size
+
+
+def parameter_bytes(parameter: syntax.Parameter) -> int:
+    """The size of a parameter in memory."""
+    kind = TYPES[parameter.type]
+    return kind.bytes * (parameter.vector or 1) * prod(extent or 0 for extent in parameter.array or ())
+
+
+def statements_of(block: syntax.Block | None) -> Iterator[syntax.Statement]:
+    """The statements of a body, those of inner blocks too."""
+    return syntax.walk(block.statements) if block is not None else iter(())

@@ -1,0 +1,1 @@
+"""Which warps run next, grids that overlap, and launches that can make no progress."""

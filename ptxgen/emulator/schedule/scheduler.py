@@ -1,0 +1,374 @@
+"""Running a launch: CTAs begin and end, warps execute blocks, and somebody goes on as long as anybody can.
+
+`warps` has where lanes stand and wait and who goes next, `barriers` the barriers of CTAs and clusters, `progress` tells
+endless loops, `deadlock` reports.
+
+All warps that stand at the same block run together. A warp with divergent lanes runs those in the first block in
+execution order (`flow`); the others wait for them there, unless nothing else can go on: then they do, since
+independent thread scheduling promises every lane progress. A launch in which nobody can go on and no asynchronous work
+is left is deadlocked.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptxgen.device import Status
+from ptxgen.emulator.checks.shared.granules import distinct
+from ptxgen.emulator.load.operands import Unmodelled
+from ptxgen.emulator.load.program import EXITED, RETURNED, Block, Incomplete, Operation, Program
+from ptxgen.emulator.memory import MemoryFault
+from ptxgen.emulator.schedule.deadlock import report_deadlock
+from ptxgen.emulator.schedule.livelock import Repetition
+from ptxgen.emulator.state.barriers import ClusterBarriers, CtaBarriers
+from ptxgen.emulator.state.convergence import Wait
+from ptxgen.emulator.state.group import Group
+from ptxgen.emulator.state.machine import Machine
+from ptxgen.emulator.state.warps import Warps
+
+#: Steps without any effect after which work completes that is not due yet, and lanes that wait to be met run too.
+_QUIET_STEPS = 256
+#: So few steps without any effect may be enough where a wait for another thread has cost many before; twice as many
+#: before work completes that is not due yet.
+_LEAST_PATIENCE = 16
+#: Steps without any effect after which a program that reads clocks counts as going round for ever.
+_QUIET_LIMIT = 200_000
+#: Every so many quiet steps the state of the warps is compared.
+_LOOK_EVERY = 16
+
+
+class Scheduler:
+    """Runs a program on a machine until the grid is done or cannot go on."""
+
+    def __init__(
+        self,
+        machine: Machine,
+        program: Program,
+        progress: Callable[[int, int], None] | None,
+        max_steps: int,
+    ) -> None:
+        self.machine, self.program, self.progress = machine, program, progress
+        self.max_steps = max_steps
+        clusters = self.clusters = machine.clusters
+        #: Clusters of the grid that have not begun.
+        self.pending = deque(range(clusters.count))
+        #: CTAs of the grid, and how many of them have ended.
+        self.ctas, self.finished = clusters.count * clusters.size, 0
+        warps = self.warps = Warps(machine, program)
+        #: Threads of each resident CTA that have not left.
+        self.left = np.zeros(machine.slots, np.int64)
+        self.barriers = CtaBarriers(machine, warps, self.left)
+        self.cluster_barriers = ClusterBarriers(machine, warps)
+        #: The warps of clusters that do not begin before the others can do no more: with `random` half of them.
+        self._late: list[NDArray[np.int64]] = []
+        self.instructions = 0
+        self.blocked = False
+        self._operation: Operation | None = None
+        self._seen_effects, self._quiet_since, self._gave_up_at = -1, 0, -1
+        #: Steps without any effect after which lanes take turns: fewer where some have been spinning before.
+        self._patience = _QUIET_STEPS
+        self._look_at, self._give_ups, self.spinning = 0, 0, False
+        state = [warps.place, warps.held, *machine.registers]
+        self._rounds, self._retries = Repetition(state), Repetition(state)
+        machine.wake, machine.cancel = warps.wake, self._cancel
+        for cluster in range(clusters.resident):
+            self._start(cluster)
+
+    # CTAs.
+
+    def _start(self, cluster: int) -> None:
+        """Begin the next cluster of the grid, all its CTAs together."""
+        if not self.pending:
+            return
+        machine = self.machine
+        machine.begin_cluster(cluster, self.pending.popleft())
+        rows = np.arange(cluster * self.clusters.warps, (cluster + 1) * self.clusters.warps)
+        self.cluster_barriers.begin(cluster, rows)
+        self.clusters.ended[self.clusters.slots(cluster)] = False
+        for slot in self.clusters.slots(cluster):
+            self.left[slot] = machine.threads
+        timeline = machine.timeline
+        if timeline.schedule == "random" and self.ctas > self.clusters.size and timeline.random.getrandbits(1):
+            if not self._late:
+                timeline.last(self._begin_late)
+            self._late.append(rows)
+        else:
+            self.warps.begin(rows, self.program.entry)
+
+    def _begin_late(self) -> None:
+        """What others have done lies before these CTAs, as it may."""
+        late, self._late = self._late, []
+        self.machine.effects += 1
+        for rows in late:
+            self.warps.begin(rows, self.program.entry)
+
+    def _cancel(self) -> int | None:
+        """Take a cluster that has not begun out of the grid, for whoever asked."""
+        if not self.pending:
+            return None
+        self.finished += self.clusters.size
+        if self.progress is not None:
+            self.progress(self.finished, self.ctas)
+        return self.pending.popleft()
+
+    def _finish(self, slot: int) -> None:
+        """The last thread of a CTA has left."""
+        machine = self.machine
+        for start, size in machine.tensor.sizes[slot].items():
+            machine.findings.add(
+                "tmem-not-freed",
+                f"a CTA ends with {size} columns of tensor memory at column {start} allocated; "
+                "tcgen05.dealloc is missing",
+                machine.tensor.statements[slot, start],
+            )
+        if machine.transactions is not None:
+            for mbarrier in machine.mbarriers[slot].values():
+                machine.transactions.ends(mbarrier, "the CTA ends")
+        self.barriers.ends(slot)
+        if machine.ordering is not None:
+            cluster = self.clusters.of(slot)
+            machine.ordering.exits.ends(slot, self.cluster_barriers.barriers[cluster].executed)
+        self.clusters.ended[slot] = True
+        self.finished += 1
+        machine.released.discard(int(machine.cta_number[slot]))
+        if self.progress is not None:
+            self.progress(self.finished, self.ctas)
+
+    def _finish_cluster(self, cluster: int) -> None:
+        """All CTAs of a cluster have ended: the next one begins in their place."""
+        machine, slots = self.machine, self.clusters.slots(cluster)
+        while machine.inflight[slots.start : slots.stop].any() and machine.timeline.jump():
+            pass
+        self._start(cluster)
+
+    def exit(self, group: Group) -> None:
+        """All lanes of a group leave the kernel."""
+        self.machine.effects += 1
+        group.store(self.machine.present, np.asarray(False))
+        self.warps.leave(group)
+        if self.machine.meetings.any:
+            rows = set(group.indices.tolist())
+            for key in [key for key in self.warps.waits if isinstance(key, Wait) and key.row in rows]:
+                self.warps.wake(key)
+        self.cluster_barriers.leave(group)
+        slots = self.machine.row_slot[group.indices]
+        np.subtract.at(self.left, slots, group.active.sum(axis=1))
+        for slot in np.unique(slots).tolist():
+            self.barriers.check(slot)
+            if self.left[slot] == 0:
+                self._finish(int(slot))
+        for cluster in distinct(slots // self.clusters.size):
+            own = self.clusters.slots(int(cluster))
+            if not self.left[own.start : own.stop].any():
+                self._finish_cluster(int(cluster))
+            else:
+                self.cluster_barriers.check(int(cluster))
+
+    # The loop.
+
+    def run(self) -> Status:
+        """Run to the end. Findings are in the machine; a fault or incompleteness is added to them."""
+        with np.errstate(all="ignore"):
+            while (status := self.advance()) is None:
+                if self.blocked:
+                    report_deadlock(self)
+                    return "deadlock"
+        return status
+
+    def advance(self) -> Status | None:
+        """Go one step on; the status if the launch ends with it. `blocked` then tells whether nobody could go on."""
+        machine, self.blocked = self.machine, False
+        try:
+            if self.finished < self.ctas:
+                group = self._next()
+                if group is not None:
+                    self._step(group)
+                else:
+                    self.blocked = not self._unblock()
+                return None
+            while machine.timeline.jump():
+                pass
+        except MemoryFault as fault:
+            statement = self._operation.statement if self._operation is not None else None
+            machine.findings.add(fault.code, str(fault), fault.statement or statement, ends=True)
+            return "fault"
+        except Unmodelled as reached:
+            statement = self._operation.statement if self._operation is not None else None
+            machine.findings.add("not-modelled", f"the emulator does not model {reached}", statement, ends=True)
+            return "incomplete"
+        except Incomplete as reached:
+            machine.findings.add("not-modelled", str(reached), reached.statement, ends=True)
+            return "incomplete"
+        return "findings" if machine.findings.errors else "ok"
+
+    @property
+    def allows_dependents(self) -> bool:
+        """Whether all CTAs have executed griddepcontrol.launch_dependents or ended."""
+        return self.finished + len(self.machine.released) >= self.ctas
+
+    def look_again(self) -> None:
+        """Another grid has done something: what went round without end may find something new."""
+        self.spinning, self._seen_effects, self._gave_up_at = False, -1, -1
+
+    def _next(self) -> Group | None:
+        """Who goes next; None when nobody can, or when all that can only go round."""
+        machine = self.machine
+        quiet = self.warps.steps - self._quiet_since
+        if machine.effects != self._seen_effects:
+            spun = quiet >= self._patience
+            self._patience = (
+                max(self._patience // 4, _LEAST_PATIENCE) if spun else min(self._patience + 1, _QUIET_STEPS)
+            )
+            self._seen_effects, self._quiet_since, self._look_at = machine.effects, self.warps.steps, 0
+            return self.warps.pick()
+        if quiet < self._patience:
+            return self.warps.pick()
+        if quiet < min(2 * self._patience, _QUIET_STEPS):
+            return self.warps.pick_fairly()
+        if not self._look_at:
+            self._rounds.restart()
+            if machine.timeline.jump():
+                return self.warps.pick()
+        if self.warps.steps >= self._look_at and self._all_go_round(quiet):
+            self._rounds.restart()
+            if not self._unblock():
+                self.spinning = True
+                return None
+        return self.warps.pick_fairly()
+
+    def _all_go_round(self, quiet: int) -> bool:
+        self._look_at = self.warps.steps + _LOOK_EVERY
+        if self.machine.reads_time:
+            return quiet > _QUIET_LIMIT
+        moving = ((self.warps.place != EXITED) & ~self.warps.held).any(axis=1)
+        return bool((self._rounds.look(self.warps.last_run, self.warps.steps) | ~moving).all())
+
+    def _step(self, group: Group) -> None:
+        """Run one block for a group."""
+        machine = self.machine
+        self.warps.steps += 1
+        self.warps.last_run[group.rows] = self.warps.steps
+        place = int(self.warps.place[group.indices[0], int(group.active[0].argmax())])
+        block = self.program.blocks[place]
+        if self.warps.steps > self.max_steps:
+            raise Incomplete(
+                block.operations[0].statement if block.operations else None,
+                f"the launch has not ended after {self.max_steps} steps, and is here; Emulator(max_steps=) sets more",
+            )
+        current: Group | None = group
+        for operation in block.operations:
+            self._operation = operation
+            if machine.pending_loads:
+                self._check_pending(current, operation)
+            if machine.unread and not operation.reads.isdisjoint(machine.unread):
+                machine.learn(current.indices, operation.reads)
+            self.instructions += current.size
+            acting = current
+            if operation.guard is not None:
+                acting = current.narrowed(current.full(operation.guard(current)))
+            if operation.kind == "end":
+                self._end(current, acting, operation, block)
+                machine.timeline.advance(1)
+                return
+            if acting is None:
+                continue
+            if operation.kind == "plain":
+                operation.run(acting)
+                continue
+            key, passing = operation.run(acting, self)
+            if passing is None:
+                continue
+            stopped = acting.narrowed(~passing)
+            if stopped is not None:
+                self.warps.hold(stopped, key, operation)
+                rest = current.active.copy()
+                rest[np.isin(current.indices, stopped.indices)] &= ~stopped.active
+                current = current.narrowed(rest)
+                if current is None:
+                    machine.timeline.advance(1)
+                    return
+        if block.following == EXITED:
+            self.exit(current)
+        elif block.following == RETURNED:
+            self.program.calls.leave(current, self)
+        else:
+            self.warps.move(current, block.following)
+        machine.timeline.advance(1)
+
+    def _end(self, group: Group, acting: Group | None, operation: Operation, block: Block) -> None:
+        """The last instruction of a block: lanes under its guard do it, the others go on."""
+        if acting is not None and acting.size == group.size and (acting.mask is group.mask or acting.mask is None):
+            operation.run(acting, self, block, operation)
+            return
+        if acting is None:
+            self.warps.move(group, block.following)
+            return
+        rest = group.active.copy()
+        rest[np.isin(group.indices, acting.indices)] &= ~acting.active
+        others = group.narrowed(rest)
+        if others is not None:
+            self.warps.move(others, block.following)
+        operation.run(acting, self, block, operation)
+
+    def _check_pending(self, group: Group, operation: Operation) -> None:
+        """A register that a tcgen05.ld has yet to write is waited for by who reads it (9.7.16.6.4.5, PTX ISA 9.2).
+
+        The manual says of this dependency that it orders nothing else, but a load that has brought its values has read
+        the cells: CuTe DSL (4.8) lets no other warp wait for more before it frees them or has the next product there.
+        """
+        if not operation.reads:
+            return
+        machine = self.machine
+        for row in map(int, group.indices):
+            for load in tuple(machine.pending_loads.get(row, ())):
+                if not load.registers.isdisjoint(operation.reads):
+                    load.complete()
+                    machine.pending_loads[row].remove(load)
+                    if not machine.pending_loads[row]:
+                        del machine.pending_loads[row]
+                    if machine.ordering is not None:
+                        machine.ordering.tensor.loaded(row, [load])
+                    machine.findings.add(
+                        "missing-tcgen05-wait",
+                        f"reads a register of the tcgen05.ld of line {load.statement.line} before tcgen05.wait::ld; "
+                        "editions of the manual before 9.2 ask for it, and without it the cells may be read later",
+                        operation.statement,
+                        severity="advice",
+                    )
+
+    def _unblock(self) -> bool:
+        """Nobody can go on: let asynchronous work complete, parked lanes run, timed waits give up."""
+        machine = self.machine
+        if self.spinning:
+            return False
+        if machine.timeline.jump() or self._release_parked():
+            return True
+        if not self.warps.waits or self._waits_for_ever():
+            return False
+        for key in list(self.warps.waits):
+            for row, _, _ in self.warps.waits[key]:
+                self.warps.timed_out[row] = True
+            self.warps.wake(key)
+        return True
+
+    def _waits_for_ever(self) -> bool:
+        """Whether giving up has brought every waiting warp back to where it was, with nothing changed."""
+        if self._gave_up_at != self.machine.effects:
+            self._gave_up_at, self._give_ups = self.machine.effects, 0
+            self._retries.restart()
+        self._give_ups += 1
+        again = self._retries.look(self.warps.last_run, self.warps.steps)
+        rows = {row for waiting in self.warps.waits.values() for row, _, _ in waiting}
+        return bool(again[sorted(rows)].all()) if not self.machine.reads_time else self._give_ups > _QUIET_STEPS
+
+    def _release_parked(self) -> bool:
+        """Run lanes of divergent warps whose first lanes are held, once."""
+        group = self.warps.parked()
+        if group is None:
+            return False
+        self._step(group)
+        return True

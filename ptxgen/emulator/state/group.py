@@ -1,0 +1,60 @@
+"""A group: the warps that execute one instruction together, and which of their lanes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from ptxgen.emulator.state.machine import Machine
+
+
+class Group:
+    """`rows` index the machine's warps (a slice when it is all of them), `mask` (warps, 32) is None for all lanes."""
+
+    __slots__ = ("_indices", "machine", "mask", "rows", "size")
+
+    def __init__(self, machine: Machine, indices: NDArray[np.int64], mask: NDArray[np.bool_] | None) -> None:
+        self.machine = machine
+        self._indices = indices
+        self.size = len(indices)
+        self.rows: slice | NDArray[np.int64] = slice(None) if self.size == machine.warps else indices
+        self.mask = mask
+
+    @property
+    def indices(self) -> NDArray[np.int64]:
+        """The rows as numbers."""
+        return self._indices
+
+    @property
+    def active(self) -> NDArray[np.bool_]:
+        """Which lanes take part: (warps, 32)."""
+        return np.ones((self.size, 32), np.bool_) if self.mask is None else self.mask
+
+    def narrowed(self, keep: NDArray[np.bool_]) -> Group | None:
+        """The lanes of this group that `keep` (warps, 32) marks; None if there are none."""
+        mask = keep if self.mask is None else keep & self.mask
+        rows = mask.any(axis=1)
+        if not rows.any():
+            return None
+        if rows.all():
+            return Group(self.machine, self._indices, None if mask.all() else mask)
+        mask = mask[rows]
+        return Group(self.machine, self._indices[rows], None if mask.all() else mask)
+
+    def full(self, value: Any, dtype: Any = None) -> NDArray[Any]:
+        """A value, scalar or array, as an array of shape (warps, 32)."""
+        made, shape = np.asarray(value, dtype), (self.size, 32)
+        return made if made.shape == shape else np.broadcast_to(made, shape)
+
+    def store(self, array: NDArray[Any], value: NDArray[Any]) -> None:
+        """Write a register where lanes are active."""
+        if self.mask is None:
+            array[self.rows] = value
+        elif isinstance(self.rows, slice):
+            np.copyto(array, value, where=self.mask if array.ndim == 2 else self.mask[..., None])
+        else:
+            mask = self.mask if array.ndim == 2 else self.mask[..., None]
+            array[self.rows] = np.where(mask, value, array[self.rows])

@@ -1,0 +1,465 @@
+"""The state of a launch: resident CTAs, their registers and memories, barriers, and what the checks know."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptxgen import syntax
+from ptxgen.device import LaunchShape
+from ptxgen.emulator.checks.efficiency import Efficiency
+from ptxgen.emulator.checks.findings import Findings
+from ptxgen.emulator.checks.global_memory.accesses import GlobalAccesses
+from ptxgen.emulator.checks.global_memory.copies import GlobalCopies
+from ptxgen.emulator.checks.global_memory.events import GlobalEvents
+from ptxgen.emulator.checks.global_memory.grid_races import GridRaces
+from ptxgen.emulator.checks.global_memory.tensormaps import Tensormaps
+from ptxgen.emulator.checks.mbarrier.transactions import Signal, Transactions
+from ptxgen.emulator.checks.order.happens_before import Ordering
+from ptxgen.emulator.checks.order.mbarrier_scope import Told
+from ptxgen.emulator.checks.order.stale_loads import StaleLoads
+from ptxgen.emulator.checks.order.strong_accesses import StrongAccesses
+from ptxgen.emulator.checks.order.vector_clock import Knowledge
+from ptxgen.emulator.checks.uninitialized.rerun import Disturbance
+from ptxgen.emulator.engines.cp_async import WarpCopies
+from ptxgen.emulator.engines.timeline import Action, Timeline
+from ptxgen.emulator.load.image import Image
+from ptxgen.emulator.load.variables import Variables
+from ptxgen.emulator.memory import GlobalMemory, MemoryFault, SharedMemory, TensorMemory
+from ptxgen.emulator.memory.bank import Bank
+from ptxgen.emulator.memory.global_memory import POISON_BYTE
+from ptxgen.emulator.memory.shared_memory import RESERVED_BYTES
+from ptxgen.emulator.state.clusters import Clusters
+from ptxgen.emulator.state.convergence import Meetings
+from ptxgen.emulator.state.group import Group
+from ptxgen.emulator.state.mbarriers import MBarrier, Polled
+from ptxgen.emulator.state.register_pool import Registers, initial_count
+from ptxgen.emulator.state.stack import ThreadStack
+from ptxgen.emulator.state.warpgroups import Warpgroups
+from ptxgen.instr.model.targets import Target
+
+#: What griddepcontrol.wait waits for.
+GRIDS_BEFORE = "the end of the grids before"
+
+
+class Machine:
+    """`slots` CTAs run at a time, each with `warps_per_cta` warps; warp `row` is warp `row % warps_per_cta` of slot
+    `row // warps_per_cta`. The CTAs of a cluster lie in consecutive slots (`clusters`).
+    """
+
+    def __init__(
+        self,
+        shape: LaunchShape,
+        memory: GlobalMemory,
+        parameters: bytes,
+        variables: Variables,
+        image: Image,
+        entry: syntax.Function,
+        *,
+        target: Target,
+        slots: int,
+        timeline: Timeline,
+        checks: bool,
+        advice: bool = False,
+        disturbance: Disturbance | None = None,
+    ) -> None:
+        self.shape, self.memory, self.timeline = shape, memory, timeline
+        #: What the module was written for.
+        self.target = target
+        self.parameters = np.frombuffer(parameters + bytes(64), np.uint8)
+        self.threads = prod(shape.block)
+        self.warps_per_cta = -(-self.threads // 32)
+        self.slots = slots
+        self.warps = slots * self.warps_per_cta
+        self.clusters = Clusters(shape.grid, shape.cluster, slots, self.warps_per_cta)
+        self.row_slot = self.clusters.row_slot
+        self.findings = Findings(checks)
+        #: What threads have printed.
+        self.printed: list[str] = []
+        #: Counts whatever changes state that other threads can see; unchanged, nobody's waiting can end.
+        self.effects = 0
+        #: The program's registers: (warps, 32) words each.
+        self.registers: list[NDArray[Any]] = []
+        #: The carry of extended arithmetic, a register that no program names.
+        self.carry = np.zeros((self.warps, 32), np.bool_)
+        self.registers.append(self.carry)
+        #: Lanes that wait for others of their warp.
+        self.meetings = Meetings()
+        #: Whether the program reads a clock, so that it may do the same again with another result.
+        self.reads_time = False
+        self.image = image
+        self.banks = {"param": Bank(parameters, "the kernel's parameters"), "const": image.constants}
+        self.stack = ThreadStack(self.warps, variables.frames[entry.name])
+        self.registers += [self.stack.site, self.stack.pointer]
+        #: What memory holds in a trial in place of what a launch should not have read.
+        self.disturbance = disturbance
+        shared_bytes = variables.shared_end + shape.shared_bytes
+        self.shared, self.tensor = SharedMemory(slots, shared_bytes), TensorMemory(slots)
+        if disturbance is not None:
+            if disturbance.shared:
+                self.shared = SharedMemory(slots, shared_bytes, disturbance.byte)
+            if "tensor" in disturbance.sources:
+                self.tensor = TensorMemory(slots, 0x01010101 * disturbance.byte)
+            if "local" in disturbance.sources:
+                self.stack.memory.poison(disturbance.byte)
+        self.mbarriers: list[dict[int, MBarrier]] = [{} for _ in range(slots)]
+        #: By warp, the object whose phase it has last tested, if that had not ended.
+        self.polled: dict[int, Polled] = {}
+        #: Objects that mbarrier.inval has ended, by slot and offset.
+        self.ended_mbarriers: list[dict[int, MBarrier]] = [{} for _ in range(slots)]
+        self.ordering: Ordering | None = None
+        self.global_events: GlobalEvents | None = None
+        self.global_accesses: GlobalAccesses | None = None
+        self.global_copies: GlobalCopies | None = None
+        self.grid_races: GridRaces | None = None
+        self.strong_accesses: StrongAccesses | None = None
+        if checks:
+            self.ordering = Ordering(
+                slots, self.warps_per_cta, self.clusters.size, self.shared.pitch, self.findings, self.mbarriers,
+                clusters=self.clusters.count,
+            )  # fmt: skip
+            self.global_events = GlobalEvents(self.ordering, len(memory.data), self.findings)
+            self.grid_races = GridRaces(self.ordering, self.global_events, self.findings)
+            self.global_accesses = GlobalAccesses(self.ordering, self.global_events, self.grid_races, self.findings)
+            self.global_copies = GlobalCopies(self.ordering, self.global_events, self.grid_races, self.findings)
+            self.strong_accesses = StrongAccesses(self.ordering, self.findings)
+        self.efficiency = Efficiency() if advice else None
+        self.transactions = Transactions(self.ordering, self.findings) if self.ordering is not None else None
+        self.tensormaps = Tensormaps(self.findings) if checks else None
+        initial = initial_count(entry)
+        #: Registers by warp, None where nothing tells how many there are.
+        self.registers_of_warps = Registers(initial, slots, self.warps_per_cta) if initial is not None else None
+        self.unfenced: dict[int, list[MBarrier]] = {}
+        self.inflight = np.zeros(slots, np.int64)
+        #: Loads from tensor memory whose registers have not arrived: row -> [(registers, statement)].
+        self.pending_loads: dict[int, list[PendingLoad]] = {}
+        #: Stores to tensor memory that have not arrived.
+        self.pending_stores: dict[int, list[PendingStore]] = {}
+        self.tensor_operations: dict[int, list[int]] = {}
+        #: What warpgroups have under way in the tensor core.
+        self.warpgroups = Warpgroups(self.warps, self.warps_per_cta, self.findings)
+        #: Bulk stores of a warp by group, the open group last.
+        self.bulk_groups: dict[int, list[list[PendingStore]]] = {}
+        #: What warps copy by cp.async and have not waited for.
+        self.copies: dict[int, WarpCopies] = {}
+        #: What warps learn when they look at the result of a wait: predicate register -> row -> knowledge, lanes.
+        self.unread: dict[int, dict[int, tuple[Knowledge, NDArray[np.bool_], Told | None]]] = {}
+        #: What relaxed waits of a warp order once it executes a fence that acquires.
+        self.unfenced_waits: dict[int, Knowledge] = {}
+        self.wake: Callable[[object], None] = lambda key: None
+        #: Takes the next cluster that has not begun out of the grid: its number, None if there is none.
+        self.cancel: Callable[[], int | None] = lambda: None
+        #: CTAs that have let dependent grids begin, and have not ended; whether there have been any.
+        self.released: set[int] = set()
+        self.releases = False
+        #: Whether grids before this one are still running.
+        self.waits_for_grids: Callable[[], bool] = lambda: False
+        #: The clusters that have had a refusal of clusterlaunchcontrol.try_cancel, by its operation's number.
+        self.refused: dict[int, list[int]] = {}
+        self._make_special()
+
+    def add_register(self, register: NDArray[Any]) -> None:
+        """One more register of the program, (warps, 32) or more, that holds nothing yet."""
+        self.registers.append(register)
+        self._empty(len(self.registers) - 1, slice(None))
+
+    def _empty(self, number: int, rows: slice) -> None:
+        """Let a register of some warps hold nothing, as for a CTA that begins: predicates are false."""
+        register = self.registers[number][rows]
+        if self.disturbance is not None and number in self.disturbance.sources:
+            self.disturbance.fill(register)
+        elif register.dtype == np.bool_:
+            register[...] = False
+        else:
+            register.view(np.uint8)[...] = POISON_BYTE
+
+    def while_reading(self, numbers: Sequence[int]) -> AbstractContextManager[None]:
+        """While these asynchronous operations read shared memory, which a trial changes for them."""
+        return nullcontext() if self.disturbance is None else self.disturbance.during(self, numbers)
+
+    def has_written(self, number: int) -> None:
+        """A copy has written to shared memory, which a trial changes where another copy may be writing too."""
+        if self.disturbance is not None:
+            self.disturbance.after(self, number)
+
+    # Special registers.
+
+    def _make_special(self) -> None:
+        x, y, z = self.shape.block
+        thread = (np.arange(self.warps) % self.warps_per_cta)[:, None] * 32 + np.arange(32)
+        self.live = thread < self.threads
+        #: Threads that have not left the kernel.
+        self.present = np.zeros((self.warps, 32), np.bool_)
+        positions = {"x": thread % x, "y": thread // x % y, "z": thread // (x * y) % z}
+        self.cta = np.zeros((self.warps, 3), np.uint32)
+        self.cta_number = np.full(self.slots, -1, np.int64)
+        table: dict[str, Callable[[Group], NDArray[Any]]] = {}
+        cluster = self.clusters
+        #: %cluster_ctaid of each slot.
+        inside = np.array([cluster.place(int(rank)) for rank in cluster.slot_rank], np.uint32)
+        for axis, name in enumerate("xyz"):
+            tid = positions[name].astype(np.uint32)
+            table[f"%tid.{name}"] = lambda g, tid=tid: tid[g.rows]
+            table[f"%ctaid.{name}"] = lambda g, axis=axis: self.cta[g.rows, axis : axis + 1]
+            for register, value in (
+                ("ntid", self.shape.block[axis]), ("nctaid", self.shape.grid[axis]),
+                ("cluster_nctaid", cluster.dims[axis]), ("nclusterid", cluster.grid_clusters[axis]),
+            ):  # fmt: skip
+                word = np.array(value, np.uint32)
+                table[f"%{register}.{name}"] = lambda g, word=word: word
+            ctaid, extent = inside[self.row_slot, axis : axis + 1], np.uint32(cluster.dims[axis])
+            table[f"%cluster_ctaid.{name}"] = lambda g, ctaid=ctaid: ctaid[g.rows]
+            table[f"%clusterid.{name}"] = lambda g, axis=axis, extent=extent: (
+                self.cta[g.rows, axis : axis + 1] // extent
+            )
+        lane = np.arange(32, dtype=np.uint32)[None, :]
+        warp = (np.arange(self.warps) % self.warps_per_cta).astype(np.uint32)[:, None]
+        slot = self.row_slot.astype(np.uint32)[:, None]
+        rank = cluster.row_rank.astype(np.uint32)[:, None]
+        bit = np.uint32(1) << lane
+        below = bit - np.uint32(1)
+        fixed: dict[str, NDArray[Any]] = {
+            "%laneid": lane, "%lanemask_eq": bit, "%lanemask_lt": below, "%lanemask_le": below | bit,
+            "%lanemask_gt": ~(below | bit), "%lanemask_ge": ~below,
+        }  # fmt: skip
+        for name, value in fixed.items():
+            table[name] = lambda g, value=value: value
+        table["%warpid"] = lambda g: warp[g.rows]
+        table["%smid"] = lambda g: slot[g.rows]
+        table["%cluster_ctarank"] = lambda g: rank[g.rows]
+        explicit = np.array(cluster.explicit)
+        table["%is_explicit_cluster"] = lambda g: explicit
+        whole = -(-self.shared.size // 128) * 128  # allocated in units of 128 bytes
+        user = whole - RESERVED_BYTES
+        for name, number in (
+            ("%nwarpid", 64), ("%nsmid", self.slots), ("%cluster_nctarank", cluster.size), ("%gridid", 1),
+            ("%dynamic_smem_size", self.shape.shared_bytes), ("%total_smem_size", user), ("%aggr_smem_size", whole),
+            ("%reserved_smem_offset_begin", 0), ("%reserved_smem_offset_end", RESERVED_BYTES),
+        ):  # fmt: skip
+            word = np.array(number, np.uint64)
+            table[name] = lambda g, word=word: word
+        for name, shift in (
+            ("%clock", 0), ("%clock64", 0), ("%clock_hi", 32),
+            ("%globaltimer", 0), ("%globaltimer_lo", 0), ("%globaltimer_hi", 32),
+        ):  # fmt: skip
+            table[name] = lambda g, shift=shift: np.array(self.timeline.now >> shift, np.uint64)
+        nothing = np.array(0, np.uint64)
+        table["%current_graph_exec"] = lambda g: nothing  # no graph launched this
+        for name in [name for name in table if name.endswith(".x")]:  # the fourth element is always 0
+            base = name.removesuffix("x")
+            table[base + "w"] = lambda g: nothing
+            table.update({base + other: table[base + axis] for other, axis in zip("rgba", "xyzw", strict=True)})
+        self._special = table
+
+    def special(self, name: str) -> Callable[[Group], NDArray[Any]] | None:
+        """Reads a special register, None if it is none that the emulator has."""
+        if name.startswith(("%clock", "%globaltimer")):
+            self.reads_time = True
+        return self._special.get(name)
+
+    def expect_strong_loads(self) -> None:
+        """The program has strong loads: they may give older values, unless all is to happen as early as legal."""
+        strong = self.strong_accesses
+        if strong is not None and self.ordering is not None and self.timeline.schedule != "eager":
+            strong.stale = strong.stale or StaleLoads(self.ordering, self.timeline)
+            self.ordering.sequences = True
+
+    # CTAs.
+
+    def begin_cluster(self, cluster: int, number: int) -> None:
+        """Put cluster `number` of the grid into the slots of a resident cluster."""
+        self.refused.pop(cluster, None)
+        for slot, cta in zip(self.clusters.slots(cluster), self.clusters.ctas(number), strict=True):
+            self._begin_cta(slot, cta)
+
+    def _begin_cta(self, slot: int, cta: tuple[int, int, int]) -> None:
+        x, y, _ = self.shape.grid
+        number = cta[0] + x * (cta[1] + y * cta[2])
+        first = slot * self.warps_per_cta
+        self.cta[first : first + self.warps_per_cta] = cta
+        rows = slice(first, first + self.warps_per_cta)
+        self.present[rows] = self.live[rows]
+        if self.registers_of_warps is not None:
+            self.registers_of_warps.begin(slot)
+        if self.cta_number[slot] >= 0:
+            for index in range(len(self.registers)):
+                self._empty(index, rows)
+            for row in range(first, first + self.warps_per_cta):
+                for table in (
+                    self.pending_loads,
+                    self.pending_stores,
+                    self.bulk_groups,
+                    self.copies,
+                    self.unfenced,
+                    self.unfenced_waits,
+                    self.polled,
+                ):
+                    table.pop(row, None)
+                for unread in self.unread.values():
+                    unread.pop(row, None)
+            self.warpgroups.clear(rows)
+            self.stack.clear(rows)
+            self.shared.clear(slot)
+            self.tensor.clear(slot)
+            self.mbarriers[slot] = {}
+            self.ended_mbarriers[slot] = {}
+            self.tensor_operations.pop(slot, None)
+            if self.strong_accesses is not None:
+                self.strong_accesses.clear(slot)
+            if self.ordering is not None:
+                self.ordering.clear(slot)
+        self.cta_number[slot] = number
+
+    def warp_name(self, row: int) -> str:
+        """A warp, for messages."""
+        return f"warp {row % self.warps_per_cta} of {self.cta_name(int(self.row_slot[row]))}"
+
+    def cta_name(self, slot: int) -> str:
+        """The CTA in a slot, as its %ctaid."""
+        x, y, z = self.cta[slot * self.warps_per_cta]
+        return f"CTA ({x}, {y}, {z})"
+
+    # Asynchronous work and barriers.
+
+    def submit(
+        self, slot: int | NDArray[np.int64], statement: syntax.Statement, action: Action, *, pipe: object = None
+    ) -> None:
+        """Queue asynchronous work of a CTA, or of several at once; a fault in it is the fault of `statement`."""
+        self.inflight[slot] += 1
+        self.effects += 1
+
+        def run() -> None:
+            self.inflight[slot] -= 1
+            self.effects += 1
+            try:
+                action()
+            except MemoryFault as fault:
+                fault.statement = fault.statement or statement
+                raise
+
+        self.timeline.submit(run, pipe=pipe)
+
+    def mbarrier(self, slot: int, address: int, row: int, statement: syntax.Statement) -> MBarrier:
+        """The object at a shared address, as warp `row` uses it. Raises MemoryFault if there is none."""
+        found = self.mbarriers[slot].get(address)
+        if found is None:
+            raise MemoryFault(
+                "mbarrier-uninitialized", f"there is no mbarrier at shared address {address:#x}: init is missing"
+            )
+        ordering = self.ordering
+        if ordering is not None and row != found.made_by and not ordering.knows_init(row, found):
+            warp = found.made_by % self.warps_per_cta
+            apart = self.row_slot[row] != self.row_slot[found.made_by]
+            relaxed = ordering.ordered_by_relaxed_arrival(row, found.made_by, found.made_at)
+            missing = (
+                "fence.mbarrier_init before the barrier.cluster.arrive.relaxed, which alone orders nothing"
+                if relaxed
+                else f"{'fence.mbarrier_init and barrier.cluster' if apart else 'a barrier'} between them"
+            )
+            self.findings.add(
+                "mbarrier-init-race",
+                f"the mbarrier at {address:#x} is used before its init (line {found.statement.line}, warp {warp}"
+                f"{' of a peer' if apart else ''}) is visible to this warp; put {missing}",
+                statement,
+                severity="advice" if relaxed else "error",
+            )
+        return found
+
+    def learn_when_read(
+        self, row: int, predicate: int, known: Knowledge, lanes: NDArray[np.bool_], told: Told | None
+    ) -> None:
+        """A wait succeeded for some lanes. It orders later accesses only in a program that looks at its result. `told`
+        is what of it scopes include.
+        """
+        if self.ordering is not None:
+            unread = self.unread.setdefault(predicate, {})
+            unread[row] = known, lanes | unread[row][1] if row in unread else lanes, told
+
+    def learn_at_fence(self, row: int, known: Knowledge) -> None:
+        """A relaxed wait succeeded. It orders later accesses only after a fence."""
+        if self.ordering is not None:
+            if row in self.unfenced_waits:
+                self.unfenced_waits[row].join(known)
+            else:
+                self.unfenced_waits[row] = known.copy()
+
+    def learn(self, rows: NDArray[np.int64], reads: frozenset[int]) -> None:
+        """These warps read registers; if one is the result of a wait, they learn what it tells."""
+        assert self.ordering is not None
+        for predicate in reads & self.unread.keys():
+            waiting = self.unread[predicate]
+            for row in rows:
+                learnt = waiting.pop(int(row), None)
+                if learnt is not None:
+                    self.ordering.acquire(int(row), *learnt)
+            if not waiting:
+                del self.unread[predicate]
+
+    def settle(self, slot: int, barrier: MBarrier) -> None:
+        """End the phase of a barrier if it is complete, and wake who waits for it."""
+        self.effects += 1
+        if barrier.is_complete:
+            if self.transactions is not None:
+                self.transactions.phase_ends(barrier)
+            barrier.end_phase()
+            self.wake(("mbarrier", slot, barrier.address))
+
+    def promise(self, slot: int, address: int, row: int, signal: Signal) -> MBarrier:
+        """Warp `row` issues what will signal an mbarrier. Raises MemoryFault if there is none."""
+        barrier = self.mbarrier(slot, address, row, signal.statement)
+        if self.transactions is not None and signal.size:
+            self.transactions.issued(barrier, row, signal)
+        barrier.under_way.append(signal)
+        return barrier
+
+    def complete_on(self, slot: int, address: int, signal: Signal) -> None:
+        """An asynchronous copy completes on an mbarrier."""
+        barrier = self.mbarriers[slot].get(address)
+        if barrier is None:
+            raise MemoryFault(
+                "mbarrier-uninitialized", f"a copy completes on shared address {address:#x}, where no mbarrier is"
+            )
+        barrier.over(signal)
+        barrier.complete(signal.size, signal.statement, signal.operation)
+        self.settle(slot, barrier)
+
+    def arrive_on(self, slot: int, barrier: MBarrier, signal: Signal, count: int = 1) -> None:
+        """What an asynchronous operation arrives on an mbarrier for is over."""
+        barrier.over(signal)
+        barrier.account.closed = True
+        barrier.arrive(count, signal.statement)
+        self.settle(slot, barrier)
+
+
+class PendingLoad:
+    """A tcgen05.ld on its way: the registers that it will write, what it reads, how it completes, if it has."""
+
+    __slots__ = ("bands", "columns", "complete", "done", "registers", "statement")
+
+    def __init__(
+        self, registers: frozenset[int], statement: syntax.Statement, bands: list[int], columns: range, complete: Action
+    ) -> None:
+        self.registers, self.statement, self.complete = registers, statement, complete
+        self.bands, self.columns = bands, columns
+        self.done = False
+
+
+_WARP = np.ones(32, np.bool_)
+
+
+class PendingStore:
+    """A store on its way: the lanes, (32), that issued it, whether it has read its source and arrived, its number in
+    the happens-before relation, and what `GlobalCopies` knows it by. `finish` lets one to tensor memory arrive at once.
+    """
+
+    __slots__ = ("done", "finish", "lanes", "operation", "read", "stamp")
+
+    def __init__(self, lanes: NDArray[np.bool_] = _WARP) -> None:
+        self.lanes = lanes
+        self.done, self.read, self.operation, self.stamp = False, False, 0, 0
+        self.finish: Callable[[], None] | None = None

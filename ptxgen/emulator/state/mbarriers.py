@@ -1,0 +1,184 @@
+"""mbarrier objects: phases, pending arrivals, tx-counts, and who waits. PTX ISA 9.7.13.15.
+
+An object lives beside the bytes of shared memory that name it: its 64 bits are opaque to PTX.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from ptxgen.emulator.checks.mbarrier.transactions import Account, Signal, lines
+from ptxgen.emulator.checks.order.mbarrier_scope import Reach, Told, tell
+from ptxgen.emulator.checks.order.vector_clock import Knowledge
+from ptxgen.emulator.memory.faults import MemoryFault
+from ptxgen.syntax import Statement
+
+#: Range of the tx-count (9.7.13.15.3).
+TX_LIMIT = 2**20 - 1
+#: Copies under way whose sizes are combined to see when a phase may end.
+_COMBINED = 12
+
+
+class Wait(NamedTuple):
+    """A wait that succeeded: for which phase, where. Before phase 0 the one before it, -1, counts as over."""
+
+    phase: int
+    statement: Statement
+    #: The warp's interval, and whether its wait before, in another interval, was for the same phase.
+    clock: int
+    again: bool
+
+
+@dataclass(slots=True)
+class MBarrier:
+    """One object. `phase` counts completed phases; its parity is what the waits name.
+
+    `arriving` collects what this phase's arrivals and operations release, `completed` what the ended phases have.
+    """
+
+    address: int
+    expected: int
+    pending: int
+    made_by: int
+    statement: Statement
+    layout: str = "v0"
+    phase: int = 0
+    tx: int = 0
+    fenced: bool = False
+    made_at: int = 0
+    number: int = 0
+    arriving: Knowledge | None = None
+    completed: Knowledge | None = None
+    #: What of it counts for waits of which scope, once there was an arrival that does not count for all.
+    told: Told | None = None
+    last_arrival: Statement | None = None
+    ended_by: Statement | None = None
+    #: The last operation of each warp on it: the warp's interval, where, and whether it was a wait that is over.
+    users: dict[int, tuple[int, Statement, bool]] = field(default_factory=dict)
+    #: The last wait of each warp that succeeded.
+    waits: dict[int, Wait] = field(default_factory=dict)
+    #: Copies and commits that have been issued for it and are not over.
+    under_way: list[Signal] = field(default_factory=list)
+    #: The bytes of this phase, and of the one before.
+    account: Account = field(default_factory=Account)
+    previous: Account | None = None
+    #: Whether its bytes have been found wrong.
+    miscounted: bool = False
+
+    def release(self, given: Knowledge | None, reach: Reach = "cta") -> None:
+        """Add what an arrival or a completed operation makes known."""
+        if given is None:
+            return
+        if self.told is None and reach != "cta":
+            self.told = np.zeros((2, len(given.clocks)), np.int64)
+            for before in (self.completed, self.arriving):
+                if before is not None:
+                    tell(self.told, before.clocks, "cta")
+        if self.told is not None:
+            tell(self.told, given.clocks, reach)
+        if self.arriving is None:
+            self.arriving = given.copy()
+        else:
+            self.arriving.join(given)
+
+    def over(self, signal: Signal) -> None:
+        """An operation that was to signal it is over."""
+        if signal in self.under_way:  # not if the object has been made anew since
+            self.under_way.remove(signal)
+        self.release(signal.given)
+        self.last_arrival = signal.statement
+
+    def expect(self, size: int, statement: Statement) -> None:
+        """Raise the tx-count of the phase. Raises MemoryFault when it leaves its range."""
+        self.tx += size
+        self.account.expect(statement, size)
+        self._check_tx()
+
+    def arrive(self, count: int, statement: Statement) -> None:
+        """Take arrivals. Raises MemoryFault when there are more than the phase expects."""
+        if count > self.pending:
+            came = f" (others came from {lines(each for each, _ in self.account.arrivals.values())})"
+            raise MemoryFault(
+                "mbarrier-overflow",
+                f"{count} arrival{'s' if count > 1 else ''} on {self.name}, whose phase {self.phase} expects "
+                f"{self.pending} more of {self.expected}{came if self.account.arrivals else ''}: the init's count is "
+                "too small, or the arrival is for the next phase, and a wait before it is missing or has the wrong "
+                "parity",
+            )
+        self.pending -= count
+        self.account.arrive(statement, count)
+
+    def drop(self, count: int) -> None:
+        """Expect fewer arrivals in later phases. Raises MemoryFault when none is left to drop."""
+        if count > self.expected:
+            raise MemoryFault(
+                "mbarrier-overflow",
+                f"{count} arrivals are dropped from the mbarrier at {self.address:#x}, which expects {self.expected}",
+            )
+        self.expected -= count
+
+    def complete(self, size: int, statement: Statement, operation: int = 0) -> None:
+        """Lower the tx-count, as a copy of `size` bytes does when it is done; it may go below zero."""
+        self.tx -= size
+        self.account.come(statement, size)
+        if operation:
+            self.account.operations.append(operation)
+        self._check_tx()
+
+    def _check_tx(self) -> None:
+        if not -TX_LIMIT <= self.tx <= TX_LIMIT:
+            raise MemoryFault(
+                "mbarrier-tx",
+                f"the tx-count of the mbarrier at {self.address:#x} is {self.tx}; its limit is ±{TX_LIMIT}",
+            )
+
+    @property
+    def phase_may_have_ended(self) -> bool:
+        """Whether the bytes on their way, or some of the copies, are those that this phase lacks."""
+        sums = {0}
+        for size in [each.size for each in self.under_way[-_COMBINED:]]:
+            sums |= {total + size for total in sums}
+        return self.tx in sums
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all that the phase expects has come."""
+        return not self.pending and not self.tx
+
+    def end_phase(self) -> None:
+        """Begin the next phase."""
+        self.phase += 1
+        self.previous, self.account = self.account, Account()
+        self.pending = self.expected
+        if self.arriving is not None:
+            if self.completed is None:
+                self.completed = self.arriving
+            else:
+                self.completed.join(self.arriving)
+            self.arriving = None
+
+    def waited(self, row: int, statement: Statement, clock: int) -> None:
+        """A warp's wait has succeeded, in this interval: it was for the phase before the present one."""
+        last, phase = self.waits.get(row), self.phase - 1
+        again = last is not None and last.phase == phase and (last.again or last.clock != clock)
+        self.waits[row] = Wait(phase, statement, clock, again)
+
+    def parity_done(self, parity: int) -> bool:
+        """Whether the phase of this parity has ended: the current phase has the other one."""
+        return (self.phase & 1) != (parity & 1)
+
+    @property
+    def name(self) -> str:
+        """What messages call it."""
+        return f"the mbarrier at {self.address:#x} (init in line {self.statement.line})"
+
+
+class Polled(NamedTuple):
+    """A test that has found a phase not ended: of which object, in which CTA slot, where."""
+
+    slot: int
+    barrier: MBarrier
+    statement: Statement

@@ -1,0 +1,384 @@
+"""What warpgroups have under way in the tensor core (wgmma), and who may touch which register. PTX ISA 9.7.15.
+
+A product reads its registers and shared memory, and writes its accumulator, at any time until wgmma.wait_group has
+waited for its group. Before that, and between other accesses and the next product without wgmma.fence, its registers
+are not to be touched. Only registers that some wgmma.mma_async of the program names are followed, and those to which
+`mov` copies accumulators: compilers move them before the wait, and use the copies behind it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptxgen.emulator.checks.findings import Findings
+from ptxgen.emulator.memory import MemoryFault
+from ptxgen.emulator.state.group import Group
+from ptxgen.syntax import Instruction, Statement
+
+#: Warps of a warpgroup.
+WARPS = 4
+
+
+class Product:
+    """A wgmma.mma_async of one warpgroup: its registers by number, whether it is done, its number in happens-before.
+
+    `finish` completes it now, `copies` holds the identities of the registers with copies of its accumulator.
+    """
+
+    __slots__ = ("accumulator", "copies", "done", "finish", "input", "operation", "statement")
+
+    def __init__(self, accumulator: frozenset[int], input: frozenset[int], statement: Statement) -> None:
+        self.accumulator, self.input, self.statement = accumulator, input, statement
+        self.done, self.operation = False, 0
+        self.copies: set[int] = set()
+        self.finish: Callable[[], None] = _nothing
+
+
+def _nothing() -> None:
+    """What a product that has not begun does when it is completed."""
+
+
+class Kept:
+    """Accumulators of some warpgroups [n, 4] between products, as a matrix: `write(words)` puts it into the registers.
+
+    Nobody may look at the registers before the products are over; a chain of them need not go through the registers.
+    """
+
+    __slots__ = ("numbers", "rows", "words", "write")
+
+    def __init__(self, numbers: frozenset[int], rows: NDArray[np.int64], write: Callable[[NDArray[Any]], None]) -> None:
+        self.numbers, self.rows, self.write = numbers, rows, write
+        self.words: NDArray[Any] | None = None
+
+
+def is_move(statement: Statement) -> bool:
+    """Whether a statement copies registers without looking at what is in them; nvcc puts some into local memory."""
+    return isinstance(statement, Instruction) and statement.opcode.startswith(("mov.", "st.local."))
+
+
+class Arrival(NamedTuple):
+    """What a warp waits for at an instruction at which its warpgroup meets, known by its first warp."""
+
+    warpgroup: int
+    opcode: str
+
+    def __str__(self) -> str:
+        return f"the other warps of its warpgroup at {self.opcode}"
+
+
+class Warpgroups:
+    """The state of all resident warps: `warps` of them, `per_cta` in a CTA."""
+
+    def __init__(self, warps: int, per_cta: int, findings: Findings) -> None:
+        self.per_cta, self.findings = per_cta, findings
+        #: Products of a warp by group, the open group last.
+        self.groups: dict[int, list[list[Product]]] = {}
+        #: Accumulators that have not been written to their registers.
+        self.kept: list[Kept] = []
+        #: How often each warp has come to wgmma.fence, and whether it waits there.
+        self.arrivals = np.zeros(warps, np.int64)
+        self.waiting = np.zeros(warps, np.bool_)
+        #: The product at which a warp waits for the others of its warpgroup, and whether they have issued one with it.
+        self.issuing: dict[int, Statement] = {}
+        self.issued = np.zeros(warps, np.bool_)
+        #: Numbers of the registers that are followed, by their identity in the program.
+        self._numbers: dict[int, int] = {}
+        #: Registers that `mov` may copy accumulators to, by identity.
+        self._copies: frozenset[int] = frozenset()
+        #: The line in which a thread last touched a register since its fence; 0: none. (registers, warps)
+        self._touched = np.zeros((0, warps), np.int32)
+        #: The columns of the accumulator that a register has been a part of since the fence; 0: none.
+        self._columns = np.zeros((0, warps), np.int16)
+        #: Whether any register was touched since the fence; which accumulator (0: none) the last product since had.
+        self._dirty = np.zeros(warps, np.bool_)
+        self._latest = np.zeros(warps, np.int64)
+        self._accumulators: dict[tuple[tuple[int, ...], int], int] = {}
+
+    def clear(self, rows: slice) -> None:
+        """Make warps ready for the next CTA."""
+        self._write_back([kept for kept in self.kept if ((kept.rows >= rows.start) & (kept.rows < rows.stop)).any()])
+        for row in range(rows.start, rows.stop):
+            self.groups.pop(row, None)
+            self.issuing.pop(row, None)
+        for state in (self.arrivals, self.waiting, self.issued, self._dirty, self._latest):
+            state[rows] = 0
+        for state in (self._touched, self._columns):
+            state[:, rows] = 0
+
+    def members(self, indices: NDArray[np.int64], what: str) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        """The warpgroups that some warps belong to: all their warps [n, 4], and which of them are among these."""
+        warp = indices % self.per_cta
+        first = np.unique(indices - warp % WARPS)
+        if (first % self.per_cta + WARPS > self.per_cta).any():
+            raise MemoryFault(
+                "incomplete-warpgroup",
+                f"{what} wants four warps whose first is a multiple of 4; the CTA has {self.per_cta} warps",
+            )
+        rows = first[:, None] + np.arange(WARPS)
+        if rows.size == len(indices):
+            return rows, np.ones(rows.shape, np.bool_)
+        here = np.zeros(len(self.arrivals), np.bool_)
+        here[indices] = True
+        return rows, here[rows]
+
+    def meet(self, indices: NDArray[np.int64], statement: Statement) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
+        """Warps come to a product, or look again: which of them may go on; warpgroups [n, 4] that now issue it."""
+        for row in indices[~self.issued[indices]].tolist():
+            self.issuing.setdefault(row, statement)
+        complete = []
+        for first in np.unique(indices - indices % self.per_cta % WARPS).tolist():
+            rows = range(first, first + WARPS)
+            at = {id(self.issuing[row]): self.issuing[row] for row in rows if row in self.issuing}
+            if len(at) > 1:
+                lines = ", ".join(str(each.line) for each in at.values())
+                raise MemoryFault(
+                    "divergent-warpgroup",
+                    f"the warps of a warpgroup execute different wgmma.mma_async at a time, of lines {lines}",
+                )
+            if all(row in self.issuing for row in rows):
+                complete.append(rows)
+                for row in rows:
+                    del self.issuing[row]
+                    self.issued[row] = True
+        passing = self.issued[indices]
+        self.issued[indices] = False
+        return passing, np.array(complete, np.int64).reshape(-1, WARPS)
+
+    # Registers.
+
+    def follow(self, registers: Sequence[NDArray[Any]]) -> tuple[int, ...]:
+        """Follow these registers, of an accumulator or of A; their numbers."""
+        found = tuple(self._numbers.setdefault(id(register), len(self._numbers)) for register in registers)
+        more = len(self._numbers) - len(self._touched)
+        if more:
+            self._touched = np.concatenate([self._touched, np.zeros((more, self._touched.shape[1]), np.int32)])
+            self._columns = np.concatenate([self._columns, np.zeros((more, self._columns.shape[1]), np.int16)])
+        return found
+
+    def follow_copies(self, moves: Sequence[tuple[frozenset[int], frozenset[int]]]) -> None:
+        """Follow what `mov` instructions, (reads, writes) by identity, may copy accumulators to, through any number."""
+        known = set(self._numbers)
+        while found := {to for reads, writes in moves if not reads.isdisjoint(known) for to in writes} - known:
+            known |= found
+        self._copies = frozenset(known - self._numbers.keys())
+
+    def watched(
+        self, run: Callable[..., Any], reads: frozenset[int], writes: frozenset[int], statement: Statement
+    ) -> Callable[..., Any]:
+        """An instruction's `run`, watched if it reads or writes registers (by identity) that are followed."""
+        read = frozenset(self._numbers[each] for each in reads & self._numbers.keys())
+        written = frozenset(self._numbers[each] for each in writes & self._numbers.keys())
+        from_copies, to_copies = reads & self._copies, writes & self._copies
+        if not read and not written and not from_copies and not to_copies:
+            return run
+        index = np.array(sorted(read | written), np.int64)[:, None]
+        plain = is_move(statement)
+
+        def watched(group: Group, *rest: Any) -> Any:
+            for row in group.indices if self.groups else ():
+                if self.groups.get(int(row)):
+                    if plain:  # also into the accumulator of the next product
+                        self._move(int(row), read, from_copies, to_copies, statement)
+                        self._check_access(int(row), frozenset(), written, frozenset(), statement)
+                    else:
+                        self._check_access(int(row), read, written, from_copies, statement)
+                        self._forget(int(row), to_copies)
+            if index.size:
+                self._write_back([kept for kept in self.kept if not kept.numbers.isdisjoint(read | written)])
+                self._touch(index, group.indices, statement.line, plain)
+            return run(group, *rest)
+
+        return watched
+
+    def _touch(self, index: NDArray[np.int64], rows: NDArray[np.int64], line: int, move: bool) -> None:
+        """Registers are touched. nvcc puts a mov, as that of zeros, between the fence and the first product of an
+        accumulator, and movs of A before each product, where inline assembly takes floats as "r": that is harmless,
+        since ptxas (13.0) makes nothing of it that the fence would have to order.
+        """
+        if not move:
+            self._touched[index, rows], self._dirty[rows] = line, True
+            return
+        used = self._columns[index, rows] != 0
+        if used.any():
+            self._touched[index, rows] = np.where(used, line, self._touched[index, rows])
+            self._dirty[rows] = True
+
+    def _move(
+        self, row: int, read: frozenset[int], from_copies: frozenset[int], to: frozenset[int], statement: Statement
+    ) -> None:
+        """A move of accumulators in flight: ptxas puts a wait before it (its message C7517), so it gets the result."""
+        self._forget(row, to)
+        pending = list(self._pending(row))
+        for position, product in enumerate(pending):
+            if product.accumulator.isdisjoint(read) and product.copies.isdisjoint(from_copies):
+                continue
+            for earlier in pending[: position + 1]:
+                earlier.finish()
+            product.copies |= to
+            self.findings.add(
+                "wgmma-register-in-flight",
+                f"copies the accumulator of the wgmma.mma_async of line {product.statement.line}, for which no "
+                "wgmma.wait_group has waited: ptxas waits before it",
+                statement,
+                severity="advice",
+            )
+
+    def _forget(self, row: int, copies: frozenset[int]) -> None:
+        """Registers get something else than copies of accumulators."""
+        for product in self._pending(row) if copies else ():
+            product.copies -= copies
+
+    def _check_access(
+        self, row: int, read: frozenset[int], written: frozenset[int], copies: frozenset[int], statement: Statement
+    ) -> None:
+        for product in self._pending(row):
+            if not product.accumulator.isdisjoint(read | written):
+                verb, what = "reads" if not product.accumulator.isdisjoint(read) else "writes", "the accumulator"
+            elif not product.copies.isdisjoint(copies):
+                verb, what = "reads", "a copy of the accumulator"
+            elif not product.input.isdisjoint(written):
+                verb, what = "writes", "A"
+            else:
+                continue
+            self.findings.add(
+                "wgmma-register-in-flight",
+                f"{verb} a register that holds {what} of the wgmma.mma_async of line {product.statement.line}, for "
+                "which no wgmma.wait_group has waited",
+                statement,
+            )
+
+    def _pending(self, row: int) -> Iterator[Product]:
+        for group in self.groups.get(row, ()):
+            yield from group
+
+    def issue(
+        self, rows: NDArray[np.int64], accumulator: Sequence[int], input: Sequence[int], columns: int,
+        statement: Statement,
+    ) -> None:  # fmt: skip
+        """Check a product of these warps before it begins: the fence before it, and what of its registers is in use."""
+        problem = None
+        if not self.arrivals[rows].all():
+            problem = "no wgmma.fence comes before the first wgmma.mma_async"
+        problem = problem or self._touched_since(rows, accumulator, input) or self._reshaped(rows, accumulator, columns)
+        if problem is not None:
+            self.findings.add("missing-wgmma-fence", problem, statement)
+        taken, given = frozenset(input), frozenset(accumulator)
+        for row in rows:
+            for earlier in self._pending(int(row)):
+                reads = not taken.isdisjoint(earlier.accumulator)
+                if reads or not earlier.input.isdisjoint(given):
+                    self.findings.add(
+                        "wgmma-register-in-flight",
+                        f"{'takes as A the accumulator' if reads else 'overwrites A'} of the wgmma.mma_async of line "
+                        f"{earlier.statement.line}, for which no wgmma.wait_group has waited",
+                        statement,
+                    )
+
+    def _touched_since(self, rows: NDArray[np.int64], accumulator: Sequence[int], input: Sequence[int]) -> str | None:
+        if not self._dirty[rows].any():
+            return None
+        for numbers, what in ((accumulator, "the accumulator"), (input, "A")):
+            lines = self._touched[np.array(numbers, np.int64)[:, None], rows]
+            if lines.any():
+                return f"line {int(lines.max())} uses a register of {what}, and no wgmma.fence comes after it"
+        return None
+
+    def _reshaped(self, rows: NDArray[np.int64], accumulator: Sequence[int], columns: int) -> str | None:
+        """An accumulator whose registers were part of one of another shape since the fence."""
+        key = tuple(accumulator), columns
+        number = self._accumulators.setdefault(key, len(self._accumulators) + 1)
+        if (self._latest[rows] == number).all():
+            return None
+        index = np.array(accumulator)[:, None]
+        before = self._columns[index, rows]
+        other = before[(before != 0) & (before != columns)]
+        self._columns[index, rows], self._latest[rows] = columns, number
+        if not other.size:
+            return None
+        return (
+            f"its accumulator of {columns} columns has registers of one of {int(other[0])} columns, and no "
+            "wgmma.fence comes between them"
+        )
+
+    def begin(self, rows: NDArray[np.int64], product: Product) -> None:
+        """A product of these warps is under way, in their open group."""
+        for row in rows:
+            self.groups.setdefault(int(row), [[]])[-1].append(product)
+
+    # Accumulators between products.
+
+    def keep(self, kept: Kept) -> Kept:
+        """What is kept of these accumulators of these warps, or `kept`, new. Others with the registers are written."""
+        found, stale = None, []
+        for other in self.kept:
+            if other.numbers == kept.numbers and np.array_equal(other.rows, kept.rows):
+                found = other
+            elif not other.numbers.isdisjoint(kept.numbers) and np.isin(other.rows, kept.rows).any():
+                stale.append(other)
+        self._write_back(stale)
+        if found is None:
+            self.kept.append(kept)
+        return found or kept
+
+    def settle(self, rows: NDArray[np.int64], numbers: frozenset[int] | None = None) -> None:
+        """Write what is kept of warps, if one of them has waited for all products that go on with it.
+
+        With `numbers`, what is kept of these registers, whatever is under way: a product reads them as A.
+        """
+        ready: list[Kept] = []
+        for kept in self.kept:
+            mine = rows[np.isin(rows, kept.rows)]
+            if numbers is None:
+                wanted = any(self._free(int(row), kept.numbers) for row in mine)
+            else:
+                wanted = mine.size > 0 and not kept.numbers.isdisjoint(numbers)
+            if wanted:
+                ready.append(kept)
+        self._write_back(ready)
+
+    def _free(self, row: int, numbers: frozenset[int]) -> bool:
+        """Whether no product that the warp has not waited for goes on with an accumulator."""
+        return all(product.accumulator.isdisjoint(numbers) for product in self._pending(row))
+
+    def _write_back(self, ready: list[Kept]) -> None:
+        for kept in ready:
+            if kept.words is not None:
+                kept.write(kept.words)
+            self.kept.remove(kept)
+
+    # Fences and groups.
+
+    def arrive(self, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Warps come to wgmma.fence, or look again; which of them may go on, since their whole warpgroup has come."""
+        self.arrivals[rows] += ~self.waiting[rows]
+        together, _ = self.members(rows, "wgmma.fence")
+        position = np.searchsorted(together[:, 0], rows - rows % self.per_cta % WARPS)
+        passing = self.arrivals[rows] <= self.arrivals[together].min(axis=1)[position]
+        self.waiting[rows] = ~passing
+        gone = rows[passing]
+        for state in (self._touched, self._columns):
+            state[:, gone] = 0
+        self._dirty[gone] = False
+        self._latest[gone] = 0
+        return passing
+
+    def commit(self, row: int) -> None:
+        """wgmma.commit_group: the open group is closed, empty or not."""
+        self.groups.setdefault(row, [[]]).append([])
+
+    def awaited(self, row: int, pending: int) -> list[Product]:
+        """The products that wgmma.wait_group waits for: those of all groups but the latest `pending`."""
+        groups = self.groups.get(row, [[]])
+        return [product for group in groups[: max(len(groups) - 1 - pending, 0)] for product in group]
+
+    def retire(self, row: int, pending: int) -> None:
+        """The groups before the latest `pending` have been waited for."""
+        groups = self.groups.get(row)
+        if groups is not None:
+            del groups[: max(len(groups) - 1 - pending, 0)]
+            if len(groups) == 1 and not groups[0]:
+                del self.groups[row]

@@ -1,0 +1,344 @@
+"""`ptxgen.check`: whether PTX text is legal, statement by statement, and what is wrong where it is not.
+
+Whether an instruction is legal follows from its opcode and from what its operands stand for: the types of registers,
+the values of constants. Most instructions of a file repeat such a signature, so legal ones are remembered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from ptxgen import syntax
+from ptxgen.instr.model.form import Instruction
+from ptxgen.instr.model.nearest import nearest_opcode
+from ptxgen.instr.model.recognize import Unrecognized, once, overlooked, recognize
+from ptxgen.instr.model.scope import Scope, declare, declare_labels, declare_parameters, list_behind, list_symbol
+from ptxgen.instr.model.special import DIRECTIVES
+from ptxgen.instr.model.symbols import Problem, Severity, Symbol
+from ptxgen.instr.module.cta_groups import group_of, group_problems
+from ptxgen.instr.module.debugging import Debugging
+from ptxgen.instr.module.functions import directive_problems, pragma_problems
+from ptxgen.instr.module.header import context_of
+from ptxgen.instr.module.linking import Linker
+from ptxgen.instr.module.lists import LISTS, list_problems
+from ptxgen.instr.module.parameters import parameter_problems
+from ptxgen.instr.module.variables import constant_bytes_problems, register_problems, variable_problems
+
+#: What an operand stands for, without its names; None where that says too little.
+Signature = tuple[object, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnostic:
+    """One finding of `check`: where (1-based line and column), a stable code, and the rule with what was found."""
+
+    line: int
+    column: int
+    code: str
+    severity: Severity
+    rule: str
+    #: The opcode that was refused with its modifiers; empty where the fault lies elsewhere.
+    opcode: str = field(default="", repr=False, compare=False)
+
+    @property
+    def nearest(self) -> str:
+        """The legal opcode with modifiers that is nearest to one that was refused; empty if there is none to name."""
+        return (nearest_opcode(self.opcode) or "") if self.opcode else ""
+
+    @property
+    def message(self) -> str:
+        """A sentence that says the rule, what was found, and the nearest legal form."""
+        return f"{self.rule}; the nearest legal form is {self.nearest}" if self.nearest else self.rule
+
+    def __str__(self) -> str:
+        return f"{self.line}:{self.column}: {self.severity}: {self.message} [{self.code}]"
+
+
+def check(text_or_module: str | syntax.Module, target: str | None = None) -> list[Diagnostic]:
+    """Diagnostics of PTX text or of a parsed module; no errors among them means that the text is legal.
+
+    `target` (`sm_100a`) replaces the module's own `.target`. A `warning` is what ptxas takes, but what no one wants.
+    Raises PtxSyntaxError on text that does not parse.
+    """
+    module = text_or_module if isinstance(text_or_module, syntax.Module) else syntax.parse(text_or_module)
+    return list(_Checker(module, target).run())
+
+
+class _Checker:
+    """Walks a module in the order of its text, since a name must be declared before it is used."""
+
+    def __init__(self, module: syntax.Module, target: str | None) -> None:
+        self.module = module
+        self.context, self._header = context_of(module, target)
+        self.linker = Linker(self.context)
+        self.debugging = Debugging(self.context)
+        self._legal: set[tuple[object, ...]] = set()
+        #: Variables of this function in which calls so far in the text returned something.
+        self._returned: set[Symbol] = set()
+        #: Signatures by number, since comparing them takes long.
+        self._numbers: dict[Signature, int] = {}
+        self._function: syntax.Function | None = None
+        #: The .cta_group of tcgen05 instructions.
+        self._groups: set[str | None] = set()
+
+    def run(self) -> Iterator[Diagnostic]:
+        for place, problem in self._header:
+            yield _diagnostic(place, problem)
+        scope = Scope(texture_mode=self.context.texture_mode)
+        for item in self.module.items:
+            yield from self._item(item, scope)
+        yield from _located(self.linker.undefined())
+        yield from _located(self.debugging.unresolved())
+        if len(self._groups - {None}) > 1:
+            yield from _located(group_problems(self.module))
+        yield from _located(constant_bytes_problems(self.module.items))
+
+    def _item(self, item: syntax.Statement, scope: Scope) -> Iterator[Diagnostic]:
+        """What is wrong with one item of the module, which becomes known to all that follows."""
+        match item:
+            case syntax.Function():
+                yield from self._function_of(item, scope)
+                return
+            case syntax.Variable():
+                declare(scope, item)
+                yield from _at(item, self.linker.variable(item))
+                yield from _at(item, variable_problems(item, self.context, scope, in_body=False))
+                return
+            case syntax.RegisterDeclaration():
+                yield from _at(item, register_problems(item, self.context, in_body=False))
+            case syntax.Section():
+                yield from _located(self.debugging.section(item))
+            case syntax.FileDirective():
+                yield from _at(item, self.debugging.file(item))
+            case syntax.Directive(name="alias"):
+                yield from _at(item, self.linker.alias(item))
+            case syntax.Directive(name="pragma"):
+                yield from _at(item, pragma_problems(item, self.context, "module"))
+        declare(scope, item)
+
+    def _function_of(self, function: syntax.Function, outer: Scope) -> Iterator[Diagnostic]:
+        yield from _at(function, self.linker.function(function))
+        yield from _located(parameter_problems(function, self.context))
+        yield from _located(directive_problems(function, self.context))
+        declare(outer, function)
+        scope = Scope(outer)
+        yield from _at(function, map(_redeclared, declare_parameters(scope, function)))
+        if function.body is not None:
+            self._function = function
+            self._returned.clear()
+            yield from self._block(function.body, scope)
+
+    def _block(self, block: syntax.Block, scope: Scope) -> Iterator[Diagnostic]:
+        """What is wrong inside `{ }`, whose names are those of `scope`."""
+        statements = block.statements
+        declare_labels(scope, statements)
+        signatures: dict[str, int] = {}
+        for index, statement in enumerate(statements):
+            if type(statement) is syntax.Instruction:
+                if found := self._instruction(statement, scope, signatures):
+                    yield from found
+            elif type(statement) is syntax.Label:
+                behind = list_behind(statements, index)
+                symbol = (
+                    Symbol(statement.name, "label") if behind is None else list_symbol(scope, statement.name, behind)
+                )
+                clash = scope.add(symbol)
+                if clash is not None:
+                    yield _diagnostic(statement, _redeclared(clash))
+            elif type(statement) is syntax.Block:
+                yield from self._block(statement, Scope(scope))
+            elif type(statement) is syntax.Location:
+                yield from _at(statement, self.debugging.location(statement))
+            else:
+                yield from self._declaration(statement, scope)
+                signatures.clear()
+
+    def _declaration(self, statement: syntax.Statement, scope: Scope) -> Iterator[Diagnostic]:
+        """What is wrong with a declaration or a directive inside a function."""
+        yield from _at(statement, map(_redeclared, declare(scope, statement)))
+        match statement:
+            case syntax.RegisterDeclaration():
+                yield from _at(statement, register_problems(statement, self.context, in_body=True))
+            case syntax.Variable():
+                yield from _at(statement, variable_problems(statement, self.context, scope, in_body=True))
+            case syntax.CallPrototype():
+                yield from _at(statement, self.context.lacks(".callprototype", LISTS["callprototype"]))
+                yield from _located(parameter_problems(statement, self.context))
+                yield from _located(directive_problems(statement, self.context))
+            case syntax.Directive(name="pragma"):
+                yield from _at(statement, pragma_problems(statement, self.context, "statement", self._function))
+            case syntax.Directive():
+                yield from _at(statement, list_problems(statement, self.context, scope))
+
+    def _instruction(
+        self, statement: syntax.Instruction, scope: Scope, signatures: dict[str, int]
+    ) -> Sequence[Diagnostic]:
+        """What is wrong with an instruction; the fast way out is one whose like was legal before."""
+        is_call = statement.is_call
+        if statement.opcode.startswith("tcgen05."):
+            self._groups.add(group_of(statement.opcode))
+        if statement.opcode.startswith("ld.param") and (early := self._not_returned(statement, scope)):
+            return [_diagnostic(statement, early)]
+        if is_call:
+            self._returned.update(_results(statement, scope))
+        # Whether a call is legal follows from the names in it.
+        known = None if is_call else self._key(statement, scope, signatures)
+        guard = statement.guard
+        if known in self._legal and (guard is None or not any(_guard_problems(guard, scope))):
+            return ()
+        found = recognize(statement, scope)
+        problems = [*_guard_problems(guard, scope)] if guard is not None else []
+        problems += self.instruction(statement.opcode, found, scope)
+        problems += self._special_registers(statement.operands, scope)
+        if (
+            known is not None
+            and not problems
+            and isinstance(found, Instruction)
+            and not any(rule.reads_names for rule in found.form.rules)
+        ):
+            self._legal.add(known)
+        opcode = statement.opcode if isinstance(found, Unrecognized) and not found.bound else ""
+        return [_diagnostic(statement, problem, opcode) for problem in problems]
+
+    def _key(
+        self, statement: syntax.Instruction, scope: Scope, signatures: dict[str, int]
+    ) -> tuple[object, ...] | None:
+        """What the verdict on an instruction depends on; None if that is not known."""
+        key: list[object] = [statement.opcode, statement.guard is None]
+        for operand in statement.operands:
+            text = str(operand)
+            number = signatures.get(text)
+            if number is None:
+                signature = _signature(operand, scope)
+                number = -1 if signature is None else self._numbers.setdefault(signature, len(self._numbers))
+                signatures[text] = number
+            if number < 0:
+                return None
+            key.append(number)
+        return tuple(key)
+
+    def _not_returned(self, statement: syntax.Instruction, scope: Scope) -> Problem | None:
+        """A load from a variable of a call that no call before it in the text returns."""
+        address = statement.operands[-1] if statement.operands else None
+        base = address.base if isinstance(address, syntax.Address) else None
+        symbol = scope(base.text) if isinstance(base, syntax.Name) else None
+        if symbol is None or (symbol.kind, symbol.space) != ("variable", "param") or symbol in self._returned:
+            return None
+        return Problem("call-sequence", f"{statement.opcode} of {base} needs a call before it that returns {base}")
+
+    def instruction(self, opcode: str, found: Instruction | Unrecognized, scope: Scope) -> list[Problem]:
+        """What is wrong with a recognized instruction, its guard apart."""
+        if isinstance(found, Unrecognized):
+            return list(found.problems)
+        problems = found.operand_problems(scope)
+        if len(once(tokens := opcode.split("."))) < len(tokens):
+            problems.append(Problem("repeated-modifier", f"a modifier of {opcode} is given twice", "warning"))
+        for token in overlooked(opcode):
+            message = f"{opcode} has no modifier .{token}; ptxas overlooks it"
+            problems.append(Problem("overlooked-modifier", message, "warning"))
+        if self.context.target is not None:
+            problems += found.availability_problems(self.context.target, self.context.version)
+        return problems
+
+    def _special_registers(self, operands: Iterable[syntax.Operand], scope: Scope) -> Iterator[Problem]:
+        """Special registers that this target, PTX version or entry does not have."""
+        for name in _names(operands):
+            symbol = scope.kind_of(name)
+            if symbol is not None and symbol.availability is not None:
+                yield from self.context.lacks(name, symbol.availability)
+                yield from self._directive_for(name)
+
+    def _directive_for(self, name: str) -> Iterator[Problem]:
+        """What a special register asks of the entry that reads it."""
+        wanted, function = DIRECTIVES.get(name), self._function
+        if wanted is None or function is None or function.kind != "entry":
+            return
+        if not any(each.name == wanted and each.arguments != ("0",) for each in function.directives):
+            yield Problem("directive-missing", f"an entry that reads {name} needs .{wanted} with a size")
+
+
+def _results(statement: syntax.Instruction, scope: Scope) -> Iterator[Symbol]:
+    """The variables that receive what a call returns."""
+    operands = statement.operands
+    if len(operands) > 1 and isinstance(operands[0], syntax.Arguments):
+        for element in operands[0].elements:
+            symbol = scope(element.text) if isinstance(element, syntax.Name) else None
+            if symbol is not None:
+                yield symbol
+
+
+def _diagnostic(place: syntax.Statement | None, problem: Problem, opcode: str = "") -> Diagnostic:
+    line, column = (place.line, place.column) if place is not None else (1, 1)
+    return Diagnostic(line, column, problem.code, problem.severity, problem.message, opcode)
+
+
+def _at(place: syntax.Statement, problems: Iterable[Problem]) -> Iterator[Diagnostic]:
+    for problem in problems:
+        yield _diagnostic(place, problem)
+
+
+def _located(problems: Iterable[tuple[syntax.Statement, Problem]]) -> Iterator[Diagnostic]:
+    for place, problem in problems:
+        yield _diagnostic(place, problem)
+
+
+def _redeclared(name: str) -> Problem:
+    return Problem("redeclared", f"{name} is declared already in this block")
+
+
+def _names(operands: Iterable[syntax.Operand]) -> Iterator[str]:
+    """The names that stand for registers in operands; addresses have no special registers."""
+    for operand in operands:
+        match operand:
+            case syntax.Name():
+                yield operand.text
+            case syntax.Vector():
+                yield from _names(operand.elements)
+            case syntax.Negation():
+                yield from _names([operand.operand])
+
+
+def _guard_problems(guard: syntax.Guard, scope: Scope) -> Iterator[Problem]:
+    symbol = scope.kind_of(guard.register)
+    if symbol is None:
+        yield Problem("undeclared-name", f"the guard {guard.register} is not declared; it must be a .pred register")
+    elif symbol.kind != "register" or symbol.type is None or symbol.type.kind != "predicate":
+        found = symbol.type or f"a {symbol.kind}"
+        yield Problem("operand-type", f"the guard must be a .pred register, but {guard.register} is {found}")
+
+
+def _signature(operand: syntax.Operand, scope: Scope) -> Signature:
+    """What the rules of operands can tell of an operand."""
+    match operand:
+        case syntax.Name():
+            symbol = scope.kind_of(operand.text)
+            if symbol is None:
+                return ("_",) if operand.text == "_" else None
+            return (
+                symbol.kind,
+                symbol.type,
+                symbol.space,
+                symbol.vector,
+                symbol.widths,
+                symbol.availability,
+                symbol.unified,
+                operand.component,
+            )
+        case syntax.Immediate():
+            return (operand.text,)
+        case syntax.Address(offset=offset) if offset >= 0:
+            shape = "[].unified" if operand.unified else "[+" if operand.has_offset else "["
+            return _combined(shape, [operand.base, *operand.more], scope)
+        case syntax.Vector():
+            return _combined("{", operand.elements, scope)
+        case syntax.Negation():
+            return _combined(operand.operator, [operand.operand], scope)
+        case syntax.Pair():
+            return _combined("|", [operand.first, operand.second], scope)
+    return None
+
+
+def _combined(shape: str, parts: Iterable[syntax.Operand], scope: Scope) -> Signature:
+    signatures = [_signature(part, scope) for part in parts]
+    return None if None in signatures else (shape, *signatures)

@@ -1,0 +1,633 @@
+"""How an instruction is declared: one class per syntax line of the PTX ISA.
+
+A subclass of `Instruction` is the declaration. Its `syntax` is the manual's line, its annotated fields say which values
+each modifier takes and what each operand is, its `@rule` methods hold what the notation cannot express. From it come
+the typed call (`tcgen05.ld(regs, taddr, shape="32x32b", num=8)`), the check, recognition in parsed text
+(`recognize`), enumeration (`variants`), and the key under which the emulator finds the meaning (the class itself).
+
+Notation of `syntax`, as in the manual: `.name` is the modifier field `name` where the class has one and a fixed
+modifier otherwise; `{.name}`, `{, operand}` and `{operand,}` are optional; `[a]`, `[a, b]`, `p|q`, `(a)` as in PTX.
+Inside brackets the modifiers decide which operands are there (`when`). A field that stands twice has one value:
+`.type.type` is `.s8.s8` or `.u8.u8`.
+
+The opcode proper is `opcode`, by default the first word, with the first `leading` modifiers. ptxas takes the modifiers
+after it in any order, if types, state spaces and a few others keep theirs (measured, ptxas 13.5), and so does
+recognition; text is made in the manual's order.
+
+A class without a `syntax` of its own is no declaration: it holds what several have in common. They inherit its fields,
+rules, needs and class arguments, as one declaration may from another. A field that is declared anew keeps its place.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import inspect
+import itertools
+import math
+import random
+import re
+import struct
+import types
+import typing
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field
+from typing import Any, ClassVar, Literal, TypeVar, dataclass_transform
+
+from ptxgen.instr.model import operands as specs
+from ptxgen.instr.model.operands import Problem, Resolver, Specification, type_of
+from ptxgen.instr.model.symbols import unavailable
+from ptxgen.instr.model.targets import Availability, Target
+from ptxgen.syntax import Address, Arguments, Expression, Immediate, Operand, Pair, Vector, parse_operand
+
+#: What a typed call takes as an operand: PTX text, a number, a list (vector), a syntax node, or a builder's register.
+OperandLike = Any
+
+IssuedBy = Literal["thread", "warp", "warpgroup", "CTA", "CTA pair"]
+
+
+class About(typing.TypedDict, total=False):
+    """The class arguments of a declaration; `section`, `ptx` and `targets` must be there, or inherited."""
+
+    section: str
+    ptx: str
+    targets: str
+    opcode: str
+    issued_by: IssuedBy
+    completed_by: str
+    fences: str
+    leading: int
+    removed: Availability | None
+
+
+class InstructionError(ValueError):
+    """A typed call that is not legal PTX; `problems` holds every broken rule."""
+
+    def __init__(self, form: str, problems: Sequence[Problem]) -> None:
+        self.form = form
+        self.problems = list(problems)
+        super().__init__(f"{form}: " + "; ".join(problem.message for problem in problems))
+
+
+@dataclass(frozen=True, slots=True)
+class Modifier:
+    """How the values of a modifier field are spelled: `prefix + value + suffix`, or `token` for a flag."""
+
+    prefix: str = ""
+    suffix: str = ""
+    token: str | None = None
+
+
+def modifier(prefix: str = "", suffix: str = "", *, default: Any = ...) -> Any:
+    """A modifier field whose tokens carry a prefix or suffix: `num: Literal[1, 2] = modifier("x")` is `.x1`, `.x2`."""
+    return Modifier(prefix, suffix)
+
+
+def flag(token: str, *, default: Any) -> Any:
+    """A modifier field that is there or not, spelled `token`."""
+    return Modifier(token=token)
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """One modifier position of a syntax line: its tokens, and the field that they fill (None: fixed)."""
+
+    field: str | None
+    tokens: Mapping[str, Any]
+    optional: bool
+
+    @property
+    def is_flag(self) -> bool:
+        """Whether the field is there or not, rather than one of several values."""
+        return any(value is True for value in self.tokens.values())
+
+    @property
+    def absent(self) -> Any:
+        """The field's value where the modifier is left out."""
+        return False if self.is_flag else None
+
+    @property
+    def spelled(self) -> Mapping[Any, str]:
+        return {value: token for token, value in self.tokens.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """One operand position: a single operand, `[a, b]` ("bracket") or `a|b` ("pair"; `optional` is then its b).
+
+    In a bracket, the fields that are optional may be missing.
+    """
+
+    shape: Literal["single", "bracket", "pair"]
+    fields: tuple[Specification, ...]
+    optional: bool = False
+
+    def present(self, modifiers: Mapping[str, Any]) -> list[Specification]:
+        """The fields without those that need a modifier which is not there."""
+        return [spec for spec in self.fields if not spec.when or spec.wanted(modifiers)]
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A rule of a form: `check` returns a message, or None when the rule holds.
+
+    `reads_operands` tells that it depends on operands, `reads_names` also on which registers they are.
+    """
+
+    code: str
+    check: Callable[[Any], str | None]
+    reads_operands: bool
+    reads_names: bool = False
+
+
+@dataclass(frozen=True)
+class Form:
+    """What a declaration says about its syntax line, compiled once when the class is made.
+
+    `issued_by` is who executes it together, `completed_by` what tells that its work is done, `fences` which fence or
+    wait its effects need before others see them (empty: none). `removed` is since when and where it exists no more.
+    """
+
+    key: str
+    opcode: str
+    syntax: str
+    section: str
+    availability: Availability
+    issued_by: IssuedBy
+    completed_by: str
+    fences: str
+    slots: tuple[Slot, ...]
+    patterns: tuple[Pattern, ...]
+    rules: tuple[Rule, ...]
+    needs: Mapping[str, Availability]
+    positional: tuple[str, ...]
+    operands: Mapping[str, Specification] = field(default_factory=dict)
+    #: How many of the slots must stand first, in their order.
+    leading: int = 0
+    removed: Availability | None = None
+
+
+_F = TypeVar("_F", bound=Callable[[Any], str | None])
+
+
+def rule(code: str, *, reads_operands: bool = False, reads_names: bool = False) -> Callable[[_F], _F]:
+    """Mark a method as a rule; its docstring is the rule in words, its result the message when broken."""
+
+    def mark(function: _F) -> _F:
+        function.__rule__ = (code, reads_operands or reads_names, reads_names)  # type: ignore[attr-defined]
+        return function
+
+    return mark
+
+
+#: Every declaration, by the first word of its opcode.
+REGISTRY: dict[str, list[type[Instruction]]] = {}
+
+
+def _family(module: str) -> str:
+    """The family of a module: `tcgen05` of `ptxgen.instr.tcgen05` and of `ptxgen.instr.tcgen05.mma`."""
+    inside = module.removeprefix("ptxgen.instr.")
+    return inside.split(".")[0] if inside != module else module.rpartition(".")[2]
+
+
+_HEAD = re.compile(r"\{\.([\w:]+)\}|\.([\w:]+)")
+
+
+def _slot_of(name: str, optional: bool, hints: Mapping[str, Any], members: Mapping[str, Any], form: str) -> Slot:
+    if name not in hints:
+        if optional:
+            raise TypeError(f"{form}: the optional modifier {{.{name}}} needs a field")
+        return Slot(None, {name: True}, False)
+    how = members.get(name)
+    how = how if isinstance(how, Modifier) else Modifier()
+    hint = hints[name]
+    if hint is bool:
+        return Slot(name, {how.token or name: True}, True)
+    if typing.get_origin(hint) in (typing.Union, types.UnionType):
+        hint = next(part for part in typing.get_args(hint) if part is not type(None))
+    values = typing.get_args(hint)
+    return Slot(name, {f"{how.prefix}{value}{how.suffix}": value for value in values}, optional)
+
+
+def _patterns_of(text: str, declared: Mapping[str, Specification], name: str) -> tuple[Pattern, ...]:
+    try:
+        return tuple(_read_patterns(text, declared))
+    except KeyError as error:
+        raise TypeError(f"{name}: the operand {error} of the syntax line has no field") from None
+
+
+def _read_patterns(text: str, declared: Mapping[str, Specification]) -> Iterator[Pattern]:
+    depth, part, parts = 0, "", []
+    for character in re.sub(r"\{(\(?\w+\)?),\}", r"?\1,", text).replace("{,", ",?"):
+        if character in "[":
+            depth += 1
+        elif character == "]":
+            depth -= 1
+        if character == "," and depth == 0:
+            parts.append(part)
+            part = ""
+        elif not (character == "}" and "|" not in part):
+            part += character
+    parts.append(part)
+    for written in parts:
+        optional = written.startswith("?")
+        body = written.strip("? \t")
+        if not body:
+            continue
+        if body.startswith("[") and "," in body:
+            names = [name.strip("? ") for name in body.strip("[]").split(",")]
+            yield Pattern("bracket", tuple(declared[name] for name in names), optional)
+        elif "|" in body:
+            first, second = re.sub(r"[{}]", "", body).split("|")
+            fields = (declared[first.strip()], declared[second.strip()])
+            yield Pattern("pair", fields, "{|" in body)
+        else:
+            yield Pattern("single", (declared[body.strip("[]()")],), optional)
+
+
+@dataclass_transform(
+    kw_only_default=False,
+    frozen_default=True,
+    field_specifiers=(
+        modifier, flag, specs.register, specs.source, specs.immediate, specs.address, specs.vector, specs.part,
+        specs.predicate, specs.label, specs.sink, specs.opaque, specs.sampler, specs.coordinates,
+        specs.callee, specs.pointer, specs.values, specs.targets,
+    ),
+)  # fmt: skip
+class Instruction:
+    """Base of all declarations, and of the instructions made from them (immutable)."""
+
+    form: ClassVar[Form]
+    syntax: ClassVar[str]
+    #: What a modifier token (`"relu"`), a field's value (`"dtype=bf16"`), an optional operand (`"mask"`), `_` or a
+    #: constant as an operand (`"state=_"`, `"value=13"`), or several together (`"cp multicast::cluster"`) need beyond
+    #: the form itself; a target (`"sm_89"`) may be among them.
+    needs: ClassVar[Mapping[str, Availability]] = {}
+    _about: ClassVar[Mapping[str, Any]] = {
+        "issued_by": "thread", "completed_by": "at once", "fences": "", "leading": 0,
+        "removed": None,
+    }  # fmt: skip
+    __slots__ = ("__dict__",)
+
+    def __init_subclass__(cls, **about: typing.Unpack[About]) -> None:
+        cls._about = {**cls._about, **about}
+        if "syntax" not in cls.__dict__:
+            return
+        bases = [base for base in reversed(cls.__mro__) if issubclass(base, Instruction) and base is not Instruction]
+        members = {name: value for base in bases for name, value in vars(base).items()}
+        hints = {
+            name: hint
+            for base in bases
+            for name, hint in inspect.get_annotations(base, eval_str=True).items()
+            if hint is not KW_ONLY and hint is not ClassVar and typing.get_origin(hint) is not ClassVar
+        }
+        declared = {name: members[name] for name in hints if isinstance(members.get(name), Specification)}
+        for name, spec in declared.items():
+            spec.name = name
+        head, _, rest = cls.syntax.strip().partition(" ")
+        name = cls._about.get("opcode") or re.split(r"[.{]", head)[0]
+        if not head.startswith(name):
+            raise TypeError(f"{cls.__name__}: the syntax line must begin with {name}")
+        modifiers = {each: hint for each, hint in hints.items() if each not in declared}
+        slots = tuple(
+            _slot_of(optional or fixed, bool(optional), modifiers, members, cls.__name__)
+            for optional, fixed in _HEAD.findall(head[len(name) :])
+        )
+        unused = set(modifiers) - {slot.field for slot in slots}
+        if unused:
+            raise TypeError(f"{cls.__name__}: fields {sorted(unused)} are not in the syntax line")
+        patterns = _patterns_of(rest.strip(), declared, cls.__name__)
+        placed = {spec.name for pattern in patterns for spec in pattern.fields}
+        if set(declared) - placed:
+            raise TypeError(f"{cls.__name__}: operands {sorted(set(declared) - placed)} are not in the syntax line")
+        for spec in declared.values():
+            if spec.when is not None and spec.when.partition("=")[0] not in modifiers:
+                raise TypeError(f"{cls.__name__}: {spec.name} depends on {spec.when}, which is no modifier")
+        rules = tuple(
+            Rule(f"{cls.__name__}.{value.__rule__[0]}", value, *value.__rule__[1:])
+            for value in members.values()
+            if hasattr(value, "__rule__")
+        )
+        if missing := {"section", "ptx", "targets"} - cls._about.keys():
+            raise TypeError(f"{cls.__name__}: the class arguments {sorted(missing)} are missing")
+        cls.form = Form(
+            key=f"{_family(cls.__module__)}.{cls.__name__}",
+            opcode=name,
+            syntax=cls.syntax.strip(),
+            section=cls._about["section"],
+            availability=Availability(cls._about["ptx"], cls._about["targets"]),
+            issued_by=cls._about["issued_by"],
+            completed_by=cls._about["completed_by"],
+            fences=cls._about["fences"],
+            slots=slots,
+            patterns=patterns,
+            rules=rules,
+            needs=cls.needs,
+            positional=(*declared, *modifiers),
+            operands=declared,
+            leading=cls._about["leading"],
+            removed=cls._about["removed"],
+        )
+        REGISTRY.setdefault(name.split(".")[0], []).append(cls)
+
+    # Making an instruction.
+
+    def __init__(self, *args: OperandLike, **kwargs: Any) -> None:
+        form = self.form
+        if len(args) > len(form.operands):
+            raise TypeError(f"{form.key} takes {len(form.operands)} operands, not {len(args)}")
+        values = dict(zip(form.operands, args, strict=False))
+        for name, value in kwargs.items():
+            if name not in form.positional or name in values:
+                known = ", ".join(form.positional)
+                raise InstructionError(
+                    form.key, [Problem("unknown-modifier", f"no modifier or operand {name!r}; it takes {known}")]
+                )
+            values[name] = value
+        state = self.__dict__
+        state["guard"] = None
+        problems: list[Problem] = []
+        for slot in {slot.field: slot for slot in form.slots}.values():
+            if slot.field is not None:
+                value = values.get(slot.field)
+                state[slot.field] = slot.absent if value is None or value is False else value
+                problems += self._slot_problems(slot, value)
+        if not problems:
+            for name, spec in form.operands.items():
+                state[name] = _coerce(values.get(name), spec, self)
+            problems = [*self.modifier_problems(), *self.operand_problems(None)]
+        if problems := errors(problems):
+            raise InstructionError(form.key, problems)
+
+    @staticmethod
+    def _slot_problems(slot: Slot, value: Any) -> Iterator[Problem]:
+        if value is None or value is False:
+            if not slot.optional:
+                yield Problem("missing-modifier", f"{slot.field} is required: {_choices(slot)}")
+        elif value not in slot.tokens.values() or isinstance(value, bool) != slot.is_flag:
+            yield Problem("unknown-modifier", f"{slot.field} must be {_choices(slot)}, not {value!r}")
+
+    @classmethod
+    def bound(cls, modifiers: Mapping[str, Any], operands: Mapping[str, Operand | None]) -> typing.Self:
+        """An instruction of known parts, unchecked: recognition and enumeration make instructions so."""
+        made = cls.__new__(cls)
+        state = made.__dict__
+        state["guard"] = None
+        state.update(modifiers)
+        state.update(operands)
+        return made
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(f"{self.form.key} is immutable; make another one")
+
+    def when(self, predicate: OperandLike, *, negated: bool = False) -> typing.Self:
+        """This instruction under the guard `@predicate`."""
+        made = self.bound(self.__dict__, {})
+        made.__dict__["guard"] = ("!" if negated else "") + str(_node(predicate))
+        return made
+
+    def unless(self, predicate: OperandLike) -> typing.Self:
+        """This instruction under the guard `@!predicate`."""
+        return self.when(predicate, negated=True)
+
+    # Reading it.
+
+    @property
+    def opcode_text(self) -> str:
+        """The opcode with its modifiers, in the manual's order."""
+        parts = [self.form.opcode]
+        for slot in self.form.slots:
+            if slot.field is None:
+                parts.extend(slot.tokens)
+            else:
+                value = getattr(self, slot.field)
+                if value is not None and value is not False:
+                    parts.append(slot.spelled[value])
+        return ".".join(parts)
+
+    @property
+    def modifiers(self) -> list[str]:
+        """The modifier tokens, without dots."""
+        return self.opcode_text[len(self.form.opcode) :].split(".")[1:]
+
+    def __str__(self) -> str:
+        written = []
+        for pattern in self.form.patterns:
+            values = [getattr(self, spec.name) for spec in pattern.fields]
+            if values[0] is None:
+                continue
+            if pattern.shape == "bracket":
+                parts = [str(value) for value in values if value is not None]
+                written.append(f"[{', '.join([parts[0].strip('[]'), *parts[1:]])}]")
+            elif pattern.shape == "pair" and values[1] is not None:
+                written.append(str(Pair(values[0], values[1])))
+            else:
+                written.append(str(values[0]))
+        guard = f"@{self.guard} " if self.guard else ""
+        operands = " " + ", ".join(written) if written else ""
+        return f"{guard}{self.opcode_text}{operands};"
+
+    def __repr__(self) -> str:
+        return f"<{self.form.key}: {self}>"
+
+    guard: ClassVar[str | None]
+
+    # Checking it.
+
+    def modifier_problems(self) -> list[Problem]:
+        """Rules on modifiers alone."""
+        return [
+            Problem(rule.code, message)
+            for rule in self.form.rules
+            if not rule.reads_operands and (message := rule.check(self))
+        ]
+
+    def operand_problems(self, resolve: Resolver | None) -> list[Problem]:
+        """Rules on operands; with a resolver, their declared types too."""
+        problems: list[Problem] = []
+        for name, spec in self.form.operands.items():
+            operand = getattr(self, name)
+            if operand is None:
+                if spec.wanted(self.__dict__) if spec.when else not (spec.optional or self._half(spec)):
+                    problems.append(Problem("operand-count", f"the operand {name} is missing"))
+            elif spec.when and not spec.wanted(self.__dict__):
+                problems.append(Problem("operand-count", f"the operand {name} needs the modifier .{spec.when}"))
+            elif not spec.fits(operand):
+                problems.append(Problem("operand-kind", f"{name} must be {spec.describe()}, not {operand}"))
+            else:
+                problems.extend(spec.problems(operand, self, resolve))
+        if not problems:
+            problems = [
+                Problem(rule.code, message)
+                for rule in self.form.rules
+                if rule.reads_operands and (message := rule.check(self))
+            ]
+        return problems
+
+    def _half(self, spec: Specification) -> bool:
+        return any(p.shape == "pair" and p.optional and p.fields[1] is spec for p in self.form.patterns)
+
+    def demands(self, target: Target | None = None) -> tuple[str, ...]:
+        """The conditions of `needs` that this instruction meets, with those of the target."""
+        form = self.form
+        if not form.needs:
+            return ()
+        present = {*self.modifiers, *(name for name in form.operands if getattr(self, name) is not None)}
+        present.update(f"{slot.field}={getattr(self, slot.field)}" for slot in form.slots if slot.field)
+        present.update(f"{name}={_plain(getattr(self, name))}" for name in form.operands)
+        present.add(str(target))
+        return tuple(condition for condition in form.needs if present.issuperset(condition.split()))
+
+    def availability_problems(self, target: Target, version: tuple[int, int]) -> list[Problem]:
+        """Why this target or PTX version does not have it."""
+        form, problems = self.form, []
+        if form.removed and form.removed.has_version(version) and form.removed.has_target(target):
+            where = f"since PTX ISA {form.removed.ptx} on {form.removed.where}"
+            found = f"{target} with PTX ISA {version[0]}.{version[1]}"
+            problems.append(Problem("removed", f"`{form.syntax}` does not exist {where}, so not on {found}"))
+        required = [(form.opcode, form.availability)]
+        required += [(f"{form.opcode}: {condition}", form.needs[condition]) for condition in self.demands(target)]
+        for what, availability in required:
+            problems.extend(unavailable(what, availability, target, version))
+        return problems
+
+    def example_operands(self, chosen: Sequence[str] = ()) -> dict[str, Operand | None]:
+        """Legal operands for these modifiers; optional ones only if required or `chosen`."""
+        operands: dict[str, Operand | None] = {}
+        for position, (name, spec) in enumerate(self.form.operands.items()):
+            wanted = spec.wanted(self.__dict__) if spec.when else not spec.optional or name in chosen
+            operands[name] = _example(spec.example(self, position)) if wanted else None
+        return operands
+
+    @classmethod
+    def _choices(cls) -> list[tuple[str, list[Any]]]:
+        """The modifier fields, each with all that may stand there."""
+        slots = {slot.field: slot for slot in cls.form.slots if slot.field is not None}
+        return [
+            (name, [*([slot.absent] if slot.optional else []), *slot.tokens.values()]) for name, slot in slots.items()
+        ]
+
+    @classmethod
+    def combinations(cls, start: int = 0, stop: int | None = None) -> Iterator[typing.Self]:
+        """The combinations of modifiers that the syntax line allows, legal or not, without operands; or a range."""
+        choices = cls._choices()
+        names = [name for name, _ in choices]
+        for values in itertools.islice(itertools.product(*(values for _, values in choices)), start, stop):
+            yield cls.bound(dict(zip(names, values, strict=True)), {})
+
+    @classmethod
+    def combination_count(cls) -> int:
+        """How many `combinations` there are."""
+        return math.prod(len(values) for _, values in cls._choices())
+
+    @classmethod
+    def variants(cls, start: int = 0, stop: int | None = None) -> Iterator[typing.Self]:
+        """Every legal combination of modifiers with every choice of optional operands, all with example operands.
+
+        With a range, those of the combinations `start` to `stop`.
+        """
+        choices = cls._optional_choices()
+        for made in cls.combinations(start, stop):
+            if not made.modifier_problems():
+                yield from made._with_operands(choices)
+
+    @classmethod
+    def _optional_choices(cls) -> list[tuple[str, ...]]:
+        optional = [name for name, spec in cls.form.operands.items() if spec.optional and not spec.when]
+        return [chosen for n in range(len(optional) + 1) for chosen in itertools.combinations(optional, n)]
+
+    def _with_operands(self, choices: Iterable[tuple[str, ...]]) -> Iterator[typing.Self]:
+        for chosen in choices:
+            variant = self.bound(self.__dict__, self.example_operands(chosen))
+            if not errors(variant.operand_problems(None)):
+                yield variant
+
+    @classmethod
+    def sample(cls, limit: int, rng: random.Random) -> list[typing.Self]:
+        """Up to `limit` of the `variants`, drawn at random."""
+        choices = cls._optional_choices()
+        legal = cls._drawn(limit, rng, lambda made: not made.modifier_problems())
+        found = [each for made in legal for each in made._with_operands(choices)]
+        return found if len(found) <= limit else rng.sample(found, limit)
+
+    @classmethod
+    def sample_forbidden(cls, limit: int, rng: random.Random) -> list[typing.Self]:
+        """Up to `limit` of the combinations of modifiers that a rule forbids, without operands."""
+        return cls._drawn(limit, rng, lambda made: bool(made.modifier_problems()))
+
+    @classmethod
+    def _drawn(cls, limit: int, rng: random.Random, wanted: Callable[[typing.Self], bool]) -> list[typing.Self]:
+        """Combinations of modifiers that are `wanted`: found by trying at random where there are very many."""
+        choices = cls._choices()
+        if cls.combination_count() <= 20_000:
+            every = [made for made in cls.combinations() if wanted(made)]
+            return every if len(every) <= limit else rng.sample(every, limit)
+        found: dict[str, typing.Self] = {}
+        for _ in range(200 * limit):
+            made = cls.bound({name: rng.choice(values) for name, values in choices}, {})
+            if wanted(made):
+                found.setdefault(made.opcode_text, made)
+                if len(found) == limit:
+                    break
+        return list(found.values())
+
+
+#: Examples repeat, and operands are values.
+@functools.lru_cache(maxsize=4096)
+def _example(text: str) -> Operand:
+    return Arguments() if text == "()" else parse_operand(text)
+
+
+def errors(problems: Iterable[Problem]) -> list[Problem]:
+    """The problems that make an instruction illegal: all but the warnings."""
+    return [problem for problem in problems if problem.severity == "error"]
+
+
+def _choices(slot: Slot) -> str:
+    if slot.is_flag:
+        return "True or False"
+    return ", ".join(repr(value) for value in slot.tokens.values())
+
+
+def _plain(operand: Operand | None) -> object:
+    """The value of a constant, the operand itself otherwise."""
+    if isinstance(operand, Immediate | Expression):
+        with contextlib.suppress(ValueError):
+            return operand.evaluate()
+    return operand
+
+
+def _float_bits(format: str, value: float) -> str:
+    try:
+        return struct.pack(format, value).hex().upper()
+    except OverflowError:
+        raise ValueError(f"{value} does not fit .f32") from None
+
+
+def _node(value: OperandLike) -> Operand:
+    """A syntax node of what a typed call was given."""
+    if isinstance(value, Operand):
+        return value
+    if isinstance(value, bool):
+        return Immediate(str(int(value)))
+    if isinstance(value, int):
+        return Immediate(str(value))
+    if isinstance(value, float):
+        return Immediate("0f" + _float_bits(">f", value))
+    if isinstance(value, list | tuple):
+        return Vector(tuple(_node(item) for item in value))
+    return parse_operand(str(value))
+
+
+def _coerce(value: OperandLike, spec: Specification, form: Instruction) -> Operand | None:
+    """The node of an operand; adds brackets and parentheses, and the width of a float constant."""
+    if value is None or isinstance(value, Arguments):
+        return value
+    if isinstance(spec, specs.ArgumentsSpec):
+        return Arguments(tuple(_node(item) for item in (value if isinstance(value, list | tuple) else [value])))
+    if isinstance(value, float) and isinstance(spec, specs.SourceSpec) and type_of(spec.type, form).bits == 64:
+        return Immediate("0d" + _float_bits(">d", value))
+    node = _node(value)
+    if isinstance(spec, specs.AddressSpec) and not isinstance(node, Address):
+        return parse_operand(f"[{node}]")
+    return node

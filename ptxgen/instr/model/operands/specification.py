@@ -1,0 +1,449 @@
+"""Specifications of single operands: registers, constants, predicates, labels, the sink. PTX ISA 6 and 9.4.
+
+A specification knows which syntax nodes fit it by shape alone (used to tell syntax lines apart), which rules a fitting
+node may break, and an example for enumeration. Addresses and vectors are in `compound`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from ptxgen.instr.model.symbols import Problem, Resolver, Symbol, SymbolKind
+from ptxgen.instr.model.types import TYPES, Type, holds, holds_wider
+from ptxgen.syntax import Expression, Immediate, Name, Negation, Operand, Subscript
+
+if TYPE_CHECKING:
+    from ptxgen.instr.model.form import Instruction
+
+#: A type by name (`"b32"`), by the modifier that carries it (`"type"`), or computed from the instruction.
+TypeRef = str | Callable[[Any], str]
+
+
+@dataclass(kw_only=True, slots=True)
+class Specification(ABC):
+    """Base of all operand declarations.
+
+    `default` None makes the operand optional; `when` names a modifier that, if given, makes it required, and
+    otherwise forbids it, or one value of a modifier: `"override=global_dim_stride"`.
+    """
+
+    name: str = ""
+    optional: bool = False
+    when: str | None = None
+
+    def wanted(self, modifiers: Mapping[str, Any]) -> bool:
+        """Whether these modifiers ask for an operand that depends on them."""
+        name, _, value = str(self.when).partition("=")
+        found = modifiers.get(name)
+        return str(found) == value if value else bool(found)
+
+    @abstractmethod
+    def fits(self, operand: Operand) -> bool:
+        """Whether the node has the right shape."""
+
+    @abstractmethod
+    def problems(self, operand: Operand, form: Instruction, resolve: Resolver | None) -> Iterator[Problem]:
+        """Rules that a fitting node breaks."""
+
+    @abstractmethod
+    def example(self, form: Instruction, position: int) -> str:
+        """A legal operand text that uses the registers of `EXAMPLE_REGISTERS`."""
+
+    @abstractmethod
+    def describe(self) -> str:
+        """What is expected here, for error messages."""
+
+    def explain(self, form: Instruction) -> str:
+        """What is expected here in this instruction, with its type."""
+        return self.describe()
+
+
+#: Registers that example operands use, by type name; those of vectors begin at 10.
+EXAMPLE_REGISTERS = {name: f"%x_{name}_" for name in ("b8", "b16", "b32", "b64", "b128", "f32", "f64", "pred")}
+#: Names in examples: a label, .param variables of a body, as calls take and return them, a function, a list of branch
+#: targets and a call prototype.
+EXAMPLE_LABEL, EXAMPLE_PARAMETER, EXAMPLE_RESULT = "EXAMPLE_LABEL", "EXAMPLE_PARAMETER", "EXAMPLE_RESULT"
+EXAMPLE_FUNCTION = "x_function"
+EXAMPLE_BRANCHES, EXAMPLE_PROTOTYPE = "EXAMPLE_BRANCHES", "EXAMPLE_PROTOTYPE"
+#: Variables of the opaque types; the sampler needs the independent texture mode.
+EXAMPLE_OPAQUE = {"texref": "EXAMPLE_TEXTURE", "samplerref": "EXAMPLE_SAMPLER", "surfref": "EXAMPLE_SURFACE"}
+
+
+def type_of(reference: TypeRef, form: Instruction) -> Type:
+    """The type that a reference stands for in this instruction."""
+    name = reference(form) if callable(reference) else reference
+    if name not in TYPES:
+        name = getattr(form, name)
+    return TYPES[name]
+
+
+#: Names that have an address.
+ADDRESSABLE: Sequence[SymbolKind] = ("variable", "parameter", "argument", "result", "function")
+
+
+def _given(value: bool | Callable[[Any], bool], form: Instruction) -> bool:
+    return value(form) if callable(value) else value
+
+
+def example_register(wanted: Type, position: int) -> str:
+    name = {"predicate": "pred", "float": f"f{wanted.bits}"}.get(wanted.kind, f"b{wanted.bits}")
+    return EXAMPLE_REGISTERS[name if name in EXAMPLE_REGISTERS else f"b{wanted.bits}"] + str(position)
+
+
+def _undeclared(operand: Operand, wanted: Type) -> Problem:
+    return Problem("undeclared-name", f"{operand} is not declared; declare it, for example .reg {wanted} {operand};")
+
+
+def type_problem(
+    spec: Specification,
+    operand: Operand,
+    symbol: Symbol,
+    wanted: Type,
+    *,
+    wide: bool,
+    vector: int | None = None,
+    packed: bool = False,
+) -> Problem | None:
+    """Whether the declared type of a register can stand for `wanted`; `packed` takes a whole vector of its width."""
+    if packed and symbol.vector and symbol.type and wanted == TYPES.get(f"b{symbol.vector * symbol.type.bits}"):
+        return None
+    if symbol.vector != vector:
+        if vector is None:
+            rule = f"{spec.name} must be one register; {operand} is a vector of {symbol.vector}, write {operand}.x"
+        else:
+            rule = f"{spec.name} must be a vector of {vector} elements, not {operand}"
+        return Problem("vector-length", rule)
+    if symbol.kind == "special":
+        fits = any(bits >= wanted.bits if wide else bits == wanted.bits for bits in symbol.widths)
+        if wanted.kind in ("float", "packed") or not fits:
+            widths = " or ".join(f"{bits}-bit" for bits in symbol.widths)
+            return Problem("operand-type", f"{operand} is read as a {widths} integer, not as {wanted}")
+        return None
+    assert symbol.type is not None
+    if (holds_wider if wide else holds)(symbol.type, wanted):
+        return None
+    how = f"{wanted} or wider" if wide else f"{wanted}"
+    return Problem("operand-type", f"{spec.name} must be of type {how}, but {operand} is declared {symbol.type}")
+
+
+def _register_problems(
+    spec: Specification,
+    operand: Operand,
+    wanted: Type,
+    resolve: Resolver | None,
+    *,
+    wide: bool = False,
+    kinds: Sequence[SymbolKind] = ("register",),
+    packed: bool = False,
+) -> Iterator[Problem]:
+    """Rules for a name that stands where a value of type `wanted` is read or written."""
+    if resolve is None or not isinstance(operand, Name):
+        return
+    symbol = resolve(operand.text)
+    if symbol is None:
+        yield _undeclared(operand, wanted)
+    elif symbol.kind not in kinds:
+        yield Problem("operand-kind", f"{spec.name} must be a {' or '.join(kinds)}, not the {symbol.kind} {operand}")
+    elif symbol.kind in ("register", "special"):
+        problem = type_problem(spec, operand, symbol, wanted, wide=wide, packed=packed)
+        if problem is not None:
+            yield problem
+
+
+@dataclass(kw_only=True, slots=True)
+class RegisterSpec(Specification):
+    """A register of a type, to write or to read.
+
+    `sink` allows `_`, `packed` a vector register of a .b type's width, `untyped` asks for a .b register.
+    """
+
+    type: TypeRef
+    sink: bool = False
+    wide: bool | Callable[[Any], bool] = False
+    packed: bool = False
+    untyped: bool = False
+
+    def fits(self, operand: Operand) -> bool:
+        return isinstance(operand, Name)
+
+    def problems(self, operand: Operand, form: Instruction, resolve: Resolver | None) -> Iterator[Problem]:
+        if isinstance(operand, Name) and operand.text == "_":
+            if not self.sink:
+                yield Problem("operand-kind", f"{self.name} must be a register, not the sink _")
+            return
+        wide = _given(self.wide, form)
+        wanted = type_of(self.type, form)
+        if self.untyped:
+            wanted = replace(wanted, kind="packed")
+        yield from _register_problems(self, operand, wanted, resolve, wide=wide, packed=self.packed)
+
+    def example(self, form: Instruction, position: int) -> str:
+        return example_register(type_of(self.type, form), position)
+
+    def describe(self) -> str:
+        return "a register"
+
+    def explain(self, form: Instruction) -> str:
+        return f"a {type_of(self.type, form)} register"
+
+
+def _is_vector(operand: Operand, resolve: Resolver) -> bool:
+    symbol = resolve(operand.text) if isinstance(operand, Name) else None
+    return symbol is not None and symbol.vector is not None
+
+
+def value_of(operand: Operand) -> int | float | None:
+    """The value of a constant, None where there is none (it names a symbol, or divides by 0)."""
+    if not isinstance(operand, Immediate | Expression):
+        return None
+    try:
+        return operand.evaluate()
+    except ValueError:
+        return None
+
+
+def _has_constants(wanted: Type) -> bool:
+    return wanted.kind != "packed" and wanted.name != "f16"
+
+
+def _constant_problem(spec: Specification, operand: Immediate | Expression, wanted: Type) -> Problem | None:
+    """Whether a constant can be of a type. Integers may exceed the type, which cuts them (measured, ptxas 13.5)."""
+    value = value_of(operand)
+    if value is None:
+        return Problem("operand-kind", f"{spec.name} must be a constant that has a value, not {operand}")
+    if not _has_constants(wanted):
+        return Problem("operand-kind", f"{spec.name} must be a register for {wanted}, not the constant {operand}")
+    if wanted.kind == "float":
+        if isinstance(value, float):
+            return None
+        return Problem("operand-type", f"{spec.name} must be a floating-point constant for {wanted}, not {operand}")
+    if not isinstance(value, float) or wanted.kind == "predicate":
+        return None
+    # An untyped operand takes the bits of a float of its own width; a decimal one has 64 (measured, ptxas 13.5).
+    if wanted.kind == "bits" and isinstance(operand, Immediate) and (operand.width or 64) == wanted.bits:
+        return None
+    return Problem("operand-type", f"{spec.name} must be an integer constant for {wanted}, not {operand}")
+
+
+@dataclass(kw_only=True, slots=True)
+class SourceSpec(Specification):
+    """A register or a constant, `low` to `high` in steps of `multiple`.
+
+    `special` also allows special registers; `symbol` the address of a variable, parameter or function, or of what is
+    in the state space of this name, or that the modifier of this name carries. `advice`: ptxas does not check the
+    upper limit. `packed` allows a vector register of a .b type's width, if the operand of this name is none.
+    """
+
+    type: TypeRef
+    immediate: bool = True
+    special: bool | Callable[[Any], bool] = False
+    symbol: bool | str = False
+    wide: bool | Callable[[Any], bool] = False
+    low: int | None = None
+    high: int | Callable[[Any], int] | None = None
+    multiple: int = 1
+    advice: bool = False
+    packed: str | None = None
+
+    def fits(self, operand: Operand) -> bool:
+        if isinstance(operand, Name):
+            return True
+        if isinstance(operand, Immediate | Expression):
+            return self.immediate
+        return bool(self.symbol) and isinstance(operand, Subscript)
+
+    def problems(self, operand: Operand, form: Instruction, resolve: Resolver | None) -> Iterator[Problem]:
+        wanted = type_of(self.type, form)
+        if isinstance(operand, Expression) and isinstance(base := operand.operands[0], Name):
+            operand, is_sum = base, True
+        else:
+            is_sum = False
+        if isinstance(operand, Subscript):
+            operand = operand.base
+        if isinstance(operand, Immediate | Expression):
+            problem = _constant_problem(self, operand, wanted) or self._range_problem(operand, form)
+            if problem is not None:
+                yield problem
+        elif isinstance(operand, Name):
+            if operand.text == "_":
+                yield Problem("operand-kind", f"{self.name} must be {self.describe()}, not the sink _")
+            elif resolve is not None:
+                yield from self._name_problems(operand, wanted, form, resolve, is_sum)
+
+    def _range_problem(self, operand: Immediate | Expression, form: Instruction) -> Problem | None:
+        value = value_of(operand)
+        if value is None:
+            return None
+        below = self.low is not None and value < self.low
+        high = self._highest(form)
+        above = high is not None and value > high
+        if not below and not above and (self.multiple == 1 or value % self.multiple == 0):
+            return None
+        message = f"{self.name} must be {self._range(form)}, not {operand}"
+        return Problem("immediate-range", message, "warning" if self.advice and above else "error")
+
+    def _name_problems(
+        self, operand: Name, wanted: Type, form: Instruction, resolve: Resolver, is_sum: bool
+    ) -> Iterator[Problem]:
+        symbol = resolve(operand.text)
+        if symbol is not None and self.symbol and symbol.kind in ADDRESSABLE:
+            problem = self._symbol_problem(operand, symbol, wanted, form, is_sum)
+            if problem is not None:
+                yield problem
+            return
+        kinds: tuple[SymbolKind, ...] = ("register", "special") if _given(self.special, form) else ("register",)
+        wide = _given(self.wide, form)
+        packed = self.packed is not None and not _is_vector(getattr(form, self.packed), resolve)
+        yield from _register_problems(self, operand, wanted, resolve, wide=wide, kinds=kinds, packed=packed)
+
+    def _symbol_problem(
+        self, operand: Name, symbol: Symbol, wanted: Type, form: Instruction, is_sum: bool
+    ) -> Problem | None:
+        """The address of a variable or function is an integer; in .global one of 64 bits (measured, ptxas 13.5)."""
+        if isinstance(self.symbol, str):
+            space = str(getattr(form, self.symbol, self.symbol)).partition("::")[0]
+            if symbol.space != space:
+                found = f".{symbol.space}" if symbol.space else f"a {symbol.kind}"
+                return Problem("state-space", f"{self.name} must be in .{space}, but {operand} is {found}")
+        if wanted.kind not in ("unsigned", "signed", "bits"):
+            return Problem("operand-type", f"the address of {operand} is an integer, not {wanted}")
+        if symbol.type is not None and symbol.type.kind == "opaque" and wanted.name != "u64":
+            return Problem("operand-type", f"the address of {operand} is .u64, as it is a {symbol.type}, not {wanted}")
+        if symbol.space == "global" and wanted.bits == 32 and not is_sum:
+            return Problem("operand-type", f"the address of {operand} in .global is 64 bits wide, not {wanted}")
+        if symbol.kind == "variable" and symbol.space == "param":
+            return Problem("operand-kind", f"{operand} holds what a call takes or returns, and has no address")
+        if symbol.kind == "function" and is_sum:
+            return Problem("operand-kind", f"{self.name} must be the plain function {operand}, without an offset")
+        return None
+
+    def example(self, form: Instruction, position: int) -> str:
+        return example_register(type_of(self.type, form), position)
+
+    def describe(self) -> str:
+        return "a register or a constant" if self.immediate else "a register"
+
+    def explain(self, form: Instruction) -> str:
+        wanted = type_of(self.type, form)
+        kind = f"a {wanted} register" + (" or a constant" if self.immediate and _has_constants(wanted) else "")
+        return kind + ("" if self.low is None and self.high is None else f", {self._range(form)}")
+
+    def _highest(self, form: Instruction) -> int | None:
+        return self.high(form) if callable(self.high) else self.high
+
+    def _range(self, form: Instruction) -> str:
+        """The legal constants in words."""
+        low, high = self.low or 0, self._highest(form)
+        legal = f"{low} or more" if high is None else f"{low} to {high}"
+        return legal + (f" in steps of {self.multiple}" if self.multiple > 1 else "")
+
+
+@dataclass(kw_only=True, slots=True)
+class ImmediateSpec(Specification):
+    """A constant from `low` to `high`, in steps of `multiple` from `low` on. `advice`: ptxas does not check that."""
+
+    low: int
+    high: int
+    multiple: int = 1
+    advice: bool = False
+
+    def fits(self, operand: Operand) -> bool:
+        return isinstance(operand, Immediate | Expression)
+
+    def problems(self, operand: Operand, form: Instruction, resolve: Resolver | None) -> Iterator[Problem]:
+        assert isinstance(operand, Immediate | Expression)
+        value = value_of(operand)
+        if not isinstance(value, int) or not self.low <= value <= self.high or (value - self.low) % self.multiple:
+            step = f" in steps of {self.multiple}" if self.multiple > 1 else ""
+            message = f"{self.name} must be {self.low} to {self.high}{step}, not {operand}"
+            yield Problem("immediate-range", message, "warning" if self.advice and isinstance(value, int) else "error")
+
+    def example(self, form: Instruction, position: int) -> str:
+        return str(self.low)
+
+    def describe(self) -> str:
+        return "a constant"
+
+    def explain(self, form: Instruction) -> str:
+        step = f" in steps of {self.multiple}" if self.multiple > 1 else ""
+        return f"a constant, {self.low} to {self.high}{step}"
+
+
+@dataclass(kw_only=True, slots=True)
+class PredicateSpec(Specification):
+    """A predicate register; `negatable` allows `!p`, `sink` `_`, `immediate` integers, `special` special registers."""
+
+    negatable: bool = False
+    sink: bool = False
+    immediate: bool = False
+    special: bool = False
+
+    def fits(self, operand: Operand) -> bool:
+        if isinstance(operand, Negation):
+            return self.negatable
+        return isinstance(operand, Name) or (self.immediate and isinstance(operand, Immediate | Expression))
+
+    def problems(self, operand: Operand, form: Instruction, resolve: Resolver | None) -> Iterator[Problem]:
+        if isinstance(operand, Immediate | Expression):
+            if not isinstance(value_of(operand), int):
+                yield Problem("operand-type", f"{self.name} must be an integer constant for .pred, not {operand}")
+            return
+        inner = operand.operand if isinstance(operand, Negation) else operand
+        if isinstance(inner, Name) and inner.text == "_":
+            if not self.sink:
+                yield Problem("operand-kind", f"{self.name} must be a predicate, not the sink _")
+            return
+        kinds: tuple[SymbolKind, ...] = ("register", "special") if self.special else ("register",)
+        yield from _register_problems(self, inner, TYPES["pred"], resolve, kinds=kinds)
+
+    def example(self, form: Instruction, position: int) -> str:
+        return example_register(TYPES["pred"], position)
+
+    def describe(self) -> str:
+        return "a predicate"
+
+
+@dataclass(kw_only=True, slots=True)
+class SinkSpec(Specification):
+    """`_` alone: there is a result in the syntax, but no register can take it."""
+
+    def fits(self, operand: Operand) -> bool:
+        return isinstance(operand, Name) and operand.text == "_"
+
+    def problems(self, operand: Operand, form: Instruction, resolve: Resolver | None) -> Iterator[Problem]:
+        return iter(())
+
+    def example(self, form: Instruction, position: int) -> str:
+        return "_"
+
+    def describe(self) -> str:
+        return "the sink _"
+
+
+@dataclass(kw_only=True, slots=True)
+class LabelSpec(Specification):
+    """A label of the same function, or that of a list of branch targets."""
+
+    kind: SymbolKind = "label"
+
+    def fits(self, operand: Operand) -> bool:
+        return isinstance(operand, Name)
+
+    def problems(self, operand: Operand, form: Instruction, resolve: Resolver | None) -> Iterator[Problem]:
+        if resolve is None or not isinstance(operand, Name):
+            return
+        symbol = resolve(operand.text)
+        if symbol is None:
+            where = "in this block or one around it" if self.kind == "label" else "declared before this"
+            yield Problem("undeclared-name", f"the label {operand} is not {where}")
+        elif symbol.kind != self.kind:
+            yield Problem("operand-kind", f"{self.name} must be {self.describe()}, not the {symbol.kind} {operand}")
+
+    def example(self, form: Instruction, position: int) -> str:
+        return EXAMPLE_LABEL if self.kind == "label" else EXAMPLE_BRANCHES
+
+    def describe(self) -> str:
+        return "a label" if self.kind == "label" else "the label of a .branchtargets list"

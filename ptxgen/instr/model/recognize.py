@@ -1,0 +1,334 @@
+"""Recognition: which declaration a parsed instruction is, and with which modifiers and operands.
+
+The opcode text decides the candidate forms (cached: a file has few different opcodes), the shapes of the operands
+choose among them. What fits no form is explained by the form that comes nearest.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from ptxgen import syntax
+from ptxgen.instr.model.form import REGISTRY, Instruction, Pattern, Slot, errors
+from ptxgen.instr.model.symbols import Problem, Resolver
+from ptxgen.instr.model.types import TYPES
+
+#: Modifiers that keep their order: the result's type comes first in `cvt.rn.bf16.f32`, as do the destination in
+#: `.shared::cta.global`, the layout of A in `.row.col` and the operation in `.and.popc`. Of the types some are only of
+#: what is packed in registers or memory.
+_ORDERED = (
+    frozenset((*TYPES, "b2", "b4", "b8x16", "b6x16_p32", "b4x16_p64")),
+    frozenset({"const", "global", "local", "param", "shared", "shared::cta", "shared::cluster"}),
+    frozenset({"row", "col"}),
+    frozenset({"and", "xor", "popc"}),
+)
+
+
+#: Modifiers that ptxas takes twice, unlike all others (measured, ptxas 13.5).
+_REPEATABLE = frozenset({"NaN", "approx", "cc", "relu", "sat", "satfinite", "shiftamt", "sync", "uni"})
+
+
+def once(tokens: Sequence[str]) -> list[str]:
+    """The tokens of an opcode, those that may be repeated only once."""
+    kept: list[str] = []
+    for token in tokens:
+        if token not in _REPEATABLE or token not in kept:
+            kept.append(token)
+    return kept
+
+
+@dataclass(frozen=True, slots=True)
+class Unrecognized:
+    """Why no declaration fits.
+
+    `bound` is True when the opcode with its modifiers is legal, and only the operands fit no syntax line.
+    """
+
+    problems: tuple[Problem, ...]
+    bound: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Bound:
+    form: type[Instruction]
+    modifiers: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class _Failed:
+    form: type[Instruction]
+    distance: int
+    problem: Problem
+
+
+def recognize(statement: syntax.Instruction, resolve: Resolver | None = None) -> Instruction | Unrecognized:
+    """The declared instruction that a statement is. Operand rules and types are not checked here.
+
+    Where operands have the shapes of several lines, their types decide, or without a resolver the first of the lines.
+    """
+    bound, failed = _bind_opcode(statement.opcode)
+    fitting: list[Instruction] = []
+    mismatches: list[str] = []
+    for candidate in bound:
+        operands = _assign(candidate.form.form.patterns, candidate.modifiers, statement.operands)
+        if operands is not None:
+            made = candidate.form.bound(candidate.modifiers, operands)
+            if statement.guard is not None:
+                guard = ("!" if statement.guard.negated else "") + statement.guard.register
+                made.__dict__["guard"] = guard
+            if resolve is None:
+                return made
+            fitting.append(made)
+        mismatches.append(candidate.form.form.syntax)
+    if fitting:
+        if len(fitting) == 1:
+            return fitting[0]
+        return next((made for made in fitting if not errors(made.operand_problems(resolve))), fitting[0])
+    if mismatches:
+        found = ", ".join(str(operand).strip() for operand in statement.operands) or "none"
+        message = (
+            f"the operands must be as in {' or '.join(f'`{line}`' for line in dict.fromkeys(mismatches))}, not {found}"
+        )
+        return Unrecognized((Problem("operand-count", f"{statement.opcode}: {message}"),), bound=True)
+    if failed:
+        nearest = min(failed, key=lambda failure: failure.distance)
+        return Unrecognized((nearest.problem,))
+    head = statement.opcode.partition(".")[0]
+    if head in REGISTRY:
+        lines = ", ".join(dict.fromkeys(form.form.opcode for form in REGISTRY[head]))
+        return Unrecognized(
+            (Problem("unknown-instruction", f"{statement.opcode} is no instruction; there are {lines}"),)
+        )
+    return Unrecognized((Problem("unknown-instruction", f"PTX has no instruction {head}"),))
+
+
+def candidates(opcode: str) -> list[Instruction]:
+    """What an opcode with its modifiers can be, without operands."""
+    return [each.form.bound(each.modifiers, dict.fromkeys(each.form.form.operands)) for each in _bind_opcode(opcode)[0]]
+
+
+#: Modifiers that ptxas 13.5 overlooks on instructions of which no line has them, texture fetches apart (measured with
+#: each declaration, 2026-11-22): fields of tensormaps, properties of testp, accumulators and packed formats.
+_OVERLOOKED = frozenset((
+    "acc::f16", "acc::f32", "b4x16_p64", "b6x16_p32", "b8x16", "box_dim", "element_stride", "elemtype", "fill_mode",
+    "finite", "global_address", "global_dim", "global_stride", "infinite", "interleave_layout", "normal", "notanumber",
+    "number", "rank", "subnormal", "swizzle_atomicity", "swizzle_mode",
+))  # fmt: skip
+
+
+@lru_cache(maxsize=4096)
+def overlooked(opcode: str) -> tuple[str, ...]:
+    """The modifiers of an opcode that ptxas reads over: they stand behind the words of the instruction's name."""
+    tokens = opcode.split(".")
+    spare = _OVERLOOKED.intersection(tokens)
+    if not spare or tokens[0] in ("tex", "tld4"):
+        return ()
+    forms = [form.form for form in REGISTRY.get(tokens[0], ()) if _begins(tokens, form.form.opcode.split("."))]
+    taken = {token for form in forms for slot in form.slots for token in slot.tokens}
+    return tuple(each for each in tokens if each in spare - taken) if forms else ()
+
+
+def _named(tokens: Sequence[str], form: type[Instruction]) -> bool:
+    """Whether the words of the instruction's name stand together."""
+    words = form.form.opcode.split(".")
+    return _begins(tokens, words) and _OVERLOOKED.isdisjoint(tokens[: len(words) + form.form.leading])
+
+
+def _begins(tokens: Sequence[str], words: Sequence[str]) -> bool:
+    return list(tokens[: len(words)]) == list(words)
+
+
+@lru_cache(maxsize=16384)
+def _bind_opcode(text: str) -> tuple[tuple[_Bound, ...], tuple[_Failed, ...]]:
+    """The forms whose opcode and modifiers fit, and why the others of the same opcode do not."""
+    from ptxgen.instr import load_all
+
+    load_all()
+    tokens = once(text.split("."))
+    bound, failed = _fit(tokens)
+    if not bound and (spare := overlooked(text)):
+        bound = tuple(
+            each for each in _fit([each for each in tokens if each not in spare])[0] if _named(tokens, each.form)
+        )
+    return bound, failed
+
+
+def _fit(tokens: Sequence[str]) -> tuple[tuple[_Bound, ...], tuple[_Failed, ...]]:
+    bound: list[_Bound] = []
+    failed: list[_Failed] = []
+    forms = [
+        (opcode, form) for form in REGISTRY.get(tokens[0], ()) if _begins(tokens, opcode := form.form.opcode.split("."))
+    ]
+    for opcode, form in forms:
+        rest = tokens[len(opcode) :]
+        slots = form.form.slots
+        chosen = _fill(rest, slots, form.form.leading)
+        if chosen is None:
+            distance, problem = _explain(form, rest)
+            failed.append(_Failed(form, distance, problem))
+            continue
+        modifiers = {
+            slot.field: slot.tokens[rest[chosen[index]]] if index in chosen else slot.absent
+            for index, slot in enumerate(slots)
+            if slot.field is not None
+        }
+        broken = form.bound(modifiers, {}).modifier_problems()
+        if broken:
+            failed.append(_Failed(form, 0, broken[0]))
+        else:
+            bound.append(_Bound(form, modifiers))
+    return tuple(bound), tuple(failed)
+
+
+def _fill(tokens: Sequence[str], slots: Sequence[Slot], leading: int) -> dict[int, int] | None:
+    """Which token fills which slot: every token used, every required slot filled; same-token slots in order."""
+    chosen: dict[int, int] = {}
+
+    def agrees(slot: Slot, token: str) -> bool:
+        return slot.field is None or all(
+            tokens[at] == token for index, at in chosen.items() if slots[index].field == slot.field
+        )
+
+    def in_order(index: int) -> bool:
+        here = slots[index].tokens.keys()
+        return all(here.isdisjoint(slots[later].tokens) for later in chosen if later > index)
+
+    def place(position: int) -> bool:
+        if position == len(tokens):
+            first = [chosen[index] for index in range(leading) if index in chosen]
+            return first == list(range(len(first))) and all(
+                slot.optional or index in chosen for index, slot in enumerate(slots)
+            )
+        first = 0
+        for ordered in _ORDERED:
+            if tokens[position] in ordered:
+                first = max((index + 1 for index, at in chosen.items() if tokens[at] in ordered), default=0)
+        for index, slot in enumerate(slots[first:], first):
+            if index in chosen or tokens[position] not in slot.tokens:
+                continue
+            if agrees(slot, tokens[position]) and in_order(index):
+                chosen[index] = position
+                if place(position + 1):
+                    return True
+                del chosen[index]
+        return False
+
+    return chosen if place(0) else None
+
+
+def _explain(form: type[Instruction], tokens: Sequence[str]) -> tuple[int, Problem]:
+    """How far the modifiers are from this form, and the first thing to say about it."""
+    slots, opcode = form.form.slots, form.form.opcode
+    free = list(range(len(slots)))
+    unknown: list[str] = []
+    for token in tokens:
+        hit = next((index for index in free if token in slots[index].tokens), None)
+        if hit is None:
+            unknown.append(token)
+        else:
+            free.remove(hit)
+    missing = [slots[index] for index in free if not slots[index].optional]
+    distance = 2 * (len(unknown) + len(missing))
+    if unknown:
+        token = unknown[0]
+        every = [known for slot in slots for known in slot.tokens]
+        if tokens.count(token) > 1 and token in every:
+            return distance, Problem("repeated-modifier", f"{opcode}: .{token} is given twice; once is enough")
+        if token in every:
+            message = f"{opcode}: no place is left for .{token} in `{form.form.syntax}`"
+            return distance, Problem("unknown-modifier", message)
+        if not difflib.get_close_matches(token, every, n=1, cutoff=0.5):
+            distance += 1  # of two forms, the one with a similar modifier explains better
+        known = " ".join("." + name for name in every[:24]) + (" ..." if len(every) > 24 else "")
+        message = f"{opcode} has no modifier .{token}; it takes {known or 'none'}"
+        return distance, Problem("unknown-modifier", message)
+    if not missing:
+        twice = [slot for slot in slots if slot.field and sum(other.field == slot.field for other in slots) > 1]
+        for slot in twice:
+            found = [token for token in tokens if token in slot.tokens]
+            if len(set(found)) > 1:
+                message = f"{opcode}: the two .{slot.field} must be the same, not .{' and .'.join(found)}"
+                return distance, Problem("unknown-modifier", message)
+        message = f"the modifiers of {opcode} must be in the order of `{form.form.syntax}`"
+        return distance + 1, Problem("modifier-order", message)
+    lacking = " ".join("." + next(iter(slot.tokens)) if len(slot.tokens) == 1 else f".{slot.field}" for slot in missing)
+    legal = "; ".join(
+        f".{slot.field} is one of " + " ".join("." + token for token in slot.tokens)
+        for slot in missing
+        if slot.field is not None and len(slot.tokens) > 1
+    )
+    message = f"{opcode} needs {lacking}" + (f" ({legal})" if legal else "") + f": `{form.form.syntax}`"
+    return distance, Problem("missing-modifier", message)
+
+
+def _assign(
+    patterns: Sequence[Pattern], modifiers: Mapping[str, Any], operands: Sequence[syntax.Operand]
+) -> dict[str, syntax.Operand | None] | None:
+    """Operands by field name, None if their number or shapes do not fit the syntax line."""
+    result: dict[str, syntax.Operand | None] = {}
+
+    def place(index: int, position: int) -> bool:
+        if index == len(patterns):
+            return position == len(operands)
+        pattern = patterns[index]
+        head = pattern.fields[0]
+        # The optional part of `p{|q}` is q alone.
+        required = not (head.optional or (pattern.optional and pattern.shape != "pair")) or bool(head.when)
+        if head.when:
+            required = head.wanted(modifiers)
+            if not required:
+                result.update((spec.name, None) for spec in pattern.fields)
+                return place(index + 1, position)
+        if position < len(operands):
+            found = _match(pattern, modifiers, operands[position])
+            if found is not None:
+                result.update(found)
+                if place(index + 1, position + 1):
+                    return True
+        if required:
+            return False
+        result.update((spec.name, None) for spec in pattern.fields)
+        return place(index + 1, position)
+
+    return result if place(0, 0) else None
+
+
+def _match(
+    pattern: Pattern, modifiers: Mapping[str, Any], operand: syntax.Operand
+) -> dict[str, syntax.Operand | None] | None:
+    if pattern.shape == "single":
+        spec = pattern.fields[0]
+        return {spec.name: operand} if spec.fits(operand) else None
+    if pattern.shape == "bracket":
+        present = pattern.present(modifiers)
+        parts = _parts_of(operand)
+        if len(parts) < len(present):
+            present = [spec for spec in present if spec.when or not spec.optional]
+        if len(parts) != len(present) or not all(spec.fits(part) for spec, part in zip(present, parts, strict=True)):
+            return None
+        found = {spec.name: part for spec, part in zip(present, parts, strict=True)}
+        return {spec.name: found.get(spec.name) for spec in pattern.fields}
+    first, second = _pair_of(operand)
+    one, two = pattern.fields
+    if not one.fits(first) or (second is None and not pattern.optional) or (second and not two.fits(second)):
+        return None
+    return {one.name: first, two.name: second}
+
+
+def _parts_of(operand: syntax.Operand) -> tuple[syntax.Operand, ...]:
+    """The parts of `[a, b]` as separate operands, none of another shape."""
+    if not isinstance(operand, syntax.Address) or operand.unified:
+        return ()
+    head = syntax.Address(operand.base, operand.offset) if operand.offset else syntax.Address(operand.base)
+    return (head, *operand.more)
+
+
+def _pair_of(operand: syntax.Operand) -> tuple[syntax.Operand, syntax.Operand | None]:
+    """The parts of `a|b`; the second is None where there is no bar."""
+    if isinstance(operand, syntax.Pair):
+        return operand.first, operand.second
+    return operand, None

@@ -1,0 +1,86 @@
+"""What names stand for, and problems: the values that operand rules read and give."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from ptxgen.instr.model.targets import Availability, Target
+from ptxgen.instr.model.types import Type
+
+Severity = Literal["error", "warning"]
+#: A `parameter` is that of a kernel, `argument` and `result` are those of a function, as its own body sees them. The
+#: last three are the labels of `.branchtargets`, `.calltargets` and `.callprototype`.
+SymbolKind = Literal[
+    "register", "special", "variable", "parameter", "argument", "result", "function", "label", "branch targets",
+    "call targets", "prototype",
+]  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """What a function takes and returns; no one may call an `entry`."""
+
+    returns: tuple[Symbol, ...] = ()
+    parameters: tuple[Symbol, ...] = ()
+    entry: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Symbol:
+    """What a name stands for in its scope.
+
+    `space` is set for variables and parameters, `unified` for variables with that attribute, `vector` for vector
+    registers; `widths` and `availability` for special registers: the widths in bits at which they can be read, and
+    since when and where they exist. `align` is that of a variable or parameter, `size` that of an array in bytes, 0 if
+    it has none. `signatures` are those of a function, or of the functions in a list or table.
+    """
+
+    name: str
+    kind: SymbolKind
+    type: Type | None = None
+    space: str | None = None
+    vector: int | None = None
+    widths: tuple[int, ...] = ()
+    availability: Availability | None = None
+    unified: bool = False
+    align: int = 0
+    size: int | None = None
+    signatures: tuple[Signature, ...] = ()
+
+
+#: Where the sampler of a texture is: in the .texref, or in a .samplerref of its own (PTX ISA 9.7.10.1).
+TextureMode = Literal["unified", "independent"]
+
+
+class Resolver(Protocol):
+    """Finds the symbol of a name, None if it is not declared; `texture_mode` is the module's."""
+
+    @property
+    def texture_mode(self) -> TextureMode: ...
+
+    def __call__(self, name: str) -> Symbol | None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A broken rule: a stable code and one sentence with the rule, what was found and what is legal.
+
+    A `warning` is what ptxas takes, but what no one wants.
+    """
+
+    code: str
+    message: str
+    severity: Severity = "error"
+
+
+def unavailable(
+    what: str, availability: Availability, target: Target | None, version: tuple[int, int]
+) -> Iterator[Problem]:
+    """Why this PTX version or target does not have it; None is any target."""
+    if not availability.has_version(version):
+        found = f"{version[0]}.{version[1]}"
+        yield Problem("ptx-version", f"{what} needs PTX ISA {availability.ptx} or later, .version is {found}")
+    if target is not None and not availability.has_target(target):
+        yield Problem("target", f"{what} is not on {target}; it needs {availability.where}")

@@ -1,0 +1,132 @@
+"""What can be drawn: a function a kind, whose parameters are declared once, in its signature.
+
+A parameter is `name: Annotated[Literal[...] | Number | bool | str, "words"] = default`. From that come the reading of
+`name=value` words, the errors, and the help.
+"""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+import typing
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, get_args, get_origin
+
+from ptxgen.descriptors.errors import DescriptorError, choices
+from ptxgen.pictures.model import Picture
+
+Number = int
+"""A number in any base that Python reads."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One parameter of a kind: `type` is int, str or bool; `choices` the words it may be."""
+
+    name: str
+    type: type
+    choices: tuple[str, ...]
+    default: Any
+    help: str
+
+    def read(self, word: str) -> Any:
+        """The value of a word, or DescriptorError."""
+        if self.type is bool:
+            if word.lower() in ("1", "true", "yes", "on", "0", "false", "no", "off"):
+                return word.lower() in ("1", "true", "yes", "on")
+            raise DescriptorError(f"{self.name} must be yes or no, not {word[:40]!r}")
+        if self.type is int:
+            try:
+                return int(word.rstrip("uUlL") if word[:1].isdigit() else word, 0)
+            except ValueError:
+                raise DescriptorError(f"{self.name} must be a number, not {word[:40]!r}") from None
+        if not self.choices:
+            return word
+        for choice in self.choices:
+            if choice.lower() == word.lower():
+                return choice
+        raise DescriptorError(
+            f"{self.name} must be {choices(each for each in self.choices if each)}, not {word[:40]!r}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One kind of picture."""
+
+    name: str
+    make: Callable[..., Picture]
+    summary: str
+    parameters: tuple[Parameter, ...]
+
+    def draw(self, words: Sequence[str]) -> Picture:
+        """The picture of `name=value` words; a bare word is the value of the first parameter that can be it."""
+        values: dict[str, Any] = {}
+        for word in words:
+            name, equals, value = word.partition("=")
+            if equals:
+                found = self._named(name.lstrip("-").replace("-", "_"))
+            elif any(each.type is bool and each.name == word for each in self.parameters):
+                found, value = self._named(word), "yes"  # a switch is turned on by its name
+            else:
+                found, value = self._bare(word, values), word
+            if found.name in values:
+                raise DescriptorError(f"{found.name} is given twice")
+            values[found.name] = found.read(value)
+        try:
+            return self.make(**values)
+        except DescriptorError:
+            raise
+        except ValueError as error:  # what the layout functions say of shapes that do not exist
+            raise DescriptorError(str(error)) from None
+
+    def _named(self, name: str) -> Parameter:
+        for each in self.parameters:
+            if each.name == name:
+                return each
+        close = difflib.get_close_matches(name, [each.name for each in self.parameters], n=1)
+        raise DescriptorError(
+            f"{self.name} has no {name!r}" + (f"; did you mean {close[0]}?" if close else f"; it has {self._names()}")
+        )
+
+    def _bare(self, word: str, given: dict[str, Any]) -> Parameter:
+        """The first parameter that the word can be the value of, not counting those that have one."""
+        free = [each for each in self.parameters if each.name not in given]
+        for each in free:
+            if word.lower() in {choice.lower() for choice in each.choices if choice}:
+                return each
+        for each in free:
+            if not each.choices and each.type is not bool and word[:1].isdigit():
+                return each
+        raise DescriptorError(f"{self.name} takes no {word[:40]!r}; it has {self._names()}")
+
+    def _names(self) -> str:
+        return ", ".join(each.name for each in self.parameters)
+
+
+KINDS: dict[str, Kind] = {}
+
+
+def kind(name: str) -> Callable[[Callable[..., Picture]], Callable[..., Picture]]:
+    """Register a function that makes a picture."""
+
+    def register(make: Callable[..., Picture]) -> Callable[..., Picture]:
+        hints = typing.get_type_hints(make, include_extras=True)
+        parameters = []
+        for each, declared in inspect.signature(make).parameters.items():
+            inner, words = get_args(hints[each])
+            words_of = tuple(get_args(inner)) if get_origin(inner) is Literal else ()
+            parameters.append(Parameter(each, str if words_of else inner, words_of, declared.default, words))
+        summary = inspect.getdoc(make) or ""
+        KINDS[name] = Kind(name, make, summary.split("\n\n")[0].replace("\n", " "), tuple(parameters))
+        return make
+
+    return register
+
+
+def limit(name: str, value: int, low: int, high: int) -> None:
+    """DescriptorError unless `value` is from `low` to `high`."""
+    if not low <= value <= high:
+        shown = value if abs(value) < 1 << 64 else f"a number of {value.bit_length()} bits"
+        raise DescriptorError(f"{name} must be {low} to {high}, not {shown}")

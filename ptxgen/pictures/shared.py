@@ -1,0 +1,441 @@
+"""Pictures of shared memory: swizzles, operands of wgmma and tcgen05.mma, boxes that TMA writes, descriptors."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptxgen.descriptors.errors import DescriptorError
+from ptxgen.descriptors.smem import SmemDescriptor, WgmmaDescriptor
+from ptxgen.descriptors.tensormap import Im2colMap, TensorMap, TiledMap
+from ptxgen.descriptors.tile import OperandTile
+from ptxgen.layouts import banks
+from ptxgen.layouts.operands import operand_addresses
+from ptxgen.layouts.swizzle import SWIZZLES
+from ptxgen.layouts.tma import tile_offsets
+from ptxgen.pictures.kinds import Number, kind, limit
+from ptxgen.pictures.model import Axis, Cell, Legend, Panel, Picture
+from ptxgen.pictures.palette import NO_GROUP
+
+CHUNK = 16
+_LINE = banks.LINE_BYTES
+
+TYPE_BITS = {
+    "e2m1": 4, "e4m3": 8, "e5m2": 8, "u8": 8, "s8": 8, "b8": 8, "f16": 16, "bf16": 16, "b16": 16, "tf32": 32,
+    "f32": 32, "b32": 32,
+}  # fmt: skip
+
+Swizzle = Literal["128B", "64B", "32B", "none", "128B_atom_32B"]
+Type = Literal["f16", "bf16", "e4m3", "e5m2", "e2m1", "s8", "u8", "tf32", "f32", "b8", "b16", "b32"]
+Color = Literal["auto", "core", "bank", "row", "chunk", "thread"]
+#: The threads that touch a chunk, in the order of the first.
+Touched = dict[tuple[int, int], list[int]]
+AccessName = Literal["", "matrix", "column", "row"]
+
+
+@dataclass(frozen=True)
+class _Chunks:
+    """Chunks of 16 bytes of a matrix in lines: address [lines, chunks], and how a chunk is called."""
+
+    address: NDArray[np.int64]
+    name: Callable[[int, int], str]
+    detail: Callable[[int, int], str]
+    line_name: str
+    chunk_name: str
+    line_labels: tuple[str, ...]
+    chunk_labels: tuple[str, ...]
+
+
+@kind("swizzle")
+def swizzle(
+    mode: Annotated[Literal["128B", "64B", "32B", "none", "128B_atom_32B", "128B_atom_64B"], "the mode"] = "128B",
+    rows: Annotated[Number, "rows of the matrix, each as wide as the mode's row"] = 8,
+    start: Annotated[Number, "shared-memory address of the first row"] = 0,
+    access: Annotated[AccessName, "count bank conflicts of: matrix (8 rows × 16 bytes), column, row"] = "",
+    bytes: Annotated[Number, "bytes that a thread of the access reads"] = 4,
+    at: Annotated[Number, "byte of the row (access matrix, column) or row (access row)"] = 0,
+) -> Picture:
+    """Where each 16-byte chunk of a row goes, and in which banks it lies then."""
+    found = SWIZZLES[mode]
+    limit("rows", rows, 1, 256)
+    _check_start(start)
+    row_bytes = max(found.row_bytes, CHUNK)
+    line = start + np.arange(rows)[:, None] * row_bytes + np.arange(row_bytes // CHUNK)[None, :] * CHUNK
+    chunks = _Chunks(
+        address=found.apply(line),
+        name=lambda r, c: f"r{r} c{c}",
+        detail=lambda r, c: f"row {r}, chunk {c} (bytes {16 * c}-{16 * c + 15})",
+        line_name="row",
+        chunk_name="16-byte chunk",
+        line_labels=tuple(f"r{r}" for r in range(rows)),
+        chunk_labels=tuple(f"c{c}" for c in range(row_bytes // CHUNK)),
+    )
+    rule = (
+        f"address bits {found.target_bit}-{found.target_bit + found.width - 1} ^= bits 7-{6 + found.width}"
+        if found.width > 1
+        else f"address bit {found.target_bit} ^= bit 7"
+    )
+    subtitle = (
+        f"{rule}; repeats every {found.period} bytes; {found.atom_bytes} bytes stay together"
+        if found.width
+        else "addresses stay as they are"
+    )
+    return _picture(
+        f"Swizzle {mode}", subtitle, chunks, color="chunk", access=access, width=bytes, at=at, notes=(),
+        data={"address": chunks.address.tolist(), "axes": ["row", "chunk"]},
+    )  # fmt: skip
+
+
+@kind("operand")
+def operand(
+    major: Annotated[Literal["k", "mn"], "which dimension is contiguous"] = "k",
+    swizzle: Annotated[Swizzle, "the descriptor's swizzle mode"] = "128B",
+    type: Annotated[Type, "type of the elements"] = "f16",
+    rows: Annotated[Number, "M or N; 0: two groups of rows, or one swizzle row"] = 0,
+    k: Annotated[Number, "elements of K; 0: one swizzle row, or two groups"] = 0,
+    start: Annotated[Number, "shared-memory address of the tile"] = 0,
+    color: Annotated[Color, "what colors show; auto: core matrices"] = "auto",
+    access: Annotated[AccessName, "count bank conflicts of: matrix (8 lines × 16 bytes), column, row"] = "",
+    bytes: Annotated[Number, "bytes that a thread of the access reads"] = 4,
+    at: Annotated[Number, "byte of the line (access matrix, column) or line (access row)"] = 0,
+) -> Picture:
+    """A tile of A or B as wgmma and tcgen05.mma read it: canonical layout, core matrices, addresses, descriptor."""
+    bits = TYPE_BITS[type]
+    across = max(SWIZZLES[swizzle].row_bytes, CHUNK) * 8 // bits
+    if SWIZZLES[swizzle].width == 0:
+        across *= 4
+    along = 8 if swizzle == "128B_atom_32B" and major == "mn" else 16
+    rows = rows or (along if major == "k" else across)
+    k = k or (across if major == "k" else along)
+    tile = OperandTile(element_bits=bits, major=major, swizzle=swizzle, rows=rows, k=k)
+    limit("bytes of the tile", tile.bytes, 1, 65536)
+    _check_start(start)
+    address = tile.addresses(start)
+    chunks = _operand_chunks(address, major, bits)
+    descriptor = tile.smem_descriptor(start)
+    notes = [
+        f"tcgen05 descriptor {descriptor.encode():#018x}: LBO {tile.leading_byte_offset}, SBO {tile.stride_byte_offset}"
+        + ("" if swizzle == "128B_atom_32B" else f"; wgmma {tile.wgmma_descriptor(start).encode():#018x}"),
+        _steps(tile),
+    ]
+    return _picture(
+        f"{major.upper()}-major {type}, swizzle {swizzle}", f"{rows} rows (M or N) × {k} of K, {tile.bytes} bytes",
+        chunks, color="core" if color == "auto" else color, access=access, width=bytes, at=at, notes=tuple(notes),
+        data={"address": address.tolist(), "axes": ["row", "k"]}, core_lines=_group(tile),
+    )  # fmt: skip
+
+
+@kind("descriptor")
+def descriptor(
+    value: Annotated[Number, "the descriptor"] = 0x4000404000010000,
+    format: Annotated[Literal["auto", "smem", "wgmma"], "auto: by bits 46-48"] = "auto",
+    major: Annotated[Literal["k", "mn"], "which dimension is contiguous"] = "k",
+    type: Annotated[Type, "type of the elements"] = "f16",
+    rows: Annotated[Number, "M or N"] = 16,
+    k: Annotated[Number, "elements of K; 0: one instruction (32 bytes)"] = 0,
+    color: Annotated[Color, "what colors show; auto: core matrices"] = "auto",
+) -> Picture:
+    """What one instruction reads through a shared-memory descriptor."""
+    bits = TYPE_BITS[type]
+    smem = format == "smem" or (format == "auto" and value >> 46 & 7)
+    known = (SmemDescriptor if smem else WgmmaDescriptor).decode(value, major=major)
+    k = k or 256 // bits
+    limit("rows", rows, 1, 256)
+    limit("k", k, 1, 512)
+    address = operand_addresses(known, major, rows, k * bits // max(bits, 8), max(bits, 8))
+    address = np.repeat(address, max(bits, 8) // bits, axis=1)
+    chunks = _operand_chunks(address, major, bits)
+    return _picture(
+        f"{'tcgen05' if smem else 'wgmma'} descriptor {value:#018x}",
+        f"{major.upper()}-major {type}, swizzle {known.swizzle}: {rows} rows × {k} of K; start "
+        f"{known.start_address:#x}, LBO {known.leading_byte_offset}, SBO {known.stride_byte_offset}",
+        chunks, color="core" if color == "auto" else color, access="", width=4, at=0,
+        notes=tuple(f"warning: {text}" for text in known.warnings()),
+        data={"address": address.tolist(), "axes": ["row", "k"]},
+    )  # fmt: skip
+
+
+@kind("tma")
+def tma(
+    box: Annotated[str, "elements, innermost first, such as 64x8"] = "64x8",
+    type: Annotated[Type, "type of the elements"] = "f16",
+    swizzle: Annotated[
+        Literal["128B", "64B", "32B", "none", "128B_atom_32B", "128B_atom_64B"], "the tensormap's swizzle"
+    ] = "128B",
+    start: Annotated[Number, "shared-memory address of the tile"] = 0,
+    color: Annotated[Color, "what colors show; auto: rows of the box"] = "auto",
+    access: Annotated[AccessName, "count bank conflicts of: matrix (8 rows × 16 bytes), column, row"] = "",
+    bytes: Annotated[Number, "bytes that a thread of the access reads"] = 4,
+    at: Annotated[Number, "byte of the row (access matrix, column) or row (access row)"] = 0,
+) -> Picture:
+    """A tile as cp.async.bulk.tensor writes it to shared memory."""
+    bits = TYPE_BITS[type]
+    words = box.lower().replace("×", "x").split("x")
+    sizes = tuple(int(each) if each.isdecimal() else 0 for each in words)
+    if not 1 <= len(sizes) <= 5 or any(not 1 <= each <= 256 for each in sizes):
+        raise DescriptorError(f"box must be 1 to 5 sizes from 1 to 256 such as 64x8, not {box[:40]!r}")
+    if sizes[0] * bits % 8:
+        raise DescriptorError(f"box must have whole bytes in a row, not {sizes[0]} elements of {bits} bits")
+    title = f"TMA box {'×'.join(map(str, sizes))} of {type}, swizzle {swizzle}"
+    return _box(title, sizes, bits, swizzle, start, color=color, access=access, width=bytes, at=at)
+
+
+@kind("tensormap")
+def tensormap(
+    map: Annotated[str, "the 128 bytes: 256 hex digits, or a file"] = "",
+    start: Annotated[Number, "shared-memory address of the tile"] = 0,
+    color: Annotated[Color, "what colors show; auto: rows of the box"] = "auto",
+    access: Annotated[AccessName, "count bank conflicts of: matrix (8 rows × 16 bytes), column, row"] = "",
+    bytes: Annotated[Number, "bytes that a thread of the access reads"] = 4,
+    at: Annotated[Number, "byte of the row (access matrix, column) or row (access row)"] = 0,
+) -> Picture:
+    """What a load through this tensormap writes to shared memory: its box, or its column of pixels."""
+    found = TensorMap.decode(_map_bytes(map))
+    if found.interleave != "none":
+        raise DescriptorError(f"a picture shows tensormaps without interleave, not with {found.interleave}")
+    if isinstance(found, TiledMap):
+        sizes = tuple(extent // stride for extent, stride in zip(found.box, found.element_strides, strict=True))
+        what = f"box {'×'.join(str(each) for each in sizes)}"
+    else:
+        assert isinstance(found, Im2colMap)
+        sizes = (found.channels_per_pixel, found.pixels_per_column)
+        what = f"{sizes[1]} pixels of {sizes[0]} channels"
+    title = f"Tensormap, {found.mode}: {what} of {found.dtype}, swizzle {found.swizzle}"
+    return _box(
+        title, sizes, found.element_bits, found.swizzle, start, color=color, access=access, width=bytes, at=at,
+        notes=tuple(f"warning: {text}" for text in found.warnings()),
+    )  # fmt: skip
+
+
+def _map_bytes(word: str) -> bytes:
+    """128 bytes from hex digits or a file."""
+    digits = re.sub(r"[\s_]|^0x", "", word)
+    if re.fullmatch("[0-9a-fA-F]{256}", digits):
+        return bytes.fromhex(digits)
+    try:
+        return Path(word).read_bytes()
+    except (OSError, ValueError):
+        raise DescriptorError(f"map must be 256 hex digits or a file of 128 bytes, not {word[:40]!r}") from None
+
+
+def _box(
+    title: str,
+    sizes: tuple[int, ...],
+    bits: int,
+    swizzle: str,
+    start: int,
+    *,
+    color: str,
+    access: str,
+    width: int,
+    at: int,
+    notes: tuple[str, ...] = (),
+) -> Picture:
+    inner = sizes[0] * bits // 8
+    limit("bytes of the box", math.prod(sizes[1:]) * inner, 1, 32768)
+    _check_start(start)
+    offsets = tile_offsets((inner, *sizes[1:]), 1, swizzle, start).reshape(-1, inner)
+    per_chunk = CHUNK * 8 // bits
+
+    def outer(row: int) -> str:
+        found = []
+        for size in sizes[1:]:
+            found.append(str(row % size))
+            row //= size
+        return ".".join(reversed(found)) or "0"
+
+    chunks = _Chunks(
+        address=offsets[:, ::CHUNK] + start,
+        name=lambda r, c: f"r{outer(r)} c{c * per_chunk}",
+        detail=lambda r, c: f"row {outer(r)} of the box, elements {c * per_chunk}-{(c + 1) * per_chunk - 1}",
+        line_name="row",
+        chunk_name="first element of 16 bytes",
+        line_labels=tuple(f"r{outer(r)}" for r in range(len(offsets))),
+        chunk_labels=tuple(f"c{c * per_chunk}" for c in range(inner // CHUNK)),
+    )
+    return _picture(
+        title, f"{inner} bytes a row, innermost first; {offsets.size} bytes transferred to {start:#x}",
+        chunks, color="row" if color == "auto" else color, access=access, width=width, at=at, notes=notes,
+        data={"address": (offsets + start).tolist(), "axes": ["row", "byte"]},
+    )  # fmt: skip
+
+
+def _operand_chunks(address: NDArray[np.int64], major: str, bits: int) -> _Chunks:
+    """The 16-byte chunks of a tile: along K in each row, or along MN for each k."""
+    per_chunk = CHUNK * 8 // bits
+    lines = address if major == "k" else address.T
+    inner, line = ("k", "m") if major == "k" else ("m", "k")
+    return _Chunks(
+        address=lines[:, ::per_chunk],
+        name=lambda r, c: f"{line}{r} {inner}{c * per_chunk}",
+        detail=lambda r, c: f"{line} {r}, {inner} {c * per_chunk}-{(c + 1) * per_chunk - 1}",
+        line_name=line,
+        chunk_name=f"{inner} (16-byte chunks)",
+        line_labels=tuple(f"{line}{r}" for r in range(len(lines))),
+        chunk_labels=tuple(f"{inner}{c * per_chunk}" for c in range(-(-lines.shape[1] // per_chunk))),
+    )
+
+
+def _picture(
+    title: str,
+    subtitle: str,
+    chunks: _Chunks,
+    *,
+    color: str,
+    access: str,
+    width: int,
+    at: int,
+    notes: tuple[str, ...],
+    data: dict[str, Any],
+    core_lines: int = 8,
+) -> Picture:
+    touched, found, words = _access(chunks, access, width, at)
+    if color == "thread" and not touched:
+        raise DescriptorError("color thread needs an access: access=matrix, column or row")
+    group = _grouping(chunks, color, core_lines, touched)
+    cells = {
+        (r, c): Cell(
+            f"{chunks.address[r, c]:#x}", group(r, c), (r, c) in touched and color != "thread",
+            f"{chunks.detail(r, c)} at {chunks.address[r, c]:#x}, banks {_bank_range(int(chunks.address[r, c]))}",
+        )
+        for r, c in np.ndindex(chunks.address.shape)
+    }  # fmt: skip
+    matrix = Panel(
+        "The matrix: where each chunk lies",
+        Axis(chunks.line_name, chunks.line_labels),
+        Axis(chunks.chunk_name, chunks.chunk_labels),
+        tuple(tuple(cells[r, c] for c in range(chunks.address.shape[1])) for r in range(chunks.address.shape[0])),
+    )
+    memory = _memory(chunks, cells, found)
+    hidden = len(cells) - sum(cell is not None for row in memory.cells for cell in row)
+    if hidden:
+        notes = (f"warning: {hidden} of {len(cells)} chunks lie where another one does", *notes)
+    if words:
+        data = {**data, "access": words[0]}
+    return Picture(
+        title, subtitle, (matrix, memory), (_legend(chunks, color, core_lines, touched),), words + notes, data
+    )
+
+
+def _memory(chunks: _Chunks, cells: dict[tuple[int, int], Cell], found: banks.Access | None) -> Panel:
+    """Shared memory, a line of 128 bytes a row, of the lines in which something lies."""
+    placed = {
+        int(chunks.address[where]): Cell(chunks.name(*where), cell.group, cell.marked, cell.detail)
+        for where, cell in cells.items()
+    }
+    lines = sorted({address // _LINE for address in placed})
+    footer = ()
+    if found is not None:
+        loads = [max(found.load[4 * c : 4 * c + 4]) for c in range(8)]
+        footer = tuple(f"{load}" if load else "-" for load in loads)
+    return Panel(
+        "Shared memory: what lies in each line of 128 bytes",
+        Axis("addr", tuple(f"{line * _LINE:#x}" for line in lines)),
+        Axis("banks", tuple(f"{4 * c}-{4 * c + 3}" for c in range(8))),
+        tuple(tuple(placed.get(line * _LINE + c * CHUNK) for c in range(8)) for line in lines),
+        "words" if footer else "",
+        footer,
+    )
+
+
+def _grouping(chunks: _Chunks, color: str, core_lines: int, touched: Touched) -> Callable[[int, int], int]:
+    across = chunks.address.shape[1]
+    order = {where: index for index, where in enumerate(touched)}
+    return {
+        "core": lambda r, c: (r // core_lines * across + c) % 16,
+        "bank": lambda r, c: int(chunks.address[r, c]) // CHUNK % 8,
+        "row": lambda r, c: r % 8,
+        "chunk": lambda r, c: c % 16,
+        "thread": lambda r, c: order[r, c] % 16 if (r, c) in order else NO_GROUP,
+    }[color]
+
+
+def _legend(chunks: _Chunks, color: str, core_lines: int, touched: Touched) -> Legend:
+    lines, across = chunks.address.shape
+    if color == "bank":
+        return Legend("banks", tuple((g, f"{4 * g}-{4 * g + 3}") for g in range(8)))
+    if color == "thread":
+        words = [f"t{each[0]}" if len(each) == 1 else f"t{each[0]}-{each[-1]}" for each in touched.values()]
+        return Legend("threads", tuple((index % 16, each) for index, each in enumerate(words)))
+    if color == "row":
+        return Legend(f"{chunks.line_name} modulo 8", tuple((g, str(g)) for g in range(min(8, lines))))
+    if color == "chunk":
+        named = chunks.chunk_labels[:16]
+        return Legend("chunk of the row", tuple(enumerate(named)))
+    core = f"core matrix ({core_lines} lines × 16 bytes)"
+    if -(-lines // core_lines) * across > 16:
+        return Legend(f"each {core} has its own color, 16 in turn", ())
+    firsts = (
+        (r * across + c, f"{chunks.line_labels[r * core_lines]} {chunks.chunk_labels[c]}")
+        for r in range(-(-lines // core_lines))
+        for c in range(across)
+    )
+    return Legend(f"{core} from", tuple(firsts))
+
+
+def _access(chunks: _Chunks, name: str, width: int, at: int) -> tuple[Touched, banks.Access | None, tuple[str, ...]]:
+    """The chunks that an access touches, its cycles, and both in words."""
+    if not name:
+        return {}, None, ()
+    lines, across = chunks.address.shape
+    if name == "matrix":
+        width, threads = CHUNK, [(r, at) for r in range(min(8, lines))]
+        words = f"{len(threads)} rows of 16 bytes from byte {at} (ldmatrix)"
+    elif name == "column":
+        threads = [(r, at) for r in range(min(32, lines))]
+        words = f"{len(threads)} threads read {width} bytes each at byte {at} of their own row"
+    else:
+        limit("at", at, 0, lines - 1)
+        if width not in (1, 2, 4, 8, 16):
+            raise DescriptorError(f"width must be 1, 2, 4, 8 or 16 bytes, not {width}")
+        threads = [(at, i * width) for i in range(min(32, across * CHUNK // width))]
+        words = f"{len(threads)} threads read {width} bytes each along row {at}"
+    if width not in (1, 2, 4, 8, 16):
+        raise DescriptorError(f"width must be 1, 2, 4, 8 or 16 bytes, not {width}")
+    if name != "row":
+        limit("at", at, 0, across * CHUNK - width)
+        if at % width:
+            raise DescriptorError(f"at must be a multiple of the {width} bytes that a thread reads, not {at}")
+    touched: Touched = {}
+    for thread, (r, byte) in enumerate(threads):
+        touched.setdefault((r, byte // CHUNK), []).append(thread)
+    found = banks.access([int(chunks.address[r, byte // CHUNK]) + byte % CHUNK for r, byte in threads], width)
+    cycles = f"{found.wavefronts} wavefront{'s' if found.wavefronts > 1 else ''}"
+    if found.conflicts:
+        verdict = f"conflict: {words}: {cycles} where {found.ideal} would do, {found.ways} words in the worst bank"
+    else:
+        verdict = f"no conflict: {words}: {cycles}"
+    return touched, found, (verdict,)
+
+
+def _bank_range(address: int) -> str:
+    first = banks.bank(address)
+    return f"{first}-{first + 3}"
+
+
+def _group(tile: OperandTile) -> int:
+    return 4 if tile.swizzle == "128B_atom_32B" and tile.major == "mn" else 8
+
+
+def _steps(tile: OperandTile) -> str:
+    """How the start address moves along K, an instruction at a time."""
+    step = 256 // tile.element_bits
+    starts: Sequence[int] = range(0, tile.k, step)
+    if len(starts) < 2:
+        return f"an instruction takes {step} of K"
+    moves = ", ".join(f"+{tile.advance(each):#x}" for each in list(starts)[1:6])
+    more = ", …" if len(starts) > 6 else ""
+    return f"an instruction takes {step} of K; the next ones start at {moves}{more} bytes"
+
+
+def _check_start(start: int) -> None:
+    limit("start", start, 0, (1 << 18) - 1)
+    if start % CHUNK:
+        raise DescriptorError(f"start must be a multiple of 16, not {start:#x}")

@@ -1,0 +1,121 @@
+"""`ptxgen explain`: values of each format, however a person writes them, compared, as JSON, and the facts."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.support.command_line import Cli
+
+SMEM = "0x4000404000010000"
+MAP = bytes(range(128)).hex()
+
+
+@pytest.mark.parametrize(
+    "value", [SMEM, "4611756662049538048", f"{SMEM}ULL", f"{SMEM}ul", "0x4000_4040_0001_0000", f" {SMEM} "]
+)
+def test_numbers_as_people_write_them(cli: Cli, value: str) -> None:
+    outcome = cli("explain", "smem", value)
+    assert (outcome.code, outcome.err) == (0, "")
+    assert outcome.out.startswith(f"SmemDescriptor {SMEM}\n")
+    assert "note: LBO is ignored for swizzled K-major layouts" in outcome.out
+
+
+def test_a_number_that_ptx_prints_as_negative(cli: Cli) -> None:
+    outcome = cli("explain", "wgmma", str(0xC000001000010000 - (1 << 64)))
+    assert outcome.out.startswith("WgmmaDescriptor 0xc000001000010000\n")
+    assert "32B" in outcome.out
+
+
+def test_files(cli: Cli, tmp_path: Path) -> None:
+    path = tmp_path / "descriptor"
+    path.write_bytes(int(SMEM, 16).to_bytes(8, "little"))
+    assert cli("explain", "smem", path).out == cli("explain", "smem", SMEM).out
+    assert cli("explain", "idesc", path).err == f"error: an idesc value has 4 bytes, but {path} has 8\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["smem", SMEM, "--major", "k"], ["LBO: ignored)", "SBO: between groups of 8 rows)"]),
+        (["smem", "0x400800000040", "--use", "scales"], ["fact lbo-scale-factors", "fact sfb-both-ctas"]),
+        (["wgmma", "0x4000004000400000"], ["warning: LBO is ignored for swizzled K-major layouts"]),
+        (
+            ["idesc", "0x08200490"],
+            ["bf16 × bf16 → f32", "also legal as kind::f16 (cta_group::2)"],
+        ),
+        (["idesc", "0x08200490", "--kind", "f8f6f4", "--cta-group", "2"], ["e5m2 × e5m2 → f32, over the pair of CTAs"]),
+        (["idesc", "0x08A00000"], ["kind=mxf8f6f4", "scaled by ue8m0"]),
+        (["idesc", "0x08200480", "--scale-vec", "4X"], ["kind=mxf4nvf4", "ue4m3"]),
+        (["zero-mask", "0x0003028000000000", "--m", "64"], ["3 zero columns", "fact zero-mask-spans (inferred)"]),
+    ],
+)
+def test_words(cli: Cli, arguments: list[str], words: list[str]) -> None:
+    outcome = cli("explain", *arguments)
+    assert (outcome.code, outcome.err) == (0, "")
+    for each in words:
+        assert each in outcome.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        (["smem", "0x4000004000010000"], "error: bits 46-48 must be 0b1 (fixed), not 0b0"),
+        (["smem", "0x6000404000010000"], "error: swizzle must be one of 0 (none)"),
+        (["wgmma", SMEM], "error: reserved bits must be 0, not 1 in bit 46"),
+        (["idesc", "0x08200490", "--kind", "tf32"], "error: a_type must be 2 (tf32), not 1"),
+        (["idesc", "0x08210490", "--kind", "f8f6f4"], ""),
+        (["tensormap", MAP], "error: reserved bits must be 0"),
+    ],
+)
+def test_illegal_values_are_shown_with_what_is_wrong(cli: Cli, arguments: list[str], error: str) -> None:
+    outcome = cli("explain", *arguments)
+    assert outcome.err == ""
+    if error:
+        assert outcome.code == 1
+        assert error in outcome.out
+    found = json.loads(cli("explain", *arguments, "--json").out)
+    assert found["legal"] == (not error)
+    assert bool(found["problems"]) == bool(error)
+
+
+def test_json(cli: Cli) -> None:
+    found = json.loads(cli("explain", "smem", SMEM, "--json").out)
+    assert (found["format"], found["bits"], found["legal"]) == ("SmemDescriptor", SMEM, True)
+    fields = {row["name"]: row for row in found["fields"]}
+    assert (fields["stride_byte_offset"]["value"], fields["stride_byte_offset"]["unit"]) == (1024, "bytes")
+    assert fields["base_offset"]["evidence"]["kind"] == "measured"
+    assert {each["name"] for each in found["facts"]} >= {"lbo-swizzled-k-major"}
+    assert "kind::i8" not in str(json.loads(cli("explain", "idesc", "0x08200490", "--json").out)["also"])
+
+
+@pytest.mark.parametrize("before", [[], ["smem"]])
+def test_diff(cli: Cli, before: list[str]) -> None:
+    outcome = cli("explain", *before, "--diff", SMEM, "0x8000402000010040")
+    assert (outcome.code, outcome.err) == (0, "")
+    assert "3 of 7 fields differ" in outcome.out
+    assert outcome.out.startswith(f"- SmemDescriptor {SMEM}\n+ SmemDescriptor 0x8000402000010040\n")
+    found = json.loads(cli("explain", *before, "--diff", SMEM, "0x8000402000010040", "--json").out)
+    assert [each["name"] for each in found["differences"]] == ["start_address", "stride_byte_offset", "swizzle"]
+
+
+def test_diff_of_each_format(cli: Cli, tmp_path: Path) -> None:
+    assert "idesc" in cli("explain", "--diff", "0x08200490", SMEM).err
+    assert "n " in cli("explain", "--diff", "0x08200490", "0x08400490").out
+    assert cli("explain", "--diff", "0x4000004000010000", "0x8000004000010000").out.startswith("- WgmmaDescriptor")
+    other = tmp_path / "map"
+    other.write_bytes(bytes(range(1, 129)))
+    outcome = cli("explain", "--diff", MAP, other)
+    assert (outcome.code, outcome.out.startswith("- TensorMap")) == (1, True)
+    assert "address" in outcome.out
+
+
+def test_facts(cli: Cli) -> None:
+    text = " ".join(cli("explain", "facts").out.split())
+    for words in ("lbo-scale-factors", "sfb-both-ctas", "scale-copy-warpx4", "tma-and-mma-swizzle-agree", "unverified"):
+        assert words in text
+    (found,) = json.loads(cli("explain", "facts", "sfb-both", "--json").out)
+    assert (found["name"], found["evidence"]) == ("sfb-both-ctas", "inferred")
+    assert cli("explain", "facts", "--markdown").out.startswith("# Facts that no manual states\n")

@@ -1,0 +1,249 @@
+"""Bad input: one clear sentence on stderr, exit code 2, no traceback."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ptxgen.cli import main as cli_main
+from tests.support.command_line import Cli
+from tests.support.fake_device import FakeDevice
+
+KERNEL = "blackwell/swizzled"
+RUN = ["run", KERNEL]
+
+SENTENCES = [
+    (["run", "swizzled"], "there is no kernel 'swizzled' (known: blackwell/swizzled); did you mean "
+     "blackwell/swizzled?"),
+    (["build", "zzz"], "there is no kernel 'zzz' (known: blackwell/swizzled)"),
+    (["build", "blackwell/swizled"], "there is no kernel 'blackwell/swizled' (known: blackwell/swizzled); did you mean "
+     "blackwell/swizzled?"),
+    ([*RUN, "--k", "65"], "K must be a multiple of 8 (TMA wants rows on 16 bytes), not 65; pad A and B with zeros to "
+     "K = 72"),
+    ([*RUN, "--m", "-5"], "M must be 1 to 2147483647, not -5"),
+    ([*RUN, "--n", "0"], "N must be 1 to 2147483647, not 0"),
+    ([*RUN, "--dtype", "f64"], "dtype must be bf16 or f16, not f64"),
+    ([*RUN, "--c-dtype", "f16"], "the output type must be bf16 (as the input) or f32, not f16"),
+    ([*RUN, "--m-tile", "100"], "the M tile must be 64 or 128 (tcgen05.mma with cta_group::1), not 100"),
+    (["build", KERNEL, "--n-tile", "512"], "the N tile must be 32 to 256 in steps of 16, not 512"),
+    ([*RUN, "--schedule", "lazy"], "--schedule must be eager, late or random, not 'lazy'; did you mean late?"),
+    ([*RUN, "--schedule", "rand"], "--schedule must be eager, late or random, not 'rand'; did you mean random?"),
+    ([*RUN, "--device", "tpu"], "--device must be emulator or gpu, not 'tpu'; did you mean gpu?"),
+    ([*RUN, "--seed", "-1"], "--seed must be 0 or more, not -1"),
+    ([*RUN, "--schedules", "-1"], "--schedules must be 1 or more, not -1"),
+    ([*RUN, "--schedules", "3", "--device", "gpu"], "--schedules is for the emulator: a GPU decides for itself when "
+     "work completes"),
+    ([*RUN, "--advice", "1"], "--advice must be more than 1, not 1: every access takes what it needs"),
+    ([*RUN, "--advice", "2", "--device", "gpu"], "--advice is for the emulator: of a GPU ask Nsight Compute"),
+    ([*RUN, "--schedules", "3", "--schedule", "late"], "--schedules tries eager, late and random in turn; leave out "
+     "--schedule"),
+    (["explain", "foo", "1"], "with a VALUE, FORMAT must be smem, wgmma, idesc, zero-mask or tensormap, not 'foo'; "
+     "an instruction goes into one pair of quotes"),
+    (["explain", "smem"], "explain smem needs a VALUE"),
+    (["explain", "smem", "1", "--kind", "f16"], "--kind is for idesc, not for smem"),
+    (["explain", "smem", "--wrong"], "no such option: --wrong (see 'ptxgen explain --help')"),
+    (["explain", "smem", "1", "--diff", "1", "2"],
+     "--diff takes two values and at most a FORMAT before them, not '1' too"),
+    (["explain", "--diff", "1", "0x4000404000010000"],
+     "the first value looks like idesc, the second like smem; name the FORMAT before --diff"),
+    (["explain", "facts", "nothing"], "no fact is called or about 'nothing'; 'ptxgen explain facts' lists all"),
+    (["explain", "smem", "1", "--markdown"], "--markdown is for facts"),
+    (["explain"], "explain needs an INSTRUCTION, a FORMAT with a VALUE, or facts (see 'ptxgen explain --help')"),
+    (["explain", "smem", "1", "--use", "tma"], "use must be one of \"\", mma, cp, scales, not 'tma'"),
+    (["explain", "idesc", "1", "--kind", "f32"],
+     "kind must be one of f16, tf32, f8f6f4, i8, mxf8f6f4, mxf4, mxf4nvf4, not 'f32'"),
+    (["explain", "add.f32 %f1 %f2"], "this is no PTX instruction: line 1, column 13: expected ',' or ';', found '%f2'"),
+    (["explain", "add.f32 %f1, %f2, %f3; ret;"], "one instruction is wanted, not 'add.f32 %f1, %f2, %f3; ret'"),
+    (["explain", "smem", "xyz"], "VALUE must be a number such as 0x4000404000010000 or 272, not 'xyz'"),
+    (["explain", "smem", str(1 << 64)], "SmemDescriptor must be an unsigned 64-bit number, not 18446744073709551616"),
+    (["explain", "tensormap", "abcd"], "a tensormap is 256 hex digits (not 4) or a file of 128 bytes; cannot read "
+     "abcd: no such file or directory"),
+    (["check", "none.ptx"], "cannot read none.ptx: no such file or directory"),
+    (["assemble", "/"], "cannot read /: is a directory"),
+    ([*RUN, "--ptx", "none.ptx"], "cannot read none.ptx: no such file or directory"),
+    (["build", KERNEL, "-o", "/no/such/x.ptx"], "cannot write /no/such/x.ptx: no such file or directory"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"), SENTENCES, ids=lambda each: " ".join(each) if isinstance(each, list) else ""
+)
+def test_bad_input_is_one_sentence(cli: Cli, arguments: list[str], sentence: str) -> None:
+    outcome = cli(*arguments)
+    assert outcome.err == f"error: {sentence}\n"
+    assert (outcome.code, outcome.out) == (2, "")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "start"),
+    [
+        ([*RUN, "--foo"], "error: no such option: --foo"),
+        ([*RUN, "--mtile", "3"], "error: no such option: --mtile"),
+        (["nonsense"], "error: no such command 'nonsense'"),
+        (["run"], "error: missing argument 'KERNEL'"),
+        ([*RUN, "extra"], "error: got unexpected extra argument"),
+        ([*RUN, "--m", "abc"], "error: invalid value for '--m': "),
+        ([*RUN, "--m"], "error: option '--m' requires an argument"),
+    ],
+)
+def test_typers_own_errors_are_one_sentence_too(cli: Cli, arguments: list[str], start: str) -> None:
+    outcome = cli(*arguments)
+    assert outcome.err.startswith(start)
+    assert outcome.err.count("\n") == 1
+    assert "--help')" in outcome.err
+    assert (outcome.code, outcome.out) == (2, "")
+
+
+def test_ptx_that_does_not_parse_shows_line_column_and_caret(cli: Cli, ptx_file: Path) -> None:
+    lines = ptx_file.read_text().splitlines()
+    line = next(number for number, each in enumerate(lines, 1) if "mul.lo.u32 %tile_row" in each)
+    lines[line - 1] = "\tmul.lo.u32 %tile_row, , 128;"
+    ptx_file.write_text("\n".join(lines))
+    for command in (["check", ptx_file], [*RUN, "--ptx", ptx_file]):
+        outcome = cli(*command)
+        first, source, caret = outcome.err.splitlines()
+        assert first.startswith(f"error: {ptx_file}:{line}:24: expected ")
+        assert source == f"> {line} │     mul.lo.u32 %tile_row, , 128;"
+        assert caret.index("^") == source.index(", 128")
+        assert (outcome.code, outcome.out) == (2, "")
+
+
+def test_a_binary_file_is_named_as_such(cli: Cli, tmp_path: Path) -> None:
+    path = tmp_path / "x.cubin"
+    path.write_bytes(b"\x7fELF\x02\x01")
+    assert cli("check", path).err == f"error: {path} is an ELF file (a cubin?), not PTX text\n"
+    path.write_bytes(b"abc\xff\xfe")
+    assert cli("check", path).err == f"error: {path} is not text: byte 0xff at offset 3\n"
+    path.write_bytes(b"ab\0cd")
+    outcome = cli("assemble", path)
+    assert outcome.err == f"error: {path} is not text: byte 0x00 at offset 2\n"
+    assert outcome.code == 2
+
+
+@pytest.mark.skipif(hasattr(os, "geteuid") and os.geteuid() == 0, reason="root may read and write anything")
+def test_files_without_permission(cli: Cli, ptx_file: Path) -> None:
+    ptx_file.chmod(0)
+    assert cli("check", ptx_file).err == f"error: cannot read {ptx_file}: permission denied\n"
+    outcome = cli("build", KERNEL, "-o", ptx_file)
+    assert outcome.err == f"error: cannot write {ptx_file}: permission denied\n"
+    assert outcome.code == 2
+
+
+def test_a_missing_ptxas_says_how_to_install_it(
+    cli: Cli, ptx_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PTXGEN_PTXAS", str(tmp_path / "none"))
+    for command in (["assemble", ptx_file], RUN):
+        outcome = cli(*command)
+        assert outcome.code == 2
+        assert outcome.err.startswith("error: the environment variable PTXGEN_PTXAS says that ptxas is ")
+        assert "pip install nvidia-cuda-nvcc" in outcome.err
+        assert outcome.err.count("\n") == 1
+
+
+def test_assemble_of_text_that_does_not_parse(cli: Cli, tmp_path: Path) -> None:
+    path = tmp_path / "bad.ptx"
+    path.write_text(".version 8.6\n.target sm_100a\n.address_size 64\n.entry k() {\n  add.u32 %r1 %r2;\n}\n")
+    outcome = cli("assemble", path)
+    assert outcome.err.startswith(f"error: {path}:5:15: expected ',' or ';', found '%r2'\n")
+    assert outcome.err.splitlines()[-1].endswith("^")
+    assert outcome.code == 2
+
+
+def test_no_gpu(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    import ptxgen.gpu
+
+    def none() -> object:
+        raise ptxgen.gpu.GpuNotFoundError("the NVIDIA driver found no usable GPU; Emulator runs kernels without a GPU")
+
+    monkeypatch.setattr("ptxgen.gpu.Gpu", none)
+    outcome = cli(*RUN, "--device", "gpu")
+    assert outcome.err == "error: the NVIDIA driver found no usable GPU; Emulator runs kernels without a GPU\n"
+    assert outcome.code == 2
+
+
+def test_a_gpu_of_another_architecture(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Other:
+        name, target = "NVIDIA H200", "sm_90a"
+
+    monkeypatch.setattr("ptxgen.gpu.Gpu", Other)
+    outcome = cli(*RUN, "--device", "gpu")
+    assert outcome.err == (
+        "error: blackwell/swizzled is for sm_100a, but the GPU here (NVIDIA H200) is sm_90a; leave out --device gpu to "
+        "use the emulator\n"
+    )
+    assert outcome.code == 2
+
+
+@pytest.mark.parametrize(
+    ("target", "words"),
+    [
+        ("sm100a", "; did you mean sm_100a"),
+        ("sm_999", ""),
+        ("", ""),
+    ],
+)
+def test_an_unknown_target(cli: Cli, ptx_file: Path, target: str, words: str) -> None:
+    for command in ("assemble", "check"):
+        outcome = cli(command, ptx_file, "--target", target)
+        start = f"error: --target must be an architecture such as sm_90a or sm_100a, not {target!r}"
+        assert outcome.err.startswith(start + words)
+        assert outcome.err.count("\n") == 1
+        assert outcome.code == 2
+
+
+def test_a_target_that_ptxas_does_not_have(cli: Cli, ptx_file: Path) -> None:
+    outcome = cli("assemble", ptx_file, "--target", "sm_53")
+    assert "does not know the target sm_53" in outcome.err
+    assert outcome.err.count("\n") == 1
+    assert outcome.code == 2
+
+
+def test_a_problem_larger_than_the_memory(cli: Cli) -> None:
+    outcome = cli(*RUN, "--m", 2**31 - 1, "--k", 2**20)
+    assert outcome.code == 2
+    assert outcome.err.startswith("error: M 2147483647, N 512, K 1048576 takes about ")
+    assert outcome.err.endswith("GiB; take smaller sizes\n")
+
+
+def test_a_text_that_is_no_such_kernel(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ptxgen.cli.run.open_device", lambda *_: FakeDevice())
+    path = tmp_path / "other.ptx"
+    path.write_text(".version 8.6\n.target sm_100a\n.address_size 64\n.visible .entry k(.param .u32 n) { ret; }\n")
+    outcome = cli(*RUN, "--ptx", path, "--m", 64, "--n", 64, "--k", 64)
+    assert outcome.code == 2
+    assert outcome.err == "error: k takes 1 arguments (0: .u32 n), but 6 were given\n"
+
+
+def test_ctrl_c_is_quiet(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("ptxgen.cli.run.open_device", interrupted)
+    outcome = cli(*RUN)
+    assert (outcome.code, outcome.out, outcome.err) == (130, "", "")
+
+
+def test_a_bug_of_ours_is_not_hidden(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> None:
+        raise ZeroDivisionError("ours")
+
+    monkeypatch.setattr("ptxgen.cli.run.open_device", broken)
+    with pytest.raises(ZeroDivisionError):
+        cli(*RUN)
+
+
+def test_in_a_process_of_its_own(tmp_path: Path) -> None:
+    """The entry point itself: exit code, streams, and no traceback."""
+    command = [sys.executable, "-c", "from ptxgen.cli.main import main; main()"]
+    done = subprocess.run([*command, *RUN, "--k", "12"], capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert done.returncode == 2
+    assert done.stderr == (
+        "error: K must be a multiple of 8 (TMA wants rows on 16 bytes), not 12; pad A and B with zeros to K = 16\n"
+    )
+    assert done.stdout == ""
+    assert cli_main.app.info.name == "ptxgen"

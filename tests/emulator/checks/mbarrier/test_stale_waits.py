@@ -1,0 +1,141 @@
+"""Waits with the wrong parity: for a phase that was over long ago, or for one that does not come."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ptxgen.device import LaunchReport
+from tests.support.harness import codes, launch, poisoned
+
+SCHEDULES = ("eager", "late", "random")
+
+#: Thread 0 ends two phases; all wait for the first, the second warp then for the other.
+TWO_PHASES = """
+    .shared .align 8 .b64 bar; .reg .b32 %t; .reg .pred %first, %p, %second;
+    mov.u32 %t, %tid.x; setp.eq.u32 %first, %t, 0; setp.ge.u32 %second, %t, 32;
+    @%first mbarrier.init.shared::cta.b64 [bar], 1;
+    bar.sync 0;
+    @%first mbarrier.arrive.shared::cta.b64 _, [bar];
+once: mbarrier.try_wait.parity.shared::cta.b64 %p, [bar], 0; @!%p bra once;
+    bar.sync 0;
+    @%first mbarrier.arrive.shared::cta.b64 _, [bar];
+    bar.sync 0;
+    @!%second bra end;
+again: mbarrier.try_wait.parity.shared::cta.b64 %p, [bar], PARITY; @!%p bra again;
+end: ret;
+"""
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_a_phase_that_does_not_come(schedule: Any) -> None:
+    report, _ = launch(TWO_PHASES.replace("PARITY", "0"), block=64, schedule=schedule)
+    assert (report.status, codes(report)) == ("deadlock", ["deadlock", "mbarrier-parity"]), report.summary()
+    wait, parity = report.findings
+    assert "phase 2 (parity 0)" in wait.message
+    assert "last wait" in parity.message
+    assert "phase 1 (parity 1) is over, but it waits with parity 0" in parity.message
+    assert parity.line == wait.line
+    clean, _ = launch(TWO_PHASES.replace("PARITY", "1"), block=64, schedule=schedule)
+    assert (clean.status, codes(clean)) == ("ok", []), clean.summary()
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_a_phase_that_is_tested_for_ever(schedule: Any) -> None:
+    """A loop of test_wait is told like a wait: the object, its phase, and the one that has been missed."""
+    polls = TWO_PHASES.replace("again: mbarrier.try_wait", "again: mbarrier.test_wait")
+    report, _ = launch(polls.replace("PARITY", "0"), block=64, schedule=schedule)
+    assert (report.status, codes(report)) == ("deadlock", ["deadlock", "mbarrier-parity"]), report.summary()
+    spin, parity = report.findings
+    assert "goes round without end, and last tested phase 2 (parity 0) of" in spin.message
+    assert "phase 1 (parity 1) is over, but it waits with parity 0" in parity.message
+    clean, _ = launch(polls.replace("PARITY", "1"), block=64, schedule=schedule)
+    assert (clean.status, codes(clean)) == ("ok", []), clean.summary()
+
+
+#: A ring of two stages: the second warp fills them by copies, the first reads them, and both wait for each other.
+RING = """
+    .shared .align 128 .b8 ring[512]; .shared .align 8 .b64 full[2]; .shared .align 8 .b64 empty[2];
+    .reg .b32 %t, %i, %stage, %parity, %start, %x, %fill, %drain, %at; .reg .b64 %from, %to;
+    .reg .pred %first, %p, %more, %producer, %leader, %last;
+    mov.u32 %t, %tid.x; setp.eq.u32 %first, %t, 0; setp.ge.u32 %producer, %t, 32; setp.eq.u32 %leader, %t, 32;
+    @%first mbarrier.init.shared::cta.b64 [full], 1; @%first mbarrier.init.shared::cta.b64 [full+8], 1;
+    @%first mbarrier.init.shared::cta.b64 [empty], 32; @%first mbarrier.init.shared::cta.b64 [empty+8], 32;
+    @%first fence.mbarrier_init.release.cluster;
+    bar.sync 0;
+    mov.u32 %i, 0; mov.u32 %stage, 0; mov.b64 %from, %in0; mad.wide.u32 %to, %t, 8, %out0;
+    @%producer bra produce;
+    mov.u32 %parity, CONSUMER;
+consume:
+    mov.u32 %drain, full; mad.lo.u32 %drain, %stage, 8, %drain;
+filled: mbarrier.try_wait.parity.shared::cta.b64 %p, [%drain], %parity; @!%p bra filled;
+    mov.u32 %at, ring; mad.lo.u32 %at, %stage, 256, %at; mad.lo.u32 %at, %t, 8, %at;
+    ld.shared.u32 %x, [%at]; st.global.u32 [%to], %x; ld.shared.u32 %x, [%at+4]; st.global.u32 [%to+4], %x;
+    mov.u32 %fill, empty; mad.lo.u32 %fill, %stage, 8, %fill;
+    mbarrier.arrive.shared::cta.b64 _, [%fill];
+    add.u64 %to, %to, 256; xor.b32 %stage, %stage, 1; setp.eq.u32 %last, %stage, 0;
+    CONSUMER_FLIPS
+    add.u32 %i, %i, 1; setp.lt.u32 %more, %i, 6; @%more bra consume;
+    bra end;
+produce:
+    @!%leader bra end;
+    mov.u32 %parity, PRODUCER;
+fill:
+    mov.u32 %fill, empty; mad.lo.u32 %fill, %stage, 8, %fill;
+emptied: mbarrier.try_wait.parity.shared::cta.b64 %p, [%fill], %parity; @!%p bra emptied;
+    mov.u32 %drain, full; mad.lo.u32 %drain, %stage, 8, %drain;
+    mov.u32 %at, ring; mad.lo.u32 %at, %stage, 256, %at;
+    mbarrier.arrive.expect_tx.shared::cta.b64 _, [%drain], 256;
+    cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [%at], [%from], 256, [%drain];
+    add.u64 %from, %from, 256; xor.b32 %stage, %stage, 1; setp.eq.u32 %last, %stage, 0;
+    PRODUCER_FLIPS
+    add.u32 %i, %i, 1; setp.lt.u32 %more, %i, 6; @%more bra fill;
+end: ret;
+"""
+FLIP = "@%last xor.b32 %parity, %parity, 1;"
+RIGHT = {"CONSUMER_FLIPS": FLIP, "PRODUCER_FLIPS": FLIP, "CONSUMER": "0", "PRODUCER": "1"}
+
+
+def ring(schedule: Any, seed: int = 0, **changes: str) -> tuple[LaunchReport, bool]:
+    """The report, and whether the output is right."""
+    body = RING
+    for name, text in {**RIGHT, **changes}.items():
+        body = body.replace(name, text)
+    values = np.random.default_rng(5).integers(0, 2**32, 384, np.uint32)
+    report, (found,) = launch(body, [poisoned(384)], inputs=[values], block=64, schedule=schedule, seed=seed)
+    return report, bool((found == values).all())
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_a_right_ring(schedule: Any) -> None:
+    for seed in range(4 if schedule == "random" else 1):
+        report, right = ring(schedule, seed)
+        assert (report.status, codes(report), right) == ("ok", [], True), report.summary()
+
+
+#: (changes, schedules, code, part of its message).
+WRONG: list[tuple[dict[str, str], str, str, str]] = [
+    ({"CONSUMER": "1"}, "eager", "mbarrier-parity", "the warp's first wait"),
+    ({"CONSUMER": "1"}, "late random", "mbarrier-parity", "the phase before the first (parity 1)"),
+    ({"CONSUMER_FLIPS": ""}, "eager", "mbarrier-parity", "phase 1 (parity 1) is over, but it waits with parity 0"),
+    (
+        {"CONSUMER_FLIPS": ""},
+        "late random",
+        "mbarrier-parity",
+        "completes phase 1 (parity 1): the parity was not flipped",
+    ),
+    ({"PRODUCER": "0"}, "eager late random", "deadlock", "for a slot that is empty, has parity 1"),
+    ({"PRODUCER_FLIPS": ""}, "eager", "mbarrier-parity", "for which it had waited before: the parity was not flipped"),
+    ({"PRODUCER_FLIPS": ""}, "late random", "mbarrier-overflow", "missing or has the wrong parity"),
+    ({"CONSUMER": "1", "PRODUCER": "0"}, "eager late random", "uninitialized-shared", "with parity 1 it is for"),
+]
+
+
+@pytest.mark.parametrize(("changes", "schedules", "code", "part"), WRONG, ids=[str(each[0]) for each in WRONG])
+def test_wrong_rings(changes: dict[str, str], schedules: str, code: str, part: str) -> None:
+    for schedule in schedules.split():
+        report, _ = ring(schedule, 3, **changes)
+        assert not report.ok
+        assert any(each.code == code and part in each.message for each in report.findings), report.summary()

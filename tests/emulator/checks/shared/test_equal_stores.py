@@ -1,0 +1,117 @@
+"""Several warps may store the same value to one place, as compilers let them; other values there are a race."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.support.harness import codes, launch, poisoned
+
+#: Two warps store `value` to shared memory, in one instruction or in two, and both read it after a barrier.
+BOTH = """\
+    .shared .align 16 .b8 room[16];
+    .reg .b32 %r<9>;
+    .reg .b64 %rd<9>;
+    .reg .pred %p<3>;
+    mov.u32 %r0, %tid.x;
+    shr.u32 %r1, %r0, 5;
+    mov.b32 %r2, 41;
+    setp.eq.u32 %p0, %r1, 0;
+    {first} st.shared.v2.b32 [room+8], {{{value}, %r2}};
+    {second}
+    bar.sync 0;
+    ld.shared.b32 %r3, [room+8];
+    mul.wide.u32 %rd0, %r0, 4;
+    add.u64 %rd1, %out0, %rd0;
+    st.global.b32 [%rd1], %r3;
+    ret;"""
+
+
+def stored(value: str, together: bool, schedule: Any) -> tuple[list[str], np.ndarray]:
+    again = "" if together else f"@!%p0 st.shared.v2.b32 [room+8], {{{value}, %r2}};"
+    body = BOTH.format(value=value, first="" if together else "@%p0", second=again)
+    report, (out,) = launch(body, [poisoned(64, np.uint32)], block=64, schedule=schedule)
+    return codes(report), out
+
+
+@pytest.mark.parametrize("schedule", ["eager", "late", "random"])
+@pytest.mark.parametrize("together", [True, False])
+def test_equal_values_do_not_race(together: bool, schedule: Any) -> None:
+    found, out = stored("%r2", together, schedule)
+    assert found == []
+    assert (out == 41).all()
+
+
+@pytest.mark.parametrize("schedule", ["eager", "late", "random"])
+@pytest.mark.parametrize("together", [True, False])
+def test_other_values_race(together: bool, schedule: Any) -> None:
+    found, _ = stored("%r1", together, schedule)
+    assert "shared-race" in found
+
+
+#: Lanes of a warp store other values to one place: with `{mask}` 31 the same in both warps, with 63 other ones in each.
+LAST_WINS = """\
+    .shared .align 16 .b8 room[16];
+    .reg .b32 %r<9>;
+    .reg .b64 %rd<9>;
+    mov.u32 %r0, %tid.x;
+    and.b32 %r1, %r0, {mask};
+    st.shared.b32 [room], %r1;
+    bar.sync 0;
+    ld.shared.b32 %r3, [room];
+    mul.wide.u32 %rd0, %r0, 4;
+    add.u64 %rd1, %out0, %rd0;
+    st.global.b32 [%rd1], %r3;
+    ret;"""
+
+
+@pytest.mark.parametrize("schedule", ["eager", "late", "random"])
+@pytest.mark.parametrize(("mask", "told"), [(31, []), (63, ["shared-race"])])
+def test_what_a_warp_leaves_counts(mask: int, told: list[str], schedule: Any) -> None:
+    report, _ = launch(LAST_WINS.format(mask=mask), [poisoned(64, np.uint32)], block=64, schedule=schedule)
+    assert codes(report) == told
+
+
+#: Lane 0 of each of four warps stores `{type}` at `{step}` times its warp, all in one 16-byte unit.
+NEIGHBOURS = """\
+    .shared .align 16 .b8 room[32];
+    .reg .b32 %r<9>;
+    .reg .b64 %rd<9>;
+    .reg .pred %p<3>;
+    mov.u32 %r0, %tid.x;
+    shr.u32 %r1, %r0, 5;
+    and.b32 %r2, %r0, 31;
+    setp.eq.u32 %p0, %r2, 0;
+    mad.lo.u32 %r3, %r1, 77, 5;
+    cvt.u64.u32 %rd3, %r3;
+    mul.lo.u32 %r4, %r1, {step};
+    mov.b32 %r5, room;
+    add.u32 %r5, %r5, %r4;
+    @%p0 {store};
+    bar.sync 0;
+    and.b32 %r6, %r1, 3;
+    mul.lo.u32 %r6, %r6, {step};
+    mov.b32 %r5, room;
+    add.u32 %r5, %r5, %r6;
+    ld.shared.b32 %r7, [%r5];
+    mul.wide.u32 %rd0, %r0, 4;
+    add.u64 %rd1, %out0, %rd0;
+    st.global.b32 [%rd1], %r7;
+    ret;"""
+
+
+@pytest.mark.parametrize("schedule", ["eager", "late", "random"])
+def test_neighbors_in_a_unit_do_not_race(schedule: Any) -> None:
+    body = NEIGHBOURS.format(step=4, store="st.shared.b32 [%r5], %r3")
+    report, (out,) = launch(body, [poisoned(128, np.uint32)], block=128, schedule=schedule)
+    assert codes(report) == []
+    assert (out == np.arange(128) // 32 * 77 + 5).all()
+
+
+@pytest.mark.parametrize("schedule", ["eager", "late", "random"])
+def test_warps_that_store_to_one_byte_together_race(schedule: Any) -> None:
+    body = NEIGHBOURS.format(step=0, store="st.shared.b64 [%r5], %rd3")
+    report, _ = launch(body, [poisoned(128, np.uint32)], block=128, schedule=schedule)
+    assert set(codes(report)) == {"shared-race"}

@@ -1,0 +1,183 @@
+"""The lanes of a warp must synchronize before one of them touches in shared memory what another has."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ptxgen.device import LaunchReport
+from tests.support.harness import codes, launch
+
+SCHEDULES = ["eager", "late", "random"]
+#: The words of the room are zeroed and then known to all. %own is the word of a thread, %next that of its neighbor.
+START = """\
+    .shared .align 128 .b8 room[1024];
+    .shared .align 8 .b64 bar;
+    .reg .b32 %t, %x, %y, %own, %next, %n;
+    .reg .b64 %in, %at;
+    .reg .pred %p, %first, %done;
+    mov.u64 %in, %out0;
+    mov.u32 %t, %tid.x; setp.eq.u32 %first, %t, 0;
+    shl.b32 %x, %t, 2; mov.u32 %own, room; add.u32 %own, %own, %x;
+    xor.b32 %y, %t, 1; shl.b32 %x, %y, 2; mov.u32 %next, room; add.u32 %next, %next, %x;
+    cvt.u64.u32 %at, %t; shl.b64 %at, %at, 4; add.u64 %at, %at, %in;
+    mov.u32 %x, 0; st.shared.b32 [%own], %x; st.shared.b32 [%own+128], %x; st.shared.b32 [%own+256], %x;
+    st.shared.b32 [%own+384], %x;
+    @%first mbarrier.init.shared.b64 [bar], 1;
+    fence.proxy.async;
+    bar.sync 0;
+"""
+CLUSTER = "barrier.cluster.arrive; barrier.cluster.wait;"
+FILL = "@%first mbarrier.arrive.expect_tx.shared.b64 _, [bar], 128;"
+COPY = "cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [room], [%in], 128, [bar];"
+STORE = "cp.async.bulk.global.shared::cta.bulk_group [%in], [room], 128; cp.async.bulk.commit_group;"
+
+
+def wait(guard: str = "") -> str:
+    skip = f"@!%{guard} bra OVER;" if guard else ""
+    return f"{skip} WAIT: mbarrier.try_wait.parity.acquire.cta.shared::cta.b64 %done, [bar], 0; @!%done bra WAIT; OVER:"
+
+
+#: %x becomes the byte of a thread.
+BYTE = "mov.u32 %y, room; add.u32 %x, %y, %t;"
+
+
+#: Two accesses with BETWEEN them, and what the first of the findings says where nothing is there.
+CONFLICTS = {
+    "load after store": (
+        "st.shared.b32 [%own], %t; BETWEEN ld.shared.b32 %y, [%next];",
+        "the load by lane 0 reads data of the store of line",
+    ),
+    "store after load": (
+        "ld.shared.b32 %y, [%next]; BETWEEN st.shared.b32 [%own], %n;",
+        "the store by lane 0 overwrites data of the load of line",
+    ),
+    "store after load by all": (
+        "ld.shared.b32 %y, [room+64]; BETWEEN @%first st.shared.b32 [room+64], %n;",
+        "by several lanes of the same warp",
+    ),
+    "store after store": (
+        "@%first st.shared.b32 [room], %n; BETWEEN setp.eq.u32 %p, %t, 7; @%p st.shared.b32 [room], %t;",
+        "the store by lane 7 overwrites data of the store of line",
+    ),
+    "wide": (
+        "@%first st.shared.v4.b32 [room+16], {%n, %n, %n, %n}; BETWEEN ld.shared.b32 %y, [%own];",
+        "the load by lane 4 reads data of the store of line",
+    ),
+    "bytes": (
+        f"{BYTE} st.shared.b8 [%x], %t; BETWEEN ld.shared.b8 %y, [%x+1];",
+        "the load by lane 0 reads data of the store of line",
+    ),
+    "bytes after words": (
+        f"{BYTE} st.shared.b32 [%own], %n; BETWEEN st.shared.b8 [%x], %t;",
+        "the store by lane 1 overwrites data of the store of line",
+    ),
+    "halves": (
+        f"{BYTE} add.u32 %x, %x, %t; ld.shared.b16 %y, [%x+2]; BETWEEN st.shared.v2.b8 [%x], {{%t, %n}};",
+        "the store by lane 1 overwrites data of the load of line",
+    ),
+    "ldmatrix": (
+        "shl.b32 %x, %t, 4; mov.u32 %y, room; add.u32 %x, %x, %y; st.shared.b32 [%own], %n; BETWEEN "
+        "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%y, %n, %t, %x}, [%x];",
+        "the load by lane 0 reads data of the store of line",
+    ),
+    "bulk store": (
+        "st.shared.b32 [%own], %t; fence.proxy.async; BETWEEN @%first bra GO; bra GONE; "
+        f"GO: {STORE} cp.async.bulk.wait_group 0; GONE: ",
+        "the bulk store by lane 0 reads data of the store of line",
+    ),
+    "bulk copy": (
+        f"{FILL} ld.shared.b32 %y, [%own]; BETWEEN @%first {COPY} {wait()}",
+        "the bulk copy by lane 0 overwrites data of the load of line",
+    ),
+    "bulk store and wait by a lane": (
+        f"@!%first bra GONE; {STORE} cp.async.bulk.wait_group.read 0; GONE: BETWEEN st.shared.b32 [%own], %n;",
+        "the store overwrites what may still be read by the bulk store of line",
+    ),
+    "bulk store by a lane and wait by all": (
+        f"@!%first bra GONE; {STORE} GONE: cp.async.bulk.wait_group.read 0; BETWEEN st.shared.b32 [%own], %n;",
+        "the store overwrites what may still be read by the bulk store of line",
+    ),
+    "copy, and wait by a lane": (
+        f"{FILL} @%first {COPY} {wait('first')} BETWEEN ld.shared.b32 %y, [%own];",
+        "the load reads data of the bulk copy of line",
+    ),
+    "cp.async and wait by each": (
+        "cp.async.ca.shared.global [%own], [%at], 4; cp.async.wait_all; BETWEEN ld.shared.b32 %y, [%next];",
+        "the load by lane 0 reads data of the store of line",
+    ),
+}
+
+
+def run(body: str, schedule: Any = "eager", warps: int = 1) -> LaunchReport:
+    fill = np.random.default_rng(5).integers(0, 2**32, 4096, dtype=np.uint32)
+    text = START + "mov.u32 %n, 1000; add.u32 %n, %n, %t;\n" + body.replace("; ", ";\n") + "\nret;"
+    return launch(text, [fill], block=32 * warps, kernel_target="sm_90a", schedule=schedule)[0]
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("between", ["", "elect.sync %x|%p, -1;", "shfl.sync.bfly.b32 %x, %t, 1, 31, -1;"])
+@pytest.mark.parametrize("name", CONFLICTS)
+def test_conflicts(name: str, between: str, schedule: Any) -> None:
+    """Instructions that wait for all lanes without ordering memory do not help."""
+    body, said = CONFLICTS[name]
+    if "%x" in body:
+        between = between.replace("%x", "%y")
+    report = run(body.replace("BETWEEN", between), schedule)
+    assert codes(report) == ["shared-race"], report.summary()
+    assert said in report.findings[0].message, report.summary()
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize(
+    "between", ["bar.warp.sync -1;", "bar.sync 0;", "barrier.cluster.arrive; barrier.cluster.wait;"]
+)
+@pytest.mark.parametrize("name", CONFLICTS)
+def test_synchronized(name: str, between: str, schedule: Any) -> None:
+    report = run(CONFLICTS[name][0].replace("BETWEEN", between), schedule)
+    assert codes(report) == [], report.summary()
+
+
+CLEAN = {
+    "own words": "st.shared.b32 [%own], %t; ld.shared.b32 %x, [%own]; st.shared.b32 [%own], %n;",
+    "all load one word": "ld.shared.b32 %x, [room]; ld.shared.b32 %y, [room]; st.shared.b32 [%own+128], %x;",
+    "one instruction stores to one word": "st.shared.b32 [room], %t; ld.shared.b32 %x, [room];",
+    "the same again": "mov.u32 %x, 5; @%first st.shared.b32 [room], %x; @!%first st.shared.b32 [room], %x;",
+    "neighboring bytes": "and.b32 %x, %t, 3; mov.u32 %y, room; add.u32 %x, %x, %y; st.shared.b8 [%x], %t;",
+    "own bytes": f"{BYTE} st.shared.b8 [%x], %t; ld.shared.b8 %y, [%x]; st.shared.b8 [%x], %n; st.shared.b8 [%x], %y;",
+    "bytes before words": f"ld.shared.b32 %n, [%own]; {BYTE} ld.shared.b8 %y, [%x]; st.shared.b32 [%own+128], %y;",
+    "strong accesses": "st.volatile.shared.b32 [%own], %t; ld.volatile.shared.b32 %x, [%next];",
+    "atomics": "atom.shared.add.u32 %x, [room], 1; ld.volatile.shared.b32 %y, [room];",
+    "a collective load": (
+        "shl.b32 %x, %t, 4; mov.u32 %y, room; add.u32 %x, %x, %y; "
+        "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%y, %n, %t, %n}, [%x]; "
+        "st.shared.b32 [%own], %y;"
+    ),
+    "an mbarrier": (
+        f"@!%first bra GONE; st.shared.b32 [room], %n; mbarrier.arrive.shared.b64 _, [bar]; GONE: {wait()} "
+        "ld.shared.b32 %x, [room];"
+    ),
+    "all wait for a copy": f"{FILL} @%first {COPY} {wait()} ld.shared.b32 %y, [%next];",
+    "a lane waits, then all": (
+        f"{FILL} @%first {COPY} {wait('first')} @%first mbarrier.arrive.expect_tx.shared.b64 _, [bar], 128; "
+        f"@%first {COPY} AGAIN: mbarrier.try_wait.parity.shared.b64 %done, [bar], 1; @!%done bra AGAIN; "
+        "ld.shared.b32 %y, [%own];"
+    ),
+    "the lane that waits goes on": f"{FILL} @%first {COPY} {wait('first')} @%first ld.shared.b32 %y, [room+64];",
+}
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("name", CLEAN)
+def test_clean(name: str, schedule: Any) -> None:
+    report = run(CLEAN[name], schedule)
+    assert codes(report) == [], report.summary()
+
+
+def test_many_warps_at_once() -> None:
+    """Each has its own intervals, and the finding stands for all."""
+    body = CONFLICTS["load after store"][0]
+    assert codes(run(body.replace("BETWEEN", ""), warps=3)) == ["shared-race"]
+    assert codes(run(body.replace("BETWEEN", "bar.warp.sync -1;"), warps=3)) == []

@@ -1,0 +1,259 @@
+"""Functions: values in registers and on the stack, calls in calls, recursion, pointers; brx.idx; the system's calls."""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+import pytest
+
+from tests.support.harness import codes, launch, poisoned
+
+THREADS = 80
+HEAD = """
+    .reg .b64 %at, %from, %wide, %address;
+    .reg .u32 %i, %t, %x, %y, %n;
+    .reg .pred %p;
+    mov.u32 %t, %tid.x; mov.u32 %i, %t; mul.wide.u32 %wide, %i, 4; add.u64 %at, %out0, %wide;
+"""
+#: A function of registers, one of values on the stack, and one that calls both.
+FUNCTIONS = """
+    .func (.reg .u32 %r) square(.reg .u32 %a) { mul.lo.u32 %r, %a, %a; ret; }
+    .func (.param .b32 r) add3(.param .b32 a, .param .align 8 .b8 pair[8]) {
+        .reg .u32 %a, %b, %c; ld.param.u32 %a, [a]; ld.param.v2.u32 {%b, %c}, [pair];
+        add.u32 %a, %a, %b; add.u32 %a, %a, %c; st.param.b32 [r], %a; ret; }
+    .func (.param .b32 r) both(.param .b32 a) {
+        .reg .u32 %a, %q; ld.param.u32 %a, [a]; call (%q), square, (%a);
+        { .param .b32 x; .param .align 8 .b8 p[8]; .param .b32 y; st.param.b32 [x], %q; st.param.v2.b32 [p], {%a, 7};
+          call.uni (y), add3, (x, p); ld.param.b32 %q, [y]; }
+        st.param.b32 [r], %q; ret; }
+"""
+
+
+def run(body: str, items: str = FUNCTIONS, **options: Any) -> tuple[Any, list[int]]:
+    options.setdefault("block", THREADS)
+    report, (found,) = launch(
+        f"{HEAD} {body} st.global.u32 [%at], %x; ret;", [poisoned(THREADS)], items=items, **options
+    )
+    return report, found.tolist()
+
+
+def right(body: str, expected: Any, items: str = FUNCTIONS, **options: Any) -> None:
+    report, found = run(body, items, **options)
+    assert report.status == "ok", report.summary()
+    assert not report.findings, report.summary()
+    assert found == [expected(i) for i in range(THREADS)]
+
+
+def test_values_in_registers() -> None:
+    right("call (%x), square, (%i);", lambda i: i * i)
+
+
+def test_constants_and_dropped_results() -> None:
+    right("call (%x), square, (12); call (_), square, (5);", lambda i: 144)
+
+
+def test_values_on_the_stack() -> None:
+    right("""{ .param .b32 x; .param .align 8 .b8 p[8]; .param .b32 y; st.param.b32 [x], %i; st.param.b32 [p], 100;
+        st.param.b32 [p+4], %i; call (y), add3, (x, p); ld.param.u32 %x, [y]; }""", lambda i: 2 * i + 100)  # fmt: skip
+
+
+def test_calls_of_calls() -> None:
+    body = "{ .param .b32 a; .param .b32 r; st.param.b32 [a], %i; call (r), both, (a); ld.param.u32 %x, [r]; }"
+    right(body, lambda i: i * i + i + 7)
+    right(body + body.replace("%i", "%x"), lambda i: (f := i * i + i + 7) * f + f + 7)
+
+
+@pytest.mark.parametrize("schedule", ["eager", "random"])
+def test_divergent_calls(schedule: Any) -> None:
+    """Lanes call from two places or not at all, under a guard, in a loop of their own length, and meet again."""
+    body = """mov.u32 %x, 0; and.b32 %y, %i, 3; setp.eq.u32 %p, %y, 0; @%p bra skip;
+        setp.eq.u32 %p, %y, 1; @%p bra other;
+        call (%x), square, (%i); bra skip; other: call (%x), square, (3);
+        skip: bar.warp.sync 0xffffffff; mov.u32 %n, %y;
+        again: setp.eq.u32 %p, %n, 0; @%p bra done; call (%y), square, (%n); add.u32 %x, %x, %y; sub.u32 %n, %n, 1;
+        bra again; done: setp.gt.u32 %p, %i, 40; @%p call (%x), square, (%x);"""
+
+    def expected(i: int) -> int:
+        x = [0, 9, i * i, i * i][i % 4] + sum(n * n for n in range(i % 4 + 1))
+        return (x * x if i > 40 else x) % 2**32
+
+    right(body, expected, schedule=schedule, seed=3)
+
+
+RECURSIVE = """
+    .func (.param .b32 r) fib(.param .b32 n);
+    .func (.param .b32 r) fib(.param .b32 n) {
+        .reg .u32 %n, %a, %b; .reg .pred %p; .local .align 4 .b32 kept; ld.param.u32 %n, [n];
+        st.local.u32 [kept], %n; setp.lt.u32 %p, %n, 2; @%p bra small;
+        { .param .b32 x; .param .b32 y; sub.u32 %a, %n, 1; st.param.b32 [x], %a; call (y), fib, (x);
+          ld.param.u32 %a, [y]; }
+        { .param .b32 x; .param .b32 y; sub.u32 %b, %n, 2; st.param.b32 [x], %b; call (y), fib, (x);
+          ld.param.u32 %b, [y]; }
+        add.u32 %a, %a, %b; ld.local.u32 %b, [kept]; setp.ne.u32 %p, %b, %n; @%p trap;
+        st.param.b32 [r], %a; ret;
+        small: st.param.b32 [r], %n; ret; }
+"""
+
+
+def fibonacci(n: int) -> int:
+    return n if n < 2 else fibonacci(n - 1) + fibonacci(n - 2)
+
+
+def test_recursion() -> None:
+    """Registers and variables of the outer call are still there; lanes are at different depths."""
+    body = """{ .param .b32 a; .param .b32 r; rem.u32 %y, %i, 9; st.param.b32 [a], %y; call (r), fib, (a);
+        ld.param.u32 %x, [r]; }"""
+    right(body, lambda i: fibonacci(i % 9), RECURSIVE)
+
+
+def test_recursion_without_end() -> None:
+    items = ".func (.reg .u32 %r) f(.reg .u32 %a) { add.u32 %a, %a, 1; call (%r), f, (%a); ret; }"
+    report, _ = run("call (%x), f, (%i);", items, block=32)
+    assert (report.status, codes(report)) == ("fault", ["stack-overflow"])
+    assert "call (%r), f" in report.findings[0].instruction
+
+
+POINTERS = """
+    .func (.reg .u32 %r) twice(.reg .u32 %a) { add.u32 %r, %a, %a; ret; }
+    .func (.reg .u32 %r) square(.reg .u32 %a) { mul.lo.u32 %r, %a, %a; ret; }
+    .func (.reg .u32 %r) next(.reg .u32 %a) { add.u32 %r, %a, 1; ret; }
+    .global .align 8 .u64 table[3] = {twice, square, next};
+"""
+
+
+def test_function_pointers() -> None:
+    """From a table in memory, a different one in each lane, by a prototype, a list or the table as the signature."""
+    for signature, declaration in (
+        ("shape", "shape: .callprototype (.reg .u32 _) _ (.reg .u32 _);"),
+        ("list", "list: .calltargets twice, square, next;"),
+        ("table", ""),
+    ):
+        body = f"""{declaration} rem.u32 %y, %i, 3; mov.u64 %address, table; mad.wide.u32 %address, %y, 8, %address;
+            ld.global.u64 %address, [%address]; call (%x), %address, (%i), {signature};"""
+        right(body, lambda i: [2 * i, i * i, i + 1][i % 3], POINTERS)
+    right("mov.u64 %address, next; shape: .callprototype (.reg .u32 _) _ (.reg .u32 _);"
+          "call (%x), %address, (%i), shape;", lambda i: i + 1, POINTERS)  # fmt: skip
+
+
+def test_a_pointer_to_no_function() -> None:
+    body = (
+        "mov.u64 %address, {}; shape: .callprototype (.reg .u32 _) _ (.reg .u32 _); call (%x), %address, (%i), shape;"
+    )
+    for value in ("0", "table"):
+        report, _ = run(body.format(value), POINTERS, block=32)
+        assert codes(report) == ["bad-call"], report.summary()
+
+
+def test_exit_and_trap_inside_a_function() -> None:
+    items = """.func odd(.reg .u32 %a) { .reg .pred %p; .reg .u32 %b; and.b32 %b, %a, 1; setp.eq.u32 %p, %b, 1;
+        @%p exit; ret; }
+        .func fail(.reg .u32 %a) { .reg .pred %p; setp.eq.u32 %p, %a, 77;\n@%p trap; ret; }"""
+    report, found = run("mov.u32 %x, %i; call odd, (%i);", items)
+    assert report.status == "ok", report.summary()
+    assert found == [0xCDCDCDCD if i % 2 else i for i in range(THREADS)]
+    report, _ = run("mov.u32 %x, %i; call fail, (%i);", items)
+    assert (report.status, codes(report)) == ("fault", ["trap"])
+
+
+def test_shared_variables_and_barriers_in_functions() -> None:
+    items = """.func (.reg .u32 %r) around(.reg .u32 %a) { .shared .align 4 .b32 all[128]; .reg .u32 %p;
+        mov.u32 %p, all; mad.lo.u32 %p, %a, 4, %p; st.shared.u32 [%p], %a; bar.sync 0;
+        xor.b32 %p, %a, 33; mov.u32 %r, all; mad.lo.u32 %r, %p, 4, %r; ld.shared.u32 %r, [%r]; bar.sync 0; ret; }"""
+    report, (found,) = launch(
+        f"{HEAD} call (%x), around, (%i); st.global.u32 [%at], %x; ret;", [poisoned(128)], block=128, items=items
+    )
+    assert report.status == "ok", report.summary()
+    assert found.tolist() == [i ^ 33 for i in range(128)]
+
+
+def test_addresses_of_what_lies_on_the_stack() -> None:
+    """A caller's variable by a generic pointer, changed by the callee."""
+    items = """.func change(.param .b64 where) { .reg .b64 %w; .reg .u32 %v; .local .align 4 .b32 mine;
+        ld.param.u64 %w, [where]; ld.u32 %v, [%w]; st.local.u32 [mine], %v; add.u32 %v, %v, 1000;
+        st.u32 [%w+4], %v; ret; }"""
+    body = """.local .align 8 .b8 box[8]; { .param .b64 w; mov.u64 %address, box; st.local.u32 [box], %i;
+        cvta.local.u64 %address, %address; st.param.b64 [w], %address; call change, (w); } ld.local.u32 %x, [box+4];"""
+    right(body, lambda i: i + 1000, items)
+
+
+def test_brx_idx() -> None:
+    body = """rem.u32 %y, %i, 4; ways: .branchtargets a, b, c, a; mov.u32 %x, 1; brx.idx %y, ways;
+        a: add.u32 %x, %x, 10; bra out; b: add.u32 %x, %x, 20; c: add.u32 %x, %x, 40; out: add.u32 %x, %x, %y;"""
+    right(body, lambda i: [11, 61, 41, 11][i % 4] + i % 4)
+    report, _ = run(body.replace("rem.u32 %y, %i, 4", "mov.u32 %y, 4"), block=32)
+    assert codes(report) == ["branch-index"]
+
+
+# The system's calls.
+
+SYSTEM = """
+    .extern .func (.param .b32 r) vprintf(.param .b64 a, .param .b64 b);
+    .extern .func (.param .b64 r) malloc(.param .b64 a);
+    .extern .func free(.param .b64 a);
+    .extern .func __assertfail(.param .b64 a, .param .b64 b, .param .b32 c, .param .b64 d, .param .b64 e);
+    .extern .func (.param .b32 r) elsewhere(.param .b32 a);
+"""
+
+
+def text(name: str, value: str) -> str:
+    return f".global .align 1 .b8 {name}[] = {{{', '.join(map(str, value.encode() + bytes(1)))}}};\n"
+
+
+def test_printf(capsys: pytest.CaptureFixture[str]) -> None:
+    """Integers, floats and strings of several sizes, lane by lane; the result is the number of arguments."""
+    items = SYSTEM + text("format", "%3d|%-4u|%08llx|%.2f|%s|%c%%|%hhd|%*d\n") + text("word", "abc")
+    values = [("s32", -7), ("u32", 5), ("u64", 0x123456789A), ("f64", 1.234), ("u64", None), ("u32", 65), ("s32", 300),
+              ("s32", 4), ("s32", 42)]  # fmt: skip
+    at, stores = 0, ""
+    for type, value in values:
+        size = int(type[1:]) // 8
+        at = -(-at // size) * size
+        constant = "%address" if value is None else f"0d{struct.pack('>d', value).hex()}" if type == "f64" else value
+        stores += (
+            f"st.local.{type} [buffer+{at}], {constant};"
+            if type != "f64"
+            else f"""
+            mov.f64 %f, {constant}; st.local.f64 [buffer+{at}], %f;"""
+        )
+        at += size
+    body = f""".local .align 8 .b8 buffer[64]; .reg .f64 %f; .reg .b64 %g; mov.u64 %address, word;
+        cvta.global.u64 %address, %address; {stores} setp.gt.u32 %p, %i, 1; mov.u32 %x, 0; @%p bra done;
+        {{ .param .b64 a; .param .b64 b; .param .b32 r; mov.u64 %g, format; cvta.global.u64 %g, %g;
+          st.param.b64 [a], %g; mov.u64 %g, buffer; cvta.local.u64 %g, %g; st.param.b64 [b], %g;
+          call.uni (r), vprintf, (a, b); ld.param.u32 %x, [r]; }} done:"""
+    right(body, lambda i: 9 if i < 2 else 0, items)
+    assert capsys.readouterr().out == 2 * " -7|5   |123456789a|1.23|abc|A%|44|  42\n"
+
+
+def test_malloc_and_free() -> None:
+    """Memory of the kernel's own; what is freed is gone."""
+    body = """{ .param .b64 a; .param .b64 r; st.param.b64 [a], 16; call (r), malloc, (a); ld.param.u64 %address, [r]; }
+        st.u32 [%address+12], %i; ld.global.u32 %x, [%address+12];
+        { .param .b64 a; st.param.b64 [a], %address; call free, (a); }"""
+    right(body, lambda i: i, SYSTEM)
+    late, _ = run(body + "ld.global.u32 %x, [%address];", SYSTEM)
+    assert codes(late) == ["out-of-bounds"]
+    twice, _ = run(body + body[body.rindex("{") :], SYSTEM)
+    assert codes(twice) == ["bad-free"]
+
+
+def test_assertions() -> None:
+    items = SYSTEM + text("what", "n > 0") + text("file", "k.cu") + text("name", "void k()")
+    given = {"a": "what", "b": "file", "d": "name"}
+    moves = "".join(f"mov.u64 %address, {each}; st.param.b64 [{p}], %address;" for p, each in given.items())
+    body = f"""setp.ne.u32 %p, %i, 5; @%p bra fine;
+        {{ .param .b64 a; .param .b64 b; .param .b32 c; .param .b64 d; .param .b64 e; {moves}
+          st.param.b32 [c], 12; st.param.b64 [e], 1;\ncall __assertfail, (a, b, c, d, e); }} fine: mov.u32 %x, 0;"""
+    report, _ = run(body, items)
+    assert (report.status, codes(report)) == ("fault", ["assertion"])
+    assert report.findings[0].message == "k.cu:12: void k(): the assertion `n > 0` does not hold"
+    clean, _ = run(body.replace("%i, 5;", "%i, 5000;"), items)
+    assert (clean.status, codes(clean)) == ("ok", [])
+
+
+def test_a_function_that_is_not_there() -> None:
+    body = "{ .param .b32 a; .param .b32 r; st.param.b32 [a], 16; call (r), elsewhere, (a); ld.param.u32 %x, [r]; }"
+    report, _ = run(body, SYSTEM, block=32)
+    assert report.status == "incomplete"
+    assert "elsewhere" in report.findings[0].message

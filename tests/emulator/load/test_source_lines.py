@@ -1,0 +1,69 @@
+"""Findings name the lines of the source that `.loc` tells of."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ptxgen import Kernel, parse
+from ptxgen.device import Finding
+from ptxgen.emulator import Emulator
+from ptxgen.emulator.load.source_lines import SourceLines
+from tests.support.harness import module
+
+#: Two warps store to the same word; the places are those of tile.cu and, inlined, norm.cuh.
+BODY = """.shared .b32 word; .reg .u32 %t, %x; .reg .pred %p; .reg .b64 %o;
+    ld.param.u64 %o, [out]; mov.u32 %t, %tid.x; setp.lt.u32 %p, %t, 32;
+    .loc 1 31 3
+    .loc 1 20 5
+    @%p st.shared.u32 [word], 1;
+    .loc 2 7 9, function_name $L__info_string0, inlined_at 1 31 3
+    @!%p st.shared.u32 [word], 2;
+    .loc 1 0 0
+    bar.sync 0;
+    ld.shared.u32 %x, [word]; st.global.u32 [%o], %x; ret;"""
+FILES = """.file 1 "/home/me/tile.cu"
+.file 2 "/usr/include/norm.cuh\""""
+
+
+def text(body: str = BODY) -> str:
+    section = """.section .debug_str
+{
+$L__info_string0:
+.b8 110, 0
+}
+"""
+    return module(body, ".param .u64 out", items=FILES) + section
+
+
+def test_both_sides_of_a_race() -> None:
+    emulator = Emulator("sm_100a")
+    report = emulator.launch(Kernel.from_ptx(text()), 1, 64, [emulator.array(np.zeros(1, np.uint32))])
+    (finding,) = report.findings
+    lines = text().splitlines()
+    first = next(number for number, line in enumerate(lines, 1) if "@%p st" in line)
+    assert (finding.line, finding.source) == (first + 2, "norm.cuh:7:9, inlined at tile.cu:31:3"), report.summary()
+    assert f"store of line {first} (tile.cu:20:5) by warp 0" in finding.message
+    assert str(finding).startswith(f"line {first + 2} (norm.cuh:7:9, inlined at tile.cu:31:3): error [shared-race]")
+
+
+def test_what_no_line_is_known_of() -> None:
+    lines = SourceLines(parse(text()))
+    at = {line.strip(): number for number, line in enumerate(text().splitlines(), 1)}
+    assert lines.of(1) == ""
+    assert lines.of(at["bar.sync 0;"]) == ""
+    assert lines.of(at["@%p st.shared.u32 [word], 1;"]) == "tile.cu:20:5"
+    finding = Finding("code", "error", "nothing known", at["bar.sync 0;"])
+    assert lines.located(finding) == finding
+
+
+def test_a_location_ends_with_its_function() -> None:
+    other = text("ret;").partition("$L")[0].partition(".visible")[2].partition(".section")[0].replace("k(", "other(")
+    both = text().replace(".section", ".visible" + other + ".section", 1)
+    assert SourceLines(parse(both)).of(both[: both.index("other(")].count("\n") + 3) == ""
+
+
+def test_the_words_of_an_assertion_stay() -> None:
+    lines = SourceLines(parse(text()))
+    line = next(number for number, each in enumerate(text().splitlines(), 1) if "@%p st" in each)
+    said = Finding("assertion", "error", f"k.cu, line {line}: the assertion does not hold", line)
+    assert lines.located(said).message == said.message
