@@ -65,6 +65,8 @@ class Binder:
         names: Names,
         in_entry: bool = True,
         calls: Calls | None = None,
+        targets: Sequence[int] = (),
+        following: int = 0,
     ) -> None:
         self.machine = machine
         self.names = names
@@ -72,6 +74,8 @@ class Binder:
         self.in_entry = in_entry
         #: The functions that the program can call.
         self.calls = calls
+        #: The ranks of the blocks to which a branch may go, and of the one that follows in the text.
+        self.targets, self.following = targets, following
         #: Registers that the bound operands read, and those that they write.
         self.reads: set[int] = set()
         self.writes: set[int] = set()

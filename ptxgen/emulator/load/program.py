@@ -288,7 +288,7 @@ class Program:
         return not unconditional
 
     def _bind(self, line: _Line, block: Block, in_entry: bool) -> Operation:
-        binder = Binder(self.machine, line.names, in_entry, self.calls)
+        binder = Binder(self.machine, line.names, in_entry, self.calls, block.targets, block.following)
         statement = line.statement
         guard: Reader | None = None
         guard_reads: frozenset[int] = frozenset()
@@ -303,7 +303,7 @@ class Program:
                 run = self._incomplete(statement, line.missing)
             else:
                 kind = line.meaning.kind
-                run = line.meaning.bind(line.instruction, binder, statement, block)
+                run = line.meaning.bind(line.instruction, binder, statement)
         except Unmodelled as missing:
             kind, run = "plain", self._incomplete(statement, f"the emulator does not model {missing} here")
         reads, writes, touched, vital = map(frozenset, (binder.reads, binder.writes, binder.touched, binder.vital))

@@ -1,7 +1,7 @@
 """The meaning of instructions. Modules are named as those of `ptxgen.instr`; each function there gives one
 declaration its meaning.
 
-A meaning is a function `(instruction, binder, statement, block) -> run`, where `run(group)` executes it for all
+A meaning is a function `(instruction, binder, statement) -> run`, where `run(group)` executes it for all
 warps of a group. Kinds: `plain` does something and goes on; a `gate` may hold lanes back (it returns the lanes that
 may pass, and is tried again when they are woken); an `end` decides where the lanes go next.
 """

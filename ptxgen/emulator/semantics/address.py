@@ -18,7 +18,7 @@ _Run = Callable[[Group], None]
 
 
 @meaning(address.isspacep)
-def in_space(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+def in_space(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     """The window of parameters lies in that of global memory (9.7.9.19)."""
     a, p, space = binder.source(op.a, "u64"), binder.destination(op.p, "pred"), op.space.split("::")[0]
 
@@ -31,7 +31,7 @@ def in_space(op: Any, binder: Binder, statement: syntax.Instruction, block: obje
 
 
 @meaning(address.cvta, address.cvta_to)
-def convert_address(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+def convert_address(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     base = np.uint64(WINDOWS[op.space.split("::")[0]])
     a, d = binder.source(op.a, op.size), binder.destination(op.d, op.size)
     if isinstance(op, address.cvta):

@@ -34,7 +34,7 @@ _Gate = Callable[[Group, "Scheduler"], tuple[Callable[[int], object], NDArray[np
 
 
 @meaning(async_copy.copy, async_copy.copy_ignore)
-def copy(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+def copy(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     size = int(op.size.evaluate())
     destination, source = binder.address(op.dst), binder.address(op.src)
     ignore = binder.predicate(op.ignore) if isinstance(op, async_copy.copy_ignore) else None
@@ -146,7 +146,7 @@ def _move(
 
 
 @meaning(async_copy.commit_group)
-def commit_group(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+def commit_group(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     def run(g: Group) -> None:
         active = g.active
         for position, row in enumerate(map(int, g.indices)):
@@ -187,18 +187,18 @@ def _wait(pending: int, commits: bool) -> _Gate:
 
 
 @meaning(async_copy.wait_group, kind="gate")
-def wait_group(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Gate:
+def wait_group(op: Any, binder: Binder, statement: syntax.Instruction) -> _Gate:
     return _wait(max(int(op.count.evaluate()), 0), commits=False)
 
 
 @meaning(async_copy.wait_all, kind="gate")
-def wait_all(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Gate:
+def wait_all(op: Any, binder: Binder, statement: syntax.Instruction) -> _Gate:
     """As a commit and a wait for all groups (9.7.9.25.3.3)."""
     return _wait(0, commits=True)
 
 
 @meaning(mbarrier.cp_async_arrive)
-def arrive_when_done(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+def arrive_when_done(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     """Each lane arrives once its copies so far are done. Without .noinc the phase expects that arrival besides others.
 
     Who waits for the phase also knows what the warp knew when it asked for the arrival, though PTX promises the copies

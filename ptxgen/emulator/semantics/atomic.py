@@ -155,7 +155,7 @@ def change(
     atomic.atom, atomic.atom_add_noftz, atomic.atom_vector, atomic.atom_vector_half, atomic.atom_vector_packed,
     atomic.red, atomic.red_add_noftz, atomic.red_vector, atomic.red_vector_half, atomic.red_vector_packed,
 )  # fmt: skip
-def modify(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+def modify(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     type, kind, noftz = TYPES[op.type], getattr(op, "op", "add"), getattr(op, "noftz", True)
     if isinstance(op, atomic.atom | atomic.red):
         noftz = False
@@ -206,7 +206,7 @@ def _give(part: Part, results: Sequence[Any], found: _Words, dtype: np.dtype[Any
 
 
 @meaning(atomic.atom_cas)
-def compare_and_swap(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+def compare_and_swap(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     type = TYPES[op.type]
     address, named = binder.address(op.a), space_of(op, binder, op.a)
     expected, new, result = binder.source(op.b, type), binder.source(op.c, type), binder.destination(op.d, type)
@@ -225,7 +225,7 @@ def compare_and_swap(op: Any, binder: Binder, statement: syntax.Instruction, blo
 
 
 @meaning(atomic.red_async)
-def reduce_later(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+def reduce_later(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     type = TYPES[op.type]
     address, named, barrier = binder.address(op.a), space_of(op, binder, op.a), binder.address(op.mbar)
     operation, associative, dtype = operation_of(op.op, op.type, "shared", noftz=False)
@@ -251,7 +251,7 @@ def reduce_later(op: Any, binder: Binder, statement: syntax.Instruction, block: 
 
 
 @meaning(atomic.red_async_release, atomic.red_async_mmio)
-def reduce_globally(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+def reduce_globally(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     type = TYPES[op.type]
     address, named, source = binder.address(op.a), space_of(op, binder, op.a), binder.source(op.b, type)
     operation, associative, dtype = operation_of(op.op, op.type, "global", noftz=False)

@@ -39,7 +39,7 @@ def require_whole_warps(g: Group, statement: syntax.Instruction) -> None:
     barrier.bar_sync, barrier.barrier_sync, barrier.bar_arrive, barrier.barrier_arrive, barrier.bar_red,
     barrier.barrier_red, barrier.bar_red_popc, barrier.barrier_red_popc, kind="end",
 )  # fmt: skip
-def synchronize(op: Any, binder: Binder, statement: syntax.Instruction, block: Block) -> _End:
+def synchronize(op: Any, binder: Binder, statement: syntax.Instruction) -> _End:
     name = binder.source(op.name, "u32")
     threads = binder.source(op.threads, "u32") if op.threads is not None else None
     aligned = getattr(op, "aligned", True)

@@ -53,7 +53,7 @@ def _whole_units(start: int, stop: int) -> NDArray[np.int64]:
 
 
 @meaning(bulk.load)
-def load(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+def load(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     if op.report not in (None, "disabled"):
         raise Unmodelled(f"mbarrier::report::{op.report}")
     destination, source = binder.address(op.dst_mem), binder.address(op.src_mem)
@@ -90,7 +90,7 @@ def load(op: Any, binder: Binder, statement: syntax.Instruction, block: object) 
 
 
 @meaning(bulk.copy, bulk.reduce_shared)
-def copy(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+def copy(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     """From this CTA's shared memory to that of another, or combined with it."""
     destination, source = binder.address(op.dst_mem), binder.address(op.src_mem)
     size, barrier = binder.source(op.size, "u32"), binder.address(op.mbar)
@@ -118,7 +118,7 @@ def copy(op: Any, binder: Binder, statement: syntax.Instruction, block: object) 
 
 
 @meaning(bulk.store, bulk.reduce, bulk.multimem_store, bulk.multimem_reduce)
-def store(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+def store(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     """From shared to global memory, or combined with it; a byte mask repeats every 16 bytes.
 
     A multimem address is that of the one device that there is.
@@ -159,13 +159,13 @@ def store(op: Any, binder: Binder, statement: syntax.Instruction, block: object)
 
 
 @meaning(bulk.prefetch, bulk.applypriority)
-def prefetch(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+def prefetch(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     """A hint."""
     return lambda g: None
 
 
 @meaning(bulk.commit_group)
-def commit_group(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+def commit_group(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     def run(g: Group) -> None:
         for row in g.indices:
             g.machine.bulk_groups.setdefault(int(row), [[]]).append([])
@@ -174,7 +174,7 @@ def commit_group(op: Any, binder: Binder, statement: syntax.Instruction, block: 
 
 
 @meaning(bulk.wait_group, kind="gate")
-def wait_group(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> Callable[..., Any]:
+def wait_group(op: Any, binder: Binder, statement: syntax.Instruction) -> Callable[..., Any]:
     """All but the latest groups must be done, or with .read have read their sources."""
     pending, reads = max(int(op.pending.value), 0), op.read
 

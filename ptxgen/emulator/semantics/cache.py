@@ -30,12 +30,12 @@ _FRACTIONAL, _RANGE = 0x100, 0x180
 
 
 @meaning(cache.prefetch, cache.prefetch_keep, cache.prefetch_tensormap, cache.prefetchu, cache.applypriority)
-def nothing(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+def nothing(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     return lambda g: None
 
 
 @meaning(cache.discard)
-def discard(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+def discard(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     """The bytes become indeterminate: poison here. Raises MemoryFault outside arrays and off lines of 128 bytes."""
     address = binder.address(op.a)
 
@@ -56,7 +56,7 @@ def discard(op: Any, binder: Binder, statement: syntax.Instruction, block: objec
 
 
 @meaning(cache.createpolicy_fractional)
-def fractional_policy(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+def fractional_policy(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     """The fraction counts in sixteenths."""
     code = _FRACTIONAL + _FIRST[op.first] + _SECOND[op.second]
     policy = binder.destination(op.policy, "u64")
@@ -70,7 +70,7 @@ def fractional_policy(op: Any, binder: Binder, statement: syntax.Instruction, bl
 
 
 @meaning(cache.createpolicy_range)
-def range_policy(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+def range_policy(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     """The range counts in blocks of a power of two, of 4096 bytes at least, so that 128 of them hold the total."""
     code = _RANGE + _FIRST[op.first] + _SECOND[op.second]
     address, policy = binder.address(op.a), binder.destination(op.policy, "u64")
@@ -88,6 +88,6 @@ def range_policy(op: Any, binder: Binder, statement: syntax.Instruction, block: 
 
 
 @meaning(cache.createpolicy_cvt)
-def converted_policy(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+def converted_policy(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     a, policy = binder.source(op.a, "u64"), binder.destination(op.policy, "u64")
     return lambda g: policy(g, a(g))

@@ -44,7 +44,7 @@ def _window(g: Group, addresses: NDArray[np.int64], space: str | None) -> NDArra
 
 
 @meaning(cluster.mapa)
-def map_address(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+def map_address(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     a, rank, d = binder.source(op.a, op.type), binder.source(op.cta, "u32"), binder.destination(op.d, op.type)
     word = np.uint32 if op.type == "u32" else np.uint64
 
@@ -59,7 +59,7 @@ def map_address(op: Any, binder: Binder, statement: syntax.Instruction, block: o
 
 
 @meaning(cluster.getctarank)
-def rank_of_address(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+def rank_of_address(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     a, d = binder.source(op.a, op.type), binder.destination(op.d, "u32")
 
     def run(g: Group) -> None:
@@ -71,7 +71,7 @@ def rank_of_address(op: Any, binder: Binder, statement: syntax.Instruction, bloc
 
 
 @meaning(cluster.arrive, kind="gate")
-def arrive(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> Callable[..., Any]:
+def arrive(op: Any, binder: Binder, statement: syntax.Instruction) -> Callable[..., Any]:
     """Always passes; a gate since the scheduler counts the arrivals."""
 
     def run(g: Group, scheduler: Scheduler) -> tuple[None, None]:
@@ -84,7 +84,7 @@ def arrive(op: Any, binder: Binder, statement: syntax.Instruction, block: object
 
 
 @meaning(cluster.wait, kind="gate")
-def wait(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> Callable[..., Any]:
+def wait(op: Any, binder: Binder, statement: syntax.Instruction) -> Callable[..., Any]:
     def run(g: Group, scheduler: Scheduler) -> tuple[Callable[[int], object], NDArray[np.bool_] | None]:
         if op.aligned:
             require_whole_warps(g, statement)
@@ -96,7 +96,7 @@ def wait(op: Any, binder: Binder, statement: syntax.Instruction, block: object) 
 
 
 @meaning(cluster.griddepcontrol, kind="gate")
-def dependent_grids(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> Callable[..., Any]:
+def dependent_grids(op: Any, binder: Binder, statement: syntax.Instruction) -> Callable[..., Any]:
     """`grids` decides when the next grid begins, and when those before have ended."""
     waits = op.action == "wait"
 
@@ -121,7 +121,7 @@ _RESPONSE = 16
 
 
 @meaning(cluster.try_cancel)
-def try_cancel(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+def try_cancel(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     address, barrier = binder.address(op.addr), binder.address(op.mbar)
 
     def run(g: Group) -> None:
@@ -184,7 +184,7 @@ def _response(binder: Binder, operand: Any) -> Callable[[Group], NDArray[np.uint
 
 
 @meaning(cluster.is_canceled)
-def is_canceled(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+def is_canceled(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     response, p = _response(binder, op.response), binder.destination(op.p, "pred")
     return lambda g: p(g, _granted(response(g)))
 
@@ -210,13 +210,13 @@ def _first(g: Group, words: NDArray[np.uint32], statement: syntax.Instruction) -
 
 
 @meaning(cluster.get_first_ctaid)
-def first_coordinate(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+def first_coordinate(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     response, d, axis = _response(binder, op.response), binder.destination(op.d, "b32"), "xyz".index(op.dimension)
     return lambda g: d(g, _first(g, response(g), statement)[..., axis])
 
 
 @meaning(cluster.get_first_ctaid_vector)
-def first_cta(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+def first_cta(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     response = _response(binder, op.response)
     destinations = [binder.destination(element, "b32") for element in binder.vector(op.d)]
 

@@ -25,15 +25,15 @@ _End = Callable[[Group, "Scheduler", "Block", "Operation"], None]
 
 
 @meaning(control.bra, kind="end", leaves=True)
-def branch(op: Any, binder: Binder, statement: syntax.Instruction, block: Block) -> _End:
-    target = block.targets[0]
+def branch(op: Any, binder: Binder, statement: syntax.Instruction) -> _End:
+    target = binder.targets[0]
     return lambda g, scheduler, block, operation: scheduler.warps.move(g, target)
 
 
 @meaning(control.brx_idx, kind="end", leaves=True)
-def branch_by_index(op: Any, binder: Binder, statement: syntax.Instruction, block: Block) -> _End:
+def branch_by_index(op: Any, binder: Binder, statement: syntax.Instruction) -> _End:
     """An index past the list goes anywhere (9.7.12.4): it ends as a fault."""
-    index, targets = binder.source(op.index, "u32"), block.targets
+    index, targets = binder.source(op.index, "u32"), binder.targets
 
     def run(g: Group, scheduler: Scheduler, block: Block, operation: Operation) -> None:
         numbers = g.full(index(g))
@@ -48,20 +48,20 @@ def branch_by_index(op: Any, binder: Binder, statement: syntax.Instruction, bloc
 
 
 @meaning(control.ret, kind="end", leaves=True)
-def go_back(op: Any, binder: Binder, statement: syntax.Instruction, block: Block) -> _End:
+def go_back(op: Any, binder: Binder, statement: syntax.Instruction) -> _End:
     calls = binder.calls
     if binder.in_entry or calls is None:
-        return leave(op, binder, statement, block)
+        return leave(op, binder, statement)
     return lambda g, scheduler, block, operation: calls.leave(g, scheduler)
 
 
 @meaning(control.exit, kind="end", leaves=True)
-def leave(op: Any, binder: Binder, statement: syntax.Instruction, block: Block) -> _End:
+def leave(op: Any, binder: Binder, statement: syntax.Instruction) -> _End:
     return lambda g, scheduler, block, operation: scheduler.exit(g)
 
 
 @meaning(control.call, kind="end")
-def call(op: Any, binder: Binder, statement: syntax.Instruction, block: Block) -> _End:
+def call(op: Any, binder: Binder, statement: syntax.Instruction) -> _End:
     calls, name = binder.calls, str(op.function)
     assert calls is not None
     function = calls.machine.image.functions.get(name)
@@ -70,15 +70,15 @@ def call(op: Any, binder: Binder, statement: syntax.Instruction, block: Block) -
 
         def serve(g: Group, scheduler: Scheduler, block: Block, operation: Operation) -> None:
             run(g)
-            scheduler.warps.move(g, block.following)
+            scheduler.warps.move(g, binder.following)
 
         return serve
-    site = calls.site(binder, op, calls.callees[function.name], block.following)
+    site = calls.site(binder, op, calls.callees[function.name], binder.following)
     return lambda g, scheduler, block, operation: calls.enter(g, site, scheduler)
 
 
 @meaning(control.call_pointer, kind="end")
-def call_pointer(op: Any, binder: Binder, statement: syntax.Instruction, block: Block) -> _End:
+def call_pointer(op: Any, binder: Binder, statement: syntax.Instruction) -> _End:
     """Whatever function the register holds, if it takes these arguments."""
     calls, pointer = binder.calls, binder.source(op.pointer, "u64")
     assert calls is not None
@@ -87,7 +87,7 @@ def call_pointer(op: Any, binder: Binder, statement: syntax.Instruction, block: 
     for name, callee in calls.callees.items():
         if shape == (len(callee.function.parameters), len(callee.function.returns)):
             with contextlib.suppress(Unmodelled):
-                sites[name] = calls.site(binder, op, callee, block.following)
+                sites[name] = calls.site(binder, op, callee, binder.following)
 
     def run(g: Group, scheduler: Scheduler, block: Block, operation: Operation) -> None:
         addresses = g.full(pointer(g)).astype(np.int64)

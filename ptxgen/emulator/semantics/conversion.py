@@ -67,7 +67,7 @@ def _saturated(value: NDArray[Any], dtype: str) -> NDArray[Any]:
 
 
 @meaning(conversion.cvt)
-def convert(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+def convert(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     source_float, target_float = op.atype in _FLOATS, op.dtype in _FLOATS
     read = binder.source(op.a, op.atype)
     write = binder.destination(op.d, op.dtype)
@@ -193,7 +193,7 @@ def _integer_to_float(value: NDArray[Any], dtype: str, rounding: str) -> NDArray
 
 
 @meaning(conversion.cvt_half, conversion.cvt_half2)
-def convert_half(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+def convert_half(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     """.f32 to one or two 16-bit floats; the first source goes to the high half."""
     kind = op.dtype.removesuffix("x2")
     finite = ml_dtypes.finfo(_FLOATS[kind]).max
@@ -267,7 +267,7 @@ def _scales(op: Any, binder: Binder) -> Callable[[Group], list[Any]]:
 
 
 @meaning(conversion.cvt_narrow2, conversion.cvt_narrow2_pair)
-def convert_narrow(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+def convert_narrow(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     if op.scaled:
         raise Unmodelled("cvt with .scaled::n1::ue8m0")
     sources, d = _sources(op, binder), binder.destination(op.d, op.dtype)
@@ -304,7 +304,7 @@ def _reversed(half: NDArray[np.uint32]) -> NDArray[np.uint32]:
 
 
 @meaning(conversion.cvt_half2_rs, conversion.cvt_narrow4_rs)
-def convert_randomly(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+def convert_randomly(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     """Random bits stand beside the highest bits that are cut off."""
     name, count = op.dtype[:-2], int(op.dtype[-1])
     sources, random = _sources(op, binder), binder.source(op.rbits, "b32")
@@ -323,7 +323,7 @@ def convert_randomly(op: Any, binder: Binder, statement: syntax.Instruction, blo
 
 
 @meaning(conversion.cvt_tf32)
-def convert_tf32(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+def convert_tf32(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     """The 19 bits of .tf32 are the upper ones of the register; the others are 0, those of a NaN too (measured, H100).
 
     .rna is no instruction of the hardware: ptxas adds half a unit to numbers and cuts all words off, and of what is
@@ -346,7 +346,7 @@ def convert_tf32(op: Any, binder: Binder, statement: syntax.Instruction, block: 
 
 
 @meaning(conversion.cvt_f16x2, conversion.cvt_bf16x2, conversion.cvt_bf16x2_ue8m0x2)
-def convert_from_narrow(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+def convert_from_narrow(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     """Every value of these formats is one of .f16 and .bf16; scaling may round. NaN is 0x7fff."""
     atype = getattr(op, "atype", "ue8m0x2")
     if atype == "ue5m3x2":
@@ -386,7 +386,7 @@ def convert_from_narrow(op: Any, binder: Binder, statement: syntax.Instruction, 
 
 
 @meaning(conversion.cvt_ue8m0x2, conversion.cvt_ue8m0x2_pair)
-def convert_to_scale(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+def convert_to_scale(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     """The power of two next to a magnitude, 2**-127 at least; too large ones give NaN, or 2**127 with .satfinite.
 
     The sign does not count (CUDA 13.0, cuda_fp8.hpp, __nv_cvt_bfloat16raw_to_e8m0).
@@ -405,7 +405,7 @@ def convert_to_scale(op: Any, binder: Binder, statement: syntax.Instruction, blo
 
 
 @meaning(conversion.cvt_s2f6x2, conversion.cvt_s2f6x2_pair)
-def convert_to_fixed(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+def convert_to_fixed(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     """Units of 2**-6 in 8 bits, clamped; NaN gives the largest value."""
     sources, scales, d = _sources(op, binder), _scales(op, binder), binder.destination(op.d, "b16")
     rounded = {"rn": np.rint, "rz": np.trunc}[op.rounding]
@@ -419,7 +419,7 @@ def convert_to_fixed(op: Any, binder: Binder, statement: syntax.Instruction, blo
 
 
 @meaning(conversion.cvt_pack16, conversion.cvt_pack)
-def pack_integers(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+def pack_integers(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     a, b, d = binder.source(op.a, "s32"), binder.source(op.b, "s32"), binder.destination(op.d, "u32")
     c = binder.source(op.c, "b32") if isinstance(op, conversion.cvt_pack) else None
     bits = int(op.type[1:])

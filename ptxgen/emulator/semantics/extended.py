@@ -40,7 +40,7 @@ def _saturated(a: _Words, b: _Words, carry: Any) -> _Words:
 @meaning(
     extended.add_cc, extended.addc, extended.sub_cc, extended.subc, extended.mad_cc, extended.madc,
 )  # fmt: skip
-def carried(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+def carried(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     type = TYPES[op.type]
     unsigned = np.dtype(f"u{type.bytes}")
     subtract = isinstance(op, extended.sub_cc | extended.subc)

@@ -51,7 +51,7 @@ def _orders(
 
 
 @meaning(fence.fence, fence.membar)
-def order(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+def order(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     """No semantics means acq_rel; membar is the older fence.sc."""
     sem = getattr(op, "sem", None)
     scope = op.level if isinstance(op, fence.membar) else op.scope
@@ -60,40 +60,40 @@ def order(op: Any, binder: Binder, statement: syntax.Instruction, block: object)
 
 
 @meaning(fence.fence_acquire_shared)
-def acquire_shared(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+def acquire_shared(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     """The restriction to shared memory is not kept: a missing wider fence is not reported."""
     return _orders(acquires=True, releases=False)
 
 
 @meaning(fence.fence_release_shared, fence.fence_release_reads)
-def release_shared(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+def release_shared(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     return _orders(acquires=False, releases=True)
 
 
 @meaning(fence.fence_proxy_async_acquire)
-def acquire_for_copies(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+def acquire_for_copies(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     return _orders(acquires=True, releases=False, proxy=True)
 
 
 @meaning(fence.fence_proxy_async_release, fence.fence_proxy_async_release_reads)
-def release_for_copies(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+def release_for_copies(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     return _orders(acquires=False, releases=True, proxy=True)
 
 
 @meaning(fence.fence_proxy_alias, fence.fence_proxy_alias_ordered)
-def order_aliases(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+def order_aliases(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     """There are no aliases in the emulator's memory."""
     return lambda g: None
 
 
 @meaning(fence.membar_proxy)
-def older_proxy_fence(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+def older_proxy_fence(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     """membar.proxy.async is fence.proxy.async."""
     return _publish(shared=True, heap=True) if op.kind == "async" else lambda g: None
 
 
 @meaning(fence.fence_mbarrier_init, fence.fence_proxy_async)
-def publish_barriers(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+def publish_barriers(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     stores = isinstance(op, fence.fence_proxy_async)
     return _publish(shared=stores and op.space != "global", heap=stores and op.space in (None, "global"))
 
@@ -120,7 +120,7 @@ def _publish(*, shared: bool, heap: bool) -> _Run:
 
 
 @meaning(fence.fence_proxy_tensormap_release)
-def release_tensormaps(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+def release_tensormaps(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     """The maps that have been changed may be acquired from now on."""
 
     def run(g: Group) -> None:
@@ -131,7 +131,7 @@ def release_tensormaps(op: Any, binder: Binder, statement: syntax.Instruction, b
 
 
 @meaning(fence.fence_proxy_tensormap_acquire)
-def acquire_tensormap(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+def acquire_tensormap(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     """Later copies see the map at an address as it was released."""
     address = binder.address(op.addr)
 

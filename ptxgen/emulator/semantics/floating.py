@@ -84,7 +84,7 @@ def _apply(op: Any, binder: Binder, function: Callable[..., Any], type: str) -> 
 
 
 @meaning(floating.add, floating.sub, floating.mul, floating.fma, floating.mad, floating.div)
-def arithmetic(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+def arithmetic(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     if op.type == "f64":
         function = _double(op)
         return _apply(op, binder, lambda *values: nan_of_operands(op, function(*values), *values), "f64")
@@ -94,7 +94,7 @@ def arithmetic(op: Any, binder: Binder, statement: syntax.Instruction, block: ob
 
 
 @meaning(floating.add_f32x2, floating.sub_f32x2, floating.mul_f32x2, floating.fma_f32x2)
-def packed(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+def packed(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     function = _single(op)
 
     def halves(*words: Any) -> Any:
@@ -106,7 +106,7 @@ def packed(op: Any, binder: Binder, statement: syntax.Instruction, block: object
 
 
 @meaning(floating.abs, floating.neg)
-def sign_change(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+def sign_change(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     function = np.abs if isinstance(op, floating.abs) else np.negative
     if op.type == "f64":
         return _apply(op, binder, lambda a: quieted(a, function(a)), "f64")
@@ -114,7 +114,7 @@ def sign_change(op: Any, binder: Binder, statement: syntax.Instruction, block: o
 
 
 @meaning(floating.min, floating.max)
-def extremum(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+def extremum(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     smaller = isinstance(op, floating.min)
 
     def choose(a: Any, b: Any) -> Any:
@@ -135,7 +135,7 @@ def extremum(op: Any, binder: Binder, statement: syntax.Instruction, block: obje
 
 
 @meaning(floating.min3, floating.max3)
-def extremum_of_three(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+def extremum_of_three(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     smaller = isinstance(op, floating.min3)
 
     def choose(*values: Any) -> Any:
@@ -150,12 +150,12 @@ def extremum_of_three(op: Any, binder: Binder, statement: syntax.Instruction, bl
 
 
 @meaning(floating.copysign)
-def copy_sign(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+def copy_sign(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     return _apply(op, binder, lambda a, b: np.copysign(b, a), op.type)
 
 
 @meaning(floating.testp)
-def test_property(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+def test_property(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     """Zeros count as normal, and not as subnormal (9.7.3.1)."""
     a, p = binder.source(op.a, op.type), binder.destination(op.p, "pred")
     tiny = np.float32(2.0**-126) if op.type == "f32" else np.float64(2.0**-1022)
@@ -173,7 +173,7 @@ def test_property(op: Any, binder: Binder, statement: syntax.Instruction, block:
 
 
 @meaning(floating.rcp)
-def reciprocal(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+def reciprocal(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     """.ftz does nothing in .f64."""
     if op.type == "f64":
         one = np.array(1.0)
@@ -182,7 +182,7 @@ def reciprocal(op: Any, binder: Binder, statement: syntax.Instruction, block: ob
 
 
 @meaning(floating.sqrt)
-def root(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+def root(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     if op.type == "f64":
         return _apply(op, binder, lambda a: nan_of_operands(op, exact.square_root(a, op.rounding), a), "f64")
     return _apply(op, binder, lambda a: single.square_root(a, op.rounding, op.ftz), "f32")
@@ -201,13 +201,13 @@ _APPROXIMATIONS: dict[type, Callable[..., Any]] = {
 
 
 @meaning(*_APPROXIMATIONS)
-def approximation(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+def approximation(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     function, ftz = _APPROXIMATIONS[type(op)], getattr(op, "ftz", False)
     return _apply(op, binder, lambda *values: function(*values, ftz), "f32")
 
 
 @meaning(floating.sin, floating.cos)
-def circular(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+def circular(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     if isinstance(op, floating.sin):
         function = functions.sine_of_turns if op.two_pi else functions.sine
     else:
@@ -216,7 +216,7 @@ def circular(op: Any, binder: Binder, statement: syntax.Instruction, block: obje
 
 
 @meaning(floating.rcp_approx_f64, floating.rsqrt_ftz_f64)
-def upper_half(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+def upper_half(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     """From the upper 32 bits of a to those of d; subnormals are zeros, NaN is 0x7fffffff00000000 (9.7.3.14, 17)."""
     upper, nan = np.uint64(0xFFFFFFFF << 32), np.uint64(0x7FFFFFFF << 32)
     squared = isinstance(op, floating.rsqrt_ftz_f64)
@@ -234,6 +234,6 @@ def upper_half(op: Any, binder: Binder, statement: syntax.Instruction, block: ob
 
 
 @meaning(floating.rsqrt_f64)
-def reciprocal_root_f64(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+def reciprocal_root_f64(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     """A software routine on hardware; here as there the rounded value, but next to ties."""
     return _apply(op, binder, lambda a: nan_of_operands(op, functions.reciprocal_root_f64(a), a), "f64")

@@ -42,7 +42,7 @@ def _apply(op: Any, binder: Binder, function: Callable[..., _Words]) -> _Run:
 
 
 @meaning(half.add, half.sub, half.mul, half.fma)
-def operation(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+def operation(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     format = _format(op)
 
     def exact(*words: _Words) -> NDArray[np.float64]:
@@ -80,7 +80,7 @@ def _flushed(result: _Words, value: NDArray[np.float64], format: Format) -> _Wor
 
 
 @meaning(half.neg, half.abs)
-def sign_change(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+def sign_change(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     format, negate = _format(op), isinstance(op, half.neg)
 
     def compute(a: _Words) -> _Words:
@@ -92,7 +92,7 @@ def sign_change(op: Any, binder: Binder, statement: syntax.Instruction, block: o
 
 
 @meaning(half.min, half.max)
-def extremum(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+def extremum(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     format, smaller = _format(op), isinstance(op, half.min)
 
     def compute(a: _Words, b: _Words) -> _Words:
@@ -111,7 +111,7 @@ def extremum(op: Any, binder: Binder, statement: syntax.Instruction, block: obje
 def _approximation(function: Callable[[Any], Any]) -> Callable[..., _Run]:
     """A function of one number, computed in .f64 and rounded; hardware may differ within the manual's bounds."""
 
-    def bind(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+    def bind(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
         format, ftz = _format(op), isinstance(op, half.ex2_bf16)
 
         def compute(a: _Words) -> _Words:

@@ -23,33 +23,33 @@ _FUNCTIONS: dict[type, Any] = {
 
 
 @meaning(logic.and_, logic.or_, logic.xor)
-def words(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+def words(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     function = _FUNCTIONS[type(op)]
     a, b, d = binder.source(op.a, op.type), binder.source(op.b, op.type), binder.destination(op.d, op.type)
     return lambda g: d(g, function(a(g), b(g)))
 
 
 @meaning(logic.and_pred, logic.or_pred, logic.xor_pred)
-def predicates(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+def predicates(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     function = _FUNCTIONS[type(op)]
     a, b, d = binder.predicate(op.a), binder.predicate(op.b), binder.destination(op.d, "pred")
     return lambda g: d(g, function(a(g), b(g)))
 
 
 @meaning(logic.not_)
-def complement(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+def complement(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     a, d = binder.source(op.a, op.type), binder.destination(op.d, op.type)
     return lambda g: d(g, ~np.asarray(a(g)))
 
 
 @meaning(logic.not_pred)
-def complement_predicate(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+def complement_predicate(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     a, d = binder.predicate(op.a), binder.destination(op.d, "pred")
     return lambda g: d(g, ~np.asarray(a(g)))
 
 
 @meaning(logic.shl, logic.shr)
-def shift(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+def shift(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     type = TYPES[op.type]
     dtype, bits, signed = numpy_type(type), type.bits, type.kind == "signed"
     a, b, d = binder.source(op.a, type), binder.source(op.b, "u32"), binder.destination(op.d, type)
@@ -72,7 +72,7 @@ def shift(op: Any, binder: Binder, statement: syntax.Instruction, block: object)
 
 
 @meaning(logic.cnot)
-def is_zero(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+def is_zero(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     a, d = binder.source(op.a, op.type), binder.destination(op.d, op.type)
     return lambda g: d(g, np.asarray(a(g)) == 0)
 
@@ -91,7 +91,7 @@ def _table(lut: int) -> Callable[[Any, Any, Any], Any]:
 
 
 @meaning(logic.lop3, logic.lop3_bool)
-def three_input(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+def three_input(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     a, b, c = (binder.source(operand, "b32") for operand in (op.a, op.b, op.c))
     d = binder.destination(op.d, "b32")
     function = _table(int(op.lut.evaluate()))
@@ -109,7 +109,7 @@ def three_input(op: Any, binder: Binder, statement: syntax.Instruction, block: o
 
 
 @meaning(logic.shf)
-def funnel_shift(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+def funnel_shift(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     a, b, c = (binder.source(operand, "u32") for operand in (op.a, op.b, op.c))
     d = binder.destination(op.d, "b32")
 

@@ -54,7 +54,7 @@ def _addressed(g: Group, op: Any, addresses: Any, rows: int) -> tuple[Group | No
 
 
 @meaning(matrix.ldmatrix, matrix.ldmatrix_m16n16, matrix.ldmatrix_m8n16_unpack, matrix.ldmatrix_m16n16_unpack)
-def load(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+def load(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     """Elements of 6 and 4 bits go to the low bits of a byte each, the rest of it zero.
 
     CUTLASS says so of b4x16_p64 (include/cute/atom/mma_traits_sm120.hpp, fp4_shift_A); 6 bits are inferred.
@@ -93,7 +93,7 @@ def _join(elements: NDArray[Any]) -> NDArray[np.uint32]:
 
 
 @meaning(matrix.stmatrix, matrix.stmatrix_m16n8)
-def store(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+def store(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     fragment = store_fragment(_SHAPES[type(op)], op.num, _transposed(op))
     bits = 32 // fragment[0].shape[2]
     rows = int(fragment[0].max()) + 1
@@ -116,7 +116,7 @@ def store(op: Any, binder: Binder, statement: syntax.Instruction, block: object)
 
 
 @meaning(matrix.movmatrix)
-def transpose(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+def transpose(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     given, taken = transpose_fragments()
     holder = inverse(given, 8, 8)[taken]
     source, destination = binder.source(op.a, "b32"), binder.destination(op.d, "b32")

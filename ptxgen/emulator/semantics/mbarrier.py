@@ -39,7 +39,7 @@ def each(g: Group, *values: Any) -> Iterator[tuple[int, int, tuple[int, ...]]]:
 
 
 @meaning(mbarrier.init)
-def init(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+def init(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     """Layout v1 (PTX 9.3) counts less, and keeps reports of copies that went wrong; here those end the kernel."""
     layout = op.layout or "v0"
     most = _MOST_ARRIVALS[layout]
@@ -84,7 +84,7 @@ def init(op: Any, binder: Binder, statement: syntax.Instruction, block: object) 
 
 
 @meaning(mbarrier.inval)
-def invalidate(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+def invalidate(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     address = binder.address(op.addr)
 
     def run(g: Group) -> None:
@@ -253,7 +253,7 @@ def _bind(op: Any, binder: Binder, use: _Use) -> _Run:
     mbarrier.arrive_drop_no_complete, mbarrier.arrive_drop_expect_tx, mbarrier.arrive_drop_expect_tx_remote,
     mbarrier.arrive_drop_expect_tx_multicast,
 )  # fmt: skip
-def use(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+def use(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     """Expect or complete bytes, arrive, drop: on the current phase of the object, which may end it."""
     name = type(op).__name__
     return _bind(
@@ -274,7 +274,7 @@ def use(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -
 
 
 @meaning(mbarrier.pending_count)
-def pending_count(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+def pending_count(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     state, count = binder.source(op.state, "b64"), binder.destination(op.count, "u32")
 
     def run(g: Group) -> None:
@@ -285,7 +285,7 @@ def pending_count(op: Any, binder: Binder, statement: syntax.Instruction, block:
 
 
 @meaning(mbarrier.check_layout)
-def check_layout(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+def check_layout(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     address, p = binder.address(op.addr), binder.destination(op.p, "pred")
 
     def run(g: Group) -> None:
@@ -361,7 +361,7 @@ def _tested(
 
 
 @meaning(mbarrier.test_wait, mbarrier.test_wait_parity)
-def test(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+def test(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     tested, p = _tested(op, binder, statement), binder.destination(op.p, "pred")
 
     def run(g: Group) -> None:
@@ -371,7 +371,7 @@ def test(op: Any, binder: Binder, statement: syntax.Instruction, block: object) 
 
 
 @meaning(mbarrier.try_wait, mbarrier.try_wait_parity, kind="gate")
-def try_wait(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> Callable[..., Any]:
+def try_wait(op: Any, binder: Binder, statement: syntax.Instruction) -> Callable[..., Any]:
     """Lanes whose phase has not ended are held until it does, or until nobody else can go on: then p is false."""
     tested, p = _tested(op, binder, statement), binder.destination(op.p, "pred")
 

@@ -60,7 +60,7 @@ _WEAK = (
     memory.ld, memory.ld_keep, memory.ld_volatile, memory.ld_ordered, memory.ld_readonly, memory.ld_readonly_nc,
     memory.ld_nc, memory.ld_nc_keep, memory.ldu, memory.ld_mmio,
 )  # fmt: skip
-def load(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+def load(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     type = TYPES[op.type]
     dtype, words = numpy_type(type), type.bits // 64 if type.bits == 128 else 1
     address, named = binder.address(op.a), space_of(op, binder, op.a)
@@ -83,7 +83,7 @@ def load(op: Any, binder: Binder, statement: syntax.Instruction, block: object) 
 
 
 @meaning(memory.st, memory.st_keep, memory.st_volatile, memory.st_ordered, memory.st_mmio)
-def store(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+def store(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     type = TYPES[op.type]
     dtype = numpy_type(type)
     address, named = binder.address(op.a), space_of(op, binder, op.a)
@@ -103,7 +103,7 @@ def store(op: Any, binder: Binder, statement: syntax.Instruction, block: object)
 
 
 @meaning(memory.st_bulk, memory.st_bulk_32)
-def fill(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+def fill(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     """Zeros, as if a thread stored them. Raises MemoryFault outside the CTA's own shared memory."""
     address, named = binder.address(op.a), space_of(op, binder, op.a)
     size = binder.source(op.size, "u32" if isinstance(op, memory.st_bulk_32) else "u64")
@@ -136,7 +136,7 @@ def _zero(machine: Machine, row: int, address: int, size: int, statement: syntax
 
 
 @meaning(memory.st_async)
-def store_later(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+def store_later(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     type = TYPES[op.type]
     dtype, size = numpy_type(type), type.bytes * memory.elements(op)
     address, named, barrier = binder.address(op.a), space_of(op, binder, op.a), binder.address(op.mbar)
@@ -169,7 +169,7 @@ def _halves(g: Group, values: list[Any], bits: int) -> list[NDArray[Any]]:
 
 
 @meaning(memory.st_async_release, memory.st_async_mmio)
-def store_globally(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+def store_globally(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     type = TYPES[op.type]
     dtype = numpy_type(type)
     address, named, source = binder.address(op.a), space_of(op, binder, op.a), binder.source(op.b, type)

@@ -23,7 +23,7 @@ _Run = Callable[[Group], None]
 
 
 @meaning(miscellaneous.setmaxnreg, kind="gate")
-def set_registers(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> Callable[..., Any]:
+def set_registers(op: Any, binder: Binder, statement: syntax.Instruction) -> Callable[..., Any]:
     """A pool per CTA holds what warps gave back; more than it has must be waited for (9.7.19.5)."""
     wanted, raises = int(op.count.evaluate()), op.action == "inc"
 
@@ -58,13 +58,13 @@ def set_registers(op: Any, binder: Binder, statement: syntax.Instruction, block:
 
 
 @meaning(miscellaneous.nanosleep, miscellaneous.pmevent, miscellaneous.pmevent_mask, miscellaneous.mark)
-def nothing(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+def nothing(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     """Time passes anyway, and nobody looks at the events."""
     return lambda g: None
 
 
 @meaning(miscellaneous.trap, miscellaneous.brkpt)
-def stop(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+def stop(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     """Without a debugger a breakpoint ends the kernel as a trap does."""
 
     def run(g: Group) -> None:

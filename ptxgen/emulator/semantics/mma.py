@@ -102,7 +102,7 @@ class _Operand:
     mma.sp_bf16, mma.sp_tf32, mma.sp_f8, mma.sp_f8f6f4, mma.sp_i8, mma.sp_i4, mma.mxf8f6f4, mma.mxf4, mma.mxf4nvf4,
     mma.sp_mxf8f6f4, mma.sp_mxf4, mma.sp_mxf4nvf4,
 )  # fmt: skip
-def multiply(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+def multiply(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     sparse, c_bits, d_bits = isinstance(op, SparseMma), *accumulator_bits(op)
     if isinstance(op, mma.f16_m8n8k4):
         layout = _quad_layout(op.alayout, op.blayout, c_bits, d_bits)

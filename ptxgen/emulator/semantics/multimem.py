@@ -36,7 +36,7 @@ def _parts(g: Group, space: str | None, address: Reader, statement: syntax.Instr
 
 
 @meaning(multimem.ld_reduce, multimem.ld_reduce_float)
-def load(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+def load(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     type = TYPES[op.type]
     dtype, address = numpy_type(type), binder.address(op.a)
     destinations = [binder.destination(element, type) for element in binder.vector(op.d)]
@@ -52,7 +52,7 @@ def load(op: Any, binder: Binder, statement: syntax.Instruction, block: object) 
 
 
 @meaning(multimem.st, multimem.st_float)
-def store(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+def store(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     type = TYPES[op.type]
     dtype, address = numpy_type(type), binder.address(op.a)
     sources = [binder.source(element, type) for element in binder.vector(op.b)]
@@ -67,7 +67,7 @@ def store(op: Any, binder: Binder, statement: syntax.Instruction, block: object)
 
 
 @meaning(multimem.red, multimem.red_float)
-def reduce(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+def reduce(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     """As red: its elements are atomic each for itself.
 
     Sums of .f32 flush subnormal numbers: ptxas 13.5 makes REDG.E.ADD.F32.FTZ of both (SASS of sm_90a and sm_100a).
@@ -90,7 +90,7 @@ def reduce(op: Any, binder: Binder, statement: syntax.Instruction, block: object
 
 
 @meaning(multimem.st_async, multimem.red_async)
-def later(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+def later(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     """Like st.async.release and red.async.release, which nobody can wait for."""
     type, address, source = TYPES[op.type], binder.address(op.a), binder.source(op.b, op.type)
     dtype = numpy_type(type)

@@ -70,7 +70,7 @@ def _compared(op: Any, binder: Binder, type: str) -> Callable[[Group], Any]:
 
 
 @meaning(predicate.setp, predicate.setp_half, predicate.setp_half2)
-def compare(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+def compare(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     """q is the opposite of p, or the comparison of the high halves."""
     result_of, combined = _compared(op, binder, op.type), _combination(op, binder)
     packed = op.type.endswith("x2")
@@ -95,7 +95,7 @@ _TRUE: dict[str, int] = {"f16": 0x3C00, "bf16": 0x3F80, "f32": 0x3F800000}
 
 
 @meaning(predicate.set, predicate.set_half, predicate.set_of_half, predicate.set_half2)
-def set_register(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+def set_register(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     result_of, combined = _compared(op, binder, op.stype), _combination(op, binder)
     packed = op.stype.endswith("x2")
     type = f"b{TYPES[op.dtype].bits}"
@@ -115,14 +115,14 @@ def set_register(op: Any, binder: Binder, statement: syntax.Instruction, block: 
 
 
 @meaning(predicate.selp)
-def select(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+def select(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     a, b, d = binder.source(op.a, op.type), binder.source(op.b, op.type), binder.destination(op.d, op.type)
     c = binder.predicate(op.c)
     return lambda g: d(g, np.where(c(g), a(g), b(g)))
 
 
 @meaning(predicate.slct, predicate.slct_float)
-def select_by_sign(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+def select_by_sign(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     """a where c is 0 or more; -0.0 is, NaN is not (9.7.6.4)."""
     a, b, d = binder.source(op.a, op.type), binder.source(op.b, op.type), binder.destination(op.d, op.type)
     c = binder.source(op.c, "s32" if isinstance(op, predicate.slct) else "f32")

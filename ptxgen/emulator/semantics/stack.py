@@ -18,7 +18,7 @@ _Run = Callable[[Group], None]
 
 
 @meaning(stack.alloca)
-def allocate(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+def allocate(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     """What is taken lasts until the function returns, or until a pointer from before is restored."""
     size, pointer = binder.source(op.size, op.type), binder.destination(op.ptr, op.type)
     align = int(op.align.evaluate()) if op.align is not None else 8
@@ -35,13 +35,13 @@ def allocate(op: Any, binder: Binder, statement: syntax.Instruction, block: obje
 
 
 @meaning(stack.stacksave)
-def save(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+def save(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     d = binder.destination(op.d, op.type)
     return lambda g: d(g, g.machine.stack.pointer[g.rows].astype(np.uint64))
 
 
 @meaning(stack.stackrestore)
-def restore(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+def restore(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     a = binder.source(op.a, op.type)
 
     def run(g: Group) -> None:

@@ -54,7 +54,7 @@ def _all_bytes(units: NDArray[np.int64]) -> NDArray[np.uint16]:
 
 
 @meaning(tensormap.replace, tensormap.replace_dimension, tensormap.replace_choice)
-def replace(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+def replace(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     """A weak read and write of the whole object by the generic proxy."""
     address = binder.address(op.addr)
     type = getattr(op, "type", "b32")
@@ -93,7 +93,7 @@ def replace(op: Any, binder: Binder, statement: syntax.Instruction, block: objec
 
 
 @meaning(tensormap.cp_fenceproxy)
-def publish(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+def publish(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     """The threads of a warp copy the same bytes to the same place, and release them to the tensormap proxy."""
     destination, source = binder.address(op.dst), binder.address(op.src)
 

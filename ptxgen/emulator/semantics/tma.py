@@ -109,7 +109,7 @@ def _aligned(machine: Machine, box: Box, start: int) -> Any:
 
 
 @meaning(tma.load, tma.load_im2col)
-def load(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+def load(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     _require_modelled(op)
     destination, barrier = binder.address(op.dst_mem), binder.address(op.mbar)
     map_address = binder.address(op.tensor_map)
@@ -145,7 +145,7 @@ def load(op: Any, binder: Binder, statement: syntax.Instruction, block: object) 
 
 
 @meaning(tma.store, tma.reduce)
-def store(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+def store(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     _require_modelled(op)
     source, map_address = binder.address(op.src_mem), binder.address(op.tensor_map)
     coordinates = _vector(binder, op.coords, "s32")
@@ -199,6 +199,6 @@ def _tensor_combiner(reduction: str, dtype: str) -> Combine:
 
 
 @meaning(tma.prefetch, tma.prefetch_im2col, tma.applypriority, tma.applypriority_im2col)
-def prefetch(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+def prefetch(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     """A hint."""
     return lambda g: None

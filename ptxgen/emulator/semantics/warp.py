@@ -105,7 +105,7 @@ def _together(
 
 
 @meaning(barrier.bar_warp_sync, kind="gate")
-def synchronize(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Gate:
+def synchronize(op: Any, binder: Binder, statement: syntax.Instruction) -> _Gate:
     machine, ordering = binder.machine, binder.machine.ordering
 
     def met(rows: NDArray[np.int64], active: _Flags, masks: Any) -> None:
@@ -162,7 +162,7 @@ def _reduced(function: np.ufunc, active: _Flags, masks: _Masks, values: NDArray[
 
 
 @meaning(warp.elect, kind="gate")
-def elect(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Gate:
+def elect(op: Any, binder: Binder, statement: syntax.Instruction) -> _Gate:
     """The first lane of the mask; which one it is, PTX leaves open."""
     d, p = binder.destination(op.d, "b32"), binder.destination(op.p, "pred")
 
@@ -202,7 +202,7 @@ def _shuffle_operands(op: Any, binder: Binder) -> tuple[list[Reader], list[Write
 
 
 @meaning(warp.shfl, kind="gate")
-def shuffle(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Gate:
+def shuffle(op: Any, binder: Binder, statement: syntax.Instruction) -> _Gate:
     """What comes from a lane that does not take part is left open; here it is what that lane's register holds."""
     sources, writers = _shuffle_operands(op, binder)
     shuffled = _shuffled(op.mode)
@@ -217,7 +217,7 @@ def shuffle(op: Any, binder: Binder, statement: syntax.Instruction, block: objec
 
 
 @meaning(warp.shfl_without_sync)
-def shuffle_active(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> Callable[[Group], None]:
+def shuffle_active(op: Any, binder: Binder, statement: syntax.Instruction) -> Callable[[Group], None]:
     sources, (d, p) = _shuffle_operands(op, binder)
     shuffled = _shuffled(op.mode)
 
@@ -243,7 +243,7 @@ _REDUCTIONS: dict[str, tuple[np.ufunc, dict[str, int]]] = {
 
 
 @meaning(warp.redux, warp.redux_bits, kind="gate")
-def reduce(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Gate:
+def reduce(op: Any, binder: Binder, statement: syntax.Instruction) -> _Gate:
     type = getattr(op, "type", "u32")
     function, neutral = _REDUCTIONS[op.op]
 
@@ -255,7 +255,7 @@ def reduce(op: Any, binder: Binder, statement: syntax.Instruction, block: object
 
 
 @meaning(warp.redux_float, kind="gate")
-def reduce_float(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Gate:
+def reduce_float(op: Any, binder: Binder, statement: syntax.Instruction) -> _Gate:
     """Compared as integers, in which -0 is less than +0; NaNs win or do not count."""
     a, d = binder.source(op.a, "f32"), binder.destination(op.d, "f32")
     smaller = op.op == "min"
@@ -290,14 +290,14 @@ def _ballots(active: _Flags, masks: _Masks, operands: Arrays) -> Arrays:
 
 
 @meaning(warp.vote, warp.vote_ballot, kind="gate")
-def vote(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Gate:
+def vote(op: Any, binder: Binder, statement: syntax.Instruction) -> _Gate:
     ballot = isinstance(op, warp.vote_ballot)
     a, d = binder.predicate(op.a), binder.destination(op.d, "b32" if ballot else "pred")
     return _together(op, binder, statement, (a,), (d,), _ballots if ballot else _votes(op.mode))
 
 
 @meaning(warp.vote_without_sync, warp.vote_ballot_without_sync)
-def vote_active(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> Callable[[Group], None]:
+def vote_active(op: Any, binder: Binder, statement: syntax.Instruction) -> Callable[[Group], None]:
     """Among the lanes that the emulator runs together here."""
     ballot = isinstance(op, warp.vote_ballot_without_sync)
     a, d = binder.predicate(op.a), binder.destination(op.d, "b32" if ballot else "pred")
@@ -312,7 +312,7 @@ def vote_active(op: Any, binder: Binder, statement: syntax.Instruction, block: o
 
 
 @meaning(warp.match_any, warp.match_all, kind="gate")
-def match(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Gate:
+def match(op: Any, binder: Binder, statement: syntax.Instruction) -> _Gate:
     a, d = binder.source(op.a, op.type), binder.destination(op.d, "b32")
     if isinstance(op, warp.match_any):
         writers: list[Writer | None] = [d]
@@ -332,7 +332,7 @@ def match(op: Any, binder: Binder, statement: syntax.Instruction, block: object)
 
 
 @meaning(warp.activemask)
-def active_mask(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> Callable[[Group], None]:
+def active_mask(op: Any, binder: Binder, statement: syntax.Instruction) -> Callable[[Group], None]:
     """The lanes that the emulator runs together here; which they are, PTX leaves open."""
     d = binder.destination(op.d, "b32")
     return lambda g: d(g, np.broadcast_to(lanes_of(g.active)[:, None], (g.size, 32)))

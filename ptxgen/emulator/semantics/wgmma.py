@@ -179,7 +179,7 @@ def _uniform(words: Sequence[NDArray[Any]], machine: Machine, statement: Any) ->
     wgmma.mma_async_sp_f16, wgmma.mma_async_sp_f16_rs, wgmma.mma_async_sp_tf32, wgmma.mma_async_sp_tf32_rs,
     wgmma.mma_async_sp_f8, wgmma.mma_async_sp_f8_rs, wgmma.mma_async_sp_i8, wgmma.mma_async_sp_i8_rs, kind="gate",
 )  # fmt: skip
-def multiply(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Gate:
+def multiply(op: Any, binder: Binder, statement: syntax.Instruction) -> _Gate:
     return _Multiply(op, binder, statement).run
 
 
@@ -381,7 +381,7 @@ def _major(op: Any, name: str) -> Major:
 
 
 @meaning(wgmma.fence, kind="gate")
-def fence(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Gate:
+def fence(op: Any, binder: Binder, statement: syntax.Instruction) -> _Gate:
     """The warps of a warpgroup meet here, as they do on hardware (WARPGROUP.ARRIVE of its SASS)."""
 
     def run(g: Group, scheduler: Scheduler) -> tuple[Callable[[int], object], NDArray[np.bool_] | None]:
@@ -404,7 +404,7 @@ def fence(op: Any, binder: Binder, statement: syntax.Instruction, block: object)
 
 
 @meaning(wgmma.commit_group)
-def commit(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+def commit(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     def run(g: Group) -> None:
         require_whole_warps(g, statement)
         for row in g.indices:
@@ -414,7 +414,7 @@ def commit(op: Any, binder: Binder, statement: syntax.Instruction, block: object
 
 
 @meaning(wgmma.wait_group, kind="gate")
-def wait(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Gate:
+def wait(op: Any, binder: Binder, statement: syntax.Instruction) -> _Gate:
     """Warps stay until the groups before the latest ones are done."""
     pending = int(op.pending.evaluate())
 

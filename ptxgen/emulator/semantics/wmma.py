@@ -74,7 +74,7 @@ class _Places:
 
 
 @meaning(wmma.load, wmma.load_c)
-def load(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+def load(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     places = _Places(op, binder)
     destinations = [binder.destination(each, f"b{max(places.bits, 32)}") for each in binder.vector(op.r)]
 
@@ -94,7 +94,7 @@ def load(op: Any, binder: Binder, statement: syntax.Instruction, block: object) 
 
 
 @meaning(wmma.store_d)
-def store(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+def store(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     places = _Places(op, binder)
     sources = [binder.source(each, f"b{max(places.bits, 32)}") for each in binder.vector(op.r)]
 
@@ -110,7 +110,7 @@ def store(op: Any, binder: Binder, statement: syntax.Instruction, block: object)
 
 
 @meaning(wmma.mma_f16, wmma.mma_bf16, wmma.mma_tf32, wmma.mma_f64, wmma.mma_i8, wmma.mma_i4, wmma.mma_b1)
-def multiply(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+def multiply(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     m, n, k = dimensions(op.shape)
     bits, (c_bits, d_bits) = _BITS[op.type], accumulator_bits(op)
 

@@ -26,7 +26,7 @@ _Run = Callable[[Group], None]
 
 
 @meaning(tcgen05.alloc, kind="gate")
-def alloc(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> Callable[..., Any]:
+def alloc(op: Any, binder: Binder, statement: syntax.Instruction) -> Callable[..., Any]:
     """Warps stay until there is room and, in a pair, until a warp of the peer asks too.
 
     .exclusive takes all columns, whatever the operand says (SASS of ptxas 13.5).
@@ -89,7 +89,7 @@ def _tell(
 
 
 @meaning(tcgen05.dealloc, kind="gate")
-def dealloc(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> Callable[..., Any]:
+def dealloc(op: Any, binder: Binder, statement: syntax.Instruction) -> Callable[..., Any]:
     """In a pair, a warp may have to wait for the peer's (9.7.16.7.1): here it does, unless all is as early as legal."""
     address, columns = binder.source(op.taddr, "b32"), binder.source(op.columns, "b32")
 
@@ -134,7 +134,7 @@ def _pair(machine: Machine, slot: int, cta_group: int) -> Sequence[int]:
 
 
 @meaning(tcgen05.relinquish_alloc_permit)
-def relinquish(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+def relinquish(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     def run(g: Group) -> None:
         require_whole_warps(g, statement)
         g.machine.tensor.relinquished[g.machine.row_slot[g.indices]] = True

@@ -58,7 +58,7 @@ def _form(op: Any) -> Form:
     tcgen05.mma_sp_scaled, tcgen05.mma_sp_scaled_ts, tcgen05.mma_ws, tcgen05.mma_ws_ts, tcgen05.mma_ws_sp,
     tcgen05.mma_ws_sp_ts,
 )  # fmt: skip
-def mma(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> Callable[[Group], None]:
+def mma(op: Any, binder: Binder, statement: syntax.Instruction) -> Callable[[Group], None]:
     """Collector buffers change no values: an operand must not change while its product may still read it."""
     form = _form(op)
     readers: dict[str, Reader] = {

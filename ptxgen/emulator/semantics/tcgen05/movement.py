@@ -97,7 +97,7 @@ def _span(cells: Cells, column: int) -> range:
 
 
 @meaning(tcgen05.ld, tcgen05.ld_halves, tcgen05.ld_red, tcgen05.ld_red_halves)
-def load(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+def load(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     packed = getattr(op, "pack", False)
     registers = [binder.register(element) for element in binder.vector(op.r)]
     shape, cells = _cells(op, packed, len(registers))
@@ -181,7 +181,7 @@ def _reduced(words: NDArray[np.uint32], op: Any) -> NDArray[np.uint32]:
 
 
 @meaning(tcgen05.st, tcgen05.st_halves)
-def store(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+def store(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     """The registers are read at once; the cells change later, those of one warp in the order of its stores."""
     sources = [binder.source(element, "b32") for element in binder.vector(op.r)]
     shape, cells = _cells(op, op.unpack, len(sources))
@@ -229,7 +229,7 @@ def _submit_store(
 
 
 @meaning(tcgen05.wait, kind="gate")
-def wait(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> Callable[..., Any]:
+def wait(op: Any, binder: Binder, statement: syntax.Instruction) -> Callable[..., Any]:
     """Warps stay until their loads, or their stores, have arrived."""
 
     def run(g: Group, scheduler: Scheduler) -> tuple[Callable[[int], object], NDArray[np.bool_] | None]:
@@ -262,7 +262,7 @@ def _stored(machine: Machine, row: int) -> None:
 
 
 @meaning(tcgen05.cp)
-def copy(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+def copy(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     """Each CTA of a pair copies from its own shared memory."""
     rows, bits = COPY_SHAPES[op.shape]
     lanes = copy_lanes(op.shape, op.multicast)
@@ -310,7 +310,7 @@ def _submit_copy(
 
 
 @meaning(tcgen05.shift)
-def shift(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+def shift(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     address = binder.address(op.taddr)
 
     def run(g: Group) -> None:

@@ -19,7 +19,7 @@ _Run = Callable[[Group], None]
 
 
 @meaning(tcgen05.commit)
-def commit(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+def commit(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     """One arrival on the mbarrier, or on those at its offset in the CTAs that a multicast mask names."""
     address = binder.address(op.mbar)
     mask = binder.source(op.mask, "b16") if op.multicast else None
@@ -81,7 +81,7 @@ def _arrive_when_done(
 
 
 @meaning(tcgen05.fence)
-def fence(op: Any, binder: Binder, statement: syntax.Instruction, block: object) -> _Run:
+def fence(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     def run(g: Group) -> None:
         ordering = g.machine.ordering
         if ordering is None:
