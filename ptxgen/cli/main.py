@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from ptxgen.cli import coverage, errors, explain, kernels, layout, ptx, run
+from ptxgen.cli import coverage, errors, explain, kernels, layout, ptx, run, sass
 
 app = typer.Typer(
     name="ptxgen",
@@ -23,6 +23,7 @@ run.register(app)
 kernels.register(app)
 ptx.register(app)
 explain.register(app)
+sass.register(app)
 layout.register(app)
 coverage.register(app)
 

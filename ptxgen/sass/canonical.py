@@ -1,0 +1,71 @@
+"""An instruction without what changes when nothing does: register numbers, labels, addresses, branch distances."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from ptxgen.sass.listing import Function, Instruction
+
+#: A register in an operand: general, uniform, predicate, uniform predicate; not the constant ones (RZ, URZ, PT, UPT).
+REGISTER = re.compile(r"(?<![\w.$])(UR|UP|R|P)(\d+)(?!\w)")
+_LABEL = re.compile(r"`\(([^()]*)\)")
+_SYMBOL = re.compile(r"\.L_x_\d+")
+_FILES = {"R": "GPR", "P": "PRED", "UR": "UGPR", "UP": "UPRED"}
+#: Where parameters begin in constant bank 0, by the major version of the target (SASS of ptxas 13.5).
+_PARAMETERS = {8: 0x160, 9: 0x210, 10: 0x380, 11: 0x380, 12: 0x380}
+_BANK0 = re.compile(r"c\[0x0\]\[(0x[0-9a-f]+)\]")
+
+
+@dataclass(frozen=True, slots=True)
+class Canonical:
+    """`key` has all but register numbers and branch targets; `registers` are (file, number) in their order."""
+
+    key: str
+    registers: tuple[tuple[str, int], ...]
+
+
+def canonical(function: Function, target: str) -> list[Canonical]:
+    """The instructions of a function in canonical form."""
+    returns = _return_addresses(function)
+    base = _PARAMETERS.get(int(re.sub(r"\D", "", target) or 0) // 10, 0)
+    return [_canonical(each, function.name, returns, base) for each in function.instructions]
+
+
+def _canonical(each: Instruction, name: str, returns: frozenset[int], base: int) -> Canonical:
+    operands = list(each.operands)
+    if each.opcode in ("BRX", "JMX", "BRXU", "JMXU"):  # a distance to the instruction's own address
+        operands = [re.sub(r"\s*[-+]?0x[0-9a-f]+$", "", operand) for operand in operands]
+    if each.index in returns:
+        operands = ["return address" if re.fullmatch(r"0x[0-9a-f]+", one) else one for one in operands]
+    text = f"{each.predicate} {each.mnemonic} {', '.join(operands)}"
+    text = _LABEL.sub(lambda match: _label(match[1], name), text)
+    text = _SYMBOL.sub("label", text).replace(f".text.{name}", "code")
+    text = _BANK0.sub(lambda match: _parameter(int(match[1], 16), base), text)
+    registers = tuple((_FILES[match[1]], int(match[2])) for match in REGISTER.finditer(text))
+    return Canonical(REGISTER.sub(lambda match: match[1], text), registers)
+
+
+def _label(text: str, name: str) -> str:
+    """A label in a branch; a subroutine keeps its name, without the kernel's."""
+    if text.startswith(".L"):
+        return "label"
+    return text.removeprefix(f"${name}$")
+
+
+def _parameter(offset: int, base: int) -> str:
+    return f"param[{offset - base:#x}]" if base and offset >= base else f"c[0x0][{offset:#x}]"
+
+
+def _return_addresses(function: Function) -> frozenset[int]:
+    """Moves of the address behind a CALL, shortly before it, by index."""
+    found: set[int] = set()
+    instructions = function.instructions
+    for call in instructions:
+        if call.opcode != "CALL" or call.index + 1 >= len(instructions):
+            continue
+        behind = f"0x{instructions[call.index + 1].address:x}"
+        for each in instructions[max(call.index - 16, 0) : call.index]:
+            if each.opcode in ("MOV", "UMOV", "IMAD") and behind in each.operands:
+                found.add(each.index)
+    return frozenset(found)

@@ -1,0 +1,358 @@
+"""Where SASS comes from: PTX text, a cubin, another ELF file, or a fatbin; and the cache of disassembled cubins."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import re
+import struct
+import tempfile
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import TypedDict
+
+from elftools.common.exceptions import ELFError
+from elftools.elf.elffile import ELFFile
+from elftools.elf.relocation import RelocationSection
+from elftools.elf.sections import SymbolTableSection
+
+from ptxgen.sass.lines import LineTable, LineTableError, read_lines
+from ptxgen.sass.listing import Function, Instruction, Listing, Registers
+from ptxgen.sass.parse import OPTIONS, ListingError, parse
+from ptxgen.toolchain import Cubin, DisassemblerError, assemble, disassemble, find_nvdisasm
+
+_ELF = b"\x7fELF"
+_FATBIN = 0xBA55ED50
+_EM_CUDA = 190
+#: Kinds of fatbin entries, and flags of compressed ones.
+_PTX_ENTRY, _ELF_ENTRY = 1, 2
+_COMPRESSED = {0x2000: "LZ4", 0x8000: "zstd"}
+#: Attributes of `.nv.info`: what each function uses.
+_REGCOUNT, _FRAME_SIZE = 0x2F, 0x11
+#: Changes with what is kept of a listing.
+_CACHE_VERSION = 1
+
+
+class ContainerError(ValueError):
+    """Bytes that hold no SASS which can be read: what is there instead, and what is expected."""
+
+
+def load(
+    source: str | os.PathLike[str] | bytes | Cubin,
+    *,
+    target: str | None = None,
+    origin: str | None = None,
+    cache: bool = True,
+) -> Listing:
+    """The listing of a file (PTX, cubin, ELF, fatbin), of bytes, or of what `ptxgen.assemble` made.
+
+    PTX is assembled with line tables, for its own target or `target`. Of a fatbin with several targets `target` picks
+    one. Listings are cached by the bytes of the cubin and of nvdisasm (PTXGEN_CACHE names the folder; empty: none).
+    Raises ContainerError, AssemblerError for PTX that ptxas refuses, ToolNotFoundError without nvdisasm.
+    """
+    ptx = log = ""
+    if isinstance(source, Cubin):
+        data, name, log = source.data, origin or "cubin", source.log
+    elif isinstance(source, bytes):
+        data, name = source, origin or "bytes"
+    else:
+        path = Path(source)
+        name = origin or str(source)
+        try:
+            data = path.read_bytes()
+        except OSError as error:
+            raise ContainerError(f"{name}: {error.strerror or error}") from None
+    if not data:
+        raise ContainerError(f"{name} is empty; it must be PTX, a cubin, an ELF file or a fatbin")
+    if not data.startswith(_ELF) and not _is_fatbin(data) and (text := _ptx(data)) is not None:
+        ptx = text
+        cubin = assemble(text, target, options=("-lineinfo",))
+        data, log = cubin.data, cubin.log
+    elf = data if data.startswith(_ELF) and _machine(data, name) == _EM_CUDA else _extract(data, name, target)
+    return replace(_disassembled(elf, name, cache=cache), ptx=ptx or _embedded(elf), log=log)
+
+
+def _ptx(data: bytes) -> str | None:
+    """The bytes as PTX text, None if they are none."""
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        return None
+    return text if re.search(r"^\s*\.(version|target)\b", text, re.M) else None
+
+
+def _is_fatbin(data: bytes) -> bool:
+    return len(data) >= 16 and struct.unpack_from("<I", data)[0] == _FATBIN
+
+
+def _open(data: bytes, name: str) -> ELFFile:
+    try:
+        return ELFFile(io.BytesIO(data))
+    except (ELFError, struct.error, UnicodeDecodeError) as error:
+        raise ContainerError(
+            f"{name}: the ELF file is truncated or damaged ({error or type(error).__name__})"
+        ) from None
+
+
+def _machine(data: bytes, name: str) -> int:
+    if len(data) < 64:
+        raise ContainerError(f"{name}: the ELF file is truncated: {len(data)} bytes, its header alone has 64")
+    return struct.unpack_from("<H", data, 18)[0]
+
+
+# Fatbins.
+
+
+def _extract(data: bytes, name: str, target: str | None) -> bytes:
+    """The cubin in a fatbin, or in a host's object file that has one. Raises ContainerError."""
+    if data.startswith(_ELF):
+        elf = _open(data, name)
+        sections = [section for section in elf.iter_sections() if section.name in (".nv_fatbin", "__nv_relfatbin")]
+        if not sections:
+            raise ContainerError(f"{name} is an ELF file for another machine, without a section .nv_fatbin")
+        data = b"".join(section.data() for section in sections)
+    if not _is_fatbin(data):
+        start = data[:16].hex(" ")
+        raise ContainerError(
+            f"{name} is neither PTX, nor an ELF file, nor a fatbin: it begins with {start} ({len(data)} bytes)"
+        )
+    found = list(_entries(data, name))
+    cubins = [(architecture, image) for kind, architecture, image in found if kind == _ELF_ENTRY]
+    have = ", ".join(f"sm_{architecture}" for architecture, _ in cubins) or "none"
+    if target is not None:
+        wanted = int(re.sub(r"\D", "", target))
+        cubins = [each for each in cubins if each[0] == wanted]
+    if len(cubins) != 1:
+        what = f"no cubin{f' for {target}' if target else ''}" if not cubins else f"{len(cubins)} cubins"
+        raise ContainerError(f"{name} has {what}; its cubins: {have}; name a target")
+    return cubins[0][1]
+
+
+def _entries(data: bytes, name: str) -> Iterator[tuple[int, int, bytes]]:
+    """(kind, architecture, image) of a fatbin's entries; several fatbins may follow each other."""
+    offset = 0
+    while offset + 16 <= len(data):
+        magic, _, header, size = struct.unpack_from("<IHHQ", data, offset)
+        if magic != _FATBIN:
+            return
+        position, end = offset + header, offset + header + size
+        if end > len(data):
+            raise ContainerError(f"{name}: the fatbin is truncated: it needs {end} bytes and has {len(data)}")
+        while position + 64 <= end:
+            kind, _, entry_header, image_size = struct.unpack_from("<HHIQ", data, position)
+            (architecture,) = struct.unpack_from("<I", data, position + 28)
+            (flags,) = struct.unpack_from("<Q", data, position + 40)
+            image = data[position + entry_header : position + entry_header + image_size]
+            for flag, algorithm in _COMPRESSED.items():
+                if flags & flag and kind == _ELF_ENTRY:
+                    raise ContainerError(
+                        f"{name}: the cubin for sm_{architecture} is compressed with {algorithm}; make the fatbin with "
+                        "nvcc --no-compress, or take the cubin out with cuobjdump -xelf all"
+                    )
+            yield kind, architecture, image
+            position += entry_header + image_size
+        offset = end
+
+
+# Cubins.
+
+
+class _Row(TypedDict):
+    name: str
+    instructions: list[list[object]]
+    labels: dict[str, int]
+    subroutines: dict[str, int]
+    is_entry: bool
+    registers: int | None
+    stack_bytes: int | None
+    shared_bytes: int | None
+    code_bytes: int
+    padding: list[str]
+
+
+def _disassembled(data: bytes, name: str, *, cache: bool) -> Listing:
+    """The listing of a cubin, from the cache if it is there."""
+    path = _cache_path(data) if cache else None
+    if path is not None and path.is_file():
+        try:
+            return _from_json(json.loads(path.read_text()), name)
+        except (ValueError, KeyError, TypeError, IndexError):  # of another version, or cut short: made anew
+            pass
+    elf = _open(data, name)
+    try:
+        text = disassemble(data, options=OPTIONS)
+        functions = parse(text)
+    except (DisassemblerError, ListingError) as error:
+        raise ContainerError(f"{name}: {error}") from None
+    listing = Listing(name, _target(text, name), tuple(_described(elf, functions, name)))
+    if path is not None:
+        _keep(path, listing)
+    return listing
+
+
+def _target(text: str, name: str) -> str:
+    """The architecture that nvdisasm names."""
+    found = re.search(r"^\s*\.target\s+(\w+)", text, re.M)
+    if found is None:
+        raise ContainerError(f"{name}: nvdisasm's listing names no .target")
+    return found[1]
+
+
+def _described(elf: ELFFile, functions: list[Function], name: str) -> Iterator[Function]:
+    """The functions with what the ELF file says of them: lines, registers, stack, shared memory."""
+    numbers = _symbol_numbers(elf)
+    uses = {attribute: _attribute(elf, attribute) for attribute in (_REGCOUNT, _FRAME_SIZE)}
+    ptx_lines, source_lines = (_lines(elf, section, name) for section in (".nv_debug_line_sass", ".debug_line"))
+    for function in functions:
+        symbol = numbers.get(function.name, -1)
+        shared = elf.get_section_by_name(f".nv.shared.{function.name}")
+        code = elf.get_section_by_name(f".text.{function.name}")
+        yield replace(
+            function,
+            instructions=tuple(
+                _located(each, function.name, ptx_lines, source_lines) for each in function.instructions
+            ),
+            is_entry=elf.get_section_by_name(f".nv.constant0.{function.name}") is not None,
+            registers=uses[_REGCOUNT].get(symbol),
+            stack_bytes=uses[_FRAME_SIZE].get(symbol),
+            shared_bytes=int(shared["sh_size"]) if shared is not None else 0,
+            code_bytes=int(code["sh_size"]) if code is not None else 0,
+            padding=_padding(function, code.data() if code is not None else b""),
+        )
+
+
+def _padding(function: Function, code: bytes) -> tuple[int, ...]:
+    """The words of a section that are not listed."""
+    listed = {each.address for each in function.instructions}
+    return tuple(
+        int.from_bytes(code[place : place + 16], "little") for place in range(0, len(code), 16) if place not in listed
+    )
+
+
+def _located(each: Instruction, function: str, ptx: LineTable, source: LineTable) -> Instruction:
+    line, place = ptx.at(function, each.address), source.at(function, each.address)
+    if line is None and place is None:
+        return each
+    return replace(each, ptx_line=line[0] if line else None, source=f"{place[1]}:{place[0]}" if place else "")
+
+
+def _symbol_numbers(elf: ELFFile) -> dict[str, int]:
+    table = elf.get_section_by_name(".symtab")
+    if not isinstance(table, SymbolTableSection):
+        return {}
+    return {symbol.name: number for number, symbol in enumerate(table.iter_symbols()) if symbol.name}
+
+
+def _attribute(elf: ELFFile, wanted: int) -> dict[int, int]:
+    """An attribute of `.nv.info` by the number of the function's symbol."""
+    section = elf.get_section_by_name(".nv.info")
+    found: dict[int, int] = {}
+    data = section.data() if section is not None else b""
+    position = 0
+    while position + 4 <= len(data):
+        form, attribute, size = struct.unpack_from("<BBH", data, position)
+        position += 4
+        if form != 4:  # a value of its own, in the place of the size
+            continue
+        if attribute == wanted and size >= 8:
+            symbol, value = struct.unpack_from("<II", data, position)
+            found[symbol] = value
+        position += size
+    return found
+
+
+def _lines(elf: ELFFile, section: str, name: str) -> LineTable:
+    found = elf.get_section_by_name(section)
+    if found is None:
+        return LineTable()
+    relocations = elf.get_section_by_name(f".rela{section}") or elf.get_section_by_name(f".rel{section}")
+    symbols: dict[int, str] = {}
+    table = elf.get_section_by_name(".symtab")
+    if isinstance(relocations, RelocationSection) and isinstance(table, SymbolTableSection):
+        for each in relocations.iter_relocations():
+            symbol = table.get_symbol(each["r_info_sym"])
+            names = symbol.name or elf.get_section(symbol["st_shndx"]).name
+            symbols[int(each["r_offset"])] = names.removeprefix(".text.")
+    try:
+        return read_lines(found.data(), symbols)
+    except LineTableError as error:
+        raise ContainerError(f"{name}: {section}: {error}") from None
+
+
+def _embedded(data: bytes) -> str:
+    """The PTX text that -lineinfo keeps in a cubin, without its comments; empty if there is none."""
+    section = _open(data, "cubin").get_section_by_name(".nv_debug_ptx_txt")
+    return section.data().replace(b"\0", b"\n").decode("utf-8", "replace") if section is not None else ""
+
+
+# The cache.
+
+
+def _cache_path(data: bytes) -> Path | None:
+    folder = os.environ.get("PTXGEN_CACHE")
+    if folder == "":
+        return None
+    home = Path(folder) if folder else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "ptxgen"
+    tool = find_nvdisasm()
+    state = tool.stat()
+    key = hashlib.sha256(f"{_CACHE_VERSION} {tool} {state.st_size} {state.st_mtime_ns} ".encode() + data).hexdigest()
+    return home / "sass" / f"{key[:32]}.json"
+
+
+def _keep(path: Path, listing: Listing) -> None:
+    """Write a listing to the cache at once, or not at all: a folder that cannot be written is no error."""
+    rows: list[_Row] = [
+        {
+            "name": each.name,
+            "instructions": [_packed(instruction) for instruction in each.instructions],
+            "labels": dict(each.labels),
+            "subroutines": dict(each.subroutines),
+            "is_entry": each.is_entry,
+            "registers": each.registers,
+            "stack_bytes": each.stack_bytes,
+            "shared_bytes": each.shared_bytes,
+            "code_bytes": each.code_bytes,
+            "padding": [f"{word:x}" for word in each.padding],
+        }
+        for each in listing.functions
+    ]
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False) as file:
+            json.dump({"target": listing.target, "functions": rows}, file)
+        os.replace(file.name, path)
+    except OSError:
+        return
+
+
+def _packed(each: Instruction) -> list[object]:
+    registers = each.registers
+    return [
+        each.address, each.predicate, each.mnemonic, each.operands, f"{each.word:x}", sorted(registers.reads),
+        sorted(registers.writes), registers.live, each.ptx_line, each.source, each.targets,
+    ]  # fmt: skip
+
+
+def _from_json(kept: dict[str, object], name: str) -> Listing:
+    functions: list[Function] = []
+    rows = kept["functions"]
+    assert isinstance(rows, list)
+    for row in rows:
+        packed, padding = row.pop("instructions"), tuple(int(word, 16) for word in row.pop("padding"))
+        functions.append(
+            Function(instructions=tuple(_unpacked(i, each) for i, each in enumerate(packed)), padding=padding, **row)
+        )
+    return Listing(name, str(kept["target"]), tuple(functions))
+
+
+def _unpacked(index: int, row: list) -> Instruction:  # type: ignore[type-arg]
+    address, predicate, mnemonic, operands, word, reads, writes, live, line, source, targets = row
+    opcode, *modifiers = mnemonic.split(".")
+    registers = Registers(frozenset(map(tuple, reads)), frozenset(map(tuple, writes)), tuple(live))
+    return Instruction(
+        index, address, predicate, opcode, tuple(modifiers), tuple(operands), int(word, 16), registers, line, source,
+        tuple(targets),
+    )  # fmt: skip

@@ -1,0 +1,324 @@
+"""Compare two listings: functions by name, instructions by alignment, and what differs in each pair.
+
+Two functions are the same if a one-to-one alignment leaves no difference in opcode, modifiers, predicate, immediates,
+constants, branch targets and control codes, and every register read sees the same definitions. Which registers the
+compiler chose does not count (ptxas 13.5 does not always choose the same for the same text); it is told in `renamed`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from difflib import SequenceMatcher
+from typing import Literal
+
+from ptxgen.sass.align import align
+from ptxgen.sass.canonical import Canonical, canonical
+from ptxgen.sass.control import MASK
+from ptxgen.sass.flow import ENTRY, Flow
+from ptxgen.sass.listing import Function, Instruction, Listing
+from ptxgen.sass.summary import Summary, summarize
+
+Kind = Literal[
+    "removed", "added", "opcode", "modifier", "predicate", "operand", "target", "register", "control", "encoding"
+]
+#: Functions without a partner of the same name count as renamed from this likeness on.
+_RENAMED = 0.8
+#: The opcode bits of NOP.
+_NOP = 0x918
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One instruction that differs. `a` and `b` are its indices, None on the side that does not have it."""
+
+    kind: Kind
+    a: int | None
+    b: int | None
+    detail: str
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two functions that belong together, and how they differ."""
+
+    a: Function
+    b: Function
+    a_summary: Summary
+    b_summary: Summary
+    differences: tuple[Difference, ...]
+    #: Instructions whose registers have other numbers, and see the same definitions: (index in a, index in b).
+    renamed: tuple[tuple[int, int], ...] = ()
+    #: What the two functions use and the code does not show: (what, a, b).
+    resources: tuple[tuple[str, int | None, int | None], ...] = ()
+
+    @property
+    def same(self) -> bool:
+        return not self.differences and not self.resources and self.a.name == self.b.name
+
+    @property
+    def kinds(self) -> Counter[str]:
+        """How many differences there are of each kind."""
+        return Counter(each.kind for each in self.differences)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two listings side by side."""
+
+    a: Listing
+    b: Listing
+    pairs: tuple[Pair, ...]
+    only_a: tuple[Function, ...] = ()
+    only_b: tuple[Function, ...] = ()
+    #: Options of shipped kernels that differ: (option, a, b).
+    options: tuple[tuple[str, str, str], ...] = field(default=())
+
+    @property
+    def same(self) -> bool:
+        """Whether nothing differs: the same functions, with the same code and the same use of resources."""
+        return not self.only_a and not self.only_b and all(pair.same for pair in self.pairs)
+
+    def to_json(self) -> dict[str, object]:
+        """All of it as JSON values."""
+        return {
+            "same": self.same,
+            "a": {"origin": self.a.origin, "target": self.a.target},
+            "b": {"origin": self.b.origin, "target": self.b.target},
+            "options": [list(each) for each in self.options],
+            "only_a": [each.name for each in self.only_a],
+            "only_b": [each.name for each in self.only_b],
+            "functions": [
+                {
+                    "a": pair.a.name,
+                    "b": pair.b.name,
+                    "same": pair.same,
+                    "kinds": dict(pair.kinds),
+                    "resources": [list(each) for each in pair.resources],
+                    "renamed_registers": len(pair.renamed),
+                    "a_summary": pair.a_summary.to_json(),
+                    "b_summary": pair.b_summary.to_json(),
+                    "differences": [_located(each, pair) for each in pair.differences],
+                }
+                for pair in self.pairs
+            ],
+        }
+
+
+def _located(each: Difference, pair: Pair) -> dict[str, object]:
+    made: dict[str, object] = dict(asdict(each))
+    for side, function, index in (("a", pair.a, each.a), ("b", pair.b, each.b)):
+        if index is not None:
+            instruction = function.instructions[index]
+            made[f"{side}_address"] = instruction.address
+            made[f"{side}_text"] = instruction.text
+            made[f"{side}_ptx_line"] = instruction.ptx_line
+    return made
+
+
+def compare(
+    a: Listing,
+    b: Listing,
+    *,
+    kernel: str | None = None,
+    options: Sequence[tuple[str, str, str]] = (),
+) -> Comparison:
+    """Compare all functions of two listings, or the one named `kernel` alone. Raises LookupError if that is missing."""
+    ones, others = list(a.functions), list(b.functions)
+    if kernel is not None:
+        ones, others = [a.kernel(kernel)], [b.kernel(kernel)]
+    pairs, only_a, only_b = _matched(ones, others)
+    made = [_compared(one, other, a, b) for one, other in pairs]
+    return Comparison(a, b, tuple(made), tuple(only_a), tuple(only_b), tuple(options))
+
+
+def _matched(
+    ones: list[Function], others: list[Function]
+) -> tuple[list[tuple[Function, Function]], list[Function], list[Function]]:
+    """Functions by name, then those that are left by likeness; the rest of either side."""
+    if len(ones) == len(others) == 1:
+        return [(ones[0], others[0])], [], []
+    by_name: dict[str, list[Function]] = {}
+    for each in others:
+        by_name.setdefault(each.name, []).append(each)
+    pairs: list[tuple[Function, Function]] = []
+    left: list[Function] = []
+    for each in ones:
+        if by_name.get(each.name):
+            pairs.append((each, by_name[each.name].pop(0)))
+        else:
+            left.append(each)
+    rest = [each for group in by_name.values() for each in group]
+    alone: list[Function] = []
+    for each in left:
+        best = max(rest, key=lambda other: _likeness(each, other), default=None)
+        if best is not None and _likeness(each, best) >= _RENAMED:
+            pairs.append((each, best))
+            rest.remove(best)
+        else:
+            alone.append(each)
+    return pairs, alone, rest
+
+
+def _likeness(one: Function, other: Function) -> float:
+    left, right = ([each.mnemonic for each in function.instructions] for function in (one, other))
+    return SequenceMatcher(None, left, right, autojunk=False).ratio() if left != right else 1.0
+
+
+def _compared(one: Function, other: Function, a: Listing, b: Listing) -> Pair:
+    a_flow, b_flow = Flow(one), Flow(other)
+    a_codes, b_codes = canonical(one, a.target), canonical(other, b.target)
+    pairs = align(a_flow, b_flow, a_codes, b_codes)
+    back = {j: i for i, j in pairs.items()}
+    found: list[Difference] = []
+    moved: list[tuple[int, int]] = []
+    for i, instruction in enumerate(one.instructions):
+        j = pairs.get(i)
+        if j is None:
+            found.append(Difference("removed", i, None, instruction.text))
+            continue
+        difference = _difference(i, j, one, other, a_codes, b_codes, pairs)
+        if difference is not None:
+            found.append(difference)
+        elif a_codes[i].registers != b_codes[j].registers:
+            moved.append((i, j))
+    found += [Difference("added", None, j, other.instructions[j].text) for j in range(len(b_codes)) if j not in back]
+    renamed: list[tuple[int, int]] = []
+    if moved:
+        wrong = _other_definitions(a_flow, b_flow, a_codes, b_codes, pairs)
+        for i, j in moved:
+            if wrong is None or not wrong:
+                renamed.append((i, j))
+            else:
+                found.append(Difference("register", i, j, _register_detail(a_codes[i], b_codes[j])))
+    renamed_a = {i for i, _ in renamed}
+    told = {each.a for each in found}
+    for i, j in pairs.items():
+        if i not in told and (detail := _in_the_word(one.instructions[i], other.instructions[j], i in renamed_a)):
+            found.append(Difference(detail[0], i, j, detail[1]))
+    if _hidden(one) != _hidden(other):
+        found.append(Difference("encoding", None, None, "code behind the last instruction that control reaches"))
+    found.sort(key=lambda each: (each.a if each.a is not None else back_position(each.b or 0, back), each.b or 0))
+    return Pair(
+        one, other, summarize(one, a), summarize(other, b), tuple(found), tuple(renamed), tuple(_resources(one, other))
+    )
+
+
+def _hidden(function: Function) -> list[int]:
+    """Unlisted words that are no NOP, without their control codes."""
+    return [word & ~MASK for word in function.padding if word & 0xFFF != _NOP]
+
+
+def back_position(j: int, back: dict[int, int]) -> float:
+    """Where an added instruction stands among those of the other function."""
+    while j >= 0 and j not in back:
+        j -= 1
+    return back[j] + 0.5 if j >= 0 else -0.5
+
+
+def _resources(one: Function, other: Function) -> list[tuple[str, int | None, int | None]]:
+    rows = (
+        ("registers", one.registers, other.registers),
+        ("stack bytes", one.stack_bytes, other.stack_bytes),
+        ("shared memory bytes", one.shared_bytes, other.shared_bytes),
+    )
+    return [row for row in rows if row[1] != row[2]]
+
+
+def _difference(
+    i: int, j: int, one: Function, other: Function, a_codes: Sequence[Canonical], b_codes: Sequence[Canonical],
+    pairs: dict[int, int],
+) -> Difference | None:  # fmt: skip
+    """What differs besides registers, control code and encoding."""
+    left, right = one.instructions[i], other.instructions[j]
+    if left.opcode != right.opcode:
+        return Difference("opcode", i, j, f"{left.mnemonic} -> {right.mnemonic}")
+    if left.modifiers != right.modifiers:
+        return Difference("modifier", i, j, f"{left.mnemonic} -> {right.mnemonic}")
+    if a_codes[i].key != b_codes[j].key:
+        if _guard(a_codes[i].key) != _guard(b_codes[j].key):
+            return Difference("predicate", i, j, f"{left.predicate or 'none'} -> {right.predicate or 'none'}")
+        return Difference("operand", i, j, f"{', '.join(left.operands)} -> {', '.join(right.operands)}")
+    ones, others = (_targets(function, each) for function, each in ((one, left), (other, right)))
+    if [_end(pairs, target, one, other) for target in ones] != others:
+        return Difference("target", i, j, f"{_addresses(one, ones)} -> {_addresses(other, others)}")
+    return None
+
+
+def _guard(key: str) -> str:
+    return key.partition(" ")[0]
+
+
+def _targets(function: Function, each: Instruction) -> list[int]:
+    return [function.labels[name] for name in each.targets if name in function.labels]
+
+
+def _end(pairs: dict[int, int], target: int, one: Function, other: Function) -> int | None:
+    """The instruction of the other function for a branch target; the end stands for the end."""
+    return len(other.instructions) if target >= len(one.instructions) else pairs.get(target)
+
+
+def _addresses(function: Function, indices: Sequence[int]) -> str:
+    instructions = function.instructions
+    return ", ".join(f"{instructions[i].address:#x}" if i < len(instructions) else "end" for i in indices) or "none"
+
+
+def _other_definitions(
+    a: Flow, b: Flow, a_codes: Sequence[Canonical], b_codes: Sequence[Canonical], pairs: dict[int, int]
+) -> set[int]:
+    """Instructions of `a` that read a register whose definitions are not those that their partner reads."""
+    wrong: set[int] = set()
+    for i, j in pairs.items():
+        mapped = _register_map(a_codes[i], b_codes[j])
+        ones, others = a.definitions[i], b.definitions[j]
+        if len(ones) != len(others):
+            wrong.add(i)
+            continue
+        for register, sources in ones.items():
+            there = _through(register, mapped)
+            if there not in others:
+                wrong.add(i)
+                break
+            expected = frozenset(ENTRY if each == ENTRY else pairs.get(each, -2 - each) for each in sources)
+            if expected != others[there] or (ENTRY in sources and register != there):
+                wrong.add(i)
+                break
+    return wrong
+
+
+def _register_map(one: Canonical, other: Canonical) -> dict[tuple[str, int], int]:
+    """How far each register that an instruction names is from that of its partner."""
+    return {register: there[1] - register[1] for register, there in zip(one.registers, other.registers, strict=False)}
+
+
+def _through(register: tuple[str, int], mapped: dict[tuple[str, int], int]) -> tuple[str, int]:
+    """The partner's register: an operand names the first of several, the others follow it."""
+    file, number = register
+    bases = [base for base in mapped if base[0] == file and base[1] <= number]
+    if not bases:
+        return register
+    base = max(bases, key=lambda each: each[1])
+    return file, number + mapped[base]
+
+
+def _register_detail(one: Canonical, other: Canonical) -> str:
+    names = {"GPR": "R", "PRED": "P", "UGPR": "UR", "UPRED": "UP"}
+    pairs = [
+        f"{names[x[0]]}{x[1]} -> {names[y[0]]}{y[1]}"
+        for x, y in zip(one.registers, other.registers, strict=False)
+        if x != y
+    ]
+    return ", ".join(pairs)
+
+
+def _in_the_word(left: Instruction, right: Instruction, renamed: bool) -> tuple[Kind, str] | None:
+    """What differs in the control code, or in the encoding alone."""
+    if left.word == right.word:
+        return None
+    if left.control != right.control:
+        return "control", f"{left.control} -> {right.control}"
+    addressed = bool(left.targets) or left.opcode in ("CALL", "BRX", "BSSY", "BRA", "MOV", "UMOV", "IMAD", "JMP", "RET")
+    if left.word & ~MASK != right.word & ~MASK and left.text == right.text and not renamed and not addressed:
+        return "encoding", f"{left.word:032x} -> {right.word:032x}"
+    return None

@@ -1,0 +1,209 @@
+"""Control flow of a function: basic blocks, natural loops, and which definition a register read sees."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from ptxgen.sass.listing import Function, Instruction
+
+#: Opcodes that end a block, and those of them after which nothing falls through without a predicate.
+_BRANCHES = frozenset({"BRA", "BRX", "JMP", "JMX", "BRXU", "JMXU", "EXIT", "RET", "BSYNC", "BREAK", "KILL", "RTT"})
+_LEAVES = frozenset({"BRA", "BRX", "JMP", "JMX", "BRXU", "JMXU", "EXIT", "RET", "KILL", "RTT"})
+#: A definition from outside the function: arguments, and what nothing has written.
+ENTRY = -1
+Register = tuple[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Instructions `start` to `end - 1`, entered at the first alone; the blocks that may follow, by number."""
+
+    number: int
+    start: int
+    end: int
+    following: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """A natural loop: its header, its blocks, how many loops it lies in, and whether others lie in it."""
+
+    header: int
+    blocks: frozenset[int]
+    depth: int
+    innermost: bool
+
+
+class Flow:
+    """The control-flow graph of a function."""
+
+    def __init__(self, function: Function) -> None:
+        self.function = function
+        self.blocks = _blocks(function)
+
+    @cached_property
+    def before(self) -> list[list[int]]:
+        """The blocks from which each block is entered."""
+        found: list[list[int]] = [[] for _ in self.blocks]
+        for block in self.blocks:
+            for each in block.following:
+                found[each].append(block.number)
+        return found
+
+    @cached_property
+    def block_of(self) -> list[int]:
+        """The block of each instruction."""
+        return [block.number for block in self.blocks for _ in range(block.start, block.end)]
+
+    @cached_property
+    def loops(self) -> list[Loop]:
+        """Natural loops, outer ones first."""
+        dominators = _dominators(self.blocks, self.before)
+        bodies: dict[int, set[int]] = {}
+        for block in self.blocks:
+            for header in block.following:
+                if header in dominators[block.number]:
+                    bodies.setdefault(header, {header}).update(self._body(header, block.number))
+        # What ends in a branch to itself behind the last EXIT is padding.
+        bodies = {header: body for header, body in bodies.items() if not self._is_padding(header, body)}
+        made = []
+        for header, body in bodies.items():
+            depth = sum(header in other and other > body for other in bodies.values())
+            inner = not any(other < body for other in bodies.values())
+            made.append(Loop(header, frozenset(body), depth, inner))
+        return sorted(made, key=lambda loop: (loop.depth, loop.header))
+
+    def _body(self, header: int, latch: int) -> set[int]:
+        body, left = {header}, [latch]
+        while left:
+            each = left.pop()
+            if each not in body:
+                body.add(each)
+                left += self.before[each]
+        return body
+
+    def _is_padding(self, header: int, body: set[int]) -> bool:
+        block = self.blocks[header]
+        return body == {header} and block.end - block.start == 1 and self.before[header] == [header]
+
+    def instructions(self, loop: Loop) -> list[Instruction]:
+        """The instructions of a loop in the order of their addresses."""
+        return [
+            each
+            for number in sorted(loop.blocks)
+            for each in self.function.instructions[self.blocks[number].start : self.blocks[number].end]
+        ]
+
+    @cached_property
+    def definitions(self) -> list[Mapping[Register, frozenset[int]]]:
+        """For each instruction and each register that it reads: the instructions that may have written it."""
+        instructions = self.function.instructions
+        entering: list[dict[Register, frozenset[int]]] = [{} for _ in self.blocks]
+        left = [block.number for block in self.blocks]
+        known: list[dict[Register, frozenset[int]] | None] = [None for _ in self.blocks]
+        while left:
+            number = left.pop(0)
+            block = self.blocks[number]
+            state = dict(entering[number])
+            for each in instructions[block.start : block.end]:
+                for register in each.registers.writes:
+                    here = frozenset((each.index,))
+                    state[register] = state.get(register, _OUTSIDE) | here if each.predicate else here
+            if known[number] == state:
+                continue
+            known[number] = state
+            for following in block.following:
+                target = entering[following]
+                first = known[following] is None and not target
+                changed = False
+                for register in state.keys() | target.keys():
+                    joined = state.get(register, _OUTSIDE) | (target.get(register, frozenset() if first else _OUTSIDE))
+                    if target.get(register) != joined:
+                        target[register] = joined
+                        changed = True
+                if changed or known[following] is None:
+                    left.append(following)
+        found: list[Mapping[Register, frozenset[int]]] = []
+        for block in self.blocks:
+            state = dict(entering[block.number])
+            for each in instructions[block.start : block.end]:
+                found.append({register: state.get(register, _OUTSIDE) for register in each.registers.reads})
+                for register in each.registers.writes:
+                    here = frozenset((each.index,))
+                    state[register] = state.get(register, _OUTSIDE) | here if each.predicate else here
+        return found
+
+
+_OUTSIDE = frozenset((ENTRY,))
+
+
+def _targets(function: Function, each: Instruction) -> list[int]:
+    """Where a branch may go, by instruction; labels of other functions are left out."""
+    found = [function.labels[name] for name in each.targets if name in function.labels]
+    return [index for index in found if index < len(function.instructions)]
+
+
+def _blocks(function: Function) -> list[Block]:
+    instructions = function.instructions
+    starts = {0, *(index for index in function.subroutines.values())}
+    for each in instructions:
+        if each.opcode in _BRANCHES:
+            starts.add(each.index + 1)
+        if each.opcode not in ("BSSY", "CALL"):
+            starts.update(_targets(function, each))
+    # Convergence barriers rejoin at the target of BSSY: code goes on there from BSYNC.
+    joins: dict[str, int] = {}
+    for each in instructions:
+        if each.opcode == "BSSY" and (targets := _targets(function, each)):
+            joins[each.operands[0]] = targets[0]
+            starts.update(targets)
+    ordered = sorted(index for index in starts if index < len(instructions))
+    number = {start: position for position, start in enumerate(ordered)}
+    blocks = []
+    for position, start in enumerate(ordered):
+        end = ordered[position + 1] if position + 1 < len(ordered) else len(instructions)
+        last = instructions[end - 1]
+        following: list[int] = []
+        if last.opcode in _BRANCHES - {"BSYNC", "BREAK"}:
+            following += [number[target] for target in _targets(function, last)]
+        unconditional = last.opcode in _LEAVES and not last.predicate and not _has_condition(last)
+        if last.opcode == "BSYNC" and last.operands and (target := _nearest_join(instructions, last, function)):
+            following.append(number[target])
+        if not unconditional and end < len(instructions):
+            following.append(number[end])
+        blocks.append(Block(position, start, end, tuple(dict.fromkeys(following))))
+    return blocks
+
+
+def _has_condition(each: Instruction) -> bool:
+    """Whether a branch has a predicate among its operands, as BRA.U, BRA.DIV and EXIT may."""
+    return (bool(each.operands) and each.operands[0].lstrip("!").startswith(("P", "UP"))) or "DIV" in each.modifiers
+
+
+def _nearest_join(instructions: tuple[Instruction, ...], sync: Instruction, function: Function) -> int | None:
+    """Where BSYNC goes on: the target of the last BSSY before it on the same barrier, if that is not behind it."""
+    for each in reversed(instructions[: sync.index]):
+        if each.opcode == "BSSY" and each.operands[0] == sync.operands[0]:
+            found = _targets(function, each)
+            return found[0] if found else None
+    return None
+
+
+def _dominators(blocks: list[Block], before: list[list[int]]) -> list[set[int]]:
+    everything = {block.number for block in blocks}
+    entries = {block.number for block in blocks if not before[block.number]} | {0}
+    found = [{block.number} if block.number in entries else set(everything) for block in blocks]
+    changed = True
+    while changed:
+        changed = False
+        for block in blocks:
+            if block.number in entries:
+                continue
+            known = [found[each] for each in before[block.number]]
+            now = set.intersection(*known) | {block.number}
+            if now != found[block.number]:
+                found[block.number] = now
+                changed = True
+    return found

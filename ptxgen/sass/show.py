@@ -1,0 +1,261 @@
+"""Listings, summaries and comparisons as lines of text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from ptxgen.sass.diff import Comparison, Difference, Pair
+from ptxgen.sass.flow import Flow, Loop
+from ptxgen.sass.listing import Function, Instruction, Listing
+from ptxgen.sass.summary import LoopSummary, Summary
+
+#: Differences of a function that are shown before the rest is counted.
+_SHOWN = 40
+#: Loops that a summary lists.
+_LOOPS = 8
+#: Characters of a PTX line that a listing shows.
+_LINE = 100
+
+
+def listing_lines(listing: Listing, function: Function, *, loop_only: bool = False) -> Iterator[str]:
+    """The code of a function beside its PTX: blocks, loops, addresses, control codes, live registers.
+
+    With `loop_only` the main loop alone (`Summary.main_loop`); nothing where there is no loop.
+    """
+    from ptxgen.sass.summary import summarize
+
+    flow = Flow(function)
+    ptx = listing.ptx.splitlines()
+    wanted = None
+    if loop_only:
+        main = summarize(function).main_loop
+        if main is None:
+            return
+        wanted = next(loop for loop in flow.loops if _address(flow, loop) == main.address)
+    heads = {loop.header: loop for loop in flow.loops}
+    depths = [sum(block.number in loop.blocks for loop in flow.loops) for block in flow.blocks]
+    width = min(max((len(each.text) for each in function.instructions), default=0), 64)
+    before: int | None = None
+    for block in flow.blocks:
+        if wanted is not None and block.number not in wanted.blocks:
+            continue
+        if block.start in function.subroutines.values():
+            name = next(name for name, start in function.subroutines.items() if start == block.start)
+            yield f"subroutine {name}:"
+        loop = heads.get(block.number)
+        mark = f"  loop, depth {loop.depth + 1}" if loop is not None else ""
+        following = ", ".join(f"B{number}" for number in block.following) or "exit"
+        yield f"B{block.number} -> {following}{mark}"
+        bar = "│" * depths[block.number]
+        for each in function.instructions[block.start : block.end]:
+            if each.ptx_line is not None and each.ptx_line != before:
+                before = each.ptx_line
+                if 0 < before <= len(ptx):
+                    source = f"  ({each.source})" if each.source else ""
+                    yield f"  {bar:<4} {before:>5} │ {_cut(ptx[before - 1].strip())}{source}"
+            live = "/".join(str(count) for count in each.registers.live)
+            yield f"  {bar:<4} {each.address:04x}  {each.text:<{width}}  {each.control}  {live}"
+
+
+def _cut(line: str) -> str:
+    """A line of PTX, a long one cut."""
+    return line if len(line) <= _LINE else f"{line[: _LINE - 1]}…"
+
+
+def _address(flow: Flow, loop: Loop) -> int:
+    return flow.function.instructions[flow.blocks[loop.header].start].address
+
+
+def summary_lines(summary: Summary) -> Iterator[str]:
+    """A summary as `what  figures`."""
+    yield f"registers    {_known(summary.registers)} a thread; stack {_known(summary.stack_bytes)} bytes"
+    yield f"spills       {summary.local_stores} STL, {summary.local_loads} LDL"
+    yield f"shared       {_known(summary.shared_bytes)} bytes (static)"
+    yield f"code         {summary.instructions} instructions, {summary.code_bytes} bytes"
+    live = ", ".join(f"{count} {file}" for file, count in summary.live.items() if count)
+    place = f" (GPR peak at {summary.live_at.get('GPR', 0):#x}"
+    line = f", PTX line {summary.live_ptx_line})" if summary.live_ptx_line is not None else ")"
+    yield f"live         {live or 'none'}{place + line if summary.live else ''}"
+    yield f"classes      {_classes(summary.classes)}"
+    main = summary.main_loop
+    for loop in sorted(summary.loops, key=lambda loop: loop is not main)[:_LOOPS]:
+        yield f"{'main loop' if loop is main else 'loop':<12} {loop_text(loop)}"
+    if len(summary.loops) > _LOOPS:
+        yield f"             and {len(summary.loops) - _LOOPS} more loops"
+    for warning in summary.warnings:
+        yield f"ptxas        {warning}"
+
+
+def _known(value: int | None) -> str:
+    return "?" if value is None else str(value)
+
+
+def _classes(classes: Mapping[str, int]) -> str:
+    return ", ".join(f"{count} {name}" for name, count in classes.items()) or "none"
+
+
+def loop_text(loop: LoopSummary) -> str:
+    """A loop in one line."""
+    lines = f", PTX lines {loop.ptx_lines[0]} to {loop.ptx_lines[1]}" if loop.ptx_lines else ""
+    return (
+        f"at {loop.address:#x}, depth {loop.depth + 1}{lines}: {loop.instructions} instructions, "
+        f"stall sum {loop.stall}, {loop.scoreboard_waits} scoreboard waits; {_classes(loop.classes)}"
+    )
+
+
+# Comparisons.
+
+
+def comparison_lines(comparison: Comparison, *, everything: bool = False) -> Iterator[str]:
+    """What differs: what matters first, then the code side by side."""
+    if comparison.options:
+        changed = ", ".join(f"{name} {a} -> {b}" for name, a, b in comparison.options)
+        yield f"options      {changed}"
+    if comparison.a.target != comparison.b.target:
+        yield f"target       {comparison.a.target} -> {comparison.b.target}"
+    for side, functions in (("A", comparison.only_a), ("B", comparison.only_b)):
+        for each in functions:
+            kind = "kernel" if each.is_entry else "function"
+            yield f"only in {side}    {kind} {each.name}, {len(each.instructions)} instructions"
+    for pair in comparison.pairs:
+        yield from _pair_lines(pair, everything=everything)
+    if comparison.same:
+        count = len(comparison.pairs)
+        yield f"same: {count} function{'s' * (count != 1)}, no difference"
+
+
+def _pair_lines(pair: Pair, *, everything: bool) -> Iterator[str]:
+    name = pair.a.name if pair.a.name == pair.b.name else f"{pair.a.name} -> {pair.b.name} (renamed)"
+    if pair.same:
+        moved = f"; {_renamed(pair)}" if pair.renamed else ""
+        yield f"{name}: same{moved}"
+        return
+    kinds = ", ".join(f"{count} {kind}" for kind, count in pair.kinds.most_common())
+    yield f"{name}: different{f' ({kinds})' if kinds else ''}"
+    for what, a, b in figures(pair):
+        yield f"  {what:<24} {_known(a):>8} -> {_known(b):<8} {_change(a, b)}"
+    if pair.renamed:
+        yield f"  {_renamed(pair)}"
+    shown = pair.differences if everything else pair.differences[:_SHOWN]
+    yield from _hunks(pair, shown)
+    if len(shown) < len(pair.differences):
+        yield f"  and {len(pair.differences) - len(shown)} more differences (--all shows them)"
+
+
+def _renamed(pair: Pair) -> str:
+    first = pair.a.instructions[pair.renamed[0][0]]
+    count = len(pair.renamed)
+    where = f"{count} instruction{'s' * (count != 1)}, the first at {first.address:#x}: {first.text}"
+    return f"other register numbers in {where}"
+
+
+def figures(pair: Pair) -> Iterator[tuple[str, int | None, int | None]]:
+    """(what, a, b) of the figures that differ: registers, spills, classes, stalls of the main loop."""
+    a, b = pair.a_summary, pair.b_summary
+    rows: list[tuple[str, int | None, int | None]] = [
+        ("registers", a.registers, b.registers),
+        ("spills (STL + LDL)", a.local_stores + a.local_loads, b.local_stores + b.local_loads),
+        ("stack bytes", a.stack_bytes, b.stack_bytes),
+        ("shared bytes", a.shared_bytes, b.shared_bytes),
+        ("instructions", a.instructions, b.instructions),
+        ("live GPR", a.live.get("GPR"), b.live.get("GPR")),
+    ]
+    one, other = a.main_loop, b.main_loop
+    rows += [
+        ("main loop stall sum", one.stall if one else None, other.stall if other else None),
+        ("main loop instructions", one.instructions if one else None, other.instructions if other else None),
+    ]
+    names = dict.fromkeys((*a.classes, *b.classes))
+    rows += [(f"{name}", a.classes.get(name, 0), b.classes.get(name, 0)) for name in names]
+    yield from (row for row in rows if row[1] != row[2])
+
+
+def _change(a: int | None, b: int | None) -> str:
+    if not a or b is None:
+        return ""
+    return f"{b - a:+d} ({100 * (b - a) / a:+.1f} %)"
+
+
+def _hunks(pair: Pair, differences: Sequence[Difference]) -> Iterator[str]:
+    """Differing code side by side, with PTX lines; a blank line between what does not follow each other."""
+    before: Difference | None = None
+    for each in differences:
+        if before is not None and not _follows(before, each):
+            yield ""
+        left = _side(pair.a, each.a)
+        right = _side(pair.b, each.b)
+        sign = {"removed": "-", "added": "+"}.get(each.kind, "!")
+        yield f"  {sign} {left:<72} │ {right}"
+        if each.kind not in ("removed", "added"):
+            yield f"      {each.kind}: {each.detail}"
+        before = each
+
+
+def _follows(one: Difference, other: Difference) -> bool:
+    return any(x is not None and y is not None and y - x <= 1 for x, y in ((one.a, other.a), (one.b, other.b)))
+
+
+def _side(function: Function, index: int | None) -> str:
+    if index is None:
+        return ""
+    each = function.instructions[index]
+    return f"{each.address:04x} {_line(each):>6} {each.text}"
+
+
+def _line(each: Instruction) -> str:
+    return f"@{each.ptx_line}" if each.ptx_line is not None else ""
+
+
+# Thresholds.
+
+
+class ThresholdError(ValueError):
+    """A threshold of --fail-on that cannot be read."""
+
+
+def broken_thresholds(comparison: Comparison, text: str) -> list[str]:
+    """Which thresholds of `registers+2,spills,loop-stalls+5%` a comparison breaks, in words.
+
+    `NAME` fails on any increase, `NAME+N` on more than N, `NAME+N%` on more than N percent. Names: registers, spills,
+    stack, shared, instructions, loop-stalls, loop-instructions, code (any difference), and classes such as R2UR.
+    Raises ThresholdError.
+    """
+    found: list[str] = []
+    for item in filter(None, (part.strip() for part in text.split(","))):
+        name, _, limit = item.partition("+")
+        for pair in comparison.pairs:
+            found += _broken(pair, name, limit, item)
+        if name == "code" and (comparison.only_a or comparison.only_b):
+            found.append("code: a function is in one file only")
+    return found
+
+
+def _broken(pair: Pair, name: str, limit: str, item: str) -> Iterable[str]:
+    if name == "code":
+        return [] if pair.same else [f"code: {pair.b.name} differs"]
+    a, b = (_figure(summary, name, item) for summary in (pair.a_summary, pair.b_summary))
+    if a is None or b is None:
+        return [f"{name}: not known for {pair.b.name}"]
+    try:
+        allowed = a * float(limit[:-1]) / 100 if limit.endswith("%") else float(limit or 0)
+    except ValueError:
+        raise ThresholdError(f"--fail-on {item!r}: the limit must be a number or a percentage, not {limit!r}") from None
+    return [f"{name}: {a} -> {b} in {pair.b.name}, more than {item} allows"] if b - a > allowed else []
+
+
+def _figure(summary: Summary, name: str, item: str) -> int | None:
+    main = summary.main_loop
+    values: dict[str, int | None] = {
+        "registers": summary.registers,
+        "spills": summary.local_loads + summary.local_stores,
+        "stack": summary.stack_bytes,
+        "shared": summary.shared_bytes,
+        "instructions": summary.instructions,
+        "loop-stalls": main.stall if main else 0,
+        "loop-instructions": main.instructions if main else 0,
+    }
+    if name in values:
+        return values[name]
+    if name.upper() == name or name in summary.classes:
+        return summary.classes.get(name, 0)
+    raise ThresholdError(f"--fail-on {item!r}: known are {', '.join(values)}, code, and classes such as R2UR")

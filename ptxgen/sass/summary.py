@@ -1,0 +1,124 @@
+"""What kernel authors compare of a kernel: registers, spills, instruction classes, stalls of its loops."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+
+from ptxgen.sass.classes import counts
+from ptxgen.sass.flow import Flow, Loop
+from ptxgen.sass.listing import FILES, Function, Instruction, Listing
+
+#: Warnings of ptxas that change what a kernel costs: serialized wgmma, waits that ptxas adds, setmaxnreg ignored.
+_WARNINGS = re.compile(r"C75\d\d|setmaxnreg|serializ|wgmma", re.I)
+_SPILLS = re.compile(r"(\d+) bytes spill stores, (\d+) bytes spill loads")
+
+
+@dataclass(frozen=True)
+class LoopSummary:
+    """A loop: where it begins, its instructions and classes, and the sum of the stalls of one pass.
+
+    `issue_slots` counts the instructions that issue, NOP included; `stall` adds up their stall counts in cycles: the
+    least time of a pass for one warp, scoreboard waits left out. `ptx_lines` are the first and last line of the PTX.
+    """
+
+    address: int
+    depth: int
+    innermost: bool
+    instructions: int
+    issue_slots: int
+    stall: int
+    scoreboard_waits: int
+    classes: Mapping[str, int]
+    ptx_lines: tuple[int, int] | None
+
+
+@dataclass(frozen=True)
+class Summary:
+    """A function in figures. `live` is the most registers live at a time, by file, `live_at` where that is."""
+
+    name: str
+    instructions: int
+    code_bytes: int
+    registers: int | None
+    stack_bytes: int | None
+    shared_bytes: int | None
+    local_loads: int
+    local_stores: int
+    classes: Mapping[str, int]
+    loops: tuple[LoopSummary, ...]
+    live: Mapping[str, int]
+    live_at: Mapping[str, int]
+    live_ptx_line: int | None
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def main_loop(self) -> LoopSummary | None:
+        """The deepest loop that issues MMAs, of those the one with the most; else the innermost loop with most code."""
+        products = [loop for loop in self.loops if _mmas(loop.classes)]
+        if products:
+            return max(products, key=lambda loop: (loop.depth, _mmas(loop.classes)))
+        inner = [loop for loop in self.loops if loop.innermost]
+        return max(inner, key=lambda loop: loop.instructions, default=None)
+
+    def to_json(self) -> dict[str, object]:
+        """All of it as JSON values."""
+        return {**asdict(self), "main_loop": asdict(self.main_loop) if self.main_loop else None}
+
+
+def _mmas(classes: Mapping[str, int]) -> int:
+    return sum(classes.get(name, 0) for name in ("UTCMMA", "HGMMA", "MMA"))
+
+
+def summarize(function: Function, listing: Listing | None = None) -> Summary:
+    """The figures of a function; with its listing also the warnings of ptxas."""
+    flow = Flow(function)
+    real = [each for each in function.instructions if each.opcode != "NOP"]
+    classes = counts(function.instructions)
+    peaks = {
+        file: max(real, key=lambda each, n=n: each.registers.live[n], default=None) for n, file in enumerate(FILES)
+    }
+    peak = peaks["GPR"]
+    return Summary(
+        name=function.name,
+        instructions=len(real),
+        code_bytes=function.code_bytes,
+        registers=function.registers,
+        stack_bytes=function.stack_bytes,
+        shared_bytes=function.shared_bytes,
+        local_loads=sum(each.opcode == "LDL" for each in real),
+        local_stores=sum(each.opcode == "STL" for each in real),
+        classes=dict(classes.most_common()),
+        loops=tuple(loop_summary(flow, loop) for loop in flow.loops),
+        live={file: each.registers.live[n] for n, (file, each) in enumerate(peaks.items()) if each is not None},
+        live_at={file: each.address for file, each in peaks.items() if each is not None},
+        live_ptx_line=peak.ptx_line if peak is not None else None,
+        warnings=tuple(warnings(listing.log)) if listing is not None else (),
+    )
+
+
+def loop_summary(flow: Flow, loop: Loop) -> LoopSummary:
+    """The figures of a loop, inner loops included."""
+    body = flow.instructions(loop)
+    lines = [each.ptx_line for each in body if each.ptx_line is not None]
+    return LoopSummary(
+        address=flow.function.instructions[flow.blocks[loop.header].start].address,
+        depth=loop.depth,
+        innermost=loop.innermost,
+        instructions=sum(each.opcode != "NOP" for each in body),
+        issue_slots=len(body),
+        stall=sum(_stall(each) for each in body),
+        scoreboard_waits=sum(bool(each.control.wait) for each in body),
+        classes=dict(counts(body).most_common()),
+        ptx_lines=(min(lines), max(lines)) if lines else None,
+    )
+
+
+def _stall(each: Instruction) -> int:
+    return max(each.control.stall, 1)
+
+
+def warnings(log: str) -> list[str]:
+    """The lines of what ptxas said that matter for speed."""
+    return [line.strip() for line in log.splitlines() if "warning" in line.lower() or _WARNINGS.search(line)]
