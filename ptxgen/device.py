@@ -19,9 +19,8 @@ import numpy as np
 import numpy.typing as npt
 
 if TYPE_CHECKING:
+    from ptxgen.instr.model.analyze import Analysis
     from ptxgen.instr.model.check import Diagnostic
-    from ptxgen.instr.model.form import Instruction
-    from ptxgen.instr.model.recognize import Unrecognized
     from ptxgen.syntax import Function, Module
 
 Severity = Literal["error", "advice"]
@@ -245,16 +244,23 @@ class Kernel:
         return cls(text, module, chosen, chosen.name)
 
     @cached_property
-    def recognized(self) -> dict[int, Instruction | Unrecognized]:
-        """What statements were recognized as, by `id`, so that many launches do it once. The emulator fills it."""
-        return {}
+    def analysis(self) -> Analysis:
+        """What the module's statements are: `ptxgen.check` and the emulator share it."""
+        from ptxgen.instr.model.analyze import Analysis
+
+        return Analysis(self.module)
 
     @cached_property
     def diagnostics(self) -> list[Diagnostic]:
         """What `ptxgen.check` says of the module, for its own target."""
         from ptxgen.instr.model.check import check
 
-        return check(self.module)
+        return check(self.module, analysis=self.analysis)
+
+    @cached_property
+    def cache(self) -> dict[object, object]:
+        """What devices have made of the kernel, by keys of theirs: launches share it."""
+        return {}
 
     @cached_property
     def parameters(self) -> list[ParameterInfo]:

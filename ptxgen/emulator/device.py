@@ -28,11 +28,9 @@ from ptxgen.device import (
 )
 from ptxgen.emulator.checks.uninitialized.rerun import Disturbance, Trials, judge, snapshot
 from ptxgen.emulator.engines.timeline import Schedule, Timeline
-from ptxgen.emulator.load.calls import reachable
 from ptxgen.emulator.load.image import Image
 from ptxgen.emulator.load.program import Program
 from ptxgen.emulator.load.source_lines import SourceLines
-from ptxgen.emulator.load.variables import Variables
 from ptxgen.emulator.memory import GlobalMemory
 from ptxgen.emulator.memory.global_memory import Contents
 from ptxgen.emulator.schedule.grids import Grids
@@ -272,16 +270,13 @@ class Emulator:
             if isinstance(value, EmulatedArray):
                 self.memory.name(value.address, info.name)
         target = parse_target(kernel.module.target or self.target)
-        functions = reachable(kernel.module, kernel.entry)
-        variables = Variables(kernel.module, functions)
+        program = Program.of(kernel, target)
         machine = Machine(
             shape,
             memory or self.memory,
             parameters,
-            variables,
+            program,
             self._load(kernel),
-            kernel.entry,
-            target=target,
             slots=min(prod(shape.grid), max(self.multiprocessors // size, 1) * size),
             timeline=Timeline(self.schedule, self.seed),
             checks=self.checks and checks,
@@ -302,7 +297,7 @@ class Emulator:
                 severity="advice",
             )
         progress = self.progress if disturbance is None else None
-        return Scheduler(machine, Program(kernel, functions, variables, machine), progress, self.max_steps)
+        return Scheduler(machine, program, progress, self.max_steps)
 
     def _report(self, launch: Launch, scheduler: Scheduler, status: Status | None, seconds: float) -> LaunchReport:
         machine = scheduler.machine
@@ -331,7 +326,10 @@ class Emulator:
 
     def _load(self, kernel: Kernel) -> Image:
         """The module of a kernel in memory: its variables keep their values from launch to launch, as on a GPU."""
-        image = self._images.pop(kernel.text, None) or Image(kernel.module, self.memory)
+        image = self._images.pop(kernel.text, None)
+        if image is None:
+            target = parse_target(kernel.module.target or self.target)
+            image = Image(Program.of(kernel, target).layout, self.memory)
         self._images[kernel.text] = image
         if len(self._images) > _LOADED_MODULES:
             self._images.popitem(last=False)

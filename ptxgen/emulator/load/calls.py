@@ -7,7 +7,7 @@ reach themselves keep those of the outer call on the stack.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from ptxgen import syntax
 from ptxgen.emulator.load.operands import Binder, Unmodelled, numpy_type
+from ptxgen.emulator.load.registers import Register
 from ptxgen.emulator.load.variables import Place, statements_of
 from ptxgen.emulator.memory import MemoryFault
 from ptxgen.emulator.state.group import Group
@@ -24,7 +25,6 @@ from ptxgen.instr.model.types import TYPES
 if TYPE_CHECKING:
     from ptxgen.emulator.load.names import Names
     from ptxgen.emulator.schedule.scheduler import Scheduler
-    from ptxgen.emulator.state.machine import Machine
 
 #: Bytes of stack that a call takes at least.
 _LEAST_FRAME = 256
@@ -49,7 +49,7 @@ class Callee:
     names: Names
     frame: int
     rank: int = 0
-    saved: list[NDArray[Any]] = field(default_factory=list)
+    saved: list[Register] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -167,7 +167,7 @@ def giver(binder: Binder, operand: syntax.Operand, formal: syntax.Parameter) -> 
     """Reads what stands for a parameter: a register, a constant or a variable on the stack."""
     place = binder.place(operand)
     if place is not None:
-        return _from_stack(binder.machine, place)
+        return _from_stack(place)
     if formal.array or formal.vector:
         raise Unmodelled(f"the argument {operand}")
     type = TYPES[formal.type]
@@ -185,7 +185,7 @@ def taker(binder: Binder, operand: syntax.Operand, formal: syntax.Parameter) -> 
     """Writes what comes for a parameter, or comes back, to a register or a variable on the stack."""
     place = binder.place(operand)
     if place is not None:
-        return _to_stack(binder.machine, place)
+        return _to_stack(place)
     type = TYPES[formal.type]
     destination, dtype = binder.destination(operand, type), numpy_type(type)
 
@@ -196,28 +196,28 @@ def taker(binder: Binder, operand: syntax.Operand, formal: syntax.Parameter) -> 
     return take
 
 
-def _on_stack(machine: Machine, g: Group, place: Place) -> NDArray[np.int64]:
+def _on_stack(g: Group, place: Place) -> NDArray[np.int64]:
     """Where the bytes of a variable lie for each lane."""
-    stack = machine.stack
+    stack = g.machine.stack
     threads = g.indices[:, None] * 32 + np.arange(32)
     start = threads * stack.memory.pitch + stack.frame[g.rows] + place.address
     return start[..., None] + np.arange(place.size)
 
 
-def _from_stack(machine: Machine, place: Place) -> Give:
+def _from_stack(place: Place) -> Give:
     if place.space != "local":
         raise Unmodelled(f"an argument in .{place.space}")
 
     def give(g: Group) -> Passed:
-        at, memory = _on_stack(machine, g, place), machine.stack.memory
+        at, memory = _on_stack(g, place), g.machine.stack.memory
         return Passed(memory.data.reshape(-1)[at], memory.written.reshape(-1)[at])
 
     return give
 
 
-def _to_stack(machine: Machine, place: Place) -> Take:
+def _to_stack(place: Place) -> Take:
     def take(g: Group, passed: Passed) -> None:
-        at, memory, active = _on_stack(machine, g, place), machine.stack.memory, g.active
+        at, memory, active = _on_stack(g, place), g.machine.stack.memory, g.active
         memory.data.reshape(-1)[at[active]] = passed.data[active]
         memory.written.reshape(-1)[at[active]] = True if passed.written is None else passed.written[active]
 
@@ -230,8 +230,7 @@ def _to_stack(machine: Machine, place: Place) -> Take:
 class Calls:
     """The functions of a program by name, and the places that call them."""
 
-    def __init__(self, machine: Machine) -> None:
-        self.machine = machine
+    def __init__(self) -> None:
         self.callees: dict[str, Callee] = {}
         self._sites: list[Site] = []
 
@@ -241,7 +240,7 @@ class Calls:
         given, wanted = elements(op.arguments), elements(op.returns)
         if len(given) != len(function.parameters) or len(wanted) != len(function.returns):
             raise Unmodelled(f"a call of {function.name} with other arguments than it has")
-        inside = Binder(self.machine, callee.names, in_entry=False)
+        inside = Binder(binder.program, callee.names, in_entry=False)
         formals = [syntax.Name(each.name) for each in function.parameters]
         results = [syntax.Name(each.name) for each in function.returns]
         made = Site(
@@ -259,28 +258,30 @@ class Calls:
         """The lanes call a function. Raises MemoryFault when their stack is full."""
         site = self._sites[number]
         passed = [give(g) for give in site.give]
-        self.machine.stack.push(g, number, max(site.callee.frame, _LEAST_FRAME), site.callee.saved)
+        g.machine.stack.push(g, number, max(site.callee.frame, _LEAST_FRAME), site.callee.saved)
         for take, value in zip(site.take, passed, strict=True):
             take(g, value)
         scheduler.warps.move(g, site.callee.rank)
 
     def leave(self, g: Group, scheduler: Scheduler) -> None:
         """The lanes return from their functions, each to where it was called."""
-        numbers = self.machine.stack.site[g.rows].copy()
+        numbers = g.machine.stack.site[g.rows].copy()
         for number in np.unique(numbers[g.active]):
             part = g.narrowed(numbers == number)
             assert part is not None
             site = self._sites[int(number)]
             passed = [give(part) for give in site.give_back]
-            self.machine.stack.pop(part, site.callee.saved)
+            g.machine.stack.pop(part, site.callee.saved)
             for take, value in zip(site.take_back, passed, strict=True):
                 take(part, value)
             scheduler.warps.move(part, site.following)
 
-    def through_pointer(self, addresses: NDArray[np.int64], active: NDArray[np.bool_]) -> Iterator[tuple[str, Any]]:
-        """(function, lanes) of a call by address. Raises MemoryFault where there is no function."""
+    def through_pointer(
+        self, functions: Mapping[int, str], addresses: NDArray[np.int64], active: NDArray[np.bool_]
+    ) -> Iterator[tuple[str, NDArray[np.bool_]]]:
+        """(function, lanes) of a call by address; `functions` are the names by address. Raises MemoryFault."""
         for address in np.unique(addresses[active]):
-            name = self.machine.image.function_at(int(address))
+            name = functions.get(int(address))
             if name is None or name not in self.callees:
                 raise MemoryFault("bad-call", f"a call of {int(address):#x}, which is not the address of a function")
             yield name, active & (addresses == address)

@@ -6,7 +6,7 @@ PTX ISA 5.4.4: what has no initial value is zero. A plain name stands for the ad
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from math import prod
 
 import numpy as np
@@ -22,15 +22,19 @@ from ptxgen.instr.model.types import TYPES, Type
 _CODE_BYTES = 256
 
 
-class Image:
-    """A loaded module: `places` has its variables and functions by name, `constants` its constant memory."""
+class Layout:
+    """Where a module's variables and functions lie, as far as no device decides it: `places` has them by name.
 
-    def __init__(self, module: syntax.Module, memory: GlobalMemory) -> None:
+    Global variables have a symbol, the number under which `Image.addresses` has their address.
+    """
+
+    def __init__(self, module: syntax.Module) -> None:
         self.places: dict[str, Place] = {}
         self.functions = {item.name: item for item in module.functions if item.body is not None}
         for number, name in enumerate(self.functions, 1):
             self.places[name] = Place("code", CODE_WINDOW + number * _CODE_BYTES, _CODE_BYTES)
-        self._function_at = {self.places[name].address: name for name in self.functions}
+        #: The function to which a pointer leads, by its address.
+        self.function_at = {self.places[name].address: name for name in self.functions}
         for item in module.items:
             if isinstance(item, syntax.Directive) and item.name == "alias":
                 name, target = item.arguments[0], item.arguments[-1]
@@ -40,33 +44,26 @@ class Image:
         #: Variables of any body, by where they are declared.
         self._of: dict[tuple[int, int], dict[str, Place]] = {}
         every = (item for item in module.statements() if isinstance(item, syntax.Variable))
-        variables = [item for item in every if _is_defined(item)]
-        constant_end = 0
-        for variable in variables:
-            for name, size, declarator in named(variable):
+        self.variables = [item for item in every if _is_defined(item)]
+        self.constant_bytes = symbols = 0
+        for variable in self.variables:
+            for name, size, _ in named(variable):
                 if variable.space == "global":
-                    address = memory.allocate(size, _contents(name, size, variable, declarator), alignment(variable))
-                    self._add(variable, name, Place("global", address, size))
+                    self._add(variable, name, Place("global", 0, size, symbols))
+                    symbols += 1
                 else:
-                    start = up(constant_end, alignment(variable))
+                    start = up(self.constant_bytes, alignment(variable))
                     self._add(variable, name, Place("const", start, size))
-                    constant_end = start + size
+                    self.constant_bytes = start + size
         for item in module.items:
             self.places.update(self.of(item))
-        constants = bytearray(constant_end)
-        for variable in variables:
+        nowhere = [0] * symbols
+        for variable in self.variables:
             for name, size, declarator in named(variable):
-                place = self.of(variable)[name]
                 try:
-                    data = self._initial(variable, declarator, size)
+                    self.initial(variable, declarator, size, nowhere)
                 except ValueError:  # it holds the address of what is defined elsewhere: its use ends as incomplete
                     self.places.pop(name, None)
-                    continue
-                if place.space == "global":
-                    memory.view(place.address, size)[:] = np.frombuffer(data, np.uint8)
-                else:
-                    constants[place.address : place.address + size] = data
-        self.constants = Bank(bytes(constants), "the constant variables")
 
     def of(self, statement: syntax.Statement) -> dict[str, Place]:
         """What a statement declares, by name."""
@@ -75,23 +72,22 @@ class Image:
     def _add(self, statement: syntax.Statement, name: str, place: Place) -> None:
         self._of.setdefault((statement.line, statement.column), {})[name] = place
 
-    def function_at(self, address: int) -> str | None:
-        """The function to which a pointer leads."""
-        return self._function_at.get(address)
-
     # Initial values.
 
-    def _initial(self, variable: syntax.Variable, declarator: syntax.Declarator, size: int) -> bytes:
+    def initial(
+        self, variable: syntax.Variable, declarator: syntax.Declarator, size: int, addresses: Sequence[int]
+    ) -> bytes:
+        """The initial bytes of a variable; `addresses` are those of the symbols. Raises ValueError."""
         data = bytearray(size)
         if declarator.initializer is not None:
             extents = [*declarator.dims, *([variable.vector] if variable.vector else [])]
             type = TYPES[variable.type]
             for index, value in _elements(declarator.initializer, [extent or 0 for extent in extents[1:]]):
-                word = np.asarray(self._value(value, type)).tobytes()
+                word = np.asarray(self._value(value, type, addresses)).tobytes()
                 data[index * type.bytes : index * type.bytes + len(word)] = word
         return bytes(data)
 
-    def _value(self, value: syntax.Operand, type: Type) -> object:
+    def _value(self, value: syntax.Operand, type: Type, addresses: Sequence[int]) -> object:
         """A constant, or an address, as a word of the type."""
         if not isinstance(value, syntax.Name | syntax.Expression):
             return constant(value, type)
@@ -99,13 +95,40 @@ class Image:
         for name, generic in _names(value):
             place = self.places.get(name)
             if place is not None:
-                symbols[name] = place.address + (CONST_WINDOW if generic and place.space == "const" else 0)
+                address = place.address if place.symbol is None else addresses[place.symbol]
+                symbols[name] = address + (CONST_WINDOW if generic and place.space == "const" else 0)
         if not symbols and isinstance(value, syntax.Expression):
             return constant(value, type)
         number = value.evaluate(symbols) if isinstance(value, syntax.Expression) else symbols.get(value.text)
         if number is None:
             raise ValueError(f"{value} has no address here")
         return np.array(int(number) & ((1 << type.bits) - 1), f"u{type.bytes}")
+
+
+class Image:
+    """A module that is loaded into a device's memory: the addresses of its symbols, and its constant memory."""
+
+    def __init__(self, layout: Layout, memory: GlobalMemory) -> None:
+        #: Where each symbol lies in global memory.
+        self.addresses: list[int] = []
+        for variable in layout.variables:
+            for name, size, declarator in named(variable):
+                if variable.space == "global":
+                    contents = _contents(name, size, variable, declarator)
+                    self.addresses.append(memory.allocate(size, contents, alignment(variable)))
+        constants = bytearray(layout.constant_bytes)
+        for variable in layout.variables:
+            for name, size, declarator in named(variable):
+                place = layout.of(variable)[name]
+                try:
+                    data = layout.initial(variable, declarator, size, self.addresses)
+                except ValueError:
+                    continue
+                if place.symbol is not None:
+                    memory.view(self.addresses[place.symbol], size)[:] = np.frombuffer(data, np.uint8)
+                else:
+                    constants[place.address : place.address + size] = data
+        self.constants = Bank(bytes(constants), "the constant variables")
 
 
 def _contents(name: str, size: int, variable: syntax.Variable, declarator: syntax.Declarator) -> Contents:

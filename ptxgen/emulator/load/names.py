@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
 
-from numpy.typing import NDArray
-
+from ptxgen.emulator.load.registers import Register
 from ptxgen.emulator.load.variables import Place
 from ptxgen.instr.model.scope import Scope
 
@@ -21,19 +19,19 @@ class Names:
         self.outer = outer
         #: What `ptxgen.check` resolves names with.
         self.scope = scope
-        self.registers: dict[str, NDArray[Any]] = {}
-        self.ranges: dict[str, tuple[int, Callable[[], NDArray[Any]]]] = {}
+        self.registers: dict[str, Register] = {}
+        self.ranges: dict[str, tuple[int, Callable[[], Register]]] = {}
         #: The lengths of vector registers, whose elements are registers of the name with `.x` and so on.
         self.vectors: dict[str, int] = {}
-        self.vector_ranges: dict[str, tuple[int, int, Callable[[], NDArray[Any]]]] = {}
+        self.vector_ranges: dict[str, tuple[int, int, Callable[[], Register]]] = {}
         self.places: dict[str, Place] = {}
         self.labels: dict[str, int] = {}
         #: The labels of .branchtargets.
         self.lists: dict[str, list[str]] = {}
         #: The registers that were made, those of inner scopes too.
-        self.made: list[NDArray[Any]] = outer.made if outer is not None and outer.outer is not None else []
+        self.made: list[Register] = outer.made if outer is not None and outer.outer is not None else []
 
-    def __call__(self, name: str) -> NDArray[Any] | Place | None:
+    def __call__(self, name: str) -> Register | Place | None:
         scope: Names | None = self
         base, _, component = name.partition(".")
         if component in _AXES and self.vector(base):

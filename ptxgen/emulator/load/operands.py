@@ -1,7 +1,8 @@
 """Operand access: closures that read and write registers, constants, special registers and addresses for a group.
 
-A register is a NumPy array of shape (warps, 32) of unsigned words of its width (predicates bool, .b128 two words). The
-closures are made once per instruction; each call serves all warps of a group.
+The closures are made once for a program, and serve all machines that run it: they find registers and views of them by
+their index in the machine of the group, as arrays of shape (warps, 32) of unsigned words (predicates bool, .b128 two
+words). Each call serves all warps of a group.
 """
 
 from __future__ import annotations
@@ -13,22 +14,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen import syntax
+from ptxgen.emulator.load.registers import UNSIGNED, Register
 from ptxgen.emulator.load.variables import Place
-from ptxgen.emulator.state.clusters import RANK_SHIFT
+from ptxgen.emulator.state.special_registers import CLOCKS, SPECIAL_REGISTERS
 from ptxgen.instr.model.special import special_register
 from ptxgen.instr.model.types import TYPES, Type
 
 if TYPE_CHECKING:
     from ptxgen.emulator.checks.uninitialized.taint import Quarters
-    from ptxgen.emulator.load.calls import Calls
     from ptxgen.emulator.load.names import Names
+    from ptxgen.emulator.load.program import Program
     from ptxgen.emulator.state.group import Group
-    from ptxgen.emulator.state.machine import Machine
 
 Reader = Callable[["Group"], Any]
 Writer = Callable[["Group", Any], None]
 
-_UNSIGNED: dict[int, Any] = {1: np.bool_, 8: np.uint8, 16: np.uint16, 32: np.uint32, 64: np.uint64, 128: np.uint64}
 _FLOAT: dict[int, Any] = {16: np.float16, 32: np.float32, 64: np.float64}
 
 
@@ -42,7 +42,7 @@ def numpy_type(type: Type) -> np.dtype[Any]:
         return np.dtype(f"i{type.bytes}")
     if type.kind == "float":
         return np.dtype(_FLOAT[type.bits])
-    return np.dtype(_UNSIGNED[type.bits])
+    return np.dtype(UNSIGNED[type.bits])
 
 
 def parts(word: Any, dtype: Any) -> NDArray[Any]:
@@ -61,19 +61,16 @@ class Binder:
 
     def __init__(
         self,
-        machine: Machine,
+        program: Program,
         names: Names,
         in_entry: bool = True,
-        calls: Calls | None = None,
         targets: Sequence[int] = (),
         following: int = 0,
     ) -> None:
-        self.machine = machine
+        self.program = program
         self.names = names
         #: Whether the instruction stands in the entry, whose frame begins at 0 in every thread.
         self.in_entry = in_entry
-        #: The functions that the program can call.
-        self.calls = calls
         #: The ranks of the blocks to which a branch may go, and of the one that follows in the text.
         self.targets, self.following = targets, following
         #: Registers that the bound operands read, and those that they write.
@@ -93,16 +90,16 @@ class Binder:
         #: Whether the instruction is a strong access.
         self.strong = False
 
-    def register(self, operand: syntax.Operand) -> NDArray[Any]:
-        """The array behind a register operand, which the instruction writes in ways that are not told here."""
-        found = self._array(operand)
-        self.touched.add(id(found))
+    def register(self, operand: syntax.Operand) -> Register:
+        """A register operand that the instruction writes by itself, without a closure from here."""
+        found = self._register(operand)
+        self.touched.add(found.index)
         return found
 
-    def input(self, operand: syntax.Operand) -> NDArray[Any]:
-        """The array behind a register operand, which the instruction reads in ways that are not told here."""
-        found = self._array(operand)
-        self.inputs.add(id(found))
+    def input(self, operand: syntax.Operand) -> Register:
+        """A register operand that the instruction reads by itself, without a closure from here."""
+        found = self._register(operand)
+        self.inputs.add(found.index)
         return found
 
     def depends(
@@ -113,24 +110,24 @@ class Binder:
 
         Nothing is kept where a register has not just so many bits, but is wider.
         """
-        found = self._register(target)
+        found = self._named(target)
         made: list[list[tuple[int, int]]] = []
         for quarter in quarters:
-            sources = [(self._register(operand), number) for operand, number in quarter]
-            if any(each is not None and each.itemsize * 8 != (source_bits or bits) for each, _ in sources):
+            sources = [(self._named(operand), number) for operand, number in quarter]
+            if any(each is not None and each.bytes * 8 != (source_bits or bits) for each, _ in sources):
                 return
-            made.append([(id(each), number) for each, number in sources if each is not None])
-        if found is not None and found.itemsize * 8 == bits:
-            self.quarters[id(found)] = made
+            made.append([(each.index, number) for each, number in sources if each is not None])
+        if found is not None and found.bytes * 8 == bits:
+            self.quarters[found.index] = made
 
-    def _register(self, operand: syntax.Operand) -> NDArray[Any] | None:
-        """The array behind an operand that is a register of the program."""
+    def _named(self, operand: syntax.Operand) -> Register | None:
+        """The register of the program that an operand names, if it does."""
         found = self.names(operand.text) if isinstance(operand, syntax.Name) else None
-        return found if isinstance(found, np.ndarray) else None
+        return found if isinstance(found, Register) else None
 
-    def _array(self, operand: syntax.Operand) -> NDArray[Any]:
-        found = self.names(operand.text) if isinstance(operand, syntax.Name) else None
-        if not isinstance(found, np.ndarray):
+    def _register(self, operand: syntax.Operand) -> Register:
+        found = self._named(operand)
+        if found is None:
             raise Unmodelled(f"the operand {operand}")
         return found
 
@@ -142,14 +139,23 @@ class Binder:
         if isinstance(operand, syntax.Immediate):
             value = np.bool_(bool(operand.value))
             return lambda g: value
-        special = self.machine.special(operand.text) if isinstance(operand, syntax.Name) else None
+        special = self._special(operand)
         if special is not None:
             return special
-        array = self._array(operand)
-        if array.dtype != np.bool_:
+        register = self._register(operand)
+        if not register.is_predicate:
             raise Unmodelled(f"{operand}, which is no predicate,")
-        self.reads.add(id(array))
-        return lambda g: array[g.rows]
+        index = register.index
+        self.reads.add(index)
+        return lambda g: g.machine.registers[index][g.rows]
+
+    def _special(self, operand: syntax.Operand) -> Reader | None:
+        """Reads a special register; None if the operand is none that the emulator has."""
+        if not isinstance(operand, syntax.Name) or operand.text not in SPECIAL_REGISTERS:
+            return None
+        name = operand.text
+        self.program.reads_time |= name.startswith(CLOCKS)
+        return lambda g: g.machine.special[name](g)
 
     def source(self, operand: syntax.Operand, type: Type | str) -> Reader:
         """Reads an operand as an array (warps of the group, 32) or a scalar of the type's NumPy type."""
@@ -160,9 +166,9 @@ class Binder:
             return lambda g: value
         if isinstance(operand, syntax.Name):
             found = self.names(operand.text)
-            if isinstance(found, np.ndarray):
+            if isinstance(found, Register):
                 return self._from_register(found, wanted, dtype)
-            special = self.machine.special(operand.text)
+            special = self._special(operand)
             if special is not None:
                 return lambda g: special(g).astype(dtype, copy=False)
             if found is not None:
@@ -179,36 +185,38 @@ class Binder:
         """The address of a variable in its own state space: of a shared one with the rank of the warp's own CTA; in
         functions that of a local one depends on the thread.
         """
-        word = np.array(place.address, np.uint64).astype(dtype)[()]
-        clusters = self.machine.clusters
+        address, symbol = place.address, place.symbol
+        word = np.array(address, np.uint64).astype(dtype)[()]
+        if symbol is not None:
+            return lambda g: np.array(g.machine.image.addresses[symbol], np.uint64).astype(dtype)[()]
         if place.space == "local" and not self.in_entry:
-            frame = self.machine.stack.frame
-            return lambda g: (frame[g.rows] + place.address).astype(dtype, copy=False)
-        if place.space == "shared" and clusters.size > 1:
-            places = (clusters.row_rank[:, None] << RANK_SHIFT | place.address).astype(dtype)
-            return lambda g: places[g.rows]
+            return lambda g: (g.machine.stack.frame[g.rows] + address).astype(dtype, copy=False)
+        if place.space == "shared":
+            return lambda g: word if g.machine.clusters.size == 1 else g.machine.shared_address(address, dtype)[g.rows]
         return lambda g: word
 
-    def _from_register(self, array: NDArray[Any], wanted: Type, dtype: np.dtype[Any]) -> Reader:
-        self.reads.add(id(array))
-        self._require_room(array, wanted)
+    def _from_register(self, register: Register, wanted: Type, dtype: np.dtype[Any]) -> Reader:
+        index = register.index
+        self.reads.add(index)
+        self._require_room(register, wanted)
         if wanted.bits == 128:
-            return lambda g: array[g.rows]
-        if array.dtype.itemsize == dtype.itemsize:
-            viewed = array.view(dtype)
-            return lambda g: viewed[g.rows]
-        unsigned = _UNSIGNED[wanted.bits]
-        return lambda g: array[g.rows].astype(unsigned).view(dtype)
+            return lambda g: g.machine.registers[index][g.rows]
+        if register.bytes == dtype.itemsize:
+            view = self.program.view(register, dtype)
+            return lambda g: g.machine.views[view][g.rows]
+        unsigned = UNSIGNED[wanted.bits]
+        return lambda g: g.machine.registers[index][g.rows].astype(unsigned).view(dtype)
 
     def destination(self, operand: syntax.Operand, type: Type | str) -> Writer:
         """Writes values of a type; a wider register gets them extended by the type's sign. `_` drops them."""
         if isinstance(operand, syntax.Name) and operand.text == "_":
             return lambda g, value: None
         wanted = TYPES[type] if isinstance(type, str) else type
-        array = self._array(operand)
-        self.writes.add(id(array))
-        self._require_room(array, wanted)
-        dtype, stored = numpy_type(wanted), array.dtype
+        register = self._register(operand)
+        index = register.index
+        self.writes.add(index)
+        self._require_room(register, wanted)
+        dtype, stored = numpy_type(wanted), register.dtype
         extended = (
             np.dtype(f"{'i' if wanted.kind == 'signed' else 'u'}{stored.itemsize}") if stored != np.bool_ else stored
         )
@@ -221,16 +229,16 @@ class Binder:
                 value = value.view(f"{extended.kind}{dtype.itemsize}").astype(extended)
             if value.dtype != stored:
                 value = value.view(stored)
-            g.store(array, value)
+            g.store(g.machine.registers[index], value)
 
         return write
 
     @staticmethod
-    def _require_room(array: NDArray[Any], wanted: Type) -> None:
+    def _require_room(register: Register, wanted: Type) -> None:
         """Refuse registers that cannot hold a type; `ptxgen.check` says more about them."""
-        if (array.dtype == np.bool_) != (wanted.kind == "predicate"):
-            raise Unmodelled(f"a {'predicate' if array.dtype == np.bool_ else 'register'} for {wanted}")
-        if (array.itemsize if array.ndim == 2 else 16) < wanted.bytes or (array.ndim == 3 and wanted.bits < 128):
+        if register.is_predicate != (wanted.kind == "predicate"):
+            raise Unmodelled(f"a {'predicate' if register.is_predicate else 'register'} for {wanted}")
+        if register.bytes < wanted.bytes or (register.bits == 128 and wanted.bits < 128):
             raise Unmodelled(f"a register of another width than {wanted}")
 
     def vector(self, operand: syntax.Operand) -> tuple[syntax.Operand, ...]:
@@ -255,12 +263,13 @@ class Binder:
             return lambda g: value
         if isinstance(base, syntax.Name):
             found = self.names(base.text)
-            if isinstance(found, np.ndarray):
-                if found.dtype == np.bool_ or found.ndim != 2:
+            if isinstance(found, Register):
+                if found.is_predicate or found.bits == 128:
                     raise Unmodelled(f"the address {operand}")
-                self.reads.add(id(found))
-                self.vital.add(id(found))
-                return lambda g: found[g.rows].astype(np.int64) + offset
+                index = found.index
+                self.reads.add(index)
+                self.vital.add(index)
+                return lambda g: g.machine.registers[index][g.rows].astype(np.int64) + offset
             if found is not None:
                 where = self._address_of(found, np.dtype(np.int64))
                 return lambda g: where(g) + offset
@@ -274,7 +283,7 @@ def constant(operand: syntax.Operand, type: Type) -> Any:
     bits = operand.bits if isinstance(operand, syntax.Immediate) else None
     if isinstance(value, float):
         if bits is not None and operand.width == type.bits:  # type: ignore[union-attr]
-            return np.array(bits, _UNSIGNED[type.bits]).view(dtype)[()]
+            return np.array(bits, UNSIGNED[type.bits]).view(dtype)[()]
         word = np.array(value, _FLOAT[type.bits])
         return word.view(dtype)[()]
     if dtype == np.bool_:
@@ -282,4 +291,4 @@ def constant(operand: syntax.Operand, type: Type) -> Any:
     if type.kind == "float":
         return np.array(value, dtype)[()]
     wrapped = int(value) & ((1 << min(type.bits, 64)) - 1)
-    return np.array(wrapped, _UNSIGNED[type.bits]).view(dtype)[()]
+    return np.array(wrapped, UNSIGNED[type.bits]).view(dtype)[()]

@@ -2,32 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ptxgen import syntax
 from ptxgen.device import Kernel
-from ptxgen.emulator.checks.uninitialized.registers import Unwritten, Use, never_sure
-from ptxgen.emulator.checks.uninitialized.taint import is_lanewise
-from ptxgen.emulator.load.calls import Callee, Calls, callees_first
+from ptxgen.emulator.checks.uninitialized.registers import Use, never_sure, writers_of
+from ptxgen.emulator.checks.uninitialized.taint import derived, is_lanewise
+from ptxgen.emulator.load.calls import Callee, Calls, callees_first, reachable
 from ptxgen.emulator.load.flow import execution_order
+from ptxgen.emulator.load.image import Layout
 from ptxgen.emulator.load.names import Names
-from ptxgen.emulator.load.operands import _UNSIGNED, Binder, Reader, Unmodelled
+from ptxgen.emulator.load.operands import Binder, Reader, Unmodelled
+from ptxgen.emulator.load.registers import RESERVED, Register
 from ptxgen.emulator.load.variables import Place, Variables
 from ptxgen.emulator.semantics import Meaning, find
 from ptxgen.emulator.state.warpgroups import is_move
 from ptxgen.instr.model.form import Instruction
-from ptxgen.instr.model.recognize import Unrecognized, recognize
+from ptxgen.instr.model.recognize import Unrecognized
 from ptxgen.instr.model.scope import Scope, declare, declare_labels, declare_parameters, list_behind, names_in
+from ptxgen.instr.model.targets import Target
 from ptxgen.instr.model.types import TYPES
 
 if TYPE_CHECKING:
     from ptxgen.emulator.state.group import Group
-    from ptxgen.emulator.state.machine import Machine
 
 #: Rank of the place after the last instruction: lanes there have left the kernel.
 EXITED = 1 << 30
@@ -37,7 +39,7 @@ RETURNED = EXITED + 1
 
 @dataclass(slots=True, eq=False)
 class Operation:
-    """One instruction bound to a machine: `run(group)` does it; `guard` reads its predicate."""
+    """One instruction: `run(group)` executes it for the warps of a group; `guard` reads its predicate."""
 
     statement: syntax.Instruction
     kind: Literal["plain", "gate", "end"]
@@ -90,54 +92,126 @@ class _Body:
     names: Names
     start: int
     end: int
-    registers: list[NDArray[Any]]
+    registers: list[Register]
+
+
+@dataclass(frozen=True)
+class RegisterFlow:
+    """What the text says of registers that may be read before they are written, for `checks.uninitialized`.
+
+    `followed` are those, `writers` the numbers of the instructions that write each, `derived` all to which values made
+    of them may go, `recursive` whether functions call themselves.
+    """
+
+    followed: frozenset[int]
+    writers: Mapping[int, frozenset[int]]
+    derived: frozenset[int]
+    recursive: bool
 
 
 class Program:
-    """A kernel's blocks, by rank: the lower of two divergent places runs first."""
+    """A kernel's blocks, by rank: the lower of two divergent places runs first.
 
-    def __init__(
-        self, kernel: Kernel, functions: Sequence[syntax.Function], variables: Variables, machine: Machine
-    ) -> None:
-        self.machine = machine
-        self._variables = variables
+    It knows no machine: many launches share one, which `of` keeps with the kernel.
+    """
+
+    def __init__(self, kernel: Kernel, target: Target) -> None:
+        self.kernel, self.target = kernel, target
+        functions = reachable(kernel.module, kernel.entry)
+        self.variables = Variables(kernel.module, functions)
+        self.layout = Layout(kernel.module)
+        #: The registers that the program declares and uses.
+        self.registers: list[Register] = []
+        #: Registers seen as another type of their width: (index of the register, type).
+        self.views: list[tuple[int, np.dtype[Any]]] = []
+        self._view_of: dict[tuple[int, np.dtype[Any]], int] = {}
+        #: Whether it reads a clock, and whether it has strong loads.
+        self.reads_time = self.has_strong_loads = False
+        #: Registers of accumulators and of A of wgmma, by index: their numbers in `Warpgroups`.
+        self.accumulators: dict[int, int] = {}
         #: The lines of all bodies, one after the other; None stands for the end of each.
         self._lines: list[_Line | None] = []
-        self.calls = Calls(machine)
+        self.calls = Calls()
         outer = self._module_names(kernel.module)
         self._bodies = [self._body(function, outer) for function in functions]
         for info in kernel.parameters:
             self._bodies[0].names.places[info.name] = Place("param", info.offset, info.size)
         for line in self._lines:
             if line is not None:
-                self._recognize(line, kernel.recognized)
+                self._recognize(line)
         #: The rank of the block in which threads begin.
         self.entry = 0
         self.blocks = self._make_blocks()
-        operations = [operation for block in self.blocks for operation in block.operations]
-        moves = [operation for operation in operations if is_move(operation.statement)]
-        machine.warpgroups.follow_copies([(o.reads, o.writes) for o in moves])
-        if machine.ordering is not None:
-            self._watch_registers()
-        for operation in moves if machine.ordering is None else operations:  # moves wait for accumulators
-            operation.run = machine.warpgroups.watched(
-                operation.run, operation.reads, operation.writes, operation.statement
-            )
+        #: All operations, in the order of the blocks.
+        self.operations = [operation for block in self.blocks for operation in block.operations]
+        self.accumulator_copies = self._accumulator_copies()
+
+    @classmethod
+    def of(cls, kernel: Kernel, target: Target) -> Program:
+        """The program of a kernel, made once for each target."""
+        key = cls, target
+        found = kernel.cache.get(key)
+        if not isinstance(found, Program):
+            found = kernel.cache[key] = cls(kernel, target)
+        return found
+
+    # Registers.
+
+    def register(self, bits: int) -> Register:
+        """A new register of the program."""
+        made = Register(RESERVED + len(self.registers), bits)
+        self.registers.append(made)
+        return made
+
+    def view(self, register: Register, dtype: np.dtype[Any]) -> int:
+        """The number of a view of a register as another type of the same width."""
+        key = register.index, dtype
+        if key not in self._view_of:
+            self._view_of[key] = len(self.views)
+            self.views.append(key)
+        return self._view_of[key]
+
+    def follow(self, registers: Sequence[Register]) -> tuple[int, ...]:
+        """Have the registers of an accumulator, or of A, followed: their numbers."""
+        return tuple(self.accumulators.setdefault(each.index, len(self.accumulators)) for each in registers)
+
+    def _accumulator_copies(self) -> frozenset[int]:
+        """Registers to which `mov` may copy accumulators, through any number of them."""
+        moves = [each for each in self.operations if is_move(each.statement)] if self.accumulators else []
+        known = set(self.accumulators)
+        while found := {to for each in moves if not each.reads.isdisjoint(known) for to in each.writes} - known:
+            known |= found
+        return frozenset(known - self.accumulators.keys())
+
+    @cached_property
+    def register_flow(self) -> RegisterFlow:
+        """Which registers may be read before they are written."""
+        entries = {self.entry: frozenset[int]()}
+        for callee in self.calls.callees.values():
+            named = [callee.names(each.name) for each in (*callee.function.parameters, *callee.function.returns)]
+            entries[callee.rank] = frozenset(each.index for each in named if isinstance(each, Register))
+        by_block = [[operation.use for operation in block.operations] for block in self.blocks]
+        here = range(len(self.blocks))
+        successors = [[rank for rank in (block.following, *block.targets) if rank in here] for block in self.blocks]
+        followed = never_sure(by_block, successors, entries)
+        uses = [operation.use for operation in self.operations]
+        recursive = any(callee.saved for callee in self.calls.callees.values())
+        return RegisterFlow(followed, writers_of(uses, followed), derived(uses, followed), recursive)
 
     def _module_names(self, module: syntax.Module) -> Names:
         """The names that all functions of a module know."""
         names = Names(None, Scope())
-        names.places.update(self.machine.image.places)
+        names.places.update(self.layout.places)
         for item in module.items:
             declare(names.scope, item)
-            names.places.update(self._variables.of(item))
+            names.places.update(self.variables.of(item))
         return names
 
     def _body(self, function: syntax.Function, outer: Names) -> _Body:
         """Read the body of a function: its lines, and the registers that it has."""
         names = Names(outer, Scope(outer.scope))
         declare_parameters(names.scope, function)
-        names.places.update(self._variables.of(function))
+        names.places.update(self.variables.of(function))
         start = len(self._lines)
         if function.kind == "func":
             for parameter in (*function.returns, *function.parameters):
@@ -154,8 +228,8 @@ class Program:
             if isinstance(statement, syntax.RegisterDeclaration):
                 self._declare(names, statement.declarators, statement.type, statement.vector)
             elif isinstance(statement, syntax.Variable):
-                names.places.update(self._variables.of(statement))
-                names.places.update(self.machine.image.of(statement))
+                names.places.update(self.variables.of(statement))
+                names.places.update(self.layout.of(statement))
             if not isinstance(statement, syntax.Label):
                 declare(names.scope, statement)
         for index, statement in enumerate(block.statements):
@@ -175,10 +249,8 @@ class Program:
         if kind is None:
             return  # the use of such a register ends as incomplete
 
-        def make() -> NDArray[Any]:
-            shape = (self.machine.warps, 32, 2) if kind.bits == 128 else (self.machine.warps, 32)
-            made = np.zeros(shape, _UNSIGNED[kind.bits])
-            self.machine.add_register(made)
+        def make() -> Register:
+            made = self.register(kind.bits)
             names.made.append(made)
             return made
 
@@ -193,10 +265,8 @@ class Program:
             else:
                 names.ranges[name] = (count, make)
 
-    def _recognize(self, line: _Line, known: dict[int, Instruction | Unrecognized]) -> None:
-        found = known.get(id(line.statement))
-        if found is None:
-            found = known[id(line.statement)] = recognize(line.statement, line.names.scope)
+    def _recognize(self, line: _Line) -> None:
+        found = self.kernel.analysis.instruction(line.statement, line.names.scope)
         if isinstance(found, Unrecognized):
             line.missing = found.problems[0].message
             return
@@ -223,7 +293,7 @@ class Program:
                 order.append((starts[position], ends[position], bodies[name]))
         self.entry = ranks[self._bodies[0].start]
         for body in self._bodies[1:]:
-            callee = Callee(body.function, body.names, self._variables.frames[body.function.name], ranks[body.start])
+            callee = Callee(body.function, body.names, self.variables.frames[body.function.name], ranks[body.start])
             self.calls.callees[body.function.name] = callee
         blocks = [self._block(start, end, body, ranks) for start, end, body in order]
         for rank, block in enumerate(blocks):
@@ -288,7 +358,7 @@ class Program:
         return not unconditional
 
     def _bind(self, line: _Line, block: Block, in_entry: bool) -> Operation:
-        binder = Binder(self.machine, line.names, in_entry, self.calls, block.targets, block.following)
+        binder = Binder(self, line.names, in_entry, block.targets, block.following)
         statement = line.statement
         guard: Reader | None = None
         guard_reads: frozenset[int] = frozenset()
@@ -314,29 +384,6 @@ class Program:
             frozenset(binder.adds), binder.if_true, is_lanewise(statement.opcode), binder.lanes, binder.quarters,
         )  # fmt: skip
         return Operation(statement, kind, run, guard, reads, writes, use, guard_reads, line.names)
-
-    def _watch_registers(self) -> None:
-        """Follow the registers that may be read before they are written."""
-        entries = {self.entry: frozenset[int]()}
-        for callee in self.calls.callees.values():
-            named = (*callee.function.parameters, *callee.function.returns)
-            entries[callee.rank] = frozenset(id(callee.names(each.name)) for each in named)
-        by_block = [[operation.use for operation in block.operations] for block in self.blocks]
-        here = range(len(self.blocks))
-        successors = [[rank for rank in (block.following, *block.targets) if rank in here] for block in self.blocks]
-        followed = never_sure(by_block, successors, entries)
-        if not followed:
-            return
-        operations = [operation for block in self.blocks for operation in block.operations]
-        recursive = any(callee.saved for callee in self.calls.callees.values())
-        uses = [operation.use for operation in operations]
-        unwritten = Unwritten(self.machine, followed, uses, recursive=recursive)
-        for operation in operations:
-            statement, names = operation.statement, operation.names
-            if operation.guard is not None:
-                operation.guard = unwritten.watched_guard(operation.guard, operation.guard_reads, statement, names)
-            use = replace(operation.use, reads=operation.use.reads - operation.guard_reads)
-            operation.run = unwritten.watched(operation.run, use, statement, names)
 
     def _incomplete(self, statement: syntax.Instruction, message: str) -> Callable[[Group], None]:
         def run(group: Group) -> None:

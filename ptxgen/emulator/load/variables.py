@@ -19,11 +19,13 @@ class Place:
     """A variable: its state space and its address there, in bytes. `param` are an entry's parameters.
 
     Addresses of `local` count from the frame of the function: the variables of a function and its parameters in memory.
+    A variable in global memory has the number `symbol` of the module; `Image.addresses` says where it was loaded.
     """
 
     space: Space
     address: int
     size: int = 0
+    symbol: int | None = None
 
 
 def named(variable: syntax.Variable) -> Iterator[tuple[str, int, syntax.Declarator]]:

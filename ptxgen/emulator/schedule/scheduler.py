@@ -22,6 +22,7 @@ from ptxgen.emulator.checks.shared.granules import distinct
 from ptxgen.emulator.load.operands import Unmodelled
 from ptxgen.emulator.load.program import EXITED, RETURNED, Block, Incomplete, Operation, Program
 from ptxgen.emulator.memory import MemoryFault
+from ptxgen.emulator.schedule.code import Code
 from ptxgen.emulator.schedule.deadlock import report_deadlock
 from ptxgen.emulator.schedule.livelock import Repetition
 from ptxgen.emulator.state.barriers import ClusterBarriers, CtaBarriers
@@ -72,6 +73,7 @@ class Scheduler:
         #: Steps without any effect after which lanes take turns: fewer where some have been spinning before.
         self._patience = _QUIET_STEPS
         self._look_at, self._give_ups, self.spinning = 0, 0, False
+        self.code = Code(program, machine)
         state = [warps.place, warps.held, *machine.registers]
         self._rounds, self._retries = Repetition(state), Repetition(state)
         machine.wake, machine.cancel = warps.wake, self._cancel
@@ -253,7 +255,7 @@ class Scheduler:
         self.warps.steps += 1
         self.warps.last_run[group.rows] = self.warps.steps
         place = int(self.warps.place[group.indices[0], int(group.active[0].argmax())])
-        block = self.program.blocks[place]
+        block = self.code[place]
         if self.warps.steps > self.max_steps:
             raise Incomplete(
                 block.operations[0].statement if block.operations else None,

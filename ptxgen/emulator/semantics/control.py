@@ -49,8 +49,8 @@ def branch_by_index(op: Any, binder: Binder, statement: syntax.Instruction) -> _
 
 @meaning(control.ret, kind="end", leaves=True)
 def go_back(op: Any, binder: Binder, statement: syntax.Instruction) -> _End:
-    calls = binder.calls
-    if binder.in_entry or calls is None:
+    calls = binder.program.calls
+    if binder.in_entry:
         return leave(op, binder, statement)
     return lambda g, scheduler, block, operation: calls.leave(g, scheduler)
 
@@ -62,9 +62,8 @@ def leave(op: Any, binder: Binder, statement: syntax.Instruction) -> _End:
 
 @meaning(control.call, kind="end")
 def call(op: Any, binder: Binder, statement: syntax.Instruction) -> _End:
-    calls, name = binder.calls, str(op.function)
-    assert calls is not None
-    function = calls.machine.image.functions.get(name)
+    calls, name = binder.program.calls, str(op.function)
+    function = binder.program.layout.functions.get(name)
     if function is None:
         run = system_call(op, binder, name)
 
@@ -80,8 +79,8 @@ def call(op: Any, binder: Binder, statement: syntax.Instruction) -> _End:
 @meaning(control.call_pointer, kind="end")
 def call_pointer(op: Any, binder: Binder, statement: syntax.Instruction) -> _End:
     """Whatever function the register holds, if it takes these arguments."""
-    calls, pointer = binder.calls, binder.source(op.pointer, "u64")
-    assert calls is not None
+    calls, pointer = binder.program.calls, binder.source(op.pointer, "u64")
+    names = binder.program.layout.function_at
     shape = len(elements(op.arguments)), len(elements(op.returns))
     sites: dict[str, int] = {}
     for name, callee in calls.callees.items():
@@ -91,7 +90,7 @@ def call_pointer(op: Any, binder: Binder, statement: syntax.Instruction) -> _End
 
     def run(g: Group, scheduler: Scheduler, block: Block, operation: Operation) -> None:
         addresses = g.full(pointer(g)).astype(np.int64)
-        for name, lanes in calls.through_pointer(addresses, g.active):
+        for name, lanes in calls.through_pointer(names, addresses, g.active):
             part = g.narrowed(lanes)
             assert part is not None
             if name not in sites:

@@ -46,7 +46,7 @@ def carried(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     subtract = isinstance(op, extended.sub_cc | extended.subc)
     reads = isinstance(op, extended.addc | extended.subc | extended.madc)
     writes = not reads or op.cc
-    carry, d = binder.machine.carry, binder.destination(op.d, f"u{type.bits}")
+    d = binder.destination(op.d, f"u{type.bits}")
     a, b = binder.source(op.a, type), binder.source(op.b, type)
     c = binder.source(op.c, type) if isinstance(op, extended.mad_cc | extended.madc) else None
     low = getattr(op, "half", "lo") == "lo"
@@ -66,13 +66,13 @@ def carried(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
         x, y = x.view(unsigned), y.view(unsigned)
         if subtract:
             y = ~y
-        given = carry[g.rows].astype(unsigned) if reads else np.array(subtract, unsigned)
+        given = g.machine.carry[g.rows].astype(unsigned) if reads else np.array(subtract, unsigned)
         if saturating:
             d(g, _saturated(x, y, given))
             return
         total, out = _with_carry(x, y, given)
         d(g, total)
         if writes:
-            g.store(carry, np.asarray(out))
+            g.store(g.machine.carry, np.asarray(out))
 
     return run

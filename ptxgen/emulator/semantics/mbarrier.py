@@ -311,7 +311,7 @@ def _tested(
     value = binder.destination(op.value, "b8") if op.value is not None else None
     address = binder.address(op.addr)
     by_parity = hasattr(op, "parity")
-    result = id(binder.register(op.p)) if str(op.p) != "_" else 0
+    result = binder.register(op.p).index if str(op.p) != "_" else -1
     wanted = binder.source(op.parity, "u32") if by_parity else binder.source(op.state, "b64")
 
     def test(g: Group) -> tuple[NDArray[np.bool_], NDArray[np.bool_], dict[int, int]]:

@@ -68,7 +68,7 @@ def load(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     order = None if isinstance(op, _WEAK) else order_of(op)
     binder.strong = order is not None
     if order is not None:
-        binder.machine.expect_strong_loads()
+        binder.program.has_strong_loads = True
 
     def run(g: Group) -> None:
         addresses = np.ascontiguousarray(g.full(address(g)))

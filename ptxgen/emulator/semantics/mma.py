@@ -166,7 +166,7 @@ def _sum(
     """How the instruction adds products to C: in one sum, or in the steps that ptxas makes of it."""
     if isinstance(op, mma.f16_m8n8k4):
         return lambda a, b, c, columns: split_multiply.multiply_adds(a, b, c, c_type, d_type)
-    if isinstance(op, mma.f8 | mma.sp_f8) and split_multiply.splits_f8(binder.machine.target):
+    if isinstance(op, mma.f8 | mma.sp_f8) and split_multiply.splits_f8(binder.program.target):
         return lambda a, b, c, columns: split_multiply.halves(a, b, c, d_type, columns)
     if isinstance(op, wmma.mma_tf32):
         return lambda a, b, c, columns: split_multiply.steps_of_4(a, b, c)

@@ -19,6 +19,7 @@ from ptxgen.instr.model.types import TYPES
 
 if TYPE_CHECKING:
     from ptxgen.emulator.schedule.scheduler import Scheduler
+    from ptxgen.emulator.state.machine import Machine
 
 _Flags = NDArray[np.bool_]
 _Masks = NDArray[np.uint32]
@@ -36,7 +37,7 @@ def _together(
     sources: Sequence[Reader],
     writers: Sequence[Writer | None],
     compute: Compute,
-    met: Callable[[NDArray[np.int64], _Flags, Any], None] = lambda rows, active, masks: None,
+    met: Callable[[Machine, NDArray[np.int64], _Flags, Any], None] = lambda machine, rows, active, masks: None,
 ) -> _Gate:
     """A gate at which the lanes of a mask meet: they give the `sources`, `compute` makes what the `writers` write.
 
@@ -58,7 +59,7 @@ def _together(
         operands = [g.full(source(g)) for source in sources]
         active = g.active
         if g.mask is None and np.ndim(named) == 0 and named == _ALL and not g.machine.meetings.any:
-            met(g.indices, active, named)
+            met(g.machine, g.indices, active, named)
             write(g, compute(active, named, operands))
             return key, None
         masks = g.full(named, np.uint32)
@@ -69,7 +70,7 @@ def _together(
             _report(g, outside, statement)
         missing = (masks & lanes_of(present & ~active)[:, None]) != 0
         if not (missing & active).any() and not g.machine.meetings.any:
-            met(g.indices, active, masks)
+            met(g.machine, g.indices, active, masks)
             write(g, compute(active, masks, operands))
             return key, None
         return key, slowly(g, scheduler, masks, operands)
@@ -81,7 +82,7 @@ def _together(
         for position, row in enumerate(g.indices.tolist()):
 
             def computed(active: _Flags, masks: _Masks, operands: Arrays, row: int = row) -> Arrays:
-                met(np.array([row]), active, masks)
+                met(g.machine, np.array([row]), active, masks)
                 return compute(active, masks, operands)
 
             going, results = meetings.exchange(
@@ -106,10 +107,10 @@ def _together(
 
 @meaning(barrier.bar_warp_sync, kind="gate")
 def synchronize(op: Any, binder: Binder, statement: syntax.Instruction) -> _Gate:
-    machine, ordering = binder.machine, binder.machine.ordering
-
-    def met(rows: NDArray[np.int64], active: _Flags, masks: Any) -> None:
-        assert ordering is not None
+    def met(machine: Machine, rows: NDArray[np.int64], active: _Flags, masks: Any) -> None:
+        ordering = machine.ordering
+        if ordering is None:
+            return
         if np.ndim(masks) == 0:
             ordering.lanes_meet(rows)
             return
@@ -124,9 +125,7 @@ def synchronize(op: Any, binder: Binder, statement: syntax.Instruction) -> _Gate
                 int(rows[position]), [int(mask & members) for mask in np.unique(masks[position][here])]
             )
 
-    return _together(
-        op, binder, statement, (), (), lambda active, masks, operands: [], *([met] if ordering is not None else [])
-    )
+    return _together(op, binder, statement, (), (), lambda active, masks, operands: [], met)
 
 
 def _report(g: Group, outside: _Flags, statement: syntax.Instruction) -> None:

@@ -20,6 +20,7 @@ from ptxgen.descriptors import DescriptorError, WgmmaDescriptor
 from ptxgen.emulator.arithmetic import matrix_multiply, tensor_sums
 from ptxgen.emulator.checks.shared.granules import UNIT
 from ptxgen.emulator.load.operands import Binder
+from ptxgen.emulator.load.registers import Register
 from ptxgen.emulator.memory import MemoryFault
 from ptxgen.emulator.memory.shared_memory import RESERVED_BYTES
 from ptxgen.emulator.semantics import meaning
@@ -187,21 +188,20 @@ class _Multiply:
     """One wgmma.mma_async, bound."""
 
     def __init__(self, op: Any, binder: Binder, statement: syntax.Instruction) -> None:
-        machine = binder.machine
         self.shape, self.statement = _shape(op), statement
         self.d = [binder.register(element) for element in binder.vector(op.d)]
         self.a = [binder.input(element) for element in op.a.elements] if isinstance(op.a, syntax.Vector) else []
         self.a_descriptor = None if self.a else binder.source(op.a, "b64")
         self.b_descriptor = binder.source(op.b, "b64")
         self.scale_d = binder.predicate(op.scale_d)
-        binder.adds.update(map(id, self.d))
+        binder.adds.update(register.index for register in self.d)
         binder.if_true = self.scale_d
         self.metadata = binder.source(binder.vector(op.sp_meta)[0], "b32") if self.shape.sparse else None
         self.selector = int(op.sp_sel.evaluate()) if self.shape.sparse else 0
         self.negate = _sign(op, "imm_scale_a") != _sign(op, "imm_scale_b")
         self.majors: tuple[Major, Major] = (_major(op, "imm_trans_a"), _major(op, "imm_trans_b"))
-        self.accumulator = machine.warpgroups.follow(self.d)
-        self.input = machine.warpgroups.follow(self.a)
+        self.accumulator = binder.program.follow(self.d)
+        self.input = binder.program.follow(self.a)
 
     def run(self, g: Group, scheduler: Scheduler) -> tuple[Callable[[int], object], NDArray[np.bool_] | None]:
         machine, warpgroups = g.machine, g.machine.warpgroups
@@ -317,7 +317,7 @@ class _Multiply:
         shape, size = self.shape, machine.shared.size
         if work.a is None:
             machine.warpgroups.settle(work.rows, frozenset(self.input))
-            elements = _read(self.a, work.rows, shape.bits, _a_from_registers(shape.bits))
+            elements = _read(_arrays(machine, self.a), work.rows, shape.bits, _a_from_registers(shape.bits))
             a = matrix_multiply.decode(elements, shape.a_type)
         else:
             a = _fetch(machine, slots, self._a_chunks(int(work.a[0]), size), self.majors[0], shape.a_type)
@@ -336,13 +336,13 @@ class _Multiply:
         shape, bits = self.shape, 16 if self.shape.d_type == "f16" else 32
         warps = work.rows.ravel()
         kept = machine.warpgroups.keep(
-            Kept(frozenset(self.accumulator), work.rows, lambda words: _write(self.d, warps, words))
+            Kept(frozenset(self.accumulator), work.rows, lambda words: _write(_arrays(machine, self.d), warps, words))
         )
         old = kept.words
         if not work.scale.any():
             old = None
         elif old is None:
-            old = _read(self.d, work.rows, bits, _from_registers(shape.n, bits))
+            old = _read(_arrays(machine, self.d), work.rows, bits, _from_registers(shape.n, bits))
         if old is not None and not work.scale.all():
             old = np.where(work.scale[:, None, None], old, old.dtype.type(0))
         if shape.d_type == "s32":
@@ -352,6 +352,10 @@ class _Multiply:
         c = matrix_multiply.addends(old, shape.d_type) if old is not None else None
         sums = tensor_sums.fused(a, b, c, (shape.a_type, shape.b_type, shape.d_type), rule, columns=columns)
         kept.words = tensor_sums.words_of(sums, shape.d_type)
+
+
+def _arrays(machine: Machine, registers: Sequence[Register]) -> list[NDArray[Any]]:
+    return [machine.registers[register.index] for register in registers]
 
 
 class _Work(NamedTuple):

@@ -29,19 +29,17 @@ from ptxgen.emulator.checks.uninitialized.rerun import Disturbance
 from ptxgen.emulator.engines.cp_async import WarpCopies
 from ptxgen.emulator.engines.timeline import Action, Timeline
 from ptxgen.emulator.load.image import Image
-from ptxgen.emulator.load.variables import Variables
+from ptxgen.emulator.load.program import Program
 from ptxgen.emulator.memory import GlobalMemory, MemoryFault, SharedMemory, TensorMemory
 from ptxgen.emulator.memory.bank import Bank
 from ptxgen.emulator.memory.global_memory import POISON_BYTE
-from ptxgen.emulator.memory.shared_memory import RESERVED_BYTES
-from ptxgen.emulator.state.clusters import Clusters
+from ptxgen.emulator.state.clusters import RANK_SHIFT, Clusters
 from ptxgen.emulator.state.convergence import Meetings
-from ptxgen.emulator.state.group import Group
 from ptxgen.emulator.state.mbarriers import MBarrier, Polled
 from ptxgen.emulator.state.register_pool import Registers, initial_count
+from ptxgen.emulator.state.special_registers import special_registers
 from ptxgen.emulator.state.stack import ThreadStack
 from ptxgen.emulator.state.warpgroups import Warpgroups
-from ptxgen.instr.model.targets import Target
 
 #: What griddepcontrol.wait waits for.
 GRIDS_BEFORE = "the end of the grids before"
@@ -57,11 +55,9 @@ class Machine:
         shape: LaunchShape,
         memory: GlobalMemory,
         parameters: bytes,
-        variables: Variables,
+        program: Program,
         image: Image,
-        entry: syntax.Function,
         *,
-        target: Target,
         slots: int,
         timeline: Timeline,
         checks: bool,
@@ -70,7 +66,7 @@ class Machine:
     ) -> None:
         self.shape, self.memory, self.timeline = shape, memory, timeline
         #: What the module was written for.
-        self.target = target
+        self.target = program.target
         self.parameters = np.frombuffer(parameters + bytes(64), np.uint8)
         self.threads = prod(shape.block)
         self.warps_per_cta = -(-self.threads // 32)
@@ -91,14 +87,14 @@ class Machine:
         #: Lanes that wait for others of their warp.
         self.meetings = Meetings()
         #: Whether the program reads a clock, so that it may do the same again with another result.
-        self.reads_time = False
+        self.reads_time = program.reads_time
         self.image = image
         self.banks = {"param": Bank(parameters, "the kernel's parameters"), "const": image.constants}
-        self.stack = ThreadStack(self.warps, variables.frames[entry.name])
+        self.stack = ThreadStack(self.warps, program.variables.frames[program.kernel.entry.name])
         self.registers += [self.stack.site, self.stack.pointer]
         #: What memory holds in a trial in place of what a launch should not have read.
         self.disturbance = disturbance
-        shared_bytes = variables.shared_end + shape.shared_bytes
+        shared_bytes = program.variables.shared_end + shape.shared_bytes
         self.shared, self.tensor = SharedMemory(slots, shared_bytes), TensorMemory(slots)
         if disturbance is not None:
             if disturbance.shared:
@@ -131,7 +127,7 @@ class Machine:
         self.efficiency = Efficiency() if advice else None
         self.transactions = Transactions(self.ordering, self.findings) if self.ordering is not None else None
         self.tensormaps = Tensormaps(self.findings) if checks else None
-        initial = initial_count(entry)
+        initial = initial_count(program.kernel.entry)
         #: Registers by warp, None where nothing tells how many there are.
         self.registers_of_warps = Registers(initial, slots, self.warps_per_cta) if initial is not None else None
         self.unfenced: dict[int, list[MBarrier]] = {}
@@ -142,7 +138,9 @@ class Machine:
         self.pending_stores: dict[int, list[PendingStore]] = {}
         self.tensor_operations: dict[int, list[int]] = {}
         #: What warpgroups have under way in the tensor core.
-        self.warpgroups = Warpgroups(self.warps, self.warps_per_cta, self.findings)
+        self.warpgroups = Warpgroups(
+            self.warps, self.warps_per_cta, self.findings, program.accumulators, program.accumulator_copies
+        )
         #: Bulk stores of a warp by group, the open group last.
         self.bulk_groups: dict[int, list[list[PendingStore]]] = {}
         #: What warps copy by cp.async and have not waited for.
@@ -161,7 +159,22 @@ class Machine:
         self.waits_for_grids: Callable[[], bool] = lambda: False
         #: The clusters that have had a refusal of clusterlaunchcontrol.try_cancel, by its operation's number.
         self.refused: dict[int, list[int]] = {}
-        self._make_special()
+        thread = (np.arange(self.warps) % self.warps_per_cta)[:, None] * 32 + np.arange(32)
+        self.live = thread < self.threads
+        #: Threads that have not left the kernel.
+        self.present = np.zeros((self.warps, 32), np.bool_)
+        #: %ctaid of each warp, and the CTA of the grid in each slot.
+        self.cta = np.zeros((self.warps, 3), np.uint32)
+        self.cta_number = np.full(self.slots, -1, np.int64)
+        self._shared_addresses: dict[tuple[int, np.dtype[Any]], NDArray[Any]] = {}
+        self.special = special_registers(self)
+        for register in program.registers:
+            shape_of = (self.warps, 32, 2) if register.bits == 128 else (self.warps, 32)
+            self.add_register(np.zeros(shape_of, register.dtype))
+        #: Registers as other types of their width, by the number of the view.
+        self.views = [self.registers[index].view(dtype) for index, dtype in program.views]
+        if program.has_strong_loads:
+            self.expect_strong_loads()
 
     def add_register(self, register: NDArray[Any]) -> None:
         """One more register of the program, (warps, 32) or more, that holds nothing yet."""
@@ -187,80 +200,13 @@ class Machine:
         if self.disturbance is not None:
             self.disturbance.after(self, number)
 
-    # Special registers.
-
-    def _make_special(self) -> None:
-        x, y, z = self.shape.block
-        thread = (np.arange(self.warps) % self.warps_per_cta)[:, None] * 32 + np.arange(32)
-        self.live = thread < self.threads
-        #: Threads that have not left the kernel.
-        self.present = np.zeros((self.warps, 32), np.bool_)
-        positions = {"x": thread % x, "y": thread // x % y, "z": thread // (x * y) % z}
-        self.cta = np.zeros((self.warps, 3), np.uint32)
-        self.cta_number = np.full(self.slots, -1, np.int64)
-        table: dict[str, Callable[[Group], NDArray[Any]]] = {}
-        cluster = self.clusters
-        #: %cluster_ctaid of each slot.
-        inside = np.array([cluster.place(int(rank)) for rank in cluster.slot_rank], np.uint32)
-        for axis, name in enumerate("xyz"):
-            tid = positions[name].astype(np.uint32)
-            table[f"%tid.{name}"] = lambda g, tid=tid: tid[g.rows]
-            table[f"%ctaid.{name}"] = lambda g, axis=axis: self.cta[g.rows, axis : axis + 1]
-            for register, value in (
-                ("ntid", self.shape.block[axis]), ("nctaid", self.shape.grid[axis]),
-                ("cluster_nctaid", cluster.dims[axis]), ("nclusterid", cluster.grid_clusters[axis]),
-            ):  # fmt: skip
-                word = np.array(value, np.uint32)
-                table[f"%{register}.{name}"] = lambda g, word=word: word
-            ctaid, extent = inside[self.row_slot, axis : axis + 1], np.uint32(cluster.dims[axis])
-            table[f"%cluster_ctaid.{name}"] = lambda g, ctaid=ctaid: ctaid[g.rows]
-            table[f"%clusterid.{name}"] = lambda g, axis=axis, extent=extent: (
-                self.cta[g.rows, axis : axis + 1] // extent
-            )
-        lane = np.arange(32, dtype=np.uint32)[None, :]
-        warp = (np.arange(self.warps) % self.warps_per_cta).astype(np.uint32)[:, None]
-        slot = self.row_slot.astype(np.uint32)[:, None]
-        rank = cluster.row_rank.astype(np.uint32)[:, None]
-        bit = np.uint32(1) << lane
-        below = bit - np.uint32(1)
-        fixed: dict[str, NDArray[Any]] = {
-            "%laneid": lane, "%lanemask_eq": bit, "%lanemask_lt": below, "%lanemask_le": below | bit,
-            "%lanemask_gt": ~(below | bit), "%lanemask_ge": ~below,
-        }  # fmt: skip
-        for name, value in fixed.items():
-            table[name] = lambda g, value=value: value
-        table["%warpid"] = lambda g: warp[g.rows]
-        table["%smid"] = lambda g: slot[g.rows]
-        table["%cluster_ctarank"] = lambda g: rank[g.rows]
-        explicit = np.array(cluster.explicit)
-        table["%is_explicit_cluster"] = lambda g: explicit
-        whole = -(-self.shared.size // 128) * 128  # allocated in units of 128 bytes
-        user = whole - RESERVED_BYTES
-        for name, number in (
-            ("%nwarpid", 64), ("%nsmid", self.slots), ("%cluster_nctarank", cluster.size), ("%gridid", 1),
-            ("%dynamic_smem_size", self.shape.shared_bytes), ("%total_smem_size", user), ("%aggr_smem_size", whole),
-            ("%reserved_smem_offset_begin", 0), ("%reserved_smem_offset_end", RESERVED_BYTES),
-        ):  # fmt: skip
-            word = np.array(number, np.uint64)
-            table[name] = lambda g, word=word: word
-        for name, shift in (
-            ("%clock", 0), ("%clock64", 0), ("%clock_hi", 32),
-            ("%globaltimer", 0), ("%globaltimer_lo", 0), ("%globaltimer_hi", 32),
-        ):  # fmt: skip
-            table[name] = lambda g, shift=shift: np.array(self.timeline.now >> shift, np.uint64)
-        nothing = np.array(0, np.uint64)
-        table["%current_graph_exec"] = lambda g: nothing  # no graph launched this
-        for name in [name for name in table if name.endswith(".x")]:  # the fourth element is always 0
-            base = name.removesuffix("x")
-            table[base + "w"] = lambda g: nothing
-            table.update({base + other: table[base + axis] for other, axis in zip("rgba", "xyzw", strict=True)})
-        self._special = table
-
-    def special(self, name: str) -> Callable[[Group], NDArray[Any]] | None:
-        """Reads a special register, None if it is none that the emulator has."""
-        if name.startswith(("%clock", "%globaltimer")):
-            self.reads_time = True
-        return self._special.get(name)
+    def shared_address(self, address: int, dtype: np.dtype[Any]) -> NDArray[Any]:
+        """An address in the own CTA's shared memory as the cluster sees it: (warps, 1), with the rank of each CTA."""
+        found = self._shared_addresses.get((address, dtype))
+        if found is None:
+            found = (self.clusters.row_rank[:, None] << RANK_SHIFT | address).astype(dtype)
+            self._shared_addresses[address, dtype] = found
+        return found
 
     def expect_strong_loads(self) -> None:
         """The program has strong loads: they may give older values, unless all is to happen as early as legal."""

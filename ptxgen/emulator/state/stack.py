@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen import syntax
+from ptxgen.emulator.load.registers import Register
 from ptxgen.emulator.memory import MemoryFault
 from ptxgen.emulator.memory.local_memory import LocalMemory
 from ptxgen.emulator.state.group import Group
@@ -46,13 +47,14 @@ class ThreadStack:
         self.site[rows], self._depth[rows] = 0, 0
         self.memory.clear(slice(rows.start * 32, rows.stop * 32))
 
-    def push(self, g: Group, site: int, frame: int, saved: Sequence[NDArray[Any]]) -> None:
+    def push(self, g: Group, site: int, frame: int, saved: Sequence[Register]) -> None:
         """A call: a frame of so many bytes, and the registers to keep. Raises MemoryFault when the stack is full."""
         for level, part in self._at_depths(g, 0):
             for kept, now in ((level.site, self.site), (level.frame, self.frame), (level.pointer, self.pointer)):
                 part.store(kept, now[part.rows])
-            for array in saved:
-                part.store(level.saved.setdefault(id(array), np.zeros_like(array)), array[part.rows])
+            for register in saved:
+                array = g.machine.registers[register.index]
+                part.store(level.saved.setdefault(register.index, np.zeros_like(array)), array[part.rows])
         g.store(self.frame, self.pointer[g.rows])
         g.store(self.site, np.asarray(site))
         g.store(self._depth, self._depth[g.rows] + 1)
@@ -69,13 +71,13 @@ class ThreadStack:
             self.memory.forget(threads[chosen], start[chosen], int(number))
         g.store(self.pointer, self.pointer[g.rows] + size)
 
-    def pop(self, g: Group, saved: Sequence[NDArray[Any]]) -> None:
+    def pop(self, g: Group, saved: Sequence[Register]) -> None:
         """A return: back to the frame of the caller, with its registers."""
         for level, part in self._at_depths(g, -1):
             for kept, now in ((level.site, self.site), (level.frame, self.frame), (level.pointer, self.pointer)):
                 part.store(now, kept[part.rows])
-            for array in saved:
-                part.store(array, level.saved[id(array)][part.rows])
+            for register in saved:
+                part.store(g.machine.registers[register.index], level.saved[register.index][part.rows])
         g.store(self._depth, self._depth[g.rows] - 1)
 
     def _at_depths(self, g: Group, change: int) -> Iterator[tuple[_Level, Group]]:

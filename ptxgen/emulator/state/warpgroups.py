@@ -8,7 +8,7 @@ are not to be touched. Only registers that some wgmma.mma_async of the program n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,7 +26,7 @@ WARPS = 4
 class Product:
     """A wgmma.mma_async of one warpgroup: its registers by number, whether it is done, its number in happens-before.
 
-    `finish` completes it now, `copies` holds the identities of the registers with copies of its accumulator.
+    `finish` completes it now, `copies` holds the indices of the registers with copies of its accumulator.
     """
 
     __slots__ = ("accumulator", "copies", "done", "finish", "input", "operation", "statement")
@@ -73,7 +73,9 @@ class Arrival(NamedTuple):
 class Warpgroups:
     """The state of all resident warps: `warps` of them, `per_cta` in a CTA."""
 
-    def __init__(self, warps: int, per_cta: int, findings: Findings) -> None:
+    def __init__(
+        self, warps: int, per_cta: int, findings: Findings, numbers: Mapping[int, int], copies: frozenset[int]
+    ) -> None:
         self.per_cta, self.findings = per_cta, findings
         #: Products of a warp by group, the open group last.
         self.groups: dict[int, list[list[Product]]] = {}
@@ -85,14 +87,14 @@ class Warpgroups:
         #: The product at which a warp waits for the others of its warpgroup, and whether they have issued one with it.
         self.issuing: dict[int, Statement] = {}
         self.issued = np.zeros(warps, np.bool_)
-        #: Numbers of the registers that are followed, by their identity in the program.
-        self._numbers: dict[int, int] = {}
-        #: Registers that `mov` may copy accumulators to, by identity.
-        self._copies: frozenset[int] = frozenset()
+        #: Numbers of the registers that are followed, by their index in the program.
+        self._numbers = numbers
+        #: Registers that `mov` may copy accumulators to, by index.
+        self._copies = copies
         #: The line in which a thread last touched a register since its fence; 0: none. (registers, warps)
-        self._touched = np.zeros((0, warps), np.int32)
+        self._touched = np.zeros((len(numbers), warps), np.int32)
         #: The columns of the accumulator that a register has been a part of since the fence; 0: none.
-        self._columns = np.zeros((0, warps), np.int16)
+        self._columns = np.zeros((len(numbers), warps), np.int16)
         #: Whether any register was touched since the fence; which accumulator (0: none) the last product since had.
         self._dirty = np.zeros(warps, np.bool_)
         self._latest = np.zeros(warps, np.int64)
@@ -150,26 +152,10 @@ class Warpgroups:
 
     # Registers.
 
-    def follow(self, registers: Sequence[NDArray[Any]]) -> tuple[int, ...]:
-        """Follow these registers, of an accumulator or of A; their numbers."""
-        found = tuple(self._numbers.setdefault(id(register), len(self._numbers)) for register in registers)
-        more = len(self._numbers) - len(self._touched)
-        if more:
-            self._touched = np.concatenate([self._touched, np.zeros((more, self._touched.shape[1]), np.int32)])
-            self._columns = np.concatenate([self._columns, np.zeros((more, self._columns.shape[1]), np.int16)])
-        return found
-
-    def follow_copies(self, moves: Sequence[tuple[frozenset[int], frozenset[int]]]) -> None:
-        """Follow what `mov` instructions, (reads, writes) by identity, may copy accumulators to, through any number."""
-        known = set(self._numbers)
-        while found := {to for reads, writes in moves if not reads.isdisjoint(known) for to in writes} - known:
-            known |= found
-        self._copies = frozenset(known - self._numbers.keys())
-
     def watched(
         self, run: Callable[..., Any], reads: frozenset[int], writes: frozenset[int], statement: Statement
     ) -> Callable[..., Any]:
-        """An instruction's `run`, watched if it reads or writes registers (by identity) that are followed."""
+        """An instruction's `run`, watched if it reads or writes registers (by index) that are followed."""
         read = frozenset(self._numbers[each] for each in reads & self._numbers.keys())
         written = frozenset(self._numbers[each] for each in writes & self._numbers.keys())
         from_copies, to_copies = reads & self._copies, writes & self._copies

@@ -10,9 +10,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from ptxgen import syntax
+from ptxgen.instr.model.analyze import Analysis
 from ptxgen.instr.model.form import Instruction
 from ptxgen.instr.model.nearest import nearest_opcode
-from ptxgen.instr.model.recognize import Unrecognized, once, overlooked, recognize
+from ptxgen.instr.model.recognize import Unrecognized, once, overlooked
 from ptxgen.instr.model.scope import Scope, declare, declare_labels, declare_parameters, list_behind, list_symbol
 from ptxgen.instr.model.special import DIRECTIVES
 from ptxgen.instr.model.symbols import Problem, Severity, Symbol
@@ -55,21 +56,23 @@ class Diagnostic:
         return f"{self.line}:{self.column}: {self.severity}: {self.message} [{self.code}]"
 
 
-def check(text_or_module: str | syntax.Module, target: str | None = None) -> list[Diagnostic]:
+def check(
+    text_or_module: str | syntax.Module, target: str | None = None, *, analysis: Analysis | None = None
+) -> list[Diagnostic]:
     """Diagnostics of PTX text or of a parsed module; no errors among them means that the text is legal.
 
     `target` (`sm_100a`) replaces the module's own `.target`. A `warning` is what ptxas takes, but what no one wants.
-    Raises PtxSyntaxError on text that does not parse.
+    `analysis` is one of the module that others use too. Raises PtxSyntaxError on text that does not parse.
     """
     module = text_or_module if isinstance(text_or_module, syntax.Module) else syntax.parse(text_or_module)
-    return list(_Checker(module, target).run())
+    return list(_Checker(module, target, analysis or Analysis(module)).run())
 
 
 class _Checker:
     """Walks a module in the order of its text, since a name must be declared before it is used."""
 
-    def __init__(self, module: syntax.Module, target: str | None) -> None:
-        self.module = module
+    def __init__(self, module: syntax.Module, target: str | None, analysis: Analysis) -> None:
+        self.module, self.analysis = module, analysis
         self.context, self._header = context_of(module, target)
         self.linker = Linker(self.context)
         self.debugging = Debugging(self.context)
@@ -187,7 +190,7 @@ class _Checker:
         guard = statement.guard
         if known in self._legal and (guard is None or not any(_guard_problems(guard, scope))):
             return ()
-        found = recognize(statement, scope)
+        found = self.analysis.instruction(statement, scope)
         problems = [*_guard_problems(guard, scope)] if guard is not None else []
         problems += self.instruction(statement.opcode, found, scope)
         problems += self._special_registers(statement.operands, scope)

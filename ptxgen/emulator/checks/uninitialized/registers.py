@@ -10,16 +10,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ptxgen.emulator.checks.uninitialized.taint import Derived, Quarters, derived
+from ptxgen.emulator.checks.uninitialized.taint import Derived, Quarters
+from ptxgen.emulator.load.registers import Register
 from ptxgen.syntax import Statement
 
 if TYPE_CHECKING:
+    from ptxgen.emulator.load.program import Operation, RegisterFlow
     from ptxgen.emulator.state.group import Group
     from ptxgen.emulator.state.machine import Machine
 
@@ -29,7 +31,7 @@ _WORD = re.compile(r"[%$\w]+")
 
 @dataclass(slots=True)
 class Use:
-    """What an instruction does to registers, by identity: `vital` are those that it reads as addresses.
+    """What an instruction does to registers, by index: `vital` are those that it reads as addresses.
 
     `stores` tells that what it reads goes to memory. `adds` are those that it reads besides if `if_true` says so.
     For `derived`: `lanewise`; of a shuffle the `lanes` that give each lane its value, where they are constant; of some
@@ -95,7 +97,8 @@ def never_sure(
     return frozenset(each for each, bit in number.items() if unsure >> bit & 1)
 
 
-def _writers(uses: Sequence[Use], registers: frozenset[int]) -> Mapping[int, frozenset[int]]:
+def writers_of(uses: Sequence[Use], registers: frozenset[int]) -> Mapping[int, frozenset[int]]:
+    """The numbers of the instructions that write each of some registers."""
     found: dict[int, set[int]] = {each: set() for each in registers}
     for number, use in enumerate(uses):
         for each in use.writes & registers:
@@ -104,24 +107,27 @@ def _writers(uses: Sequence[Use], registers: frozenset[int]) -> Mapping[int, fro
 
 
 class Unwritten:
-    """Follows which lanes have written some registers, and reports those that read before.
+    """Follows which lanes have written some registers, and reports those that read before."""
 
-    `uses` are those of all instructions; `recursive` tells that there are functions that call themselves.
-    """
-
-    def __init__(self, machine: Machine, followed: frozenset[int], uses: Sequence[Use], *, recursive: bool) -> None:
+    def __init__(self, machine: Machine, flow: RegisterFlow) -> None:
         self._machine = machine
-        #: The numbers of the instructions that write each register.
-        self._writers = writers = _writers(uses, followed)
-        self._number = {id(register): number for number, register in enumerate(machine.registers)}
+        self._writers = flow.writers
         # Registers that the same instructions write, as those of an accumulator, are followed together.
         together: dict[frozenset[int], NDArray[np.bool_]] = {}
-        for register in followed:
-            together.setdefault(writers[register], np.zeros((machine.warps, 32), np.bool_))
-        self._written = {register: together[writers[register]] for register in followed}
+        for register in flow.followed:
+            together.setdefault(flow.writers[register], np.zeros((machine.warps, 32), np.bool_))
+        self._written = {register: together[flow.writers[register]] for register in flow.followed}
         # Registers are emptied for each CTA, and so are these.
         machine.registers.extend(together.values())
-        self._derived = Derived(machine, derived(uses, followed), self._written, recursive=recursive)
+        self._derived = Derived(machine, flow.derived, self._written, recursive=flow.recursive)
+
+    def watch(self, operation: Operation) -> Operation:
+        """An instruction that reports what it reads too early, and marks what it writes."""
+        statement, names, guard = operation.statement, operation.names, operation.guard
+        if guard is not None:
+            guard = self.watched_guard(guard, operation.guard_reads, statement, names)
+        use = replace(operation.use, reads=operation.use.reads - operation.guard_reads)
+        return replace(operation, guard=guard, run=self.watched(operation.run, use, statement, names))
 
     def watched(
         self, run: Callable[..., Any], use: Use, statement: Statement, names: Callable[[str], Any]
@@ -177,14 +183,19 @@ class Unwritten:
 
     def _doubt(self, read: _Read, use: Use, statement: Statement) -> None:
         plain = use.stores or not self._writers[read.register]
-        number = self._number[read.register]
-        self._machine.findings.doubts.add(number, _CODE, read.message, statement, plain=plain)
+        self._machine.findings.doubts.add(read.register, _CODE, read.message, statement, plain=plain)
         self._derived.begin()
 
     def _reads(self, registers: frozenset[int], statement: Statement, names: Callable[[str], Any]) -> list[_Read]:
         """Those that are followed."""
         made: list[_Read] = []
         for each in registers & self._written.keys():
-            name = next((word for word in _WORD.findall(statement.text) if id(names(word)) == each), "a register")
+            name = next(
+                (word for word in _WORD.findall(statement.text) if _is_register(names(word), each)), "a register"
+            )
             made.append(_Read(each, self._written[each], f"reads {name}, to which nothing has been written"))
         return made
+
+
+def _is_register(named: object, index: int) -> bool:
+    return isinstance(named, Register) and named.index == index

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from ptxgen import syntax
 from ptxgen.emulator.checks.tensor.accesses import bands_of
 from ptxgen.emulator.load.operands import Binder, Unmodelled
+from ptxgen.emulator.load.registers import Register
 from ptxgen.emulator.memory import MemoryFault
 from ptxgen.emulator.memory.tensor_memory import POISON
 from ptxgen.emulator.semantics import meaning
@@ -132,11 +133,12 @@ def load(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
 
 
 def _submit_load(
-    machine: Machine, row: int, cells: Cells, span: range, registers: list[NDArray[Any]],
+    machine: Machine, row: int, cells: Cells, span: range, written: list[Register],
     fetch: Callable[[NDArray[np.uint32]], NDArray[np.uint32]], active: NDArray[np.bool_], statement: syntax.Instruction,
 ) -> None:  # fmt: skip
     """Bring cells into registers; until they arrive the registers hold poison."""
     slot = int(machine.row_slot[row])
+    registers = [machine.registers[each.index] for each in written]
     for stored in machine.pending_stores.get(row, ()):  # fact tmem-store-then-load
         if stored.finish is not None:
             stored.finish()
@@ -152,7 +154,7 @@ def _submit_load(
         pending.done = True
         machine.wake(("tcgen05.wait", row))
 
-    numbers = frozenset(id(register) for register in registers)
+    numbers = frozenset(each.index for each in written)
     pending = PendingLoad(numbers, statement, bands_of(cells[0]), span, complete)
     machine.pending_loads.setdefault(row, []).append(pending)
     machine.submit(slot, statement, complete, pipe=("tensor load", row))

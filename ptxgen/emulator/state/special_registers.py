@@ -1,0 +1,105 @@
+"""Special registers: what a warp reads of its place, its launch and the clock. PTX ISA 10."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptxgen.emulator.memory.shared_memory import RESERVED_BYTES
+from ptxgen.emulator.state.group import Group
+
+if TYPE_CHECKING:
+    from ptxgen.emulator.state.machine import Machine
+
+Read = Callable[[Group], NDArray[Any]]
+
+#: Registers that change by themselves, by the beginnings of their names.
+CLOCKS = ("%clock", "%globaltimer")
+_VECTORS = ("%tid", "%ctaid", "%ntid", "%nctaid", "%cluster_nctaid", "%nclusterid", "%cluster_ctaid", "%clusterid")
+_TIMES = {
+    "%clock": 0, "%clock64": 0, "%clock_hi": 32, "%globaltimer": 0, "%globaltimer_lo": 0, "%globaltimer_hi": 32,
+}  # fmt: skip
+_OTHERS = (
+    "%laneid", "%lanemask_eq", "%lanemask_lt", "%lanemask_le", "%lanemask_gt", "%lanemask_ge", "%warpid", "%smid",
+    "%cluster_ctarank", "%is_explicit_cluster", "%nwarpid", "%nsmid", "%cluster_nctarank", "%gridid",
+    "%dynamic_smem_size", "%total_smem_size", "%aggr_smem_size", "%reserved_smem_offset_begin",
+    "%reserved_smem_offset_end", "%current_graph_exec",
+)  # fmt: skip
+#: All that the emulator has; elements of vectors by both of their names.
+SPECIAL_REGISTERS = frozenset(
+    [*_TIMES, *_OTHERS, *(f"{vector}.{element}" for vector in _VECTORS for element in "xyzwrgba")]
+)
+
+
+def special_registers(machine: Machine) -> dict[str, Read]:
+    """How each special register is read on a machine: (warps, 32), or what broadcasts to it."""
+    shape, cluster = machine.shape, machine.clusters
+    x, y, z = shape.block
+    thread = (np.arange(machine.warps) % machine.warps_per_cta)[:, None] * 32 + np.arange(32)
+    positions = {"x": thread % x, "y": thread // x % y, "z": thread // (x * y) % z}
+    table: dict[str, Read] = {}
+    #: %cluster_ctaid of each slot.
+    inside = np.array([cluster.place(int(rank)) for rank in cluster.slot_rank], np.uint32)
+    for axis, name in enumerate("xyz"):
+        tid = positions[name].astype(np.uint32)
+        table[f"%tid.{name}"] = lambda g, tid=tid: tid[g.rows]
+        table[f"%ctaid.{name}"] = lambda g, axis=axis: machine.cta[g.rows, axis : axis + 1]
+        for register, value in (
+            ("ntid", shape.block[axis]),
+            ("nctaid", shape.grid[axis]),
+            ("cluster_nctaid", cluster.dims[axis]),
+            ("nclusterid", cluster.grid_clusters[axis]),
+        ):
+            table[f"%{register}.{name}"] = _constant(value, np.uint32)
+        ctaid, extent = inside[machine.row_slot, axis : axis + 1], np.uint32(cluster.dims[axis])
+        table[f"%cluster_ctaid.{name}"] = lambda g, ctaid=ctaid: ctaid[g.rows]
+        table[f"%clusterid.{name}"] = lambda g, axis=axis, extent=extent: machine.cta[g.rows, axis : axis + 1] // extent
+    lane = np.arange(32, dtype=np.uint32)[None, :]
+    warp = (np.arange(machine.warps) % machine.warps_per_cta).astype(np.uint32)[:, None]
+    slot = machine.row_slot.astype(np.uint32)[:, None]
+    rank = cluster.row_rank.astype(np.uint32)[:, None]
+    bit = np.uint32(1) << lane
+    below = bit - np.uint32(1)
+    fixed: dict[str, NDArray[Any]] = {
+        "%laneid": lane,
+        "%lanemask_eq": bit,
+        "%lanemask_lt": below,
+        "%lanemask_le": below | bit,
+        "%lanemask_gt": ~(below | bit),
+        "%lanemask_ge": ~below,
+        "%is_explicit_cluster": np.array(cluster.explicit),
+    }
+    for name, value in fixed.items():
+        table[name] = lambda g, value=value: value
+    for name, value in (("%warpid", warp), ("%smid", slot), ("%cluster_ctarank", rank)):
+        table[name] = lambda g, value=value: value[g.rows]
+    whole = -(-machine.shared.size // 128) * 128  # allocated in units of 128 bytes
+    for name, number in (
+        ("%nwarpid", 64),
+        ("%nsmid", machine.slots),
+        ("%cluster_nctarank", cluster.size),
+        ("%gridid", 1),
+        ("%dynamic_smem_size", shape.shared_bytes),
+        ("%total_smem_size", whole - RESERVED_BYTES),
+        ("%aggr_smem_size", whole),
+        ("%reserved_smem_offset_begin", 0),
+        ("%reserved_smem_offset_end", RESERVED_BYTES),
+        ("%current_graph_exec", 0),  # no graph launched this
+    ):
+        table[name] = _constant(number, np.uint64)
+    for name, shift in _TIMES.items():
+        table[name] = lambda g, shift=shift: np.array(machine.timeline.now >> shift, np.uint64)
+    for vector in _VECTORS:  # the fourth element is always 0
+        table[f"{vector}.w"] = _constant(0, np.uint64)
+        table.update(
+            {f"{vector}.{other}": table[f"{vector}.{axis}"] for other, axis in zip("rgba", "xyzw", strict=True)}
+        )
+    return table
+
+
+def _constant(value: int, dtype: Any) -> Read:
+    word = np.array(value, dtype)
+    return lambda g: word
