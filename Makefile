@@ -53,7 +53,7 @@ programs: $(DEVELOPMENT) ## Run random legal programs in the emulator, which mus
 	$(BIN)/python -m tools.programs --jobs $(JOBS)
 
 witnesses: $(DEVELOPMENT) ## Run all recorded kernels of compilers under all schedules (minutes)
-	$(BIN)/python -m tools.cases --schedule all
+	$(BIN)/python -m tools.recorded --schedule all
 
 bench: $(DEVELOPMENT) ## Measure parsing, checking, rendering and emulating
 	$(BIN)/python -m bench.speed

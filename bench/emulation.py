@@ -19,7 +19,7 @@ import ptxgen
 from bench.speed import LOOP, TICKETS, best
 from ptxgen.kernels import find
 from ptxgen.kernels.job import GemmJob
-from tools import cases
+from tools.recorded import case as cases
 
 REPORT = Path(__file__).parents[1] / "docs" / "performance.md"
 #: Ratios of checks on to off that are not measured again.

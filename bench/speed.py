@@ -7,7 +7,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 import ptxgen
 from ptxgen.descriptors import SmemDescriptor, TensorMap
@@ -15,8 +14,9 @@ from ptxgen.descriptors.instruction import read_instruction
 from ptxgen.kernels import find
 from ptxgen.kernels.job import run_gemm
 from ptxgen.pictures import draw, svg, text
+from tools.recorded.files import compiled
 
-PTX = sorted((Path(__file__).parent.parent / "tests" / "data" / "ptx").glob("*.ptx"))
+PTX = compiled()
 
 #: 64 additions and multiplications a turn, 200 turns.
 LOOP = """.version 8.6

@@ -17,6 +17,7 @@ from ptxgen.descriptors import (
 from ptxgen.descriptors.instruction import meanings, read_instruction
 from tests.support.descriptor_constants import Constant, constants
 from tests.support.paths import DATA
+from tools.recorded.files import compiled
 
 SWIZZLE_ROW = {"none": 16, "32B": 32, "64B": 64, "128B": 128, "128B_atom_32B": 128}
 
@@ -27,7 +28,7 @@ def recorded() -> list[Constant]:
 
 
 def written() -> list[Constant]:
-    return sorted({each for path in (DATA / "ptx").glob("*.ptx") for each in constants(path.read_text())})
+    return sorted({each for path in compiled() for each in constants(path.read_text())})
 
 
 def test_the_collector_finds_all_formats() -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from ptxgen.gpu import Gpu
-from tools import cases
+from tools.recorded import case as cases
 
 pytestmark = pytest.mark.gpu
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from ptxgen import check
-from tests.support.paths import DATA
+from tools.recorded.files import compiled
 
-FILES = sorted((DATA / "ptx").glob("*.ptx"))
+FILES = compiled()
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from ptxgen.syntax import Instruction, PtxSyntaxError, parse, parser
 from ptxgen.syntax.operand_parser import operands_of, split_operands
-from tests.support.paths import DATA
 from tests.support.syntax_tables import (
     ILLEGAL_ITEMS,
     ILLEGAL_STATEMENTS,
@@ -21,8 +20,9 @@ from tests.support.syntax_tables import (
     in_body,
     in_module,
 )
+from tools.recorded.files import compiled
 
-FILES = sorted((DATA / "ptx").glob("*.ptx"))
+FILES = compiled()
 LINES = sorted({line for path in FILES for line in path.read_text().split("\n")})[::7]
 STATEMENTS = [*LEGAL_STATEMENTS, *[row[0] for row in ILLEGAL_STATEMENTS], *LINES]
 ITEMS = [*LEGAL_ITEMS, *[row[0] for row in ILLEGAL_ITEMS], *LINES]

@@ -23,10 +23,10 @@ from ptxgen.syntax import (
     Variable,
     parse,
 )
-from tests.support.paths import DATA
 from tests.support.syntax_tables import in_body, in_module
+from tools.recorded.files import compiled
 
-FILES = sorted((DATA / "ptx").glob("*.ptx"))
+FILES = compiled()
 
 
 def test_there_are_files() -> None:

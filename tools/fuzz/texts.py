@@ -8,8 +8,9 @@ from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
+from tools.recorded.files import compiled
+
 ROOT = Path(__file__).parents[2]
-FILES = ROOT / "tests" / "data" / "ptx"
 ROWS = ROOT / "tests" / "instr" / "lines"
 
 HEAD = """\
@@ -64,7 +65,7 @@ OPERANDS = (
 
 @cache
 def _files() -> tuple[tuple[str, ...], ...]:
-    return tuple(tuple(path.read_text().split("\n")) for path in sorted(FILES.glob("*.ptx")))
+    return tuple(tuple(path.read_text().split("\n")) for path in compiled())
 
 
 @cache

@@ -11,7 +11,7 @@ from ptxgen.device import LaunchReport
 from ptxgen.emulator import Emulator
 from ptxgen.kernels import find
 from ptxgen.kernels.job import GemmJob
-from tools import cases
+from tools.recorded import case as cases
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from . import kernels
-from .launch import Witness, reference_text
+from .launch import Witness, reference_entry
 
 FOLDER = Path(__file__).parents[2] / "tests" / "data" / "witnesses"
 
@@ -31,13 +31,12 @@ def witnesses() -> list[Witness]:
     return found
 
 
-def write(folder: Path, name: str, text: str, launch: dict[str, Any], reference: str) -> None:
+def write(folder: Path, name: str, text: str, launch: dict[str, Any], reference: dict[str, Any]) -> None:
     """Record one: a line of JSON for each buffer and parameter."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / f"{name}.ptx").write_text(text)
-    (folder / f"{name}_ref.py").write_text(reference)
     lines = []
-    for key, value in {"name": name, **launch}.items():
+    for key, value in {"name": name, "reference": reference, **launch}.items():
         if key == "params":
             shown = "[\n  " + ",\n  ".join(map(json.dumps, value)) + "\n ]"
         elif key == "buffers":
@@ -77,7 +76,7 @@ def main() -> int:
                 bad += 1
                 print(f"FAIL {name}\n{traceback.format_exc()}", file=sys.stderr)
                 continue
-            write(options.folder, name, text, launch, reference_text(witness))
+            write(options.folder, name, text, launch, reference_entry(witness.reference))
             print(f"{name} {len(text)}", flush=True)
     return 1 if bad else 0
 

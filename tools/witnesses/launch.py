@@ -10,7 +10,6 @@ A kernel's module lists `WITNESSES`. Arguments are given by the names of the ker
 from __future__ import annotations
 
 import functools
-import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,8 +19,9 @@ from typing import Any
 class Buffer:
     """An array in global memory.
 
-    `dtype` and `init` are those of casetools; an output starts as 0xCD bytes, with `init` "poison". `lo` and `hi` bound
-    "randint", `scale` is the standard deviation of "randn". `tolerance` is (relative, absolute), of this output alone.
+    `dtype` and `init` are those of `tools.recorded.codecs`; an output starts as 0xCD bytes, with `init`
+    "poison". `lo` and `hi` bound "randint",
+    `scale` is the standard deviation of "randn". `tolerance` is (relative, absolute), of this output alone.
     """
 
     dtype: str
@@ -87,25 +87,18 @@ class Witness:
     grid: tuple[int, ...]
     made: tuple[str, ...]
     arguments: Mapping[str, Any]
-    #: A function of the inputs; functools.partial binds what it needs besides. Its text becomes the recorded reference.
+    #: One of `tools.recorded.references`; functools.partial binds its parameters.
     reference: Callable[..., Any]
     options: Mapping[str, Any] = field(default_factory=dict)
     tolerance: tuple[float, float] = (1e-2, 1e-2)
     #: Buffers that only descriptors name.
     buffers: Mapping[str, Buffer] = field(default_factory=dict)
-    #: Functions that the reference calls.
-    helpers: tuple[Callable[..., Any], ...] = ()
     notes: str = ""
 
 
-def reference_text(witness: Witness) -> str:
-    """The recorded reference: the function's own text."""
-    function, bound = witness.reference, ""
-    if isinstance(function, functools.partial):
-        assert not function.args
-        bound = "".join(f", {name}={value!r}" for name, value in function.keywords.items())
-        function = function.func
-    parts = [inspect.getsource(each) for each in (*witness.helpers, function)]
-    if function.__name__ != "reference":
-        parts.append(f"def reference(i):\n    return {function.__name__}(i{bound})\n")
-    return "import numpy as np\nfrom casetools import *\n\n\n" + "\n\n".join(parts)
+def reference_entry(reference: Callable[..., Any]) -> dict[str, Any]:
+    """What the JSON records of a reference: its name and its parameters."""
+    if isinstance(reference, functools.partial):
+        assert not reference.args
+        return {"name": reference.func.__name__, **reference.keywords}
+    return {"name": reference.__name__}

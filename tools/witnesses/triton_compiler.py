@@ -16,7 +16,7 @@ from triton.compiler import ASTSource
 
 from .launch import Buffer, Constant, Descriptor, Long, Witness
 
-#: casetools' dtype -> Triton's.
+#: dtype of a buffer -> Triton's.
 _TYPES = {
     "fp16": "fp16", "fp32": "fp32", "fp64": "fp64", "bf16": "bf16", "tf32": "fp32", "e4m3": "fp8e4nv", "e5m2": "fp8e5",
     "e8m0": "u8", "e2m1x2": "u8", "i8": "i8", "u8": "u8", "i16": "i16", "u16": "u16", "i32": "i32", "u32": "u32",

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ptxgen.emulator import Emulator
-from tools.cases import load, names
+from tools.recorded.case import load, names
 
 #: (schedule, seed) of each test: all cases run as early and as late as legal, and with one random order.
 SCHEDULES: tuple[tuple[Any, int], ...] = (("eager", 0), ("late", 0), ("random", 1))

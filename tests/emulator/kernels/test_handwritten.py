@@ -1,6 +1,6 @@
 """Kernels written by hand, as authors do with CUDA C++ and inline PTX: right and without a finding.
 
-Each runs eagerly, and in one more schedule that changes from case to case; `python -m tools.cases` runs any.
+Each runs eagerly, and in one more schedule that changes from case to case; `python -m tools.recorded` runs any.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ptxgen import check
-from tools.cases import load, names
+from tools.recorded.case import load, names
 
 NAMES = names("handwritten")
 OTHERS: tuple[tuple[Any, int], ...] = (("late", 0), ("random", 1), ("random", 2))

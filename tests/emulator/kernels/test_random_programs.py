@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tools.programs import examine
+from tools.programs.examine import examine
 
 #: Programs that run here.
 COUNT = 500

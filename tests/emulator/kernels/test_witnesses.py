@@ -11,7 +11,7 @@ import pytest
 
 import ptxgen
 from ptxgen.emulator import Emulator
-from tools.cases import SCHEDULES, load, names
+from tools.recorded.case import SCHEDULES, load, names
 
 
 @pytest.mark.parametrize("name", names("witnesses"))

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ptxgen.emulator import Emulator
-from tools.cases import SCHEDULES, load
+from tools.recorded.case import SCHEDULES, load
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)

@@ -11,7 +11,7 @@ from ptxgen.emulator import Emulator
 from tests.support.wgmma_kernel import IMAGE, Operand, registers
 from tests.support.wgmma_kernel import WAIT as WAIT_GROUP
 from tests.support.wgmma_kernel import run as run_products
-from tools.cases import SCHEDULES, load
+from tools.recorded.case import SCHEDULES, load
 
 CASE = load("t36_90_product_f16_sum16")
 WAIT = "wgmma.wait_group.sync.aligned 0;"

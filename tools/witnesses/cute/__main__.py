@@ -12,7 +12,7 @@ import tempfile
 from pathlib import Path
 
 from ..__main__ import FOLDER, write
-from ..launch import reference_text
+from ..launch import reference_entry
 
 _TARGET = "CUTE_DSL_ARCH"  # where the DSL looks, once for a process
 
@@ -26,7 +26,7 @@ def record(target: str, parts: list[str]) -> None:
         name = witness.recorded_name
         if witness.target == target and any(part in name for part in parts or [""]):
             text, launch = compile_witness(witness)
-            write(FOLDER, name, text, launch, reference_text(witness))
+            write(FOLDER, name, text, launch, reference_entry(witness.reference))
             print(name, len(text), flush=True)
 
 

@@ -10,11 +10,11 @@ from typing import Any
 import cutlass
 import cutlass.cute as cute
 import cutlass.utils.blackwell_helpers as blackwell_helpers
-import numpy as np
-from casetools import dec
 from cutlass import pipeline
 from cutlass.cute.nvgpu import OperandMajorMode, cpasync, tcgen05
 from cutlass.tensor_utils import LayoutEnum
+
+from tools.recorded.references import witnesses as references
 
 from ..launch import Buffer, output
 from .compiler import TYPES, Witness
@@ -234,17 +234,6 @@ def _multiplied(spec: Product) -> Callable[..., None]:
     return host
 
 
-def product(i, operands, majors):
-    a, b = dec(operands, i["a"]), dec(operands, i["b"])
-    if operands == "tf32":  # tensormaps of this type round to the nearest, ties to even
-        a, b = (
-            ((x.view(np.uint32) + 0xFFF + (x.view(np.uint32) >> 13 & 1)) & 0xFFFFE000).view(np.float32) for x in (a, b)
-        )
-    a = a.astype(np.float64) if majors[0] == "k" else a.astype(np.float64).T
-    b = b.astype(np.float64) if majors[1] == "k" else b.astype(np.float64).T
-    return {"c": a @ b.T}
-
-
 def _witness(name: str, spec: Product, tolerance: tuple[float, float] = (1e-2, 2e-2)) -> Witness:
     m, n, k = spec.shape
     how: dict[str, Any] = {"init": "randint", "lo": -128, "hi": 128} if spec.operands == "i8" else {}
@@ -253,7 +242,7 @@ def _witness(name: str, spec: Product, tolerance: tuple[float, float] = (1e-2, 2
         "b": Buffer(spec.operands, (n, k) if spec.majors[1] == "k" else (k, n), **how),
         "c": output(spec.result, m, n),
     }
-    reference = partial(product, operands=spec.operands, majors=spec.majors)
+    reference = partial(references.product_of_majors, operands=spec.operands, majors=spec.majors)
     return Witness(name, "sm_100a", _multiplied(spec), buffers, reference, tolerance)
 
 

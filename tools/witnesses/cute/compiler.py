@@ -25,7 +25,7 @@ from ..launch import Buffer
 #: The stand-in that `__main__` has made; the host code finds it by the same variable.
 _RUNTIME = Path(os.environ["CUTE_DSL_LIBS"])
 _runtime = ctypes.CDLL(str(_RUNTIME))
-#: casetools' dtype -> CuTe's.
+#: dtype of a buffer -> CuTe's.
 TYPES = {
     "fp16": cutlass.Float16, "bf16": cutlass.BFloat16, "fp32": cutlass.Float32, "tf32": cutlass.TFloat32,
     "e4m3": cutlass.Float8E4M3FN, "e5m2": cutlass.Float8E5M2, "e8m0": cutlass.Float8E8M0FNU,
@@ -54,10 +54,9 @@ class Witness:
     target: str
     host: Callable[..., None]
     buffers: Mapping[str, Buffer]
-    #: A function of the inputs; functools.partial binds what it needs besides. Its text becomes the recorded reference.
+    #: One of `tools.recorded.references`; functools.partial binds its parameters.
     reference: Callable[..., Any]
     tolerance: tuple[float, float] = (1e-2, 1e-2)
-    helpers: tuple[Callable[..., Any], ...] = ()
     notes: str = ""
 
     @property

@@ -13,8 +13,9 @@ from cutlass import pipeline
 from cutlass.cute.nvgpu import OperandMajorMode, cpasync, warpgroup
 from cutlass.tensor_utils import LayoutEnum
 
+from tools.recorded.references import witnesses as references
+
 from ..launch import Buffer, output
-from .blackwell import product
 from .compiler import TYPES, Witness
 
 _GROUP = 128
@@ -146,7 +147,7 @@ def _witness(name: str, spec: Product, tolerance: tuple[float, float] = (1e-3, 1
         "b": Buffer(spec.operands, (n, k) if spec.majors[1] == "k" else (k, n)),
         "c": output("fp32", m, n),
     }
-    reference = partial(product, operands=spec.operands, majors=spec.majors)
+    reference = partial(references.product_of_majors, operands=spec.operands, majors=spec.majors)
     return Witness(name, "sm_90a", _multiplied(spec), buffers, reference, tolerance)
 
 

@@ -6,25 +6,14 @@ import math
 
 import cutlass
 import cutlass.cute as cute
-import numpy as np
-from casetools import dec
+
+from tools.recorded.references import witnesses as references
 
 from ..launch import Buffer, output
 from .compiler import Witness
 
 _THREADS = 128
 _ROWS, _COLUMNS = 24, 1000
-
-
-def row_softmax(i):
-    x = i["x"].astype(np.float64)
-    e = np.exp(x - x.max(axis=1, keepdims=True))
-    return {"y": e / e.sum(axis=1, keepdims=True)}
-
-
-def gated(i):
-    x, g = dec("bf16", i["x"]).astype(np.float64), dec("bf16", i["g"]).astype(np.float64)
-    return {"y": g / (1 + np.exp(-g)) * x}
 
 
 @cute.jit
@@ -98,11 +87,12 @@ WITNESSES = [
         Witness(
             "softmax", target, softmax_host,
             {"x": Buffer("fp32", (_ROWS, _COLUMNS)), "y": output("fp32", _ROWS, _COLUMNS)},
-            row_softmax, tolerance=(1e-5, 1e-7),
+            references.softmax, tolerance=(1e-5, 1e-7),
         ),
         Witness(
             "gated", target, gate_host,
-            {"x": Buffer("bf16", (_LENGTH,)), "g": Buffer("bf16", (_LENGTH,)), "y": output("bf16", _LENGTH)}, gated,
+            {"x": Buffer("bf16", (_LENGTH,)), "g": Buffer("bf16", (_LENGTH,)), "y": output("bf16", _LENGTH)},
+            references.gated,
         ),
     )
 ]  # fmt: skip

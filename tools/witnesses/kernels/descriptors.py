@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import functools
 
-import numpy as np
 import triton
 import triton.language as tl
-from casetools import bf16_dec, dec
+
+from tools.recorded.references import witnesses as references
 
 from ..launch import Buffer, Constant, Descriptor, Witness, output
 
@@ -29,23 +29,12 @@ def made_on_device(a, b, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.
         cd.store([row, column + BN // 2], right.to(c.dtype.element_ty))
 
 
-def product_reference(i, kind):
-    return {"c": dec(kind, i["a"]).astype(np.float64) @ dec(kind, i["b"]).astype(np.float64).T}
-
-
 @triton.jit
 def five_dimensions(xd, yd, zd, B0: tl.constexpr, B1: tl.constexpr, B2: tl.constexpr, B3: tl.constexpr):
     """A box of five dimensions past all edges, padded; written back elsewhere, and added."""
     tile = xd.load([tl.program_id(0), -1, tl.program_id(1) * B2, 1, 8])
     yd.store([tl.program_id(0), 0, tl.program_id(1) * B2, 0, 0], tile * 2)
     zd.atomic_add([0, 0, tl.program_id(1) * B2, 0, 0], tile)
-
-
-def five_reference(i):
-    x = np.pad(i["x"].astype(np.float32), ((0, 0), (1, 4), (0, 4), (0, 8), (0, 32)))[:, :4, :8, 1:5, 8:24]
-    y = np.zeros((3, 4, 5, 4, 16), np.float32)
-    y[:] = x[:, :, :5] * 2
-    return {"y": y, "z": i["z"].astype(np.float32) + x[:, :, :5].sum(0, keepdims=True)}
 
 
 @triton.jit
@@ -56,13 +45,6 @@ def gathered(x, y, index, to, N, WIDTH: tl.constexpr, BLOCK: tl.constexpr):
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     value = xd.gather(tl.load(index + at), WIDTH)
     yd.scatter(value + value, tl.load(to + at), 0)
-
-
-def gathered_reference(i):
-    x, index = bf16_dec(i["x"]), i["index"]
-    y = np.zeros((64, 64), np.float32)
-    y[i["to"]] = x[index, 64:] * 2
-    return {"y": y}
 
 
 @triton.jit
@@ -77,12 +59,6 @@ def reductions(x, s, half, brain, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
     tl.make_tensor_descriptor(brain, [ROWS, COLUMNS], [COLUMNS, 1], [ROWS, COLUMNS]).atomic_add(
         [0, 0], value.to(tl.bfloat16)
     )
-
-
-def reductions_reference(i):
-    x = i["x"].reshape(4, 32, 64)
-    total = x.astype(np.float64).sum(0)
-    return {"s": i["s"] + total, "half": i["half"] + total, "brain": bf16_dec(i["brain"]) + total}
 
 
 @triton.jit
@@ -103,21 +79,6 @@ def atomics(x, add, low, high, both, either, other, taken, swapped, unsigned, wi
     tl.atomic_add(wide + where, value.to(tl.int64) * 4294967296, mask=inside)
 
 
-def atomics_reference(i):
-    x = i["x"]
-    where = x & 31
-    found = {name: i[name].copy() for name in ("add", "low", "high", "both", "either", "other", "unsigned", "wide")}
-    np.add.at(found["add"], where, x)
-    np.minimum.at(found["low"], where, x)
-    np.maximum.at(found["high"], where, x)
-    np.bitwise_and.at(found["both"], where, x)
-    np.bitwise_or.at(found["either"], where, x)
-    np.bitwise_xor.at(found["other"], where, x)
-    np.maximum.at(found["unsigned"], where, x.view(np.uint32))
-    np.add.at(found["wide"], where, x.astype(np.int64) << 32)
-    return {**found, "taken": i["swapped"], "swapped": x}
-
-
 @triton.jit
 def float_atomics(x, add, half, brain, low, high, double, n, BLOCK: tl.constexpr):
     """Atomics on floating-point numbers of every width."""
@@ -131,16 +92,6 @@ def float_atomics(x, add, half, brain, low, high, double, n, BLOCK: tl.constexpr
     tl.atomic_min(low + where, value, mask=inside)
     tl.atomic_max(high + where, value, mask=inside)
     tl.atomic_add(double + where, value.to(tl.float64), mask=inside)
-
-
-def float_atomics_reference(i):
-    x = i["x"].astype(np.float64)
-    where = np.arange(len(x)) % 16
-    sums, low, high = np.zeros(16), i["low"].copy(), i["high"].copy()
-    np.add.at(sums, where, x)
-    np.minimum.at(low, where, i["x"])
-    np.maximum.at(high, where, i["x"])
-    return {"add": sums, "half": sums, "brain": sums, "low": low, "high": high, "double": sums}
 
 
 @triton.jit
@@ -158,21 +109,12 @@ def clustered(a, b, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.const
     tl.store(c + row[:, None] * N + column[None, :], total)
 
 
-def clustered_reference(i, kind):
-    c = dec(kind, i["a"]).astype(np.float64) @ dec(kind, i["b"]).astype(np.float64).T
-    return {"c": c - c.max(1, keepdims=True)}
-
-
 @triton.jit
 def padded(xd, y, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
     """A box past the edges, filled with NaN."""
     tile = xd.load([tl.program_id(0) * ROWS, 0])
     at = tl.program_id(0) * ROWS * COLUMNS + tl.arange(0, ROWS)[:, None] * COLUMNS + tl.arange(0, COLUMNS)[None, :]
     tl.store(y + at, tile)
-
-
-def padded_reference(i):
-    return {"y": np.pad(i["x"], ((0, 7), (0, 16)), constant_values=np.nan)}
 
 
 def _made(
@@ -185,7 +127,8 @@ def _made(
             "a": Buffer(kind, (m, k)), "b": Buffer(kind, (n, k)), "c": output("fp16", m, n), "M": m, "N": n, "K": k,
             "BM": Constant(128), "BN": Constant(64), "BK": Constant(64), "SPECIAL": Constant(special),
         },
-        functools.partial(product_reference, kind=kind), options=options, tolerance=(2e-3, 5e-2),
+        functools.partial(references.product, a=kind, b=kind, ta=False, tb=True),
+        options=options, tolerance=(2e-3, 5e-2),
     )  # fmt: skip
 
 
@@ -201,7 +144,7 @@ WITNESSES = [
             "zd": Descriptor("z", (1, 4, 4, 4, 16)), "B0": Constant(1), "B1": Constant(4), "B2": Constant(4),
             "B3": Constant(4),
         },
-        five_reference, tolerance=(2e-3, 2e-3),
+        references.five_dimensions, tolerance=(2e-3, 2e-3),
         buffers={
             "x": Buffer("fp16", (3, 3, 5, 4, 16)), "y": output("fp16", 3, 4, 5, 4, 16),
             "z": Buffer("fp16", (1, 4, 5, 4, 16), role="inout"),
@@ -214,7 +157,7 @@ WITNESSES = [
             "index": Buffer("i32", (64,), "perm", n=64), "to": Buffer("i32", (64,), "perm", n=64),
             "N": 64, "WIDTH": Constant(64), "BLOCK": Constant(16),
         },
-        gathered_reference, tolerance=(0, 0),
+        references.gathered_doubled, tolerance=(0, 0),
     ),
     Witness(
         "reductions", reductions, (4,), ("t36_90", "t39_100"),
@@ -223,7 +166,7 @@ WITNESSES = [
             "half": Buffer("fp16", (32, 64), role="inout"), "brain": Buffer("bf16", (32, 64), role="inout"),
             "ROWS": Constant(32), "COLUMNS": Constant(64),
         },
-        reductions_reference, tolerance=(2e-2, 5e-2),
+        references.reductions, tolerance=(2e-2, 5e-2),
     ),
     Witness(
         "atomics", atomics, (4,), ("t36_90", "t39_100"),
@@ -235,7 +178,7 @@ WITNESSES = [
             "unsigned": Buffer("u32", (32,), "zeros", role="inout"),
             "wide": Buffer("i64", (32,), "zeros", role="inout"), "n": 1000, "BLOCK": Constant(256),
         },
-        atomics_reference, tolerance=(0, 0), options={"num_warps": 2},
+        references.atomics, tolerance=(0, 0), options={"num_warps": 2},
     ),
     Witness(
         "float_atomics", float_atomics, (2,), ("t36_100", "t39_90"),
@@ -246,7 +189,7 @@ WITNESSES = [
             "double": Buffer("fp64", (16,), "zeros", role="inout"),
             "n": 500, "BLOCK": Constant(256),
         },
-        float_atomics_reference, tolerance=(5e-2, 2e-1),
+        references.float_atomics, tolerance=(5e-2, 2e-1),
     ),
     Witness(
         "clustered_pair", clustered, (1, 1), ("t36_90", "t39_90"),
@@ -254,7 +197,7 @@ WITNESSES = [
             "a": Buffer("fp16", (128, 64)), "b": Buffer("fp16", (64, 64)), "c": output("fp32", 128, 64), "M": 128,
             "N": 64, "K": 64, "BM": Constant(128), "BN": Constant(64), "BK": Constant(64),
         },
-        functools.partial(clustered_reference, kind="fp16"), options={"num_ctas": 2}, tolerance=(2e-3, 2e-2),
+        functools.partial(references.clustered, kind="fp16"), options={"num_ctas": 2}, tolerance=(2e-3, 2e-2),
     ),
     Witness(
         "padded", padded, (2,), ("t39_90",),
@@ -262,6 +205,6 @@ WITNESSES = [
             "xd": Descriptor("x", (32, 64), padding="nan"), "y": output("fp32", 64, 64), "ROWS": Constant(32),
             "COLUMNS": Constant(64),
         },
-        padded_reference, tolerance=(0, 0), buffers={"x": Buffer("fp32", (57, 48))},
+        references.padded, tolerance=(0, 0), buffers={"x": Buffer("fp32", (57, 48))},
     ),
 ]  # fmt: skip

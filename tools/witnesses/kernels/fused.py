@@ -5,10 +5,10 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-import numpy as np
 import triton
 import triton.language as tl
-from casetools import bf16_dec, dec
+
+from tools.recorded.references import witnesses as references
 
 from ..launch import Buffer, Constant, Witness, output
 
@@ -48,17 +48,6 @@ def attention(q, k, v, o, lse, n, scale, D: tl.constexpr, BM: tl.constexpr, BN: 
     tl.store(where, (result / total[:, None]).to(o.dtype.element_ty), mask=row[:, None] < n)
 
 
-def attention_reference(i, kind, group, causal):
-    q, k, v = (dec(kind, i[name]).astype(np.float64) for name in "qkv")
-    score = np.einsum("hid,hjd->hij", q, np.repeat(k, group, 0)) * 0.125
-    if causal:
-        score = np.where(np.tri(score.shape[1], dtype=bool), score, -np.inf)
-    highest = score.max(2, keepdims=True)
-    power = np.exp(score - highest)
-    total = power.sum(2, keepdims=True)
-    return {"o": power / total @ np.repeat(v, group, 0), "lse": (highest + np.log(total))[..., 0]}
-
-
 @triton.jit
 def attention_backward(
     q, k, v, do, lse, delta, dq, dk, dv, scale, N: tl.constexpr, D: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr
@@ -84,14 +73,6 @@ def attention_backward(
         tl.atomic_add(dq + head + row[:, None] * D + inner[None, :], tl.dot(ds, keys), sem="relaxed")
     tl.store(dk + head + column[:, None] * D + inner[None, :], sum_k)
     tl.store(dv + head + column[:, None] * D + inner[None, :], sum_v)
-
-
-def attention_backward_reference(i):
-    q, k, v, do = (i[name].astype(np.float64) for name in ("q", "k", "v", "do"))
-    p = np.exp(np.einsum("hid,hjd->hij", q, k) * 0.125 - i["lse"].astype(np.float64)[..., None])
-    dp = np.einsum("hid,hjd->hij", do, v)
-    ds = p * (dp - i["delta"].astype(np.float64)[..., None]) * 0.125
-    return {"dq": ds @ k, "dk": ds.transpose(0, 2, 1) @ q, "dv": p.transpose(0, 2, 1) @ do}
 
 
 @triton.jit
@@ -120,13 +101,6 @@ def scaled(
     tl.store(c + row[:, None] * N + column[None, :], total)
 
 
-def scaled_reference(i, a, b, scale, vector):
-    x, y = dec(a, i["a"]).astype(np.float64), dec(b, i["b"]).astype(np.float64)
-    if "sa" in i:
-        x = x * np.repeat(dec(scale, i["sa"]).astype(np.float64), vector, 1)
-    return {"c": x @ (y * np.repeat(dec(scale, i["sb"]).astype(np.float64), vector, 1)).T}
-
-
 @triton.jit
 def convolution(
     x, w, y, H, W, C: tl.constexpr, P, Q, F: tl.constexpr, R: tl.constexpr, S: tl.constexpr, STRIDE: tl.constexpr,
@@ -152,14 +126,6 @@ def convolution(
     tl.store(y + pixel[:, None] * F + filters[None, :], total.to(y.dtype.element_ty), mask=pixel[:, None] < pixels)
 
 
-def convolution_reference(i):
-    x, w = i["x"].astype(np.float64), i["w"].astype(np.float64)
-    wide = np.pad(x, ((0, 0), (1, 1), (1, 1), (0, 0)))
-    p, q = (x.shape[1] + 1) // 2, (x.shape[2] + 1) // 2
-    y = sum(wide[:, r : r + 2 * p : 2, s : s + 2 * q : 2][:, :p, :q] @ w[:, r, s].T for r in range(3) for s in range(3))
-    return {"y": np.maximum(y, 0)}
-
-
 @triton.jit
 def experts(
     x, w, y, token, expert_of, weight, K: tl.constexpr, N: tl.constexpr, TOP: tl.constexpr, tokens,
@@ -183,16 +149,6 @@ def experts(
     tl.atomic_add(where, total, mask=there[:, None], sem="relaxed")
 
 
-def experts_reference(i):
-    x, w = bf16_dec(i["x"]).astype(np.float64), bf16_dec(i["w"]).astype(np.float64)
-    y = np.zeros((len(x), w.shape[1]))
-    for block, expert in enumerate(i["expert_of"]):
-        for slot in i["token"][block * 16 : block * 16 + 16]:
-            if slot < 2 * len(x) and expert >= 0:
-                y[slot // 2] += i["weight"][slot] * (w[expert] @ x[slot // 2])
-    return {"y": y}
-
-
 @triton.jit
 def unpacked(a, b, scale, c, M, K: tl.constexpr, N: tl.constexpr, BM: tl.constexpr, BK: tl.constexpr):
     """Weights of 4 bits, unpacked and scaled on the way to the product."""
@@ -210,13 +166,6 @@ def unpacked(a, b, scale, c, M, K: tl.constexpr, N: tl.constexpr, BM: tl.constex
         step = tl.load(scale + column * (K // BK) + at // BK)
         total += tl.dot(x, weights.T) * step[None, :]
     tl.store(c + row[:, None] * N + column[None, :], total, mask=row[:, None] < M)
-
-
-def unpacked_reference(i):
-    b = i["b"]
-    low, high = (b << 4).astype(np.int8) >> 4, b >> 4
-    w = np.stack([low, high], 2).reshape(len(b), -1).astype(np.float64)
-    return {"c": bf16_dec(i["a"]).astype(np.float64) @ (w * np.repeat(i["scale"].astype(np.float64), 64, 1)).T}
 
 
 @triton.jit
@@ -239,10 +188,6 @@ def split(a, b, c, lock, M: tl.constexpr, N: tl.constexpr, K, PARTS: tl.constexp
     tl.atomic_add(lock, 1, sem="release")
 
 
-def split_reference(i):
-    return {"c": i["a"].astype(np.float64) @ i["b"].astype(np.float64), "lock": np.array([3])}
-
-
 def _attention(name: str, made: tuple[str, ...], kind: str, n: int, d: int, blocks: tuple[int, int], *,
                group: int = 1, causal: bool = False, **options: Any) -> Witness:  # fmt: skip
     heads = 2
@@ -254,7 +199,7 @@ def _attention(name: str, made: tuple[str, ...], kind: str, n: int, d: int, bloc
             "lse": output("fp32", heads, n), "n": n, "scale": 0.125, "D": Constant(d), "BM": Constant(blocks[0]),
             "BN": Constant(blocks[1]), "CAUSAL": Constant(causal), "GROUP": Constant(group),
         },
-        functools.partial(attention_reference, kind=kind, group=group, causal=causal), options=options,
+        functools.partial(references.attention, kind=kind, group=group, causal=causal), options=options,
         tolerance=(2e-2, 2e-2),
     )  # fmt: skip
 
@@ -277,7 +222,7 @@ def _scaled(name: str, made: tuple[str, ...], a: str, b: str, *, scale: str = "e
             "M": Constant(m), "N": Constant(n), "K": k, "BM": Constant(m), "BN": Constant(n), "BK": Constant(depth),
             "A": Constant(formats[a]), "B": Constant(formats[b]), "VECTOR": Constant(vector), "SCALED": Constant(both),
         },
-        functools.partial(scaled_reference, a=a, b=b, scale=scale, vector=vector), options=options,
+        functools.partial(references.scaled, a=a, b=b, scale=scale, vector=vector), options=options,
         tolerance=(1e-2, 5e-1),
     )  # fmt: skip
 
@@ -295,7 +240,7 @@ WITNESSES = [
             "dv": output("fp32", 2, 128, 64), "scale": 0.125, "N": Constant(128), "D": Constant(64),
             "BM": Constant(64), "BN": Constant(64),
         },
-        attention_backward_reference, tolerance=(2e-2, 2e-2), options={"num_stages": 2},
+        references.attention_backward, tolerance=(2e-2, 2e-2), options={"num_stages": 2},
     ),
     _scaled("mxfp8", ("t37_100",), "e4m3", "e4m3"),
     _scaled("mxfp4", ("t39_100",), "e2m1x2", "e2m1x2"),
@@ -309,7 +254,7 @@ WITNESSES = [
             "H": 11, "W": 9, "C": Constant(32), "P": 6, "Q": 5, "F": Constant(64), "R": Constant(3), "S": Constant(3),
             "STRIDE": Constant(2), "PAD": Constant(1), "BM": Constant(32), "BK": Constant(32), "pixels": 60,
         },
-        convolution_reference, tolerance=(2e-3, 5e-2),
+        references.convolution, tolerance=(2e-3, 5e-2),
     ),
     Witness(
         "experts", experts, (5, 2), ("t36_90", "t39_100"),
@@ -320,7 +265,7 @@ WITNESSES = [
             "K": Constant(128), "N": Constant(64), "TOP": Constant(2), "tokens": 32, "BM": Constant(16),
             "BN": Constant(32), "BK": Constant(64),
         },
-        experts_reference, tolerance=(1e-3, 1e-2),
+        references.experts, tolerance=(1e-3, 1e-2),
     ),
     Witness(
         "unpacked", unpacked, (1,), ("t37_100", "t39_90"),
@@ -329,7 +274,7 @@ WITNESSES = [
             "scale": Buffer("fp32", (64, 2)), "c": output("fp32", 50, 64), "M": 50, "K": Constant(128),
             "N": Constant(64), "BM": Constant(64), "BK": Constant(64),
         },
-        unpacked_reference, tolerance=(1e-3, 1e-2),
+        references.unpacked, tolerance=(1e-3, 1e-2),
     ),
     Witness(
         "split", split, (3,), ("t36_90", "t39_100"),
@@ -338,6 +283,6 @@ WITNESSES = [
             "lock": Buffer("i32", (1,), "zeros", role="inout"), "M": Constant(64), "N": Constant(64), "K": 256,
             "PARTS": Constant(3), "BK": Constant(32),
         },
-        split_reference, tolerance=(1e-3, 1e-2),
+        references.split, tolerance=(1e-3, 1e-2),
     ),
 ]  # fmt: skip

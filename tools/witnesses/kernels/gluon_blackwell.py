@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import functools
 
-import numpy as np
-from casetools import dec
 from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
 from triton.experimental.gluon.language.nvidia.blackwell import (
@@ -24,6 +22,8 @@ from triton.experimental.gluon.language.nvidia.blackwell import (
     tcgen05_mma_scaled,
     tma,
 )
+
+from tools.recorded.references import witnesses as references
 
 from ..launch import Buffer, Constant, Descriptor, Witness, output
 
@@ -48,12 +48,6 @@ def through_tensor_memory(x, y, M: gl.constexpr, N: gl.constexpr, SHAPE: gl.cons
     right.store(a - b)
     result = tmem.load(tmem.get_reg_layout(instr_variant=BACK))
     gl.store(y + at, gl.convert_layout(result, layout))
-
-
-def through_reference(i, kind):
-    x = dec(kind, i["x"]).astype(np.float32)
-    a, b = np.split(x, 2, 1)
-    return {"y": np.concatenate([a + b, a - b], 1)}
 
 
 @gluon.jit
@@ -107,11 +101,6 @@ def product(
     gl.store(c + out_rows[:, None] * N + out_columns[None, :], result)
 
 
-def product_reference(i, kind, ta, tb):
-    x, y = dec(kind, i["a"]).astype(np.float64), dec(kind, i["b"]).astype(np.float64)
-    return {"c": 2 * (x.T if ta else x) @ (y.T if tb else y)}
-
-
 @gluon.jit
 def scaled(
     ad, bd, sa, sb, c, M: gl.constexpr, N: gl.constexpr, K: gl.constexpr, A: gl.constexpr, B: gl.constexpr,
@@ -148,12 +137,6 @@ def scaled(
     gl.store(c + out_rows[:, None] * N + out_columns[None, :], result)
 
 
-def scaled_reference(i, a, b, scale, vector):
-    x = dec(a, i["a"]).astype(np.float64) * np.repeat(dec(scale, i["sa"]).astype(np.float64), vector, 1)
-    y = dec(b, i["b"]).astype(np.float64) * np.repeat(dec(scale, i["sb"]).astype(np.float64), vector, 1)
-    return {"c": x @ y.T}
-
-
 @gluon.jit
 def stealing(x, y, count, n, BLOCK: gl.constexpr):
     """A persistent kernel that takes over the work of CTAs that have not begun."""
@@ -179,10 +162,6 @@ def stealing(x, y, count, n, BLOCK: gl.constexpr):
         phase ^= 1
         gl.barrier()
     mbarrier.invalidate(bar)
-
-
-def stealing_reference(i):
-    return {"y": np.exp(i["x"].astype(np.float64)), "count": np.ones(len(i["count"]), np.int32)}
 
 
 @gluon.jit
@@ -253,10 +232,6 @@ def partitions(ad, bd, cd, K, STAGES: gl.constexpr):
     )
 
 
-def partitions_reference(i, kind):
-    return {"c": dec(kind, i["a"]).astype(np.float64) @ dec(kind, i["b"]).astype(np.float64).T}
-
-
 @gluon.jit
 def gathered(xd, yd, index, BLOCK: gl.constexpr, WIDTH: gl.constexpr):
     """Rows by index from one tensor to rows by index of another, through TMA."""
@@ -274,13 +249,6 @@ def gathered(xd, yd, index, BLOCK: gl.constexpr, WIDTH: gl.constexpr):
     tma.store_wait(0)
 
 
-def gathered_reference(i):
-    x, index = dec("bf16", i["x"]), i["index"]
-    y = np.zeros((128, 64), np.float32)
-    y[index[64:]] = x[index[:64], 32:96]
-    return {"y": y}
-
-
 @gluon.jit
 def packed(x, y, z, w, n, BLOCK: gl.constexpr):
     """Packed arithmetic on pairs."""
@@ -290,11 +258,6 @@ def packed(x, y, z, w, n, BLOCK: gl.constexpr):
     b = gl.load(y + at, mask=at < n, other=0.0)
     gl.store(z + at, fma2(a, b, add2(a, b)), mask=at < n)
     gl.store(w + at, mul2(a, a), mask=at < n)
-
-
-def packed_reference(i):
-    x, y = i["x"].astype(np.float64), i["y"].astype(np.float64)
-    return {"z": x * y + (x + y), "w": x * x}
 
 
 _KINDS = {"fp16": gl.float16, "bf16": gl.bfloat16, "e4m3": gl.float8e4nv, "e5m2": gl.float8e5, "e2m1x2": gl.uint8}
@@ -307,7 +270,7 @@ def _through(name: str, kind: str, m: int, n: int, shape: str, back: str, made: 
             "x": Buffer(kind, (m, n)), "y": output(kind, m, n), "M": Constant(m), "N": Constant(n),
             "SHAPE": Constant(shape), "BACK": Constant(back),
         },
-        functools.partial(through_reference, kind=kind), options={"num_warps": warps}, tolerance=(1e-2, 1e-2),
+        functools.partial(references.through, kind=kind), options={"num_warps": warps}, tolerance=(1e-2, 1e-2),
     )  # fmt: skip
 
 
@@ -323,7 +286,7 @@ def _product(
             "c": output("fp32", m, n), "M": Constant(m), "N": Constant(n), "K": Constant(k), "TA": Constant(ta),
             "TB": Constant(tb), "FROM_TENSOR": Constant(tensor),
         },
-        functools.partial(product_reference, kind=kind, ta=ta, tb=tb), options={"num_warps": warps},
+        functools.partial(references.doubled_product, kind=kind, ta=ta, tb=tb), options={"num_warps": warps},
         tolerance=(1e-3, 1e-2),
     )  # fmt: skip
 
@@ -347,7 +310,7 @@ def _scaled(name: str, a: str, b: str, scale: str, vector: int, n: int = 64, k: 
             "N": Constant(n), "K": Constant(k), "A": Constant(a.removesuffix("x2")),
             "B": Constant(b.removesuffix("x2")), "VECTOR": Constant(vector),
         },
-        functools.partial(scaled_reference, a=a, b=b, scale=scale, vector=vector), tolerance=(1e-3, 1e-1),
+        functools.partial(references.scaled, a=a, b=b, scale=scale, vector=vector), tolerance=(1e-3, 1e-1),
         buffers={"a": a_buffer, "b": b_buffer},
     )  # fmt: skip
 
@@ -367,7 +330,8 @@ def _partitions(name: str, kind: str, m: int, n: int, k: int, *, ctas: int = 1, 
             "bd": Descriptor("b", (n, depth), layout=layout([n, depth], kind)),
             "cd": Descriptor("c", (bm, n), layout=layout([bm, n], "fp16")), "K": k, "STAGES": Constant(stages),
         },
-        functools.partial(partitions_reference, kind=kind), options={"num_ctas": ctas}, tolerance=(2e-3, 5e-2),
+        functools.partial(references.product, a=kind, b=kind, ta=False, tb=True),
+        options={"num_ctas": ctas}, tolerance=(2e-3, 5e-2),
         buffers={"a": Buffer(kind, (m, k)), "b": Buffer(kind, (2 * n, k)), "c": output("fp16", m, 2 * n)},
     )  # fmt: skip
 
@@ -398,7 +362,7 @@ WITNESSES = [
             "x": Buffer("fp32", (300, 128)), "y": output("fp32", 300, 128),
             "count": Buffer("i32", (300,), "zeros", role="inout"), "n": 300, "BLOCK": Constant(128),
         },
-        stealing_reference, options={"num_warps": 2}, tolerance=(1e-5, 1e-6),
+        references.stealing, options={"num_warps": 2}, tolerance=(1e-5, 1e-6),
     ),
     _partitions("f16", "fp16", 256, 64, 320),
     _partitions("f16_pair", "fp16", 512, 128, 256, ctas=2),
@@ -409,7 +373,7 @@ WITNESSES = [
             "xd": Descriptor("x", (1, 64), layout=_ROWS), "yd": Descriptor("y", (1, 64), layout=_ROWS),
             "index": Buffer("i32", (128,), "perm", n=128), "BLOCK": Constant(32), "WIDTH": Constant(64),
         },
-        gathered_reference, tolerance=(0, 0),
+        references.gathered_scattered, tolerance=(0, 0),
         buffers={"x": Buffer("bf16", (128, 128)), "y": Buffer("bf16", (128, 64), "zeros", role="inout")},
     ),
     Witness(
@@ -418,6 +382,6 @@ WITNESSES = [
             "x": Buffer("fp32", (1000,)), "y": Buffer("fp32", (1000,)), "z": output("fp32", 1000),
             "w": output("fp32", 1000), "n": 1000, "BLOCK": Constant(512),
         },
-        packed_reference, tolerance=(1e-6, 1e-6),
+        references.packed, tolerance=(1e-6, 1e-6),
     ),
 ]  # fmt: skip

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import functools
 
-import numpy as np
-from casetools import dec
 from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
 from triton.experimental.gluon.language.nvidia.ampere import async_copy, mma_v2
@@ -17,6 +15,8 @@ from triton.experimental.gluon.language.nvidia.hopper import (
     warpgroup_mma,
     warpgroup_mma_wait,
 )
+
+from tools.recorded.references import witnesses as references
 
 from ..launch import Buffer, Constant, Descriptor, Witness, output
 
@@ -44,14 +44,6 @@ def staged(x, y, n, STAGES: gl.constexpr, BLOCK: gl.constexpr):
     async_copy.wait_group(0)
 
 
-def staged_reference(i):
-    x, total, rows = i["x"].astype(np.float64), 0.0, []
-    for row in x:
-        total = total * 0.5 + row
-        rows.append(total)
-    return {"y": np.stack(rows)}
-
-
 @gluon.jit
 def arriving(x, y, n, STAGES: gl.constexpr, BLOCK: gl.constexpr):
     """The same with mbarriers on which the copies arrive, and a second set that frees the buffers."""
@@ -76,10 +68,6 @@ def arriving(x, y, n, STAGES: gl.constexpr, BLOCK: gl.constexpr):
         gl.store(y + row * BLOCK + at, value * 2)
     for stage in gl.static_range(STAGES):
         mbarrier.invalidate(full.index(stage))
-
-
-def arriving_reference(i):
-    return {"y": i["x"].astype(np.float64) * 2}
 
 
 @gluon.jit
@@ -120,30 +108,6 @@ def warpgroup_product(ad, bd, c, K, STAGES: gl.constexpr, BM: gl.constexpr, BN: 
     gl.store(c + rows[:, None] * (gl.num_programs(1) * BN) + columns[None, :], total)
 
 
-def product_reference(i, kind):
-    return {"c": dec(kind, i["a"]).astype(np.float64) @ dec(kind, i["b"]).astype(np.float64).T}
-
-
-def f8_product_reference(i, kind):
-    # wgmma of 8-bit floats adds 32 products and D at a time: each is cut 13 bits below the largest exponent among
-    # them, and so is the total (measured, H200: docs/hardware.md).
-    a, b = dec(kind, i["a"]).astype(np.float64), dec(kind, i["b"]).astype(np.float64)
-
-    def exponents(values, least):
-        return np.where(values == 0, -50, np.maximum(np.frexp(values)[1] - 1, least))
-
-    least = {"e4m3": -6, "e5m2": -14}[kind]
-    ea, eb = exponents(a, least), exponents(b, least)
-    c = np.zeros((len(a), len(b)))
-    for first in range(0, a.shape[1], 32):
-        steps = range(first, first + 32)
-        unit = 2.0 ** (np.max([exponents(c, -126), *(ea[:, k, None] + eb[:, k] for k in steps)], axis=0) - 13)
-        total = np.trunc(c / unit) + sum(np.trunc(a[:, k, None] * b[:, k] / unit) for k in steps)
-        kept = 2.0 ** (exponents(total, 0) - 13)
-        c = np.trunc(total / kept) * kept * unit
-    return {"c": c}
-
-
 @gluon.jit
 def from_registers(a, b, c, M: gl.constexpr, N: gl.constexpr, K: gl.constexpr):
     """A warpgroup's product with A in registers, scaled on the way, and B transposed in shared memory."""
@@ -164,10 +128,6 @@ def from_registers(a, b, c, M: gl.constexpr, N: gl.constexpr, K: gl.constexpr):
     out_rows = gl.arange(0, M, gl.SliceLayout(1, layout))
     out_columns = gl.arange(0, N, gl.SliceLayout(0, layout))
     gl.store(c + out_rows[:, None] * N + out_columns[None, :], total)
-
-
-def from_registers_reference(i):
-    return {"c": (i["a"] * np.float16(2)).astype(np.float64) @ i["b"].astype(np.float64)}
 
 
 @gluon.jit
@@ -244,11 +204,6 @@ def specialized(xd, y, z, n, STAGES: gl.constexpr, BLOCK: gl.constexpr):
     )
 
 
-def specialized_reference(i):
-    x = i["x"].astype(np.float64)
-    return {"y": x.sum(0), "z": x.max(0)}
-
-
 @gluon.jit
 def reduced(x, sd, ld, hd, bd, od, ed, BLOCK: gl.constexpr):
     """TMA reductions of every operation to global memory."""
@@ -265,15 +220,6 @@ def reduced(x, sd, ld, hd, bd, od, ed, BLOCK: gl.constexpr):
     tma.async_atomic_or(od, [0, 0], tile)
     tma.async_atomic_xor(ed, [0, 0], tile)
     tma.store_wait(0)
-
-
-def reduced_reference(i):
-    x = i["x"].reshape(3, 32, 32)
-    return {
-        "s": i["s"] + x.sum(0, dtype=np.int32), "l": np.minimum(i["l"], x.min(0)), "h": np.maximum(i["h"], x.max(0)),
-        "b": i["b"] & np.bitwise_and.reduce(x, 0), "o": i["o"] | np.bitwise_or.reduce(x, 0),
-        "e": i["e"] ^ np.bitwise_xor.reduce(x, 0),
-    }  # fmt: skip
 
 
 @gluon.jit
@@ -302,13 +248,6 @@ def patches(xd, y, N: gl.constexpr, H: gl.constexpr, W: gl.constexpr, C: gl.cons
     mbarrier.invalidate(bar)
 
 
-def patches_reference(i):
-    x = i["x"].astype(np.float32)
-    n, h, w, c = x.shape
-    wide = np.pad(x, ((0, 0), (1, 1), (1, 1), (0, 0)))
-    return {"y": np.stack([wide[:, r : r + h, s : s + w].reshape(n * h * w, c) for r in range(3) for s in range(3)])}
-
-
 @gluon.jit
 def scattered(x, index, y, z, BLOCK: gl.constexpr):
     """Shared memory by index: gather, scatter and atomics in it."""
@@ -324,12 +263,6 @@ def scattered(x, index, y, z, BLOCK: gl.constexpr):
     table.scatter(value * 3, where, 0)
     gl.barrier()
     gl.store(z + at, table.load(layout))
-
-
-def scattered_reference(i):
-    z = np.empty_like(i["x"])
-    z[i["index"]] = i["x"] * 3
-    return {"y": i["x"][i["index"]], "z": z}
 
 
 @gluon.jit
@@ -351,11 +284,6 @@ def across(x, y, M: gl.constexpr, N: gl.constexpr):
     gl.store(y + out_columns[None, :] * M + out_rows[:, None], turned)
 
 
-def across_reference(i):
-    x = i["x"].astype(np.float64)
-    return {"y": (x - x.mean(0)).T}
-
-
 @gluon.jit
 def spread(xd, y, ROWS: gl.constexpr, COLUMNS: gl.constexpr):
     """One load for both CTAs of a cluster, multicast, that each adds to its own half."""
@@ -374,10 +302,6 @@ def spread(xd, y, ROWS: gl.constexpr, COLUMNS: gl.constexpr):
     gl.store(y + rows[:, None] * COLUMNS + columns[None, :], value + 1)
     cluster.barrier()
     mbarrier.invalidate(bar)
-
-
-def spread_reference(i):
-    return {"y": i["x"].astype(np.float32) + 1}
 
 
 def _fp8(name: str) -> gl.dtype:
@@ -401,7 +325,8 @@ def _warpgroup_product(
             "c": output("fp32", 32 * options["num_warps"], 2 * n), "K": k, "STAGES": Constant(stages),
             "BM": Constant(16 * options["num_warps"]), "BN": Constant(n), "BK": Constant(depth),
         },
-        functools.partial(f8_product_reference if narrow else product_reference, kind=kind), options=options,
+        functools.partial(references.f8_product, kind=kind) if narrow
+        else functools.partial(references.product, a=kind, b=kind, ta=False, tb=True), options=options,
         tolerance=(0, 0) if narrow else (1e-3, 1e-2),
         buffers={"a": Buffer(kind, (32 * options["num_warps"], k)), "b": Buffer(kind, (2 * n, k))},
     )  # fmt: skip
@@ -416,7 +341,7 @@ WITNESSES = [
             "x": Buffer("fp32", (9, 512)), "y": output("fp32", 9, 512), "n": 9, "STAGES": Constant(3),
             "BLOCK": Constant(512),
         },
-        staged_reference, tolerance=(1e-5, 1e-5),
+        references.staged, tolerance=(1e-5, 1e-5),
     ),
     Witness(
         "arriving", arriving, (1,), ("g39_90", "g39_100"),
@@ -424,7 +349,7 @@ WITNESSES = [
             "x": Buffer("fp32", (9, 512)), "y": output("fp32", 9, 512), "n": 9, "STAGES": Constant(3),
             "BLOCK": Constant(512),
         },
-        arriving_reference, tolerance=(0, 0),
+        references.arriving, tolerance=(0, 0),
     ),
     _warpgroup_product("fp16", 4, ("g39_90",), num_warps=4),
     _warpgroup_product("e4m3", 3, ("g39_90",), n=64, k=512, num_warps=8),
@@ -434,7 +359,7 @@ WITNESSES = [
             "a": Buffer("fp16", (64, 64)), "b": Buffer("fp16", (64, 128)), "c": output("fp32", 64, 128),
             "M": Constant(64), "N": Constant(128), "K": Constant(64),
         },
-        from_registers_reference, tolerance=(1e-4, 1e-3),
+        references.from_registers, tolerance=(1e-4, 1e-3),
     ),
     Witness(
         "warps_product", warps_product, (1,), ("g39_90", "g39_100"),
@@ -442,7 +367,8 @@ WITNESSES = [
             "a": Buffer("e4m3", (32, 64)), "b": Buffer("e4m3", (32, 64)), "c": output("fp32", 32, 32),
             "M": Constant(32), "N": Constant(32), "K": Constant(64),
         },
-        functools.partial(product_reference, kind="e4m3"), options={"num_warps": 2}, tolerance=(1e-3, 1e-2),
+        functools.partial(references.product, a="e4m3", b="e4m3", ta=False, tb=True),
+        options={"num_warps": 2}, tolerance=(1e-3, 1e-2),
     ),
     Witness(
         "specialized", specialized, (3,), ("g39_90", "g39_100"),
@@ -450,7 +376,7 @@ WITNESSES = [
             "xd": Descriptor("x", (1, 256), layout=_layout([1, 256], "fp16")), "y": output("fp32", 768),
             "z": output("fp32", 768), "n": 11, "STAGES": Constant(4), "BLOCK": Constant(256),
         },
-        specialized_reference, tolerance=(1e-4, 1e-3), buffers={"x": Buffer("fp16", (11, 768))},
+        references.specialized, tolerance=(1e-4, 1e-3), buffers={"x": Buffer("fp16", (11, 768))},
     ),
     Witness(
         "reduced", reduced, (3,), ("g39_90", "g39_100"),
@@ -458,7 +384,7 @@ WITNESSES = [
             "x": Buffer("i32", (96, 32), "randint", lo=-(2**30), hi=2**30),
             **{f"{name}d": Descriptor(name, (32, 32), layout=_TILE) for name in "slhboe"}, "BLOCK": Constant(32),
         },
-        reduced_reference, tolerance=(0, 0),
+        references.reduced, tolerance=(0, 0),
         buffers={name: Buffer("i32", (32, 32), "randint", lo=-(2**30), hi=2**30, role="inout") for name in "slhboe"},
     ),
     Witness(
@@ -470,7 +396,7 @@ WITNESSES = [
             "y": output("fp16", 9, 128, 32), "N": Constant(2), "H": Constant(8), "W": Constant(8), "C": Constant(32),
             "PIXELS": Constant(64),
         },
-        patches_reference, tolerance=(0, 0), buffers={"x": Buffer("fp16", (2, 8, 8, 32))},
+        references.patches, tolerance=(0, 0), buffers={"x": Buffer("fp16", (2, 8, 8, 32))},
     ),
     Witness(
         "scattered", scattered, (1,), ("g39_90",),
@@ -478,12 +404,12 @@ WITNESSES = [
             "x": Buffer("i32", (256,), "randint", lo=-99, hi=99), "index": Buffer("i32", (256,), "perm", n=256),
             "y": output("i32", 256), "z": output("i32", 256), "BLOCK": Constant(256),
         },
-        scattered_reference, tolerance=(0, 0),
+        references.scattered, tolerance=(0, 0),
     ),
     Witness(
         "across", across, (1,), ("g39_90", "g39_100"),
         {"x": Buffer("fp32", (64, 64)), "y": output("fp32", 64, 64), "M": Constant(64), "N": Constant(64)},
-        across_reference, options={"num_ctas": 4}, tolerance=(1e-4, 1e-5),
+        references.across, options={"num_ctas": 4}, tolerance=(1e-4, 1e-5),
     ),
     Witness(
         "spread", spread, (1,), ("g39_90", "g39_100"),
@@ -491,6 +417,6 @@ WITNESSES = [
             "xd": Descriptor("x", (64, 64), layout=_layout([64, 64], "fp16", cga_layout=[[0, 0]])),
             "y": output("fp32", 64, 64), "ROWS": Constant(64), "COLUMNS": Constant(64),
         },
-        spread_reference, options={"num_ctas": 2}, tolerance=(0, 0), buffers={"x": Buffer("fp16", (64, 64))},
+        references.spread, options={"num_ctas": 2}, tolerance=(0, 0), buffers={"x": Buffer("fp16", (64, 64))},
     ),
 ]  # fmt: skip

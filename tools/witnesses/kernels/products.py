@@ -5,10 +5,10 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-import numpy as np
 import triton
 import triton.language as tl
-from casetools import dec, tf32
+
+from tools.recorded.references import witnesses as references
 
 from ..launch import Buffer, Constant, Descriptor, Witness, output
 
@@ -35,13 +35,6 @@ def product(
     tl.store(where, total.to(c.dtype.element_ty), mask=(row[:, None] < M) & (column[None, :] < N))
 
 
-def product_reference(i, a, b, ta, tb):
-    x, y = dec(a, i["a"]).astype(np.float64), dec(b, i["b"]).astype(np.float64)
-    if a == "tf32":
-        x, y = tf32(x).astype(np.float64), tf32(y).astype(np.float64)
-    return {"c": (x.T if ta else x) @ (y.T if tb else y)}
-
-
 def _product(
     name: str, made: tuple[str, ...], a: str, c: str, sizes: tuple[int, int, int], blocks: tuple[int, int, int], *,
     ta: bool = False, tb: bool = False, precision: str = "tf32", tolerance: tuple[float, float] = (1e-3, 1e-2),
@@ -58,7 +51,7 @@ def _product(
             "bk": 1 if tb else n, "bn": k if tb else 1, "BM": Constant(bm), "BN": Constant(bn), "BK": Constant(bk),
             "PRECISION": Constant(precision), "SUM": Constant(sums),
         },
-        functools.partial(product_reference, a=a if precision == "tf32" else a.replace("tf", "fp"), b=a, ta=ta, tb=tb),
+        functools.partial(references.product, a=a if precision == "tf32" else a.replace("tf", "fp"), b=a, ta=ta, tb=tb),
         options, tolerance,
     )  # fmt: skip
 
@@ -101,7 +94,7 @@ def _described(
             "TA": Constant(ta), "TB": Constant(tb), "TILES": Constant(tiles[0] * tiles[1]), "WIDE": Constant(tiles[1]),
             "SPECIAL": Constant(special),
         },
-        functools.partial(product_reference, a=a, b=a, ta=ta, tb=tb), options, tolerance, buffers,
+        functools.partial(references.product, a=a, b=a, ta=ta, tb=tb), options, tolerance, buffers,
     )  # fmt: skip
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import numpy as np
 import triton
 import triton.language as tl
-from casetools import bf16_dec
+
+from tools.recorded.references import witnesses as references
 
 from ..launch import Buffer, Constant, Witness, output
 
@@ -29,12 +29,6 @@ def rms_norm(x, w, y, r, n, eps, BLOCK: tl.constexpr):
         tl.store(y + row * n + column, (value * scale * weight).to(y.dtype.element_ty), mask=inside)
 
 
-def rms_norm_reference(i):
-    x, w = bf16_dec(i["x"]), bf16_dec(i["w"])
-    scale = 1 / np.sqrt((x.astype(np.float64) ** 2).mean(1) + 1e-5)
-    return {"r": scale, "y": x * scale[:, None] * w}
-
-
 @triton.jit
 def online_softmax(x, y, n, stride, BLOCK: tl.constexpr):
     """Maximum and sum in one pass over blocks, the quotient in a second."""
@@ -51,12 +45,6 @@ def online_softmax(x, y, n, stride, BLOCK: tl.constexpr):
         column = at + tl.arange(0, BLOCK)
         value = tl.load(x + row * stride + column, mask=column < n).to(tl.float32)
         tl.store(y + row * n + column, tl.exp(value - highest) / total, mask=column < n)
-
-
-def online_softmax_reference(i):
-    x = i["x"].astype(np.float64)[:, :333]
-    e = np.exp(x - x.max(1, keepdims=True))
-    return {"y": e / e.sum(1, keepdims=True)}
 
 
 @triton.jit
@@ -98,18 +86,6 @@ def layer_norm_backward(g, x, w, dx, dw, db, lock, n, ROWS: tl.constexpr, GROUPS
     tl.atomic_xchg(lock + group, 0)
 
 
-def layer_norm_backward_reference(i):
-    g, x, w = (i[name].astype(np.float64) for name in ("g", "x", "w"))
-    centred = x - x.mean(1, keepdims=True)
-    inverse = 1 / np.sqrt((centred**2).mean(1, keepdims=True) + 1e-5)
-    normal, weighted = centred * inverse, w * g
-    dx = (weighted - normal * (normal * weighted).mean(1, keepdims=True) - weighted.mean(1, keepdims=True)) * inverse
-    group = (np.arange(len(x)) // 3) % 2
-    dw = np.stack([(g * normal)[group == k].sum(0) for k in (0, 1)])
-    db = np.stack([g[group == k].sum(0) for k in (0, 1)])
-    return {"dx": dx, "dw": dw, "db": db, "lock": np.array([0, 0, 1, 1])}
-
-
 @triton.jit
 def _join(mean_a, m2_a, weight_a, mean_b, m2_b, weight_b):
     delta = mean_b - mean_a
@@ -129,11 +105,6 @@ def welford(x, mean, variance, n, m, ROWS: tl.constexpr, BLOCK: tl.constexpr):
     mu, m2, count = tl.reduce((value, tl.zeros_like(value), weight), 1, _join)
     tl.store(mean + row, mu, mask=row < m)
     tl.store(variance + row, m2 / count, mask=row < m)
-
-
-def welford_reference(i):
-    x = i["x"].astype(np.float64)
-    return {"mean": x.mean(1), "variance": x.var(1)}
 
 
 @triton.jit
@@ -160,17 +131,6 @@ def _larger(a, b):
     return tl.maximum(a, b)
 
 
-def scans_reference(i):
-    x, a = i["x"].astype(np.float64), i["a"].astype(np.float64)
-    state = np.zeros_like(x)
-    for k in range(x.shape[1]):
-        state[:, k] = x[:, k] + (a[:, k] * state[:, k - 1] if k else 0)
-    return {
-        "total": x.cumsum(1), "product": a.cumprod(0), "backward": x[:, ::-1].cumsum(1)[:, ::-1], "state": state,
-        "highest": np.maximum.accumulate(x, 0),
-    }  # fmt: skip
-
-
 @triton.jit
 def order(x, ascending, descending, best, where, least, flipped, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
     """Sorts both ways, the largest with their places, the first of the smallest."""
@@ -186,24 +146,12 @@ def order(x, ascending, descending, best, where, least, flipped, ROWS: tl.conste
     tl.store(flipped + at, tl.flip(value, 1))
 
 
-def order_reference(i):
-    x = i["x"]
-    return {
-        "ascending": np.sort(x, 1), "descending": -np.sort(-x, 1), "best": x.max(1), "where": x.argmax(1),
-        "least": x.argmin(1), "flipped": x[:, ::-1],
-    }  # fmt: skip
-
-
 @triton.jit
 def top(x, y, K: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
     """The K largest of each row, in order, of 16-bit values."""
     row = tl.arange(0, ROWS)
     at = row[:, None] * COLUMNS + tl.arange(0, COLUMNS)[None, :]
     tl.store(y + row[:, None] * K + tl.arange(0, K)[None, :], tl.topk(tl.load(x + at), K))
-
-
-def top_reference(i):
-    return {"y": -np.sort(-i["x"].astype(np.float32), 1)[:, :8]}
 
 
 @triton.jit
@@ -213,10 +161,6 @@ def counts(x, h, n, BINS: tl.constexpr, BLOCK: tl.constexpr):
     value = tl.load(x + at, mask=at < n, other=0)
     found = tl.histogram(value, BINS, mask=at < n)
     tl.atomic_add(h + tl.arange(0, BINS), found)
-
-
-def counts_reference(i):
-    return {"h": np.bincount(i["x"], minlength=64)}
 
 
 @triton.jit
@@ -233,14 +177,6 @@ def shuffles(x, index, taken, pairs, first, second, turned, ROWS: tl.constexpr, 
     tl.store(second + half, right)
     tall = tl.arange(0, COLUMNS)[:, None] * ROWS + tl.arange(0, ROWS)[None, :]
     tl.store(turned + tall, tl.trans(value) * 2)
-
-
-def shuffles_reference(i):
-    x = i["x"].astype(np.float32)
-    return {
-        "taken": np.take_along_axis(x, i["index"].astype(np.int64), 1),
-        "pairs": np.stack([x, -x], 2).reshape(len(x), -1), "first": x[:, 0::2], "second": x[:, 1::2], "turned": x.T * 2,
-    }  # fmt: skip
 
 
 @triton.jit
@@ -264,17 +200,6 @@ def cross_entropy(x, label, loss, dx, n, BLOCK: tl.constexpr):
     tl.store(dx + column, (power / total - tl.where(column == target, 1.0, 0.0)).to(dx.dtype.element_ty), mask=inside)
 
 
-def cross_entropy_reference(i):
-    x, label = bf16_dec(i["x"]).astype(np.float64), i["label"]
-    e = np.exp(x - x.max(1, keepdims=True))
-    p = e / e.sum(1, keepdims=True)
-    used = label >= 0
-    return {
-        "loss": np.where(used, -np.log(p[np.arange(len(x)), label]), 0),
-        "dx": np.where(used[:, None], p - np.eye(x.shape[1])[label], 0),
-    }
-
-
 WITNESSES = [
     Witness(
         "rms_norm", rms_norm, (7,), ("t35_90", "t37_100"),
@@ -282,7 +207,7 @@ WITNESSES = [
             "x": Buffer("bf16", (7, 700)), "w": Buffer("bf16", (700,)), "y": output("bf16", 7, 700),
             "r": output("fp32", 7, tolerance=(1e-5, 1e-6)), "n": 700, "eps": 1e-5, "BLOCK": Constant(256),
         },
-        rms_norm_reference, options={"num_warps": 2},
+        references.rms_norm, options={"num_warps": 2},
     ),
     Witness(
         "online_softmax", online_softmax, (9,), ("t37_90",),
@@ -290,7 +215,7 @@ WITNESSES = [
             "x": Buffer("fp16", (9, 336)), "y": output("fp32", 9, 333), "n": 333, "stride": 336,
             "BLOCK": Constant(128),
         },
-        online_softmax_reference, options={"num_warps": 1}, tolerance=(1e-4, 1e-6),
+        references.online_softmax, options={"num_warps": 1}, tolerance=(1e-4, 1e-6),
     ),
     Witness(
         "layer_norm_backward", layer_norm_backward, (8,), ("t36_100", "t39_90"),
@@ -300,7 +225,7 @@ WITNESSES = [
             "lock": Buffer("i32", (4,), "zeros", role="inout"), "n": 100, "ROWS": Constant(3), "GROUPS": Constant(2),
             "BLOCK": Constant(128),
         },
-        layer_norm_backward_reference, tolerance=(1e-3, 1e-4),
+        references.layer_norm_backward, tolerance=(1e-3, 1e-4),
     ),
     Witness(
         "welford", welford, (3,), ("t36_90", "t39_100"),
@@ -308,7 +233,7 @@ WITNESSES = [
             "x": Buffer("fp16", (10, 300)), "mean": output("fp32", 10), "variance": output("fp32", 10), "n": 300,
             "m": 10, "ROWS": Constant(4), "BLOCK": Constant(512),
         },
-        welford_reference, options={"num_warps": 8}, tolerance=(1e-4, 1e-5),
+        references.welford, options={"num_warps": 8}, tolerance=(1e-4, 1e-5),
     ),
     Witness(
         "scans", scans, (1,), ("t37_100",),
@@ -317,7 +242,7 @@ WITNESSES = [
             **{name: output("fp32", 16, 128) for name in ("total", "product", "state", "backward", "highest")},
             "ROWS": Constant(16), "COLUMNS": Constant(128),
         },
-        scans_reference, tolerance=(1e-3, 1e-3),
+        references.scans, tolerance=(1e-3, 1e-3),
     ),
     Witness(
         "order", order, (1,), ("t36_90", "t39_100"),
@@ -326,7 +251,7 @@ WITNESSES = [
             "descending": output("i32", 8, 64), "best": output("i32", 8), "where": output("i32", 8),
             "least": output("i32", 8), "flipped": output("i32", 8, 64), "ROWS": Constant(8), "COLUMNS": Constant(64),
         },
-        order_reference, tolerance=(0, 0),
+        references.order, tolerance=(0, 0),
     ),
     Witness(
         "top", top, (1,), ("t37_90",),
@@ -334,7 +259,7 @@ WITNESSES = [
             "x": Buffer("fp16", (16, 128)), "y": output("fp16", 16, 8), "K": Constant(8), "ROWS": Constant(16),
             "COLUMNS": Constant(128),
         },
-        top_reference, tolerance=(0, 0), options={"num_warps": 8},
+        references.top, tolerance=(0, 0), options={"num_warps": 8},
     ),
     Witness(
         "counts", counts, (5,), ("t36_90", "t39_100"),
@@ -342,7 +267,7 @@ WITNESSES = [
             "x": Buffer("i32", (1190,), "randint", lo=0, hi=64), "h": Buffer("i32", (64,), "zeros", role="inout"),
             "n": 1190, "BINS": Constant(64), "BLOCK": Constant(256),
         },
-        counts_reference, tolerance=(0, 0), options={"num_warps": 2},
+        references.counts, tolerance=(0, 0), options={"num_warps": 2},
     ),
     Witness(
         "shuffles", shuffles, (1,), ("t36_100", "t39_90"),
@@ -352,7 +277,7 @@ WITNESSES = [
             "second": output("fp16", 32, 32), "turned": output("fp16", 64, 32), "ROWS": Constant(32),
             "COLUMNS": Constant(64),
         },
-        shuffles_reference, tolerance=(0, 0),
+        references.shuffles, tolerance=(0, 0),
     ),
     Witness(
         "cross_entropy", cross_entropy, (6,), ("t36_100", "t37_90"),
@@ -361,6 +286,6 @@ WITNESSES = [
             "label": Buffer("i64", (6,), "randint", lo=-90, hi=200),
             "loss": output("fp32", 6), "dx": output("bf16", 6, 200), "n": 200, "BLOCK": Constant(256),
         },
-        cross_entropy_reference, options={"num_warps": 8},
+        references.cross_entropy, options={"num_warps": 8},
     ),
 ]  # fmt: skip

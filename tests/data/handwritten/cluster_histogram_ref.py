@@ -1,4 +1,0 @@
-import numpy as np
-
-def reference(i):
-    return {'bins': np.bincount(i['x'] % 128, minlength=128)}

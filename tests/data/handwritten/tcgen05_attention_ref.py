@@ -1,7 +1,0 @@
-import numpy as np
-
-def reference(i):
-    q, k, v = (i[name].astype(np.float64) for name in 'qkv')
-    scores = q @ k.T * 0.125
-    p = np.exp(scores - scores.max(-1, keepdims=True))
-    return {'o': p / p.sum(-1, keepdims=True) @ v}

@@ -1,0 +1,1 @@
+"""Recorded kernels of `tests/data`: running them, their inputs and their references."""
