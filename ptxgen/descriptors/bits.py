@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING
 from typing import Any, ClassVar, Self, dataclass_transform
 
-from ptxgen.descriptors.compiled import Compiled
 from ptxgen.descriptors.errors import DescriptorError, as_int, choices, refuse, refused
 from ptxgen.descriptors.fields import DOCUMENTED, BitField, Constant, array, context, field
 from ptxgen.descriptors.reading import Reading, Row
@@ -33,7 +32,6 @@ class BitStruct:
     constants: ClassVar[dict[str, Constant]]
     reserved_mask: ClassVar[int]
     _positions: ClassVar[dict[tuple[str, int, int], str]]
-    _compiled: ClassVar[Compiled]
     _defaults: ClassVar[dict[str, Any]]
     _encoded: int
 
@@ -58,7 +56,6 @@ class BitStruct:
             for count in f.layouts or (0,)
             for i, spans in enumerate(f.of(count).items)
         }
-        cls._compiled = Compiled(cls)
         cls._defaults = {m.name: m.default for m in members if m.default is not MISSING}
 
     def __post_init__(self) -> None:
@@ -66,11 +63,6 @@ class BitStruct:
         for name, legal in self.contexts.items():
             store(self, name, _legal_context(name, getattr(self, name), legal))
         known = self.__dict__
-        packed = self._compiled.pack(self, known)
-        if packed is not None:
-            known["_encoded"] = packed
-            self._check()
-            return
         encoded = sum(c.value << c.low for c in self.constants.values())
         for name, declared in self.bit_fields.items():
             if declared.length:
@@ -142,11 +134,6 @@ class BitStruct:
         """Return the value of a bit pattern; raise DescriptorError that lists every illegal part of it."""
         bits = cls._bits(encoded)
         values = cls._context(facts)
-        if cls._compiled.unpack(bits, values):
-            made = object.__new__(cls)
-            made.__dict__.update(values, _encoded=bits)
-            made._check()
-            return made
         values, problems = cls._parse(bits, facts)
         if problems:
             raise DescriptorError(f"{cls._spell(bits)} is no {cls._name()}: " + "; ".join(problems.values()))

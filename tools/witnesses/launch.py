@@ -20,8 +20,8 @@ class Buffer:
     """An array in global memory.
 
     `dtype` and `init` are those of `tools.recorded.codecs`; an output starts as 0xCD bytes, with `init`
-    "poison". `lo` and `hi` bound "randint",
-    `scale` is the standard deviation of "randn". `tolerance` is (relative, absolute), of this output alone.
+    "poison". `lo` and `hi` bound "randint", `scale` is the standard deviation of "randn". `tolerance` is (relative,
+    absolute), of this output alone.
     """
 
     dtype: str
