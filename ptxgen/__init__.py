@@ -50,7 +50,19 @@ _HOMES = {
 }
 #: Packages that `import ptxgen` makes reachable as attributes.
 _PACKAGES = frozenset(
-    {"build", "descriptors", "device", "emulator", "gpu", "instr", "kernels", "layouts", "syntax", "toolchain"}
+    {
+        "builder",
+        "descriptors",
+        "device",
+        "emulator",
+        "gpu",
+        "instr",
+        "kernels",
+        "layouts",
+        "pictures",
+        "syntax",
+        "toolchain",
+    }
 )
 
 if not TYPE_CHECKING:  # so that a misspelt name is still an error to a type checker
