@@ -1,0 +1,97 @@
+"""The built wheel, installed into a fresh environment and used from an empty directory."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import sysconfig
+import venv
+from pathlib import Path
+from zipfile import ZipFile
+
+import pytest
+
+from tests.support.paths import ROOT
+
+LAUNCH = """
+import numpy as np
+import ptxgen
+
+text = '''
+.version 8.7
+.target sm_100a
+.address_size 64
+.visible .entry twice(.param .u64 data)
+{
+    .reg .b32 %lane, %x;
+    .reg .b64 %data, %at;
+    ld.param.u64 %data, [data];
+    mov.u32 %lane, %tid.x;
+    mad.wide.u32 %at, %lane, 4, %data;
+    ld.global.u32 %x, [%at];
+    add.u32 %x, %x, %x;
+    st.global.u32 [%at], %x;
+    ret;
+}
+'''
+emulator = ptxgen.Emulator("sm_100a")
+data = emulator.array(np.arange(32, dtype=np.uint32))
+report = emulator.launch(ptxgen.Kernel.from_ptx(text), 1, 32, [data])
+assert report.status == "ok", report.summary()
+assert (data.numpy() == 2 * np.arange(32)).all()
+print(ptxgen.__file__)
+"""
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel, built by the backend that pyproject.toml names."""
+    folder = tmp_path_factory.mktemp("wheel")
+    run([sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)], ROOT, isolated=False)
+    (made,) = folder.glob("ptxgen-*.whl")
+    return made
+
+
+@pytest.fixture(scope="module")
+def scripts(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the commands of a fresh environment are, which has the wheel; its dependencies are those of this one."""
+    folder = tmp_path_factory.mktemp("environment")
+    venv.create(folder, with_pip=False)
+    paths = sysconfig.get_paths(vars={"base": str(folder), "platbase": str(folder)})
+    # A path in a .pth file does not bring the .pth files there, such as that of the editable ptxgen, along.
+    (Path(paths["purelib"]) / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    python = Path(paths["scripts"]) / "python"
+    install = ["-m", "pip", "--python", str(python), "install", "--no-deps", "--no-index", "--quiet", str(wheel)]
+    run([sys.executable, *install, "--disable-pip-version-check"], folder, isolated=False)
+    return python.parent
+
+
+def run(command: list[str], folder: Path, *, isolated: bool = True) -> str:
+    """What a command prints, which must succeed; isolated, it finds nothing by this process's PYTHONPATH."""
+    environment = {name: value for name, value in os.environ.items() if not (isolated and name == "PYTHONPATH")}
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
+    return done.stdout
+
+
+def test_the_wheel_has_the_data(wheel: Path) -> None:
+    names = set(ZipFile(wheel).namelist())
+    assert {"ptxgen/py.typed", "ptxgen/microtested.json", "ptxgen/instr/model/certified.json"} <= names
+    data = {str(path.relative_to(ROOT)) for path in (ROOT / "ptxgen").rglob("*.j2")}
+    assert data
+    assert data <= names
+    assert not any(name.startswith(("tests/", "tools/", "bench/")) for name in names)
+
+
+def test_the_commands_work(scripts: Path, tmp_path: Path) -> None:
+    command = str(scripts / "ptxgen")
+    assert "explain" in run([command, "--help"], tmp_path)
+    run([command, "build", "blackwell/swizzled", "-o", "k.ptx"], tmp_path)
+    assert ".target sm_100a" in (tmp_path / "k.ptx").read_text()
+    assert "9.7.16" in run([command, "explain", "tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r0}, [%r1];"], tmp_path)
+
+
+def test_a_launch_works(scripts: Path, tmp_path: Path) -> None:
+    found = Path(run([str(scripts / "python"), "-c", LAUNCH], tmp_path).strip())
+    assert found.is_relative_to(scripts.parent)
