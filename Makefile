@@ -60,7 +60,7 @@ bench: $(DEVELOPMENT) ## Measure parsing, checking, rendering and emulating
 
 reading: $(DEVELOPMENT) ## Measure parsing and checking of megabytes from nvcc, beside pyptx
 	$(BIN)/python -m pip install --quiet --group bench
-	$(BIN)/python -m bench.reading
+	$(BIN)/python -m bench.reading --record
 
 docs: $(DEVELOPMENT) ## Write what docs/ takes from the code again: coverage, facts, pictures
 	sed -n 's/^`ptxgen \(layout .*\)`$$/\1/p' docs/layouts.md | xargs -L 1 $(BIN)/ptxgen

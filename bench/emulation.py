@@ -1,4 +1,4 @@
-"""How fast the emulator is: `python -m bench.emulation` prints a table, `--record` writes docs/performance.md.
+"""How fast the emulator is: `python -m bench.emulation` prints a table, `--record` writes docs/measurements.md.
 
 CPU time of one process, best of several runs. A thread-instruction is one instruction of one thread.
 """
@@ -10,7 +10,6 @@ import datetime
 import gc
 import math
 import platform
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,9 +18,9 @@ import ptxgen
 from bench.speed import LOOP, TICKETS, best
 from ptxgen.kernels import find
 from ptxgen.kernels.job import GemmJob
+from tools import measurements
 from tools.recorded import case as cases
 
-REPORT = Path(__file__).parents[1] / "docs" / "performance.md"
 #: Ratios of checks on to off that are not measured again.
 _SURE = 2.5
 #: Instructions of a turn of the loop.
@@ -131,7 +130,7 @@ def rows() -> list[tuple[str, str, str]]:
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(prog="python -m bench.emulation", description=__doc__)
-    parser.add_argument("--record", action="store_true", help=f"write {REPORT.name}")
+    parser.add_argument("--record", action="store_true", help="write the section of docs/measurements.md")
     options = parser.parse_args()
     found = rows()
     for what, figure, goal in found:
@@ -142,13 +141,14 @@ def main() -> None:
             f"Python {platform.python_version()}, NumPy {np.__version__}",
         )
         lines = [
-            "# Performance", "",
-            f"The emulator, by `python -m bench.emulation --record` ({date}, {versions}, one core of a",
-            "machine that does other work too): CPU time, the best of several runs.", "",
-            "| what | figure | goal |", "|---|---:|---:|",
-            *(f"| {what} | {figure} | {goal} |" for what, figure, goal in found),
-        ]  # fmt: skip
-        REPORT.write_text("\n".join(lines) + "\n")
+            f"By `python -m bench.emulation --record` ({date}, {versions}, one core of a",
+            "machine that does other work too): CPU time, the best of several runs.",
+            "",
+            "| what | figure | goal |",
+            "|---|---:|---:|",
+            *(f"| {what} | {figure} | {goal} |".replace("  ", " ") for what, figure, goal in found),
+        ]
+        measurements.record("emulation", "\n".join(lines))
 
 
 if __name__ == "__main__":

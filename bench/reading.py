@@ -6,15 +6,19 @@ The file is read in pieces of a quarter, a half and the whole too: the rate must
 
 from __future__ import annotations
 
+import argparse
+import datetime
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import ptxgen
+from tools import measurements
 
 SOURCE = Path(__file__).with_name("sort_scan_reduce.cu")
 
@@ -52,35 +56,70 @@ def part(text: str, share: float) -> str:
     return str(module.replace(items=tuple(kept)))
 
 
+@dataclass(frozen=True)
+class Rates:
+    """MB/s of the whole file for one target; `peer` is pyptx's, or why it has none."""
+
+    target: str
+    size: float
+    parse: float
+    check: float
+    peer: str
+
+
+def measure(target: str) -> Rates:
+    """Measure one target, and print each piece."""
+    text = compile_source(target)
+    assert str(ptxgen.parse(text)) == text
+    errors = [each for each in ptxgen.check(text) if each.severity == "error"]
+    assert not errors, errors[:3]
+    print(f"{target}: {len(text) / 1e6:.2f} MB, {text.count(chr(10)):,} lines")
+    parse = check = 0.0
+    for share in (0.25, 0.5, 1.0):
+        piece = text if share == 1 else part(text, share)
+        size = len(piece) / 1e6
+        module = ptxgen.parse(piece)
+        parse = size / best(lambda piece=piece: ptxgen.parse(piece))
+        check = size / best(lambda module=module: ptxgen.check(module))
+        printed = size / best(lambda module=module: str(module))
+        print(f"  {size:5.2f} MB: parse {parse:5.1f} MB/s, check {check:5.1f} MB/s, print {printed:5.1f} MB/s")
+    peer = _peer(text)
+    print(f"  pyptx's parser: {peer}")
+    return Rates(target, len(text) / 1e6, parse, check, peer)
+
+
+def _peer(text: str) -> str:
+    try:
+        from pyptx.parser import parse  # type: ignore[import-not-found]
+    except ImportError:
+        return "not installed"
+    try:
+        return f"{len(text) / 1e6 / best(lambda: parse(text), 1):.2f} MB/s"
+    except Exception:  # what a peer raises is its own affair
+        return "does not read it"
+
+
 def main() -> None:
-    """Print the table."""
-    for target in ("sm_90a", "sm_100a"):
-        text = compile_source(target)
-        assert str(ptxgen.parse(text)) == text
-        errors = [each for each in ptxgen.check(text) if each.severity == "error"]
-        assert not errors, errors[:3]
-        print(f"{target}: {len(text) / 1e6:.2f} MB, {text.count(chr(10)):,} lines")
-        for share in (0.25, 0.5, 1.0):
-            piece = text if share == 1 else part(text, share)
-            size = len(piece) / 1e6
-            module = ptxgen.parse(piece)
-            parse = size / best(lambda piece=piece: ptxgen.parse(piece))
-            check = size / best(lambda module=module: ptxgen.check(module))
-            printed = size / best(lambda module=module: str(module))
-            print(f"  {size:5.2f} MB: parse {parse:5.1f} MB/s, check {check:5.1f} MB/s, print {printed:5.1f} MB/s")
-        try:
-            from pyptx.parser import parse as peer  # type: ignore[import-not-found]
-        except ImportError:
-            print("  pyptx is not installed")
-            continue
-        ours = best(lambda text=text: ptxgen.parse(text))
-        try:
-            theirs = best(lambda text=text: peer(text), 1)
-        except Exception as error:  # what a peer raises is its own affair
-            print(f"  pyptx does not read it: {type(error).__name__}: {str(error)[:80]}")
-        else:
-            rate = len(text) / 1e6 / theirs
-            print(f"  pyptx's parser: {rate:.2f} MB/s, so ptxgen's is {theirs / ours:.0f} times as fast")
+    """Print the figures; with --record, write them down."""
+    parser = argparse.ArgumentParser(prog="python -m bench.reading", description=__doc__)
+    parser.add_argument("--record", action="store_true", help="write the section of docs/measurements.md")
+    options = parser.parse_args()
+    found = [measure(target) for target in ("sm_90a", "sm_100a")]
+    if options.record:
+        lines = [
+            f"By `python -m bench.reading --record` ({datetime.date.today().isoformat()}, CPU time): a file of "
+            f"{found[0].size:.1f} MB that nvcc makes of CUDA's",
+            "own sort, scan and reduction for sm_90a, and one for sm_100a. The rate does not fall with the size.",
+            "",
+            "| what | " + " | ".join(each.target for each in found) + " | goal |",
+            "|---|---:|---:|---:|",
+            "| `parse` | " + " | ".join(f"{each.parse:.1f} MB/s" for each in found) + " | 5 MB/s |",
+            "| `check` | " + " | ".join(f"{each.check:.1f} MB/s" for each in found) + " | 1 MB/s |",
+            "| pyptx's parser, same file, same run | "
+            + " | ".join(each.peer for each in found)
+            + " | a fifth of ours |",
+        ]
+        measurements.record("reading", "\n".join(lines))
 
 
 if __name__ == "__main__":

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import argparse
+import datetime
 import os
 import subprocess
 import sys
@@ -14,6 +16,7 @@ from ptxgen.descriptors.instruction import read_instruction
 from ptxgen.kernels import find
 from ptxgen.kernels.job import run_gemm
 from ptxgen.pictures import draw, svg, text
+from tools import measurements
 from tools.recorded.files import compiled
 
 PTX = compiled()
@@ -93,13 +96,28 @@ def best_of(work: Callable[[], object], calls: int = 2000) -> float:
 
 
 def main() -> None:
-    """Print the table."""
+    """Print the table; with --record, write its part on values down."""
+    parser = argparse.ArgumentParser(prog="python -m bench.speed", description=__doc__)
+    parser.add_argument("--record", action="store_true", help="write the section of docs/measurements.md")
+    options = parser.parse_args()
+    found = values()
+    for what, figure in found:
+        row(what, figure)
+    if options.record:
+        lines = [
+            f"By `python -m bench.speed --record` ({datetime.date.today().isoformat()}): CPU time, the fastest of "
+            "several runs.",
+            "",
+            "| what | figure |",
+            "|---|---:|",
+            *(f"| {what} | {figure} |" for what, figure in found),
+        ]
+        measurements.record("values", "\n".join(lines))
     bodies = [path.read_text() for path in PTX]
     size = sum(map(len, bodies)) / 1e6
     row("parse", f"{size / best(lambda: [ptxgen.parse(body) for body in bodies]):.1f} MB/s")
     modules = [ptxgen.parse(body) for body in bodies]
     row("check", f"{size / best(lambda: [ptxgen.check(module) for module in modules]):.2f} MB/s")
-    values()
     entry = find("blackwell/swizzled")
     row("render blackwell/swizzled", f"{1e3 * best(lambda: entry.plan().text):.1f} ms")
     plan = entry.plan()
@@ -120,26 +138,30 @@ def main() -> None:
         row(f"arithmetic, {warps} warps", f"{rate / 1e6:.0f} M thread-instructions/s")
 
 
-def values() -> None:
-    """Descriptors, tensormaps and pictures."""
+def values() -> list[tuple[str, str]]:
+    """Descriptors, tensormaps and pictures: what, and its figure."""
     arguments = ("bf16", 1 << 40, [4096, 4096, 64, 8], [8192, 1 << 25, 1 << 31], [64, 8, 8, 2])
 
     def make() -> bytes:
         return TensorMap.tiled(*arguments, swizzle="128B").encode()
 
+    def matrix() -> str:
+        return SmemDescriptor.decode(0x4000404000010000).explain()
+
     encoded = make()
-    row("encode a tensormap", f"{best_of(make):.1f} µs")
-    row("decode and explain a tensormap", f"{best_of(lambda: TensorMap.decode(encoded).explain()):.0f} µs")
-    one = "decode and explain a matrix descriptor"
-    row(one, f"{best_of(lambda: SmemDescriptor.decode(0x4000404000010000).explain()):.0f} µs")
-    row("explain an instruction descriptor", f"{best_of(lambda: read_instruction(0x08200490).text()):.0f} µs")
-    row("picture of 64×64, SVG and text", f"{1e3 * best(_picture):.0f} ms")
     command = [sys.executable, "-c", "from ptxgen.cli.main import main; main()", "layout", "operand"]
     began = os.times()
     subprocess.run(command, stdout=subprocess.DEVNULL, check=True)
     ended = os.times()
     seconds = ended.children_user + ended.children_system - began.children_user - began.children_system
-    row("ptxgen layout operand, start-up too", f"{seconds:.2f} s")
+    return [
+        ("encode a tensormap", f"{best_of(make):.1f} µs"),
+        ("decode and explain a tensormap", f"{best_of(lambda: TensorMap.decode(encoded).explain()):.0f} µs"),
+        ("decode and explain a matrix descriptor", f"{best_of(matrix):.0f} µs"),
+        ("explain an instruction descriptor", f"{best_of(lambda: read_instruction(0x08200490).text()):.0f} µs"),
+        ("picture of 64×64, SVG and text", f"{1e3 * best(_picture):.0f} ms"),
+        ("ptxgen layout operand, start-up too", f"{seconds:.2f} s"),
+    ]
 
 
 def _picture() -> None:

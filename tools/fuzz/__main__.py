@@ -12,13 +12,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import tools.fuzz
-from tools.fuzz.examine import LIMIT, Failure, examine
+from tools import measurements
+from tools.fuzz.examine import Failure, examine
 from tools.fuzz.texts import ROOT, text_of
 
 CHUNK = 1000
 #: Seconds without a finished chunk after which the run counts as hanging; a chunk takes a few.
 PATIENCE = 300
-REPORT = ROOT / "docs" / "fuzzing.md"
 
 
 @dataclass
@@ -90,29 +90,18 @@ def record(seed: int, count: int, jobs: int, seconds: float, result: Result) -> 
     today = datetime.datetime.now(datetime.UTC).date().isoformat()
     kinds = sorted({kind for kind, _ in result.outcomes})
     names = ("refused", "illegal", "legal", "failed")
-    rows = [
-        f"| {kind} | " + " | ".join(f"{result.outcomes[kind, name]:,}" for name in names) + " |"
-        for kind in kinds
-    ]  # fmt: skip
+    rows = [f"| {kind} | " + " | ".join(f"{result.outcomes[kind, name]:,}" for name in names) + " |" for kind in kinds]
     total = [sum(result.outcomes[kind, name] for kind in kinds) for name in names]
-    REPORT.write_text(
-        f"""\
-# Random texts
-
-`make fuzz` reads and checks a million texts: pieces of compilers' output and lines of every instruction family with
-characters, tokens, lines, operands or numbers changed, deep nesting, and noise. A text is refused by a
-`PtxSyntaxError` with its place, or it prints back byte for byte and is checked. Anything else is a failure: another
-exception, another text, more than {LIMIT:g} seconds of CPU time.
-
-{today}: {count:,} texts of seed {seed}, {result.size / 1e6:,.0f} MB, {seconds / 60:.0f} minutes on {jobs} processes, \
-{total[3]:,} failures.
-
-| change | refused | illegal | legal | failed |
-|---|---|---|---|---|
-"""
-        + "\n".join([*rows, "| all | " + " | ".join(f"{each:,}" for each in total) + " |"])
-        + "\n"
-    )
+    lines = [
+        f"{today}: {count:,} texts of seed {seed}, {result.size / 1e6:,.0f} MB, {seconds / 60:.0f} minutes on {jobs} "
+        f"processes, {total[3]:,} failures.",
+        "",
+        "| change | refused | illegal | legal | failed |",
+        "|---|---:|---:|---:|---:|",
+        *rows,
+        "| all | " + " | ".join(f"{each:,}" for each in total) + " |",
+    ]
+    measurements.record("fuzz", "\n".join(lines))
 
 
 def main() -> int:
@@ -123,7 +112,7 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--only", type=int, help="print the text of this number and examine it alone")
     parser.add_argument("--folder", type=Path, default=ROOT / "build" / "fuzz", help="where failures are written")
-    parser.add_argument("--record", action="store_true", help=f"write the result to {REPORT.relative_to(ROOT)}")
+    parser.add_argument("--record", action="store_true", help="write the result to docs/measurements.md")
     arguments = parser.parse_args()
     if arguments.only is not None:
         _, text = text_of(arguments.seed, arguments.only)
