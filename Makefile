@@ -46,7 +46,7 @@ microtests: $(DEVELOPMENT) ## Run every microtest in the emulator and through pt
 	$(BIN)/python -m microtests
 	$(BIN)/python -m microtests --device ptxas --jobs $(JOBS)
 
-mutants: $(DEVELOPMENT) ## Break right kernels in every way, see whether the emulator tells, and record it (two hours; python -m tools.mutants --sample N takes fewer)
+mutants: $(DEVELOPMENT) ## Mutate correct kernels, see whether the emulator reports each mutant, and record it (two hours; python -m tools.mutants --sample N takes fewer)
 	$(BIN)/python -m tools.mutants --jobs $(JOBS) --record
 
 programs: $(DEVELOPMENT) ## Run random legal programs in the emulator, which must not crash (minutes)

@@ -27,21 +27,17 @@ from tools.mutants.subjects import load, names
 
 REPORT = Path(__file__).parents[2] / "docs" / "mutants.md"
 _REDUNDANT = (
-    "A wait, arrival, commit, fence, count or barrier, without which each pair of conflicting accesses to shared "
-    "memory is still ordered by others, under all five schedules (all pairs compared, `tools/mutants/pairs.py`), the "
-    "checks of tensor and global memory report nothing, and the results are right: without a race they do not "
-    "depend on timing. Compilers put many such; waits and commits among them are of stages that these sizes do not use "
-    "again.\n"
+    "redundant synchronization: without it, all conflicting accesses to shared memory are still ordered under all five "
+    "schedules (`tools/mutants/pairs.py` compares all pairs), the checks of tensor and global memory report nothing, "
+    "and the results are right"
 )
 _UNUSED = (
-    "Fields and operands that may be otherwise: the results are the same bit for bit as those of the kernel itself, "
-    "under each of the five schedules, from random inputs, and no check tells. Such are fields that the layout does "
-    "not use (the leading offset of swizzled K-major matrices, PTX ISA 9.7.16.5.1), and columns and rows that nothing "
-    "reads.\n"
+    "unused operand or field, such as the leading offset of swizzled K-major matrices (PTX ISA 9.7.16.5.1): the "
+    "results are the same bit for bit under each of the five schedules, from random inputs, and no check reports "
+    "anything"
 )
-_GAPS = "What neither the checks nor the results tell, and nobody has given a reason for.\n"
 KEPT = Path("build") / "mutants.jsonl"
-FATES = ("finding", "advice", "fault", "deadlock", "endless", "wrong result")
+FATES = ("finding", "advice", "fault", "deadlock", "timeout", "wrong result")
 
 
 class Kept:
@@ -108,7 +104,7 @@ def run(
                 for number, future in enumerate(pending, 1):
                     verdict = future.result()
                     kept.add(verdict)
-                    if not verdict.caught and not _equivalent(verdict):
+                    if not (verdict.caught or verdict.fate == "unreached" or why_equivalent(verdict)):
                         print(f"{verdict.fate}: {subject}: {verdict.mutant} {verdict.told}", flush=True)
                     if sys.stderr.isatty():
                         print(
@@ -126,84 +122,90 @@ def _baseline(subject: str) -> Baseline:
     return baseline(load(subject))
 
 
-def _equivalent(verdict: Verdict) -> bool:
-    """Whether a mutant is as right as the kernel: what it changes is never executed, or there is another reason."""
-    return verdict.fate in ("unreached", "redundant", "unused") or (
-        verdict.fate == "survived" and bool(reason(verdict.subject, verdict.mutant))
-    )
+def why_equivalent(verdict: Verdict) -> str:
+    """Why a mutant that some run reaches is equivalent; empty where it is not, or where nobody has said why."""
+    if verdict.fate == "redundant":
+        return _REDUNDANT
+    if verdict.fate == "unused":
+        return _UNUSED
+    return reason(verdict.subject, verdict.mutant) if verdict.fate == "survived" else ""
+
+
+def is_gap(verdict: Verdict) -> bool:
+    """Whether a mutant survives for no known reason."""
+    return verdict.fate == "survived" and not why_equivalent(verdict)
 
 
 def table(verdicts: Sequence[Verdict]) -> list[str]:
-    """The score, a line for each subject."""
-    heads = ["kernel", "mutants", *FATES, "equivalent", "survived", "unmodelled", "caught"]
+    """The score, a line for each subject.
+
+    "of reached" is the share of caught mutants among those that a run reaches and that are not equivalent, "of all"
+    counts those that no run reaches too.
+    """
+    heads = ["kernel", "mutants", *FATES, "equivalent", "unreached", "survived", "unmodelled", "of reached", "of all"]
     lines = ["| " + " | ".join(heads) + " |", "|---|" + "---:|" * (len(heads) - 1)]
     subjects = list(dict.fromkeys(each.subject for each in verdicts))
     for subject in [*subjects, "all"]:
         chosen = [each for each in verdicts if subject in ("all", each.subject)]
         fates = Counter(each.fate for each in chosen)
-        equivalent = sum(map(_equivalent, chosen))
-        gaps = sum(each.fate == "survived" and not _equivalent(each) for each in chosen)
-        counted = len(chosen) - equivalent
+        equivalent = sum(bool(why_equivalent(each)) for each in chosen)
+        gaps = sum(map(is_gap, chosen))
         caught = sum(each.caught for each in chosen)
+        unreached = fates["unreached"]
         other = fates["unmodelled"] + fates["crash"]
-        cells = [len(chosen), *(fates[fate] for fate in FATES), equivalent, gaps, other]
-        share = f"{100 * caught / counted:.1f} %" if counted else "-"
-        lines.append(f"| {subject} | " + " | ".join(str(cell) for cell in cells) + f" | {share} |")
+        cells = [len(chosen), *(fates[fate] for fate in FATES), equivalent, unreached, gaps, other]
+        changed = len(chosen) - equivalent
+        shares = [_percent(caught, changed - unreached), _percent(caught, changed)]
+        lines.append(f"| {subject} | " + " | ".join([*map(str, cells), *shares]) + " |")
     return lines
 
 
+def _percent(part: int, whole: int) -> str:
+    return f"{100 * part / whole:.1f} %" if whole else "-"
+
+
 def report(verdicts: Sequence[Verdict], left_out: dict[str, str], sample: int | None) -> str:
-    """The page of the docs."""
-    alive = [each for each in verdicts if each.fate == "survived"]
-    gaps = [each for each in alive if not _equivalent(each)]
-    equal = [each for each in alive if _equivalent(each)]
-    redundant, unused = (_by_subject(verdicts, fate) for fate in ("redundant", "unused"))
-    unreached = Counter(each.subject for each in verdicts if each.fate == "unreached")
+    """The page of the docs: totals, and one by one only what needs attention."""
     other = [each for each in verdicts if each.fate in ("unmodelled", "crash")]
     codes = Counter(each.told for each in verdicts if each.caught and each.told)
+    reasons = Counter(why for each in verdicts if (why := why_equivalent(each)))
+    schedules = ", ".join(f"{name} {seed}" if name == "random" else name for name, seed in SCHEDULES)
     lines = [
-        "# Mutants", "",
-        "Right kernels with one synchronization or descriptor broken at a time (`tools/mutants`); "
-        "`make mutants` writes this page.", "",
+        "# Mutants",
+        "",
+        "Correct kernels with one synchronization or descriptor broken at a time (`tools/mutants`); `make mutants` "
+        "writes this page.",
+        "",
         f"{datetime.date.today().isoformat()}, Python {platform.python_version()}, NumPy {np.__version__}. Schedules: "
-        + ", ".join(f"{name} {seed}" if name == "random" else name for name, seed in SCHEDULES)
-        + f"; {len(MORE_SEEDS)} more seeds for what would survive. A mutant is caught by the first schedule that "
-        "tells. "
-        + ("All mutants." if sample is None else f"A seeded sample of {sample} mutants of each kernel."), "",
-        *table(verdicts), "",
-    ]  # fmt: skip
-    lines += ["## What told", "", "| code | mutants |", "|---|---:|"]
-    lines += [f"| {code} | {count} |" for code, count in codes.most_common()]
+        f"{schedules}; {len(MORE_SEEDS)} more seeds for what would survive. A mutant is caught by the first schedule "
+        "that reports it. "
+        + ("All mutants." if sample is None else f"A seeded sample of {sample} mutants of each kernel."),
+        "",
+        "*Equivalent* mutants behave like the kernel, for one of the reasons below. *Unreached* mutants change an "
+        "instruction that no run of these launches executes: nothing is known of them. *Of reached* is the share of "
+        "caught mutants among those that a run reaches and that are not equivalent; *of all* counts unreached ones "
+        "too.",
+        "",
+        *table(verdicts),
+        "",
+        "## Findings by code",
+        "",
+        "| code | mutants |",
+        "|---|---:|",
+        *(f"| {code} | {count} |" for code, count in codes.most_common()),
+    ]
+    if reasons:
+        lines += ["", "## Equivalent mutants by reason", "", "| reason | mutants |", "|---|---:|"]
+        lines += [f"| {why} | {count} |" for why, count in reasons.most_common()]
     sections = (
-        ("Survivors that are gaps", [_GAPS, *(f"- {each.subject}, {each.mutant}" for each in gaps)] if gaps else []),
-        ("Survivors that are equivalent", [
-            f"- {each.subject}, {each.mutant}. {reason(each.subject, each.mutant)}" for each in equal
-        ]),
-        ("Redundant synchronization", [_REDUNDANT, *redundant] if redundant else []),
-        ("Changes that nothing reads", [_UNUSED, *unused] if unused else []),
-        ("Mutants of what these launches never execute", [
-            f"- {subject}: {count}"
-            for subject, count in unreached.items()
-        ]),
+        ("Survivors without a reason", [f"- {each.subject}, {each.mutant}" for each in verdicts if is_gap(each)]),
         ("Mutants that end as incomplete", [f"- {each.subject}, {each.mutant}: {each.told}" for each in other]),
-        ("Kernels left out", [f"- {name}: not right itself: {why}" for name, why in left_out.items()]),
-    )  # fmt: skip
+        ("Kernels left out", [f"- {name}: it fails without a mutation: {why}" for name, why in left_out.items()]),
+    )
     for title, items in sections:
         if items:
             lines += ["", f"## {title}", "", *items]
     return "\n".join(lines) + "\n"
-
-
-def _by_subject(verdicts: Sequence[Verdict], fate: str) -> list[str]:
-    """Mutants of one fate, a line for each kernel: by kind, then the lines."""
-    found: dict[str, dict[str, list[str]]] = {}
-    for each in verdicts:
-        if each.fate == fate:
-            found.setdefault(each.subject, {}).setdefault(each.mutant.kind, []).append(str(each.mutant.line))
-    return [
-        f"- {subject}: " + "; ".join(f"{kind}: {', '.join(lines)}" for kind, lines in kinds.items())
-        for subject, kinds in found.items()
-    ]
 
 
 def main() -> int:
@@ -227,7 +229,7 @@ def main() -> int:
     print("\n".join(table(verdicts)))
     if options.record:
         REPORT.write_text(report(verdicts, left_out, options.sample))
-    gaps = sum(each.fate == "survived" and not _equivalent(each) for each in verdicts)
+    gaps = sum(map(is_gap, verdicts))
     return 1 if gaps else 0
 
 

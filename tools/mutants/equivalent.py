@@ -1,6 +1,6 @@
-"""Survivors that are as right as the kernel they come from, each with the reason.
+"""Equivalent mutants among the survivors, each with the reason.
 
-What survives and is not in the table is a gap.
+A survivor that is not in the table is a gap.
 """
 
 from __future__ import annotations
@@ -32,27 +32,26 @@ class Equivalent:
         )
 
 
-_ALONE = "The grid runs alone: no grid comes before it or after it that it could overlap with (9.7.13.13)."
+_ALONE = "No other grid runs before or after this one, so there is none to overlap with (9.7.13.13)."
 _GATHER = "t36_100_tma_gather4_scatter4"
 
 TABLE: tuple[Equivalent, ...] = (
     Equivalent(_ALONE, "dropped", r"griddepcontrol\."),
     Equivalent(
-        "No other CTA of the multiprocessor waits for columns of tensor memory: a launch in which one does would end "
-        "in a deadlock, or later.",
+        "No other CTA of the SM waits to allocate TMEM; where one does, the launch deadlocks or takes longer.",
         "dropped", r"tcgen05\.relinquish_alloc_permit",
     ),
     Equivalent(
-        "Nothing else comes to lie where the mbarrier is; a store there would be told (mbarrier-overwritten).",
+        "Nothing reuses the memory of the mbarrier; a store there would be reported (mbarrier-overwritten).",
         "dropped", r"mbarrier\.inval",
     ),
     Equivalent(
-        "The CTA's pool of registers has room for it: else a setmaxnreg.inc would wait for ever.",
+        "The CTA's register pool has room for it; otherwise a setmaxnreg.inc would block forever.",
         "8 registers more", r"setmaxnreg",
     ),
     Equivalent(
-        "Since the fence before, nothing but products of the same shape has accessed the registers (9.7.15.7.1); "
-        "otherwise missing-wgmma-fence tells.",
+        "Since the previous fence only wgmma.mma_async of the same shape has accessed the registers "
+        "(9.7.15.7.1); anything else is reported (missing-wgmma-fence).",
         "dropped", r"wgmma\.fence",
     ),
     Equivalent(
@@ -60,16 +59,16 @@ TABLE: tuple[Equivalent, ...] = (
         "of a narrower scope", "membar", "spinlock_table",
     ),
     Equivalent(
-        "The fence before the ticket covers all that is read after this barrier of the grid: between them thread 0 "
-        "stores nothing but by atomics.",
+        "The fence before the ticket covers all that is read after this grid barrier: between them thread 0 "
+        "stores by atomics only.",
         "dropped|of a narrower scope", "membar", "legacy", (194,),
     ),
     Equivalent(
-        "Nothing that comes after the latch reads what another warp has written before it: the box is read before.",
+        "Nothing after the latch reads what another warp has written before it: the tile is read earlier.",
         "dropped|relaxed", "atom|ld|bar.warp", "libcu_sync", (570, 571, 667, 671),
     ),
     Equivalent(
-        "The bar.sync behind the loop has put every use of the pipeline's mbarriers before their end.",
+        "The bar.sync after the loop orders every use of the pipeline's mbarriers before their invalidation.",
         "dropped|relaxed", "fence.sc|atom", "libcu_pipeline", (445, 446),
     ),
     Equivalent(

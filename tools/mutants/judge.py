@@ -15,7 +15,7 @@ from tools.mutants.pairs import STRONG, all_pairs
 from tools.mutants.subjects import Subject, load
 
 Fate = Literal[
-    "finding", "advice", "fault", "deadlock", "endless", "wrong result", "unreached", "redundant", "unused",
+    "finding", "advice", "fault", "deadlock", "timeout", "wrong result", "unreached", "redundant", "unused",
     "unmodelled", "crash", "survived",
 ]  # fmt: skip
 
@@ -34,7 +34,7 @@ _SYNCHRONIZES = re.compile(
 )
 #: Strong accesses whose narrower scope the checks compare with whom they meet; where none is told, others order it.
 _REACHES = re.compile(r"(@\S+\s+)?(ld|st|atom|red)\.\S*gpu\b|(@\S+\s+)?mbarrier\.")
-#: A mutant may take so many times the instructions of the kernel before it counts as endless.
+#: A mutant may take so many times the instructions of the kernel before it counts as a timeout.
 _PATIENCE = 20
 
 
@@ -50,7 +50,7 @@ class Verdict:
 
     @property
     def caught(self) -> bool:
-        return self.fate in ("finding", "advice", "fault", "deadlock", "endless", "wrong result")
+        return self.fate in ("finding", "advice", "fault", "deadlock", "timeout", "wrong result")
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,7 @@ def _run(
         return verdict("fault", told), result
     if report.status == "incomplete":
         if any("max_steps" in finding.message for finding in errors):
-            return verdict("endless"), result
+            return verdict("timeout"), result
         return verdict("unmodelled", errors[0].message if errors else ""), result
     if report.status == "findings":
         return verdict("finding", told), result
