@@ -37,6 +37,7 @@ from ptxgen.emulator.schedule.grids import Grids
 from ptxgen.emulator.schedule.scheduler import Scheduler
 from ptxgen.emulator.state.machine import Machine
 from ptxgen.instr.model.targets import VERSIONS, TargetError, parse_target, runs_on, target_problem
+from ptxgen.limits import SHARED_RESERVED, shared_per_sm
 
 #: Streaming multiprocessors of the emulated GPU: those of a B200 with sm_100a, of an H200 with sm_90a.
 _MULTIPROCESSORS = {"sm_90a": 132, "sm_100a": 148}
@@ -44,8 +45,6 @@ _MULTIPROCESSORS = {"sm_90a": 132, "sm_100a": 148}
 _REFUSALS = 20
 #: How many modules stay loaded, as in `Gpu`.
 _LOADED_MODULES = 32
-#: Shared memory of a multiprocessor and of a CTA in bytes (CUDA programming guide, sm_90 and sm_100).
-_SHARED_PER_CTA = 228 * 1024
 _NOT_RUN = "another launch of the stream went wrong, so that this one did not come to its end"
 
 
@@ -283,10 +282,10 @@ class Emulator:
             advice=self.checks and disturbance is None and self.advice is not None,
             disturbance=disturbance,
         )
-        if machine.shared.size > _SHARED_PER_CTA:
+        if machine.shared.size > (limit := shared_per_sm(self.target)):
             raise LaunchError(
-                f"the CTA needs {machine.shared.size} bytes of shared memory (1024 of them reserved by the system); "
-                f"{self.target} has {_SHARED_PER_CTA}"
+                f"the CTA needs {machine.shared.size} bytes of shared memory ({SHARED_RESERVED} of them reserved by "
+                f"the system); {self.target} has {limit}"
             )
         if not self._any_target and not runs_on(target, parse_target(self.target)):
             machine.findings.add(

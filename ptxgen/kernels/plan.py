@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-#: Dynamic shared memory of a CTA: 227 KiB on sm_90 and sm_100 (CUDA programming guide, compute capabilities).
-MAX_SHARED_BYTES = {"sm_90a": 227 * 1024, "sm_100a": 227 * 1024}
+from ptxgen.limits import shared_per_cta
 
 
 class PlanError(ValueError):
@@ -41,7 +40,7 @@ class SharedMap:
             offset = -(-end // alignment) * alignment
             regions.append(Region(name, offset, size, alignment, holds))
             end = offset + size
-        made = cls(tuple(regions), MAX_SHARED_BYTES[target])
+        made = cls(tuple(regions), shared_per_cta(target))
         if made.bytes > made.limit:
             parts = ", ".join(f"{region.name} {region.bytes}" for region in regions)
             raise PlanError(

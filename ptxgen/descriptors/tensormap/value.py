@@ -30,6 +30,7 @@ from ptxgen.descriptors.tensormap.tables import (
     WIDE_MODES,
     name_of,
 )
+from ptxgen.limits import shared_per_sm
 
 if TYPE_CHECKING:
     from ptxgen.descriptors.tensormap.formats import Im2colMap, TiledMap
@@ -43,7 +44,7 @@ _LARGE = inferred(
 )
 WORD_BITS = 32
 #: The largest box: the H200's driver takes 233472 bytes, not 235520; the SM's shared memory (inferred).
-MAX_BOX_BYTES = 228 * 1024
+MAX_BOX_BYTES = shared_per_sm("sm_90a")
 _PADDED_SWIZZLES: dict[str, tuple[str, ...]] = {
     "16u4_align16b": ("none", "128B", "128B_atom_32B"),
     "16u6_align16b": ("none", "128B", "128B_atom_32B", "128B_atom_64B"),
