@@ -14,6 +14,7 @@ from typing import Any, Literal
 from ptxgen.descriptors import DescriptorError, InstructionDescriptor, SmemDescriptor, TensorMap
 from ptxgen.descriptors.tensormap import TiledMap
 from ptxgen.device import DeviceArray
+from ptxgen.dtypes import DTYPES
 from ptxgen.kernels.plan import Barrier, PlanError, SharedMap
 from ptxgen.layouts.swizzle import swizzle
 from ptxgen.layouts.tmem import COLUMNS
@@ -21,7 +22,6 @@ from ptxgen.layouts.tmem import COLUMNS
 InputType = Literal["bf16", "f16"]
 OutputType = Literal["bf16", "f16", "f32"]
 
-BYTES = {"bf16": 2, "f16": 2, "f32": 4}
 #: Other common names of the types.
 ALIASES = {"fp16": "f16", "fp32": "f32"}
 #: A CTA's four warps reach one quarter of the 128 TMEM lanes each (PTX ISA 9.7.16.2.1).
@@ -132,7 +132,7 @@ class GemmPlan:
     @property
     def k_tile(self) -> int:
         """Elements of K per stage: one swizzle row."""
-        return swizzle(self.config.swizzle).row_bytes // BYTES[self.config.dtype]
+        return swizzle(self.config.swizzle).row_bytes // DTYPES[self.config.dtype].bytes
 
     @property
     def k_steps(self) -> int:
@@ -142,12 +142,12 @@ class GemmPlan:
     @property
     def k_step_advance(self) -> int:
         """What a K step adds to a descriptor's start address field, in its units of 16 bytes."""
-        return MMA_K * BYTES[self.config.dtype] // 16
+        return MMA_K * DTYPES[self.config.dtype].bytes // 16
 
     @property
     def stage_bytes(self) -> int:
         """Bytes that the loads of a stage bring, elements outside the matrices included."""
-        return (self.m_tile + self.n_tile) * self.k_tile * BYTES[self.config.dtype]
+        return (self.m_tile + self.n_tile) * self.k_tile * DTYPES[self.config.dtype].bytes
 
     def barrier(self, name: str) -> Barrier:
         return {
@@ -185,7 +185,7 @@ class GemmPlan:
 
     @property
     def c_bytes(self) -> int:
-        return BYTES[self.c_dtype]
+        return DTYPES[self.c_dtype].bytes
 
     @cached_property
     def text(self) -> str:
@@ -212,7 +212,7 @@ class GemmProblem:
         for name, value in (("M", self.m), ("N", self.n), ("K", self.k)):
             if not 1 <= value < 2**31:
                 raise PlanError(f"{name} must be 1 to {2**31 - 1}, not {value}")
-        step = 16 // BYTES[self.plan.config.dtype]
+        step = 16 // DTYPES[self.plan.config.dtype].bytes
         if self.k % step:
             raise PlanError(
                 f"K must be a multiple of {step} (TMA wants rows on 16 bytes), not {self.k}; "
@@ -239,7 +239,7 @@ class GemmProblem:
             plan.config.dtype,
             address,
             dims=(self.k, rows),
-            strides=(self.k * BYTES[plan.config.dtype],),
+            strides=(self.k * DTYPES[plan.config.dtype].bytes,),
             box=(plan.k_tile, tile),
             swizzle=plan.config.swizzle,
             l2_promotion="128B",
@@ -255,7 +255,7 @@ class GemmProblem:
             ("A", a, (self.m, self.k), config.dtype), ("B", b, (self.n, self.k), config.dtype),
             ("C", c, (self.m, self.n), self.plan.c_dtype),
         ):  # fmt: skip
-            size = prod(extents) * BYTES[dtype]
+            size = prod(extents) * DTYPES[dtype].bytes
             if isinstance(array, DeviceArray) and array.nbytes != size:
                 raise PlanError(
                     f"{name} is {extents[0]}×{extents[1]} {dtype}, {size} bytes, but the array of shape {array.shape} "

@@ -12,21 +12,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
 
-import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
 from ptxgen.device import Device, DeviceArray, Finding, Kernel, LaunchReport
+from ptxgen.dtypes import scalar_type
 from ptxgen.kernels.gemm import GemmPlan, GemmProblem, OutputType
 from ptxgen.syntax import Instruction, walk
 
-DTYPES: dict[str, np.dtype[Any]] = {
-    "bf16": np.dtype(ml_dtypes.bfloat16),
-    "f16": np.dtype(np.float16),
-    "f32": np.dtype(np.float32),
-}
 #: What C and its surroundings hold before the launch, byte by byte.
 POISON = 0xCD
 #: C starts on a multiple of this, as the driver's own allocations do.
@@ -220,7 +214,7 @@ class GemmJob:
     def inputs(self) -> tuple[np.ndarray, np.ndarray]:
         """A (M×K) and B (N×K), standard normal, rounded to the input type."""
         random = np.random.default_rng(self.seed)
-        dtype = DTYPES[self.plan.config.dtype]
+        dtype = np.dtype(scalar_type(self.plan.config.dtype))
         a = random.standard_normal((self.m, self.k), dtype=np.float32).astype(dtype)
         b = random.standard_normal((self.n, self.k), dtype=np.float32).astype(dtype)
         return a, b
@@ -419,7 +413,7 @@ class _GuardedOutput:
     """C in a larger buffer of poison: what lies before and after it shows stray stores."""
 
     def __init__(self, device: Device, shape: tuple[int, int], dtype: OutputType, m_tile: int) -> None:
-        self.shape, self.dtype = shape, DTYPES[dtype]
+        self.shape, self.dtype = shape, np.dtype(scalar_type(dtype))
         self.bytes = shape[0] * shape[1] * self.dtype.itemsize
         # An unguarded store of the last tile's rows goes as far as a tile of whole rows past the end.
         reach = min(m_tile * shape[1] * self.dtype.itemsize, _MAX_GUARD)

@@ -16,6 +16,7 @@ from ptxgen.descriptors.errors import DescriptorError
 from ptxgen.descriptors.smem import SmemDescriptor, WgmmaDescriptor
 from ptxgen.descriptors.tensormap import Im2colMap, TensorMap, TiledMap
 from ptxgen.descriptors.tile import OperandTile
+from ptxgen.dtypes import DTYPES
 from ptxgen.layouts import banks
 from ptxgen.layouts.operands import operand_addresses
 from ptxgen.layouts.swizzle import SWIZZLES
@@ -26,11 +27,6 @@ from ptxgen.pictures.palette import NO_GROUP
 
 CHUNK = 16
 _LINE = banks.LINE_BYTES
-
-TYPE_BITS = {
-    "e2m1": 4, "e4m3": 8, "e5m2": 8, "u8": 8, "s8": 8, "b8": 8, "f16": 16, "bf16": 16, "b16": 16, "tf32": 32,
-    "f32": 32, "b32": 32,
-}  # fmt: skip
 
 Swizzle = Literal["128B", "64B", "32B", "none", "128B_atom_32B"]
 Type = Literal["f16", "bf16", "e4m3", "e5m2", "e2m1", "s8", "u8", "tf32", "f32", "b8", "b16", "b32"]
@@ -107,7 +103,7 @@ def operand(
     at: Annotated[Number, "byte of the line (access matrix, column) or line (access row)"] = 0,
 ) -> Picture:
     """A tile of A or B as wgmma and tcgen05.mma read it: canonical layout, core matrices, addresses, descriptor."""
-    bits = TYPE_BITS[type]
+    bits = DTYPES[type].bits
     across = max(SWIZZLES[swizzle].row_bytes, CHUNK) * 8 // bits
     if SWIZZLES[swizzle].width == 0:
         across *= 4
@@ -143,7 +139,7 @@ def descriptor(
     color: Annotated[Color, "what colors show; auto: core matrices"] = "auto",
 ) -> Picture:
     """What one instruction reads through a shared-memory descriptor."""
-    bits = TYPE_BITS[type]
+    bits = DTYPES[type].bits
     smem = format == "smem" or (format == "auto" and value >> 46 & 7)
     known = (SmemDescriptor if smem else WgmmaDescriptor).decode(value, major=major)
     k = k or 256 // bits
@@ -176,7 +172,7 @@ def tma(
     at: Annotated[Number, "byte of the row (access matrix, column) or row (access row)"] = 0,
 ) -> Picture:
     """A tile as cp.async.bulk.tensor writes it to shared memory."""
-    bits = TYPE_BITS[type]
+    bits = DTYPES[type].bits
     words = box.lower().replace("×", "x").split("x")
     sizes = tuple(int(each) if each.isdecimal() else 0 for each in words)
     if not 1 <= len(sizes) <= 5 or any(not 1 <= each <= 256 for each in sizes):

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from ptxgen.descriptors import TensorMap
 from ptxgen.device import DeviceArray, Extent, Finding, Kernel, LaunchReport, array_shape, pack_arguments
-from ptxgen.kernels.job import DTYPES
+from ptxgen.dtypes import scalar_type
 
 BASE = 0x7F00_0000_0040  # not a multiple of 256, so that the job has to align C itself
 
@@ -79,7 +79,7 @@ class FakeDevice:
         c = a @ b.T
         if self.change_c is not None:
             self.change_c(c)
-        dtype = DTYPES[kernel.name.split("_")[2]]
+        dtype = np.dtype(scalar_type(kernel.name.split("_")[2]))
         stored = np.ascontiguousarray(c.astype(dtype))
         start = self.c_address - BASE
         if self.keep is not None:  # elements that are never stored
@@ -94,7 +94,7 @@ class FakeDevice:
 
     def _matrix(self, tensormap: TensorMap) -> np.ndarray:
         columns, rows = tensormap.dims
-        dtype = DTYPES[tensormap.dtype]
+        dtype = np.dtype(scalar_type(tensormap.dtype))
         start = tensormap.address - BASE
         data = bytes(self.memory[start : start + rows * columns * dtype.itemsize])
         return np.frombuffer(data, dtype).reshape(rows, columns)

@@ -6,15 +6,14 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple
 
-import ml_dtypes
 import numpy as np
 
 from ptxgen import Kernel
 from ptxgen.device import LaunchReport
+from ptxgen.dtypes import DTYPES, scalar_type
 from ptxgen.emulator import Emulator
 from ptxgen.kernels import find
 
-NUMPY: dict[str, Any] = {"bf16": ml_dtypes.bfloat16, "f16": np.float16, "f32": np.float32}
 #: Bits of the significand of the output types.
 DIGITS = {"bf16": 8, "f16": 11, "f32": 24}
 
@@ -52,12 +51,12 @@ def run(
         assert text != chosen.text, "the edit changed nothing"
     kernel = Kernel.from_ptx(text)
     rng = np.random.default_rng([seed, m, n, k])
-    a = rng.standard_normal((m, k)).astype(NUMPY[dtype])
-    b = rng.standard_normal((n, k)).astype(NUMPY[dtype])
+    a = rng.standard_normal((m, k)).astype(scalar_type(dtype))
+    b = rng.standard_normal((n, k)).astype(scalar_type(dtype))
     emulator = emulator or Emulator(schedule=schedule, seed=seed)
     # C begins on a multiple of 256 bytes, with an array's worth of poison before it.
     start = -(-m * n // 128) * 128
-    poison = np.full((start + m * n + 128, np.dtype(NUMPY[chosen.c_dtype]).itemsize), 0xCD, np.uint8)
+    poison = np.full((start + m * n + 128, DTYPES[chosen.c_dtype].bytes), 0xCD, np.uint8)
     c = emulator.array(poison)
     problem = chosen.problem(m, n, k)
     arguments = problem.arguments(emulator.array(a), emulator.array(b), c.address + start * poison.shape[1])
@@ -65,7 +64,7 @@ def run(
     found = c.numpy()
     inside = found[start : start + m * n]
     around = bool((found[:start] == 0xCD).all() and (found[start + m * n :] == 0xCD).all())
-    values = np.ascontiguousarray(inside).view(NUMPY[chosen.c_dtype]).reshape(m, n).astype(np.float64)
+    values = np.ascontiguousarray(inside).view(scalar_type(chosen.c_dtype)).reshape(m, n).astype(np.float64)
     wide_a, wide_b = a.astype(np.float64), b.astype(np.float64)
     exact, magnitude = wide_a @ wide_b.T, np.abs(wide_a) @ np.abs(wide_b).T
     # Each of K additions of exact products rounds a partial sum to 24 bits, then the result to its own digits.

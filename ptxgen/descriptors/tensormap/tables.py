@@ -7,48 +7,61 @@ from dataclasses import dataclass
 from typing import Any
 
 from ptxgen.descriptors.errors import as_int, choices, refuse
+from ptxgen.dtypes import DTYPES, DType
 
 
 @dataclass(frozen=True, slots=True)
 class TmaType:
-    """One element type: its code in the map (bit 4: tf32), and the shared-memory bits of an element.
+    """One element type: its code in the map (bit 4: tf32), and what an element is in global memory.
 
-    Packed types come sixteen at a time: `packed_bits` each in global memory, and padded to `bits` in shared memory.
+    Packed types come sixteen at a time: the bits of `element` each in global memory, and padded to `padded_bits` in
+    shared memory.
     """
 
     code: int
-    bits: int
-    floating: bool = False
-    packed_bits: int = 0
+    element: DType
+    packed: bool = False
+    padded_bits: int = 0
+
+    @property
+    def bits(self) -> int:
+        """Bits of an element in shared memory."""
+        return self.padded_bits or self.element.bits
+
+    @property
+    def floating(self) -> bool:
+        """Whether the elements are floats."""
+        return self.element.kind == "float"
 
     @property
     def padded(self) -> bool:
         """Whether sixteen values take 16 bytes of shared memory, part of them a gap."""
-        return self.packed_bits not in (0, self.bits)
+        return self.padded_bits > 0
+
+    @property
+    def packed_bits(self) -> int:
+        """Bits of an element of a packed type in global memory, else 0."""
+        return self.element.bits if self.packed else 0
 
     @property
     def global_bits(self) -> int:
         """Bits of an element in global memory."""
-        return self.packed_bits or self.bits
+        return self.element.bits
 
 
+_SIX_BITS = DType("b6", "bits", 6)
 TYPES: dict[str, TmaType] = {
-    "u8": TmaType(0, 8),
-    "u16": TmaType(1, 16),
-    "u32": TmaType(2, 32),
-    "s32": TmaType(3, 32),
-    "u64": TmaType(4, 64),
-    "s64": TmaType(5, 64),
-    "f16": TmaType(6, 16, floating=True),
-    "f32": TmaType(7, 32, floating=True),
-    "f64": TmaType(9, 64, floating=True),
-    "bf16": TmaType(10, 16, floating=True),
-    "f32_ftz": TmaType(8, 32, floating=True),
-    "tf32": TmaType(7 | 16, 32, floating=True),
-    "tf32_ftz": TmaType(8 | 16, 32, floating=True),
-    "16u4_align8b": TmaType(11, 4, packed_bits=4),
-    "16u4_align16b": TmaType(12, 8, packed_bits=4),
-    "16u6_align16b": TmaType(13, 8, packed_bits=6),
+    **{name: TmaType(code, DTYPES[name]) for code, name in enumerate(("u8", "u16", "u32", "s32", "u64", "s64"))},
+    "f16": TmaType(6, DTYPES["f16"]),
+    "f32": TmaType(7, DTYPES["f32"]),
+    "f64": TmaType(9, DTYPES["f64"]),
+    "bf16": TmaType(10, DTYPES["bf16"]),
+    "f32_ftz": TmaType(8, DTYPES["f32"]),
+    "tf32": TmaType(7 | 16, DTYPES["tf32"]),
+    "tf32_ftz": TmaType(8 | 16, DTYPES["tf32"]),
+    "16u4_align8b": TmaType(11, DTYPES["u4"], packed=True),
+    "16u4_align16b": TmaType(12, DTYPES["u4"], packed=True, padded_bits=8),
+    "16u6_align16b": TmaType(13, _SIX_BITS, packed=True, padded_bits=8),
 }
 """Element types in the order of the driver's enum; the last three are Blackwell's."""
 TYPE_CODES = {name: t.code for name, t in TYPES.items()}

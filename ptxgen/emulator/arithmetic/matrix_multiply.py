@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ptxgen.dtypes import DTYPES
 from ptxgen.emulator.arithmetic.formats import values
 from ptxgen.layouts.fragments import chunk_columns
 from ptxgen.syntax import Statement
@@ -21,11 +22,8 @@ if TYPE_CHECKING:
 
 Values = NDArray[np.float32]
 
-#: Bits of an element of a multiplicand.
-BITS = {
-    "f64": 64, "tf32": 32, "f16": 16, "bf16": 16, "s8": 8, "u8": 8, "s4": 4, "u4": 4, "b1": 1,
-    **dict.fromkeys(("e4m3", "e5m2", "e2m3", "e3m2", "e2m1"), 8),
-}  # fmt: skip
+#: Bits of an element of a matrix, by its type.
+BITS = {each.name: each.container_bits for each in DTYPES.values()}
 
 
 # Elements.

@@ -5,18 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
+
+from ptxgen.dtypes import scalar_type
 
 #: Unsigned words of the element's width.
 Words = NDArray[Any]
 Combine = Callable[[Words, Words], Words]
 
-_FLOATS: dict[str, Any] = {
-    "f16": np.float16, "bf16": ml_dtypes.bfloat16, "f32": np.float32, "f32_ftz": np.float32, "tf32": np.float32,
-    "f64": np.float64,
-}  # fmt: skip
+_FLOATS: dict[str, Any] = {name: scalar_type(name) for name in ("f16", "bf16", "f32", "tf32", "f64")}
+_FLOATS["f32_ftz"] = scalar_type("f32")
 #: The NaN that sums give, by the bytes of an element.
 _NAN = {2: 0x7FFF, 4: 0x7FFFFFFF, 8: 0xFFF8_0000_0000_0000}
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen import syntax
+from ptxgen.dtypes import scalar_type
 from ptxgen.emulator.checks.order.strong_accesses import Order, level, order_of
 from ptxgen.emulator.engines.async_stores import Work, later
 from ptxgen.emulator.load.operands import Binder, numpy_type
@@ -33,9 +33,8 @@ _Words = NDArray[Any]
 
 #: The elements of floating-point types.
 _FLOATS: dict[str, Any] = {
-    "f16": np.float16, "f16x2": np.float16, "bf16": ml_dtypes.bfloat16, "bf16x2": ml_dtypes.bfloat16,
-    "f32": np.float32, "f64": np.float64,
-}  # fmt: skip
+    name: scalar_type(name.removesuffix("x2")) for name in ("f16", "f16x2", "bf16", "bf16x2", "f32", "f64")
+}
 _BITWISE: dict[str, Operation] = {"and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor}
 #: Operations on integers in which only the order of the operands counts, not where the parentheses stand.
 _ASSOCIATIVE: dict[str, Operation] = {

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen import syntax
+from ptxgen.dtypes import scalar_type
 from ptxgen.emulator.arithmetic.exact import two_sum
 from ptxgen.emulator.arithmetic.formats import FORMATS, decode, encode
 from ptxgen.emulator.arithmetic.single import canonical, flush, flush_rounded, round_f32
@@ -20,9 +21,7 @@ from ptxgen.instr import conversion
 from ptxgen.instr.model.types import TYPES
 
 _Run = Callable[[Group], None]
-_FLOATS: dict[str, Any] = {
-    "f16": np.float16, "bf16": ml_dtypes.bfloat16, "f32": np.float32, "f64": np.float64,
-}  # fmt: skip
+_FLOATS: dict[str, Any] = {name: scalar_type(name) for name in ("f16", "bf16", "f32", "f64")}
 _TO_INTEGER = {"rni": np.rint, "rzi": np.trunc, "rmi": np.floor, "rpi": np.ceil}
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen import syntax
+from ptxgen.dtypes import DTYPES
 from ptxgen.emulator.arithmetic import matrix_multiply, split_multiply, tensor_sums
 from ptxgen.emulator.arithmetic.exact import fused
 from ptxgen.emulator.load.operands import Binder, Reader
@@ -28,7 +29,6 @@ from ptxgen.layouts.fragments import Fragment, inverse
 
 _Run = Callable[[Group], None]
 _Values = NDArray[np.float32]
-_ACCUMULATOR_BITS = {"f16": 16, "f32": 32, "s32": 32, "f64": 64}
 
 
 class Layout(NamedTuple):
@@ -115,7 +115,7 @@ def multiply(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
 
 def accumulator_bits(op: Any) -> tuple[int, int]:
     """Bits of an element of C and of D."""
-    return _ACCUMULATOR_BITS[getattr(op, "ctype", op.dtype)], _ACCUMULATOR_BITS[op.dtype]
+    return DTYPES[getattr(op, "ctype", op.dtype)].bits, DTYPES[op.dtype].bits
 
 
 def product_of(

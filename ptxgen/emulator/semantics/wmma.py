@@ -25,7 +25,6 @@ from ptxgen.instr.model.fragments import dimensions
 from ptxgen.layouts.fragments import wmma_elements
 
 _Run = Callable[[Group], None]
-_BITS = {**matrix_multiply.BITS, "f32": 32, "s32": 32}
 
 
 class _Matrix(NamedTuple):
@@ -46,7 +45,7 @@ def _matrix(op: Any) -> _Matrix:
     m, n, k = dimensions(op.shape)
     which = getattr(op, "matrix", "c")
     lines, depth = {"a": (m, k), "b": (n, k), "c": (m, n)}[which]
-    return _Matrix(lines, depth, _BITS[op.type], (op.layout == "col") == (which == "b"))
+    return _Matrix(lines, depth, matrix_multiply.BITS[op.type], (op.layout == "col") == (which == "b"))
 
 
 class _Places:
@@ -112,7 +111,7 @@ def store(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
 @meaning(wmma.mma_f16, wmma.mma_bf16, wmma.mma_tf32, wmma.mma_f64, wmma.mma_i8, wmma.mma_i4, wmma.mma_b1)
 def multiply(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     m, n, k = dimensions(op.shape)
-    bits, (c_bits, d_bits) = _BITS[op.type], accumulator_bits(op)
+    bits, (c_bits, d_bits) = matrix_multiply.BITS[op.type], accumulator_bits(op)
 
     def numbers(operand: syntax.Operand, lines: int, depth: int, bits: int) -> NDArray[np.int64]:
         return wmma_elements(lines, depth, bits, len(binder.vector(operand)))

@@ -17,8 +17,6 @@ Values = NDArray[np.float32]
 Packing = Literal["packed", "padded", "bytes"]
 
 _NARROW = ("e4m3", "e5m2", "e2m3", "e3m2", "e2m1")
-#: Bits of an element in shared memory, where addresses count; padded ones take a byte.
-ELEMENT_BITS = {"f16": 16, "bf16": 16, "tf32": 32, "s8": 8, "u8": 8, **dict.fromkeys(_NARROW, 8)}
 
 
 def narrow_bits(type: str) -> int:
@@ -41,7 +39,7 @@ def decode(raw: NDArray[np.uint8], type: str, packing: Packing = "bytes") -> Val
         return _pair_table(type)[raw.reshape(len(raw), -1, 16)[..., :8]].reshape(len(raw), -1)
     if packing == "padded" and narrow_bits(type) == 6:
         return values(type)[six_bits(raw.reshape(len(raw), -1, 16)[..., :12])].reshape(len(raw), -1)
-    return matrix_multiply.decode(raw.view(f"u{ELEMENT_BITS[type] // 8}"), type)
+    return matrix_multiply.decode(raw.view(f"u{matrix_multiply.BITS[type] // 8}"), type)
 
 
 def six_bits(raw: NDArray[np.uint8]) -> NDArray[np.uint8]:

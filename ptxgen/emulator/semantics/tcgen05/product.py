@@ -14,7 +14,7 @@ from ptxgen.descriptors import BlockScaledInstructionDescriptor, DescriptorError
 from ptxgen.emulator.arithmetic import matrix_multiply, tensor_sums
 from ptxgen.emulator.checks.tensor.accesses import bands_of
 from ptxgen.emulator.memory import MemoryFault
-from ptxgen.emulator.semantics.tcgen05.elements import ELEMENT_BITS, Packing, Values, decode, narrow_bits, scale_table
+from ptxgen.emulator.semantics.tcgen05.elements import Packing, Values, decode, narrow_bits, scale_table
 from ptxgen.emulator.semantics.tcgen05.operands import SharedMatrix
 from ptxgen.emulator.state.machine import Machine
 from ptxgen.layouts.scale_factors import SCALES_PER_ROW, scale_cells
@@ -116,7 +116,7 @@ class Shape:
 
     def element_bits(self, type: str) -> int:
         """Bits of an element where MN-major addresses count."""
-        return ELEMENT_BITS[type]
+        return matrix_multiply.BITS[type]
 
 
 @lru_cache(maxsize=1024)
@@ -143,7 +143,7 @@ def _check(form: Form, idesc: InstructionDescriptor | BlockScaledInstructionDesc
     if form.a_in_tensor_memory and idesc.a_major != "k":
         raise DescriptorError("a_major must be k for A in tensor memory, which cannot be transposed")
     step = 16 * form.cta_group
-    if idesc.b_major == "mn" and ELEMENT_BITS[idesc.b_type] == 8 and idesc.n % step:
+    if idesc.b_major == "mn" and matrix_multiply.BITS[idesc.b_type] == 8 and idesc.n % step:
         raise DescriptorError(f"n must be a multiple of {step} for MN-major B of 8 bits, not {idesc.n} (table 52)")
 
 
@@ -238,7 +238,7 @@ def _factors(machine: Machine, call: Call, slot: int, number: int, left: Values 
     if not shape.form.sparse:
         return Factors(left, right, None)
     kind = shape.form.kind
-    bits = 4 if shape.packed else ELEMENT_BITS[shape.idesc.a_type]
+    bits = 4 if shape.packed else matrix_multiply.BITS[shape.idesc.a_type]
     metadata = matrix_multiply.checked_metadata(_metadata(cells, call, number), bits, machine, call.statement)
     left = _spread(left, metadata, kind)
     return Factors(left, right, matrix_multiply.chosen_columns(metadata, bits, left.shape[1]))
