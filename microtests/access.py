@@ -18,12 +18,22 @@ from ptxgen.instr.model.types import TYPES
 
 #: By form, what it must have.
 _LOADS: dict[str, dict[str, Any]] = {
-    "ld": {}, "ld_keep": {"l1": "evict_last"}, "ld_volatile": {}, "ld_ordered": {"sem": "relaxed", "scope": "gpu"},
-    "ld_nc": {}, "ld_nc_keep": {"l1": "no_allocate"}, "ldu": {}, "ld_readonly": {}, "ld_readonly_nc": {},
-}  # fmt: skip
+    "ld": {},
+    "ld_keep": {"l1": "evict_last"},
+    "ld_volatile": {},
+    "ld_ordered": {"sem": "relaxed", "scope": "gpu"},
+    "ld_nc": {},
+    "ld_nc_keep": {"l1": "no_allocate"},
+    "ldu": {},
+    "ld_readonly": {},
+    "ld_readonly_nc": {},
+}
 _STORES: dict[str, dict[str, Any]] = {
-    "st": {}, "st_keep": {"l1": "evict_last"}, "st_volatile": {}, "st_ordered": {"sem": "relaxed", "scope": "gpu"},
-}  # fmt: skip
+    "st": {},
+    "st_keep": {"l1": "evict_last"},
+    "st_volatile": {},
+    "st_ordered": {"sem": "relaxed", "scope": "gpu"},
+}
 _L1 = ("evict_normal", "evict_unchanged", "evict_first", "evict_last", "no_allocate")
 _L2 = ("evict_normal", "evict_first", "evict_last")
 _VECTORS = (("v2", "u8"), ("v2", "b64"), ("v4", "f32"), ("v4", "s16"), ("v8", "u32"), ("v4", "f64"))
@@ -54,8 +64,15 @@ def load_types(draft: Draft, name: str, kind: Any) -> None:
     load(draft, getattr(memory, name), kind, "global", **_LOADS[name])
 
 
-@microtest(*((name, vec, kind) for name in _LOADS if name != "ld" for vec, kind in _VECTORS
-             if name != "ldu" or (vec, kind) not in _VECTORS[4:]))  # fmt: skip
+@microtest(
+    *(
+        (name, vec, kind)
+        for name in _LOADS
+        if name != "ld"
+        for vec, kind in _VECTORS
+        if name != "ldu" or (vec, kind) not in _VECTORS[4:]
+    )
+)
 def load_vectors(draft: Draft, name: str, vec: Any, kind: Any) -> None:
     """Vectors."""
     load(draft, getattr(memory, name), kind, "global", vec, **_LOADS[name])
@@ -67,8 +84,15 @@ def load_hints(draft: Draft, name: str, hint: str) -> None:
     load(draft, getattr(memory, name), "u32", "global", "v4", **_LOADS[name], **_hint(hint))
 
 
-@microtest(*((name, l2, vec, kind) for name in _LOADS if _has(name, "l2")
-             for l2 in _L2 for vec, kind in (("v8", "b32"), ("v4", "u64"))))  # fmt: skip
+@microtest(
+    *(
+        (name, l2, vec, kind)
+        for name in _LOADS
+        if _has(name, "l2")
+        for l2 in _L2
+        for vec, kind in (("v8", "b32"), ("v4", "u64"))
+    )
+)
 def load_l2(draft: Draft, name: str, l2: str, vec: Any, kind: Any) -> None:
     """Priorities in L2, of 256 bits."""
     load(draft, getattr(memory, name), kind, "global", vec, **_LOADS[name], l2=l2)
@@ -86,8 +110,10 @@ def load_cached(draft: Draft, name: str, cop: Any) -> None:
     load(draft, getattr(memory, name), "u32", "global", cop=cop)
 
 
-@microtest(*((name, space) for name in ("ld_volatile", "ld_ordered") for space in _SPACES),
-           *((name, None) for name in ("ld_keep", "ldu", "ld_readonly")))  # fmt: skip
+@microtest(
+    *((name, space) for name in ("ld_volatile", "ld_ordered") for space in _SPACES),
+    *((name, None) for name in ("ld_keep", "ldu", "ld_readonly")),
+)
 def load_spaces(draft: Draft, name: str, space: Any) -> None:
     """Every state space."""
     load(draft, getattr(memory, name), "s8", space, **_LOADS[name])
@@ -109,15 +135,23 @@ def volatile_local(draft: Draft, kind: Any) -> None:
     draft(memory.st(f"[{draft.offset(draft.output(values.view(word)), tid, size)}]", wide, space="global", type=kind))
 
 
-@microtest(*((sem, scope, space) for sem in ("relaxed", "acquire") for scope in ("cta", "cluster", "gpu", "sys")
-             for space in (None, "global", "shared")))  # fmt: skip
+@microtest(
+    *(
+        (sem, scope, space)
+        for sem in ("relaxed", "acquire")
+        for scope in ("cta", "cluster", "gpu", "sys")
+        for space in (None, "global", "shared")
+    )
+)
 def load_ordered(draft: Draft, sem: Any, scope: Any, space: Any) -> None:
     """Orders and scopes."""
     load(draft, memory.ld_ordered, "b32", space, "v2", sem=sem, scope=scope)
 
 
-@microtest(*((sem, space, kind) for sem in ("relaxed", "acquire") for space in (None, "global") for kind in KINDS),
-           only_if=lambda sem, space, kind: space is None or kind == "u32" or sem == "relaxed")  # fmt: skip
+@microtest(
+    *((sem, space, kind) for sem in ("relaxed", "acquire") for space in (None, "global") for kind in KINDS),
+    only_if=lambda sem, space, kind: space is None or kind == "u32" or sem == "relaxed",
+)
 def load_mmio(draft: Draft, sem: Any, space: Any, kind: Any) -> None:
     """Loads of device registers, here of memory."""
     load(draft, memory.ld_mmio, kind, space, sem=sem)
@@ -141,8 +175,7 @@ def store_hints(draft: Draft, name: str, hint: str) -> None:
     store(draft, getattr(memory, name), "u32", "global", "v4", **_STORES[name], **_hint(hint))
 
 
-@microtest(*((name, l2, vec, kind) for name in _STORES
-             for l2 in _L2 for vec, kind in (("v8", "b32"), ("v4", "u64"))))  # fmt: skip
+@microtest(*((name, l2, vec, kind) for name in _STORES for l2 in _L2 for vec, kind in (("v8", "b32"), ("v4", "u64"))))
 def store_l2(draft: Draft, name: str, l2: str, vec: Any, kind: Any) -> None:
     """Priorities in L2, of 256 bits."""
     store(draft, getattr(memory, name), kind, "global", vec, **_STORES[name], l2=l2)
@@ -166,15 +199,23 @@ def store_spaces(draft: Draft, name: str, space: Any) -> None:
     store(draft, getattr(memory, name), "u8", space, **_STORES[name])
 
 
-@microtest(*((sem, scope, space) for sem in ("relaxed", "release") for scope in ("cta", "cluster", "gpu", "sys")
-             for space in (None, "global", "shared")))  # fmt: skip
+@microtest(
+    *(
+        (sem, scope, space)
+        for sem in ("relaxed", "release")
+        for scope in ("cta", "cluster", "gpu", "sys")
+        for space in (None, "global", "shared")
+    )
+)
 def store_ordered(draft: Draft, sem: Any, scope: Any, space: Any) -> None:
     """Orders and scopes."""
     store(draft, memory.st_ordered, "b64", space, "v2", sem=sem, scope=scope)
 
 
-@microtest(*((sem, space, kind) for sem in ("relaxed", "release") for space in (None, "global") for kind in KINDS),
-           only_if=lambda sem, space, kind: space is None or kind == "u32" or sem == "relaxed")  # fmt: skip
+@microtest(
+    *((sem, space, kind) for sem in ("relaxed", "release") for space in (None, "global") for kind in KINDS),
+    only_if=lambda sem, space, kind: space is None or kind == "u32" or sem == "relaxed",
+)
 def store_mmio(draft: Draft, sem: Any, space: Any, kind: Any) -> None:
     """Stores to device registers, here to memory."""
     store(draft, memory.st_mmio, kind, space, sem=sem)
@@ -183,9 +224,13 @@ def store_mmio(draft: Draft, sem: Any, space: Any, kind: Any) -> None:
 _ASYNC = tuple(kind for kind in KINDS if kind != "b128")
 
 
-@microtest(*((name, scope, space, kind) for name, scope in (("st_async_release", "gpu"), ("st_async_release", "sys"),
-                                                            ("st_async_mmio", "sys"))
-             for space, kind in ((None, "u16"), *(("global", kind) for kind in _ASYNC))))  # fmt: skip
+@microtest(
+    *(
+        (name, scope, space, kind)
+        for name, scope in (("st_async_release", "gpu"), ("st_async_release", "sys"), ("st_async_mmio", "sys"))
+        for space, kind in ((None, "u16"), *(("global", kind) for kind in _ASYNC))
+    )
+)
 def store_async(draft: Draft, name: str, scope: Any, space: Any, kind: Any) -> None:
     """Stores that nobody waits for; the end of the kernel does."""
     store(draft, getattr(memory, name), kind, space, exact=True, scope=scope)

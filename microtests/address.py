@@ -13,8 +13,15 @@ from ptxgen.instr import address, barrier, memory, move, predicate
 
 _THREADS = 32
 _SPACES: tuple[Any, ...] = (
-    "global", "shared", "shared::cta", "shared::cluster", "local", "const", "param", "param::entry",
-)  # fmt: skip
+    "global",
+    "shared",
+    "shared::cta",
+    "shared::cluster",
+    "local",
+    "const",
+    "param",
+    "param::entry",
+)
 #: The word that memory of each kind holds.
 _WORD = 0x1234567
 

@@ -44,9 +44,14 @@ def copy(draft: Draft, size: int, cop: Any, wait: str) -> None:
         else:
             draft(async_copy.commit_group(), async_copy.wait_group(0))
 
-    _run(draft, size, 1, _source(size), lambda to, of, _: draft(
-        async_copy.copy(to, of, size=size, cop=cop, dst_space="shared::cta")
-    ), waits)  # fmt: skip
+    _run(
+        draft,
+        size,
+        1,
+        _source(size),
+        lambda to, of, _: draft(async_copy.copy(to, of, size=size, cop=cop, dst_space="shared::cta")),
+        waits,
+    )
 
 
 @microtest(*((size, cop, part) for size, cop in _SIZES for part in (0, 1, size // 2, size - 1, size)))
@@ -55,9 +60,14 @@ def source_size(draft: Draft, size: int, cop: Any, part: int) -> None:
     expected = _source(size).copy()
     expected[:, :, part:] = 0
     count = draft.scalar("u32", part)
-    _run(draft, size, 1, expected, lambda to, of, _: draft(
-        async_copy.copy(to, of, size=size, src_size=count, cop=cop, dst_space="shared")
-    ), lambda: draft(async_copy.wait_all()))  # fmt: skip
+    _run(
+        draft,
+        size,
+        1,
+        expected,
+        lambda to, of, _: draft(async_copy.copy(to, of, size=size, src_size=count, cop=cop, dst_space="shared")),
+        lambda: draft(async_copy.wait_all()),
+    )
 
 
 @microtest(*_SIZES)
@@ -68,9 +78,16 @@ def ignore(draft: Draft, size: int, cop: Any) -> None:
     draft.launch(block=_THREADS)
     bit, odd = draft.reg("b32"), draft.reg("pred")
     draft(logic.and_(bit, draft.thread, 1, type="b32"), predicate.setp(odd, bit, 1, compare="eq", type="u32"))
-    _run(draft, size, 1, expected, lambda to, of, _: draft(
-        async_copy.copy_ignore(to, of, size=size, ignore=odd, cop=cop, dst_space="shared::cta")
-    ), lambda: draft(async_copy.wait_all()))  # fmt: skip
+    _run(
+        draft,
+        size,
+        1,
+        expected,
+        lambda to, of, _: draft(
+            async_copy.copy_ignore(to, of, size=size, ignore=odd, cop=cop, dst_space="shared::cta")
+        ),
+        lambda: draft(async_copy.wait_all()),
+    )
 
 
 @microtest("64B", "128B", "256B", "hint")
@@ -81,9 +98,14 @@ def prefetching(draft: Draft, which: str) -> None:
         policy = draft.reg("b64", "policy")
         draft(cache.createpolicy_fractional(policy, 1.0, first="evict_last"))
         options = {"hint": True, "policy": policy}
-    _run(draft, 16, 1, _source(16), lambda to, of, _: draft(
-        async_copy.copy(to, of, size=16, cop="cg", dst_space="shared::cta", **options)
-    ), lambda: draft(async_copy.wait_all()))  # fmt: skip
+    _run(
+        draft,
+        16,
+        1,
+        _source(16),
+        lambda to, of, _: draft(async_copy.copy(to, of, size=16, cop="cg", dst_space="shared::cta", **options)),
+        lambda: draft(async_copy.wait_all()),
+    )
 
 
 @microtest(0, 1, 2)
@@ -130,8 +152,14 @@ def mbarrier_arrive(draft: Draft, noinc: bool, space: Any) -> None:
     draft.copy_out(box, draft.output(_source(16).reshape(-1)), total)
 
 
-@microtest(*((form, dst, which) for form in ("copy", "copy_ignore") for dst in ("shared", "shared::cta")
-             for which in ("L1::32B", "L2::64B", "L2::128B", "L2::256B", "hint")))  # fmt: skip
+@microtest(
+    *(
+        (form, dst, which)
+        for form in ("copy", "copy_ignore")
+        for dst in ("shared", "shared::cta")
+        for which in ("L1::32B", "L2::64B", "L2::128B", "L2::256B", "hint")
+    )
+)
 def hints(draft: Draft, form: str, dst: Any, which: str) -> None:
     """Of both forms, in both spellings of the destination."""
     expected = _source(8).copy()
@@ -146,6 +174,11 @@ def hints(draft: Draft, form: str, dst: Any, which: str) -> None:
         policy = draft.reg("b64", "policy")
         draft(cache.createpolicy_fractional(policy, 1.0, first="evict_last"))
         options.update(prefetch=None, hint=True, policy=policy)
-    _run(draft, 8, 1, expected, lambda to, of, _: draft(
-        getattr(async_copy, form)(to, of, size=8, cop="ca", dst_space=dst, **options)
-    ), lambda: draft(async_copy.wait_all()))  # fmt: skip
+    _run(
+        draft,
+        8,
+        1,
+        expected,
+        lambda to, of, _: draft(getattr(async_copy, form)(to, of, size=8, cop="ca", dst_space=dst, **options)),
+        lambda: draft(async_copy.wait_all()),
+    )

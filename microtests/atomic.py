@@ -20,13 +20,28 @@ from ptxgen.instr import atomic, barrier, cache, memory, move
 _THREADS = 64
 _SPACES: tuple[Any, ...] = (None, "global", "shared", "shared::cta", "shared::cluster")
 _TYPES = {
-    "and": "b32 b64", "or": "b32 b64", "xor": "b32 b64", "exch": "b32 b64", "add": "u32 s32 u64 f32 f64", "inc": "u32",
-    "dec": "u32", "min": "u32 s32 u64 s64", "max": "u32 s32 u64 s64",
-}  # fmt: skip
+    "and": "b32 b64",
+    "or": "b32 b64",
+    "xor": "b32 b64",
+    "exch": "b32 b64",
+    "add": "u32 s32 u64 f32 f64",
+    "inc": "u32",
+    "dec": "u32",
+    "min": "u32 s32 u64 s64",
+    "max": "u32 s32 u64 s64",
+}
 _KINDS: dict[str, Any] = {
-    "u32": np.uint32, "s32": np.int32, "b32": np.uint32, "u64": np.uint64, "s64": np.int64, "b64": np.uint64,
-    "f32": np.float32, "f64": np.float64, "f16": np.float16, "bf16": ml_dtypes.bfloat16,
-}  # fmt: skip
+    "u32": np.uint32,
+    "s32": np.int32,
+    "b32": np.uint32,
+    "u64": np.uint64,
+    "s64": np.int64,
+    "b64": np.uint64,
+    "f32": np.float32,
+    "f64": np.float64,
+    "f16": np.float16,
+    "bf16": ml_dtypes.bfloat16,
+}
 
 
 def _values(kind: str, count: int, seed: int) -> np.ndarray:
@@ -49,9 +64,13 @@ def _after(op: str, old: np.ndarray, new: np.ndarray) -> np.ndarray:
         return np.where((old == 0) | (old > new), new, old - 1).astype(old.dtype)
     with np.errstate(over="ignore"):
         return {
-            "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor, "add": np.add, "min": np.minimum,
+            "and": np.bitwise_and,
+            "or": np.bitwise_or,
+            "xor": np.bitwise_xor,
+            "add": np.add,
+            "min": np.minimum,
             "max": np.maximum,
-        }[op](old, new)  # fmt: skip
+        }[op](old, new)
 
 
 class Words:
@@ -97,32 +116,60 @@ def atom(draft: Draft, op: Any, kind: Any, space: Any) -> None:
     initial, operand = _values(kind, _THREADS, 91), _values(kind, _THREADS, 92)
     held = Words(draft, space, initial, _after(op, initial, operand))
     found = draft.reg(f"b{initial.itemsize * 8}")
-    draft(atomic.atom(found, f"[{held.mine(initial.itemsize)}]", _operand(draft, operand, held.tid), space=space,
-                      op=op, type=kind))  # fmt: skip
+    draft(
+        atomic.atom(
+            found, f"[{held.mine(initial.itemsize)}]", _operand(draft, operand, held.tid), space=space, op=op, type=kind
+        )
+    )
     _old(draft, initial, held.tid, found)
     held.finish()
 
 
-@microtest(*((op, kind, space) for op, kinds in _TYPES.items() if op != "exch" for kind in kinds.split()
-             for space in ("global", "shared")))  # fmt: skip
+@microtest(
+    *(
+        (op, kind, space)
+        for op, kinds in _TYPES.items()
+        if op != "exch"
+        for kind in kinds.split()
+        for space in ("global", "shared")
+    )
+)
 def red(draft: Draft, op: Any, kind: Any, space: Any) -> None:
     """Without the old value."""
     initial, operand = _values(kind, _THREADS, 93), _values(kind, _THREADS, 94)
     held = Words(draft, space, initial, _after(op, initial, operand))
-    draft(atomic.red(f"[{held.mine(initial.itemsize)}]", _operand(draft, operand, held.tid), space=space, op=op,
-                     type=kind))  # fmt: skip
+    draft(
+        atomic.red(
+            f"[{held.mine(initial.itemsize)}]", _operand(draft, operand, held.tid), space=space, op=op, type=kind
+        )
+    )
     held.finish()
 
 
-@microtest(*((sem, scope) for sem in ("relaxed", "acquire", "release", "acq_rel")
-             for scope in ("cta", "cluster", "gpu", "sys")))  # fmt: skip
+@microtest(
+    *(
+        (sem, scope)
+        for sem in ("relaxed", "acquire", "release", "acq_rel")
+        for scope in ("cta", "cluster", "gpu", "sys")
+    )
+)
 def orders(draft: Draft, sem: Any, scope: Any) -> None:
     """Orders and scopes."""
     initial, operand = _values("u32", _THREADS, 95), _values("u32", _THREADS, 96)
     held = Words(draft, "global", initial, initial + operand)
     found = draft.reg("b32")
-    draft(atomic.atom(found, f"[{held.mine(4)}]", _operand(draft, operand, held.tid), sem=sem, scope=scope,
-                      space="global", op="add", type="u32"))  # fmt: skip
+    draft(
+        atomic.atom(
+            found,
+            f"[{held.mine(4)}]",
+            _operand(draft, operand, held.tid),
+            sem=sem,
+            scope=scope,
+            space="global",
+            op="add",
+            type="u32",
+        )
+    )
     _old(draft, initial, held.tid, found)
     held.finish()
 
@@ -137,8 +184,16 @@ def cas(draft: Draft, kind: Any, space: Any) -> None:
     new = rng.integers(0, 2**16, _THREADS).astype(dtype)
     held = Words(draft, space, initial, np.where(initial == compared, new, initial))
     found = draft.reg(kind)
-    draft(atomic.atom_cas(found, f"[{held.mine(initial.itemsize)}]", _operand(draft, compared, held.tid),
-                          _operand(draft, new, held.tid), space=space, type=kind))  # fmt: skip
+    draft(
+        atomic.atom_cas(
+            found,
+            f"[{held.mine(initial.itemsize)}]",
+            _operand(draft, compared, held.tid),
+            _operand(draft, new, held.tid),
+            space=space,
+            type=kind,
+        )
+    )
     _old(draft, initial, held.tid, found)
     held.finish()
 
@@ -155,8 +210,11 @@ def atom_half(draft: Draft, kind: Any, space: Any) -> None:
     after = (initial.astype(np.float64) + operand.astype(np.float64)).astype(_KINDS[base])
     held = Words(draft, space, initial.view(word), after.view(word))
     found = draft.reg(f"b{16 * count}")
-    draft(atomic.atom_add_noftz(found, f"[{held.mine(2 * count)}]", _operand(draft, operand.view(word), held.tid),
-                                space=space, type=kind))  # fmt: skip
+    draft(
+        atomic.atom_add_noftz(
+            found, f"[{held.mine(2 * count)}]", _operand(draft, operand.view(word), held.tid), space=space, type=kind
+        )
+    )
     _old(draft, initial.view(word), held.tid, found)
     held.finish()
 
@@ -169,8 +227,11 @@ def red_half(draft: Draft, kind: Any) -> None:
     word: Any = np.uint32 if count == 2 else np.uint16
     after = (initial.astype(np.float64) + operand.astype(np.float64)).astype(_KINDS[base])
     held = Words(draft, "global", initial.view(word), after.view(word))
-    draft(atomic.red_add_noftz(f"[{held.mine(2 * count)}]", _operand(draft, operand.view(word), held.tid),
-                               space="global", type=kind))  # fmt: skip
+    draft(
+        atomic.red_add_noftz(
+            f"[{held.mine(2 * count)}]", _operand(draft, operand.view(word), held.tid), space="global", type=kind
+        )
+    )
     held.finish()
 
 
@@ -178,7 +239,7 @@ _VECTORS = (
     *(("add", vec, "f32") for vec in ("v2", "v4")),
     *((op, vec, kind) for op in ("add", "min", "max") for kind in ("f16", "bf16") for vec in ("v2", "v4", "v8")),
     *((op, vec, kind) for op in ("add", "min", "max") for kind in ("f16x2", "bf16x2") for vec in ("v2", "v4")),
-)  # fmt: skip
+)
 
 
 @microtest(*((returns, *each) for returns in (True, False) for each in _VECTORS))
@@ -202,8 +263,9 @@ def vectors(draft: Draft, returns: bool, op: Any, vec: Any, kind: Any) -> None:
         draft(memory.ld(register, f"[{source}+{number * size}]", space="global", type=type_))
     place = f"[{held.mine(length * size)}]"
     family = "atom" if returns else "red"
-    form: Any = getattr(atomic, family + {"f32": "_vector"}.get(
-        kind, "_vector_packed" if packed == 2 else "_vector_half"))  # fmt: skip
+    form: Any = getattr(
+        atomic, family + {"f32": "_vector"}.get(kind, "_vector_packed" if packed == 2 else "_vector_half")
+    )
     options = {} if kind == "f32" else {"op": op}
     operands = (found, place, sources) if returns else (place, sources)
     draft(form(*operands, space="global", vec=vec, type=kind, **options))
@@ -216,10 +278,12 @@ def vectors(draft: Draft, returns: bool, op: Any, vec: Any, kind: Any) -> None:
 
 _CONTENDED = tuple(
     (op, kind, space)
-    for op, kinds in _TYPES.items() if op != "exch"
-    for kind in kinds.split() if kind in ("u32", "b32", "f32", "s64")
+    for op, kinds in _TYPES.items()
+    if op != "exch"
+    for kind in kinds.split()
+    if kind in ("u32", "b32", "f32", "s64")
     for space in ("global", "shared")
-)  # fmt: skip
+)
 
 
 @microtest(*_CONTENDED)
@@ -246,23 +310,41 @@ def contention(draft: Draft, op: Any, kind: Any, space: Any) -> None:
 
 #: By form: modifiers, and the operation.
 _FORMS: dict[str, tuple[dict[str, Any], str]] = {
-    "atom": ({"op": "max", "type": "s32"}, "max"), "atom_cas": ({"type": "b32"}, "exch"),
-    "atom_add_noftz": ({"type": "f16x2"}, "add"), "atom_vector": ({"vec": "v2", "type": "f32"}, "add"),
+    "atom": ({"op": "max", "type": "s32"}, "max"),
+    "atom_cas": ({"type": "b32"}, "exch"),
+    "atom_add_noftz": ({"type": "f16x2"}, "add"),
+    "atom_vector": ({"vec": "v2", "type": "f32"}, "add"),
     "atom_vector_half": ({"op": "min", "vec": "v2", "type": "bf16"}, "min"),
     "atom_vector_packed": ({"op": "max", "vec": "v4", "type": "f16x2"}, "max"),
-    "red": ({"op": "xor", "type": "b64"}, "xor"), "red_add_noftz": ({"type": "bf16"}, "add"),
+    "red": ({"op": "xor", "type": "b64"}, "xor"),
+    "red_add_noftz": ({"type": "bf16"}, "add"),
     "red_vector": ({"vec": "v4", "type": "f32"}, "add"),
     "red_vector_half": ({"op": "max", "vec": "v8", "type": "f16"}, "max"),
     "red_vector_packed": ({"op": "add", "vec": "v2", "type": "bf16x2"}, "add"),
-}  # fmt: skip
-_ORDERS = (("relaxed", "cta"), ("release", "gpu"), ("acquire", "cluster"), ("acq_rel", "sys"), ("relaxed", "cluster"),
-           ("release", "sys"))  # fmt: skip
+}
+_ORDERS = (
+    ("relaxed", "cta"),
+    ("release", "gpu"),
+    ("acquire", "cluster"),
+    ("acq_rel", "sys"),
+    ("relaxed", "cluster"),
+    ("release", "sys"),
+)
 
 
 def _combined(
-    draft: Draft, name: str, modifiers: dict[str, Any], op: str, space: Any, initial: np.ndarray, operand: np.ndarray,
-    after: np.ndarray, *, tolerance: Tolerance | None = None, **options: Any,
-) -> None:  # fmt: skip
+    draft: Draft,
+    name: str,
+    modifiers: dict[str, Any],
+    op: str,
+    space: Any,
+    initial: np.ndarray,
+    operand: np.ndarray,
+    after: np.ndarray,
+    *,
+    tolerance: Tolerance | None = None,
+    **options: Any,
+) -> None:
     """A form on elements [threads, n]: each thread combines its own; what was there before comes back from atom."""
     kind = modifiers["type"]
     size = 4 if kind.endswith("x2") else initial.itemsize
@@ -308,8 +390,9 @@ def _of_form(draft: Draft, name: str, space: Any, **options: Any) -> None:
     _combined(draft, name, modifiers, op, space, initial, operand, wide, **options)
 
 
-@microtest(*((name, sem, scope) for name in _FORMS for sem, scope in _ORDERS
-             if name.startswith("atom") or "acq" not in sem))  # fmt: skip
+@microtest(
+    *((name, sem, scope) for name in _FORMS for sem, scope in _ORDERS if name.startswith("atom") or "acq" not in sem)
+)
 def form_orders(draft: Draft, name: str, sem: Any, scope: Any) -> None:
     """Orders and scopes."""
     _of_form(draft, name, "global", sem=sem, scope=scope)
@@ -321,8 +404,13 @@ def form_generic(draft: Draft, name: str, hint: bool) -> None:
     _of_form(draft, name, None, **({"hint": True} if hint else {}))
 
 
-@microtest(*((name, space) for name in ("atom_add_noftz", "red", "red_add_noftz")
-             for space in ("shared", "shared::cta", "shared::cluster")))  # fmt: skip
+@microtest(
+    *(
+        (name, space)
+        for name in ("atom_add_noftz", "red", "red_add_noftz")
+        for space in ("shared", "shared::cta", "shared::cluster")
+    )
+)
 def form_shared(draft: Draft, name: str, space: Any) -> None:
     """Shared memory."""
     _of_form(draft, name, space)
@@ -357,9 +445,16 @@ def b128(draft: Draft, which: str, space: Any) -> None:
     held.finish()
 
 
-@microtest(*((name, kind, vec, space) for name in ("atom", "red") for space in ("global", "shared")
-             for kind in ("f32", "f64", "f16", "bf16", "f32.noftz") for vec in (None, "v4")
-             if vec is None or (space == "global" and kind != "f64")))  # fmt: skip
+@microtest(
+    *(
+        (name, kind, vec, space)
+        for name in ("atom", "red")
+        for space in ("global", "shared")
+        for kind in ("f32", "f64", "f16", "bf16", "f32.noftz")
+        for vec in (None, "v4")
+        if vec is None or (space == "global" and kind != "f64")
+    )
+)
 def rounding(draft: Draft, name: str, kind: str, vec: Any, space: Any) -> None:
     """Sums of any floats: rounded to nearest; of .f32 in global memory subnormal numbers are zeros, unless .noftz."""
     base, _, noftz = kind.partition(".")
@@ -368,14 +463,22 @@ def rounding(draft: Draft, name: str, kind: str, vec: Any, space: Any) -> None:
     rng = np.random.default_rng(107)
     initial, operand = (words(base, bits, shape[0] * shape[1], rng).reshape(shape) for _ in range(2))
     infinity, quiet = format.infinity, 1 << (format.fraction - 1)
-    pairs = [(infinity, infinity | format.sign), (infinity + 1, infinity + quiet + 2), (infinity + quiet + 3, 0),
-             (1, infinity | format.sign | 4), (infinity + quiet + 5, infinity + 6)]  # fmt: skip
+    pairs = [
+        (infinity, infinity | format.sign),
+        (infinity + 1, infinity + quiet + 2),
+        (infinity + quiet + 3, 0),
+        (1, infinity | format.sign | 4),
+        (infinity + quiet + 5, infinity + 6),
+    ]
     initial[: len(pairs), 0], operand[: len(pairs), 0] = zip(*pairs, strict=True)
     ftz = base == "f32" and space == "global" and not noftz
-    after = np.array([
-        encode(add(decode(int(x), format, ftz), decode(int(y), format, ftz), "rn"), format, ftz=ftz)
-        for x, y in zip(initial.reshape(-1), operand.reshape(-1), strict=True)
-    ], initial.dtype).reshape(shape)  # fmt: skip
+    after = np.array(
+        [
+            encode(add(decode(int(x), format, ftz), decode(int(y), format, ftz), "rn"), format, ftz=ftz)
+            for x, y in zip(initial.reshape(-1), operand.reshape(-1), strict=True)
+        ],
+        initial.dtype,
+    ).reshape(shape)
     plain = base in ("f32", "f64")
     form = (
         f"{name}_vector" + ("" if plain else "_half") if vec else name if plain and not noftz else f"{name}_add_noftz"
@@ -401,5 +504,6 @@ _UNAWAITED = (("red_async_release", "gpu"), ("red_async_release", "sys"), ("red_
 def red_async(draft: Draft, name: str, scope: Any, space: Any, op: Any, kind: Any) -> None:
     """Reductions that nobody waits for; the end of the kernel does."""
     initial, operand = (_values(kind, _THREADS, seed)[:, None] for seed in (108, 109))
-    _combined(draft, name, {"op": op, "type": kind}, op, space, initial, operand, _after(op, initial, operand),
-              scope=scope)  # fmt: skip
+    _combined(
+        draft, name, {"op": op, "type": kind}, op, space, initial, operand, _after(op, initial, operand), scope=scope
+    )

@@ -173,9 +173,15 @@ def barrier_sync_forms(draft: Draft, cta: bool, some: bool) -> None:
     _exchange(draft, lambda d: d(barrier.barrier_sync(2, *given, cta=cta)))
 
 
-@microtest(*((form, cta, aligned) for form in ("bar_red_popc", "bar_red", "barrier_red_popc", "barrier_red")
-             for cta in (False, True) for aligned in (False, True)
-             if form.startswith("barrier") or not aligned))  # fmt: skip
+@microtest(
+    *(
+        (form, cta, aligned)
+        for form in ("bar_red_popc", "bar_red", "barrier_red_popc", "barrier_red")
+        for cta in (False, True)
+        for aligned in (False, True)
+        if form.startswith("barrier") or not aligned
+    )
+)
 def red_of_some(draft: Draft, form: str, cta: bool, aligned: bool) -> None:
     """Of the three warps that take part; the fourth passes by."""
     draft.launch(block=_THREADS)

@@ -43,9 +43,13 @@ def load_hint(draft: Draft) -> None:
     expected[:256] = data
     source, policy = draft.input(data), draft.reg("b64", "policy")
     draft(cache.createpolicy_fractional(policy, 1.0, first="evict_first"))
-    kernel.run(256, lambda to, bar: draft(
-        bulk.load(f"[{to}]", f"[{source}]", 256, f"[{bar}]", policy=policy, dst="shared::cluster", hint=True)
-    ), expected)  # fmt: skip
+    kernel.run(
+        256,
+        lambda to, bar: draft(
+            bulk.load(f"[{to}]", f"[{source}]", 256, f"[{bar}]", policy=policy, dst="shared::cluster", hint=True)
+        ),
+        expected,
+    )
 
 
 @microtest(*(((size, tuple(to)),) for size, to in ((2, (0, 1)), (4, (1, 3)), (8, (0, 2, 5, 7)))))
@@ -59,15 +63,25 @@ def load_multicast(draft: Draft, which: Any) -> None:
     expected = np.array([image if rank in receivers else kernel.before for rank in range(ctas)])
     source, mask = draft.input(data), draft.reg("b16", "mask")
     draft(move.mov(mask, sum(1 << rank for rank in receivers), type="u16"))
-    kernel.run(512, lambda to, bar: draft(
-        bulk.load(f"[{to}+256]", f"[{source}]", 512, f"[{bar}]", mask=mask, dst="shared::cluster", multicast="cluster")
-    ), expected)  # fmt: skip
+    kernel.run(
+        512,
+        lambda to, bar: draft(
+            bulk.load(
+                f"[{to}+256]", f"[{source}]", 512, f"[{bar}]", mask=mask, dst="shared::cluster", multicast="cluster"
+            )
+        ),
+        expected,
+    )
 
 
 def to_global(
-    draft: Draft, initial: np.ndarray, expected: np.ndarray, memory_: np.ndarray, copy: Any,
+    draft: Draft,
+    initial: np.ndarray,
+    expected: np.ndarray,
+    memory_: np.ndarray,
+    copy: Any,
     tolerance: Tolerance | None = None,
-) -> None:  # fmt: skip
+) -> None:
     """Shared memory of known bytes; thread 0 copies it and waits for the group."""
     draft.launch(block=128)
     assert draft.thread
@@ -99,16 +113,25 @@ def store_masked(draft: Draft, mask: int) -> None:
     chosen = np.array([bool(mask >> (at % 16) & 1) for at in range(256)])
     register = draft.reg("b16", "mask")
     draft(move.mov(register, mask, type="u16"))
-    to_global(draft, initial, np.where(chosen, memory_, initial), memory_, lambda to, of: draft(
-        bulk.store(f"[{to}]", f"[{of}]", 256, byte_mask=register, cp_mask=True)
-    ))  # fmt: skip
+    to_global(
+        draft,
+        initial,
+        np.where(chosen, memory_, initial),
+        memory_,
+        lambda to, of: draft(bulk.store(f"[{to}]", f"[{of}]", 256, byte_mask=register, cp_mask=True)),
+    )
 
 
 TYPES = {
-    "add": ("u32", "s32", "u64", "f16", "bf16", "f32", "f64"), "min": ("u32", "s32", "u64", "s64", "f16", "bf16"),
-    "max": ("u32", "s32", "u64", "s64", "f16", "bf16"), "inc": ("u32",), "dec": ("u32",), "and": ("b32", "b64"),
-    "or": ("b32", "b64"), "xor": ("b32", "b64"),
-}  # fmt: skip
+    "add": ("u32", "s32", "u64", "f16", "bf16", "f32", "f64"),
+    "min": ("u32", "s32", "u64", "s64", "f16", "bf16"),
+    "max": ("u32", "s32", "u64", "s64", "f16", "bf16"),
+    "inc": ("u32",),
+    "dec": ("u32",),
+    "and": ("b32", "b64"),
+    "or": ("b32", "b64"),
+    "xor": ("b32", "b64"),
+}
 
 
 @microtest(*((op, kind) for op, kinds in TYPES.items() for kind in kinds))
@@ -119,9 +142,13 @@ def reduce(draft: Draft, op: Any, kind: Any) -> None:
     memory_, initial = operands(plain, 1024 // size, 74), operands(plain, 1024 // size, 75)
     expected = reduced(op, plain, initial.reshape(-1, size), memory_.reshape(-1, size)).reshape(-1)
     noftz = op == "add" and kind in ("f16", "bf16")
-    to_global(draft, initial, expected, memory_, lambda to, of: draft(
-        bulk.reduce(f"[{to}]", f"[{of}]", 1024, op=op, noftz=noftz, type=kind)
-    ))  # fmt: skip
+    to_global(
+        draft,
+        initial,
+        expected,
+        memory_,
+        lambda to, of: draft(bulk.reduce(f"[{to}]", f"[{of}]", 1024, op=op, noftz=noftz, type=kind)),
+    )
 
 
 @microtest(False, True)
@@ -190,15 +217,26 @@ def between(draft: Draft, size: int, memory_: np.ndarray, before: np.ndarray, ex
 def copy_to_peer(draft: Draft, size: int) -> None:
     """Shared memory to that of another CTA, whose barrier gets the bytes."""
     data, before = (random_bytes(4 * size, seed).reshape(4, size) for seed in (71, 76))
-    between(draft, size, data, before, np.roll(data, 1, 0), lambda to, of, bar: draft(
-        bulk.copy(f"[{to}]", f"[{of}]", size, f"[{bar}]")
-    ))  # fmt: skip
+    between(
+        draft,
+        size,
+        data,
+        before,
+        np.roll(data, 1, 0),
+        lambda to, of, bar: draft(bulk.copy(f"[{to}]", f"[{of}]", size, f"[{bar}]")),
+    )
 
 
 _SHARED = {
-    "add": ("u32", "s32", "u64"), "min": ("u32", "s32"), "max": ("u32", "s32"), "inc": ("u32",), "dec": ("u32",),
-    "and": ("b32",), "or": ("b32",), "xor": ("b32",),
-}  # fmt: skip
+    "add": ("u32", "s32", "u64"),
+    "min": ("u32", "s32"),
+    "max": ("u32", "s32"),
+    "inc": ("u32",),
+    "dec": ("u32",),
+    "and": ("b32",),
+    "or": ("b32",),
+    "xor": ("b32",),
+}
 
 
 @microtest(*((op, kind) for op, kinds in _SHARED.items() for kind in kinds))
@@ -208,10 +246,17 @@ def reduce_to_peer(draft: Draft, op: Any, kind: Any) -> None:
     size = int(plain[1:]) // 8
     data, before = (operands(plain, 4 * 512 // size, seed).reshape(4, 512) for seed in (77, 78))
     sent = np.roll(data, 1, 0)
-    expected = np.array([
-        reduced(op, plain, old.reshape(-1, size), new.reshape(-1, size)).reshape(-1)
-        for old, new in zip(before, sent, strict=True)
-    ])  # fmt: skip
-    between(draft, 512, data, before, expected, lambda to, of, bar: draft(
-        bulk.reduce_shared(f"[{to}]", f"[{of}]", 512, f"[{bar}]", op=op, type=kind)
-    ))  # fmt: skip
+    expected = np.array(
+        [
+            reduced(op, plain, old.reshape(-1, size), new.reshape(-1, size)).reshape(-1)
+            for old, new in zip(before, sent, strict=True)
+        ]
+    )
+    between(
+        draft,
+        512,
+        data,
+        before,
+        expected,
+        lambda to, of, bar: draft(bulk.reduce_shared(f"[{to}]", f"[{of}]", 512, f"[{bar}]", op=op, type=kind)),
+    )

@@ -77,18 +77,21 @@ def store(draft: Draft, opcode: str) -> None:
         chosen = np.array([bool(mask >> at % 16 & 1) for at in range(_SIZE)])
         expected = np.where(chosen, data, initial)
         options["byte_mask"] = draft.scalar("u16", mask)
-    to_global(draft, initial, expected, data, lambda to, of: draft(
-        bulk.store(f"[{to}]", f"[{of}]", _SIZE, **options)
-    ))  # fmt: skip
+    to_global(draft, initial, expected, data, lambda to, of: draft(bulk.store(f"[{to}]", f"[{of}]", _SIZE, **options)))
 
 
 @microtest(*_COPIES)
 def copy(draft: Draft, opcode: str) -> None:
     """To the next CTA."""
     data, before = (random_bytes(4 * _SIZE, seed).reshape(4, _SIZE) for seed in (71, 76))
-    between(draft, _SIZE, data, before, np.roll(data, 1, 0), lambda to, of, bar: draft(
-        bulk.copy(f"[{to}]", f"[{of}]", _SIZE, f"[{bar}]", **_COPIES[opcode])
-    ))  # fmt: skip
+    between(
+        draft,
+        _SIZE,
+        data,
+        before,
+        np.roll(data, 1, 0),
+        lambda to, of, bar: draft(bulk.copy(f"[{to}]", f"[{of}]", _SIZE, f"[{bar}]", **_COPIES[opcode])),
+    )
 
 
 def _kind(name: str) -> tuple[str, int]:
@@ -106,9 +109,9 @@ def reduce(draft: Draft, opcode: str) -> None:
     expected = reduced(options["op"], kind, initial.reshape(-1, size), given.reshape(-1, size)).reshape(-1)
     if options["hint"]:
         options["policy"] = policy_of(draft)
-    to_global(draft, initial, expected, given, lambda to, of: draft(
-        bulk.reduce(f"[{to}]", f"[{of}]", _SIZE, **options)
-    ))  # fmt: skip
+    to_global(
+        draft, initial, expected, given, lambda to, of: draft(bulk.reduce(f"[{to}]", f"[{of}]", _SIZE, **options))
+    )
 
 
 @microtest(*_SHARED)
@@ -117,10 +120,17 @@ def reduce_to_peer(draft: Draft, opcode: str) -> None:
     options = _SHARED[opcode]
     kind, size = _kind(options["type"])
     given, before = (operands(kind, 4 * _SIZE // size, seed).reshape(4, _SIZE) for seed in (77, 78))
-    expected = np.array([
-        reduced(options["op"], kind, old.reshape(-1, size), new.reshape(-1, size)).reshape(-1)
-        for old, new in zip(before, np.roll(given, 1, 0), strict=True)
-    ])  # fmt: skip
-    between(draft, _SIZE, given, before, expected, lambda to, of, bar: draft(
-        bulk.reduce_shared(f"[{to}]", f"[{of}]", _SIZE, f"[{bar}]", **options)
-    ))  # fmt: skip
+    expected = np.array(
+        [
+            reduced(options["op"], kind, old.reshape(-1, size), new.reshape(-1, size)).reshape(-1)
+            for old, new in zip(before, np.roll(given, 1, 0), strict=True)
+        ]
+    )
+    between(
+        draft,
+        _SIZE,
+        given,
+        before,
+        expected,
+        lambda to, of, bar: draft(bulk.reduce_shared(f"[{to}]", f"[{of}]", _SIZE, f"[{bar}]", **options)),
+    )

@@ -113,8 +113,9 @@ def _fractional(first: str, second: str | None, fraction: float) -> int:
     return (_FIRST[first] | _SECOND[second]) << 56 | int(fraction * 15.99) << 52
 
 
-@microtest(*((first, second, fraction) for first in _FIRST for second in _SECOND
-             for fraction in (None, 1.0, 0.5, 0.25, 0.03)))  # fmt: skip
+@microtest(
+    *((first, second, fraction) for first in _FIRST for second in _SECOND for fraction in (None, 1.0, 0.5, 0.25, 0.03))
+)
 def createpolicy_fractional(draft: Draft, first: Any, second: Any, fraction: Any) -> None:
     """Two priorities and the part of the first, in sixteenths."""
     draft.launch(block=_THREADS)
@@ -133,16 +134,33 @@ def _range(start: int, first: str, second: str | None, primary: int, total: int)
     return (high | (begin & 0x7F) << 12 | min(end - begin, 0x7F) << 5) << 32
 
 
-@microtest(*((space, first, second, primary, total) for space, first, second in (
-    ("global", "evict_last", None), (None, "evict_first", "evict_unchanged"), ("global", "evict_normal", "evict_first"),
-    ("global", "evict_unchanged", None),
-) for primary, total in ((4096, 8192), (65536, 1 << 20), (100, 3000), (1 << 20, 1 << 26))))  # fmt: skip
+@microtest(
+    *(
+        (space, first, second, primary, total)
+        for space, first, second in (
+            ("global", "evict_last", None),
+            (None, "evict_first", "evict_unchanged"),
+            ("global", "evict_normal", "evict_first"),
+            ("global", "evict_unchanged", None),
+        )
+        for primary, total in ((4096, 8192), (65536, 1 << 20), (100, 3000), (1 << 20, 1 << 26))
+    )
+)
 def createpolicy_range(draft: Draft, space: Any, first: Any, second: Any, primary: int, total: int) -> None:
     """Of a range of addresses; nothing is read there."""
     draft.launch(block=_THREADS)
     tid, made, start = draft.thread, draft.reg("b64", "policy"), 0x7F0012345000
-    draft(cache.createpolicy_range(made, f"[{draft.scalar('u64', start)}]", draft.scalar("u32", primary),
-                                   draft.scalar("u32", total), space=space, first=first, second=second))  # fmt: skip
+    draft(
+        cache.createpolicy_range(
+            made,
+            f"[{draft.scalar('u64', start)}]",
+            draft.scalar("u32", primary),
+            draft.scalar("u32", total),
+            space=space,
+            first=first,
+            second=second,
+        )
+    )
     value = _range(start, first, second, primary, total)
     draft.store(draft.offset(draft.output(np.full(_THREADS, value, np.uint64)), tid, 8), made)
 

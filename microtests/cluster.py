@@ -83,8 +83,13 @@ def special_registers(draft: Draft, size: int) -> None:
     ring = Ring(draft, size)
     packed = draft.reg("b32", "packed")
     draft(integer.mul(packed, ring.rank, 1, half="lo", type="u32"))
-    for name, factor in (("cluster_nctarank", 10), ("cluster_ctaid.x", 100), ("cluster_nctaid.x", 1000),
-                         ("clusterid.x", 10000), ("nclusterid.x", 100000)):  # fmt: skip
+    for name, factor in (
+        ("cluster_nctarank", 10),
+        ("cluster_ctaid.x", 100),
+        ("cluster_nctaid.x", 1000),
+        ("clusterid.x", 10000),
+        ("nclusterid.x", 100000),
+    ):
         draft(integer.mad(packed, draft.special(name), factor, packed, half="lo", type="u32"))
     ctas = np.arange(2 * size)
     expected = ctas % size * 101 + size * 1010 + ctas // size * 10000 + 2 * 100000
@@ -167,9 +172,17 @@ def atomic_remote(draft: Draft, op: Any) -> None:
         draft(integer.add(operand, ring.tid, ring.cta, type="u32"))
     old = draft.reg("b32")
     draft(
-        atomic.atom(old, f"[{ring.remote(box)}]", operand, sem="relaxed", scope="cluster", space="shared::cluster",
-                    op=op, type="b32" if op in ("and", "exch") else "u32")
-    )  # fmt: skip
+        atomic.atom(
+            old,
+            f"[{ring.remote(box)}]",
+            operand,
+            sem="relaxed",
+            scope="cluster",
+            space="shared::cluster",
+            op=op,
+            type="b32" if op in ("and", "exch") else "u32",
+        )
+    )
     ring.meet()
     found = draft.reg("b32")
     draft(memory.ld(found, f"[{box}]", space="shared", type="b32"))
@@ -177,9 +190,11 @@ def atomic_remote(draft: Draft, op: Any) -> None:
     def final(cta: int, tid: int) -> int:
         threads = range(THREADS)
         return {
-            "add": 7 + sum(t + cta for t in threads), "max": max(7, THREADS - 1 + cta),
-            "and": 0xFFFFFF80, "exch": cta + 50,
-        }[op]  # fmt: skip
+            "add": 7 + sum(t + cta for t in threads),
+            "max": max(7, THREADS - 1 + cta),
+            "and": 0xFFFFFF80,
+            "exch": cta + 50,
+        }[op]
 
     draft.store(ring.out(ring.from_before(final)), found)
 
@@ -213,9 +228,11 @@ def wait(draft: Draft, word: Any) -> None:
 
 
 _REMOTE = (
-    mbarrier.arrive_remote, mbarrier.arrive_expect_tx_remote, mbarrier.arrive_drop_remote,
+    mbarrier.arrive_remote,
+    mbarrier.arrive_expect_tx_remote,
+    mbarrier.arrive_drop_remote,
     mbarrier.arrive_drop_expect_tx_remote,
-)  # fmt: skip
+)
 
 
 @microtest(*(word for word in each(*_REMOTE) if word.made.scope != "cta"))  # type: ignore[attr-defined]

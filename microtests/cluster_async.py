@@ -29,15 +29,23 @@ def _filled(draft: Draft, box: Register, count: int, value: int) -> None:
 _STORED = ("b32", "b64", "u32", "u64", "s32", "s64", "f32", "f64")
 
 
-@microtest(*((vec, kind) for vec in (None, "v2", "v4") for kind in _STORED),
-           only_if=lambda vec, kind: not (vec == "v4" and kind.endswith("64")))  # fmt: skip
+@microtest(
+    *((vec, kind) for vec in (None, "v2", "v4") for kind in _STORED),
+    only_if=lambda vec, kind: not (vec == "v4" and kind.endswith("64")),
+)
 def st_async(draft: Draft, vec: Any, kind: Any) -> None:
     """Each thread stores to the neighbor, whose mbarrier gets the bytes."""
     _st_async(draft, vec, kind, "shared::cluster", None)
 
 
-@microtest(*((space, order) for space in (None, "shared::cluster") for order in (None, "weak", "cluster")
-             if space is None or order))  # fmt: skip
+@microtest(
+    *(
+        (space, order)
+        for space in (None, "shared::cluster")
+        for order in (None, "weak", "cluster")
+        if space is None or order
+    )
+)
 def st_async_orders(draft: Draft, space: Any, order: Any) -> None:
     """Orders, and generic addresses."""
     _st_async(draft, "v2", "u32", space, order)
@@ -64,8 +72,11 @@ def _st_async(draft: Draft, vec: Any, kind: Any, space: Any, order: Any) -> None
         values.append(word)
     to, mbar = (ring.remote(each) if space else ring.generic(each) for each in (box, at))
     options: dict[str, Any] = {"order": order} if order else {}
-    draft(memory.st_async(f"[{to}]", values if vec else values[0], f"[{mbar}]", vec=vec, space=space, type=kind,
-                          **options))  # fmt: skip
+    draft(
+        memory.st_async(
+            f"[{to}]", values if vec else values[0], f"[{mbar}]", vec=vec, space=space, type=kind, **options
+        )
+    )
     draft.wait(at)
     total = draft.reg("b32")
     draft(integer.add(total, draft.zero(), 0, type="u32"))
@@ -105,9 +116,15 @@ def st_async_b128(draft: Draft) -> None:
 
 
 _REDUCTIONS = {
-    "inc": "u32", "dec": "u32", "min": "u32 s32", "max": "u32 s32", "add": "u32 s32 u64 s64", "and": "b32", "or": "b32",
+    "inc": "u32",
+    "dec": "u32",
+    "min": "u32 s32",
+    "max": "u32 s32",
+    "add": "u32 s32 u64 s64",
+    "and": "b32",
+    "or": "b32",
     "xor": "b32",
-}  # fmt: skip
+}
 
 
 @microtest(*((op, kind) for op, kinds in _REDUCTIONS.items() for kind in kinds.split()))
@@ -151,18 +168,27 @@ def _red_async(draft: Draft, op: Any, kind: Any, space: Any) -> None:
     for tid in range(THREADS):
         other = 45 if bound else tid + 3
         value = {
-            "inc": 0 if value >= other else value + 1, "dec": other if value == 0 or value > other else value - 1,
-            "min": min(value, other), "max": max(value, other), "add": value + other, "and": value & other,
-            "or": value | other, "xor": value ^ other,
-        }[op]  # fmt: skip
+            "inc": 0 if value >= other else value + 1,
+            "dec": other if value == 0 or value > other else value - 1,
+            "min": min(value, other),
+            "max": max(value, other),
+            "add": value + other,
+            "and": value & other,
+            "or": value | other,
+            "xor": value ^ other,
+        }[op]
     draft.store(ring.out(np.full((8, THREADS), value)), found)
     ring.meet()
 
 
 _AT_ONCE = (
-    mbarrier.arrive_multicast, mbarrier.arrive_drop_multicast, mbarrier.arrive_expect_tx_multicast,
-    mbarrier.arrive_drop_expect_tx_multicast, mbarrier.expect_tx_multicast, mbarrier.complete_tx_multicast,
-)  # fmt: skip
+    mbarrier.arrive_multicast,
+    mbarrier.arrive_drop_multicast,
+    mbarrier.arrive_expect_tx_multicast,
+    mbarrier.arrive_drop_expect_tx_multicast,
+    mbarrier.expect_tx_multicast,
+    mbarrier.complete_tx_multicast,
+)
 
 
 @microtest(*(Word(made) for form in _AT_ONCE for made in form.variants()))

@@ -27,9 +27,7 @@ from microtests.harness.numbers import (
 )
 from ptxgen.instr import conversion
 
-_DTYPES: dict[str, Any] = {
-    "f16": np.float16, "bf16": ml_dtypes.bfloat16, "f32": np.float32, "f64": np.float64
-}  # fmt: skip
+_DTYPES: dict[str, Any] = {"f16": np.float16, "bf16": ml_dtypes.bfloat16, "f32": np.float32, "f64": np.float64}
 
 
 def _is_float(kind: str) -> bool:
@@ -68,8 +66,19 @@ def _to_integer(form: Any, number: Number) -> int:
 def _worth(form: Any) -> bool:
     """All pairs of types, all roundings of a few of them, and .ftz and .sat where they do something."""
     pair = (form.dtype, form.atype)
-    full = pair in {("s32", "f32"), ("u8", "f32"), ("f32", "s32"), ("f16", "f32"), ("f32", "f64"), ("f32", "u64"),
-                    ("s64", "f64"), ("f32", "f32"), ("f16", "f16"), ("s16", "f16"), ("u64", "f32")}  # fmt: skip
+    full = pair in {
+        ("s32", "f32"),
+        ("u8", "f32"),
+        ("f32", "s32"),
+        ("f16", "f32"),
+        ("f32", "f64"),
+        ("f32", "u64"),
+        ("s64", "f64"),
+        ("f32", "f32"),
+        ("f16", "f16"),
+        ("s16", "f16"),
+        ("u64", "f32"),
+    }
     if full:
         return True
     return form.rounding in (None, "rn", "rzi") and not form.ftz and (not form.sat or "8" in form.dtype)
@@ -177,9 +186,10 @@ def cvt_f16x2(form: Any, a: int) -> int:
 
 
 @lanewise(
-    conversion.cvt_bf16x2, only_if=lambda form: form.atype[:4] in FORMATS and _unscaled(form),
+    conversion.cvt_bf16x2,
+    only_if=lambda form: form.atype[:4] in FORMATS and _unscaled(form),
     values={"a": _every_word},
-)  # fmt: skip
+)
 def cvt_bf16x2(form: Any, a: int) -> int:
     return _up(form, a)
 
@@ -328,9 +338,10 @@ def cvt_fixed_to_bf16x2(form: Any, a: int, scale: int = 0x7F7F) -> int:
 
 
 @lanewise(
-    conversion.cvt_bf16x2, only_if=lambda form: form.atype[:4] in FORMATS and form.scaled,
+    conversion.cvt_bf16x2,
+    only_if=lambda form: form.atype[:4] in FORMATS and form.scaled,
     values={"a": _every_word, "scale": _powers},
-)  # fmt: skip
+)
 def cvt_scaled_to_bf16x2(form: Any, a: int, scale: int) -> int:
     """Narrow floats times a power of two."""
     source, shift = FORMATS[form.atype[:4]], 4 if form.atype == "e2m1x2" else 8

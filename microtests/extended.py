@@ -80,8 +80,7 @@ def product_sum(draft: Draft, half: Any, kind: Any) -> None:
     elements(draft, given, outputs, body)
 
 
-@microtest(*((op, kind, sat) for op in ("add", "sub")
-             for kind, sat in (("u16", False), ("s16", False), ("s32", True))))  # fmt: skip
+@microtest(*((op, kind, sat) for op in ("add", "sub") for kind, sat in (("u16", False), ("s16", False), ("s32", True))))
 def last_sum(draft: Draft, op: str, kind: Any, sat: bool) -> None:
     """What takes a carry and leaves none may have 16 bits, or clamp (ptxas has it, the manual does not)."""
     bits = int(kind[1:])

@@ -106,10 +106,15 @@ def bulk_load(draft: Draft, which: str) -> None:
     draft.fault = "misaligned"
     data = draft.input(np.zeros(1024, np.uint8))
     source, to = (8 if which == name else 0 for name in ("source", "destination"))
-    kernel.run(64, lambda place, bar: draft(
-        bulk.load(f"[{place}+{to}]", f"[{data}+{source}]", draft.scalar("u32", 64), f"[{bar}]",
-                  dst="shared::cluster")
-    ), kernel.before)  # fmt: skip
+    kernel.run(
+        64,
+        lambda place, bar: draft(
+            bulk.load(
+                f"[{place}+{to}]", f"[{data}+{source}]", draft.scalar("u32", 64), f"[{bar}]", dst="shared::cluster"
+            )
+        ),
+        kernel.before,
+    )
 
 
 @microtest("column", "destination")
@@ -122,9 +127,15 @@ def tensor_load(draft: Draft, which: str) -> None:
         lambda array: TensorMap.tiled("bf16", array, dims, strides_of(dims, 2), (32, 8)), tensor_of(dims, 2)
     )
     to = 64 if which == "destination" else 0
-    kernel.run(512, lambda place, bar: draft(
-        tma.load(f"[{place}+{to}]", f"[{address}]", coordinates(draft, start), f"[{bar}]", dim=2, dst="shared::cluster")
-    ), kernel.before)  # fmt: skip
+    kernel.run(
+        512,
+        lambda place, bar: draft(
+            tma.load(
+                f"[{place}+{to}]", f"[{address}]", coordinates(draft, start), f"[{bar}]", dim=2, dst="shared::cluster"
+            )
+        ),
+        kernel.before,
+    )
 
 
 @microtest()
@@ -160,11 +171,24 @@ def tensor_map(draft: Draft, which: str) -> None:
 
     def copy(place: Register, bar: Register) -> None:
         if which == "rank":
-            draft(tma.load(f"[{place}]", f"[{address}]", coordinates(draft, (0, 0)), f"[{bar}]", dim=2,
-                           dst="shared::cluster"))  # fmt: skip
+            draft(
+                tma.load(
+                    f"[{place}]", f"[{address}]", coordinates(draft, (0, 0)), f"[{bar}]", dim=2, dst="shared::cluster"
+                )
+            )
         else:
             start = coordinates(draft, (0, -1 if which == "pixel" else 0, 0))
-            draft(tma.load_im2col(f"[{place}]", f"[{address}]", start, f"[{bar}]", [offset], dim=3,
-                                  dst="shared::cluster", load_mode="im2col"))  # fmt: skip
+            draft(
+                tma.load_im2col(
+                    f"[{place}]",
+                    f"[{address}]",
+                    start,
+                    f"[{bar}]",
+                    [offset],
+                    dim=3,
+                    dst="shared::cluster",
+                    load_mode="im2col",
+                )
+            )
 
     kernel.run(128, copy, kernel.before)

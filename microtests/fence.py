@@ -62,8 +62,9 @@ def _hand_over(draft: Draft, before: Instruction, after: Instruction, scope: Any
         draft(cluster.arrive(), cluster.wait())
 
 
-@microtest(*((sem, scope) for sem in (None, "sc", "acq_rel", "release+acquire")
-             for scope in ("cta", "cluster", "gpu", "sys")))  # fmt: skip
+@microtest(
+    *((sem, scope) for sem in (None, "sc", "acq_rel", "release+acquire") for scope in ("cta", "cluster", "gpu", "sys"))
+)
 def thread(draft: Draft, sem: Any, scope: Any) -> None:
     """fence, in every scope: of both kinds at once, or one that releases and one that acquires."""
     given: list[Any] = (sem or "").split("+")
@@ -95,10 +96,15 @@ def shared_of_the_cluster(draft: Draft) -> None:
 
 
 _ALONE: tuple[type[Instruction], ...] = (
-    fence.fence_proxy_alias, fence.fence_proxy_alias_ordered, fence.fence_proxy_async_acquire,
-    fence.fence_proxy_async_release, fence.fence_proxy_async_release_reads, fence.fence_proxy_tensormap_release,
-    fence.fence_release_reads, fence.membar_proxy,
-)  # fmt: skip
+    fence.fence_proxy_alias,
+    fence.fence_proxy_alias_ordered,
+    fence.fence_proxy_async_acquire,
+    fence.fence_proxy_async_release,
+    fence.fence_proxy_async_release_reads,
+    fence.fence_proxy_tensormap_release,
+    fence.fence_release_reads,
+    fence.membar_proxy,
+)
 
 
 @microtest(*(Word(made) for form in _ALONE for made in form.variants()))
@@ -123,9 +129,9 @@ def before_a_load(draft: Draft, space: Any) -> None:
         draft(integer.mad(value, kernel.tid, 7, 1 + 7 * number, half="lo", type="u32"))
         draft.store(draft.offset(data, kernel.tid, 4), value, 4 * number)
     draft(fence.fence_proxy_async(space=space), barrier.bar_sync(0))
-    kernel.run(1024, lambda to, bar: draft(
-        bulk.load(f"[{to}]", f"[{data}]", 1024, f"[{bar}]", dst="shared::cluster")
-    ), words)  # fmt: skip
+    kernel.run(
+        1024, lambda to, bar: draft(bulk.load(f"[{to}]", f"[{data}]", 1024, f"[{bar}]", dst="shared::cluster")), words
+    )
 
 
 @microtest(None, "shared::cta", "shared::cluster")

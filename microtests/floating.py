@@ -100,13 +100,22 @@ def sqrt(form: Any, a: Number) -> Number:
 
 
 for _form, _compute in (
-    (floating.add, add_), (floating.sub, sub), (floating.mul, mul), (floating.fma, fma), (floating.mad, fma),
-    (floating.div, div), (floating.rcp, rcp), (floating.sqrt, sqrt),
-):  # fmt: skip
+    (floating.add, add_),
+    (floating.sub, sub),
+    (floating.mul, mul),
+    (floating.fma, fma),
+    (floating.mad, fma),
+    (floating.div, div),
+    (floating.rcp, rcp),
+    (floating.sqrt, sqrt),
+):
     lanewise(_form, tolerance=_free_nan)(operation(_compute))
 for _form, _compute in (
-    (floating.add_f32x2, add_), (floating.sub_f32x2, sub), (floating.mul_f32x2, mul), (floating.fma_f32x2, fma),
-):  # fmt: skip
+    (floating.add_f32x2, add_),
+    (floating.sub_f32x2, sub),
+    (floating.mul_f32x2, mul),
+    (floating.fma_f32x2, fma),
+):
     lanewise(_form)(pair(_compute))
 
 
@@ -116,11 +125,16 @@ def testp(form: Any, a: int) -> int:
     number = decode(a, format)
     magnitude = a & (format.sign - 1)
     subnormal = 0 < magnitude < 1 << format.fraction
-    return int({
-        "finite": number.kind == "finite", "infinite": number.kind == "inf", "number": number.kind != "nan",
-        "notanumber": number.kind == "nan", "normal": number.kind == "finite" and not subnormal,
-        "subnormal": subnormal,
-    }[form.property])  # fmt: skip
+    return int(
+        {
+            "finite": number.kind == "finite",
+            "infinite": number.kind == "inf",
+            "number": number.kind != "nan",
+            "notanumber": number.kind == "nan",
+            "normal": number.kind == "finite" and not subnormal,
+            "subnormal": subnormal,
+        }[form.property]
+    )
 
 
 @lanewise(floating.copysign)
@@ -264,8 +278,13 @@ def _turns(form: Any, rng: np.random.Generator, count: int) -> Any:
 
 
 for _form, _function in ((floating.sin, math.sin), (floating.cos, math.cos)):
-    approximate(_form, near(0, 2.0**-19), _of(lambda a, function=_function: function(2 * math.pi * math.fmod(a, 1))),
-                values={"a": _turns}, only_if=lambda f: f.two_pi)  # fmt: skip
+    approximate(
+        _form,
+        near(0, 2.0**-19),
+        _of(lambda a, function=_function: function(2 * math.pi * math.fmod(a, 1))),
+        values={"a": _turns},
+        only_if=lambda f: f.two_pi,
+    )
 approximate(floating.tanh, near(0, 2.0**-30, relative=2.0**-10), _of(math.tanh))
 
 

@@ -44,9 +44,17 @@ def sixteen(draft: Draft, values: Sequence[int]) -> list[Register]:
 
 
 def _load(
-    draft: Draft, name: str, swizzle: str = "none", *, steps: Sequence[int] | None = None, first: int = 0,
-    ctas: int = 1, receivers: Sequence[int] = (0,), nan: bool = False, **options: Any,
-) -> None:  # fmt: skip
+    draft: Draft,
+    name: str,
+    swizzle: str = "none",
+    *,
+    steps: Sequence[int] | None = None,
+    first: int = 0,
+    ctas: int = 1,
+    receivers: Sequence[int] = (0,),
+    nan: bool = False,
+    **options: Any,
+) -> None:
     """`first` is the first channel; `options` are the copy's."""
     sizes, lower, upper, place, offsets, count = _IMAGES[name]
     channels = _CHANNELS[swizzle]
@@ -60,20 +68,41 @@ def _load(
     expected = np.array([image if rank in receivers else kernel.before for rank in range(ctas)])
     address = draft.tensormap(
         lambda array: TensorMap.im2col(
-            "bf16", array, dims, strides_of(dims, 2), lower, upper, channels, count, swizzle=swizzle,
-            element_strides=None if steps is None else [1, *steps, 1], oob_fill="nan" if nan else "none",
+            "bf16",
+            array,
+            dims,
+            strides_of(dims, 2),
+            lower,
+            upper,
+            channels,
+            count,
+            swizzle=swizzle,
+            element_strides=None if steps is None else [1, *steps, 1],
+            oob_fill="nan" if nan else "none",
         ),
         tensor.reshape(-1),
-    )  # fmt: skip
+    )
     where: Any = sixteen(draft, offsets)
     if "multicast" in options:
         options["mask"] = ranks(draft, receivers)
     dim: Any = len(dims)
     options = {"dst": "shared::cluster", **options}
-    kernel.run(indices.size * 2, lambda to, bar: draft(
-        tma.load_im2col(f"[{to}]", f"[{address}]", coordinates(draft, start), f"[{bar}]", where, dim=dim,
-                        load_mode="im2col", **options)
-    ), expected)  # fmt: skip
+    kernel.run(
+        indices.size * 2,
+        lambda to, bar: draft(
+            tma.load_im2col(
+                f"[{to}]",
+                f"[{address}]",
+                coordinates(draft, start),
+                f"[{bar}]",
+                where,
+                dim=dim,
+                load_mode="im2col",
+                **options,
+            )
+        ),
+        expected,
+    )
 
 
 @microtest(*((name, swizzle) for name in _IMAGES for swizzle in _CHANNELS))
@@ -133,12 +162,21 @@ def _store(draft: Draft, name: str, swizzle: str, op: Any = None, **options: Any
     if op:
         memory_ = operands(kind, -(-size // 1024) * 512, 57)
         initial = operands(kind, len(initial), 58).reshape(-1, 2)
-    store_box(draft, kind, dims, memory_, indices, None, swizzle, lambda to, source: draft(
-        form(f"[{to}]", coordinates(draft, start), f"[{source}]", **given)
-    ), (lambda old, new: reduced(op, kind, old, new)) if op else lambda old, new: new, initial,
+    store_box(
+        draft,
+        kind,
+        dims,
+        memory_,
+        indices,
+        None,
+        swizzle,
+        lambda to, source: draft(form(f"[{to}]", coordinates(draft, start), f"[{source}]", **given)),
+        (lambda old, new: reduced(op, kind, old, new)) if op else lambda old, new: new,
+        initial,
         lambda array: TensorMap.im2col(
             kind, array, dims, strides_of(dims, 2), lower, upper, channels, count, swizzle=swizzle
-        ))  # fmt: skip
+        ),
+    )
 
 
 @microtest(*((name, swizzle) for name in _STORED for swizzle in _CHANNELS))
@@ -177,12 +215,16 @@ def prefetch(draft: Draft, name: str, hint: bool) -> None:
     sizes, lower, upper, place, offsets, count = _IMAGES[name]
     dims, options = (16, *sizes), hinted(draft) if hint else {}
     dim: Any = len(dims)
-    prefetching(draft, lambda at: draft(
-        tma.prefetch_im2col(at, coordinates(draft, (0, *place)), sixteen(draft, offsets), dim=dim, load_mode="im2col",
-                            **options)
-    ), lambda array: TensorMap.im2col(
-        "bf16", array, dims, strides_of(dims, 2), lower, upper, 8, count
-    ), dims)  # fmt: skip
+    prefetching(
+        draft,
+        lambda at: draft(
+            tma.prefetch_im2col(
+                at, coordinates(draft, (0, *place)), sixteen(draft, offsets), dim=dim, load_mode="im2col", **options
+            )
+        ),
+        lambda array: TensorMap.im2col("bf16", array, dims, strides_of(dims, 2), lower, upper, 8, count),
+        dims,
+    )
 
 
 @microtest("3d", "4d", "5d")
@@ -191,12 +233,18 @@ def applypriority(draft: Draft, name: str) -> None:
     sizes, lower, upper, place, offsets, count = _IMAGES[name]
     dims = (16, *sizes)
     dim: Any = len(dims)
-    prefetching(draft, lambda at: draft(
-        tma.applypriority_im2col(at, coordinates(draft, (0, *place)), sixteen(draft, offsets), dim=dim,
-                                 load_mode="im2col"), bulk.commit_group(), bulk.wait_group(0)
-    ), lambda array: TensorMap.im2col(
-        "bf16", array, dims, strides_of(dims, 2), lower, upper, 8, count
-    ), dims)  # fmt: skip
+    prefetching(
+        draft,
+        lambda at: draft(
+            tma.applypriority_im2col(
+                at, coordinates(draft, (0, *place)), sixteen(draft, offsets), dim=dim, load_mode="im2col"
+            ),
+            bulk.commit_group(),
+            bulk.wait_group(0),
+        ),
+        lambda array: TensorMap.im2col("bf16", array, dims, strides_of(dims, 2), lower, upper, 8, count),
+        dims,
+    )
 
 
 # Along the width alone: no Hopper has it.
@@ -222,8 +270,14 @@ def _wide_map(
     ), dims, channels, count  # fmt: skip
 
 
-@microtest(*((name, mode, swizzle, step) for name in _LINES for mode in ("im2col::w", "im2col::w::128")
-             for swizzle, step in (("32b", 1), ("64b", 2), ("128b", 1))))  # fmt: skip
+@microtest(
+    *(
+        (name, mode, swizzle, step)
+        for name in _LINES
+        for mode in ("im2col::w", "im2col::w::128")
+        for swizzle, step in (("32b", 1), ("64b", 2), ("128b", 1))
+    )
+)
 def load_wide(draft: Draft, name: str, mode: Any, swizzle: str, step: int) -> None:
     """A line of pixels, on into the next image; without a halo."""
     _load_wide(draft, name, mode, swizzle, step)
@@ -257,9 +311,18 @@ def load_wide_spellings(draft: Draft, which: Any) -> None:
 
 
 def _load_wide(
-    draft: Draft, name: str, mode: Any, swizzle: str, step: int, *, ctas: int = 1, receivers: Sequence[int] = (0,),
-    halo: int = 0, nan: bool = False, **options: Any,
-) -> None:  # fmt: skip
+    draft: Draft,
+    name: str,
+    mode: Any,
+    swizzle: str,
+    step: int,
+    *,
+    ctas: int = 1,
+    receivers: Sequence[int] = (0,),
+    halo: int = 0,
+    nan: bool = False,
+    **options: Any,
+) -> None:
     _, lower, upper, place, offset = _LINES[name]
     make, dims, channels, count = _wide_map(name, mode, swizzle, step, nan=nan)
     tensor = tensor_of(dims, 2)
@@ -274,9 +337,13 @@ def _load_wide(
     if "multicast" in options:
         options["mask"] = ranks(draft, receivers)
     given: dict[str, Any] = {"dst": "shared::cluster", "dim": dim, "load_mode": mode, **options}
-    kernel.run(indices.size * 2, lambda to, bar: draft(
-        tma.load_im2col(f"[{to}]", f"[{address}]", coordinates(draft, (0, *place)), f"[{bar}]", where, **given)
-    ), expected)  # fmt: skip
+    kernel.run(
+        indices.size * 2,
+        lambda to, bar: draft(
+            tma.load_im2col(f"[{to}]", f"[{address}]", coordinates(draft, (0, *place)), f"[{bar}]", where, **given)
+        ),
+        expected,
+    )
 
 
 @microtest(*((name, mode) for name in _LINES for mode in ("im2col::w", "im2col::w::128")))
@@ -285,6 +352,13 @@ def prefetch_wide(draft: Draft, name: str, mode: Any) -> None:
     make, dims, _, _ = _wide_map(name, mode, "64b")
     _, _, _, place, offset = _LINES[name]
     dim: Any = len(dims)
-    prefetching(draft, lambda at: draft(
-        tma.prefetch_im2col(at, coordinates(draft, (0, *place)), sixteen(draft, (0, offset)), dim=dim, load_mode=mode)
-    ), make, dims)  # fmt: skip
+    prefetching(
+        draft,
+        lambda at: draft(
+            tma.prefetch_im2col(
+                at, coordinates(draft, (0, *place)), sixteen(draft, (0, offset)), dim=dim, load_mode=mode
+            )
+        ),
+        make,
+        dims,
+    )

@@ -37,9 +37,14 @@ def _slices(indices: np.ndarray) -> np.ndarray:
 
 
 def _load(
-    draft: Draft, mode: tuple[str, str], rank: int, start: Sequence[int], *, steps: Sequence[int] | None = None,
+    draft: Draft,
+    mode: tuple[str, str],
+    rank: int,
+    start: Sequence[int],
+    *,
+    steps: Sequence[int] | None = None,
     nan: bool = False,
-) -> None:  # fmt: skip
+) -> None:
     interleave, swizzle = mode
     size = _SLICE[interleave]
     dims, box, _ = _TILES[rank]
@@ -50,19 +55,37 @@ def _load(
     expected = boxes.loaded(kernel.before, tensor, indices, swizzle, fill, packed=True)
     address = draft.tensormap(
         lambda array: TensorMap.tiled(
-            "f16", array, dims, strides_of(dims, size), box, interleave=interleave, swizzle=swizzle,
-            element_strides=steps, oob_fill="nan" if nan else "none",
+            "f16",
+            array,
+            dims,
+            strides_of(dims, size),
+            box,
+            interleave=interleave,
+            swizzle=swizzle,
+            element_strides=steps,
+            oob_fill="nan" if nan else "none",
         ),
         tensor.reshape(-1),
-    )  # fmt: skip
+    )
     dim: Any = rank
-    kernel.run(indices.size * size, lambda to, bar: draft(
-        tma.load(f"[{to}]", f"[{address}]", coordinates(draft, start), f"[{bar}]", dim=dim, dst="shared::cluster")
-    ), expected)  # fmt: skip
+    kernel.run(
+        indices.size * size,
+        lambda to, bar: draft(
+            tma.load(f"[{to}]", f"[{address}]", coordinates(draft, start), f"[{bar}]", dim=dim, dst="shared::cluster")
+        ),
+        expected,
+    )
 
 
-@microtest(*((mode, rank, number) for mode in _MODES for rank in _TILES for number in range(3)
-             if mode[1] in ("none", "32b") or rank == 4))  # fmt: skip
+@microtest(
+    *(
+        (mode, rank, number)
+        for mode in _MODES
+        for rank in _TILES
+        for number in range(3)
+        if mode[1] in ("none", "32b") or rank == 4
+    )
+)
 def load(draft: Draft, mode: tuple[str, str], rank: int, number: int) -> None:
     """Inside, over the far edges, before the first element."""
     _load(draft, mode, rank, _TILES[rank][2][number])
@@ -93,16 +116,35 @@ def _store(draft: Draft, mode: tuple[str, str], rank: int, start: Sequence[int],
         initial = operands("u32", initial.size // 4, 60).reshape(-1, size)
     form: Any = tma.reduce if op else tma.store
     given: dict[str, Any] = {"dim": rank, **({"op": op} if op else {})}
-    store_box(draft, kind, dims, memory_, indices, box, swizzle, lambda to, source: draft(
-        form(f"[{to}]", coordinates(draft, start), f"[{source}]", **given)
-    ), (lambda old, new: reduced(op, "u32", old.reshape(-1, 4), new.reshape(-1, 4)).reshape(old.shape)) if op
-        else lambda old, new: new, initial, lambda array: TensorMap.tiled(
+    store_box(
+        draft,
+        kind,
+        dims,
+        memory_,
+        indices,
+        box,
+        swizzle,
+        lambda to, source: draft(form(f"[{to}]", coordinates(draft, start), f"[{source}]", **given)),
+        (lambda old, new: reduced(op, "u32", old.reshape(-1, 4), new.reshape(-1, 4)).reshape(old.shape))
+        if op
+        else lambda old, new: new,
+        initial,
+        lambda array: TensorMap.tiled(
             kind, array, dims, strides_of(dims, size), box, interleave=interleave, swizzle=swizzle
-        ), packed=True)  # fmt: skip
+        ),
+        packed=True,
+    )
 
 
-@microtest(*((mode, rank, number) for mode in _MODES for rank in _TILES for number in range(2)
-             if mode[1] in ("none", "32b") or rank == 4))  # fmt: skip
+@microtest(
+    *(
+        (mode, rank, number)
+        for mode in _MODES
+        for rank in _TILES
+        for number in range(2)
+        if mode[1] in ("none", "32b") or rank == 4
+    )
+)
 def store(draft: Draft, mode: tuple[str, str], rank: int, number: int) -> None:
     """Inside and over the far edges; what is outside is dropped."""
     _store(draft, mode, rank, _TILES[rank][2][number])
@@ -120,9 +162,14 @@ def prefetch(draft: Draft, which: tuple[str], rank: int) -> None:
     size = _SLICE[which[0]]
     dims, box, starts = _TILES[rank]
     dim: Any = rank
-    prefetching(draft, lambda at: draft(tma.prefetch(at, coordinates(draft, starts[0]), dim=dim)), lambda array: (
-        TensorMap.tiled("bf16", array, dims, strides_of(dims, size), box, interleave=which[0], swizzle="32b")
-    ), (*dims, size // 2))  # fmt: skip
+    prefetching(
+        draft,
+        lambda at: draft(tma.prefetch(at, coordinates(draft, starts[0]), dim=dim)),
+        lambda array: TensorMap.tiled(
+            "bf16", array, dims, strides_of(dims, size), box, interleave=which[0], swizzle="32b"
+        ),
+        (*dims, size // 2),
+    )
 
 
 #: (dims in slices, lower corner, upper corner), the copy's start, offsets, pixels.
@@ -133,8 +180,15 @@ _IMAGES: dict[str, Any] = {
 }
 
 
-@microtest(*((name, mode, first) for name in _IMAGES for mode in _MODES for first in (0, 1)
-             if mode[1] in ("none", "32b") or name == "4d"))  # fmt: skip
+@microtest(
+    *(
+        (name, mode, first)
+        for name in _IMAGES
+        for mode in _MODES
+        for first in (0, 1)
+        if mode[1] in ("none", "32b") or name == "4d"
+    )
+)
 def load_im2col(draft: Draft, name: str, mode: tuple[str, str], first: int) -> None:
     """The pixels that a filter sees, of one slice of the channels; in steps of 2 too."""
     interleave, swizzle = mode
@@ -153,13 +207,34 @@ def load_im2col(draft: Draft, name: str, mode: tuple[str, str], first: int) -> N
     expected = boxes.loaded(kernel.before, tensor, indices, swizzle, bytes(size), packed=True)
     address = draft.tensormap(
         lambda array: TensorMap.im2col(
-            "bf16", array, dims, strides_of(dims, size), lower, upper, size // 2, count, interleave=interleave,
-            swizzle=swizzle, element_strides=[*steps, 1, 1],
+            "bf16",
+            array,
+            dims,
+            strides_of(dims, size),
+            lower,
+            upper,
+            size // 2,
+            count,
+            interleave=interleave,
+            swizzle=swizzle,
+            element_strides=[*steps, 1, 1],
         ),
         tensor.reshape(-1),
-    )  # fmt: skip
+    )
     dim: Any = len(dims)
-    kernel.run(indices.size * size, lambda to, bar: draft(
-        tma.load_im2col(f"[{to}]", f"[{address}]", coordinates(draft, start), f"[{bar}]", sixteen(draft, offsets),
-                        dim=dim, dst="shared::cluster", load_mode="im2col")
-    ), expected)  # fmt: skip
+    kernel.run(
+        indices.size * size,
+        lambda to, bar: draft(
+            tma.load_im2col(
+                f"[{to}]",
+                f"[{address}]",
+                coordinates(draft, start),
+                f"[{bar}]",
+                sixteen(draft, offsets),
+                dim=dim,
+                dst="shared::cluster",
+                load_mode="im2col",
+            )
+        ),
+        expected,
+    )

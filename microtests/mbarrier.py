@@ -129,8 +129,10 @@ def inval(draft: Draft, word: Word) -> None:
 _ARRIVALS = (mbarrier.arrive, mbarrier.arrive_remote, mbarrier.arrive_drop, mbarrier.arrive_drop_remote)
 
 
-@microtest(*((made, sunk) for made in each(*_ARRIVALS) for sunk in (False, True)),
-           only_if=lambda word, sunk: sunk or "remote" not in word.made.form.key)  # fmt: skip
+@microtest(
+    *((made, sunk) for made in each(*_ARRIVALS) for sunk in (False, True)),
+    only_if=lambda word, sunk: sunk or "remote" not in word.made.form.key,
+)
 def arrive(draft: Draft, word: Word, sunk: bool) -> None:
     """One arrival, or as many as it says; the state is of this phase. A drop lowers what later phases expect."""
     counted = word.made.count is not None  # type: ignore[attr-defined]
@@ -156,9 +158,11 @@ def arrive(draft: Draft, word: Word, sunk: bool) -> None:
 
 
 _EXPECTING = (
-    mbarrier.arrive_expect_tx, mbarrier.arrive_expect_tx_remote, mbarrier.arrive_drop_expect_tx,
+    mbarrier.arrive_expect_tx,
+    mbarrier.arrive_expect_tx_remote,
+    mbarrier.arrive_drop_expect_tx,
     mbarrier.arrive_drop_expect_tx_remote,
-)  # fmt: skip
+)
 
 
 @microtest(*each(*_EXPECTING))
@@ -345,9 +349,11 @@ def primary_phase(draft: Draft, form: str, parity: bool) -> None:
     for expected in (0, 1):
         found = draft.reg("pred")
         which: Any = 0 if parity else state
-        draft(getattr(mbarrier, form + ("_parity" if parity else ""))(
-            found, f"[{barrier.at}]", which, phase_type="primary", space="shared::cta"
-        ))  # fmt: skip
+        draft(
+            getattr(mbarrier, form + ("_parity" if parity else ""))(
+                found, f"[{barrier.at}]", which, phase_type="primary", space="shared::cta"
+            )
+        )
         if expected or form == "test_wait":
             barrier.script.see(found, expected)
         if not expected:
@@ -371,9 +377,11 @@ def layout_v1(draft: Draft, form: str, parity: bool) -> None:
         ended, report = draft.reg("pred"), draft.reg("pred")
         phase: Any = 0 if parity else state
         if expected or form == "test_wait":
-            draft(getattr(mbarrier, form + ("_parity" if parity else ""))(
-                ended, place, phase, report=report, phase_type="primary", space="shared::cta"
-            ))  # fmt: skip
+            draft(
+                getattr(mbarrier, form + ("_parity" if parity else ""))(
+                    ended, place, phase, report=report, phase_type="primary", space="shared::cta"
+                )
+            )
             barrier.script.see(ended, expected)
             if expected:
                 barrier.script.see(report, 0)

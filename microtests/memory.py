@@ -17,8 +17,7 @@ from ptxgen.instr import cache, conversion, memory, move
 from ptxgen.instr.model.types import TYPES
 
 _THREADS = 64
-KINDS = ("b8", "b16", "b32", "b64", "u8", "u16", "u32", "u64", "s8", "s16", "s32", "s64", "f32", "f64",
-         "b128")  # fmt: skip
+KINDS = ("b8", "b16", "b32", "b64", "u8", "u16", "u32", "u64", "s8", "s16", "s32", "s64", "f32", "f64", "b128")
 _SPACES: tuple[Any, ...] = (None, "global", "shared", "shared::cta", "shared::cluster")
 
 
@@ -105,9 +104,12 @@ def load(draft: Draft, form: Any, kind: str, space: Any, vec: Any = None, **opti
 
 
 _VECTORS = [
-    (vec, kind) for vec in ("v2", "v4", "v8") for kind in KINDS if kind != "b128"
+    (vec, kind)
+    for vec in ("v2", "v4", "v8")
+    for kind in KINDS
+    if kind != "b128"
     if (int(vec[1:]) * _bits(kind) <= 128 and vec != "v8") or (int(vec[1:]) * _bits(kind) == 256)
-]  # fmt: skip
+]
 
 
 @microtest(*((space, kind) for space in _SPACES for kind in KINDS))
@@ -116,8 +118,10 @@ def ld(draft: Draft, space: Any, kind: Any) -> None:
     load(draft, memory.ld, kind, space)
 
 
-@microtest(*((space, vec, kind) for space in ("global", "shared") for vec, kind in _VECTORS),
-           only_if=lambda space, vec, kind: space == "global" or int(vec[1:]) * _bits(kind) <= 128)  # fmt: skip
+@microtest(
+    *((space, vec, kind) for space in ("global", "shared") for vec, kind in _VECTORS),
+    only_if=lambda space, vec, kind: space == "global" or int(vec[1:]) * _bits(kind) <= 128,
+)
 def ld_vector(draft: Draft, space: Any, vec: Any, kind: Any) -> None:
     """Vectors, up to 256 bits in global memory."""
     load(draft, memory.ld, kind, space, vec)
@@ -167,8 +171,10 @@ def st(draft: Draft, space: Any, kind: Any) -> None:
     store(draft, memory.st, kind, space)
 
 
-@microtest(*((space, vec, kind) for space in ("global", "shared") for vec, kind in _VECTORS),
-           only_if=lambda space, vec, kind: space == "global" or int(vec[1:]) * _bits(kind) <= 128)  # fmt: skip
+@microtest(
+    *((space, vec, kind) for space in ("global", "shared") for vec, kind in _VECTORS),
+    only_if=lambda space, vec, kind: space == "global" or int(vec[1:]) * _bits(kind) <= 128,
+)
 def st_vector(draft: Draft, space: Any, vec: Any, kind: Any) -> None:
     """Vectors, up to 256 bits in global memory."""
     store(draft, memory.st, kind, space, vec)
@@ -247,8 +253,14 @@ def of_functions(draft: Draft, space: Any) -> None:
     draft.store(draft.offset(draft.output(np.arange(_THREADS, dtype=np.uint32) * 4), tid, 4), found)
 
 
-@microtest(*((generic, size, which) for generic in (False, True) for size in (8, 64, 1024)
-             for which in ("", "weak", "32", "32 weak")))  # fmt: skip
+@microtest(
+    *(
+        (generic, size, which)
+        for generic in (False, True)
+        for size in (8, 64, 1024)
+        for which in ("", "weak", "32", "32 weak")
+    )
+)
 def st_bulk(draft: Draft, generic: bool, size: int, which: str) -> None:
     """Zeros, and nothing beyond."""
     draft.launch(block=_THREADS)

@@ -21,14 +21,22 @@ def _all(draft: Draft, expected: np.ndarray, register: Any) -> None:
 
 
 _SPECIAL = {
-    "tid.x": lambda cta, tid: tid, "tid.y": lambda cta, tid: 0, "ntid.x": lambda cta, tid: _THREADS,
-    "ntid.z": lambda cta, tid: 1, "ctaid.x": lambda cta, tid: cta, "nctaid.x": lambda cta, tid: 3,
-    "nctaid.y": lambda cta, tid: 1, "laneid": lambda cta, tid: tid % 32, "lanemask_eq": lambda cta, tid: 1 << tid % 32,
-    "lanemask_lt": lambda cta, tid: (1 << tid % 32) - 1, "lanemask_le": lambda cta, tid: (2 << tid % 32) - 1,
+    "tid.x": lambda cta, tid: tid,
+    "tid.y": lambda cta, tid: 0,
+    "ntid.x": lambda cta, tid: _THREADS,
+    "ntid.z": lambda cta, tid: 1,
+    "ctaid.x": lambda cta, tid: cta,
+    "nctaid.x": lambda cta, tid: 3,
+    "nctaid.y": lambda cta, tid: 1,
+    "laneid": lambda cta, tid: tid % 32,
+    "lanemask_eq": lambda cta, tid: 1 << tid % 32,
+    "lanemask_lt": lambda cta, tid: (1 << tid % 32) - 1,
+    "lanemask_le": lambda cta, tid: (2 << tid % 32) - 1,
     "lanemask_gt": lambda cta, tid: ~((2 << tid % 32) - 1) & 0xFFFFFFFF,
-    "lanemask_ge": lambda cta, tid: ~((1 << tid % 32) - 1) & 0xFFFFFFFF, "cluster_ctarank": lambda cta, tid: 0,
+    "lanemask_ge": lambda cta, tid: ~((1 << tid % 32) - 1) & 0xFFFFFFFF,
+    "cluster_ctarank": lambda cta, tid: 0,
     "cluster_nctarank": lambda cta, tid: 1,
-}  # fmt: skip
+}
 
 
 @microtest(*_SPECIAL)
@@ -91,10 +99,13 @@ def events(draft: Draft, which: str) -> None:
     """Performance events: nobody looks at them."""
     draft.launch(grid=3, block=_THREADS)
     assert draft.thread
-    draft({
-        "pmevent": lambda: miscellaneous.pmevent(7), "mask": lambda: miscellaneous.pmevent_mask(0x8001),
-        "mark": lambda: miscellaneous.mark(12),
-    }[which]())  # fmt: skip
+    draft(
+        {
+            "pmevent": lambda: miscellaneous.pmevent(7),
+            "mask": lambda: miscellaneous.pmevent_mask(0x8001),
+            "mark": lambda: miscellaneous.mark(12),
+        }[which]()
+    )
     _all(draft, np.tile(np.arange(_THREADS), (3, 1)), draft.thread)
 
 

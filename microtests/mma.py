@@ -114,7 +114,7 @@ def dense(draft: Draft, word: Word) -> None:
         load_registers(draft, matrices.a_registers(atype, a), tid),
         load_registers(draft, matrices.b_registers(btype, b), tid),
         load_registers(draft, matrices.d_registers(dtype, c), tid),
-    ]  # fmt: skip
+    ]
     found = [draft.reg(register.type, "d") for register in given[2]]
     draft(like(made, found, *given))
     store_registers(draft, matrices.d_registers(dtype, d), found, tid)
@@ -154,7 +154,7 @@ def sparse(draft: Draft, word: Word, f: int) -> None:
         load_registers(draft, matrices.a_registers(atype, stored), tid),
         load_registers(draft, matrices.b_registers(btype, b), tid),
         load_registers(draft, matrices.d_registers(dtype, c), tid),
-    ]  # fmt: skip
+    ]
     (metadata,) = load_registers(draft, matrices.metadata_registers(atype, meta, f, rng)[None], tid)
     found = [draft.reg(register.type, "d") for register in given[2]]
     draft(like(made, found, *given, metadata, f))
@@ -185,7 +185,7 @@ def specials(draft: Draft, name: str) -> None:
         load_registers(draft, matrices.a_registers(atype, a), tid),
         load_registers(draft, matrices.b_registers(btype, b), tid),
         load_registers(draft, matrices.d_registers(dtype, c), tid),
-    ]  # fmt: skip
+    ]
     found = [draft.reg(register.type, "d") for register in given[2]]
     draft(like(made, found, *given))
     kind = np.float64 if dtype == "f64" else np.float32

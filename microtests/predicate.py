@@ -9,8 +9,18 @@ from microtests.harness.numbers import BF16, F16, FORMATS, Format, Number, decod
 from ptxgen.instr import predicate
 
 #: Comparisons whose result on ordered operands is that of another.
-_PLAIN = {"lo": "lt", "ls": "le", "hi": "gt", "hs": "ge", "equ": "eq", "neu": "ne", "ltu": "lt", "leu": "le",
-          "gtu": "gt", "geu": "ge"}  # fmt: skip
+_PLAIN = {
+    "lo": "lt",
+    "ls": "le",
+    "hi": "gt",
+    "hs": "ge",
+    "equ": "eq",
+    "neu": "ne",
+    "ltu": "lt",
+    "leu": "le",
+    "gtu": "gt",
+    "geu": "ge",
+}
 
 
 def _compare(how: str, a: Any, b: Any) -> bool:
@@ -24,9 +34,13 @@ def _compare(how: str, a: Any, b: Any) -> bool:
     else:
         smaller, larger = a < b, b < a
     return {
-        "eq": not smaller and not larger, "ne": smaller or larger, "lt": smaller, "le": not larger, "gt": larger,
+        "eq": not smaller and not larger,
+        "ne": smaller or larger,
+        "lt": smaller,
+        "le": not larger,
+        "gt": larger,
         "ge": not smaller,
-    }[_PLAIN.get(how, how)]  # fmt: skip
+    }[_PLAIN.get(how, how)]
 
 
 def _combined(form: Any, found: bool, c: int) -> bool:
@@ -77,8 +91,15 @@ def setp_half2(form: Any, a: int, b: int, c: int = 0) -> tuple[int, ...]:
 
 
 #: What a true comparison writes, by the type of the result.
-_TRUE = {"u16": 0xFFFF, "s16": 0xFFFF, "u32": 0xFFFFFFFF, "s32": 0xFFFFFFFF, "f32": 0x3F800000, "f16": 0x3C00,
-         "bf16": 0x3F80}  # fmt: skip
+_TRUE = {
+    "u16": 0xFFFF,
+    "s16": 0xFFFF,
+    "u32": 0xFFFFFFFF,
+    "s32": 0xFFFFFFFF,
+    "f32": 0x3F800000,
+    "f16": 0x3C00,
+    "bf16": 0x3F80,
+}
 
 
 @lanewise(predicate.set, predicate.set_half, predicate.set_of_half, only_if=_kept, every=2)

@@ -55,10 +55,13 @@ class Allocations:
         skip = self.by_warp(warp)
         self.draft(
             tcgen05.alloc(
-                f"[{at}]", columns, cta_group=self.group, space=None if generic else "shared::cta",  # type: ignore[arg-type]
+                f"[{at}]",
+                columns,
+                cta_group=self.group,
+                space=None if generic else "shared::cta",  # type: ignore[arg-type]
                 exclusive=exclusive,
             )
-        )  # fmt: skip
+        )
         self.draft.place(skip)
         self.meet()
         found = self.draft.reg("b32", "base")

@@ -18,9 +18,13 @@ from ptxgen.instr import tcgen05
 
 #: Shape and multicast: rows of the source, bytes of a row.
 SHAPES = {
-    ("128x256b", None): (128, 32), ("4x256b", None): (4, 32), ("128x128b", None): (128, 16),
-    ("64x128b", "warpx2::02_13"): (64, 16), ("64x128b", "warpx2::01_23"): (64, 16), ("32x128b", "warpx4"): (32, 16),
-}  # fmt: skip
+    ("128x256b", None): (128, 32),
+    ("4x256b", None): (4, 32),
+    ("128x128b", None): (128, 16),
+    ("64x128b", "warpx2::02_13"): (64, 16),
+    ("64x128b", "warpx2::01_23"): (64, 16),
+    ("32x128b", "warpx4"): (32, 16),
+}
 FORMATS = {None: 8, "b6x16_p32": 6, "b4x16_p64": 4}
 _COLUMNS = 16
 
@@ -68,9 +72,14 @@ class Copy:
 
     def instruction(self, place: Register, descriptor: Register) -> Any:
         return tcgen05.cp(
-            f"[{place}]", descriptor, cta_group=self.ctas, shape=self.shape, multicast=self.multicast,  # type: ignore[arg-type]
-            dst_fmt=self.format and "b8x16", src_fmt=self.format,  # type: ignore[arg-type]
-        )  # fmt: skip
+            f"[{place}]",
+            descriptor,
+            cta_group=self.ctas,
+            shape=self.shape,
+            multicast=self.multicast,  # type: ignore[arg-type]
+            dst_fmt=self.format and "b8x16",
+            src_fmt=self.format,  # type: ignore[arg-type]
+        )
 
     def after(self, column: int, lane: int = 0) -> np.ndarray:
         for cells, rows in zip(self.cells, self.source, strict=True):
@@ -87,7 +96,7 @@ class Copy:
 
     def run(
         self, draft: Draft, swizzle: str = "none", gap: int = 0, lane: int = 0, leader: int = 0, **options: Any
-    ) -> None:  # fmt: skip
+    ) -> None:
         tensor = Tensor(draft, _COLUMNS, self.ctas)
         tensor.leader = leader
         tensor.fill(self.shaped)

@@ -20,8 +20,12 @@ from ptxgen.instr import tcgen05
 
 #: By shape: 32-bit words of a lane, and registers, of one repetition; the most repetitions (tables 49 and 50).
 _SHAPES = {
-    "32x32b": (1, 1, 128), "16x64b": (2, 1, 128), "16x128b": (4, 2, 64), "16x256b": (8, 4, 32), "16x32bx2": (1, 1, 128),
-}  # fmt: skip
+    "32x32b": (1, 1, 128),
+    "16x64b": (2, 1, 128),
+    "16x128b": (4, 2, 64),
+    "16x256b": (8, 4, 32),
+    "16x32bx2": (1, 1, 128),
+}
 
 
 def places(shape: str, num: int, split: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -235,8 +239,14 @@ _REDUCTIONS = (
 )
 
 
-@microtest(*((shape, num, *reduction) for shape in ("32x32b", "16x32bx2") for reduction in _REDUCTIONS
-             for num in (2, 4, 8, 16, 32, 64, 128)))  # fmt: skip
+@microtest(
+    *(
+        (shape, num, *reduction)
+        for shape in ("32x32b", "16x32bx2")
+        for reduction in _REDUCTIONS
+        for num in (2, 4, 8, 16, 32, 64, 128)
+    )
+)
 def ld_red(draft: Draft, shape: str, num: Any, op: Any, type: Any, absolute: bool, nan: bool) -> None:
     """The least or greatest of a thread's columns comes with them."""
     fragments = Fragments(shape, num, 0, False)

@@ -17,37 +17,51 @@ from microtests.harness.tensor_products import Product
 NARROW = ("e4m3", "e5m2", "e2m3", "e3m2", "e2m1")
 #: Kind, types of A, B and D.
 TYPES = (
-    ("f16", "f16", "f16", "f16"), ("f16", "f16", "f16", "f32"), ("f16", "bf16", "bf16", "f32"),
+    ("f16", "f16", "f16", "f16"),
+    ("f16", "f16", "f16", "f32"),
+    ("f16", "bf16", "bf16", "f32"),
     ("tf32", "tf32", "tf32", "f32"),
     *(("f8f6f4", a, b, "f32") for a in NARROW for b in NARROW),
-    ("f8f6f4", "e4m3", "e5m2", "f16"), ("f8f6f4", "e2m1", "e3m2", "f16"),
+    ("f8f6f4", "e4m3", "e5m2", "f16"),
+    ("f8f6f4", "e2m1", "e3m2", "f16"),
     *(("i8", a, b, "s32") for a in ("s8", "u8") for b in ("s8", "u8")),
-)  # fmt: skip
+)
 #: One of each kind: the other rules are the same for all types.
 KINDS = (
-    ("f16", "bf16", "bf16", "f32"), ("f16", "f16", "f16", "f16"), ("tf32", "tf32", "tf32", "f32"),
-    ("f8f6f4", "e4m3", "e2m3", "f32"), ("f8f6f4", "e2m1", "e5m2", "f16"), ("i8", "u8", "s8", "s32"),
-)  # fmt: skip
+    ("f16", "bf16", "bf16", "f32"),
+    ("f16", "f16", "f16", "f16"),
+    ("tf32", "tf32", "tf32", "f32"),
+    ("f8f6f4", "e4m3", "e2m3", "f32"),
+    ("f8f6f4", "e2m1", "e5m2", "f16"),
+    ("i8", "u8", "s8", "s32"),
+)
 
 
-@microtest(*((*types, m) for types in TYPES for m in (64, 128)),
-           only_if=lambda kind, a, b, d, m: m == 128 or kind != "f8f6f4" or a == b or d == "f16")  # fmt: skip
+@microtest(
+    *((*types, m) for types in TYPES for m in (64, 128)),
+    only_if=lambda kind, a, b, d, m: m == 128 or kind != "f8f6f4" or a == b or d == "f16",
+)
 def types(draft: Draft, kind: Any, a: str, b: str, d: str, m: int) -> None:
     """Every combination of types, A and B in shared memory."""
     Product(kind=kind, a=a, b=b, d=d, m=m).run(draft)
 
 
-@microtest(*((*types, m) for types in TYPES for m in (64, 128)),
-           only_if=lambda kind, a, b, d, m: kind != "f8f6f4" or (b == "e4m3" and m == 128) or d == "f16")  # fmt: skip
+@microtest(
+    *((*types, m) for types in TYPES for m in (64, 128)),
+    only_if=lambda kind, a, b, d, m: kind != "f8f6f4" or (b == "e4m3" and m == 128) or d == "f16",
+)
 def a_in_tensor_memory(draft: Draft, kind: Any, a: str, b: str, d: str, m: int) -> None:
     """A in tensor memory, on the lanes of D: packed, or elements of 4 and 6 bits in bytes of their own."""
     Product(kind=kind, a=a, b=b, d=d, m=m, in_tensor=True).run(draft)
 
 
-@microtest(*(("f16", "f16", "f32", m, n) for m in (64, 128) for n in (8, 24, 64, 136, 248, 256)),
-           *(("tf32", "tf32", "f32", 64, n) for n in (8, 40, 256)), ("f16", "f16", "f16", 128, 256),
-           *(("f8f6f4", "e5m2", "f32", 128, n) for n in (8, 104, 256)),
-           *(("i8", "s8", "s32", m, n) for m in (64, 128) for n in (8, 24, 48, 256)))  # fmt: skip
+@microtest(
+    *(("f16", "f16", "f32", m, n) for m in (64, 128) for n in (8, 24, 64, 136, 248, 256)),
+    *(("tf32", "tf32", "f32", 64, n) for n in (8, 40, 256)),
+    ("f16", "f16", "f16", 128, 256),
+    *(("f8f6f4", "e5m2", "f32", 128, n) for n in (8, 104, 256)),
+    *(("i8", "s8", "s32", m, n) for m in (64, 128) for n in (8, 24, 48, 256)),
+)
 def shapes(draft: Draft, kind: Any, type: str, d: str, m: int, n: int) -> None:
     """M and N; columns of tensor memory behind N stay."""
     Product(kind=kind, a=type, b=type, d=d, m=m, n=n, swizzles=("none", "32B")).run(draft)
@@ -56,12 +70,14 @@ def shapes(draft: Draft, kind: Any, type: str, d: str, m: int, n: int) -> None:
 _SWIZZLES = ("none", "32B", "64B", "128B")
 
 
-@microtest(*(("f16", "f16", swizzle, major) for swizzle in _SWIZZLES for major in ("k", "mn")),
-           *(("f8f6f4", "e5m2", swizzle, major) for swizzle in _SWIZZLES for major in ("k", "mn")),
-           *(("f8f6f4", "e3m2", swizzle, "k") for swizzle in _SWIZZLES),
-           *(("i8", "s8", swizzle, "mn") for swizzle in ("none", "128B")),
-           *(("tf32", "tf32", swizzle, "k") for swizzle in _SWIZZLES),
-           ("tf32", "tf32", "128B_atom_32B", "mn"))  # fmt: skip
+@microtest(
+    *(("f16", "f16", swizzle, major) for swizzle in _SWIZZLES for major in ("k", "mn")),
+    *(("f8f6f4", "e5m2", swizzle, major) for swizzle in _SWIZZLES for major in ("k", "mn")),
+    *(("f8f6f4", "e3m2", swizzle, "k") for swizzle in _SWIZZLES),
+    *(("i8", "s8", swizzle, "mn") for swizzle in ("none", "128B")),
+    *(("tf32", "tf32", swizzle, "k") for swizzle in _SWIZZLES),
+    ("tf32", "tf32", "128B_atom_32B", "mn"),
+)
 def layouts_of_a(draft: Draft, kind: Any, type: str, swizzle: str, major: str) -> None:
     """Every swizzle and major-ness of A, with strides that leave gaps."""
     d = "s32" if kind == "i8" else "f32"
@@ -69,12 +85,14 @@ def layouts_of_a(draft: Draft, kind: Any, type: str, swizzle: str, major: str) -
     product.run(draft)
 
 
-@microtest(*(("f16", "bf16", swizzle, major) for swizzle in _SWIZZLES for major in ("k", "mn")),
-           *(("f8f6f4", "e4m3", swizzle, major) for swizzle in _SWIZZLES for major in ("k", "mn")),
-           *(("f8f6f4", "e2m1", swizzle, "k") for swizzle in _SWIZZLES),
-           *(("i8", "u8", swizzle, "mn") for swizzle in ("none", "128B")),
-           *(("tf32", "tf32", swizzle, "k") for swizzle in _SWIZZLES),
-           ("tf32", "tf32", "128B_atom_32B", "mn"))  # fmt: skip
+@microtest(
+    *(("f16", "bf16", swizzle, major) for swizzle in _SWIZZLES for major in ("k", "mn")),
+    *(("f8f6f4", "e4m3", swizzle, major) for swizzle in _SWIZZLES for major in ("k", "mn")),
+    *(("f8f6f4", "e2m1", swizzle, "k") for swizzle in _SWIZZLES),
+    *(("i8", "u8", swizzle, "mn") for swizzle in ("none", "128B")),
+    *(("tf32", "tf32", swizzle, "k") for swizzle in _SWIZZLES),
+    ("tf32", "tf32", "128B_atom_32B", "mn"),
+)
 def layouts_of_b(draft: Draft, kind: Any, type: str, swizzle: str, major: str) -> None:
     """Every swizzle and major-ness of B, with strides that leave gaps; N takes several patterns."""
     d, n = "s32" if kind == "i8" else "f32", 144
@@ -90,8 +108,13 @@ def both_transposed(draft: Draft, kind: Any) -> None:
     Product(kind=kind, a=type, b=type, majors=("mn", "mn"), swizzles=("64B", "128B"), n=80).run(draft)
 
 
-@microtest(*((swizzle, 32 * step) for swizzle, steps in (("64B", 2), ("128B", 4)) for step in range(steps)),
-           ("128B", 128), ("128B", 128 * 5 + 64), ("64B", 384), ("32B", 128))  # fmt: skip
+@microtest(
+    *((swizzle, 32 * step) for swizzle, steps in (("64B", 2), ("128B", 4)) for step in range(steps)),
+    ("128B", 128),
+    ("128B", 128 * 5 + 64),
+    ("64B", 384),
+    ("32B", 128),
+)
 def starts(draft: Draft, swizzle: str, start: int) -> None:
     """Operands that begin anywhere in the pattern of the swizzle, which goes by the address."""
     Product(kind="f16", a="f16", b="f16", swizzles=(swizzle, swizzle), starts=(start, start)).run(draft)
@@ -113,14 +136,18 @@ def unread_stride(draft: Draft, stride: int) -> None:
 def columns(draft: Draft, form: str, before: int) -> None:
     """Matrices that do not begin in the first column."""
     options: dict[str, dict[str, Any]] = {
-        "sp": {"sparse": True}, "ws": {"ws": True, "n": 64, "m": 32}, "pair": {"ctas": 2, "sparse": True}
-    }  # fmt: skip
+        "sp": {"sparse": True},
+        "ws": {"ws": True, "n": 64, "m": 32},
+        "pair": {"ctas": 2, "sparse": True},
+    }
     kind, type = (form, "e4m3") if form.startswith("mx") else ("f16", "f16")
     Product(kind=kind, a=type, b=type, in_tensor=True, before=before, **options.get(form, {})).run(draft)
 
 
-@microtest(*((*kind, na, nb) for kind in KINDS for na, nb in ((0, 1), (1, 0), (1, 1)) if kind[0] != "i8"),
-           only_if=lambda kind, a, b, d, na, nb: d == "f32" or na + nb == 1)  # fmt: skip
+@microtest(
+    *((*kind, na, nb) for kind in KINDS for na, nb in ((0, 1), (1, 0), (1, 1)) if kind[0] != "i8"),
+    only_if=lambda kind, a, b, d, na, nb: d == "f32" or na + nb == 1,
+)
 def negate(draft: Draft, kind: Any, a: str, b: str, d: str, na: int, nb: int) -> None:
     """The elements of A or B negated."""
     Product(kind=kind, a=a, b=b, d=d, negate=(na, nb), in_tensor=bool(na)).run(draft)
@@ -132,8 +159,14 @@ def without_input(draft: Draft, kind: Any, a: str, b: str, d: str) -> None:
     Product(kind=kind, a=a, b=b, d=d, accumulate=False).run(draft)
 
 
-@microtest(*((form, way, accumulate) for form in ("mma", "sp", "ws", "scaled", "pair")
-             for way in ("negated", "immediate") for accumulate in (False, True)))  # fmt: skip
+@microtest(
+    *(
+        (form, way, accumulate)
+        for form in ("mma", "sp", "ws", "scaled", "pair")
+        for way in ("negated", "immediate")
+        for accumulate in (False, True)
+    )
+)
 def enable_input_d(draft: Draft, form: str, way: str, accumulate: bool) -> None:
     """enable-input-d as a negated predicate or an immediate."""
     options: dict[str, Any] = {"mma": {}, "sp": {"sparse": True}, "ws": {"ws": True, "n": 64}, "pair": {"ctas": 2}}.get(
@@ -155,8 +188,10 @@ def saturate(draft: Draft, type: str) -> None:
     Product(kind="i8", a=type, b="s8", d="s32", saturate=True, n=64).run(draft)
 
 
-@microtest(*((kind, scale, d) for kind in ("f16", "tf32") for scale in (0, 1, 8, 15) for d in ("f32", "f16")),
-           only_if=lambda kind, scale, d: d == "f32" or (kind == "f16" and scale < 9))  # fmt: skip
+@microtest(
+    *((kind, scale, d) for kind in ("f16", "tf32") for scale in (0, 1, 8, 15) for d in ("f32", "f16")),
+    only_if=lambda kind, scale, d: d == "f32" or (kind == "f16" and scale < 9),
+)
 def scale_input_d(draft: Draft, kind: Any, scale: int, d: str) -> None:
     """D = A·B + D·2^-scale."""
     Product(kind=kind, a=kind, b=kind, d=d, scale_input=scale).run(draft)
@@ -169,8 +204,10 @@ def disable_output_lane(draft: Draft, kind: Any, a: str, b: str, d: str, m: int)
     Product(kind=kind, a=a, b=b, d=d, m=m, lanes_off=off).run(draft)
 
 
-@microtest(*((*kind, usage) for kind in KINDS for usage in ("fill", "use", "lastuse", "discard")),
-           only_if=lambda kind, a, b, d, usage: usage == "use" or a == "bf16")  # fmt: skip
+@microtest(
+    *((*kind, usage) for kind in KINDS for usage in ("fill", "use", "lastuse", "discard")),
+    only_if=lambda kind, a, b, d, usage: usage == "use" or a == "bf16",
+)
 def collector(draft: Draft, kind: Any, a: str, b: str, d: str, usage: str) -> None:
     """A kept for the next product: the same one again gives the same."""
     usages = {"fill": ("fill",), "use": ("fill", "use"), "lastuse": ("fill", "lastuse"), "discard": ("discard",)}
@@ -183,8 +220,10 @@ def from_lane_16(draft: Draft, kind: Any, a: str, b: str, d: str, in_tensor: boo
     Product(kind=kind, a=a, b=b, d=d, m=64, lane=16, in_tensor=in_tensor).run(draft)
 
 
-@microtest(*((*kind, usage) for kind in KINDS for usage in (None, "lastuse", "discard")),
-           only_if=lambda kind, a, b, d, usage: usage is None or a == "bf16")  # fmt: skip
+@microtest(
+    *((*kind, usage) for kind in KINDS for usage in (None, "lastuse", "discard")),
+    only_if=lambda kind, a, b, d, usage: usage is None or a == "bf16",
+)
 def ashift(draft: Draft, kind: Any, a: str, b: str, d: str, usage: str | None) -> None:
     """.ashift: after the product, the rows of A in each quarter of the lanes move by one (fact shift-direction)."""
     Product(kind=kind, a=a, b=b, d=d, in_tensor=True, ashift=True, collectors=(usage,)).run(draft)
@@ -203,9 +242,14 @@ def every_code(draft: Draft, type: str) -> None:
     unit = np.eye(32)
     given_b = ((unit * one).astype(np.uint32), unit)
     product = Product(
-        kind="i8" if integer else "f8f6f4", a=type, b=b, d="s32" if integer else "f32", accumulate=False,
-        given_a=(codes, every[codes]), given_b=given_b,
-    )  # fmt: skip
+        kind="i8" if integer else "f8f6f4",
+        a=type,
+        b=b,
+        d="s32" if integer else "f32",
+        accumulate=False,
+        given_a=(codes, every[codes]),
+        given_b=given_b,
+    )
     # Zeros of both signs are zero in a sum of several.
     product.run(draft)
 
@@ -227,8 +271,14 @@ def wide_edges(draft: Draft, type: str) -> None:
     unit = np.eye(k)
     # Zeros of both signs are zero in a sum of several.
     given_b = np.resize((unit * one).astype(np.uint32), (32, k)), np.resize(unit, (32, k))
-    Product(kind=type if type == "tf32" else "f16", a=type, b=type, accumulate=False, given_a=(words, exact),
-            given_b=given_b).run(draft)  # fmt: skip
+    Product(
+        kind=type if type == "tf32" else "f16",
+        a=type,
+        b=type,
+        accumulate=False,
+        given_a=(words, exact),
+        given_b=given_b,
+    ).run(draft)
 
 
 @microtest("shared", "tensor")
@@ -260,8 +310,9 @@ def specials(draft: Draft, kind: Any, type: str) -> None:
         codes = np.array([0x00, 0x80, 0x3C, 0xC0, 0x7C, 0xFC, 0x7E], np.uint32)
         places = np.argmax(
             (chosen[..., None] == values) & (np.signbit(chosen)[..., None] == np.signbit(values))
-            | (np.isnan(chosen)[..., None] & np.isnan(values)), axis=-1,
-        )  # fmt: skip
+            | (np.isnan(chosen)[..., None] & np.isnan(values)),
+            axis=-1,
+        )
         return codes[places], chosen
 
     Product(kind=kind, a=type, b=type, given_a=operand(128), given_b=operand(32), tolerance=_NANS).run(draft)

@@ -305,10 +305,13 @@ def _wait_where(draft: Draft, at: Register, rank: Register, ctas: list[int]) -> 
     draft.rejoin(skip)
 
 
-@microtest(*((4, 1, mask, issuer) for mask in (None, 0b0001, 0b1010, 0b1111, 0b0100) for issuer in (0, 3)),
-           (2, 1, 0b10, 0), (8, 1, 0b10010110, 5),
-           *((4, 2, mask, issuer) for mask in (None, 0b0011, 0b1100, 0b1111, 0b0010) for issuer in (0, 3)),
-           (2, 2, 0b10, 0))  # fmt: skip
+@microtest(
+    *((4, 1, mask, issuer) for mask in (None, 0b0001, 0b1010, 0b1111, 0b0100) for issuer in (0, 3)),
+    (2, 1, 0b10, 0),
+    (8, 1, 0b10010110, 5),
+    *((4, 2, mask, issuer) for mask in (None, 0b0011, 0b1100, 0b1111, 0b0010) for issuer in (0, 3)),
+    (2, 2, 0b10, 0),
+)
 def multicast(draft: Draft, size: int, group: int, mask: int | None, issuer: int) -> None:
     """Arrivals at the mbarriers of the CTAs that the mask names, at the same offset; without one at the own."""
     _counts(draft, size, group, mask, issuer)

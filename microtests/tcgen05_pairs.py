@@ -19,8 +19,10 @@ from microtests.tcgen05_scaled import SIZES, made
 _SAMPLE = (("e4m3", "e5m2"), ("e2m3", "e3m2"), ("e2m1", "e4m3"), ("e5m2", "e2m1"), ("e3m2", "e3m2"))
 
 
-@microtest(*((*types, m) for types in TYPES for m in (128, 256)),
-           only_if=lambda kind, a, b, d, m: kind != "f8f6f4" or (a, b) in _SAMPLE)  # fmt: skip
+@microtest(
+    *((*types, m) for types in TYPES for m in (128, 256)),
+    only_if=lambda kind, a, b, d, m: kind != "f8f6f4" or (a, b) in _SAMPLE,
+)
 def types(draft: Draft, kind: Any, a: str, b: str, d: str, m: int) -> None:
     """Types, both M."""
     Product(kind=kind, a=a, b=b, d=d, m=m, ctas=2).run(draft)
@@ -33,31 +35,47 @@ def a_in_tensor_memory(draft: Draft, kind: Any, a: str, b: str, d: str, m: int, 
     product.run(draft)
 
 
-@microtest(*((*kind, m, lane) for kind in KINDS for m in (128, 256) for lane in (0, 16)),
-           only_if=lambda kind, a, b, d, m, lane: m == 128 or not lane)  # fmt: skip
+@microtest(
+    *((*kind, m, lane) for kind in KINDS for m in (128, 256) for lane in (0, 16)),
+    only_if=lambda kind, a, b, d, m, lane: m == 128 or not lane,
+)
 def sparse(draft: Draft, kind: Any, a: str, b: str, d: str, m: int, lane: int) -> None:
     """A sparse A; M 128 uses half of the lanes (layout C)."""
     Product(kind=kind, a=a, b=b, d=d, m=m, ctas=2, sparse=True, lane=lane, swizzles=("64B", "128B")).run(draft)
 
 
-@microtest(*(("f16", "f16", "f32", m, n) for m in (128, 256) for n in (16, 48, 256)),
-           *(("i8", "s8", "s32", m, n) for m in (128, 256) for n in (32, 96)), ("f8f6f4", "e4m3", "f32", 256, 256),
-           ("tf32", "tf32", "f32", 128, 240))  # fmt: skip
+@microtest(
+    *(("f16", "f16", "f32", m, n) for m in (128, 256) for n in (16, 48, 256)),
+    *(("i8", "s8", "s32", m, n) for m in (128, 256) for n in (32, 96)),
+    ("f8f6f4", "e4m3", "f32", 256, 256),
+    ("tf32", "tf32", "f32", 128, 240),
+)
 def shapes(draft: Draft, kind: Any, type: str, d: str, m: int, n: int) -> None:
     """M and N, which count both CTAs."""
     Product(kind=kind, a=type, b=type, d=d, m=m, n=n, ctas=2, swizzles=("none", "32B")).run(draft)
 
 
-@microtest(*(("f16", "f16", swizzle, major) for swizzle in ("none", "32B", "64B", "128B") for major in ("k", "mn")),
-           ("tf32", "tf32", "128B_atom_32B", "mn"), ("f8f6f4", "e5m2", "32B", "mn"),
-           ("i8", "u8", "none", "mn"))  # fmt: skip
+@microtest(
+    *(("f16", "f16", swizzle, major) for swizzle in ("none", "32B", "64B", "128B") for major in ("k", "mn")),
+    ("tf32", "tf32", "128B_atom_32B", "mn"),
+    ("f8f6f4", "e5m2", "32B", "mn"),
+    ("i8", "u8", "none", "mn"),
+)
 def layouts(draft: Draft, kind: Any, type: str, swizzle: str, major: str) -> None:
     """One descriptor is for the shared memories of both CTAs."""
     d = "s32" if kind == "i8" else "f32"
     Product(
-        kind=kind, a=type, b=type, d=d, m=256, n=160, ctas=2, majors=(major, major), swizzles=(swizzle, swizzle),
+        kind=kind,
+        a=type,
+        b=type,
+        d=d,
+        m=256,
+        n=160,
+        ctas=2,
+        majors=(major, major),
+        swizzles=(swizzle, swizzle),
         gaps=(1, 1),
-    ).run(draft)  # fmt: skip
+    ).run(draft)
 
 
 _OPTIONS = ("negate", "without_input", "lanes_off", "scale_input", "use", "starts", "saturate")
@@ -84,8 +102,10 @@ def options(draft: Draft, m: int, option: str) -> None:
     product.run(draft)
 
 
-@microtest(*((*kind, sparse) for kind in KINDS for sparse in (False, True)),
-           only_if=lambda kind, a, b, d, sparse: not sparse or a == "bf16")  # fmt: skip
+@microtest(
+    *((*kind, sparse) for kind in KINDS for sparse in (False, True)),
+    only_if=lambda kind, a, b, d, sparse: not sparse or a == "bf16",
+)
 def ashift(draft: Draft, kind: Any, a: str, b: str, d: str, sparse: bool) -> None:
     """.ashift in both CTAs (fact shift-direction)."""
     Product(kind=kind, a=a, b=b, d=d, m=256, ctas=2, in_tensor=True, ashift=True, sparse=sparse).run(draft)
@@ -102,17 +122,27 @@ def issued_by_the_odd_cta(draft: Draft, m: int, in_tensor: bool) -> None:
     tensor.end()
 
 
-@microtest(*((*size, m, sparse) for size in SIZES for m in (128, 256) for sparse in (False, True)),
-           only_if=lambda kind, size, scale, m, sparse: (m == 256 or not sparse) and size is not None
-           and size.startswith("block"))  # fmt: skip
+@microtest(
+    *((*size, m, sparse) for size in SIZES for m in (128, 256) for sparse in (False, True)),
+    only_if=lambda kind, size, scale, m, sparse: (
+        (m == 256 or not sparse) and size is not None and size.startswith("block")
+    ),
+)
 def scaled(draft: Draft, kind: str, size: str, scale: str, m: int, sparse: bool) -> None:
     """Block scales: each CTA has those of its rows of A, and of all columns of B."""
     made(kind, size, scale, m=m, sparse=sparse, ctas=2, n=64).run(draft)
 
 
-@microtest(*((kind, m, n, in_tensor) for kind in ("mxf8f6f4", "mxf4nvf4") for m in (128, 256) for n in (16, 208, 256)
-             for in_tensor in (False, True)),
-           only_if=lambda kind, m, n, in_tensor: not in_tensor or n == 208)  # fmt: skip
+@microtest(
+    *(
+        (kind, m, n, in_tensor)
+        for kind in ("mxf8f6f4", "mxf4nvf4")
+        for m in (128, 256)
+        for n in (16, 208, 256)
+        for in_tensor in (False, True)
+    ),
+    only_if=lambda kind, m, n, in_tensor: not in_tensor or n == 208,
+)
 def scaled_shapes(draft: Draft, kind: str, m: int, n: int, in_tensor: bool) -> None:
     """Block scales of many columns, with ids, and A in tensor memory."""
     size, scale, ids = ("block16", "ue4m3", (0, 0)) if kind == "mxf4nvf4" else ("block32", "ue8m0", (1, 3))

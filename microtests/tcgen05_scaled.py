@@ -17,12 +17,19 @@ from microtests.tcgen05_mma import NARROW
 
 #: Kind, .scale_vectorsize, type of the scale factors.
 SIZES = (
-    ("mxf8f6f4", None, "ue8m0"), ("mxf8f6f4", "scale_vec::1X", "ue8m0"), ("mxf8f6f4", "block32", "ue8m0"),
-    ("mxf4", None, "ue8m0"), ("mxf4", "scale_vec::2X", "ue8m0"), ("mxf4", "block32", "ue8m0"),
-    ("mxf4nvf4", "scale_vec::2X", "ue8m0"), ("mxf4nvf4", "block32", "ue8m0"),
-    ("mxf4nvf4", "scale_vec::4X", "ue8m0"), ("mxf4nvf4", "block16", "ue8m0"),
-    ("mxf4nvf4", "scale_vec::4X", "ue4m3"), ("mxf4nvf4", "block16", "ue4m3"),
-)  # fmt: skip
+    ("mxf8f6f4", None, "ue8m0"),
+    ("mxf8f6f4", "scale_vec::1X", "ue8m0"),
+    ("mxf8f6f4", "block32", "ue8m0"),
+    ("mxf4", None, "ue8m0"),
+    ("mxf4", "scale_vec::2X", "ue8m0"),
+    ("mxf4", "block32", "ue8m0"),
+    ("mxf4nvf4", "scale_vec::2X", "ue8m0"),
+    ("mxf4nvf4", "block32", "ue8m0"),
+    ("mxf4nvf4", "scale_vec::4X", "ue8m0"),
+    ("mxf4nvf4", "block16", "ue8m0"),
+    ("mxf4nvf4", "scale_vec::4X", "ue4m3"),
+    ("mxf4nvf4", "block16", "ue4m3"),
+)
 
 
 def made(kind: str, size: str | None, scale: str, **options: Any) -> Product:
@@ -37,9 +44,16 @@ def sizes(draft: Draft, kind: str, size: str | None, scale: str, sparse: bool, i
     made(kind, size, scale, sparse=sparse, in_tensor=in_tensor).run(draft)
 
 
-@microtest(*((a, b, sparse, in_tensor) for a in NARROW for b in NARROW for sparse in (False, True)
-             for in_tensor in (False, True)),
-           only_if=lambda a, b, sparse, in_tensor: (not sparse and not in_tensor) or b == "e5m2")  # fmt: skip
+@microtest(
+    *(
+        (a, b, sparse, in_tensor)
+        for a in NARROW
+        for b in NARROW
+        for sparse in (False, True)
+        for in_tensor in (False, True)
+    ),
+    only_if=lambda a, b, sparse, in_tensor: (not sparse and not in_tensor) or b == "e5m2",
+)
 def types(draft: Draft, a: str, b: str, sparse: bool, in_tensor: bool) -> None:
     """Every combination of types of mxf8f6f4."""
     made("mxf8f6f4", "block32", "ue8m0", a=a, b=b, sparse=sparse, in_tensor=in_tensor).run(draft)
@@ -50,25 +64,41 @@ def _ids(kind: str, size: str) -> tuple[int, ...]:
     return (0, 1, 2, 3) if kind == "mxf8f6f4" else (0, 2) if size.endswith("32") else (0,)
 
 
-@microtest(*((kind, size, scale, i, j, sparse) for kind, size, scale in SIZES if size and size.startswith("block")
-             for i in _ids(kind, size) for j in _ids(kind, size) for sparse in (False, True)),
-           only_if=lambda kind, size, scale, i, j, sparse: i != j and (not sparse or i == 2))  # fmt: skip
+@microtest(
+    *(
+        (kind, size, scale, i, j, sparse)
+        for kind, size, scale in SIZES
+        if size and size.startswith("block")
+        for i in _ids(kind, size)
+        for j in _ids(kind, size)
+        for sparse in (False, True)
+    ),
+    only_if=lambda kind, size, scale, i, j, sparse: i != j and (not sparse or i == 2),
+)
 def ids(draft: Draft, kind: str, size: str, scale: str, i: int, j: int, sparse: bool) -> None:
     """Which bytes of the words are the scale factors of A and of B; the others hold anything."""
     made(kind, size, scale, ids=(i, j), sparse=sparse).run(draft)
 
 
-@microtest(*((kind, n, sparse) for kind in ("mxf8f6f4", "mxf4", "mxf4nvf4") for n in (8, 40, 128, 136, 256)
-             for sparse in (False, True)),
-           only_if=lambda kind, n, sparse: not sparse or n == 256)  # fmt: skip
+@microtest(
+    *(
+        (kind, n, sparse)
+        for kind in ("mxf8f6f4", "mxf4", "mxf4nvf4")
+        for n in (8, 40, 128, 136, 256)
+        for sparse in (False, True)
+    ),
+    only_if=lambda kind, n, sparse: not sparse or n == 256,
+)
 def shapes(draft: Draft, kind: str, n: int, sparse: bool) -> None:
     """Columns of scale factors as N needs them."""
     size, scale = ("block16", "ue4m3") if kind == "mxf4nvf4" else ("block32", "ue8m0")
     made(kind, size, scale, n=n, sparse=sparse).run(draft)
 
 
-@microtest(*((which, swizzle, major) for which in "ab" for swizzle in ("none", "64B", "128B") for major in ("k", "mn")),
-           *((which, "32B", "mn") for which in "ab"))  # fmt: skip
+@microtest(
+    *((which, swizzle, major) for which in "ab" for swizzle in ("none", "64B", "128B") for major in ("k", "mn")),
+    *((which, "32B", "mn") for which in "ab"),
+)
 def layouts_of_bytes(draft: Draft, which: str, swizzle: str, major: str) -> None:
     """Swizzles and major-ness of mxf8f6f4, whose elements of 8 bits may be transposed."""
     second = which == "b"
@@ -84,8 +114,13 @@ def layouts_of_nibbles(draft: Draft, kind: str, swizzle: str) -> None:
     made(kind, "block32", "ue8m0", swizzles=(swizzle, swizzle), gaps=(1, 1), n=72).run(draft)
 
 
-@microtest(*((kind, option) for kind in ("mxf8f6f4", "mxf4", "mxf4nvf4")
-             for option in ("negate_a", "negate_b", "without_input", "use", "discard")))  # fmt: skip
+@microtest(
+    *(
+        (kind, option)
+        for kind in ("mxf8f6f4", "mxf4", "mxf4nvf4")
+        for option in ("negate_a", "negate_b", "without_input", "use", "discard")
+    )
+)
 def options(draft: Draft, kind: str, option: str) -> None:
     """Negated operands, no input, collector usages."""
     product = made(kind, "block32", "ue8m0")
@@ -100,10 +135,12 @@ def options(draft: Draft, kind: str, option: str) -> None:
 
 #: Kind, .scale_vectorsize, type of scale factors, legal ids with K 96.
 _LONG = (
-    ("mxf4", None, "ue8m0", (0, 1, 2, 3)), ("mxf4", "block32", "ue8m0", (0, 3)),
-    ("mxf4nvf4", "block32", "ue8m0", (0, 1, 2, 3)), ("mxf4nvf4", "block16", "ue4m3", (0, 2)),
+    ("mxf4", None, "ue8m0", (0, 1, 2, 3)),
+    ("mxf4", "block32", "ue8m0", (0, 3)),
+    ("mxf4nvf4", "block32", "ue8m0", (0, 1, 2, 3)),
+    ("mxf4nvf4", "block16", "ue4m3", (0, 2)),
     ("mxf4nvf4", "block16", "ue8m0", (2,)),
-)  # fmt: skip
+)
 
 
 @microtest(

@@ -18,8 +18,10 @@ from microtests.tcgen05_mma import KINDS, TYPES
 _SWIZZLES = ("32B", "64B")
 
 
-@microtest(*((*types, m) for types in TYPES for m in (64, 128)),
-           only_if=lambda kind, a, b, d, m: kind != "f8f6f4" or a == b or "e5m2" in (a, b))  # fmt: skip
+@microtest(
+    *((*types, m) for types in TYPES for m in (64, 128)),
+    only_if=lambda kind, a, b, d, m: kind != "f8f6f4" or a == b or "e5m2" in (a, b),
+)
 def types(draft: Draft, kind: Any, a: str, b: str, d: str, m: int) -> None:
     """Combinations of types, A in shared memory."""
     Product(kind=kind, a=a, b=b, d=d, m=m, sparse=True, swizzles=_SWIZZLES).run(draft)
@@ -37,9 +39,19 @@ def selector(draft: Draft, kind: Any, m: int, selector: int) -> None:
     Product(kind=kind, a=kind, b=kind, m=m, sparse=True, selector=selector, swizzles=("none", "128B")).run(draft)
 
 
-@microtest(*((kind, swizzle, major) for kind in ("f16", "f8f6f4") for swizzle in ("none", "64B", "128B")
-             for major in ("k", "mn")), ("tf32", "none", "k"), ("tf32", "128B", "k"), ("tf32", "128B_atom_32B", "mn"),
-           ("i8", "128B", "mn"), ("f16", "32B", "mn"))  # fmt: skip
+@microtest(
+    *(
+        (kind, swizzle, major)
+        for kind in ("f16", "f8f6f4")
+        for swizzle in ("none", "64B", "128B")
+        for major in ("k", "mn")
+    ),
+    ("tf32", "none", "k"),
+    ("tf32", "128B", "k"),
+    ("tf32", "128B_atom_32B", "mn"),
+    ("i8", "128B", "mn"),
+    ("f16", "32B", "mn"),
+)
 def layouts_of_b(draft: Draft, kind: str, swizzle: str, major: str) -> None:
     """B has twice the K of what is stored of A."""
     type: str = {"f8f6f4": "e5m2", "i8": "s8"}.get(kind, kind)
@@ -52,9 +64,7 @@ def layouts_of_b(draft: Draft, kind: str, swizzle: str, major: str) -> None:
 @microtest(*((*kind, in_tensor) for kind in KINDS for in_tensor in (False, True)))
 def from_lane_16(draft: Draft, kind: Any, a: str, b: str, d: str, in_tensor: bool) -> None:
     """D of M 64, metadata, and A in tensor memory, on the other halves of each 32 lanes."""
-    Product(
-        kind=kind, a=a, b=b, d=d, m=64, lane=16, sparse=True, in_tensor=in_tensor, swizzles=_SWIZZLES
-    ).run(draft)  # fmt: skip
+    Product(kind=kind, a=a, b=b, d=d, m=64, lane=16, sparse=True, in_tensor=in_tensor, swizzles=_SWIZZLES).run(draft)
 
 
 @microtest(*(("f16", n) for n in (8, 136, 256)), ("f8f6f4", 256), ("tf32", 8), ("i8", 256))
@@ -90,7 +100,7 @@ def collector(draft: Draft, usage: str, in_tensor: bool) -> None:
     usages: tuple[str | None, ...] = ("discard",) if usage == "discard" else ("fill", usage)
     Product(
         kind="f16", a="bf16", b="bf16", sparse=True, collectors=usages, in_tensor=in_tensor, swizzles=_SWIZZLES
-    ).run(draft)  # fmt: skip
+    ).run(draft)
 
 
 @microtest(*KINDS)

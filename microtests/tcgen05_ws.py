@@ -22,23 +22,34 @@ def made(kind: Any, a: str, b: str, d: str, **options: Any) -> Product:
     return Product(**{"kind": kind, "a": a, "b": b, "d": d, "ws": True, "n": 64, **options})
 
 
-@microtest(*((*types, m) for types in TYPES for m in (32, 64, 128)),
-           only_if=lambda kind, a, b, d, m: kind != "f8f6f4" or (a, b) in _NARROW_SAMPLE)  # fmt: skip
+@microtest(
+    *((*types, m) for types in TYPES for m in (32, 64, 128)),
+    only_if=lambda kind, a, b, d, m: kind != "f8f6f4" or (a, b) in _NARROW_SAMPLE,
+)
 def types(draft: Draft, kind: Any, a: str, b: str, d: str, m: int) -> None:
     """Types, and every M."""
     made(kind, a, b, d, m=m).run(draft)
 
 
-@microtest(*((*kind, m, n, sparse) for kind in KINDS for m in (32, 64, 128) for n in (64, 128, 256)
-             for sparse in (False, True)),
-           only_if=lambda kind, a, b, d, m, n, sparse: n == 128 or (a == "bf16" and n <= 256 - sparse))  # fmt: skip
+@microtest(
+    *(
+        (*kind, m, n, sparse)
+        for kind in KINDS
+        for m in (32, 64, 128)
+        for n in (64, 128, 256)
+        for sparse in (False, True)
+    ),
+    only_if=lambda kind, a, b, d, m, n, sparse: n == 128 or (a == "bf16" and n <= 256 - sparse),
+)
 def shapes(draft: Draft, kind: Any, a: str, b: str, d: str, m: int, n: int, sparse: bool) -> None:
     """Every M and N."""
     made(kind, a, b, d, m=m, n=n, sparse=sparse).run(draft)
 
 
-@microtest(*((*kind, m, sparse) for kind in KINDS for m in (32, 64, 128) for sparse in (False, True)),
-           only_if=lambda kind, a, b, d, m, sparse: a in ("bf16", "tf32") or m == 32)  # fmt: skip
+@microtest(
+    *((*kind, m, sparse) for kind in KINDS for m in (32, 64, 128) for sparse in (False, True)),
+    only_if=lambda kind, a, b, d, m, sparse: a in ("bf16", "tf32") or m == 32,
+)
 def a_in_tensor_memory(draft: Draft, kind: Any, a: str, b: str, d: str, m: int, sparse: bool) -> None:
     """A in tensor memory once for each part of N."""
     made(kind, a, b, d, m=m, sparse=sparse, in_tensor=True).run(draft)
@@ -48,8 +59,13 @@ def a_in_tensor_memory(draft: Draft, kind: Any, a: str, b: str, d: str, m: int, 
 _FORMS = ((False, False), (True, False), (False, True), (True, True))
 
 
-@microtest(*((f"b{buffer}::{usage}", *form) for buffer, form in enumerate(_FORMS)
-             for usage in ("fill", "use", "lastuse", "discard")))  # fmt: skip
+@microtest(
+    *(
+        (f"b{buffer}::{usage}", *form)
+        for buffer, form in enumerate(_FORMS)
+        for usage in ("fill", "use", "lastuse", "discard")
+    )
+)
 def collector(draft: Draft, usage: str, in_tensor: bool, sparse: bool) -> None:
     """B kept in a buffer for the next product."""
     fill = f"{usage[:4]}fill"
@@ -57,9 +73,12 @@ def collector(draft: Draft, usage: str, in_tensor: bool, sparse: bool) -> None:
     made("f16", "bf16", "bf16", "f32", m=64, in_tensor=in_tensor, sparse=sparse, collectors=usages).run(draft)
 
 
-@microtest(*(("f16", "f16", swizzle, major) for swizzle in ("none", "64B", "128B") for major in ("k", "mn")),
-           ("tf32", "tf32", "128B_atom_32B", "mn"), ("i8", "s8", "64B", "mn"),
-           ("f8f6f4", "e2m3", "none", "k"))  # fmt: skip
+@microtest(
+    *(("f16", "f16", swizzle, major) for swizzle in ("none", "64B", "128B") for major in ("k", "mn")),
+    ("tf32", "tf32", "128B_atom_32B", "mn"),
+    ("i8", "s8", "64B", "mn"),
+    ("f8f6f4", "e2m3", "none", "k"),
+)
 def layouts(draft: Draft, kind: Any, type: str, swizzle: str, major: str) -> None:
     """A and B of the same layout."""
     d = "s32" if kind == "i8" else "f32"
@@ -112,13 +131,19 @@ def mask_descriptor(starts: tuple[int, ...], firsts: tuple[int, ...], skip: int,
 
 #: Start counts, first spans, skip span, use span: the manual's examples, and longer ones.
 _MASKS = (
-    ((0, 0, 0, 0), (0, 0, 0, 0), 2, 3), ((0, 0, 0, 0), (1, 0, 0, 0), 2, 3), ((0, 1, 2, 1), (1, 1, 0, 0), 2, 3),
-    ((5, 0, 0, 3), (0, 1, 1, 0), 0, 15), ((0, 0, 0, 0), (1, 0, 1, 0), 63, 0), ((2, 1, 0, 2), (0, 1, 0, 1), 6, 2),
-)  # fmt: skip
+    ((0, 0, 0, 0), (0, 0, 0, 0), 2, 3),
+    ((0, 0, 0, 0), (1, 0, 0, 0), 2, 3),
+    ((0, 1, 2, 1), (1, 1, 0, 0), 2, 3),
+    ((5, 0, 0, 3), (0, 1, 1, 0), 0, 15),
+    ((0, 0, 0, 0), (1, 0, 1, 0), 63, 0),
+    ((2, 1, 0, 2), (0, 1, 0, 1), 6, 2),
+)
 
 
-@microtest(*((m, number, form) for m in (32, 64, 128) for number in range(len(_MASKS)) for form in ("", "sp", "ts")),
-           only_if=lambda m, number, form: not form or number == 2)  # fmt: skip
+@microtest(
+    *((m, number, form) for m in (32, 64, 128) for number in range(len(_MASKS)) for form in ("", "sp", "ts")),
+    only_if=lambda m, number, form: not form or number == 2,
+)
 def zero_columns(draft: Draft, m: int, number: int, form: str) -> None:
     """Columns of B that count as zero, whatever shared memory has there."""
     starts, firsts, skip, use = _MASKS[number]
@@ -136,9 +161,15 @@ def no_mask(draft: Draft, m: int, number: int) -> None:
     product.run(draft)
 
 
-@microtest(*((m, shift, most, masks) for m in (32, 64, 128) for shift, most in ((1, 8), (8, 8), (16, 16), (31, 32))
-             for masks in (False, True)),
-           only_if=lambda m, shift, most, masks: (m > 32 or shift <= 16) and (not masks or shift != 8))  # fmt: skip
+@microtest(
+    *(
+        (m, shift, most, masks)
+        for m in (32, 64, 128)
+        for shift, most in ((1, 8), (8, 8), (16, 16), (31, 32))
+        for masks in (False, True)
+    ),
+    only_if=lambda m, shift, most, masks: (m > 32 or shift <= 16) and (not masks or shift != 8),
+)
 def column_shift(draft: Draft, m: int, shift: int, most: int, masks: bool) -> None:
     """Columns of B from the shift on are used; the descriptor of the instruction bounds it."""
     starts, firsts, skip, use = (0, 0, 0, 0), (0, 1, 0, 1), 2, 3

@@ -83,8 +83,9 @@ def dense(draft: Draft, word: Word) -> None:
     tiles.finish()
 
 
-@microtest(*each(mma.sp_f16, mma.sp_bf16, mma.sp_tf32, mma.sp_f8),
-           only_if=lambda word: "ordered" in word.made.opcode_text)  # fmt: skip
+@microtest(
+    *each(mma.sp_f16, mma.sp_bf16, mma.sp_tf32, mma.sp_f8), only_if=lambda word: "ordered" in word.made.opcode_text
+)
 def sparse(draft: Draft, word: Word) -> None:
     """D = A * B + C of a warp, A sparse."""
     tiles = _Tiles(draft, word.made, sparse=True)
@@ -94,17 +95,22 @@ def sparse(draft: Draft, word: Word) -> None:
 
 
 _TYPES = (
-    ("f16", "f16", "f16"), ("f16", "f16", "f32"), ("bf16", "bf16", "f32"), ("tf32", "tf32", "f32"),
+    ("f16", "f16", "f16"),
+    ("f16", "f16", "f32"),
+    ("bf16", "bf16", "f32"),
+    ("tf32", "tf32", "f32"),
     *((a, b, d) for a in ("e4m3", "e5m2") for b in ("e4m3", "e5m2") for d in ("f16", "f32")),
-)  # fmt: skip
+)
 
 
 def _warpgroup_rule(atype: str) -> sums.Rule:
     return sums.Rule(13, 13) if atype in ("e4m3", "e5m2") else sums.Rule()
 
 
-@microtest(*((*types, where) for types in _TYPES for where in ("shared", "registers")),
-           only_if=lambda a, b, d, where: where == "shared" or a == b)  # fmt: skip
+@microtest(
+    *((*types, where) for types in _TYPES for where in ("shared", "registers")),
+    only_if=lambda a, b, d, where: where == "shared" or a == b,
+)
 def warpgroup(draft: Draft, atype: Any, btype: Any, dtype: Any, where: str) -> None:
     """D = A * B + D of a warpgroup."""
     n, k = 128, k_of(atype)
@@ -146,8 +152,10 @@ def warpgroup_chain(draft: Draft, kind: Any) -> None:
     n, k = 64, k_of(kind)
     product = Product(draft, n, "f32")
     rng = product.rng
-    steps = [[rng.standard_normal((rows, k)).astype(matrices.DTYPES[kind]).astype(np.float64) for rows in (64, n)]
-             for _ in range(4)]  # fmt: skip
+    steps = [
+        [rng.standard_normal((rows, k)).astype(matrices.DTYPES[kind]).astype(np.float64) for rows in (64, n)]
+        for _ in range(4)
+    ]
     if kind == "tf32":
         steps = [[_cut(values) for values in step] for step in steps]
     c = np.full((64, n), np.nan)
@@ -197,12 +205,14 @@ def fragments(draft: Draft, word: Word) -> None:
             c = sums.addends(ctype, a @ b.T, rng)
         expected = _fragments_total(a, b, c, (kind, ctype, dtype))
         operands = [
-            fragments.load(wmma.load, kind, _given(kind, a, rng), counts["a"], "b32", matrix="a", layout="row",
-                           shape=shape),
-            fragments.load(wmma.load, kind, _given(kind, b, rng).T, counts["b"], "b32", matrix="b", layout="col",
-                           shape=shape),
+            fragments.load(
+                wmma.load, kind, _given(kind, a, rng), counts["a"], "b32", matrix="a", layout="row", shape=shape
+            ),
+            fragments.load(
+                wmma.load, kind, _given(kind, b, rng).T, counts["b"], "b32", matrix="b", layout="col", shape=shape
+            ),
             fragments.load(wmma.load_c, ctype, c, counts["c"], types.get(ctype, "b32"), layout="row", shape=shape),
-        ]  # fmt: skip
+        ]
         found = draft.regs(types.get(dtype, "b32"), counts["d"], "d")
         draft(like(made, found, *operands))
         fragments.store(dtype, expected, found, "row", shape)
@@ -242,8 +252,9 @@ def quads(draft: Draft, word: Word) -> None:
     rng = np.random.default_rng(53)
     draft.launch(block=32)
     for _ in range(8):
-        a, b = (np.stack([sums.lines("f16", (8, 4), rng, negated=negated) for _ in range(4)])
-                for negated in (True, False))  # fmt: skip
+        a, b = (
+            np.stack([sums.lines("f16", (8, 4), rng, negated=negated) for _ in range(4)]) for negated in (True, False)
+        )
         with np.errstate(all="ignore"):
             c = np.stack([sums.addends(made.ctype, x @ y.T, rng) for x, y in zip(a, b, strict=True)])
         d = np.stack([_chained(x, y, z, (made.ctype, made.dtype)) for x, y, z in zip(a, b, c, strict=True)])

@@ -22,9 +22,15 @@ from ptxgen.instr.model.form import Instruction
 _ADDRESS = 0x12345000
 #: A map of rank 3, and what differs from it after each replacement.
 _BASE: dict[str, Any] = {
-    "dtype": "u16", "address": _ADDRESS, "dims": (64, 32, 8), "strides": (128, 4096), "box": (32, 8, 2),
-    "element_strides": (1, 1, 1), "swizzle": "none", "oob_fill": "none",
-}  # fmt: skip
+    "dtype": "u16",
+    "address": _ADDRESS,
+    "dims": (64, 32, 8),
+    "strides": (128, 4096),
+    "box": (32, 8, 2),
+    "element_strides": (1, 1, 1),
+    "swizzle": "none",
+    "oob_fill": "none",
+}
 
 
 #: A shape that every interleaving takes.
@@ -34,10 +40,16 @@ _SLICES: dict[str, Any] = {"dims": (64, 32, 8), "strides": (128, 4096), "box": (
 def _map(**changes: Any) -> TensorMap:
     given = {**_BASE, **changes}
     return TensorMap.tiled(
-        given["dtype"], given["address"], given["dims"], given["strides"], given["box"], swizzle=given["swizzle"],
-        element_strides=given["element_strides"], oob_fill=given["oob_fill"],
+        given["dtype"],
+        given["address"],
+        given["dims"],
+        given["strides"],
+        given["box"],
+        swizzle=given["swizzle"],
+        element_strides=given["element_strides"],
+        oob_fill=given["oob_fill"],
         interleave=given.get("interleave", "none"),
-    )  # fmt: skip
+    )
 
 
 #: Bytes in which the driver keeps what follows from other fields; instructions leave them alone.
@@ -61,7 +73,9 @@ _CASES: dict[str, tuple[Make, dict[str, Any], dict[str, Any]]] = {
     "global_address": (
         lambda draft, place, space: tensormap.replace(
             place, draft.scalar("u64", 0x7F0012340000), field="global_address", space=space, type="b64"
-        ), {}, {"address": 0x7F0012340000},
+        ),
+        {},
+        {"address": 0x7F0012340000},
     ),
     "box_dim0": (_dimension("box_dim", 0, 16), {}, {"box": (16, 8, 2)}),
     "box_dim1": (_dimension("box_dim", 1, 256), {}, {"box": (32, 256, 2)}),
@@ -77,21 +91,28 @@ _CASES: dict[str, tuple[Make, dict[str, Any], dict[str, Any]]] = {
     "fill_nan": (_choice("fill_mode", 1), {"dtype": "f16"}, {"oob_fill": "nan"}),
     "fill_zero": (_choice("fill_mode", 0), {"dtype": "f16", "oob_fill": "nan"}, {"oob_fill": "none"}),
     **{
-        f"elemtype_{dtype}": (_choice("elemtype", number), {"dtype": "u16" if dtype != "u16" else "s32"},
-                              {"dtype": dtype})
-        for number, dtype in enumerate(("u8", "u16", "u32", "s32", "u64", "s64", "f16", "f32", "f32_ftz", "f64", "bf16",
-                                        "tf32", "tf32_ftz"))
+        f"elemtype_{dtype}": (
+            _choice("elemtype", number),
+            {"dtype": "u16" if dtype != "u16" else "s32"},
+            {"dtype": dtype},
+        )
+        for number, dtype in enumerate(
+            ("u8", "u16", "u32", "s32", "u64", "s64", "f16", "f32", "f32_ftz", "f64", "bf16", "tf32", "tf32_ftz")
+        )
     },
     **{
-        f"interleave_{to}": (_choice("interleave_layout", number), {**_SLICES, "interleave": of},
-                             {**_SLICES, "interleave": to})
+        f"interleave_{to}": (
+            _choice("interleave_layout", number),
+            {**_SLICES, "interleave": of},
+            {**_SLICES, "interleave": to},
+        )
         for of, number, to in (("none", 1, "16b"), ("none", 2, "32b"), ("32b", 0, "none"), ("16b", 2, "32b"))
     },
     **{
         f"atomicity_{number}": (_choice("swizzle_atomicity", number), {"swizzle": "128b"}, {"swizzle": to})
         for number, to in enumerate(("128b", "128b_atom_32b", "128b_atom_32b_flip_8b", "128b_atom_64b"))
     },
-}  # fmt: skip
+}
 
 
 @microtest(*_CASES)
@@ -117,18 +138,20 @@ _IN_PLACE: dict[str, tuple[Callable[[Draft, str, Any], Instruction], dict[str, A
     "dimension": (
         lambda draft, place, space: tensormap.replace_dimension(
             place, 0, draft.scalar("u32", 50), field="global_dim", space=space, type="b32"
-        ), {"dims": (50, 32, 8)},
+        ),
+        {"dims": (50, 32, 8)},
     ),
     "address": (
         lambda draft, place, space: tensormap.replace(
             place, draft.scalar("u64", 0x7F0012340000), field="global_address", space=space, type="b64"
-        ), {"address": 0x7F0012340000},
+        ),
+        {"address": 0x7F0012340000},
     ),
     "choice": (
         lambda draft, place, space: tensormap.replace_choice(place, 2, field="swizzle_mode", space=space),
         {"swizzle": "64b"},
     ),
-}  # fmt: skip
+}
 
 
 @microtest(*((name, space) for name in _IN_PLACE for space in ("global", "shared::cta", None)))
@@ -185,8 +208,11 @@ def _rank(draft: Draft, space: Any) -> None:
     def replace(place: Register) -> None:
         options: dict[str, Any] = {"space": space}
         draft(tensormap.replace(f"[{place}]", draft.scalar("u32", 1), field="rank", type="b32", **options))
-        draft(tensormap.replace_dimension(f"[{place}]", 1, draft.scalar("u64", 0), field="global_stride", type="b64",
-                                          **options))  # fmt: skip
+        draft(
+            tensormap.replace_dimension(
+                f"[{place}]", 1, draft.scalar("u64", 0), field="global_stride", type="b64", **options
+            )
+        )
 
     _replaced(draft, _map(**shape), _map(**flat), replace, space)
 

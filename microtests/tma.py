@@ -20,9 +20,20 @@ from ptxgen.descriptors import TensorMap
 from ptxgen.instr import barrier, cache, cluster, fence, integer, logic, mbarrier, move, predicate, tma
 
 SIZES = {
-    "u8": 1, "u16": 2, "u32": 4, "s32": 4, "u64": 8, "s64": 8, "f16": 2, "bf16": 2, "f32": 4, "f64": 8, "f32_ftz": 4,
-    "tf32": 4, "tf32_ftz": 4,
-}  # fmt: skip
+    "u8": 1,
+    "u16": 2,
+    "u32": 4,
+    "s32": 4,
+    "u64": 8,
+    "s64": 8,
+    "f16": 2,
+    "bf16": 2,
+    "f32": 4,
+    "f64": 8,
+    "f32_ftz": 4,
+    "tf32": 4,
+    "tf32_ftz": 4,
+}
 _FILL = 0xA5
 
 
@@ -115,9 +126,19 @@ def fill_of(dtype: str, nan: bool) -> bytes:
 
 
 def load_tile(
-    draft: Draft, dtype: str, dims: Sequence[int], box: Sequence[int], start: Sequence[int], swizzle: str = "none", *,
-    nan: bool = False, steps: Sequence[int] | None = None, at: int = 0, dst: Any = "shared::cluster", **options: Any,
-) -> None:  # fmt: skip
+    draft: Draft,
+    dtype: str,
+    dims: Sequence[int],
+    box: Sequence[int],
+    start: Sequence[int],
+    swizzle: str = "none",
+    *,
+    nan: bool = False,
+    steps: Sequence[int] | None = None,
+    at: int = 0,
+    dst: Any = "shared::cluster",
+    **options: Any,
+) -> None:
     size = SIZES[dtype]
     tensor = tensor_of(dims, size)
     # Without interleave nothing is skipped along a row, whatever the map says (driver API, measured on an H100).
@@ -128,11 +149,17 @@ def load_tile(
     expected = boxes.loaded(kernel.before, tensor, indices, swizzle, fill_of(dtype, nan), at)
     address = draft.tensormap(
         lambda array: TensorMap.tiled(
-            dtype, array, dims, strides_of(dims, size), box, swizzle=swizzle, element_strides=steps,
+            dtype,
+            array,
+            dims,
+            strides_of(dims, size),
+            box,
+            swizzle=swizzle,
+            element_strides=steps,
             oob_fill="nan" if nan else "none",
         ),
         tensor.reshape(-1),
-    )  # fmt: skip
+    )
 
     def copy(place: Register, bar: Register) -> None:
         to = place
@@ -185,9 +212,15 @@ def atoms(draft: Draft, swizzle: str) -> None:
 WIDTHS = {"none": 128, "32b": 32, "64b": 64, "96b": 96, "128b": 128, "128b_atom_32b": 128, "128b_atom_64b": 128}
 
 
-@microtest(*((swizzle, dtype, at) for swizzle in WIDTHS for dtype in ("u8", "bf16", "f32", "u64")
-             for at in (0, 128, 384, 640)),
-           only_if=lambda swizzle, dtype, at: dtype == "bf16" or at in (0, 384))  # fmt: skip
+@microtest(
+    *(
+        (swizzle, dtype, at)
+        for swizzle in WIDTHS
+        for dtype in ("u8", "bf16", "f32", "u64")
+        for at in (0, 128, 384, 640)
+    ),
+    only_if=lambda swizzle, dtype, at: dtype == "bf16" or at in (0, 384),
+)
 def load_swizzles(draft: Draft, swizzle: str, dtype: str, at: int) -> None:
     """Every swizzle, at several places of its period, over an edge."""
     atoms(draft, swizzle)
@@ -195,8 +228,12 @@ def load_swizzles(draft: Draft, swizzle: str, dtype: str, at: int) -> None:
     load_tile(draft, dtype, (width * 2, 30), (width, 17), (width, 16), swizzle, at=at)
 
 
-@microtest(*((swizzle, width) for swizzle, width in (("32b", 16), ("64b", 16), ("64b", 48), ("128b", 16), ("128b", 64),
-                                                     ("128b", 112))))  # fmt: skip
+@microtest(
+    *(
+        (swizzle, width)
+        for swizzle, width in (("32b", 16), ("64b", 16), ("64b", 48), ("128b", 16), ("128b", 64), ("128b", 112))
+    )
+)
 def load_narrow(draft: Draft, swizzle: str, width: int) -> None:
     """Rows narrower than those of the swizzle keep its pitch; what lies between stays as it is (measured, H200)."""
     load_tile(draft, "u8", (128, 20), (width, 11), (16, 3), swizzle)
@@ -251,10 +288,22 @@ def load_multicast(draft: Draft, which: Any) -> None:
         tensor.reshape(-1),
     )
     mask = ranks(draft, receivers)
-    kernel.run(1024, lambda to, bar: draft(
-        tma.load(f"[{to}]", f"[{address}]", coordinates(draft, start), f"[{bar}]", dim=2, dst="shared::cluster",
-                 multicast="cluster", mask=mask)
-    ), expected)  # fmt: skip
+    kernel.run(
+        1024,
+        lambda to, bar: draft(
+            tma.load(
+                f"[{to}]",
+                f"[{address}]",
+                coordinates(draft, start),
+                f"[{bar}]",
+                dim=2,
+                dst="shared::cluster",
+                multicast="cluster",
+                mask=mask,
+            )
+        ),
+        expected,
+    )
 
 
 # gather4 and scatter4.
@@ -272,10 +321,21 @@ def load_gather4(draft: Draft, swizzle: str, rows: Any) -> None:
         lambda array: TensorMap.tiled("bf16", array, dims, strides_of(dims, 2), (width, 1), swizzle=swizzle),
         tensor.reshape(-1),
     )
-    kernel.run(indices.size * 2, lambda to, bar: draft(
-        tma.load(f"[{to}]", f"[{address}]", coordinates(draft, (32, *rows)), f"[{bar}]", dim=2, dst="shared::cluster",
-                 load_mode="tile::gather4")
-    ), expected)  # fmt: skip
+    kernel.run(
+        indices.size * 2,
+        lambda to, bar: draft(
+            tma.load(
+                f"[{to}]",
+                f"[{address}]",
+                coordinates(draft, (32, *rows)),
+                f"[{bar}]",
+                dim=2,
+                dst="shared::cluster",
+                load_mode="tile::gather4",
+            )
+        ),
+        expected,
+    )
 
 
 @microtest("tf32", "tf32_ftz", "f32", "f32_ftz")
@@ -286,18 +346,25 @@ def load_floats(draft: Draft, dtype: str) -> None:
     given = words("f32", 32, 1024, rng)
     after = given.copy()
     if dtype.startswith("tf32"):
-        after = np.array([
-            encode(decode(int(word), F32), TF32) << 13 if decode(int(word), F32).kind != "nan" else 0x7FFFE000
-            for word in given
-        ], np.uint32)  # fmt: skip
+        after = np.array(
+            [
+                encode(decode(int(word), F32), TF32) << 13 if decode(int(word), F32).kind != "nan" else 0x7FFFE000
+                for word in given
+            ],
+            np.uint32,
+        )
     indices = boxes.tile(dims, start, box)
     kernel = Load(draft, 1024)
     rounded = after.view(np.uint8).reshape(-1, 4)
     expected = boxes.loaded(kernel.before, rounded, indices, "none", bytes(4))
     address = draft.tensormap(lambda array: TensorMap.tiled(dtype, array, dims, strides_of(dims, 4), box), given)
-    kernel.run(1024, lambda to, bar: draft(
-        tma.load(f"[{to}]", f"[{address}]", coordinates(draft, start), f"[{bar}]", dim=2, dst="shared::cluster")
-    ), expected)  # fmt: skip
+    kernel.run(
+        1024,
+        lambda to, bar: draft(
+            tma.load(f"[{to}]", f"[{address}]", coordinates(draft, start), f"[{bar}]", dim=2, dst="shared::cluster")
+        ),
+        expected,
+    )
 
 
 @microtest(*((group, own) for group in (1, 2) for own in (True, False) if own or group == 2))
@@ -317,8 +384,17 @@ def load_cta_group(draft: Draft, group: Any, own: bool) -> None:
             first = draft.reg("b32")
             draft(cluster.mapa(first, bar, 0, space="shared::cluster", type="u32"))
             bar = first
-        draft(tma.load(f"[{to}]", f"[{address}]", coordinates(draft, start), f"[{bar}]", dim=2, dst="shared::cluster",
-                       cta_group=group))  # fmt: skip
+        draft(
+            tma.load(
+                f"[{to}]",
+                f"[{address}]",
+                coordinates(draft, start),
+                f"[{bar}]",
+                dim=2,
+                dst="shared::cluster",
+                cta_group=group,
+            )
+        )
 
     kernel.run(1024, copy, expected, meet=True)
 
@@ -334,7 +410,19 @@ def load_multicast_16b(draft: Draft) -> None:
     address = draft.tensormap(
         lambda array: TensorMap.tiled("bf16", array, dims, strides_of(dims, 2), box), tensor.reshape(-1)
     )
-    kernel.run(1024, lambda to, bar: draft(
-        tma.load(f"[{to}]", f"[{address}]", coordinates(draft, start), f"[{bar}]", dim=2, dst="shared::cluster",
-                 multicast="cluster::16b", mask=ranks(draft, (1, 3)))
-    ), expected)  # fmt: skip
+    kernel.run(
+        1024,
+        lambda to, bar: draft(
+            tma.load(
+                f"[{to}]",
+                f"[{address}]",
+                coordinates(draft, start),
+                f"[{bar}]",
+                dim=2,
+                dst="shared::cluster",
+                multicast="cluster::16b",
+                mask=ranks(draft, (1, 3)),
+            )
+        ),
+        expected,
+    )

@@ -24,13 +24,18 @@ from ptxgen.instr import barrier, bulk, fence, integer, tma
 _TYPES = {"16u4_align8b": (4, 8), "16u4_align16b": (4, 16), "16u6_align16b": (6, 16)}
 _COLUMNS, _ROWS, _WIDTH = 384, 20, 128
 #: First column, rows: inside, over the far edges, before the tensor, in any order.
-_PLACES = ((128, (2, 3, 4, 5)), (256, (17, 18, 19, 20)), (384, (1, 2, 3, 4)), (-128, (0, 1, 2, 3)),
-           (128, (-2, -1, 0, 1)))  # fmt: skip
+_PLACES = (
+    (128, (2, 3, 4, 5)),
+    (256, (17, 18, 19, 20)),
+    (384, (1, 2, 3, 4)),
+    (-128, (0, 1, 2, 3)),
+    (128, (-2, -1, 0, 1)),
+)
 _SWIZZLES = {
     "16u4_align8b": ("none", "64b", "128b", "128b_atom_32b", "128b_atom_64b"),
     "16u4_align16b": ("none", "128b", "128b_atom_32b"),
     "16u6_align16b": ("none", "128b", "128b_atom_32b", "128b_atom_64b"),
-}  # fmt: skip
+}
 
 
 class Pieces:
@@ -56,12 +61,13 @@ def _map(dtype: str, swizzle: str, rows: int) -> Any:
     row = _COLUMNS * _TYPES[dtype][0] // 8
     return lambda array: TensorMap.tiled(
         dtype, array.address, (_COLUMNS, _ROWS), (row,), (_WIDTH, rows), swizzle=swizzle
-    )  # fmt: skip
+    )
 
 
-@microtest(*((dtype, swizzle, number) for dtype in _TYPES for swizzle in _SWIZZLES[dtype]
-             for number in range(len(_PLACES))),
-           only_if=lambda dtype, swizzle, number: swizzle == "128b" or number in (0, 1))  # fmt: skip
+@microtest(
+    *((dtype, swizzle, number) for dtype in _TYPES for swizzle in _SWIZZLES[dtype] for number in range(len(_PLACES))),
+    only_if=lambda dtype, swizzle, number: swizzle == "128b" or number in (0, 1),
+)
 def load(draft: Draft, dtype: str, swizzle: str, number: int) -> None:
     """Tiles of four rows."""
     column, rows = _PLACES[number]
@@ -82,9 +88,15 @@ def load_hint(draft: Draft, dtype: str) -> None:
 
 
 def _load(
-    draft: Draft, dtype: str, swizzle: str, column: int, rows: Sequence[int], start: Sequence[int], box: int,
+    draft: Draft,
+    dtype: str,
+    swizzle: str,
+    column: int,
+    rows: Sequence[int],
+    start: Sequence[int],
+    box: int,
     **options: Any,
-) -> None:  # fmt: skip
+) -> None:
     draft.requires("8.6", "sm_100+")
     pieces = Pieces(dtype, column, rows, swizzle)
     tensor = some_bytes(_ROWS * pieces.row)
@@ -94,13 +106,23 @@ def _load(
         expected[to : to + pieces.size] = 0 if place < 0 else tensor[place : place + pieces.size]
     address = draft.tensormap(_map(dtype, swizzle, box), tensor)
     given: dict[str, Any] = {"dst": "shared::cluster", **options}
-    kernel.run(pieces.bytes, lambda to, bar: draft(
-        tma.load(f"[{to}]", f"[{address}]", coordinates(draft, start), f"[{bar}]", dim=2, **given)
-    ), expected)  # fmt: skip
+    kernel.run(
+        pieces.bytes,
+        lambda to, bar: draft(
+            tma.load(f"[{to}]", f"[{address}]", coordinates(draft, start), f"[{bar}]", dim=2, **given)
+        ),
+        expected,
+    )
 
 
-@microtest(*((dtype, swizzle, number) for dtype in ("16u4_align8b", "16u6_align16b") for swizzle in _SWIZZLES[dtype]
-             for number in (0, 1, 2)))  # fmt: skip
+@microtest(
+    *(
+        (dtype, swizzle, number)
+        for dtype in ("16u4_align8b", "16u6_align16b")
+        for swizzle in _SWIZZLES[dtype]
+        for number in (0, 1, 2)
+    )
+)
 def store(draft: Draft, dtype: str, swizzle: str, number: int) -> None:
     """Tiles to global memory: of the bytes of 6-bit elements the lower 6 bits, one after the other (.b6p2x16)."""
     column, rows = _PLACES[number]
@@ -115,9 +137,15 @@ def store_scatter4(draft: Draft, dtype: str) -> None:
 
 
 def _store(
-    draft: Draft, dtype: str, swizzle: str, column: int, rows: Sequence[int], start: Sequence[int], box: int,
+    draft: Draft,
+    dtype: str,
+    swizzle: str,
+    column: int,
+    rows: Sequence[int],
+    start: Sequence[int],
+    box: int,
     **options: Any,
-) -> None:  # fmt: skip
+) -> None:
     draft.requires("8.6", "sm_100+")
     pieces = Pieces(dtype, column, rows, swizzle)
     initial, memory = some_bytes(_ROWS * pieces.row, 61), some_bytes(pieces.end, 62)

@@ -48,39 +48,68 @@ def _copied(mode: str, rank: int, kind: str, *, before: int) -> Copied:
     half, full = _SWIZZLES[size]
     if mode == "tile":
         box, start = _BOX[:rank], (16, 3, -before, 0, 1)[:rank]
-        return Copied(rank, start, boxes.tile(dims, start, box), "none",
-                      lambda array: TensorMap.tiled(kind, array, dims, strides, box))  # fmt: skip
+        return Copied(
+            rank,
+            start,
+            boxes.tile(dims, start, box),
+            "none",
+            lambda array: TensorMap.tiled(kind, array, dims, strides, box),
+        )
     if mode in ("tile::gather4", "tile::scatter4"):
         rows, box = (5, 0, 7, 2), (16, 1)
-        return Copied(rank, (16, *rows), boxes.rows_of(dims, 16, rows, 16), half,
-                      lambda array: TensorMap.tiled(kind, array, dims, strides, box, swizzle=half))  # fmt: skip
+        return Copied(
+            rank,
+            (16, *rows),
+            boxes.rows_of(dims, 16, rows, 16),
+            half,
+            lambda array: TensorMap.tiled(kind, array, dims, strides, box, swizzle=half),
+        )
     spatial = rank - 2
     if mode in ("im2col", "im2col_no_offs"):
         lower, upper = [-before] * spatial, [0] * spatial
         start, offsets = (0, *range(spatial), 1), (1,) * spatial if mode == "im2col" else ()
         indices = boxes.pixels(dims, start, lower, upper, offsets or (0,) * spatial, _CHANNELS, _PIXELS)
-        return Copied(rank, start, indices, full, lambda array: TensorMap.im2col(
-            kind, array, dims, strides, lower, upper, _CHANNELS, _PIXELS, swizzle=full
-        ), offsets)  # fmt: skip
+        return Copied(
+            rank,
+            start,
+            indices,
+            full,
+            lambda array: TensorMap.im2col(kind, array, dims, strides, lower, upper, _CHANNELS, _PIXELS, swizzle=full),
+            offsets,
+        )
     fixed, halo, offset = mode.endswith("128"), 2, 1
     start = (0, 2, *range(1, spatial), 0)
     indices = boxes.wide_pixels(
         dims, start, -before, 0, offset, _CHANNELS, 128 if fixed else _PIXELS, halo=halo, halos=4 if fixed else 1
     )
-    return Copied(rank, start, indices, full, lambda array: TensorMap.im2col_wide(
-        kind, array, dims, strides, -before, 0, _CHANNELS, _PIXELS, wide_mode="w128" if fixed else "w", swizzle=full
-    ), (halo, offset))  # fmt: skip
+    return Copied(
+        rank,
+        start,
+        indices,
+        full,
+        lambda array: TensorMap.im2col_wide(
+            kind, array, dims, strides, -before, 0, _CHANNELS, _PIXELS, wide_mode="w128" if fixed else "w", swizzle=full
+        ),
+        (halo, offset),
+    )
 
 
 _MODES = (
-    *((mode, rank) for rank in range(1, 6) for mode in (None, "tile")), ("tile::gather4", 2),
+    *((mode, rank) for rank in range(1, 6) for mode in (None, "tile")),
+    ("tile::gather4", 2),
     *((mode, rank) for rank in range(3, 6) for mode in ("im2col", "im2col::w", "im2col::w::128")),
-)  # fmt: skip
+)
 
 
-@microtest(*((mode, rank, to, group, hint) for mode, rank in _MODES
-             for to in ("shared::cta", "shared::cluster", "cluster", "cluster::16b")
-             for group in (None, 1, 2) for hint in (False, True)))  # fmt: skip
+@microtest(
+    *(
+        (mode, rank, to, group, hint)
+        for mode, rank in _MODES
+        for to in ("shared::cta", "shared::cluster", "cluster", "cluster::16b")
+        for group in (None, 1, 2)
+        for hint in (False, True)
+    )
+)
 def load(draft: Draft, mode: Any, rank: int, to: str, group: Any, hint: bool) -> None:
     """To the own CTA, or by multicast to two of four.
 
@@ -123,9 +152,10 @@ def load(draft: Draft, mode: Any, rank: int, to: str, group: Any, hint: bool) ->
 
 
 _STORED = (
-    *((mode, rank) for rank in range(1, 6) for mode in (None, "tile")), ("tile::scatter4", 2),
+    *((mode, rank) for rank in range(1, 6) for mode in (None, "tile")),
+    ("tile::scatter4", 2),
     *(("im2col_no_offs", rank) for rank in range(3, 6)),
-)  # fmt: skip
+)
 _OPERATIONS = (None, "add", "min", "max", "inc", "dec", "and", "or", "xor")
 
 
@@ -144,6 +174,15 @@ def store(draft: Draft, mode: Any, rank: Any, op: Any, hint: bool) -> None:
         draft(form(f"[{to}]", coordinates(draft, what.start), f"[{source}]", **options))
 
     store_box(
-        draft, kind, _DIMS[:rank], memory, what.indices, None, what.swizzle, copy,
-        lambda old, new: reduced(op, kind, old, new) if op else new, initial, what.make,
-    )  # fmt: skip
+        draft,
+        kind,
+        _DIMS[:rank],
+        memory,
+        what.indices,
+        None,
+        what.swizzle,
+        copy,
+        lambda old, new: reduced(op, kind, old, new) if op else new,
+        initial,
+        what.make,
+    )

@@ -22,10 +22,21 @@ from ptxgen.instr import barrier, bulk, fence, tma
 
 
 def store_box(
-    draft: Draft, dtype: str, dims: Sequence[int], memory_: np.ndarray, indices: np.ndarray, box: Any, swizzle: str,
-    copy: Any, combine: Any, initial: np.ndarray, make: Any = None, *, packed: bool = False,
+    draft: Draft,
+    dtype: str,
+    dims: Sequence[int],
+    memory_: np.ndarray,
+    indices: np.ndarray,
+    box: Any,
+    swizzle: str,
+    copy: Any,
+    combine: Any,
+    initial: np.ndarray,
+    make: Any = None,
+    *,
+    packed: bool = False,
     tolerance: Tolerance | None = None,
-) -> None:  # fmt: skip
+) -> None:
     """Shared memory to a tensor; `copy(address, source)` appends the instruction, `combine(old, new)` is its result."""
     size = SIZES[dtype]
     draft.launch(block=128)
@@ -66,9 +77,18 @@ def store_ranks(draft: Draft, rank: Any, number: int) -> None:
     dims, box, starts = _STORES[rank]
     start = starts[number]
     indices = boxes.tile(dims, start, box)
-    store_box(draft, "u16", dims, some_bytes(indices.size * 2), indices, box, "none", lambda to, source: draft(
-        tma.store(f"[{to}]", coordinates(draft, start), f"[{source}]", dim=rank)
-    ), lambda old, new: new, tensor_of(dims, 2))  # fmt: skip
+    store_box(
+        draft,
+        "u16",
+        dims,
+        some_bytes(indices.size * 2),
+        indices,
+        box,
+        "none",
+        lambda to, source: draft(tma.store(f"[{to}]", coordinates(draft, start), f"[{source}]", dim=rank)),
+        lambda old, new: new,
+        tensor_of(dims, 2),
+    )
 
 
 @microtest(*((swizzle, dtype) for swizzle in WIDTHS for dtype in ("u8", "f16", "f32", "f64")))
@@ -82,9 +102,20 @@ def store_swizzles(draft: Draft, swizzle: str, dtype: str) -> None:
     memory_ = some_bytes(int(boxes.spread(indices.shape, size, swizzle).max()) + 1)
     if size == 4:
         memory_ = (memory_.view(np.uint32) % 1000).astype(np.float32).view(np.uint8)
-    store_box(draft, dtype, dims, memory_, indices, box, swizzle, lambda to, source: draft(
-        tma.store(f"[{to}]", coordinates(draft, start), f"[{source}]", dim=2, load_mode="tile")
-    ), lambda old, new: new, tensor_of(dims, size))  # fmt: skip
+    store_box(
+        draft,
+        dtype,
+        dims,
+        memory_,
+        indices,
+        box,
+        swizzle,
+        lambda to, source: draft(
+            tma.store(f"[{to}]", coordinates(draft, start), f"[{source}]", dim=2, load_mode="tile")
+        ),
+        lambda old, new: new,
+        tensor_of(dims, size),
+    )
 
 
 @microtest(((3, 0, 9, 5),), ((11, 7, 2, 40),))
@@ -92,20 +123,44 @@ def store_scatter4(draft: Draft, rows: Any) -> None:
     """Four rows of a matrix, in any order; those outside are dropped."""
     dims, width = (128, 12), 64
     indices = boxes.rows_of(dims, 32, rows, width)
-    store_box(draft, "bf16", dims, some_bytes(512), indices, (width, 1), "128b", lambda to, source: draft(
-        tma.store(f"[{to}]", coordinates(draft, (32, *rows)), f"[{source}]", dim=2, load_mode="tile::scatter4")
-    ), lambda old, new: new, tensor_of(dims, 2))  # fmt: skip
+    store_box(
+        draft,
+        "bf16",
+        dims,
+        some_bytes(512),
+        indices,
+        (width, 1),
+        "128b",
+        lambda to, source: draft(
+            tma.store(f"[{to}]", coordinates(draft, (32, *rows)), f"[{source}]", dim=2, load_mode="tile::scatter4")
+        ),
+        lambda old, new: new,
+        tensor_of(dims, 2),
+    )
 
 
 _KINDS: dict[str, Any] = {
-    "u8": np.uint8, "u16": np.uint16, "u32": np.uint32, "s32": np.int32, "u64": np.uint64, "s64": np.int64,
-    "f16": np.float16, "bf16": ml_dtypes.bfloat16, "f32": np.float32, "f64": np.float64,
-}  # fmt: skip
+    "u8": np.uint8,
+    "u16": np.uint16,
+    "u32": np.uint32,
+    "s32": np.int32,
+    "u64": np.uint64,
+    "s64": np.int64,
+    "f16": np.float16,
+    "bf16": ml_dtypes.bfloat16,
+    "f32": np.float32,
+    "f64": np.float64,
+}
 _REDUCTIONS = {
-    "add": ("u32", "s32", "u64", "f16", "bf16", "f32"), "min": ("u32", "s32", "u64", "s64", "f16", "bf16"),
-    "max": ("u32", "s32", "u64", "s64", "f16", "bf16"), "inc": ("u32",), "dec": ("u32",),
-    "and": ("u32", "u64", "s32"), "or": ("u32", "u64"), "xor": ("u32", "u64"),
-}  # fmt: skip
+    "add": ("u32", "s32", "u64", "f16", "bf16", "f32"),
+    "min": ("u32", "s32", "u64", "s64", "f16", "bf16"),
+    "max": ("u32", "s32", "u64", "s64", "f16", "bf16"),
+    "inc": ("u32",),
+    "dec": ("u32",),
+    "and": ("u32", "u64", "s32"),
+    "or": ("u32", "u64"),
+    "xor": ("u32", "u64"),
+}
 
 
 def reduced(op: str, kind: str, old: np.ndarray, new: np.ndarray) -> np.ndarray:
@@ -143,9 +198,20 @@ def reduce(draft: Draft, op: Any, kind: str) -> None:
     indices = boxes.tile(dims, start, box)
     initial = operands(kind, int(np.prod(dims)), 53).reshape(-1, size)
     memory_ = operands(kind, 1024 // size, 54)
-    store_box(draft, kind, dims, memory_, indices, box, "none", lambda to, source: draft(
-        tma.reduce(f"[{to}]", coordinates(draft, start), f"[{source}]", dim=2, op=op, load_mode="tile")
-    ), lambda old, new: reduced(op, kind, old, new), initial)  # fmt: skip
+    store_box(
+        draft,
+        kind,
+        dims,
+        memory_,
+        indices,
+        box,
+        "none",
+        lambda to, source: draft(
+            tma.reduce(f"[{to}]", coordinates(draft, start), f"[{source}]", dim=2, op=op, load_mode="tile")
+        ),
+        lambda old, new: reduced(op, kind, old, new),
+        initial,
+    )
 
 
 @microtest(1, 2, 3, 4, 5)
@@ -156,9 +222,18 @@ def reduce_ranks(draft: Draft, rank: Any) -> None:
     indices = boxes.tile(dims, start, box)
     initial = operands("u32", int(np.prod(dims)), 55).reshape(-1, 4)
     memory_ = operands("u32", 1024, 56)
-    store_box(draft, "u32", dims, memory_, indices, box, "none", lambda to, source: draft(
-        tma.reduce(f"[{to}]", coordinates(draft, start), f"[{source}]", dim=rank, op="add")
-    ), lambda old, new: reduced("add", "u32", old, new), initial)  # fmt: skip
+    store_box(
+        draft,
+        "u32",
+        dims,
+        memory_,
+        indices,
+        box,
+        "none",
+        lambda to, source: draft(tma.reduce(f"[{to}]", coordinates(draft, start), f"[{source}]", dim=rank, op="add")),
+        lambda old, new: reduced("add", "u32", old, new),
+        initial,
+    )
 
 
 @microtest(*((op, hint) for op in ("store", "reduce") for hint in (False, True)))
@@ -171,9 +246,18 @@ def store_hint(draft: Draft, op: str, hint: bool) -> None:
     if op == "reduce":
         initial, memory_ = operands("f16", int(np.prod(dims)), 62).reshape(-1, 2), operands("f16", 512, 63)
         given["op"] = "max"
-    store_box(draft, "f16", dims, memory_, indices, box, "none", lambda to, source: draft(
-        getattr(tma, op)(f"[{to}]", coordinates(draft, starts[1]), f"[{source}]", **given)
-    ), lambda old, new: reduced("max", "f16", old, new) if op == "reduce" else new, initial)  # fmt: skip
+    store_box(
+        draft,
+        "f16",
+        dims,
+        memory_,
+        indices,
+        box,
+        "none",
+        lambda to, source: draft(getattr(tma, op)(f"[{to}]", coordinates(draft, starts[1]), f"[{source}]", **given)),
+        lambda old, new: reduced("max", "f16", old, new) if op == "reduce" else new,
+        initial,
+    )
 
 
 @microtest(*(swizzle for swizzle in WIDTHS if swizzle != "none"))
@@ -185,9 +269,18 @@ def reduce_swizzles(draft: Draft, swizzle: str) -> None:
     indices = boxes.tile(dims, start, box)
     initial = operands("u32", int(np.prod(dims)), 64).reshape(-1, 4)
     memory_ = operands("u32", (int(boxes.spread(indices.shape, 4, swizzle).max()) // 1024 + 1) * 256, 65)
-    store_box(draft, "u32", dims, memory_, indices, box, swizzle, lambda to, source: draft(
-        tma.reduce(f"[{to}]", coordinates(draft, start), f"[{source}]", dim=2, op="add")
-    ), lambda old, new: reduced("add", "u32", old, new), initial)  # fmt: skip
+    store_box(
+        draft,
+        "u32",
+        dims,
+        memory_,
+        indices,
+        box,
+        swizzle,
+        lambda to, source: draft(tma.reduce(f"[{to}]", coordinates(draft, start), f"[{source}]", dim=2, op="add")),
+        lambda old, new: reduced("add", "u32", old, new),
+        initial,
+    )
 
 
 @microtest("add", "min", "max", "and")
@@ -225,9 +318,18 @@ def reduce_rounding(draft: Draft, dtype: str) -> None:
         sums = [_sum(dtype, format, int(x), int(y)) for x, y in pairs]
         return np.array(sums, given.dtype).view(np.uint8).reshape(old.shape)
 
-    store_box(draft, dtype, dims, given.view(np.uint8), indices, box, "none", lambda to, source: draft(
-        tma.reduce(f"[{to}]", coordinates(draft, (0, 8)), f"[{source}]", dim=2, op="add")
-    ), combine, initial.view(np.uint8).reshape(-1, size))  # fmt: skip
+    store_box(
+        draft,
+        dtype,
+        dims,
+        given.view(np.uint8),
+        indices,
+        box,
+        "none",
+        lambda to, source: draft(tma.reduce(f"[{to}]", coordinates(draft, (0, 8)), f"[{source}]", dim=2, op="add")),
+        combine,
+        initial.view(np.uint8).reshape(-1, size),
+    )
 
 
 def _quietly(draft: Draft, dims: Sequence[int], box: Sequence[int], make: Any, *, groups: bool = False) -> None:
@@ -257,9 +359,12 @@ def prefetch(draft: Draft, rank: Any, which: str) -> None:
 @microtest()
 def prefetch_gather4(draft: Draft) -> None:
     """Of four rows."""
-    _quietly(draft, (128, 12), (64, 1), lambda at: tma.prefetch(
-        at, coordinates(draft, (32, 1, 0, 9, 3)), dim=2, load_mode="tile::gather4"
-    ))  # fmt: skip
+    _quietly(
+        draft,
+        (128, 12),
+        (64, 1),
+        lambda at: tma.prefetch(at, coordinates(draft, (32, 1, 0, 9, 3)), dim=2, load_mode="tile::gather4"),
+    )
 
 
 @microtest(*RANKS)

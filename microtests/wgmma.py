@@ -102,9 +102,17 @@ def f16(draft: Draft, kind: Any, dtype: Any, n: Any) -> None:
     product.finish(d, a @ b.T + c)
 
 
-@microtest(*((kind, sa, ma, sb, mb) for kind in ("f16", "bf16") for sa in _SWIZZLES for ma in (0, 1)
-             for sb in _SWIZZLES for mb in (0, 1)),
-           only_if=lambda kind, sa, ma, sb, mb: kind == "f16" or (sa == sb and ma == mb))  # fmt: skip
+@microtest(
+    *(
+        (kind, sa, ma, sb, mb)
+        for kind in ("f16", "bf16")
+        for sa in _SWIZZLES
+        for ma in (0, 1)
+        for sb in _SWIZZLES
+        for mb in (0, 1)
+    ),
+    only_if=lambda kind, sa, ma, sb, mb: kind == "f16" or (sa == sb and ma == mb),
+)
 def layouts(draft: Draft, kind: Any, sa: int, ma: int, sb: int, mb: int) -> None:
     """Every swizzle (bytes) of A and B with every major-ness (1: M or N)."""
     n = 128
@@ -173,10 +181,14 @@ def instruction(atype: Any, btype: Any, dtype: Any, n: Any, *, rs: bool = False,
 
 
 _TYPES = (
-    ("f16", "f16", "f16"), ("f16", "f16", "f32"), ("bf16", "bf16", "f32"), ("tf32", "tf32", "f32"), ("b1", "b1", "s32"),
+    ("f16", "f16", "f16"),
+    ("f16", "f16", "f32"),
+    ("bf16", "bf16", "f32"),
+    ("tf32", "tf32", "f32"),
+    ("b1", "b1", "s32"),
     *((a, b, d) for a in ("e4m3", "e5m2") for b in ("e4m3", "e5m2") for d in ("f16", "f32")),
     *((a, b, "s32") for a in ("s8", "u8") for b in ("s8", "u8")),
-)  # fmt: skip
+)
 
 
 @microtest(*((*types, n, where) for types in _TYPES for n in (8, 96, 256) for where in ("shared", "registers")))
@@ -306,9 +318,10 @@ def chain(draft: Draft) -> None:
 _SPARSE_TYPES = tuple(each for each in _TYPES if each[0] != "b1")
 
 
-@microtest(*((*types, where, selector) for types in _SPARSE_TYPES for where in ("shared", "registers")
-             for selector in (0, 1)),
-           only_if=lambda a, b, d, where, selector: selector == 0 or matrices.BITS[a] >= 16)  # fmt: skip
+@microtest(
+    *((*types, where, selector) for types in _SPARSE_TYPES for where in ("shared", "registers") for selector in (0, 1)),
+    only_if=lambda a, b, d, where, selector: selector == 0 or matrices.BITS[a] >= 16,
+)
 def sparse(draft: Draft, atype: Any, btype: Any, dtype: Any, where: str, selector: Any) -> None:
     """A sparse A, with its metadata in the registers of the threads that the selector names."""
     n, k = 64, 2 * k_of(atype)

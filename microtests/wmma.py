@@ -59,16 +59,35 @@ class Fragments:
         draft.copy_in(box, data)
         return box
 
-    def load(self, form: Any, kind: str, values: np.ndarray, count: int, register: str, *, stride: bool = True,
-             gap: int = 0, **modifiers: Any) -> list[Register]:  # fmt: skip
+    def load(
+        self,
+        form: Any,
+        kind: str,
+        values: np.ndarray,
+        count: int,
+        register: str,
+        *,
+        stride: bool = True,
+        gap: int = 0,
+        **modifiers: Any,
+    ) -> list[Register]:
         memory_, step = _image(kind, values, modifiers["layout"], gap)
         found = self.draft.regs(register, count, "m")
         given = [self.draft.scalar("u32", step)] if stride else []
         self.draft(form(found, f"[{self._place(memory_)}]", *given, space=self.space, type=kind, **modifiers))
         return found
 
-    def store(self, kind: str, expected: np.ndarray, registers: list[Register], layout: Any, shape: Any, *,
-              stride: bool = True, gap: int = 0) -> None:  # fmt: skip
+    def store(
+        self,
+        kind: str,
+        expected: np.ndarray,
+        registers: list[Register],
+        layout: Any,
+        shape: Any,
+        *,
+        stride: bool = True,
+        gap: int = 0,
+    ) -> None:
         after, step = _image(kind, expected, layout, gap)
         before = after.copy()
         columns = expected.shape[1 if layout == "row" else 0] * after.shape[1] // step
@@ -78,8 +97,9 @@ class Fragments:
         place = out
         if self.space not in (None, "global"):
             place = self._place(before)
-        self.draft(wmma.store_d(f"[{place}]", registers, *given, layout=layout, shape=shape, space=self.space,
-                                type=kind))  # type: ignore[arg-type]  # fmt: skip
+        self.draft(
+            wmma.store_d(f"[{place}]", registers, *given, layout=layout, shape=shape, space=self.space, type=kind)
+        )  # type: ignore[arg-type]
         if place is not out:
             self.draft.copy_out(place, out, after.nbytes)
 
@@ -107,13 +127,16 @@ def _multiplied(
     narrow = _REGISTERS.get(kind, "b32")
     options: dict[str, Any] = {"stride": stride, "gap": gap, "shape": shape}
     given = [
-        fragments.load(wmma.load, kind, a, operands["a"], narrow, matrix="a", layout=getattr(made, "alayout", "row"),
-                       **options),
-        fragments.load(wmma.load, kind, b, operands["b"], narrow, matrix="b", layout=getattr(made, "blayout", "col"),
-                       **options),
-        fragments.load(wmma.load_c, ctype, c, operands["c"], _REGISTERS.get(ctype, "b32"), layout=layouts[0],
-                       **options),
-    ]  # fmt: skip
+        fragments.load(
+            wmma.load, kind, a, operands["a"], narrow, matrix="a", layout=getattr(made, "alayout", "row"), **options
+        ),
+        fragments.load(
+            wmma.load, kind, b, operands["b"], narrow, matrix="b", layout=getattr(made, "blayout", "col"), **options
+        ),
+        fragments.load(
+            wmma.load_c, ctype, c, operands["c"], _REGISTERS.get(ctype, "b32"), layout=layouts[0], **options
+        ),
+    ]
     found = draft.regs(_REGISTERS.get(dtype, "b32"), operands["d"], "d")
     draft(like(made, found, *given))
     fragments.store(dtype, d, found, layouts[1], shape, stride=stride, gap=gap)

@@ -131,14 +131,33 @@ Made from the declarations and the records by `make docs`; a test compares. `ptx
 
 def markdown(rows: list[Row]) -> str:
     """The table of `docs/coverage.md`."""
-    head = ("family", "declared", "certified", "forms", "assemblies", "neighbors", "excused", "differing", "emulated",
-            "microtest", "recorded")  # fmt: skip
+    head = (
+        "family",
+        "declared",
+        "certified",
+        "forms",
+        "assemblies",
+        "neighbors",
+        "excused",
+        "differing",
+        "emulated",
+        "microtest",
+        "recorded",
+    )
     lines = ["| " + " | ".join(head) + " |", "|---|" + "---:|" * (len(head) - 1)]
     for row in [*rows, total(rows)]:
         counts = (
-            row.declarations, row.certified, row.forms, row.assemblies, row.neighbors, row.excused,
-            row.disagreements, row.emulated, row.microtested, row.recorded,
-        )  # fmt: skip
+            row.declarations,
+            row.certified,
+            row.forms,
+            row.assemblies,
+            row.neighbors,
+            row.excused,
+            row.disagreements,
+            row.emulated,
+            row.microtested,
+            row.recorded,
+        )
         lines.append(f"| {row.family} | " + " | ".join(f"{count:,}" for count in counts) + " |")
     return "\n".join(lines) + "\n"
 

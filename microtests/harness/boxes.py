@@ -16,9 +16,14 @@ Indices = NDArray[np.int64]
 
 #: Per swizzle: bytes of a row of the pattern, the lowest bit that changes, how many do. The source is bit 7 and up.
 SWIZZLES = {
-    "none": (0, 4, 0), "32b": (32, 4, 1), "64b": (64, 4, 2), "96b": (96, 4, 1), "128b": (128, 4, 3),
-    "128b_atom_32b": (128, 5, 2), "128b_atom_64b": (128, 6, 1),
-}  # fmt: skip
+    "none": (0, 4, 0),
+    "32b": (32, 4, 1),
+    "64b": (64, 4, 2),
+    "96b": (96, 4, 1),
+    "128b": (128, 4, 3),
+    "128b_atom_32b": (128, 5, 2),
+    "128b_atom_64b": (128, 6, 1),
+}
 
 
 def flat(dims: Sequence[int], place: Sequence[int]) -> int:
@@ -50,9 +55,15 @@ def rows_of(dims: Sequence[int], column: int, rows: Sequence[int], width: int) -
 
 
 def pixels(
-    dims: Sequence[int], start: Sequence[int], lower: Sequence[int], upper: Sequence[int], offsets: Sequence[int],
-    channels: int, count: int, steps: Sequence[int] | None = None,
-) -> Indices:  # fmt: skip
+    dims: Sequence[int],
+    start: Sequence[int],
+    lower: Sequence[int],
+    upper: Sequence[int],
+    offsets: Sequence[int],
+    channels: int,
+    count: int,
+    steps: Sequence[int] | None = None,
+) -> Indices:
     """[pixels, channels] of im2col: dims are (C, W[, H[, D]], N).
 
     The base runs over the box from `lower` to the last position plus `upper`, innermost first, then on to the next
@@ -76,9 +87,18 @@ def pixels(
 
 
 def wide_pixels(
-    dims: Sequence[int], start: Sequence[int], lower: int, upper: int, offset: int, channels: int, count: int,
-    step: int = 1, *, halo: int = 0, halos: int = 1,
-) -> Indices:  # fmt: skip
+    dims: Sequence[int],
+    start: Sequence[int],
+    lower: int,
+    upper: int,
+    offset: int,
+    channels: int,
+    count: int,
+    step: int = 1,
+    *,
+    halo: int = 0,
+    halos: int = 1,
+) -> Indices:
     """[pixels, channels] of im2col::w: along the width, from the end of its box on to the next image.
 
     Then the `halo` pixels that follow each of the `halos` equal parts: the first pixel of each part's halo, then the

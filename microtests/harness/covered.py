@@ -21,11 +21,15 @@ PLUMBING = frozenset({
 })  # fmt: skip
 #: Of tensor memory's own instructions those that its kernels are made of count in these families.
 OWN = {
-    "tcgen05.alloc": "tcgen05_allocation", "tcgen05.dealloc": "tcgen05_allocation",
-    "tcgen05.relinquish_alloc_permit": "tcgen05_allocation", "tcgen05.ld": "tcgen05_load",
-    "tcgen05.st": "tcgen05_load", "tcgen05.wait": "tcgen05_load", "tcgen05.commit": "tcgen05_ordering",
+    "tcgen05.alloc": "tcgen05_allocation",
+    "tcgen05.dealloc": "tcgen05_allocation",
+    "tcgen05.relinquish_alloc_permit": "tcgen05_allocation",
+    "tcgen05.ld": "tcgen05_load",
+    "tcgen05.st": "tcgen05_load",
+    "tcgen05.wait": "tcgen05_load",
+    "tcgen05.commit": "tcgen05_ordering",
     "tcgen05.fence": "tcgen05_ordering",
-}  # fmt: skip
+}
 FILE = Path(coverage.__file__).with_name(coverage.MICROTESTED)
 
 

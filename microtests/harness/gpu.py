@@ -37,9 +37,13 @@ class Batch:
 
     def _one_process(self) -> None:
         process = subprocess.Popen(
-            [sys.executable, "-m", "microtests.harness.worker"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE, text=True, cwd=ROOT,
-        )  # fmt: skip
+            [sys.executable, "-m", "microtests.harness.worker"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=ROOT,
+        )
         assert process.stdin
         assert process.stdout
         process.stdin.write("\n".join(self.left))

@@ -77,8 +77,11 @@ def lanewise(
 
 def _name(reference: Reference, made: Instruction, constant: Mapping[str, int]) -> str:
     family = reference.__module__.rpartition(".")[2]
-    operands = "".join(f",{name}" for name in made.form.operands if made.form.operands[name].optional
-                       and getattr(made, name) is not None)  # fmt: skip
+    operands = "".join(
+        f",{name}"
+        for name in made.form.operands
+        if made.form.operands[name].optional and getattr(made, name) is not None
+    )
     given = "".join(f",{name}={value}" for name, value in constant.items())
     return f"{family}.{type(made).__name__}[{made.opcode_text}{operands}{given}]"
 
@@ -153,8 +156,12 @@ class Lanes:
                     )
                     stores.append((base, register_, type))
                 else:
-                    _load(draft, draft.offset(draft.input(inputs[operand.name][position]), index, bits // 8),
-                          register_, type)  # fmt: skip
+                    _load(
+                        draft,
+                        draft.offset(draft.input(inputs[operand.name][position]), index, bits // 8),
+                        register_,
+                        type,
+                    )
         draft(self.instruction(registers, {each.name for each in operands if each.vector}))
         for base, register_, type in stores:
             _store(draft, draft.offset(base, index, max(type.bits, 8) // 8), register_, type)
@@ -243,9 +250,10 @@ class _Results:
         names = list(given)
         written = [
             (each.name, position, type)
-            for each in self.operands if each.written
+            for each in self.operands
+            if each.written
             for position, type in enumerate(each.types)
-        ]  # fmt: skip
+        ]
         rows: list[list[int]] = []
         for values in zip(*given.values(), strict=True) if given else [()] * COUNT:
             answer = self.lanes.reference(

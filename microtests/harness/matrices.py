@@ -17,11 +17,21 @@ Array = NDArray[Any]
 #: Element types by name, as they lie in memory. tf32 is a .f32 whose low bits are not read. Those of 6 and 4 bits have
 #: a byte each (6 bits its lowest ones, 4 bits the four above the lowest two), but e2m1x8 half a byte.
 DTYPES: dict[str, Any] = {
-    "f16": np.float16, "bf16": ml_dtypes.bfloat16, "tf32": np.float32, "f32": np.float32, "f64": np.float64,
-    "e4m3": ml_dtypes.float8_e4m3fn, "e5m2": ml_dtypes.float8_e5m2, "s8": np.int8, "u8": np.uint8, "s32": np.int32,
-    "e3m2": ml_dtypes.float6_e3m2fn, "e2m3": ml_dtypes.float6_e2m3fn, "e2m1": ml_dtypes.float4_e2m1fn,
+    "f16": np.float16,
+    "bf16": ml_dtypes.bfloat16,
+    "tf32": np.float32,
+    "f32": np.float32,
+    "f64": np.float64,
+    "e4m3": ml_dtypes.float8_e4m3fn,
+    "e5m2": ml_dtypes.float8_e5m2,
+    "s8": np.int8,
+    "u8": np.uint8,
+    "s32": np.int32,
+    "e3m2": ml_dtypes.float6_e3m2fn,
+    "e2m3": ml_dtypes.float6_e2m3fn,
+    "e2m1": ml_dtypes.float4_e2m1fn,
     "e2m1x8": ml_dtypes.float4_e2m1fn,
-}  # fmt: skip
+}
 BITS = {"f16": 16, "bf16": 16, "tf32": 32, "f32": 32, "f64": 64, "e4m3": 8, "e5m2": 8, "s8": 8, "u8": 8, "s4": 4,
         "u4": 4, "b1": 1, "s32": 32, "e3m2": 8, "e2m3": 8, "e2m1": 8, "e2m1x8": 4}  # fmt: skip
 
@@ -94,8 +104,10 @@ def d_places(rows: int, columns: int) -> tuple[Array, Array]:
     group, inside = _lanes()
     places = [
         (group + 8 * half, 8 * block + 2 * inside + low)
-        for block in range(columns // 8) for half in range(rows // 8) for low in (0, 1)
-    ]  # fmt: skip
+        for block in range(columns // 8)
+        for half in range(rows // 8)
+        for low in (0, 1)
+    ]
     return np.array([row for row, _ in places]), np.array([column for _, column in places])
 
 
@@ -150,9 +162,9 @@ def sparse_a(
             step = width // 4  # of 4 bits pairs are kept
             for place, index in enumerate((first, second)):
                 source = chunk * width // 2 + place * step
-                full[row, chunk * width + index * step : chunk * width + (index + 1) * step] = (
-                    stored[row, source : source + step]
-                )  # fmt: skip
+                full[row, chunk * width + index * step : chunk * width + (index + 1) * step] = stored[
+                    row, source : source + step
+                ]
     return full, stored, meta
 
 

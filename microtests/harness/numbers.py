@@ -61,9 +61,18 @@ E4M3, E5M2 = Format(4, 3, "nan"), Format(5, 2)
 E2M3, E3M2, E2M1 = Format(2, 3, "none"), Format(3, 2, "none"), Format(2, 1, "none")
 UE4M3 = Format(4, 3, "nan", False)
 FORMATS = {
-    "f16": F16, "bf16": BF16, "f32": F32, "f64": F64, "tf32": TF32, "e4m3": E4M3, "e5m2": E5M2, "e2m3": E2M3,
-    "e3m2": E3M2, "e2m1": E2M1, "ue4m3": UE4M3,
-}  # fmt: skip
+    "f16": F16,
+    "bf16": BF16,
+    "f32": F32,
+    "f64": F64,
+    "tf32": TF32,
+    "e4m3": E4M3,
+    "e5m2": E5M2,
+    "e2m3": E2M3,
+    "e3m2": E3M2,
+    "e2m1": E2M1,
+    "ue4m3": UE4M3,
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -84,9 +84,13 @@ def launch(definition: Definition, draft: Draft, device: Device) -> Result:
     outputs = [device.array(initial(each)) for each in draft.outputs]
     shape = draft.shape
     report = device.launch(
-        kernel, shape.grid, shape.block, draft.arguments(inputs, outputs), cluster=shape.cluster,
+        kernel,
+        shape.grid,
+        shape.block,
+        draft.arguments(inputs, outputs),
+        cluster=shape.cluster,
         shared_bytes=draft.shared_bytes,
-    )  # fmt: skip
+    )
     result = Result(definition.name, "passed", digest=digest_of(draft))
     if report.status == "incomplete":
         return Result(definition.name, "incomplete", report.findings[0].message if report.findings else "")

@@ -15,9 +15,14 @@ Array = NDArray[Any]
 
 #: Fraction bits, the least exponent of a normal number, and the greatest exponent.
 FORMATS = {
-    "f16": (10, -14, 15), "bf16": (7, -126, 127), "tf32": (10, -126, 127), "e4m3": (3, -6, 8), "e5m2": (2, -14, 15),
-    "f32": (23, -126, 127), "f64": (52, -1022, 1023),
-}  # fmt: skip
+    "f16": (10, -14, 15),
+    "bf16": (7, -126, 127),
+    "tf32": (10, -126, 127),
+    "e4m3": (3, -6, 8),
+    "e5m2": (2, -14, 15),
+    "f32": (23, -126, 127),
+    "f64": (52, -1022, 1023),
+}
 
 
 # Inputs.
@@ -47,10 +52,15 @@ def lines(kind: str, shape: tuple[int, int], rng: np.random.Generator, *, negate
     near = centre + rng.integers(-4, 5, shape)
     exponent = np.select(
         [sort == 1, sort == 4, sort == 5, sort == 6, sort == 7],
-        [wide, wide, np.where(rng.random(shape) < 0.8, least - rng.integers(0, fraction + 1, shape), near),
-         most - rng.integers(0, 3, shape), rng.integers(-2, 3, shape)],
+        [
+            wide,
+            wide,
+            np.where(rng.random(shape) < 0.8, least - rng.integers(0, fraction + 1, shape), near),
+            most - rng.integers(0, 3, shape),
+            rng.integers(-2, 3, shape),
+        ],
         near,
-    )  # fmt: skip
+    )
     values = _numbers(kind, exponent, rng)
     normal = _numbers(kind, np.floor(np.log2(np.abs(rng.standard_normal(shape)))).astype(np.int64), rng)
     values = np.where(sort == 0, normal, values)
@@ -73,13 +83,16 @@ def addends(kind: str, product: Array, rng: np.random.Generator) -> Array:
     exponent = np.frexp(size)[1] - 1
     limit = (2.0 - 2.0**-fraction) * 2.0**most
     choices = [
-        np.zeros(shape), np.full(shape, -0.0), -size, size * rng.uniform(-2, 2, shape),
+        np.zeros(shape),
+        np.full(shape, -0.0),
+        -size,
+        size * rng.uniform(-2, 2, shape),
         _numbers(kind, exponent + rng.integers(-40, 41, shape), rng),
         _numbers(kind, exponent + rng.integers(-4, 5, shape), rng),
         _numbers(kind, rng.integers(least - fraction, most + 1, shape), rng),
         _numbers(kind, least - rng.integers(0, fraction + 1, shape), rng),
         rng.choice([np.inf, -np.inf, np.nan], shape),
-    ]  # fmt: skip
+    ]
     sort = rng.choice(9, shape, p=[0.06, 0.04, 0.2, 0.2, 0.2, 0.2, 0.06, 0.03, 0.01])
     found = np.choose(sort, choices)
     found = np.where(np.isfinite(found), np.clip(found, -limit, limit), found)
@@ -125,16 +138,19 @@ def _cut(number: Array, shift: Array) -> Array:
 
 
 def total(
-    a: Array, b: Array, c: Array, kinds: tuple[str, str, str], rule: Rule | None = None, *,
+    a: Array,
+    b: Array,
+    c: Array,
+    kinds: tuple[str, str, str],
+    rule: Rule | None = None,
+    *,
     named: Array | None = None,
-) -> Array:  # fmt: skip
+) -> Array:
     """A [m, k] times B [n, k] transposed, and C; kinds are those of A, B and D, `named` the elements of a sparse A."""
     return _sum(a[:, None], b[None], c, kinds, rule or Rule(), named)
 
 
-def total_of_halves(
-    a: Array, b: Array, c: Array, dtype: str, group: int, named: Array | None = None
-) -> Array:  # fmt: skip
+def total_of_halves(a: Array, b: Array, c: Array, dtype: str, group: int, named: Array | None = None) -> Array:
     """The same of 8-bit floats on mma.sync: products of .f16, of every other `group` of K and then of the rest.
 
     C is added to their sum by an ordinary addition.
@@ -149,8 +165,7 @@ def total_of_halves(
         return (product.astype(made) + c.astype(made)).astype(np.float64)
 
 
-def _sum(a: Array, b: Array, c: Array, kinds: tuple[str, str, str], rule: Rule,
-         named: Array | None) -> Array:  # fmt: skip
+def _sum(a: Array, b: Array, c: Array, kinds: tuple[str, str, str], rule: Rule, named: Array | None) -> Array:
     atype, btype, dtype = kinds
     (na, ea), (nb, eb), (nc, ec) = _parts(atype, a), _parts(btype, b), _parts(dtype, c)
     exponents = ea + eb

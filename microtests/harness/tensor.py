@@ -167,9 +167,10 @@ class Tensor:
             some: Any = registers[start : start + step] if step > 1 else registers[start]
             place, vec = f"[{at}+{4 * (first + start)}]", _VECTORS[step]
             self.draft(
-                memory.ld(some, place, space="global", vec=vec, type="b32") if load
+                memory.ld(some, place, space="global", vec=vec, type="b32")
+                if load
                 else memory.st(place, some, space="global", vec=vec, type="b32")
-            )  # fmt: skip
+            )
 
     def share(self, images: Array, alignment: int = 1024) -> Register:
         """The address of shared memory that holds an image, [bytes] or [CTAs, bytes]: each CTA has its own."""

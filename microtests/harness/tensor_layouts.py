@@ -86,9 +86,12 @@ def row_words(kind: str, codes: Array, packed: bool = False) -> Array:
 
 #: Bytes of a row of a swizzle by name, its code (table 40), and the address bits that change: (lowest, count).
 SWIZZLES: dict[str, tuple[int, int, tuple[int, int]]] = {
-    "none": (16, 0, (4, 0)), "32B": (32, 6, (4, 1)), "64B": (64, 4, (4, 2)), "128B": (128, 2, (4, 3)),
+    "none": (16, 0, (4, 0)),
+    "32B": (32, 6, (4, 1)),
+    "64B": (64, 4, (4, 2)),
+    "128B": (128, 2, (4, 3)),
     "128B_atom_32B": (128, 1, (5, 2)),
-}  # fmt: skip
+}
 
 
 @dataclass(frozen=True)
@@ -126,9 +129,17 @@ def offsets_mn(size: int, k: int, name: str, lbo: int, sbo: int) -> Array:
 
 
 def image(
-    data: Array, name: str, rng: np.random.Generator, *, major: str = "k", size: int = 1, start: int = 0, gap: int = 0,
-    based: bool = False, split: bool = False,
-) -> Image:  # fmt: skip
+    data: Array,
+    name: str,
+    rng: np.random.Generator,
+    *,
+    major: str = "k",
+    size: int = 1,
+    start: int = 0,
+    gap: int = 0,
+    based: bool = False,
+    split: bool = False,
+) -> Image:
     """An operand: bytes [rows, bytes of K], or MN-major elements of `size` bytes, [rows, K * size].
 
     It begins `start` bytes in. The swizzle goes by the address; `based`: its pattern begins there too, which the base
@@ -188,28 +199,67 @@ _D_CODES = {"f16": 0, "f32": 1, "s32": 2}
 
 
 def idesc(
-    m: int, n: int, a: str, b: str, d: str, *, sparse: bool = False, selector: int = 0, saturate: bool = False,
-    negate: tuple[int, int] = (0, 0), majors: tuple[str, str] = ("k", "k"), max_shift: int = 0,
-) -> int:  # fmt: skip
+    m: int,
+    n: int,
+    a: str,
+    b: str,
+    d: str,
+    *,
+    sparse: bool = False,
+    selector: int = 0,
+    saturate: bool = False,
+    negate: tuple[int, int] = (0, 0),
+    majors: tuple[str, str] = ("k", "k"),
+    max_shift: int = 0,
+) -> int:
     """The instruction descriptor of the kinds f16, tf32, f8f6f4 and i8 (table 42)."""
     return (
-        selector | sparse << 2 | saturate << 3 | _D_CODES[d] << 4 | _CODES[a] << 7 | _CODES[b] << 10
-        | negate[0] << 13 | negate[1] << 14 | (majors[0] == "mn") << 15 | (majors[1] == "mn") << 16
-        | (n >> 3) << 17 | (m >> 4) << 24 | {0: 0, 8: 1, 16: 2, 32: 3}[max_shift] << 30
-    )  # fmt: skip
+        selector
+        | sparse << 2
+        | saturate << 3
+        | _D_CODES[d] << 4
+        | _CODES[a] << 7
+        | _CODES[b] << 10
+        | negate[0] << 13
+        | negate[1] << 14
+        | (majors[0] == "mn") << 15
+        | (majors[1] == "mn") << 16
+        | (n >> 3) << 17
+        | (m >> 4) << 24
+        | {0: 0, 8: 1, 16: 2, 32: 3}[max_shift] << 30
+    )
 
 
 def scaled_idesc(
-    m: int, n: int, a: str, b: str, scale: str, ids: tuple[int, int], *, packed: bool, sparse: bool = False,
-    negate: tuple[int, int] = (0, 0), majors: tuple[str, str] = ("k", "k"), long: bool = False,
-) -> int:  # fmt: skip
+    m: int,
+    n: int,
+    a: str,
+    b: str,
+    scale: str,
+    ids: tuple[int, int],
+    *,
+    packed: bool,
+    sparse: bool = False,
+    negate: tuple[int, int] = (0, 0),
+    majors: tuple[str, str] = ("k", "k"),
+    long: bool = False,
+) -> int:
     """The instruction descriptor of the block-scaled kinds (tables 43 and 44); `packed`: mxf4 and mxf4nvf4."""
     types = 1 << 7 | 1 << 10 if packed else _CODES[a] << 7 | _CODES[b] << 10
     return (
-        sparse << 2 | ids[1] << 4 | types | negate[0] << 13 | negate[1] << 14 | (majors[0] == "mn") << 15
-        | (majors[1] == "mn") << 16 | (n >> 3) << 17 | (scale == "ue8m0") << 23 | (m >> 7) << 27 | ids[0] << 29
+        sparse << 2
+        | ids[1] << 4
+        | types
+        | negate[0] << 13
+        | negate[1] << 14
+        | (majors[0] == "mn") << 15
+        | (majors[1] == "mn") << 16
+        | (n >> 3) << 17
+        | (scale == "ue8m0") << 23
+        | (m >> 7) << 27
+        | ids[0] << 29
         | long << 31
-    )  # fmt: skip
+    )
 
 
 # Tensor memory.

@@ -283,12 +283,18 @@ class Product:
         rows = len(codes) // self.ctas
         images = [
             layouts.image(
-                layouts.row_bytes(kind, part, self._rng(2), self.packed), self.swizzles[which], self._rng(3 + which),
-                major=self.majors[which], size=max(layouts.BITS[kind], 8) // 8, start=self.starts[which],
-                gap=self.gaps[which], based=self.based, split=self.absolute,
+                layouts.row_bytes(kind, part, self._rng(2), self.packed),
+                self.swizzles[which],
+                self._rng(3 + which),
+                major=self.majors[which],
+                size=max(layouts.BITS[kind], 8) // 8,
+                start=self.starts[which],
+                gap=self.gaps[which],
+                based=self.based,
+                split=self.absolute,
             )
             for part in (codes[cta * rows : (cta + 1) * rows] for cta in range(self.ctas))
-        ]  # fmt: skip
+        ]
         box = tensor.share(np.stack([each.memory for each in images]))
         bits = images[0].bits
         if self.unread is not None:
@@ -300,13 +306,31 @@ class Product:
     def idesc(self) -> int:
         if self.scaled:
             return layouts.scaled_idesc(
-                self.m, self.n, self.a, self.b, self.scale, self.ids, packed=self.packed, sparse=self.sparse,
-                negate=self.negate, majors=self.majors, long=self.long,
-            )  # fmt: skip
+                self.m,
+                self.n,
+                self.a,
+                self.b,
+                self.scale,
+                self.ids,
+                packed=self.packed,
+                sparse=self.sparse,
+                negate=self.negate,
+                majors=self.majors,
+                long=self.long,
+            )
         return layouts.idesc(
-            self.m, self.n, self.a, self.b, self.d, sparse=self.sparse, selector=self.selector, saturate=self.saturate,
-            negate=self.negate, majors=self.majors, max_shift=self.max_shift,
-        )  # fmt: skip
+            self.m,
+            self.n,
+            self.a,
+            self.b,
+            self.d,
+            sparse=self.sparse,
+            selector=self.selector,
+            saturate=self.saturate,
+            negate=self.negate,
+            majors=self.majors,
+            max_shift=self.max_shift,
+        )
 
     def instructions(self, tensor: Tensor) -> list[Instruction]:
         """The product, whose operands are in memory from here on, with each of the collector usages."""

@@ -232,13 +232,29 @@ class BitStruct:
                 label = f"{name}[{i}]" if declared.length else name
                 meaning = "illegal" if value is None else _meaning(declared, value, cls._remark(name, values))
                 raw = declared.extract(bits, i)
-                row = Row(cls._positions[name, i, count], label, raw, value, declared.unit, meaning, declared.evidence,
-                          problems.get(label, ""))  # fmt: skip
+                row = Row(
+                    cls._positions[name, i, count],
+                    label,
+                    raw,
+                    value,
+                    declared.unit,
+                    meaning,
+                    declared.evidence,
+                    problems.get(label, ""),
+                )
                 rows.append((declared.items[i][0][0], row))
         for name, c in cls.constants.items():
             found, problem = c.extract(bits), problems.get(name, "")
-            row = Row(cls.range_name(c.low, c.high), name, found, found, "", "illegal" if problem else c.doc,
-                      DOCUMENTED, problem)  # fmt: skip
+            row = Row(
+                cls.range_name(c.low, c.high),
+                name,
+                found,
+                found,
+                "",
+                "illegal" if problem else c.doc,
+                DOCUMENTED,
+                problem,
+            )
             rows.append((c.low, row))
         if "reserved" in problems:
             wrong = bits & cls.reserved_mask

@@ -56,6 +56,10 @@ class Fact:
     def as_dict(self) -> dict[str, str]:
         """Plain values, for JSON."""
         return {
-            "name": self.name, "subject": self.subject, "statement": self.statement, "evidence": self.evidence.kind,
-            "source": self.evidence.source, "consequence": self.consequence,
-        }  # fmt: skip
+            "name": self.name,
+            "subject": self.subject,
+            "statement": self.statement,
+            "evidence": self.evidence.kind,
+            "source": self.evidence.source,
+            "consequence": self.consequence,
+        }

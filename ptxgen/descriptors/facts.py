@@ -448,7 +448,7 @@ FACTS: tuple[Fact, ...] = (
         ),
         "No matrix descriptor has this mode.",
     ),
-)  # fmt: skip
+)
 """All facts, by subject."""
 
 _BY_NAME = {each.name: each for each in FACTS}

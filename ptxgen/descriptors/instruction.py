@@ -282,8 +282,9 @@ class BlockScaledInstructionDescriptor(BitStruct, bits=32):
             )
         if self.dense_k == 96 and self.sparse:
             raise DescriptorError("dense_k must be 64 for sparse, not 96 (PTX ISA table 39)")
-        legal = sorted({each for name, (_, ids) in vectors.items()
-                        for each in (_K96_IDS[name] if self.dense_k == 96 else ids)})  # fmt: skip
+        legal = sorted(
+            {each for name, (_, ids) in vectors.items() for each in (_K96_IDS[name] if self.dense_k == 96 else ids)}
+        )
         for name in ("sfa_id", "sfb_id"):
             if getattr(self, name) not in legal:
                 at = f" with scale_vec::{vector}" if vector else ""

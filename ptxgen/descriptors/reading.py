@@ -25,10 +25,15 @@ class Row(NamedTuple):
     def as_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
         return {
-            "name": self.name, "bits": self.bits, "raw": self.raw, "value": self.value, "unit": self.unit,
-            "meaning": self.meaning, "problem": self.problem,
+            "name": self.name,
+            "bits": self.bits,
+            "raw": self.raw,
+            "value": self.value,
+            "unit": self.unit,
+            "meaning": self.meaning,
+            "problem": self.problem,
             "evidence": {"kind": self.evidence.kind, "source": self.evidence.source},
-        }  # fmt: skip
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,11 +72,16 @@ class Reading:
     def as_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
         return {
-            "format": self.format, "bits": self.bits, "legal": not self.problems, "context": dict(self.context),
-            "fields": [row.as_dict() for row in self.rows], "problems": list(self.problems),
-            "warnings": list(self.warnings), "notes": list(self.notes),
+            "format": self.format,
+            "bits": self.bits,
+            "legal": not self.problems,
+            "context": dict(self.context),
+            "fields": [row.as_dict() for row in self.rows],
+            "problems": list(self.problems),
+            "warnings": list(self.warnings),
+            "notes": list(self.notes),
             "facts": [fact(name).as_dict() for name in self.facts],
-        }  # fmt: skip
+        }
 
 
 @dataclass(frozen=True, slots=True)

@@ -252,9 +252,10 @@ class GemmProblem:
         """
         config = self.plan.config
         for name, array, extents, dtype in (
-            ("A", a, (self.m, self.k), config.dtype), ("B", b, (self.n, self.k), config.dtype),
+            ("A", a, (self.m, self.k), config.dtype),
+            ("B", b, (self.n, self.k), config.dtype),
             ("C", c, (self.m, self.n), self.plan.c_dtype),
-        ):  # fmt: skip
+        ):
             size = prod(extents) * DTYPES[dtype].bytes
             if isinstance(array, DeviceArray) and array.nbytes != size:
                 raise PlanError(

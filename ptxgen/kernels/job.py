@@ -303,15 +303,25 @@ class GemmJob:
                 if bad.any() and (first is None or first.row >= top):
                     row, column = np.unravel_index(int(bad.argmax()), bad.shape)
                     found = Element(
-                        top + int(row), left + int(column),
-                        float(values[row, column]), float(expected[row, column]), float(allowed[row, column]),
-                    )  # fmt: skip
+                        top + int(row),
+                        left + int(column),
+                        float(values[row, column]),
+                        float(expected[row, column]),
+                        float(allowed[row, column]),
+                    )
                     if first is None or (found.row, found.column) < (first.row, first.column):
                         first = found
         return Comparison(
-            wrong.size, int(np.count_nonzero(wrong)), unwritten, largest, largest_at, tolerance, ratio, first,
+            wrong.size,
+            int(np.count_nonzero(wrong)),
+            unwritten,
+            largest,
+            largest_at,
+            tolerance,
+            ratio,
+            first,
             describe_pattern(wrong, self.plan.m_tile, self.plan.n_tile),
-        )  # fmt: skip
+        )
 
 
 def run_gemm(

@@ -22,8 +22,12 @@ BLOCK_SCALES = 4
 BLOCK_BYTES = BLOCK_ROWS * BLOCK_SCALES
 
 SCALES_PER_ROW: dict[tuple[str, int], int] = {
-    ("1X", 32): 1, ("2X", 64): 2, ("4X", 64): 4, ("2X", 96): 3, ("4X", 96): 6,
-}  # fmt: skip
+    ("1X", 32): 1,
+    ("2X", 64): 2,
+    ("4X", 64): 4,
+    ("2X", 96): 3,
+    ("4X", 96): 6,
+}
 """Scales of a row in one instruction, by scale vector and dense K (a sparse A has as many at twice the K)."""
 
 

@@ -124,9 +124,13 @@ def steps(start: int, extent: int, stride: int) -> NDArray[np.int64]:
 
 @lru_cache(maxsize=1024)
 def pixel_positions(
-    sizes: tuple[int, ...], lower: tuple[int, ...], upper: tuple[int, ...], strides: tuple[int, ...],
-    start: tuple[int, ...], count: int,
-) -> NDArray[np.int64]:  # fmt: skip
+    sizes: tuple[int, ...],
+    lower: tuple[int, ...],
+    upper: tuple[int, ...],
+    strides: tuple[int, ...],
+    start: tuple[int, ...],
+    count: int,
+) -> NDArray[np.int64]:
     """Where a column of `count` pixels walks: shape (count, spatial dimensions + 1), width first, images last.
 
     From `start` (its last number is the image) in steps of `strides`, the width fastest; from the end of the box

@@ -182,9 +182,14 @@ def operand_place(k: int, container_bits: int) -> tuple[int, int]:
 
 
 METADATA_CHUNKS: dict[str, tuple[int, int]] = {
-    "tf32": (2, 8), "f16": (4, 8), "f8f6f4": (4, 16), "i8": (4, 16), "mxf8f6f4": (4, 16), "mxf4": (8, 16),
+    "tf32": (2, 8),
+    "f16": (4, 8),
+    "f8f6f4": (4, 16),
+    "i8": (4, 16),
+    "mxf8f6f4": (4, 16),
+    "mxf4": (8, 16),
     "mxf4nvf4": (8, 16),
-}  # fmt: skip
+}
 """(elements of K in a chunk, chunks in an instruction): each chunk of a row of A has 4 bits of metadata."""
 
 
@@ -216,8 +221,12 @@ def metadata_cells(
 
 
 COPY_SHAPES: dict[str, tuple[int, int]] = {
-    "128x256b": (128, 256), "4x256b": (4, 256), "128x128b": (128, 128), "64x128b": (64, 128), "32x128b": (32, 128),
-}  # fmt: skip
+    "128x256b": (128, 256),
+    "4x256b": (4, 256),
+    "128x128b": (128, 128),
+    "64x128b": (64, 128),
+    "32x128b": (32, 128),
+}
 """(rows, bits of a row) that a tcgen05.cp reads, by shape."""
 
 

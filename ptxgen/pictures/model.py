@@ -63,13 +63,16 @@ class Picture:
     def as_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
         return {
-            "title": self.title, "subtitle": self.subtitle, "notes": list(self.notes),
+            "title": self.title,
+            "subtitle": self.subtitle,
+            "notes": list(self.notes),
             "legends": [
                 {"name": each.name, "groups": {str(group): words for group, words in each.groups}}
                 for each in self.legends
             ],
-            "panels": [_panel_dict(each) for each in self.panels], "data": self.data,
-        }  # fmt: skip
+            "panels": [_panel_dict(each) for each in self.panels],
+            "data": self.data,
+        }
 
 
 def _panel_dict(panel: Panel) -> dict[str, Any]:

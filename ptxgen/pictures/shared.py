@@ -84,9 +84,16 @@ def swizzle(
         else "addresses stay as they are"
     )
     return _picture(
-        f"Swizzle {mode}", subtitle, chunks, color="chunk", access=access, width=bytes, at=at, notes=(),
+        f"Swizzle {mode}",
+        subtitle,
+        chunks,
+        color="chunk",
+        access=access,
+        width=bytes,
+        at=at,
+        notes=(),
         data={"address": chunks.address.tolist(), "axes": ["row", "chunk"]},
-    )  # fmt: skip
+    )
 
 
 @kind("operand")
@@ -122,10 +129,17 @@ def operand(
         _steps(tile),
     ]
     return _picture(
-        f"{major.upper()}-major {type}, swizzle {swizzle}", f"{rows} rows (M or N) × {k} of K, {tile.bytes} bytes",
-        chunks, color="core" if color == "auto" else color, access=access, width=bytes, at=at, notes=tuple(notes),
-        data={"address": address.tolist(), "axes": ["row", "k"]}, core_lines=_group(tile),
-    )  # fmt: skip
+        f"{major.upper()}-major {type}, swizzle {swizzle}",
+        f"{rows} rows (M or N) × {k} of K, {tile.bytes} bytes",
+        chunks,
+        color="core" if color == "auto" else color,
+        access=access,
+        width=bytes,
+        at=at,
+        notes=tuple(notes),
+        data={"address": address.tolist(), "axes": ["row", "k"]},
+        core_lines=_group(tile),
+    )
 
 
 @kind("descriptor")
@@ -152,10 +166,14 @@ def descriptor(
         f"{'tcgen05' if smem else 'wgmma'} descriptor {value:#018x}",
         f"{major.upper()}-major {type}, swizzle {known.swizzle}: {rows} rows × {k} of K; start "
         f"{known.start_address:#x}, LBO {known.leading_byte_offset}, SBO {known.stride_byte_offset}",
-        chunks, color="core" if color == "auto" else color, access="", width=4, at=0,
+        chunks,
+        color="core" if color == "auto" else color,
+        access="",
+        width=4,
+        at=0,
         notes=tuple(f"warning: {text}" for text in known.warnings()),
         data={"address": address.tolist(), "axes": ["row", "k"]},
-    )  # fmt: skip
+    )
 
 
 @kind("tma")
@@ -205,9 +223,17 @@ def tensormap(
         what = f"{sizes[1]} pixels of {sizes[0]} channels"
     title = f"Tensormap, {found.mode}: {what} of {found.dtype}, swizzle {found.swizzle}"
     return _box(
-        title, sizes, found.element_bits, found.swizzle, start, color=color, access=access, width=bytes, at=at,
+        title,
+        sizes,
+        found.element_bits,
+        found.swizzle,
+        start,
+        color=color,
+        access=access,
+        width=bytes,
+        at=at,
         notes=tuple(f"warning: {text}" for text in found.warnings()),
-    )  # fmt: skip
+    )
 
 
 def _map_bytes(word: str) -> bytes:
@@ -257,10 +283,16 @@ def _box(
         chunk_labels=tuple(f"c{c * per_chunk}" for c in range(inner // CHUNK)),
     )
     return _picture(
-        title, f"{inner} bytes a row, innermost first; {offsets.size} bytes transferred to {start:#x}",
-        chunks, color="row" if color == "auto" else color, access=access, width=width, at=at, notes=notes,
+        title,
+        f"{inner} bytes a row, innermost first; {offsets.size} bytes transferred to {start:#x}",
+        chunks,
+        color="row" if color == "auto" else color,
+        access=access,
+        width=width,
+        at=at,
+        notes=notes,
         data={"address": (offsets + start).tolist(), "axes": ["row", "byte"]},
-    )  # fmt: skip
+    )
 
 
 def _operand_chunks(address: NDArray[np.int64], major: str, bits: int) -> _Chunks:
@@ -298,11 +330,13 @@ def _picture(
     group = _grouping(chunks, color, core_lines, touched)
     cells = {
         (r, c): Cell(
-            f"{chunks.address[r, c]:#x}", group(r, c), (r, c) in touched and color != "thread",
+            f"{chunks.address[r, c]:#x}",
+            group(r, c),
+            (r, c) in touched and color != "thread",
             f"{chunks.detail(r, c)} at {chunks.address[r, c]:#x}, banks {_bank_range(int(chunks.address[r, c]))}",
         )
         for r, c in np.ndindex(chunks.address.shape)
-    }  # fmt: skip
+    }
     matrix = Panel(
         "The matrix: where each chunk lies",
         Axis(chunks.line_name, chunks.line_labels),

@@ -57,7 +57,7 @@ def accumulator(
         (Legend("rows of D", _bands(cta_group * rows // _BAND)),),
         ("a 16-bit accumulator fills the low half of each 32-bit cell",),
         {"axes": ["row", "column of D"], "ctas": data},
-    )  # fmt: skip
+    )
 
 
 def _bands(count: int) -> tuple[tuple[int, str], ...]:
@@ -130,9 +130,10 @@ def load(
     return Picture(
         f"tcgen05.ld and tcgen05.st .{shape}.x{num}{' with packing' if pack else ''}",
         f"{registers} registers a thread; lanes from the warp's 32 (or the upper 16 of them), columns from the address",
-        (panel,), (Legend(f"{color}s", legend),),
+        (panel,),
+        (Legend(f"{color}s", legend),),
         data={"axes": ["thread", "register", "half"], "lane": lane.tolist(), "column": column.tolist()},
-    )  # fmt: skip
+    )
 
 
 @kind("a")
@@ -160,15 +161,20 @@ def a_operand(
             )
             cells[lane // _BAND][column] = Cell(words, row // _BAND % 16)
     labels = tuple(f"{b * _BAND}-{b * _BAND + _BAND - 1} w{b // 2}" for b in range(LANES // _BAND))
-    panel = Panel("Tensor memory of a CTA", Axis("lanes, warp", labels), Axis("column", tuple("01234567")),
-                  tuple(map(tuple, cells)))  # fmt: skip
+    panel = Panel(
+        "Tensor memory of a CTA",
+        Axis("lanes, warp", labels),
+        Axis("column", tuple("01234567")),
+        tuple(map(tuple, cells)),
+    )
     return Picture(
         f"A in tensor memory: M {m}, elements of {bits} bits, layout "
         f"{accumulator_layout(m, cta_group=cta_group, ws=ws, sparse=sparse)}",
         f"{256 // size} elements of K an instruction; {len(lanes)} cop{'ies' if len(lanes) > 1 else 'y'} of its rows",
-        (panel,), (Legend("rows of A", _bands(lanes.shape[1] // _BAND)),),
+        (panel,),
+        (Legend("rows of A", _bands(lanes.shape[1] // _BAND)),),
         data={"axes": ["copy", "row"], "lane": lanes.tolist(), "place": places},
-    )  # fmt: skip
+    )
 
 
 @kind("metadata")
@@ -190,15 +196,20 @@ def metadata(
             across = 8 * columns.index(int(column[row, chunk])) + int(bit[row, chunk]) // 4
             cells[lane[row, chunk]][across] = Cell(f"m{row} c{chunk}", row // 8 % 16)
     names = tuple(f"{c}:{4 * i}" for c in columns for i in range(8))
-    panel = Panel("Tensor memory", Axis("lane", tuple(map(str, range(lanes)))), Axis("column:first bit", names),
-                  tuple(map(tuple, cells)))  # fmt: skip
+    panel = Panel(
+        "Tensor memory",
+        Axis("lane", tuple(map(str, range(lanes)))),
+        Axis("column:first bit", names),
+        tuple(map(tuple, cells)),
+    )
     shown = sorted({cell.group for row in cells for cell in row if cell})
     return Picture(
         f"Metadata of a sparse A: kind::{kind}, M {m}, selector {selector}",
         f"{lane.shape[1]} chunks of K a row, 4 bits each",
-        (panel,), (Legend("rows of A", tuple((g, f"{8 * g}-{8 * g + 7}") for g in shown)),),
+        (panel,),
+        (Legend("rows of A", tuple((g, f"{8 * g}-{8 * g + 7}") for g in shown)),),
         data={"axes": ["row", "chunk"], "lane": lane.tolist(), "column": column.tolist(), "bit": bit.tolist()},
-    )  # fmt: skip
+    )
 
 
 @kind("cp")
@@ -233,10 +244,15 @@ def copy(
         f"tcgen05.cp.{shape}{'.' + chosen if chosen else ''}",
         f"{rows} rows of {bits // 8} bytes from shared memory, {len(lanes)} time{'s' if len(lanes) > 1 else ''}; row r "
         "of a descriptor is at (r / 8) · SBO + (r % 8) · its swizzle row",
-        (panel,), (Legend("rows", tuple((r // step % 16, f"{r}-{r + step - 1}" if step > 1 else str(r))
-                                        for r in range(0, rows, step))),),
+        (panel,),
+        (
+            Legend(
+                "rows",
+                tuple((r // step % 16, f"{r}-{r + step - 1}" if step > 1 else str(r)) for r in range(0, rows, step)),
+            ),
+        ),
         data={"axes": ["copy", "row"], "lane": lanes.tolist()},
-    )  # fmt: skip
+    )
 
 
 @kind("scales")
@@ -278,10 +294,15 @@ def scales(
     return Picture(
         f"Scale factors: {rows} rows, {per_row} a row, id {id}",
         "r: row of A or column of B; k: scale along K. tcgen05.cp.32x128b.warpx4 takes a block to all four windows",
-        tuple(panels), (Legend("rows", tuple((g, f"{32 * g}-{32 * g + 31}") for g in range(-(-rows // 32)))),),
-        data={"axes": ["copy", "row", "scale"], "lane": lane.tolist(), "column": column.tolist(),
-              "byte": byte.tolist()},
-    )  # fmt: skip
+        tuple(panels),
+        (Legend("rows", tuple((g, f"{32 * g}-{32 * g + 31}") for g in range(-(-rows // 32)))),),
+        data={
+            "axes": ["copy", "row", "scale"],
+            "lane": lane.tolist(),
+            "column": column.tolist(),
+            "byte": byte.tolist(),
+        },
+    )
 
 
 def _block_panel(rows: int) -> Panel:
@@ -290,5 +311,9 @@ def _block_panel(rows: int) -> Panel:
         offset = blocked_offset(row, 0, 4)
         cells[offset // 16][offset % 16 // 4] = Cell(f"r{row} k0-3", row // 32 % 16)
     labels = tuple(f"{16 * line:#x}" for line in range(32))
-    return Panel("Memory: a block of 512 bytes", Axis("offset", labels), Axis("bytes", ("0-3", "4-7", "8-11", "12-15")),
-                 tuple(map(tuple, cells)))  # fmt: skip
+    return Panel(
+        "Memory: a block of 512 bytes",
+        Axis("offset", labels),
+        Axis("bytes", ("0-3", "4-7", "8-11", "12-15")),
+        tuple(map(tuple, cells)),
+    )

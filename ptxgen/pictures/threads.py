@@ -24,9 +24,12 @@ _MOST = 8192
 Of = Literal["wgmma-d", "wgmma-a", "mma-a", "mma-b", "mma-d", "ldmatrix", "stmatrix"]
 
 _AXES = {
-    "wgmma-d": ("m", "n"), "mma-d": ("m", "n"), "mma-b": ("k", "n"), "ldmatrix": ("address", "element"),
+    "wgmma-d": ("m", "n"),
+    "mma-d": ("m", "n"),
+    "mma-b": ("k", "n"),
+    "ldmatrix": ("address", "element"),
     "stmatrix": ("address", "element"),
-}  # fmt: skip
+}
 
 
 @kind("fragment")

@@ -62,8 +62,13 @@ def check_instruction(found: Constant) -> None:
     kind = re.search(r"kind::(\w+)", opcode)[1]  # type: ignore[index]
     group = int(re.search(r"cta_group::(\d)", opcode)[1])  # type: ignore[index]
     scale = re.search(r"scale_vec::(\w+)|(block\d\d)", opcode)
-    (value,) = meanings(found.bits, kind=kind, cta_group=group, ws=False if not scale else None,
-                        scale_vec=(scale[1] or scale[2]) if scale else "")  # fmt: skip
+    (value,) = meanings(
+        found.bits,
+        kind=kind,
+        cta_group=group,
+        ws=False if not scale else None,
+        scale_vec=(scale[1] or scale[2]) if scale else "",
+    )
     assert value.encode() == found.bits
     assert value.kind == kind
     assert value.m == 128 * group or value.m == 64
@@ -72,28 +77,73 @@ def check_instruction(found: Constant) -> None:
 
 
 #: CUTLASS include/cute/arch/mma_sm100_desc.hpp and mma_sm90_desc.hpp: bit positions of the unions, as numbers.
-CUTLASS_SMEM = {"start_address": (0, 14), "leading_byte_offset": (16, 14), "stride_byte_offset": (32, 14),
-                "version": (46, 2), "base_offset": (49, 3), "lbo_mode": (52, 1), "swizzle": (61, 3)}  # fmt: skip
-CUTLASS_GMMA = {"start_address": (0, 14), "leading_byte_offset": (16, 14), "stride_byte_offset": (32, 14),
-                "base_offset": (49, 3), "swizzle": (62, 2)}  # fmt: skip
-CUTLASS_INSTR = {"sparsity_selector": (0, 2), "sparse": (2, 1), "saturate": (3, 1), "d_type": (4, 2), "a_type": (7, 3),
-                 "b_type": (10, 3), "negate_a": (13, 1), "negate_b": (14, 1), "a_major": (15, 1), "b_major": (16, 1),
-                 "n": (17, 6), "m": (24, 5), "max_shift": (30, 2)}  # fmt: skip
+CUTLASS_SMEM = {
+    "start_address": (0, 14),
+    "leading_byte_offset": (16, 14),
+    "stride_byte_offset": (32, 14),
+    "version": (46, 2),
+    "base_offset": (49, 3),
+    "lbo_mode": (52, 1),
+    "swizzle": (61, 3),
+}
+CUTLASS_GMMA = {
+    "start_address": (0, 14),
+    "leading_byte_offset": (16, 14),
+    "stride_byte_offset": (32, 14),
+    "base_offset": (49, 3),
+    "swizzle": (62, 2),
+}
+CUTLASS_INSTR = {
+    "sparsity_selector": (0, 2),
+    "sparse": (2, 1),
+    "saturate": (3, 1),
+    "d_type": (4, 2),
+    "a_type": (7, 3),
+    "b_type": (10, 3),
+    "negate_a": (13, 1),
+    "negate_b": (14, 1),
+    "a_major": (15, 1),
+    "b_major": (16, 1),
+    "n": (17, 6),
+    "m": (24, 5),
+    "max_shift": (30, 2),
+}
 #: InstrDescriptorBlockScaled; M is M >> 4 in 5 bits there, which is our M >> 7 three bits further up.
-CUTLASS_SCALED = {"sparse": (2, 1), "sfb_id": (4, 2), "a_type": (7, 3), "b_type": (10, 3), "negate_a": (13, 1),
-                  "negate_b": (14, 1), "a_major": (15, 1), "b_major": (16, 1), "n": (17, 6), "scale_type": (23, 1),
-                  "m": (27, 2), "sfa_id": (29, 2), "dense_k": (31, 1)}  # fmt: skip
+CUTLASS_SCALED = {
+    "sparse": (2, 1),
+    "sfb_id": (4, 2),
+    "a_type": (7, 3),
+    "b_type": (10, 3),
+    "negate_a": (13, 1),
+    "negate_b": (14, 1),
+    "a_major": (15, 1),
+    "b_major": (16, 1),
+    "n": (17, 6),
+    "scale_type": (23, 1),
+    "m": (27, 2),
+    "sfa_id": (29, 2),
+    "dense_k": (31, 1),
+}
 CUTLASS_MASK = {
-    **{f"start_count_{i}": (8 * i, 8) for i in range(4)}, **{f"first_zero_{i}": (32 + i, 1) for i in range(4)},
-    "enabled": (39, 1), "skip_span": (40, 8), "use_span": (48, 8), "column_shift": (56, 6),
-}  # fmt: skip
+    **{f"start_count_{i}": (8 * i, 8) for i in range(4)},
+    **{f"first_zero_{i}": (32 + i, 1) for i in range(4)},
+    "enabled": (39, 1),
+    "skip_span": (40, 8),
+    "use_span": (48, 8),
+    "column_shift": (56, 6),
+}
 
 
 @pytest.mark.parametrize(
     ("format", "places"),
-    [(SmemDescriptor, CUTLASS_SMEM), (WgmmaDescriptor, CUTLASS_GMMA), (InstructionDescriptor, CUTLASS_INSTR),
-     (BlockScaledInstructionDescriptor, CUTLASS_SCALED), (ZeroColumnMask, CUTLASS_MASK)],
-)  # fmt: skip
+    [
+        (SmemDescriptor, CUTLASS_SMEM),
+        (WgmmaDescriptor, CUTLASS_GMMA),
+        (InstructionDescriptor, CUTLASS_INSTR),
+        (BlockScaledInstructionDescriptor, CUTLASS_SCALED),
+        (ZeroColumnMask, CUTLASS_MASK),
+    ],
+)
 def test_the_bit_fields_are_those_of_cutlass(format: Any, places: dict[str, tuple[int, int]]) -> None:
     ours = {name: (field.items[0][0][0], field.width()) for name, field in format.bit_fields.items()}
     ours |= {name: (c.low, 2 if name == "version" else c.high - c.low + 1) for name, c in format.constants.items()}
@@ -102,8 +152,7 @@ def test_the_bit_fields_are_those_of_cutlass(format: Any, places: dict[str, tupl
 
 #: LayoutType of both generations in CUTLASS, S8Format, F16F32Format, MXF8F6F4Format, MXF4Format, ScaleFormat, CFormat.
 def test_the_codes_are_those_of_cutlass() -> None:
-    assert SmemDescriptor.bit_fields["swizzle"].values == {
-        "none": 0, "128B_atom_32B": 1, "128B": 2, "64B": 4, "32B": 6}  # fmt: skip
+    assert SmemDescriptor.bit_fields["swizzle"].values == {"none": 0, "128B_atom_32B": 1, "128B": 2, "64B": 4, "32B": 6}
     assert WgmmaDescriptor.bit_fields["swizzle"].values == {"none": 0, "128B": 1, "64B": 2, "32B": 3}
     types = InstructionDescriptor.bit_fields["a_type"].values
     assert types is not None
@@ -174,9 +223,16 @@ def test_zero_column_masks_of_the_manual() -> None:
     two = ZeroColumnMask(m=64, first_zero_0=True, **spans).mask(64)
     assert (two & 0xFFFFFFFF, two >> 32) == (columns((1, 3), (0, 4), n=32), columns((0, 4), (1, 3), n=32))
     four = ZeroColumnMask(
-        m=32, start_count_0=0, start_count_1=1, start_count_2=2, start_count_3=1, first_zero_0=True, first_zero_1=True,
-        column_shift=2, **spans,
-    ).mask(64)  # fmt: skip
+        m=32,
+        start_count_0=0,
+        start_count_1=1,
+        start_count_2=2,
+        start_count_3=1,
+        first_zero_0=True,
+        first_zero_1=True,
+        column_shift=2,
+        **spans,
+    ).mask(64)
     parts = [four >> 16 * i & 0xFFFF for i in range(4)]
     assert parts[0] == 0b11_0000_111_0000_111
     assert parts[1] == 0b111_0000_111_0000_11

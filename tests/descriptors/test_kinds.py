@@ -18,15 +18,23 @@ NARROW = {"e4m3": 0, "e5m2": 1, "e2m3": 3, "e3m2": 4, "e2m1": 5}
 
 
 def plain(**fields: Any) -> InstructionDescriptor:
-    return InstructionDescriptor(**{"kind": "f8f6f4", "d_type": "f32", "a_type": "e4m3", "b_type": "e4m3",
-                                    "m": 128, "n": 64, **fields})  # fmt: skip
+    return InstructionDescriptor(
+        **{"kind": "f8f6f4", "d_type": "f32", "a_type": "e4m3", "b_type": "e4m3", "m": 128, "n": 64, **fields}
+    )
 
 
 def scaled(**fields: Any) -> BlockScaledInstructionDescriptor:
     kind = fields.get("kind", "mxf8f6f4")
     fp4 = kind != "mxf8f6f4"
-    base = {"kind": kind, "a_type": "e2m1" if fp4 else "e4m3", "b_type": "e2m1" if fp4 else "e4m3", "m": 128,
-            "n": 64, "scale_type": "ue8m0", "dense_k": 64 if fp4 else 32}  # fmt: skip
+    base = {
+        "kind": kind,
+        "a_type": "e2m1" if fp4 else "e4m3",
+        "b_type": "e2m1" if fp4 else "e4m3",
+        "m": 128,
+        "n": 64,
+        "scale_type": "ue8m0",
+        "dense_k": 64 if fp4 else 32,
+    }
     return BlockScaledInstructionDescriptor(**{**base, **fields})
 
 
@@ -147,9 +155,11 @@ def test_n_of_transposed_b_of_8_bits(group: int) -> None:
 def test_blocks_are_other_names_of_vectors() -> None:
     """PTX ISA 9.7.16.10.7.1: block16 is 4X; block32 is 1X of mxf8f6f4 and 2X of the others."""
     for kind, block, vector in (
-        ("mxf8f6f4", "block32", "1X"), ("mxf4", "block32", "2X"), ("mxf4nvf4", "block32", "2X"),
+        ("mxf8f6f4", "block32", "1X"),
+        ("mxf4", "block32", "2X"),
+        ("mxf4nvf4", "block32", "2X"),
         ("mxf4nvf4", "block16", "4X"),
-    ):  # fmt: skip
+    ):
         for scale, number in itertools.product(("ue8m0", "ue4m3"), range(4)):
             fields = {"kind": kind, "scale_type": scale, "sfa_id": number}
             assert legal(scaled, scale_vec=block, **fields) == legal(scaled, scale_vec=vector, **fields)
@@ -174,15 +184,23 @@ def test_the_whole_space_of_plain_kinds(data: Any) -> None:
     space = SPACE[kind]
     flag = st.booleans()
     fields: dict[str, Any] = {
-        "kind": kind, "cta_group": data.draw(st.sampled_from([1, 2])), "ws": data.draw(flag), "sparse": data.draw(flag),
-        "sparsity_selector": data.draw(st.sampled_from([0, 0, 1, 3])), "saturate": data.draw(flag) and data.draw(flag),
-        "d_type": data.draw(st.sampled_from(space["d_type"])), "a_type": data.draw(st.sampled_from(space["types"])),
-        "b_type": data.draw(st.sampled_from(space["types"])), "negate_a": data.draw(flag) and data.draw(flag),
-        "negate_b": data.draw(flag) and data.draw(flag), "a_major": data.draw(st.sampled_from(["k", "k", "mn"])),
+        "kind": kind,
+        "cta_group": data.draw(st.sampled_from([1, 2])),
+        "ws": data.draw(flag),
+        "sparse": data.draw(flag),
+        "sparsity_selector": data.draw(st.sampled_from([0, 0, 1, 3])),
+        "saturate": data.draw(flag) and data.draw(flag),
+        "d_type": data.draw(st.sampled_from(space["d_type"])),
+        "a_type": data.draw(st.sampled_from(space["types"])),
+        "b_type": data.draw(st.sampled_from(space["types"])),
+        "negate_a": data.draw(flag) and data.draw(flag),
+        "negate_b": data.draw(flag) and data.draw(flag),
+        "a_major": data.draw(st.sampled_from(["k", "k", "mn"])),
         "b_major": data.draw(st.sampled_from(["k", "k", "mn"])),
         "n": data.draw(st.sampled_from([8, 16, 24, 32, 40, 64, 128, 256])),
-        "m": data.draw(st.sampled_from([32, 64, 128, 256])), "max_shift": data.draw(st.sampled_from([0, 0, 8, 32])),
-    }  # fmt: skip
+        "m": data.draw(st.sampled_from([32, 64, 128, 256])),
+        "max_shift": data.draw(st.sampled_from([0, 0, 8, 32])),
+    }
     assert legal(InstructionDescriptor, **fields) == by_the_tables(**fields), fields
 
 
@@ -206,9 +224,15 @@ def by_the_tables(
     transposed = b_major == "k" or b_type not in wide or n % (16 * cta_group) == 0  # table 52
     selector = sparsity_selector == 0 or kind in ("f16", "tf32")  # 9.7.16.10.8.4.5
     return (
-        shape and types and signs and majors and transposed and selector
-        and (ws or not max_shift) and (kind == "i8" or not saturate)  # table 42
-    )  # fmt: skip
+        shape
+        and types
+        and signs
+        and majors
+        and transposed
+        and selector
+        and (ws or not max_shift)
+        and (kind == "i8" or not saturate)  # table 42
+    )
 
 
 @pytest.mark.parametrize("kind", ["f16", "tf32", "f8f6f4", "i8"])
@@ -229,22 +253,34 @@ def test_every_low_bit_pattern_of_a_kind_decodes_to_itself_or_is_refused(kind: s
 @pytest.mark.parametrize(
     ("make", "fields", "message"),
     [
-        (plain, {"kind": "i8", "d_type": "s32", "a_type": "s8", "b_type": "s8", "negate_b": True},
-         "negate_b must be False for kind::i8 (PTX ISA table 42)"),
+        (
+            plain,
+            {"kind": "i8", "d_type": "s32", "a_type": "s8", "b_type": "s8", "negate_b": True},
+            "negate_b must be False for kind::i8 (PTX ISA table 42)",
+        ),
         (plain, {"sparsity_selector": 1, "sparse": True}, "sparsity_selector must be 0 for kind::f8f6f4, not 1"),
         (plain, {"a_type": "e2m1", "a_major": "mn"}, "a_major must be k for e2m1, not mn"),
         (plain, {"d_type": "s32"}, "d_type must be f16 or f32 for kind f8f6f4, not 's32'"),
         (scaled, {"kind": "mxf4", "scale_vec": "4X"}, "scale_vec must be 2X for kind::mxf4, not 4X"),
         (scaled, {"kind": "mxf4", "a_major": "mn"}, "a_major must be k for kind mxf4, not 'mn'"),
-        (scaled, {"kind": "mxf4", "dense_k": 96, "sparse": True, "m": 256, "cta_group": 2},
-         "dense_k must be 64 for sparse"),
-        (scaled, {"kind": "mxf4nvf4", "scale_vec": "2X", "scale_type": "ue4m3"},
-         "scale_type must be ue8m0 for kind::mxf4nvf4 with scale_vec::2X, not ue4m3"),
-        (scaled, {"kind": "mxf4", "sfa_id": 1},
-         "sfa_id must be 0 or 2 for kind::mxf4 with scale_vec::2X at K 64, not 1"),
+        (
+            scaled,
+            {"kind": "mxf4", "dense_k": 96, "sparse": True, "m": 256, "cta_group": 2},
+            "dense_k must be 64 for sparse",
+        ),
+        (
+            scaled,
+            {"kind": "mxf4nvf4", "scale_vec": "2X", "scale_type": "ue4m3"},
+            "scale_type must be ue8m0 for kind::mxf4nvf4 with scale_vec::2X, not ue4m3",
+        ),
+        (
+            scaled,
+            {"kind": "mxf4", "sfa_id": 1},
+            "sfa_id must be 0 or 2 for kind::mxf4 with scale_vec::2X at K 64, not 1",
+        ),
         (scaled, {"m": 64}, "m must be a multiple of 128 from 0 to 384, not 64"),
     ],
-)  # fmt: skip
+)
 def test_refusals(make: Any, fields: dict[str, Any], message: str) -> None:
     with pytest.raises(DescriptorError) as caught:
         make(**fields)
@@ -266,9 +302,15 @@ def test_masks_of_the_manual() -> None:
     assert f"{three & (1 << 64) - 1:064b}".endswith(columns("111 0000 111 0000 111"))
     assert f"{three >> 64:064b}".endswith(columns("0000 111 0000 111 0000"))
     four = ZeroColumnMask(
-        m=32, **spans, start_count_3=1, start_count_2=2, start_count_1=1, first_zero_1=True, first_zero_0=True,
+        m=32,
+        **spans,
+        start_count_3=1,
+        start_count_2=2,
+        start_count_1=1,
+        first_zero_1=True,
+        first_zero_0=True,
         column_shift=2,
-    ).mask(128)  # fmt: skip
+    ).mask(128)
     for part, bits in enumerate(("0000 111 0000 111", "0000 111 0000 11", "111 0000 111 00", "111 0000 111 000")):
         assert f"{four >> 32 * part & (1 << 32) - 1:032b}".endswith(columns(bits)), part
 

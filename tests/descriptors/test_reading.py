@@ -177,8 +177,13 @@ def test_all_meanings_of_an_instruction_descriptor() -> None:
 def test_facts_are_named_and_found() -> None:
     names = [each.name for each in facts.FACTS]
     assert len(set(names)) == len(names)
-    for wanted in ("lbo-scale-factors", "sfb-both-ctas", "scale-copy-warpx4", "tma-and-mma-swizzle-agree",
-                   "tensormap-bits"):  # fmt: skip
+    for wanted in (
+        "lbo-scale-factors",
+        "sfb-both-ctas",
+        "scale-copy-warpx4",
+        "tma-and-mma-swizzle-agree",
+        "tensormap-bits",
+    ):
         assert wanted in names
     assert {each.name for each in facts.find("warpx4")} == {"scale-copy-warpx4"}
     with pytest.raises(KeyError):
@@ -214,15 +219,20 @@ def test_speed() -> None:
 JUNK: list[Any] = [None, "", "x", -1, 1 << 70, 1 << 100_000, 1.5, float("nan"), True, [], {}, b"1", object()]
 
 
-@pytest.mark.parametrize(("cls", "legal"), [
-    (SmemDescriptor, {"start_address": 0}),
-    (WgmmaDescriptor, {"start_address": 0}),
-    (InstructionDescriptor, {"d_type": "f32", "a_type": "f16", "b_type": "f16", "m": 128, "n": 64}),
-    (BlockScaledInstructionDescriptor,
-     {"a_type": "e4m3", "b_type": "e4m3", "m": 128, "n": 64, "scale_type": "ue8m0", "dense_k": 32}),
-    (ZeroColumnMask, {"skip_span": 1, "use_span": 1}),
-    (OperandTile, {"element_bits": 16, "major": "k", "swizzle": "128B", "rows": 8, "k": 64}),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("cls", "legal"),
+    [
+        (SmemDescriptor, {"start_address": 0}),
+        (WgmmaDescriptor, {"start_address": 0}),
+        (InstructionDescriptor, {"d_type": "f32", "a_type": "f16", "b_type": "f16", "m": 128, "n": 64}),
+        (
+            BlockScaledInstructionDescriptor,
+            {"a_type": "e4m3", "b_type": "e4m3", "m": 128, "n": 64, "scale_type": "ue8m0", "dense_k": 32},
+        ),
+        (ZeroColumnMask, {"skip_span": 1, "use_span": 1}),
+        (OperandTile, {"element_bits": 16, "major": "k", "swizzle": "128B", "rows": 8, "k": 64}),
+    ],
+)
 def test_junk_is_one_short_error(cls: Any, legal: dict[str, Any]) -> None:
     names = [*getattr(cls, "contexts", ()), *getattr(cls, "bit_fields", legal)]
     for name in names:

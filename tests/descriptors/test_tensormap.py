@@ -359,9 +359,14 @@ def test_legal_maps_round_trip(call: tuple[str, dict[str, Any]]) -> None:
 
 
 junk = st.one_of(
-    st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=3), st.binary(max_size=3),
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.floats(),
+    st.text(max_size=3),
+    st.binary(max_size=3),
     st.lists(st.one_of(st.integers(-5, 1 << 41), st.none(), st.floats()), max_size=6),
-)  # fmt: skip
+)
 
 
 @given(legal(), st.integers(0, 30), junk)

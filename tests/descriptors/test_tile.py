@@ -79,17 +79,21 @@ BASE: dict[str, Any] = {"element_bits": 16, "major": "k", "swizzle": "128B", "ro
     [
         ({"element_bits": 6}, "element_bits must be 4, 8, 16 or 32, not 6"),
         ({"major": "m"}, "major must be k or mn, not 'm'"),
-        ({"swizzle": "128B_atom_64B"},
-         "swizzle must be one of none, 32B, 64B, 128B, 128B_atom_32B, not '128B_atom_64B'"),
+        (
+            {"swizzle": "128B_atom_64B"},
+            "swizzle must be one of none, 32B, 64B, 128B, 128B_atom_32B, not '128B_atom_64B'",
+        ),
         ({"major": "mn", "element_bits": 4}, "major must be k for elements of 4 bits, not mn"),
-        ({"major": "mn", "element_bits": 32},
-         "swizzle must be 128B_atom_32B for MN-major elements of 32 bits, not 128B"),
+        (
+            {"major": "mn", "element_bits": 32},
+            "swizzle must be 128B_atom_32B for MN-major elements of 32 bits, not 128B",
+        ),
         ({"k": 96}, "k must be a positive multiple of 64 for K-major elements of 16 bits with swizzle 128B, not 96"),
         ({"rows": 12}, "rows must be a positive multiple of 8"),
         ({"rows": -8}, "rows must be a positive multiple of 8"),
         ({"rows": 1 << 20}, "a tile must fit 256 KiB of shared memory"),
     ],
-)  # fmt: skip
+)
 def test_refusals(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(DescriptorError) as caught:
         OperandTile(**{**BASE, **changes})

@@ -130,9 +130,14 @@ def test_rendering_is_fast() -> None:
 def test_arrays_of_another_size_are_refused() -> None:
     problem = find("blackwell/swizzled").plan(c_dtype="f32").problem(m=256, n=128, k=64)
     device = Emulator()
-    a, b, c = (device.empty(extents, dtype) for extents, dtype in (
-        ((256, 64), np.uint16), ((128, 64), np.uint16), ((256, 128), np.float32),
-    ))  # fmt: skip
+    a, b, c = (
+        device.empty(extents, dtype)
+        for extents, dtype in (
+            ((256, 64), np.uint16),
+            ((128, 64), np.uint16),
+            ((256, 128), np.float32),
+        )
+    )
     assert len(problem.arguments(a, b, c)) == len(problem.arguments(a, b.address, c.address))
     for wrong, message in (
         (

@@ -43,7 +43,7 @@ PLANTED: list[tuple[str, Edit, tuple[str, ...]]] = [
     ("wait for tcgen05.ld: dropped", lambda t: re.sub(r".*wait::ld.*\n", "", t), ("cvt.rn.bf16",)),
     ("parity: starts at 1", swap("mov.b32 %parity, 0", "mov.b32 %parity, 1"), ("tcgen05.mma", "try_wait")),
     ("parity: never flips", swap("%parity, %parity, 1;", "%parity, %parity, 0;"), ("tcgen05", "try_wait")),
-]  # fmt: skip
+]
 
 
 #: The manual has the registers of a tcgen05.ld waited for by who reads them (9.7.16.6.4.5): a run like that is right.

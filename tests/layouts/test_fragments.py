@@ -197,15 +197,28 @@ def test_metadata_of_a_warp() -> None:
     assert (thread[13, 2], bit[13, 2]) == (4 * 5 + 3, 24)
     thread, bit = fragments.metadata_places(32, 16, 1)
     assert [(int(thread[r, c]), int(bit[r, c])) for r, c in ((0, 0), (0, 4), (8, 0), (8, 7))] == [
-        (2, 0), (3, 0), (2, 16), (3, 28),
-    ]  # fmt: skip
+        (2, 0),
+        (3, 0),
+        (2, 16),
+        (3, 28),
+    ]
     thread, bit = fragments.metadata_places(32, 8, 1)
     assert [(int(thread[r, c]), int(bit[r, c])) for r, c in ((0, 0), (0, 7), (8, 0), (8, 7))] == [
-        (2, 0), (2, 28), (3, 0), (3, 28),
-    ]  # fmt: skip
+        (2, 0),
+        (2, 28),
+        (3, 0),
+        (3, 28),
+    ]
     for k, bits, selectors in (
-        (16, 16, 4), (32, 16, 2), (8, 32, 4), (16, 32, 2), (32, 8, 2), (64, 8, 1), (64, 4, 2), (128, 4, 1)
-    ):  # fmt: skip
+        (16, 16, 4),
+        (32, 16, 2),
+        (8, 32, 4),
+        (16, 32, 2),
+        (32, 8, 2),
+        (64, 8, 1),
+        (64, 4, 2),
+        (128, 4, 1),
+    ):
         used: list[tuple[int, int]] = []
         for selector in range(selectors):
             thread, bit = fragments.metadata_places(k, bits, selector)

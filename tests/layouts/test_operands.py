@@ -170,9 +170,12 @@ def test_absolute_lbo_follows_three_tiles_of_a_ring(step: int) -> None:
     tiles, sbo, rows = (0x8000, 0x1C000, 0x4000), 1024, 32
     first, last = 48 * step, 48 * step + 47
     descriptor = SmemDescriptor(
-        start_address=tiles[first // 128] + first % 128, leading_byte_offset=tiles[last // 128],
-        stride_byte_offset=sbo, swizzle="128B", lbo_mode="absolute",
-    )  # fmt: skip
+        start_address=tiles[first // 128] + first % 128,
+        leading_byte_offset=tiles[last // 128],
+        stride_byte_offset=sbo,
+        swizzle="128B",
+        lbo_mode="absolute",
+    )
     found = operand_addresses(descriptor, "k", rows, 48, 8)
     for row in range(rows):
         for byte in range(48):

@@ -29,8 +29,13 @@ def test_blocks(rows: int, scales: int) -> None:
 def test_block_offsets_of_cublas() -> None:
     # cuBLAS 12.8 and later, figure of the 128x4 tile: offset = (outer % 32) * 16 + (outer / 32) * 4 + inner.
     assert [blocked_offset(*at, 4) for at in ((0, 3), (1, 0), (31, 0), (32, 0), (33, 1), (127, 3))] == [
-        3, 16, 496, 4, 21, 511,
-    ]  # fmt: skip
+        3,
+        16,
+        496,
+        4,
+        21,
+        511,
+    ]
     assert blocked_offset(128, 0, 8) == 1024
 
 

@@ -49,7 +49,7 @@ EVERY = [
     ["fragment", "ldmatrix", "num=4", "trans"],
     ["fragment", "stmatrix", "m16n8", "bits=8", "trans"],
     ["fragment", "wgmma-a", "bits=32", "color=warp"],
-]  # fmt: skip
+]
 
 
 def panel(picture: Picture, title: str) -> Panel:
@@ -117,8 +117,9 @@ def test_core_matrices_have_one_color_each() -> None:
     matrix = panel(draw("operand", ["rows=16", "k=64"]), "The matrix")
     groups = {
         (r // 8, c): {matrix.cells[8 * (r // 8) + i][c].group for i in range(8)}  # type: ignore[union-attr]
-        for r in range(16) for c in range(8)
-    }  # fmt: skip
+        for r in range(16)
+        for c in range(8)
+    }
     assert all(len(each) == 1 for each in groups.values())
     assert len({min(each) for each in groups.values()}) == 16
 
@@ -130,13 +131,17 @@ def test_core_matrices_have_one_color_each() -> None:
         (["operand", "64B", "access=matrix"], "no conflict"),
         (["operand", "32B", "access=matrix"], "no conflict"),
         (["swizzle", "none", "rows=8", "access=matrix"], "no conflict"),
-        (["tma", "box=64x32", "none", "access=matrix"],
-         "conflict: 8 rows of 16 bytes from byte 0 (ldmatrix): 8 wavefronts where 1 would do, 8 words in the worst"),
-        (["tma", "box=64x32", "128B", "access=column"],
-         "conflict: 32 threads read 4 bytes each at byte 0 of their own row: 4 wavefronts where 1 would do, 4 words"),
+        (
+            ["tma", "box=64x32", "none", "access=matrix"],
+            "conflict: 8 rows of 16 bytes from byte 0 (ldmatrix): 8 wavefronts where 1 would do, 8 words in the worst",
+        ),
+        (
+            ["tma", "box=64x32", "128B", "access=column"],
+            "conflict: 32 threads read 4 bytes each at byte 0 of their own row: 4 wavefronts where 1 would do, 4 words",
+        ),
         (["tma", "box=64x32", "128B", "access=row", "at=3"], "no conflict: 32 threads read 4 bytes each along row 3"),
     ],
-)  # fmt: skip
+)
 def test_bank_conflicts(words: list[str], verdict: str) -> None:
     found = draw(words[0], words[1:])
     assert found.notes[0].startswith(verdict)

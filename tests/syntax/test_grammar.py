@@ -124,7 +124,7 @@ AT_BODY = "an instruction, a label, a declaration or '}'"
         (".global .u32 é;", 1, 14, "a variable name", "'é'"),
         (".global .u32 \0;", 1, 14, "a variable name", "'\\x00'"),
     ],
-)  # fmt: skip
+)
 def test_errors_say_what_stands_there(text: str, line: int, column: int, expected: str, found: str) -> None:
     with pytest.raises(PtxSyntaxError) as caught:
         parse(text)

@@ -82,9 +82,7 @@ class Case:
         """Cases that may share a module: a function has one cta_group (ptxas), a module one texture mode, and legal
         lines cost less alone.
         """
-        return (
-            self.target, self.version, "cta_group::2" in self.line, needs_samplers(self.line), self.kind == "form"
-        )  # fmt: skip
+        return (self.target, self.version, "cta_group::2" in self.line, needs_samplers(self.line), self.kind == "form")
 
 
 def declared(families: Sequence[str] = ()) -> list[type[Instruction]]:
@@ -150,9 +148,18 @@ class Neighbors:
         ]
         self.vocabulary = sorted({*FOREIGN, *family})
         self.kinds: list[Callable[[Instruction, random.Random], tuple[str, str] | None]] = [
-            self._dropped, self._doubled, self._added, self._replaced, self._reordered, self._operand, self._operand,
-            self._operand, self._length, self._operand_dropped, self._operand_added,
-        ]  # fmt: skip
+            self._dropped,
+            self._doubled,
+            self._added,
+            self._replaced,
+            self._reordered,
+            self._operand,
+            self._operand,
+            self._operand,
+            self._length,
+            self._operand_dropped,
+            self._operand_added,
+        ]
         self.seen: set[tuple[str, str, str]] = set()
 
     def draw(self, made: Instruction, count: int, rng: random.Random) -> Iterator[Case]:

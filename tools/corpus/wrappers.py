@@ -19,9 +19,14 @@ from ptxgen.instr.model.targets import Target, parse_target
 _WIDTHS = {"B8": "char", "B16": "short", "B32": "int", "B64": "long long", "B128": "longlong2", "Type": "int"}
 #: How the enumerators of `cuda::ptx` spell what PTX spells otherwise.
 _SPELLED = {
-    "and": "and_op", "or": "or_op", "xor": "xor_op", "shared::cluster": "cluster", "shared::cta": "shared",
-    "cta_group::1": "cta_group_1", "cta_group::2": "cta_group_2",
-}  # fmt: skip
+    "and": "and_op",
+    "or": "or_op",
+    "xor": "xor_op",
+    "shared::cluster": "cluster",
+    "shared::cta": "shared",
+    "cta_group::1": "cta_group_1",
+    "cta_group::2": "cta_group_2",
+}
 
 
 @dataclass(frozen=True)

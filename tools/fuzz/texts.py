@@ -44,8 +44,19 @@ _TOKEN = re.compile(r"[%$]?\w+(?:::\w+)*|\s+|.", re.DOTALL)
 #: Characters that PTX gives a meaning, and some that it does not.
 CHARACTERS = (
     *"{}()[]<>;:,.@!|+-*/%~?=&^_\"'#$\\ \t\n\r\0\x0b\x0c\x7f0123456789abcdefxXpPuUrRZ",
-    "é", "²", "٣", "Ⅷ", "\u00a0", "\u2028", "\u200b", "\ufeff", "😀", "\ud800", "İ", "ſ",
-)  # fmt: skip
+    "é",
+    "²",
+    "٣",
+    "Ⅷ",
+    "\u00a0",
+    "\u2028",
+    "\u200b",
+    "\ufeff",
+    "😀",
+    "\ud800",
+    "İ",
+    "ſ",
+)
 TOKENS = (
     "0x", "0b", "0f", "0d", "1e", "09", "//", "/*", "*/", "::", "<<", ">>", "&&", "||", "==", "!=", "<=", ">=", "?",
     ":", "{{", "}}", "..", "@!", "@@", "call", "call.uni", ".b32", ".v4", ".reg", ".entry", ".func", ".loc", ".file",

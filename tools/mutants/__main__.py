@@ -211,9 +211,10 @@ def report(verdicts: Sequence[Verdict], left_out: dict[str, str], sample: int | 
 def main() -> int:
     """Print the score; exit with 1 if a mutant survives for no known reason."""
     parser = argparse.ArgumentParser(
-        prog="python -m tools.mutants", description=tools.mutants.__doc__,
+        prog="python -m tools.mutants",
+        description=tools.mutants.__doc__,
         formatter_class=argparse.RawTextHelpFormatter,
-    )  # fmt: skip
+    )
     parser.add_argument("subjects", nargs="*", help=f"kernels; all by default: {', '.join(names())}")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--sample", type=int, default=None, help="mutants of each kernel")

@@ -15,9 +15,19 @@ from tools.mutants.pairs import STRONG, all_pairs
 from tools.mutants.subjects import Subject, load
 
 Fate = Literal[
-    "finding", "advice", "fault", "deadlock", "timeout", "wrong result", "unreached", "redundant", "unused",
-    "unmodelled", "crash", "survived",
-]  # fmt: skip
+    "finding",
+    "advice",
+    "fault",
+    "deadlock",
+    "timeout",
+    "wrong result",
+    "unreached",
+    "redundant",
+    "unused",
+    "unmodelled",
+    "crash",
+    "survived",
+]
 
 #: What catches most is tried first.
 SCHEDULES: tuple[tuple[Any, int], ...] = (("late", 0), ("eager", 0), ("random", 1), ("random", 2), ("random", 3))

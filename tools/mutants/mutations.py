@@ -99,8 +99,9 @@ def _weakened(made: Instruction) -> Iterator[tuple[str, str]]:
         yield "relaxed", _respelled(made, weaker)
     if of_mbarrier := re.match(
         r"(mbarrier\.(?:arrive|arrive_drop)(?:\.expect_tx)?|mbarrier\.(?:try|test)_wait(?:\.parity)?)"
-        r"(?:\.(?:release|acquire)\.(\w+))?(?=\.(?:shared|b64))", opcode,
-    ):  # fmt: skip
+        r"(?:\.(?:release|acquire)\.(\w+))?(?=\.(?:shared|b64))",
+        opcode,
+    ):
         scope = of_mbarrier[2] or "cta"
         yield "relaxed", _respelled(made, f"{of_mbarrier[1]}.relaxed.{scope}{opcode[of_mbarrier.end() :]}")
     for order in (".release", ".acquire"):
@@ -223,19 +224,30 @@ def _counted(made: Instruction, position: int, change: int) -> str:
 
 #: Fields of the instruction descriptor, by what changes: the bit that flips. Those of scale factors stay as they are.
 _IDESC = {
-    "N": 18, "M": 24, "the type of A": 7, "the type of B": 10, "A negated": 13, "A transposed": 15,
+    "N": 18,
+    "M": 24,
+    "the type of A": 7,
+    "the type of B": 10,
+    "A negated": 13,
+    "A transposed": 15,
     "B transposed": 16,
-}  # fmt: skip
+}
 #: Fields of the descriptor of a matrix in shared memory; the fixed bits are those of tcgen05.
 _MATRIX = {"swizzle": 62, "stride": 36, "leading offset": 20, "base offset": 49}
 _FIXED = {"fixed bits": 47}
 #: Fields of a tensormap, by what changes: how the new value follows from the old one.
 _MAP = {
-    "global_address": "add.s64 {d}, {a}, 16;", "rank": 1, "box_dim": "add.s32 {d}, {a}, 8;",
-    "global_dim": "shr.u32 {d}, {a}, 1;", "global_stride": "add.s64 {d}, {a}, 16;",
-    "element_stride": "add.s32 {d}, {a}, 1;", "elemtype": 1, "swizzle_mode": 1, "interleave_layout": 1,
+    "global_address": "add.s64 {d}, {a}, 16;",
+    "rank": 1,
+    "box_dim": "add.s32 {d}, {a}, 8;",
+    "global_dim": "shr.u32 {d}, {a}, 1;",
+    "global_stride": "add.s64 {d}, {a}, 16;",
+    "element_stride": "add.s32 {d}, {a}, 1;",
+    "elemtype": 1,
+    "swizzle_mode": 1,
+    "interleave_layout": 1,
     "fill_mode": 1,
-}  # fmt: skip
+}
 
 
 def _descriptors(made: Instruction) -> Iterator[tuple[str, str]]:

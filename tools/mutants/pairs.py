@@ -48,9 +48,17 @@ class AllPairs(SharedAccesses):
             del self._history[place]
 
     def _compared(
-        self, slot: int, units: NDArray[np.int64], masks: Any, row: int, actor: _Actor, line: int, *, writes: bool,
+        self,
+        slot: int,
+        units: NDArray[np.int64],
+        masks: Any,
+        row: int,
+        actor: _Actor,
+        line: int,
+        *,
+        writes: bool,
         racing: Any = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Compare an access by `actor`, which knows what warp `row` knows, with all before; keep it."""
         known = self._ordering.known[row]
         touched = np.broadcast_to(np.asarray(masks, np.int64), units.shape).tolist()
@@ -82,9 +90,15 @@ class AllPairs(SharedAccesses):
         super().read(row, units, masks, statement, slot, *rest)
 
     def write(
-        self, row: int, units: Any, masks: Any, statement: Any, slot: int | None = None, changed: Any = None,
+        self,
+        row: int,
+        units: Any,
+        masks: Any,
+        statement: Any,
+        slot: int | None = None,
+        changed: Any = None,
         *rest: Any,
-    ) -> None:  # fmt: skip
+    ) -> None:
         where = row // self._ordering.warps if slot is None else slot
         self._compared(where, units, masks, row, self._warp(row), statement.line, writes=True, racing=changed)
         super().write(row, units, masks, statement, slot, changed, *rest)
@@ -162,7 +176,7 @@ class AllLanes(LaneAccesses):
 
     def tell(
         self, rows: Any, slots: Any, inside: Any, chosen: Any, size: int, statement: Any, *, writes: bool, strong: bool
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Lanes `chosen`, (warps, 32), load `size` bytes each, or store to them."""
         places = np.broadcast_to(slots, inside.shape) * self._words * self._word + inside
         for position, row in enumerate(rows.tolist()):
@@ -170,9 +184,7 @@ class AllLanes(LaneAccesses):
             at = (places[position, lanes][:, None] + np.arange(size)).ravel()
             self._compared(row, at, lanes.repeat(size), statement.line, writes=writes, strong=strong)
 
-    def access(
-        self, rows: Any, slots: Any, inside: Any, active: Any, size: int, statement: Any, changing: Any
-    ) -> None:  # fmt: skip
+    def access(self, rows: Any, slots: Any, inside: Any, active: Any, size: int, statement: Any, changing: Any) -> None:
         collective = changing is None and ".sync" in statement.opcode
         if not collective:
             chosen = active if changing is None else active & changing

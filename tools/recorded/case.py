@@ -25,12 +25,24 @@ Arrays = dict[str, Any]
 
 #: The driver's names of element types and fill modes, where ptxgen's short names are not these in lower case.
 _TYPES = {
-    "UINT8": "u8", "UINT16": "u16", "UINT32": "u32", "INT32": "s32", "UINT64": "u64", "INT64": "s64",
-    "FLOAT16": "f16", "FLOAT32": "f32", "FLOAT64": "f64", "BFLOAT16": "bf16", "FLOAT32_FTZ": "f32_ftz",
-    "TFLOAT32": "tf32", "TFLOAT32_FTZ": "tf32_ftz",
+    "UINT8": "u8",
+    "UINT16": "u16",
+    "UINT32": "u32",
+    "INT32": "s32",
+    "UINT64": "u64",
+    "INT64": "s64",
+    "FLOAT16": "f16",
+    "FLOAT32": "f32",
+    "FLOAT64": "f64",
+    "BFLOAT16": "bf16",
+    "FLOAT32_FTZ": "f32_ftz",
+    "TFLOAT32": "tf32",
+    "TFLOAT32_FTZ": "tf32_ftz",
     # Numbers of the driver's enumeration.
-    "16U4_ALIGN8B": 13, "16U4_ALIGN16B": 14, "16U6_ALIGN16B": 15,
-}  # fmt: skip
+    "16U4_ALIGN8B": 13,
+    "16U4_ALIGN16B": 14,
+    "16U6_ALIGN16B": 15,
+}
 _FILLS = {"NONE": "none", "NAN": "nan", "NAN_REQUEST_ZERO_FMA": "nan"}
 _PROMOTIONS = {"NONE": 0, "L2_64B": 1, "L2_128B": 2, "L2_256B": 3}
 _SCALARS = {"fp16": "f2", "fp32": "f4", "f32": "f4", "fp64": "f8"}
@@ -87,9 +99,13 @@ class Case:
         launch = self.launch
         arrays = {name: device.array(values) for name, values in self.inputs.items()}
         report = device.launch(
-            kernel, launch["grid"], launch["block"], [_argument(each, arrays, device) for each in launch["params"]],
-            cluster=launch["cluster"], shared_bytes=launch["dynamic_smem"],
-        )  # fmt: skip
+            kernel,
+            launch["grid"],
+            launch["block"],
+            [_argument(each, arrays, device) for each in launch["params"]],
+            cluster=launch["cluster"],
+            shared_bytes=launch["dynamic_smem"],
+        )
         return report, arrays
 
     def _wrong(self, found: Arrays) -> dict[str, str]:
@@ -118,19 +134,23 @@ def _argument(parameter: Mapping[str, Any], arrays: Mapping[str, Any], device: D
     if kind == "scratch":
         return device.array(np.zeros(parameter["size"], np.uint8)) if parameter["size"] else 0
     assert kind == "tensormap", kind
-    what = (
-        _TYPES[parameter["dtype"]], arrays[parameter["buffer"]], parameter["dims"], parameter["strides_bytes"]
-    )  # fmt: skip
+    what = (_TYPES[parameter["dtype"]], arrays[parameter["buffer"]], parameter["dims"], parameter["strides_bytes"])
     how: dict[str, Any] = {
-        "element_strides": parameter["element_strides"], "swizzle": parameter["swizzle"],
-        "interleave": parameter["interleave"], "l2_promotion": _PROMOTIONS[parameter["l2_promotion"]],
+        "element_strides": parameter["element_strides"],
+        "swizzle": parameter["swizzle"],
+        "interleave": parameter["interleave"],
+        "l2_promotion": _PROMOTIONS[parameter["l2_promotion"]],
         "oob_fill": _FILLS[parameter["oob_fill"]],
-    }  # fmt: skip
+    }
     if parameter.get("mode") == "im2col":
         return TensorMap.im2col(
-            *what, parameter["pixel_box_lower"], parameter["pixel_box_upper"], parameter["channels_per_pixel"],
-            parameter["pixels_per_column"], **how,
-        )  # fmt: skip
+            *what,
+            parameter["pixel_box_lower"],
+            parameter["pixel_box_upper"],
+            parameter["channels_per_pixel"],
+            parameter["pixels_per_column"],
+            **how,
+        )
     return TensorMap.tiled(*what, parameter["box"], **how)
 
 

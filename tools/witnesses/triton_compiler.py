@@ -142,19 +142,30 @@ def _descriptor(name: str, value: Descriptor, buffer: Buffer, made: dict[str, An
     dims = [*shape[:-1], shape[-1] * (2 if made["fp4_padded"] else 1)]
     kind = 11 if value.round_to_tf32 else _FROM_DEVICE.get(made["elem_type"], made["elem_type"])
     tensormap = {
-        "kind": "tensormap", "name": name, "buffer": value.buffer, "dtype": _DRIVER[kind],
-        "dims": dims[::-1], "strides_bytes": [each * made["elem_size"] for each in strides[-2::-1]],
-        "box": list(made["block_size"])[::-1], "element_strides": [1] * len(dims),
-        "swizzle": _SWIZZLES[made["swizzle"]], "interleave": "NONE", "l2_promotion": "L2_128B",
+        "kind": "tensormap",
+        "name": name,
+        "buffer": value.buffer,
+        "dtype": _DRIVER[kind],
+        "dims": dims[::-1],
+        "strides_bytes": [each * made["elem_size"] for each in strides[-2::-1]],
+        "box": list(made["block_size"])[::-1],
+        "element_strides": [1] * len(dims),
+        "swizzle": _SWIZZLES[made["swizzle"]],
+        "interleave": "NONE",
+        "l2_promotion": "L2_128B",
         "oob_fill": "NAN_REQUEST_ZERO_FMA" if value.padding == "nan" else "NONE",
-    }  # fmt: skip
+    }
     if value.im2col:
         lower, upper, steps = (list(each)[::-1] for each in value.im2col)
         channels, pixels = tensormap.pop("box")
         tensormap |= {
-            "mode": "im2col", "element_strides": steps, "pixel_box_lower": lower, "pixel_box_upper": upper,
-            "channels_per_pixel": channels, "pixels_per_column": pixels,
-        }  # fmt: skip
+            "mode": "im2col",
+            "element_strides": steps,
+            "pixel_box_lower": lower,
+            "pixel_box_upper": upper,
+            "channels_per_pixel": channels,
+            "pixels_per_column": pixels,
+        }
     scalars = [("i32", f"{name}.shape{at}", each) for at, each in enumerate(shape)]
     scalars += [("i64", f"{name}.stride{at}", each) for at, each in enumerate(strides)]
     return [tensormap, *({"kind": "scalar", "name": n, "type": t, "value": v} for t, n, v in scalars)]

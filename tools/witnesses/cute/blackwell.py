@@ -67,10 +67,18 @@ def _multiplied(spec: Product) -> Callable[..., None]:
 
     @cute.kernel
     def multiply(
-        load_a: cute.CopyAtom, a: cute.Tensor, load_b: cute.CopyAtom, b: cute.Tensor, store: cute.CopyAtom,
-        c: cute.Tensor, a_layout: cute.ComposedLayout, b_layout: cute.ComposedLayout, c_layout: cute.ComposedLayout,
-        part: cute.Tile, places: cute.Layout,
-    ) -> None:  # fmt: skip
+        load_a: cute.CopyAtom,
+        a: cute.Tensor,
+        load_b: cute.CopyAtom,
+        b: cute.Tensor,
+        store: cute.CopyAtom,
+        c: cute.Tensor,
+        a_layout: cute.ComposedLayout,
+        b_layout: cute.ComposedLayout,
+        c_layout: cute.ComposedLayout,
+        part: cute.Tile,
+        places: cute.Layout,
+    ) -> None:
         mma = spec.mma()
         warp = cute.arch.make_warp_uniform(cute.arch.warp_idx())
         thread, _, _ = cute.arch.thread_idx()
@@ -90,35 +98,51 @@ def _multiplied(spec: Product) -> Callable[..., None]:
         ]
         a_space, b_space, c_space = spaces
         tensor_memory = cutlass.utils.TmemAllocator(
-            slot, barrier_for_retrieve=pipeline.NamedBarrier(2, 32 * (_STORING + 1)), allocator_warp_id=0,
-            is_two_cta=spec.pair, two_cta_tmem_dealloc_mbar_ptr=freed,
-        )  # fmt: skip
+            slot,
+            barrier_for_retrieve=pipeline.NamedBarrier(2, 32 * (_STORING + 1)),
+            allocator_warp_id=0,
+            is_two_cta=spec.pair,
+            two_cta_tmem_dealloc_mbar_ptr=freed,
+        )
         count = pair * sum(
             cute.size_in_bytes(TYPES[spec.operands], cute.select(each, mode=[0, 1, 2])) for each in (a_layout, b_layout)
         )
         readers = cute.size(places, mode=[1]) + cute.size(places, mode=[2]) - 1
         one = pipeline.CooperativeGroup(pipeline.Agent.Thread)
         fills, reads = pipeline.PipelineTmaUmma.create(
-            num_stages=spec.stages, producer_group=one, tx_count=count, barrier_storage=filled, cta_layout_vmnk=places,
+            num_stages=spec.stages,
+            producer_group=one,
+            tx_count=count,
+            barrier_storage=filled,
+            cta_layout_vmnk=places,
             consumer_group=pipeline.CooperativeGroup(pipeline.Agent.Thread, readers),
-        ).make_participants()  # fmt: skip
+        ).make_participants()
         makes, takes = pipeline.PipelineUmmaAsync.create(
-            num_stages=1, producer_group=one, barrier_storage=made, cta_layout_vmnk=places,
+            num_stages=1,
+            producer_group=one,
+            barrier_storage=made,
+            cta_layout_vmnk=places,
             consumer_group=pipeline.CooperativeGroup(pipeline.Agent.Thread, pair * _STORING * 32),
-        ).make_participants()  # fmt: skip
+        ).make_participants()
 
         mine = mma.get_slice(at[0])
         a_tiles = mine.partition_A(cute.local_tile(a, spec.tiler, tile, proj=(1, None, 1)))
         b_tiles = mine.partition_B(cute.local_tile(b, spec.tiler, tile, proj=(None, 1, 1)))
         c_tile = mine.partition_C(cute.local_tile(c, spec.tiler, tile, proj=(1, 1, None)))
         a_to, a_from = cpasync.tma_partition(
-            load_a, at[2], cute.make_layout(cute.size(places, mode=[2])), cute.group_modes(a_space, 0, 3),
+            load_a,
+            at[2],
+            cute.make_layout(cute.size(places, mode=[2])),
+            cute.group_modes(a_space, 0, 3),
             cute.group_modes(a_tiles, 0, 3),
-        )  # fmt: skip
+        )
         b_to, b_from = cpasync.tma_partition(
-            load_b, at[1], cute.make_layout(cute.size(places, mode=[1])), cute.group_modes(b_space, 0, 3),
+            load_b,
+            at[1],
+            cute.make_layout(cute.size(places, mode=[1])),
+            cute.group_modes(b_space, 0, 3),
             cute.group_modes(b_tiles, 0, 3),
-        )  # fmt: skip
+        )
         sum_shape = mma.make_fragment_C(mma.partition_shape_C(spec.tile))
         steps = k // spec.depth
 
@@ -160,11 +184,15 @@ def _multiplied(spec: Product) -> Callable[..., None]:
             goals = cute.flat_divide(c_tile[((None, None), 0, 0)], part)
             read = tcgen05.make_tmem_copy(
                 blackwell_helpers.get_tmem_load_op(
-                    (spec.tile[0] // pair, spec.tile[1], spec.depth), LayoutEnum.ROW_MAJOR, TYPES[spec.result],
-                    TYPES[spec.accumulator], part, spec.pair,
+                    (spec.tile[0] // pair, spec.tile[1], spec.depth),
+                    LayoutEnum.ROW_MAJOR,
+                    TYPES[spec.result],
+                    TYPES[spec.accumulator],
+                    part,
+                    spec.pair,
                 ),
                 parts[None, None, 0, 0],
-            )  # fmt: skip
+            )
             read_mine = read.get_slice(thread)
             read_from = cute.group_modes(read_mine.partition_S(parts), 3, 5)
             values = cute.make_rmem_tensor(
@@ -252,10 +280,18 @@ WITNESSES = [
     _witness("product_bf16_mn", Product("bf16", "fp32", (256, 128, 256), (128, 64), majors="mm"), (1e-3, 1e-3)),
     _witness("product_i8_64", Product("i8", "i32", (128, 256, 512), (64, 128), accumulator="i32"), (0, 0)),
     _witness("product_e4m3_pair", Product("e4m3", "bf16", (512, 256, 512), (256, 128), pair=True, cluster=(2, 1))),
-    _witness("product_f16_pair_cluster",
-             Product("fp16", "fp32", (512, 256, 256), (256, 64), pair=True, cluster=(4, 2), majors="mk"), (1e-3, 1e-3)),
-    _witness("product_e5m2_pair_128",
-             Product("e5m2", "fp16", (256, 384, 256), (128, 192), pair=True, cluster=(2, 2), majors="km")),
-    _witness("product_bf16_multicast", Product("bf16", "bf16", (256, 256, 192), (128, 128), cluster=(2, 2), stages=2),
-             (1e-2, 5e-2)),
-]  # fmt: skip
+    _witness(
+        "product_f16_pair_cluster",
+        Product("fp16", "fp32", (512, 256, 256), (256, 64), pair=True, cluster=(4, 2), majors="mk"),
+        (1e-3, 1e-3),
+    ),
+    _witness(
+        "product_e5m2_pair_128",
+        Product("e5m2", "fp16", (256, 384, 256), (128, 192), pair=True, cluster=(2, 2), majors="km"),
+    ),
+    _witness(
+        "product_bf16_multicast",
+        Product("bf16", "bf16", (256, 256, 192), (128, 128), cluster=(2, 2), stages=2),
+        (1e-2, 5e-2),
+    ),
+]

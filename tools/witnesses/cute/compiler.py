@@ -27,15 +27,31 @@ _RUNTIME = Path(os.environ["CUTE_DSL_LIBS"])
 _runtime = ctypes.CDLL(str(_RUNTIME))
 #: dtype of a buffer -> CuTe's.
 TYPES = {
-    "fp16": cutlass.Float16, "bf16": cutlass.BFloat16, "fp32": cutlass.Float32, "tf32": cutlass.TFloat32,
-    "e4m3": cutlass.Float8E4M3FN, "e5m2": cutlass.Float8E5M2, "e8m0": cutlass.Float8E8M0FNU,
-    "e2m1x2": cutlass.Float4E2M1FN, "i8": cutlass.Int8, "i32": cutlass.Int32,
-}  # fmt: skip
+    "fp16": cutlass.Float16,
+    "bf16": cutlass.BFloat16,
+    "fp32": cutlass.Float32,
+    "tf32": cutlass.TFloat32,
+    "e4m3": cutlass.Float8E4M3FN,
+    "e5m2": cutlass.Float8E5M2,
+    "e8m0": cutlass.Float8E8M0FNU,
+    "e2m1x2": cutlass.Float4E2M1FN,
+    "i8": cutlass.Int8,
+    "i32": cutlass.Int32,
+}
 #: The driver's names where they are not ptxgen's in capitals.
 _DRIVER = {
-    "u8": "UINT8", "u16": "UINT16", "u32": "UINT32", "s32": "INT32", "u64": "UINT64", "s64": "INT64", "f16": "FLOAT16",
-    "f32": "FLOAT32", "bf16": "BFLOAT16", "tf32": "TFLOAT32", "16u4_align8b": "16U4_ALIGN8B",
-}  # fmt: skip
+    "u8": "UINT8",
+    "u16": "UINT16",
+    "u32": "UINT32",
+    "s32": "INT32",
+    "u64": "UINT64",
+    "s64": "INT64",
+    "f16": "FLOAT16",
+    "f32": "FLOAT32",
+    "bf16": "BFLOAT16",
+    "tf32": "TFLOAT32",
+    "16u4_align8b": "16U4_ALIGN8B",
+}
 _PROMOTIONS = {"none": "NONE", "64B": "L2_64B", "128B": "L2_128B", "256B": "L2_256B"}
 _CLUSTER = 4  # cudaLaunchAttributeClusterDimension
 _ATTRIBUTE_BYTES = 72
@@ -68,9 +84,13 @@ class Witness:
 
 class _Config(ctypes.Structure):
     _fields_ = (
-        ("grid", ctypes.c_uint32 * 3), ("block", ctypes.c_uint32 * 3), ("shared_bytes", ctypes.c_size_t),
-        ("stream", ctypes.c_void_p), ("attributes", ctypes.c_void_p), ("attribute_count", ctypes.c_uint32),
-    )  # fmt: skip
+        ("grid", ctypes.c_uint32 * 3),
+        ("block", ctypes.c_uint32 * 3),
+        ("shared_bytes", ctypes.c_size_t),
+        ("stream", ctypes.c_void_p),
+        ("attributes", ctypes.c_void_p),
+        ("attribute_count", ctypes.c_uint32),
+    )
 
 
 _Callback = ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.POINTER(_Config), ctypes.POINTER(ctypes.c_void_p))
@@ -110,11 +130,16 @@ def _launches(compiled: Any, pointers: list[Any]) -> list[dict[str, Any]]:
                 cluster = list((ctypes.c_uint32 * 3).from_address(base + 8))
         name = kernel.decode()
         sizes = _sizes(compiled.__ptx__, name)
-        found.append({
-            "entry": name, "grid": list(how.grid), "block": list(how.block), "cluster": cluster,
-            "dynamic_smem": how.shared_bytes,
-            "parameters": [ctypes.string_at(arguments[at], size) for at, size in enumerate(sizes)],
-        })  # fmt: skip
+        found.append(
+            {
+                "entry": name,
+                "grid": list(how.grid),
+                "block": list(how.block),
+                "cluster": cluster,
+                "dynamic_smem": how.shared_bytes,
+                "parameters": [ctypes.string_at(arguments[at], size) for at, size in enumerate(sizes)],
+            }
+        )
 
     _runtime.record_launches(launched)
     compiled.__dict__["num_devices"] = 1  # else the driver is asked
@@ -147,11 +172,16 @@ def _tensormap(data: bytes) -> dict[str, Any]:
     found = TensorMap.decode(bits.to_bytes(_TENSORMAP_BYTES, "little"))
     assert isinstance(found, TiledMap)
     return {
-        "dtype": _DRIVER[found.dtype], "dims": list(found.dims), "strides_bytes": list(found.strides),
-        "box": list(found.box), "element_strides": list(found.element_strides), "swizzle": found.swizzle.upper(),
-        "interleave": found.interleave.upper(), "l2_promotion": _PROMOTIONS[found.l2_promotion],
+        "dtype": _DRIVER[found.dtype],
+        "dims": list(found.dims),
+        "strides_bytes": list(found.strides),
+        "box": list(found.box),
+        "element_strides": list(found.element_strides),
+        "swizzle": found.swizzle.upper(),
+        "interleave": found.interleave.upper(),
+        "l2_promotion": _PROMOTIONS[found.l2_promotion],
         "oob_fill": found.oob_fill.upper(),
-    }  # fmt: skip
+    }
 
 
 def _buffer(buffer: Buffer) -> dict[str, Any]:

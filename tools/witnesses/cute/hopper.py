@@ -50,9 +50,15 @@ def _multiplied(spec: Product) -> Callable[..., None]:
 
     @cute.kernel
     def multiply(
-        load_a: cute.CopyAtom, a: cute.Tensor, load_b: cute.CopyAtom, b: cute.Tensor, c: cute.Tensor,
-        a_layout: cute.ComposedLayout, b_layout: cute.ComposedLayout, places: cute.Layout,
-    ) -> None:  # fmt: skip
+        load_a: cute.CopyAtom,
+        a: cute.Tensor,
+        load_b: cute.CopyAtom,
+        b: cute.Tensor,
+        c: cute.Tensor,
+        a_layout: cute.ComposedLayout,
+        b_layout: cute.ComposedLayout,
+        places: cute.Layout,
+    ) -> None:
         mma = multiplication()
         warp = cute.arch.make_warp_uniform(cute.arch.warp_idx())
         thread, _, _ = cute.arch.thread_idx()
@@ -65,23 +71,31 @@ def _multiplied(spec: Product) -> Callable[..., None]:
         b_space = memory.allocate_tensor(kind, b_layout.outer, 1024, b_layout.inner)
         sharers = spec.cluster[0] + spec.cluster[1] - 1
         fills, reads = pipeline.PipelineTmaAsync.create(
-            num_stages=spec.stages, barrier_storage=barriers,
+            num_stages=spec.stages,
+            barrier_storage=barriers,
             producer_group=pipeline.CooperativeGroup(pipeline.Agent.Thread),
             consumer_group=pipeline.CooperativeGroup(pipeline.Agent.Thread, sharers * _GROUP // 32),
-            tx_count=(tile_m + tile_n) * 128, cta_layout_vmnk=cute.make_layout((1, *spec.cluster, 1)),
-        ).make_participants()  # fmt: skip
+            tx_count=(tile_m + tile_n) * 128,
+            cta_layout_vmnk=cute.make_layout((1, *spec.cluster, 1)),
+        ).make_participants()
         a_tiles = cute.local_tile(a, (tile_m, depth), (x, None))
         b_tiles = cute.local_tile(b, (tile_n, depth), (y, None))
         steps = k // depth
         if warp == _LOADS:
             a_to, a_from = cpasync.tma_partition(
-                load_a, here[1], cute.make_layout(spec.cluster[1]), cute.group_modes(a_space, 0, 2),
+                load_a,
+                here[1],
+                cute.make_layout(spec.cluster[1]),
+                cute.group_modes(a_space, 0, 2),
                 cute.group_modes(a_tiles, 0, 2),
-            )  # fmt: skip
+            )
             b_to, b_from = cpasync.tma_partition(
-                load_b, here[0], cute.make_layout(spec.cluster[0]), cute.group_modes(b_space, 0, 2),
+                load_b,
+                here[0],
+                cute.make_layout(spec.cluster[0]),
+                cute.group_modes(b_space, 0, 2),
                 cute.group_modes(b_tiles, 0, 2),
-            )  # fmt: skip
+            )
             a_mask = cute.make_layout_image_mask(places, here, mode=1) if spec.cluster[1] > 1 else 0
             b_mask = cute.make_layout_image_mask(places, here, mode=0) if spec.cluster[0] > 1 else 0
             for step in cutlass.range(steps):
@@ -133,9 +147,15 @@ def _multiplied(spec: Product) -> Callable[..., None]:
             copy(spec.cluster[0]), b, cute.select(b_layout, mode=[0, 1]), (tile_n, depth), num_multicast=spec.cluster[0]
         )
         multiply(
-            load_a, a_view, load_b, b_view, tensor(c_pointer, m, n, "k"), a_layout, b_layout,
+            load_a,
+            a_view,
+            load_b,
+            b_view,
+            tensor(c_pointer, m, n, "k"),
+            a_layout,
+            b_layout,
             cute.make_layout(spec.cluster),
-        ).launch(grid=(m // tile_m, n // tile_n, 1), block=(_GROUP + 32, 1, 1), cluster=(*spec.cluster, 1))  # fmt: skip
+        ).launch(grid=(m // tile_m, n // tile_n, 1), block=(_GROUP + 32, 1, 1), cluster=(*spec.cluster, 1))
 
     return host
 

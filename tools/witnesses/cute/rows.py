@@ -85,14 +85,19 @@ WITNESSES = [
     for target in ("sm_90a", "sm_100a")
     for each in (
         Witness(
-            "softmax", target, softmax_host,
+            "softmax",
+            target,
+            softmax_host,
             {"x": Buffer("fp32", (_ROWS, _COLUMNS)), "y": output("fp32", _ROWS, _COLUMNS)},
-            references.softmax, tolerance=(1e-5, 1e-7),
+            references.softmax,
+            tolerance=(1e-5, 1e-7),
         ),
         Witness(
-            "gated", target, gate_host,
+            "gated",
+            target,
+            gate_host,
             {"x": Buffer("bf16", (_LENGTH,)), "g": Buffer("bf16", (_LENGTH,)), "y": output("bf16", _LENGTH)},
             references.gated,
         ),
     )
-]  # fmt: skip
+]

@@ -119,17 +119,29 @@ def padded(xd, y, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
 
 def _made(
     name: str, made: tuple[str, ...], kind: str, special: bool, sizes: tuple[int, int, int], **options: int
-) -> Witness:  # fmt: skip
+) -> Witness:
     m, n, k = sizes
     return Witness(
-        f"made_on_device_{name}", made_on_device, (2,), made,
+        f"made_on_device_{name}",
+        made_on_device,
+        (2,),
+        made,
         {
-            "a": Buffer(kind, (m, k)), "b": Buffer(kind, (n, k)), "c": output("fp16", m, n), "M": m, "N": n, "K": k,
-            "BM": Constant(128), "BN": Constant(64), "BK": Constant(64), "SPECIAL": Constant(special),
+            "a": Buffer(kind, (m, k)),
+            "b": Buffer(kind, (n, k)),
+            "c": output("fp16", m, n),
+            "M": m,
+            "N": n,
+            "K": k,
+            "BM": Constant(128),
+            "BN": Constant(64),
+            "BK": Constant(64),
+            "SPECIAL": Constant(special),
         },
         functools.partial(references.product, a=kind, b=kind, ta=False, tb=True),
-        options=options, tolerance=(2e-3, 5e-2),
-    )  # fmt: skip
+        options=options,
+        tolerance=(2e-3, 5e-2),
+    )
 
 
 _BITS = {"init": "randint", "lo": -(2**31), "hi": 2**31}

@@ -173,9 +173,13 @@ def assembly(x, y, packed, n, BLOCK: tl.constexpr):
     tl.store(y + at, counted * 100 + leading, mask=at < n)
     small = (value & 0xFF).to(tl.uint8)
     turned = tl.inline_asm_elementwise(
-        "{ .reg .b32 t; not.b32 t, $1; prmt.b32 $0, t, $1, 0x0123; }", "=r,r", [small], dtype=tl.uint8, is_pure=True,
+        "{ .reg .b32 t; not.b32 t, $1; prmt.b32 $0, t, $1, 0x0123; }",
+        "=r,r",
+        [small],
+        dtype=tl.uint8,
+        is_pure=True,
         pack=4,
-    )  # fmt: skip
+    )
     tl.store(packed + at, turned, mask=at < n)
 
 

@@ -14,8 +14,20 @@ from ..launch import Buffer, Constant, Witness, output
 
 
 @triton.jit
-def attention(q, k, v, o, lse, n, scale, D: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, CAUSAL: tl.constexpr,
-              GROUP: tl.constexpr):  # fmt: skip
+def attention(
+    q,
+    k,
+    v,
+    o,
+    lse,
+    n,
+    scale,
+    D: tl.constexpr,
+    BM: tl.constexpr,
+    BN: tl.constexpr,
+    CAUSAL: tl.constexpr,
+    GROUP: tl.constexpr,
+):
     """Flash attention with grouped queries, any length, and the logarithms of the sums."""
     head = tl.program_id(1)
     row = tl.program_id(0) * BM + tl.arange(0, BM)
@@ -51,7 +63,7 @@ def attention(q, k, v, o, lse, n, scale, D: tl.constexpr, BM: tl.constexpr, BN: 
 @triton.jit
 def attention_backward(
     q, k, v, do, lse, delta, dq, dk, dv, scale, N: tl.constexpr, D: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr
-):  # fmt: skip
+):
     """dK and dV of a block of keys, and dQ by atomic addition."""
     head = tl.program_id(1) * N * D
     rows = tl.program_id(1) * N
@@ -128,9 +140,20 @@ def convolution(
 
 @triton.jit
 def experts(
-    x, w, y, token, expert_of, weight, K: tl.constexpr, N: tl.constexpr, TOP: tl.constexpr, tokens,
-    BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
-):  # fmt: skip
+    x,
+    w,
+    y,
+    token,
+    expert_of,
+    weight,
+    K: tl.constexpr,
+    N: tl.constexpr,
+    TOP: tl.constexpr,
+    tokens,
+    BM: tl.constexpr,
+    BN: tl.constexpr,
+    BK: tl.constexpr,
+):
     """A grouped product for a mixture of experts: rows by sorted index, an expert for each block, added by atomics."""
     slot = tl.load(token + tl.program_id(0) * BM + tl.arange(0, BM))
     there = slot < tokens * TOP
@@ -188,25 +211,57 @@ def split(a, b, c, lock, M: tl.constexpr, N: tl.constexpr, K, PARTS: tl.constexp
     tl.atomic_add(lock, 1, sem="release")
 
 
-def _attention(name: str, made: tuple[str, ...], kind: str, n: int, d: int, blocks: tuple[int, int], *,
-               group: int = 1, causal: bool = False, **options: Any) -> Witness:  # fmt: skip
+def _attention(
+    name: str,
+    made: tuple[str, ...],
+    kind: str,
+    n: int,
+    d: int,
+    blocks: tuple[int, int],
+    *,
+    group: int = 1,
+    causal: bool = False,
+    **options: Any,
+) -> Witness:
     heads = 2
     return Witness(
-        f"attention_{name}", attention, (-(-n // blocks[0]), heads), made,
+        f"attention_{name}",
+        attention,
+        (-(-n // blocks[0]), heads),
+        made,
         {
-            "q": Buffer(kind, (heads, n, d)), "k": Buffer(kind, (heads // group, n, d)),
-            "v": Buffer(kind, (heads // group, n, d)), "o": output(kind, heads, n, d),
-            "lse": output("fp32", heads, n), "n": n, "scale": 0.125, "D": Constant(d), "BM": Constant(blocks[0]),
-            "BN": Constant(blocks[1]), "CAUSAL": Constant(causal), "GROUP": Constant(group),
+            "q": Buffer(kind, (heads, n, d)),
+            "k": Buffer(kind, (heads // group, n, d)),
+            "v": Buffer(kind, (heads // group, n, d)),
+            "o": output(kind, heads, n, d),
+            "lse": output("fp32", heads, n),
+            "n": n,
+            "scale": 0.125,
+            "D": Constant(d),
+            "BM": Constant(blocks[0]),
+            "BN": Constant(blocks[1]),
+            "CAUSAL": Constant(causal),
+            "GROUP": Constant(group),
         },
-        functools.partial(references.attention, kind=kind, group=group, causal=causal), options=options,
+        functools.partial(references.attention, kind=kind, group=group, causal=causal),
+        options=options,
         tolerance=(2e-2, 2e-2),
-    )  # fmt: skip
+    )
 
 
-def _scaled(name: str, made: tuple[str, ...], a: str, b: str, *, scale: str = "e8m0", vector: int = 32,
-            both: bool = True, sizes: tuple[int, int, int] = (128, 64, 256), depth: int = 128,
-            **options: Any) -> Witness:  # fmt: skip
+def _scaled(
+    name: str,
+    made: tuple[str, ...],
+    a: str,
+    b: str,
+    *,
+    scale: str = "e8m0",
+    vector: int = 32,
+    both: bool = True,
+    sizes: tuple[int, int, int] = (128, 64, 256),
+    depth: int = 128,
+    **options: Any,
+) -> Witness:
     m, n, k = sizes
 
     def operand(kind: str, rows: int) -> Buffer:

@@ -52,9 +52,16 @@ def through_tensor_memory(x, y, M: gl.constexpr, N: gl.constexpr, SHAPE: gl.cons
 
 @gluon.jit
 def product(
-    a, b, c, M: gl.constexpr, N: gl.constexpr, K: gl.constexpr, TA: gl.constexpr, TB: gl.constexpr,
+    a,
+    b,
+    c,
+    M: gl.constexpr,
+    N: gl.constexpr,
+    K: gl.constexpr,
+    TA: gl.constexpr,
+    TB: gl.constexpr,
     FROM_TENSOR: gl.constexpr,
-):  # fmt: skip
+):
     """One product, operands stored to shared memory by threads in either order, A in tensor memory or not."""
     layout: gl.constexpr = gl.BlockedLayout([1, 8], [4, 8], [gl.num_warps(), 1], [1, 0])
     kind: gl.constexpr = a.dtype.element_ty
@@ -103,9 +110,18 @@ def product(
 
 @gluon.jit
 def scaled(
-    ad, bd, sa, sb, c, M: gl.constexpr, N: gl.constexpr, K: gl.constexpr, A: gl.constexpr, B: gl.constexpr,
+    ad,
+    bd,
+    sa,
+    sb,
+    c,
+    M: gl.constexpr,
+    N: gl.constexpr,
+    K: gl.constexpr,
+    A: gl.constexpr,
+    B: gl.constexpr,
     VECTOR: gl.constexpr,
-):  # fmt: skip
+):
     """A block-scaled product whose scale factors go to tensor memory through registers."""
     a = gl.allocate_shared_memory(ad.dtype, ad.block_shape, ad.layout)
     b = gl.allocate_shared_memory(bd.dtype, bd.block_shape, bd.layout)
@@ -215,9 +231,7 @@ def partitions(ad, bd, cd, K, STAGES: gl.constexpr):
     fence_async_shared(cluster=pair)
     if pair:
         cluster.barrier()
-    tmem: gl.constexpr = TensorMemoryLayout(
-        [128, BN], 1, cga_layout=[[1, 0]] if pair else [], two_ctas=pair
-    )  # fmt: skip
+    tmem: gl.constexpr = TensorMemoryLayout([128, BN], 1, cga_layout=[[1, 0]] if pair else [], two_ctas=pair)
     total = allocate_tensor_memory(gl.float32, [BM, BN], tmem)
     row, column = gl.program_id(0) * BM, gl.program_id(1) * BN
     steps = K // BK
@@ -265,30 +279,55 @@ _KINDS = {"fp16": gl.float16, "bf16": gl.bfloat16, "e4m3": gl.float8e4nv, "e5m2"
 
 def _through(name: str, kind: str, m: int, n: int, shape: str, back: str, made: tuple[str, ...], warps: int) -> Witness:
     return Witness(
-        f"tensor_memory_{name}", through_tensor_memory, (1,), made,
+        f"tensor_memory_{name}",
+        through_tensor_memory,
+        (1,),
+        made,
         {
-            "x": Buffer(kind, (m, n)), "y": output(kind, m, n), "M": Constant(m), "N": Constant(n),
-            "SHAPE": Constant(shape), "BACK": Constant(back),
+            "x": Buffer(kind, (m, n)),
+            "y": output(kind, m, n),
+            "M": Constant(m),
+            "N": Constant(n),
+            "SHAPE": Constant(shape),
+            "BACK": Constant(back),
         },
-        functools.partial(references.through, kind=kind), options={"num_warps": warps}, tolerance=(1e-2, 1e-2),
-    )  # fmt: skip
+        functools.partial(references.through, kind=kind),
+        options={"num_warps": warps},
+        tolerance=(1e-2, 1e-2),
+    )
 
 
 def _product(
-    name: str, kind: str, sizes: tuple[int, int, int], *, ta: bool = False, tb: bool = False, tensor: bool = False,
+    name: str,
+    kind: str,
+    sizes: tuple[int, int, int],
+    *,
+    ta: bool = False,
+    tb: bool = False,
+    tensor: bool = False,
     warps: int = 4,
-) -> Witness:  # fmt: skip
+) -> Witness:
     m, n, k = sizes
     return Witness(
-        f"tensor_product_{name}", product, (1,), ("g39_100",),
+        f"tensor_product_{name}",
+        product,
+        (1,),
+        ("g39_100",),
         {
-            "a": Buffer(kind, (k, m) if ta else (m, k)), "b": Buffer(kind, (n, k) if tb else (k, n)),
-            "c": output("fp32", m, n), "M": Constant(m), "N": Constant(n), "K": Constant(k), "TA": Constant(ta),
-            "TB": Constant(tb), "FROM_TENSOR": Constant(tensor),
+            "a": Buffer(kind, (k, m) if ta else (m, k)),
+            "b": Buffer(kind, (n, k) if tb else (k, n)),
+            "c": output("fp32", m, n),
+            "M": Constant(m),
+            "N": Constant(n),
+            "K": Constant(k),
+            "TA": Constant(ta),
+            "TB": Constant(tb),
+            "FROM_TENSOR": Constant(tensor),
         },
-        functools.partial(references.doubled_product, kind=kind, ta=ta, tb=tb), options={"num_warps": warps},
+        functools.partial(references.doubled_product, kind=kind, ta=ta, tb=tb),
+        options={"num_warps": warps},
         tolerance=(1e-3, 1e-2),
-    )  # fmt: skip
+    )
 
 
 def _scaled(name: str, a: str, b: str, scale: str, vector: int, n: int = 64, k: int = 256) -> Witness:
@@ -303,16 +342,27 @@ def _scaled(name: str, a: str, b: str, scale: str, vector: int, n: int = 64, k: 
     (a_buffer, ad), (b_buffer, bd) = described("a", a, 128, b), described("b", b, n, a)
     scales = {"init": "randint", "lo": 122, "hi": 131} if scale == "e8m0" else {"init": "e4m3pos"}
     return Witness(
-        f"scaled_{name}", scaled, (1,), ("g39_100",),
+        f"scaled_{name}",
+        scaled,
+        (1,),
+        ("g39_100",),
         {
-            "ad": ad, "bd": bd, "sa": Buffer(scale, (128, k // vector), **scales),
-            "sb": Buffer(scale, (n, k // vector), **scales), "c": output("fp32", 128, n), "M": Constant(128),
-            "N": Constant(n), "K": Constant(k), "A": Constant(a.removesuffix("x2")),
-            "B": Constant(b.removesuffix("x2")), "VECTOR": Constant(vector),
+            "ad": ad,
+            "bd": bd,
+            "sa": Buffer(scale, (128, k // vector), **scales),
+            "sb": Buffer(scale, (n, k // vector), **scales),
+            "c": output("fp32", 128, n),
+            "M": Constant(128),
+            "N": Constant(n),
+            "K": Constant(k),
+            "A": Constant(a.removesuffix("x2")),
+            "B": Constant(b.removesuffix("x2")),
+            "VECTOR": Constant(vector),
         },
-        functools.partial(references.scaled, a=a, b=b, scale=scale, vector=vector), tolerance=(1e-3, 1e-1),
+        functools.partial(references.scaled, a=a, b=b, scale=scale, vector=vector),
+        tolerance=(1e-3, 1e-1),
         buffers={"a": a_buffer, "b": b_buffer},
-    )  # fmt: skip
+    )
 
 
 def _partitions(name: str, kind: str, m: int, n: int, k: int, *, ctas: int = 1, stages: int = 3) -> Witness:
@@ -324,16 +374,22 @@ def _partitions(name: str, kind: str, m: int, n: int, k: int, *, ctas: int = 1, 
 
     bm = 128 * ctas
     return Witness(
-        f"partitions_{name}", partitions, (m // bm, 2), ("g39_100",),
+        f"partitions_{name}",
+        partitions,
+        (m // bm, 2),
+        ("g39_100",),
         {
             "ad": Descriptor("a", (bm, depth), layout=layout([bm, depth], kind)),
             "bd": Descriptor("b", (n, depth), layout=layout([n, depth], kind)),
-            "cd": Descriptor("c", (bm, n), layout=layout([bm, n], "fp16")), "K": k, "STAGES": Constant(stages),
+            "cd": Descriptor("c", (bm, n), layout=layout([bm, n], "fp16")),
+            "K": k,
+            "STAGES": Constant(stages),
         },
         functools.partial(references.product, a=kind, b=kind, ta=False, tb=True),
-        options={"num_ctas": ctas}, tolerance=(2e-3, 5e-2),
+        options={"num_ctas": ctas},
+        tolerance=(2e-3, 5e-2),
         buffers={"a": Buffer(kind, (m, k)), "b": Buffer(kind, (2 * n, k)), "c": output("fp16", m, 2 * n)},
-    )  # fmt: skip
+    )
 
 
 _ROWS = gl.NVMMASharedLayout.get_default_for([1, 64], gl.bfloat16)

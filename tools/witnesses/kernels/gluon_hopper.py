@@ -318,18 +318,27 @@ def _warpgroup_product(
     narrow = kind in ("e4m3", "e5m2")
     depth = 128 if narrow else 64
     return Witness(
-        f"warpgroup_product_{kind}", warpgroup_product, (2, 2), made,
+        f"warpgroup_product_{kind}",
+        warpgroup_product,
+        (2, 2),
+        made,
         {
             "ad": Descriptor("a", (64 * options["num_warps"] // 4, depth), layout=_layout([64, depth], kind)),
             "bd": Descriptor("b", (n, depth), layout=_layout([n, depth], kind)),
-            "c": output("fp32", 32 * options["num_warps"], 2 * n), "K": k, "STAGES": Constant(stages),
-            "BM": Constant(16 * options["num_warps"]), "BN": Constant(n), "BK": Constant(depth),
+            "c": output("fp32", 32 * options["num_warps"], 2 * n),
+            "K": k,
+            "STAGES": Constant(stages),
+            "BM": Constant(16 * options["num_warps"]),
+            "BN": Constant(n),
+            "BK": Constant(depth),
         },
-        functools.partial(references.f8_product, kind=kind) if narrow
-        else functools.partial(references.product, a=kind, b=kind, ta=False, tb=True), options=options,
+        functools.partial(references.f8_product, kind=kind)
+        if narrow
+        else functools.partial(references.product, a=kind, b=kind, ta=False, tb=True),
+        options=options,
         tolerance=(0, 0) if narrow else (1e-3, 1e-2),
         buffers={"a": Buffer(kind, (32 * options["num_warps"], k)), "b": Buffer(kind, (2 * n, k))},
-    )  # fmt: skip
+    )
 
 
 _TILE = gl.NVMMASharedLayout.get_default_for([32, 32], gl.int32)

@@ -36,10 +36,19 @@ def product(
 
 
 def _product(
-    name: str, made: tuple[str, ...], a: str, c: str, sizes: tuple[int, int, int], blocks: tuple[int, int, int], *,
-    ta: bool = False, tb: bool = False, precision: str = "tf32", tolerance: tuple[float, float] = (1e-3, 1e-2),
+    name: str,
+    made: tuple[str, ...],
+    a: str,
+    c: str,
+    sizes: tuple[int, int, int],
+    blocks: tuple[int, int, int],
+    *,
+    ta: bool = False,
+    tb: bool = False,
+    precision: str = "tf32",
+    tolerance: tuple[float, float] = (1e-3, 1e-2),
     **options: Any,
-) -> Witness:  # fmt: skip
+) -> Witness:
     (m, n, k), (bm, bn, bk) = sizes, blocks
     sums = tl.float16 if c == "sum16" else tl.float64 if a == "fp64" else tl.float32
     c = "fp16" if c == "sum16" else c
@@ -58,9 +67,19 @@ def _product(
 
 @triton.jit
 def described(
-    ad, bd, cd, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, TA: tl.constexpr, TB: tl.constexpr,
-    TILES: tl.constexpr, WIDE: tl.constexpr, SPECIAL: tl.constexpr,
-):  # fmt: skip
+    ad,
+    bd,
+    cd,
+    K,
+    BM: tl.constexpr,
+    BN: tl.constexpr,
+    BK: tl.constexpr,
+    TA: tl.constexpr,
+    TB: tl.constexpr,
+    TILES: tl.constexpr,
+    WIDE: tl.constexpr,
+    SPECIAL: tl.constexpr,
+):
     """c = a b through descriptors that the host made; persistent, with or without specialized warps."""
     for tile in tl.range(tl.program_id(0), TILES, tl.num_programs(0), warp_specialize=SPECIAL, flatten=not SPECIAL):
         row, column = tile // WIDE * BM, tile % WIDE * BN
@@ -79,10 +98,20 @@ def described(
 
 
 def _described(
-    name: str, made: tuple[str, ...], a: str, c: str, sizes: tuple[int, int, int], blocks: tuple[int, int, int], *,
-    programs: int = 2, ta: bool = False, tb: bool = False, special: bool = False,
-    tolerance: tuple[float, float] = (1e-3, 1e-2), **options: Any,
-) -> Witness:  # fmt: skip
+    name: str,
+    made: tuple[str, ...],
+    a: str,
+    c: str,
+    sizes: tuple[int, int, int],
+    blocks: tuple[int, int, int],
+    *,
+    programs: int = 2,
+    ta: bool = False,
+    tb: bool = False,
+    special: bool = False,
+    tolerance: tuple[float, float] = (1e-3, 1e-2),
+    **options: Any,
+) -> Witness:
     (m, n, k), (bm, bn, bk) = sizes, blocks
     buffers = {"a": Buffer(a, (k, m) if ta else (m, k)), "b": Buffer(a, (n, k) if tb else (k, n)), "c": output(c, m, n)}
     tiles = -(-m // bm), -(-n // bn)
