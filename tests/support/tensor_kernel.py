@@ -178,3 +178,9 @@ def numbered() -> tuple[str, np.ndarray]:
         idesc = instruction_descriptor(128, 256, "bf16", "bf16")
         body += mma(first.descriptor, second.descriptor, idesc, 0, 256 * part)
     return body + commit(), image
+
+
+#: Read one column of tensor memory, and wait for the load.
+READ = "tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r0}, [%taddr];\ntcgen05.wait::ld.sync.aligned;\nmov.b32 %r1, %r0;"
+#: Wait for the MMA.
+WAIT = commit()

@@ -10,9 +10,8 @@ import pytest
 from ptxgen import Kernel
 from ptxgen.emulator import Emulator
 from ptxgen.emulator.checks.findings import Findings, line_list
-from tests.emulator.checks.order.test_tcgen05_order import FIRST, READ, WAIT
 from tests.support.harness import codes, module
-from tests.support.tensor_kernel import IMAGE, THREADS, source
+from tests.support.tensor_kernel import FIRST, IMAGE, READ, THREADS, WAIT, source
 
 #: Statements in lines of their own.
 STATEMENTS = Kernel.from_ptx(module("\nret;" * 120)).entry.body.statements  # type: ignore[union-attr]

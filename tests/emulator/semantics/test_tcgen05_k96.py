@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tests.emulator.semantics.test_tcgen05_kinds import scale_codes, scale_values, scaled_idesc
+from tests.support.block_scales import scale_codes, scale_values, scaled_idesc
 from tests.support.tensor_kernel import BASE
 from tests.support.tensor_layouts import Bench, close, codes_of, errors, values_of
 

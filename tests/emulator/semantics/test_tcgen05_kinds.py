@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from tests.support.block_scales import scale_codes, scale_values, scaled_idesc
 from tests.support.tensor_layouts import (
     BITS,
     CODES,
@@ -39,19 +40,6 @@ def idesc(
         selector | sparse << 2 | saturate << 3 | D_CODES[d] << 4 | CODES[a] << 7 | CODES[b] << 10 | negate[0] << 13
         | negate[1] << 14 | (majors[0] == "m") << 15 | (majors[1] == "m") << 16 | n // 8 << 17 | m // 16 << 24
         | {0: 0, 8: 1, 16: 2, 32: 3}[shift] << 30
-    )  # fmt: skip
-
-
-def scaled_idesc(
-    n: int, a: str, b: str, scale: str, ids: tuple[int, int] = (0, 0), *, sparse: bool = False, packed: bool = False,
-    negate: tuple[bool, bool] = (False, False), majors: str = "kk",
-) -> int:  # fmt: skip
-    """PTX ISA tables 43 and 44, M 128."""
-    code = {**CODES, "e2m1": 1} if packed else CODES
-    return (
-        sparse << 2 | ids[1] << 4 | code[a] << 7 | code[b] << 10 | negate[0] << 13 | negate[1] << 14
-        | (majors[0] == "m") << 15 | (majors[1] == "m") << 16 | n // 8 << 17 | (scale == "ue8m0") << 23 | 1 << 27
-        | ids[0] << 29
     )  # fmt: skip
 
 
@@ -394,16 +382,6 @@ def test_metadata_that_names_one_place_twice() -> None:
 
 
 # Block scales.
-
-
-def scale_codes(rng: np.random.Generator, rows: int, count: int, type: str) -> NDArray[np.uint32]:
-    if type == "ue8m0":
-        return rng.integers(118, 137, (rows, count), dtype=np.uint32)
-    return rng.integers(0, 0x7F, (rows, count), dtype=np.uint32)
-
-
-def scale_values(codes: NDArray[np.uint32], type: str) -> NDArray[np.float64]:
-    return np.ldexp(1.0, codes.astype(int) - 127) if type == "ue8m0" else values_of(codes, "e4m3")
 
 
 def scale_words(codes: NDArray[np.uint32], first: int, columns: int) -> NDArray[np.uint32]:

@@ -14,15 +14,8 @@ from ptxgen.descriptors import TensorMap
 from ptxgen.device import LaunchReport
 from ptxgen.emulator import Emulator
 from tests.support.harness import POISON, codes, line_of, module
+from tests.support.tma_cases import BUFFER, SIZES, SWIZZLES, random_case, simple
 
-#: Bytes of the destination buffer, which begins on a multiple of 1024.
-BUFFER = 20480
-SIZES = {"u8": 1, "u16": 2, "f16": 2, "bf16": 2, "u32": 4, "s32": 4, "f32": 4, "u64": 8, "s64": 8, "f64": 8}
-#: (bytes of a swizzled row, first address bit that is XORed, how many); the source begins at bit 7 (5.5.7).
-SWIZZLES = {
-    "none": (0, 4, 0), "32B": (32, 4, 1), "64B": (64, 4, 2), "128B": (128, 4, 3), "128B_atom_32B": (128, 5, 2),
-    "128B_atom_64B": (128, 6, 1),
-}  # fmt: skip
 #: The fill of float tensors: 0x7ff7 in every 16 bits (measured for 16-bit and 32-bit types on an H200).
 NAN = {"f16": b"\xf7\x7f", "bf16": b"\xf7\x7f", "f32": b"\xf7\x7f" * 2, "f64": b"\xf7\x7f" * 4}
 
@@ -102,27 +95,6 @@ def reference(
     return buffer
 
 
-def random_case(rng: random.Random, dtype: str, rank: int, swizzle: str) -> tuple[Any, ...]:
-    """(dims, strides, box, coords) with boxes that stick out at every side, and rows with gaps between them."""
-    size = SIZES[dtype]
-    widest = SWIZZLES[swizzle][0] or 16 * rng.randrange(1, 9)
-    box = [16 * rng.randrange(1, widest // 16 + 1) // size]
-    while rank > len(box):
-        room = 16384 // (max(SWIZZLES[swizzle][0], box[0] * size) * int(np.prod(box[1:])))
-        box.append(rng.randrange(1, max(2, min(room, 12) + 1)))
-    dims = [rng.randrange(1, 3 * b + 2) for b in box]
-    strides, stride = [], -(-dims[0] * size // 16) * 16
-    for extent in dims[1:]:
-        strides.append(stride + 16 * rng.randrange(3))
-        stride = strides[-1] * extent
-    step = 16 // size
-    first = rng.randrange(-box[0] // step - 1, dims[0] // step + 2) * step if step else rng.randrange(-2, dims[0] + 1)
-    coords = [first] + [rng.randrange(-b, d + 1) for b, d in zip(box[1:], dims[1:], strict=True)]
-    if rng.random() < 0.3:  # wholly inside if it can be
-        coords = [0] + [rng.randrange(max(1, d - b + 1)) for b, d in zip(box[1:], dims[1:], strict=True)]
-    return tuple(dims), tuple(strides), tuple(box), tuple(coords)
-
-
 @pytest.mark.parametrize("swizzle", sorted(SWIZZLES))
 @pytest.mark.parametrize("rank", [1, 2, 3, 4, 5])
 def test_boxes(rank: int, swizzle: str) -> None:
@@ -160,11 +132,6 @@ def test_every_destination_of_the_period(swizzle: str) -> None:
         assert report.status == "ok", report.summary()
         expected = reference(data.tobytes(), 1, (256, 64), (256,), (width, 20), (16, 5), swizzle, offset, b"\0")
         assert (found == expected).all(), offset
-
-
-def simple(emulator: Emulator, **changes: Any) -> TensorMap:
-    options = {"dims": (64, 32), "strides": (128,), "box": (32, 8), **changes}
-    return TensorMap.tiled("f16", emulator.array(np.zeros(64 * 32, np.uint16) + 1), **options)
 
 
 FAULTS = [

@@ -13,8 +13,8 @@ from ptxgen import Kernel
 from ptxgen.descriptors import TensorMap
 from ptxgen.device import LaunchReport
 from ptxgen.emulator import Emulator
-from tests.emulator.semantics.test_tma import BUFFER, SIZES, SWIZZLES, random_case, simple
 from tests.support.harness import codes, line_of, module
+from tests.support.tma_cases import BUFFER, SIZES, SWIZZLES, random_case, simple
 
 #: Thread 0 of each CTA stores a box from the buffer, which all threads have filled, and waits for it.
 STORE = """

@@ -14,7 +14,9 @@ from tests.support.tensor_kernel import (
     FIRST,
     GOOD,
     IMAGE,
+    READ,
     THREADS,
+    WAIT,
     A,
     B,
     commit,
@@ -24,8 +26,6 @@ from tests.support.tensor_kernel import (
     source,
 )
 
-READ = "tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r0}, [%taddr];\ntcgen05.wait::ld.sync.aligned;\nmov.b32 %r1, %r0;"
-WAIT = commit()
 NO_FENCE = WAIT.replace("tcgen05.fence::after_thread_sync;", "")
 NO_WAIT = "@%leader tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [done];\n"
 PUT = "tcgen05.st.sync.aligned.32x32b.x32.b32 [%taddr], {" + ", ".join(f"%r{i}" for i in range(32)) + "};\n"
