@@ -136,7 +136,7 @@ class BitStruct:
         values = cls._context(facts)
         values, problems = cls._parse(bits, facts)
         if problems:
-            raise DescriptorError(f"{cls._spell(bits)} is no {cls._name()}: " + "; ".join(problems.values()))
+            raise DescriptorError(f"illegal {cls._name()} {cls._spell(bits)}: " + "; ".join(problems.values()))
         return cls(**values)
 
     @classmethod

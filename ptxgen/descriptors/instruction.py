@@ -512,6 +512,6 @@ def _contexts(
         if not ws and kind in ("", name)
     ]
     if not plain and not scaled:
-        asked = f"kind {kind or 'any'}, ws {ws}, scale_vec {scale_vec or 'none'}"
-        raise DescriptorError(f".ws is for the kinds {choices(KINDS)}, scale vectors for the others; asked: {asked}")
+        given = f"kind {kind or 'any'}, ws {ws}, scale_vec {scale_vec or 'none'}"
+        raise DescriptorError(f"kind must be {choices(KINDS)} with .ws, and another with scale vectors, not {given}")
     return [*plain, *scaled]

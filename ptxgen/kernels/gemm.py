@@ -215,7 +215,7 @@ class GemmProblem:
         step = 16 // DTYPES[self.plan.config.dtype].bytes
         if self.k % step:
             raise PlanError(
-                f"K must be a multiple of {step} (TMA wants rows on 16 bytes), not {self.k}; "
+                f"K must be a multiple of {step} (TMA requires 16-byte-aligned rows), not {self.k}; "
                 f"pad A and B with zeros to K = {-(-self.k // step) * step}"
             )
         if self.grid[1] > 65535:

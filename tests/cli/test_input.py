@@ -22,8 +22,8 @@ SENTENCES = [
     (["build", "zzz"], "there is no kernel 'zzz' (known: blackwell/swizzled)"),
     (["build", "blackwell/swizled"], "there is no kernel 'blackwell/swizled' (known: blackwell/swizzled); did you mean "
      "blackwell/swizzled?"),
-    ([*RUN, "--k", "65"], "K must be a multiple of 8 (TMA wants rows on 16 bytes), not 65; pad A and B with zeros to "
-     "K = 72"),
+    ([*RUN, "--k", "65"], "K must be a multiple of 8 (TMA requires 16-byte-aligned rows), not 65; pad A and B "
+     "with zeros to K = 72"),
     ([*RUN, "--m", "-5"], "M must be 1 to 2147483647, not -5"),
     ([*RUN, "--n", "0"], "N must be 1 to 2147483647, not 0"),
     ([*RUN, "--dtype", "f64"], "dtype must be bf16 or f16, not f64"),
@@ -243,7 +243,8 @@ def test_in_a_process_of_its_own(tmp_path: Path) -> None:
     done = subprocess.run([*command, *RUN, "--k", "12"], capture_output=True, text=True, cwd=tmp_path, check=False)
     assert done.returncode == 2
     assert done.stderr == (
-        "error: K must be a multiple of 8 (TMA wants rows on 16 bytes), not 12; pad A and B with zeros to K = 16\n"
+        "error: K must be a multiple of 8 (TMA requires 16-byte-aligned rows), not 12; "
+        "pad A and B with zeros to K = 16\n"
     )
     assert done.stdout == ""
     assert cli_main.app.info.name == "ptxgen"

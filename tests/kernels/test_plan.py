@@ -74,7 +74,7 @@ def test_the_numbers_of_a_plan() -> None:
         ((1, -5, 8), "N must be 1 to 2147483647, not -5"),
         (
             (1, 1, 65),
-            "K must be a multiple of 8 (TMA wants rows on 16 bytes), not 65; pad A and B with zeros to K = 72",
+            "K must be a multiple of 8 (TMA requires 16-byte-aligned rows), not 65; pad A and B with zeros to K = 72",
         ),
         ((1, 2**31 - 1, 8), "a grid has at most 65535 in y"),
     ],

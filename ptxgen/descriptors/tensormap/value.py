@@ -158,7 +158,7 @@ class TensorMap(BitStruct, bits=1024, word_bits=WORD_BITS):
         global address or an object with `.address`. With `target` (such as "sm_90a") what only later
         generations have is refused, without it anything goes that some generation accepts.
 
-        Rank 1 has no strides. The driver wants a pointer to them all the same, which it does not read: like the
+        Rank 1 has no strides. The driver requires a pointer to them all the same, which it does not read: like the
         driver's binding, which makes a null pointer of an empty list, this refuses empty `strides` with a bare
         address, and takes one number, whatever it is. With an array, no strides are needed.
 
@@ -388,7 +388,7 @@ class TensorMap(BitStruct, bits=1024, word_bits=WORD_BITS):
         remarks = []
         if self.interleave == "32B" and self.swizzle != "32B":
             remarks.append(
-                "the driver's documents want swizzle 32B with interleave 32B; "
+                "the driver's documents require swizzle 32B with interleave 32B; "
                 f"the H200's driver accepts {self.swizzle} too"
             )
         if self.box_bytes != self.derived_box_bytes:
