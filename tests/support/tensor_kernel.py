@@ -27,20 +27,43 @@ TEXT = """
     .shared .align 1024 .b8 image[98304]; .shared .align 8 .b64 done; .shared .align 4 .b32 slot;
     .reg .pred %p, %q, %leader; .reg .b32 %t, %warp, %x, %y, %z, %w, %place, %d, %columns, %taddr, %phase;
     .reg .b64 %from, %to, %source, %out, %desc; .reg .b32 %r<128>;
-    mov.u32 %t, %tid.x; shr.u32 %warp, %t, 5; ld.param.u64 %source, [source]; ld.param.u64 %out, [out];
-    mov.u32 %x, 0; mov.u32 %phase, 0;
-    fill: mad.lo.u32 %y, %t, 16, %x; cvt.u64.u32 %from, %y; add.u64 %from, %from, %source; mov.u32 %place, image;
-    add.u32 %place, %place, %y; ld.global.v4.u32 {%r0, %r1, %r2, %r3}, [%from];
-    st.shared.v4.u32 [%place], {%r0, %r1, %r2, %r3}; add.u32 %x, %x, 2048; setp.lt.u32 %p, %x, 98304; @%p bra fill;
-    setp.eq.u32 %leader, %t, 0; @%leader mbarrier.init.shared::cta.b64 [done], 1;
+    mov.u32 %t, %tid.x;
+    shr.u32 %warp, %t, 5;
+    ld.param.u64 %source, [source];
+    ld.param.u64 %out, [out];
+    mov.u32 %x, 0;
+    mov.u32 %phase, 0;
+    fill:
+    mad.lo.u32 %y, %t, 16, %x;
+    cvt.u64.u32 %from, %y;
+    add.u64 %from, %from, %source;
+    mov.u32 %place, image;
+    add.u32 %place, %place, %y;
+    ld.global.v4.u32 {%r0, %r1, %r2, %r3}, [%from];
+    st.shared.v4.u32 [%place], {%r0, %r1, %r2, %r3};
+    add.u32 %x, %x, 2048;
+    setp.lt.u32 %p, %x, 98304;
+    @%p bra fill;
+    setp.eq.u32 %leader, %t, 0;
+    @%leader mbarrier.init.shared::cta.b64 [done], 1;
     fence.proxy.async;
-    setp.ne.u32 %p, %warp, 0; mov.u32 %columns, 512; @%p bra allocated;
+    setp.ne.u32 %p, %warp, 0;
+    mov.u32 %columns, 512;
+    @%p bra allocated;
     tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [slot], %columns;
-    allocated: tcgen05.fence::before_thread_sync; bar.sync 0; tcgen05.fence::after_thread_sync;
-    ld.shared.b32 %d, [slot]; shl.b32 %taddr, %warp, 21; add.u32 %taddr, %taddr, %d;
+    allocated:
+    tcgen05.fence::before_thread_sync;
+    bar.sync 0;
+    tcgen05.fence::after_thread_sync;
+    ld.shared.b32 %d, [slot];
+    shl.b32 %taddr, %warp, 21;
+    add.u32 %taddr, %taddr, %d;
 $BODY
-    tcgen05.fence::before_thread_sync; bar.sync 0; tcgen05.fence::after_thread_sync;
-    setp.ne.u32 %p, %warp, 0; @%p bra end;
+    tcgen05.fence::before_thread_sync;
+    bar.sync 0;
+    tcgen05.fence::after_thread_sync;
+    setp.ne.u32 %p, %warp, 0;
+    @%p bra end;
     tcgen05.dealloc.cta_group::1.sync.aligned.b32 %d, %columns;
     end: ret;
 """

@@ -32,19 +32,41 @@ TEXT = """
     .shared .align 1024 .b8 image[49152];
     .reg .pred %p, %q; .reg .b32 %t, %warp, %x, %y, %place, %meta, %w, %z, %d<256>, %a<4>;
     .reg .b64 %from, %source, %c, %areg, %out, %m, %da, %db;
-    mov.u32 %t, %tid.x; shr.u32 %warp, %t, 5;
-    ld.param.u64 %source, [source]; ld.param.u64 %c, [c]; ld.param.u64 %areg, [areg]; ld.param.u64 %m, [m];
-    ld.param.u64 %out, [out]; mov.u32 %x, 0;
-    fill: mad.lo.u32 %y, %t, 16, %x; cvt.u64.u32 %from, %y; add.u64 %from, %from, %source; mov.u32 %place, image;
-    add.u32 %place, %place, %y; ld.global.v4.u32 {%a0, %a1, %a2, %a3}, [%from];
-    st.shared.v4.u32 [%place], {%a0, %a1, %a2, %a3}; mov.u32 %z, %ntid.x; mad.lo.u32 %x, %z, 16, %x;
-    setp.lt.u32 %p, %x, 49152; @%p bra fill;
-    mov.u32 %z, %ctaid.x; mov.u32 %w, %ntid.x; mad.lo.u32 %z, %z, %w, %t;
-    mul.wide.u32 %from, %z, $BYTES; add.u64 %c, %c, %from; add.u64 %out, %out, %from;
-    mul.wide.u32 %from, %z, 16; add.u64 %areg, %areg, %from; mul.wide.u32 %from, %z, 4; add.u64 %m, %m, %from;
-    ld.global.b32 %meta, [%m]; ld.global.v4.b32 {%a0, %a1, %a2, %a3}, [%areg];
+    mov.u32 %t, %tid.x;
+    shr.u32 %warp, %t, 5;
+    ld.param.u64 %source, [source];
+    ld.param.u64 %c, [c];
+    ld.param.u64 %areg, [areg];
+    ld.param.u64 %m, [m];
+    ld.param.u64 %out, [out];
+    mov.u32 %x, 0;
+    fill:
+    mad.lo.u32 %y, %t, 16, %x;
+    cvt.u64.u32 %from, %y;
+    add.u64 %from, %from, %source;
+    mov.u32 %place, image;
+    add.u32 %place, %place, %y;
+    ld.global.v4.u32 {%a0, %a1, %a2, %a3}, [%from];
+    st.shared.v4.u32 [%place], {%a0, %a1, %a2, %a3};
+    mov.u32 %z, %ntid.x;
+    mad.lo.u32 %x, %z, 16, %x;
+    setp.lt.u32 %p, %x, 49152;
+    @%p bra fill;
+    mov.u32 %z, %ctaid.x;
+    mov.u32 %w, %ntid.x;
+    mad.lo.u32 %z, %z, %w, %t;
+    mul.wide.u32 %from, %z, $BYTES;
+    add.u64 %c, %c, %from;
+    add.u64 %out, %out, %from;
+    mul.wide.u32 %from, %z, 16;
+    add.u64 %areg, %areg, %from;
+    mul.wide.u32 %from, %z, 4;
+    add.u64 %m, %m, %from;
+    ld.global.b32 %meta, [%m];
+    ld.global.v4.b32 {%a0, %a1, %a2, %a3}, [%areg];
 $LOAD
-    fence.proxy.async; bar.sync 0;
+    fence.proxy.async;
+    bar.sync 0;
 $BODY
 $STORE
     end: ret;

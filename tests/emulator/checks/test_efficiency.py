@@ -14,10 +14,23 @@ from tests.support.harness import codes, launch
 BODY = """
     .shared .align 128 .b8 tile[8192];
     .reg .pred %p; .reg .u32 %t, %i, %o, %s, %r<4>; .reg .b64 %g, %q; .reg .b16 %h;
-    mov.u32 %t, %laneid; mov.u32 %i, 0; mul.lo.u32 %o, %t, STRIDE; cvt.u64.u32 %g, %o; add.u64 %g, %g, %out0;
-    mov.u32 %s, tile; add.u32 %s, %s, %o;
-    mov.u32 %r0, 1; mov.u32 %r1, 1; mov.u32 %r2, 1; mov.u32 %r3, 1; mov.b16 %h, 1;
-    again: ACCESS add.u32 %i, %i, 1; setp.lt.u32 %p, %i, 32; @%p bra again; ret;
+    mov.u32 %t, %laneid;
+    mov.u32 %i, 0;
+    mul.lo.u32 %o, %t, STRIDE;
+    cvt.u64.u32 %g, %o;
+    add.u64 %g, %g, %out0;
+    mov.u32 %s, tile;
+    add.u32 %s, %s, %o;
+    mov.u32 %r0, 1;
+    mov.u32 %r1, 1;
+    mov.u32 %r2, 1;
+    mov.u32 %r3, 1;
+    mov.b16 %h, 1;
+    again:
+    ACCESS add.u32 %i, %i, 1;
+    setp.lt.u32 %p, %i, 32;
+    @%p bra again;
+    ret;
 """
 #: name -> (access, stride in bytes, code, what 32 executions take, what would do)
 KERNELS: dict[str, tuple[str, int, str, int, int]] = {
@@ -77,8 +90,14 @@ def test_misaligned_rows_take_one_sector_more() -> None:
 def test_patterns_that_change_are_counted_anew() -> None:
     """The stride grows from 1 to 32 words; in every other turn half of the lanes stay away."""
     body = """
-        mad.lo.u32 %o, %i, 4, 4; mul.lo.u32 %o, %o, %t; mov.u32 %s, tile; add.u32 %s, %s, %o;
-        and.b32 %o, %i, %t; and.b32 %o, %o, 1; setp.eq.u32 %p, %o, 0; @%p st.shared.u32 [%s], %r0;
+        mad.lo.u32 %o, %i, 4, 4;
+        mul.lo.u32 %o, %o, %t;
+        mov.u32 %s, tile;
+        add.u32 %s, %s, %o;
+        and.b32 %o, %i, %t;
+        and.b32 %o, %o, 1;
+        setp.eq.u32 %p, %o, 0;
+        @%p st.shared.u32 [%s], %r0;
     """
     (found,) = run(body, 4, advice=1.01).findings
     # 32 lanes where the stride is odd; where it is even, the 16 of even numbers, whose words are twice as far apart.
@@ -98,8 +117,13 @@ def test_what_is_little_is_not_told() -> None:
 def test_peers_and_errors_get_no_advice() -> None:
     """Accesses to a peer's memory are not its banks' business alone; a kernel with errors has other worries."""
     remote = """
-        mov.u32 %o, %cluster_ctarank; xor.b32 %o, %o, 1; mapa.shared::cluster.u32 %s, %s, %o;
-        st.shared::cluster.u32 [%s], 1; barrier.cluster.arrive; barrier.cluster.wait; mov.u32 %i, 31;
+        mov.u32 %o, %cluster_ctarank;
+        xor.b32 %o, %o, 1;
+        mapa.shared::cluster.u32 %s, %s, %o;
+        st.shared::cluster.u32 [%s], 1;
+        barrier.cluster.arrive;
+        barrier.cluster.wait;
+        mov.u32 %i, 31;
     """
     report = run(remote, 128, grid=2, cluster=2, advice=2)
     assert codes(report) == [], report.summary()

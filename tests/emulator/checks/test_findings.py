@@ -95,10 +95,16 @@ def test_without_checks_there_are_none_of_their_findings(checks: bool) -> None:
 
 
 def test_a_deadlock_has_its_reason_without_checks() -> None:
-    body = """.shared .b64 bar; .reg .pred %p; mbarrier.init.shared.b64 [bar], 1;
+    body = """.shared .b64 bar;
+.reg .pred %p;
+mbarrier.init.shared.b64 [bar], 1;
     mbarrier.init.shared.b64 [bar], 1;
     mbarrier.arrive.expect_tx.shared.b64 _, [bar], 64;
-    L: mbarrier.try_wait.parity.shared.b64 %p, [bar], 0; @!%p bra L; ret;"""
+    L:
+    mbarrier.try_wait.parity.shared.b64 %p, [bar], 0;
+    @!%p bra L;
+    ret;
+    """
     report = Emulator(checks=False).launch(Kernel.from_ptx(module(body)), 1, 1, [])
     assert (report.status, codes(report)) == ("deadlock", ["deadlock", "expect-tx"]), report.summary()
 

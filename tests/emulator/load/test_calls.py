@@ -14,19 +14,36 @@ HEAD = """
     .reg .b64 %at, %from, %wide, %address;
     .reg .u32 %i, %t, %x, %y, %n;
     .reg .pred %p;
-    mov.u32 %t, %tid.x; mov.u32 %i, %t; mul.wide.u32 %wide, %i, 4; add.u64 %at, %out0, %wide;
+    mov.u32 %t, %tid.x;
+    mov.u32 %i, %t;
+    mul.wide.u32 %wide, %i, 4;
+    add.u64 %at, %out0, %wide;
 """
 #: A function of registers, one of values on the stack, and one that calls both.
 FUNCTIONS = """
-    .func (.reg .u32 %r) square(.reg .u32 %a) { mul.lo.u32 %r, %a, %a; ret; }
+    .func (.reg .u32 %r) square(.reg .u32 %a) { mul.lo.u32 %r, %a, %a;
+    ret; }
     .func (.param .b32 r) add3(.param .b32 a, .param .align 8 .b8 pair[8]) {
-        .reg .u32 %a, %b, %c; ld.param.u32 %a, [a]; ld.param.v2.u32 {%b, %c}, [pair];
-        add.u32 %a, %a, %b; add.u32 %a, %a, %c; st.param.b32 [r], %a; ret; }
+        .reg .u32 %a, %b, %c;
+        ld.param.u32 %a, [a];
+        ld.param.v2.u32 {%b, %c}, [pair];
+        add.u32 %a, %a, %b;
+        add.u32 %a, %a, %c;
+        st.param.b32 [r], %a;
+        ret; }
     .func (.param .b32 r) both(.param .b32 a) {
-        .reg .u32 %a, %q; ld.param.u32 %a, [a]; call (%q), square, (%a);
-        { .param .b32 x; .param .align 8 .b8 p[8]; .param .b32 y; st.param.b32 [x], %q; st.param.v2.b32 [p], {%a, 7};
-          call.uni (y), add3, (x, p); ld.param.b32 %q, [y]; }
-        st.param.b32 [r], %q; ret; }
+        .reg .u32 %a, %q;
+        ld.param.u32 %a, [a];
+        call (%q), square, (%a);
+        { .param .b32 x;
+        .param .align 8 .b8 p[8];
+        .param .b32 y;
+        st.param.b32 [x], %q;
+        st.param.v2.b32 [p], {%a, 7};
+          call.uni (y), add3, (x, p);
+          ld.param.b32 %q, [y]; }
+        st.param.b32 [r], %q;
+        ret; }
 """
 
 
@@ -54,8 +71,15 @@ def test_constants_and_dropped_results() -> None:
 
 
 def test_values_on_the_stack() -> None:
-    right("""{ .param .b32 x; .param .align 8 .b8 p[8]; .param .b32 y; st.param.b32 [x], %i; st.param.b32 [p], 100;
-        st.param.b32 [p+4], %i; call (y), add3, (x, p); ld.param.u32 %x, [y]; }""", lambda i: 2 * i + 100)  # fmt: skip
+    right("""{ .param .b32 x;
+.param .align 8 .b8 p[8];
+.param .b32 y;
+st.param.b32 [x], %i;
+st.param.b32 [p], 100;
+        st.param.b32 [p+4], %i;
+        call (y), add3, (x, p);
+        ld.param.u32 %x, [y];
+        }""", lambda i: 2 * i + 100)  # fmt: skip
 
 
 def test_calls_of_calls() -> None:
@@ -67,12 +91,30 @@ def test_calls_of_calls() -> None:
 @pytest.mark.parametrize("schedule", ["eager", "random"])
 def test_divergent_calls(schedule: Any) -> None:
     """Lanes call from two places or not at all, under a guard, in a loop of their own length, and meet again."""
-    body = """mov.u32 %x, 0; and.b32 %y, %i, 3; setp.eq.u32 %p, %y, 0; @%p bra skip;
-        setp.eq.u32 %p, %y, 1; @%p bra other;
-        call (%x), square, (%i); bra skip; other: call (%x), square, (3);
-        skip: bar.warp.sync 0xffffffff; mov.u32 %n, %y;
-        again: setp.eq.u32 %p, %n, 0; @%p bra done; call (%y), square, (%n); add.u32 %x, %x, %y; sub.u32 %n, %n, 1;
-        bra again; done: setp.gt.u32 %p, %i, 40; @%p call (%x), square, (%x);"""
+    body = """mov.u32 %x, 0;
+and.b32 %y, %i, 3;
+setp.eq.u32 %p, %y, 0;
+@%p bra skip;
+        setp.eq.u32 %p, %y, 1;
+        @%p bra other;
+        call (%x), square, (%i);
+        bra skip;
+        other:
+        call (%x), square, (3);
+        skip:
+        bar.warp.sync 0xffffffff;
+        mov.u32 %n, %y;
+        again:
+        setp.eq.u32 %p, %n, 0;
+        @%p bra done;
+        call (%y), square, (%n);
+        add.u32 %x, %x, %y;
+        sub.u32 %n, %n, 1;
+        bra again;
+        done:
+        setp.gt.u32 %p, %i, 40;
+        @%p call (%x), square, (%x);
+        """
 
     def expected(i: int) -> int:
         x = [0, 9, i * i, i * i][i % 4] + sum(n * n for n in range(i % 4 + 1))
@@ -84,15 +126,33 @@ def test_divergent_calls(schedule: Any) -> None:
 RECURSIVE = """
     .func (.param .b32 r) fib(.param .b32 n);
     .func (.param .b32 r) fib(.param .b32 n) {
-        .reg .u32 %n, %a, %b; .reg .pred %p; .local .align 4 .b32 kept; ld.param.u32 %n, [n];
-        st.local.u32 [kept], %n; setp.lt.u32 %p, %n, 2; @%p bra small;
-        { .param .b32 x; .param .b32 y; sub.u32 %a, %n, 1; st.param.b32 [x], %a; call (y), fib, (x);
+        .reg .u32 %n, %a, %b; .reg .pred %p;
+        .local .align 4 .b32 kept;
+        ld.param.u32 %n, [n];
+        st.local.u32 [kept], %n;
+        setp.lt.u32 %p, %n, 2;
+        @%p bra small;
+        { .param .b32 x;
+        .param .b32 y;
+        sub.u32 %a, %n, 1;
+        st.param.b32 [x], %a;
+        call (y), fib, (x);
           ld.param.u32 %a, [y]; }
-        { .param .b32 x; .param .b32 y; sub.u32 %b, %n, 2; st.param.b32 [x], %b; call (y), fib, (x);
+        { .param .b32 x;
+        .param .b32 y;
+        sub.u32 %b, %n, 2;
+        st.param.b32 [x], %b;
+        call (y), fib, (x);
           ld.param.u32 %b, [y]; }
-        add.u32 %a, %a, %b; ld.local.u32 %b, [kept]; setp.ne.u32 %p, %b, %n; @%p trap;
-        st.param.b32 [r], %a; ret;
-        small: st.param.b32 [r], %n; ret; }
+        add.u32 %a, %a, %b;
+        ld.local.u32 %b, [kept];
+        setp.ne.u32 %p, %b, %n;
+        @%p trap;
+        st.param.b32 [r], %a;
+        ret;
+        small:
+        st.param.b32 [r], %n;
+        ret; }
 """
 
 
@@ -102,7 +162,11 @@ def fibonacci(n: int) -> int:
 
 def test_recursion() -> None:
     """Registers and variables of the outer call are still there; lanes are at different depths."""
-    body = """{ .param .b32 a; .param .b32 r; rem.u32 %y, %i, 9; st.param.b32 [a], %y; call (r), fib, (a);
+    body = """{ .param .b32 a;
+.param .b32 r;
+rem.u32 %y, %i, 9;
+st.param.b32 [a], %y;
+call (r), fib, (a);
         ld.param.u32 %x, [r]; }"""
     right(body, lambda i: fibonacci(i % 9), RECURSIVE)
 
@@ -115,9 +179,12 @@ def test_recursion_without_end() -> None:
 
 
 POINTERS = """
-    .func (.reg .u32 %r) twice(.reg .u32 %a) { add.u32 %r, %a, %a; ret; }
-    .func (.reg .u32 %r) square(.reg .u32 %a) { mul.lo.u32 %r, %a, %a; ret; }
-    .func (.reg .u32 %r) next(.reg .u32 %a) { add.u32 %r, %a, 1; ret; }
+    .func (.reg .u32 %r) twice(.reg .u32 %a) { add.u32 %r, %a, %a;
+    ret; }
+    .func (.reg .u32 %r) square(.reg .u32 %a) { mul.lo.u32 %r, %a, %a;
+    ret; }
+    .func (.reg .u32 %r) next(.reg .u32 %a) { add.u32 %r, %a, 1;
+    ret; }
     .global .align 8 .u64 table[3] = {twice, square, next};
 """
 
@@ -129,8 +196,12 @@ def test_function_pointers() -> None:
         ("list", "list: .calltargets twice, square, next;"),
         ("table", ""),
     ):
-        body = f"""{declaration} rem.u32 %y, %i, 3; mov.u64 %address, table; mad.wide.u32 %address, %y, 8, %address;
-            ld.global.u64 %address, [%address]; call (%x), %address, (%i), {signature};"""
+        body = f"""{declaration} rem.u32 %y, %i, 3;
+mov.u64 %address, table;
+mad.wide.u32 %address, %y, 8, %address;
+            ld.global.u64 %address, [%address];
+            call (%x), %address, (%i), {signature};
+            """
         right(body, lambda i: [2 * i, i * i, i + 1][i % 3], POINTERS)
     right("mov.u64 %address, next; shape: .callprototype (.reg .u32 _) _ (.reg .u32 _);"
           "call (%x), %address, (%i), shape;", lambda i: i + 1, POINTERS)  # fmt: skip
@@ -146,9 +217,17 @@ def test_a_pointer_to_no_function() -> None:
 
 
 def test_exit_and_trap_inside_a_function() -> None:
-    items = """.func odd(.reg .u32 %a) { .reg .pred %p; .reg .u32 %b; and.b32 %b, %a, 1; setp.eq.u32 %p, %b, 1;
-        @%p exit; ret; }
-        .func fail(.reg .u32 %a) { .reg .pred %p; setp.eq.u32 %p, %a, 77;\n@%p trap; ret; }"""
+    items = """.func odd(.reg .u32 %a) { .reg .pred %p;
+.reg .u32 %b;
+and.b32 %b, %a, 1;
+setp.eq.u32 %p, %b, 1;
+        @%p exit;
+        ret; }
+        .func fail(.reg .u32 %a) { .reg .pred %p;
+        setp.eq.u32 %p, %a, 77;
+        \n@%p trap;
+        ret;
+        }"""
     report, found = run("mov.u32 %x, %i; call odd, (%i);", items)
     assert report.status == "ok", report.summary()
     assert found == [0xCDCDCDCD if i % 2 else i for i in range(THREADS)]
@@ -158,8 +237,17 @@ def test_exit_and_trap_inside_a_function() -> None:
 
 def test_shared_variables_and_barriers_in_functions() -> None:
     items = """.func (.reg .u32 %r) around(.reg .u32 %a) { .shared .align 4 .b32 all[128]; .reg .u32 %p;
-        mov.u32 %p, all; mad.lo.u32 %p, %a, 4, %p; st.shared.u32 [%p], %a; bar.sync 0;
-        xor.b32 %p, %a, 33; mov.u32 %r, all; mad.lo.u32 %r, %p, 4, %r; ld.shared.u32 %r, [%r]; bar.sync 0; ret; }"""
+        mov.u32 %p, all;
+        mad.lo.u32 %p, %a, 4, %p;
+        st.shared.u32 [%p], %a;
+        bar.sync 0;
+        xor.b32 %p, %a, 33;
+        mov.u32 %r, all;
+        mad.lo.u32 %r, %p, 4, %r;
+        ld.shared.u32 %r, [%r];
+        bar.sync 0;
+        ret;
+        }"""
     report, (found,) = launch(
         f"{HEAD} call (%x), around, (%i); st.global.u32 [%at], %x; ret;", [poisoned(128)], block=128, items=items
     )
@@ -170,16 +258,41 @@ def test_shared_variables_and_barriers_in_functions() -> None:
 def test_addresses_of_what_lies_on_the_stack() -> None:
     """A caller's variable by a generic pointer, changed by the callee."""
     items = """.func change(.param .b64 where) { .reg .b64 %w; .reg .u32 %v; .local .align 4 .b32 mine;
-        ld.param.u64 %w, [where]; ld.u32 %v, [%w]; st.local.u32 [mine], %v; add.u32 %v, %v, 1000;
-        st.u32 [%w+4], %v; ret; }"""
-    body = """.local .align 8 .b8 box[8]; { .param .b64 w; mov.u64 %address, box; st.local.u32 [box], %i;
-        cvta.local.u64 %address, %address; st.param.b64 [w], %address; call change, (w); } ld.local.u32 %x, [box+4];"""
+        ld.param.u64 %w, [where];
+        ld.u32 %v, [%w];
+        st.local.u32 [mine], %v;
+        add.u32 %v, %v, 1000;
+        st.u32 [%w+4], %v;
+        ret;
+        }"""
+    body = """.local .align 8 .b8 box[8];
+{ .param .b64 w;
+mov.u64 %address, box;
+st.local.u32 [box], %i;
+        cvta.local.u64 %address, %address;
+        st.param.b64 [w], %address;
+        call change, (w);
+        } ld.local.u32 %x, [box+4];
+        """
     right(body, lambda i: i + 1000, items)
 
 
 def test_brx_idx() -> None:
-    body = """rem.u32 %y, %i, 4; ways: .branchtargets a, b, c, a; mov.u32 %x, 1; brx.idx %y, ways;
-        a: add.u32 %x, %x, 10; bra out; b: add.u32 %x, %x, 20; c: add.u32 %x, %x, 40; out: add.u32 %x, %x, %y;"""
+    body = """rem.u32 %y, %i, 4;
+ways:
+.branchtargets a, b, c, a;
+mov.u32 %x, 1;
+brx.idx %y, ways;
+        a:
+        add.u32 %x, %x, 10;
+        bra out;
+        b:
+        add.u32 %x, %x, 20;
+        c:
+        add.u32 %x, %x, 40;
+        out:
+        add.u32 %x, %x, %y;
+        """
     right(body, lambda i: [11, 61, 41, 11][i % 4] + i % 4)
     report, _ = run(body.replace("rem.u32 %y, %i, 4", "mov.u32 %y, 4"), block=32)
     assert codes(report) == ["branch-index"]
@@ -214,23 +327,43 @@ def test_printf(capsys: pytest.CaptureFixture[str]) -> None:
             f"st.local.{type} [buffer+{at}], {constant};"
             if type != "f64"
             else f"""
-            mov.f64 %f, {constant}; st.local.f64 [buffer+{at}], %f;"""
+            mov.f64 %f, {constant};
+            st.local.f64 [buffer+{at}], %f;
+            """
         )
         at += size
-    body = f""".local .align 8 .b8 buffer[64]; .reg .f64 %f; .reg .b64 %g; mov.u64 %address, word;
-        cvta.global.u64 %address, %address; {stores} setp.gt.u32 %p, %i, 1; mov.u32 %x, 0; @%p bra done;
+    body = f""".local .align 8 .b8 buffer[64];
+.reg .f64 %f; .reg .b64 %g;
+mov.u64 %address, word;
+        cvta.global.u64 %address, %address;
+        {stores} setp.gt.u32 %p, %i, 1;
+        mov.u32 %x, 0;
+        @%p bra done;
         {{ .param .b64 a; .param .b64 b; .param .b32 r; mov.u64 %g, format; cvta.global.u64 %g, %g;
-          st.param.b64 [a], %g; mov.u64 %g, buffer; cvta.local.u64 %g, %g; st.param.b64 [b], %g;
-          call.uni (r), vprintf, (a, b); ld.param.u32 %x, [r]; }} done:"""
+          st.param.b64 [a], %g;
+          mov.u64 %g, buffer;
+          cvta.local.u64 %g, %g;
+          st.param.b64 [b], %g;
+          call.uni (r), vprintf, (a, b);
+          ld.param.u32 %x, [r];
+          }} done:"""
     right(body, lambda i: 9 if i < 2 else 0, items)
     assert capsys.readouterr().out == 2 * " -7|5   |123456789a|1.23|abc|A%|44|  42\n"
 
 
 def test_malloc_and_free() -> None:
     """Memory of the kernel's own; what is freed is gone."""
-    body = """{ .param .b64 a; .param .b64 r; st.param.b64 [a], 16; call (r), malloc, (a); ld.param.u64 %address, [r]; }
-        st.u32 [%address+12], %i; ld.global.u32 %x, [%address+12];
-        { .param .b64 a; st.param.b64 [a], %address; call free, (a); }"""
+    body = """{ .param .b64 a;
+.param .b64 r;
+st.param.b64 [a], 16;
+call (r), malloc, (a);
+ld.param.u64 %address, [r]; }
+        st.u32 [%address+12], %i;
+        ld.global.u32 %x, [%address+12];
+        { .param .b64 a;
+        st.param.b64 [a], %address;
+        call free, (a);
+        }"""
     right(body, lambda i: i, SYSTEM)
     late, _ = run(body + "ld.global.u32 %x, [%address];", SYSTEM)
     assert codes(late) == ["out-of-bounds"]
@@ -242,9 +375,14 @@ def test_assertions() -> None:
     items = SYSTEM + text("what", "n > 0") + text("file", "k.cu") + text("name", "void k()")
     given = {"a": "what", "b": "file", "d": "name"}
     moves = "".join(f"mov.u64 %address, {each}; st.param.b64 [{p}], %address;" for p, each in given.items())
-    body = f"""setp.ne.u32 %p, %i, 5; @%p bra fine;
+    body = f"""setp.ne.u32 %p, %i, 5;
+@%p bra fine;
         {{ .param .b64 a; .param .b64 b; .param .b32 c; .param .b64 d; .param .b64 e; {moves}
-          st.param.b32 [c], 12; st.param.b64 [e], 1;\ncall __assertfail, (a, b, c, d, e); }} fine: mov.u32 %x, 0;"""
+          st.param.b32 [c], 12;
+          st.param.b64 [e], 1;
+          \ncall __assertfail, (a, b, c, d, e);
+          }} fine: mov.u32 %x, 0;
+          """
     report, _ = run(body, items)
     assert (report.status, codes(report)) == ("fault", ["assertion"])
     assert report.findings[0].message == "k.cu:12: void k(): the assertion `n > 0` does not hold"

@@ -12,7 +12,9 @@ from tests.support.harness import module
 
 #: Two warps store to the same word; the places are those of tile.cu and, inlined, norm.cuh.
 BODY = """.shared .b32 word; .reg .u32 %t, %x; .reg .pred %p; .reg .b64 %o;
-    ld.param.u64 %o, [out]; mov.u32 %t, %tid.x; setp.lt.u32 %p, %t, 32;
+    ld.param.u64 %o, [out];
+    mov.u32 %t, %tid.x;
+    setp.lt.u32 %p, %t, 32;
     .loc 1 31 3
     .loc 1 20 5
     @%p st.shared.u32 [word], 1;
@@ -20,7 +22,10 @@ BODY = """.shared .b32 word; .reg .u32 %t, %x; .reg .pred %p; .reg .b64 %o;
     @!%p st.shared.u32 [word], 2;
     .loc 1 0 0
     bar.sync 0;
-    ld.shared.u32 %x, [word]; st.global.u32 [%o], %x; ret;"""
+    ld.shared.u32 %x, [word];
+    st.global.u32 [%o], %x;
+    ret;
+    """
 FILES = """.file 1 "/home/me/tile.cu"
 .file 2 "/usr/include/norm.cuh\""""
 

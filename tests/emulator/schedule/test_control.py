@@ -18,8 +18,13 @@ HEAD = """
     .reg .b64 %at, %wide;
     .reg .u32 %i, %t, %cta, %n, %lane, %x, %y, %z, %k;
     .reg .pred %p, %q, %r;
-    mov.u32 %t, %tid.x; mov.u32 %cta, %ctaid.x; mov.u32 %n, %ntid.x; mad.lo.u32 %i, %cta, %n, %t;
-    mul.wide.u32 %wide, %i, 4; add.u64 %at, %out0, %wide; and.b32 %lane, %t, 31;
+    mov.u32 %t, %tid.x;
+    mov.u32 %cta, %ctaid.x;
+    mov.u32 %n, %ntid.x;
+    mad.lo.u32 %i, %cta, %n, %t;
+    mul.wide.u32 %wide, %i, 4;
+    add.u64 %at, %out0, %wide;
+    and.b32 %lane, %t, 31;
 """
 
 
@@ -54,56 +59,129 @@ def nested(i: int) -> int:
 PROGRAMS = [
     (
         "if and else",
-        """and.b32 %x, %i, 1; setp.eq.u32 %p, %x, 0; @%p bra even;
-           mul.lo.u32 %y, %i, 3; bra both;
+        """and.b32 %x, %i, 1;
+setp.eq.u32 %p, %x, 0;
+@%p bra even;
+           mul.lo.u32 %y, %i, 3;
+           bra both;
            even: add.u32 %y, %i, 100;
-           both: add.u32 %y, %y, 1; st.global.u32 [%at], %y; ret;""",
+           both:
+           add.u32 %y, %y, 1;
+           st.global.u32 [%at], %y;
+           ret;
+           """,
         lambda i: (i + 100 if i % 2 == 0 else 3 * i) + 1,
     ),
     (
         "cold blocks at the end that jump back",
-        """mov.u32 %y, %i; rem.u32 %x, %i, 7; setp.eq.u32 %p, %x, 3; @%p bra cold;
-           back: rem.u32 %x, %i, 5; setp.eq.u32 %p, %x, 1; @%p bra colder;
-           again: st.global.u32 [%at], %y; ret;
-           colder: add.u32 %y, %y, 2000; bra again;
-           cold: add.u32 %y, %y, 1000; bra back;""",
+        """mov.u32 %y, %i;
+rem.u32 %x, %i, 7;
+setp.eq.u32 %p, %x, 3;
+@%p bra cold;
+           back:
+           rem.u32 %x, %i, 5;
+           setp.eq.u32 %p, %x, 1;
+           @%p bra colder;
+           again:
+           st.global.u32 [%at], %y;
+           ret;
+           colder:
+           add.u32 %y, %y, 2000;
+           bra again;
+           cold:
+           add.u32 %y, %y, 1000;
+           bra back;
+           """,
         lambda i: i + 1000 * (i % 7 == 3) + 2000 * (i % 5 == 1),
     ),
     (
         "a loop with other counts in every lane",
-        """add.u32 %x, %i, 1; mov.u32 %y, 0;
-           loop: setp.eq.u32 %p, %x, 1; @%p bra done;
-           add.u32 %y, %y, 1; and.b32 %z, %x, 1; setp.eq.u32 %q, %z, 0; @%q bra even;
-           mad.lo.u32 %x, %x, 3, 1; bra loop;
-           even: shr.u32 %x, %x, 1; bra loop;
-           done: st.global.u32 [%at], %y; ret;""",
+        """add.u32 %x, %i, 1;
+mov.u32 %y, 0;
+           loop:
+           setp.eq.u32 %p, %x, 1;
+           @%p bra done;
+           add.u32 %y, %y, 1;
+           and.b32 %z, %x, 1;
+           setp.eq.u32 %q, %z, 0;
+           @%q bra even;
+           mad.lo.u32 %x, %x, 3, 1;
+           bra loop;
+           even:
+           shr.u32 %x, %x, 1;
+           bra loop;
+           done:
+           st.global.u32 [%at], %y;
+           ret;
+           """,
         collatz,
     ),
     (
         "nested loops with continue and break",
-        """mov.u32 %y, 0; rem.u32 %n, %i, 5; rem.u32 %k, %i, 7; mov.u32 %x, 0;
-           outer: setp.ge.u32 %p, %x, %n; @%p bra end; mov.u32 %z, 0;
-           inner: setp.ge.u32 %p, %z, %k; @%p bra next;
-           add.u32 %t, %x, %z; add.u32 %t, %t, %i; rem.u32 %t, %t, 3; setp.eq.u32 %q, %t, 0; @%q bra skip;
-           setp.gt.u32 %q, %z, 4; @%q bra next;
-           mad.lo.u32 %t, %x, %z, %i; add.u32 %y, %y, %t;
-           skip: add.u32 %z, %z, 1; bra inner;
-           next: add.u32 %x, %x, 1; bra outer;
-           end: st.global.u32 [%at], %y; ret;""",
+        """mov.u32 %y, 0;
+rem.u32 %n, %i, 5;
+rem.u32 %k, %i, 7;
+mov.u32 %x, 0;
+           outer:
+           setp.ge.u32 %p, %x, %n;
+           @%p bra end;
+           mov.u32 %z, 0;
+           inner:
+           setp.ge.u32 %p, %z, %k;
+           @%p bra next;
+           add.u32 %t, %x, %z;
+           add.u32 %t, %t, %i;
+           rem.u32 %t, %t, 3;
+           setp.eq.u32 %q, %t, 0;
+           @%q bra skip;
+           setp.gt.u32 %q, %z, 4;
+           @%q bra next;
+           mad.lo.u32 %t, %x, %z, %i;
+           add.u32 %y, %y, %t;
+           skip:
+           add.u32 %z, %z, 1;
+           bra inner;
+           next:
+           add.u32 %x, %x, 1;
+           bra outer;
+           end:
+           st.global.u32 [%at], %y;
+           ret;
+           """,
         nested,
     ),
     (
         "lanes that leave early, the rest goes on",
-        """st.global.u32 [%at], %i; rem.u32 %x, %i, 3; setp.eq.u32 %p, %x, 0; @%p exit;
-           add.u32 %y, %i, 5; st.global.u32 [%at], %y; setp.lt.u32 %p, %i, 40; @!%p bra on; ret;
-           on: add.u32 %y, %y, 7; st.global.u32 [%at], %y;""",
+        """st.global.u32 [%at], %i;
+rem.u32 %x, %i, 3;
+setp.eq.u32 %p, %x, 0;
+@%p exit;
+           add.u32 %y, %i, 5;
+           st.global.u32 [%at], %y;
+           setp.lt.u32 %p, %i, 40;
+           @!%p bra on;
+           ret;
+           on:
+           add.u32 %y, %y, 7;
+           st.global.u32 [%at], %y;
+           """,
         lambda i: i if i % 3 == 0 else i + 5 if i < 40 else i + 12,
     ),
     (
         "guards with partial masks",
-        """mov.u32 %y, 1; and.b32 %x, %i, 3; setp.eq.u32 %p|%q, %x, 2; @%p mov.u32 %y, 2; @!%p add.u32 %y, %y, %i;
-           setp.gt.u32 %r, %i, 50; @%r shl.b32 %y, %y, 1; @%r setp.eq.u32 %p, %x, 0; @%p add.u32 %y, %y, 1000;
-           st.global.u32 [%at], %y; @%q st.global.u32 [%at], %y; ret;""",
+        """mov.u32 %y, 1;
+and.b32 %x, %i, 3;
+setp.eq.u32 %p|%q, %x, 2;
+@%p mov.u32 %y, 2;
+@!%p add.u32 %y, %y, %i;
+           setp.gt.u32 %r, %i, 50;
+           @%r shl.b32 %y, %y, 1;
+           @%r setp.eq.u32 %p, %x, 0;
+           @%p add.u32 %y, %y, 1000;
+           st.global.u32 [%at], %y;
+           @%q st.global.u32 [%at], %y;
+           ret;
+           """,
         lambda i: (2 if i % 4 == 2 else 1 + i) * (2 if i > 50 else 1)
         + 1000 * ((i % 4 == 0) if i > 50 else (i % 4 == 2)),
     ),
@@ -114,10 +192,19 @@ PROGRAMS = [
     ),
     (
         "a loop entered in its middle",
-        """mov.u32 %y, 0; rem.u32 %x, %i, 6; setp.lt.u32 %p, %x, 3; @%p bra middle;
+        """mov.u32 %y, 0;
+rem.u32 %x, %i, 6;
+setp.lt.u32 %p, %x, 3;
+@%p bra middle;
            top: add.u32 %y, %y, 10;
-           middle: add.u32 %y, %y, 1; add.u32 %x, %x, 1; setp.lt.u32 %p, %x, 8; @%p bra top;
-           st.global.u32 [%at], %y; ret;""",
+           middle:
+           add.u32 %y, %y, 1;
+           add.u32 %x, %x, 1;
+           setp.lt.u32 %p, %x, 8;
+           @%p bra top;
+           st.global.u32 [%at], %y;
+           ret;
+           """,
         lambda i: (8 - i % 6) + 10 * (8 - i % 6 - (1 if i % 6 < 3 else 0)),
     ),
 ]  # fmt: skip
@@ -152,12 +239,24 @@ def test_a_lane_waits_for_a_lane_of_its_warp(schedule: Any, seed: int) -> None:
     flag = np.full(1, 7, np.uint32)
     body = """
         .reg .u32 %f;
-        setp.eq.u32 %p, %lane, 5; @%p bra setter;
-        spin: ld.volatile.global.u32 %f, [%in0]; setp.ne.u32 %q, %f, 1234; @%q bra spin;
+        setp.eq.u32 %p, %lane, 5;
+        @%p bra setter;
+        spin:
+        ld.volatile.global.u32 %f, [%in0];
+        setp.ne.u32 %q, %f, 1234;
+        @%q bra spin;
         bra done;
-        setter: mov.u32 %x, 0; work: add.u32 %x, %x, 1; setp.lt.u32 %q, %x, 50; @%q bra work;
-        mov.u32 %f, 1234; st.volatile.global.u32 [%in0], %f;
-        done: st.global.u32 [%at], %f; ret;
+        setter:
+        mov.u32 %x, 0;
+        work:
+        add.u32 %x, %x, 1;
+        setp.lt.u32 %q, %x, 50;
+        @%q bra work;
+        mov.u32 %f, 1234;
+        st.volatile.global.u32 [%in0], %f;
+        done:
+        st.global.u32 [%at], %f;
+        ret;
     """
     report, found = run(body, threads=32, ctas=1, inputs=[flag], schedule=schedule, seed=seed)
     assert report.status == "ok", report.summary()
@@ -168,11 +267,19 @@ def test_a_lane_waits_for_a_lane_of_its_warp(schedule: Any, seed: int) -> None:
 def test_a_cta_waits_for_another(schedule: Any, seed: int) -> None:
     body = """
         .reg .u32 %f;
-        setp.eq.u32 %p, %cta, 2; @%p bra setter;
-        spin: ld.relaxed.gpu.global.u32 %f, [%in0]; setp.ne.u32 %q, %f, 99; @%q bra spin;
+        setp.eq.u32 %p, %cta, 2;
+        @%p bra setter;
+        spin:
+        ld.relaxed.gpu.global.u32 %f, [%in0];
+        setp.ne.u32 %q, %f, 99;
+        @%q bra spin;
         bra done;
-        setter: mov.u32 %f, 99; st.relaxed.gpu.global.u32 [%in0], %f;
-        done: st.global.u32 [%at], %f; ret;
+        setter:
+        mov.u32 %f, 99;
+        st.relaxed.gpu.global.u32 [%in0], %f;
+        done:
+        st.global.u32 [%at], %f;
+        ret;
     """
     report, found = run(body, threads=64, ctas=3, inputs=[np.zeros(1, np.uint32)], schedule=schedule, seed=seed)
     assert report.status == "ok", report.summary()
@@ -182,9 +289,20 @@ def test_a_cta_waits_for_another(schedule: Any, seed: int) -> None:
 def test_a_long_loop_without_effects_is_no_deadlock() -> None:
     """Ten thousand rounds of arithmetic, nothing stored: also with lanes that wait for the others to come."""
     body = """
-        mov.u32 %x, 0; mov.u32 %y, 0; setp.lt.u32 %p, %lane, 9; @%p bra join;
-        loop: add.u32 %x, %x, 1; mad.lo.u32 %y, %y, 5, %x; setp.lt.u32 %p, %x, 10000; @%p bra loop;
-        join: bar.warp.sync 0xffffffff; bar.sync 0; st.global.u32 [%at], %y; ret;
+        mov.u32 %x, 0;
+        mov.u32 %y, 0;
+        setp.lt.u32 %p, %lane, 9;
+        @%p bra join;
+        loop:
+        add.u32 %x, %x, 1;
+        mad.lo.u32 %y, %y, 5, %x;
+        setp.lt.u32 %p, %x, 10000;
+        @%p bra loop;
+        join:
+        bar.warp.sync 0xffffffff;
+        bar.sync 0;
+        st.global.u32 [%at], %y;
+        ret;
     """
     report, found = run(body, threads=64, ctas=1)
     assert report.status == "ok", report.summary()
@@ -239,8 +357,13 @@ def test_reading_clocks_is_no_going_round() -> None:
     body = """
         .reg .u64 %begin, %now;
         mov.u64 %begin, %clock64;
-        l: mov.u64 %now, %clock64; sub.u64 %now, %now, %begin; setp.lt.u64 %p, %now, 3000; @%p bra l;
-        st.global.u32 [%at], %i; ret;
+        l:
+        mov.u64 %now, %clock64;
+        sub.u64 %now, %now, %begin;
+        setp.lt.u64 %p, %now, 3000;
+        @%p bra l;
+        st.global.u32 [%at], %i;
+        ret;
     """
     report, found = run(body)
     assert report.status == "ok", report.summary()
@@ -267,11 +390,18 @@ def exchange(barrier: str) -> str:
     return f"""
         .shared .align 4 .b8 buffer[512];
         .reg .u32 %base, %mine, %next;
-        mov.u32 %base, buffer; mad.lo.u32 %mine, %t, 4, %base; add.u32 %x, %t, 1; rem.u32 %x, %x, %n;
+        mov.u32 %base, buffer;
+        mad.lo.u32 %mine, %t, 4, %base;
+        add.u32 %x, %t, 1;
+        rem.u32 %x, %x, %n;
         mad.lo.u32 %next, %x, 4, %base;
-        st.shared.u32 [%mine], %i; {barrier} ld.shared.u32 %y, [%next]; {barrier}
-        st.shared.u32 [%mine], %y; {barrier} ld.shared.u32 %y, [%next];
-        st.global.u32 [%at], %y; ret;
+        st.shared.u32 [%mine], %i;
+        {barrier} ld.shared.u32 %y, [%next];
+        {barrier}
+        st.shared.u32 [%mine], %y;
+        {barrier} ld.shared.u32 %y, [%next];
+        st.global.u32 [%at], %y;
+        ret;
     """
 
 
@@ -296,13 +426,33 @@ def test_barriers_of_pairs_of_warps() -> None:
     """Producers and consumers of 64 threads, two barriers, many rounds; the last warp takes no part."""
     body = """
         .shared .align 4 .b8 word[4];
-        .reg .u32 %base, %round; mov.u32 %base, word; mov.u32 %round, 0; mov.u32 %y, 0;
-        setp.ge.u32 %p, %t, 64; @%p bra done; setp.ge.u32 %p, %t, 32; @%p bra consumer;
-        produce: bar.sync 1, 64; st.shared.u32 [%base], %round; bar.sync 2, 64;
-        add.u32 %round, %round, 1; setp.lt.u32 %q, %round, 20; @%q bra produce; bra done;
-        consumer: bar.sync 1, 64; bar.sync 2, 64; ld.shared.u32 %x, [%base]; mad.lo.u32 %y, %y, 3, %x;
-        add.u32 %round, %round, 1; setp.lt.u32 %q, %round, 20; @%q bra consumer;
-        done: st.global.u32 [%at], %y; ret;
+        .reg .u32 %base, %round;
+        mov.u32 %base, word;
+        mov.u32 %round, 0;
+        mov.u32 %y, 0;
+        setp.ge.u32 %p, %t, 64;
+        @%p bra done;
+        setp.ge.u32 %p, %t, 32;
+        @%p bra consumer;
+        produce:
+        bar.sync 1, 64;
+        st.shared.u32 [%base], %round;
+        bar.sync 2, 64;
+        add.u32 %round, %round, 1;
+        setp.lt.u32 %q, %round, 20;
+        @%q bra produce;
+        bra done;
+        consumer:
+        bar.sync 1, 64;
+        bar.sync 2, 64;
+        ld.shared.u32 %x, [%base];
+        mad.lo.u32 %y, %y, 3, %x;
+        add.u32 %round, %round, 1;
+        setp.lt.u32 %q, %round, 20;
+        @%q bra consumer;
+        done:
+        st.global.u32 [%at], %y;
+        ret;
     """
     expected = 0
     for number in range(20):
@@ -356,9 +506,21 @@ def test_a_label_that_is_not_there() -> None:
 def test_labels_and_registers_have_scopes() -> None:
     body = """
         mov.u32 %y, 1;
-        { .reg .u32 %y; mov.u32 %y, 50; bra here; mov.u32 %y, 60; here: add.u32 %x, %y, 0; }
-        { .reg .u32 %y<3>; mov.u32 %y2, 7; bra here; add.u32 %x, %x, 1; here: add.u32 %x, %x, %y2; }
-        add.u32 %x, %x, %y; st.global.u32 [%at], %x; ret;
+        { .reg .u32 %y;
+        mov.u32 %y, 50;
+        bra here;
+        mov.u32 %y, 60;
+        here:
+        add.u32 %x, %y, 0; }
+        { .reg .u32 %y<3>;
+        mov.u32 %y2, 7;
+        bra here;
+        add.u32 %x, %x, 1;
+        here:
+        add.u32 %x, %x, %y2; }
+        add.u32 %x, %x, %y;
+        st.global.u32 [%at], %x;
+        ret;
     """
     report, found = run(body)
     assert report.status == "ok", report.summary()

@@ -12,19 +12,32 @@ from tests.support.harness import codes, launch
 LANES = np.arange(32, dtype=np.uint32)
 HEAD = """
     .reg .pred %p, %q; .reg .u32 %t, %a, %b, %x, %y; .reg .b64 %to; .shared .align 4 .b8 words[128];
-    mov.u32 %t, %tid.x; mad.wide.u32 %to, %t, 4, %out0; mov.u32 %a, words; mad.lo.u32 %a, %t, 4, %a;
-    add.u32 %y, %t, 100; st.volatile.shared.u32 [%a], %y; bar.sync 0;
+    mov.u32 %t, %tid.x;
+    mad.wide.u32 %to, %t, 4, %out0;
+    mov.u32 %a, words;
+    mad.lo.u32 %a, %t, 4, %a;
+    add.u32 %y, %t, 100;
+    st.volatile.shared.u32 [%a], %y;
+    bar.sync 0;
     setp.lt.u32 %p, %t, 16;
 """
 #: Every lane takes its neighbor's word, then replaces its own.
 TOGETHER = """
-    xor.b32 %b, %a, 4; ld.volatile.shared.u32 %x, [%b];
-    BETWEEN st.volatile.shared.u32 [%a], 7; st.global.u32 [%to], %x; ret;
+    xor.b32 %b, %a, 4;
+    ld.volatile.shared.u32 %x, [%b];
+    BETWEEN st.volatile.shared.u32 [%a], 7;
+    st.global.u32 [%to], %x;
+    ret;
 """
 #: The first half takes words of the second, which then replaces them.
 BRANCHED = """
-    mov.u32 %x, %y; @!%p bra join; ld.volatile.shared.u32 %x, [%a+64];
-    join: BETWEEN st.volatile.shared.u32 [%a], 7; st.global.u32 [%to], %x; ret;
+    mov.u32 %x, %y;
+    @!%p bra join;
+    ld.volatile.shared.u32 %x, [%a+64];
+    join:
+    BETWEEN st.volatile.shared.u32 [%a], 7;
+    st.global.u32 [%to], %x;
+    ret;
 """
 EXPECTED = {TOGETHER: (LANES ^ 1) + 100, BRANCHED: np.where(LANES < 16, LANES + 16, LANES) + 100}
 SHARED_LANES = pytest.mark.parametrize("body", [TOGETHER, BRANCHED], ids=["together", "branched"])
@@ -69,10 +82,21 @@ def test_collectives_wait_for_lanes_that_went_ahead() -> None:
 
 def test_a_lock_of_lanes_is_taken_by_one_after_the_other() -> None:
     body = """
-    .reg .u32 %lock; mov.u32 %lock, words; mov.u32 %b, 0; st.shared.u32 [%a], 0; bar.sync 0;
-    again: atom.acquire.cta.shared.cas.b32 %x, [%lock], 0, 1; setp.ne.u32 %p, %x, 0; @%p bra next;
-    ld.volatile.shared.u32 %b, [%lock+4]; add.u32 %y, %b, 1; st.volatile.shared.u32 [%lock+4], %y;
-    st.release.cta.shared.u32 [%lock], 0; st.global.u32 [%to], %b; ret;
+    .reg .u32 %lock;
+    mov.u32 %lock, words;
+    mov.u32 %b, 0;
+    st.shared.u32 [%a], 0;
+    bar.sync 0;
+    again:
+    atom.acquire.cta.shared.cas.b32 %x, [%lock], 0, 1;
+    setp.ne.u32 %p, %x, 0;
+    @%p bra next;
+    ld.volatile.shared.u32 %b, [%lock+4];
+    add.u32 %y, %b, 1;
+    st.volatile.shared.u32 [%lock+4], %y;
+    st.release.cta.shared.u32 [%lock], 0;
+    st.global.u32 [%to], %b;
+    ret;
     next: bra again;
     """
     for seed in SEEDS:
@@ -84,10 +108,23 @@ def test_a_lock_of_lanes_is_taken_by_one_after_the_other() -> None:
 def test_each_half_of_a_warp_has_a_barrier_of_its_own(schedule: Any) -> None:
     """Lanes of a mask wait for no others: a half that spins on what the other one stores does so behind its barrier."""
     body = """
-    st.volatile.shared.u32 [%a], 0; bar.sync 0; @!%p bra high;
-    bar.warp.sync 0x0000FFFF; st.volatile.shared.u32 [%a], 5; bra join;
-    high: bar.warp.sync 0xFFFF0000; wait: ld.volatile.shared.u32 %x, [%a+-64]; setp.ne.u32 %q, %x, 5; @%q bra wait;
-    join: bar.warp.sync -1; ld.volatile.shared.u32 %x, [words+60]; st.global.u32 [%to], %x; ret;
+    st.volatile.shared.u32 [%a], 0;
+    bar.sync 0;
+    @!%p bra high;
+    bar.warp.sync 0x0000FFFF;
+    st.volatile.shared.u32 [%a], 5;
+    bra join;
+    high:
+    bar.warp.sync 0xFFFF0000;
+    wait:
+    ld.volatile.shared.u32 %x, [%a+-64];
+    setp.ne.u32 %q, %x, 5;
+    @%q bra wait;
+    join:
+    bar.warp.sync -1;
+    ld.volatile.shared.u32 %x, [words+60];
+    st.global.u32 [%to], %x;
+    ret;
     """
     for seed in SEEDS:
         assert np.array_equal(run(body, "", schedule=schedule, seed=seed), np.full(32, 5))
@@ -110,11 +147,21 @@ def test_a_mask_that_does_not_name_who_comes() -> None:
 def test_lanes_meet_again_after_loops_of_different_lengths(meet: str, schedule: Any) -> None:
     """However long nothing happens in memory meanwhile: those who are done do not come to the next round's barrier."""
     body = f"""
-    .reg .u32 %round, %i, %n; mov.u32 %round, 0; mul.lo.u32 %n, %t, 40; mov.u32 %x, 0;
+    .reg .u32 %round, %i, %n;
+    mov.u32 %round, 0;
+    mul.lo.u32 %n, %t, 40;
+    mov.u32 %x, 0;
     again: {meet} mov.u32 %i, 0;
-    inner: add.u32 %x, %x, %i; add.u32 %i, %i, 1; setp.le.u32 %p, %i, %n; @%p bra inner;
-    add.u32 %round, %round, 1; setp.lt.u32 %p, %round, 2; @%p bra again;
-    st.global.u32 [%to], %x; ret;
+    inner:
+    add.u32 %x, %x, %i;
+    add.u32 %i, %i, 1;
+    setp.le.u32 %p, %i, %n;
+    @%p bra inner;
+    add.u32 %round, %round, 1;
+    setp.lt.u32 %p, %round, 2;
+    @%p bra again;
+    st.global.u32 [%to], %x;
+    ret;
     """
     n = LANES.astype(np.uint64) * 40
     assert np.array_equal(run(body, "", schedule=schedule, seed=1), n * (n + 1))

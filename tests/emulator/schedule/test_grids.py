@@ -16,14 +16,24 @@ SCHEDULES = [("eager", 0), ("late", 0), *(("random", seed) for seed in range(3))
 N = 96
 HEAD = """
     .reg .pred %p; .reg .b32 %t, %v, %i, %n; .reg .b64 %a, %b, %from, %to;
-    ld.param.u64 %a, [a]; ld.param.u64 %b, [b]; mov.u32 %t, %ctaid.x; mov.u32 %i, %ntid.x; mov.u32 %v, %tid.x;
+    ld.param.u64 %a, [a];
+    ld.param.u64 %b, [b];
+    mov.u32 %t, %ctaid.x;
+    mov.u32 %i, %ntid.x;
+    mov.u32 %v, %tid.x;
     mad.lo.u32 %t, %t, %i, %v; mad.wide.u32 %from, %t, 4, %a; mad.wide.u32 %to, %t, 4, %b;
 """
 #: Lets the next grid begin, works for a while, and only then stores 3 t + 1.
 FIRST = """
     {release} mov.u32 %i, 0;
-    work: add.u32 %i, %i, 1; st.global.u32 [%from], %i; setp.lt.u32 %p, %i, 50; @%p bra work;
-    mad.lo.u32 %v, %t, 3, 1; st.global.u32 [%from], %v; ret;
+    work:
+    add.u32 %i, %i, 1;
+    st.global.u32 [%from], %i;
+    setp.lt.u32 %p, %i, 50;
+    @%p bra work;
+    mad.lo.u32 %v, %t, 3, 1;
+    st.global.u32 [%from], %v;
+    ret;
 """
 #: Adds 5 to what the first one stored.
 SECOND = "{wait} ld.global.u32 %v, [%from]; add.u32 %v, %v, 5; {then} st.global.u32 [%to], %v; ret;"
@@ -81,13 +91,23 @@ def test_storing_over_what_the_grid_before_reads(schedule: Any, seed: int) -> No
 
 #: Copies 64 bytes of a to shared memory, and stores them to b.
 COPY = """
-    .shared .align 16 .b8 tile[64]; .shared .align 8 .b64 bar; .reg .pred %q;
-    setp.ne.u32 %q, %t, 0; @%q bra end; mbarrier.init.shared::cta.b64 [bar], 1; fence.mbarrier_init.release.cluster;
+    .shared .align 16 .b8 tile[64];
+    .shared .align 8 .b64 bar;
+    .reg .pred %q;
+    setp.ne.u32 %q, %t, 0;
+    @%q bra end;
+    mbarrier.init.shared::cta.b64 [bar], 1;
+    fence.mbarrier_init.release.cluster;
     {wait} mbarrier.arrive.expect_tx.shared::cta.b64 _, [bar], 64;
     cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [tile], [%a], 64, [bar];
-    there: mbarrier.try_wait.parity.shared::cta.b64 %p, [bar], 0; @!%p bra there;
-    cp.async.bulk.global.shared::cta.bulk_group [%b], [tile], 64; cp.async.bulk.commit_group;
-    cp.async.bulk.wait_group 0; end: ret;
+    there:
+    mbarrier.try_wait.parity.shared::cta.b64 %p, [bar], 0;
+    @!%p bra there;
+    cp.async.bulk.global.shared::cta.bulk_group [%b], [tile], 64;
+    cp.async.bulk.commit_group;
+    cp.async.bulk.wait_group 0;
+    end:
+    ret;
 """
 
 
@@ -113,8 +133,14 @@ def test_without_a_release_the_next_grid_begins_after_the_end() -> None:
 def test_the_grid_begins_before_the_end_of_the_one_before(schedule: Any, overlap: bool) -> None:
     """The first grid sees what the second stored before it waits, with strong accesses."""
     first = f"""{RELEASE} mov.u32 %i, 0;
-        work: add.u32 %i, %i, 1; ld.relaxed.gpu.global.u32 %v, [%to]; setp.lt.u32 %p, %i, 90; @%p bra work;
-        st.global.u32 [%from], %v; ret;"""
+        work:
+        add.u32 %i, %i, 1;
+        ld.relaxed.gpu.global.u32 %v, [%to];
+        setp.lt.u32 %p, %i, 90;
+        @%p bra work;
+        st.global.u32 [%from], %v;
+        ret;
+        """
     second = f"st.relaxed.gpu.global.u32 [%to], 7; {WAIT} ret;"
     reports, seen, _ = run(first, second, schedule=schedule)
     assert [(each.status, codes(each)) for each in reports] == [("ok", [])] * 2

@@ -41,10 +41,20 @@ def test_special_registers(name: str) -> None:
     body = f"""
         .shared .b8 fixed[100];
         .reg .u32 %a, %b, %c, %d, %i, %v; .reg .b64 %at;
-        mov.u32 %a, %tid.z; mov.u32 %b, %tid.y; mad.lo.u32 %i, %a, 3, %b; mov.u32 %b, %tid.x; mad.lo.u32 %i, %i, 5, %b;
-        mov.u32 %a, %ctaid.z; mov.u32 %b, %ctaid.y; mad.lo.u32 %d, %a, 2, %b; mov.u32 %b, %ctaid.x;
+        mov.u32 %a, %tid.z;
+        mov.u32 %b, %tid.y;
+        mad.lo.u32 %i, %a, 3, %b;
+        mov.u32 %b, %tid.x;
+        mad.lo.u32 %i, %i, 5, %b;
+        mov.u32 %a, %ctaid.z;
+        mov.u32 %b, %ctaid.y;
+        mad.lo.u32 %d, %a, 2, %b;
+        mov.u32 %b, %ctaid.x;
         mad.lo.u32 %d, %d, 3, %b; mad.lo.u32 %i, %d, {THREADS}, %i; mad.wide.u32 %at, %i, 4, %out0;
-        mov.u32 %v, %{name}; st.global.u32 [%at], %v; ret;"""
+        mov.u32 %v, %{name};
+        st.global.u32 [%at], %v;
+        ret;
+        """
     count = THREADS * 12
     report, (found,) = launch(
         body,
@@ -67,8 +77,14 @@ def test_short_reads_of_special_registers() -> None:
 
 
 def test_time_goes_on() -> None:
-    body = """.reg .u64 %a, %b; mov.u64 %a, %clock64; bar.sync 0; mov.u64 %b, %clock64; sub.u64 %b, %b, %a;
-              st.global.u64 [%out0], %b; ret;"""
+    body = """.reg .u64 %a, %b;
+mov.u64 %a, %clock64;
+bar.sync 0;
+mov.u64 %b, %clock64;
+sub.u64 %b, %b, %a;
+              st.global.u64 [%out0], %b;
+              ret;
+              """
     report, (found,) = launch(body, [poisoned(1, np.uint64)], block=64)
     assert report.ok
     assert 0 < int(found[0]) < 1000

@@ -14,7 +14,9 @@ HEAD = """
     .reg .b64 %at, %from, %wide, %address;
     .reg .u32 %i, %t, %x, %y, %place, %n;
     .reg .pred %p;
-    mov.u32 %t, %tid.x; mov.u32 %i, %t; mul.wide.u32 %wide, %i, 4;
+    mov.u32 %t, %tid.x;
+    mov.u32 %i, %t;
+    mul.wide.u32 %wide, %i, 4;
 """
 SCHEDULES = ["eager", "late", "random"]
 
@@ -22,7 +24,9 @@ SCHEDULES = ["eager", "late", "random"]
 def buffer(size: int) -> str:
     """Shared memory for `size` bytes a thread, and each thread's place and source."""
     return f""".shared .align 16 .b8 buffer[{size * THREADS}];
-        mov.u32 %place, buffer; mad.lo.u32 %place, %t, {size}, %place; mad.wide.u32 %from, %t, {size}, %in0;
+        mov.u32 %place, buffer;
+        mad.lo.u32 %place, %t, {size}, %place;
+        mad.wide.u32 %from, %t, {size}, %in0;
         mad.wide.u32 %at, %t, {size}, %out0;"""
 
 
@@ -53,7 +57,9 @@ def test_copies(cop: str, size: int, given: Any, schedule: Any) -> None:
         operand = f", {given}"
     body = f"""{HEAD} {buffer(size)} {setup}
         cp.async.{cop}.shared.global [%place], [%from], {size}{operand};
-        cp.async.wait_all; {back(size)} ret;"""
+        cp.async.wait_all;
+        {back(size)} ret;
+        """
     report, (found,) = launch(
         body, [poisoned(size * THREADS, np.uint8)], block=THREADS, inputs=[data], schedule=schedule, seed=3
     )
@@ -65,12 +71,25 @@ def test_copies(cop: str, size: int, given: Any, schedule: Any) -> None:
 
 
 PIPELINE = f"""{HEAD} .shared .align 16 .b8 stage0[{4 * THREADS}]; .shared .align 16 .b8 stage1[{4 * THREADS}];
-    .reg .u32 %s<2>; mov.u32 %s0, stage0; mov.u32 %s1, stage1; mad.lo.u32 %s0, %t, 4, %s0; mad.lo.u32 %s1, %t, 4, %s1;
-    add.u64 %from, %in0, %wide; add.u64 %at, %out0, %wide;
-    cp.async.ca.shared.global [%s0], [%from], 4; cp.async.commit_group;
-    cp.async.ca.shared.global [%s1], [%from+{4 * THREADS}], 4; cp.async.commit_group;
-    cp.async.wait_group {{first}}; ld.shared.u32 %x, [%s0]; st.global.u32 [%at], %x;
-    cp.async.wait_group {{second}}; ld.shared.u32 %x, [%s1]; st.global.u32 [%at+{4 * THREADS}], %x; ret;"""
+    .reg .u32 %s<2>;
+    mov.u32 %s0, stage0;
+    mov.u32 %s1, stage1;
+    mad.lo.u32 %s0, %t, 4, %s0;
+    mad.lo.u32 %s1, %t, 4, %s1;
+    add.u64 %from, %in0, %wide;
+    add.u64 %at, %out0, %wide;
+    cp.async.ca.shared.global [%s0], [%from], 4;
+    cp.async.commit_group;
+    cp.async.ca.shared.global [%s1], [%from+{4 * THREADS}], 4;
+    cp.async.commit_group;
+    cp.async.wait_group {{first}};
+    ld.shared.u32 %x, [%s0];
+    st.global.u32 [%at], %x;
+    cp.async.wait_group {{second}};
+    ld.shared.u32 %x, [%s1];
+    st.global.u32 [%at+{4 * THREADS}], %x;
+    ret;
+    """
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
@@ -107,9 +126,14 @@ def test_late_copies_come_when_they_are_waited_for() -> None:
 def test_other_warps_need_a_barrier(barrier: bool, schedule: Any) -> None:
     """A thread waits for its own copies only; those of others are known behind a barrier."""
     data = np.random.default_rng(1).integers(0, 2**32, THREADS, dtype=np.uint32)
-    body = f"""{HEAD} {buffer(4)} cp.async.ca.shared.global [%place], [%from], 4; cp.async.wait_all;
+    body = f"""{HEAD} {buffer(4)} cp.async.ca.shared.global [%place], [%from], 4;
+cp.async.wait_all;
         {"bar.sync 0;" if barrier else ""} mov.u32 %place, buffer; sub.u32 %x, {THREADS - 1}, %t;
-        mad.lo.u32 %place, %x, 4, %place; ld.shared.u32 %x, [%place]; st.global.u32 [%at], %x; ret;"""
+        mad.lo.u32 %place, %x, 4, %place;
+        ld.shared.u32 %x, [%place];
+        st.global.u32 [%at], %x;
+        ret;
+        """
     report, (found,) = launch(body, [poisoned(THREADS)], block=THREADS, inputs=[data], schedule=schedule)
     if barrier:
         assert report.status == "ok", report.summary()
@@ -120,9 +144,15 @@ def test_other_warps_need_a_barrier(barrier: bool, schedule: Any) -> None:
 
 def test_a_barrier_without_a_wait() -> None:
     """Advance on another thread's copy: the barrier orders nothing that its thread has not waited for."""
-    body = f"""{HEAD} {buffer(4)} cp.async.ca.shared.global [%place], [%from], 4; cp.async.commit_group; bar.sync 0;
-        mov.u32 %place, buffer; sub.u32 %x, {THREADS - 1}, %t; mad.lo.u32 %place, %x, 4, %place;
-        ld.shared.u32 %x, [%place]; ret;"""
+    body = f"""{HEAD} {buffer(4)} cp.async.ca.shared.global [%place], [%from], 4;
+cp.async.commit_group;
+bar.sync 0;
+        mov.u32 %place, buffer;
+        sub.u32 %x, {THREADS - 1}, %t;
+        mad.lo.u32 %place, %x, 4, %place;
+        ld.shared.u32 %x, [%place];
+        ret;
+        """
     report, _ = launch(body, [poisoned(THREADS)], block=THREADS, inputs=[np.zeros(THREADS, np.uint32)])
     assert set(codes(report)) == {"shared-race"}
     messages = " ".join(each.message for each in report.findings)
@@ -133,9 +163,12 @@ def test_a_barrier_without_a_wait() -> None:
 def test_copies_that_meet_in_a_unit_do_not_race() -> None:
     """Warps copy 4 bytes each of the same 16; overwriting one's own copy before waiting for it is a race."""
     body = f"""{HEAD} {buffer(4)} rem.u32 %x, %t, 20; div.u32 %y, %t, 20; mad.lo.u32 %x, %x, 4, %y;
-        mov.u32 %place, buffer; mad.lo.u32 %place, %x, 4, %place;
+        mov.u32 %place, buffer;
+        mad.lo.u32 %place, %x, 4, %place;
         cp.async.ca.shared.global [%place], [%from], 4;
-        {{}} cp.async.wait_all; ret;"""
+        {{}} cp.async.wait_all;
+        ret;
+        """
     data = [np.zeros(THREADS, np.uint32)]
     clean, _ = launch(body.format(""), [poisoned(THREADS)], block=THREADS, inputs=data)
     assert not clean.findings
@@ -149,11 +182,20 @@ def test_lanes_count_their_own_groups() -> None:
     """Half of the lanes have committed a group more: one pending group is a different one for each half."""
     body = f"""{HEAD} {buffer(8)} setp.lt.u32 %p, %t, 16;
         @!%p bra both;
-        cp.async.ca.shared.global [%place], [%from], 4; cp.async.commit_group;
-        both: cp.async.ca.shared.global [%place+4], [%from+4], 4; cp.async.commit_group;
-        cp.async.wait_group 1; mov.u32 %x, 0;
-        @%p ld.shared.u32 %x, [%place]; st.global.u32 [%at], %x; cp.async.wait_group 0;
-        ld.shared.u32 %x, [%place+4]; st.global.u32 [%at+4], %x; ret;"""
+        cp.async.ca.shared.global [%place], [%from], 4;
+        cp.async.commit_group;
+        both:
+        cp.async.ca.shared.global [%place+4], [%from+4], 4;
+        cp.async.commit_group;
+        cp.async.wait_group 1;
+        mov.u32 %x, 0;
+        @%p ld.shared.u32 %x, [%place];
+        st.global.u32 [%at], %x;
+        cp.async.wait_group 0;
+        ld.shared.u32 %x, [%place+4];
+        st.global.u32 [%at+4], %x;
+        ret;
+        """
     data = np.random.default_rng(2).integers(1, 2**32, 64, dtype=np.uint32)
     for schedule in SCHEDULES:
         report, (found,) = launch(body, [poisoned(64)], block=32, inputs=[data], schedule=schedule, seed=1)
@@ -185,14 +227,28 @@ def test_faults(text: str, code: str | None) -> None:
 
 # Completion on an mbarrier.
 
-ARRIVAL = f"""{HEAD} .reg .b64 %state; .shared .align 16 .b8 buffer[{4 * THREADS}]; .shared .align 8 .b64 bar;
-    mov.u32 %place, buffer; mad.lo.u32 %place, %t, 4, %place; add.u64 %from, %in0, %wide; add.u64 %at, %out0, %wide;
-    setp.eq.u32 %p, %t, 0; @%p mbarrier.init.shared.b64 [bar], {{count}}; bar.sync 0;
+ARRIVAL = f"""{HEAD} .reg .b64 %state;
+.shared .align 16 .b8 buffer[{4 * THREADS}];
+.shared .align 8 .b64 bar;
+    mov.u32 %place, buffer;
+    mad.lo.u32 %place, %t, 4, %place;
+    add.u64 %from, %in0, %wide;
+    add.u64 %at, %out0, %wide;
+    setp.eq.u32 %p, %t, 0;
+    @%p mbarrier.init.shared.b64 [bar], {{count}};
+    bar.sync 0;
     cp.async.ca.shared.global [%place], [%from], 4;
     {{arrive}}
-    again: mbarrier.try_wait.parity.shared.b64 %p, [bar], 0; @!%p bra again;
-    sub.u32 %x, {THREADS - 1}, %t; mov.u32 %place, buffer; mad.lo.u32 %place, %x, 4, %place;
-    ld.shared.u32 %x, [%place]; st.global.u32 [%at], %x; ret;"""
+    again:
+    mbarrier.try_wait.parity.shared.b64 %p, [bar], 0;
+    @!%p bra again;
+    sub.u32 %x, {THREADS - 1}, %t;
+    mov.u32 %place, buffer;
+    mad.lo.u32 %place, %x, 4, %place;
+    ld.shared.u32 %x, [%place];
+    st.global.u32 [%at], %x;
+    ret;
+    """
 ASYNC = "cp.async.mbarrier.arrive{}.shared.b64 [bar];"
 PLAIN = "mbarrier.arrive.shared.b64 %state, [bar];"
 
@@ -231,12 +287,24 @@ def test_arrivals_that_the_count_has_no_room_for() -> None:
 
 #: Mbarriers of one warp each, and stages of 512 bytes; `copy(n)` fills one, `wait(n)` waits for its copies.
 STAGES = """
-    .shared .align 8 .b64 bars[4]; .shared .align 16 .b8 stages[2048]; .reg .b32 %bar, %stage; .reg .b64 %source;
-    mov.u32 %bar, bars; and.b32 %n, %t, 31; mov.u32 %stage, stages; mad.lo.u32 %stage, %n, 16, %stage;
-    mad.wide.u32 %source, %n, 16, %in0; mad.wide.u32 %at, %n, 4, %out0; setp.ne.u32 %p, %t, 0; @%p bra.uni made;
-    mbarrier.init.shared.b64 [%bar], 32; mbarrier.init.shared.b64 [%bar+8], 32;
-    mbarrier.init.shared.b64 [%bar+16], 32; mbarrier.init.shared.b64 [%bar+24], 32;
-    made: bar.sync 0; setp.ge.u32 %p, %t, 32;
+    .shared .align 8 .b64 bars[4];
+    .shared .align 16 .b8 stages[2048];
+    .reg .b32 %bar, %stage; .reg .b64 %source;
+    mov.u32 %bar, bars;
+    and.b32 %n, %t, 31;
+    mov.u32 %stage, stages;
+    mad.lo.u32 %stage, %n, 16, %stage;
+    mad.wide.u32 %source, %n, 16, %in0;
+    mad.wide.u32 %at, %n, 4, %out0;
+    setp.ne.u32 %p, %t, 0;
+    @%p bra.uni made;
+    mbarrier.init.shared.b64 [%bar], 32;
+    mbarrier.init.shared.b64 [%bar+8], 32;
+    mbarrier.init.shared.b64 [%bar+16], 32;
+    mbarrier.init.shared.b64 [%bar+24], 32;
+    made:
+    bar.sync 0;
+    setp.ge.u32 %p, %t, 32;
 """
 
 
@@ -269,7 +337,10 @@ def test_arrivals_of_stages_come_in_any_order(seed: int) -> None:
 def test_an_arrival_tells_nothing_of_a_later_copy_to_the_same_place() -> None:
     data = np.random.default_rng(2).integers(0, 2**32, 512, dtype=np.uint32)
     body = f"""{HEAD} {STAGES} {copy(0, 0)} {copy(1, 1)} {wait(0)} {copy(0, 2)} {wait(1)} AWAITED
-        ld.shared.u32 %x, [%stage]; st.global.u32 [%at], %x; ret;"""
+        ld.shared.u32 %x, [%stage];
+        st.global.u32 [%at], %x;
+        ret;
+        """
     for awaited, expected in (("", ["shared-race"]), (wait(2), [])):
         report, _ = launch(
             body.replace("AWAITED", awaited), [poisoned(32, np.uint32)], block=32, inputs=[data.view(np.uint8)],

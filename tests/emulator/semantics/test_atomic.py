@@ -19,7 +19,10 @@ HEAD = """
     .reg .b64 %at, %from, %wide, %address;
     .reg .u32 %i, %t, %cta, %n, %x, %y, %place;
     .reg .pred %p, %q;
-    mov.u32 %t, %tid.x; mov.u32 %cta, %ctaid.x; mov.u32 %n, %ntid.x; mad.lo.u32 %i, %cta, %n, %t;
+    mov.u32 %t, %tid.x;
+    mov.u32 %cta, %ctaid.x;
+    mov.u32 %n, %ntid.x;
+    mad.lo.u32 %i, %cta, %n, %t;
     mul.wide.u32 %wide, %i, 4;
 """
 
@@ -129,13 +132,25 @@ def run_atomic(
     to_generic = "cvt.u64.u32 %address, %place; cvta.shared.u64 %address, %address;"
     if shared:
         before = f"""mov.u32 %x, %i; {where}
-            @%p ld.global.b{bits} %d, [%from]; @%p st.shared.b{bits} [%place], %d; bar.sync 0;"""
-        after = f"""mov.u32 %x, %i; {where} bar.sync 0;
-            @%p ld.shared.b{bits} %d, [%place]; @%p st.global.b{bits} [%from], %d;"""
+            @%p ld.global.b{bits} %d, [%from];
+            @%p st.shared.b{bits} [%place], %d;
+            bar.sync 0;
+            """
+        after = f"""mov.u32 %x, %i;
+{where} bar.sync 0;
+            @%p ld.shared.b{bits} %d, [%place];
+            @%p st.global.b{bits} [%from], %d;
+            """
     body = f"""{HEAD} .reg .b{bits} %b, %d; .shared .align 8 .b8 table[{size * len(memory)}];
-        mad.wide.u32 %from, %i, {size}, %in0; ld.global.b{bits} %b, [%from]; mad.wide.u32 %at, %i, {size}, %out1;
-        mad.wide.u32 %from, %i, {size}, %out0; setp.lt.u32 %p, %i, {len(memory)}; {before}
-        mad.wide.u32 %wide, %i, 4, %in1; ld.global.u32 %x, [%wide]; mad.wide.u32 %address, %x, {size}, %out0;
+        mad.wide.u32 %from, %i, {size}, %in0;
+        ld.global.b{bits} %b, [%from];
+        mad.wide.u32 %at, %i, {size}, %out1;
+        mad.wide.u32 %from, %i, {size}, %out0;
+        setp.lt.u32 %p, %i, {len(memory)};
+        {before}
+        mad.wide.u32 %wide, %i, 4, %in1;
+        ld.global.u32 %x, [%wide];
+        mad.wide.u32 %address, %x, {size}, %out0;
         {where} {to_generic if space == "shared, generic" else ""}
         {opcode} {d}[{"%place" if space == "shared" else "%address"}], %b{third}; {give} {after} ret;"""
     out = [memory.copy(), poisoned(len(values), WORDS[bits])]
@@ -205,12 +220,21 @@ def test_128_bits(space: str, op: str) -> None:
     values = rng.integers(0, 2, (lanes, 4)).astype(np.uint64)  # what to look for, and what to put there
     memory = np.zeros((3, 2), np.uint64)
     body = f"""{HEAD} .reg .b64 %h<8>; .reg .b128 %b, %c, %d; .shared .align 16 .b8 table[48];
-        mad.wide.u32 %from, %i, 32, %in0; ld.global.b128 %b, [%from]; ld.global.b128 %c, [%from+16];
-        rem.u32 %x, %i, 3; mov.u32 %place, table; mad.lo.u32 %place, %x, 16, %place;
-        mad.wide.u32 %address, %x, 16, %out0; setp.lt.u32 %p, %i, 3; mad.wide.u32 %at, %i, 16, %out1;
-        mov.u64 %h4, 0; @%p st.shared.v2.u64 [%place], {{%h4, %h4}}; bar.sync 0;
+        mad.wide.u32 %from, %i, 32, %in0;
+        ld.global.b128 %b, [%from];
+        ld.global.b128 %c, [%from+16];
+        rem.u32 %x, %i, 3;
+        mov.u32 %place, table;
+        mad.lo.u32 %place, %x, 16, %place;
+        mad.wide.u32 %address, %x, 16, %out0;
+        setp.lt.u32 %p, %i, 3;
+        mad.wide.u32 %at, %i, 16, %out1;
+        mov.u64 %h4, 0;
+        @%p st.shared.v2.u64 [%place], {{%h4, %h4}};
+        bar.sync 0;
         atom.{space}.{op}.b128 %d, [{"%place" if space == "shared" else "%address"}], %b{", %c" if op == "cas" else ""};
-        st.global.b128 [%at], %d; bar.sync 0;
+        st.global.b128 [%at], %d;
+        bar.sync 0;
         {"@%p ld.shared.b128 %d, [%place]; @%p st.global.b128 [%address], %d;" if space == "shared" else ""} ret;"""
     out = [memory.copy().reshape(-1), poisoned(2 * lanes, np.uint64)]
     report, (left, found) = launch(body, out, block=lanes, inputs=[values.reshape(-1)])
@@ -256,7 +280,9 @@ def test_vectors_and_packed_values(op: str, vec: str, type: str, opcode: str) ->
     body = f"""{HEAD} .reg .b{register} {", ".join(names[0] + names[1])}; rem.u32 %x, %i, 6;
         mad.wide.u32 %address, %x, {size}, %out0; mad.wide.u32 %from, %i, {size}, %in0; {loads}
         mad.wide.u32 %at, %i, {size}, %out1;
-        {opcode}{space}.{op}{noftz}{vector}.{type} {result}[%address], {b}; {stores} ret;"""
+        {opcode}{space}.{op}{noftz}{vector}.{type} {result}[%address], {b};
+        {stores} ret;
+        """
     out = [memory.copy(), poisoned(lanes * each, memory.dtype)]
     report, (left, found) = launch(body, out, block=THREADS, grid=2, inputs=[values])
     assert report.status == "ok", report.summary()
@@ -300,11 +326,20 @@ def test_many_lanes_at_one_word() -> None:
 @pytest.mark.parametrize("schedule", ["eager", "late", "random"])
 def test_a_lock_between_ctas(schedule: Any) -> None:
     """A spin lock, with what it guards in plain global memory: CTAs make progress, and no increment is lost."""
-    body = f"""{HEAD} setp.ne.u32 %p, %t, 0; @%p bra done;
-        take: atom.acquire.gpu.global.cas.b32 %x, [%out0], 0, 1; setp.ne.u32 %q, %x, 0; @%q bra take;
-        ld.global.u32 %y, [%out0+4]; add.u32 %y, %y, 1; st.global.u32 [%out0+4], %y;
+    body = f"""{HEAD} setp.ne.u32 %p, %t, 0;
+@%p bra done;
+        take:
+        atom.acquire.gpu.global.cas.b32 %x, [%out0], 0, 1;
+        setp.ne.u32 %q, %x, 0;
+        @%q bra take;
+        ld.global.u32 %y, [%out0+4];
+        add.u32 %y, %y, 1;
+        st.global.u32 [%out0+4], %y;
         atom.release.gpu.global.exch.b32 %x, [%out0], 0;
-        done: bar.sync 0; ret;"""
+        done:
+        bar.sync 0;
+        ret;
+        """
     report, (found,) = launch(body, [np.zeros(2, np.uint32)], block=64, grid=4, schedule=schedule, seed=5)
     assert report.status == "ok", report.summary()
     assert found.tolist() == [0, 4]
@@ -312,10 +347,18 @@ def test_a_lock_between_ctas(schedule: Any) -> None:
 
 def test_lanes_of_a_warp_take_a_lock_in_turn() -> None:
     """Independent thread scheduling: the lane that has the lock goes on while the others of its warp spin."""
-    body = f"""{HEAD} setp.gt.u32 %p, %t, 3; @%p exit;
-        take: atom.global.cas.b32 %x, [%out0], 0, 1; setp.ne.u32 %q, %x, 0; @%q bra take;
-        ld.global.u32 %y, [%out0+4]; add.u32 %y, %y, 1; st.global.u32 [%out0+4], %y;
-        atom.global.exch.b32 %x, [%out0], 0; ret;"""
+    body = f"""{HEAD} setp.gt.u32 %p, %t, 3;
+@%p exit;
+        take:
+        atom.global.cas.b32 %x, [%out0], 0, 1;
+        setp.ne.u32 %q, %x, 0;
+        @%q bra take;
+        ld.global.u32 %y, [%out0+4];
+        add.u32 %y, %y, 1;
+        st.global.u32 [%out0+4], %y;
+        atom.global.exch.b32 %x, [%out0], 0;
+        ret;
+        """
     report, (found,) = launch(body, [np.zeros(2, np.uint32)], block=32, grid=2, checks=False)
     assert report.status == "ok", report.summary()
     assert found.tolist() == [0, 8]
@@ -335,9 +378,17 @@ def test_a_lock_that_nobody_gives_back_is_a_deadlock() -> None:
 )  # fmt: skip
 def test_faults(address: str, op: str, code: str | None) -> None:
     source = "%at" if "b64" in op else "%x"
-    body = f"""{HEAD} .reg .b64 %local, %param; .local .align 8 .b8 mine[8]; mov.u64 %local, mine;
-        cvta.local.u64 %local, %local; mov.u64 %param, p_out0; cvta.param.u64 %param, %param;
-        mov.b64 %at, 1; mov.b32 %x, 1; atom.{op} [{address}], {source}; ret;"""
+    body = f"""{HEAD} .reg .b64 %local, %param;
+.local .align 8 .b8 mine[8];
+mov.u64 %local, mine;
+        cvta.local.u64 %local, %local;
+        mov.u64 %param, p_out0;
+        cvta.param.u64 %param, %param;
+        mov.b64 %at, 1;
+        mov.b32 %x, 1;
+        atom.{op} [{address}], {source};
+        ret;
+        """
     report, _ = launch(body, [np.zeros(2, np.uint32)], block=1)
     assert codes(report) == ([code] if code else []), report.summary()
 

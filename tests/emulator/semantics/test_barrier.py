@@ -13,8 +13,11 @@ from tests.support.harness import codes, launch, poisoned
 SCHEDULES: list[Any] = ["eager", "late", "random"]
 HEAD = """
     .shared .align 4 .b8 data[1024]; .reg .pred %p, %q, %c; .reg .u32 %t, %w, %x, %y, %here; .reg .b64 %at;
-    mov.u32 %t, %tid.x; shr.u32 %w, %t, 5; mad.wide.u32 %at, %t, 4, %out0;
-    mov.u32 %here, data; mad.lo.u32 %here, %t, 4, %here;
+    mov.u32 %t, %tid.x;
+    shr.u32 %w, %t, 5;
+    mad.wide.u32 %at, %t, 4, %out0;
+    mov.u32 %here, data;
+    mad.lo.u32 %here, %t, 4, %here;
 """
 
 
@@ -49,12 +52,18 @@ def test_reductions(spelling: str, schedule: Any) -> None:
 
 
 PRODUCE = """
-    setp.ge.u32 %p, %w, 2; @%p bra consume;
+    setp.ge.u32 %p, %w, 2;
+    @%p bra consume;
     bar.sync 1, 128;
-    mad.lo.u32 %x, %t, 3, 1; st.shared.u32 [%here], %x;
+    mad.lo.u32 %x, %t, 3, 1;
+    st.shared.u32 [%here], %x;
     FILLED bra end;
-    consume: bar.arrive 1, 128; bar.sync 2, 128;
-    ld.shared.u32 %x, [%here+-256]; st.global.u32 [%at], %x; end:
+    consume:
+    bar.arrive 1, 128;
+    bar.sync 2, 128;
+    ld.shared.u32 %x, [%here+-256];
+    st.global.u32 [%at], %x;
+    end:
 """
 
 
@@ -78,9 +87,18 @@ def test_producers_and_consumers(schedule: Any) -> None:
 def test_threads_of_a_warp_arrive_one_by_one(schedule: Any) -> None:
     """barrier.sync without .aligned, in both ways of a branch."""
     body = """
-        and.b32 %x, %t, 1; setp.eq.u32 %p, %x, 0; st.shared.u32 [%here], %t; @%p bra even;
-        barrier.sync 0; ld.shared.u32 %y, [%here+-4]; bra end;
-        even: barrier.sync 0; ld.shared.u32 %y, [%here+4]; end: st.global.u32 [%at], %y;
+        and.b32 %x, %t, 1;
+        setp.eq.u32 %p, %x, 0;
+        st.shared.u32 [%here], %t;
+        @%p bra even;
+        barrier.sync 0;
+        ld.shared.u32 %y, [%here+-4];
+        bra end;
+        even:
+        barrier.sync 0;
+        ld.shared.u32 %y, [%here+4];
+        end:
+        st.global.u32 [%at], %y;
     """
     report, found = run(body, 64, schedule=schedule)
     assert (report.status, codes(report)) == ("ok", []), report.summary()

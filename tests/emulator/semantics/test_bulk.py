@@ -17,28 +17,56 @@ SIZE = 2048
 
 #: Shared memory is filled from `fill`; thread 0 does BODY; all wait, then dump shared memory to `out`.
 KERNEL = """
-    .shared .align 128 .b8 buffer[2048]; .shared .align 8 .b64 bar;
+    .shared .align 128 .b8 buffer[2048];
+    .shared .align 8 .b64 bar;
     .reg .pred %p, %q; .reg .u32 %t, %x, %y, %to, %r, %n; .reg .b64 %in, %out, %at, %fill; .reg .b16 %mask;
-    mov.u32 %t, %tid.x; setp.eq.u32 %p, %t, 0; mov.u32 %r, %cluster_ctarank; mov.u32 %n, COUNT;
-    ld.param.u64 %in, [in]; ld.param.u64 %out, [out]; ld.param.u64 %fill, [fill];
-    mul.wide.u32 %at, %r, 2048; add.u64 %fill, %fill, %at; add.u64 %out, %out, %at;
-    mov.u32 %x, 0;
-    filling: mad.lo.u32 %y, %t, 4, %x; cvt.u64.u32 %at, %y; add.u64 %at, %at, %fill; ld.global.u32 %to, [%at];
-    mov.u32 %r, buffer; add.u32 %y, %y, %r; st.shared.u32 [%y], %to;
-    add.u32 %x, %x, 128; setp.lt.u32 %q, %x, 2048; @%q bra filling;
+    mov.u32 %t, %tid.x;
+    setp.eq.u32 %p, %t, 0;
     mov.u32 %r, %cluster_ctarank;
-    @%p mbarrier.init.shared::cta.b64 [bar], 1; @%p fence.mbarrier_init.release.cluster;
+    mov.u32 %n, COUNT;
+    ld.param.u64 %in, [in];
+    ld.param.u64 %out, [out];
+    ld.param.u64 %fill, [fill];
+    mul.wide.u32 %at, %r, 2048;
+    add.u64 %fill, %fill, %at;
+    add.u64 %out, %out, %at;
+    mov.u32 %x, 0;
+    filling:
+    mad.lo.u32 %y, %t, 4, %x;
+    cvt.u64.u32 %at, %y;
+    add.u64 %at, %at, %fill;
+    ld.global.u32 %to, [%at];
+    mov.u32 %r, buffer;
+    add.u32 %y, %y, %r;
+    st.shared.u32 [%y], %to;
+    add.u32 %x, %x, 128;
+    setp.lt.u32 %q, %x, 2048;
+    @%q bra filling;
+    mov.u32 %r, %cluster_ctarank;
+    @%p mbarrier.init.shared::cta.b64 [bar], 1;
+    @%p fence.mbarrier_init.release.cluster;
     @%p mbarrier.arrive.expect_tx.shared::cta.b64 _, [bar], EXPECT;
-    fence.proxy.async; barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;
+    fence.proxy.async;
+    barrier.cluster.arrive.aligned;
+    barrier.cluster.wait.aligned;
     @!%p bra after;
     BODY
     after: bar.warp.sync -1;
     WAIT
     barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;
     mov.u32 %x, 0;
-    dump: mad.lo.u32 %y, %t, 4, %x; cvt.u64.u32 %at, %y; add.u64 %at, %at, %out;
-    mov.u32 %to, buffer; add.u32 %y, %y, %to; ld.shared.u32 %to, [%y]; st.global.u32 [%at], %to;
-    add.u32 %x, %x, 128; setp.lt.u32 %q, %x, 2048; @%q bra dump; ret;
+    dump:
+    mad.lo.u32 %y, %t, 4, %x;
+    cvt.u64.u32 %at, %y;
+    add.u64 %at, %at, %out;
+    mov.u32 %to, buffer;
+    add.u32 %y, %y, %to;
+    ld.shared.u32 %to, [%y];
+    st.global.u32 [%at], %to;
+    add.u32 %x, %x, 128;
+    setp.lt.u32 %q, %x, 2048;
+    @%q bra dump;
+    ret;
 """
 WAITING = "w: mbarrier.try_wait.parity.shared::cta.b64 %q, [bar], 0; @!%q bra w;"
 GROUP = "cp.async.bulk.commit_group; cp.async.bulk.wait_group 0;"
@@ -78,7 +106,8 @@ def test_loads(count: int, schedule: Any) -> None:
 def test_loads_to_several_ctas(schedule: Any) -> None:
     """The mask's CTAs, each at the same place, with the bytes told to its own barrier."""
     body = """
-        setp.eq.u32 %q, %r, 2; mov.u16 %mask, 0b1011;
+        setp.eq.u32 %q, %r, 2;
+        mov.u16 %mask, 0b1011;
         @%q cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster
             [buffer], [%in], 256, [bar], %mask;
     """
@@ -104,9 +133,13 @@ def test_from_one_cta_to_another(operation: str, schedule: Any) -> None:
     what = "cp.async.bulk" if operation == "copy" else "cp.reduce.async.bulk"
     how = "" if operation == "copy" else "." + operation
     body = f"""
-        add.u32 %r, %r, 1; and.b32 %r, %r, 1;
-        mov.u32 %x, buffer; add.u32 %x, %x, 1024; mapa.shared::cluster.u32 %to, %x, %r;
-        mov.u32 %y, bar; mapa.shared::cluster.u32 %y, %y, %r;
+        add.u32 %r, %r, 1;
+        and.b32 %r, %r, 1;
+        mov.u32 %x, buffer;
+        add.u32 %x, %x, 1024;
+        mapa.shared::cluster.u32 %to, %x, %r;
+        mov.u32 %y, bar;
+        mapa.shared::cluster.u32 %y, %y, %r;
         {what}.shared::cluster.shared::cta.mbarrier::complete_tx::bytes{how} [%to], [buffer], 512, [%y];
     """
     report, _, shared, (_, fill), _ = run(body, wait=WAITING, expect=512, ctas=2, schedule=schedule)
@@ -176,9 +209,12 @@ def test_faults(body: str, options: dict[str, Any], code: str) -> None:
 
 #: A store, then BETWEEN, then a look at what it wrote and a word over its source.
 STORED = """
-    cp.async.bulk.global.shared::cta.bulk_group [%in], [buffer], 256; cp.async.bulk.commit_group;
+    cp.async.bulk.global.shared::cta.bulk_group [%in], [buffer], 256;
+    cp.async.bulk.commit_group;
     BETWEEN
-    ld.global.u32 %x, [%in]; st.shared.u32 [buffer+1024], %x; OVER
+    ld.global.u32 %x, [%in];
+    st.shared.u32 [buffer+1024], %x;
+    OVER
 """
 
 
@@ -229,15 +265,27 @@ def test_a_copy_without_bytes() -> None:
 @pytest.mark.parametrize("place", [0, 1])
 def test_what_a_warp_does_after_a_copy_is_not_known_to_who_waits_for_it(place: int, schedule: Any) -> None:
     store = "@%p st.shared.u32 [x], 7;"
-    body = """.shared .align 16 .b8 data[64]; .shared .align 8 .b64 bar; .shared .align 4 .b32 x;
-        .reg .b32 %t, %y; .reg .pred %p, %q; mov.u32 %t, %tid.x; setp.eq.u32 %p, %t, 0; setp.ge.u32 %q, %t, 32;
-        @%p mbarrier.init.shared.b64 [bar], 1; fence.mbarrier_init.release.cluster; bar.sync 0;
+    body = """.shared .align 16 .b8 data[64];
+.shared .align 8 .b64 bar;
+.shared .align 4 .b32 x;
+        .reg .b32 %t, %y; .reg .pred %p, %q;
+        mov.u32 %t, %tid.x;
+        setp.eq.u32 %p, %t, 0;
+        setp.ge.u32 %q, %t, 32;
+        @%p mbarrier.init.shared.b64 [bar], 1;
+        fence.mbarrier_init.release.cluster;
+        bar.sync 0;
         @%q bra consumer; BEFORE
         @%p mbarrier.arrive.expect_tx.shared.b64 _, [bar], 64;
         @%p cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [data], [%in0], 64, [bar]; AFTER
         ret;
-        consumer: mbarrier.try_wait.parity.shared.b64 %p, [bar], 0; @!%p bra consumer;
-        ld.shared.u32 %y, [x]; st.global.u32 [%out0], %y; ret;"""
+        consumer:
+        mbarrier.try_wait.parity.shared.b64 %p, [bar], 0;
+        @!%p bra consumer;
+        ld.shared.u32 %y, [x];
+        st.global.u32 [%out0], %y;
+        ret;
+        """
     body = body.replace("BEFORE", store if place == 0 else "").replace("AFTER", store if place == 1 else "")
     report, _ = launch(body, [poisoned(1)], inputs=[np.zeros(64, np.uint8)], block=64, schedule=schedule)
     found = {each.code for each in report.findings if each.severity == "error"}

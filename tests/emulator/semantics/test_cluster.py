@@ -18,12 +18,20 @@ from tests.support.harness import codes, launch, module, poisoned
 SCHEDULES: list[Any] = ["eager", "late", "random"]
 #: The thread's number in the cluster's x-fastest order of CTAs, and its place in the output.
 HEAD = """
-    .shared .align 16 .b8 data[512]; .shared .align 8 .b64 bar;
+    .shared .align 16 .b8 data[512];
+    .shared .align 8 .b64 bar;
     .reg .pred %p, %q; .reg .u32 %t, %rank, %size, %peer, %x, %y, %here, %there, %cta; .reg .b64 %at, %wide, %there64;
-    mov.u32 %t, %tid.x; mov.u32 %rank, %cluster_ctarank; mov.u32 %size, %cluster_nctarank;
-    mov.u32 %here, data; mad.lo.u32 %here, %t, 4, %here;
-    mov.u32 %cta, %ctaid.x; mov.u32 %x, %ntid.x; mad.lo.u32 %x, %cta, %x, %t; mad.wide.u32 %at, %x, 4, %out0;
-    add.u32 %peer, %rank, 1; rem.u32 %peer, %peer, %size;
+    mov.u32 %t, %tid.x;
+    mov.u32 %rank, %cluster_ctarank;
+    mov.u32 %size, %cluster_nctarank;
+    mov.u32 %here, data;
+    mad.lo.u32 %here, %t, 4, %here;
+    mov.u32 %cta, %ctaid.x;
+    mov.u32 %x, %ntid.x;
+    mad.lo.u32 %x, %cta, %x, %t;
+    mad.wide.u32 %at, %x, 4, %out0;
+    add.u32 %peer, %rank, 1;
+    rem.u32 %peer, %peer, %size;
 """
 SYNC = "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;\n"
 REGISTERS = [
@@ -161,8 +169,13 @@ def test_own_memory_behind_a_relaxed_arrival(sync: str, expected: list[str], sch
     body = (
         HEAD
         + f"""
-        st.shared.u32 [%here], %t; {sync} mov.u32 %y, data; xor.b32 %x, %t, 32; mad.lo.u32 %y, %x, 4, %y;
-        ld.shared.u32 %x, [%y]; st.global.u32 [%at], %x; ret;
+        st.shared.u32 [%here], %t;
+        {sync} mov.u32 %y, data;
+        xor.b32 %x, %t, 32;
+        mad.lo.u32 %y, %x, 4, %y;
+        ld.shared.u32 %x, [%y];
+        st.global.u32 [%at], %x;
+        ret;
     """
     )
     report, (found,) = launch(body, [poisoned(128)], grid=2, block=64, cluster=2, schedule=schedule)
@@ -185,17 +198,30 @@ def test_split_arrival() -> None:
 REMOTE = (
     HEAD
     + """
-    setp.eq.u32 %p, %t, 0; setp.eq.and.u32 %q, %rank, 0, %p; mov.u32 %here, bar;
+    setp.eq.u32 %p, %t, 0;
+    setp.eq.and.u32 %q, %rank, 0, %p;
+    mov.u32 %here, bar;
     @%q mbarrier.init.shared.b64 [bar], %size;
     INIT
-    mapa.shared::cluster.u32 %there, %here, 0; mapa.shared::cluster.u32 %y, %here, 0; add.u32 %y, %y, -512;
-    mad.lo.u32 %y, %rank, 4, %y; add.u32 %x, %rank, 7; @%p st.shared::cluster.u32 [%y], %x;
+    mapa.shared::cluster.u32 %there, %here, 0;
+    mapa.shared::cluster.u32 %y, %here, 0;
+    add.u32 %y, %y, -512;
+    mad.lo.u32 %y, %rank, 4, %y;
+    add.u32 %x, %rank, 7;
+    @%p st.shared::cluster.u32 [%y], %x;
     @%p mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%there];
-    setp.ne.u32 %q, %rank, 0; @%q bra end;
-    w: mbarrier.try_wait.parity.ACQUIRE.cluster.shared::cta.b64 %p, [bar], 0; @!%p bra w;
+    setp.ne.u32 %q, %rank, 0;
+    @%q bra end;
+    w:
+    mbarrier.try_wait.parity.ACQUIRE.cluster.shared::cta.b64 %p, [bar], 0;
+    @!%p bra w;
     LATER
-    setp.ge.u32 %q, %t, %size; @%q bra end;
-    mov.u32 %here, data; mad.lo.u32 %here, %t, 4, %here; ld.shared.u32 %y, [%here]; st.global.u32 [%at], %y;
+    setp.ge.u32 %q, %t, %size;
+    @%q bra end;
+    mov.u32 %here, data;
+    mad.lo.u32 %here, %t, 4, %here;
+    ld.shared.u32 %y, [%here];
+    st.global.u32 [%at], %y;
     end:
 """
 )
@@ -254,11 +280,21 @@ def test_another_cta_is_not_in_shared_cta() -> None:
 
 
 ORDER = """
-    .reg .pred %p; .reg .u32 %x; mov.u32 %x, %cluster_ctarank; setp.eq.u32 %p, %x, 1; @%p bra other;
+    .reg .pred %p; .reg .u32 %x;
+    mov.u32 %x, %cluster_ctarank;
+    setp.eq.u32 %p, %x, 1;
+    @%p bra other;
     FIRST barrier.cluster.arrive; SECOND
-    st.volatile.global.u32 [%out0], 1; barrier.cluster.wait; ret;
-    other: ld.volatile.global.u32 %x, [%out0]; setp.ne.u32 %p, %x, 1; @%p bra other;
-    barrier.cluster.arrive; barrier.cluster.wait; ret;
+    st.volatile.global.u32 [%out0], 1;
+    barrier.cluster.wait;
+    ret;
+    other:
+    ld.volatile.global.u32 %x, [%out0];
+    setp.ne.u32 %p, %x, 1;
+    @%p bra other;
+    barrier.cluster.arrive;
+    barrier.cluster.wait;
+    ret;
 """
 
 
@@ -375,9 +411,19 @@ def test_memory_of_a_cta_that_has_ended() -> None:
     body = (
         HEAD
         + """
-        setp.eq.u32 %p, %rank, 1; @%p bra go; st.shared.u32 [%here], %t; ret;
-        go: mov.u32 %x, 0; l: add.u32 %x, %x, 1; setp.lt.u32 %p, %x, 300; @%p bra l;
-        mapa.shared::cluster.u32 %there, %here, 0; ld.shared::cluster.u32 %y, [%there]; ret;
+        setp.eq.u32 %p, %rank, 1;
+        @%p bra go;
+        st.shared.u32 [%here], %t;
+        ret;
+        go:
+        mov.u32 %x, 0;
+        l:
+        add.u32 %x, %x, 1;
+        setp.lt.u32 %p, %x, 300;
+        @%p bra l;
+        mapa.shared::cluster.u32 %there, %here, 0;
+        ld.shared::cluster.u32 %y, [%there];
+        ret;
     """
     )
     report, _ = launch(body, [poisoned(64)], grid=2, block=32, cluster=2)
@@ -418,11 +464,20 @@ def test_operations_at_the_end_of_a_cta(what: str, reads: bool, code: str, sever
 def test_what_threads_did_that_have_exited_comes_before_the_barrier(schedule: Any, cluster: Any, seed: int) -> None:
     """barrier.cluster waits for all that have not exited (9.7.13.4), so it ends after those that do not arrive."""
     body = HEAD + """
-        st.shared.u32 [%here], %x; setp.ge.u32 %p, %t, 32; @%p bra slow;
+        st.shared.u32 [%here], %x;
+        setp.ge.u32 %p, %t, 32;
+        @%p bra slow;
     """ + SYNC + """
-        ld.shared.u32 %y, [%here+128]; st.global.u32 [%at], %y; ret;
+        ld.shared.u32 %y, [%here+128];
+        st.global.u32 [%at], %y;
+        ret;
         slow: mov.u32 %y, 0;
-        more: add.u32 %y, %y, 1; nanosleep.u32 20; setp.lt.u32 %p, %y, 30; @%p bra more; ret;
+        more:
+        add.u32 %y, %y, 1;
+        nanosleep.u32 20;
+        setp.lt.u32 %p, %y, 30;
+        @%p bra more;
+        ret;
     """  # fmt: skip
     report, (found,) = launch(body, [poisoned(128)], grid=2, block=64, cluster=cluster, schedule=schedule, seed=seed)
     assert report.status == "ok", report.summary()
@@ -433,12 +488,20 @@ def test_what_threads_did_that_have_exited_comes_before_the_barrier(schedule: An
 def test_wide_registers_are_truncated_to_shared_addresses(cluster: Any) -> None:
     """PTX ISA 6.4.1: a generic address of shared memory, in 64 bits, serves where 32 are wanted (ThunderKittens)."""
     body = HEAD + """
-        cvt.u64.u32 %wide, %here; cvta.shared.u64 %wide, %wide; st.shared::cta.u32 [%wide], %x;
-        mov.b64 %there64, bar; cvta.shared.u64 %there64, %there64;
-        setp.eq.u32 %q, %t, 0; @%q mbarrier.init.shared::cta.b64 [%there64], 32; bar.sync 0;
+        cvt.u64.u32 %wide, %here;
+        cvta.shared.u64 %wide, %wide;
+        st.shared::cta.u32 [%wide], %x;
+        mov.b64 %there64, bar;
+        cvta.shared.u64 %there64, %there64;
+        setp.eq.u32 %q, %t, 0;
+        @%q mbarrier.init.shared::cta.b64 [%there64], 32;
+        bar.sync 0;
         mbarrier.arrive.shared::cta.b64 _, [%there64];
-        again: mbarrier.test_wait.parity.shared::cta.b64 %p, [%there64], 0; @!%p bra again;
-        ld.shared::cta.u32 %y, [%wide]; st.global.u32 [%at], %y;
+        again:
+        mbarrier.test_wait.parity.shared::cta.b64 %p, [%there64], 0;
+        @!%p bra again;
+        ld.shared::cta.u32 %y, [%wide];
+        st.global.u32 [%at], %y;
     """ + SYNC + "ret;"  # fmt: skip
     report, (found,) = launch(body, [poisoned(64)], grid=2, block=32, cluster=cluster)
     assert report.status == "ok", report.summary()

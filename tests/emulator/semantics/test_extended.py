@@ -59,7 +59,13 @@ def test_words_with_a_carry(op: Any) -> None:
 def test_carries_of_lanes_that_are_not_there() -> None:
     """A guarded add.cc leaves the carry of the other lanes."""
     a = edges(32, COUNT, 8)
-    text = """.reg .pred %odd; .reg .b32 %bit; and.b32 %bit, %a, 1; setp.ne.u32 %odd, %bit, 0;
-        add.cc.u32 %e, 0xffffffff, 1; @%odd add.cc.u32 %e, 0, 0; addc.u32 %d, 0, 0;"""
+    text = """.reg .pred %odd;
+.reg .b32 %bit;
+and.b32 %bit, %a, 1;
+setp.ne.u32 %odd, %bit, 0;
+        add.cc.u32 %e, 0xffffffff, 1;
+        @%odd add.cc.u32 %e, 0, 0;
+        addc.u32 %d, 0, 0;
+        """
     found = lanewise(text, {"a": ("b32", a)}, {"d": "b32", "e": "b32"})["d"]
     same(found, [0 if word & 1 else 1 for word in a.tolist()], text, {"a": a})

@@ -15,9 +15,15 @@ from tests.support.harness import codes, launch, poisoned
 #: Shared memory from in0 (4096 bytes at 1024), a row offset for each thread from in1.
 SETUP = """
     .shared .align 128 .b8 image[4096]; .reg .b32 %t, %w, %place, %r<8>; .reg .b64 %g, %o; .reg .pred %p;
-    mov.u32 %t, %tid.x; mul.wide.u32 %g, %t, 4; add.u64 %o, %in1, %g; ld.global.u32 %place, [%o];
-    mov.u32 %w, image; add.u32 %place, %place, %w;
-    mad.lo.u32 %w, %t, 64, %w; mul.wide.u32 %g, %t, 64; add.u64 %g, %g, %in0;
+    mov.u32 %t, %tid.x;
+    mul.wide.u32 %g, %t, 4;
+    add.u64 %o, %in1, %g;
+    ld.global.u32 %place, [%o];
+    mov.u32 %w, image;
+    add.u32 %place, %place, %w;
+    mad.lo.u32 %w, %t, 64, %w;
+    mul.wide.u32 %g, %t, 64;
+    add.u64 %g, %g, %in0;
 """
 FILL = SETUP + "\n".join(
     f"ld.global.v4.u32 {{%r0, %r1, %r2, %r3}}, [%g+{16 * i}]; st.shared.v4.u32 [%w+{16 * i}], {{%r0, %r1, %r2, %r3}};"
@@ -171,9 +177,15 @@ def test_store_of_bytes(num: int) -> None:
 
 def test_transpose() -> None:
     body = """
-        .reg .b32 %t, %a, %b; .reg .b64 %g; mov.u32 %t, %tid.x; mul.wide.u32 %g, %t, 4; add.u64 %in0, %in0, %g;
-        add.u64 %out0, %out0, %g; ld.global.u32 %a, [%in0]; movmatrix.sync.aligned.m8n8.trans.b16 %b, %a;
-        st.global.u32 [%out0], %b; ret;
+        .reg .b32 %t, %a, %b; .reg .b64 %g;
+        mov.u32 %t, %tid.x;
+        mul.wide.u32 %g, %t, 4;
+        add.u64 %in0, %in0, %g;
+        add.u64 %out0, %out0, %g;
+        ld.global.u32 %a, [%in0];
+        movmatrix.sync.aligned.m8n8.trans.b16 %b, %a;
+        st.global.u32 [%out0], %b;
+        ret;
     """
     words = np.random.default_rng(4).integers(0, 1 << 32, 96, dtype=np.uint32)
     report, (out,) = launch(body, [poisoned(96)], block=96, inputs=[words])

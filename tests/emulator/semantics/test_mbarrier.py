@@ -11,9 +11,11 @@ import pytest
 from tests.support.harness import codes, launch, line_of, poisoned
 
 HEAD = """
-    .shared .align 8 .b64 bar; .shared .align 8 .b64 other;
+    .shared .align 8 .b64 bar;
+    .shared .align 8 .b64 other;
     .reg .pred %p, %q; .reg .u32 %x, %t, %place, %parity; .reg .b64 %state, %old, %wide, %at;
-    mov.u32 %place, bar; mov.u32 %t, %tid.x;
+    mov.u32 %place, bar;
+    mov.u32 %t, %tid.x;
 """
 TEST = "mbarrier.test_wait.parity.shared.b64 %p, [bar], {}; selp.u32 %x, 1, 0, %p; st.global.u32 [%out0+{}], %x;\n"
 
@@ -118,12 +120,18 @@ def test_states_of_arrivals() -> None:
 
 def test_states_and_their_counts() -> None:
     """The bits that an H200 returned for states; pending_count is what was pending before the arrival."""
-    body = """mbarrier.init.shared.b64 [bar], 9; mbarrier.expect_tx.relaxed.cta.shared.b64 [bar], 48;
-        mbarrier.arrive.noComplete.shared.b64 %old, [bar], 4; mbarrier.pending_count.b64 %x, %old;
-        st.global.u32 [%out0], %x; st.global.b64 [%out0+8], %old;
-        mbarrier.arrive_drop.noComplete.release.cta.shared::cta.b64 %old, [bar], 2; mbarrier.pending_count.b64 %x, %old;
-        st.global.u32 [%out0+4], %x; mbarrier.complete_tx.shared.b64 [bar], 48;
-        mbarrier.arrive.shared.b64 %state, [bar], 3; mbarrier.arrive.shared.b64 %state, [bar];
+    body = """mbarrier.init.shared.b64 [bar], 9;
+mbarrier.expect_tx.relaxed.cta.shared.b64 [bar], 48;
+        mbarrier.arrive.noComplete.shared.b64 %old, [bar], 4;
+        mbarrier.pending_count.b64 %x, %old;
+        st.global.u32 [%out0], %x;
+        st.global.b64 [%out0+8], %old;
+        mbarrier.arrive_drop.noComplete.release.cta.shared::cta.b64 %old, [bar], 2;
+        mbarrier.pending_count.b64 %x, %old;
+        st.global.u32 [%out0+4], %x;
+        mbarrier.complete_tx.shared.b64 [bar], 48;
+        mbarrier.arrive.shared.b64 %state, [bar], 3;
+        mbarrier.arrive.shared.b64 %state, [bar];
         st.global.b64 [%out0+16], %state;"""
     report, found = run(body, 6)
     assert report.status == "ok", report.summary()
@@ -143,12 +151,25 @@ def test_arrivals_that_may_not_complete() -> None:
 def test_threads_that_drop_out() -> None:
     """Of 96 threads a third leaves after each phase; the others go on without them."""
     body = """
-        setp.eq.u32 %q, %t, 0; @%q mbarrier.init.shared.b64 [bar], 96; bar.sync 0;
-        mov.u32 %place, 0; mul.lo.u32 %x, %t, 4; cvt.u64.u32 %at, %x; add.u64 %at, %at, %out0;
-        loop: and.b32 %parity, %place, 1; add.u32 %place, %place, 1; st.global.u32 [%at], %place;
-        mul.lo.u32 %x, %place, 32; setp.lt.u32 %q, %t, %x; @%q bra last;
+        setp.eq.u32 %q, %t, 0;
+        @%q mbarrier.init.shared.b64 [bar], 96;
+        bar.sync 0;
+        mov.u32 %place, 0;
+        mul.lo.u32 %x, %t, 4;
+        cvt.u64.u32 %at, %x;
+        add.u64 %at, %at, %out0;
+        loop:
+        and.b32 %parity, %place, 1;
+        add.u32 %place, %place, 1;
+        st.global.u32 [%at], %place;
+        mul.lo.u32 %x, %place, 32;
+        setp.lt.u32 %q, %t, %x;
+        @%q bra last;
         mbarrier.arrive.shared.b64 _, [bar];
-        w: mbarrier.try_wait.parity.shared.b64 %p, [bar], %parity; @!%p bra w; bra loop;
+        w:
+        mbarrier.try_wait.parity.shared.b64 %p, [bar], %parity;
+        @!%p bra w;
+        bra loop;
         last: mbarrier.arrive_drop.shared.b64 _, [bar];
     """
     for schedule in ("eager", "late", "random"):
@@ -160,16 +181,24 @@ def test_threads_that_drop_out() -> None:
 def test_multicast_operations() -> None:
     """sm_107f: the objects at the same place in all CTAs of a mask."""
     body = """
-        .shared .align 8 .b64 bar; .reg .pred %p; .reg .u32 %x, %rank; .reg .b64 %at;
-        mov.u32 %rank, %cluster_ctarank; mbarrier.init.shared.b64 [bar], 2;
-        fence.mbarrier_init.release.cluster; barrier.cluster.arrive; barrier.cluster.wait;
-        setp.ne.u32 %p, %rank, 1; @%p bra wait;
+        .shared .align 8 .b64 bar;
+        .reg .pred %p; .reg .u32 %x, %rank; .reg .b64 %at;
+        mov.u32 %rank, %cluster_ctarank;
+        mbarrier.init.shared.b64 [bar], 2;
+        fence.mbarrier_init.release.cluster;
+        barrier.cluster.arrive;
+        barrier.cluster.wait;
+        setp.ne.u32 %p, %rank, 1;
+        @%p bra wait;
         mbarrier.expect_tx.relaxed.cluster.shared::cluster.multicast::cluster::32b.b64 [bar], 64, 11;
         mbarrier.arrive.release.cluster.shared::cluster.multicast::cluster::32b.b64 _, [bar], 2, 11;
         mbarrier.complete_tx.relaxed.cluster.shared::cluster.multicast::cluster::32b.b64 [bar], 64, 11;
         wait: barrier.cluster.arrive; barrier.cluster.wait;
-        mbarrier.test_wait.parity.shared.b64 %p, [bar], 0; selp.u32 %x, 1, 0, %p;
-        mad.wide.u32 %at, %rank, 4, %out0; st.global.u32 [%at], %x; ret;
+        mbarrier.test_wait.parity.shared.b64 %p, [bar], 0;
+        selp.u32 %x, 1, 0, %p;
+        mad.wide.u32 %at, %rank, 4, %out0;
+        st.global.u32 [%at], %x;
+        ret;
     """
     report, (found,) = launch(
         body, [poisoned(4)], block=1, grid=4, cluster=4, version="9.4", kernel_target="sm_107f", target="sm_107f"
@@ -180,12 +209,23 @@ def test_multicast_operations() -> None:
 
 def test_lanes_that_wait_for_different_objects() -> None:
     body = """
-        setp.eq.u32 %q, %t, 0; @%q mbarrier.init.shared.b64 [bar], 1; @%q mbarrier.init.shared.b64 [other], 1;
-        bar.sync 0; setp.eq.u32 %q, %t, 40; @%q bra arrives;
+        setp.eq.u32 %q, %t, 0;
+        @%q mbarrier.init.shared.b64 [bar], 1;
+        @%q mbarrier.init.shared.b64 [other], 1;
+        bar.sync 0;
+        setp.eq.u32 %q, %t, 40;
+        @%q bra arrives;
         and.b32 %x, %t, 1; mad.lo.u32 %place, %x, 8, %place;
-        w: mbarrier.try_wait.parity.shared.b64 %p, [%place], 0; @!%p bra w; bra end;
-        arrives: mbarrier.arrive.shared.b64 _, [other]; mbarrier.arrive.shared.b64 _, [bar];
-        end: mad.wide.u32 %at, %t, 4, %out0; st.global.u32 [%at], %t;
+        w:
+        mbarrier.try_wait.parity.shared.b64 %p, [%place], 0;
+        @!%p bra w;
+        bra end;
+        arrives:
+        mbarrier.arrive.shared.b64 _, [other];
+        mbarrier.arrive.shared.b64 _, [bar];
+        end:
+        mad.wide.u32 %at, %t, 4, %out0;
+        st.global.u32 [%at], %t;
     """
     for schedule in ("eager", "late", "random"):
         report, found = run(body, 64, block=64, schedule=schedule)
@@ -198,15 +238,32 @@ def test_threads_arrive(schedule: Any) -> None:
     """Every thread arrives and waits in ten phases; what each wrote before is seen after."""
     body = """
         .shared .align 4 .b8 data[1024]; .reg .u32 %base, %mine, %next, %n, %round, %sum;
-        setp.eq.u32 %q, %t, 0; @%q mbarrier.init.shared.b64 [bar], 80; bar.sync 0;
-        mov.u32 %base, data; mov.u32 %round, 0; mov.u32 %sum, 0;
-        mad.lo.u32 %mine, %t, 4, %base; add.u32 %x, %t, 37; rem.u32 %x, %x, 80; mad.lo.u32 %next, %x, 4, %base;
-        loop: mad.lo.u32 %x, %t, 7, %round; st.shared.u32 [%mine], %x; and.b32 %parity, %round, 1;
+        setp.eq.u32 %q, %t, 0;
+        @%q mbarrier.init.shared.b64 [bar], 80;
+        bar.sync 0;
+        mov.u32 %base, data;
+        mov.u32 %round, 0;
+        mov.u32 %sum, 0;
+        mad.lo.u32 %mine, %t, 4, %base;
+        add.u32 %x, %t, 37;
+        rem.u32 %x, %x, 80;
+        mad.lo.u32 %next, %x, 4, %base;
+        loop:
+        mad.lo.u32 %x, %t, 7, %round;
+        st.shared.u32 [%mine], %x;
+        and.b32 %parity, %round, 1;
         mbarrier.arrive.shared.b64 _, [bar];
-        w: mbarrier.try_wait.parity.shared.b64 %p, [bar], %parity; @!%p bra w;
-        ld.shared.u32 %x, [%next]; add.u32 %sum, %sum, %x; bar.sync 0;
-        add.u32 %round, %round, 1; setp.lt.u32 %p, %round, 10; @%p bra loop;
-        mad.wide.u32 %at, %t, 4, %out0; st.global.u32 [%at], %sum;
+        w:
+        mbarrier.try_wait.parity.shared.b64 %p, [bar], %parity;
+        @!%p bra w;
+        ld.shared.u32 %x, [%next];
+        add.u32 %sum, %sum, %x;
+        bar.sync 0;
+        add.u32 %round, %round, 1;
+        setp.lt.u32 %p, %round, 10;
+        @%p bra loop;
+        mad.wide.u32 %at, %t, 4, %out0;
+        st.global.u32 [%at], %sum;
     """
     report, found = run(body, 80, block=80, schedule=schedule)
     assert report.status == "ok", report.summary()
@@ -218,12 +275,25 @@ def test_threads_arrive(schedule: Any) -> None:
 
 def test_spinning_with_test_wait() -> None:
     body = """
-        setp.eq.u32 %q, %t, 0; @%q mbarrier.init.shared.b64 [bar], 1; bar.sync 0;
-        setp.eq.u32 %q, %t, 40; @%q bra arrives;
-        spin: mbarrier.test_wait.parity.shared.b64 %p, [bar], 0; @!%p bra spin; bra end;
-        arrives: mov.u32 %x, 0; work: add.u32 %x, %x, 1; setp.lt.u32 %p, %x, 400; @%p bra work;
+        setp.eq.u32 %q, %t, 0;
+        @%q mbarrier.init.shared.b64 [bar], 1;
+        bar.sync 0;
+        setp.eq.u32 %q, %t, 40;
+        @%q bra arrives;
+        spin:
+        mbarrier.test_wait.parity.shared.b64 %p, [bar], 0;
+        @!%p bra spin;
+        bra end;
+        arrives:
+        mov.u32 %x, 0;
+        work:
+        add.u32 %x, %x, 1;
+        setp.lt.u32 %p, %x, 400;
+        @%p bra work;
         mbarrier.arrive.shared.b64 _, [bar];
-        end: mad.wide.u32 %at, %t, 4, %out0; st.global.u32 [%at], %t;
+        end:
+        mad.wide.u32 %at, %t, 4, %out0;
+        st.global.u32 [%at], %t;
     """
     for schedule in ("eager", "late", "random"):
         report, found = run(body, 64, block=64, schedule=schedule)
@@ -244,9 +314,17 @@ def test_a_wait_that_gives_up() -> None:
 
 
 def test_a_bounded_number_of_tries() -> None:
-    body = """mbarrier.init.shared.b64 [bar], 1; mov.u32 %x, 0;
-        again: mbarrier.try_wait.parity.shared.b64 %p, [bar], 0; @%p bra end; add.u32 %x, %x, 1;
-        setp.lt.u32 %q, %x, 300; @%q bra again; end: st.global.u32 [%out0], %x;"""
+    body = """mbarrier.init.shared.b64 [bar], 1;
+mov.u32 %x, 0;
+        again:
+        mbarrier.try_wait.parity.shared.b64 %p, [bar], 0;
+        @%p bra end;
+        add.u32 %x, %x, 1;
+        setp.lt.u32 %q, %x, 300;
+        @%q bra again;
+        end:
+        st.global.u32 [%out0], %x;
+        """
     report, found = run(body, 1)
     assert report.status == "ok", report.summary()
     assert found == [300]
@@ -255,7 +333,10 @@ def test_a_bounded_number_of_tries() -> None:
 def test_waiting_without_end_is_a_deadlock() -> None:
     body = """mbarrier.init.shared.b64 [bar], 3;
         mbarrier.arrive.shared.b64 _, [bar];
-        again: mbarrier.try_wait.parity.shared.b64 %p, [bar], 0; @!%p bra again;"""
+        again:
+        mbarrier.try_wait.parity.shared.b64 %p, [bar], 0;
+        @!%p bra again;
+        """
     report, _ = run(body, 1)
     assert report.status == "deadlock"
     finding = report.findings[0]
@@ -310,7 +391,8 @@ def test_faults_and_their_twins(name: str, bad: str, good: str, victim: str, sta
 
 
 def test_init_must_be_seen_before_use() -> None:
-    body = """setp.eq.u32 %q, %t, 0; @%q mbarrier.init.shared.b64 [bar], 64;
+    body = """setp.eq.u32 %q, %t, 0;
+@%q mbarrier.init.shared.b64 [bar], 64;
         {}
         mbarrier.arrive.shared.b64 _, [bar];"""
     report, _ = run(body.format(""), block=64)
@@ -320,7 +402,9 @@ def test_init_must_be_seen_before_use() -> None:
     assert clean.status == "ok", clean.summary()
 
 
-ENDS = """setp.eq.u32 %q, %t, 0; @%q mbarrier.init.shared.b64 [bar], 64; bar.sync 0;
+ENDS = """setp.eq.u32 %q, %t, 0;
+@%q mbarrier.init.shared.b64 [bar], 64;
+bar.sync 0;
     mbarrier.arrive.shared.b64 _, [bar];
     {}
     {}
@@ -346,10 +430,17 @@ def test_the_end_must_come_after_all_arrivals() -> None:
 
 
 def test_generic_addresses_and_remote_forms() -> None:
-    body = """cvt.u64.u32 %wide, %place; cvta.shared.u64 %wide, %wide; mbarrier.init.b64 [%wide], 2;
-        mbarrier.arrive.b64 _, [%wide]; mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%place];
-        mbarrier.try_wait.parity.acquire.cta.b64 %p, [%wide+0], 0; selp.u32 %x, 1, 0, %p; st.global.u32 [%out0], %x;
-        mbarrier.inval.b64 [%wide]; mbarrier.init.shared.b64 [bar], 1;"""
+    body = """cvt.u64.u32 %wide, %place;
+cvta.shared.u64 %wide, %wide;
+mbarrier.init.b64 [%wide], 2;
+        mbarrier.arrive.b64 _, [%wide];
+        mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%place];
+        mbarrier.try_wait.parity.acquire.cta.b64 %p, [%wide+0], 0;
+        selp.u32 %x, 1, 0, %p;
+        st.global.u32 [%out0], %x;
+        mbarrier.inval.b64 [%wide];
+        mbarrier.init.shared.b64 [bar], 1;
+        """
     report, found = run(body, 1)
     assert report.status == "ok", report.summary()
     assert found == [1]
@@ -373,17 +464,27 @@ def test_one_word_of_output_is_enough() -> None:
 
 
 LAYOUTS = """
-    .reg .b8 %why; mbarrier.init{0}.shared.b64 [bar], {1};
-    mbarrier.check_layout.layout::v1.shared.b64 %p, [bar]; selp.u32 %x, 1, 0, %p; st.global.u32 [%out0], %x;
-    mbarrier.check_layout.layout::v0.shared.b64 %p, [bar]; selp.u32 %x, 1, 0, %p; st.global.u32 [%out0+4], %x;
+    .reg .b8 %why;
+    mbarrier.init{0}.shared.b64 [bar], {1};
+    mbarrier.check_layout.layout::v1.shared.b64 %p, [bar];
+    selp.u32 %x, 1, 0, %p;
+    st.global.u32 [%out0], %x;
+    mbarrier.check_layout.layout::v0.shared.b64 %p, [bar];
+    selp.u32 %x, 1, 0, %p;
+    st.global.u32 [%out0+4], %x;
     mbarrier.arrive.shared.b64 %state, [bar];
     mbarrier.test_wait.parity.phase_type::conditional.shared.b64 %p, [bar], 0;
-    selp.u32 %x, 1, 0, %p; st.global.u32 [%out0+8], %x;
+    selp.u32 %x, 1, 0, %p;
+    st.global.u32 [%out0+8], %x;
 """
 REPORT = """
     mbarrier.try_wait.parity.phase_type::primary.acquire.cta.shared.b64 %p|%q, %why, [bar], 0;
-    selp.u32 %x, 1, 0, %p; st.global.u32 [%out0+12], %x; selp.u32 %x, 1, 0, %q; st.global.u32 [%out0+16], %x;
-    cvt.u32.u8 %x, %why; st.global.u32 [%out0+20], %x;
+    selp.u32 %x, 1, 0, %p;
+    st.global.u32 [%out0+12], %x;
+    selp.u32 %x, 1, 0, %q;
+    st.global.u32 [%out0+16], %x;
+    cvt.u32.u8 %x, %why;
+    st.global.u32 [%out0+20], %x;
 """
 
 

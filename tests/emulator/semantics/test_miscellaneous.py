@@ -15,9 +15,17 @@ SCHEDULES: list[Any] = ["eager", "late", "random"]
 
 BUDGET = """
     .reg .pred %p; .reg .u32 %t, %x; .reg .b64 %at;
-    mov.u32 %t, %tid.x; mad.wide.u32 %at, %t, 4, %out0; mov.u32 %x, 1; setp.ge.u32 %p, %t, 128; @%p bra.uni consume;
-    setmaxnreg.dec.sync.aligned.u32 GIVEN; st.global.u32 [%at], %x; bra end;
-    consume: setmaxnreg.inc.sync.aligned.u32 TAKEN; st.global.u32 [%at], %x;
+    mov.u32 %t, %tid.x;
+    mad.wide.u32 %at, %t, 4, %out0;
+    mov.u32 %x, 1;
+    setp.ge.u32 %p, %t, 128;
+    @%p bra.uni consume;
+    setmaxnreg.dec.sync.aligned.u32 GIVEN;
+    st.global.u32 [%at], %x;
+    bra end;
+    consume:
+    setmaxnreg.inc.sync.aligned.u32 TAKEN;
+    st.global.u32 [%at], %x;
     end: ret;
 """
 
@@ -111,24 +119,41 @@ def test_what_does_nothing() -> None:
 
 #: Each CTA counts itself in the output of its work, then of the work that it takes over.
 PERSISTENT = """
-    .shared .align 16 .b8 response[16]; .shared .align 8 .b64 bar;
+    .shared .align 16 .b8 response[16];
+    .shared .align 8 .b64 bar;
     .reg .pred %p, %leader; .reg .u32 %x, %rank, %size, %phase, %y, %z, %w; .reg .b64 %at, %low, %high; .reg .b128 %got;
-    mov.u32 %x, %ctaid.x; mov.u32 %rank, %cluster_ctarank; mov.u32 %phase, 0; setp.eq.u32 %leader, %rank, 0;
-    mbarrier.init.shared.b64 [bar], 1; fence.mbarrier_init.release.cluster;
+    mov.u32 %x, %ctaid.x;
+    mov.u32 %rank, %cluster_ctarank;
+    mov.u32 %phase, 0;
+    setp.eq.u32 %leader, %rank, 0;
+    mbarrier.init.shared.b64 [bar], 1;
+    fence.mbarrier_init.release.cluster;
     barrier.cluster.arrive; barrier.cluster.wait;
     loop:
-    mad.wide.u32 %at, %x, 4, %out0; ld.global.u32 %y, [%at]; add.u32 %y, %y, 1; st.global.u32 [%at], %y;
+    mad.wide.u32 %at, %x, 4, %out0;
+    ld.global.u32 %y, [%at];
+    add.u32 %y, %y, 1;
+    st.global.u32 [%at], %y;
     mbarrier.arrive.expect_tx.shared.b64 _, [bar], 16;
     barrier.cluster.arrive; barrier.cluster.wait;
     @%leader clusterlaunchcontrol.try_cancel.async.shared::cta.mbarrier::complete_tx::bytes{multicast}.b128
         [response], [bar];
-    w: mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 %p, [bar], %phase; @!%p bra w;
-    ld.shared.v2.b64 {%low, %high}, [response]; mov.b128 %got, {%low, %high}; xor.b32 %phase, %phase, 1;
+    w:
+    mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 %p, [bar], %phase;
+    @!%p bra w;
+    ld.shared.v2.b64 {%low, %high}, [response];
+    mov.b128 %got, {%low, %high};
+    xor.b32 %phase, %phase, 1;
     clusterlaunchcontrol.query_cancel.is_canceled.pred.b128 %p, %got; CHECK
     clusterlaunchcontrol.query_cancel.get_first_ctaid.v4.b32.b128 {%x, %y, %z, %w}, %got;
     clusterlaunchcontrol.query_cancel.get_first_ctaid::x.b32.b128 %y, %got;
-    add.u32 %x, %y, %rank; again: FENCE bra loop;
-    end: barrier.cluster.arrive; barrier.cluster.wait; ret;
+    add.u32 %x, %y, %rank;
+    again:
+    FENCE bra loop;
+    end:
+    barrier.cluster.arrive;
+    barrier.cluster.wait;
+    ret;
 """.replace("{multicast}", "MULTICAST")
 
 

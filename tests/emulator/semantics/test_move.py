@@ -24,8 +24,12 @@ def test_128_bits() -> None:
     """Two halves or four quarters, the first at the bottom."""
     a, b = edges(64, COUNT, 3), edges(64, COUNT, 4)
     text = """.reg .b128 %w, %v; .reg .b32 %p, %q, %r, %s;
-        mov.b128 %w, {%a, %b}; mov.b128 %v, %w; mov.b128 {%p, %q, %r, %s}, %v;
-        mov.b128 %w, {%s, %p, %q, %r}; mov.b128 {%d, %e}, %w;"""
+        mov.b128 %w, {%a, %b};
+        mov.b128 %v, %w;
+        mov.b128 {%p, %q, %r, %s}, %v;
+        mov.b128 %w, {%s, %p, %q, %r};
+        mov.b128 {%d, %e}, %w;
+        """
     found = lanewise(text, {"a": ("b64", a), "b": ("b64", b)}, {"d": "b64", "e": "b64"})
     mask = 2**32 - 1
     rows = list(zip(a.tolist(), b.tolist(), strict=True))
@@ -37,14 +41,23 @@ def test_vector_registers() -> None:
     """Elements by both of their names, whole in loads, stores, vector moves and packing, in inner scopes and ranges."""
     a = edges(32, 64, 5)
     body = """.reg .v4 .b32 %v; .reg .v2 .b32 %w<3>; .reg .b32 %t; .reg .b64 %at, %p; .reg .v4 .f32 %f;
-        mov.u32 %t, %tid.x; mul.wide.u32 %at, %t, 16; add.u64 %in0, %in0, %at; add.u64 %out0, %out0, %at;
+        mov.u32 %t, %tid.x;
+        mul.wide.u32 %at, %t, 16;
+        add.u64 %in0, %in0, %at;
+        add.u64 %out0, %out0, %at;
         ld.global.v4.b32 %v, [%in0];
-        add.u32 %v.x, %v.x, %v.a; xor.b32 %v.y, %v.g, %v.b;
+        add.u32 %v.x, %v.x, %v.a;
+        xor.b32 %v.y, %v.g, %v.b;
         mov.v2.b32 %w1, {%v.w, %v.z};
-        mov.b64 %p, %w1; mov.b64 %w2, %p;
-        { .reg .v2 .b32 %w1; mov.v2.b32 %w1, {1, 2}; add.u32 %v.y, %v.y, %w1.y; }
+        mov.b64 %p, %w1;
+        mov.b64 %w2, %p;
+        { .reg .v2 .b32 %w1;
+        mov.v2.b32 %w1, {1, 2};
+        add.u32 %v.y, %v.y, %w1.y; }
         mov.v4.b32 %f, {%v.x, %v.y, %w2.x, %w2.y};
-        st.global.v4.f32 [%out0], %f; ret;"""
+        st.global.v4.f32 [%out0], %f;
+        ret;
+        """
     report, (found,) = launch(body, [poisoned(64)], inputs=[a], block=16)
     assert report.status == "ok", report.summary()
     expected = []
@@ -64,8 +77,17 @@ SPECIAL: dict[str, Any] = {
 @pytest.mark.parametrize("name", SPECIAL)
 def test_special_registers(name: str) -> None:
     body = f""".reg .b32 %d, %t, %y, %z; .reg .b64 %at;
-        mov.u32 %t, %tid.x; mov.u32 %y, %tid.y; mov.u32 %z, %tid.z; mad.lo.u32 %y, %z, 4, %y; mad.lo.u32 %t, %y, 8, %t;
-        mul.wide.u32 %at, %t, 4; add.u64 %out0, %out0, %at; mov.u32 %d, {name}; st.global.b32 [%out0], %d; ret;"""
+        mov.u32 %t, %tid.x;
+        mov.u32 %y, %tid.y;
+        mov.u32 %z, %tid.z;
+        mad.lo.u32 %y, %z, 4, %y;
+        mad.lo.u32 %t, %y, 8, %t;
+        mul.wide.u32 %at, %t, 4;
+        add.u64 %out0, %out0, %at;
+        mov.u32 %d, {name};
+        st.global.b32 [%out0], %d;
+        ret;
+        """
     report, (found,) = launch(body, [poisoned(64)], block=(8, 4, 2))
     assert report.status == "ok", report.summary()
     assert found.tolist() == [SPECIAL[name](i) for i in range(64)]

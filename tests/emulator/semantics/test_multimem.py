@@ -103,12 +103,20 @@ def test_shared_memory_has_no_multimem_addresses() -> None:
 def test_whole_rows(schedule: Any) -> None:
     """A copy of 128 bytes from shared memory, and as many added."""
     body = """
-        .shared .align 16 .b32 row[32]; .reg .b32 %t, %at; .reg .pred %p; mov.u32 %t, %tid.x;
-        mov.u32 %at, row; mad.lo.u32 %at, %t, 4, %at; st.shared.u32 [%at], %t; fence.proxy.async; bar.warp.sync -1;
-        setp.ne.u32 %p, %t, 0; @%p bra end;
+        .shared .align 16 .b32 row[32];
+        .reg .b32 %t, %at; .reg .pred %p;
+        mov.u32 %t, %tid.x;
+        mov.u32 %at, row;
+        mad.lo.u32 %at, %t, 4, %at;
+        st.shared.u32 [%at], %t;
+        fence.proxy.async;
+        bar.warp.sync -1;
+        setp.ne.u32 %p, %t, 0;
+        @%p bra end;
         multimem.cp.async.bulk.global.shared::cta.bulk_group [%out0], [row], 128;
         multimem.cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%out1], [row], 128;
-        cp.async.bulk.commit_group; cp.async.bulk.wait_group 0;
+        cp.async.bulk.commit_group;
+        cp.async.bulk.wait_group 0;
         end: ret;"""
     report, (stored, summed) = launch(body, [poisoned(32), np.full(32, 5, np.uint32)], version="9.1", schedule=schedule)
     assert (report.status, codes(report)) == ("ok", []), report.summary()

@@ -162,8 +162,11 @@ def test_packed_loads(shape: str) -> None:
     names = ", ".join(f"%r{i}" for i in range(registers))
     half = f", {split}" if split else ""
     bench.body += f"""add.u32 %x, %taddr, {lane << 16 | 3};
-        tcgen05.ld.sync.aligned.{shape}.x{num}.pack::16b.b32 {{{names}}}, [%x]{half}; tcgen05.wait::ld.sync.aligned;
-        mul.wide.u32 %to, %t, {4 * registers}; add.u64 %to, %to, %out;\n"""
+        tcgen05.ld.sync.aligned.{shape}.x{num}.pack::16b.b32 {{{names}}}, [%x]{half};
+        tcgen05.wait::ld.sync.aligned;
+        mul.wide.u32 %to, %t, {4 * registers};
+        add.u64 %to, %to, %out;
+        \n"""
     bench.body += "".join(f"st.global.b32 [%to+{4 * i}], %r{i};\n" for i in range(registers))
     emulator = Emulator(schedule="late")
     out = emulator.array(np.zeros(128 * registers, np.uint32))
@@ -231,8 +234,12 @@ def test_loads_with_reduction(op: str) -> None:
     bench.fill(data)
     names = ", ".join(f"%r{i}" for i in range(8))
     bench.body += f"""tcgen05.ld.red.sync.aligned.32x32b.x8.{op} {{{names}}}, %r8, [%taddr];
-        tcgen05.wait::ld.sync.aligned; mul.wide.u32 %to, %t, 8; add.u64 %to, %to, %out;
-        st.global.b32 [%to], %r8; st.global.b32 [%to+4], %r5;\n"""
+        tcgen05.wait::ld.sync.aligned;
+        mul.wide.u32 %to, %t, 8;
+        add.u64 %to, %to, %out;
+        st.global.b32 [%to], %r8;
+        st.global.b32 [%to+4], %r5;
+        \n"""
     emulator = Emulator("sm_103a")
     out = emulator.array(np.zeros(256, np.uint32))
     text = module(TEXT.replace("$BODY", bench.body), ".param .u64 source, .param .u64 out", target="sm_103a")

@@ -37,9 +37,9 @@ def pair_text(body: str, words: int) -> str:
         mov.u32 %rank, %cluster_ctarank;
         mul.wide.u32 %far, %rank, {IMAGE}; add.u64 %source, %source, %far;
         mul.wide.u32 %far, %rank, {4 * words}; add.u64 %out, %out, %far;\n"""
-    text = text.replace("mov.u32 %x, 0; mov.u32 %phase, 0;", head + "mov.u32 %x, 0; mov.u32 %phase, 0;")
+    text = text.replace("mov.u32 %phase, 0;", head + "mov.u32 %phase, 0;", 1)
     # The even CTA's first thread issues; the first of each makes the CTA's mbarrier.
-    old = "setp.eq.u32 %leader, %t, 0; @%leader mbarrier.init"
+    old = "setp.eq.u32 %leader, %t, 0;\n    @%leader mbarrier.init"
     assert old in text
     leader = "setp.eq.u32 %first, %t, 0; setp.eq.and.u32 %leader, %rank, 0, %first; @%first mbarrier.init"
     text = text.replace(old, leader).replace(

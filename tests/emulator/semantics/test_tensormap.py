@@ -41,9 +41,15 @@ def fields(record: dict[str, Any]) -> list[str]:
 MAKE = """
     .shared .align 128 .b8 made[128];
     .reg .b32 %t, %at; .reg .b64 %out, %to; .reg .pred %p;
-    mov.u32 %t, %tid.x; ld.param.u64 %out, [out]; mov.u32 %at, made;
-    shl.b32 %t, %t, 2; add.u32 %at, %at, %t; st.shared.b32 [%at], START; bar.warp.sync -1;
-    setp.ne.u32 %p, %t, 0; @%p bra publish;
+    mov.u32 %t, %tid.x;
+    ld.param.u64 %out, [out];
+    mov.u32 %at, made;
+    shl.b32 %t, %t, 2;
+    add.u32 %at, %at, %t;
+    st.shared.b32 [%at], START;
+    bar.warp.sync -1;
+    setp.ne.u32 %p, %t, 0;
+    @%p bra publish;
     REPLACE
     publish: bar.warp.sync -1;
     tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned [%out], [made], 128;
@@ -104,28 +110,48 @@ def test_fields_leave_the_others_alone() -> None:
 
 #: A map with the wrong address is in global memory; thread 0 mends it there or in shared memory, and copies with it.
 USE = """
-    .shared .align 1024 .b8 buffer[1024]; .shared .align 128 .b8 copy[128]; .shared .align 8 .b64 bar;
+    .shared .align 1024 .b8 buffer[1024];
+    .shared .align 128 .b8 copy[128];
+    .shared .align 8 .b64 bar;
     .reg .b32 %t, %x; .reg .b64 %map, %data, %out, %at, %w; .reg .pred %p, %q;
-    mov.u32 %t, %tid.x; ld.param.u64 %map, [map]; ld.param.u64 %data, [data]; ld.param.u64 %out, [out];
+    mov.u32 %t, %tid.x;
+    ld.param.u64 %map, [map];
+    ld.param.u64 %data, [data];
+    ld.param.u64 %out, [out];
     setp.ne.u32 %p, %t, 0;
-    mov.u32 %x, copy; mad.lo.u32 %x, %t, 4, %x; mul.wide.u32 %at, %t, 4; add.u64 %at, %at, %map;
-    ld.global.b32 %t, [%at]; st.shared.b32 [%x], %t; bar.warp.sync -1; mov.u32 %t, %tid.x;
+    mov.u32 %x, copy;
+    mad.lo.u32 %x, %t, 4, %x;
+    mul.wide.u32 %at, %t, 4;
+    add.u64 %at, %at, %map;
+    ld.global.b32 %t, [%at];
+    st.shared.b32 [%x], %t;
+    bar.warp.sync -1;
+    mov.u32 %t, %tid.x;
     CHANGE
     ACQUIRE
     @%p bra waiting;
-    mbarrier.init.shared::cta.b64 [bar], 1; fence.mbarrier_init.release.cluster;
+    mbarrier.init.shared::cta.b64 [bar], 1;
+    fence.mbarrier_init.release.cluster;
     mbarrier.arrive.expect_tx.shared::cta.b64 _, [bar], 512;
     cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes [buffer], [%map, {0, 0}], [bar];
     waiting: bar.warp.sync -1;
-    w: mbarrier.try_wait.parity.shared::cta.b64 %q, [bar], 0; @!%q bra w;
-    mov.u32 %x, buffer; mad.lo.u32 %x, %t, 4, %x; ld.shared.b32 %x, [%x];
-    mul.wide.u32 %at, %t, 4; add.u64 %at, %at, %out; st.global.b32 [%at], %x; ret;
+    w:
+    mbarrier.try_wait.parity.shared::cta.b64 %q, [bar], 0;
+    @!%q bra w;
+    mov.u32 %x, buffer;
+    mad.lo.u32 %x, %t, 4, %x;
+    ld.shared.b32 %x, [%x];
+    mul.wide.u32 %at, %t, 4;
+    add.u64 %at, %at, %out;
+    st.global.b32 [%at], %x;
+    ret;
 """
 IN_PLACE = "@!%p tensormap.replace.tile.global_address.global.b1024.b64 [%map], %data; bar.warp.sync -1;"
 RELEASE = "fence.proxy.tensormap::generic.release.gpu;"
 ACQUIRE = "fence.proxy.tensormap::generic.acquire.gpu [%map], 128;"
 BY_COPY = """
-    @!%p tensormap.replace.tile.global_address.shared::cta.b1024.b64 [copy], %data; bar.warp.sync -1;
+    @!%p tensormap.replace.tile.global_address.shared::cta.b1024.b64 [copy], %data;
+    bar.warp.sync -1;
     tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned [%map], [copy], 128;
 """
 
@@ -189,7 +215,9 @@ def test_bytes_that_change_between_uses() -> None:
         mbarrier.arrive.expect_tx.shared::cta.b64 _, [bar], 512;
         cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes [buffer], [%map, {0, 0}], [bar];
         waiting2: bar.warp.sync -1;
-        w2: mbarrier.try_wait.parity.shared::cta.b64 %q, [bar], 1; @!%q bra w2;
+        w2:
+        mbarrier.try_wait.parity.shared::cta.b64 %q, [bar], 1;
+        @!%q bra w2;
     """
     for fence, expected in (("", ["missing-tensormap-fence"]), (RELEASE + ACQUIRE, [])):
         emulator = Emulator()
@@ -234,18 +262,26 @@ def test_strides_that_lose_bits(stride: int, expected: list[str]) -> None:
 
 #: Thread 32 changes a map in global memory, and thread 0 copies with it.
 SHARED_USE = """
-    .shared .align 1024 .b8 buffer[1024]; .shared .align 8 .b64 bar;
+    .shared .align 1024 .b8 buffer[1024];
+    .shared .align 8 .b64 bar;
     .reg .b32 %t; .reg .b64 %map, %data, %out; .reg .pred %first, %other, %q;
-    mov.u32 %t, %tid.x; ld.param.u64 %map, [map]; ld.param.u64 %data, [data]; setp.eq.u32 %first, %t, 0;
+    mov.u32 %t, %tid.x;
+    ld.param.u64 %map, [map];
+    ld.param.u64 %data, [data];
+    setp.eq.u32 %first, %t, 0;
     setp.eq.u32 %other, %t, 32;
-    CHANGE ORDER @!%first bra end; USE end: ret;
+    CHANGE ORDER @!%first bra end;
+    USE end: ret;
 """
 CHANGE = "@%other tensormap.replace.tile.global_address.global.b1024.b64 [%map], %data;" + RELEASE
 COPY = """
-    mbarrier.init.shared::cta.b64 [bar], 1; fence.mbarrier_init.release.cluster;
+    mbarrier.init.shared::cta.b64 [bar], 1;
+    fence.mbarrier_init.release.cluster;
     mbarrier.arrive.expect_tx.shared::cta.b64 _, [bar], 512;
     cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes [buffer], [%map, {0, 0}], [bar];
-    w: mbarrier.try_wait.parity.shared::cta.b64 %q, [bar], 0; @!%q bra w;
+    w:
+    mbarrier.try_wait.parity.shared::cta.b64 %q, [bar], 0;
+    @!%q bra w;
 """
 
 

@@ -21,11 +21,15 @@ NAN = {"f16": b"\xf7\x7f", "bf16": b"\xf7\x7f", "f32": b"\xf7\x7f" * 2, "f64": b
 
 #: %map: generic address of the tensormap. Thread 0 loads and waits, then all threads dump the buffer.
 KERNEL = """
-    .shared .align 1024 .b8 buffer[20480]; .shared .align 8 .b64 bar;
+    .shared .align 1024 .b8 buffer[20480];
+    .shared .align 8 .b64 bar;
     .reg .pred %p, %q; .reg .u32 %t, %to, %x, %y, %z, %w, %from; .reg .b64 %map, %out, %at;
-    mov.u32 %t, %tid.x; setp.ne.u32 %p, %t, 0; ld.param.u64 %out, [out];
+    mov.u32 %t, %tid.x;
+    setp.ne.u32 %p, %t, 0;
+    ld.param.u64 %out, [out];
     {map}
-    mov.u32 %to, buffer; add.u32 %to, %to, {offset};
+    mov.u32 %to, buffer;
+    add.u32 %to, %to, {offset};
     @%p bra waiting;
     mbarrier.init.shared::cta.b64 [bar], 1;
     fence.mbarrier_init.release.cluster;
@@ -36,10 +40,18 @@ KERNEL = """
     w: mbarrier.try_wait.parity.shared::cta.b64 %q, [bar], 0;
     @!%q bra w;
     mov.u32 %from, 0;
-    dump: mad.lo.u32 %x, %t, 16, %from; cvt.u64.u32 %at, %x; add.u64 %at, %at, %out;
-    mov.u32 %y, buffer; add.u32 %to, %y, %x;
-    ld.shared.v4.u32 {{%x, %y, %z, %w}}, [%to]; st.global.v4.u32 [%at], {{%x, %y, %z, %w}};
-    add.u32 %from, %from, 2048; setp.lt.u32 %q, %from, 20480; @%q bra dump; ret;
+    dump:
+    mad.lo.u32 %x, %t, 16, %from;
+    cvt.u64.u32 %at, %x;
+    add.u64 %at, %at, %out;
+    mov.u32 %y, buffer;
+    add.u32 %to, %y, %x;
+    ld.shared.v4.u32 {{%x, %y, %z, %w}}, [%to];
+    st.global.v4.u32 [%at], {{%x, %y, %z, %w}};
+    add.u32 %from, %from, 2048;
+    setp.lt.u32 %q, %from, 20480;
+    @%q bra dump;
+    ret;
 """
 
 
@@ -363,30 +375,61 @@ def test_maps_that_the_instruction_does_not_fit(
 
 #: CTAs of a cluster; those of SENDERS copy the tile at their own row, and all whose BYTES are not 0 wait for so many.
 CLUSTER = """
-    .shared .align 1024 .b8 buffer[4096]; .shared .align 8 .b64 bar;
+    .shared .align 1024 .b8 buffer[4096];
+    .shared .align 8 .b64 bar;
     .reg .pred %p, %q, %s, %w; .reg .u32 %t, %r, %x, %y, %z, %to, %bar, %bytes; .reg .b16 %mask;
     .reg .b64 %map, %out, %at;
-    mov.u32 %t, %tid.x; mov.u32 %r, %cluster_ctarank; ld.param.u64 %out, [out]; setp.eq.u32 %p, %t, 0;
-    mov.b64 %map, map; cvta.param.u64 %map, %map;
-    shr.u32 %x, SENDERS, %r; and.b32 %x, %x, 1; setp.ne.u32 %s, %x, 0; and.pred %s, %s, %p;
-    shl.b32 %x, %r, 2; mov.u64 %at, BYTES; shl.b32 %x, %r, 3; shr.u64 %at, %at, %x; cvt.u32.u64 %bytes, %at;
-    and.b32 %bytes, %bytes, 255; shl.b32 %bytes, %bytes, 8; setp.ne.u32 %w, %bytes, 0;
+    mov.u32 %t, %tid.x;
+    mov.u32 %r, %cluster_ctarank;
+    ld.param.u64 %out, [out];
+    setp.eq.u32 %p, %t, 0;
+    mov.b64 %map, map;
+    cvta.param.u64 %map, %map;
+    shr.u32 %x, SENDERS, %r;
+    and.b32 %x, %x, 1;
+    setp.ne.u32 %s, %x, 0;
+    and.pred %s, %s, %p;
+    shl.b32 %x, %r, 2;
+    mov.u64 %at, BYTES;
+    shl.b32 %x, %r, 3;
+    shr.u64 %at, %at, %x;
+    cvt.u32.u64 %bytes, %at;
+    and.b32 %bytes, %bytes, 255;
+    shl.b32 %bytes, %bytes, 8;
+    setp.ne.u32 %w, %bytes, 0;
     @!%p bra start;
-    mbarrier.init.shared::cta.b64 [bar], 1; fence.mbarrier_init.release.cluster;
+    mbarrier.init.shared::cta.b64 [bar], 1;
+    fence.mbarrier_init.release.cluster;
     @%w mbarrier.arrive.expect_tx.shared::cta.b64 _, [bar], %bytes;
     start: barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;
-    mov.u32 %to, buffer; mov.u32 %bar, bar; mul.lo.u32 %x, %r, 4; mul.lo.u32 %y, %r, 1024; add.u32 %to, %to, %y;
+    mov.u32 %to, buffer;
+    mov.u32 %bar, bar;
+    mul.lo.u32 %x, %r, 4;
+    mul.lo.u32 %y, %r, 1024;
+    add.u32 %to, %to, %y;
     BARRIER
     mov.u16 %mask, MASK;
     @%s cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytesHOW
         [%to], [%map, {0, %x}], [%bar]MASKED;
     @!%w bra over;
-    wait: mbarrier.try_wait.parity.shared::cta.b64 %q, [bar], 0; @!%q bra wait;
+    wait:
+    mbarrier.try_wait.parity.shared::cta.b64 %q, [bar], 0;
+    @!%q bra wait;
     over: barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;
     mov.u32 %z, 0;
-    dump: mad.lo.u32 %x, %t, 4, %z; mov.u32 %y, buffer; add.u32 %y, %y, %x; ld.shared::cta.u32 %to, [%y];
-    mad.lo.u32 %x, %r, 4096, %x; cvt.u64.u32 %at, %x; add.u64 %at, %at, %out; st.global.u32 [%at], %to;
-    add.u32 %z, %z, 128; setp.lt.u32 %q, %z, 4096; @%q bra dump; ret;
+    dump:
+    mad.lo.u32 %x, %t, 4, %z;
+    mov.u32 %y, buffer;
+    add.u32 %y, %y, %x;
+    ld.shared::cta.u32 %to, [%y];
+    mad.lo.u32 %x, %r, 4096, %x;
+    cvt.u64.u32 %at, %x;
+    add.u64 %at, %at, %out;
+    st.global.u32 [%at], %to;
+    add.u32 %z, %z, 128;
+    setp.lt.u32 %q, %z, 4096;
+    @%q bra dump;
+    ret;
 """
 
 
@@ -465,25 +508,47 @@ def test_copies_are_asynchronous() -> None:
 
 #: Sixteen CTAs: each copies its row of 64 bytes to all, and waits for sixteen rows and for an arrival of its neighbor.
 SIXTEEN = """
-    .shared .align 128 .b8 buffer[2048]; .shared .align 8 .b64 bar;
+    .shared .align 128 .b8 buffer[2048];
+    .shared .align 8 .b64 bar;
     .reg .pred %p, %q; .reg .u32 %t, %r, %x, %to, %peer; .reg .b16 %mask; .reg .b64 %map, %out, %at;
-    mov.u32 %t, %tid.x; mov.u32 %r, %cluster_ctarank; setp.eq.u32 %p, %t, 0; ld.param.u64 %out, [out];
-    mov.b64 %map, map; cvta.param.u64 %map, %map; mov.u16 %mask, 0xffff;
+    mov.u32 %t, %tid.x;
+    mov.u32 %r, %cluster_ctarank;
+    setp.eq.u32 %p, %t, 0;
+    ld.param.u64 %out, [out];
+    mov.b64 %map, map;
+    cvta.param.u64 %map, %map;
+    mov.u16 %mask, 0xffff;
     @!%p bra start;
-    mbarrier.init.shared::cta.b64 [bar], 2; fence.mbarrier_init.release.cluster;
+    mbarrier.init.shared::cta.b64 [bar], 2;
+    fence.mbarrier_init.release.cluster;
     mbarrier.arrive.expect_tx.shared::cta.b64 _, [bar], BYTES;
     start: barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;
     @!%p bra wait;
-    mov.u32 %to, buffer; mad.lo.u32 %to, %r, 128, %to;
+    mov.u32 %to, buffer;
+    mad.lo.u32 %to, %r, 128, %to;
     cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster
         [%to], [%map, {0, %r}], [bar], %mask;
-    add.u32 %x, %r, 1; and.b32 %x, %x, 15; mov.u32 %peer, bar; mapa.shared::cluster.u32 %peer, %peer, %x;
+    add.u32 %x, %r, 1;
+    and.b32 %x, %x, 15;
+    mov.u32 %peer, bar;
+    mapa.shared::cluster.u32 %peer, %peer, %x;
     mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%peer];
-    wait: mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 %q, [bar], 0; @!%q bra wait;
-    shr.u32 %x, %t, 4; mov.u32 %to, buffer; mad.lo.u32 %to, %x, 128, %to; and.b32 %x, %t, 15; shl.b32 %x, %x, 2;
-    add.u32 %to, %to, %x; ld.shared.u32 %x, [%to];
-    mad.lo.u32 %r, %r, 256, %t; mad.wide.u32 %at, %r, 4, %out; st.global.u32 [%at], %x;
-    barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned; ret;
+    wait:
+    mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 %q, [bar], 0;
+    @!%q bra wait;
+    shr.u32 %x, %t, 4;
+    mov.u32 %to, buffer;
+    mad.lo.u32 %to, %x, 128, %to;
+    and.b32 %x, %t, 15;
+    shl.b32 %x, %x, 2;
+    add.u32 %to, %to, %x;
+    ld.shared.u32 %x, [%to];
+    mad.lo.u32 %r, %r, 256, %t;
+    mad.wide.u32 %at, %r, 4, %out;
+    st.global.u32 [%at], %x;
+    barrier.cluster.arrive.aligned;
+    barrier.cluster.wait.aligned;
+    ret;
 """
 
 

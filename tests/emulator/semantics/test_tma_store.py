@@ -20,16 +20,28 @@ from tests.support.tma_cases import BUFFER, SIZES, SWIZZLES, random_case, simple
 STORE = """
     .shared .align 1024 .b8 buffer[20480];
     .reg .pred %p, %q; .reg .u32 %t, %to, %x, %y, %z, %w, %from; .reg .b64 %map, %in, %at;
-    mov.u32 %t, %tid.x; setp.ne.u32 %p, %t, 0; ld.param.u64 %in, [in];
-    mov.b64 %map, map; cvta.param.u64 %map, %map;
+    mov.u32 %t, %tid.x;
+    setp.ne.u32 %p, %t, 0;
+    ld.param.u64 %in, [in];
+    mov.b64 %map, map;
+    cvta.param.u64 %map, %map;
     mov.u32 %from, 0;
-    fill: mad.lo.u32 %x, %t, 16, %from; cvt.u64.u32 %at, %x; add.u64 %at, %at, %in;
-    mov.u32 %to, buffer; add.u32 %to, %to, %x;
-    ld.global.v4.u32 {%x, %y, %z, %w}, [%at]; st.shared.v4.u32 [%to], {%x, %y, %z, %w};
-    add.u32 %from, %from, 2048; setp.lt.u32 %q, %from, 20480; @%q bra fill;
-    fence.proxy.async.shared::cta; bar.sync 0;
+    fill:
+    mad.lo.u32 %x, %t, 16, %from;
+    cvt.u64.u32 %at, %x;
+    add.u64 %at, %at, %in;
+    mov.u32 %to, buffer;
+    add.u32 %to, %to, %x;
+    ld.global.v4.u32 {%x, %y, %z, %w}, [%at];
+    st.shared.v4.u32 [%to], {%x, %y, %z, %w};
+    add.u32 %from, %from, 2048;
+    setp.lt.u32 %q, %from, 20480;
+    @%q bra fill;
+    fence.proxy.async.shared::cta;
+    bar.sync 0;
     @%p bra end;
-    mov.u32 %to, buffer; add.u32 %to, %to, $OFFSET;
+    mov.u32 %to, buffer;
+    add.u32 %to, %to, $OFFSET;
     cp.async.bulk.tensor.$RANKd.global.shared::cta.bulk_group [%map, {$COORDS}], [%to];
     cp.async.bulk.commit_group;
     cp.async.bulk.wait_group$READ 0;

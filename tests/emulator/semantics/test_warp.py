@@ -43,11 +43,20 @@ def test_shuffles(mode: str, control: int) -> None:
         offsets = np.full(64, rng.integers(0, 32)) if same else rng.integers(0, 64, 64)
         body = f"""
             .reg .b32 %v, %o, %d, %i; .reg .b64 %at; .reg .pred %p;
-            mov.u32 %i, %tid.x; mul.wide.u32 %at, %i, 4;
-            add.u64 %in0, %in0, %at; add.u64 %in1, %in1, %at; add.u64 %out0, %out0, %at; add.u64 %out1, %out1, %at;
-            ld.global.b32 %v, [%in0]; ld.global.b32 %o, [%in1];
+            mov.u32 %i, %tid.x;
+            mul.wide.u32 %at, %i, 4;
+            add.u64 %in0, %in0, %at;
+            add.u64 %in1, %in1, %at;
+            add.u64 %out0, %out0, %at;
+            add.u64 %out1, %out1, %at;
+            ld.global.b32 %v, [%in0];
+            ld.global.b32 %o, [%in1];
             shfl.sync.{mode}.b32 %d|%p, %v, %o, {control}, 0xffffffff;
-            selp.u32 %i, 1, 0, %p; st.global.b32 [%out0], %d; st.global.b32 [%out1], %i; ret;"""
+            selp.u32 %i, 1, 0, %p;
+            st.global.b32 [%out0], %d;
+            st.global.b32 [%out1], %i;
+            ret;
+            """
         inputs: list[Any] = [values, offsets.astype(np.uint32)]
         report, (found, inside) = launch(body, [poisoned(64), poisoned(64)], inputs=inputs, block=64)
         assert report.status == "ok", report.summary()
@@ -65,8 +74,14 @@ MASKS = [
 @pytest.mark.parametrize(("threads", "mask", "status", "message"), MASKS)
 def test_lanes_that_the_mask_does_not_name(threads: int, mask: str, status: str, message: str) -> None:
     """Lanes that have exited are not waited for; a mask without the lane itself is an error."""
-    body = f""".reg .b32 %t, %d; .reg .pred %p; mov.u32 %t, %tid.x; setp.lt.u32 %p, %t, {threads};
-        @!%p exit; shfl.sync.bfly.b32 %d, %t, 1, 31, {mask}; ret;"""
+    body = f""".reg .b32 %t, %d;
+.reg .pred %p;
+mov.u32 %t, %tid.x;
+setp.lt.u32 %p, %t, {threads};
+        @!%p exit;
+        shfl.sync.bfly.b32 %d, %t, 1, 31, {mask};
+        ret;
+        """
     report, _ = launch(body)
     assert report.status == status
     assert message in report.summary()
@@ -75,7 +90,10 @@ def test_lanes_that_the_mask_does_not_name(threads: int, mask: str, status: str,
 
 DIVERGED = """
     .reg .b32 %t, %d, %m; .reg .pred %p, %q; .reg .b64 %at;
-    mov.u32 %t, %tid.x; mul.wide.u32 %at, %t, 4; add.u64 %out0, %out0, %at; mov.b32 %d, 0x5a5a5a5a;
+    mov.u32 %t, %tid.x;
+    mul.wide.u32 %at, %t, 4;
+    add.u64 %out0, %out0, %at;
+    mov.b32 %d, 0x5a5a5a5a;
     {condition}
     @%p bra other;
     {first}
@@ -141,8 +159,19 @@ def test_masks_of_tiles() -> None:
 
 
 def test_a_lane_that_never_comes_is_a_deadlock() -> None:
-    body = """.reg .b32 %t, %d; .reg .pred %p; mov.u32 %t, %tid.x; setp.lt.u32 %p, %t, 16;
-        @%p bra there; bar.sync 0; bra end; there: redux.sync.add.u32 %d, %t, -1; bar.sync 0; end: ret;"""
+    body = """.reg .b32 %t, %d;
+.reg .pred %p;
+mov.u32 %t, %tid.x;
+setp.lt.u32 %p, %t, 16;
+        @%p bra there;
+        bar.sync 0;
+        bra end;
+        there:
+        redux.sync.add.u32 %d, %t, -1;
+        bar.sync 0;
+        end:
+        ret;
+        """
     report, _ = launch(body)
     assert report.status == "deadlock"
     assert "the other lanes that the mask of redux names" in report.summary()
@@ -170,10 +199,17 @@ def by_lane(instruction: str, values: Any, *, threads: int = 64, wide: bool = Fa
     bits = 64 if wide else 32
     body = f""".reg .b{bits} %v; .reg .b32 %d, %i, %m; .reg .b64 %at, %from; .reg .pred %p, %q, %here;
         mov.u32 %i, %tid.x; mul.wide.u32 %from, %i, {bits // 8}; add.u64 %in0, %in0, %from;
-        mul.wide.u32 %at, %i, 4; add.u64 %out0, %out0, %at; ld.global.b{bits} %v, [%in0];
-        cvt.u32.u{bits} %m, %v; and.b32 %m, %m, 1; setp.ne.u32 %q, %m, 0; mov.b32 %d, 0x55555555;
+        mul.wide.u32 %at, %i, 4;
+        add.u64 %out0, %out0, %at;
+        ld.global.b{bits} %v, [%in0];
+        cvt.u32.u{bits} %m, %v;
+        and.b32 %m, %m, 1;
+        setp.ne.u32 %q, %m, 0;
+        mov.b32 %d, 0x55555555;
         {active}{instruction}
-        st.global.b32 [%out0], %d; ret;"""
+        st.global.b32 [%out0], %d;
+        ret;
+        """
     report, (found,) = launch(body, [poisoned(threads)], inputs=[values], block=threads)
     assert report.status == "ok", report.summary()
     return found

@@ -154,13 +154,26 @@ def test_shared_and_generic_memory() -> None:
     """The same through shared memory, by its own and by generic addresses; addresses that are wrong."""
     body = """
         .shared .align 32 .b8 tile[512]; .reg .b32 %t, %x, %a<8>, %b<8>, %c<8>, %d<8>, %r<4>; .reg .b64 %g, %o;
-        mov.u32 %t, %tid.x; mul.wide.u32 %g, %t, 16; add.u64 %g, %g, %in0; ld.global.v4.u32 {%r0, %r1, %r2, %r3}, [%g];
-        mov.u32 %x, tile; shl.b32 %t, %t, 4; add.u32 %t, %x, %t; st.shared.v4.u32 [%t], {%r0, %r1, %r2, %r3};
-        bar.sync 0; cvta.shared.u64 %o, tile;
+        mov.u32 %t, %tid.x;
+        mul.wide.u32 %g, %t, 16;
+        add.u64 %g, %g, %in0;
+        ld.global.v4.u32 {%r0, %r1, %r2, %r3}, [%g];
+        mov.u32 %x, tile;
+        shl.b32 %t, %t, 4;
+        add.u32 %t, %x, %t;
+        st.shared.v4.u32 [%t], {%r0, %r1, %r2, %r3};
+        bar.sync 0;
+        cvta.shared.u64 %o, tile;
         wmma.load.a.sync.aligned.row.m16n16k16.shared.f16 {%a0, %a1, %a2, %a3, %a4, %a5, %a6, %a7}, [%x], 16;
         wmma.load.b.sync.aligned.col.m16n16k16.f16 {%b0, %b1, %b2, %b3, %b4, %b5, %b6, %b7}, [%o], 16;
-        mov.b32 %c0, 0; mov.b32 %c1, 0; mov.b32 %c2, 0; mov.b32 %c3, 0;
-        mov.b32 %c4, 0; mov.b32 %c5, 0; mov.b32 %c6, 0; mov.b32 %c7, 0;
+        mov.b32 %c0, 0;
+        mov.b32 %c1, 0;
+        mov.b32 %c2, 0;
+        mov.b32 %c3, 0;
+        mov.b32 %c4, 0;
+        mov.b32 %c5, 0;
+        mov.b32 %c6, 0;
+        mov.b32 %c7, 0;
         wmma.mma.sync.aligned.row.col.m16n16k16.f32.f32 {%d0, %d1, %d2, %d3, %d4, %d5, %d6, %d7},
             {%a0, %a1, %a2, %a3, %a4, %a5, %a6, %a7}, {%b0, %b1, %b2, %b3, %b4, %b5, %b6, %b7},
             {%c0, %c1, %c2, %c3, %c4, %c5, %c6, %c7};

@@ -20,15 +20,30 @@ SCHEDULES: list[Any] = ["eager", "late", "random"]
 #: 256 bytes at `in1`, a word for each of 64 threads; `buffer` is full and shown to the async proxy, `landing` free.
 #: Thread 0 asks for copies.
 HEAD = """
-    .shared .align 128 .b8 buffer[256]; .shared .align 128 .b8 landing[256]; .shared .align 8 .b64 bar;
+    .shared .align 128 .b8 buffer[256];
+    .shared .align 128 .b8 landing[256];
+    .shared .align 8 .b64 bar;
     .reg .pred %first, %other, %w, %q; .reg .u32 %t, %x, %y, %s, %c; .reg .b64 %at, %next, %flag, %map;
-    mov.b64 %map, in0; cvta.param.u64 %map, %map;
-    mov.u32 %t, %tid.x; mov.u32 %c, %ctaid.x; setp.eq.u32 %first, %t, 0; setp.ge.u32 %other, %t, 32;
-    mul.wide.u32 %at, %t, 4; add.u64 %at, %at, %in1; xor.b32 %x, %t, 32; mul.wide.u32 %next, %x, 4;
-    add.u64 %next, %next, %in1; add.u64 %flag, %in1, 512;
-    mad.lo.u32 %x, %t, 7, 3; mov.u32 %s, buffer; mad.lo.u32 %s, %t, 4, %s; st.shared.u32 [%s], %x;
-    @%first mbarrier.init.shared::cta.b64 [bar], 1; @%first fence.mbarrier_init.release.cluster;
-    fence.proxy.async.shared::cta; bar.sync 0;
+    mov.b64 %map, in0;
+    cvta.param.u64 %map, %map;
+    mov.u32 %t, %tid.x;
+    mov.u32 %c, %ctaid.x;
+    setp.eq.u32 %first, %t, 0;
+    setp.ge.u32 %other, %t, 32;
+    mul.wide.u32 %at, %t, 4;
+    add.u64 %at, %at, %in1;
+    xor.b32 %x, %t, 32;
+    mul.wide.u32 %next, %x, 4;
+    add.u64 %next, %next, %in1;
+    add.u64 %flag, %in1, 512;
+    mad.lo.u32 %x, %t, 7, 3;
+    mov.u32 %s, buffer;
+    mad.lo.u32 %s, %t, 4, %s;
+    st.shared.u32 [%s], %x;
+    @%first mbarrier.init.shared::cta.b64 [bar], 1;
+    @%first fence.mbarrier_init.release.cluster;
+    fence.proxy.async.shared::cta;
+    bar.sync 0;
 """
 MBARRIER = "mbarrier::complete_tx::bytes"
 LOAD = (
@@ -155,9 +170,15 @@ def test_reductions_by_whole_warps() -> None:
 
 #: CTA 0 writes 256 bytes by a copy and sets a flag; CTA 1 sees the flag and takes them.
 FLAG = """
-    setp.ne.u32 %q, %c, 0; @%q bra take;
-    WRITE @%first st.release.gpu.global.u32 [%flag], 7; bra end;
-    take: ld.acquire.gpu.global.u32 %y, [%flag]; setp.ne.u32 %q, %y, 7; @%q bra take; TAKE end:
+    setp.ne.u32 %q, %c, 0;
+    @%q bra take;
+    WRITE @%first st.release.gpu.global.u32 [%flag], 7;
+    bra end;
+    take:
+    ld.acquire.gpu.global.u32 %y, [%flag];
+    setp.ne.u32 %q, %y, 7;
+    @%q bra take;
+    TAKE end:
 """
 
 
@@ -199,9 +220,16 @@ def test_what_threads_of_another_cta_stored(schedule: Any) -> None:
 def test_reductions_of_many_ctas(schedule: Any) -> None:
     """They add up in any order; the last CTA to count reads the sum."""
     body = """
-        red.relaxed.gpu.global.add.u32 [%at], 1; ADD DONE fence.acq_rel.gpu; bar.sync 0; mov.u32 %y, 0;
-        @%first atom.acq_rel.gpu.global.add.u32 %y, [%flag], 1; bar.sync 0;
-        setp.ne.u32 %q, %y, 1133; @%q bra end; ld.global.u32 %y, [%in1+128]; end:
+        red.relaxed.gpu.global.add.u32 [%at], 1;
+        ADD DONE fence.acq_rel.gpu;
+        bar.sync 0;
+        mov.u32 %y, 0;
+        @%first atom.acq_rel.gpu.global.add.u32 %y, [%flag], 1;
+        bar.sync 0;
+        setp.ne.u32 %q, %y, 1133;
+        @%q bra end;
+        ld.global.u32 %y, [%in1+128];
+        end:
     """.replace("ADD", ADD + TENSOR_ADD)
     assert errors(run(body.replace("DONE", DONE), grid=6, schedule=schedule)) == set()
     assert errors(run(body.replace("DONE", READ), grid=6, schedule=schedule)) == RACE

@@ -16,12 +16,25 @@ from tests.support.harness import codes, module
 SCHEDULES: list[Any] = ["eager", "late", "random"]
 #: `a` has 256 words, `map` is a tensormap of its first 64; thread 0 of 64 asks for copies, from and to `tile`.
 HEAD = """
-    .shared .align 128 .b8 tile[256]; .shared .align 8 .b64 bar;
+    .shared .align 128 .b8 tile[256];
+    .shared .align 8 .b64 bar;
     .reg .pred %p, %first, %w; .reg .b32 %t, %v, %s, %k; .reg .b64 %a, %at, %map; .reg .f32 %f;
-    ld.param.u64 %a, [a]; mov.b64 %map, map; cvta.param.u64 %map, %map; mov.u32 %t, %tid.x; mul.wide.u32 %at, %t, 4;
-    add.u64 %at, %at, %a; setp.eq.u32 %first, %t, 0; mov.u32 %s, tile; mad.lo.u32 %s, %t, 4, %s; mov.f32 %f, 0f3F800000;
-    mad.lo.u32 %k, %t, 7, {}; st.shared.u32 [%s], %k; @%first mbarrier.init.shared::cta.b64 [bar], 1;
-    @%first fence.mbarrier_init.release.cluster; fence.proxy.async; bar.sync 0;
+    ld.param.u64 %a, [a];
+    mov.b64 %map, map;
+    cvta.param.u64 %map, %map;
+    mov.u32 %t, %tid.x;
+    mul.wide.u32 %at, %t, 4;
+    add.u64 %at, %at, %a;
+    setp.eq.u32 %first, %t, 0;
+    mov.u32 %s, tile;
+    mad.lo.u32 %s, %t, 4, %s;
+    mov.f32 %f, 0f3F800000;
+    mad.lo.u32 %k, %t, 7, {};
+    st.shared.u32 [%s], %k;
+    @%first mbarrier.init.shared::cta.b64 [bar], 1;
+    @%first fence.mbarrier_init.release.cluster;
+    fence.proxy.async;
+    bar.sync 0;
 """
 RELEASE, WAIT = "griddepcontrol.launch_dependents;", "griddepcontrol.wait;"
 LANDED = "w: mbarrier.try_wait.parity.shared::cta.b64 %w, [bar], 0; @!%w bra w;"

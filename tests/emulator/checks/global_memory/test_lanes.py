@@ -14,10 +14,21 @@ SCHEDULES: list[Any] = ["eager", "late", "random"]
 HEAD = """
     .shared .align 4 .b8 room[128];
     .reg .pred %first, %p; .reg .u32 %t, %x, %y, %s; .reg .b64 %mine, %next, %one, %byte, %beside; .reg .b16 %h;
-    mov.u32 %t, %tid.x; setp.eq.u32 %first, %t, 0; mad.wide.u32 %mine, %t, 4, %out0;
-    xor.b32 %x, %t, 1; mad.wide.u32 %next, %x, 4, %out0; add.u64 %one, %out0, 512; mad.lo.u32 %x, %t, 5, 7;
-    cvt.u64.u32 %byte, %t; add.u64 %byte, %byte, %out0; xor.b32 %y, %t, 32; cvt.u64.u32 %beside, %y;
-    add.u64 %beside, %beside, %out0; cvt.u16.u32 %h, %x; mov.u32 %s, room; mad.lo.u32 %s, %t, 4, %s;
+    mov.u32 %t, %tid.x;
+    setp.eq.u32 %first, %t, 0;
+    mad.wide.u32 %mine, %t, 4, %out0;
+    xor.b32 %x, %t, 1;
+    mad.wide.u32 %next, %x, 4, %out0;
+    add.u64 %one, %out0, 512;
+    mad.lo.u32 %x, %t, 5, 7;
+    cvt.u64.u32 %byte, %t;
+    add.u64 %byte, %byte, %out0;
+    xor.b32 %y, %t, 32;
+    cvt.u64.u32 %beside, %y;
+    add.u64 %beside, %beside, %out0;
+    cvt.u16.u32 %h, %x;
+    mov.u32 %s, room;
+    mad.lo.u32 %s, %t, 4, %s;
 """
 PUT, GET = "st.global.u32 [%mine], %x;", "ld.global.u32 %y, [%next];"
 MEET = "bar.warp.sync -1;"
@@ -72,8 +83,14 @@ def test_masks_that_leave_lanes_out(mask: str, clean: bool, schedule: Any) -> No
         # A store of what was loaded: shuffles may order it.
         "ld.global.u32 %y, [%next]; shfl.sync.bfly.b32 %y, %y, 1, 31, -1; st.global.u32 [%mine], %y;",
         # A flag between lanes that go apart.
-        """@!%first bra take; st.global.u32 [%out0+256], 7; st.release.gpu.global.u32 [%one], 1; bra end;
-        take: ld.acquire.gpu.global.u32 %y, [%one]; setp.ne.u32 %p, %y, 1; @%p bra take;
+        """@!%first bra take;
+st.global.u32 [%out0+256], 7;
+st.release.gpu.global.u32 [%one], 1;
+bra end;
+        take:
+        ld.acquire.gpu.global.u32 %y, [%one];
+        setp.ne.u32 %p, %y, 1;
+        @%p bra take;
         ld.global.u32 %y, [%out0+256]; end:""",
         "st.volatile.global.u32 [%mine], %x; ld.volatile.global.u32 %y, [%next];",
     ],
@@ -86,17 +103,32 @@ def test_lanes_that_do_not_race(body: str, schedule: Any) -> None:
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
 def test_a_flag_between_lanes_without_a_release(schedule: Any) -> None:
-    body = """@!%first bra take; st.global.u32 [%out0+256], 7; st.relaxed.gpu.global.u32 [%one], 1; bra end;
-        take: ld.relaxed.gpu.global.u32 %y, [%one]; setp.ne.u32 %p, %y, 1; @%p bra take;
+    body = """@!%first bra take;
+st.global.u32 [%out0+256], 7;
+st.relaxed.gpu.global.u32 [%one], 1;
+bra end;
+        take:
+        ld.relaxed.gpu.global.u32 %y, [%one];
+        setp.ne.u32 %p, %y, 1;
+        @%p bra take;
         ld.global.u32 %y, [%out0+256]; end:"""
     assert codes(run(body, schedule=schedule)) == ["global-race"]
 
 
 #: Threads of two warps at single bytes: in turns, each beside a byte of the other warp, whose neighbor it leaves.
 TURNS = """
-    and.b32 %x, %t, 31; shr.u32 %y, %t, 5; shl.b32 %x, %x, 1; add.u32 %s, %x, %y; cvt.u64.u32 %byte, %s;
-    add.u64 %byte, %byte, %out0; xor.b32 %y, %y, 1; add.u32 %s, %x, %y; cvt.u64.u32 %beside, %s;
-    add.u64 %beside, %beside, %out0; mad.lo.u32 %s, %t, 3, 1; cvt.u16.u32 %h, %s;
+    and.b32 %x, %t, 31;
+    shr.u32 %y, %t, 5;
+    shl.b32 %x, %x, 1;
+    add.u32 %s, %x, %y;
+    cvt.u64.u32 %byte, %s;
+    add.u64 %byte, %byte, %out0;
+    xor.b32 %y, %y, 1;
+    add.u32 %s, %x, %y;
+    cvt.u64.u32 %beside, %s;
+    add.u64 %beside, %beside, %out0;
+    mad.lo.u32 %s, %t, 3, 1;
+    cvt.u16.u32 %h, %s;
 """
 MINE, OTHER = "st.global.u8 [%byte], %h;", "ld.global.u8 %h, [%beside];"
 HALF = "add.u64 %one, %out0, 64; mad.wide.u32 %one, %x, 1, %out0; and.b64 %one, %one, -2;"
@@ -132,12 +164,19 @@ def test_bytes_side_by_side_do_not_race() -> None:
 def test_copies_meet_single_bytes(schedule: Any) -> None:
     """A bulk copy reads what one thread has stored in one byte of it."""
     body = """
-        .shared .align 128 .b8 tile[64]; .shared .align 8 .b64 bar;
-        @%first mbarrier.init.shared::cta.b64 [bar], 1; @%first fence.mbarrier_init.release.cluster; bar.sync 0;
-        setp.eq.u32 %p, %t, 40; @%p st.global.u8 [%out0+5], %h; ORDER
+        .shared .align 128 .b8 tile[64];
+        .shared .align 8 .b64 bar;
+        @%first mbarrier.init.shared::cta.b64 [bar], 1;
+        @%first fence.mbarrier_init.release.cluster;
+        bar.sync 0;
+        setp.eq.u32 %p, %t, 40;
+        @%p st.global.u8 [%out0+5], %h;
+        ORDER
         @%first mbarrier.arrive.expect_tx.shared::cta.b64 _, [bar], 64;
         @%first cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [tile], [%out0], 64, [bar];
-        w: mbarrier.try_wait.parity.shared::cta.b64 %p, [bar], 0; @!%p bra w;
+        w:
+        mbarrier.try_wait.parity.shared::cta.b64 %p, [bar], 0;
+        @!%p bra w;
     """
     assert codes(run(body.replace("ORDER", ""), block=64, schedule=schedule)) == ["global-race"]
     assert codes(run(body.replace("ORDER", "bar.sync 0;"), block=64, schedule=schedule)) == ["missing-proxy-fence"]

@@ -12,8 +12,13 @@ from tests.support.harness import codes, launch
 SCHEDULES: list[Any] = ["eager", "late", "random"]
 HEAD = """
     .reg .pred %p, %q; .reg .u32 %t, %c, %x, %y; .reg .b64 %at, %flag, %other; .reg .f32 %f;
-    mov.u32 %t, %tid.x; mov.u32 %c, %ctaid.x; add.u64 %flag, %out0, 512; add.u64 %other, %out0, 516;
-    mul.wide.u32 %at, %t, 4; add.u64 %at, %at, %out0; mad.lo.u32 %x, %c, 100, %t;
+    mov.u32 %t, %tid.x;
+    mov.u32 %c, %ctaid.x;
+    add.u64 %flag, %out0, 512;
+    add.u64 %other, %out0, 516;
+    mul.wide.u32 %at, %t, 4;
+    add.u64 %at, %at, %out0;
+    mad.lo.u32 %x, %c, 100, %t;
 """
 ARRAY = np.zeros(256, np.uint32)
 SIGNAL = "red.release.gpu.global.add.u32 [%flag], 1;"
@@ -47,8 +52,19 @@ def test_ctas_that_never_run_at_the_same_time(slots: int, block: int, schedule: 
 def test_knowing_a_cta_is_not_knowing_the_one_before_it(schedule: Any) -> None:
     """CTA 2 comes where CTA 0 or 1 was, and synchronizes with CTA 3; neither knows what 0 has stored."""
     body = """
-        setp.ge.u32 %p, %c, 2; @%p bra late; setp.ne.u32 %p, %c, 0; @%p bra end; st.global.u32 [%at], 5; bra end;
-        late: setp.ne.u32 %p, %c, 2; @%p bra take; SIGNAL bra end; take: WAIT ld.global.u32 %y, [%at]; end:
+        setp.ge.u32 %p, %c, 2;
+        @%p bra late;
+        setp.ne.u32 %p, %c, 0;
+        @%p bra end;
+        st.global.u32 [%at], 5;
+        bra end;
+        late:
+        setp.ne.u32 %p, %c, 2;
+        @%p bra take;
+        SIGNAL bra end;
+        take:
+        WAIT ld.global.u32 %y, [%at];
+        end:
     """.replace("SIGNAL", "@!%p " + SIGNAL)
     found = run(body.replace("WAIT", waits(32)), grid=4, multiprocessors=2, schedule=schedule)
     assert codes(found) == ["global-race"], found.summary()
@@ -56,8 +72,14 @@ def test_knowing_a_cta_is_not_knowing_the_one_before_it(schedule: Any) -> None:
 
 #: CTAs 0 to 2 load a word, some of them tell CTA 3, and it stores there.
 READERS = """
-    setp.ne.u32 %q, %t, 0; @%q bra end; setp.eq.u32 %p, %c, 3; @%p bra store; LOAD
-    setp.eq.u32 %p, %c, SILENT; @%p bra end; SIGNAL bra end;
+    setp.ne.u32 %q, %t, 0;
+    @%q bra end;
+    setp.eq.u32 %p, %c, 3;
+    @%p bra store;
+    LOAD
+    setp.eq.u32 %p, %c, SILENT;
+    @%p bra end;
+    SIGNAL bra end;
     store: WAIT st.global.u32 [%out0], 9; end:
 """
 

@@ -15,23 +15,53 @@ from tests.support.harness import codes, launch
 SCHEDULES: list[Any] = ["eager", "late", "random"]
 HEAD = """
     .reg .pred %p, %q; .reg .u32 %t, %c, %n, %x, %y, %z; .reg .b64 %count, %data, %mine, %wide;
-    mov.u32 %t, %tid.x; mov.u32 %c, %ctaid.x; mov.u32 %n, %nctaid.x; mov.u64 %count, %out0; mov.u64 %data, %out1;
-    mad.wide.u32 %mine, %c, 4, %data; setp.ne.u32 %p, %t, 0; @%p bra end;
+    mov.u32 %t, %tid.x;
+    mov.u32 %c, %ctaid.x;
+    mov.u32 %n, %nctaid.x;
+    mov.u64 %count, %out0;
+    mov.u64 %data, %out1;
+    mad.wide.u32 %mine, %c, 4, %data;
+    setp.ne.u32 %p, %t, 0;
+    @%p bra end;
 """
 #: Each CTA leaves its number; who takes the last ticket adds them up.
 TICKET = """
-    st.global.u32 [%mine], %c; RELEASE atom.global.add.u32 %x, [%count], 1; ACQUIRE
-    sub.u32 %n, %n, 1; setp.ne.u32 %p, %x, %n; @%p bra end; mov.u32 %x, 0; mov.u32 %z, 0;
-    add: mad.wide.u32 %wide, %z, 4, %data; ld.global.u32 %y, [%wide]; add.u32 %x, %x, %y; add.u32 %z, %z, 1;
-    setp.le.u32 %p, %z, %n; @%p bra add; st.global.u32 [%data], %x; end: ret;
+    st.global.u32 [%mine], %c;
+    RELEASE atom.global.add.u32 %x, [%count], 1;
+    ACQUIRE
+    sub.u32 %n, %n, 1;
+    setp.ne.u32 %p, %x, %n;
+    @%p bra end;
+    mov.u32 %x, 0;
+    mov.u32 %z, 0;
+    add:
+    mad.wide.u32 %wide, %z, 4, %data;
+    ld.global.u32 %y, [%wide];
+    add.u32 %x, %x, %y;
+    add.u32 %z, %z, 1;
+    setp.le.u32 %p, %z, %n;
+    @%p bra add;
+    st.global.u32 [%data], %x;
+    end:
+    ret;
 """
 #: Each CTA waits for the one before, and takes what the first one has left.
 CHAIN = """
     .reg .b64 %flag; mad.wide.u32 %flag, %c, 4, %count;
-    setp.ne.u32 %q, %c, 0; @%q bra wait; st.global.u32 [%data], 42; bra give;
-    wait: ld.acquire.gpu.global.u32 %x, [%flag+-4]; setp.ne.u32 %q, %x, 1; @%q bra wait;
-    ld.global.u32 %y, [%data]; st.global.u32 [%mine], %y;
-    give: GIVE.global.u32 [%flag], 1; end: ret;
+    setp.ne.u32 %q, %c, 0;
+    @%q bra wait;
+    st.global.u32 [%data], 42;
+    bra give;
+    wait:
+    ld.acquire.gpu.global.u32 %x, [%flag+-4];
+    setp.ne.u32 %q, %x, 1;
+    @%q bra wait;
+    ld.global.u32 %y, [%data];
+    st.global.u32 [%mine], %y;
+    give:
+    GIVE.global.u32 [%flag], 1;
+    end:
+    ret;
 """
 
 
@@ -73,12 +103,32 @@ def test_a_chain_that_breaks(schedule: Any) -> None:
 def test_strong_loads_see_what_an_ended_cta_has_released(schedule: Any) -> None:
     """CTA 0 gives volatile data and ends; CTA 3, in its place, tells CTA 1 that it is there, and nothing else."""
     body = """
-    setp.eq.u32 %q, %c, 0; @%q bra give; setp.eq.u32 %q, %c, 1; @%q bra take; setp.eq.u32 %q, %c, 3; @%q bra tell; ret;
-    give: st.volatile.global.u32 [%data], 7; st.release.gpu.global.u32 [%data+32], 1; ret;
-    tell: st.relaxed.gpu.global.u32 [%data+64], 1; ret;
-    take: ld.relaxed.gpu.global.u32 %x, [%data+64]; setp.ne.u32 %p, %x, 1; @%p bra take;
-    again: ld.acquire.gpu.global.u32 %x, [%data+32]; setp.ne.u32 %p, %x, 1; @%p bra again;
-    ld.volatile.global.u32 %y, [%data]; st.global.u32 [%mine], %y; end: ret;
+    setp.eq.u32 %q, %c, 0;
+    @%q bra give;
+    setp.eq.u32 %q, %c, 1;
+    @%q bra take;
+    setp.eq.u32 %q, %c, 3;
+    @%q bra tell;
+    ret;
+    give:
+    st.volatile.global.u32 [%data], 7;
+    st.release.gpu.global.u32 [%data+32], 1;
+    ret;
+    tell:
+    st.relaxed.gpu.global.u32 [%data+64], 1;
+    ret;
+    take:
+    ld.relaxed.gpu.global.u32 %x, [%data+64];
+    setp.ne.u32 %p, %x, 1;
+    @%p bra take;
+    again:
+    ld.acquire.gpu.global.u32 %x, [%data+32];
+    setp.ne.u32 %p, %x, 1;
+    @%p bra again;
+    ld.volatile.global.u32 %y, [%data];
+    st.global.u32 [%mine], %y;
+    end:
+    ret;
     """
     report, (left,) = launch(
         HEAD.replace("%out1", "%out0") + body, [np.zeros(32, np.uint32)], grid=4, multiprocessors=2, schedule=schedule

@@ -18,11 +18,15 @@ SENT = """
     .shared .align 8 .b64 bar;
     .reg .b32 %t, %x, %to, %at, %rank;
     .reg .pred %first, %made, %sends, %waits, %done;
-    mov.u32 %t, %tid.x; mov.u32 %rank, %cluster_ctarank;
+    mov.u32 %t, %tid.x;
+    mov.u32 %rank, %cluster_ctarank;
     setp.eq.u32 %first, %t, 0;
-    setp.eq.and.u32 %made, %rank, 0, %first; setp.eq.and.u32 %sends, %rank, 1, %first;
+    setp.eq.and.u32 %made, %rank, 0, %first;
+    setp.eq.and.u32 %sends, %rank, 1, %first;
     setp.eq.u32 %waits, %rank, 0;
-    shl.b32 %x, %t, 2; mov.u32 %at, room; add.u32 %x, %x, %at;
+    shl.b32 %x, %t, 2;
+    mov.u32 %at, room;
+    add.u32 %x, %x, %at;
     st.shared.b32 [%x], %t;
     fence.proxy.async.shared::cta;
     @%made mbarrier.init.shared.b64 [bar], 1;
@@ -31,8 +35,10 @@ SENT = """
     {fence}
     {between}
     @%made mbarrier.arrive.expect_tx.shared.b64 _, [bar], 128;
-    mov.u32 %at, bar; mapa.shared::cluster.u32 %at, %at, 0;
-    mov.u32 %to, room; mapa.shared::cluster.u32 %to, %to, 0;
+    mov.u32 %at, bar;
+    mapa.shared::cluster.u32 %at, %at, 0;
+    mov.u32 %to, room;
+    mapa.shared::cluster.u32 %to, %to, 0;
     @%sends cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%to+128], [room], 128, [%at];
     @!%waits bra OVER;
 WAITS:

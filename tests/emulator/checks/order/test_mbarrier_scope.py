@@ -18,18 +18,33 @@ KERNEL = """\
     .shared .align 8 .b64 full; .shared .align 8 .b64 empty;
     .reg .b32 %t, %x, %y, %own, %there, %rank, %peer, %full, %empty, %room;
     .reg .pred %one, %done, %p;
-    mov.u32 %t, %tid.x; setp.eq.u32 %one, %t, 0; mov.u32 %rank, %cluster_ctarank; xor.b32 %peer, %rank, 1;
-    shl.b32 %x, %t, 2; mov.u32 %own, room; mapa.shared::cluster.u32 %room, %own, %peer; add.u32 %own, %own, %x;
+    mov.u32 %t, %tid.x;
+    setp.eq.u32 %one, %t, 0;
+    mov.u32 %rank, %cluster_ctarank;
+    xor.b32 %peer, %rank, 1;
+    shl.b32 %x, %t, 2;
+    mov.u32 %own, room;
+    mapa.shared::cluster.u32 %room, %own, %peer;
+    add.u32 %own, %own, %x;
     mapa.shared::cluster.u32 %there, %own, %peer;
-    mov.u32 %y, full; mapa.shared::cluster.u32 %full, %y, %peer;
-    mov.u32 %y, empty; mapa.shared::cluster.u32 %empty, %y, %peer;
-    mov.u32 %y, source; add.u32 %y, %y, %x; st.shared.b32 [%y], %t;
-    @%one mbarrier.init.shared.b64 [full], 1; @%one mbarrier.init.shared.b64 [empty], 1;
-    fence.mbarrier_init.release.cluster; fence.proxy.async;
+    mov.u32 %y, full;
+    mapa.shared::cluster.u32 %full, %y, %peer;
+    mov.u32 %y, empty;
+    mapa.shared::cluster.u32 %empty, %y, %peer;
+    mov.u32 %y, source;
+    add.u32 %y, %y, %x;
+    st.shared.b32 [%y], %t;
+    @%one mbarrier.init.shared.b64 [full], 1;
+    @%one mbarrier.init.shared.b64 [empty], 1;
+    fence.mbarrier_init.release.cluster;
+    fence.proxy.async;
     barrier.cluster.arrive; barrier.cluster.wait;
     BODY
     barrier.cluster.arrive; barrier.cluster.wait;
-    mad.lo.u32 %x, %rank, 64, %t; .reg .b64 %at; mad.wide.u32 %at, %x, 4, %out0; st.global.b32 [%at], %y;
+    mad.lo.u32 %x, %rank, 64, %t;
+    .reg .b64 %at;
+    mad.wide.u32 %at, %x, 4, %out0;
+    st.global.b32 [%at], %y;
     ret;
 """
 ARRIVES = {"cluster": ".release.cluster", "default": "", "cta": ".release.cta"}

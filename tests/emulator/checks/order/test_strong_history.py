@@ -82,11 +82,26 @@ def test_searches_against_vector_clocks(most: int, monkeypatch: pytest.MonkeyPat
 
 #: Warp 0 stores and sets a flag, without a release; warp 1 sees the flag, counts to ROUNDS, and loads.
 FLAG = """
-    .reg .pred %p; .reg .u32 %t, %x, %y; mov.u32 %t, %tid.x; setp.ge.u32 %p, %t, 32; @%p bra see;
-    st.global.u32 [%out0], 7; st.relaxed.gpu.global.u32 [%out0+64], 1; ret;
-    see: ld.acquire.gpu.global.u32 %x, [%out0+64]; setp.ne.u32 %p, %x, 1; @%p bra see;
-    mov.u32 %y, 0; more: red.global.add.u32 [%out0+128], 1; add.u32 %y, %y, 1; setp.lt.u32 %p, %y, ROUNDS; @%p bra more;
-    ld.global.u32 %x, [%out0]; st.global.u32 [%out0+32], %x; ret;
+    .reg .pred %p; .reg .u32 %t, %x, %y;
+    mov.u32 %t, %tid.x;
+    setp.ge.u32 %p, %t, 32;
+    @%p bra see;
+    st.global.u32 [%out0], 7;
+    st.relaxed.gpu.global.u32 [%out0+64], 1;
+    ret;
+    see:
+    ld.acquire.gpu.global.u32 %x, [%out0+64];
+    setp.ne.u32 %p, %x, 1;
+    @%p bra see;
+    mov.u32 %y, 0;
+    more:
+    red.global.add.u32 [%out0+128], 1;
+    add.u32 %y, %y, 1;
+    setp.lt.u32 %p, %y, ROUNDS;
+    @%p bra more;
+    ld.global.u32 %x, [%out0];
+    st.global.u32 [%out0+32], %x;
+    ret;
 """
 
 

@@ -13,8 +13,13 @@ from tests.support.harness import codes, launch, poisoned
 SCHEDULES: list[Any] = ["eager", "late", "random"]
 HEAD = """
     .shared .align 4 .b32 data[64]; .reg .u32 %t, %at, %x, %y, %m, %n; .reg .pred %p, %q; .reg .b64 %to;
-    mov.u32 %t, %tid.x; mov.u32 %y, data; mad.lo.u32 %at, %t, 4, %y; mul.wide.u32 %to, %t, 4; add.u64 %to, %to, %out0;
-    setp.lt.u32 %p, %t, 16; mov.u32 %x, 7;
+    mov.u32 %t, %tid.x;
+    mov.u32 %y, data;
+    mad.lo.u32 %at, %t, 4, %y;
+    mul.wide.u32 %to, %t, 4;
+    add.u64 %to, %to, %out0;
+    setp.lt.u32 %p, %t, 16;
+    mov.u32 %x, 7;
 """
 STORE = "st.shared.u32 [%at], %t; "
 #: From which lane each loads: its number XORed.
@@ -71,13 +76,29 @@ def test_what_some_lanes_have_waited_for() -> None:
     """Lane 0 waits for a copy and meets the lower half: the others may not read what it brought."""
     body = """
         .shared .align 16 .b32 data[32]; .shared .align 8 .b64 full; .reg .u32 %t, %at, %x; .reg .pred %p, %q, %h;
-        .reg .b64 %to; mov.u32 %t, %tid.x; mov.u32 %x, data; mad.lo.u32 %at, %t, 4, %x; setp.eq.u32 %p, %t, 0;
-        setp.lt.u32 %h, %t, 16; @%p mbarrier.init.shared::cta.b64 [full], 1; fence.mbarrier_init.release.cluster;
-        bar.warp.sync -1; @!%p bra over; mbarrier.arrive.expect_tx.shared::cta.b64 _, [full], 128;
+        .reg .b64 %to;
+        mov.u32 %t, %tid.x;
+        mov.u32 %x, data;
+        mad.lo.u32 %at, %t, 4, %x;
+        setp.eq.u32 %p, %t, 0;
+        setp.lt.u32 %h, %t, 16;
+        @%p mbarrier.init.shared::cta.b64 [full], 1;
+        fence.mbarrier_init.release.cluster;
+        bar.warp.sync -1;
+        @!%p bra over;
+        mbarrier.arrive.expect_tx.shared::cta.b64 _, [full], 128;
         cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [data], [%in0], 128, [full];
-        again: mbarrier.try_wait.parity.shared::cta.b64 %q, [full], 0; @!%q bra again;
-        over: @%h bar.warp.sync 0xFFFF; {} ld.shared.u32 %x, [%at];
-        mul.wide.u32 %to, %t, 4; add.u64 %to, %to, %out0; st.global.u32 [%to], %x; ret;"""
+        again:
+        mbarrier.try_wait.parity.shared::cta.b64 %q, [full], 0;
+        @!%q bra again;
+        over:
+        @%h bar.warp.sync 0xFFFF;
+        {} ld.shared.u32 %x, [%at];
+        mul.wide.u32 %to, %t, 4;
+        add.u64 %to, %to, %out0;
+        st.global.u32 [%to], %x;
+        ret;
+        """
     given = np.arange(32, dtype=np.uint32)
     for guard, clean in (("@%h", True), ("", False)):
         report, _ = launch(body.format(guard), [poisoned(32)], inputs=[given])

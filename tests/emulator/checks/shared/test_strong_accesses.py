@@ -15,11 +15,18 @@ from tests.support.harness import codes, module
 SCHEDULES: list[Any] = ["eager", "late", "random"]
 #: A bulk copy fills `data`, BODY comes after BEFORE, by all threads; then memory may be copied back.
 COPIED = """
-    .shared .align 128 .b32 data[32]; .shared .align 8 .b64 bar;
+    .shared .align 128 .b32 data[32];
+    .shared .align 8 .b64 bar;
     .reg .pred %p, %q; .reg .u32 %t, %x, %at; .reg .b64 %in;
-    ld.param.u64 %in, [in]; mov.u32 %t, %tid.x; setp.eq.u32 %p, %t, 0; shl.b32 %at, %t, 2; mov.u32 %x, data;
+    ld.param.u64 %in, [in];
+    mov.u32 %t, %tid.x;
+    setp.eq.u32 %p, %t, 0;
+    shl.b32 %at, %t, 2;
+    mov.u32 %x, data;
     add.u32 %at, %at, %x;
-    @%p mbarrier.init.shared::cta.b64 [bar], 1; @%p fence.mbarrier_init.release.cluster; bar.sync 0;
+    @%p mbarrier.init.shared::cta.b64 [bar], 1;
+    @%p fence.mbarrier_init.release.cluster;
+    bar.sync 0;
     @!%p bra begun;
     mbarrier.arrive.expect_tx.shared::cta.b64 _, [bar], 128;
     cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [data], [%in], 128, [bar];
@@ -31,10 +38,15 @@ COPIED = """
 """
 WAIT = "w: mbarrier.try_wait.parity.shared::cta.b64 %q, [bar], 0; @!%q bra w;"
 BACK = """
-    fence.proxy.async; bar.sync 0; @!%p bra over;
+    fence.proxy.async;
+    bar.sync 0;
+    @!%p bra over;
     cp.async.bulk.global.shared::cta.bulk_group [%in], [data], 128;
     over: bar.warp.sync -1; MIDDLE
-    @!%p bra done; cp.async.bulk.commit_group; cp.async.bulk.wait_group.read 0; done:
+    @!%p bra done;
+    cp.async.bulk.commit_group;
+    cp.async.bulk.wait_group.read 0;
+    done:
 """
 ACCESSES = {
     "volatile load": "ld.volatile.shared.u32 %x, [%at];",
@@ -82,9 +94,16 @@ def test_while_a_copy_reads(access: str, schedule: Any) -> None:
 def test_before_a_copy_of_the_same_thread_is_over(access: str, schedule: Any) -> None:
     text = """
         .shared .align 128 .b32 data[32]; .reg .u32 %t, %x, %at; .reg .b64 %in, %from;
-        ld.param.u64 %in, [in]; mov.u32 %t, %tid.x; mul.wide.u32 %from, %t, 4; add.u64 %from, %from, %in;
-        shl.b32 %at, %t, 2; mov.u32 %x, data; add.u32 %at, %at, %x;
-        cp.async.ca.shared.global [%at], [%from], 4; BEFORE BODY cp.async.wait_all; ret;
+        ld.param.u64 %in, [in];
+        mov.u32 %t, %tid.x;
+        mul.wide.u32 %from, %t, 4;
+        add.u64 %from, %from, %in;
+        shl.b32 %at, %t, 2;
+        mov.u32 %x, data;
+        add.u32 %at, %at, %x;
+        cp.async.ca.shared.global [%at], [%from], 4;
+        BEFORE BODY cp.async.wait_all;
+        ret;
     """
     report = run(text.replace("BODY", access).replace("BEFORE", ""), schedule)
     assert set(codes(report)) == {"shared-race"}, report.summary()
@@ -96,7 +115,10 @@ def test_before_a_copy_of_the_same_thread_is_over(access: str, schedule: Any) ->
 #: Where TOUCHED has been written or not.
 BARE = """
     .shared .align 16 .b32 data[32]; .reg .u32 %t, %x, %at;
-    mov.u32 %t, %tid.x; shl.b32 %at, %t, 2; mov.u32 %x, data; add.u32 %at, %at, %x;
+    mov.u32 %t, %tid.x;
+    shl.b32 %at, %t, 2;
+    mov.u32 %x, data;
+    add.u32 %at, %at, %x;
     TOUCHED BODY ret;
 """
 
@@ -121,9 +143,13 @@ def test_exchange_writes_first(schedule: Any) -> None:
 @pytest.mark.parametrize("schedule", SCHEDULES)
 def test_an_mbarrier_overwritten(schedule: Any) -> None:
     body = """
-        .shared .align 8 .b64 bar; .reg .u32 %x;
-        mbarrier.init.shared::cta.b64 [bar], 32; bar.warp.sync -1; INVAL bar.warp.sync -1;
-        atom.shared.exch.b32 %x, [bar], 0; ret;
+        .shared .align 8 .b64 bar;
+        .reg .u32 %x;
+        mbarrier.init.shared::cta.b64 [bar], 32;
+        bar.warp.sync -1;
+        INVAL bar.warp.sync -1;
+        atom.shared.exch.b32 %x, [bar], 0;
+        ret;
     """
     report = run(body.replace("INVAL", ""), schedule)
     assert "mbarrier-overwritten" in codes(report), report.summary()

@@ -12,7 +12,10 @@ from tests.support.harness import codes, launch, poisoned
 
 HEAD = """
     .reg .b64 %at, %wide, %a, %never; .reg .u32 %i, %x, %y, %z; .reg .pred %p, %q; .reg .f32 %f, %g;
-    mov.u32 %i, %tid.x; mul.wide.u32 %wide, %i, 4; add.u64 %at, %out0, %wide; setp.lt.u32 %p, %i, 16;
+    mov.u32 %i, %tid.x;
+    mul.wide.u32 %wide, %i, 4;
+    add.u64 %at, %out0, %wide;
+    setp.lt.u32 %p, %i, 16;
 """
 
 #: Half of the lanes have %x.
@@ -120,8 +123,13 @@ def test_registers_that_matter_only_together() -> None:
     """The sum is 20 or more while any of the ten is other than zero or one."""
     sets = "".join(f"@%p mov.u32 %v{i}, 1; " for i in range(10))
     sums = "".join(f"min.u32 %y, %v{i}, 3; add.u32 %z, %z, %y; " for i in range(10))
-    body = f"""{HEAD} .reg .u32 %v<10>; {sets} mov.u32 %z, 0; {sums} setp.ge.u32 %q, %z, 4; selp.b32 %y, 1, 2, %q;
-        st.global.u32 [%at], %y; ret;"""
+    body = f"""{HEAD} .reg .u32 %v<10>;
+{sets} mov.u32 %z, 0;
+{sums} setp.ge.u32 %q, %z, 4;
+selp.b32 %y, 1, 2, %q;
+        st.global.u32 [%at], %y;
+        ret;
+        """
     report, _ = launch(body, [np.zeros(32, np.uint32)])
     found = {each.message.split()[1] for each in report.findings}
     assert found == {f"%v{i}," for i in range(10)}, report.summary()
@@ -139,15 +147,31 @@ def test_each_of_many_registers_is_judged_by_itself() -> None:
 
 def test_accumulators_of_a_warpgroup() -> None:
     """scale-d tells whether the product reads them; A in registers is read in any case."""
-    head = """.reg .b32 %d<4>, %a<4>, %z; .reg .pred %p; .reg .b64 %desc; mov.u64 %desc, 64;
-        mov.u32 %z, %ctaid.x; setp.ne.u32 %p, %z, FLAG;"""
+    head = """.reg .b32 %d<4>, %a<4>, %z;
+.reg .pred %p; .reg .b64 %desc;
+mov.u64 %desc, 64;
+        mov.u32 %z, %ctaid.x;
+        setp.ne.u32 %p, %z, FLAG;
+        """
     body = """wgmma.fence.sync.aligned;
         wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%d0, %d1, %d2, %d3}, A, %desc, %p, 1, 1, B;
-        wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0;
-        .reg .b64 %to; .reg .u32 %t; mov.u32 %t, %tid.x; mul.wide.u32 %to, %t, 16; add.u64 %to, %to, %out0;
-        st.global.v4.b32 [%to], {%d0, %d1, %d2, %d3}; ret;"""
-    stores = """.shared .align 1024 .b32 s[2048]; .reg .u32 %k, %at; mov.u32 %k, %tid.x; mov.u32 %z, s;
-        mad.lo.u32 %at, %k, 4, %z; STORES fence.proxy.async; bar.sync 0;"""
+        wgmma.commit_group.sync.aligned;
+        wgmma.wait_group.sync.aligned 0;
+        .reg .b64 %to; .reg .u32 %t;
+        mov.u32 %t, %tid.x;
+        mul.wide.u32 %to, %t, 16;
+        add.u64 %to, %to, %out0;
+        st.global.v4.b32 [%to], {%d0, %d1, %d2, %d3};
+        ret;
+        """
+    stores = """.shared .align 1024 .b32 s[2048];
+.reg .u32 %k, %at;
+mov.u32 %k, %tid.x;
+mov.u32 %z, s;
+        mad.lo.u32 %at, %k, 4, %z;
+        STORES fence.proxy.async;
+        bar.sync 0;
+        """
     stores = stores.replace("STORES", "".join(f"st.shared.u32 [%at + {512 * i}], 0x3C003C00;" for i in range(16)))
     a = "".join(f"mov.u32 %a{i}, 0; " for i in range(4))
     for flag, source, sets, expected in (
@@ -166,8 +190,13 @@ def test_accumulators_of_a_warpgroup() -> None:
 
 def test_ctas_that_come_later_begin_anew() -> None:
     """A slot's next CTA does not inherit what the one before it wrote."""
-    body = f"""{HEAD} mov.u32 %y, %ctaid.x; setp.eq.u32 %q, %y, 0; @%q mov.u64 %a, %at; setp.eq.u32 %p, %y, 1;
-        @%p st.global.u32 [%a], %i; ret;"""
+    body = f"""{HEAD} mov.u32 %y, %ctaid.x;
+setp.eq.u32 %q, %y, 0;
+@%q mov.u64 %a, %at;
+setp.eq.u32 %p, %y, 1;
+        @%p st.global.u32 [%a], %i;
+        ret;
+        """
     report, _ = launch(body, [poisoned(32)], grid=2, multiprocessors=1)
     assert "uninitialized-register" in codes(report)
 

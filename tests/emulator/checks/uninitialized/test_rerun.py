@@ -23,11 +23,19 @@ SCHEDULES: list[Any] = ["eager", "late", "random"]
 #: Lanes up to 15 write to shared memory, all lanes load; USE makes %y of what they load, %x.
 LOADS = """
     .shared .align 16 .b32 data[64]; .reg .u32 %t, %x, %y, %at; .reg .pred %p, %q; .reg .b64 %to; .reg .f32 %f;
-    .reg .b32 %h, %one; mov.u32 %t, %tid.x; shl.b32 %at, %t, 2; mov.u32 %x, data; add.u32 %at, %at, %x;
+    .reg .b32 %h, %one;
+    mov.u32 %t, %tid.x;
+    shl.b32 %at, %t, 2;
+    mov.u32 %x, data;
+    add.u32 %at, %at, %x;
     setp.lt.u32 %p, %t, 16;
-    @%p st.shared.u32 [%at], %t; bar.warp.sync -1; ld.shared.u32 %x, [%at];
+    @%p st.shared.u32 [%at], %t;
+    bar.warp.sync -1;
+    ld.shared.u32 %x, [%at];
     USE
-    mul.wide.u32 %to, %t, 4; add.u64 %to, %to, %out0; STORE
+    mul.wide.u32 %to, %t, 4;
+    add.u64 %to, %to, %out0;
+    STORE
     ret;
 """
 STORE = "st.global.u32 [%to], %y;"
@@ -105,10 +113,20 @@ def test_one_launch_prints(capsys: pytest.CaptureFixture[str]) -> None:
     text = module(
         """
         .shared .b32 data; .reg .u32 %x, %r; .reg .b64 %f, %o, %d; .param .b32 back; .local .b32 room;
-        ld.shared.u32 %x, [data]; mov.u64 %f, format; cvta.global.u64 %f, %f; mov.u64 %d, 0; ld.param.u64 %o, [out];
-        { .param .b64 a; .param .b64 b; .param .b32 c; st.param.b64 [a], %f; st.param.b64 [b], %d;
-        call.uni (c), vprintf, (a, b); ld.param.b32 %r, [c]; }
-        st.global.u32 [%o], 1; ret;
+        ld.shared.u32 %x, [data];
+        mov.u64 %f, format;
+        cvta.global.u64 %f, %f;
+        mov.u64 %d, 0;
+        ld.param.u64 %o, [out];
+        { .param .b64 a;
+        .param .b64 b;
+        .param .b32 c;
+        st.param.b64 [a], %f;
+        st.param.b64 [b], %d;
+        call.uni (c), vprintf, (a, b);
+        ld.param.b32 %r, [c]; }
+        st.global.u32 [%o], 1;
+        ret;
         """,
         ".param .u64 out",
         items=".extern .func (.param .b32 r) vprintf (.param .b64 a, .param .b64 b);\n"
@@ -127,7 +145,9 @@ WRITTEN = 4096 + 64 * 128
 PRODUCT = mma(A.descriptor, B.descriptor, instruction_descriptor(128, 32, "bf16", "bf16"), 0)
 COPY = f"""
     @%leader mbarrier.arrive.expect_tx.shared::cta.b64 _, [full], {64 * 128};
-    mov.u32 %place, image; add.u32 %place, %place, {WRITTEN}; add.u64 %from, %source, {WRITTEN};
+    mov.u32 %place, image;
+    add.u32 %place, %place, {WRITTEN};
+    add.u64 %from, %source, {WRITTEN};
     @%leader cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [%place], [%from], {64 * 128}, [full];
 """
 COPIED = "arriving: mbarrier.try_wait.parity.shared::cta.b64 %q, [full], 0; @!%q bra arriving;\n"
@@ -216,12 +236,24 @@ def test_columns_that_nothing_has_written_are_named() -> None:
 #: A product whose metadata name nothing in rows 8 to 15, of which each thread has the last two elements.
 SPARSE = """
     .reg .b32 %a<2>, %b<2>, %meta; .reg .f32 %d<4>, %zero; .reg .u32 %t; .reg .b64 %to;
-    mov.u32 %t, %tid.x; mul.lo.u32 %t, %t, 37; add.u32 %t, %t, 0x3C003801; mov.b32 %a0, %t; mov.b32 %b0, %t;
-    mul.lo.u32 %t, %t, 3; and.b32 %t, %t, 0x3FFF3FFF; mov.b32 %a1, %t; mov.b32 %b1, %t;
-    mov.b32 %meta, 0x00004444; mov.f32 %zero, 0f00000000;
+    mov.u32 %t, %tid.x;
+    mul.lo.u32 %t, %t, 37;
+    add.u32 %t, %t, 0x3C003801;
+    mov.b32 %a0, %t;
+    mov.b32 %b0, %t;
+    mul.lo.u32 %t, %t, 3;
+    and.b32 %t, %t, 0x3FFF3FFF;
+    mov.b32 %a1, %t;
+    mov.b32 %b1, %t;
+    mov.b32 %meta, 0x00004444;
+    mov.f32 %zero, 0f00000000;
     mma.sp.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%d0, %d1, %d2, %d3}, {%a0, %a1}, {%b0, %b1},
         {%zero, %zero, %zero, %zero}, %meta, 0;
-    mov.u32 %t, %tid.x; mul.wide.u32 %to, %t, 4; add.u64 %to, %to, %out0; st.global.f32 [%to], DATA; ret;
+    mov.u32 %t, %tid.x;
+    mul.wide.u32 %to, %t, 4;
+    add.u64 %to, %to, %out0;
+    st.global.f32 [%to], DATA;
+    ret;
 """
 
 
@@ -237,17 +269,25 @@ def test_metadata_that_mean_nothing(data: str, severity: str) -> None:
 #: Two copies to the same bytes, of which the second does not wait for the first; then both are done.
 COPIES = """
     .shared .align 16 .b32 data[4]; .shared .align 8 .b64 done[2]; .reg .b32 %at, %x, %y; .reg .b64 %from;
-    .reg .pred %q; mov.u32 %at, data; add.u64 %from, %out0, 16;
-    mbarrier.init.shared::cta.b64 [done], 1; mbarrier.init.shared::cta.b64 [done + 8], 1;
+    .reg .pred %q;
+    mov.u32 %at, data;
+    add.u64 %from, %out0, 16;
+    mbarrier.init.shared::cta.b64 [done], 1;
+    mbarrier.init.shared::cta.b64 [done + 8], 1;
     fence.mbarrier_init.release.cluster;
     mbarrier.arrive.expect_tx.shared::cta.b64 _, [done], 16;
     mbarrier.arrive.expect_tx.shared::cta.b64 _, [done + 8], 16;
     cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [%at], [%from], 16, [done];
     cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [%at], [%from], 16, [done + 8];
-    one: mbarrier.try_wait.parity.shared::cta.b64 %q, [done], 0; @!%q bra one;
-    other: mbarrier.try_wait.parity.shared::cta.b64 %q, [done + 8], 0; @!%q bra other;
+    one:
+    mbarrier.try_wait.parity.shared::cta.b64 %q, [done], 0;
+    @!%q bra one;
+    other:
+    mbarrier.try_wait.parity.shared::cta.b64 %q, [done + 8], 0;
+    @!%q bra other;
     USE
-    st.global.u32 [%out0], %y; ret;
+    st.global.u32 [%out0], %y;
+    ret;
 """
 
 

@@ -17,7 +17,10 @@ from tests.support.harness import launch, module, poisoned
 
 HEAD = """
     .reg .b64 %at, %wide, %w<3>; .reg .b32 %i, %x, %y, %z, %r<10>; .reg .b16 %h<3>; .reg .pred %p, %q, %s;
-    mov.u32 %i, %tid.x; mul.wide.u32 %wide, %i, 4; add.u64 %at, %out0, %wide; setp.lt.u32 %p, %i, 16;
+    mov.u32 %i, %tid.x;
+    mul.wide.u32 %wide, %i, 4;
+    add.u64 %at, %out0, %wide;
+    setp.lt.u32 %p, %i, 16;
     @%p mov.b32 %x, 5;
 """
 
@@ -110,8 +113,16 @@ def test_a_later_cta_begins_with_nothing(tried: list[Any]) -> None:
 
 def test_functions_that_call_themselves_are_tried(tried: list[Any]) -> None:
     """Their registers are kept elsewhere while they do."""
-    items = """.func (.reg .b32 %d) again(.reg .b32 %n) { .reg .pred %p; .reg .b32 %m; setp.eq.u32 %p, %n, 0;
-        mov.b32 %d, 1; @%p ret; sub.u32 %m, %n, 1; call (%m), again, (%m); add.u32 %d, %m, 1; ret; }"""
+    items = """.func (.reg .b32 %d) again(.reg .b32 %n) { .reg .pred %p;
+.reg .b32 %m;
+setp.eq.u32 %p, %n, 0;
+        mov.b32 %d, 1;
+        @%p ret;
+        sub.u32 %m, %n, 1;
+        call (%m), again, (%m);
+        add.u32 %d, %m, 1;
+        ret;
+        }"""
     text = "add.u32 %y, %x, 1; mov.b32 %z, 3; call (%z), again, (%z); st.global.u32 [%at], %z;"
     report, _ = launch(f"{HEAD} {text} ret;", [np.zeros(32, np.uint32)], items=items)
     assert (report.status, len(tried)) == ("ok", 1), report.summary()
@@ -119,21 +130,43 @@ def test_functions_that_call_themselves_are_tried(tried: list[Any]) -> None:
 
 #: An instruction of each kind, on 32-bit registers D, A, B and C, or on what they are turned into.
 OPERATIONS = """
-    abs.s32 D, A; add.u32 D, A, B; and.b32 D, A, B; bfe.u32 D, A, 3, 7; bfi.b32 D, A, B, 3, 7; bfind.u32 D, A;
+    abs.s32 D, A;
+    add.u32 D, A, B;
+    and.b32 D, A, B;
+    bfe.u32 D, A, 3, 7;
+    bfi.b32 D, A, B, 3, 7;
+    bfind.u32 D, A;
     bmsk.clamp.b32 D, 3, A; brev.b32 D, A; clz.b32 D, A; cnot.b32 D, A; copysign.f32 D, A, B; cos.approx.f32 D, A;
-    cvt.rn.f32.u32 D, A; div.u32 D, A, B; dp2a.lo.u32.u32 D, A, B, C; dp4a.u32.u32 D, A, B, C; ex2.approx.f32 D, A;
+    cvt.rn.f32.u32 D, A;
+    div.u32 D, A, B;
+    dp2a.lo.u32.u32 D, A, B, C;
+    dp4a.u32.u32 D, A, B, C;
+    ex2.approx.f32 D, A;
     fma.rn.f32 D, A, B, C; fns.b32 D, A, 3, 1; lg2.approx.f32 D, A; lop3.b32 D, A, B, C, 0x1B; mad.lo.u32 D, A, B, C;
-    mad24.lo.u32 D, A, B, C; max.u32 D, A, B; min.s32 D, A, B; mov.b32 D, A; mul.lo.u32 D, A, B; mul24.lo.u32 D, A, B;
+    mad24.lo.u32 D, A, B, C;
+    max.u32 D, A, B;
+    min.s32 D, A, B;
+    mov.b32 D, A;
+    mul.lo.u32 D, A, B;
+    mul24.lo.u32 D, A, B;
     neg.s32 D, A; not.b32 D, A; or.b32 D, A, B; popc.b32 D, A; prmt.b32 D, A, B, 0x6F14; prmt.b32 D, A, B, C;
     prmt.b32 D, A, B, 0x3210; rcp.approx.f32 D, A; rem.u32 D, A, B; rsqrt.approx.f32 D, A; sad.u32 D, A, B, C;
-    selp.b32 D, A, B, %p; setp.lt.u32 %q, A, B\tselp.b32 D, B, C, %q; set.lt.u32.u32 D, A, B; shf.l.wrap.b32 D, A, B, 5;
+    selp.b32 D, A, B, %p;
+    setp.lt.u32 %q, A, B\tselp.b32 D, B, C, %q;
+    set.lt.u32.u32 D, A, B;
+    shf.l.wrap.b32 D, A, B, 5;
     shl.b32 D, A, 3; shr.u32 D, A, B; sin.approx.f32 D, A; slct.u32.s32 D, A, B, C; sqrt.approx.f32 D, A;
     sub.u32 D, A, B; szext.wrap.u32 D, A, 5; tanh.approx.f32 D, A; testp.finite.f32 %q, A\tselp.b32 D, 1, 2, %q;
-    xor.b32 D, A, B; mov.b64 %w0, {A, B}\tmov.b64 {D, %z}, %w0; mov.b32 {%h0, %h1}, A\tmov.b32 D, {%h1, %h0};
+    xor.b32 D, A, B;
+    mov.b64 %w0, {A, B}\tmov.b64 {D, %z}, %w0;
+    mov.b32 {%h0, %h1}, A\tmov.b32 D, {%h1, %h0};
     mov.b64 %w0, {A, B}\tmov.b64 %w1, {B, C}\tfma.rn.f32x2 %w0, %w0, %w1, %w1\tmov.b64 {D, %z}, %w0;
     mov.b64 %w0, {A, B}\tadd.f32x2 %w0, %w0, %w0\tmov.b64 {%z, D}, %w0; mov.b32 {%h0, %h1}, A\tmov.b32 {%h1, %h2},
     B\tmov.b64 %w0, {%h0, %h1, %h1, %h2}\tmov.b64 {%h2, %h1, %h0, _}, %w0\tmov.b32 D, {%h1, %h0};
-    shfl.sync.bfly.b32 D, A, 3, 31, -1; shfl.sync.up.b32 D, A, 9, 0, -1; @%p mov.b32 D, A; mul.wide.u16 D, %h0, %h1
+    shfl.sync.bfly.b32 D, A, 3, 31, -1;
+    shfl.sync.up.b32 D, A, 9, 0, -1;
+    @%p mov.b32 D, A;
+    mul.wide.u16 D, %h0, %h1
 """.replace("\n", " ").split(";")  # fmt: skip
 
 
