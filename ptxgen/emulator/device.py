@@ -26,6 +26,7 @@ from ptxgen.device import (
     array_shape,
     pack_arguments,
 )
+from ptxgen.emulator.checks.registry import launches
 from ptxgen.emulator.checks.uninitialized.rerun import Disturbance, Trials, judge, snapshot
 from ptxgen.emulator.engines.timeline import Schedule, Timeline
 from ptxgen.emulator.load.image import Image
@@ -72,7 +73,13 @@ def refusals(kernel: Kernel) -> list[Finding]:
     """Why ptxas would not assemble the kernel."""
     lines = kernel.text.splitlines()
     return [
-        Finding("illegal-ptx", "error", f"{each.message} [{each.code}]", each.line, lines[each.line - 1].strip())
+        Finding(
+            "illegal-ptx",
+            "error",
+            f"{each.message} [{each.code}]",
+            line=each.line,
+            instruction=lines[each.line - 1].strip(),
+        )
         for each in kernel.diagnostics
         if each.severity == "error"
     ][:_REFUSALS]
@@ -92,7 +99,7 @@ def with_directives(kernel: Kernel, shape: LaunchShape) -> tuple[LaunchShape, li
 
     def refuse(name: str, message: str) -> None:
         directive = directives[name]
-        found.append(Finding("launch-shape", "error", message, directive.line, directive.text.strip()))
+        found.append(launches.LAUNCH_SHAPE.finding(directive, summary=message, rule=""))
 
     for name, words in (("reqntid", "exactly"), ("maxntid", "at most")):
         if name in extents:
@@ -240,8 +247,7 @@ class Emulator:
             statuses[0] = judge(Trials(grids.begun[0], before, begin[0]))
         elif self.checks:
             for scheduler, status in zip(grids.begun, statuses, strict=False):
-                findings = scheduler.machine.findings
-                findings.doubts.tell({}, findings, failed=status not in ("ok", "findings"))
+                scheduler.machine.findings.settle({}, failed=status not in ("ok", "findings"))
         seconds = time.perf_counter() - began
         reports = [self._report(*each, seconds) for each in zip(launches, grids.begun, statuses, strict=False)]
         return reports + [self._not_run(each) for each in launches[len(reports) :]]
@@ -281,6 +287,7 @@ class Emulator:
             checks=self.checks and checks,
             advice=self.checks and disturbance is None and self.advice is not None,
             disturbance=disturbance,
+            regions=kernel.regions,
         )
         if machine.shared.size > (limit := shared_per_sm(self.target)):
             raise LaunchError(

@@ -1,71 +1,133 @@
-"""Collecting findings: one per broken rule, however many threads and lines break it in the same way."""
+"""Collecting findings: one per cause, however many threads and lines break a rule in the same way."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
-from ptxgen.device import Finding, Severity
-from ptxgen.emulator.checks.uninitialized.suspects import Doubts
+from ptxgen.device.report import Access, Finding, Role, Severity, line_list
+from ptxgen.emulator.checks.registry import CHECKS, Check
+from ptxgen.emulator.checks.uninitialized.suspects import Source, Suspects, Verdict, noted
 from ptxgen.syntax import Statement
 
-#: Different messages that are kept of one code and severity.
-_LIMIT = 20
-#: What is told with findings of what is read, where a trial has shown it to be harmless.
-HARMLESS = "; nothing depends on it: with other bytes there the launch does and leaves the same"
-#: Lines that a message lists.
-_LINES = 8
-#: A warp that a message names (`Ordering.member_name`).
+if TYPE_CHECKING:
+    from ptxgen.emulator.state.places import Places
+
+__all__ = ["Findings", "line_list"]
+
+#: Different findings that are kept of one code and severity, and accesses that are kept of one finding.
+_LIMIT, _ACCESSES = 20, 16
+#: Why an error is but advice.
+HARMLESS = "harmless here: rerunning with different bytes there changed nothing"
+#: A warp that a message names (`Ordering.member_name`); only what `add` reports is compared as text.
 _WARP = re.compile(r"\bwarp \d+(?: of the CTA of rank \d+)?")
 
 
-def line_list(numbers: Iterable[int]) -> str:
-    """`line 4`, `lines 4, 7`, or the first of many `and 92 more`."""
-    lines = sorted(set(numbers))
-    more = f" and {len(lines) - _LINES} more" if len(lines) > _LINES else ""
-    return f"line{'s' if len(lines) > 1 else ''} {', '.join(map(str, lines[:_LINES]))}{more}"
-
-
 @dataclass(slots=True)
-class _Told:
-    """A finding as it came up first, and of whom and where the same was found: `warps` are those that messages name."""
+class _Kept:
+    """A finding as it came up first, and of whom and where the same was found."""
 
     finding: Finding
-    warps: set[str]
-    lines: set[int]
     ends: bool
     #: Whether it is harmless each time if nothing depends on what was read.
     reads: bool
+    #: The warps, of which `named` are in the text of the finding itself.
+    warps: set[Hashable] = field(default_factory=set)
+    named: frozenset[Hashable] = frozenset()
+    lines: set[int] = field(default_factory=set)
+    causes: set[Hashable] = field(default_factory=set)
+    follows: _Kept | None = None
 
-    def told(self) -> Finding:
-        """The finding, with the other lines and warps that it stands for."""
-        message = self.finding.message
-        if others := self.lines - {self.finding.line}:
-            message += f" (so do{'es' if len(others) == 1 else ''} {line_list(others)})"
-        if count := len(self.warps.difference(_WARP.findall(message))):
-            message += f" (the same of {count} other warp{'s' if count > 1 else ''})"
-        return replace(self.finding, message=message)
+    @property
+    def root(self) -> _Kept:
+        """What it follows from in the end; itself if from nothing."""
+        kept = self
+        while kept.follows is not None:
+            kept = kept.follows
+        return kept
+
+    def whole(self, consequences: tuple[Finding, ...] = ()) -> Finding:
+        """The finding, with the other lines and warps that it stands for, and with what follows from it."""
+        return replace(
+            self.finding,
+            also_lines=tuple(sorted(self.lines - {self.finding.line})),
+            also_warps=len(self.warps - self.named),
+            consequences=consequences,
+        )
+
+    def explains(self, other: _Kept) -> bool:
+        """Whether another finding follows from this one: its check says so, and they have a cause in common."""
+        return (
+            other.finding.code in CHECKS[self.finding.code].explains
+            and (self.finding.severity == "error" or other.finding.severity == "advice")
+            and not self.causes.isdisjoint(other.causes)
+        )
 
 
 class Findings:
     """The findings of a launch: what ended it first, then the others in the order in which they came up.
 
-    Without `checks` there is only what ended it.
+    Without `checks` there is only what ended it. `places` names warps, CTAs and memory.
     """
 
     def __init__(self, checks: bool = True) -> None:
         self._checks = checks
-        self._found: list[_Told] = []
-        self._by_message: dict[tuple[str, Severity, str], _Told] = {}
-        #: The same by line, and by messages without the numbers of warps.
-        self._by_pattern: dict[tuple[str, Severity, int | None, str], _Told] = {}
+        self._found: list[_Kept] = []
+        self._known: dict[Hashable, _Kept] = {}
         self._kept: Counter[tuple[str, Severity]] = Counter()
         #: Whether of what was not kept all errors are of what is read.
         self._only_reads = True
         #: Reads of what nothing has written, which may matter or not.
-        self.doubts = Doubts()
+        self.suspects = Suspects()
+        self.places: Places | None = None
+
+    def access(
+        self,
+        role: Role,
+        statement: Statement | None,
+        row: int | None = None,
+        *,
+        lanes: int | None = None,
+        slot: int | None = None,
+        space: str = "",
+        address: int | None = None,
+        phase: int | None = None,
+    ) -> Access:
+        """A party of a finding: warp, CTA, rank, name and stage are looked up.
+
+        `row` is the warp's row (None: no warp, or unknown), bit i of `lanes` stands for lane i, `slot` is the CTA slot
+        of the memory (the warp's own if None), `address` counts in bytes in the state space.
+        """
+        if self.places is None:
+            line, text = (statement.line, statement.text.strip()) if statement is not None else (None, "")
+            return Access(role, line, text, lanes=lanes, space=space, address=address, phase=phase)
+        return self.places.access(
+            role, statement, row, lanes=lanes, slot=slot, space=space, address=address, phase=phase
+        )
+
+    def report(
+        self,
+        check: Check,
+        statement: Statement | None,
+        *,
+        summary: str,
+        rule: str | None = None,
+        fix: str | None = None,
+        accesses: tuple[Access, ...] = (),
+        severity: Severity | None = None,
+        ends: bool = False,
+        reads: bool = False,
+        cause: Hashable = None,
+    ) -> None:
+        """Report a broken rule at a statement; `ptxgen.emulator.checks.registry` says what to pass.
+
+        Findings with the same cause, or with the same parties but for warps, CTAs and addresses, are one.
+        """
+        made = check.finding(statement, summary=summary, rule=rule, fix=fix, accesses=accesses, severity=severity)
+        self.keep(made, ends=ends, reads=reads, cause=cause)
 
     def add(
         self,
@@ -76,41 +138,60 @@ class Findings:
         severity: Severity = "error",
         ends: bool = False,
         reads: bool = False,
+        cause: Hashable = None,
     ) -> None:
-        """Report a broken rule at a statement; `ends` marks what the launch ended with, and why.
+        """Temporary, until every check uses `report`: a message in one piece. Raises KeyError for an undeclared code.
 
-        The same message at other lines is told in one finding, at the first of them, and so are messages at one line
-        that name different warps. What ended the launch names all of them. `reads`: it is harmless if nothing depends
-        on what is read.
+        The same message at other lines is one finding, and so are messages at one line that name different warps.
         """
+        line, text = (statement.line, statement.text.strip()) if statement is not None else (None, "")
+        made = Finding(code, severity, message, line, text, section=CHECKS[code].section)
+        self.keep(made, ends=ends, reads=reads, cause=cause)
+
+    def keep(self, finding: Finding, *, ends: bool = False, reads: bool = False, cause: Hashable = None) -> None:
+        """Keep a finding, or count it to the one that says the same."""
         if not (self._checks or ends):
             return
-        line = statement.line if statement is not None else None
-        known = self._by_message.get((code, severity, message))
-        if known is not None and (line is None or line in known.lines):
-            known.ends |= ends
-            known.reads &= reads
-            return
-        pattern = message if ends else _WARP.sub("warp", message)
-        known = known or self._by_pattern.get((code, severity, line, pattern))
+        code, severity, line = finding.code, finding.severity, finding.line
+        warps, kind = _identity(finding, ends, cause)
+        by_line, anywhere = (code, severity, line, kind), (code, severity, kind, warps if cause is None else None)
+        known = self._known.get(anywhere) or self._known.get(by_line)
         if known is None:
             self._kept[code, severity] += 1
             if self._kept[code, severity] > _LIMIT:
                 self._only_reads &= reads or severity == "advice"
                 return
-            text = statement.text.strip() if statement is not None else ""
-            known = _Told(Finding(code, severity, message, line, text), set(), set(), ends, reads)
+            known = _Kept(finding, ends, reads, named=warps)
             self._found.append(known)
         known.ends |= ends
         known.reads &= reads
-        known.warps.update(_WARP.findall(message))
+        known.warps |= warps
         known.lines.update([line] if line is not None else [])
-        self._by_message.setdefault((code, severity, message), known)
-        self._by_pattern.setdefault((code, severity, line, pattern), known)
+        known.causes.update([cause] if cause is not None else [])
+        _add_accesses(known, finding)
+        self._known.setdefault(by_line, known)
+        self._known.setdefault(anywhere, known)
+
+    def settle(self, verdicts: Mapping[Source, Verdict], *, failed: bool) -> None:
+        """Turn suspect reads into findings, but for those that are dropped; `failed` says how the launch ended."""
+        for finding, cause in self.suspects.settled(verdicts, failed=failed):
+            self.keep(finding, cause=cause)
 
     def list(self) -> list[Finding]:
-        """All findings, each with the other lines and warps that it stands for."""
-        return [each.told() for each in sorted(self._found, key=lambda each: not each.ends)]
+        """All findings that follow from no other, what ended the launch first, each with all that it stands for."""
+        for each in self._found:
+            each.follows = None
+        for each in self._found:
+            root = next((other for other in self._found if other is not each and other.explains(each)), None)
+            if root is not None and root.root is not each:
+                each.follows = root
+        ended = {id(each.root) for each in self._found if each.ends}
+        ordered = sorted(self._found, key=lambda each: not each.ends)
+        roots = sorted((each for each in ordered if each.follows is None), key=lambda each: id(each) not in ended)
+        return [
+            each.whole(tuple(other.whole() for other in ordered if other is not each and other.root is each))
+            for each in roots
+        ]
 
     @property
     def may_be_harmless(self) -> bool:
@@ -121,7 +202,7 @@ class Findings:
         """Nothing depends on what was read: such errors become advice."""
         for each in self._found:
             if each.reads and each.finding.severity == "error":
-                each.finding = replace(each.finding, severity="advice", message=each.finding.message + HARMLESS)
+                each.finding = replace(noted(each.finding, HARMLESS), severity="advice")
 
     def has_error(self, code: str) -> bool:
         """Whether there is an error of a code."""
@@ -130,3 +211,28 @@ class Findings:
     @property
     def errors(self) -> bool:
         return any(each.finding.severity == "error" for each in self._found)
+
+
+def _identity(finding: Finding, ends: bool, cause: Hashable) -> tuple[frozenset[Hashable], Hashable]:
+    """The warps that a finding is about, and what makes it the same as another but for warps, lines and addresses."""
+    if not finding.accesses:
+        text = finding.summary
+        warps = frozenset[Hashable](_WARP.findall(text))
+        return warps, (cause, text if ends else _WARP.sub("warp", text))
+    warps = frozenset[Hashable]((each.cta, each.warp) for each in finding.accesses if each.warp is not None)
+    if ends:
+        return warps, (cause, finding.summary)
+    if cause is not None:
+        return warps, (cause, tuple((each.role, each.opcode) for each in finding.accesses))
+    other = tuple((each.role, each.line, each.space, each.name) for each in finding.accesses[1:])
+    first = finding.accesses[0]
+    return warps, (first.role, first.opcode, first.space, first.name, finding.title, other)
+
+
+def _add_accesses(known: _Kept, finding: Finding) -> None:
+    """The parties of a finding that one stands for, where they are at other lines or touch something else."""
+    have = {(each.role, each.line, each.name, each.stage) for each in known.finding.accesses}
+    more = tuple(each for each in finding.accesses if (each.role, each.line, each.name, each.stage) not in have)
+    room = _ACCESSES - len(known.finding.accesses)
+    if more and room > 0:
+        known.finding = replace(known.finding, accesses=known.finding.accesses + more[:room])

@@ -51,17 +51,25 @@ class SourceLines:
         return ", inlined at ".join(self._name(place) for place in places)
 
     def located(self, finding: Finding) -> Finding:
-        """A finding with where its instruction comes from, and in its message other instructions."""
+        """A finding with where its instruction and those of its accesses come from, in its texts too."""
         source = "" if finding.line is None else self.of(finding.line)
-        message = finding.message
 
         def named(match: re.Match[str]) -> str:
             other = self.of(int(match[1]))
             return f"{match[0]} ({other})" if other and other != source else match[0]
 
-        if finding.code != "assertion":  # whose message is the kernel's own
-            message = _LINE.sub(named, message)
-        return replace(finding, message=message, source=source)
+        made = replace(
+            finding,
+            source=source,
+            accesses=tuple(
+                replace(each, source="" if each.line is None else self.of(each.line)) for each in finding.accesses
+            ),
+            consequences=tuple(map(self.located, finding.consequences)),
+        )
+        if finding.code == "assertion":  # whose message is the kernel's own
+            return made
+        summary, rule, fix = (_LINE.sub(named, text) for text in (made.summary, made.rule, made.fix))
+        return replace(made, summary=summary, rule=rule, fix=fix)
 
     def _name(self, place: _Place) -> str:
         file, line, column = place

@@ -66,6 +66,8 @@ class Variables:
         self.frames: dict[str, int] = {}
         self._frame_alignment = 8
         self._shared_end, self._dynamic_alignment = RESERVED_BYTES, 1
+        #: The shared variables with the bytes of their elements; one without a size is the dynamic shared memory.
+        self.shared: list[tuple[str, Place, int]] = []
         dynamic: list[tuple[syntax.Variable, str]] = []
         for item in (*module.items, *(each for function in functions for each in statements_of(function.body))):
             if isinstance(item, syntax.Variable) and item.space.startswith("shared"):
@@ -74,6 +76,7 @@ class Variables:
         self.shared_end = up(self._shared_end, self._dynamic_alignment)
         for item, name in dynamic:
             self._add(item, name, Place("shared", self.shared_end))
+            self.shared.append((name, Place("shared", self.shared_end), 1))
         sizes = {function.name: self._frame(function) for function in functions}
         self.frames = {name: up(size, self._frame_alignment) for name, size in sizes.items()}
 
@@ -93,7 +96,9 @@ class Variables:
                 yield name
                 continue
             start = up(self._shared_end, align)
-            self._add(variable, name, Place("shared", start, size))
+            place = Place("shared", start, size)
+            self._add(variable, name, place)
+            self.shared.append((name, place, TYPES[variable.type].bytes * (variable.vector or 1)))
             self._shared_end = start + size
 
     def _frame(self, function: syntax.Function) -> int:

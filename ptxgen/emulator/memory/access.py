@@ -89,7 +89,7 @@ def locate(g: Group, space: str, addresses: NDArray[np.int64], size: int, what: 
     except MemoryFault as fault:
         if fault.place is not None:
             position, lane = fault.place
-            fault.args = (f"{fault}, by lane {lane} of {g.machine.warp_name(int(g.indices[position]))}",)
+            fault.summary += f", by lane {lane} of {g.machine.warp_name(int(g.indices[position]))}"
         raise
 
 

@@ -5,20 +5,49 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from ptxgen.device.report import Access, Finding
+from ptxgen.emulator.checks.registry import CHECKS, Check
 from ptxgen.syntax import Statement
 
 
 class MemoryFault(Exception):
-    """An access outside memory, misaligned, or to memory of the wrong kind.
+    """What ends a launch: an access outside memory, misaligned, or to memory of the wrong kind, an illegal operand.
 
-    `place` is the first lane at fault among those that access memory together: the position of its warp, and its lane.
+    `check` is its declaration, `summary` what happened, `rule` and `fix` as in `Findings.report`. A code in place of
+    the check is temporary, until every fault names its declaration: the message is then `summary` alone. `place` is the
+    first lane at fault among those that access memory together: the position of its warp, and its lane.
     """
 
-    def __init__(self, code: str, message: str, place: tuple[int, int] | None = None) -> None:
-        self.code, self.place = code, place
+    def __init__(
+        self,
+        check: Check | str,
+        summary: str,
+        place: tuple[int, int] | None = None,
+        *,
+        rule: str | None = None,
+        fix: str | None = None,
+        accesses: tuple[Access, ...] = (),
+    ) -> None:
+        self.check = CHECKS[check] if isinstance(check, str) else check
+        self.summary, self.rule, self.fix, self.accesses = summary, rule, fix, accesses
+        self._declared = not isinstance(check, str)
+        self.place = place
         #: Where it belongs, when that is not the instruction that runs now.
         self.statement: Statement | None = None
-        super().__init__(message)
+        super().__init__(summary)
+
+    def __str__(self) -> str:
+        return self.summary
+
+    def finding(self, statement: Statement | None) -> Finding:
+        """The finding with which the launch ends, at its own statement or at the one that was running."""
+        at = self.statement or statement
+        made = self.check.finding(
+            at, summary=self.summary, rule=self.rule, fix=self.fix, accesses=self.accesses, severity="error"
+        )
+        if self._declared:
+            return made
+        return Finding(made.code, "error", self.summary, made.line, made.instruction, section=made.section)
 
 
 def first(bad: NDArray[np.bool_]) -> tuple[int, int]:

@@ -143,6 +143,15 @@ class GlobalMemory:
         offset = address - HEAP_BASE
         return self.data[offset : offset + size]
 
+    def element(self, address: int) -> str:
+        """The element at an address by name, `c[3, 4]`; empty outside arrays, and of one without a name."""
+        index = self._before(address)
+        array = self._allocations[index] if index >= 0 else None
+        if array is None or not array.contents.name or address >= array.address + array.bytes:
+            return ""
+        places = np.unravel_index((address - array.address) // array.contents.element, array.contents.shape)
+        return f"{array.contents.name}[{', '.join(str(int(each)) for each in places)}]"
+
     def describe(self, address: int) -> str:
         """Where an address lies, for messages: as an element of the nearest array."""
         index = self._before(address)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen import syntax
-from ptxgen.device import LaunchShape
+from ptxgen.device import LaunchShape, SharedRegion
 from ptxgen.emulator.checks.efficiency import Efficiency
 from ptxgen.emulator.checks.findings import Findings
 from ptxgen.emulator.checks.global_memory.accesses import GlobalAccesses
@@ -30,12 +30,14 @@ from ptxgen.emulator.engines.cp_async import WarpCopies
 from ptxgen.emulator.engines.timeline import Action, Timeline
 from ptxgen.emulator.load.image import Image
 from ptxgen.emulator.load.program import Program
+from ptxgen.emulator.load.shared_names import SharedNames
 from ptxgen.emulator.memory import GlobalMemory, MemoryFault, SharedMemory, TensorMemory
 from ptxgen.emulator.memory.bank import Bank
 from ptxgen.emulator.memory.global_memory import POISON_BYTE
 from ptxgen.emulator.state.clusters import RANK_SHIFT, Clusters
 from ptxgen.emulator.state.convergence import Meetings
 from ptxgen.emulator.state.mbarriers import MBarrier, Polled
+from ptxgen.emulator.state.places import Places
 from ptxgen.emulator.state.register_pool import Registers, initial_count
 from ptxgen.emulator.state.special_registers import special_registers
 from ptxgen.emulator.state.stack import ThreadStack
@@ -63,6 +65,7 @@ class Machine:
         checks: bool,
         advice: bool = False,
         disturbance: Disturbance | None = None,
+        regions: Sequence[SharedRegion] = (),
     ) -> None:
         self.shape, self.memory, self.timeline = shape, memory, timeline
         #: What the module was written for.
@@ -175,6 +178,8 @@ class Machine:
         self.views = [self.registers[index].view(dtype) for index, dtype in program.views]
         if program.has_strong_loads:
             self.expect_strong_loads()
+        names = SharedNames(program.variables, regions, self.shared.size)
+        self.findings.places = self.places = Places(self.clusters, self.cta, names, memory)
 
     def add_register(self, register: NDArray[Any]) -> None:
         """One more register of the program, (warps, 32) or more, that holds nothing yet."""

@@ -120,4 +120,4 @@ class ThreadStack:
         if not some.all():
             at = int(chosen[~some][0]) % self.memory.pitch
             message = f"the load reads local memory at {at:#x} that its thread has not written"
-            g.machine.findings.doubts.add("local", "uninitialized-local", message, statement, plain=True)
+            g.machine.findings.suspects.add("local", "uninitialized-local", message, statement, plain=True)

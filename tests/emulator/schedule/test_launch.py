@@ -212,7 +212,7 @@ def test_blocks_that_a_kernel_does_not_take(directive: str, block: Any, words: s
         assert report.ok
     else:
         assert report.status == "fault"
-        assert [(each.code, each.message, each.line) for each in report.findings] == [("launch-shape", words, 5)]
+        assert [(each.code, each.summary, each.line) for each in report.findings] == [("launch-shape", words, 5)]
 
 
 def test_every_declared_form_with_a_meaning_is_tested_or_named() -> None:

@@ -327,7 +327,7 @@ class TensorAccesses:
             partly |= unwritten.any(axis=0)
         if (partly & ~missing).any():
             message = f"{verb} tensor memory of which half the lanes hold nothing"
-            self._findings.doubts.add("tensor", "uninitialized-tensor", message, statement, plain=False)
+            self._findings.suspects.add("tensor", "uninitialized-tensor", message, statement, plain=False)
         if missing.any():
             at = np.flatnonzero(missing) + columns.start
             together = len(at) == at[-1] - at[0] + 1

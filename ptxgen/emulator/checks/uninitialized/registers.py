@@ -183,7 +183,7 @@ class Unwritten:
 
     def _doubt(self, read: _Read, use: Use, statement: Statement) -> None:
         plain = use.stores or not self._writers[read.register]
-        self._machine.findings.doubts.add(read.register, _CODE, read.message, statement, plain=plain)
+        self._machine.findings.suspects.add(read.register, _CODE, read.message, statement, plain=plain)
         self._derived.begin()
 
     def _reads(self, registers: frozenset[int], statement: Statement, names: Callable[[str], Any]) -> list[_Read]:

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 #: then, in most, a small positive number, a large one and a large negative one. Each is lost somewhere: NaN and what is
 #: small in a maximum, what is large in a minimum.
 _BYTES = (0xFF, 0x31, 0x7B, 0xFB)
-#: What replaces `POISON_BYTE`, large and negative, in the two trials of doubts that right launches pay for: what is
-#: large and positive, since a maximum drops the others; then zero in registers of even lanes and two in those of odd
+#: What replaces `POISON_BYTE`, large and negative, in the two reruns for suspect reads of launches without errors: what
+#: is large and positive, since a maximum drops the others; then zero in registers of even lanes and two in those of odd
 #: ones, since sums and products of what is large are infinite or NaN each time.
 _LARGE, _ZERO, _TWO = 0x7B, 0x00, 0x02
 #: What tells values that are but copied from what is made of them: a small number is lost in a sum with the first, but
@@ -175,18 +175,18 @@ class Trials:
 def judge(trials: Trials) -> Status:
     """Find out what of a launch is harmless, and put what is not, or may not be, into its findings: how it ended."""
     findings = trials.findings
-    doubts = findings.doubts
+    suspects = findings.suspects
     verdicts: dict[Source, Verdict] = {}
     if findings.may_be_harmless and trials.left_something and trials.harmless():
         findings.make_harmless()
-    sources = doubts.sources
+    sources = suspects.sources
     if findings.has_error("uninitialized-tensor"):
         sources -= {"tensor"}  # what depends on tensor memory may depend on that
-    if not doubts.registers_may_matter:
+    if not suspects.registers_may_matter:
         registers = frozenset(each for each in sources if isinstance(each, int))
         verdicts.update(dict.fromkeys(registers, "dropped"))
         sources -= registers
     if sources:
         verdicts.update(trials.verdicts(sources))
-    doubts.tell(verdicts, findings, failed=False)
+    findings.settle(verdicts, failed=False)
     return "findings" if findings.errors else "ok"

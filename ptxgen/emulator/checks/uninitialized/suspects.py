@@ -1,61 +1,75 @@
-"""Reads of what nothing has written that matter only if something depends on it, as a trial finds out (`trial`)."""
+"""Suspect reads: of what nothing has written, where that matters only if something depends on it (`rerun`)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Hashable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Literal
 
+from ptxgen.device.report import Finding
+from ptxgen.emulator.checks.registry import CHECKS
 from ptxgen.syntax import Statement
-
-if TYPE_CHECKING:
-    from ptxgen.emulator.checks.findings import Findings
 
 #: What is read: a register, by its number in `Machine.registers`, or the memory "tensor" or "local".
 Source = int | str
-#: What a trial has shown: nothing is different; memory is, but only by copies of what was read; something else is.
+#: What a rerun with perturbed memory has shown: nothing changes; memory does, but only where what was read is copied;
+#: something else does.
 Verdict = Literal["dropped", "copied", "used"]
 
-_COPIED = "; the launch leaves in memory, as it is, what it finds there"
-_USED = "; what the launch does or leaves depends on it"
+_COPIED = "the uninitialized value is only copied to memory"
+_USED = "results depend on it: a rerun with different bytes there changed them"
 #: So many reads are kept, and of each source the first in any case.
 _LIMIT = 200
 
 
+def noted(finding: Finding, note: str) -> Finding:
+    """A finding with one more sentence on why it is what it is."""
+    if not finding.title:
+        return replace(finding, summary=f"{finding.summary}; {note}")
+    return replace(finding, rule=f"{finding.rule.removesuffix('.')}; {note}" if finding.rule else note)
+
+
 @dataclass(slots=True)
-class _Doubt:
+class _Suspect:
     source: Source
-    code: str
-    message: str
-    statement: Statement
+    finding: Finding
     plain: bool
+    cause: Hashable
 
 
-class Doubts:
-    """Such reads of a launch, in the order in which they came up."""
+class Suspects:
+    """The suspect reads of a launch, in the order in which they came up."""
 
     def __init__(self) -> None:
-        self._kept: dict[tuple[str, int | None], _Doubt] = {}
+        self._kept: dict[tuple[str, int | None], _Suspect] = {}
         self.sources: frozenset[Source] = frozenset()
-        #: Whether anything made of a register has gone elsewhere (`derived`).
+        #: Whether anything made of a register has gone elsewhere (`taint`).
         self.registers_may_matter = False
 
-    def add(self, source: Source, code: str, message: str, statement: Statement, *, plain: bool) -> None:
-        """A read. `plain` ones are told, as advice, where nobody knows whether anything depends on them."""
+    def report(self, source: Source, finding: Finding, *, plain: bool, cause: Hashable = None) -> None:
+        """A read, as the finding that it would be (`Check.finding`).
+
+        `plain` ones are advice where no rerun has shown whether anything depends on them.
+        """
         if len(self._kept) < _LIMIT or source not in self.sources:
-            self._kept.setdefault((message, statement.line), _Doubt(source, code, message, statement, plain))
+            self._kept.setdefault((finding.summary, finding.line), _Suspect(source, finding, plain, cause))
         self.sources |= {source}
 
-    def tell(self, verdicts: Mapping[Source, Verdict], findings: Findings, *, failed: bool) -> None:
-        """Turn them into findings, but for those that are dropped.
+    def add(self, source: Source, code: str, message: str, statement: Statement, *, plain: bool) -> None:
+        """Temporary, until every check uses `report`: a message in one piece."""
+        made = Finding(code, "error", message, statement.line, statement.text.strip(), section=CHECKS[code].section)
+        self.report(source, made, plain=plain)
+
+    def settled(self, verdicts: Mapping[Source, Verdict], *, failed: bool) -> Iterator[tuple[Finding, Hashable]]:
+        """The findings that they turn out to be, with their causes; those of values that are dropped are none.
 
         Without a verdict plain ones are advice, and all of a launch that has `failed`.
         """
-        for doubt in self._kept.values():
-            verdict = verdicts.get(doubt.source)
+        for each in self._kept.values():
+            verdict = verdicts.get(each.source)
             if verdict == "used":
-                findings.add(doubt.code, doubt.message + _USED, doubt.statement)
+                yield noted(each.finding, _USED), each.cause
             elif verdict == "copied":
-                findings.add(doubt.code, doubt.message + _COPIED, doubt.statement, severity="advice")
-            elif verdict is None and (doubt.plain or failed):
-                findings.add(doubt.code, doubt.message, doubt.statement, severity="advice")
+                yield replace(noted(each.finding, _COPIED), severity="advice"), each.cause
+            elif verdict is None and (each.plain or failed):
+                yield replace(each.finding, severity="advice"), each.cause

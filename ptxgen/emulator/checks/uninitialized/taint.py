@@ -57,7 +57,7 @@ class Derived:
         self, machine: Machine, registers: frozenset[int], written: Mapping[int, NDArray[np.bool_]], *, recursive: bool
     ) -> None:
         self._machine, self._registers, self._written = machine, registers, written
-        self._recursive, self._doubts = recursive, machine.findings.doubts
+        self._recursive, self._suspects = recursive, machine.findings.suspects
         self._defined: dict[int, NDArray[np.bool_]] | None = None
 
     def begin(self) -> None:
@@ -71,7 +71,9 @@ class Derived:
         # Registers are emptied for each CTA, and so are these.
         self._machine.registers.extend(self._defined.values())
         if self._recursive:
-            self._doubts.registers_may_matter = True  # the registers of a function that calls itself are kept elsewhere
+            self._suspects.registers_may_matter = (
+                True  # the registers of a function that calls itself are kept elsewhere
+            )
 
     def watched(self, run: Callable[..., Any], use: Use) -> Callable[..., Any]:
         """An instruction's `run` that passes on what it reads to what it writes."""
@@ -82,7 +84,7 @@ class Derived:
             return run
 
         def watched(g: Group, *rest: Any) -> Any:
-            if self._defined is None or self._doubts.registers_may_matter:
+            if self._defined is None or self._suspects.registers_may_matter:
                 return run(g, *rest)
             made = [(each, self._exactly(self._defined, use.quarters[each], g)) for each in exact]
             value = self._made(self._defined, use, sources, g)
@@ -107,7 +109,7 @@ class Derived:
             return guard
 
         def watched(g: Group) -> Any:
-            if self._defined is not None and not self._doubts.registers_may_matter:
+            if self._defined is not None and not self._suspects.registers_may_matter:
                 self._require_whole(sources, g.active, g)
             return guard(g)
 
@@ -140,4 +142,4 @@ class Derived:
         assert self._defined is not None
         for each in registers:
             if (lanes & ~self._defined[each][g.rows].all(axis=2)).any():
-                self._doubts.registers_may_matter = True
+                self._suspects.registers_may_matter = True

@@ -23,8 +23,8 @@ SOME = "@%p mov.u32 %x, 5; "
 #: The even ones have it, or the odd ones.
 EVEN = "and.b32 %y, %i, 1; setp.eq.u32 %q, %y, 0; @%q mov.u32 %x, 5; "
 ODD = EVEN.replace("@%q", "@!%q")
-LEFT = "; the launch leaves in memory, as it is, what it finds there"
-USED = "; what the launch does or leaves depends on it"
+LEFT = "; the uninitialized value is only copied to memory"
+USED = "; results depend on it: a rerun with different bytes there changed them"
 
 CASES = [
     ("an address", "@%p mov.u64 %a, %at;\nst.global.u32 [%a], %i;", "error", "%a", ""),

@@ -11,7 +11,7 @@ import pytest
 from ptxgen import Kernel
 from ptxgen.emulator.checks.findings import Findings
 from ptxgen.emulator.checks.uninitialized import rerun
-from ptxgen.emulator.checks.uninitialized.suspects import Doubts
+from ptxgen.emulator.checks.uninitialized.suspects import Suspects
 from ptxgen.emulator.checks.uninitialized.taint import _LANEWISE, is_lanewise
 from tests.support.harness import launch, module, poisoned
 
@@ -197,13 +197,13 @@ def test_what_is_not_tried_is_dropped(seed: int, monkeypatch: pytest.MonkeyPatch
         lines.append(operation + ";")
     lines.append(f"setp.lt.u32 %s, %i, {rng.randrange(33)}; {rng.choice(['@%s', '@!%s'])} st.global.u32 [%at], {d};")
     seen: dict[str, Any] = {}
-    tell = Doubts.tell
+    settled = Suspects.settled
 
-    def told(self: Doubts, verdicts: Any, findings: Any, *, failed: bool) -> None:
+    def watched(self: Suspects, verdicts: Any, *, failed: bool) -> Any:
         seen.update(matter=self.registers_may_matter, sources=self.sources, verdicts=dict(verdicts))
-        tell(self, verdicts, findings, failed=failed)
+        return settled(self, verdicts, failed=failed)
 
-    monkeypatch.setattr(Doubts, "tell", told)
+    monkeypatch.setattr(Suspects, "settled", watched)
     body = HEAD + "\n".join(lines) + " st.global.u32 [%out0+128], 1; ret;"
     report, (first,) = launch(body, [poisoned(40)])
     assert report.status in ("ok", "findings"), report.summary()
@@ -216,11 +216,12 @@ def test_what_is_not_tried_is_dropped(seed: int, monkeypatch: pytest.MonkeyPatch
 
 
 def test_of_many_reads_one_of_each_source_is_kept() -> None:
-    doubts, findings = Doubts(), Findings()
+    findings = Findings()
+    suspects = findings.suspects
     statement = Kernel.from_ptx(module("ret;")).entry
     for number in range(300):
-        doubts.add("local", "uninitialized-local", f"{number}", statement, plain=False)
-    doubts.add(7, "uninitialized-register", "the last", statement, plain=False)
-    doubts.tell({"local": "dropped", 7: "used"}, findings, failed=False)
+        suspects.add("local", "uninitialized-local", f"{number}", statement, plain=False)
+    suspects.add(7, "uninitialized-register", "the last", statement, plain=False)
+    findings.settle({"local": "dropped", 7: "used"}, failed=False)
     (found,) = findings.list()
     assert (found.severity, found.message.startswith("the last; ")) == ("error", True)

@@ -1,0 +1,37 @@
+"""What every device shares: arrays, kernels, arguments, launch shapes and reports.
+
+`ptxgen.gpu` runs kernels on a GPU, the emulator runs them on the CPU; both offer `Device` and are built on
+what is here. Executing anything is left to them.
+"""
+
+from __future__ import annotations
+
+from ptxgen.device.arguments import KernelArgumentError, pack_arguments
+from ptxgen.device.arrays import DeviceArray, DeviceArrayError, Extent, array_shape
+from ptxgen.device.kernel import Kernel, KernelError, ParameterInfo, SharedRegion
+from ptxgen.device.launch import Device, Launch, LaunchError, LaunchShape
+from ptxgen.device.report import Access, Finding, LaunchReport, OlderValue, Role, Severity, Status
+
+__all__ = [
+    "Access",
+    "Device",
+    "DeviceArray",
+    "DeviceArrayError",
+    "Extent",
+    "Finding",
+    "Kernel",
+    "KernelArgumentError",
+    "KernelError",
+    "Launch",
+    "LaunchError",
+    "LaunchReport",
+    "LaunchShape",
+    "OlderValue",
+    "ParameterInfo",
+    "Role",
+    "Severity",
+    "SharedRegion",
+    "Status",
+    "array_shape",
+    "pack_arguments",
+]

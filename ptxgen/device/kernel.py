@@ -1,0 +1,171 @@
+"""Kernels: an entry of a PTX module and its parameters."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from ptxgen.device.report import shortened
+
+if TYPE_CHECKING:
+    from ptxgen.instr.model.analyze import Analysis
+    from ptxgen.instr.model.check import Diagnostic
+    from ptxgen.syntax import Function, Module
+
+#: Characters of a name in a message, and entries that an error lists.
+_SHOWN_NAME, _SHOWN_ENTRIES = 48, 20
+
+
+class KernelError(ValueError):
+    """A PTX text has no such entry, or an entry has a parameter whose layout PTX does not define."""
+
+
+@dataclass(frozen=True, slots=True)
+class SharedRegion:
+    """A named part of the dynamic shared memory of a CTA, for messages: `smem_a`, a ring of `stages` equal parts.
+
+    `offset` counts in bytes from the start of the dynamic shared memory, `bytes` is the size of all stages together.
+    """
+
+    name: str
+    offset: int
+    bytes: int
+    stages: int = 1
+
+
+@dataclass(frozen=True)
+class ParameterInfo:
+    """One parameter of an entry; `size`, `align` and `offset` are in bytes.
+
+    `offset` counts from the start of the parameter block, whose start is aligned for every parameter in it.
+    `type` is the PTX type without its dot, `is_array` tells `.b8 name[128]` or a vector from a scalar.
+    """
+
+    name: str
+    size: int
+    align: int
+    offset: int
+    type: str
+    is_array: bool = False
+
+    @property
+    def declaration(self) -> str:
+        """The parameter in PTX's spelling, for messages: ".b8 map[128]"; a long name is cut in the middle."""
+        name = shortened_name(self.name)
+        if not self.is_array:
+            return f".{self.type} {name}"
+        return f".{self.type} {name}[{self.size // type_size(self.type, self.name)}]"
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """One entry of a PTX module, ready to be launched on any device."""
+
+    text: str = field(repr=False)
+    module: Module = field(repr=False, compare=False)
+    entry: Function = field(repr=False, compare=False)
+    name: str
+
+    #: Names of parts of the dynamic shared memory, which no declaration has.
+    regions: tuple[SharedRegion, ...] = ()
+
+    @classmethod
+    def from_ptx(cls, text: str, entry: str | None = None, *, regions: Sequence[SharedRegion] = ()) -> Kernel:
+        """Parse PTX text and pick an entry; `entry` is needed only where there are several.
+
+        It is the entry's name, or a part of it that no other entry's name contains: mangled names are long. Raises
+        PtxSyntaxError on bad text, KernelError when there is no such entry or no single one.
+        """
+        from ptxgen.syntax import parse
+
+        module = parse(text)
+        entries = list(module.entries)
+        names = [each.name for each in entries]
+        if entry is None:
+            if len(entries) != 1:
+                found = f"it has {len(names)}: {_names(names)}" if names else "it has none"
+                advice = "name one, or a part of its name, with entry=" if names else "add an .entry"
+                raise KernelError(f"a kernel needs one entry in the PTX text, but {found}; {advice}")
+            chosen = entries[0]
+        elif entry in names:
+            chosen = entries[names.index(entry)]
+        else:
+            parts = [each for each in entries if entry in each.name]
+            if not parts:
+                raise KernelError(f"the PTX text has no entry {entry!r}; it has {_names(names)}")
+            if len(parts) > 1:
+                found = _names([each.name for each in parts])
+                raise KernelError(f"{len(parts)} entries of the PTX text have {entry!r} in their names: {found}")
+            chosen = parts[0]
+        return cls(text, module, chosen, chosen.name, tuple(regions))
+
+    @cached_property
+    def analysis(self) -> Analysis:
+        """What the module's statements are: `ptxgen.check` and the emulator share it."""
+        from ptxgen.instr.model.analyze import Analysis
+
+        return Analysis(self.module)
+
+    @cached_property
+    def diagnostics(self) -> list[Diagnostic]:
+        """What `ptxgen.check` says of the module, for its own target."""
+        from ptxgen.instr.model.check import check
+
+        return check(self.module, analysis=self.analysis)
+
+    @cached_property
+    def cache(self) -> dict[object, object]:
+        """What devices have made of the kernel, by keys of theirs: launches share it."""
+        return {}
+
+    @cached_property
+    def parameters(self) -> list[ParameterInfo]:
+        """The entry's parameters in order, laid out by the alignment rules of PTX (those of a C struct).
+
+        Measured (ptxas 13.0 and 13.5): where the driver's block starts at an address aligned to less than a
+        parameter, as on sm_80 and sm_90, a cubin has that parameter at another offset, so that its address is
+        aligned as declared. PTX cannot tell, and `Gpu` passes each parameter on its own.
+        """
+        infos: list[ParameterInfo] = []
+        offset = 0
+        for parameter in self.entry.parameters:
+            type_name = parameter.type.removeprefix(".")
+            element = type_size(type_name, parameter.name) * (parameter.vector or 1)
+            align = max(parameter.align or 1, element)  # ptxas raises an .align below the element's size
+            size = element
+            for extent in parameter.array or ():
+                if not extent:
+                    raise KernelError(f"parameter {parameter.name} of {self.name} is an array without a size")
+                size *= extent
+            offset = -(-offset // align) * align
+            is_array = bool(parameter.array or parameter.vector)
+            infos.append(ParameterInfo(parameter.name, size, align, offset, type_name, is_array))
+            offset += size
+        return infos
+
+    @property
+    def parameter_bytes(self) -> int:
+        """Bytes of the parameter block: the end of the last parameter."""
+        return max((info.offset + info.size for info in self.parameters), default=0)
+
+
+def shortened_name(name: str) -> str:
+    """A name for a message: mangled ones are cut in the middle."""
+    return shortened(name, _SHOWN_NAME)
+
+
+def _names(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _SHOWN_ENTRIES} more" if len(names) > _SHOWN_ENTRIES else ""
+    return ", ".join(names[:_SHOWN_ENTRIES]) + more or "none"
+
+
+def type_size(type_name: str, parameter: str) -> int:
+    """Bytes of one element of a parameter's type ("u64" is 8). Raises KernelError where it has no size."""
+    match = re.fullmatch(r"(?:[busf](8|16|32|64|128)|bf(16))(x2)?", type_name)
+    if match is None:
+        raise KernelError(f"parameter {parameter} has type .{type_name}, which has no size in a parameter block")
+    bits = int(match[1] or match[2]) * (2 if match[3] else 1)
+    return bits // 8

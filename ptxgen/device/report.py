@@ -1,0 +1,216 @@
+"""What a launch reports: findings and the accesses that they are about, as data and in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+Severity = Literal["error", "advice"]
+Status = Literal["ok", "findings", "incomplete", "deadlock", "fault"]
+#: What an access does: the two of a race, who waits, who issues or announces asynchronous work.
+Role = Literal["reader", "writer", "accessor", "waiter", "arriver", "issuer", "initializer", "allocator"]
+
+#: Characters of an instruction that are shown under a finding.
+_SHOWN_INSTRUCTION = 200
+#: Older values that a summary shows, and lines that a message lists.
+_SHOWN_OLDER, _SHOWN_LINES = 8, 8
+
+
+def shortened(text: str, most: int) -> str:
+    """A text of about so many characters: what is left out of a longer one is in the middle."""
+    return text if len(text) <= most else f"{text[: most // 2]} ... {text[-most // 2 :]}"
+
+
+def line_list(numbers: Iterable[int]) -> str:
+    """`line 4`, `lines 4, 7`, or the first of many `and 92 more`."""
+    lines = sorted(set(numbers))
+    more = f" and {len(lines) - _SHOWN_LINES} more" if len(lines) > _SHOWN_LINES else ""
+    return f"line{'s' if len(lines) > 1 else ''} {', '.join(map(str, lines[:_SHOWN_LINES]))}{more}"
+
+
+@dataclass(frozen=True)
+class Access:
+    """One party of a finding: who touches what, where.
+
+    `line` and `instruction` are those of the PTX text, `source` is the line of what it was compiled from. `warp` counts
+    within the CTA, bit i of `lanes` stands for lane i (None: the whole warp, or unknown), `cta` is %ctaid and `rank`
+    %cluster_ctarank. `space` is the state space, `address` a byte offset there (a cell of tensor memory: its address),
+    `name` what messages call it: a variable, a region of the plan, an array and its element. `stage` is the slot of a
+    ring, `phase` that of an mbarrier, counted from 0.
+    """
+
+    role: Role
+    line: int | None = None
+    instruction: str = ""
+    warp: int | None = None
+    lanes: int | None = None
+    cta: tuple[int, int, int] | None = None
+    rank: int | None = None
+    space: str = ""
+    address: int | None = None
+    name: str = ""
+    stage: int | None = None
+    phase: int | None = None
+    source: str = ""
+
+    def __str__(self) -> str:
+        """`tcgen05.mma (line 98, warp 1, CTA (0, 0, 0))`."""
+        facts = [] if self.line is None else [f"line {self.line}"]
+        if self.warp is not None:
+            facts.append(f"warp {self.warp}")
+        if self.lanes is not None and self.lanes.bit_count() == 1:
+            facts.append(f"lane {self.lanes.bit_length() - 1}")
+        if self.cta is not None:
+            facts.append(f"CTA {self.cta}")
+        return f"{self.opcode} ({', '.join(facts)})" if facts else self.opcode
+
+    @property
+    def opcode(self) -> str:
+        """The instruction without its guard and operands."""
+        words = self.instruction.split()
+        if words and words[0].startswith("@"):
+            words = words[1:]
+        return words[0].rstrip(";") if words else "access"
+
+    @property
+    def place(self) -> str:
+        """What it touches, name first: `full[2] (0x8410)`."""
+        if self.address is None:
+            return self.name
+        return f"{self.name} ({self.address:#x})" if self.name else f"{self.address:#x}"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that a device found wrong ("error") or risky ("advice") in a kernel.
+
+    `code` is stable and short (`ptxgen explain CODE` explains it). `summary` says what happened, with the accesses by
+    name and line, `rule` why it is wrong, with the values, `fix` what mends it, `section` where the PTX ISA has the
+    rule. `line` counts from 1 in the PTX text (None: no single line), `instruction` is the source text of the
+    instruction, empty where there is none, `source` the line of what the PTX was compiled from, if `.loc` names it:
+    `kernel.py:12:5`. The same at other lines is in `also_lines`, by other warps in `also_warps` (a count). What follows
+    from the same cause is in `consequences`.
+    """
+
+    code: str
+    severity: Severity
+    summary: str
+    line: int | None = None
+    instruction: str = ""
+    source: str = ""
+    title: str = ""
+    rule: str = ""
+    fix: str = ""
+    section: str = ""
+    accesses: tuple[Access, ...] = ()
+    consequences: tuple[Finding, ...] = ()
+    also_lines: tuple[int, ...] = ()
+    also_warps: int = 0
+
+    @property
+    def message(self) -> str:
+        """`<title>: <summary> <rule>`, then `fix: <fix>` on a line of its own."""
+        text = self.summary
+        if self.title:
+            text = f"{self.title}: {' '.join(map(_sentence, filter(None, (self.summary, self.rule))))}"
+        if self.also_lines:
+            text += f" (so do{'es' if len(self.also_lines) == 1 else ''} {line_list(self.also_lines)})"
+        if self.also_warps:
+            text += f" (the same of {self.also_warps} other warp{'s' if self.also_warps > 1 else ''})"
+        return f"{text}\nfix: {self.fix}" if self.fix else text
+
+    @property
+    def errors(self) -> int:
+        """How many errors it stands for: itself and its consequences."""
+        return (self.severity == "error") + sum(each.errors for each in self.consequences)
+
+    def __str__(self) -> str:
+        place = "" if self.line is None else f"line {self.line}{f' ({self.source})' if self.source else ''}: "
+        lines = f"{place}{self.severity} [{self.code}] {self.message}".splitlines()
+        if self.instruction:
+            lines.append(shortened(self.instruction, _SHOWN_INSTRUCTION))
+        if self.consequences:
+            lines.append(self.consequences_line)
+        return "\n    ".join(lines)
+
+    @property
+    def consequences_line(self) -> str:
+        """`+ 7 consequences: deadlock, shared-race`; empty if there are none."""
+        count = len(self.consequences)
+        codes = ", ".join(dict.fromkeys(each.code for each in self.consequences))
+        return f"+ {count} consequence{'s' if count > 1 else ''}: {codes}" if count else ""
+
+    def to_json(self) -> dict[str, Any]:
+        """All fields, the message, and those of the consequences, as JSON takes them."""
+        fields = asdict(self)
+        fields["message"] = self.message
+        fields["consequences"] = [each.to_json() for each in self.consequences]
+        return fields
+
+
+def _sentence(text: str) -> str:
+    return text if text.endswith((".", "?", "!")) else f"{text}."
+
+
+@dataclass(frozen=True, order=True)
+class OlderValue:
+    """A strong load (in `line`) found what was there before a strong store (in `store_line`), so many `times`.
+
+    That may be (PTX ISA 8.10), since nothing orders the store before the load, and is right where the load polls.
+    """
+
+    line: int
+    store_line: int
+    times: int
+
+    def __str__(self) -> str:
+        times = "once" if self.times == 1 else f"{self.times} times"
+        return f"line {self.line} found what was there before the store of line {self.store_line}, {times}"
+
+
+@dataclass
+class LaunchReport:
+    """How one launch ended.
+
+    `instructions` counts executed warp-instructions (0 on a GPU, which does not count them), `seconds` is the
+    time that execution took: on the device for a GPU, of the emulation for the emulator. If results are wrong under
+    `late` or `random` alone, look at `older_values` first: fences may be missing there.
+    """
+
+    status: Status
+    findings: list[Finding] = field(default_factory=list)
+    instructions: int = 0
+    seconds: float = 0.0
+    kernel: str = ""
+    device: str = ""
+    older_values: list[OlderValue] = field(default_factory=list)
+
+    @property
+    def ok(self) -> bool:
+        """Whether the kernel ran to its end with nothing worse than advice."""
+        return self.status == "ok"
+
+    def summary(self) -> str:
+        """One line on the outcome, each finding below it, and one on older values where they may be in results."""
+        what = " on ".join(part for part in (self.kernel, self.device) if part)
+        facts = [f"{self.seconds * 1e3:.3f} ms"]
+        if self.instructions:
+            facts.insert(0, f"{self.instructions} warp-instructions")
+        for severity, plural in (("error", "errors"), ("advice", "advice")):
+            count = sum(finding.severity == severity for finding in self.findings)
+            if count:
+                facts.append(f"{count} {severity if count == 1 else plural}")
+        head = f"{what + ': ' if what else ''}{self.status} ({', '.join(facts)})"
+        lines = [head, *(str(finding) for finding in self.findings)]
+        if self.older_values and self.status in ("ok", "findings"):  # else there are no results
+            lines.append(self.older_values_text)
+        return "\n".join(lines)
+
+    @property
+    def older_values_text(self) -> str:
+        """What the first of `older_values` are, in words."""
+        shown = "; ".join(map(str, self.older_values[:_SHOWN_OLDER]))
+        more = len(self.older_values) - _SHOWN_OLDER
+        rest = f"; and {more} more in older_values" if more > 0 else ""
+        return f"strong loads found older values, which is right where they poll: {shown}{rest}"

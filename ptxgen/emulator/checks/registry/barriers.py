@@ -1,0 +1,132 @@
+"""Barriers, convergence of warps, and registers that warps hand over."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from ptxgen.emulator.checks.registry.check import Check
+
+_check = partial(Check, group="Barriers and warps")
+
+BARRIER_MISMATCH = _check(
+    code="barrier-mismatch",
+    title="barrier mismatch",
+    section="9.7.13.1",
+    rule="All warps that arrive at a barrier must give the same thread count and the same operation (sync or "
+    "reduction).",
+    why="Otherwise the behavior is unpredictable.",
+    fix="give each use its own barrier number, with one count",
+    example="@%producer bar.sync 1, 64;\n@!%producer bar.sync 1, 128;      // fixed: 64",
+    fires="",
+    twin="",
+)
+
+BARRIER_NUMBER = _check(
+    code="barrier-number",
+    title="illegal barrier number",
+    fault=True,
+    section="9.7.13.1",
+    rule="A CTA has the barriers 0 to 15.",
+    why="Other numbers are undefined.",
+    fix="use 0 to 15",
+    example="bar.sync 16;      // fixed: bar.sync 15;",
+    fires="",
+    twin="",
+)
+
+BARRIER_COUNT = _check(
+    code="barrier-count",
+    title="illegal thread count",
+    fault=True,
+    section="9.7.13.1",
+    rule="The thread count of a barrier must be a multiple of 32 and not 0.",
+    why="A barrier counts whole warps.",
+    fix="use a multiple of 32",
+    example="bar.sync 1, 100;      // fixed: bar.sync 1, 128;",
+    fires="",
+    twin="",
+)
+
+CLUSTER_BARRIER_ORDER = _check(
+    code="cluster-barrier-order",
+    title="cluster barrier out of order",
+    section="9.7.13.3",
+    rule="A thread must alternate barrier.cluster.arrive and barrier.cluster.wait, beginning with arrive.",
+    why="A second arrival in a phase, or a wait without an arrival, is undefined.",
+    fix="one barrier.cluster.wait after each barrier.cluster.arrive",
+    example="barrier.cluster.arrive.aligned;\n// fixed: barrier.cluster.wait.aligned;\nbarrier.cluster.arrive.aligned;",
+    fires="",
+    twin="",
+)
+
+DIVERGENT_WARP = _check(
+    code="divergent-warp",
+    title="divergent warp",
+    section="9.7.13.1",
+    rule="An instruction with .aligned, and bar, requires all threads of the warp to execute it together.",
+    why="In a divergent warp the behavior is undefined.",
+    fix="let the warp reconverge first (bar.warp.sync), or use the form without .aligned",
+    example="@%leader bar.sync 0;      // fixed: bar.sync 0;",
+    fires="",
+    twin="",
+)
+
+WARP_MASK = _check(
+    code="warp-mask",
+    title="lane not in its own mask",
+    section="9.7.9.6",
+    rule="A lane that executes shfl.sync, vote.sync, match.sync, redux.sync or elect.sync must be in its own mask. The "
+    "instruction waits for all lanes of the mask that have not exited; it need not be the same line.",
+    why="Otherwise the result is undefined (also 9.7.13.9 to 14), or the warp hangs. A lane that never comes leaves "
+    "the "
+    "others waiting: that is a deadlock, which names them.",
+    fix="name the lane itself and those that execute the instruction with it: 0xffffffff for the whole warp. Do not "
+    "take "
+    "the mask from activemask after a branch",
+    example="shfl.sync.idx.b32 %value, %value, 0, 31, 0x0000ffff;      // fixed: 0xffffffff",
+    fires="",
+    twin="",
+)
+
+SETMAXNREG_DIRECTION = _check(
+    code="setmaxnreg-direction",
+    title="setmaxnreg in the wrong direction",
+    section="9.7.19.5",
+    rule="setmaxnreg.inc must not name fewer registers than the warp has, nor .dec more.",
+    why="The behavior is undefined.",
+    fix="swap .inc and .dec, or correct the count",
+    example="setmaxnreg.inc.sync.aligned.u32 40;      // fixed: setmaxnreg.dec.sync.aligned.u32 40;",
+    fires="",
+    twin="",
+)
+
+SETMAXNREG_BUDGET = _check(
+    code="setmaxnreg-budget",
+    title="register pool exhausted",
+    section="9.7.19.5",
+    rule="The registers that the warps of a CTA hold and request must not exceed those with which they began "
+    "(.maxnreg times the warps, counted for a thread of each warp).",
+    why="setmaxnreg.inc waits for registers that no warp can give back. A deadlock there without this finding means "
+    "that "
+    "the sum fits, and a setmaxnreg.dec is missing or comes after something else that waits.",
+    fix="lower the counts so that their sum fits the pool",
+    example=".maxnreg 128      // 8 warps\nsetmaxnreg.inc.sync.aligned.u32 240;      // fixed: 160, with .dec 96 in "
+    "the others",
+    fires="",
+    twin="",
+    explains=("deadlock",),
+)
+
+SETMAXNREG_IGNORED = _check(
+    code="setmaxnreg-ignored",
+    title="setmaxnreg is ignored",
+    severity="advice",
+    section="9.7.19.5",
+    rule="ptxas ignores setmaxnreg unless a directive says how many registers a thread begins with.",
+    why="The warps keep the registers that ptxas chose. ptxas begins with no more than the largest setmaxnreg.inc asks "
+    "for; .reqntid or .maxntid alone is enough where the registers of a wgmma let no two CTAs share a multiprocessor.",
+    fix="add .maxnreg, or .minnctapersm beside .reqntid or .maxntid",
+    example=".visible .entry k() .reqntid 128      // fixed: .reqntid 128 .maxnreg 128",
+    fires="",
+    twin="",
+)

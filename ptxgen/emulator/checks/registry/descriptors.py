@@ -1,0 +1,150 @@
+"""Descriptors, tensormaps and metadata of sparse matrices."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from ptxgen.emulator.checks.registry.check import Check
+
+_check = partial(Check, group="Descriptors and tensormaps")
+
+ILLEGAL_DESCRIPTOR = _check(
+    code="illegal-descriptor",
+    title="illegal descriptor",
+    fault=True,
+    section="9.7.16.4",
+    rule="The bits must be a shared-memory descriptor, instruction descriptor or zero-column mask that the instruction "
+    "can use: also no `sparse` that disagrees with .sp, no shapes and types that the kind does not have, no column "
+    "shift beyond the descriptor's limit.",
+    why="Hardware ends the kernel or computes something else.",
+    fix="take the number apart with ptxgen explain smem|wgmma|idesc VALUE",
+    example="mov.b64 %a, 0x6000404000010000;      // fixed: 0x4000404000010000 (128-byte swizzle)",
+    fires="",
+    twin="",
+)
+
+DESCRIPTOR_VERSION = _check(
+    code="descriptor-version",
+    title="descriptor version 0",
+    severity="advice",
+    section="9.7.16.4.1",
+    rule="Bits 46-48 of a shared-memory descriptor of tcgen05 are the constant 0b001 (table 40); 0 is advice, any "
+    "other "
+    "value an illegal descriptor.",
+    why="Triton 3.5 wrote 0 and its kernels ran on B200 (`ptxgen explain facts descriptor-version`), but nothing "
+    "promises that the next GPU accepts it.",
+    fix="set bit 46, as SmemDescriptor.encode does",
+    example="mov.b64 %a, 0x4000004000010000;      // fixed: 0x4000404000010000",
+    fires="",
+    twin="",
+)
+
+ILLEGAL_METADATA = _check(
+    code="illegal-metadata",
+    title="illegal metadata",
+    section="9.7.14.6.1",
+    rule="The metadata of a sparse MMA must name two different elements of each four, the lower first with "
+    "sp::ordered_metadata; with .tf32 they must be 0b0100 or 0b1110.",
+    why="Otherwise the result is undefined. Often the word is in another thread of the quad than the selector says.",
+    fix="see ptxgen.layouts.fragments.metadata_places for the thread and bits of each chunk; the selector picks the "
+    "thread or pair of each quad",
+    example="mov.u32 %metadata, 0x00000000;      // fixed: 0x44444444",
+    fires="",
+    twin="",
+)
+
+SWIZZLE_MISMATCH = _check(
+    code="swizzle-mismatch",
+    title="swizzle mismatch",
+    severity="advice",
+    section="5.5.5",
+    rule="The descriptor of an MMA names another swizzle than the copy that wrote the bytes.",
+    why="The MMA then reads the elements in another order than they were written.",
+    fix="use the tensormap's swizzle in the descriptor",
+    example="mov.b64 %a, 0x8000404000010000;      // fixed: 0x4000404000010000, as the tensormap has 128-byte swizzle",
+    fires="",
+    twin="",
+)
+
+ILLEGAL_TENSORMAP = _check(
+    code="illegal-tensormap",
+    title="illegal tensormap",
+    fault=True,
+    section="5.5",
+    rule="The 128 bytes must be a tensormap. What they say of dimensions beyond the map's rank is not read (H200).",
+    why="Hardware ends the kernel. It is advice where tensormap.replace gives a stride that is no multiple of 16 "
+    "bytes: "
+    "the rest is lost.",
+    fix="encode the map again, or correct its address; ptxgen explain tensormap takes it apart",
+    example="cvta.param.u64 %map, other;      // fixed: cvta.param.u64 %map, tensormap_a;",
+    fires="",
+    twin="",
+)
+
+TENSORMAP_RANK = _check(
+    code="tensormap-rank",
+    title="wrong tensormap rank",
+    fault=True,
+    section="9.7.9.25.5.2",
+    rule="The dimensions of the instruction must be those of the tensormap.",
+    why="Coordinates are missing or left over.",
+    fix="use .2d for a map of rank 2, and so on",
+    example="cp.async.bulk.tensor.3d ... [%map, {0, 0, 0}], [full];      // fixed: .2d with {0, 0}",
+    fires="",
+    twin="",
+)
+
+TENSORMAP_MODE = _check(
+    code="tensormap-mode",
+    title="wrong tensormap mode",
+    fault=True,
+    section="5.5.3",
+    rule="A tiled copy takes a tiled tensormap, an im2col copy an im2col one.",
+    why="The two hold different fields in the same bits.",
+    fix="use .tile or .im2col as the map was encoded",
+    example="cp.async.bulk.tensor.4d ... .tile ... [%im2col_map, ...];      // fixed: .im2col",
+    fires="",
+    twin="",
+)
+
+TENSORMAP_BOX = _check(
+    code="tensormap-box",
+    title="tensormap does not fit the mode",
+    fault=True,
+    section="5.5.6",
+    rule="tile::gather4 and tile::scatter4 take maps whose boxes have one row, without interleave; im2col::w takes "
+    "maps "
+    "with a swizzle and no interleave.",
+    why="Hardware ends the kernel.",
+    fix="encode the map with such a box, swizzle and interleave",
+    example="TensorMap.tiled(..., box=(64, 4))      // fixed: box=(64, 1) for gather4",
+    fires="",
+    twin="",
+)
+
+TENSORMAP_PIXEL = _check(
+    code="tensormap-pixel",
+    title="coordinates outside the pixel box",
+    fault=True,
+    section="9.7.9.25.5.2",
+    rule="The coordinates of an im2col copy must be within the pixel box that the map's corners leave.",
+    why="Hardware ends the kernel.",
+    fix="put offsets inside the filter into the instruction's offsets, not into the coordinates",
+    example="[%map, {%c, %w_plus_s, %h_plus_r, %n}], [full], {0, 0};      // fixed: {%c, %w, %h, %n} and {%s, %r}",
+    fires="",
+    twin="",
+)
+
+TENSORMAP_TYPE = _check(
+    code="tensormap-type",
+    title="tensormap element type",
+    fault=True,
+    section="9.7.9.25.5.4",
+    rule="A reduction must be one that the map's element type has; maps for loads alone (16u4_align16b, the 8-byte "
+    "flip) do not store.",
+    why="Hardware ends the kernel.",
+    fix="encode the map with a type that the operation takes",
+    example="cp.reduce.async.bulk.tensor.2d ... .and ... [%bf16_map, ...];      // fixed: .add",
+    fires="",
+    twin="",
+)

@@ -1,0 +1,84 @@
+"""Launches that cannot run, and what stops the emulator."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from ptxgen.emulator.checks.registry.check import Check
+
+_check = partial(Check, group="Launches")
+
+LAUNCH_SHAPE = _check(
+    code="launch-shape",
+    title="illegal launch",
+    fault=True,
+    section="11.3",
+    rule="Grid, block and cluster must be what the kernel's directives allow (.reqntid, .maxntid, .reqnctapercluster, "
+    ".explicitcluster, .maxclusterrank).",
+    why="The driver refuses the launch.",
+    fix="launch with the extents that the directive names",
+    example=".reqntid 128      // fixed: block=128",
+    fires="",
+    twin="",
+)
+
+ILLEGAL_PTX = _check(
+    code="illegal-ptx",
+    title="illegal PTX",
+    fault=True,
+    rule="ptxas would not assemble the module: `ptxgen check` finds an error.",
+    why="The kernel does not run anywhere.",
+    fix="",
+    example="add.u64 %x, %x, %x;      // fixed: .reg .u64 %x;",
+    fires="",
+    twin="",
+)
+
+OTHER_TARGET = _check(
+    code="other-target",
+    title="other target",
+    severity="advice",
+    section="11.1.2",
+    rule="The module's .target does not run on the GPU that the emulator stands for: an `a` target runs on that one "
+    "alone, an `f` target on its family, others on all that are newer.",
+    why="It is emulated as what it was written for; the GPU would refuse it. Emulator() without a target takes all.",
+    fix="create the emulator of the module's target",
+    example='.target sm_90a      // fixed: Emulator("sm_90a")',
+    fires="",
+    twin="",
+)
+
+NOT_MODELLED = _check(
+    code="not-modelled",
+    title="not modelled",
+    rule="The kernel has reached something that the emulator does not model, or the step limit.",
+    why="The status is `incomplete`, never `ok`: nothing is said of the rest.",
+    fix="",
+    example="vadd.u32.u32.u32 %x, %x, %x;",
+    fires="",
+    twin="",
+)
+
+NOT_RUN = _check(
+    code="not-run",
+    title="not run",
+    rule="Another launch of the stream ended in a fault or deadlock, or was incomplete or illegal, so this one did not "
+    "run to its end.",
+    why="Its status is `incomplete`.",
+    fix="",
+    example="launch_overlapping([broken, other])",
+    fires="",
+    twin="",
+)
+
+GPU_FAULT = _check(
+    code="gpu-fault",
+    title="GPU fault",
+    fault=True,
+    rule="The driver or the GPU refused the launch or ended the kernel; the message holds the driver's own words.",
+    why="A GPU says neither which instruction nor which thread.",
+    fix="run the kernel in the emulator, which names the instruction",
+    example="st.global.u32 [%null], 0;",
+    fires="",
+    twin="",
+)

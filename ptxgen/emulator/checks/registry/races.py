@@ -1,0 +1,169 @@
+"""Races, fences, and what else is about the order and visibility of memory accesses."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from ptxgen.emulator.checks.registry.check import Check
+
+_check = partial(Check, group="Races and visibility")
+
+SHARED_RACE = _check(
+    code="shared-race",
+    title="race",
+    section="8.9",
+    rule="Two accesses to the same bytes of shared memory, at least one of them a write and one of them weak, must be "
+    "ordered by happens-before. That holds for warps, for lanes of one warp, and for asynchronous operations. Strong "
+    "accesses (volatile, relaxed, acquire, release, atomics) race with weak ones (8.7), not with each other; copies "
+    "and "
+    "MMAs are weak. Storing the bytes that are there already is not reported.",
+    why="The result depends on timing: a stage is overwritten while it is read, or read before it is filled. Lanes of "
+    "a "
+    "warp need bar.warp.sync (9.7.13.2) or a barrier of the CTA: shuffles, votes and collective loads converge the "
+    "lanes but order no memory. It is advice where CUTLASS relies on it: one arrival of a warpgroup gives back a stage "
+    "after a wgmma.mma_async that all its warps issue; fence.proxy.async without a barrier within a warpgroup; and "
+    "where a rerun with different bytes there changed nothing, as with rows that a small tile does not use.",
+    fix="wait for the mbarrier on which the copy or commit completes and branch on the result; between warps a "
+    "barrier, "
+    "between lanes bar.warp.sync",
+    example="cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [tile], [%source], 4096, [full];\n"
+    "// fixed: L: mbarrier.try_wait.parity.shared.b64 %done, [full], 0; @!%done bra L;\n"
+    "ld.shared.u32 %value, [tile];",
+    fires="",
+    twin="",
+)
+
+GLOBAL_RACE = _check(
+    code="global-race",
+    title="race",
+    section="8.9",
+    rule="Two accesses to the same bytes of global memory, at least one of them a write and one of them weak, must be "
+    "ordered by happens-before, between warps of one CTA or of several, also where one CTA begins after the other has "
+    "ended. Bulk and tensor copies count, and cp.async as a load. Reductions race neither with each other nor with "
+    "atomics.",
+    why="bar.sync orders the warps of a CTA and barrier.cluster those of a cluster; nothing else orders CTAs than "
+    "release and acquire on a flag, or atomics. A copy to shared memory reads its source until its mbarrier completes; "
+    "a bulk group writes until cp.async.bulk.wait_group without .read (with .read only its shared memory is free). A "
+    "store after another lane's load is not reported, nor one by an atomic operation after a plain load in a CTA.",
+    fix="a barrier within the CTA or cluster; between CTAs st.release or red.release by the writer and ld.acquire by "
+    "the reader",
+    example="st.global.u32 [%data], %value;      // by one warp\n"
+    "// fixed: bar.sync 0;\n"
+    "ld.global.u32 %other, [%data];       // by another",
+    fires="",
+    twin="",
+)
+
+MISSING_FENCE = _check(
+    code="missing-fence",
+    title="missing fence",
+    section="8.8",
+    rule="A flag, lock or counter orders other accesses only if the thread that sets it releases and, as advice, the "
+    "one that sees it acquires. A strong access alone (.relaxed, .volatile, atomics without .sem) orders nothing else. "
+    "The scope must include both threads.",
+    why="Without release and acquire the flag may become visible before the data. Between accesses that are all "
+    "strong a "
+    "missing fence is no finding, but `late` and `random` may return stale values. It is also advice where a CTA's "
+    "accesses to its own shared memory are ordered by barrier.cluster.arrive.relaxed alone, as in DeepGEMM.",
+    fix="st.release or red.release (or fence.acq_rel before the store); ld.acquire (or fence.acq_rel after the load)",
+    example="st.global.u32 [%data], %value;\n"
+    "st.relaxed.gpu.global.u32 [%flag], 1;      // fixed: st.release.gpu.global.u32 [%flag], 1;",
+    fires="",
+    twin="",
+)
+
+NARROW_SCOPE = _check(
+    code="narrow-scope",
+    title="scope too narrow",
+    section="8.7",
+    rule="Strong accesses by threads of different CTAs are morally strong only if the scope of both includes both "
+    "threads; else they race and order nothing. The same holds for mbarriers, whose scope is .cta by default (advice).",
+    why=".cta leaves out other CTAs, .cluster other clusters. An mbarrier that orders stores to a peer with its loads "
+    "takes .release.cluster and .acquire.cluster; kernels without have given right results on an H200, so that is "
+    "advice. Copies, asynchronous stores and the tensor core do not need it.",
+    fix="use .gpu, or .cluster within a cluster",
+    example="atom.relaxed.cta.global.add.u32 %old, [%counter], 1;"
+    "      // fixed: atom.relaxed.gpu.global.add.u32 %old, [%counter], 1;",
+    fires="",
+    twin="",
+)
+
+MISSING_PROXY_FENCE = _check(
+    code="missing-proxy-fence",
+    title="missing proxy fence",
+    section="8.6",
+    rule="A copy or MMA reads memory through the async proxy (9.7.16.6.5), so fence.proxy.async must come between a "
+    "thread's store and it: by the storing thread before it releases, or by the issuing thread after it has acquired.",
+    why="Without the fence the async proxy may read the old bytes. One lane's fence covers the stores of others if "
+    "bar.warp.sync or a barrier precedes it. It is advice for what cp.async wrote, since Triton leaves it out there, "
+    "and where the response of clusterlaunchcontrol.try_cancel overwrites what threads have read (9.7.13.17). Before a "
+    "copy overwrites what threads have read, CUTLASS leaves it out, and nothing is reported.",
+    fix="fence.proxy.async.shared::cta (or .global) after the stores, then the barrier",
+    example="st.shared.b128 [smem_a], %value;\n"
+    "// fixed: fence.proxy.async.shared::cta;\n"
+    "bar.sync 0;\n"
+    "tcgen05.mma.cta_group::1.kind::f16 [%d], %a, %b, %idesc, %p;",
+    fires="",
+    twin="",
+)
+
+MISSING_TENSORMAP_FENCE = _check(
+    code="missing-tensormap-fence",
+    title="missing tensormap fence",
+    section="9.7.13.18",
+    rule="A copy that uses a tensormap which the kernel has changed in global memory needs release and acquire of the "
+    "tensormap proxy between.",
+    why="The copy may use the tensormap as it was before.",
+    fix="tensormap.cp_fenceproxy or fence.proxy.tensormap::generic.release by the writer, then "
+    "fence.proxy.tensormap::generic.acquire by the thread that copies",
+    example="tensormap.replace.tile.global_address.global.b1024.b64 [%map], %address;\n"
+    "// fixed: fence.proxy.tensormap::generic.release.gpu; fence.proxy.tensormap::generic.acquire.gpu [%map], 128;\n"
+    "cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes [tile], [%map, {0, 0}], [full];",
+    fires="",
+    twin="",
+)
+
+GRID_RACE = _check(
+    code="grid-race",
+    title="race with the previous grid",
+    section="9.7.13.13",
+    rule="With programmatic dependent launch (`launch_overlapping`), a thread or copy may touch what the previous grid "
+    "reads or writes only after griddepcontrol.wait.",
+    why="The grids run at the same time once the first executes griddepcontrol.launch_dependents; only "
+    "griddepcontrol.wait makes the earlier grid's memory visible. The second kernel may read stale values now and "
+    "then. "
+    "Strong accesses, and reductions by copies, do not race with each other.",
+    fix="griddepcontrol.wait before the first access to what the previous grid produces or uses, by the thread itself "
+    "or by one with which it synchronizes afterwards",
+    example="// fixed: griddepcontrol.wait;\nld.global.u32 %value, [%from_the_previous_grid];",
+    fires="",
+    twin="",
+)
+
+CTA_EXIT = _check(
+    code="cta-exit",
+    title="CTA exits too early",
+    section="5.1.8",
+    rule="A CTA must not exit while a peer or an asynchronous operation may still use its shared memory.",
+    why="The memory then belongs to another CTA: the access reads or corrupts its data.",
+    fix="before the exit, wait for copies, for MMAs that read, and for commits of peers on mbarriers here; in a "
+    "cluster "
+    "end with barrier.cluster (a relaxed arrival is enough)",
+    example="st.shared::cluster.u32 [%peer], %value;\n"
+    "// fixed: barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;\nret;",
+    fires="",
+    twin="",
+)
+
+BULK_GROUP_UNWAITED = _check(
+    code="bulk-group-unwaited",
+    title="bulk group not waited for",
+    severity="advice",
+    section="9.7.9.25",
+    rule="A CTA exits while a bulk store may still read its shared memory.",
+    why="The memory then belongs to another CTA, and the store may send that CTA's bytes.",
+    fix="cp.async.bulk.wait_group.read 0 before the exit",
+    example="cp.async.bulk.commit_group;\n// fixed: cp.async.bulk.wait_group.read 0;\nret;",
+    fires="",
+    twin="",
+)

@@ -1,0 +1,206 @@
+"""Tensor memory and the instructions of tcgen05."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from ptxgen.emulator.checks.registry.check import Check
+
+_check = partial(Check, group="Tensor memory and tcgen05")
+_fault = partial(_check, fault=True)
+
+TENSOR_RACE = _check(
+    code="tensor-race",
+    title="race in tensor memory",
+    section="9.7.16.6",
+    rule="Two accesses to the same cells of tensor memory, one of them a write, must be ordered; only the pairs of "
+    "9.7.16.6.2 are by themselves. Operations of the tensor core of a CTA, or of a CTA pair, run in their order of "
+    "issue.",
+    why="MMA, copy, shift, load and store are asynchronous (9.7.16.6.1): a load before the commit of the MMA reads "
+    "stale "
+    "sums, an MMA reads A that a tcgen05.st has not written yet, a store overwrites what an MMA still reads. A warp "
+    "that "
+    "has read one register of a tcgen05.ld counts as having waited for the load: the register dependency is respected "
+    "(9.7.16.6.4.5), and CuTe DSL's kernels rely on it.",
+    fix="tcgen05.commit and a wait for its mbarrier (mma, cp, shift), tcgen05.wait::ld, tcgen05.wait::st; for other "
+    "warps "
+    "then a synchronization between tcgen05.fence::before_thread_sync and ::after_thread_sync",
+    example="tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [done];\n"
+    "// fixed: L: mbarrier.try_wait.parity.shared.b64 %p, [done], 0; @!%p bra L; tcgen05.fence::after_thread_sync;\n"
+    "tcgen05.ld.sync.aligned.32x32b.x1.b32 {%value}, [%taddr];",
+    fires="",
+    twin="",
+)
+
+MISSING_TCGEN05_WAIT = _check(
+    code="missing-tcgen05-wait",
+    title="missing tcgen05.wait",
+    severity="advice",
+    section="9.7.16.6.4.5",
+    rule="tcgen05.wait::ld belongs between a tcgen05.ld and the first use of its registers, tcgen05.wait::st between a "
+    "warp's tcgen05.st and its load of the same cells.",
+    why="PTX ISA before 9.2 requires the first; CUTLASS's stream-K kernels leave out the second, and no manual "
+    "promises "
+    "it.",
+    fix="one tcgen05.wait::ld after several loads, before the first use; tcgen05.wait::st after the stores",
+    example="tcgen05.ld.sync.aligned.32x32b.x1.b32 {%value}, [%taddr];\n// fixed: tcgen05.wait::ld.sync.aligned;\n"
+    "st.global.u32 [%out], %value;",
+    fires="",
+    twin="",
+)
+
+MISSING_TCGEN05_FENCE = _check(
+    code="missing-tcgen05-fence",
+    title="missing tcgen05.fence",
+    severity="advice",
+    section="9.7.16.6.4",
+    rule="tcgen05.fence::after_thread_sync belongs between a wait and a tcgen05 instruction that relies on it, "
+    "::before_thread_sync between a tcgen05.ld or st and the synchronization that follows.",
+    why="Only these fences order asynchronous instructions with a synchronization. CuTe and Triton leave them out in "
+    "places, so it is advice.",
+    fix="put the fence behind every such wait; it costs nothing",
+    example="mbarrier.try_wait.parity.shared.b64 %p, [done], 0;\n// fixed: tcgen05.fence::after_thread_sync;\n"
+    "tcgen05.ld.sync.aligned.32x32b.x1.b32 {%value}, [%taddr];",
+    fires="",
+    twin="",
+)
+
+TMEM_ALLOCATION = _fault(
+    code="tmem-allocation",
+    title="illegal TMEM allocation",
+    section="9.7.16.7.1",
+    rule="tcgen05.alloc takes 32, 64, 128, 256 or 512 columns, the same number in both CTAs of a pair.",
+    why="Other numbers are undefined.",
+    fix="round up to a power of two from 32 to 512",
+    example="tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [slot], 96;      // fixed: 128",
+    fires="",
+    twin="",
+)
+
+TMEM_RELINQUISHED = _fault(
+    code="tmem-relinquished",
+    title="tcgen05.alloc after relinquish",
+    section="9.7.16.7.1",
+    rule="A CTA must not allocate after tcgen05.relinquish_alloc_permit.",
+    why="The behavior is undefined.",
+    fix="allocate first, relinquish last",
+    example="tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned;      // fixed: after the tcgen05.alloc",
+    fires="",
+    twin="",
+)
+
+TMEM_DEALLOC = _fault(
+    code="tmem-dealloc",
+    title="illegal tcgen05.dealloc",
+    section="9.7.16.7.1",
+    rule="tcgen05.dealloc takes the address and the number of columns of an allocation, once.",
+    why="Other columns may belong to another CTA.",
+    fix="free each allocation once, with its own address and size",
+    example="tcgen05.dealloc.cta_group::1.sync.aligned.b32 %taddr, 64;      // fixed: 128, as allocated",
+    fires="",
+    twin="",
+)
+
+TMEM_NOT_FREED = _check(
+    code="tmem-not-freed",
+    title="TMEM not freed",
+    section="9.7.16.7.1",
+    rule="A CTA must free all its columns before it exits.",
+    why="The columns are lost to the next CTAs of the multiprocessor.",
+    fix="tcgen05.dealloc by one warp after all uses",
+    example="// fixed: tcgen05.dealloc.cta_group::1.sync.aligned.b32 %taddr, 128;\nret;",
+    fires="",
+    twin="",
+)
+
+TMEM_ALLOCATION_GROWS = _check(
+    code="tmem-allocation-grows",
+    title="TMEM allocation grows",
+    severity="advice",
+    section="9.7.16.7.1",
+    rule="An allocation should not be larger than the one before.",
+    why="The manual asks for it: other CTAs may hold what lies between.",
+    fix="allocate the larger part first, or all at once",
+    example="tcgen05.alloc... [a], 32;\ntcgen05.alloc... [b], 64;      // fixed: in the other order",
+    fires="",
+    twin="",
+)
+
+TMEM_FREED_IN_USE = _check(
+    code="tmem-freed-in-use",
+    title="TMEM freed while in use",
+    section="9.7.16.7.1",
+    rule="tcgen05.dealloc must come after all operations that read or write the columns.",
+    why="The columns may belong to another CTA by then.",
+    fix="wait for the operation (commit and mbarrier, tcgen05.wait), synchronize the warps, then free; in a CTA pair "
+    "with a barrier of both",
+    example="tcgen05.ld.sync.aligned.32x32b.x1.b32 {%value}, [%taddr];\n// fixed: tcgen05.wait::ld.sync.aligned; "
+    "tcgen05.fence::before_thread_sync; bar.sync 0;\n@%first tcgen05.dealloc.cta_group::1.sync.aligned.b32 %taddr, "
+    "128;",
+    fires="",
+    twin="",
+)
+
+TMEM_OUT_OF_BOUNDS = _fault(
+    code="tmem-out-of-bounds",
+    title="out of bounds in tensor memory",
+    section="9.7.16.2",
+    rule="Tensor memory has 128 lanes and 512 columns; a matrix must begin on a lane that its layout allows, A and "
+    "metadata on the lane of D (layouts C and F).",
+    why="Hardware ends the kernel.",
+    fix="ptxgen layout draws where a matrix lies",
+    example="add.u32 %taddr, %taddr, 512;      // fixed: below 512 columns",
+    fires="",
+    twin="",
+)
+
+TMEM_OUT_OF_ALLOCATION = _fault(
+    code="tmem-out-of-allocation",
+    title="TMEM not allocated",
+    section="9.7.16.7.1",
+    rule="An access must lie in columns that the CTA has allocated and not freed.",
+    why="The columns may belong to another CTA. If they were freed, the fault names the tcgen05.dealloc.",
+    fix="allocate as many columns as are used, and free them last",
+    example="tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [slot], 64;      // fixed: 128",
+    fires="",
+    twin="",
+)
+
+TMEM_LANE_RIGHTS = _fault(
+    code="tmem-lane-rights",
+    title="lanes of another warp",
+    section="9.7.16.8.1",
+    rule="Warp w of a warpgroup may load and store the lanes 32*(w mod 4) to 32*(w mod 4) + 31 of tensor memory.",
+    why="Hardware ends the kernel.",
+    fix="set bits 16-31 of the address to 32 * (warp mod 4)",
+    example="shl.b32 %lane, %warp, 20;      // fixed: shl.b32 %lane, %warp, 21;",
+    fires="",
+    twin="",
+)
+
+MANY_ISSUERS = _check(
+    code="many-issuers",
+    title="several lanes issue",
+    severity="advice",
+    section="9.7.16.5",
+    rule="A single thread issues tcgen05.mma, cp, shift and commit.",
+    why="Each lane issues one of its own: D gets as many sums added, the mbarrier as many arrivals.",
+    fix="elect.sync, or a predicate of one lane",
+    example="tcgen05.mma.cta_group::1.kind::f16 [%d], %a, %b, %idesc, %p;      // fixed: @%leader tcgen05.mma...",
+    fires="",
+    twin="",
+)
+
+CTA_PAIR = _fault(
+    code="cta-pair",
+    title="no CTA pair",
+    section="9.7.16.5",
+    rule=".cta_group::2 needs a peer CTA that has not exited.",
+    why="Hardware ends the kernel. (Both .cta_group::1 and ::2 in one kernel are illegal PTX.) A tcgen05.alloc of a "
+    "pair "
+    "waits for a warp of the peer, and a dealloc may (table 48): if it never comes, that is a deadlock.",
+    fix="launch clusters of an even number of CTAs; end with barrier.cluster",
+    example="tcgen05.alloc.cta_group::2...      // fixed: launch with cluster=2",
+    fires="",
+    twin="",
+)

@@ -1,0 +1,63 @@
+"""Reads of memory and registers that nothing has written."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from ptxgen.emulator.checks.registry.check import Check
+
+_check = partial(Check, group="Uninitialized reads", title="uninitialized read")
+
+UNINITIALIZED_SHARED = _check(
+    code="uninitialized-shared",
+    section="5.1.7",
+    rule="Nothing has written these bytes of shared memory.",
+    why="Shared memory holds what an earlier CTA left there. It is advice where a load reads one element right behind "
+    "what is written, since merges do so and drop the value, and where a rerun with different bytes there changed "
+    "nothing.",
+    fix="store to it first, or wait for the copy that fills it",
+    example="// fixed: st.shared.u32 [data], 0; bar.sync 0;\nld.shared.u32 %value, [data];",
+    fires="",
+    twin="",
+)
+
+UNINITIALIZED_LOCAL = _check(
+    code="uninitialized-local",
+    section="5.1.5",
+    rule="No byte of this local memory has been written by its thread, and results depend on it.",
+    why="It is an error where something depends on the value, and advice where the value is only copied to memory, as "
+    "compilers do with the padding of structures.",
+    fix="store to it on every path that leads to the load",
+    example=".local .u32 slot;\n// fixed: st.local.u32 [slot], 0;\nld.local.u32 %value, [slot];",
+    fires="",
+    twin="",
+)
+
+UNINITIALIZED_REGISTER = _check(
+    code="uninitialized-register",
+    section="5.1.1",
+    rule="A register that its thread has not written must not be an address or a guard, and results must not depend on "
+    "it. An accumulator of wgmma counts as read if scale-d is true.",
+    why="Its value is undefined. It is advice where the value is only copied to memory, where the launch fails anyway, "
+    "and, if it is stored or never written, where no rerun could show whether it matters. Values that are dropped are "
+    "not reported, as in Triton's reductions, which shuffle registers that only some lanes have loaded.",
+    fix="write the register on every path that leads to the read",
+    example="// fixed: mov.u32 %sum, 0;\nadd.u32 %sum, %sum, %value;\nst.global.u32 [%out], %sum;",
+    fires="",
+    twin="",
+)
+
+UNINITIALIZED_TENSOR = _check(
+    code="uninitialized-tensor",
+    section="9.7.16.7",
+    rule="A load, an accumulation, or the A, metadata or scale factors of an MMA use columns of tensor memory that "
+    "nothing has written in that quarter of the lanes (or in half of the lanes, if results depend on those).",
+    why="Tensor memory holds what an earlier CTA left there. It is advice where a rerun with different values there "
+    "changed nothing.",
+    fix="enable-input-d false in the first MMA of a tile; scale factors in all four quarters "
+    "(tcgen05.cp.32x128b.warpx4)",
+    example="tcgen05.mma.cta_group::1.kind::f16 [%d], %a, %b, %idesc, 1;"
+    "      // fixed: 0 instead of 1 in the first MMA of a tile",
+    fires="",
+    twin="",
+)

@@ -1,0 +1,73 @@
+"""Who a warp is and what an address is called: the parties of findings, by name."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptxgen.device import Access
+from ptxgen.device.report import Role
+from ptxgen.emulator.load.shared_names import SharedNames
+from ptxgen.emulator.memory import GlobalMemory
+from ptxgen.emulator.state.clusters import Clusters
+from ptxgen.syntax import Statement
+
+
+class Places:
+    """Names of a machine's warps, CTAs and memory. `cta` holds %ctaid by row of warps: (warps, 3)."""
+
+    def __init__(self, clusters: Clusters, cta: NDArray[np.uint32], shared: SharedNames, memory: GlobalMemory) -> None:
+        self._clusters, self._cta, self._shared, self._memory = clusters, cta, shared, memory
+
+    def access(
+        self,
+        role: Role,
+        statement: Statement | None,
+        row: int | None = None,
+        *,
+        lanes: int | None = None,
+        slot: int | None = None,
+        space: str = "",
+        address: int | None = None,
+        phase: int | None = None,
+    ) -> Access:
+        """`Findings.access`."""
+        clusters = self._clusters
+        if slot is None and row is not None:
+            slot = int(clusters.row_slot[row])
+        name, stage = self.name(space, address) if address is not None else ("", None)
+        explicit = slot is not None and clusters.explicit
+        return Access(
+            role,
+            line=statement.line if statement is not None else None,
+            instruction=statement.text.strip() if statement is not None else "",
+            warp=row % clusters.warps_per_cta if row is not None else None,
+            lanes=lanes,
+            cta=self.cta(slot) if slot is not None else None,
+            rank=int(clusters.slot_rank[slot]) if explicit and slot is not None else None,
+            space=space,
+            address=address,
+            name=name,
+            stage=stage,
+            phase=phase,
+        )
+
+    def cta(self, slot: int) -> tuple[int, int, int]:
+        """%ctaid of the CTA in a slot."""
+        x, y, z = self._cta[slot * self._clusters.warps_per_cta].tolist()
+        return x, y, z
+
+    def name(self, space: str, address: int) -> tuple[str, int | None]:
+        """What an address is called, and its stage in a ring; an empty name where nothing says.
+
+        `address` is an offset in the shared memory of a CTA, or a global address.
+        """
+        if space.startswith("shared"):
+            return self._shared.name(address)
+        if space == "global":
+            return self._memory.element(address), None
+        return "", None
+
+    def place(self, space: str, address: int) -> str:
+        """The name and then the address, for messages: `full[2] (0x8410)`."""
+        return Access("accessor", address=address, name=self.name(space, address)[0]).place
