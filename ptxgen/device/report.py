@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
@@ -120,10 +120,11 @@ class Finding:
             text += f" (the same of {self.also_warps} other warp{'s' if self.also_warps > 1 else ''})"
         return f"{text}\nfix: {self.fix}" if self.fix else text
 
-    @property
-    def errors(self) -> int:
-        """How many errors it stands for: itself and its consequences."""
-        return (self.severity == "error") + sum(each.errors for each in self.consequences)
+    def flattened(self) -> Iterator[Finding]:
+        """The finding, then its consequences."""
+        yield self
+        for each in self.consequences:
+            yield from each.flattened()
 
     def __str__(self) -> str:
         place = "" if self.line is None else f"line {self.line}{f' ({self.source})' if self.source else ''}: "
@@ -185,6 +186,11 @@ class LaunchReport:
     kernel: str = ""
     device: str = ""
     older_values: list[OlderValue] = field(default_factory=list)
+
+    @property
+    def all_findings(self) -> list[Finding]:
+        """The findings, each with its consequences after it."""
+        return [each for finding in self.findings for each in finding.flattened()]
 
     @property
     def ok(self) -> bool:

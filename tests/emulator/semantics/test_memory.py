@@ -201,7 +201,7 @@ def test_reading_local_memory_before_writing_it() -> None:
     assert "ld.local" in report.findings[0].instruction
     report, _ = launch(body.format("", "").replace("ret;", "st.global.u64 [%out0], %wide; ret;"), [poisoned(2)])
     assert (report.status, codes(report)) == ("ok", ["uninitialized-local"])
-    assert "leaves in memory, as it is" in report.findings[0].message
+    assert "only copied to memory" in report.findings[0].message
     used = "add.u64 %wide, %wide, 1; st.global.u64 [%out0], %wide; ret;"
     report, _ = launch(body.format("", "").replace("ret;", used), [poisoned(2)])
     assert (report.status, codes(report)) == ("findings", ["uninitialized-local"])

@@ -17,8 +17,8 @@ BARRIER_MISMATCH = _check(
     why="Otherwise the behavior is unpredictable.",
     fix="give each use its own barrier number, with one count",
     example="@%producer bar.sync 1, 64;\n@!%producer bar.sync 1, 128;      // fixed: 64",
-    fires="",
-    twin="",
+    fires="emulator/semantics/test_barrier.py::test_counts_that_do_not_match",
+    twin="emulator/semantics/test_barrier.py::test_counts_that_do_not_match",
 )
 
 BARRIER_NUMBER = _check(
@@ -30,8 +30,8 @@ BARRIER_NUMBER = _check(
     why="Other numbers are undefined.",
     fix="use 0 to 15",
     example="bar.sync 16;      // fixed: bar.sync 15;",
-    fires="",
-    twin="",
+    fires="emulator/schedule/test_control.py::test_bad_barrier_operands",
+    twin="emulator/schedule/test_control.py::test_bad_barrier_operands",
 )
 
 BARRIER_COUNT = _check(
@@ -43,8 +43,8 @@ BARRIER_COUNT = _check(
     why="A barrier counts whole warps.",
     fix="use a multiple of 32",
     example="bar.sync 1, 100;      // fixed: bar.sync 1, 128;",
-    fires="",
-    twin="",
+    fires="emulator/schedule/test_control.py::test_bad_barrier_operands",
+    twin="emulator/schedule/test_control.py::test_bad_barrier_operands",
 )
 
 CLUSTER_BARRIER_ORDER = _check(
@@ -55,8 +55,8 @@ CLUSTER_BARRIER_ORDER = _check(
     why="A second arrival in a phase, or a wait without an arrival, is undefined.",
     fix="one barrier.cluster.wait after each barrier.cluster.arrive",
     example="barrier.cluster.arrive.aligned;\n// fixed: barrier.cluster.wait.aligned;\nbarrier.cluster.arrive.aligned;",
-    fires="",
-    twin="",
+    fires="emulator/semantics/test_cluster.py::test_order_of_arrivals_and_waits",
+    twin="emulator/semantics/test_cluster.py::test_order_of_arrivals_and_waits",
 )
 
 DIVERGENT_WARP = _check(
@@ -67,8 +67,8 @@ DIVERGENT_WARP = _check(
     why="In a divergent warp the behavior is undefined.",
     fix="let the warp reconverge first (bar.warp.sync), or use the form without .aligned",
     example="@%leader bar.sync 0;      // fixed: bar.sync 0;",
-    fires="",
-    twin="",
+    fires="emulator/semantics/test_mma.py::test_divergent_warp",
+    twin="emulator/semantics/test_mma.py::test_divergent_warp",
 )
 
 WARP_MASK = _check(
@@ -84,8 +84,8 @@ WARP_MASK = _check(
     "take "
     "the mask from activemask after a branch",
     example="shfl.sync.idx.b32 %value, %value, 0, 31, 0x0000ffff;      // fixed: 0xffffffff",
-    fires="",
-    twin="",
+    fires="emulator/semantics/test_warp.py::test_lanes_that_the_mask_does_not_name",
+    twin="emulator/semantics/test_warp.py::test_lanes_that_the_mask_does_not_name",
 )
 
 SETMAXNREG_DIRECTION = _check(
@@ -96,8 +96,8 @@ SETMAXNREG_DIRECTION = _check(
     why="The behavior is undefined.",
     fix="swap .inc and .dec, or correct the count",
     example="setmaxnreg.inc.sync.aligned.u32 40;      // fixed: setmaxnreg.dec.sync.aligned.u32 40;",
-    fires="",
-    twin="",
+    fires="emulator/semantics/test_miscellaneous.py::test_directions",
+    twin="emulator/semantics/test_miscellaneous.py::test_what_does_nothing",
 )
 
 SETMAXNREG_BUDGET = _check(
@@ -112,8 +112,8 @@ SETMAXNREG_BUDGET = _check(
     fix="lower the counts so that their sum fits the pool",
     example=".maxnreg 128      // 8 warps\nsetmaxnreg.inc.sync.aligned.u32 240;      // fixed: 160, with .dec 96 in "
     "the others",
-    fires="",
-    twin="",
+    fires="emulator/semantics/test_miscellaneous.py::test_directions",
+    twin="emulator/semantics/test_miscellaneous.py::test_registers_move_between_warps",
     explains=("deadlock",),
 )
 
@@ -127,6 +127,6 @@ SETMAXNREG_IGNORED = _check(
     "for; .reqntid or .maxntid alone is enough where the registers of a wgmma let no two CTAs share a multiprocessor.",
     fix="add .maxnreg, or .minnctapersm beside .reqntid or .maxntid",
     example=".visible .entry k() .reqntid 128      // fixed: .reqntid 128 .maxnreg 128",
-    fires="",
-    twin="",
+    fires="emulator/semantics/test_miscellaneous.py::test_directions",
+    twin="emulator/semantics/test_miscellaneous.py::test_what_does_nothing",
 )

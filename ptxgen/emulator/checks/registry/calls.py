@@ -16,8 +16,8 @@ BAD_CALL = _fault(
     why="The behavior is undefined.",
     fix="take the pointer from a function with this prototype",
     example="call (%result), %pointer, (%a), prototype_of_two_arguments;      // fixed: the prototype of the function",
-    fires="",
-    twin="",
+    fires="emulator/load/test_calls.py::test_a_pointer_to_no_function",
+    twin="emulator/load/test_calls.py::test_function_pointers",
 )
 
 BRANCH_INDEX = _fault(
@@ -28,8 +28,8 @@ BRANCH_INDEX = _fault(
     why="The behavior is undefined.",
     fix="check the index before the branch",
     example="brx.idx %index, labels;      // fixed: @%in_range brx.idx %index, labels;",
-    fires="",
-    twin="",
+    fires="emulator/load/test_calls.py::test_brx_idx",
+    twin="emulator/load/test_calls.py::test_brx_idx",
 )
 
 STACK_OVERFLOW = _fault(
@@ -40,8 +40,8 @@ STACK_OVERFLOW = _fault(
     why="Hardware ends the kernel.",
     fix="bound the recursion, or allocate less by alloca",
     example="call recurse;      // fixed: @%deeper call recurse;",
-    fires="",
-    twin="",
+    fires="emulator/load/test_calls.py::test_recursion_without_end",
+    twin="emulator/load/test_calls.py::test_recursion",
 )
 
 BAD_STACK_POINTER = _fault(
@@ -52,8 +52,8 @@ BAD_STACK_POINTER = _fault(
     why="The behavior is undefined.",
     fix="pass what stacksave gave",
     example="stackrestore.u64 %other;      // fixed: the register of stacksave.u64",
-    fires="",
-    twin="",
+    fires="emulator/semantics/test_async_store.py::test_stack_faults",
+    twin="emulator/load/test_calls.py::test_recursion",
 )
 
 BAD_FREE = _fault(
@@ -63,8 +63,8 @@ BAD_FREE = _fault(
     why="The heap is corrupted otherwise.",
     fix="free each pointer once",
     example="call free, (%pointer);\ncall free, (%pointer);      // fixed: once",
-    fires="",
-    twin="",
+    fires="emulator/load/test_calls.py::test_malloc_and_free",
+    twin="emulator/load/test_calls.py::test_malloc_and_free",
 )
 
 ASSERTION = _fault(
@@ -74,8 +74,8 @@ ASSERTION = _fault(
     why="The kernel itself has found that something is wrong.",
     fix="",
     example="call __assertfail, (%message, %file, %line, %function, 1);",
-    fires="",
-    twin="",
+    fires="emulator/load/test_calls.py::test_assertions",
+    twin="emulator/load/test_calls.py::test_assertions",
 )
 
 TRAP = _fault(
@@ -86,6 +86,6 @@ TRAP = _fault(
     why="They end the kernel.",
     fix="",
     example="trap;",
-    fires="",
-    twin="",
+    fires="emulator/semantics/test_miscellaneous.py::test_traps",
+    twin="emulator/load/test_calls.py::test_recursion",
 )

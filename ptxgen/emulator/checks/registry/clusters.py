@@ -18,8 +18,8 @@ CLUSTER_RANK = _check(
     fix="map a rank below %cluster_nctarank",
     example="mapa.shared::cluster.u32 %peer, data, 2;      // fixed: 1, in a cluster of 2\nst.shared::cluster.u32 "
     "[%peer], 0;",
-    fires="",
-    twin="",
+    fires="emulator/semantics/test_cluster.py::test_addresses_of_nobody",
+    twin="emulator/semantics/test_cluster.py::test_ranks_of_addresses",
 )
 
 MULTICAST_MASK = _check(
@@ -32,8 +32,8 @@ MULTICAST_MASK = _check(
     fix="set only bits below %cluster_nctarank",
     example="cp.async.bulk ... .multicast::cluster [tile], [%source], 4096, [full], 0xf;      // fixed: 0x3 in a "
     "cluster of 2",
-    fires="",
-    twin="",
+    fires="emulator/semantics/test_tma.py::test_masks_of_ctas_that_are_not_there",
+    twin="emulator/semantics/test_tma.py::test_copies_to_a_cluster[.cta_group::2-0-15-expect4--late]",
 )
 
 NOT_OWN_SHARED = _check(
@@ -46,8 +46,8 @@ NOT_OWN_SHARED = _check(
     fix="use .shared::cluster",
     example="mapa.shared::cluster.u32 %peer, data, 1;\nld.shared::cta.u32 %value, [%peer];      // fixed: "
     "ld.shared::cluster.u32",
-    fires="",
-    twin="",
+    fires="emulator/semantics/test_tma.py::test_masks_of_ctas_that_are_not_there",
+    twin="emulator/semantics/test_tma.py::test_copies_to_a_cluster[.cta_group::2-0-15-expect4--late]",
 )
 
 ASYNC_STORE_CTA = _check(
@@ -60,8 +60,8 @@ ASYNC_STORE_CTA = _check(
     fix="map both addresses to the same rank",
     example="st.async.shared::cluster.mbarrier::complete_tx::bytes.u32 [%in_rank_1], %value, [%bar_in_rank_0];\n"
     "// fixed: [%bar_in_rank_1]",
-    fires="",
-    twin="",
+    fires="emulator/semantics/test_async_store.py::test_an_mbarrier_of_another_cta",
+    twin="emulator/semantics/test_async_store.py::test_stores_to_a_peer[4-True-late]",
 )
 
 CANCEL_AFTER_REFUSAL = _check(
@@ -73,8 +73,8 @@ CANCEL_AFTER_REFUSAL = _check(
     fix="leave the loop at the first refusal",
     example="clusterlaunchcontrol.query_cancel.is_canceled.pred.b128 %more, %response;\n// fixed: @!%more bra done;\n"
     "clusterlaunchcontrol.try_cancel.async.shared::cta.mbarrier::complete_tx::bytes.b128 [response], [bar];",
-    fires="",
-    twin="",
+    fires="emulator/semantics/test_miscellaneous.py::test_a_request_after_a_refusal",
+    twin="emulator/semantics/test_miscellaneous.py::test_taking_over_what_has_not_begun[1-late]",
 )
 
 CANCEL_REFUSED = _check(
@@ -86,6 +86,6 @@ CANCEL_REFUSED = _check(
     fix="branch on query_cancel.is_canceled first",
     example="clusterlaunchcontrol.query_cancel.is_canceled.pred.b128 %more, %response;\n"
     "clusterlaunchcontrol.query_cancel.get_first_ctaid::x.b32.b128 %x, %response;      // fixed: @%more ...",
-    fires="",
-    twin="",
+    fires="emulator/semantics/test_miscellaneous.py::test_a_refusal_that_nobody_looks_at",
+    twin="emulator/semantics/test_miscellaneous.py::test_taking_over_what_has_not_begun[1-late]",
 )

@@ -19,8 +19,8 @@ ILLEGAL_DESCRIPTOR = _check(
     why="Hardware ends the kernel or computes something else.",
     fix="take the number apart with ptxgen explain smem|wgmma|idesc VALUE",
     example="mov.b64 %a, 0x6000404000010000;      // fixed: 0x4000404000010000 (128-byte swizzle)",
-    fires="",
-    twin="",
+    fires="emulator/semantics/test_wgmma.py::test_descriptors",
+    twin="emulator/kernels/test_gemm.py::test_right_and_clean[1x1x64-f16-late]",
 )
 
 DESCRIPTOR_VERSION = _check(
@@ -35,8 +35,8 @@ DESCRIPTOR_VERSION = _check(
     "promises that the next GPU accepts it.",
     fix="set bit 46, as SmemDescriptor.encode does",
     example="mov.b64 %a, 0x4000004000010000;      // fixed: 0x4000404000010000",
-    fires="",
-    twin="",
+    fires="emulator/semantics/test_tcgen05_movement.py::test_copies",
+    twin="emulator/semantics/test_tcgen05_movement.py::test_copies",
 )
 
 ILLEGAL_METADATA = _check(
@@ -49,8 +49,8 @@ ILLEGAL_METADATA = _check(
     fix="see ptxgen.layouts.fragments.metadata_places for the thread and bits of each chunk; the selector picks the "
     "thread or pair of each quad",
     example="mov.u32 %metadata, 0x00000000;      // fixed: 0x44444444",
-    fires="",
-    twin="",
+    fires="emulator/semantics/test_wgmma.py::test_metadata_that_mean_nothing",
+    twin="emulator/semantics/test_wgmma.py::test_metadata_that_mean_nothing",
 )
 
 SWIZZLE_MISMATCH = _check(
@@ -62,8 +62,8 @@ SWIZZLE_MISMATCH = _check(
     why="The MMA then reads the elements in another order than they were written.",
     fix="use the tensormap's swizzle in the descriptor",
     example="mov.b64 %a, 0x8000404000010000;      // fixed: 0x4000404000010000, as the tensormap has 128-byte swizzle",
-    fires="",
-    twin="",
+    fires="emulator/kernels/test_gemm.py::test_planted_errors[64-byte swizzle-late]",
+    twin="emulator/kernels/test_gemm.py::test_right_and_clean[1x1x64-f16-late]",
 )
 
 ILLEGAL_TENSORMAP = _check(
@@ -77,8 +77,8 @@ ILLEGAL_TENSORMAP = _check(
     "the rest is lost.",
     fix="encode the map again, or correct its address; ptxgen explain tensormap takes it apart",
     example="cvta.param.u64 %map, other;      // fixed: cvta.param.u64 %map, tensormap_a;",
-    fires="",
-    twin="",
+    fires="emulator/semantics/test_tma.py::test_what_is_wrong_with_a_map_comes_first",
+    twin="emulator/semantics/test_tma.py::test_columns_of_pixels",
 )
 
 TENSORMAP_RANK = _check(
@@ -90,8 +90,8 @@ TENSORMAP_RANK = _check(
     why="Coordinates are missing or left over.",
     fix="use .2d for a map of rank 2, and so on",
     example="cp.async.bulk.tensor.3d ... [%map, {0, 0, 0}], [full];      // fixed: .2d with {0, 0}",
-    fires="",
-    twin="",
+    fires="emulator/semantics/test_tma.py::test_maps_that_the_instruction_does_not_fit[another rank]",
+    twin="emulator/semantics/test_tma.py::test_boxes[5-32B]",
 )
 
 TENSORMAP_MODE = _check(
@@ -103,8 +103,8 @@ TENSORMAP_MODE = _check(
     why="The two hold different fields in the same bits.",
     fix="use .tile or .im2col as the map was encoded",
     example="cp.async.bulk.tensor.4d ... .tile ... [%im2col_map, ...];      // fixed: .im2col",
-    fires="",
-    twin="",
+    fires="emulator/semantics/test_tma.py::test_maps_that_the_instruction_does_not_fit[pixels for a tile]",
+    twin="emulator/semantics/test_tma.py::test_columns_of_pixels",
 )
 
 TENSORMAP_BOX = _check(
@@ -118,8 +118,8 @@ TENSORMAP_BOX = _check(
     why="Hardware ends the kernel.",
     fix="encode the map with such a box, swizzle and interleave",
     example="TensorMap.tiled(..., box=(64, 4))      // fixed: box=(64, 1) for gather4",
-    fires="",
-    twin="",
+    fires="emulator/semantics/test_tma.py::test_maps_that_the_instruction_does_not_fit[four rows of more]",
+    twin="emulator/semantics/test_tma.py::test_boxes[5-32B]",
 )
 
 TENSORMAP_PIXEL = _check(
@@ -131,8 +131,8 @@ TENSORMAP_PIXEL = _check(
     why="Hardware ends the kernel.",
     fix="put offsets inside the filter into the instruction's offsets, not into the coordinates",
     example="[%map, {%c, %w_plus_s, %h_plus_r, %n}], [full], {0, 0};      // fixed: {%c, %w, %h, %n} and {%s, %r}",
-    fires="",
-    twin="",
+    fires="emulator/semantics/test_tma.py::test_maps_that_the_instruction_does_not_fit[a large halo]",
+    twin="emulator/semantics/test_tma.py::test_columns_of_pixels",
 )
 
 TENSORMAP_TYPE = _check(
@@ -145,6 +145,6 @@ TENSORMAP_TYPE = _check(
     why="Hardware ends the kernel.",
     fix="encode the map with a type that the operation takes",
     example="cp.reduce.async.bulk.tensor.2d ... .and ... [%bf16_map, ...];      // fixed: .add",
-    fires="",
-    twin="",
+    fires="emulator/semantics/test_tma_store.py::test_reductions_take_some_types",
+    twin="emulator/semantics/test_tma_store.py::test_reductions_take_some_types",
 )

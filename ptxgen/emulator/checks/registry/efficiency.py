@@ -26,8 +26,8 @@ BANK_CONFLICTS = _check(
     fix="let neighboring lanes access neighboring words; pad rows, or swizzle them: ptxgen layout draws the banks",
     example="mad.lo.u32 %address, %lane, 128, data;      // fixed: 132, a padded row\nld.shared.u32 %value, "
     "[%address];",
-    fires="",
-    twin="",
+    fires="emulator/checks/test_efficiency.py::test_advice_and_its_twin[loads of words]",
+    twin="emulator/checks/test_efficiency.py::test_advice_and_its_twin[halves]",
 )
 
 UNCOALESCED_ACCESS = _check(
@@ -39,6 +39,6 @@ UNCOALESCED_ACCESS = _check(
     fix="let neighboring lanes access neighboring addresses: change the layout, or go through shared memory",
     example="mad.wide.u32 %address, %lane, 1024, %in;      // fixed: 4 instead of 1024\nld.global.u32 %value, "
     "[%address];",
-    fires="",
-    twin="",
+    fires="emulator/checks/test_efficiency.py::test_advice_and_its_twin[halves]",
+    twin="emulator/checks/test_efficiency.py::test_advice_and_its_twin[loads of words]",
 )

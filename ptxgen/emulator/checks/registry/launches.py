@@ -18,8 +18,8 @@ LAUNCH_SHAPE = _check(
     why="The driver refuses the launch.",
     fix="launch with the extents that the directive names",
     example=".reqntid 128      // fixed: block=128",
-    fires="",
-    twin="",
+    fires="emulator/schedule/test_launch.py::test_blocks_that_a_kernel_does_not_take",
+    twin="emulator/schedule/test_launch.py::test_blocks_that_a_kernel_does_not_take",
 )
 
 ILLEGAL_PTX = _check(
@@ -30,8 +30,8 @@ ILLEGAL_PTX = _check(
     why="The kernel does not run anywhere.",
     fix="",
     example="add.u64 %x, %x, %x;      // fixed: .reg .u64 %x;",
-    fires="",
-    twin="",
+    fires="emulator/schedule/test_control.py::test_a_label_that_is_not_there",
+    twin="emulator/load/test_calls.py::test_recursion",
 )
 
 OTHER_TARGET = _check(
@@ -44,8 +44,8 @@ OTHER_TARGET = _check(
     why="It is emulated as what it was written for; the GPU would refuse it. Emulator() without a target takes all.",
     fix="create the emulator of the module's target",
     example='.target sm_90a      // fixed: Emulator("sm_90a")',
-    fires="",
-    twin="",
+    fires="emulator/schedule/test_launch.py::test_another_target",
+    twin="emulator/schedule/test_launch.py::test_another_target",
 )
 
 NOT_MODELLED = _check(
@@ -55,8 +55,8 @@ NOT_MODELLED = _check(
     why="The status is `incomplete`, never `ok`: nothing is said of the rest.",
     fix="",
     example="vadd.u32.u32.u32 %x, %x, %x;",
-    fires="",
-    twin="",
+    fires="emulator/schedule/test_launch.py::test_what_is_not_reached_does_not_matter",
+    twin="emulator/schedule/test_launch.py::test_what_is_not_reached_does_not_matter",
 )
 
 NOT_RUN = _check(
@@ -67,8 +67,8 @@ NOT_RUN = _check(
     why="Its status is `incomplete`.",
     fix="",
     example="launch_overlapping([broken, other])",
-    fires="",
-    twin="",
+    fires="emulator/schedule/test_grids.py::test_an_illegal_kernel_in_a_stream",
+    twin="emulator/schedule/test_grids.py::test_a_chain_of_three",
 )
 
 GPU_FAULT = _check(
@@ -79,6 +79,6 @@ GPU_FAULT = _check(
     why="A GPU says neither which instruction nor which thread.",
     fix="run the kernel in the emulator, which names the instruction",
     example="st.global.u32 [%null], 0;",
-    fires="",
-    twin="",
+    fires="gpu/test_offline.py::test_a_refused_launch_is_a_fault_and_the_gpu_stays",
+    twin="gpu/test_offline.py::test_launches_that_overlap_say_so",
 )

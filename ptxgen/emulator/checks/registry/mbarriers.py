@@ -34,8 +34,8 @@ MBARRIER_UNINITIALIZED = _check(
     why="Without one the 64 bits are whatever memory held: the operation is undefined.",
     fix="mbarrier.init of this address before the first use",
     example="// fixed: mbarrier.init.shared.b64 [full], 1;\nmbarrier.arrive.shared.b64 _, [full];",
-    fires="",
-    twin="",
+    fires="emulator/semantics/test_mbarrier.py::test_faults_and_their_twins",
+    twin="emulator/semantics/test_mbarrier.py::test_faults_and_their_twins",
 )
 
 MBARRIER_INIT_RACE = _check(
@@ -47,8 +47,8 @@ MBARRIER_INIT_RACE = _check(
     "only the fence is missing, as in CUTLASS's GEMMs for CTA pairs.",
     fix="bar.sync between the init and the use; for peers fence.mbarrier_init.release.cluster and barrier.cluster",
     example="@%first mbarrier.init.shared.b64 [full], 1;\n// fixed: bar.sync 0;\nmbarrier.arrive.shared.b64 _, [full];",
-    fires="",
-    twin="",
+    fires="emulator/semantics/test_mbarrier.py::test_init_must_be_seen_before_use",
+    twin="emulator/semantics/test_mbarrier.py::test_init_must_be_seen_before_use",
 )
 
 MBARRIER_INIT_PROXY = _check(
@@ -61,8 +61,8 @@ MBARRIER_INIT_PROXY = _check(
     why="The copy may complete on an mbarrier that, as far as it can see, has not been initialized.",
     fix="fence.mbarrier_init.release.cluster after the mbarrier.init, before the barrier",
     example="mbarrier.init.shared.b64 [full], 1;\n// fixed: fence.mbarrier_init.release.cluster;\nbar.sync 0;",
-    fires="",
-    twin="",
+    fires="emulator/checks/order/test_cluster_peers.py::test_fence_of_a_peers_mbarrier",
+    twin="emulator/checks/order/test_cluster_peers.py::test_fence_of_a_peers_mbarrier",
 )
 
 MBARRIER_INVAL_RACE = _check(
@@ -74,8 +74,8 @@ MBARRIER_INVAL_RACE = _check(
     "invalidate so, and hardware still answers.",
     fix="a barrier between the last use and mbarrier.inval",
     example="// fixed: bar.sync 0;\n@%first mbarrier.inval.shared.b64 [full];",
-    fires="",
-    twin="",
+    fires="emulator/semantics/test_mbarrier.py::test_the_end_must_come_after_all_arrivals",
+    twin="emulator/semantics/test_mbarrier.py::test_the_end_must_come_after_all_arrivals",
 )
 
 MBARRIER_REINITIALIZED = _check(
@@ -87,8 +87,8 @@ MBARRIER_REINITIALIZED = _check(
     "instruction, as ThunderKittens does.",
     fix="mbarrier.inval first; one lane alone (elect.sync) initializes",
     example="// fixed: mbarrier.inval.shared.b64 [full];\nmbarrier.init.shared.b64 [full], 2;",
-    fires="",
-    twin="",
+    fires="emulator/semantics/test_mbarrier.py::test_faults_and_their_twins",
+    twin="emulator/semantics/test_mbarrier.py::test_faults_and_their_twins",
 )
 
 MBARRIER_OVERWRITTEN = _check(
@@ -99,8 +99,8 @@ MBARRIER_OVERWRITTEN = _check(
     why="A store or copy there is undefined: its phase and counts are lost.",
     fix="correct the address, or end the mbarrier by mbarrier.inval first",
     example="st.shared.u64 [full], 0;      // fixed: st.shared.u64 [data], 0;",
-    fires="",
-    twin="",
+    fires="emulator/semantics/test_mbarrier.py::test_faults_and_their_twins",
+    twin="emulator/semantics/test_mbarrier.py::test_faults_and_their_twins",
 )
 
 MBARRIER_COUNT = _check(
@@ -112,8 +112,8 @@ MBARRIER_COUNT = _check(
     why="Other counts are undefined.",
     fix="initialize with the number of arrivals of a phase",
     example="mbarrier.init.shared.b64 [full], 0;      // fixed: 1",
-    fires="",
-    twin="",
+    fires="emulator/semantics/test_mbarrier.py::test_faults_and_their_twins",
+    twin="emulator/semantics/test_mbarrier.py::test_faults_and_their_twins",
 )
 
 MBARRIER_OVERFLOW = _check(
@@ -126,8 +126,8 @@ MBARRIER_OVERFLOW = _check(
     fix="make the count of mbarrier.init the number of arrivals in a phase, or guard the arrival by one thread",
     example="mbarrier.init.shared.b64 [full], 1;\nmbarrier.arrive.shared.b64 _, [full];      // fixed: @%leader "
     "mbarrier...",
-    fires="",
-    twin="",
+    fires="emulator/semantics/test_mbarrier.py::test_faults_and_their_twins",
+    twin="emulator/semantics/test_mbarrier.py::test_faults_and_their_twins",
 )
 
 MBARRIER_TX = _check(
@@ -139,8 +139,8 @@ MBARRIER_TX = _check(
     why="It leaves the range if bytes are expected over and over, or if copies complete that no expect_tx covers.",
     fix="make expect_tx name the bytes of whole boxes, those outside the tensor included",
     example="mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [full], 2097152;      // fixed: the bytes of the copies",
-    fires="",
-    twin="",
+    fires="emulator/semantics/test_mbarrier.py::test_faults_and_their_twins",
+    twin="emulator/semantics/test_mbarrier.py::test_faults_and_their_twins",
 )
 
 EXPECT_TX = _check(
@@ -162,8 +162,8 @@ EXPECT_TX = _check(
     example="mbarrier.arrive.expect_tx.shared.b64 _, [full], 4096;      // fixed: 8192\n"
     "cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [a], [%a], 4096, [full];\n"
     "cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [b], [%b], 4096, [full];",
-    fires="",
-    twin="",
+    fires="emulator/checks/mbarrier/test_transactions.py::test_wrong_ways[too large]",
+    twin="emulator/checks/mbarrier/test_transactions.py::test_right_ways[arrive.expect_tx-late]",
     explains=_AFTER_A_WRONG_PHASE,
 )
 
@@ -180,8 +180,8 @@ MBARRIER_PARITY = _check(
     "first phase, with 1 where the wait is to pass at first, as a producer's wait for an empty stage",
     example="L: mbarrier.try_wait.parity.shared.b64 %done, [full], %parity; @!%done bra L;\n"
     "// fixed: xor.b32 %parity, %parity, 1;\nbra next_stage;",
-    fires="",
-    twin="",
+    fires="emulator/checks/mbarrier/test_stale_waits.py::test_a_phase_that_does_not_come",
+    twin="emulator/checks/mbarrier/test_stale_waits.py::test_a_phase_that_does_not_come",
     explains=("deadlock", "shared-race", "tensor-race", "cta-exit", "mbarrier-overflow", "uninitialized-shared"),
 )
 
@@ -193,8 +193,8 @@ MBARRIER_NO_COMPLETE = _check(
     why="What happens then is undefined.",
     fix="leave out .noComplete",
     example="mbarrier.arrive.noComplete.shared.b64 %state, [full], 1;      // fixed: mbarrier.arrive.shared.b64 ...",
-    fires="",
-    twin="",
+    fires="emulator/semantics/test_mbarrier.py::test_arrivals_that_may_not_complete",
+    twin="emulator/semantics/test_mbarrier.py::test_arrivals_that_may_not_complete",
 )
 
 DEADLOCK = _check(
@@ -209,7 +209,7 @@ DEADLOCK = _check(
     fix="arrivals pending: the init count is too large, or an arrival is guarded away. Bytes outstanding: expect_tx is "
     "too large, or a copy is missing. Neither: the wait is for a phase that has not begun, so its parity is wrong",
     example="mbarrier.init.shared.b64 [full], 2;      // fixed: 1\n@%leader mbarrier.arrive.shared.b64 _, [full];",
-    fires="",
-    twin="",
+    fires="emulator/semantics/test_mbarrier.py::test_waiting_without_end_is_a_deadlock",
+    twin="emulator/semantics/test_mbarrier.py::test_states_of_arrivals",
     explains=("uninitialized-shared", "uninitialized-tensor", "uninitialized-register", "uninitialized-local"),
 )

@@ -17,8 +17,8 @@ OUT_OF_BOUNDS = _fault(
     why="Hardware ends the kernel or touches another allocation. The message names the nearest array and element.",
     fix="guard the last elements, or correct the address",
     example="st.global.u32 [%address], %value;      // fixed: @%inside st.global.u32 [%address], %value;",
-    fires="",
-    twin="",
+    fires="emulator/semantics/test_memory.py::test_an_array_that_ends_inside_a_word",
+    twin="emulator/semantics/test_memory.py::test_an_array_that_ends_inside_a_word",
 )
 
 MISALIGNED = _fault(
@@ -29,8 +29,8 @@ MISALIGNED = _fault(
     why="Hardware ends the kernel.",
     fix="align the variable (.align) and the offsets",
     example=".shared .b8 tile[4096];      // fixed: .shared .align 128 .b8 tile[4096];",
-    fires="",
-    twin="",
+    fires="emulator/semantics/test_matrix.py::test_what_goes_wrong",
+    twin="emulator/semantics/test_matrix.py::test_what_goes_wrong",
 )
 
 NOT_SHARED = _fault(
@@ -41,8 +41,8 @@ NOT_SHARED = _fault(
     why="Hardware ends the kernel.",
     fix="pass a shared address, or convert it with cvta.shared",
     example="mbarrier.arrive.b64 _, [%global_pointer];      // fixed: cvta.shared.u64 %pointer, full; ... [%pointer]",
-    fires="",
-    twin="",
+    fires="emulator/semantics/test_matrix.py::test_what_goes_wrong",
+    twin="emulator/semantics/test_matrix.py::test_what_goes_wrong",
 )
 
 NOT_GLOBAL = _fault(
@@ -53,8 +53,8 @@ NOT_GLOBAL = _fault(
     why="Hardware ends the kernel.",
     fix="pass a global address, or name the state space",
     example="discard.L2 [%shared_pointer], 128;      // fixed: discard.global.L2 [%global_pointer], 128;",
-    fires="",
-    twin="",
+    fires="emulator/semantics/test_async_store.py::test_a_discarded_line_is_indeterminate",
+    twin="emulator/semantics/test_async_store.py::test_a_discarded_line_is_indeterminate",
 )
 
 ATOMIC_SPACE = _fault(
@@ -65,8 +65,8 @@ ATOMIC_SPACE = _fault(
     why="Elsewhere the behavior is undefined.",
     fix="move the word to shared or global memory",
     example="atom.add.u32 %old, [%local_pointer], 1;      // fixed: atom.shared.add.u32 %old, [word], 1;",
-    fires="",
-    twin="",
+    fires="emulator/semantics/test_atomic.py::test_faults",
+    twin="emulator/semantics/test_atomic.py::test_faults",
 )
 
 READ_ONLY = _fault(
@@ -77,8 +77,8 @@ READ_ONLY = _fault(
     why="Hardware ends the kernel.",
     fix="copy the value to local or global memory and change it there",
     example="st.u32 [%generic_parameter], 1;      // fixed: st.local.u32 [copy], 1;",
-    fires="",
-    twin="",
+    fires="emulator/semantics/test_memory.py::test_a_store_to_parameters",
+    twin="emulator/semantics/test_memory.py::test_a_store_to_parameters",
 )
 
 GENERIC_SHARED_ADDRESS = _check(
@@ -91,8 +91,8 @@ GENERIC_SHARED_ADDRESS = _check(
     fix="name .shared::cluster",
     example="tcgen05.commit.cta_group::1.mbarrier::arrive::one.b64 [%bar];"
     "      // fixed: ...mbarrier::arrive::one.shared::cluster.b64 [%bar]",
-    fires="",
-    twin="",
+    fires="emulator/kernels/test_compiled.py::test_a_triton_gemm_with_edges",
+    twin="emulator/kernels/test_gemm.py::test_right_and_clean[1x1x64-f16-late]",
 )
 
 BULK_SIZE = _fault(
@@ -103,8 +103,8 @@ BULK_SIZE = _fault(
     why="Other sizes are undefined.",
     fix="round the size up and pad the memory",
     example="st.bulk.weak.shared::cta [data], 100, 0;      // fixed: 104",
-    fires="",
-    twin="",
+    fires="emulator/semantics/test_async_store.py::test_illegal_bulk_stores",
+    twin="emulator/semantics/test_async_store.py::test_illegal_bulk_stores",
 )
 
 BULK_IGNORE = _fault(
@@ -115,8 +115,8 @@ BULK_IGNORE = _fault(
     why="Other counts are undefined.",
     fix="pass 0 to 15; move the address by whole 16 bytes",
     example="cp.async.bulk ... .ignore_oob [tile], [%source], 64, 16, 0, [full];      // fixed: 15, or another address",
-    fires="",
-    twin="",
+    fires="emulator/semantics/test_bulk.py::test_bytes_outside_are_ignored",
+    twin="emulator/semantics/test_bulk.py::test_bytes_outside_are_ignored",
 )
 
 COPY_SIZE = _fault(
@@ -127,6 +127,8 @@ COPY_SIZE = _fault(
     why="The behavior is undefined.",
     fix="limit src-size to cp-size",
     example="cp.async.ca.shared.global [data], [%source], 8, 16;      // fixed: 8",
-    fires="",
-    twin="",
+    fires="emulator/semantics/test_async_copy.py::"
+    "test_faults[mov.u32 %n, 5; cp.async.ca.shared.global [%place], [%from], 4, %n;-copy-size]",
+    twin="emulator/semantics/test_async_copy.py::"
+    "test_faults[cp.async.cg.shared.global [%place], [%from+304], 16;-None]",
 )

@@ -29,8 +29,8 @@ SHARED_RACE = _check(
     example="cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [tile], [%source], 4096, [full];\n"
     "// fixed: L: mbarrier.try_wait.parity.shared.b64 %done, [full], 0; @!%done bra L;\n"
     "ld.shared.u32 %value, [tile];",
-    fires="",
-    twin="",
+    fires="emulator/checks/shared/test_lanes.py::test_many_warps_at_once",
+    twin="emulator/checks/shared/test_lanes.py::test_many_warps_at_once",
 )
 
 GLOBAL_RACE = _check(
@@ -50,8 +50,8 @@ GLOBAL_RACE = _check(
     example="st.global.u32 [%data], %value;      // by one warp\n"
     "// fixed: bar.sync 0;\n"
     "ld.global.u32 %other, [%data];       // by another",
-    fires="",
-    twin="",
+    fires="emulator/checks/global_memory/test_kernels.py::test_kernels",
+    twin="emulator/checks/global_memory/test_kernels.py::test_kernels",
 )
 
 MISSING_FENCE = _check(
@@ -68,8 +68,8 @@ MISSING_FENCE = _check(
     fix="st.release or red.release (or fence.acq_rel before the store); ld.acquire (or fence.acq_rel after the load)",
     example="st.global.u32 [%data], %value;\n"
     "st.relaxed.gpu.global.u32 [%flag], 1;      // fixed: st.release.gpu.global.u32 [%flag], 1;",
-    fires="",
-    twin="",
+    fires="emulator/checks/global_memory/test_races.py::test_missing_fences[relaxed store-late]",
+    twin="emulator/checks/global_memory/test_races.py::test_fences_are_cumulative",
 )
 
 NARROW_SCOPE = _check(
@@ -84,8 +84,12 @@ NARROW_SCOPE = _check(
     fix="use .gpu, or .cluster within a cluster",
     example="atom.relaxed.cta.global.add.u32 %old, [%counter], 1;"
     "      // fixed: atom.relaxed.gpu.global.add.u32 %old, [%counter], 1;",
-    fires="",
-    twin="",
+    fires="emulator/checks/global_memory/test_races.py::"
+    "test_narrow_scopes[st.release.cta.global.u32 [%flag], 1;-ld.acquire.gpu.global.u32 %x, [%flag];-late"
+    "]",
+    twin="emulator/checks/global_memory/test_races.py::"
+    "test_narrow_scopes[st.release.cta.global.u32 [%flag], 1;-ld.acquire.gpu.global.u32 %x, [%flag];-late"
+    "]",
 )
 
 MISSING_PROXY_FENCE = _check(
@@ -103,8 +107,10 @@ MISSING_PROXY_FENCE = _check(
     "// fixed: fence.proxy.async.shared::cta;\n"
     "bar.sync 0;\n"
     "tcgen05.mma.cta_group::1.kind::f16 [%d], %a, %b, %idesc, %p;",
-    fires="",
-    twin="",
+    fires="emulator/checks/order/test_tcgen05_order.py::"
+    "test_stores_reach_the_tensor_core_by_a_proxy_fence[nobody--True-late]",
+    twin="emulator/checks/order/test_tcgen05_order.py::"
+    "test_stores_reach_the_tensor_core_by_a_proxy_fence[each storing thread--False-late]",
 )
 
 MISSING_TENSORMAP_FENCE = _check(
@@ -119,8 +125,8 @@ MISSING_TENSORMAP_FENCE = _check(
     example="tensormap.replace.tile.global_address.global.b1024.b64 [%map], %address;\n"
     "// fixed: fence.proxy.tensormap::generic.release.gpu; fence.proxy.tensormap::generic.acquire.gpu [%map], 128;\n"
     "cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes [tile], [%map, {0, 0}], [full];",
-    fires="",
-    twin="",
+    fires="emulator/semantics/test_tensormap.py::test_bytes_that_change_between_uses",
+    twin="emulator/semantics/test_tensormap.py::test_a_changed_map_is_used",
 )
 
 GRID_RACE = _check(
@@ -136,8 +142,8 @@ GRID_RACE = _check(
     fix="griddepcontrol.wait before the first access to what the previous grid produces or uses, by the thread itself "
     "or by one with which it synchronizes afterwards",
     example="// fixed: griddepcontrol.wait;\nld.global.u32 %value, [%from_the_previous_grid];",
-    fires="",
-    twin="",
+    fires="emulator/schedule/test_grids.py::test_copies_without_waiting",
+    twin="emulator/schedule/test_grids.py::test_waiting_makes_the_grid_before_visible[3--late-0]",
 )
 
 CTA_EXIT = _check(
@@ -151,8 +157,8 @@ CTA_EXIT = _check(
     "end with barrier.cluster (a relaxed arrival is enough)",
     example="st.shared::cluster.u32 [%peer], %value;\n"
     "// fixed: barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;\nret;",
-    fires="",
-    twin="",
+    fires="emulator/semantics/test_cluster.py::test_a_cta_that_ends_too_early[loads-late]",
+    twin="emulator/semantics/test_cluster.py::test_a_cta_that_ends_too_early[loads-late]",
 )
 
 BULK_GROUP_UNWAITED = _check(
@@ -164,6 +170,6 @@ BULK_GROUP_UNWAITED = _check(
     why="The memory then belongs to another CTA, and the store may send that CTA's bytes.",
     fix="cp.async.bulk.wait_group.read 0 before the exit",
     example="cp.async.bulk.commit_group;\n// fixed: cp.async.bulk.wait_group.read 0;\nret;",
-    fires="",
-    twin="",
+    fires="emulator/semantics/test_bulk.py::test_order[a source overwritten before the wait-late]",
+    twin="emulator/semantics/test_bulk.py::test_stores[0-late]",
 )

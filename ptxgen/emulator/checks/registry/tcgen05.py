@@ -28,8 +28,8 @@ TENSOR_RACE = _check(
     example="tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [done];\n"
     "// fixed: L: mbarrier.try_wait.parity.shared.b64 %p, [done], 0; @!%p bra L; tcgen05.fence::after_thread_sync;\n"
     "tcgen05.ld.sync.aligned.32x32b.x1.b32 {%value}, [%taddr];",
-    fires="",
-    twin="",
+    fires="emulator/checks/order/test_tcgen05_order.py::test_columns_used_again_before_a_load_is_waited_for",
+    twin="emulator/checks/order/test_tcgen05_order.py::test_columns_used_again_before_a_load_is_waited_for",
 )
 
 MISSING_TCGEN05_WAIT = _check(
@@ -45,8 +45,8 @@ MISSING_TCGEN05_WAIT = _check(
     fix="one tcgen05.wait::ld after several loads, before the first use; tcgen05.wait::st after the stores",
     example="tcgen05.ld.sync.aligned.32x32b.x1.b32 {%value}, [%taddr];\n// fixed: tcgen05.wait::ld.sync.aligned;\n"
     "st.global.u32 [%out], %value;",
-    fires="",
-    twin="",
+    fires="emulator/checks/order/test_tcgen05_order.py::test_order[no wait for the load-late]",
+    twin="emulator/checks/order/test_tcgen05_order.py::test_columns_used_again_before_a_load_is_waited_for",
 )
 
 MISSING_TCGEN05_FENCE = _check(
@@ -61,8 +61,8 @@ MISSING_TCGEN05_FENCE = _check(
     fix="put the fence behind every such wait; it costs nothing",
     example="mbarrier.try_wait.parity.shared.b64 %p, [done], 0;\n// fixed: tcgen05.fence::after_thread_sync;\n"
     "tcgen05.ld.sync.aligned.32x32b.x1.b32 {%value}, [%taddr];",
-    fires="",
-    twin="",
+    fires="emulator/semantics/test_tcgen05_movement.py::test_a_stored_by_other_warps_wants_fences",
+    twin="emulator/semantics/test_tcgen05_movement.py::test_a_stored_by_other_warps_wants_fences",
 )
 
 TMEM_ALLOCATION = _fault(
@@ -73,8 +73,8 @@ TMEM_ALLOCATION = _fault(
     why="Other numbers are undefined.",
     fix="round up to a power of two from 32 to 512",
     example="tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [slot], 96;      // fixed: 128",
-    fires="",
-    twin="",
+    fires="emulator/semantics/test_tcgen05_pairs.py::test_allocation",
+    twin="emulator/semantics/test_tcgen05_pairs.py::test_allocation",
 )
 
 TMEM_RELINQUISHED = _fault(
@@ -85,8 +85,8 @@ TMEM_RELINQUISHED = _fault(
     why="The behavior is undefined.",
     fix="allocate first, relinquish last",
     example="tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned;      // fixed: after the tcgen05.alloc",
-    fires="",
-    twin="",
+    fires="emulator/semantics/test_tcgen05_allocation.py::test_life_of_allocations[after relinquishing]",
+    twin="emulator/semantics/test_tcgen05_allocation.py::test_life_of_allocations[never given back]",
 )
 
 TMEM_DEALLOC = _fault(
@@ -97,8 +97,8 @@ TMEM_DEALLOC = _fault(
     why="Other columns may belong to another CTA.",
     fix="free each allocation once, with its own address and size",
     example="tcgen05.dealloc.cta_group::1.sync.aligned.b32 %taddr, 64;      // fixed: 128, as allocated",
-    fires="",
-    twin="",
+    fires="emulator/semantics/test_tcgen05_allocation.py::test_life_of_allocations[given back twice]",
+    twin="emulator/semantics/test_tcgen05_allocation.py::test_life_of_allocations[growing]",
 )
 
 TMEM_NOT_FREED = _check(
@@ -109,8 +109,8 @@ TMEM_NOT_FREED = _check(
     why="The columns are lost to the next CTAs of the multiprocessor.",
     fix="tcgen05.dealloc by one warp after all uses",
     example="// fixed: tcgen05.dealloc.cta_group::1.sync.aligned.b32 %taddr, 128;\nret;",
-    fires="",
-    twin="",
+    fires="emulator/semantics/test_tcgen05_allocation.py::test_life_of_allocations[never given back]",
+    twin="emulator/semantics/test_tcgen05_allocation.py::test_all_columns_for_one",
 )
 
 TMEM_ALLOCATION_GROWS = _check(
@@ -122,8 +122,8 @@ TMEM_ALLOCATION_GROWS = _check(
     why="The manual asks for it: other CTAs may hold what lies between.",
     fix="allocate the larger part first, or all at once",
     example="tcgen05.alloc... [a], 32;\ntcgen05.alloc... [b], 64;      // fixed: in the other order",
-    fires="",
-    twin="",
+    fires="emulator/semantics/test_tcgen05_allocation.py::test_life_of_allocations[growing]",
+    twin="emulator/semantics/test_tcgen05_allocation.py::test_life_of_allocations[never given back]",
 )
 
 TMEM_FREED_IN_USE = _check(
@@ -137,8 +137,8 @@ TMEM_FREED_IN_USE = _check(
     example="tcgen05.ld.sync.aligned.32x32b.x1.b32 {%value}, [%taddr];\n// fixed: tcgen05.wait::ld.sync.aligned; "
     "tcgen05.fence::before_thread_sync; bar.sync 0;\n@%first tcgen05.dealloc.cta_group::1.sync.aligned.b32 %taddr, "
     "128;",
-    fires="",
-    twin="",
+    fires="emulator/semantics/test_tcgen05_movement.py::test_a_stored_without_a_wait",
+    twin="emulator/semantics/test_tcgen05_movement.py::test_a_stored_without_a_wait",
 )
 
 TMEM_OUT_OF_BOUNDS = _fault(
@@ -150,8 +150,8 @@ TMEM_OUT_OF_BOUNDS = _fault(
     why="Hardware ends the kernel.",
     fix="ptxgen layout draws where a matrix lies",
     example="add.u32 %taddr, %taddr, 512;      // fixed: below 512 columns",
-    fires="",
-    twin="",
+    fires="emulator/semantics/test_tcgen05.py::test_what_a_load_may_reach",
+    twin="emulator/semantics/test_tcgen05.py::test_what_a_load_may_reach",
 )
 
 TMEM_OUT_OF_ALLOCATION = _fault(
@@ -162,8 +162,8 @@ TMEM_OUT_OF_ALLOCATION = _fault(
     why="The columns may belong to another CTA. If they were freed, the fault names the tcgen05.dealloc.",
     fix="allocate as many columns as are used, and free them last",
     example="tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [slot], 64;      // fixed: 128",
-    fires="",
-    twin="",
+    fires="emulator/semantics/test_tcgen05_allocation.py::test_all_columns_for_one",
+    twin="emulator/semantics/test_tcgen05_allocation.py::test_all_columns_for_one",
 )
 
 TMEM_LANE_RIGHTS = _fault(
@@ -174,8 +174,8 @@ TMEM_LANE_RIGHTS = _fault(
     why="Hardware ends the kernel.",
     fix="set bits 16-31 of the address to 32 * (warp mod 4)",
     example="shl.b32 %lane, %warp, 20;      // fixed: shl.b32 %lane, %warp, 21;",
-    fires="",
-    twin="",
+    fires="emulator/semantics/test_tcgen05.py::test_what_a_load_may_reach",
+    twin="emulator/semantics/test_tcgen05.py::test_what_a_load_may_reach",
 )
 
 MANY_ISSUERS = _check(
@@ -187,8 +187,8 @@ MANY_ISSUERS = _check(
     why="Each lane issues one of its own: D gets as many sums added, the mbarrier as many arrivals.",
     fix="elect.sync, or a predicate of one lane",
     example="tcgen05.mma.cta_group::1.kind::f16 [%d], %a, %b, %idesc, %p;      // fixed: @%leader tcgen05.mma...",
-    fires="",
-    twin="",
+    fires="emulator/semantics/test_tcgen05.py::test_what_several_lanes_issue[tcgen05.mma--32-late]",
+    twin="emulator/semantics/test_tcgen05.py::test_what_several_lanes_issue[tcgen05.mma-@%leader-1-late]",
 )
 
 CTA_PAIR = _fault(
@@ -201,6 +201,6 @@ CTA_PAIR = _fault(
     "waits for a warp of the peer, and a dealloc may (table 48): if it never comes, that is a deadlock.",
     fix="launch clusters of an even number of CTAs; end with barrier.cluster",
     example="tcgen05.alloc.cta_group::2...      // fixed: launch with cluster=2",
-    fires="",
-    twin="",
+    fires="emulator/semantics/test_tcgen05_pairs.py::test_allocation",
+    twin="emulator/semantics/test_tcgen05_pairs.py::test_allocation",
 )

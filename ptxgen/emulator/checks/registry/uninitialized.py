@@ -17,8 +17,8 @@ UNINITIALIZED_SHARED = _check(
     "nothing.",
     fix="store to it first, or wait for the copy that fills it",
     example="// fixed: st.shared.u32 [data], 0; bar.sync 0;\nld.shared.u32 %value, [data];",
-    fires="",
-    twin="",
+    fires="emulator/checks/uninitialized/test_rerun.py::test_a_launch_on_much_memory_is_not_repeated",
+    twin="emulator/checks/uninitialized/test_rerun.py::test_lanes_that_64_rows_leave_out[dropped-late]",
 )
 
 UNINITIALIZED_LOCAL = _check(
@@ -29,8 +29,8 @@ UNINITIALIZED_LOCAL = _check(
     "compilers do with the padding of structures.",
     fix="store to it on every path that leads to the load",
     example=".local .u32 slot;\n// fixed: st.local.u32 [slot], 0;\nld.local.u32 %value, [slot];",
-    fires="",
-    twin="",
+    fires="emulator/semantics/test_memory.py::test_reading_local_memory_before_writing_it",
+    twin="emulator/semantics/test_memory.py::test_reading_local_memory_before_writing_it",
 )
 
 UNINITIALIZED_REGISTER = _check(
@@ -43,8 +43,8 @@ UNINITIALIZED_REGISTER = _check(
     "not reported, as in Triton's reductions, which shuffle registers that only some lanes have loaded.",
     fix="write the register on every path that leads to the read",
     example="// fixed: mov.u32 %sum, 0;\nadd.u32 %sum, %sum, %value;\nst.global.u32 [%out], %sum;",
-    fires="",
-    twin="",
+    fires="emulator/checks/uninitialized/test_registers.py::test_accumulators_of_a_warpgroup",
+    twin="emulator/checks/uninitialized/test_registers.py::test_accumulators_of_a_warpgroup",
 )
 
 UNINITIALIZED_TENSOR = _check(
@@ -58,6 +58,6 @@ UNINITIALIZED_TENSOR = _check(
     "(tcgen05.cp.32x128b.warpx4)",
     example="tcgen05.mma.cta_group::1.kind::f16 [%d], %a, %b, %idesc, 1;"
     "      // fixed: 0 instead of 1 in the first MMA of a tile",
-    fires="",
-    twin="",
+    fires="emulator/semantics/test_tcgen05_pairs.py::test_products",
+    twin="emulator/semantics/test_tcgen05_pairs.py::test_products",
 )

@@ -24,8 +24,8 @@ WGMMA_REGISTER_IN_FLIGHT = _check(
     "may "
     "still be in flight; MMAs without a commit_group are in no group",
     example="wgmma.commit_group.sync.aligned;\n// fixed: wgmma.wait_group.sync.aligned 0;\nst.global.f32 [%out], %d0;",
-    fires="",
-    twin="",
+    fires="emulator/semantics/test_wgmma.py::test_a_in_flight",
+    twin="emulator/semantics/test_wgmma.py::test_a_in_flight",
 )
 
 MISSING_WGMMA_FENCE = _check(
@@ -39,8 +39,8 @@ MISSING_WGMMA_FENCE = _check(
     fix="one wgmma.fence.sync.aligned before each batch of MMAs; none between MMAs into the same accumulator",
     example="mov.f32 %d0, 0f00000000;\n// fixed: wgmma.fence.sync.aligned;\nwgmma.mma_async.sync.aligned.m64n8k16... "
     "{%d0, ...}, ...;",
-    fires="",
-    twin="",
+    fires="emulator/semantics/test_wgmma.py::test_missing_fences",
+    twin="emulator/semantics/test_wgmma.py::test_missing_fences",
 )
 
 DIVERGENT_WARPGROUP = _check(
@@ -52,8 +52,8 @@ DIVERGENT_WARPGROUP = _check(
     "choice.",
     fix="compute descriptors from the warpgroup's number, broadcast by shfl.sync.idx, not from the thread's",
     example="shr.u32 %warp, %tid, 5;      // fixed: shr.u32 %warpgroup, %tid, 7; then shfl.sync.idx",
-    fires="",
-    twin="",
+    fires="emulator/semantics/test_wgmma.py::test_all_warps_of_a_warpgroup",
+    twin="emulator/semantics/test_wgmma.py::test_products[f16.f16-memory-32-k-k-32B]",
 )
 
 INCOMPLETE_WARPGROUP = _check(
@@ -67,6 +67,6 @@ INCOMPLETE_WARPGROUP = _check(
     "which names them.",
     fix="launch a multiple of 128 threads",
     example=".reqntid 96      // fixed: .reqntid 128",
-    fires="",
-    twin="",
+    fires="emulator/semantics/test_wgmma.py::test_all_warps_of_a_warpgroup",
+    twin="emulator/semantics/test_wgmma.py::test_products[f16.f16-memory-32-k-k-32B]",
 )

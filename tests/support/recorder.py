@@ -1,0 +1,45 @@
+"""A pytest plugin that writes down how each launch of each test ended: `-p tests.support.recorder`.
+
+The file that PTXGEN_RECORD names gets JSON: by node id a list of [status, [codes, those of consequences too]].
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from ptxgen.device import Launch, LaunchReport
+from ptxgen.emulator import Emulator
+from ptxgen.gpu import Gpu
+
+_launches: dict[str, list[tuple[str, list[str]]]] = {}
+_current = [""]
+
+
+def _watch(device: type[Emulator] | type[Gpu]) -> None:
+    launch = device.launch_overlapping
+
+    def recorded(self: Emulator | Gpu, launches: Sequence[Launch]) -> list[LaunchReport]:
+        reports: list[LaunchReport] = launch(self, launches)  # type: ignore[arg-type]
+        for report in reports:
+            _launches.setdefault(_current[0], []).append((report.status, [each.code for each in report.all_findings]))
+        return reports
+
+    device.launch_overlapping = recorded  # type: ignore[method-assign]
+
+
+_watch(Emulator)
+_watch(Gpu)
+
+
+def pytest_runtest_logstart(nodeid: str) -> None:
+    _current[0] = nodeid
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    del session
+    Path(os.environ["PTXGEN_RECORD"]).write_text(json.dumps(_launches))
