@@ -217,12 +217,13 @@ def same(found: NDArray[Any], expected: Sequence[int], context: str, inputs: Map
 
 
 def codes(report: LaunchReport) -> list[str]:
-    return [finding.code for finding in report.findings]
+    """The codes of all findings, those of consequences too."""
+    return [finding.code for finding in report.all_findings]
 
 
 def errors(report: LaunchReport) -> list[str]:
     """The codes of what is wrong, without advice."""
-    return [finding.code for finding in report.findings if finding.severity == "error"]
+    return [finding.code for finding in report.all_findings if finding.severity == "error"]
 
 
 def signed(word: int, bits: int) -> int:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from ptxgen.device.report import Access, Finding, Role, Severity, line_list
+from ptxgen.emulator.checks.causes import Cause
 from ptxgen.emulator.checks.registry import CHECKS, Check
 from ptxgen.emulator.checks.uninitialized.suspects import Source, Suspects, Verdict, noted
 from ptxgen.syntax import Statement
@@ -120,7 +121,7 @@ class Findings:
         severity: Severity | None = None,
         ends: bool = False,
         reads: bool = False,
-        cause: Hashable = None,
+        cause: Cause = None,
     ) -> None:
         """Report a broken rule at a statement; `ptxgen.emulator.checks.registry` says what to pass.
 
@@ -138,7 +139,7 @@ class Findings:
         severity: Severity = "error",
         ends: bool = False,
         reads: bool = False,
-        cause: Hashable = None,
+        cause: Cause = None,
     ) -> None:
         """Temporary, until every check uses `report`: a message in one piece. Raises KeyError for an undeclared code.
 
@@ -148,13 +149,14 @@ class Findings:
         made = Finding(code, severity, message, line, text, section=CHECKS[code].section)
         self.keep(made, ends=ends, reads=reads, cause=cause)
 
-    def keep(self, finding: Finding, *, ends: bool = False, reads: bool = False, cause: Hashable = None) -> None:
+    def keep(self, finding: Finding, *, ends: bool = False, reads: bool = False, cause: Cause = None) -> None:
         """Keep a finding, or count it to the one that says the same."""
         if not (self._checks or ends):
             return
         code, severity, line = finding.code, finding.severity, finding.line
         warps, kind = _identity(finding, ends, cause)
-        by_line, anywhere = (code, severity, line, kind), (code, severity, kind, warps if cause is None else None)
+        by_line = (code, severity, line, kind)
+        anywhere = (code, severity, kind, None if finding.accesses and cause else warps)
         known = self._known.get(anywhere) or self._known.get(by_line)
         if known is None:
             self._kept[code, severity] += 1
@@ -167,7 +169,7 @@ class Findings:
         known.reads &= reads
         known.warps |= warps
         known.lines.update([line] if line is not None else [])
-        known.causes.update([cause] if cause is not None else [])
+        known.causes |= cause if isinstance(cause, frozenset) else {cause} - {None}
         _add_accesses(known, finding)
         self._known.setdefault(by_line, known)
         self._known.setdefault(anywhere, known)
@@ -179,12 +181,7 @@ class Findings:
 
     def list(self) -> list[Finding]:
         """All findings that follow from no other, what ended the launch first, each with all that it stands for."""
-        for each in self._found:
-            each.follows = None
-        for each in self._found:
-            root = next((other for other in self._found if other is not each and other.explains(each)), None)
-            if root is not None and root.root is not each:
-                each.follows = root
+        self._relate()
         ended = {id(each.root) for each in self._found if each.ends}
         ordered = sorted(self._found, key=lambda each: not each.ends)
         roots = sorted((each for each in ordered if each.follows is None), key=lambda each: id(each) not in ended)
@@ -192,6 +189,21 @@ class Findings:
             each.whole(tuple(other.whole() for other in ordered if other is not each and other.root is each))
             for each in roots
         ]
+
+    def _relate(self) -> None:
+        """Find out what follows from what: first from a finding of another check, else from one of the same."""
+        for each in self._found:
+            each.follows = None
+        for same in (False, True):
+            for number, each in enumerate(self._found):
+                if each.follows is not None:
+                    continue
+                for index, other in enumerate(self._found):
+                    alike = other.finding.code == each.finding.code
+                    first = index < number or other.follows is not None
+                    if alike == same and (first or not alike) and other.explains(each) and other.root is not each:
+                        each.follows = other
+                        break
 
     @property
     def may_be_harmless(self) -> bool:
@@ -213,17 +225,20 @@ class Findings:
         return any(each.finding.severity == "error" for each in self._found)
 
 
-def _identity(finding: Finding, ends: bool, cause: Hashable) -> tuple[frozenset[Hashable], Hashable]:
+def _identity(finding: Finding, ends: bool, cause: Cause) -> tuple[frozenset[Hashable], Hashable]:
     """The warps that a finding is about, and what makes it the same as another but for warps, lines and addresses."""
+    related = isinstance(cause, frozenset)
     if not finding.accesses:
         text = finding.summary
         warps = frozenset[Hashable](_WARP.findall(text))
-        return warps, (cause, text if ends else _WARP.sub("warp", text))
+        return warps, text if ends else _WARP.sub("warp", text)
     warps = frozenset[Hashable]((each.cta, each.warp) for each in finding.accesses if each.warp is not None)
     if ends:
         return warps, (cause, finding.summary)
-    if cause is not None:
-        return warps, (cause, tuple((each.role, each.opcode) for each in finding.accesses))
+    if cause is not None and not related:
+        return warps, (cause, tuple(each.role for each in finding.accesses))
+    if cause:
+        return warps, (finding.title, *((each.role, each.line) for each in finding.accesses[1:]))
     other = tuple((each.role, each.line, each.space, each.name) for each in finding.accesses[1:])
     first = finding.accesses[0]
     return warps, (first.role, first.opcode, first.space, first.name, finding.title, other)

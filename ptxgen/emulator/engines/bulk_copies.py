@@ -84,6 +84,7 @@ def deliver(
     if machine.ordering is not None:
         slot = copies[0].slot if source is None else source[0]
         operation = machine.ordering.operation(what, statement, slot, swizzle=swizzle, lane=lane)
+        operation.mbarrier = copies[0].barrier
         signal.given, signal.operation = machine.ordering.tell(row), operation.number
         if source is not None:
             machine.ordering.shared.async_read(operation, row, source[1])

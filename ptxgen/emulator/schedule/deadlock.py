@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ptxgen.emulator.checks import causes
 from ptxgen.emulator.checks.mbarrier.transactions import lines, told
 from ptxgen.emulator.load.program import EXITED, Operation
 from ptxgen.emulator.state.mbarriers import MBarrier
@@ -19,35 +20,48 @@ if TYPE_CHECKING:
 def report_deadlock(scheduler: Scheduler) -> None:
     """One finding per place and state of what is waited for, however many CTAs stand there; then their causes."""
     findings = scheduler.machine.findings
-    places: dict[tuple[Operation | None, str], list[int]] = {}
-    for operation, what, rows in _waits(scheduler):
-        places.setdefault((operation, what), []).extend(rows)
-    for (operation, what), rows in places.items():
+    places: dict[tuple[Operation | None, str, int | None], list[int]] = {}
+    for operation, what, rows, mbarrier in _waits(scheduler):
+        places.setdefault((operation, what, mbarrier), []).extend(rows)
+    for (operation, what, mbarrier), rows in places.items():
         statement = operation.statement if operation is not None else None
-        findings.add("deadlock", f"waits for {what}: {_who(scheduler, rows)}", statement, ends=True)
+        message, cause = f"waits for {what}: {_who(scheduler, rows)}", _cause(mbarrier, statement)
+        findings.add("deadlock", message, statement, ends=True, cause=cause)
     _blame_registers(scheduler)
     for slot, barrier, row, statement in _awaited_mbarriers(scheduler):
         _blame_bytes(scheduler, slot, barrier)
         _blame_parity(scheduler, barrier, row, statement)
 
 
-def _waits(scheduler: Scheduler) -> Iterator[tuple[Operation | None, str, list[int]]]:
-    """(instruction, what it waits for, warps)."""
+def _cause(mbarrier: int | None, statement: Statement | None) -> frozenset[Hashable]:
+    """What keeps a warp waiting, at the offset of an mbarrier (None: at something else)."""
+    keys: set[Hashable] = {causes.DEADLOCK}
+    if mbarrier is not None:
+        keys.add(causes.mbarrier(mbarrier))
+        if statement is not None:
+            keys.add(causes.wait(statement.line))
+    return frozenset(keys)
+
+
+def _waits(scheduler: Scheduler) -> Iterator[tuple[Operation | None, str, list[int], int | None]]:
+    """(instruction, what it waits for, warps, the offset of the mbarrier if it is one)."""
     for key, waiting in scheduler.warps.waits.items():
         for row, _, operation in waiting:
-            yield operation, _what(scheduler, key, row), [row]
+            mbarrier = key[2] if isinstance(key, tuple) and key[0] == "mbarrier" else None
+            yield operation, _what(scheduler, key, row), [row], mbarrier
     for (slot, name), barrier in scheduler.barriers.open.items():
         expected = scheduler.barriers.expected(slot, barrier)
         what = f"barrier {name}, where {scheduler.barriers.count(barrier)} of {expected} threads have arrived"
         rows = [arrival.row for arrival in barrier.arrived if arrival.waits] or [barrier.arrived[0].row]
-        yield barrier.operation, what + _ended(scheduler, slot), rows
+        yield barrier.operation, what + _ended(scheduler, slot), rows, None
     if scheduler.spinning:
         for row in _going_round(scheduler):
             operation = scheduler.program.blocks[int(scheduler.warps.current[row])].operations[0]
             what = "a change that does not come: it goes round without end"
-            if row in scheduler.machine.polled:
-                what += f", and last tested {_state(scheduler.machine.polled[row].barrier, row)}"
-            yield operation, what, [row]
+            polled = scheduler.machine.polled.get(row)
+            if polled is not None:
+                what += f", and last tested {_state(polled.barrier, row)}"
+            yield operation, what, [row], polled.barrier.address if polled is not None else None
 
 
 def _going_round(scheduler: Scheduler) -> list[int]:
@@ -101,7 +115,7 @@ def _blame_registers(scheduler: Scheduler) -> None:
         if budget is not None and isinstance(key, tuple) and key[0] == "registers":
             row, _, operation = waiting[0]
             if excess := budget.excess(row, scheduler.warps.current == EXITED):
-                scheduler.machine.findings.add("setmaxnreg-budget", excess, operation.statement, ends=True)
+                scheduler.machine.findings.add("setmaxnreg-budget", excess, operation.statement, ends=True, cause=causes.DEADLOCK)
 
 
 # mbarriers.
@@ -161,7 +175,8 @@ def _blame_bytes(scheduler: Scheduler, slot: int, barrier: MBarrier) -> None:
             if account.expected
             else "an expect_tx of the bytes of a phase's copies must come before the phase's last arrival"
         )
-    machine.findings.add("expect-tx", message, next(iter(book.values()))[0], ends=True)
+    cause = frozenset([causes.DEADLOCK, causes.mbarrier(barrier.address)])
+    machine.findings.add("expect-tx", message, next(iter(book.values()))[0], ends=True, cause=cause)
 
 
 def _has_gone_on(scheduler: Scheduler, slot: int, barrier: MBarrier) -> bool:
@@ -190,4 +205,5 @@ def _blame_parity(scheduler: Scheduler, barrier: MBarrier, row: int, statement: 
         f"phase {barrier.phase}, which does not end: the parity is inverted, or waits for other phases are missing",
         statement,
         ends=True,
+        cause=_cause(barrier.address, statement),
     )

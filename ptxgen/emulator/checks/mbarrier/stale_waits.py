@@ -10,6 +10,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ptxgen.emulator.checks import causes
+from ptxgen.emulator.checks.causes import Cause
 from ptxgen.emulator.checks.order.remote_clocks import Home
 from ptxgen.emulator.checks.order.vector_clock import PENDING, Knowledge
 from ptxgen.syntax import Statement
@@ -71,6 +73,14 @@ class StaleWaits:
         if barrier is None or last is None or reads or not last.again:
             return "", False
         return f"; {_passed(barrier, last)}, for which it had waited before: the parity was not flipped", True
+
+    def missed(self, row: int) -> Cause:
+        """The cause of what a warp reads too early because its last wait passed before the first phase had ended."""
+        barrier = self._last.get(row)
+        last = barrier.waits.get(row) if barrier is not None else None
+        if barrier is None or last is None or last.phase >= 0:
+            return frozenset()
+        return frozenset([causes.mbarrier(barrier.address), causes.wait(last.statement.line)])
 
     def hint(self, row: int) -> str:
         """Of a read of what nothing has written: that the warp's last wait passed since no phase had ended."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ptxgen.device import Severity
+from ptxgen.emulator.checks import causes
 from ptxgen.emulator.checks.findings import Findings, line_list
 from ptxgen.syntax import Statement
 
@@ -99,7 +100,8 @@ class Transactions:
         """Once for an object: what follows from a phase that went wrong is not told again."""
         if not barrier.miscounted:
             barrier.miscounted = True
-            self._findings.add("expect-tx", message, statement, severity=severity)
+            cause = frozenset([causes.mbarrier(barrier.address)])
+            self._findings.add("expect-tx", message, statement, severity=severity, cause=cause)
 
     def issued(self, barrier: MBarrier, row: int, signal: Signal) -> None:
         """A copy that will complete on the object is issued by a warp; it is not among those under way yet.

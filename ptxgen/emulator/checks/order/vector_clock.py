@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from ptxgen.emulator.checks import causes
+from ptxgen.emulator.checks.causes import Cause
 from ptxgen.emulator.checks.order.remote_clocks import Foreign, Home
 from ptxgen.syntax import Statement
 
@@ -27,6 +29,13 @@ class AsyncOperation:
     swizzle: str | None = None
     row: int | None = None
     lane: int | None = None
+    #: The offset of the mbarrier on which its completion arrives, once that is known.
+    mbarrier: int | None = None
+
+    @property
+    def cause(self) -> Cause:
+        """The cause of what goes wrong because nobody has waited for it."""
+        return frozenset() if self.mbarrier is None else frozenset([causes.mbarrier(self.mbarrier)])
 
 
 @dataclass(slots=True)

@@ -21,8 +21,6 @@ _AFTER_A_WRONG_PHASE = (
     "tmem-freed-in-use",
     "uninitialized-shared",
     "uninitialized-tensor",
-    "uninitialized-register",
-    "uninitialized-local",
 )
 
 MBARRIER_UNINITIALIZED = _check(
@@ -211,5 +209,5 @@ DEADLOCK = _check(
     example="mbarrier.init.shared.b64 [full], 2;      // fixed: 1\n@%leader mbarrier.arrive.shared.b64 _, [full];",
     fires="emulator/semantics/test_mbarrier.py::test_waiting_without_end_is_a_deadlock",
     twin="emulator/semantics/test_mbarrier.py::test_states_of_arrivals",
-    explains=("uninitialized-shared", "uninitialized-tensor", "uninitialized-register", "uninitialized-local"),
+    explains=("deadlock", "uninitialized-shared", "uninitialized-tensor"),
 )

@@ -369,6 +369,7 @@ class SharedAccesses:
                 access.statement,
                 severity="advice" if behind else "error",
                 reads=True,
+                cause=self._ordering.waits.missed(row),
             )
 
     def _is_written(self, slot: int, at: int) -> bool:

@@ -69,6 +69,7 @@ class CtaExit:
                     f"shared memory; {'cp.async.bulk.wait_group' if grouped else 'a wait for it'} is missing",
                     operation.statement,
                     severity="advice" if grouped else "error",
+                    cause=operation.cause,
                 )
         for number in self._commits.get(slot, ()):
             operation = self._ordering.operations.get(number)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from ptxgen.emulator.checks.causes import Cause
 from ptxgen.emulator.checks.findings import Findings
 from ptxgen.emulator.checks.mbarrier.stale_waits import Event
 from ptxgen.emulator.checks.order.mbarrier_scope import RELEASES
@@ -69,7 +70,7 @@ class SharedRaces:
                     if copies:
                         for each in (access, earlier):
                             self.written_at_once.setdefault(each.number, []).append(places)
-                    self._race(access, verb, what, why, parity, reads=product is not None or copies)
+                    self._race(access, verb, what, why, parity, reads=product is not None or copies, cause=earlier.cause)
 
     def against_warps(
         self, access: AsyncOperation, row: int, accesses: ThreadAccesses | StrongStores, slot: int,
@@ -144,11 +145,21 @@ class SharedRaces:
                 )
 
     def _race(
-        self, access: AsyncOperation, verb: str, what: str, why: str = "", parity: bool = False, *, reads: bool = False
-    ) -> None:
-        self._report(access, verb, f"{what}, whose completion its thread has not waited for{why}", parity, reads=reads)
+        self, access: AsyncOperation, verb: str, what: str, why: str = "", parity: bool = False, *,
+        reads: bool = False, cause: Cause = None,
+    ) -> None:  # fmt: skip
+        lack = f"{what}, whose completion its thread has not waited for{why}"
+        self._report(access, verb, lack, parity, reads=reads, cause=cause)
 
-    def _report(self, access: AsyncOperation, verb: str, what: str, parity: bool, *, reads: bool = False) -> None:
+    def _report(
+        self, access: AsyncOperation, verb: str, what: str, parity: bool, *, reads: bool = False, cause: Cause = None
+    ) -> None:
         data = "data of " if verb in ("reads", "overwrites") else ""
         code = "mbarrier-parity" if parity else "shared-race"
-        self._findings.add(code, f"the {access.what} {verb} {data}{what}", access.statement, reads=reads and not parity)
+        self._findings.add(
+            code,
+            f"the {access.what} {verb} {data}{what}",
+            access.statement,
+            reads=reads and not parity,
+            cause=cause,
+        )

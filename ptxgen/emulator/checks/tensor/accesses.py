@@ -113,7 +113,9 @@ class TensorAccesses:
     def _race(self, message: str, statement: Statement, row: int, event: Event, *, reads: bool = False) -> None:
         """Warp `row` does not know that something is over: its last wait may have been for a phase too early."""
         why, parity = self._ordering.waits.why(row, event, reads=reads)
-        self._findings.add("mbarrier-parity" if parity else "tensor-race", message + why, statement)
+        earlier = self._ordering.operations.get(event.operation)
+        cause = earlier.cause if earlier is not None else None
+        self._findings.add("mbarrier-parity" if parity else "tensor-race", message + why, statement, cause=cause)
 
     def _unknown_loads(
         self, row: int, slot: int, bands: Sequence[int], columns: range

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
 from ptxgen.device.report import Finding
+from ptxgen.emulator.checks.causes import Cause
 from ptxgen.emulator.checks.registry import CHECKS
 from ptxgen.syntax import Statement
 
@@ -34,7 +35,7 @@ class _Suspect:
     source: Source
     finding: Finding
     plain: bool
-    cause: Hashable
+    cause: Cause
 
 
 class Suspects:
@@ -46,7 +47,7 @@ class Suspects:
         #: Whether anything made of a register has gone elsewhere (`taint`).
         self.registers_may_matter = False
 
-    def report(self, source: Source, finding: Finding, *, plain: bool, cause: Hashable = None) -> None:
+    def report(self, source: Source, finding: Finding, *, plain: bool, cause: Cause = None) -> None:
         """A read, as the finding that it would be (`Check.finding`).
 
         `plain` ones are advice where no rerun has shown whether anything depends on them.
@@ -60,7 +61,7 @@ class Suspects:
         made = Finding(code, "error", message, statement.line, statement.text.strip(), section=CHECKS[code].section)
         self.report(source, made, plain=plain)
 
-    def settled(self, verdicts: Mapping[Source, Verdict], *, failed: bool) -> Iterator[tuple[Finding, Hashable]]:
+    def settled(self, verdicts: Mapping[Source, Verdict], *, failed: bool) -> Iterator[tuple[Finding, Cause]]:
         """The findings that they turn out to be, with their causes; those of values that are dropped are none.
 
         Without a verdict plain ones are advice, and all of a launch that has `failed`.

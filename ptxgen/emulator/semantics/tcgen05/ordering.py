@@ -66,6 +66,8 @@ def _arrive_when_done(
         earlier = [n for n in machine.tensor_operations.get(issuer, ()) if n in machine.ordering.operations]
         machine.tensor_operations[issuer] = earlier
         signal.given.operations.update(earlier)
+        for each in map(machine.ordering.operations.__getitem__, earlier):
+            each.mbarrier = places[0][1] if each.mbarrier is None else each.mbarrier
         for slot, _ in places:
             if slot != issuer:
                 operation = machine.ordering.operation("tcgen05.commit", statement, issuer)

@@ -1,0 +1,23 @@
+"""Keys of what goes wrong: findings with a key in common may follow from one another (`Findings.report`)."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+#: One key, or several: a set relates findings, a single key makes all findings of a check that have it one.
+Cause = Hashable | frozenset[Hashable]
+
+#: Nobody can go on.
+DEADLOCK = ("deadlock",)
+#: Inits of mbarriers that no fence has shown to the async proxy.
+UNFENCED_INIT = ("unfenced init",)
+
+
+def mbarrier(offset: int) -> Hashable:
+    """What goes wrong with the mbarrier at an offset of shared memory, in whatever CTA."""
+    return "mbarrier", offset
+
+
+def wait(line: int) -> Hashable:
+    """What goes wrong with the wait in a line."""
+    return "wait", line
