@@ -6,6 +6,7 @@ what is here. Executing anything is left to them.
 
 from __future__ import annotations
 
+from ptxgen.device.accept import Accept, AcceptError, read_accepts
 from ptxgen.device.arguments import KernelArgumentError, pack_arguments
 from ptxgen.device.arrays import DeviceArray, DeviceArrayError, Extent, array_shape
 from ptxgen.device.kernel import Kernel, KernelError, ParameterInfo, SharedRegion
@@ -13,6 +14,8 @@ from ptxgen.device.launch import Device, Launch, LaunchError, LaunchShape
 from ptxgen.device.report import Access, Finding, LaunchReport, OlderValue, Role, Severity, Status
 
 __all__ = [
+    "Accept",
+    "AcceptError",
     "Access",
     "Device",
     "DeviceArray",
@@ -34,4 +37,5 @@ __all__ = [
     "Status",
     "array_shape",
     "pack_arguments",
+    "read_accepts",
 ]

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
+from itertools import takewhile
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from ptxgen.device.accept import Accept
 
 Severity = Literal["error", "advice"]
 Status = Literal["ok", "findings", "incomplete", "deadlock", "fault"]
@@ -15,6 +20,8 @@ Role = Literal["reader", "writer", "accessor", "waiter", "arriver", "issuer", "i
 _SHOWN_INSTRUCTION = 200
 #: Older values that a summary shows, and lines that a message lists.
 _SHOWN_OLDER, _SHOWN_LINES = 8, 8
+#: Parts of an opcode that a name of the instruction leaves out, with what follows: `2d`, `u32`, `shared::cta`, `sync`.
+_DETAIL = re.compile(r"\d|[a-z]+\d+$|.*::|(sync|aligned)$")
 
 
 def shortened(text: str, most: int) -> str:
@@ -67,11 +74,12 @@ class Access:
 
     @property
     def opcode(self) -> str:
-        """The instruction without its guard and operands."""
+        """What the instruction is called: its opcode up to types, scopes and the like; `access` where there is none."""
         words = self.instruction.split()
         if words and words[0].startswith("@"):
             words = words[1:]
-        return words[0].rstrip(";") if words else "access"
+        parts = words[0].rstrip(";").split(".") if words else ["access"]
+        return ".".join([parts[0], *takewhile(lambda part: not _DETAIL.match(part), parts[1:])])
 
     @property
     def place(self) -> str:
@@ -116,9 +124,22 @@ class Finding:
             text = f"{self.title}: {' '.join(map(_sentence, filter(None, (self.summary, self.rule))))}"
         if self.also_lines:
             text += f" (so do{'es' if len(self.also_lines) == 1 else ''} {line_list(self.also_lines)})"
+        if places := self._other_places():
+            text += f" (also {places})"
         if self.also_warps:
             text += f" (the same of {self.also_warps} other warp{'s' if self.also_warps > 1 else ''})"
         return f"{text}\nfix: {self.fix}" if self.fix else text
+
+    def _other_places(self) -> str:
+        """What the accesses touch that were folded into this one, by name; the summary names the first of each role."""
+        first: dict[str, str] = {}
+        more: dict[str, None] = {}
+        for each in self.accesses:
+            if each.place and first.setdefault(each.role, each.place) != each.place:
+                more[each.place] = None
+        names = list(more)
+        rest = f" and {len(names) - _SHOWN_LINES} more" if len(names) > _SHOWN_LINES else ""
+        return f"{', '.join(names[:_SHOWN_LINES])}{rest}"
 
     def flattened(self) -> Iterator[Finding]:
         """The finding, then its consequences."""
@@ -176,7 +197,8 @@ class LaunchReport:
 
     `instructions` counts executed warp-instructions (0 on a GPU, which does not count them), `seconds` is the
     time that execution took: on the device for a GPU, of the emulation for the emulator. If results are wrong under
-    `late` or `random` alone, look at `older_values` first: fences may be missing there.
+    `late` or `random` alone, look at `older_values` first: fences may be missing there. `unused_accepts` are entries of
+    the accepted findings for this kernel that have not come up.
     """
 
     status: Status
@@ -186,6 +208,7 @@ class LaunchReport:
     kernel: str = ""
     device: str = ""
     older_values: list[OlderValue] = field(default_factory=list)
+    unused_accepts: list[Accept] = field(default_factory=list)
 
     @property
     def all_findings(self) -> list[Finding]:
@@ -211,6 +234,7 @@ class LaunchReport:
         lines = [head, *(str(finding) for finding in self.findings)]
         if self.older_values and self.status in ("ok", "findings"):  # else there are no results
             lines.append(self.older_values_text)
+        lines += [f"accepted, but not found any more: {each}" for each in self.unused_accepts]
         return "\n".join(lines)
 
     @property

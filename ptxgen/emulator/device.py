@@ -8,11 +8,13 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from math import prod
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
 from ptxgen.device import (
+    Accept,
     DeviceArray,
     Extent,
     Finding,
@@ -25,6 +27,7 @@ from ptxgen.device import (
     Status,
     array_shape,
     pack_arguments,
+    read_accepts,
 )
 from ptxgen.emulator.checks.registry import launches
 from ptxgen.emulator.checks.uninitialized.rerun import Disturbance, Trials, judge, snapshot
@@ -155,8 +158,9 @@ class Emulator:
     depends on that (docs/emulator.md, "Values that are dropped"). `progress(done, ctas)` is called as CTAs end.
     `multiprocessors` bounds the CTAs that run at a time, `max_steps` the blocks of instructions that a launch may run:
     what has not ended by then ends as incomplete. From `advice` times the wavefronts or sectors that it needs on, a
-    load or store is advised about (`bank-conflicts`, `uncoalesced-access`); None for never. Raises ValueError for other
-    values than these, TargetError (a ValueError) for a target that there is not.
+    load or store is advised about (`bank-conflicts`, `uncoalesced-access`); None for never. `accept` are reviewed
+    findings that reports leave out, or a TOML file of them (`ptxgen.device.accept`). Raises ValueError for other values
+    than these, AcceptError (a ValueError) for a bad file, TargetError (a ValueError) for a target that does not exist.
     """
 
     def __init__(
@@ -170,6 +174,7 @@ class Emulator:
         progress: Callable[[int, int], None] | None = None,
         multiprocessors: int | None = None,
         max_steps: int = 10_000_000,
+        accept: str | Path | Sequence[Accept] = (),
     ) -> None:
         for problem in _option_problems(schedule, seed, checks, advice, multiprocessors, max_steps):
             raise ValueError(f"Emulator: {problem}")
@@ -184,6 +189,7 @@ class Emulator:
         self.schedule: Schedule = schedule
         self.seed, self.checks, self.advice, self.progress = seed, checks, advice, progress
         self.max_steps = max_steps
+        self.accept = read_accepts(accept) if isinstance(accept, str | Path) else tuple(accept)
         self.multiprocessors = multiprocessors or _MULTIPROCESSORS.get(target, 132)
         self.memory = GlobalMemory()
         self._images: OrderedDict[str, Image] = OrderedDict()
@@ -289,6 +295,7 @@ class Emulator:
             disturbance=disturbance,
             regions=kernel.regions,
         )
+        machine.findings.accept(self.accept, kernel.name)
         if machine.shared.size > (limit := shared_per_sm(self.target)):
             raise LaunchError(
                 f"the CTA needs {machine.shared.size} bytes of shared memory ({SHARED_RESERVED} of them reserved by "
@@ -323,6 +330,7 @@ class Emulator:
             kernel=launch.kernel.name,
             device=self.name,
             older_values=machine.strong_accesses.older_values() if machine.strong_accesses is not None else [],
+            unused_accepts=machine.findings.unused_accepts if status in ("ok", "findings") else [],
         )
 
     def _not_run(self, launch: Launch) -> LaunchReport:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from ptxgen.device.accept import Accept
 from ptxgen.device.report import Access, Finding, Role, Severity, line_list
 from ptxgen.emulator.checks.causes import Cause
 from ptxgen.emulator.checks.registry import CHECKS, Check
@@ -76,6 +77,9 @@ class Findings:
 
     def __init__(self, checks: bool = True) -> None:
         self._checks = checks
+        self._accepts: tuple[Accept, ...] = ()
+        self._kernel = ""
+        self._used: set[Accept] = set()
         self._found: list[_Kept] = []
         self._known: dict[Hashable, _Kept] = {}
         self._kept: Counter[tuple[str, Severity]] = Counter()
@@ -84,6 +88,15 @@ class Findings:
         #: Reads of what nothing has written, which may matter or not.
         self.suspects = Suspects()
         self.places: Places | None = None
+
+    def accept(self, accepts: Sequence[Accept], kernel: str) -> None:
+        """Keep none of these findings of a kernel, but for what ends the launch."""
+        self._accepts, self._kernel = tuple(each for each in accepts if each.kernel in ("", kernel)), kernel
+
+    @property
+    def unused_accepts(self) -> list[Accept]:
+        """What is accepted, but has not come up."""
+        return [each for each in self._accepts if each not in self._used]
 
     def access(
         self,
@@ -152,6 +165,10 @@ class Findings:
     def keep(self, finding: Finding, *, ends: bool = False, reads: bool = False, cause: Cause = None) -> None:
         """Keep a finding, or count it to the one that says the same."""
         if not (self._checks or ends):
+            return
+        accepted = [each for each in self._accepts if each.matches(finding, self._kernel)]
+        self._used.update(accepted)
+        if accepted and not ends:
             return
         code, severity, line = finding.code, finding.severity, finding.line
         warps, kind = _identity(finding, ends, cause)
@@ -238,7 +255,7 @@ def _identity(finding: Finding, ends: bool, cause: Cause) -> tuple[frozenset[Has
     if cause is not None and not related:
         return warps, (cause, tuple(each.role for each in finding.accesses))
     if cause:
-        return warps, (finding.title, *((each.role, each.line) for each in finding.accesses[1:]))
+        return warps, (finding.rule, *((each.role, each.line) for each in finding.accesses[1:]))
     other = tuple((each.role, each.line, each.space, each.name) for each in finding.accesses[1:])
     first = finding.accesses[0]
     return warps, (first.role, first.opcode, first.space, first.name, finding.title, other)

@@ -14,7 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen import syntax
+from ptxgen.emulator.checks import causes
 from ptxgen.emulator.checks.mbarrier.transactions import Signal
+from ptxgen.emulator.checks.registry import mbarriers
 from ptxgen.emulator.memory import MemoryFault
 from ptxgen.emulator.state.group import Group
 from ptxgen.emulator.state.machine import Machine, PendingStore
@@ -73,13 +75,20 @@ def deliver(
         barrier = machine.promise(copy.barrier_slot, copy.barrier, row, signal)
         unknown = machine.ordering is not None and not machine.ordering.knows_init_fence(row, barrier)
         if unknown or not barrier.fenced:
-            behind = ", as this warp knows" if barrier.fenced else ""
-            machine.findings.add(
-                "mbarrier-init-proxy",
-                f"the copy completes on the mbarrier of line {barrier.statement.line}, whose init no "
-                f"fence.mbarrier_init or fence.proxy.async has made visible to the async proxy{behind}",
+            findings = machine.findings
+            issuer = findings.access("issuer", statement, row)
+            made = findings.access(
+                "initializer", barrier.statement, space="shared", slot=copy.barrier_slot, address=copy.barrier
+            )
+            ordered = " that is ordered before the copy" if barrier.fenced else ""
+            findings.report(
+                mbarriers.MBARRIER_INIT_PROXY,
                 statement,
-                severity="advice",
+                summary=f"{issuer} completes on {made.place}, whose init (line {made.line}) no fence.mbarrier_init or "
+                f"fence.proxy.async{ordered} has made visible to the async proxy",
+                rule="",
+                accesses=(issuer, made),
+                cause=causes.UNFENCED_INIT,
             )
     if machine.ordering is not None:
         slot = copies[0].slot if source is None else source[0]

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen.device.report import Access, Finding
+from ptxgen.emulator.checks.causes import Cause
 from ptxgen.emulator.checks.registry import CHECKS, Check
 from ptxgen.syntax import Statement
 
@@ -27,11 +28,12 @@ class MemoryFault(Exception):
         rule: str | None = None,
         fix: str | None = None,
         accesses: tuple[Access, ...] = (),
+        cause: Cause = None,
     ) -> None:
         self.check = CHECKS[check] if isinstance(check, str) else check
         self.summary, self.rule, self.fix, self.accesses = summary, rule, fix, accesses
         self._declared = not isinstance(check, str)
-        self.place = place
+        self.place, self.cause = place, cause
         #: Where it belongs, when that is not the instruction that runs now.
         self.statement: Statement | None = None
         super().__init__(summary)

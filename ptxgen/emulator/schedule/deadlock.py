@@ -115,7 +115,8 @@ def _blame_registers(scheduler: Scheduler) -> None:
         if budget is not None and isinstance(key, tuple) and key[0] == "registers":
             row, _, operation = waiting[0]
             if excess := budget.excess(row, scheduler.warps.current == EXITED):
-                scheduler.machine.findings.add("setmaxnreg-budget", excess, operation.statement, ends=True, cause=causes.DEADLOCK)
+                findings = scheduler.machine.findings
+                findings.add("setmaxnreg-budget", excess, operation.statement, ends=True, cause=causes.DEADLOCK)
 
 
 # mbarriers.

@@ -196,7 +196,7 @@ class Scheduler:
                 pass
         except MemoryFault as fault:
             statement = self._operation.statement if self._operation is not None else None
-            machine.findings.keep(fault.finding(statement), ends=True)
+            machine.findings.keep(fault.finding(statement), ends=True, cause=fault.cause)
             return "fault"
         except Unmodelled as reached:
             statement = self._operation.statement if self._operation is not None else None

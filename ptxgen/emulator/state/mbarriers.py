@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ptxgen.emulator.checks import causes
 from ptxgen.emulator.checks.mbarrier.transactions import Account, Signal, lines
 from ptxgen.emulator.checks.order.mbarrier_scope import Reach, Told, tell
 from ptxgen.emulator.checks.order.vector_clock import Knowledge
@@ -107,6 +108,7 @@ class MBarrier:
                 f"{self.pending} more of {self.expected}{came if self.account.arrivals else ''}: the init's count is "
                 "too small, or the arrival is for the next phase, and a wait before it is missing or has the wrong "
                 "parity",
+                cause=frozenset([causes.mbarrier(self.address)]),
             )
         self.pending -= count
         self.account.arrive(statement, count)

@@ -6,12 +6,11 @@ before the first phase one of parity 1 counts as over.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ptxgen.emulator.checks import causes
-from ptxgen.emulator.checks.causes import Cause
 from ptxgen.emulator.checks.order.remote_clocks import Home
 from ptxgen.emulator.checks.order.vector_clock import PENDING, Knowledge
 from ptxgen.syntax import Statement
@@ -74,13 +73,16 @@ class StaleWaits:
             return "", False
         return f"; {_passed(barrier, last)}, for which it had waited before: the parity was not flipped", True
 
-    def missed(self, row: int) -> Cause:
-        """The cause of what a warp reads too early because its last wait passed before the first phase had ended."""
+    def missed(self, row: int) -> frozenset[Hashable]:
+        """The cause of what a warp reads too early because its last wait passed before the first phase had ended.
+
+        A deadlock follows from that, too.
+        """
         barrier = self._last.get(row)
         last = barrier.waits.get(row) if barrier is not None else None
         if barrier is None or last is None or last.phase >= 0:
             return frozenset()
-        return frozenset([causes.mbarrier(barrier.address), causes.wait(last.statement.line)])
+        return frozenset([causes.DEADLOCK, causes.mbarrier(barrier.address), causes.wait(last.statement.line)])
 
     def hint(self, row: int) -> str:
         """Of a read of what nothing has written: that the warp's last wait passed since no phase had ended."""
@@ -89,8 +91,8 @@ class StaleWaits:
         if barrier is None or last is None or last.phase >= 0:
             return ""
         return (
-            f"; the wait of line {last.statement.line} on {barrier.name} passed at once, since with parity 1 it is for "
-            "the phase before the first"
+            f"The wait of line {last.statement.line} on {barrier.name} passed at once: with parity 1 it is for the "
+            "phase before the first"
         )
 
     def _near(self, row: int) -> Iterator[MBarrier]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen.emulator.checks import causes
-from ptxgen.emulator.checks.causes import Cause
 from ptxgen.emulator.checks.order.remote_clocks import Foreign, Home
 from ptxgen.syntax import Statement
 
@@ -33,7 +33,7 @@ class AsyncOperation:
     mbarrier: int | None = None
 
     @property
-    def cause(self) -> Cause:
+    def cause(self) -> frozenset[Hashable]:
         """The cause of what goes wrong because nobody has waited for it."""
         return frozenset() if self.mbarrier is None else frozenset([causes.mbarrier(self.mbarrier)])
 

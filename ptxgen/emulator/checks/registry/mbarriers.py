@@ -180,7 +180,7 @@ MBARRIER_PARITY = _check(
     "// fixed: xor.b32 %parity, %parity, 1;\nbra next_stage;",
     fires="emulator/checks/mbarrier/test_stale_waits.py::test_a_phase_that_does_not_come",
     twin="emulator/checks/mbarrier/test_stale_waits.py::test_a_phase_that_does_not_come",
-    explains=("deadlock", "shared-race", "tensor-race", "cta-exit", "mbarrier-overflow", "uninitialized-shared"),
+    explains=("mbarrier-parity", "deadlock", "shared-race", "tensor-race", "cta-exit", "mbarrier-overflow"),
 )
 
 MBARRIER_NO_COMPLETE = _check(
@@ -209,5 +209,5 @@ DEADLOCK = _check(
     example="mbarrier.init.shared.b64 [full], 2;      // fixed: 1\n@%leader mbarrier.arrive.shared.b64 _, [full];",
     fires="emulator/semantics/test_mbarrier.py::test_waiting_without_end_is_a_deadlock",
     twin="emulator/semantics/test_mbarrier.py::test_states_of_arrivals",
-    explains=("deadlock", "uninitialized-shared", "uninitialized-tensor"),
+    explains=("deadlock",),
 )

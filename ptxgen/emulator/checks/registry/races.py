@@ -31,7 +31,14 @@ SHARED_RACE = _check(
     "ld.shared.u32 %value, [tile];",
     fires="emulator/checks/shared/test_lanes.py::test_many_warps_at_once",
     twin="emulator/checks/shared/test_lanes.py::test_many_warps_at_once",
-    explains=("shared-race", "tensor-race", "cta-exit", "tmem-freed-in-use", "uninitialized-shared"),
+    explains=(
+        "shared-race",
+        "tensor-race",
+        "cta-exit",
+        "mbarrier-overflow",
+        "tmem-freed-in-use",
+        "uninitialized-shared",
+    ),
 )
 
 GLOBAL_RACE = _check(

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from ptxgen.emulator.checks.findings import Findings
 from ptxgen.emulator.checks.order.proxy_fences import ProxyFences
 from ptxgen.emulator.checks.order.vector_clock import PENDING, AsyncOperation, Knowledge
+from ptxgen.emulator.checks.registry import uninitialized
 from ptxgen.emulator.checks.shared.granules import UNIT, Masks, by_unit, distinct, starts, units_of
 from ptxgen.emulator.checks.shared.last_accesses import ThreadAccesses
 from ptxgen.emulator.checks.shared.races import SharedRaces
@@ -360,13 +361,16 @@ class SharedAccesses:
             at = int(units[first]) * UNIT + lowest.bit_length() - 1
             # CUB's merges read an element behind the last one, and drop it.
             behind = access.what == "load" and np.count_nonzero(missing) == 1 and self._is_written(slot, at - 1)
-            hint = self._ordering.waits.hint(row)
+            rule = self._ordering.waits.hint(row)
             if behind:
-                hint = ", right behind what is written: harmless if the value is not used"
-            self._findings.add(
-                "uninitialized-shared",
-                f"the {access.what} reads shared memory at {at:#x} that nothing has written{hint}",
+                rule = "It lies right behind what is written: harmless if the value is not used"
+            reader = self._findings.access("reader", access.statement, row, slot=slot, space="shared", address=at)
+            self._findings.report(
+                uninitialized.UNINITIALIZED_SHARED,
                 access.statement,
+                summary=f"{reader} reads {reader.place}, which nothing has written",
+                rule=rule,
+                accesses=(reader,),
                 severity="advice" if behind else "error",
                 reads=True,
                 cause=self._ordering.waits.missed(row),

@@ -70,7 +70,9 @@ class SharedRaces:
                     if copies:
                         for each in (access, earlier):
                             self.written_at_once.setdefault(each.number, []).append(places)
-                    self._race(access, verb, what, why, parity, reads=product is not None or copies, cause=earlier.cause)
+                    reads = product is not None or copies
+                    cause = earlier.cause | self._ordering.waits.missed(row) if parity else earlier.cause
+                    self._race(access, verb, what, why, parity, reads=reads, cause=cause)
 
     def against_warps(
         self, access: AsyncOperation, row: int, accesses: ThreadAccesses | StrongStores, slot: int,

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from ptxgen.emulator.checks.causes import Cause
 from ptxgen.emulator.checks.findings import Findings
 from ptxgen.emulator.checks.mbarrier.stale_waits import Event
 from ptxgen.emulator.checks.order.vector_clock import PENDING, AsyncOperation
@@ -170,7 +171,7 @@ class TensorAccesses:
             earlier = self._ordering.operations.get(number)
             if earlier is not None and number not in known.operations:
                 what = f"the {earlier.what} of line {earlier.statement.line} may still {verb}"
-                self._freed_in_use(f"{what}; its warp has not waited for it", statement)
+                self._freed_in_use(f"{what}; its warp has not waited for it", statement, earlier.cause)
         for reader, where, event in self._unknown_loads(row, slot, range(_BANDS), columns):
             warp = self._ordering.member_name(row, reader % self._ordering.members)
             what = f"{warp} may still read with the {where}"
@@ -179,8 +180,8 @@ class TensorAccesses:
         self.core_reader[slot][:, span] = 0
         self.reader_clock[slot][..., span] = 0
 
-    def _freed_in_use(self, what: str, statement: Statement) -> None:
-        self._findings.add("tmem-freed-in-use", f"frees columns that {what}", statement)
+    def _freed_in_use(self, what: str, statement: Statement, cause: Cause = None) -> None:
+        self._findings.add("tmem-freed-in-use", f"frees columns that {what}", statement, cause=cause)
 
     def store(self, operation: AsyncOperation, row: int, bands: list[int], columns: range) -> None:
         """A warp's tcgen05.st writes columns of bands of its quarter of the lanes."""

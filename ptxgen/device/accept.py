@@ -1,0 +1,86 @@
+"""Reviewed findings: a TOML file of entries that name what is accepted, and why.
+
+[[accept]]
+code = "missing-tcgen05-fence"
+instruction = "tcgen05.ld.sync.aligned.32x32b.x1.b32 {%value}, [%taddr];"
+kernel = "gemm"                  # optional: the entry's name
+reason = "the bar.sync before it orders the MMA"
+"""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+
+from ptxgen.device.report import Finding
+
+_KEYS = ("code", "instruction", "reason", "kernel")
+
+
+class AcceptError(ValueError):
+    """A file of accepted findings cannot be used; the message says which entry and why."""
+
+
+@dataclass(frozen=True)
+class Accept:
+    """A finding that somebody has reviewed: of a code, at an instruction (its text; white space does not matter), in a
+    kernel (empty: in any).
+    """
+
+    code: str
+    instruction: str
+    reason: str
+    kernel: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.code or not self.reason.strip():
+            raise AcceptError("an accepted finding needs a code and a reason")
+
+    def matches(self, finding: Finding, kernel: str) -> bool:
+        """Whether it is about this finding in a kernel."""
+        return (
+            self.code == finding.code
+            and self.kernel in ("", kernel)
+            and _normalized(self.instruction) == _normalized(finding.instruction)
+        )
+
+    def __str__(self) -> str:
+        where = f" in {self.kernel}" if self.kernel else ""
+        return f"[{self.code}] {self.instruction}{where}"
+
+
+def _normalized(text: str) -> str:
+    return "".join(text.rstrip("; \t\n").split())
+
+
+def read_accepts(path: str | Path) -> tuple[Accept, ...]:
+    """The entries of a file. Raises AcceptError where it cannot be read, or an entry says too little or too much."""
+    try:
+        table = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise AcceptError(f"cannot read {path}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise AcceptError(f"{path} is not text in UTF-8") from None
+    except tomllib.TOMLDecodeError as error:
+        raise AcceptError(f"{path} is not TOML: {error}") from None
+    entries = table.pop("accept", [])
+    if table or not isinstance(entries, list):
+        other = f"{next(iter(table))!r}" if table else "accept"
+        raise AcceptError(f"{path} must hold [[accept]] entries alone, not {other}")
+    return tuple(_entry(path, number, each) for number, each in enumerate(entries, 1))
+
+
+def _entry(path: str | Path, number: int, entry: object) -> Accept:
+    where = f"{path}, entry {number}"
+    if not isinstance(entry, dict):
+        raise AcceptError(f"{where} must be a table with code, instruction and reason")
+    for key, value in entry.items():
+        if key not in _KEYS:
+            raise AcceptError(f"{where} has the unknown key {key!r}; it takes {', '.join(_KEYS)}")
+        if not isinstance(value, str):
+            raise AcceptError(f"{where}: {key} must be a string, not {value!r}")
+    for key in ("code", "instruction", "reason"):
+        if key not in entry or (key != "instruction" and not entry[key].strip()):
+            raise AcceptError(f"{where} needs {'an' if key == 'instruction' else 'a'} {key}")
+    return Accept(entry["code"], entry["instruction"], entry["reason"], entry.get("kernel", ""))
