@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ from ptxgen.cli.terminal import grid
 from ptxgen.layouts.tmem import COLUMNS, LANES
 
 if TYPE_CHECKING:
+    from ptxgen.device import Accept, Finding
     from ptxgen.kernels.job import Complaint, GemmResult
     from ptxgen.toolchain import Cubin
 
@@ -27,7 +28,8 @@ _MOST_COMPLAINTS = 8
 class RunReport:
     """What `ptxgen run` found; `schedule` is None on a GPU, `edited` the file that replaced the kernel's PTX.
 
-    `tried` is how many schedules were, where several were asked for; the report is of the last.
+    `tried` is how many schedules were, where several were asked for; the report is of the last. `verbose` shows what
+    follows from each finding, `unused_accepts` are accepted findings that no schedule has.
     """
 
     kernel: str
@@ -37,6 +39,8 @@ class RunReport:
     schedule: str | None = None
     edited: str | None = None
     tried: int | None = None
+    verbose: bool = False
+    unused_accepts: Sequence[Accept] = ()
 
     def print(self, console: Console) -> None:
         """Print the whole report."""
@@ -51,6 +55,8 @@ class RunReport:
             table.add_row(label, Text(content) if isinstance(content, str) else content)
         console.print(table)
         for part in self._complaints(console.width):
+            console.print(part)
+        for part in self._unused_accepts():
             console.print(part)
         console.print(self._verdict())
 
@@ -182,7 +188,10 @@ class RunReport:
             name = "error" if style == "bold red" else "advice"
             for each in complaints[:_MOST_COMPLAINTS]:
                 place = self._place(each)
-                shown.append(Text.assemble(place, (f"{name}: ", style), each.message))
+                first, *rest = each.message.splitlines()
+                shown.append(Text.assemble(place, (f"{name}: ", style), first))
+                shown.extend(Text(f"    {line}") for line in rest)
+                shown.extend(self._consequences(each.finding))
                 context = excerpt(text, each.shown, around=2 if len(each.shown) == 1 else 1, width=width)
                 for line in () if context == previous else context:
                     shown.append(Text(line, style="bold" if line.startswith(">") else "dim"))
@@ -190,6 +199,20 @@ class RunReport:
             if len(complaints) > _MOST_COMPLAINTS:
                 shown.append(Text(f"and {len(complaints) - _MOST_COMPLAINTS} more; --json lists all", style="dim"))
         return [Text(""), *shown] if shown else []
+
+    def _consequences(self, finding: Finding | None) -> Iterator[Text]:
+        """What follows from a finding: how many, or with -v each of them."""
+        count = len(finding.consequences) if finding is not None else 0
+        if finding is None or not count:
+            return
+        if not self.verbose:
+            yield Text(f"    + {count} consequence{'s' * (count > 1)} (-v shows them)", style="dim")
+            return
+        for each in finding.consequences:
+            yield from (Text(f"    {line}", style="dim") for line in f"+ {each}".splitlines())
+
+    def _unused_accepts(self) -> list[RenderableType]:
+        return [Text(f"accepted, but not found any more: {each}", style="yellow") for each in self.unused_accepts]
 
     def _place(self, complaint: Complaint) -> str:
         if len(complaint.lines) != 1:
@@ -256,7 +279,8 @@ class RunReport:
             "launch": {
                 "status": result.launch.status,
                 "instructions": result.launch.instructions,
-                "findings": [asdict(finding) for finding in result.launch.findings],
+                "findings": [finding.to_json() for finding in result.launch.findings],
+                "unused_accepts": [asdict(each) for each in self.unused_accepts],
             },
             "comparison": _finite(asdict(result.comparison)) if result.comparison else None,
             "guards": {**asdict(result.guards), "ok": result.guards.ok},

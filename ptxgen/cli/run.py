@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated, Literal, get_args
 
 import typer
@@ -13,7 +13,7 @@ from ptxgen.cli.errors import OK, WRONG, InputError, choose
 from ptxgen.cli.options import CDType, DType, KernelName, MTile, NTile, make_plan
 
 if TYPE_CHECKING:
-    from ptxgen.device import Device
+    from ptxgen.device import Accept, Device
     from ptxgen.kernels.job import GemmJob
 
 Schedule = Literal["eager", "late", "random"]
@@ -66,6 +66,13 @@ def run(
             "--ptx", metavar="FILE.ptx", help="Run this edited PTX of the kernel instead.", show_default=False
         ),
     ] = None,
+    accept: Annotated[
+        str | None,
+        typer.Option(
+            "--accept", metavar="FILE.toml", help="Leave out the reviewed findings that it names.", show_default=False
+        ),
+    ] = None,
+    verbose: Annotated[bool, typer.Option("-v", "--verbose", help="Show what follows from each finding.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
 ) -> int:
     """Run a kernel on random matrices and compare every element of C = A·Bᵀ with NumPy."""
@@ -73,6 +80,7 @@ def run(
     from ptxgen.cli.files import parse_ptx, read_ptx
     from ptxgen.cli.report import RunReport
     from ptxgen.cli.terminal import output, steps
+    from ptxgen.device import read_accepts
     from ptxgen.kernels.job import GemmJob
     from ptxgen.toolchain import assemble
 
@@ -88,8 +96,11 @@ def run(
         raise InputError("--schedules tries eager, late and random in turn; leave out --schedule")
     if advice is not None and device != "emulator":
         raise InputError("--advice is for the emulator: of a GPU ask Nsight Compute")
+    if accept is not None and device != "emulator":
+        raise InputError("--accept is for the emulator: a GPU reports no findings but faults")
     if advice is not None and not advice > 1:
         raise InputError(f"--advice must be more than 1, not {advice:g}: every access takes what it needs")
+    accepted = read_accepts(accept) if accept is not None else ()
     start = time.perf_counter()
     plan = make_plan(kernel, dtype, c_dtype, m_tile, n_tile)
     job = GemmJob(plan, m, n, k, seed)
@@ -110,17 +121,27 @@ def run(
         if schedules:
             planned_trials = list(trials(schedules, seed))
         tried, result, now = 0, None, chosen
+        unused = accepted
         while result is None or (result.ok and tried < len(planned_trials)):
             now, trial = planned_trials[tried]
             tried += 1
-            made = open_device(device, kernel, plan.target, now, trial, progress.advance, advice)
+            made = open_device(device, kernel, plan.target, now, trial, progress.advance, advice, accepted)
             named = f", schedule {tried} of {schedules}: {now}, seed {trial}" if schedules else ""
             progress.begin(f"running on {made.name}{named}")
             result = (job if trial == seed else GemmJob(plan, m, n, k, trial)).run(made, text=text)
+            unused = [each for each in unused if each in result.launch.unused_accepts]
     timings = {"plan+render": planned, "assemble": assembled}
     timings.update({name: value for name, value in result.timings.items() if name != "render"})
     report = RunReport(
-        kernel, result, cubin, timings, now if device == "emulator" else None, ptx, tried if schedules else None
+        kernel,
+        result,
+        cubin,
+        timings,
+        now if device == "emulator" else None,
+        ptx,
+        tried if schedules else None,
+        verbose,
+        unused,
     )
     if as_json:
         import json
@@ -147,12 +168,13 @@ def open_device(
     seed: int,
     progress: Callable[[int, int], None],
     advice: float | None = None,
+    accept: Sequence[Accept] = (),
 ) -> Device:
     """The emulator or the GPU. Raises GpuNotFoundError, and InputError for a GPU that cannot run the target."""
     if device == "emulator":
         from ptxgen.emulator import Emulator
 
-        return Emulator(target=target, schedule=schedule, seed=seed, advice=advice, progress=progress)
+        return Emulator(target=target, schedule=schedule, seed=seed, advice=advice, progress=progress, accept=accept)
     from ptxgen.gpu import Gpu
 
     gpu = Gpu()

@@ -16,7 +16,7 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from ptxgen.device import Device, DeviceArray, Finding, Kernel, LaunchReport
+from ptxgen.device import Device, DeviceArray, Finding, Kernel, LaunchReport, SharedRegion
 from ptxgen.dtypes import scalar_type
 from ptxgen.kernels.gemm import GemmPlan, GemmProblem, OutputType
 from ptxgen.syntax import Instruction, walk
@@ -85,11 +85,15 @@ class Guards:
 
 @dataclass(frozen=True)
 class Complaint:
-    """One thing that is wrong with a run, and the lines of the PTX that it is about; `shown` are the first to read."""
+    """One thing that is wrong with a run, and the lines of the PTX that it is about; `shown` are the first to read.
+
+    `finding` is what the device said, if it was the device.
+    """
 
     message: str
     lines: tuple[int, ...] = ()
     shown: tuple[int, ...] = ()
+    finding: Finding | None = None
 
     def __str__(self) -> str:
         return self.message
@@ -174,6 +178,8 @@ class GemmResult:
             for each in complaints:
                 place = f"line {each.lines[0]}: " if len(each.lines) == 1 else ""
                 lines.append(f"{place}{severity}: {each.message}")
+                if each.finding is not None and each.finding.consequences:
+                    lines.append(f"    {each.finding.consequences_line}")
         return "\n".join(lines)
 
     def _wrong_message(self, comparison: Comparison) -> str:
@@ -254,7 +260,8 @@ class GemmJob:
         plan, timings = self.plan, {}
         with _timed(timings, "render"):
             source = plan.text if text is None else text
-            kernel = Kernel.from_ptx(source)
+            regions = [SharedRegion(each.name, each.offset, each.bytes) for each in plan.shared.regions]
+            kernel = Kernel.from_ptx(source, regions=regions)
         with _timed(timings, "inputs"):
             a, b = self.inputs
             device_a, device_b = device.array(a), device.array(b)
@@ -455,7 +462,7 @@ class _GuardedOutput:
 def _complaint(finding: Finding) -> Complaint:
     lines = () if finding.line is None else (finding.line,)
     source = f" ({finding.source})" if finding.source else ""
-    return Complaint(f"[{finding.code}] {finding.message}{source}", lines, lines)
+    return Complaint(f"[{finding.code}] {finding.message}{source}", lines, lines, finding)
 
 
 def _is_poison(values: np.ndarray) -> npt.NDArray[np.bool_]:
