@@ -62,9 +62,11 @@ reading: $(DEVELOPMENT) ## Measure parsing and checking of megabytes from nvcc, 
 	$(BIN)/python -m pip install --quiet --group bench
 	$(BIN)/python -m bench.reading --record
 
-docs: $(DEVELOPMENT) ## Write what docs/ takes from the code again: coverage, facts, pictures
+docs: $(DEVELOPMENT) ## Write what docs/ takes from the code again: coverage, facts, checks, pictures
 	sed -n 's/^`ptxgen \(layout .*\)`$$/\1/p' docs/layouts.md | xargs -L 1 $(BIN)/ptxgen
 	$(BIN)/ptxgen explain facts --markdown > docs/facts.md
+	$(BIN)/ptxgen explain checks --markdown > docs/checks.md
+	$(BIN)/python -m tools.check_table
 	$(BIN)/ptxgen coverage --markdown > docs/coverage.md
 
 clean: ## Delete .venv and everything generated

@@ -1,4 +1,4 @@
-"""`ptxgen explain`: what an instruction is, what the bits of a descriptor or tensormap mean, and how we know."""
+"""`ptxgen explain`: instructions, the bits of descriptors and tensormaps, codes of findings, and how we know facts."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ptxgen.cli.checks import explain_checks
 from ptxgen.cli.errors import OK, WRONG, InputError, nearest
 
 if TYPE_CHECKING:
@@ -37,10 +38,11 @@ def explain(
     what: Annotated[
         str | None,
         typer.Argument(
-            metavar="[INSTRUCTION|FORMAT|facts]",
+            metavar="[INSTRUCTION|CODE|FORMAT|facts|checks]",
             help="An instruction, in quotes, with or without operands; or a format, with its VALUE: smem (tcgen05 "
             "matrix descriptor), wgmma (its matrix descriptor), idesc (tcgen05.mma instruction descriptor), zero-mask "
-            "(of tcgen05.mma.ws) or tensormap; or the facts that no manual states.",
+            "(of tcgen05.mma.ws) or tensormap; or the facts that no manual states; or the CODE of a finding; "
+            "or all checks.",
             show_default=False,
         ),
     ] = None,
@@ -65,9 +67,9 @@ def explain(
     major: Annotated[str, typer.Option("--major", metavar="k|mn", help="smem, wgmma: major-ness.")] = "",
     m: Annotated[int | None, typer.Option("--m", metavar="32|64|128", help="zero-mask: M.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-    as_markdown: Annotated[bool, typer.Option("--markdown", help="facts: print the page docs/facts.md.")] = False,
+    as_markdown: Annotated[bool, typer.Option("--markdown", help="facts, checks: print the page of docs/.")] = False,
 ) -> int:
-    """Explain an instruction (its parts, where it is legal, who issues it, what completes it) or a descriptor."""
+    """Explain an instruction (its parts, where it is legal, who issues it), a descriptor, or the code of a finding."""
     for given in (what, value, *(diff or ())):
         if given and re.match(r"-[^\d]", given):
             raise InputError(f"no such option: {given} (see 'ptxgen explain --help')")
@@ -83,8 +85,10 @@ def explain(
     given_options = {name: each for name, each in options.items() if each not in ("", None)}
     if what == "facts" and diff is None:
         return _facts(value or "", as_json, as_markdown)
+    if what == "checks" and diff is None:
+        return explain_checks(value or "", as_json, as_markdown)
     if as_markdown:
-        raise InputError("--markdown is for facts")
+        raise InputError("--markdown is for facts and checks")
     if diff is not None:
         if value is not None:
             raise InputError(f"--diff takes two values and at most a FORMAT before them, not {value!r} too")
@@ -92,7 +96,7 @@ def explain(
     if what is None:
         raise InputError("explain needs an INSTRUCTION, a FORMAT with a VALUE, or facts (see 'ptxgen explain --help')")
     if value is None and what not in FORMATS:
-        return _instruction(what, as_json)
+        return explain_checks(what, as_json, False) if _is_check(what) else _instruction(what, as_json)
     if value is None:
         raise InputError(f"explain {what} needs a VALUE")
     reader = _reader(what, given_options)
@@ -232,6 +236,13 @@ def _print(text: str) -> None:
         for index, line in enumerate(text.split("\n")):
             style = next((style for start, style in _STYLES if line.startswith(start)), "" if index else "bold")
             out.print(Text(line, style=style), soft_wrap=True)
+
+
+def _is_check(word: str) -> bool:
+    """Whether a word is the code of a check, but no instruction (trap is)."""
+    from ptxgen.emulator.checks.registry import CHECKS
+
+    return word in CHECKS and word != "trap"
 
 
 def _instruction(text: str, as_json: bool) -> int:

@@ -70,7 +70,8 @@ def init(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
                     "mbarrier.inval must come first",
                     statement,
                 )
-            made = MBarrier(offset, expected, expected, row, statement, layout)
+            called, _ = machine.places.name("shared", offset)
+            made = MBarrier(offset, expected, expected, row, statement, layout, called=called)
             if machine.ordering is not None:
                 made.made_at, made.number = machine.ordering.clock(row), machine.ordering.init()
                 machine.ordering.shared.barrier_lives(slot, offset, True)

@@ -66,6 +66,8 @@ class MBarrier:
     #: The bytes of this phase, and of the one before.
     account: Account = field(default_factory=Account)
     previous: Account | None = None
+    #: Its name, if it has one: a variable or a region of the plan.
+    called: str = ""
     #: Whether its bytes have been found wrong.
     miscounted: bool = False
 
@@ -174,7 +176,9 @@ class MBarrier:
 
     @property
     def name(self) -> str:
-        """What messages call it."""
+        """What messages call it: `full[2] (0x8410, init in line 48)`."""
+        if self.called:
+            return f"{self.called} ({self.address:#x}, init in line {self.statement.line})"
         return f"the mbarrier at {self.address:#x} (init in line {self.statement.line})"
 
 

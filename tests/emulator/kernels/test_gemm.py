@@ -146,7 +146,7 @@ def test_planted_errors(name: str, edit: Callable[[str], str], accepted: str, li
     if accepted == "wrong":
         assert not done.right
         return
-    found = [finding for finding in done.report.findings if finding.code in accepted.split()]
+    found = [finding for finding in done.report.all_findings if finding.code in accepted.split()]
     assert found, f"{done.report.summary()}, right: {done.right}"
     text = done.text.splitlines()
     if lines:

@@ -338,7 +338,7 @@ def test_directives(directives: str, cluster: Any, words: str | None) -> None:
         assert report.status == "ok", report.summary()
         assert found[0] == (4 if "max" in directives else 2)
     else:
-        assert (report.status, [f.message for f in report.findings]) == ("fault", [words])
+        assert (report.status, [f.summary for f in report.findings]) == ("fault", [words])
 
 
 def test_a_grid_of_clusters() -> None:
@@ -369,12 +369,12 @@ def test_slots_of_a_cluster() -> None:
     for mask in (0, 0b10000):
         with pytest.raises(MemoryFault) as fault:
             clusters.multicast(4, mask)
-        assert fault.value.code == "multicast-mask"
+        assert fault.value.check.code == "multicast-mask"
     odd = Clusters((6, 1, 1), (3, 1, 1), 6, 1)
     assert odd.pair(1) == (0, 1)
     with pytest.raises(MemoryFault) as fault:
         odd.pair(2)
-    assert fault.value.code == "cta-pair"
+    assert fault.value.check.code == "cta-pair"
 
 
 # The end of a CTA.

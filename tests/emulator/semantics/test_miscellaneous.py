@@ -50,8 +50,8 @@ def test_more_registers_than_there_are() -> None:
     """Four warps give back 88 each, and four ask for 96."""
     report, _ = budget(40, 224)
     assert report.status == "deadlock"
-    assert codes(report) == ["deadlock", "setmaxnreg-budget"]
-    waits, reason = report.findings
+    assert codes(report) == ["setmaxnreg-budget", "deadlock"]
+    reason, waits = report.all_findings
     assert waits.instruction == reason.instruction == "setmaxnreg.inc.sync.aligned.u32 224;"
     assert (
         "224 registers for each thread of the warp, 96 more than the 128 that it has; the CTA's pool has 64 more for "

@@ -242,8 +242,8 @@ def test_the_bytes_of_a_box_complete(expect: int, status: str, schedule: Any) ->
     report, _, text = load(simple(emulator).encode(), (32, 28), emulator=emulator, expect=expect)
     assert report.status == status, report.summary()
     if status == "deadlock":
-        assert report.findings[0].line == line_of(text, "mbarrier.try_wait")
-        assert "16 bytes" in report.findings[0].message.replace("-", "")
+        assert report.findings[0].line == line_of(text, "expect_tx")
+        assert "16 bytes" in report.all_findings[1].message.replace("-", "")
 
 
 STEPS = [((1, 2), 4), ((1, 3), 3), ((1, 8), 1), ((2, 1), 8), ((5, 3), 3)]

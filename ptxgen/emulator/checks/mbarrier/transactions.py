@@ -100,7 +100,7 @@ class Transactions:
         """Once for an object: what follows from a phase that went wrong is not told again."""
         if not barrier.miscounted:
             barrier.miscounted = True
-            cause = frozenset([causes.mbarrier(barrier.address)])
+            cause = frozenset([causes.DEADLOCK, causes.mbarrier(barrier.address)])
             self._findings.add("expect-tx", message, statement, severity=severity, cause=cause)
 
     def issued(self, barrier: MBarrier, row: int, signal: Signal) -> None:

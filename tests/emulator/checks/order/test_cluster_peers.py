@@ -63,10 +63,10 @@ def test_fence_of_a_peers_mbarrier(schedule: Any) -> None:
     assert codes(report) == [], report.summary()
     report = sent("", schedule)
     assert codes(report) == ["mbarrier-init-proxy"], report.summary()
-    assert "as this warp knows" in report.findings[0].message
+    assert "ordered before the copy" in report.findings[0].message
     report = sent(relaxed, schedule, fence="")
     assert codes(report) == ["mbarrier-init-proxy"], report.summary()
-    assert "as this warp knows" not in report.findings[0].message
+    assert "ordered before the copy" not in report.findings[0].message
 
 
 TWICE = "{first} {between} {second} barrier.cluster.wait.aligned; ret;"

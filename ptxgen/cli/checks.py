@@ -1,0 +1,137 @@
+"""`ptxgen explain CODE` and `explain checks`: the declarations of the emulator's checks, in words, JSON, Markdown."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import asdict
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from ptxgen.cli.errors import OK, InputError, nearest
+
+if TYPE_CHECKING:
+    from ptxgen.emulator.checks.registry import Check
+
+_PAGE = """# The emulator's checks
+
+Generated from `ptxgen/emulator/checks/registry/` by `make docs`; `ptxgen explain CODE` prints one of them.
+
+Each finding has one of these codes. An *error* makes the status of the launch `findings`; a *fault* ends it, where
+hardware would end the kernel too; *advice* leaves it `ok`. Sections are those of the PTX ISA 9.2. Each code has a
+test with a kernel that fires it, and one with a clean twin.
+
+A finding is proved by the happens-before relation, not by luck of the schedule: a race is reported even where this
+run gave the right result. `Emulator(checks=False)` leaves out all checks, advice too: then there are only faults and
+what else ends a launch, with its cause.
+
+A finding says what happened (the accesses, by name and line), why it is wrong, and the fix. One cause is one finding:
+the same at other lines ends with "(so do lines 94, 97)", by other warps with "(the same of 7 other warps)", and what
+follows from it is folded under it: "+ 7 consequences" (`ptxgen run -v` shows them, `finding.consequences` has them).
+Of one code 20 different findings are kept. `str(finding)` cuts long instructions in the middle; `finding.instruction`
+has all of it, `finding.to_json()` everything.
+
+Reviewed findings are left out by `ptxgen run --accept FILE.toml` or `Emulator(accept=FILE)`. An entry matches by code
+and instruction, not by line, and says why; entries that do not fire any more are reported:
+
+    [[accept]]
+    code = "missing-tcgen05-fence"
+    instruction = "tcgen05.ld.sync.aligned.32x32b.x1.b32 {%value}, [%taddr];"
+    kernel = "gemm"                  # optional
+    reason = "the bar.sync before it orders the MMA"
+"""
+
+
+def explain_checks(word: str, as_json: bool, as_markdown: bool) -> int:
+    """All checks, or those whose code or title has a word in it. Raises InputError if there are none."""
+    from ptxgen.emulator.checks.registry import CHECKS
+
+    if as_markdown:
+        print(markdown(CHECKS.values()), end="")
+        return OK
+    found = [CHECKS[word]] if word in CHECKS else [each for each in CHECKS.values() if word in each.code + each.title]
+    if not found:
+        raise InputError(f"no check is called {word!r}{nearest(word, CHECKS)}; 'ptxgen explain checks' lists all")
+    if as_json:
+        print(json.dumps([asdict(each) for each in found], indent=2))
+    elif len(found) == 1:
+        _show(found[0])
+    else:
+        _list(found)
+    return OK
+
+
+def _kind(check: Check) -> str:
+    return "fault" if check.fault else check.severity
+
+
+def _list(checks: Iterable[Check]) -> None:
+    from rich.text import Text
+
+    from ptxgen.cli.terminal import grid, output
+
+    with output() as out:
+        for group, each in groupby(checks, key=lambda check: check.group):
+            out.print(Text(group, style="bold"))
+            table = grid("cyan", "", "dim")
+            for check in each:
+                table.add_row(f"  {check.code}", check.title, _kind(check))
+            out.print(table)
+
+
+def _show(check: Check) -> None:
+    from rich.padding import Padding
+    from rich.text import Text
+
+    from ptxgen.cli.terminal import grid, output
+
+    with output() as out:
+        section = f", PTX ISA {check.section}" if check.section else ""
+        out.print(Text(check.code, style="bold").append(f"  {check.title} ({_kind(check)}{section})", style="dim"))
+        table = grid("cyan", "")
+        table.add_row("rule", Text(check.rule))
+        table.add_row("why", Text(check.why))
+        if check.fix:
+            table.add_row("fix", Text(check.fix))
+        table.add_row("example", Text(check.example))
+        if check.explains:
+            table.add_row("leads to", Text(", ".join(check.explains)))
+        out.print(Padding(table, (0, 0, 0, 2)))
+
+
+def markdown(checks: Iterable[Check]) -> str:
+    """The page docs/checks.md."""
+    parts = [_PAGE]
+    for group, each in groupby(checks, key=lambda check: check.group):
+        parts.append(f"\n## {group}\n")
+        parts += [_entry(check) for check in each]
+    return "".join(parts)
+
+
+def _entry(check: Check) -> str:
+    section = f" PTX ISA {check.section}." if check.section else ""
+    lines = [
+        f"\n### `{check.code}`",
+        "",
+        f"*{_kind(check).capitalize()}: {check.title}.*{section} {_escaped(check.rule)}",
+        "",
+        f"**Why.** {_escaped(check.why)}",
+        "",
+    ]
+    if check.fix:
+        lines += [f"**Fix.** {_escaped(check.fix[0].upper() + check.fix[1:])}.", ""]
+    lines += ["```", check.example, "```", ""]
+    tests = f"Fires: `tests/{check.fires.partition('::')[0]}`."
+    if check.explains:
+        tests += f" Leads to: {', '.join(f'`{each}`' for each in check.explains if each != check.code)}."
+    return "\n".join([*lines, tests, ""])
+
+
+def table(checks: Iterable[Check]) -> str:
+    """The table of docs/emulator.md."""
+    rows = [f"| `{each.code}` | {_kind(each)} | {each.title} | {each.group} |" for each in checks]
+    return "\n".join(["| code | kind | what | group |", "|---|---|---|---|", *rows, ""])
+
+
+def _escaped(text: str) -> str:
+    return text.replace("*", "\\*").replace("<", "&lt;")

@@ -1,0 +1,115 @@
+"""One cause is one finding, with what follows from it folded under it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from ptxgen import Finding
+from ptxgen.emulator import Emulator
+from ptxgen.emulator.checks.findings import Findings
+from ptxgen.emulator.checks.registry import mbarriers, races
+from tests.support.gemm import run
+from tests.support.harness import launch
+from tools.mutants.subjects import load
+
+SCHEDULES = ["eager", "late", "random"]
+WAIT_LOADED = r"\$wait:\n.*?\n.*?bra \$wait;\n"
+
+CAUSES: list[tuple[Callable[[str], str], str, set[str]]] = [
+    (lambda text: text.replace("[%loaded_barrier], 32768", "[%loaded_barrier], 16384"), "expect-tx",
+     {"deadlock", "shared-race"}),
+    (lambda text: text.replace("[%loaded_barrier], 32768", "[%loaded_barrier], 32784"), "expect-tx", {"deadlock"}),
+    (lambda text: re.sub(WAIT_LOADED, "", text, count=1), "shared-race", {"shared-race"}),
+]  # fmt: skip
+
+
+def one(findings: list[Finding]) -> tuple[str, set[str]]:
+    """The code of the only finding, and those of its consequences."""
+    (found,) = findings
+    return found.code, {each.code for each in found.consequences}
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize(("edit", "root", "follow"), CAUSES, ids=["too few bytes", "too many bytes", "no wait"])
+def test_one_cause_in_a_gemm(edit: Callable[[str], str], root: str, follow: set[str], schedule: Any) -> None:
+    report = run(256, 128, 256, edit=edit, schedule=schedule).report
+    code, consequences = one(report.findings)
+    assert code == root
+    assert follow <= consequences, report.summary()
+    assert f"+ {len(report.findings[0].consequences)} consequence" in report.summary()
+
+
+def edited(name: str, line: int, old: str, new: str, schedule: Any) -> list[Finding]:
+    """The findings of a recorded kernel with a line changed."""
+    subject = load(name)
+    lines = subject.text.splitlines(keepends=True)
+    assert old in lines[line - 1]
+    lines[line - 1] = lines[line - 1].replace(old, new)
+    return subject.run("".join(lines), Emulator(subject.target, schedule))[0].findings
+
+
+def test_a_wait_that_passes_at_once() -> None:
+    """A deadlock and 20 uninitialized reads, since the consumer does not wait for any stage."""
+    code, consequences = one(edited("cute_90_gemm_f16", 192, "], 0, 10000000", "], 1, 10000000", "eager"))
+    assert code == "uninitialized-shared"
+    assert "deadlock" in consequences
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_one_advice_names_all_barriers_without_a_fence(schedule: Any) -> None:
+    findings = edited("cute_90_gemm_f16", 47, "fence.mbarrier_init.release.cluster;", "", schedule)
+    (found,) = findings
+    assert (found.code, found.severity, found.consequences) == ("mbarrier-init-proxy", "advice", ())
+    barriers = {each.address for each in found.accesses if each.role == "initializer"}
+    assert len(barriers) == 3
+    assert all(f"({address:#x})" in found.message for address in barriers)
+
+
+def test_what_a_check_does_not_explain_stays() -> None:
+    findings = Findings()
+    for cause in (frozenset([("mbarrier", 8)]), frozenset([("mbarrier", 16)])):
+        findings.report(races.SHARED_RACE, None, summary=f"race at {cause}", cause=cause)
+    findings.report(mbarriers.MBARRIER_COUNT, None, summary="count", cause=frozenset([("mbarrier", 8)]))
+    findings.report(mbarriers.EXPECT_TX, None, summary="bytes", cause=frozenset([("mbarrier", 8)]))
+    found = {each.code: len(each.consequences) for each in findings.list()}
+    assert found == {"shared-race": 0, "mbarrier-count": 0, "expect-tx": 1}
+
+
+def test_advice_explains_no_error() -> None:
+    findings = Findings()
+    cause = frozenset([("mbarrier", 8)])
+    findings.report(mbarriers.EXPECT_TX, None, summary="bytes", severity="advice", cause=cause)
+    findings.report(races.SHARED_RACE, None, summary="race", cause=cause)
+    findings.report(races.SHARED_RACE, None, summary="advice", severity="advice", cause=cause)
+    assert [(each.code, each.severity, len(each.consequences)) for each in findings.list()] == [
+        ("expect-tx", "advice", 1), ("shared-race", "error", 0),
+    ]  # fmt: skip
+
+
+def test_what_ended_the_launch_leads_its_cause_to_the_front() -> None:
+    findings = Findings()
+    cause = frozenset([("mbarrier", 8)])
+    findings.report(races.SHARED_RACE, None, summary="race")
+    findings.report(mbarriers.EXPECT_TX, None, summary="bytes", cause=cause)
+    findings.report(mbarriers.DEADLOCK, None, summary="stuck", ends=True, cause=cause)
+    assert [each.code for each in findings.list()] == ["expect-tx", "shared-race"]
+
+
+def test_a_finding_as_data() -> None:
+    body = """.shared .b32 data[4]; .reg .u32 %t, %x; .reg .pred %p; mov.u32 %t, %tid.x; setp.lt.u32 %p, %t, 32;
+    @%p st.shared.u32 [data], 1;
+    bar.sync 0;
+    ld.shared.u32 %x, [data+8]; ret;"""
+    report, _ = launch(body, block=64)
+    (found,) = report.findings
+    assert found.message == (
+        "uninitialized read: ld.shared (line 12, warp 0, CTA (0, 0, 0)) reads data[2] (0x408), which nothing has "
+        f"written. (the same of 1 other warp)\nfix: {found.fix}"
+    )
+    access = found.to_json()["accesses"][0]
+    assert [access[key] for key in ("role", "space", "address", "name")] == ["reader", "shared", 0x408, "data[2]"]
+    assert (found.section, found.also_warps, found.also_lines) == ("5.1.7", 1, ())
