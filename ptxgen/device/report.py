@@ -62,14 +62,14 @@ class Access:
     source: str = ""
 
     def __str__(self) -> str:
-        """`tcgen05.mma (line 98, warp 1, CTA (0, 0, 0))`."""
+        """`tcgen05.mma (line 98, warp 1, CTA 0)`, or `CTA (0, 1, 0)` in a grid of several dimensions."""
         facts = [] if self.line is None else [f"line {self.line}"]
         if self.warp is not None:
             facts.append(f"warp {self.warp}")
         if self.lanes is not None and self.lanes.bit_count() == 1:
             facts.append(f"lane {self.lanes.bit_length() - 1}")
         if self.cta is not None:
-            facts.append(f"CTA {self.cta}")
+            facts.append(f"CTA {self.cta if any(self.cta[1:]) else self.cta[0]}")
         return f"{self.opcode} ({', '.join(facts)})" if facts else self.opcode
 
     @property

@@ -88,7 +88,7 @@ def baseline(subject: Subject) -> Baseline:
                 told = report.findings[0].code if report.findings else "wrong result"
                 return Baseline(f"{schedule} {seed}: {report.status}, {told}")
             instructions = max(instructions, report.instructions)
-            advice |= {finding.code for finding in report.findings}
+            advice |= {finding.code for finding in report.all_findings}
             results.append(_digest(result))
     return Baseline("", instructions, frozenset(advice), tuple(results), frozenset(places))
 
@@ -132,7 +132,7 @@ def _run(
         return verdict("crash", f"the mutation is no PTX: {error}"), b""
     except Exception as error:  # what an emulator must not do
         return verdict("crash", f"{type(error).__name__}: {error}"), b""
-    errors = [finding for finding in report.findings if finding.severity == "error"]
+    errors = [finding for finding in report.all_findings if finding.severity == "error"]
     told = errors[0].code if errors else ""
     if report.status == "deadlock":
         return verdict("deadlock", told), result
@@ -146,7 +146,7 @@ def _run(
         return verdict("finding", told), result
     if not right:
         return verdict("wrong result"), result
-    if fresh := sorted({finding.code for finding in report.findings} - whole.advice):
+    if fresh := sorted({finding.code for finding in report.all_findings} - whole.advice):
         return verdict("advice", fresh[0]), result
     return verdict("survived"), result
 

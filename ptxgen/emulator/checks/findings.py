@@ -122,6 +122,10 @@ class Findings:
             role, statement, row, lanes=lanes, slot=slot, space=space, address=address, phase=phase
         )
 
+    def name(self, space: str, address: int) -> str:
+        """What messages call an address: `full[2] (0x8410)`, or the address alone."""
+        return self.places.place(space, address) if self.places is not None else f"{address:#x}"
+
     def report(
         self,
         check: Check,
@@ -249,16 +253,15 @@ def _identity(finding: Finding, ends: bool, cause: Cause) -> tuple[frozenset[Has
         text = finding.summary
         warps = frozenset[Hashable](_WARP.findall(text))
         return warps, text if ends else _WARP.sub("warp", text)
+    first, other = finding.accesses[0], tuple((each.role, each.line) for each in finding.accesses[1:])
     warps = frozenset[Hashable]((each.cta, each.warp) for each in finding.accesses if each.warp is not None)
     if ends:
         return warps, (cause, finding.summary)
     if cause is not None and not related:
         return warps, (cause, tuple(each.role for each in finding.accesses))
     if cause:
-        return warps, (finding.rule, *((each.role, each.line) for each in finding.accesses[1:]))
-    other = tuple((each.role, each.line, each.space, each.name) for each in finding.accesses[1:])
-    first = finding.accesses[0]
-    return warps, (first.role, first.opcode, first.space, first.name, finding.title, other)
+        return warps, (first.role, finding.rule, other)
+    return warps, (first.role, first.space, finding.rule, other)
 
 
 def _add_accesses(known: _Kept, finding: Finding) -> None:

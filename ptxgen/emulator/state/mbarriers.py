@@ -14,6 +14,7 @@ from ptxgen.emulator.checks import causes
 from ptxgen.emulator.checks.mbarrier.transactions import Account, Signal, lines
 from ptxgen.emulator.checks.order.mbarrier_scope import Reach, Told, tell
 from ptxgen.emulator.checks.order.vector_clock import Knowledge
+from ptxgen.emulator.checks.registry import mbarriers
 from ptxgen.emulator.memory.faults import MemoryFault
 from ptxgen.syntax import Statement
 
@@ -103,13 +104,14 @@ class MBarrier:
     def arrive(self, count: int, statement: Statement) -> None:
         """Take arrivals. Raises MemoryFault when there are more than the phase expects."""
         if count > self.pending:
-            came = f" (others came from {lines(each for each, _ in self.account.arrivals.values())})"
+            had = self.expected - self.pending
+            came = f" ({lines(each for each, _ in self.account.arrivals.values())})" if self.account.arrivals else ""
             raise MemoryFault(
-                "mbarrier-overflow",
-                f"{count} arrival{'s' if count > 1 else ''} on {self.name}, whose phase {self.phase} expects "
-                f"{self.pending} more of {self.expected}{came if self.account.arrivals else ''}: the init's count is "
-                "too small, or the arrival is for the next phase, and a wait before it is missing or has the wrong "
-                "parity",
+                mbarriers.MBARRIER_OVERFLOW,
+                f"{count} arrival{'s' if count > 1 else ''} on {self.name} in phase {self.phase}",
+                rule=f"The phase expects {self.expected} and already has {had}{came}. The init count is too small, or "
+                "the arrival is for the next phase and a wait before it is missing or has the wrong parity",
+                fix="",
                 cause=frozenset([causes.mbarrier(self.address)]),
             )
         self.pending -= count

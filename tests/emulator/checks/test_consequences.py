@@ -107,7 +107,7 @@ def test_a_finding_as_data() -> None:
     report, _ = launch(body, block=64)
     (found,) = report.findings
     assert found.message == (
-        "uninitialized read: ld.shared (line 12, warp 0, CTA (0, 0, 0)) reads data[2] (0x408), which nothing has "
+        "uninitialized read: ld.shared (line 12, warp 0, CTA 0) reads data[2] (0x408), which nothing has "
         f"written. (the same of 1 other warp)\nfix: {found.fix}"
     )
     access = found.to_json()["accesses"][0]

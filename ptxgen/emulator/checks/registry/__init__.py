@@ -7,7 +7,7 @@ Take the constant, and describe what happened as data:
     findings.report(
         races.SHARED_RACE,
         statement,                                # the instruction that is reported; None: no single line
-        summary="tcgen05.mma (line 98, warp 1, CTA (0, 0, 0)) reads smem_a stage 2 (0x8000) while the TMA load of "
+        summary="tcgen05.mma (line 98, warp 1, CTA 0) reads smem_a stage 2 (0x8000) while the TMA load of "
         "line 84 may still be writing it",
         rule="The issuing thread has not waited for phase 0 of full[2]",
         fix="mbarrier.try_wait.parity on full[2] before line 98",

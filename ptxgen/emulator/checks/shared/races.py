@@ -17,7 +17,8 @@ from ptxgen.emulator.checks.mbarrier.stale_waits import Event
 from ptxgen.emulator.checks.order.mbarrier_scope import RELEASES
 from ptxgen.emulator.checks.order.strong_accesses import report_unfenced
 from ptxgen.emulator.checks.order.vector_clock import PENDING, AsyncOperation, Knowledge
-from ptxgen.emulator.checks.shared.granules import Masks, distinct
+from ptxgen.emulator.checks.registry import mbarriers, races
+from ptxgen.emulator.checks.shared.granules import UNIT, Masks, distinct
 from ptxgen.emulator.checks.shared.last_accesses import ThreadAccesses
 from ptxgen.emulator.checks.shared.strong_stores import StrongStores
 
@@ -61,7 +62,6 @@ class SharedRaces:
                 earlier = self._ordering.operations.get(number)
                 if earlier is not None:
                     why, parity = self._ordering.waits.why(row, Event(number), reads=verb == "reads", by=access.number)
-                    what = f"the {earlier.what} of line {earlier.statement.line}"
                     places = (slot, np.array(units)[numbers == number])
                     product = next((each for each in (access, earlier) if each.what in _PRODUCTS), None)
                     copies = verb == "overwrites" and access.what in _COPIES and earlier.what in _COPIES
@@ -72,7 +72,8 @@ class SharedRaces:
                             self.written_at_once.setdefault(each.number, []).append(places)
                     reads = product is not None or copies
                     cause = earlier.cause | self._ordering.waits.missed(row) if parity else earlier.cause
-                    self._race(access, verb, what, why, parity, reads=reads, cause=cause)
+                    at = int(places[1][0]) * UNIT
+                    self._async_race(access, row, slot, at, verb, earlier, why, parity, reads=reads, cause=cause)
 
     def against_warps(
         self, access: AsyncOperation, row: int, accesses: ThreadAccesses | StrongStores, slot: int,
@@ -146,22 +147,33 @@ class SharedRaces:
                     severity="advice",
                 )
 
-    def _race(
-        self, access: AsyncOperation, verb: str, what: str, why: str = "", parity: bool = False, *,
-        reads: bool = False, cause: Cause = None,
+    def _async_race(
+        self, access: AsyncOperation, row: int, slot: int, at: int, verb: str, earlier: AsyncOperation, why: str,
+        parity: bool, *, reads: bool, cause: Cause,
     ) -> None:  # fmt: skip
-        lack = f"{what}, whose completion its thread has not waited for{why}"
-        self._report(access, verb, lack, parity, reads=reads, cause=cause)
-
-    def _report(
-        self, access: AsyncOperation, verb: str, what: str, parity: bool, *, reads: bool = False, cause: Cause = None
-    ) -> None:
-        data = "data of " if verb in ("reads", "overwrites") else ""
-        code = "mbarrier-parity" if parity else "shared-race"
-        self._findings.add(
-            code,
-            f"the {access.what} {verb} {data}{what}",
+        """An access at an offset of a CTA's memory while an asynchronous operation may be there, since no wait orders
+        them; `why` is what a wait of the warp has to do with it, and `parity` whether a wrong one explains it.
+        """
+        role, other_role = ("reader" if verb == "reads" else "writer"), ("reader" if verb.endswith("by") else "writer")
+        found = self._findings.access(role, access.statement, row, slot=slot, space="shared", address=at)
+        other = self._findings.access(other_role, earlier.statement, earlier.row, slot=slot, space="shared", address=at)
+        does = "reads" if role == "reader" else "overwrites"
+        doing = "reading" if other_role == "reader" else "writing"
+        barrier = f" on {self._findings.name('shared', earlier.mbarrier)}" if earlier.mbarrier is not None else ""
+        self._findings.report(
+            mbarriers.MBARRIER_PARITY if parity else races.SHARED_RACE,
             access.statement,
+            summary=f"{found} {does} {found.place} while {other.opcode} of line {other.line} may still be {doing} it",
+            rule=why[2:3].upper() + why[3:] or f"The thread has not waited for its completion{barrier}",
+            accesses=(found, other),
             reads=reads and not parity,
             cause=cause,
         )
+
+    def _race(self, access: AsyncOperation, verb: str, what: str) -> None:
+        self._report(access, verb, f"{what}, whose completion its thread has not waited for", parity=False)
+
+    def _report(self, access: AsyncOperation, verb: str, what: str, parity: bool) -> None:
+        data = "data of " if verb in ("reads", "overwrites") else ""
+        code = "mbarrier-parity" if parity else "shared-race"
+        self._findings.add(code, f"the {access.what} {verb} {data}{what}", access.statement)

@@ -10,21 +10,24 @@ from ptxgen.emulator.checks.findings import Findings
 from ptxgen.emulator.checks.order.happens_before import Ordering
 from tests.support.harness import module
 
-READERS = ["tcgen05.mma", "tensor store"]
+#: What reads, and the opcode that messages name.
+READERS = {"tcgen05.mma": "tcgen05.mma", "tensor store": "cp.async.bulk.tensor"}
 
 
 @pytest.mark.parametrize("write", ["store", "copy"])
 @pytest.mark.parametrize("first", READERS)
-@pytest.mark.parametrize("awaited", [(), (READERS[0],), (READERS[1],), tuple(READERS)])
+@pytest.mark.parametrize("awaited", [(), ("tcgen05.mma",), ("tensor store",), tuple(READERS)])
 def test_a_product_and_a_copy_read_the_same(awaited: tuple[str, ...], first: str, write: str) -> None:
     """Each is waited for in its own way: the one that came last does not hide the other."""
-    statement = Kernel.from_ptx(module("ret;")).entry.body.statements[0]  # type: ignore[union-attr]
+    text = "\n".join(f"{opcode};" for opcode in (*READERS.values(), "ret"))
+    *reading, statement = Kernel.from_ptx(module(text)).entry.body.statements  # type: ignore[union-attr]
+    statements = dict(zip(READERS, reading, strict=True))
     findings = Findings()
     ordering = Ordering(1, 2, 1, 4096, findings, [{}])
     units = np.array([100, 101])
     ordering.shared.written[0, units] = 0xFFFF
     for what in sorted(READERS, key=lambda what: what != first):
-        operation = ordering.operation(what, statement, 0)
+        operation = ordering.operation(what, statements[what], 0)
         ordering.shared.async_read(operation, 0, units)
         if what in awaited:
             ordering.learn_operations(1, [operation.number])
@@ -35,4 +38,4 @@ def test_a_product_and_a_copy_read_the_same(awaited: tuple[str, ...], first: str
     told = [each.message for each in findings.list()]
     missing = [what for what in READERS if what not in awaited]
     assert len(told) == len(missing)
-    assert all(any(f"read by the {what}" in message for message in told) for what in missing)
+    assert all(any(f"while {READERS[what]} of line" in message for message in told) for what in missing)

@@ -105,15 +105,15 @@ CONFLICTS = {
     ),
     "bulk store and wait by a lane": (
         f"@!%first bra GONE; {STORE} cp.async.bulk.wait_group.read 0; GONE: BETWEEN st.shared.b32 [%own], %n;",
-        "the store overwrites what may still be read by the bulk store of line",
+        "overwrites room (0x400) while cp.async.bulk.global of line",
     ),
     "bulk store by a lane and wait by all": (
         f"@!%first bra GONE; {STORE} GONE: cp.async.bulk.wait_group.read 0; BETWEEN st.shared.b32 [%own], %n;",
-        "the store overwrites what may still be read by the bulk store of line",
+        "overwrites room (0x400) while cp.async.bulk.global of line",
     ),
     "copy, and wait by a lane": (
         f"{FILL} @%first {COPY} {wait('first')} BETWEEN ld.shared.b32 %y, [%own];",
-        "the load reads data of the bulk copy of line",
+        "reads room (0x400) while cp.async.bulk of line",
     ),
     "cp.async and wait by each": (
         "cp.async.ca.shared.global [%own], [%at], 4; cp.async.wait_all; BETWEEN ld.shared.b32 %y, [%next];",

@@ -74,7 +74,7 @@ def copied(access: str, before: str = "", after: str = "") -> str:
 def test_before_a_copy_is_over(access: str, schedule: Any) -> None:
     report = run(copied(access, after=WAIT), schedule)
     assert codes(report) == ["shared-race"], report.summary()
-    assert "the bulk copy of line" in report.findings[0].message
+    assert "while cp.async.bulk of line" in report.findings[0].message
     report = run(copied(access, before=WAIT), schedule)
     assert codes(report) == [], report.summary()
 
