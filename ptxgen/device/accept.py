@@ -13,8 +13,6 @@ import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
-from ptxgen.device.report import Finding
-
 _KEYS = ("code", "instruction", "reason", "kernel")
 
 
@@ -37,13 +35,11 @@ class Accept:
         if not self.code or not self.reason.strip():
             raise AcceptError("an accepted finding needs a code and a reason")
 
-    def matches(self, finding: Finding, kernel: str) -> bool:
-        """Whether it is about this finding in a kernel."""
-        return (
-            self.code == finding.code
-            and self.kernel in ("", kernel)
-            and _normalized(self.instruction) == _normalized(finding.instruction)
-        )
+    def matches(self, code: str, instruction: str, kernel: str) -> bool:
+        """Whether it is about a finding of this code at this instruction of a kernel."""
+        if self.code != code or self.kernel not in ("", kernel):
+            return False
+        return _normalized(self.instruction) == _normalized(instruction)
 
     def __str__(self) -> str:
         where = f" in {self.kernel}" if self.kernel else ""

@@ -6,10 +6,9 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from itertools import takewhile
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
-if TYPE_CHECKING:
-    from ptxgen.device.accept import Accept
+from ptxgen.device.accept import Accept
 
 Severity = Literal["error", "advice"]
 Status = Literal["ok", "findings", "incomplete", "deadlock", "fault"]

@@ -170,7 +170,7 @@ class Findings:
         """Keep a finding, or count it to the one that says the same."""
         if not (self._checks or ends):
             return
-        accepted = [each for each in self._accepts if each.matches(finding, self._kernel)]
+        accepted = [each for each in self._accepts if each.matches(finding.code, finding.instruction, self._kernel)]
         self._used.update(accepted)
         if accepted and not ends:
             return
