@@ -51,7 +51,7 @@ SENTENCES = [
     (["explain", "--diff", "1", "0x4000404000010000"],
      "the first value looks like idesc, the second like smem; name the FORMAT before --diff"),
     (["explain", "facts", "nothing"], "no fact is called or about 'nothing'; 'ptxgen explain facts' lists all"),
-    (["explain", "smem", "1", "--markdown"], "--markdown is for facts"),
+    (["explain", "smem", "1", "--markdown"], "--markdown is for facts and checks"),
     (["explain"], "explain needs an INSTRUCTION, a FORMAT with a VALUE, or facts (see 'ptxgen explain --help')"),
     (["explain", "smem", "1", "--use", "tma"], "use must be one of \"\", mma, cp, scales, not 'tma'"),
     (["explain", "idesc", "1", "--kind", "f32"],
