@@ -57,8 +57,8 @@ class Allocations:
             tcgen05.alloc(
                 f"[{at}]",
                 columns,
-                cta_group=self.group,
-                space=None if generic else "shared::cta",  # type: ignore[arg-type]
+                cta_group=self.group,  # type: ignore[arg-type]
+                space=None if generic else "shared::cta",
                 exclusive=exclusive,
             )
         )

@@ -74,10 +74,10 @@ class Copy:
         return tcgen05.cp(
             f"[{place}]",
             descriptor,
-            cta_group=self.ctas,
-            shape=self.shape,
+            cta_group=self.ctas,  # type: ignore[arg-type]
+            shape=self.shape,  # type: ignore[arg-type]
             multicast=self.multicast,  # type: ignore[arg-type]
-            dst_fmt=self.format and "b8x16",
+            dst_fmt=self.format and "b8x16",  # type: ignore[arg-type]
             src_fmt=self.format,  # type: ignore[arg-type]
         )
 

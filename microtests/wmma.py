@@ -98,8 +98,16 @@ class Fragments:
         if self.space not in (None, "global"):
             place = self._place(before)
         self.draft(
-            wmma.store_d(f"[{place}]", registers, *given, layout=layout, shape=shape, space=self.space, type=kind)
-        )  # type: ignore[arg-type]
+            wmma.store_d(
+                f"[{place}]",
+                registers,
+                *given,
+                layout=layout,
+                shape=shape,
+                space=self.space,
+                type=kind,  # type: ignore[arg-type]
+            )
+        )
         if place is not out:
             self.draft.copy_out(place, out, after.nbytes)
 

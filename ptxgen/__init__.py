@@ -60,6 +60,7 @@ _PACKAGES = frozenset(
         "kernels",
         "layouts",
         "pictures",
+        "sass",
         "syntax",
         "toolchain",
     }
