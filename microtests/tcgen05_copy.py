@@ -162,31 +162,35 @@ def then_product_order(draft: Draft) -> None:
     tensor.end()
 
 
+def shifted(cells: np.ndarray, column: int = 4) -> np.ndarray:
+    """Tensor memory [CTAs, 128, columns] after a shift at a column (fact shift-direction)."""
+    after = cells.copy()
+    for lane in range(LANES):
+        if lane % 32 != 31:
+            after[:, lane, column : column + 8] = cells[:, lane + 1, column : column + 8]
+    return after
+
+
 @microtest(*((lane, ctas) for lane in (0, 32, 96) for ctas in (1, 2)))
 def shift(draft: Draft, lane: int, ctas: int) -> None:
-    """Each of 31 lanes takes 8 columns of the next one (fact shift-direction); the last keeps its own."""
+    """Each lane takes 8 columns of the next one (fact shift-direction); the last of each quarter keeps its own."""
     cells = np.random.default_rng(93).integers(0, 2**32, (ctas, LANES, _COLUMNS), dtype=np.uint32)
     tensor = Tensor(draft, _COLUMNS, ctas)
     tensor.fill(cells if ctas > 1 else cells[0])
     tensor.issue(tcgen05.shift(f"[{tensor.at(4, lane)}]", cta_group=tensor.group))
-    after = cells.copy()
-    for number in range(lane, lane + 31):
-        after[:, number, 4:12] = cells[:, number + 1, 4:12]
+    after = shifted(cells)
     tensor.dump(after if ctas > 1 else after[0])
     tensor.end()
 
 
 @microtest(1, 2)
 def shift_then_copy(draft: Draft, ctas: int) -> None:
-    """A shift in each quarter, then the new last rows by 4x256b: a pipeline, in the order of issue (9.7.16.6.2)."""
+    """A shift, then the new last rows by 4x256b: a pipeline, in the order of issue (9.7.16.6.2)."""
     copy = Copy("4x256b", None, ctas=ctas)
     tensor = Tensor(draft, _COLUMNS, ctas)
     tensor.fill(copy.shaped)
-    before = copy.cells.copy()
-    for quarter in range(0, LANES, 32):
-        for lane in range(quarter, quarter + 31):
-            copy.cells[:, lane, 4:12] = before[:, lane + 1, 4:12]
-    shifts = [tcgen05.shift(f"[{tensor.at(4, lane)}]", cta_group=tensor.group) for lane in range(0, LANES, 32)]
-    tensor.issue(*shifts, copy.instruction(tensor.at(4, 31), copy.descriptor(tensor, "none", 0)))
+    copy.cells = shifted(copy.cells)
+    shift = tcgen05.shift(f"[{tensor.at(4)}]", cta_group=tensor.group)
+    tensor.issue(shift, copy.instruction(tensor.at(4, 31), copy.descriptor(tensor, "none", 0)))
     tensor.dump(copy.after(4, 31))
     tensor.end()

@@ -176,12 +176,6 @@ def enable_input_d(draft: Draft, form: str, way: str, accumulate: bool) -> None:
     Product(kind=kind, a=type, b=type, enable=way, accumulate=accumulate, **options).run(draft)
 
 
-@microtest(("f16", "bf16"), ("bf16", "f16"))
-def mixed_halves(draft: Draft, a: str, b: str) -> None:
-    """A and B of different types of 16 bits, which the descriptor can say."""
-    Product(kind="f16", a=a, b=b).run(draft)
-
-
 @microtest("s8", "u8")
 def saturate(draft: Draft, type: str) -> None:
     """Sums beyond 32 bits are clamped where the descriptor says so."""

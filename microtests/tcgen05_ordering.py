@@ -11,6 +11,7 @@ from microtests.harness.definition import microtest
 from microtests.harness.draft import Draft
 from microtests.harness.tensor import LANES, THREADS, Tensor
 from microtests.harness.tensor_products import Product
+from microtests.tcgen05_copy import shifted
 from ptxgen.builder import Register
 from ptxgen.instr import atomic, barrier, cluster, fence, integer, logic, mbarrier, memory, predicate, tcgen05
 
@@ -242,8 +243,7 @@ def generic_address(draft: Draft, ctas: int, multicast: bool) -> None:
     else:
         _wait_where(draft, tensor.barrier, tensor.rank, [0])
         tensor.between_threads()
-    after = cells.copy()
-    after[:, 0:31, :8] = cells[:, 1:32, :8]
+    after = shifted(cells, 0)
     tensor.dump(after if ctas > 1 else after[0])
     tensor.end()
 

@@ -20,6 +20,9 @@ FORMATS = {
     "tf32": (10, -126, 127),
     "e4m3": (3, -6, 8),
     "e5m2": (2, -14, 15),
+    "e2m3": (3, 0, 2),
+    "e3m2": (2, -2, 4),
+    "e2m1": (1, 0, 2),
     "f32": (23, -126, 127),
     "f64": (52, -1022, 1023),
 }
@@ -113,12 +116,28 @@ def unread_bits(values: Array, rng: np.random.Generator) -> Array:
 class Rule:
     """How one instruction sums.
 
-    Of C and all products each is cut at `fraction` bits below the largest exponent; a result of .f32 keeps `kept` bits
-    of fraction.
+    Of C and all products each is cut at `fraction` bits below the largest exponent, which is at least `least` (None:
+    as `least_of` says); a result of .f32 keeps `kept` bits of fraction.
     """
 
     fraction: int = 25
     kept: int = 23
+    least: int | None = None
+
+
+#: As `least` of a rule: no floor.
+NO_FLOOR = -9999
+
+
+def least_of(kinds: tuple[str, str, str]) -> int:
+    """The floor under the exponent at which sums are cut, by the types of A, B and D: 7 below the normal numbers of D.
+
+    Only these types have products that small.
+    """
+    a, _, d = kinds
+    if (a == "f16" and d == "f16") or (a in ("bf16", "tf32") and d == "f32"):
+        return FORMATS[d][1] - 7
+    return NO_FLOOR
 
 
 def _parts(kind: str, values: Array) -> tuple[Array, Array]:
@@ -170,6 +189,7 @@ def _sum(a: Array, b: Array, c: Array, kinds: tuple[str, str, str], rule: Rule, 
     (na, ea), (nb, eb), (nc, ec) = _parts(atype, a), _parts(btype, b), _parts(dtype, c)
     exponents = ea + eb
     largest = np.maximum(exponents.max(-1), ec)
+    largest = np.maximum(largest, least_of(kinds) if rule.least is None else rule.least)
     largest = np.where(largest < -1000, 0, largest)
     below = FORMATS[atype][0] + FORMATS[btype][0]
     summed = _cut(na * nb, exponents - below + rule.fraction - largest[..., None]).sum(-1)
@@ -192,3 +212,55 @@ def _rounded(exact: Array, dtype: str, rule: Rule) -> Array:
     cut = np.trunc(np.ldexp(exact, rule.kept - exponent))
     found = np.ldexp(cut, exponent - rule.kept)
     return np.where(np.abs(found) >= 2.0**128, np.copysign(np.inf, found), found)
+
+
+# Groups of 4-bit floats with scale factors.
+
+
+@dataclass(frozen=True)
+class GroupRule:
+    """How tcgen05.mma sums products of e2m1 with scale factors: `group` products are one exact addend."""
+
+    group: int = 16
+    fraction: int = 35
+    least: int = -139
+    #: A group has its factors' exponent though its products cancel; though all of them are zero.
+    cancelled: bool = True
+    empty: bool = False
+    #: C's exponent counts only where it is at least that of the largest product.
+    late_c: bool = False
+
+
+def total_of_groups(
+    a: Array, b: Array, c: Array, scales: tuple[Array, Array], kind: str, rule: GroupRule | None = None
+) -> Array:
+    """A [m, k] times B [n, k] transposed, and C; `scales` [m, blocks], [n, blocks] of ue8m0 or ue4m3."""
+    rule = rule or GroupRule()
+    least = -6 if kind == "ue4m3" else -127
+    k, found = a.shape[1], np.zeros(c.shape)
+    starts = range(0, k, rule.group)
+    for row, column in np.ndindex(*c.shape):
+        addend, parts, sizes, product = float(c[row, column]), [], [], -NONE
+        for start in starts:
+            block = start * scales[0].shape[1] // k
+            x, y = float(scales[0][row, block]), float(scales[1][column, block])
+            terms = a[row, start : start + rule.group] * b[column, start : start + rule.group]
+            part, used = float(terms.sum()) * x * y, bool(terms.any())
+            size = sum(max(int(np.frexp(each)[1]) - 1, least) for each in (x, y))
+            parts.append(part)
+            if (used and (part or rule.cancelled)) or rule.empty:
+                sizes.append(size)
+            if used:
+                at = np.flatnonzero(terms) + start
+                exponents = np.maximum(np.frexp(a[row, at])[1] - 1, 0) + np.maximum(np.frexp(b[column, at])[1] - 1, 0)
+                product = max(product, size + int(exponents.max()))
+        own = max(int(np.frexp(addend)[1]) - 1, -126)
+        if addend and not (rule.late_c and own < product):
+            sizes.append(own)
+        unit = 2.0 ** (max([*sizes, rule.least]) - rule.fraction)
+        found[row, column] = sum(float(np.trunc(part / unit)) for part in (*parts, addend)) * unit
+    return _rounded(found, "f32", Rule()) + 0.0
+
+
+#: Below every exponent.
+NONE = 10000

@@ -188,7 +188,9 @@ class InstructionDescriptor(BitStruct, bits=32):
                 "and some CUTLASS wrappers steps of 16"
             )
         if self.a_type != self.b_type and self.kind == "f16":
-            remarks.append("mixed A and B types are unverified: the fields allow them, no known kernel uses them")
+            remarks.append("mixed A and B types are an illegal instruction on a B200 (fact f16-mixed)")
+        if self.ws and self.m == 32 and self.max_shift:
+            remarks.append(f"max_shift {self.max_shift} with M 32 traps on a B200 (fact max-shift-m32)")
         if self.sparsity_selector and not self.sparse:
             remarks.append("sparsity_selector has no effect without sparse")
         if self.kind == "tf32" and "mn" in (self.a_major, self.b_major):

@@ -257,8 +257,10 @@ def copy_lanes(shape: str, multicast: str | None = None) -> NDArray[np.int64]:
 
 
 def shift_lanes() -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return (to, from) of tcgen05.shift, in the 32 lanes from its address on: arrays [31], 8 columns each.
+    """Return (to, from) of tcgen05.shift: lanes, arrays [124], 8 columns each.
 
-    The last lane keeps what it has. `.ashift` does this in every quarter of A's lanes, after the product.
+    One shift moves all four quarters; the last lane of each keeps what it has (fact shift-direction). `.ashift` does
+    the same to A's lanes, after the product.
     """
-    return frozen(np.arange(31)), frozen(np.arange(1, 32))
+    lanes = np.arange(LANES).reshape(-1, WARP_LANES)
+    return frozen(lanes[:, :-1].reshape(-1)), frozen(lanes[:, 1:].reshape(-1))

@@ -256,10 +256,10 @@ def test_copy_refusals() -> None:
 
 
 def test_shift() -> None:
-    """What NVIDIA saw on a B200: row r has what row r + 1 had, the last row stays."""
+    """What a B200 answered: in each quarter row r has what row r + 1 had, the last row stays."""
     to, source = shift_lanes()
-    rows = list(range(32))
+    rows = list(range(128))
     after = rows.copy()
     for a, b in zip(to.tolist(), source.tolist(), strict=True):
         after[a] = rows[b]
-    assert after == [*rows[1:], 31]
+    assert after == [row if row % 32 == 31 else row + 1 for row in rows]

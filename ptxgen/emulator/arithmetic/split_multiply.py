@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen.emulator.arithmetic.exact import round_odd, two_sum
-from ptxgen.emulator.arithmetic.tensor_sums import Values, fused
+from ptxgen.emulator.arithmetic.tensor_sums import Rule, Values, fused
 from ptxgen.instr.model.targets import Target
 
 
@@ -20,7 +20,9 @@ def splits_f8(target: Target) -> bool:
     return target.major != 12
 
 
-def halves(a: Values, b: Values, c: Values, d_type: str, columns: NDArray[np.int64] | None) -> NDArray[Any]:
+def halves(
+    a: Values, b: Values, c: Values, d_type: str, columns: NDArray[np.int64] | None, rule: Rule
+) -> NDArray[Any]:
     """Products of 8-bit floats: one of .f16 with every other pair of K (of a sparse A pairs that are stored), then one
     with the rest, and C is added to their sum. Shapes as for `tensor_sums.fused`."""  # fmt: skip
     width = 2 if columns is None else 4
@@ -28,7 +30,7 @@ def halves(a: Values, b: Values, c: Values, d_type: str, columns: NDArray[np.int
     product = None
     for half in (first, ~first):
         named = None if columns is None else _renumbered(columns, half)
-        product = fused(a[..., half], b[..., half], product, ("f16", "f16", d_type), columns=named)
+        product = fused(a[..., half], b[..., half], product, ("f16", "f16", d_type), rule, columns=named)
         product = product.astype(np.float32, copy=False)
     assert product is not None
     with np.errstate(over="ignore", invalid="ignore"):
@@ -43,11 +45,11 @@ def _renumbered(columns: NDArray[np.int64], half: NDArray[np.bool_]) -> NDArray[
     return (np.cumsum(half) - 1)[inside]
 
 
-def steps_of_4(a: Values, b: Values, c: Values) -> NDArray[Any]:
+def steps_of_4(a: Values, b: Values, c: Values, rule: Rule) -> NDArray[Any]:
     """wmma of .tf32: two products of K 4."""
     for start in range(0, a.shape[-1], 4):
         inside = slice(start, start + 4)
-        c = fused(a[..., inside], b[..., inside], c, ("tf32", "tf32", "f32"))
+        c = fused(a[..., inside], b[..., inside], c, ("tf32", "tf32", "f32"), rule)
     return c
 
 

@@ -3,11 +3,13 @@
 An instruction adds C and all its products at once: each addend is cut, towards zero, at a number of bits below the
 largest exponent among them, the rest is a sum of whole numbers, and the total is cut to the type of D (rounded to
 nearest for .f16). The exponent of a product is the sum of its factors' exponents, whatever carry there is; that of a
-subnormal number is the least normal one of its type; zeros have none. A total of zero is +0, NaN is 0x7FFFFFFF.
+subnormal number is the least normal one of its type; zeros have none. The largest exponent has a floor (`FLOORS`).
+A total of zero is +0, NaN is 0x7FFFFFFF.
 
-PTX ISA leaves it open (9.7.14.5.14, 9.7.15.5.2). For Hopper all bits are measured (docs/hardware.md, microtests
-tensor_sums); Blackwell's numbers are those of MMA-Sim (Xie et al., arXiv 2511.10909; github.com/microsoft/MMA-Sim,
-mmasim/simulator/nv_ptx.py), who compared them with hardware.
+PTX ISA leaves it open (9.7.14.5.14, 9.7.15.5.2). For Hopper all bits but the floor are measured (docs/hardware.md,
+microtests tensor_sums); Blackwell's numbers are those of MMA-Sim (Xie et al., arXiv 2511.10909;
+github.com/microsoft/MMA-Sim, mmasim/simulator/nv_ptx.py), who compared them with hardware. Words that a B200 gave to
+others are in tests/data/silicon.
 """
 
 from __future__ import annotations
@@ -25,18 +27,32 @@ Values = NDArray[np.float32]
 Doubles = NDArray[np.float64]
 
 
+_SUM_FLOORS = {("bf16", "f32"): -133, ("tf32", "f32"): -133, ("f16", "f16"): -21}
+#: The least exponent that counts as the largest of a sum, by architecture (sm_XY: X) and by types of A and D; others
+#: have none. Blackwell: recorded for bf16 and tf32 (sf-tensor/tcgen05), for f16 a model (Khattak and Mikaitis, B200TC).
+#: Hopper: their model (H100TC); unverified, for the recordings fit a sum without a floor too. sm_120: by analogy.
+FLOORS: dict[int, dict[tuple[str, str], int]] = {9: _SUM_FLOORS, 10: _SUM_FLOORS, 11: _SUM_FLOORS, 12: _SUM_FLOORS}
+#: The same for `fused_groups` (sf-tensor/tcgen05: groups below 2**-174 are cut off).
+GROUP_FLOOR = -139
+
+
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """Bits of fraction at which addends are cut, and those that a result of .f32 keeps."""
+    """Bits of fraction at which addends are cut, those that a result of .f32 keeps, and whose `FLOORS` count."""
 
     fraction: int = 25
     kept: int = 23
+    architecture: int = 10
+
+    def floor(self, types: tuple[str, str, str]) -> int | None:
+        """The least exponent that counts as the largest, by the types of A, B and D."""
+        return FLOORS[self.architecture].get((types[0], types[2]))
 
 
-#: Everything but what follows, on Hopper (measured) and Blackwell (MMA-Sim).
-USUAL = Rule()
+#: Everything but what follows, on Blackwell (MMA-Sim) and Hopper (measured).
+USUAL, HOPPER = Rule(), Rule(architecture=9)
 #: wgmma of 8-bit floats (measured).
-HOPPER_F8 = Rule(13, 13)
+HOPPER_F8 = Rule(13, 13, 9)
 #: Products of 4-bit floats with scale factors: each addend is the exact sum of 16 products, scaled (MMA-Sim).
 SCALED_F4, F4_GROUP = Rule(35), 16
 
@@ -61,9 +77,15 @@ def words_of(sums: NDArray[Any], d_type: str) -> NDArray[Any]:
 
 
 def fused(
-    a: Values, b: Values, c: Values | None, types: tuple[str, str, str], rule: Rule = USUAL, *,
-    columns: NDArray[np.int64] | None = None, scales: tuple[Doubles, Doubles] | None = None,
-) -> NDArray[Any]:  # fmt: skip
+    a: Values,
+    b: Values,
+    c: Values | None,
+    types: tuple[str, str, str],
+    rule: Rule = USUAL,
+    *,
+    columns: NDArray[np.int64] | None = None,
+    scales: tuple[Doubles, Doubles] | None = None,
+) -> NDArray[Any]:
     """C plus A times B transposed, in one sum: [..., m, k] and [..., n, k] to [..., m, n], .f32 or .f16.
 
     `types` are those of A, B and D; C has D's, and None is zero. `columns` [..., m, k / 2] are those that a sparse A
@@ -82,8 +104,9 @@ def fused(
     wide = not (_within(c) and (narrow or _moderate(x, y)))
     dtype = np.float64 if wide else np.float32
     found = np.empty(c.shape, np.float16 if types[2] == "f16" else np.float32)
+    floor = rule.floor(types) if scales is None else None
     for part in _parts(left.astype(dtype, copy=False), x, right.astype(dtype, copy=False), y, c, found):
-        part.out[...] = rounded(_total(part, types[2], rule), types[2], rule.kept, subnormal=wide)
+        part.out[...] = rounded(_total(part, types[2], rule, floor), types[2], rule.kept, subnormal=wide)
     if special is not None:
         np.copyto(found, special, where=~np.isfinite(special), casting="unsafe")
     return found
@@ -183,9 +206,13 @@ def _parts(
                 np.ascontiguousarray(each[some].transpose(2, 1, 0)) for each in (a, x, b, y)
             )
             yield _Part(
-                left[:, :, None], left_e[:, :, None], right[:, None], right_e[:, None],
-                np.ascontiguousarray(c[some].transpose(1, 2, 0)), out[some].transpose(1, 2, 0),
-            )  # fmt: skip
+                left[:, :, None],
+                left_e[:, :, None],
+                right[:, None],
+                right_e[:, None],
+                np.ascontiguousarray(c[some].transpose(1, 2, 0)),
+                out[some].transpose(1, 2, 0),
+            )
         return
     step = max(_BLOCK // n, 1)
     for index in range(products):
@@ -193,15 +220,21 @@ def _parts(
         for first in range(0, m, step):
             some = slice(first, first + step)
             yield _Part(
-                left[:, some, None], left_e[:, some, None], right[:, None], right_e[:, None],
-                c[index, some], out[index, some],
-            )  # fmt: skip
+                left[:, some, None],
+                left_e[:, some, None],
+                right[:, None],
+                right_e[:, None],
+                c[index, some],
+                out[index, some],
+            )
 
 
-def _total(part: _Part, d_type: str, rule: Rule) -> Doubles:
+def _total(part: _Part, d_type: str, rule: Rule, floor: int | None) -> Doubles:
     """C and all products, cut and added."""
     wide = part.a.dtype == np.float64
     largest = np.maximum(_of_products(part, wide), _of_addends(part.c, d_type, wide))
+    if floor is not None:
+        largest = np.maximum(largest, np.int16(floor))
     scale = _power(rule.fraction - largest, part.a.dtype)
     total = np.trunc(part.c * scale).astype(np.float64)
     multiply: Any = np.dot if total.ndim == 2 else np.multiply  # of a column by a row, dot is the faster
@@ -255,28 +288,39 @@ def _power(exponents: NDArray[np.int16], dtype: Any) -> NDArray[Any]:
 
 
 def fused_groups(
-    a: Values, b: Values, c: Values | None, scales: tuple[Doubles, Doubles], *, sparse: bool = False
+    a: Values,
+    b: Values,
+    c: Values | None,
+    scales: tuple[Doubles, Doubles],
+    *,
+    sparse: bool = False,
+    scale_type: str = "ue8m0",
 ) -> Values:
     """C plus A times B transposed, of 4-bit floats with scale factors for blocks of K.
 
-    An addend is the exact sum of 16 products times its factors; its exponent is that of the factors, and it has none if
-    the sum is zero (inferred from Hopper's products). Shapes as for `fused`; of a sparse A 32 columns have 16 products
-    (inferred).
+    An addend is the exact sum of 16 products times its factors (fact scaled-f4-groups); its exponent is that of the
+    factors, though the products cancel, and it has none if all of them are zero. Shapes as for `fused`; of a sparse A
+    32 columns have 16 products (inferred).
     """
     if c is None:
         c = np.zeros((*a.shape[:-1], b.shape[-2]), np.float32)
     blocks, k = scales[0].shape[-1], a.shape[-1]
     step = min(F4_GROUP * (2 if sparse else 1), k // blocks)
-    (factor_a, x), (factor_b, y) = (_factors(each) for each in scales)
+    (factor_a, x), (factor_b, y) = (_factors(each, scale_type) for each in scales)
     finite = np.where(np.isfinite(c), c, np.float32(0))
     starts = range(0, k, step)
     with np.errstate(invalid="ignore"):
         parts = [a[..., i : i + step] @ np.swapaxes(b[..., i : i + step], -1, -2) for i in starts]
-    exponents = [
-        np.where(part == 0, _LEAST_WIDE, x[..., :, None, i * blocks // k] + y[..., None, :, i * blocks // k])
-        for i, part in zip(starts, parts, strict=True)
-    ]
-    largest = np.maximum(np.max(exponents, axis=0), _of_addends(finite, "f32", wide=True)).astype(np.int16)
+    used_a, used_b = (np.asarray(each != 0, np.float32) for each in (a, b))
+    exponents = []
+    for i, part in zip(starts, parts, strict=True):
+        empty = part == 0
+        if empty.any():
+            empty = used_a[..., i : i + step] @ np.swapaxes(used_b[..., i : i + step], -1, -2) == 0
+        sizes = x[..., :, None, i * blocks // k] + y[..., None, :, i * blocks // k]
+        exponents.append(np.where(empty, _LEAST_WIDE, sizes))
+    largest = np.maximum(np.max(exponents, axis=0), _of_addends(finite, "f32", wide=True))
+    largest = np.maximum(largest, GROUP_FLOOR).astype(np.int16)
     scale = _power(SCALED_F4.fraction - largest, np.float64)
     total = np.trunc(finite * scale)
     with np.errstate(invalid="ignore"):
@@ -289,7 +333,10 @@ def fused_groups(
         return np.where(np.isfinite(c) & ~nan, found, np.where(nan, np.float32(np.nan), c))
 
 
-def _factors(scales: Doubles) -> tuple[Doubles, NDArray[np.int32]]:
-    """Scale factors and their exponents; NaN and zero have the least."""
+def _factors(scales: Doubles, type: str) -> tuple[Doubles, NDArray[np.int32]]:
+    """Scale factors and their exponents: NaN and zero have the least, subnormal ones the least normal one."""
     usual = np.isfinite(scales) & (scales != 0)
-    return scales, np.where(usual, np.frexp(np.where(usual, scales, 1.0))[1] - 1, _LEAST_WIDE // 4)
+    exponents = np.frexp(np.where(usual, scales, 1.0))[1] - 1
+    if type in FORMATS:
+        exponents = np.maximum(exponents, FORMATS[type].smallest)
+    return scales, np.where(usual, exponents, _LEAST_WIDE // 2)

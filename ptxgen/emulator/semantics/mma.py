@@ -47,9 +47,12 @@ def _layout(shape: str, bits: int, sparse: bool, c_bits: int, d_bits: int) -> La
     m, n, k = dimensions(shape)
     stored = k // 2 if sparse else k
     return _of(
-        fragments.a_fragment(m, stored, bits), fragments.b_fragment(k, n, bits),
-        fragments.accumulator_fragment(m, n, c_bits), fragments.accumulator_fragment(m, n, d_bits), (m, n, k, stored),
-    )  # fmt: skip
+        fragments.a_fragment(m, stored, bits),
+        fragments.b_fragment(k, n, bits),
+        fragments.accumulator_fragment(m, n, c_bits),
+        fragments.accumulator_fragment(m, n, d_bits),
+        (m, n, k, stored),
+    )
 
 
 def _of(a: Fragment, b: Fragment, c: Fragment, d: Fragment, sizes: tuple[int, int, int, int]) -> Layout:
@@ -98,10 +101,30 @@ class _Operand:
 
 
 @meaning(
-    mma.f16_m8n8k4, mma.f16, mma.bf16, mma.tf32, mma.f64, mma.f8, mma.f8f6f4, mma.i8, mma.i4, mma.b1, mma.sp_f16,
-    mma.sp_bf16, mma.sp_tf32, mma.sp_f8, mma.sp_f8f6f4, mma.sp_i8, mma.sp_i4, mma.mxf8f6f4, mma.mxf4, mma.mxf4nvf4,
-    mma.sp_mxf8f6f4, mma.sp_mxf4, mma.sp_mxf4nvf4,
-)  # fmt: skip
+    mma.f16_m8n8k4,
+    mma.f16,
+    mma.bf16,
+    mma.tf32,
+    mma.f64,
+    mma.f8,
+    mma.f8f6f4,
+    mma.i8,
+    mma.i4,
+    mma.b1,
+    mma.sp_f16,
+    mma.sp_bf16,
+    mma.sp_tf32,
+    mma.sp_f8,
+    mma.sp_f8f6f4,
+    mma.sp_i8,
+    mma.sp_i4,
+    mma.mxf8f6f4,
+    mma.mxf4,
+    mma.mxf4nvf4,
+    mma.sp_mxf8f6f4,
+    mma.sp_mxf4,
+    mma.sp_mxf4nvf4,
+)
 def multiply(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     sparse, c_bits, d_bits = isinstance(op, SparseMma), *accumulator_bits(op)
     if isinstance(op, mma.f16_m8n8k4):
@@ -119,9 +142,15 @@ def accumulator_bits(op: Any) -> tuple[int, int]:
 
 
 def product_of(
-    op: Any, binder: Binder, statement: syntax.Instruction, layout: Layout, types: tuple[str, str], bits: int,
-    metadata: _Metadata | None = None, scales: _Scales | None = None,
-) -> _Run:  # fmt: skip
+    op: Any,
+    binder: Binder,
+    statement: syntax.Instruction,
+    layout: Layout,
+    types: tuple[str, str],
+    bits: int,
+    metadata: _Metadata | None = None,
+    scales: _Scales | None = None,
+) -> _Run:
     """An instruction with operands d, a, b and c in registers of this layout."""
     d_type, c_type = op.dtype, getattr(op, "ctype", op.dtype)
     c_bits, d_bits = accumulator_bits(op)
@@ -166,15 +195,16 @@ def _sum(
     """How the instruction adds products to C: in one sum, or in the steps that ptxas makes of it."""
     if isinstance(op, mma.f16_m8n8k4):
         return lambda a, b, c, columns: split_multiply.multiply_adds(a, b, c, c_type, d_type)
+    rule = tensor_sums.Rule(architecture=binder.program.target.major)
     if isinstance(op, mma.f8 | mma.sp_f8) and split_multiply.splits_f8(binder.program.target):
-        return lambda a, b, c, columns: split_multiply.halves(a, b, c, d_type, columns)
+        return lambda a, b, c, columns: split_multiply.halves(a, b, c, d_type, columns, rule)
     if isinstance(op, wmma.mma_tf32):
-        return lambda a, b, c, columns: split_multiply.steps_of_4(a, b, c)
+        return lambda a, b, c, columns: split_multiply.steps_of_4(a, b, c, rule)
     # wmma with C or D of .f32 converts the other.
     wide = "f32" if "f32" in (c_type, d_type) else d_type
 
     def add(a: _Values, b: _Values, c: _Values, columns: NDArray[np.int64] | None) -> NDArray[Any]:
-        sums = tensor_sums.fused(a, b, c, (*types, wide), columns=columns)
+        sums = tensor_sums.fused(a, b, c, (*types, wide), rule, columns=columns)
         with np.errstate(over="ignore"):
             return sums.astype(np.float16) if d_type == "f16" else sums
 
@@ -242,5 +272,5 @@ class _Scales:
         """C and the scaled products of all blocks."""
         factors = self._factors(g, 0), self._factors(g, 1)
         if self.groups:
-            return tensor_sums.fused_groups(a, b, c, factors, sparse=columns is not None)
+            return tensor_sums.fused_groups(a, b, c, factors, sparse=columns is not None, scale_type=self.type)
         return tensor_sums.fused(a, b, c, (*self.types, "f32"), columns=columns, scales=factors)

@@ -73,9 +73,13 @@ class Shape(NamedTuple):
 def _shape(op: Any) -> Shape:
     one = getattr(op, "type", None) or ("tf32" if "tf32" in type(op).__name__ else "b1")
     return Shape(
-        getattr(op, "atype", one), getattr(op, "btype", one), getattr(op, "dtype", "s32"), op.n,
-        hasattr(op, "sp_meta"), getattr(op, "satfinite", False),
-    )  # fmt: skip
+        getattr(op, "atype", one),
+        getattr(op, "btype", one),
+        getattr(op, "dtype", "s32"),
+        op.n,
+        hasattr(op, "sp_meta"),
+        getattr(op, "satfinite", False),
+    )
 
 
 # Operands in shared memory.
@@ -175,11 +179,26 @@ def _uniform(words: Sequence[NDArray[Any]], machine: Machine, statement: Any) ->
 
 
 @meaning(
-    wgmma.mma_async_f16, wgmma.mma_async_f16_rs, wgmma.mma_async_tf32, wgmma.mma_async_tf32_rs, wgmma.mma_async_f8,
-    wgmma.mma_async_f8_rs, wgmma.mma_async_i8, wgmma.mma_async_i8_rs, wgmma.mma_async_b1, wgmma.mma_async_b1_rs,
-    wgmma.mma_async_sp_f16, wgmma.mma_async_sp_f16_rs, wgmma.mma_async_sp_tf32, wgmma.mma_async_sp_tf32_rs,
-    wgmma.mma_async_sp_f8, wgmma.mma_async_sp_f8_rs, wgmma.mma_async_sp_i8, wgmma.mma_async_sp_i8_rs, kind="gate",
-)  # fmt: skip
+    wgmma.mma_async_f16,
+    wgmma.mma_async_f16_rs,
+    wgmma.mma_async_tf32,
+    wgmma.mma_async_tf32_rs,
+    wgmma.mma_async_f8,
+    wgmma.mma_async_f8_rs,
+    wgmma.mma_async_i8,
+    wgmma.mma_async_i8_rs,
+    wgmma.mma_async_b1,
+    wgmma.mma_async_b1_rs,
+    wgmma.mma_async_sp_f16,
+    wgmma.mma_async_sp_f16_rs,
+    wgmma.mma_async_sp_tf32,
+    wgmma.mma_async_sp_tf32_rs,
+    wgmma.mma_async_sp_f8,
+    wgmma.mma_async_sp_f8_rs,
+    wgmma.mma_async_sp_i8,
+    wgmma.mma_async_sp_i8_rs,
+    kind="gate",
+)
 def multiply(op: Any, binder: Binder, statement: syntax.Instruction) -> _Gate:
     return _Multiply(op, binder, statement).run
 
@@ -241,9 +260,12 @@ class _Multiply:
         parts = everything[:, None] if machine.timeline.schedule == "random" else everything[None, :]
         for part in parts:
             work = _Work(
-                rows[part], a[0][part] if a else None, b[part], scale[part],
+                rows[part],
+                a[0][part] if a else None,
+                b[part],
+                scale[part],
                 nibbles[part] if nibbles is not None else None,
-            )  # fmt: skip
+            )
             self._submit(machine, work)
 
     def _nibbles(self, machine: Machine, metadata: NDArray[np.uint32]) -> NDArray[np.uint8]:
@@ -329,9 +351,13 @@ class _Multiply:
         self._accumulate(machine, work, -a if self.negate else a, b, columns)
 
     def _accumulate(
-        self, machine: Machine, work: _Work, a: NDArray[np.float32], b: NDArray[np.float32],
+        self,
+        machine: Machine,
+        work: _Work,
+        a: NDArray[np.float32],
+        b: NDArray[np.float32],
         columns: NDArray[np.int64] | None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Add products [warpgroups, 64, n] to accumulators, which stay out of the registers until somebody may look."""
         shape, bits = self.shape, 16 if self.shape.d_type == "f16" else 32
         warps = work.rows.ravel()
@@ -348,7 +374,7 @@ class _Multiply:
         if shape.d_type == "s32":
             kept.words = matrix_multiply.total(matrix_multiply.multiply(a, b), old, saturate=shape.saturate)
             return
-        rule = tensor_sums.HOPPER_F8 if shape.bits == 8 else tensor_sums.USUAL
+        rule = tensor_sums.HOPPER_F8 if shape.bits == 8 else tensor_sums.HOPPER
         c = matrix_multiply.addends(old, shape.d_type) if old is not None else None
         sums = tensor_sums.fused(a, b, c, (shape.a_type, shape.b_type, shape.d_type), rule, columns=columns)
         kept.words = tensor_sums.words_of(sums, shape.d_type)

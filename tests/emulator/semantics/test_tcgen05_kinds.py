@@ -32,15 +32,35 @@ SCHEDULES = ["eager", "late", "random"]
 
 
 def idesc(
-    m: int, n: int, a: str, b: str, d: str = "f32", *, sparse: bool = False, selector: int = 0, saturate: bool = False,
-    majors: str = "kk", negate: tuple[bool, bool] = (False, False), shift: int = 0,
-) -> int:  # fmt: skip
+    m: int,
+    n: int,
+    a: str,
+    b: str,
+    d: str = "f32",
+    *,
+    sparse: bool = False,
+    selector: int = 0,
+    saturate: bool = False,
+    majors: str = "kk",
+    negate: tuple[bool, bool] = (False, False),
+    shift: int = 0,
+) -> int:
     """PTX ISA table 42."""
     return (
-        selector | sparse << 2 | saturate << 3 | D_CODES[d] << 4 | CODES[a] << 7 | CODES[b] << 10 | negate[0] << 13
-        | negate[1] << 14 | (majors[0] == "m") << 15 | (majors[1] == "m") << 16 | n // 8 << 17 | m // 16 << 24
+        selector
+        | sparse << 2
+        | saturate << 3
+        | D_CODES[d] << 4
+        | CODES[a] << 7
+        | CODES[b] << 10
+        | negate[0] << 13
+        | negate[1] << 14
+        | (majors[0] == "m") << 15
+        | (majors[1] == "m") << 16
+        | n // 8 << 17
+        | m // 16 << 24
         | {0: 0, 8: 1, 16: 2, 32: 3}[shift] << 30
-    )  # fmt: skip
+    )
 
 
 def products(a: NDArray[Any], b: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -70,8 +90,11 @@ def test_f8f6f4(part: int) -> None:
             negate = (step == 1, False) if number % 2 else (False, step == 1)
             bench.issue(
                 f"tcgen05.mma.cta_group::1.kind::f8f6f4 [{{d}}], {{a}}, {{b}}, {{idesc}}, {step};",
-                d=column, a=left.descriptor, b=right.descriptor, idesc=idesc(m, n, type_a, type_b, negate=negate),
-            )  # fmt: skip
+                d=column,
+                a=left.descriptor,
+                b=right.descriptor,
+                idesc=idesc(m, n, type_a, type_b, negate=negate),
+            )
             one, size = products(values_of(a, type_a), values_of(b, type_b))
             exact += -one if step else one
             magnitude += size
@@ -108,8 +131,11 @@ def test_majors(kind: str, type_a: str, type_b: str, majors: str, swizzle_a: str
     d = "s32" if kind == "i8" else "f32"
     bench.issue(
         f"tcgen05.mma.cta_group::1.kind::{kind} [{{d}}], {{a}}, {{b}}, {{idesc}}, 0;",
-        d=column, a=left.descriptor, b=right.descriptor, idesc=idesc(128, n, type_a, type_b, d, majors=majors),
-    )  # fmt: skip
+        d=column,
+        a=left.descriptor,
+        b=right.descriptor,
+        idesc=idesc(128, n, type_a, type_b, d, majors=majors),
+    )
     report, words = bench.run(schedule="late")
     assert not errors(report), report.summary()
     exact, magnitude = products(values_of(a, type_a), values_of(b, type_b))
@@ -133,9 +159,12 @@ def test_integers(type_a: str, type_b: str) -> None:
     left, right = bench.matrix(a, type_a), bench.matrix(b, type_b, "k", "64B")
     for saturate in (False, True):
         bench.issue(
-            "tcgen05.mma.cta_group::1.kind::i8 [{d}], {a}, {b}, {idesc}, 1;", d=d + n * saturate, a=left.descriptor,
-            b=right.descriptor, idesc=idesc(128, n, type_a, type_b, "s32", saturate=saturate),
-        )  # fmt: skip
+            "tcgen05.mma.cta_group::1.kind::i8 [{d}], {a}, {b}, {idesc}, 1;",
+            d=d + n * saturate,
+            a=left.descriptor,
+            b=right.descriptor,
+            idesc=idesc(128, n, type_a, type_b, "s32", saturate=saturate),
+        )
     report, found = bench.run()
     assert not errors(report), report.summary()
     total = np.tile(start[:, None], (32, n)) + products(values_of(a, type_a), values_of(b, type_b))[0].astype(np.int64)
@@ -158,8 +187,11 @@ def test_half_accumulators_and_scaled_input() -> None:
     for step in range(2):
         bench.issue(
             f"tcgen05.mma.cta_group::1.kind::f16 [{{d}}], {{a}}, {{b}}, {{idesc}}, {step}, 3;",
-            d=scaled, a=left.descriptor, b=right.descriptor, idesc=idesc(128, n, "bf16", "bf16"),
-        )  # fmt: skip
+            d=scaled,
+            a=left.descriptor,
+            b=right.descriptor,
+            idesc=idesc(128, n, "bf16", "bf16"),
+        )
     report, words = bench.run(schedule="random")
     assert not errors(report), report.summary()
     exact, magnitude = products(values_of(a, "e2m3"), values_of(b, "e3m2"))
@@ -195,10 +227,15 @@ def lanes_of_a(codes: NDArray[np.uint32], type: str, m: int, *, ws: bool = False
 @pytest.mark.parametrize(
     ("kind", "type_a", "type_b", "m"),
     [
-        ("f16", "f16", "f16", 128), ("f16", "bf16", "bf16", 64), ("tf32", "tf32", "tf32", 128), ("i8", "u8", "s8", 64),
-        ("f8f6f4", "e5m2", "e4m3", 128), ("f8f6f4", "e2m1", "e3m2", 128), ("f8f6f4", "e2m3", "e2m1", 64),
+        ("f16", "f16", "f16", 128),
+        ("f16", "bf16", "bf16", 64),
+        ("tf32", "tf32", "tf32", 128),
+        ("i8", "u8", "s8", 64),
+        ("f8f6f4", "e5m2", "e4m3", 128),
+        ("f8f6f4", "e2m1", "e3m2", 128),
+        ("f8f6f4", "e2m3", "e2m1", 64),
     ],
-)  # fmt: skip
+)
 def test_a_in_tensor_memory(kind: str, type_a: str, type_b: str, m: int) -> None:
     bench = Bench(m + len(type_a))
     n, k = 48, K[kind]
@@ -207,9 +244,12 @@ def test_a_in_tensor_memory(kind: str, type_a: str, type_b: str, m: int) -> None
     bench.sync()
     right, column = bench.matrix(b, type_b), bench.take(n)
     bench.issue(
-        f"tcgen05.mma.cta_group::1.kind::{kind} [{{d}}], [{{a}}], {{b}}, {{idesc}}, 0;", d=column, a=place,
-        b=right.descriptor, idesc=idesc(m, n, type_a, type_b, "s32" if kind == "i8" else "f32"),
-    )  # fmt: skip
+        f"tcgen05.mma.cta_group::1.kind::{kind} [{{d}}], [{{a}}], {{b}}, {{idesc}}, 0;",
+        d=column,
+        a=place,
+        b=right.descriptor,
+        idesc=idesc(m, n, type_a, type_b, "s32" if kind == "i8" else "f32"),
+    )
     report, words = bench.run(schedule="late")
     assert not errors(report), report.summary()
     exact, magnitude = products(values_of(a, type_a), values_of(b, type_b))
@@ -230,9 +270,12 @@ def test_shifted_rows_of_a(schedule: Any) -> None:
     right, first, second = bench.matrix(b, "tf32"), bench.take(16), bench.take(16)
     for column, ashift in ((first, ".ashift"), (second, "")):
         bench.issue(
-            f"tcgen05.mma.cta_group::1.kind::tf32{ashift} [{{d}}], [{{a}}], {{b}}, {{idesc}}, 0;", d=column, a=place,
-            b=right.descriptor, idesc=idesc(128, 16, "tf32", "tf32"),
-        )  # fmt: skip
+            f"tcgen05.mma.cta_group::1.kind::tf32{ashift} [{{d}}], [{{a}}], {{b}}, {{idesc}}, 0;",
+            d=column,
+            a=place,
+            b=right.descriptor,
+            idesc=idesc(128, 16, "tf32", "tf32"),
+        )
     report, words = bench.run(schedule=schedule)
     assert not errors(report), report.summary()
     before, after = values_of(a, "tf32"), values_of(a, "tf32")
@@ -261,16 +304,23 @@ def test_weight_stationary(m: int, n: int, in_tmem: bool) -> None:
     whole, masked = bench.take(n * m // 128), bench.take(n * m // 128)
     text = f"tcgen05.mma.ws.cta_group::1.kind::f16.collector::b1::fill [{{d}}], {left}, {{b}}, {{idesc}}, 0"
     bench.issue(text + ";", d=whole, a=matrix, b=right.descriptor, idesc=idesc(m, n, "f16", "f16"))
-    # Three columns of B, then two zeros; the second sub-mask begins with zeros, one of them counted already.
-    mask = 1 << 8 | 1 << 33 | 1 << 39 | 1 << 40 | 2 << 48 | 5 << 56
+    # Three columns of B, then two zeros; the second sub-mask begins with zeros, one of them counted already. M 32 has
+    # no shift (fact max-shift-m32).
+    offset, most = (0, 0) if m == 32 else (5, 8)
+    mask = 1 << 8 | 1 << 33 | 1 << 39 | 1 << 40 | 2 << 48 | offset << 56
     bench.issue(
-        text + ", {mask};", d=masked, a=matrix, b=right.descriptor, idesc=idesc(m, n, "f16", "f16", shift=8), mask=mask
+        text + ", {mask};",
+        d=masked,
+        a=matrix,
+        b=right.descriptor,
+        idesc=idesc(m, n, "f16", "f16", shift=most),
+        mask=mask,
     )
     report, words = bench.run(schedule="late")
     assert not errors(report), report.summary()
     x, y = values_of(a, "f16"), values_of(b, "f16")
     close(gather(words, m, n, whole, ws=True), *products(x, y[:n]), 16)
-    shifted = y[5 : n + 5].copy()
+    shifted = y[offset : n + offset].copy()
     parts = 128 // m
     for part in range(parts):
         for i in range(n // parts):
@@ -333,12 +383,16 @@ def metadata_words(nibbles: NDArray[np.uint32], kind: str, m: int, selector: int
 @pytest.mark.parametrize(
     ("kind", "type_a", "type_b", "m", "ws", "in_tmem"),
     [
-        ("f16", "f16", "f16", 128, False, False), ("f16", "bf16", "bf16", 64, False, True),
-        ("tf32", "tf32", "tf32", 128, False, True), ("tf32", "tf32", "tf32", 64, True, False),
-        ("i8", "s8", "u8", 64, False, False), ("f8f6f4", "e4m3", "e2m1", 128, False, False),
-        ("f8f6f4", "e3m2", "e5m2", 32, True, True), ("f16", "f16", "f16", 32, True, True),
+        ("f16", "f16", "f16", 128, False, False),
+        ("f16", "bf16", "bf16", 64, False, True),
+        ("tf32", "tf32", "tf32", 128, False, True),
+        ("tf32", "tf32", "tf32", 64, True, False),
+        ("i8", "s8", "u8", 64, False, False),
+        ("f8f6f4", "e4m3", "e2m1", 128, False, False),
+        ("f8f6f4", "e3m2", "e5m2", 32, True, True),
+        ("f16", "f16", "f16", 32, True, True),
     ],
-)  # fmt: skip
+)
 def test_sparse(kind: str, type_a: str, type_b: str, m: int, ws: bool, in_tmem: bool) -> None:
     bench = Bench(m + len(type_a))
     n, k = 64, 2 * K[kind]
@@ -353,9 +407,12 @@ def test_sparse(kind: str, type_a: str, type_b: str, m: int, ws: bool, in_tmem: 
     left, mode = "[{a}]" if in_tmem else "{a}", ".ws" if ws else ""
     bench.issue(
         f"tcgen05.mma{mode}.sp.cta_group::1.kind::{kind} [{{d}}], {left}, {{b}}, [{{meta}}], {{idesc}}, 0;",
-        d=column, a=matrix, b=right.descriptor, meta=meta,
+        d=column,
+        a=matrix,
+        b=right.descriptor,
+        meta=meta,
         idesc=idesc(m, n, type_a, type_b, "s32" if kind == "i8" else "f32", sparse=True, selector=selector),
-    )  # fmt: skip
+    )
     report, words = bench.run(schedule="late")
     assert not errors(report), report.summary()
     exact, magnitude = products(whole, values_of(b, type_b))
@@ -373,9 +430,13 @@ def test_metadata_that_names_one_place_twice() -> None:
     a, b = codes_of(bench.rng, (128, 16), "f16"), codes_of(bench.rng, (16, 32), "f16")
     left, right, column = bench.matrix(a, "f16"), bench.matrix(b, "f16"), bench.take(16)
     bench.issue(
-        "tcgen05.mma.sp.cta_group::1.kind::f16 [{d}], {a}, {b}, [{meta}], {idesc}, 0;", d=column, a=left.descriptor,
-        b=right.descriptor, meta=meta, idesc=idesc(128, 16, "f16", "f16", sparse=True),
-    )  # fmt: skip
+        "tcgen05.mma.sp.cta_group::1.kind::f16 [{d}], {a}, {b}, [{meta}], {idesc}, 0;",
+        d=column,
+        a=left.descriptor,
+        b=right.descriptor,
+        meta=meta,
+        idesc=idesc(128, 16, "f16", "f16", sparse=True),
+    )
     report, _ = bench.run()
     assert "illegal-metadata" in errors(report)
     assert report.status == "findings"
@@ -437,9 +498,14 @@ def test_block_scales(
     bench.issue(
         f"tcgen05.mma{mode}.cta_group::1.kind::{kind}.block_scale{size} [{{d}}], {left}, {{b}}{more}, {{idesc}}, "
         "[{sfa}], [{sfb}], 0;",
-        d=column, a=matrix, b=right.descriptor, meta=meta, sfa=at_a, sfb=at_b,
+        d=column,
+        a=matrix,
+        b=right.descriptor,
+        meta=meta,
+        sfa=at_a,
+        sfb=at_b,
         idesc=scaled_idesc(n, type_a, type_b, scale, (id_a, id_b), sparse=sparse, packed=packed, negate=(True, False)),
-    )  # fmt: skip
+    )
     report, words = bench.run(schedule="late")
     assert not errors(report), report.summary()
     left_values = -x * np.repeat(scale_values(sfa, scale), k // count, axis=1)
@@ -458,9 +524,13 @@ def test_extreme_scales() -> None:
     left, right, column = bench.matrix(a, "e5m2"), bench.matrix(b, "e4m3"), bench.take(16)
     bench.issue(
         "tcgen05.mma.cta_group::1.kind::mxf8f6f4.block_scale [{d}], {a}, {b}, {idesc}, [{sfa}], [{sfb}], 0;",
-        d=column, a=left.descriptor, b=right.descriptor, sfa=at_a, sfb=at_b,
+        d=column,
+        a=left.descriptor,
+        b=right.descriptor,
+        sfa=at_a,
+        sfb=at_b,
         idesc=scaled_idesc(16, "e5m2", "e4m3", "ue8m0"),
-    )  # fmt: skip
+    )
     report, words = bench.run()
     assert not errors(report), report.summary()
     found = words[:, column : column + 16].view(np.float32)
@@ -486,9 +556,13 @@ def test_scale_factors_of_each_quarter_are_its_own() -> None:
     left, right, column = bench.matrix(a, "e4m3"), bench.matrix(b, "e4m3"), bench.take(32)
     bench.issue(
         "tcgen05.mma.cta_group::1.kind::mxf8f6f4.block_scale [{d}], {a}, {b}, {idesc}, [{sfa}], [{sfb}], 0;",
-        d=column, a=left.descriptor, b=right.descriptor, sfa=at_a, sfb=at_b,
+        d=column,
+        a=left.descriptor,
+        b=right.descriptor,
+        sfa=at_a,
+        sfb=at_b,
         idesc=scaled_idesc(32, "e4m3", "e4m3", "ue8m0"),
-    )  # fmt: skip
+    )
     report, words = bench.run()
     assert not errors(report), report.summary()
     x = values_of(a, "e4m3") * scale_values(sfa, "ue8m0")

@@ -18,9 +18,7 @@ from tests.support.tensor_layouts import BITS, Bench, codes_of, errors, values_o
 
 
 def source_descriptor(start: int, lbo: int, sbo: int, swizzle: str) -> int:
-    return (
-        (BASE + start) >> 4 | lbo >> 4 << 16 | sbo >> 4 << 32 | 1 << 46 | SWIZZLE_CODES[swizzle] << 61
-    )  # fmt: skip
+    return (BASE + start) >> 4 | lbo >> 4 << 16 | sbo >> 4 << 32 | 1 << 46 | SWIZZLE_CODES[swizzle] << 61
 
 
 def source_byte(row: int, byte: int, start: int, lbo: int, sbo: int, swizzle: str) -> int:
@@ -61,9 +59,10 @@ def test_copies(swizzle: str, version: int) -> None:
         lbo, sbo = (2048, 256) if swizzle == "none" else (16, 8 * SWIZZLES[swizzle][0])
         start = bench.room(4096 if swizzle == "none" else -(-rows // 8) * sbo)
         bench.issue(
-            f"tcgen05.cp.cta_group::1.{shape} [{{at}}], {{sdesc}};", at=column,
+            f"tcgen05.cp.cta_group::1.{shape} [{{at}}], {{sdesc}};",
+            at=column,
             sdesc=source_descriptor(start, lbo, sbo, swizzle) & ~((1 - version) << 46),
-        )  # fmt: skip
+        )
         raw = expected.view(np.uint8).reshape(128, -1)
         for row in range(rows):
             for byte in range(size):
@@ -111,18 +110,20 @@ def test_copied_narrow_a_is_what_a_product_reads() -> None:
         assert words[:, first : first + 16].any()
 
 
+@pytest.mark.parametrize("lane", [0, 64])
 @pytest.mark.parametrize("schedule", ["eager", "late", "random"])
-def test_shift(schedule: Any) -> None:
-    """8 columns of the 32 lanes at the address: row r gets row r + 1, the last stays."""
+def test_shift(schedule: Any, lane: int) -> None:
+    """8 columns of all four quarters: row r gets row r + 1, the last of each quarter stays."""
     bench = Bench(3)
     before = bench.rng.integers(0, 2**32, (128, 16), dtype=np.uint64).astype(np.uint32)
     column = bench.fill(before)
     bench.sync()
-    bench.issue("tcgen05.shift.cta_group::1.down [{at}];", at=64 << 16 | column + 4)
+    bench.issue("tcgen05.shift.cta_group::1.down [{at}];", at=lane << 16 | column + 4)
     report, words = bench.run(schedule=schedule)
     assert report.status == "ok", report.summary()
     expected = before.copy()
-    expected[64:95, 4:12] = before[65:96, 4:12]
+    for first in range(0, 128, 32):
+        expected[first : first + 31, 4:12] = before[first + 1 : first + 32, 4:12]
     assert (words == expected).all()
 
 
@@ -144,10 +145,12 @@ def element(shape: str, thread: int, register: int) -> tuple[int, int]:
     """(lane, column) of a register as if its 32 bits were one column: the figures of 9.7.16.2.3."""
     t, r = thread, register
     return {
-        "32x32b": (t, r), "16x64b": (t // 4 + 8 * (t % 2), t // 2 % 2 + 2 * r),
+        "32x32b": (t, r),
+        "16x64b": (t // 4 + 8 * (t % 2), t // 2 % 2 + 2 * r),
         "16x128b": (t // 4 + 8 * (r % 2), t % 4 + 4 * (r // 2)),
-        "16x256b": (t // 4 + 8 * (r // 2 % 2), 2 * (t % 4) + r % 2 + 8 * (r // 4)), "16x32bx2": (t % 16, r),
-    }[shape]  # fmt: skip
+        "16x256b": (t // 4 + 8 * (r // 2 % 2), 2 * (t % 4) + r % 2 + 8 * (r // 4)),
+        "16x32bx2": (t % 16, r),
+    }[shape]
 
 
 @pytest.mark.parametrize("shape", sorted(WIDTHS))
@@ -261,9 +264,12 @@ def product(bench: Bench, column: int, place: int, n: int = 16) -> None:
     """D = A·B of bf16 with A in tensor memory."""
     right = bench.matrix(codes_of(bench.rng, (n, 16), "bf16"), "bf16")
     bench.issue(
-        "tcgen05.mma.cta_group::1.kind::f16 [{d}], [{a}], {b}, {idesc}, 0;", d=column, a=place, b=right.descriptor,
+        "tcgen05.mma.cta_group::1.kind::f16 [{d}], [{a}], {b}, {idesc}, 0;",
+        d=column,
+        a=place,
+        b=right.descriptor,
         idesc=1 << 4 | 1 << 7 | 1 << 10 | n // 8 << 17 | 8 << 24,
-    )  # fmt: skip
+    )
 
 
 def store(bench: Bench, column: int) -> None:
@@ -370,34 +376,62 @@ def test_scale_factors_that_nothing_has_written(good: bool) -> None:
     right = bench.matrix(codes_of(bench.rng, (16, 32), "e4m3"), "e4m3")
     bench.issue(
         "tcgen05.mma.cta_group::1.kind::mxf8f6f4.block_scale [{d}], {a}, {b}, {idesc}, [{sfa}], [{sfb}], 0;",
-        d=column, a=left.descriptor, b=right.descriptor, sfa=place, sfb=place if good else 100,
+        d=column,
+        a=left.descriptor,
+        b=right.descriptor,
+        sfa=place,
+        sfb=place if good else 100,
         idesc=2 << 17 | 1 << 23 | 1 << 27,
-    )  # fmt: skip
+    )
     report, _ = bench.run()
     found = [each.message for each in report.findings if each.code == "uninitialized-tensor"]
     assert ([each for each in found if "scale factors of B" in each] == []) == good
 
 
 DESCRIPTORS = [
-    ("a dense descriptor for a sparse product", ".sp.cta_group::1.kind::f16", ", [{meta}]", 1 << 4 | 2 << 17 | 8 << 24,
-     "sparse is False"),
-    ("a sparse descriptor for a dense product", ".cta_group::1.kind::f16", "", 1 << 2 | 1 << 4 | 2 << 17 | 8 << 24,
-     "sparse is True"),
-    ("MN-major B with N 24", ".cta_group::1.kind::f8f6f4", "", 1 << 4 | 1 << 16 | 3 << 17 | 8 << 24,
-     "n must be a multiple of 16"),
-    ("M 64 of .ws with N 32", ".ws.cta_group::1.kind::f16", "", 1 << 4 | 4 << 17 | 4 << 24,
-     "n must be one of 64, 128, 256"),
+    (
+        "a dense descriptor for a sparse product",
+        ".sp.cta_group::1.kind::f16",
+        ", [{meta}]",
+        1 << 4 | 2 << 17 | 8 << 24,
+        "sparse is False",
+    ),
+    (
+        "a sparse descriptor for a dense product",
+        ".cta_group::1.kind::f16",
+        "",
+        1 << 2 | 1 << 4 | 2 << 17 | 8 << 24,
+        "sparse is True",
+    ),
+    (
+        "MN-major B with N 24",
+        ".cta_group::1.kind::f8f6f4",
+        "",
+        1 << 4 | 1 << 16 | 3 << 17 | 8 << 24,
+        "n must be a multiple of 16",
+    ),
+    (
+        "M 64 of .ws with N 32",
+        ".ws.cta_group::1.kind::f16",
+        "",
+        1 << 4 | 4 << 17 | 4 << 24,
+        "n must be one of 64, 128, 256",
+    ),
     ("a type that the kind has not", ".cta_group::1.kind::i8", "", 2 << 4 | 3 << 7 | 2 << 17 | 8 << 24, "a_type"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("name", "how", "more", "idesc", "rule"), DESCRIPTORS, ids=[each[0] for each in DESCRIPTORS])
 def test_illegal_descriptors(name: str, how: str, more: str, idesc: int, rule: str) -> None:
     bench = Bench(5)
     bench.issue(
-        f"tcgen05.mma{how} [{{d}}], {{a}}, {{b}}{more}, {{idesc}}, 0;", d=0, meta=64, idesc=idesc,
-        a=source_descriptor(0, 16, 1024, "128B"), b=source_descriptor(32768, 16, 1024, "128B"),
-    )  # fmt: skip
+        f"tcgen05.mma{how} [{{d}}], {{a}}, {{b}}{more}, {{idesc}}, 0;",
+        d=0,
+        meta=64,
+        idesc=idesc,
+        a=source_descriptor(0, 16, 1024, "128B"),
+        b=source_descriptor(32768, 16, 1024, "128B"),
+    )
     report, _ = bench.run(columns=8)
     assert (report.status, codes(report)) == ("fault", ["illegal-descriptor"]), report.summary()
     assert rule in report.findings[0].message
@@ -410,9 +444,12 @@ def test_a_and_d_start_on_the_same_lane() -> None:
     bench.sync()
     right = bench.matrix(codes_of(bench.rng, (16, 16), "bf16"), "bf16")
     bench.issue(
-        "tcgen05.mma.cta_group::1.kind::f16 [{d}], [{a}], {b}, {idesc}, 0;", d=16 << 16 | column, a=place,
-        b=right.descriptor, idesc=1 << 4 | 1 << 7 | 1 << 10 | 2 << 17 | 4 << 24,
-    )  # fmt: skip
+        "tcgen05.mma.cta_group::1.kind::f16 [{d}], [{a}], {b}, {idesc}, 0;",
+        d=16 << 16 | column,
+        a=place,
+        b=right.descriptor,
+        idesc=1 << 4 | 1 << 7 | 1 << 10 | 2 << 17 | 4 << 24,
+    )
     report, _ = bench.run()
     assert (report.status, codes(report)) == ("fault", ["tmem-out-of-bounds"])
     assert "A of M 64 starts on lane 16, as D does, not on 0" in report.findings[0].message

@@ -142,9 +142,12 @@ def test_products(m: int, n: int, schedule: Any) -> None:
         a, b = codes_of(pair.even.rng, (m, 16), "bf16"), codes_of(pair.even.rng, (n, 16), "bf16")
         left, right = pair.matrix(halves(a), "bf16", "32B"), pair.matrix(halves(b), "bf16", "64B")
         pair.issue(
-            f"tcgen05.mma.cta_group::2.kind::f16 [{{d}}], {{a}}, {{b}}, {{idesc}}, {step};", d=column, a=left, b=right,
+            f"tcgen05.mma.cta_group::2.kind::f16 [{{d}}], {{a}}, {{b}}, {{idesc}}, {step};",
+            d=column,
+            a=left,
+            b=right,
             idesc=descriptor(m, n),
-        )  # fmt: skip
+        )
         x, y = values_of(a, "bf16"), values_of(b, "bf16")
         exact, magnitude = exact + x @ y.T, magnitude + np.abs(x) @ np.abs(y).T
     report, words = pair.run(schedule)
@@ -167,9 +170,12 @@ def test_a_in_tensor_memory(m: int) -> None:
     pair.sync()
     right, column = pair.matrix(halves(b), "bf16"), pair.take(n)
     pair.issue(
-        "tcgen05.mma.cta_group::2.kind::f16 [{d}], [{a}], {b}, {idesc}, 0;", d=column, a=place, b=right,
+        "tcgen05.mma.cta_group::2.kind::f16 [{d}], [{a}], {b}, {idesc}, 0;",
+        d=column,
+        a=place,
+        b=right,
         idesc=descriptor(m, n),
-    )  # fmt: skip
+    )
     report, found = pair.run()
     assert not errors(report), report.summary()
     x, y = values_of(a, "bf16"), values_of(b, "bf16")
@@ -195,9 +201,13 @@ def test_sparse_at_m_128() -> None:
     pair.sync()
     left, right, column = pair.matrix(halves(stored), "bf16"), pair.matrix(halves(b), "bf16"), pair.take(n)
     pair.issue(
-        "tcgen05.mma.sp.cta_group::2.kind::f16 [{d}], {a}, {b}, [{meta}], {idesc}, 0;", d=column, a=left, b=right,
-        meta=meta, idesc=descriptor(m, n, sparse=True) | 1,
-    )  # fmt: skip
+        "tcgen05.mma.sp.cta_group::2.kind::f16 [{d}], {a}, {b}, [{meta}], {idesc}, 0;",
+        d=column,
+        a=left,
+        b=right,
+        meta=meta,
+        idesc=descriptor(m, n, sparse=True) | 1,
+    )
     report, found = pair.run()
     assert not errors(report), report.summary()
     y = values_of(b, "bf16")
@@ -237,8 +247,13 @@ def test_block_scales(m: int) -> None:
         pair.issue(f"tcgen05.cp.cta_group::2.{shape} [{{at}}], {{sdesc}};", at=place, sdesc=base + (at >> 4))
     pair.issue(
         "tcgen05.mma.cta_group::2.kind::mxf4nvf4.block_scale.block16 [{d}], {a}, {b}, {idesc}, [{sfa}], [{sfb}], 0;",
-        d=column, a=left, b=right, sfa=place_a, sfb=place_b, idesc=1 << 7 | 1 << 10 | n // 8 << 17 | m // 128 << 27,
-    )  # fmt: skip
+        d=column,
+        a=left,
+        b=right,
+        sfa=place_a,
+        sfb=place_b,
+        idesc=1 << 7 | 1 << 10 | n // 8 << 17 | m // 128 << 27,
+    )
     report, words = pair.run()
     assert not errors(report), report.summary()
     scales = np.array([value(code, "e4m3") for code in range(0x80)])
@@ -258,9 +273,12 @@ def test_disabled_lanes_of_both() -> None:
         bench.body += "".join(f"mov.b32 %r{i}, {mask};\n" for i, mask in enumerate(masks))
     for step, off in ((0, ""), (1, "{{%r0, %r1, %r2, %r3, %r4, %r5, %r6, %r7}}, ")):
         pair.issue(
-            f"tcgen05.mma.cta_group::2.kind::f16 [{{d}}], {{a}}, {{b}}, {{idesc}}, {off}{step};", d=column, a=left,
-            b=right, idesc=descriptor(m, n),
-        )  # fmt: skip
+            f"tcgen05.mma.cta_group::2.kind::f16 [{{d}}], {{a}}, {{b}}, {{idesc}}, {off}{step};",
+            d=column,
+            a=left,
+            b=right,
+            idesc=descriptor(m, n),
+        )
     report, words = pair.run("random")
     assert not errors(report), report.summary()
     times = np.array([1.0 if masks[row // 32] >> row % 32 & 1 else 2.0 for row in range(m)])
@@ -280,7 +298,8 @@ def test_shift_of_both() -> None:
     assert report.status == "ok", report.summary()
     for cta in range(2):
         expected = before[cta].copy()
-        expected[32:63] = before[cta][33:64]
+        for first in range(0, 128, 32):  # all four quarters
+            expected[first : first + 31] = before[cta][first + 1 : first + 32]
         assert (words[cta] == expected).all()
 
 
@@ -305,11 +324,19 @@ ALLOCATIONS = [
     ("both", ALLOC.format(64) + SYNC + FREE.format(64), "ok", None),
     ("one alone", "@%odd bra end;" + ALLOC.format(64) + FREE.format(64) + "end:", "fault", "cta-pair"),
     ("one alone, the other waits", "@%odd bra wait;" + ALLOC.format(64) + "wait: " + SYNC, "deadlock", "deadlock"),
-    ("different sizes", "mov.u32 %r1, 32; @%odd mov.u32 %r1, 64;" + ALLOC.format("%r1") + SYNC + FREE.format("%r1"),
-     "fault", "tmem-allocation"),
-    ("one never gives back", ALLOC.format(64) + SYNC + "@%odd bra end;" + FREE.format(64) + "end:", "findings",
-     "tmem-not-freed"),
-]  # fmt: skip
+    (
+        "different sizes",
+        "mov.u32 %r1, 32; @%odd mov.u32 %r1, 64;" + ALLOC.format("%r1") + SYNC + FREE.format("%r1"),
+        "fault",
+        "tmem-allocation",
+    ),
+    (
+        "one never gives back",
+        ALLOC.format(64) + SYNC + "@%odd bra end;" + FREE.format(64) + "end:",
+        "findings",
+        "tmem-not-freed",
+    ),
+]
 
 
 @pytest.mark.parametrize(("name", "body", "status", "code"), ALLOCATIONS, ids=[each[0] for each in ALLOCATIONS])
@@ -332,9 +359,16 @@ def test_both_at_once_beside_threads_that_poll(schedule: Any) -> None:
         ".shared .align 4 .b32 slot; .reg .b32 %r0, %x, %z, %t, %cta; .reg .b64 %to, %now; .reg .pred %p, %q;"
         "mov.u32 %t, %tid.x; mov.u32 %cta, %ctaid.x; mul.wide.u32 %to, %cta, 4; add.u64 %to, %to, %out0;"
         "setp.ge.u32 %p, %t, 32;"
-        + "@%p bra poll1;" + ALLOC.format(64) + tell.format(1) + poll.format(1)
-        + "@%p bra poll2;" + FREE.format(64) + tell.format(2) + poll.format(2) + "ret;"
-    )  # fmt: skip
+        + "@%p bra poll1;"
+        + ALLOC.format(64)
+        + tell.format(1)
+        + poll.format(1)
+        + "@%p bra poll2;"
+        + FREE.format(64)
+        + tell.format(2)
+        + poll.format(2)
+        + "ret;"
+    )
     report, (found,) = launch(body, [poisoned(2)], block=64, grid=2, cluster=2, schedule=schedule)
     assert report.status == "ok", report.summary()
     assert found.tolist() == [2, 2]
@@ -345,8 +379,9 @@ def test_both_at_once_beside_threads_that_poll(schedule: Any) -> None:
 def test_giving_back_before_the_last_synchronization(schedule: Any) -> None:
     """PTX ISA table 48: dealloc may wait for the peer's, which then waits for this CTA for ever."""
     bad = ALLOC.format(64) + "@%odd bra other;" + SYNC + FREE.format(64) + "bra end; other: " + FREE.format(64) + SYNC
-    report = both_ctas(bad.replace(".aligned; barrier", "; barrier").replace("wait.aligned", "wait") + "end:",
-                       schedule=schedule)  # fmt: skip
+    report = both_ctas(
+        bad.replace(".aligned; barrier", "; barrier").replace("wait.aligned", "wait") + "end:", schedule=schedule
+    )
     assert report.status == ("ok" if schedule == "eager" else "deadlock"), report.summary()
     if schedule != "eager":
         assert "peer" in report.findings[0].message
@@ -354,10 +389,14 @@ def test_giving_back_before_the_last_synchronization(schedule: Any) -> None:
 
 BROKEN: list[tuple[str, Callable[[str], str], str]] = [
     ("the commit reaches one CTA only", lambda text: text.replace("mov.b16 %both, 3", "mov.b16 %both, 1"), "deadlock"),
-    ("the odd CTA does not wait", lambda text: text
-     .replace("waiting:", "setp.ne.u32 %q, %rank, 0; @%q bra go; waiting:")
-     .replace("@!%q bra waiting;", "@!%q bra waiting; go:"), "tensor-race"),
-]  # fmt: skip
+    (
+        "the odd CTA does not wait",
+        lambda text: text.replace("waiting:", "setp.ne.u32 %q, %rank, 0; @%q bra go; waiting:").replace(
+            "@!%q bra waiting;", "@!%q bra waiting; go:"
+        ),
+        "tensor-race",
+    ),
+]
 
 
 @pytest.mark.parametrize(("name", "change", "code"), BROKEN, ids=[each[0] for each in BROKEN])
@@ -366,9 +405,12 @@ def test_order_of_a_pair(name: str, change: Callable[[str], str], code: str) -> 
     a, b = codes_of(pair.even.rng, (256, 16), "bf16"), codes_of(pair.even.rng, (32, 16), "bf16")
     left, right, column = pair.matrix(halves(a), "bf16"), pair.matrix(halves(b), "bf16"), pair.take(32)
     pair.issue(
-        "tcgen05.mma.cta_group::2.kind::f16 [{d}], {a}, {b}, {idesc}, 0;", d=column, a=left, b=right,
+        "tcgen05.mma.cta_group::2.kind::f16 [{d}], {a}, {b}, {idesc}, 0;",
+        d=column,
+        a=left,
+        b=right,
         idesc=descriptor(256, 32),
-    )  # fmt: skip
+    )
     text = pair_text(pair.even.body + COMMIT + dump(32), 128 * 32)
     changed = change(text)
     assert changed != text
@@ -395,7 +437,7 @@ ENDS: list[tuple[str, str, bool]] = [
     ("the odd one does not", f"@%odd ret; {WAITING}", False),
     ("the even one waits for both", f"@%odd bra over; {WAITING} over: {CLUSTER_SYNC}".replace(".aligned", ""), True),
     ("nobody waits, but they meet", CLUSTER_SYNC, False),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)

@@ -133,9 +133,15 @@ def load(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
 
 
 def _submit_load(
-    machine: Machine, row: int, cells: Cells, span: range, written: list[Register],
-    fetch: Callable[[NDArray[np.uint32]], NDArray[np.uint32]], active: NDArray[np.bool_], statement: syntax.Instruction,
-) -> None:  # fmt: skip
+    machine: Machine,
+    row: int,
+    cells: Cells,
+    span: range,
+    written: list[Register],
+    fetch: Callable[[NDArray[np.uint32]], NDArray[np.uint32]],
+    active: NDArray[np.bool_],
+    statement: syntax.Instruction,
+) -> None:
     """Bring cells into registers; until they arrive the registers hold poison."""
     slot = int(machine.row_slot[row])
     registers = [machine.registers[each.index] for each in written]
@@ -214,9 +220,13 @@ def store(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
 
 
 def _submit_store(
-    machine: Machine, row: int, cells: Cells, words: NDArray[np.uint32], pending: PendingStore,
+    machine: Machine,
+    row: int,
+    cells: Cells,
+    words: NDArray[np.uint32],
+    pending: PendingStore,
     statement: syntax.Instruction,
-) -> None:  # fmt: skip
+) -> None:
     slot = int(machine.row_slot[row])
 
     def complete() -> None:
@@ -283,9 +293,17 @@ def copy(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
 
 
 def _submit_copy(
-    machine: Machine, row: int, thread: int, cta_group: int, source: SharedMatrix, lanes: NDArray[np.int64], place: int,
-    width: int, element: int, statement: syntax.Instruction,
-) -> None:  # fmt: skip
+    machine: Machine,
+    row: int,
+    thread: int,
+    cta_group: int,
+    source: SharedMatrix,
+    lanes: NDArray[np.int64],
+    place: int,
+    width: int,
+    element: int,
+    statement: syntax.Instruction,
+) -> None:
     """Elements of 4 and 6 bits are expanded to bytes of their own."""
     issuer, slots = int(machine.row_slot[row]), slots_of(machine, row, cta_group)
     lane, column = split_address(place)
@@ -324,13 +342,14 @@ def shift(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
 
 
 def _submit_shift(machine: Machine, row: int, cta_group: int, place: int, statement: syntax.Instruction) -> None:
+    """All four quarters move, whichever lane the address has (fact shift-direction)."""
     issuer, slots = int(machine.row_slot[row]), slots_of(machine, row, cta_group)
     lane, column = split_address(place)
     if lane % WARP_LANES:
         raise MemoryFault("misaligned", f"tcgen05.shift at lane {lane}, not a multiple of 32 (9.7.16.9.3)")
-    span, bands = range(column, column + _SHIFT_COLUMNS), bands_of(range(lane, lane + WARP_LANES))
+    span, bands = range(column, column + _SHIFT_COLUMNS), bands_of(range(LANES))
     for slot in slots:
-        machine.tensor.require(slot, range(lane, lane + WARP_LANES), span, "tcgen05.shift")
+        machine.tensor.require(slot, range(LANES), span, "tcgen05.shift")
     if machine.ordering is not None:
         operation = machine.ordering.operation("tcgen05.shift", statement, issuer)
         for slot in slots:
@@ -342,6 +361,6 @@ def _submit_shift(machine: Machine, row: int, cta_group: int, place: int, statem
     def execute() -> None:
         for slot in slots:
             cells = machine.tensor.cells[slot][:, column : column + _SHIFT_COLUMNS]
-            cells[lane + to] = cells[lane + source]
+            cells[to] = cells[source]
 
     machine.submit(issuer, statement, execute, pipe=pipe_of(machine, row, cta_group))

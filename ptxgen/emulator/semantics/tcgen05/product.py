@@ -19,13 +19,13 @@ from ptxgen.emulator.semantics.tcgen05.operands import SharedMatrix
 from ptxgen.emulator.state.machine import Machine
 from ptxgen.layouts.scale_factors import SCALES_PER_ROW, scale_cells
 from ptxgen.layouts.tmem import (
-    COLUMNS,
     METADATA_CHUNKS,
     WARP_LANES,
     accumulator_cells,
     accumulator_layout,
     metadata_cells,
     operand_lanes,
+    shift_lanes,
 )
 from ptxgen.syntax import Statement
 
@@ -102,6 +102,12 @@ class Shape:
         assert isinstance(self.idesc, BlockScaledInstructionDescriptor)
         return SCALES_PER_ROW[self.form.scale_vector, self.dense_k]
 
+    @property
+    def scale_type(self) -> str:
+        """Type of the scale factors."""
+        assert isinstance(self.idesc, BlockScaledInstructionDescriptor)
+        return self.idesc.scale_type
+
     def packing(self, type: str, *, shared: bool) -> Packing:
         """How elements of a type lie in shared or tensor memory."""
         if self.packed:
@@ -140,6 +146,12 @@ def _check(form: Form, idesc: InstructionDescriptor | BlockScaledInstructionDesc
         raise DescriptorError(f"sparse is {idesc.sparse}, but the instruction multiplies a {wanted} A")
     if form.ashift and idesc.m not in (128, 256):
         raise DescriptorError(f"m must be 128 or 256 with .ashift, not {idesc.m} (PTX ISA 9.7.16.10.9.1)")
+    if form.kind == "f16" and idesc.a_type != idesc.b_type:
+        raise DescriptorError(
+            f"a_type and b_type must be equal with kind::f16, not {idesc.a_type} and {idesc.b_type} (fact f16-mixed)"
+        )
+    if isinstance(idesc, InstructionDescriptor) and form.ws and idesc.m == 32 and idesc.max_shift:
+        raise DescriptorError(f"max_shift must be 0 with M 32, not {idesc.max_shift} (fact max-shift-m32)")
     if form.a_in_tensor_memory and idesc.a_major != "k":
         raise DescriptorError("a_major must be k for A in tensor memory, which cannot be transposed")
     step = 16 * form.cta_group
@@ -306,9 +318,12 @@ def _scales(cells: NDArray[np.uint32], call: Call, part: Part) -> tuple[NDArray[
 
 
 def _bytes(
-    cells: NDArray[np.uint32], lane: NDArray[np.int64], column: NDArray[np.int64], byte: NDArray[np.int64],
+    cells: NDArray[np.uint32],
+    lane: NDArray[np.int64],
+    column: NDArray[np.int64],
+    byte: NDArray[np.int64],
     place: tuple[int, int],
-) -> NDArray[np.uint8]:  # fmt: skip
+) -> NDArray[np.uint8]:
     words = cells[lane + place[0], column + place[1]]
     return (words >> (8 * byte).astype(np.uint32)).astype(np.uint8)
 
@@ -351,7 +366,9 @@ def _sums(
     def scaled(rows: NDArray[np.bool_] | slice, scale_b: NDArray[np.float64]) -> Values:
         scales, addend = (scale_a[rows], scale_b), None if c is None else c[rows]
         if shape.packed:
-            return tensor_sums.fused_groups(a[rows], b, addend, scales, sparse=shape.form.sparse)
+            return tensor_sums.fused_groups(
+                a[rows], b, addend, scales, sparse=shape.form.sparse, scale_type=shape.scale_type
+            )
         stored = None if columns is None else columns[rows]
         return tensor_sums.fused(a[rows], b, addend, types, columns=stored, scales=scales)
 
@@ -373,10 +390,9 @@ def _scaled_input(before: Values, call: Call) -> Values:
 def _shift_rows(machine: Machine, call: Call, slot: int) -> None:
     """.ashift: each quarter's rows of A move up by one lane, after the product (fact shift-direction)."""
     column = call.a_place[1]
-    quarters = machine.tensor.cells[slot].reshape(4, WARP_LANES, COLUMNS)[
-        :, :, column : column + call.shape.columns_of_a
-    ]
-    quarters[:, :-1] = quarters[:, 1:].copy()
+    cells = machine.tensor.cells[slot][:, column : column + call.shape.columns_of_a]
+    to, source = shift_lanes()
+    cells[to] = cells[source]
 
 
 def zero_columns(value: int, shape: Shape) -> tuple[NDArray[np.bool_] | None, int]:
