@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import cache
 from importlib import resources
 from typing import Any
@@ -14,6 +14,7 @@ from typing import Any
 from ptxgen.instr import load_all
 from ptxgen.instr.model.certified import certificates, digest
 from ptxgen.instr.model.form import REGISTRY, Instruction
+from ptxgen.silicon import OTHERS, Witness, witness
 
 #: What `python -m microtests --coverage` writes: for each declaration how many microtests it has.
 MICROTESTED = "microtested.json"
@@ -27,7 +28,8 @@ class Row:
     targets) and `neighbors` are those of the certificates, `disagreements` the lines on which ptxas differed, and
     `excused` those on which it differs for a stated reason.
     `emulated` counts the declarations that have a meaning in the emulator, `missing` names the others. `microtested`
-    counts those with a microtest, `recorded` those of them that a GPU has answered.
+    counts those with a microtest, `recorded` those of them that a GPU has answered. `silicon` says for each declaration
+    of tcgen05 who has seen it on Blackwell silicon.
     """
 
     family: str
@@ -43,6 +45,12 @@ class Row:
     missing: tuple[str, ...]
     microtested: int
     recorded: int
+    silicon: dict[str, Witness] = field(default_factory=dict)
+
+    @property
+    def witnessed(self) -> int:
+        """How many of tcgen05's declarations somebody has seen on Blackwell silicon."""
+        return sum(each != "none" for each in self.silicon.values())
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
@@ -91,9 +99,20 @@ def coverage() -> list[Row]:
                 tuple(missing),
                 sum(form.form.key in tested for form in forms),
                 sum(tested.get(form.form.key, (0, 0))[1] > 0 for form in forms),
+                _silicon(forms, tested),
             )
         )
     return rows
+
+
+def _silicon(forms: list[type[Instruction]], tested: dict[str, tuple[int, int]]) -> dict[str, Witness]:
+    keys = sorted(form.form.key for form in forms)
+    found: dict[str, Witness] = {}
+    for key in keys:
+        seen = witness(key, tested.get(key, (0, 0))[1] > 0)
+        if seen is not None:
+            found[key] = seen
+    return found
 
 
 def page(rows: list[Row]) -> str:
@@ -105,7 +124,12 @@ def page(rows: list[Row]) -> str:
         for name in row.missing:
             left_out[reason(f"{row.family}.{name}") or "not said"].append(f"{row.family}.{name}")
     why = "".join(f"- {words}: {', '.join(names)}\n" for words, names in left_out.items())
-    return _PAGE.format(ptxas=total(rows).ptxas or "none yet", table=markdown(rows), why=why)
+    silicon = "".join(
+        f"| {key} | {each} | {OTHERS.get(key, '') if each == 'others' else ''} |\n"
+        for row in rows
+        for key, each in row.silicon.items()
+    )
+    return _PAGE.format(ptxas=total(rows).ptxas or "none yet", table=markdown(rows), silicon=silicon, why=why)
 
 
 _PAGE = """\
@@ -121,9 +145,18 @@ Made from the declarations and the records by `make docs`; a test compares. `ptx
   or both take;
 - excused: lines on which the two differ for a stated reason ([exceptions.md](exceptions.md)); differing: for none;
 - emulated: declarations that the emulator executes; microtest: those that a microtest runs alone; recorded: those of
-  which an H200's answers are kept.
+  which a GPU's answers are kept (an H200's); silicon: those of tcgen05 that somebody has seen on Blackwell silicon.
 
 {table}
+## Blackwell silicon
+
+Who has seen each declaration of tcgen05 on a B200 or its kin: ours (a recording of a kit, `make blackwell`), others
+(a public repository at a commit; recorded: it has words, held: its tests ran there), or none. What of a declaration
+they have seen is in [facts.md](facts.md).
+
+| declaration | witness | source |
+|---|---|---|
+{silicon}
 ## Not emulated
 
 {why}"""
@@ -143,6 +176,7 @@ def markdown(rows: list[Row]) -> str:
         "emulated",
         "microtest",
         "recorded",
+        "silicon",
     )
     lines = ["| " + " | ".join(head) + " |", "|---|" + "---:|" * (len(head) - 1)]
     for row in [*rows, total(rows)]:
@@ -157,6 +191,7 @@ def markdown(rows: list[Row]) -> str:
             row.emulated,
             row.microtested,
             row.recorded,
+            row.witnessed,
         )
         lines.append(f"| {row.family} | " + " | ".join(f"{count:,}" for count in counts) + " |")
     return "\n".join(lines) + "\n"
@@ -182,4 +217,5 @@ def total(rows: list[Row]) -> Row:
         missing=(),
         microtested=added("microtested"),
         recorded=added("recorded"),
+        silicon={key: each for row in rows for key, each in row.silicon.items()},
     )

@@ -11,8 +11,8 @@ from ptxgen.cli.errors import OK
 
 #: Columns of the table, and the field of a row that each shows: as many as 80 characters hold.
 _COLUMNS = {
-    "declared": "declarations", "certified": "certified", "forms": "forms", "differing": "disagreements",
-    "emulated": "emulated", "microtest": "microtested", "recorded": "recorded",
+    "declared": "declarations", "certified": "certified", "forms": "forms", "differ": "disagreements",
+    "emulated": "emulated", "tested": "microtested", "recorded": "recorded", "silicon": "witnessed",
 }  # fmt: skip
 
 
@@ -49,8 +49,8 @@ def coverage(
         out.print(table)
         versions = total(rows).ptxas or "none yet"
         out.print(
-            f"\ncertified against ptxas {versions}; 'differing' from it are lines; 'recorded': a GPU has answered a "
-            "microtest of the declaration; --markdown has more columns",
+            f"\ncertified against ptxas {versions}; lines 'differ' from it; 'tested': has a microtest; 'recorded': a "
+            "GPU has answered one; 'silicon': of tcgen05, somebody has seen it on Blackwell; --markdown has more",
             soft_wrap=True,
         )
     return OK

@@ -52,8 +52,17 @@ class Fact:
     statement: str
     evidence: Evidence
     consequence: str
+    #: Who has seen it on Blackwell silicon, "" for nobody; None where it is not about Blackwell's own instructions.
+    silicon: str | None = None
 
-    def as_dict(self) -> dict[str, str]:
+    @property
+    def witness(self) -> str:
+        """The line about Blackwell silicon; empty where there is none to give."""
+        if self.silicon is None:
+            return ""
+        return f"Blackwell silicon: {self.silicon or 'no public record; the kit asks (make blackwell)'}"
+
+    def as_dict(self) -> dict[str, str | None]:
         """Plain values, for JSON."""
         return {
             "name": self.name,
@@ -62,4 +71,5 @@ class Fact:
             "evidence": self.evidence.kind,
             "source": self.evidence.source,
             "consequence": self.consequence,
+            "silicon": self.silicon,
         }

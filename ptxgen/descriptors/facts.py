@@ -9,6 +9,7 @@ from __future__ import annotations
 import textwrap
 
 from ptxgen.descriptors.evidence import Fact, documented, inferred, measured, unverified
+from ptxgen.descriptors.sum_facts import SUM_FACTS
 
 FACTS: tuple[Fact, ...] = (
     Fact(
@@ -20,6 +21,7 @@ FACTS: tuple[Fact, ...] = (
             '("not used, assumed to be 1")'
         ),
         "CUTLASS writes 1 unit (16 bytes), DeepGEMM 0; both work. Step along K with the start address instead.",
+        silicon="",
     ),
     Fact(
         "stride-roles",
@@ -30,6 +32,7 @@ FACTS: tuple[Fact, ...] = (
             "include/cute/arch/mma_sm100_desc.hpp write the same layouts"
         ),
         "Without swizzle SBO steps along MN and LBO along K; with one, LBO steps along MN and SBO along K.",
+        silicon="B200, by others: mlc-ai/TIRx-harness 4f92290 holds MN-major operands of tcgen05 to it",
     ),
     Fact(
         "swizzle-absolute-address",
@@ -41,6 +44,7 @@ FACTS: tuple[Fact, ...] = (
         ),
         "A tile that TMA wrote is read back with base offset 0 wherever it starts, and K can be advanced by adding to "
         "the start address inside a swizzle row.",
+        silicon="",
     ),
     Fact(
         "tma-and-mma-swizzle-agree",
@@ -60,6 +64,7 @@ FACTS: tuple[Fact, ...] = (
         "The base offset is subtracted from the line number before the XOR: chunk ^= (address >> 7) - base_offset.",
         measured("H200, driver 580.159.04, wgmma with 128B swizzle, every start line; tcgen05 by analogy"),
         "It is needed only where software laid the pattern out from a start that is not on its boundary.",
+        silicon="",
     ),
     Fact(
         "descriptor-version",
@@ -70,6 +75,7 @@ FACTS: tuple[Fact, ...] = (
             "the manual's sake); a fork's GEMM matched PyTorch on Blackwell before (facebookexperimental/triton PR 180)"
         ),
         "Write 0b001. ptxgen encodes it and decodes nothing else; the emulator runs what has 0, with advice.",
+        silicon="",
     ),
     Fact(
         "k-major-32b-atom",
@@ -80,6 +86,7 @@ FACTS: tuple[Fact, ...] = (
             "(include/cute/arch/mma_sm100_desc.hpp)"
         ),
         "Use the mode for MN-major 32-bit operands only; ptxgen reads K-major by the same XOR as MN-major.",
+        silicon="",
     ),
     Fact(
         "k-major-halves",
@@ -91,6 +98,7 @@ FACTS: tuple[Fact, ...] = (
             "start each; tcgen05 by analogy"
         ),
         "The manual says that LBO is not used there; with the wider swizzles it is not.",
+        silicon="",
     ),
     Fact(
         "lbo-absolute",
@@ -104,17 +112,23 @@ FACTS: tuple[Fact, ...] = (
         ),
         "What passes the end of a row of 128 bytes goes on at the start of the same row there. 128B swizzle with "
         "16-byte atoms, K-major, base offset 0; anything else is refused.",
+        silicon="",
     ),
     Fact(
         "copy-rows",
         "tcgen05.cp",
         "tcgen05.cp reads rows as a K-major operand has them: row r at (r / 8) * SBO + (r % 8) * the row of the "
         "swizzle mode; the second 16 bytes of 256-bit shapes are LBO away without swizzle, next to the first with one.",
-        inferred(
+        measured(
+            "B200, by others, for 128x256b without swizzle; "
             "Apache TVM's tests of tcgen05.cp (which say they ran bit-exact on a B200) and CUTLASS's copy traits "
             "agree; the manual shows tcgen05.cp only with a descriptor"
         ),
         "One 32x128b copy takes 512 consecutive bytes where SBO is 128.",
+        silicon=(
+            "B200, by others: cicuvc/nvidia-sass-document 3e4430d, utccp.md, recorded 128x256b without swizzle "
+            "(tests/data/silicon); other shapes and swizzles: no public record"
+        ),
     ),
     Fact(
         "lbo-scale-factors",
@@ -125,6 +139,7 @@ FACTS: tuple[Fact, ...] = (
             "scale factors"
         ),
         "No swizzle and SBO 128 (8 rows of 16 bytes) is what all of them write.",
+        silicon="",
     ),
     Fact(
         "scale-copy-warpx4",
@@ -135,6 +150,7 @@ FACTS: tuple[Fact, ...] = (
             "32-lane partitions"
         ),
         "64x128b likewise needs .warpx2::02_13 or ::01_23, and no other shape may have either.",
+        silicon="",
     ),
     Fact(
         "sfb-both-ctas",
@@ -147,28 +163,36 @@ FACTS: tuple[Fact, ...] = (
         ),
         "Each CTA holds rows of D over all columns, and a scale is read from its own tensor memory. B itself is split "
         "by N between the CTAs.",
+        silicon="with different contents in the two CTAs at M 256: no public record",
     ),
     Fact(
         "sfb-split-m128",
         "scale factors",
         "With cta_group::2 and M 128, lane windows 0 and 1 hold the scales of the first half of N, 2 and 3 those of "
         "the second.",
-        inferred(
+        measured(
+            "B200, by others; "
             "CUTLASS's ScaleFactorDuplicated2by2 (include/cute/atom/mma_traits_sm100_frag.hpp), and its example "
             "2cta_mma_blockscale_m128.py fills them so with tcgen05.cp.64x128b.warpx2::01_23"
         ),
         "It matches the accumulator's layout B; with M 256 all four windows hold the same.",
+        silicon="B200, by others: mlc-ai/TIRx-harness 4f92290, mxf8_cta2.py, holds the SFB halves of layout B to it",
     ),
     Fact(
         "scale-columns",
         "scale factors",
         "The scales of row r (of A, or column of B) are on lane r % 32 of each quarter, in column r / 32.",
-        inferred(
+        measured(
+            "B200, by others; "
             "CUTLASS's tmem_sf_frg (include/cute/atom/mma_traits_sm100_frag.hpp), Triton and DeepGEMM agree; "
             "the manual has figures 231 to 258 only"
         ),
         "One 32x128b.warpx4 copy of a 512-byte block fills four columns. Each quarter of D's lanes reads the copy on "
         "its own lanes.",
+        silicon=(
+            "B200, by others: mlc-ai/TIRx-harness 4f92290, tcgen05_scale_abi.py, holds the order of scale factors"
+            " to it; ids other than 0: no public record"
+        ),
     ),
     Fact(
         "scales-k96",
@@ -181,6 +205,7 @@ FACTS: tuple[Fact, ...] = (
             "include/cute/atom/mma_traits_sm100_frag.hpp); the manual has figures 234 to 258 only"
         ),
         "Scales begin at the id and need not end in the same word: 6 from id 2 take 2 bytes of one, 4 of the next.",
+        silicon="",
     ),
     Fact(
         "tmem-lane-field",
@@ -192,6 +217,10 @@ FACTS: tuple[Fact, ...] = (
         ),
         "The emulator takes all of them, the last with advice, and refuses any other quarter; whether hardware masks "
         "or faults there is not known.",
+        silicon=(
+            "B200, by others: gau-nernst/learn-cuda v5 to v7 run with 128 + 32 warp in the second CTA of a pair; "
+            "another quarter: no public record"
+        ),
     ),
     Fact(
         "tmem-store-then-load",
@@ -202,6 +231,7 @@ FACTS: tuple[Fact, ...] = (
             "tmem_fixup) stores sums that the epilogue of the same warps loads, with no wait between"
         ),
         "The manual promises no such order, so the emulator advises the wait.",
+        silicon="",
     ),
     Fact(
         "tmem-copies-of-a",
@@ -210,39 +240,89 @@ FACTS: tuple[Fact, ...] = (
         "in G.",
         inferred("CUTLASS's TmemAllocMode::Duplicated (include/cute/atom/mma_traits_sm100_frag.hpp)"),
         "Each part of the lanes multiplies the rows of A on its own lanes.",
+        silicon=(
+            "B200, by others: mlc-ai/TIRx-harness 8123af3, tcgen05_fp8_ts.py, holds A of 8 bits at M 128; other "
+            "types, and the copies of layouts B, E and G: no public record"
+        ),
     ),
     Fact(
         "tmem-pack",
         "tensor memory",
         "With .pack::16b a register has columns 2c and 2c + 1 where the plain shape has column c; .unpack::16b clears "
         "the upper halves of its cells.",
-        inferred(
+        measured(
+            "B200, by others; "
             "the columns: CUTLASS's SM100_TMEM_LOAD_*_16b (include/cute/atom/copy_traits_sm100.hpp); what unpacking "
             "leaves in the upper halves is said nowhere"
         ),
         "A shape covers twice as many columns as without packing.",
+        silicon=(
+            "B200, by others: mlc-ai/TIRx-harness 4f92290, tcgen05_transfer_semantics.py, holds pack and unpack "
+            "of all shapes; cicuvc/nvidia-sass-document 031228c, ldtm.md. Upper halves of filled cells: no public"
+            " record"
+        ),
     ),
     Fact(
         "metadata-cells",
         "tensor memory",
         "Metadata of f16 and tf32: rows 8 apart share a cell, the halves of K are 8 lanes apart, the sparsity selector "
         "is the column. Of other kinds: a row's 64 bits on its own lane.",
-        inferred(
+        measured(
+            "B200, by others; "
             "CUTLASS's tmem_e_frg (include/cute/atom/mma_traits_sm100_frag.hpp), for M 128 and .ws; for M 64 and pairs "
             "at M 128 the same within each 16 lanes. The manual has figures 262 to 267 only"
         ),
         "At M 64 each 16 rows begin a quarter of the lanes, as the accumulator's do.",
+        silicon=(
+            "B200, by others: sf-tensor/tcgen05 8fce64d, hardware_validation, holds sparse products of 17 kinds "
+            "to it; metadata that differs by row, M 64, pairs and selectors: no public record"
+        ),
     ),
     Fact(
         "shift-direction",
         "tensor memory",
-        "tcgen05.shift and .ashift give each lane what the next one has; the last of each 32 lanes keeps its own. "
-        ".ashift does so after the product.",
+        "tcgen05.shift and .ashift give each lane what the next one has, in all four quarters; the last lane of each "
+        "32 keeps its own. .ashift does so after the product.",
         measured(
-            "B200, by NVIDIA, for .ashift: CUTLASS examples/python/CuTeDSL/experimental/primitives/tcgen05/"
-            "1cta_mma_a_from_tmem.py; tcgen05.shift by analogy, on the 32 lanes of its address"
+            "B200, by others: cicuvc/nvidia-sass-document, notes/sm100/instr/utcshift.md at 0ddf110, recorded one "
+            "tcgen05.shift at lane 0; by NVIDIA for .ashift: CUTLASS examples/python/CuTeDSL/experimental/primitives/"
+            "tcgen05/1cta_mma_a_from_tmem.py. An address on lane 32, 64 or 96: by analogy"
         ),
         "tcgen05.cp.4x256b then brings the new last row of each quarter: its row r goes to lane 32r past the address.",
+        silicon=(
+            "B200, by others: recorded (tests/data/silicon); other lanes, pairs, and columns behind the first 8: no "
+            "public record"
+        ),
+    ),
+    Fact(
+        "disable-output-lane",
+        "tensor memory",
+        "Bit i of word w of disable-output-lane keeps lane 32w + i of D as it is.",
+        measured("B200, by others: cicuvc/nvidia-sass-document, utchmma.md at 01c97e0; PTX ISA 9.7.16.10.9.1"),
+        "With cta_group::2 eight words name the lanes of both CTAs, those of the even one first.",
+        silicon="B200, by others: recorded at M 128; at M 64, in pairs and with .ws: no public record",
+    ),
+    Fact(
+        "f16-mixed",
+        "instruction descriptors",
+        "kind::f16 with one operand of f16 and one of bf16 is an illegal instruction.",
+        measured(
+            "B200, by others: sf-tensor/tcgen05, hardware_validation/mma_probe/tcgen05.py at 6f19f22, an observation; "
+            "the fields of PTX ISA table 42 can say it"
+        ),
+        "The descriptor encodes with a warning; the emulator ends in a fault (illegal-descriptor).",
+        silicon="B200, by others: an observation, no record",
+    ),
+    Fact(
+        "max-shift-m32",
+        "instruction descriptors",
+        ".ws with M 32 traps where max_shift is not 0, with a zero-column mask or without.",
+        measured(
+            "B200, by others: sf-tensor/tcgen05, hardware_validation/src/tcgen05_shape_probe.cu at 6f19f22, an "
+            "observation; PTX ISA table 42 allows it"
+        ),
+        "The descriptor encodes with a warning; the emulator ends in a fault (illegal-descriptor).",
+        silicon="B200, by others: an observation, no record",
     ),
     Fact(
         "tmem-six-bits",
@@ -253,6 +333,7 @@ FACTS: tuple[Fact, ...] = (
             "reads so what tcgen05.cp of every shape has decompressed; mma.sync documents both for its registers"
         ),
         "It shows only where threads read or write such bytes: tcgen05.cp and the product agree.",
+        silicon="B200, by others: mlc-ai/TIRx-harness 4f92290",
     ),
     Fact(
         "tmem-f16-accumulator",
@@ -263,6 +344,7 @@ FACTS: tuple[Fact, ...] = (
             "f16 and f8f6f4"
         ),
         "tcgen05.ld with .pack::16b loads two such elements in a register.",
+        silicon="B200, by others: mlc-ai/TIRx-harness 4f92290",
     ),
     Fact(
         "tensor-core-order",
@@ -273,6 +355,7 @@ FACTS: tuple[Fact, ...] = (
             "those of the last products without a wait"
         ),
         "No race is reported between operations of the tensor core of a CTA or a pair.",
+        silicon="",
     ),
     Fact(
         "scale-block",
@@ -283,6 +366,7 @@ FACTS: tuple[Fact, ...] = (
             "agree"
         ),
         "Such a block goes to tensor memory with one tcgen05.cp.32x128b.warpx4.",
+        silicon="B200, by others: mlc-ai/TIRx-harness 4f92290, tcgen05_scale_abi.py",
     ),
     Fact(
         "f8f6f4-f16-accumulator",
@@ -290,6 +374,7 @@ FACTS: tuple[Fact, ...] = (
         "kind::f8f6f4 accumulates in f16 too.",
         documented("PTX ISA table 39 and CUTLASS; the row of table 42 names F32 only"),
         "d_type f16 is accepted.",
+        silicon="B200, by others: sf-tensor/tcgen05 8fce64d recorded words of it (tests/data/silicon)",
     ),
     Fact(
         "n-steps-m128",
@@ -300,6 +385,10 @@ FACTS: tuple[Fact, ...] = (
             "(include/cute/arch/mma_sm100_umma.hpp)"
         ),
         "Odd multiples of 8 are accepted with a warning.",
+        silicon=(
+            "B200, by others: sf-tensor/tcgen05 8fce64d, tcgen05_shape_probe.cu, runs every multiple of 8 at M 64"
+            " and 128"
+        ),
     ),
     Fact(
         "k96-m128",
@@ -307,6 +396,7 @@ FACTS: tuple[Fact, ...] = (
         "K = 96 of mxf4 and mxf4nvf4 exists for M 128 too.",
         inferred("CUTLASS's SM103_MXF4_ULTRA_SS_VS (mma_sm100_umma.hpp); PTX ISA table 39 has it with M 256 only"),
         "Accepted with a warning.",
+        silicon="",
     ),
     Fact(
         "zero-mask-spans",
@@ -317,6 +407,7 @@ FACTS: tuple[Fact, ...] = (
             "has the two the other way round"
         ),
         "The examples are tests of ptxgen.",
+        silicon="",
     ),
     Fact(
         "tensormap-bits",
@@ -411,6 +502,18 @@ FACTS: tuple[Fact, ...] = (
         "sm_103a alone has it, and no matrix descriptor.",
     ),
     Fact(
+        "cvt-narrow",
+        "conversions",
+        "cvt to .ue8m0x2 and .e2m1x2, .bf16x2 from .ue8m0x2, and .scaled::n2::ue8m0 give what the formats and "
+        "roundings of PTX ISA 9.7.9.21 say, subnormal numbers, NaN and overflow too.",
+        measured(
+            "B200, driver 595.58.03, by others: 1,344 words in mlc-ai/TIRx-harness, "
+            "tools/tests/numsim/microtests/cases/ptx_cvt_narrow_goldens.py at 8123af3"
+        ),
+        "The emulator computes them so; microtests conversion.",
+        silicon="B200, by others: recorded there",
+    ),
+    Fact(
         "cvt-rs-bits",
         "conversions",
         "cvt.rs with four results: of each pair (a, b and e, f) the second takes its 16 random bits as they are, the "
@@ -448,6 +551,7 @@ FACTS: tuple[Fact, ...] = (
         ),
         "No matrix descriptor has this mode.",
     ),
+    *SUM_FACTS,
 )
 """All facts, by subject."""
 
@@ -476,6 +580,7 @@ def markdown() -> str:
         "What descriptors and layouts rest on where the PTX manual is silent, contradicts itself, or shows a figure",
         "only. **documented**: a vendor's text says it. **measured**: a device, a driver or an assembler answered so.",
         "**inferred**: sources agree without stating it. **unverified**: one indirect source, or sources disagree.",
+        "*Blackwell silicon* says who has seen it on a B200 or its kin; recorded words are in tests/data/silicon.",
         "",
         "Written by `ptxgen explain facts --markdown`; `ptxgen explain` shows the ones that concern a value.",
     ]
@@ -485,4 +590,6 @@ def markdown() -> str:
             if each.subject == subject:
                 text = f"- **{each.name}** ({each.evidence.kind}). {each.statement} {each.consequence}"
                 lines += _wrapped(text) + _wrapped(f"  *Source: {each.evidence.source}.*")
+                if each.witness:
+                    lines += _wrapped(f"  *{each.witness}.*")
     return "\n".join(lines) + "\n"

@@ -9,6 +9,7 @@ from ptxgen.emulator.semantics import LEFT_OUT, missing, reason
 from ptxgen.instr.logic import shl, shr
 from ptxgen.instr.model import certified
 from ptxgen.instr.model.form import REGISTRY
+from ptxgen.silicon import OTHERS
 from tests.support.paths import DOCS
 
 
@@ -35,6 +36,23 @@ def test_a_certificate_of_another_text_does_not_count(monkeypatch: pytest.Monkey
         5,
         "13.5",
     )
+
+
+def test_every_declaration_of_tcgen05_has_a_witness_or_none() -> None:
+    (row,) = (row for row in coverage.coverage() if row.family == "tcgen05")
+    assert len(row.silicon) == row.declarations
+    assert OTHERS.keys() <= row.silicon.keys()
+    assert row.silicon["tcgen05.shift"] == row.silicon["tcgen05.cp"] == row.silicon["tcgen05.mma"] == "others"
+    assert row.silicon["tcgen05.mma_ws_sp_ts"] == "none"
+    assert row.witnessed == len(OTHERS)
+    assert not any(other.silicon for other in coverage.coverage() if other.family != "tcgen05")
+    assert "| tcgen05.mma_ws_ts | none |  |" in coverage.page(coverage.coverage())
+
+
+def test_an_answer_of_ours_counts_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(coverage, "microtested", lambda: {"tcgen05.mma_ws_ts": (3, 1)})
+    (row,) = (row for row in coverage.coverage() if row.family == "tcgen05")
+    assert row.silicon["tcgen05.mma_ws_ts"] == "ours"
 
 
 def test_the_page_is_fresh() -> None:
