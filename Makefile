@@ -10,7 +10,7 @@ DEVELOPMENT := $(VENV)/.development-installed
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo install develop test check format certify corpus fuzz microtests mutants programs witnesses bench docs reading clean
+.PHONY: help demo install develop test check format certify corpus fuzz microtests mutants programs witnesses blackwell bench docs reading clean
 
 help: ## List what make can do
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -45,6 +45,9 @@ fuzz: $(DEVELOPMENT) ## Read and check a million random texts, and record it (tw
 microtests: $(DEVELOPMENT) ## Run every microtest in the emulator and through ptxas (minutes)
 	$(BIN)/python -m microtests
 	$(BIN)/python -m microtests --device ptxas --jobs $(JOBS)
+
+blackwell: $(DEVELOPMENT) ## Ask a B200, B300 or RTX 50 card everything, and write the answers to one file to send in (minutes)
+	$(BIN)/python -m microtests --device gpu --kit blackwell
 
 mutants: $(DEVELOPMENT) ## Mutate correct kernels, see whether the emulator reports each mutant, and record it (two hours; python -m tools.mutants --sample N takes fewer)
 	$(BIN)/python -m tools.mutants --jobs $(JOBS) --record

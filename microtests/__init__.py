@@ -8,4 +8,5 @@ instructions, executed in the emulator, and executed on a GPU when there is one.
     python -m microtests                              in the emulator, against references and recordings
     python -m microtests --device ptxas [FAMILY ...]  every target
     python -m microtests --device gpu --record        on this machine's GPU
+    python -m microtests --device gpu --kit blackwell all answers of this GPU in one file, for `ptxgen verify`
 """

@@ -9,11 +9,12 @@ import os
 import sys
 import time
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import microtests
-from microtests.harness import assembling, covered, recordings
+from microtests.harness import assembling, covered, kit, recordings
 from microtests.harness.definition import Definition, chosen, families
 from microtests.harness.gpu import run_on_gpu
 from microtests.harness.run import run
@@ -36,6 +37,11 @@ class Progress:
             seconds = time.monotonic() - self.began
             end = "\r" if self.live else "\n"
             print(f"{self.done}/{self.total} in {seconds:.0f} s", end=end, file=sys.stderr, flush=True)
+
+    @property
+    def seconds(self) -> float:
+        """Since the beginning."""
+        return time.monotonic() - self.began
 
     def say(self, text: str) -> None:
         print(text, flush=True)
@@ -126,6 +132,42 @@ def machine() -> dict[str, str]:
     }
 
 
+def make_kit(parser: argparse.ArgumentParser, found: Sequence[Definition], options: argparse.Namespace) -> int:
+    """Ask a GPU, or the emulator in its place, all there is, and write its file."""
+    targets, seconds = kit.KITS[options.kit], options.seconds or kit.SECONDS[options.kit]
+    ordered = kit.order(found)
+    if options.device == "gpu":
+        try:
+            gpu = Gpu()
+        except GpuNotFoundError as missing:
+            parser.error(str(missing))
+        if gpu.target not in targets:
+            parser.error(f"this GPU is {gpu.target}; kit {options.kit} is for {', '.join(targets)}")
+        heading = {"kit": options.kit, "target": gpu.target, **machine()}
+        answers, encode = kit.on_gpu(ordered, options.jobs, seconds), gpu.tensormap
+    else:
+        heading = {
+            "kit": options.kit,
+            "target": targets[0],
+            "device": f"emulated {targets[0]}",
+            "date": datetime.date.today().isoformat(),
+        }
+        answers, encode = kit.emulated(ordered, targets[0], seconds), None
+    path = options.output or Path(f"{options.kit}-{heading['target']}.kit.gz")
+    verdicts, progress = Counter[str](), Progress(len(ordered))
+
+    def counted() -> Iterator[dict[str, Any]]:
+        for answer in answers:
+            verdicts[answer["verdict"]] += 1
+            progress.step()
+            yield answer
+
+    size = kit.write(path, heading, counted(), encode)
+    words = ", ".join(f"{count:,} {verdict}" for verdict, count in sorted(verdicts.items()))
+    print(f"{path}: {size:,} bytes; {words}; {progress.seconds:.0f} s. Read it with: ptxgen verify {path}")
+    return 0
+
+
 def on_ptxas(found: Sequence[Definition], jobs: int, targets: Sequence[str]) -> dict[str, Counter[str]]:
     """Assemble for every target."""
     table: dict[str, Counter[str]] = defaultdict(Counter)
@@ -168,6 +210,8 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=max(1, min(12, (os.cpu_count() or 2) - 2)))
     parser.add_argument("--seconds", type=float, default=None, help="begin nothing more after this time (gpu)")
     parser.add_argument("--coverage", action="store_true", help="write down which declarations have microtests")
+    parser.add_argument("--kit", choices=tuple(kit.KITS), help="all answers of one generation, in one file to send in")
+    parser.add_argument("--output", type=Path, help="the file of --kit")
     parser.add_argument("--list", action="store_true", help="print the names")
     options = parser.parse_args()
     found = chosen(options.filters)
@@ -180,6 +224,10 @@ def main() -> int:
         print(f"{covered.write(chosen())} declarations have microtests: {covered.FILE.name}")
         return 0
     began = time.monotonic()
+    if options.kit:
+        if options.device == "ptxas":
+            parser.error("--kit runs on the GPU or in the emulator")
+        return make_kit(parser, found, options)
     if options.device == "gpu":
         try:
             Gpu()  # each worker takes one of its own

@@ -63,6 +63,11 @@ class Definition:
 _DEFINITIONS: dict[str, Definition] = {}
 
 
+def registered() -> tuple[str, ...]:
+    """The names registered so far, in order."""
+    return tuple(_DEFINITIONS)
+
+
 def register(definition: Definition) -> None:
     """Add a definition. Raises ValueError where the name is taken."""
     if definition.name in _DEFINITIONS:

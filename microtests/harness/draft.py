@@ -58,6 +58,10 @@ class Output:
     initial: Array | None
     tolerance: Tolerance | None
 
+    def expected_bytes(self) -> bytes:
+        """The words that it must hold in the end."""
+        return np.ascontiguousarray(self.expected()).astype(self.dtype, copy=False).tobytes()
+
 
 @dataclass(frozen=True)
 class Launch:

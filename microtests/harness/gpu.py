@@ -22,8 +22,11 @@ ROOT = Path(__file__).parents[2]
 class Batch:
     """Some definitions, run one after the other by worker processes: another where one ends early."""
 
-    def __init__(self, names: Sequence[str], limit: float, report: Callable[[dict[str, Any]], None]) -> None:
+    def __init__(
+        self, names: Sequence[str], limit: float, report: Callable[[dict[str, Any]], None], whole: bool = False
+    ) -> None:
         self.left, self.limit, self.report = list(names), limit, report
+        self.command = [sys.executable, "-m", "microtests.harness.worker", *(["--whole"] if whole else [])]
 
     def run(self) -> None:
         """Run all; every name gets an answer."""
@@ -37,7 +40,7 @@ class Batch:
 
     def _one_process(self) -> None:
         process = subprocess.Popen(
-            [sys.executable, "-m", "microtests.harness.worker"],
+            self.command,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -97,13 +100,22 @@ def _read(stream: Any, lines: queue.Queue[str | None]) -> None:
 
 
 def run_on_gpu(
-    definitions: Sequence[Definition], jobs: int, limit: float = 20.0, total: float | None = None
+    definitions: Sequence[Definition],
+    jobs: int,
+    limit: float = 20.0,
+    total: float | None = None,
+    *,
+    most: int = 80,
+    whole: bool = False,
 ) -> Iterator[dict[str, Any]]:
-    """An answer for each definition, as they come; none for what is not begun `total` seconds after the start."""
+    """An answer for each definition, as they come; none for what is not begun `total` seconds after the start.
+
+    A process runs at most `most` definitions; `whole` keeps all words of questions.
+    """
     answers: queue.Queue[dict[str, Any] | None] = queue.Queue()
     names = [each.name for each in definitions]
     # Small batches, dealt out as processes get free: those with a hang do not hold up others.
-    size = max(1, min(80, -(-len(names) // jobs)))
+    size = max(1, min(most, -(-len(names) // jobs)))
     batches: queue.Queue[list[str]] = queue.Queue()
     for start in range(0, len(names), size):
         batches.put(names[start : start + size])
@@ -119,7 +131,7 @@ def run_on_gpu(
                 for name in batch:
                     answers.put({"name": name, "verdict": "failed", "message": "no time was left", "seconds": 0.0})
                 continue
-            Batch(batch, limit, answers.put).run()
+            Batch(batch, limit, answers.put, whole).run()
         answers.put(None)
 
     threads = [threading.Thread(target=work, daemon=True) for _ in range(jobs)]

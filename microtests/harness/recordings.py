@@ -29,12 +29,12 @@ _SHOWN, _MOST = 16, 1 << 17
 
 def entry(result: Result, draft: Draft) -> dict[str, Any]:
     """What is recorded of a run on a GPU."""
-    if draft.fault:
+    if draft.fault and not result.outputs:
         return {"name": result.name, "inputs": result.digest, "outputs": {}, "fault": result.message}
     outputs: dict[str, Any] = {}
     for output in draft.outputs:
         data = result.outputs[output.name]
-        kept: dict[str, Any] = {"sha": _hash(data), "head": data[:_SHOWN].hex()}
+        kept: dict[str, Any] = {"sha": digest(data), "head": data[:_SHOWN].hex()}
         whole = (output.tolerance is not None and output.tolerance.recorded) or result.verdict == "wrong"
         if whole and len(data) <= _MOST:
             kept["data"] = base64.b64encode(zlib.compress(data, 9)).decode()
@@ -45,7 +45,7 @@ def entry(result: Result, draft: Draft) -> dict[str, Any]:
     return made
 
 
-def _hash(data: bytes) -> str:
+def digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()[:16]
 
 
@@ -86,7 +86,7 @@ def difference(draft: Draft, result: Result, kept: dict[str, Any]) -> str:
         known, data = kept["outputs"].get(output.name), result.outputs[output.name]
         if known is None:
             return f"{output.name} is not in the recording; record it again"
-        if _hash(data) == known["sha"]:
+        if digest(data) == known["sha"]:
             continue
         if "data" in known:
             answered = np.frombuffer(zlib.decompress(base64.b64decode(known["data"])), output.dtype)

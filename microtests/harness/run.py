@@ -98,7 +98,9 @@ def launch(definition: Definition, draft: Draft, device: Device) -> Result:
         if report.status == "fault" and {finding.code for finding in report.findings} & {draft.fault, "gpu-fault"}:
             result.message = report.findings[0].message
             return result
-        return Result(definition.name, "wrong", f"it must fault ({draft.fault}): {report.summary()}")
+        result.verdict, result.message = "wrong", f"it must fault ({draft.fault}): {report.summary()}"
+        if report.status != "ok":
+            return result
     if report.status != "ok":
         return Result(definition.name, "failed", report.summary())
     result.outputs = {output.name: array.read_bytes() for output, array in zip(draft.outputs, outputs, strict=True)}

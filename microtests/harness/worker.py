@@ -11,8 +11,8 @@ import json
 import sys
 import zlib
 
+from microtests.harness import kit, recordings
 from microtests.harness.definition import definitions
-from microtests.harness.recordings import entry
 from microtests.harness.run import digest_of, run
 from ptxgen.gpu import Gpu
 
@@ -20,6 +20,7 @@ from ptxgen.gpu import Gpu
 def main() -> int:
     """Run the definitions named on standard input."""
     known = definitions()
+    keep = kit.entry if "--whole" in sys.argv[1:] else recordings.entry
     gpu = Gpu()
     for name in sys.stdin.read().split("\n"):
         if not name:
@@ -32,7 +33,7 @@ def main() -> int:
             draft = definition.draft(gpu.target) if result.verdict in ("passed", "wrong") else None
             if draft is not None and (result.outputs or (draft.fault and result.verdict == "passed")):
                 assert result.digest == digest_of(draft), "the definition makes other inputs each time"
-                answer["entry"] = base64.b64encode(zlib.compress(json.dumps(entry(result, draft)).encode())).decode()
+                answer["entry"] = base64.b64encode(zlib.compress(json.dumps(keep(result, draft)).encode())).decode()
         except Exception as error:  # one definition must not end the others
             answer = {"name": name, "verdict": "failed", "message": f"{type(error).__name__}: {error}", "seconds": 0}
         print(json.dumps(answer), flush=True)

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from ptxgen.cli import coverage, errors, explain, kernels, layout, ptx, run, sass
+from ptxgen.cli import coverage, errors, explain, kernels, layout, ptx, run, sass, verify
 
 app = typer.Typer(
     name="ptxgen",
@@ -26,6 +26,7 @@ explain.register(app)
 sass.register(app)
 layout.register(app)
 coverage.register(app)
+verify.register(app)
 
 
 def _version(wanted: bool) -> None:
