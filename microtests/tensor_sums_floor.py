@@ -1,7 +1,6 @@
 """The floor under the exponent at which tensor cores cut sums: products of tiny numbers, C zero.
 
-Hopper's floor is a model's (Khattak and Mikaitis, H100TC), Blackwell's is recorded for bf16 and tf32 only
-(tests/data/silicon).
+Hopper's floor is recorded (H200); Blackwell's for bf16 and tf32 only (by others, tests/data/silicon).
 """
 
 from __future__ import annotations

@@ -13,8 +13,8 @@ SUM_FACTS: tuple[Fact, ...] = (
         inferred(
             "B200, by others: three recorded words of bf16 and tf32 (sf-tensor/tcgen05, tests/test_model.py at "
             "affce0c); -21 is a model's (north-numerical-computing/MATLAB-tensor-core, B200TC and H100TC at b12b5a7), "
-            "-139 an observation of sf-tensor's. On Hopper unverified: all our recordings fit a sum without a "
-            "floor, too"
+            "-139 an observation of sf-tensor's. On Hopper -133 and -21 are measured (H200, driver 580.159.04, "
+            "microtests tensor_sums_floor, mma.sync and wgmma)"
         ),
         "It shows only where all products are that small and C is zero. mxf8f6f4 has none in any model. Microtests "
         "tensor_sums_floor and tcgen05_questions tell the candidates apart.",

@@ -30,7 +30,7 @@ Doubles = NDArray[np.float64]
 _SUM_FLOORS = {("bf16", "f32"): -133, ("tf32", "f32"): -133, ("f16", "f16"): -21}
 #: The least exponent that counts as the largest of a sum, by architecture (sm_XY: X) and by types of A and D; others
 #: have none. Blackwell: recorded for bf16 and tf32 (sf-tensor/tcgen05), for f16 a model (Khattak and Mikaitis, B200TC).
-#: Hopper: their model (H100TC); unverified, for the recordings fit a sum without a floor too. sm_120: by analogy.
+#: Hopper: measured (H200, microtests tensor_sums_floor, 2026-11-23). sm_120: by analogy.
 FLOORS: dict[int, dict[tuple[str, str], int]] = {9: _SUM_FLOORS, 10: _SUM_FLOORS, 11: _SUM_FLOORS, 12: _SUM_FLOORS}
 #: The same for `fused_groups` (sf-tensor/tcgen05: groups below 2**-174 are cut off).
 GROUP_FLOOR = -139
