@@ -13,8 +13,8 @@ from collections.abc import Callable
 import ptxgen
 from ptxgen.descriptors import SmemDescriptor, TensorMap
 from ptxgen.descriptors.instruction import read_instruction
-from ptxgen.kernels import find
-from ptxgen.kernels.job import run_gemm
+from ptxgen.gemm import find
+from ptxgen.gemm.job import run_gemm
 from ptxgen.pictures import draw, svg, text
 from tools import measurements
 from tools.recorded.files import compiled

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import ptxgen
-from ptxgen.kernels import find
-from ptxgen.kernels.job import run_gemm
+from ptxgen.gemm import find
+from ptxgen.gemm.job import run_gemm
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()

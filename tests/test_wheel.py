@@ -78,8 +78,8 @@ def run(command: list[str], folder: Path, *, isolated: bool = True) -> str:
 def test_the_wheel_has_the_data(wheel: Path) -> None:
     names = set(ZipFile(wheel).namelist())
     assert {"ptxgen/py.typed", "ptxgen/microtested.json", "ptxgen/instr/model/certified.json"} <= names
-    data = {str(path.relative_to(ROOT)) for path in (ROOT / "ptxgen").rglob("*.j2")}
-    assert data
+    data = {f"ptxgen/{path.relative_to(ROOT)}" for path in (ROOT / "kernels").rglob("*") if path.is_file()}
+    assert {"ptxgen/kernels/blackwell/ladder.toml", "ptxgen/kernels/blocks/mma.j2"} <= data
     assert data <= names
     assert not any(name.startswith(("tests/", "tools/", "bench/")) for name in names)
 

@@ -1,6 +1,6 @@
-"""Building kernels: named registers and labels, and the Jinja environment whose instructions are model calls."""
+"""Building kernels: templates of plain PTX, and named registers for code that builds instructions."""
 
-from ptxgen.builder.environment import TemplateError, render
 from ptxgen.builder.registers import Register, Registers
+from ptxgen.builder.templates import KERNELS_FOLDER, Rendered, Template, TemplateError
 
-__all__ = ["Register", "Registers", "TemplateError", "render"]
+__all__ = ["KERNELS_FOLDER", "Register", "Registers", "Rendered", "Template", "TemplateError"]

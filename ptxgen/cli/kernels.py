@@ -1,13 +1,16 @@
-"""`ptxgen kernels` lists the kernels, `ptxgen build` prints the PTX of one."""
+"""`ptxgen kernels` lists the kernels or the options of one, `ptxgen build` prints the PTX of one."""
 
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ptxgen.cli.options import CONFIG_HELP, CDType, DType, KernelName, MTile, NTile, make_plan
+from ptxgen.cli.options import CDType, DType, KernelName, Settings, find_kernel, make_plan
+
+if TYPE_CHECKING:
+    from ptxgen.gemm import KernelEntry
 
 
 def register(app: typer.Typer) -> None:
@@ -15,22 +18,73 @@ def register(app: typer.Typer) -> None:
     app.command(rich_help_panel="Kernels")(build)
 
 
-def kernels() -> None:
-    """List the kernels and what can be chosen about them."""
+def kernels(
+    kernel: Annotated[
+        str | None, typer.Argument(metavar="[KERNEL]", help="Show the options of this one.", show_default=False)
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print names, rungs and options as JSON.")] = False,
+) -> None:
+    """List the kernels, or what can be chosen about one and what it adds to the rung before it."""
+    from rich.markup import escape
     from rich.padding import Padding
 
     from ptxgen.cli.terminal import grid, output
-    from ptxgen.kernels import KERNELS
+    from ptxgen.gemm import kernels as packaged
 
-    table = grid("cyan", "", "dim")
-    for row in CONFIG_HELP:
-        table.add_row(*row)
+    entries = list(packaged().values()) if kernel is None else [find_kernel(kernel)]
+    if as_json:
+        import json
+
+        made = [_described(entry) for entry in entries]
+        print(json.dumps(made if kernel is None else made[0], indent=2))
+        return
     with output() as out:
-        for entry in KERNELS.values():
-            out.print(f"[bold]{entry.name}[/]  [dim]{entry.target}[/]")
-            out.print(Padding(entry.summary, (0, 0, 1, 2)))
-        out.print("[bold]options[/] of 'ptxgen build' and 'ptxgen run'")
+        for entry in entries:
+            out.print(f"[bold]{entry.name}[/]  [dim]{entry.target}  {', '.join(entry.rungs)}[/]")
+            out.print(Padding(escape(entry.summary), (0, 0, 0, 2)))
+        if kernel is None:
+            out.print(
+                "\n[dim]ptxgen kernels KERNEL shows options, 'ptxgen run KERNEL --set OPTION=VALUE' takes them[/]"
+            )
+            return
+        [entry] = entries
+        rows = grid("dim", "")
+        if entry.parent:
+            rows.add_row("from", entry.parent)
+            rows.add_row("adds", ", ".join(f"{name}={value}" for name, value in entry.changes.items()) or "a template")
+        rows.add_row("template", entry.template.name)
+        for who, said in (("the article's choice", entry.article), ("ours", entry.ours)):
+            if said:
+                rows.add_row(who, escape(said))
+        out.print(Padding(rows, (0, 0, 1, 2)))
+        table = grid("cyan", "bold", "", "dim")
+        for name, option in entry.described().items():
+            table.add_row(name, _shown(option["default"]), _values(option), escape(option["help"]))
+        out.print("[bold]options[/], their defaults and values; tile=MxN is short for m_tile and n_tile")
         out.print(Padding(table, (0, 0, 0, 2)))
+
+
+def _described(entry: KernelEntry) -> dict[str, Any]:
+    return {
+        "name": entry.name,
+        "target": entry.target,
+        "summary": entry.summary,
+        "rungs": list(entry.rungs),
+        "from": entry.parent,
+        "changes": entry.changes,
+        "options": entry.described(),
+    }
+
+
+def _shown(value: object) -> str:
+    return "-" if value == "" else str(value)
+
+
+def _values(option: dict[str, Any]) -> str:
+    if "choices" in option:
+        return "|".join(_shown(each) for each in option["choices"] if each != "")
+    first, last, step = option["range"]
+    return f"{first}..{last}" + (f" step {step}" if step > 1 else "")
 
 
 def build(
@@ -39,15 +93,14 @@ def build(
         str | None,
         typer.Option("-o", "--output", metavar="FILE.ptx", help="Where to write; else printed.", show_default=False),
     ] = None,
-    dtype: DType = "bf16",
+    settings: Settings = [],  # noqa: B006  (typer's way to say many)
+    dtype: DType = None,
     c_dtype: CDType = None,
-    m_tile: MTile = 128,
-    n_tile: NTile = 128,
 ) -> None:
     """Plan and render a kernel: its PTX, which takes any problem size."""
     from ptxgen.cli.files import write_output
 
-    plan = make_plan(kernel, dtype, c_dtype, m_tile, n_tile)
+    plan = make_plan(kernel, settings, dtype, c_dtype)
     data = plan.text.encode()
     if output is None:
         sys.stdout.write(plan.text)

@@ -14,11 +14,10 @@ from rich.text import Text
 from ptxgen.cli.ptx import spills
 from ptxgen.cli.source import excerpt
 from ptxgen.cli.terminal import grid
-from ptxgen.layouts.tmem import COLUMNS, LANES
 
 if TYPE_CHECKING:
     from ptxgen.device import Accept, Finding
-    from ptxgen.kernels.job import Complaint, GemmResult
+    from ptxgen.gemm.job import Complaint, GemmResult
     from ptxgen.toolchain import Cubin
 
 _MOST_COMPLAINTS = 8
@@ -63,23 +62,27 @@ class RunReport:
     def _rows(self) -> list[tuple[str, RenderableType]]:
         problem = self.result.problem
         plan = problem.plan
-        config = plan.config
         x, y, _ = problem.grid
+        types = plan.a.dtype if plan.a.dtype == plan.b.dtype else f"{plan.a.dtype} and {plan.b.dtype}"
+        sums = plan.accumulator.d_type
         steps = -(-problem.k // plan.k_tile)
         return [
             (
                 "problem",
                 f"C = A·Bᵀ with M {problem.m}, N {problem.n}, K {problem.k}; "
-                f"{config.dtype} in, fp32 accumulation, {plan.c_dtype} out; seed {self.result.seed}",
+                f"{types} in, {sums} accumulation, {plan.c_dtype} out; seed {self.result.seed}",
             ),
             (
                 "tile",
                 f"{plan.m_tile}×{plan.n_tile}, {steps} step{'s' * (steps > 1)} of {plan.k_tile} in K; "
-                f"grid {x}×{y} = {x * y} CTA{'s' * (x * y > 1)} of {plan.threads} threads",
+                f"grid {x}×{y} = {x * y} CTA{'s' * (x * y > 1)} of {plan.roles.threads} threads",
             ),
+            ("scheduler", plan.scheduler.explain()),
+            ("roles", plan.roles.explain()),
             ("shared", self._shared()),
-            ("barriers", self._barriers()),
-            ("TMEM", f"{plan.tmem_columns} of {COLUMNS} columns × {LANES} lanes: the fp32 accumulator"),
+            ("pipelines", self._pipelines()),
+            ("accumulator", plan.accumulator.explain()),
+            ("epilogue", plan.epilogue.explain()),
             ("descriptors", self._descriptors()),
             ("ptxas", self._assembled()),
             ("launch", self._launched()),
@@ -95,7 +98,8 @@ class RunReport:
         table.add_column("bytes", justify="right", no_wrap=True)
         table.add_column("what it holds")
         for region in shared.regions:
-            table.add_row(region.name, str(region.offset), str(region.bytes), Text(region.holds, style="dim"))
+            stages = f"{region.stages} x {region.bytes // region.stages}" if region.stages > 1 else str(region.bytes)
+            table.add_row(region.name, str(region.offset), stages, Text(region.holds, style="dim"))
         share = shared.bytes / shared.limit
         filled = max(1, round(share * 24))
         total = Text.assemble(
@@ -105,27 +109,26 @@ class RunReport:
         )
         return Group(table, total)
 
-    def _barriers(self) -> RenderableType:
+    def _pipelines(self) -> RenderableType:
         table = grid("", "")
-        for each in self.result.problem.plan.barriers:
-            tx = f" and {each.tx_bytes} bytes" if each.tx_bytes else ""
-            table.add_row(each.name, f"{each.arrivals} arrival{'s' * (each.arrivals > 1)}{tx} a phase")
+        for each in self.result.problem.plan.pipelines:
+            table.add_row(each.name, each.explain())
         return table
 
     def _descriptors(self) -> RenderableType:
         problem = self.result.problem
         plan = problem.plan
         table = grid("", "magenta", "dim")
-        smem = {"A": plan.a_descriptor, "B": plan.b_descriptor}
-        if plan.a_descriptor == plan.b_descriptor:
-            smem = {"A, B": plan.a_descriptor}
+        smem = {"A": plan.a.descriptor, "B": plan.b.descriptor}
+        if smem["A"] == smem["B"]:
+            smem = {"A, B": plan.a.descriptor}
         for name, each in smem.items():
             words = f"{each.swizzle} swizzle, SBO {each.stride_byte_offset} bytes"
             table.add_row(f"smem {name}", f"{each.encode():#018x}", words)
-        mma = plan.instruction_descriptor
+        mma = plan.accumulator.instruction
         words = f"{mma.m}×{mma.n}, {mma.a_type}×{mma.b_type}→{mma.d_type}"
         table.add_row("instruction", f"{mma.encode():#010x}", words)
-        for name in ("a", "b"):
+        for name in ("a", "b", "c") if plan.epilogue.tma else ("a", "b"):
             made = problem.tensormap(name, 0)
             dims, box = ("×".join(map(str, reversed(sizes))) for sizes in (made.dims, made.box))
             word = int.from_bytes(made.encode()[8:12], "little")
@@ -260,12 +263,12 @@ class RunReport:
                 "limit": plan.shared.limit,
                 "regions": [asdict(region) for region in plan.shared.regions],
             },
-            "tmem_columns": plan.tmem_columns,
-            "barriers": [asdict(barrier) for barrier in plan.barriers],
+            "tmem_columns": plan.accumulator.columns,
+            "pipelines": [asdict(each) for each in plan.pipelines],
             "descriptors": {
-                "smem_a": f"{plan.a_descriptor.encode():#018x}",
-                "smem_b": f"{plan.b_descriptor.encode():#018x}",
-                "instruction": f"{plan.instruction_descriptor.encode():#010x}",
+                "smem_a": f"{plan.a.descriptor.encode():#018x}",
+                "smem_b": f"{plan.b.descriptor.encode():#018x}",
+                "instruction": f"{plan.accumulator.instruction.encode():#010x}",
                 "tensormap_a": problem.tensormap("a", 0).encode().hex(),
                 "tensormap_b": problem.tensormap("b", 0).encode().hex(),
             },

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Literal, get_args
 import typer
 
 from ptxgen.cli.errors import OK, WRONG, InputError, choose
-from ptxgen.cli.options import CDType, DType, KernelName, MTile, NTile, make_plan
+from ptxgen.cli.options import CDType, DType, KernelName, Settings, make_plan
 
 if TYPE_CHECKING:
     from ptxgen.device import Accept, Device
-    from ptxgen.kernels.job import GemmJob
+    from ptxgen.gemm.job import GemmJob
 
 Schedule = Literal["eager", "late", "random"]
 SCHEDULES: tuple[Schedule, ...] = get_args(Schedule)
@@ -28,11 +28,10 @@ def run(
     kernel: KernelName,
     m: Annotated[int, typer.Option("--m", help="Rows of A and C.")] = 512,
     n: Annotated[int, typer.Option("--n", help="Rows of B, columns of C.")] = 512,
-    k: Annotated[int, typer.Option("--k", help="Columns of A and B, a multiple of 8.")] = 512,
-    dtype: DType = "bf16",
+    k: Annotated[int, typer.Option("--k", help="Columns of A and B.")] = 512,
+    settings: Settings = [],  # noqa: B006  (typer's way to say many)
+    dtype: DType = None,
     c_dtype: CDType = None,
-    m_tile: MTile = 128,
-    n_tile: NTile = 128,
     seed: Annotated[int, typer.Option("--seed", help="Of the inputs and the random schedule.")] = 0,
     schedule: Annotated[
         str,
@@ -81,7 +80,7 @@ def run(
     from ptxgen.cli.report import RunReport
     from ptxgen.cli.terminal import output, steps
     from ptxgen.device import read_accepts
-    from ptxgen.kernels.job import GemmJob
+    from ptxgen.gemm.job import GemmJob
     from ptxgen.toolchain import assemble
 
     chosen = choose("--schedule", schedule, SCHEDULES)
@@ -102,7 +101,7 @@ def run(
         raise InputError(f"--advice must be more than 1, not {advice:g}: every access takes what it needs")
     accepted = read_accepts(accept) if accept is not None else ()
     start = time.perf_counter()
-    plan = make_plan(kernel, dtype, c_dtype, m_tile, n_tile)
+    plan = make_plan(kernel, settings, dtype, c_dtype)
     job = GemmJob(plan, m, n, k, seed)
     _require_memory(job)
     if ptx is None:

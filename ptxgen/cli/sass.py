@@ -128,7 +128,7 @@ def _kernel(listing: Listing, name: str) -> Function:
 
 def _load(word: str, target: str | None) -> tuple[Listing, dict[str, str]]:
     """A file's listing, or that of a shipped kernel and its options. Raises InputError, ContainerError."""
-    from ptxgen.kernels import KERNELS
+    from ptxgen.gemm import find, kernels, parse_options
     from ptxgen.sass import load
     from ptxgen.toolchain import assemble
 
@@ -136,15 +136,15 @@ def _load(word: str, target: str | None) -> tuple[Listing, dict[str, str]]:
         return load(word, target=target), {}
     match = _NAMED.match(word)
     name = match[1] if match else word
-    if match is None or name not in KERNELS:
-        raise InputError(f"there is no file and no kernel {word!r}{nearest(name, KERNELS)}")
+    known = kernels()
+    if match is None or not any(name == each.name or name in each.rungs for each in known.values()):
+        raise InputError(f"there is no file and no kernel {word!r}{nearest(name, known)}")
     options: dict[str, str] = {}
     for item in filter(None, (match[2] or "").split(",")):
         option, equals, value = item.partition("=")
         if not equals:
             raise InputError(f"{word}: options are written option=value, not {item!r}")
         options[option.strip()] = value.strip()
-    values = {option: int(value) if value.isdigit() else value for option, value in options.items()}
-    text = KERNELS[name].plan(**values).text
+    text = find(name).plan(**parse_options(options)).text
     made = load(assemble(text, target, options=("-lineinfo",)), origin=word)
     return made, options

@@ -8,19 +8,27 @@ from collections.abc import Iterable
 def excerpt(
     text: str, lines: Iterable[int], *, around: int = 0, caret: int | None = None, width: int = 100
 ) -> list[str]:
-    """The numbered lines of `text` with `around` neighbors; the lines themselves get a mark.
+    """The numbered lines of `text` with `around` neighbors, `.loc` left out; the lines themselves get a mark.
 
     `caret` is a column (from 1, a tab as one) to point at below each of the lines. Long lines are cut to `width`
     characters, so that the caret stays visible.
     """
     source = text.splitlines()
     marked = {line for line in lines if 1 <= line <= len(source)}
-    wanted = sorted({n for line in marked for n in range(line - around, line + around + 1) if 1 <= n <= len(source)})
+    # The place of every shown line among all that are not left out.
+    places: list[int] = []
+    for line in source:
+        places.append((places[-1] if places else 0) + (not line.lstrip().startswith(".loc ")))
+    wanted = sorted(
+        n for n, (place, line) in enumerate(zip(places, source, strict=True), 1)
+        if n in marked
+        or (any(abs(place - places[each - 1]) <= around for each in marked) and not line.lstrip().startswith(".loc "))
+    )  # fmt: skip
     digits = len(str(wanted[-1])) if wanted else 1
     shown: list[str] = []
     previous = None
     for number in wanted:
-        if previous is not None and number != previous + 1:
+        if previous is not None and places[number - 1] > places[previous - 1] + 1:
             shown.append(f"  {'⋮':>{digits}}")
         previous = number
         mark = ">" if number in marked else " "

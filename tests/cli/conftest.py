@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ptxgen.cli.main import execute
-from ptxgen.kernels import find
+from ptxgen.gemm import find
 from tests.support.command_line import Cli, Outcome
 
 

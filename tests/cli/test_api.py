@@ -47,7 +47,7 @@ def test_names_for_type_checkers_are_those_at_run_time() -> None:
 
 def test_version_and_packages() -> None:
     assert ptxgen.__version__ == importlib.metadata.version("ptxgen")
-    code = "import ptxgen; print(ptxgen.descriptors.TensorMap.__name__, ptxgen.kernels.KERNELS.__class__.__name__)"
+    code = "import ptxgen; print(ptxgen.descriptors.TensorMap.__name__, ptxgen.gemm.kernels().__class__.__name__)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "TensorMap dict\n"
 
@@ -58,7 +58,7 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
     assert not hasattr(ptxgen, "Emulater")
 
 
-@pytest.mark.parametrize("package", sorted(ptxgen._PACKAGES | {"cli.main", "kernels.job"}))
+@pytest.mark.parametrize("package", sorted(ptxgen._PACKAGES | {"cli.main", "gemm.job"}))
 def test_every_package_imports_alone(package: str) -> None:
     """No import cycle: each part can be the first."""
     subprocess.run([sys.executable, "-c", f"import ptxgen.{package}"], check=True, capture_output=True)

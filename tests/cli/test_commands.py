@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from ptxgen.device import Finding, LaunchReport
-from ptxgen.kernels import KERNELS, find
+from ptxgen.gemm import find, kernels
 from tests.support.command_line import Cli, Outcome
 from tests.support.fake_device import FakeDevice, deadlock
 
@@ -45,7 +45,7 @@ def test_help_leads_everywhere(cli: Cli) -> None:
 def test_help_is_quick_and_imports_nothing_heavy() -> None:
     code = (
         "import sys, ptxgen.cli.main as m; m.execute(['--help']);"
-        "print([n for n in ('numpy', 'jinja2', 'ptxgen.kernels', 'ptxgen.syntax', 'cuda') if n in sys.modules])"
+        "print([n for n in ('numpy', 'jinja2', 'ptxgen.gemm', 'ptxgen.syntax', 'cuda') if n in sys.modules])"
     )
     best = 9.0
     for _ in range(3):
@@ -60,15 +60,40 @@ def test_help_is_quick_and_imports_nothing_heavy() -> None:
 def test_kernels_lists_every_kernel(cli: Cli) -> None:
     outcome = cli("kernels")
     assert outcome.code == 0
-    for name, entry in KERNELS.items():
+    for name, entry in kernels().items():
         assert f"{name}  {entry.target}" in outcome.out
-    for option in ("--dtype", "--c-dtype", "--m-tile", "--n-tile"):
-        assert option in outcome.out
+        assert set(entry.rungs) <= set(outcome.out.split())
+
+
+def test_kernels_shows_one(cli: Cli) -> None:
+    outcome = cli("kernels", "modular-k8")
+    words = " ".join(outcome.out.split())
+    assert "blackwell/clc sm_100a modular-k8" in words
+    assert "from blackwell/overlapped adds scheduler=clc, accumulators=2, clc_stages=2" in words
+    assert "stages 6 1..12" in words
+    assert "dtype bf16 bf16|f16|tf32|e4m3|e5m2|s8|u8" in words
+
+
+def test_kernels_as_json(cli: Cli) -> None:
+    listed = json.loads(cli("kernels", "--json").out)
+    assert [each["name"] for each in listed] == list(kernels())
+    by_rung = {rung: each for each in listed for rung in each["rungs"]}
+    eighth = by_rung["modular-k8"]
+    assert (eighth["name"], eighth["target"]) == ("blackwell/clc", "sm_100a")
+    assert eighth["options"]["stages"]["range"] == [1, 12, 1]
+    assert eighth["options"]["stages"]["default"] == 6
+    assert eighth["options"]["cta_group"]["choices"] == [1, 2]
+    for each in listed:
+        assert each["summary"]
+        for option in each["options"].values():
+            assert option["help"]
+            assert ("choices" in option) != ("range" in option)
+    assert json.loads(cli("kernels", "blackwell/clc", "--json").out) == eighth
 
 
 def test_build_prints_or_writes_the_same_text(cli: Cli, tmp_path: Path) -> None:
     text = find(KERNEL).plan(dtype="f16", c_dtype="f32", m_tile=64, n_tile=96).text
-    options = ["--dtype", "f16", "--c-dtype", "f32", "--m-tile", 64, "--n-tile", 96]
+    options = ["--dtype", "f16", "--c-dtype", "f32", "--set", "tile=64x96"]
     assert cli("build", KERNEL, *options).out == text
     path = tmp_path / "x.ptx"
     outcome = cli("build", KERNEL, *options, "-o", path)
@@ -88,11 +113,11 @@ def test_a_right_run(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "\x1b" not in outcome.out
     text = " ".join(outcome.out.split())
     for words in (
-        "M 128, N 256, K 64; f16 in, fp32 accumulation, f16 out; seed 5",
+        "M 128, N 256, K 64; f16 in, f32 accumulation, f16 out; seed 5",
         "128×128, 1 step of 64 in K; grid 1×2 = 2 CTAs of 128 threads",
-        "b 16384 16384 B tile, 128 rows of 128 bytes, swizzled",
-        "32788 of 232448 bytes (14%)",
-        "loaded 1 arrival and 32768 bytes a phase multiplied 1 arrival a phase",
+        "b 16384 16384 B, 128 rows",
+        "32796 of 232448 bytes (14%)",
+        "ab 1 stage; full: 1 arrival and 32768 bytes; empty: 1 arrival acc 1 stage; full: 1 arrival",
         "128 of 512 columns × 128 lanes",
         "smem A, B 0x4000404000010000 128B swizzle, SBO 1024 bytes",
         "instruction 0x08200010 128×128, f16×f16→f32",
@@ -132,7 +157,7 @@ def test_a_wrong_run_names_elements_and_lines(cli: Cli, monkeypatch: pytest.Monk
     assert f"made by lines {first_mma}, " in text
     assert f"C is stored by lines {stores[0]}, " in text
     lines = outcome.out.splitlines()
-    assert any(line.startswith(f">  {first_mma} │     tcgen05.mma") for line in lines)
+    assert any(line.startswith(f"> {first_mma} │     tcgen05.mma") for line in lines)
     assert any(line.startswith(f"> {stores[0]} │ ") and "st.global" in line for line in lines)
     assert lines[-1].startswith("✗ wrong")
 
@@ -142,21 +167,23 @@ def test_a_deadlock_shows_its_line_with_neighbors(cli: Cli, monkeypatch: pytest.
     outcome = run_on(deadlock(), cli, monkeypatch)
     assert outcome.code == 1
     lines = outcome.out.splitlines()
-    at = lines.index("line 90: error: [deadlock] 4 warps wait for a phase that nothing completes")
+    at = lines.index("line 91: error: [deadlock] 4 warps wait for a phase that nothing completes")
     source = find(KERNEL).plan().text.splitlines()
-    for shown, number in zip(lines[at + 1 : at + 6], range(88, 93), strict=True):
-        written = f"{'>' if number == 90 else ' '} {number} │ {source[number - 1]}"
+    numbers = [number for number in range(86, 97) if ".loc" not in source[number - 1]]
+    middle = numbers.index(91)
+    for shown, number in zip(lines[at + 1 : at + 6], numbers[middle - 2 : middle + 3], strict=True):
+        written = f"{'>' if number == 91 else ' '} {number} │ {source[number - 1]}".rstrip()
         assert shown == written or (shown.endswith("…") and written.startswith(shown[:-1]))
     assert "C was not compared: the kernel did not run to its end" in outcome.out
     assert lines[-1].startswith("✗ deadlock")
 
 
 def test_the_same_lines_are_shown_once(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    findings = [Finding("deadlock", "error", f"CTA {n} waits", 90, "x") for n in range(3)]
+    findings = [Finding("deadlock", "error", f"CTA {n} waits", 91, "x") for n in range(3)]
     lines = run_on(FakeDevice(report=LaunchReport("deadlock", findings)), cli, monkeypatch).out.splitlines()
-    assert sum(line.startswith("> 90 │") for line in lines) == 1
+    assert sum(line.startswith("> 91 │") for line in lines) == 1
     assert [line for line in lines if "waits" in line] == [
-        f"line 90: error: [deadlock] CTA {n} waits" for n in range(3)
+        f"line 91: error: [deadlock] CTA {n} waits" for n in range(3)
     ]
 
 
@@ -191,7 +218,7 @@ def test_many_schedules(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_advice(cli: Cli) -> None:
     """Only where it is asked for: with rows of 144 bytes the epilogue stores row by row."""
-    arguments = ("run", KERNEL, "--m", 128, "--n", 72, "--k", 64, "--n-tile", 48)
+    arguments = ("run", KERNEL, "--m", 128, "--n", 72, "--k", 64, "--set", "n_tile=48")
     assert "uncoalesced-access" not in cli(*arguments).out
     outcome = cli(*arguments, "--advice", 4)
     assert (outcome.code, outcome.err) == (0, "")
@@ -238,7 +265,7 @@ def test_json_says_the_same(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     assert right["comparison"]["wrong"] == 0
     assert right["descriptors"]["instruction"] == "0x08200490"
     assert len(right["descriptors"]["tensormap_a"]) == 256
-    assert right["shared"]["bytes"] == 32788
+    assert right["shared"]["bytes"] == 32796
     assert set(right["seconds"]) == {"plan+render", "assemble", "inputs", "encode", "launch", "compare"}
 
     def nan(c: np.ndarray) -> None:
@@ -266,13 +293,13 @@ def test_assemble_reports_and_writes(cli: Cli, ptx_file: Path, tmp_path: Path) -
 
 def test_assemble_shows_what_ptxas_refuses(cli: Cli, ptx_file: Path) -> None:
     lines = ptx_file.read_text().splitlines()
-    line = next(number for number, each in enumerate(lines, 1) if "shr.u32 %warp_id" in each)
-    lines[line - 1] = "    shr.u32 %warp_id, %tensormap_a, 5;"
+    line = next(number for number, each in enumerate(lines, 1) if "shr.u32 %r_warp" in each)
+    lines[line - 1] = "    shr.u32 %r_warp, %rd_tensormap_a, 5;"
     ptx_file.write_text("\n".join(lines))
     outcome = cli("assemble", ptx_file)
     assert (outcome.code, outcome.out) == (1, "")
     assert outcome.err.startswith("error: ptxas refused the PTX for sm_100a\n")
-    assert f"{line} |     shr.u32 %warp_id, %tensormap_a, 5;" in outcome.err
+    assert f"{line} |     shr.u32 %r_warp, %rd_tensormap_a, 5;" in outcome.err
     assert "Traceback" not in outcome.err
 
 
@@ -283,13 +310,13 @@ def test_check_of_legal_and_illegal_text(cli: Cli, ptx_file: Path) -> None:
     assert outcome.code == 1
     assert "error: " in outcome.out
     lines = ptx_file.read_text().splitlines()
-    line = next(number for number, each in enumerate(lines, 1) if "shr.u32 %warp_id" in each)
-    lines[line - 1] = "    shr.u32 %warp_id, %tensormap_a, 5;"
+    line = next(number for number, each in enumerate(lines, 1) if "shr.u32 %r_warp" in each)
+    lines[line - 1] = "    shr.u32 %r_warp, %rd_tensormap_a, 5;"
     ptx_file.write_text("\n".join(lines))
     outcome = cli("check", ptx_file)
     first, source, caret, last = outcome.out.splitlines()
     assert first.startswith(f"{ptx_file}:{line}:5: error: ")
-    assert source == f"> {line} │     shr.u32 %warp_id, %tensormap_a, 5;"
+    assert source == f"> {line} │     shr.u32 %r_warp, %rd_tensormap_a, 5;"
     assert caret.index("^") == source.index("shr")
     assert last == f"{ptx_file}: 1 error"
     assert outcome.code == 1

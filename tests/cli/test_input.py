@@ -17,19 +17,28 @@ KERNEL = "blackwell/swizzled"
 RUN = ["run", KERNEL]
 
 SENTENCES = [
-    (["run", "swizzled"], "there is no kernel 'swizzled' (known: blackwell/swizzled); did you mean "
-     "blackwell/swizzled?"),
-    (["build", "zzz"], "there is no kernel 'zzz' (known: blackwell/swizzled)"),
-    (["build", "blackwell/swizled"], "there is no kernel 'blackwell/swizled' (known: blackwell/swizzled); did you mean "
-     "blackwell/swizzled?"),
-    ([*RUN, "--k", "65"], "K must be a multiple of 8 (TMA requires 16-byte-aligned rows), not 65; pad A and B "
-     "with zeros to K = 72"),
+    (["run", "swizzled"], "there is no kernel 'swizzled'; did you mean blackwell/swizzled? ('ptxgen kernels' "
+     "lists all)"),
+    (["build", "zzz"], "there is no kernel 'zzz' ('ptxgen kernels' lists all)"),
+    (["build", "blackwell/swizled"], "there is no kernel 'blackwell/swizled'; did you mean blackwell/swizzled or "
+     "blackwell/pipelined? ('ptxgen kernels' lists all)"),
     ([*RUN, "--m", "-5"], "M must be 1 to 2147483647, not -5"),
     ([*RUN, "--n", "0"], "N must be 1 to 2147483647, not 0"),
-    ([*RUN, "--dtype", "f64"], "dtype must be bf16 or f16, not f64"),
-    ([*RUN, "--c-dtype", "f16"], "the output type must be bf16 (as the input) or f32, not f16"),
-    ([*RUN, "--m-tile", "100"], "the M tile must be 64 or 128 (tcgen05.mma with cta_group::1), not 100"),
-    (["build", KERNEL, "--n-tile", "512"], "the N tile must be 32 to 256 in steps of 16, not 512"),
+    ([*RUN, "--dtype", "f64"], "dtype must be bf16, f16, tf32, e4m3, e5m2, s8 or u8, not f64"),
+    ([*RUN, "--c-dtype", "s32"], "bf16 accumulates in f32; C cannot be s32"),
+    ([*RUN, "--set", "m_tile=100"], "m_tile must be 64 to 256 in steps of 64, not 100"),
+    (["build", KERNEL, "--set", "n_tile=512"], "n_tile must be 32 to 256 in steps of 16, not 512"),
+    (["build", "modular-k8", "--set", "tile=128x128"],
+     "the M tile must be 256 (tcgen05.mma with cta_group::2), not 128"),
+    (["build", "modular-k8", "--set", "stages=7"],
+     "the kernel needs 245972 bytes of shared memory (a 7 x 16384 + b 7 x 16384 + c 2 x 8192 + response 2 x 16 + "
+     "ab_full 7 x 8 + ab_empty 7 x 8 + acc_full 2 x 8 + acc_empty 2 x 8 + clc_full 2 x 8 + clc_empty 2 x 8 + tmem 4); "
+     "a CTA on sm_100a has 232448"),
+    (["build", KERNEL, "--set", "stage=4"], "blackwell/swizzled has no option 'stage'; did you mean stages? ('ptxgen "
+     "kernels blackwell/swizzled' lists them)"),
+    (["build", KERNEL, "--set", "stages"], "--set takes OPTION=VALUE, not 'stages'"),
+    (["build", KERNEL, "--set", "stages=x"], "stages must be a whole number, not 'x'"),
+    (["run", "mine#best"], "there is no mine/ladder.toml; a folder with kernels has a ladder.toml"),
     ([*RUN, "--schedule", "lazy"], "--schedule must be eager, late or random, not 'lazy'; did you mean late?"),
     ([*RUN, "--schedule", "rand"], "--schedule must be eager, late or random, not 'rand'; did you mean random?"),
     ([*RUN, "--device", "tpu"], "--device must be emulator or gpu, not 'tpu'; did you mean gpu?"),
@@ -100,14 +109,14 @@ def test_typers_own_errors_are_one_sentence_too(cli: Cli, arguments: list[str], 
 
 def test_ptx_that_does_not_parse_shows_line_column_and_caret(cli: Cli, ptx_file: Path) -> None:
     lines = ptx_file.read_text().splitlines()
-    line = next(number for number, each in enumerate(lines, 1) if "mul.lo.u32 %tile_row" in each)
-    lines[line - 1] = "\tmul.lo.u32 %tile_row, , 128;"
+    line = next(number for number, each in enumerate(lines, 1) if "mul.lo.u32 %r_tile_row" in each)
+    lines[line - 1] = "\tmul.lo.u32 %r_tile_row, , 128;"
     ptx_file.write_text("\n".join(lines))
     for command in (["check", ptx_file], [*RUN, "--ptx", ptx_file]):
         outcome = cli(*command)
         first, source, caret = outcome.err.splitlines()
-        assert first.startswith(f"error: {ptx_file}:{line}:24: expected ")
-        assert source == f"> {line} │     mul.lo.u32 %tile_row, , 128;"
+        assert first.startswith(f"error: {ptx_file}:{line}:26: expected ")
+        assert source == f"> {line} │     mul.lo.u32 %r_tile_row, , 128;"
         assert caret.index("^") == source.index(", 128")
         assert (outcome.code, outcome.out) == (2, "")
 
@@ -216,7 +225,7 @@ def test_a_text_that_is_no_such_kernel(cli: Cli, tmp_path: Path, monkeypatch: py
     path.write_text(".version 8.6\n.target sm_100a\n.address_size 64\n.visible .entry k(.param .u32 n) { ret; }\n")
     outcome = cli(*RUN, "--ptx", path, "--m", 64, "--n", 64, "--k", 64)
     assert outcome.code == 2
-    assert outcome.err == "error: k takes 1 arguments (0: .u32 n), but 6 were given\n"
+    assert outcome.err == "error: k takes 1 arguments (0: .u32 n), but 7 were given\n"
 
 
 def test_ctrl_c_is_quiet(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -240,11 +249,10 @@ def test_a_bug_of_ours_is_not_hidden(cli: Cli, monkeypatch: pytest.MonkeyPatch) 
 def test_in_a_process_of_its_own(tmp_path: Path) -> None:
     """The entry point itself: exit code, streams, and no traceback."""
     command = [sys.executable, "-c", "from ptxgen.cli.main import main; main()"]
-    done = subprocess.run([*command, *RUN, "--k", "12"], capture_output=True, text=True, cwd=tmp_path, check=False)
+    done = subprocess.run([*command, *RUN, "--k", "0"], capture_output=True, text=True, cwd=tmp_path, check=False)
     assert done.returncode == 2
     assert done.stderr == (
-        "error: K must be a multiple of 8 (TMA requires 16-byte-aligned rows), not 12; "
-        "pad A and B with zeros to K = 16\n"
+        "error: K must be 1 to 2147483647, not 0\n"
     )
     assert done.stdout == ""
     assert cli_main.app.info.name == "ptxgen"

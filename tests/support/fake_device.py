@@ -72,7 +72,8 @@ class FakeDevice:
         packed = pack_arguments(kernel, args)
         maps = [TensorMap.decode(packed[start : start + 128]) for start in (0, 128)]
         self.c_address = int.from_bytes(packed[256:264], "little")
-        m, n, _ = (int.from_bytes(packed[start : start + 4], "little") for start in (264, 268, 272))
+        ldc, m, n, _ = (int.from_bytes(packed[start : start + 4], "little") for start in (264, 268, 272, 276))
+        assert ldc == n
         assert array_shape(block) == (128, 1, 1)
         assert shared_bytes > 0
         a, b = (self._matrix(each).astype(np.float32) for each in maps)
@@ -102,5 +103,5 @@ class FakeDevice:
 
 def deadlock() -> FakeDevice:
     """A device on which every kernel waits for ever at line 90."""
-    finding = Finding("deadlock", "error", "4 warps wait for a phase that nothing completes", 90, "mbarrier.try_wait")
+    finding = Finding("deadlock", "error", "4 warps wait for a phase that nothing completes", 91, "mbarrier.try_wait")
     return FakeDevice(report=LaunchReport("deadlock", [finding], 99, kernel="gemm", device="a fake"))

@@ -9,8 +9,8 @@ from typing import Any
 
 from ptxgen.device import LaunchReport
 from ptxgen.emulator import Emulator
-from ptxgen.kernels import find
-from ptxgen.kernels.job import GemmJob
+from ptxgen.gemm import find
+from ptxgen.gemm.job import GemmJob
 from tools.recorded import case as cases
 
 

@@ -12,7 +12,7 @@ import pytest
 from ptxgen.device import KernelArgumentError, KernelError, LaunchError
 from ptxgen.emulator import Emulator
 from ptxgen.syntax import PtxSyntaxError
-from tests.support.gemm import plan, run
+from tests.support.gemm import bare, plan, run
 from tests.support.harness import codes
 
 SHAPES = [(128, 128, 128), (256, 384, 192), (511, 253, 72), (1, 1, 64), (512, 512, 512)]
@@ -67,17 +67,17 @@ def drop(pattern: str, count: int = 0) -> Callable[[str], str]:
 
 
 DESCRIPTOR = "0x4000404000010000"
-IDESC = "0x08200490"
-WAIT_LOADED = r"\$wait:\n.*?\n.*?bra \$wait;\n"
-WAIT_MULTIPLIED = r"\$wait_1:\n.*?\n.*?bra \$wait_1;\n"
+IDESC = "0x8200490"
+WAIT_LOADED = r"\$wait:\n.*%r_use_slot.*\n.*bra \$wait;\n"
+WAIT_MULTIPLIED = r"\$wait:\n.*(%r_ab_slot|%r_acc_slot).*\n.*bra \$wait;\n"
 
 
 def without_last_barrier(text: str) -> str:
-    return re.sub(r"(before_thread_sync;\n).*bar.sync 0;\n(.*after.*\n.*releases)", r"\1\2", text)
+    return re.sub(r"(before_thread_sync;\n).*bar.sync 0;\n(.*after.*\n.*\n.*freed)", r"\1\2", text)
 
 
 ALLOC_AGAIN = """tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned;
-    tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%tmem_slot], 32;
+    tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [smem+32792], 32;
     tcgen05.relinquish_alloc_permit"""
 
 #: (name, edit, codes of which one must come ("wrong": a wrong result alone), how the line named begins)
@@ -88,23 +88,23 @@ PLANTED: list[tuple[str, Callable[[str], str], str, str]] = [
     ("no such swizzle", swap(DESCRIPTOR, "0x6000404000010000"), "illegal-descriptor", "tcgen05.mma"),
     ("another version of the descriptor", swap(DESCRIPTOR, "0x4000804000010000"), "illegal-descriptor",
      "tcgen05.mma"),
-    ("N of 64", swap(IDESC, "0x08100490", 4), "uninitialized-tensor", "tcgen05.ld"),
-    ("M of 64", swap(IDESC, "0x04200490", 4), "wrong", ""),
-    ("inputs of f16", swap(IDESC, "0x08200010", 4), "wrong", ""),
-    ("too few bytes expected", swap("[%loaded_barrier], 32768;", "[%loaded_barrier], 16384;"),
+    ("N of 64", swap(IDESC, "0x8100490", 4), "uninitialized-tensor", "tcgen05.ld"),
+    ("M of 64", swap(IDESC, "0x4200490", 4), "wrong", ""),
+    ("inputs of f16", swap(IDESC, "0x8200010", 4), "wrong", ""),
+    ("too few bytes expected", swap("[%r_full], 32768;", "[%r_full], 16384;"),
      "shared-race mbarrier-overflow deadlock", "tcgen05.mma mbarrier.try_wait mbarrier.arrive cp.async"),
-    ("too many bytes expected", swap("[%loaded_barrier], 32768;", "[%loaded_barrier], 32784;"), "deadlock",
+    ("too many bytes expected", swap("[%r_full], 32768;", "[%r_full], 32784;"), "deadlock",
      "mbarrier.try_wait"),
     ("no wait for the loads", drop(WAIT_LOADED, 1), "shared-race", "tcgen05.mma"),
-    ("no wait for the products", drop(WAIT_MULTIPLIED, 1), "shared-race tensor-race",
+    ("no wait for the products", drop(WAIT_MULTIPLIED), "shared-race tensor-race",
      "cp.async tcgen05.ld tcgen05.dealloc"),
-    ("parity begins with 1", swap("mov.b32 %parity, 0;", "mov.b32 %parity, 1;"), "mbarrier-parity deadlock",
+    ("parity begins with 1", swap("mov.b32 %r_use_phase, 0;", "mov.b32 %r_use_phase, 1;"), "mbarrier-parity deadlock",
      "tcgen05.mma mbarrier.try_wait"),
-    ("parity never flips", swap("xor.b32 %parity, %parity, 1;", ""), "mbarrier-parity deadlock",
+    ("parity never flips", swap("xor.b32 %r_use_phase, %r_use_phase, 1;", ""), "mbarrier-parity deadlock",
      "cp.async tcgen05.mma mbarrier.try_wait"),
     ("no commit", drop(r".*tcgen05.commit.*\n"), "deadlock", "mbarrier.try_wait"),
     ("no wait for the load of the accumulator", drop(r".*tcgen05.wait::ld.*\n"), "missing-tcgen05-wait", "cvt"),
-    ("no fence after the wait", lambda text: re.sub(r"(// Epilogue.*\n).*after_thread_sync;\n", r"\1", text),
+    ("no fence after the wait", lambda text: re.sub(r"(// Epilogue(?s:.*?)}\n).*after_thread_sync;\n", r"\1", text),
      "missing-tcgen05-fence", "tcgen05.ld"),
     ("no dealloc", drop(r".*tcgen05.dealloc.*\n"), "tmem-not-freed", ""),
     ("no fence after the init", drop(r".*fence.mbarrier_init.*\n"), "mbarrier-init-proxy", "cp.async"),
@@ -115,26 +115,26 @@ PLANTED: list[tuple[str, Callable[[str], str], str, str]] = [
     ),
     ("no first barrier", drop(r".*bar.sync 0;\n", 1), "mbarrier-init-race mbarrier-uninitialized shared-race", ""),
     ("no last barrier", without_last_barrier, "tmem-freed-in-use", "tcgen05.dealloc"),
-    ("all threads issue", drop(r"@!%leader bra \$loads_issued;"), "mbarrier-overflow", "mbarrier.arrive"),
-    ("B on top of A", swap("add.u32 %smem_b, %smem_base, 16384;", "add.u32 %smem_b, %smem_base, 8192;"), "shared-race",
+    ("all threads issue", drop(r"@!%p_elected bra \$multiplied;"), "mbarrier-overflow", "mbarrier.arrive"),
+    ("B on top of A", swap("[%r_smem_b+16384]", "[%r_smem_b+8192]"), "shared-race",
      "cp.async"),
-    ("B off its alignment", swap("add.u32 %smem_b, %smem_base, 16384;", "add.u32 %smem_b, %smem_base, 16400;"),
+    ("B off its alignment", swap("[%r_smem_b+16384]", "[%r_smem_b+16400]"),
      "misaligned", "cp.async"),
-    ("coordinates swapped", swap("{%k_start, %tile_row}", "{%tile_row, %k_start}"), "wrong", ""),
+    ("coordinates swapped", swap("{ %r_k, %r_row_a }", "{ %r_row_a, %r_k }"), "wrong", ""),
     ("accumulating onto nothing",
-     swap("setp.ne.u32 %accumulate, %k_start, 0;", "setp.ne.u32 %accumulate, %k_start, 1;"),
+     swap("mov.pred %p_accumulate, 0;", "mov.pred %p_accumulate, 1;"),
      "uninitialized-tensor", "tcgen05.mma"),
-    ("two arrivals expected", swap("[%loaded_barrier], 1;", "[%loaded_barrier], 2;"), "deadlock", "mbarrier.try_wait"),
+    ("two arrivals expected", swap("[smem+32768], 1;", "[smem+32768], 2;"), "deadlock", "mbarrier.try_wait"),
     ("an instruction that is not modelled",
-     swap("mov.b32 %parity, 0;", "mov.b32 %parity, 0;\n    vadd.u32.u32.u32 %parity, %parity, %parity;"),
+     swap("mov.b32 %r_use_phase, 0;", "vadd.u32.u32.u32 %r_use_phase, %r_thread, %r_thread;"),
      "not-modelled", "vadd"),
-    ("the address of a generic map", drop(r"\n.*cvta.param.u64 %tensormap_a.*"), "out-of-bounds", "cp.async"),
+    ("the address of a generic map", drop(r"\n.*cvta.param.u64 %rd_tensormap_a.*"), "out-of-bounds", "cp.async"),
     ("no relinquish and a second alloc",
      swap("tcgen05.relinquish_alloc_permit", ALLOC_AGAIN), "tmem-relinquished", "tcgen05.alloc"),
     ("another warp's lanes",
-     swap("shl.b32 %taddr, %warp_id, 21;", "xor.b32 %taddr, %warp_id, 1;shl.b32 %taddr, %taddr, 21;"),
+     swap("shl.b32 %r_quarter, %r_warp, 21;", "xor.b32 %r_quarter, %r_warp, 1;shl.b32 %r_quarter, %r_quarter, 21;"),
      "tmem-lane-rights", "tcgen05.ld"),
-    ("stores past the row", swap("setp.lt.u32 %row_in_c, %row, %m;", "setp.le.u32 %row_in_c, %row, %m;"), "wrong", ""),
+    ("stores past the row", swap("lt.u32 %p_row_in_c, %r_row,", "le.u32 %p_row_in_c, %r_row,"), "wrong", ""),
 ]  # fmt: skip
 
 
@@ -212,7 +212,7 @@ def mutant(text: str, rng: random.Random) -> str:
             if stripped.startswith("@"):
                 lines[at] = "    " + stripped.partition(" ")[2]
             elif stripped and not stripped.endswith(":") and not stripped.startswith("//"):
-                guard = rng.choice(["%leader", "!%leader", "%more", "%done", "!%row_in_c", "%allocates"])
+                guard = rng.choice(["%p_elected", "!%p_elected", "%p_more", "%p_done", "!%p_row_in_c", "%p_other_warp"])
                 lines[at] = f"    @{guard} {stripped}"
         else:
             lines[at] = line.replace("0;", "1;") if rng.random() < 0.5 else line.replace("1;", "0;")
@@ -221,7 +221,7 @@ def mutant(text: str, rng: random.Random) -> str:
 
 @pytest.mark.parametrize("part", range(10))
 def test_random_edits_end(part: int) -> None:
-    text = plan().text
+    text = bare(plan().text)
     for number in range(30):
         rng = random.Random(f"{part} {number}")
         edited = mutant(text, rng)

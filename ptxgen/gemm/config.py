@@ -1,0 +1,106 @@
+"""What a person chooses about a GEMM. Its fields are the only list of options: command line and docs read it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import Field, dataclass, field, fields
+from typing import Any
+
+from ptxgen.gemm.errors import PlanError
+from ptxgen.gemm.types import ALIASES, INPUTS, OUTPUTS, TYPES
+
+_MAJORS = ("k", "mn")
+_SCHEDULERS = ("grid", "static", "clc")
+
+
+def option(
+    default: Any, help: str, *, choices: tuple[Any, ...] | None = None, range: tuple[int, int, int] | None = None
+) -> Any:
+    """A field of the config: its default, what it is, and its values: `choices`, or `range` (first, last, step)."""
+    return field(default=default, metadata={"help": help, "choices": choices, "range": range})
+
+
+@dataclass(frozen=True, kw_only=True)
+class GemmConfig:
+    """C = A·Bᵀ: tile sizes in elements. Raises PlanError for a value that is not among an option's."""
+
+    dtype: str = option("bf16", "type of A, and of B unless b_dtype is given", choices=INPUTS)
+    b_dtype: str = option("", "type of B, where it differs (e4m3 with e5m2)", choices=("", *INPUTS))
+    c_dtype: str = option(
+        "", "type of C; empty: that of A where C may have it, else f32 or s32", choices=("", *OUTPUTS)
+    )
+    a_major: str = option("k", "dimension along which A is contiguous", choices=_MAJORS)
+    b_major: str = option("k", "dimension along which B is contiguous", choices=_MAJORS)
+    m_tile: int = option(128, "rows of C per MMA: of a CTA, or of a pair of CTAs", range=(64, 256, 64))
+    n_tile: int = option(128, "columns of C per MMA", range=(32, 256, 16))
+    swizzle: str = option("128B", "swizzle of A and B in shared memory", choices=("none", "32B", "64B", "128B"))
+    cta_group: int = option(1, "CTAs that one MMA spans", choices=(1, 2))
+    cluster_m: int = option(1, "CTAs of a cluster along M", choices=(1, 2, 4, 8))
+    cluster_n: int = option(1, "CTAs of a cluster along N", choices=(1, 2, 4, 8))
+    stages: int = option(1, "K blocks of A and B in shared memory", range=(1, 12, 1))
+    accumulators: int = option(1, "accumulators in tensor memory", choices=(1, 2))
+    epilogue: str = option("direct", "how C leaves: st.global, or shared memory and TMA", choices=("direct", "tma"))
+    tmem_load: str = option("32x32b", "shape of tcgen05.ld; 16x256b goes with stmatrix", choices=("32x32b", "16x256b"))
+    chunk: int = option(256, "columns of C that the epilogue stores at a time", range=(16, 256, 16))
+    chunk_buffers: int = option(1, "chunks of C in shared memory", range=(1, 4, 1))
+    scheduler: str = option(
+        "grid", "one tile per CTA, as many CTAs as slots, or cluster launch control", choices=_SCHEDULERS
+    )
+    slots: int = option(132, "CTAs of a static scheduler, one a multiprocessor", range=(1, 1024, 1))
+    clc_stages: int = option(1, "responses of cluster launch control in flight", range=(1, 4, 1))
+    panel: int = option(0, "tiles along N of a panel in the order of tiles; 0: along M", range=(0, 16, 1))
+    ptx: str = option("8.6", "PTX ISA version", choices=("8.6", "8.7", "8.8", "9.0"))
+
+    def __post_init__(self) -> None:
+        for each in fields(self):
+            value = getattr(self, each.name)
+            if each.name.endswith("dtype"):
+                value = ALIASES.get(value, value or "")
+                object.__setattr__(self, each.name, value)
+            _require(each, value)
+
+    @property
+    def b_type(self) -> str:
+        return self.b_dtype or self.dtype
+
+    @property
+    def c_type(self) -> str:
+        """The type of C. Raises PlanError where the accumulator has no conversion to it."""
+        integer = TYPES[self.dtype].is_integer
+        chosen = self.c_dtype or ("s32" if integer else self.dtype if self.dtype in OUTPUTS else "f32")
+        if integer != TYPES[chosen].is_integer:
+            raise PlanError(f"{self.dtype} accumulates in {'s32' if integer else 'f32'}; C cannot be {chosen}")
+        return chosen
+
+
+def _require(each: Field[Any], value: Any) -> None:
+    choices, limits = each.metadata["choices"], each.metadata["range"]
+    if choices is not None and value not in choices:
+        shown = [str(choice) or "empty" for choice in choices]
+        raise PlanError(f"{each.name} must be {', '.join(shown[:-1])} or {shown[-1]}, not {value}")
+    if limits is not None:
+        first, last, step = limits
+        if not isinstance(value, int):
+            raise PlanError(f"{each.name} must be a whole number, not {value!r}")
+        if not first <= value <= last or (value - first) % step:
+            raise PlanError(f"{each.name} must be {first} to {last}{f' in steps of {step}' * (step > 1)}, not {value}")
+
+
+def parse_options(given: Mapping[str, str]) -> dict[str, Any]:
+    """Options as text, as the type of their field. `tile=256x224` is short for m_tile and n_tile. Raises PlanError."""
+    known = {each.name: each for each in fields(GemmConfig)}
+    made: dict[str, Any] = {}
+    for name, text in given.items():
+        if name == "tile":
+            m, x, n = text.partition("x")
+            if not (x and m.isdigit() and n.isdigit()):
+                raise PlanError(f"tile must be M x N such as 256x224, not {text!r}")
+            made.update(m_tile=int(m), n_tile=int(n))
+        elif name in known and isinstance(known[name].default, int):
+            try:
+                made[name] = int(text)
+            except ValueError:
+                raise PlanError(f"{name} must be a whole number, not {text!r}") from None
+        else:
+            made[name] = text
+    return made

@@ -1,0 +1,133 @@
+"""How the accumulator becomes C: its way through registers and shared memory, and the tensormap of C."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import gcd
+from typing import Any
+
+from ptxgen.descriptors import TensorMap
+from ptxgen.descriptors.tensormap import TiledMap
+from ptxgen.gemm.accumulator import Accumulator, RegisterAccumulator
+from ptxgen.gemm.errors import PlanError
+from ptxgen.gemm.shared_map import Wanted
+from ptxgen.gemm.types import TYPES
+
+#: Columns that a thread holds at once.
+_BATCH = 32
+
+
+@dataclass(frozen=True)
+class Epilogue:
+    """The columns of the accumulator go chunk by chunk; with `tma` through `buffers` chunks of shared memory.
+
+    Each warp has its own rows of a buffer and stores them itself. A chunk is a series of panels, each as wide as a row
+    of their swizzle. `fragments`: tcgen05.ld 16x256b, whose registers are those of stmatrix; else a thread has a row.
+    """
+
+    c_type: str
+    tma: bool
+    fragments: bool
+    n_tile: int
+    rows_per_warp: int
+    chunk: int
+    buffers: int
+    warps: int = 4
+
+    @classmethod
+    def of(
+        cls,
+        accumulator: Accumulator | RegisterAccumulator,
+        c_type: str,
+        *,
+        tma: bool,
+        tmem_load: str,
+        chunk: int,
+        buffers: int,
+    ) -> Epilogue:
+        """Raises PlanError for a C that cannot go through stmatrix, where there is no other way."""
+        narrow = TYPES[c_type].bytes == 2
+        if isinstance(accumulator, RegisterAccumulator):
+            if tma and not narrow:
+                raise PlanError(f"the TMA epilogue of wgmma stores 16-bit types by stmatrix, not {c_type}; take direct")
+            fragments, warps = True, 4 * accumulator.warpgroups
+        else:
+            fragments, warps = tmem_load == "16x256b" and (not tma or narrow), 4
+        columns = gcd(chunk if tma else _BATCH, accumulator.n)
+        return cls(c_type, tma, fragments, accumulator.n, accumulator.rows_per_warp, columns, buffers, warps)
+
+    @property
+    def c_bytes(self) -> int:
+        return TYPES[self.c_type].bytes
+
+    @property
+    def chunks(self) -> int:
+        return self.n_tile // self.chunk
+
+    @property
+    def batch(self) -> int:
+        """Columns per tcgen05.ld."""
+        return gcd(_BATCH, self.chunk)
+
+    @property
+    def panel_columns(self) -> int:
+        """Columns of a panel: the widest row of a swizzle of which the chunk is a multiple."""
+        return next(width // self.c_bytes for width in (128, 64, 32) if self.chunk % (width // self.c_bytes) == 0)
+
+    @property
+    def row_bytes(self) -> int:
+        return self.panel_columns * self.c_bytes
+
+    @property
+    def swizzle(self) -> str:
+        return f"{self.row_bytes}B"
+
+    @property
+    def xor_mask(self) -> int:
+        """The address bits that the swizzle XORs with those three above them."""
+        return self.row_bytes - 16
+
+    @property
+    def panels(self) -> int:
+        return self.chunk // self.panel_columns
+
+    @property
+    def panel_bytes(self) -> int:
+        return self.rows_per_warp * self.row_bytes
+
+    @property
+    def warp_bytes(self) -> int:
+        """Bytes of a buffer that belong to one warp."""
+        return self.panels * self.panel_bytes
+
+    @property
+    def buffer_bytes(self) -> int:
+        return self.warps * self.warp_bytes
+
+    @property
+    def wanted(self) -> list[Wanted]:
+        if not self.tma:
+            return []
+        words = f"C, {self.warps * self.rows_per_warp} rows of {self.chunk} columns"
+        return [Wanted("c", self.buffers * self.buffer_bytes, 1024, words, self.buffers)]
+
+    def tensormap(self, address: Any, m: int, n: int, leading: int) -> TiledMap:
+        """The tensormap of C; a box is one warp's rows of a panel."""
+        return TensorMap.tiled(
+            TYPES[self.c_type].tensormap,
+            address,
+            dims=(n, m),
+            strides=(leading * self.c_bytes,),
+            box=(self.panel_columns, self.rows_per_warp),
+            swizzle=self.swizzle,
+        )
+
+    def explain(self) -> str:
+        load = "16x256b" if self.fragments else "32x32b"
+        if not self.tma:
+            return f"tcgen05.ld {load}, direct stores of {self.c_type}, guarded at the edges of C"
+        pack = "stmatrix" if self.fragments else "st.shared"
+        return (
+            f"tcgen05.ld {load}, {pack}, TMA store; {self.chunks} chunk{'s' * (self.chunks > 1)} of {self.chunk} "
+            f"columns, {self.buffers} in shared memory"
+        )

@@ -1,0 +1,5 @@
+"""The error of plans."""
+
+
+class PlanError(ValueError):
+    """A config or problem that cannot be planned: the rule and the numbers."""

@@ -1,0 +1,293 @@
+"""A GEMM as a job: random inputs, one launch on any device, and every element of C compared with NumPy.
+
+`GemmJob.run` and its short form `run_gemm` give a `GemmResult`, which says what is wrong and which lines of the PTX
+have to do with it. Executing is left to the device, showing to whoever asked.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from ptxgen.device import Device, DeviceArray, Finding, Kernel, LaunchReport
+from ptxgen.gemm.comparison import BLOCK, POISON, Comparison, compare, line_list
+from ptxgen.gemm.plan import GemmPlan
+from ptxgen.gemm.problem import GemmProblem
+from ptxgen.gemm.reference import Reference
+from ptxgen.gemm.types import TYPES
+from ptxgen.syntax import Instruction, walk
+
+#: C starts on a multiple of this, as the driver's own allocations do.
+C_ALIGNMENT = 256
+_MIN_GUARD = 4096
+_MAX_GUARD = 1 << 22
+
+
+@dataclass(frozen=True)
+class Guards:
+    """The bytes around C and between its rows, which no kernel may touch; `damage` says what changed, if anything."""
+
+    before: int
+    after: int
+    damage: str
+
+    @property
+    def ok(self) -> bool:
+        return not self.damage
+
+
+@dataclass(frozen=True)
+class Complaint:
+    """One thing that is wrong with a run, and the lines of the PTX that it is about; `shown` are the first to read.
+
+    `finding` is what the device said, if it was the device.
+    """
+
+    message: str
+    lines: tuple[int, ...] = ()
+    shown: tuple[int, ...] = ()
+    finding: Finding | None = None
+
+    def __str__(self) -> str:
+        return self.message
+
+
+@dataclass(frozen=True)
+class GemmResult:
+    """How a job went. `comparison` is None where the kernel did not run to its end; `timings` are in seconds."""
+
+    problem: GemmProblem
+    seed: int
+    kernel: Kernel
+    launch: LaunchReport
+    comparison: Comparison | None
+    guards: Guards
+    tolerance_reason: str
+    timings: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def ok(self) -> bool:
+        """Whether the device found nothing wrong, every element is right and the surroundings of C are untouched."""
+        return self.launch.ok and self.comparison is not None and self.comparison.wrong == 0 and self.guards.ok
+
+    @property
+    def status(self) -> str:
+        """The launch's status, or "wrong" where it is "ok" but C or its surroundings are not."""
+        return "wrong" if self.launch.ok and not self.ok else self.launch.status
+
+    @property
+    def wrong(self) -> int | None:
+        """How many elements are wrong; None if C was not compared."""
+        return None if self.comparison is None else self.comparison.wrong
+
+    @property
+    def guards_ok(self) -> bool:
+        return self.guards.ok
+
+    @cached_property
+    def store_lines(self) -> tuple[int, ...]:
+        """Lines of the PTX that store to global memory."""
+        return tuple(each.line for each in _instructions(self.kernel) if _stores_to_global(each.opcode))
+
+    @cached_property
+    def mma_lines(self) -> tuple[int, ...]:
+        """Lines of the PTX that multiply."""
+        return tuple(each.line for each in _instructions(self.kernel) if _multiplies(each.opcode))
+
+    @property
+    def complaints(self) -> list[Complaint]:
+        """What is wrong: the device's findings, then C, then its surroundings. Empty exactly when `ok`."""
+        found = [_complaint(each) for each in self.launch.findings if each.severity == "error"]
+        if not self.launch.ok and not found:
+            found.append(Complaint(f"the launch ended as {self.launch.status}, and the device does not say where"))
+        comparison = self.comparison
+        if comparison is not None and comparison.wrong:
+            first = (*self.mma_lines[:1], *self.store_lines[:1])
+            found.append(Complaint(self._wrong_message(comparison), (*self.mma_lines, *self.store_lines), first))
+        if not self.guards.ok:
+            found.append(
+                Complaint(
+                    f"the kernel wrote outside C: {self.guards.damage}; C is stored by {line_list(self.store_lines)}",
+                    self.store_lines,
+                    self.store_lines[:1],
+                )
+            )
+        return found
+
+    @property
+    def advice(self) -> list[Complaint]:
+        """What the device advises; it does not make the run wrong, but may tell why it is: so may older values."""
+        found = [_complaint(each) for each in self.launch.findings if each.severity == "advice"]
+        if self.wrong and self.launch.older_values:
+            lines = tuple(sorted({each.line for each in self.launch.older_values}))
+            found.append(Complaint(self.launch.older_values_text, lines, lines[:1]))
+        return found
+
+    def summary(self) -> str:
+        """The outcome as text: one line, then what is wrong and what the device advises, with lines of the PTX."""
+        problem = self.problem
+        lines = [f"{self.kernel.name}, M {problem.m}, N {problem.n}, K {problem.k}: {self.status}"]
+        for severity, complaints in (("error", self.complaints), ("advice", self.advice)):
+            for each in complaints:
+                place = f"line {each.lines[0]}: " if len(each.lines) == 1 else ""
+                lines.append(f"{place}{severity}: {each.message}")
+                if each.finding is not None and each.finding.consequences:
+                    lines.append(f"    {each.finding.consequences_line}")
+        return "\n".join(lines)
+
+    def _wrong_message(self, comparison: Comparison) -> str:
+        parts = [f"{comparison.wrong} of {comparison.elements} elements of C are wrong"]
+        if comparison.unwritten == comparison.wrong:
+            parts[0] += ", none of them ever stored (they hold the poison)"
+        elif comparison.unwritten:
+            parts[0] += f", {comparison.unwritten} of them never stored (they hold the poison)"
+        parts += [f"the first: {comparison.first_wrong}", comparison.pattern]
+        parts.append(
+            f"the accumulators are made by {line_list(self.mma_lines)}, C is stored by {line_list(self.store_lines)}"
+        )
+        return "; ".join(parts)
+
+
+@dataclass(frozen=True)
+class GemmJob:
+    """A plan applied to a problem with random inputs; the same seed gives the same inputs. Raises PlanError.
+
+    Lines of matrices start on 16 bytes where the kernel requires it, whatever M, N and K are.
+    """
+
+    plan: GemmPlan
+    m: int
+    n: int
+    k: int
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        _ = self.problem  # raises PlanError for sizes that the plan does not take
+
+    @cached_property
+    def problem(self) -> GemmProblem:
+        return self.plan.padded_problem(self.m, self.n, self.k)
+
+    @cached_property
+    def reference(self) -> Reference:
+        return Reference(self.problem, self.seed)
+
+    @property
+    def host_bytes(self) -> int:
+        """Roughly the memory that a run takes: inputs, their copies on an emulated device, C, and the comparison."""
+        a, b, c = (TYPES[self.problem.dtype(name)].bytes for name in ("a", "b", "c"))
+        inputs = self.k * (self.m * (4 + 3 * a) + self.n * (4 + 3 * b))
+        return inputs + self.m * self.n * (3 * c + 1) + BLOCK * (8 * BLOCK * 6 + 4 * 8 * self.k)
+
+    def run(self, device: Device, *, text: str | None = None) -> GemmResult:
+        """Launch on a device and compare. `text` replaces the plan's PTX, for trying an edited kernel.
+
+        Raises PtxSyntaxError or KernelError where such a text is no kernel, KernelArgumentError where it takes other
+        parameters.
+        """
+        plan, timings = self.plan, {}
+        with _timed(timings, "render"):
+            source = plan.text if text is None else text
+            kernel = Kernel.from_ptx(source, regions=plan.shared.named)
+        with _timed(timings, "inputs"):
+            device_a, device_b = (device.array(self.reference.lines(name)) for name in ("a", "b"))
+            guarded = _GuardedOutput(device, self.problem)
+        with _timed(timings, "encode"):
+            arguments = self.problem.arguments(device_a, device_b, guarded.address)
+        with _timed(timings, "launch"):
+            launch = device.launch(
+                kernel, self.problem.grid, self.problem.block, arguments, shared_bytes=plan.shared.bytes
+            )
+        comparison, guards = None, guarded.nothing_read
+        if launch.status in ("ok", "findings"):  # else C is half done, and says nothing
+            with _timed(timings, "compare"):
+                c, guards = guarded.read()
+                comparison = self.compare(c)
+        reason = self.reference.tolerance_reason
+        return GemmResult(self.problem, self.seed, kernel, launch, comparison, guards, reason, timings)
+
+    def compare(self, c: np.ndarray) -> Comparison:
+        """Compare C (M×N) with the reference."""
+        return compare(c, self.reference.expect, (self.plan.m_tile, self.plan.n_tile))
+
+
+def run_gemm(
+    device: Device, plan: GemmPlan, m: int, n: int, k: int, *, seed: int = 0, text: str | None = None
+) -> GemmResult:
+    """Run a plan on random inputs and compare: `GemmJob(plan, m, n, k, seed).run(device, text=text)`."""
+    return GemmJob(plan, m, n, k, seed).run(device, text=text)
+
+
+class _GuardedOutput:
+    """C in a larger buffer of poison: what lies around it and between its rows shows stray stores."""
+
+    def __init__(self, device: Device, problem: GemmProblem) -> None:
+        self.shape, self.leading = (problem.m, problem.n), problem.leading("c")
+        self.dtype = TYPES[problem.plan.c_dtype].numpy
+        self.bytes = problem.m * self.leading * self.dtype.itemsize
+        # An unguarded store of the last tile's rows goes as far as a tile of whole rows past the end.
+        reach = min(problem.plan.m_tile * self.leading * self.dtype.itemsize, _MAX_GUARD)
+        guard = -(-max(_MIN_GUARD, reach) // C_ALIGNMENT) * C_ALIGNMENT
+        total = guard + C_ALIGNMENT + self.bytes + guard
+        self.buffer: DeviceArray = device.array(np.full(total, POISON, dtype=np.uint8))
+        self.start = guard + -(self.buffer.address + guard) % C_ALIGNMENT
+        self.address = self.buffer.address + self.start
+
+    @property
+    def nothing_read(self) -> Guards:
+        return Guards(self.start, self.buffer.nbytes - self.start - self.bytes, "")
+
+    def read(self) -> tuple[np.ndarray, Guards]:
+        """C, and whether its surroundings are as they were."""
+        data = self.buffer.numpy()
+        end = self.start + self.bytes
+        before, after = data[: self.start], data[end:]
+        damage = []
+        for band, where in ((before, "before its start"), (after, "past its end")):
+            changed = np.flatnonzero(band != POISON)
+            if changed.size:
+                distance = self.start - int(changed[-1]) if band is before else int(changed[0]) + 1
+                damage.append(f"{changed.size} bytes changed {where}, the nearest {distance} bytes off")
+        rows = data[self.start : end].reshape(self.shape[0], -1)
+        width = self.shape[1] * self.dtype.itemsize
+        if changed := int(np.count_nonzero(rows[:, width:] != POISON)):
+            damage.append(f"{changed} bytes changed between its rows")
+        c = np.ascontiguousarray(rows[:, :width]).view(self.dtype)
+        return c, Guards(before.size, after.size, " and ".join(damage))
+
+
+def _complaint(finding: Finding) -> Complaint:
+    lines = () if finding.line is None else (finding.line,)
+    source = f" ({finding.source})" if finding.source else ""
+    return Complaint(f"[{finding.code}] {finding.message}{source}", lines, lines, finding)
+
+
+def _instructions(kernel: Kernel) -> Iterator[Instruction]:
+    return (each for each in walk([kernel.entry]) if isinstance(each, Instruction))
+
+
+def _stores_to_global(opcode: str) -> bool:
+    name, *modifiers = opcode.split(".")
+    if name in ("st", "red"):
+        return not any(part.startswith(("shared", "local", "param")) for part in modifiers)
+    # Bulk copies name their destination first: cp.async.bulk.tensor.2d.global.shared::cta.
+    spaces = [part for part in modifiers if part.startswith(("global", "shared"))]
+    return name == "cp" and "bulk" in modifiers and spaces[:1] == ["global"]
+
+
+def _multiplies(opcode: str) -> bool:
+    return opcode.startswith(("tcgen05.mma.", "wgmma.mma_async.", "mma.sync."))
+
+
+@contextmanager
+def _timed(timings: dict[str, float], step: str) -> Iterator[None]:
+    start = time.perf_counter()
+    try:
+        yield
+    finally:
+        timings[step] = time.perf_counter() - start

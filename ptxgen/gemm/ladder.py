@@ -1,0 +1,143 @@
+"""The kernels by name: rungs of the ladders in `ladder.toml` files, each the difference to the rung it comes from."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass, fields
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from ptxgen.builder import KERNELS_FOLDER, Template
+from ptxgen.gemm.config import GemmConfig
+from ptxgen.gemm.errors import PlanError
+from ptxgen.gemm.plan import Design, GemmPlan
+
+_LADDER = "ladder.toml"
+_RUNG_KEYS = {"name", "id", "from", "template", "summary", "set", "article", "ours"}
+
+
+@dataclass(frozen=True)
+class KernelEntry:
+    """A kernel by name. `options` are those that its template takes, `defaults` what differs from the config's own.
+
+    `parent` is the rung that it comes from, `changes` its difference, `article` and `ours` who chose what.
+    """
+
+    name: str
+    rungs: tuple[str, ...]
+    summary: str
+    target: str
+    template: Template
+    design: Design
+    options: tuple[str, ...]
+    defaults: dict[str, Any]
+    parent: str
+    changes: dict[str, Any]
+    article: str = ""
+    ours: str = ""
+
+    def plan(self, **choices: Any) -> GemmPlan:
+        """The plan of a config: the rung's defaults with other choices. Raises PlanError."""
+        unknown = [name for name in choices if name not in self.options]
+        if unknown:
+            words = f"option{'s' * (len(unknown) > 1)} {', '.join(unknown)}"
+            raise PlanError(f"{self.name} has no {words}; it takes {', '.join(self.options)}")
+        config = GemmConfig(**{**self.defaults, **choices})
+        return GemmPlan.of(config, self.template, design=self.design, target=self.target)
+
+    def described(self) -> dict[str, dict[str, Any]]:
+        """The options: default, choices or range (first, last, step), and help."""
+        found: dict[str, dict[str, Any]] = {}
+        for each in fields(GemmConfig):
+            if each.name not in self.options:
+                continue
+            made: dict[str, Any] = {"default": self.defaults.get(each.name, each.default)}
+            for key in ("choices", "range"):
+                if each.metadata[key] is not None:
+                    made[key] = list(each.metadata[key])
+            found[each.name] = {**made, "help": each.metadata["help"]}
+        return found
+
+
+@cache
+def kernels() -> dict[str, KernelEntry]:
+    """The packaged kernels by name, in the order of the ladders."""
+    found: dict[str, KernelEntry] = {}
+    for path in sorted(KERNELS_FOLDER.glob(f"*/{_LADDER}")):
+        found.update(read_ladder(path, found))
+    return found
+
+
+def read_ladder(path: Path, known: dict[str, KernelEntry], folder: Path | None = None) -> dict[str, KernelEntry]:
+    """The rungs of a file; `known` are those that they may come from, `folder` has their templates.
+
+    Raises PlanError for a file that cannot be read and for an entry that makes no sense.
+    """
+    try:
+        content = tomllib.loads(path.read_text())
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise PlanError(f"cannot read {path}: {error}") from None
+    templates, found = content.get("templates", {}), dict[str, KernelEntry]()
+    for rung in content.get("rung", []):
+        name = str(rung.get("name", ""))
+        unknown = sorted(set(rung) - _RUNG_KEYS)
+        if not name or unknown:
+            what = f"the rung {name} has {', '.join(unknown)}" if name else "a rung has no name"
+            raise PlanError(f"{path}: {what}; a rung takes {', '.join(sorted(_RUNG_KEYS))}")
+        found[name] = _entry(path, rung, {**known, **found}, templates, folder)
+    return found
+
+
+def _entry(
+    path: Path, rung: dict[str, Any], known: dict[str, KernelEntry], templates: dict[str, Any], folder: Path | None
+) -> KernelEntry:
+    parent = known.get(rung.get("from", ""))
+    if "from" in rung and parent is None:
+        raise PlanError(f"{path}: {rung['name']} comes from {rung['from']!r}, which there is not before it")
+    if "template" in rung:
+        said = templates.get(rung["template"], {})
+        same = next((each for each in known.values() if each.template.name == rung["template"]), None)
+        own = folder is not None and (folder / rung["template"]).is_file()
+        template = Template(rung["template"], folder if own else None)
+        like = same or parent
+        if not said and like is None:
+            raise PlanError(f"{path}: [templates.{rung['template']!r}] must give a target and options")
+        target = said.get("target") or (like.target if like else "")
+        design = said.get("design") or (like.design if like else "serial")
+        options = tuple(said.get("options") or (like.options if like else ()))
+    elif parent is not None:
+        template, target, design, options = parent.template, parent.target, parent.design, parent.options
+    else:
+        raise PlanError(f"{path}: {rung['name']} must name a template, or the rung that it comes from")
+    changes = rung.get("set", {})
+    if wrong := [name for name in changes if name not in options]:
+        raise PlanError(f"{path}: {rung['name']} sets {', '.join(wrong)}, which {template.name} has not")
+    rungs = (rung["id"],) if rung.get("id") else ()
+    defaults = {**(parent.defaults if parent else {}), **changes}
+    return KernelEntry(
+        rung["name"], rungs, rung.get("summary", ""), target, template, design, options, defaults,
+        parent.name if parent else "", changes, rung.get("article", ""), rung.get("ours", ""),
+    )  # fmt: skip
+
+
+def find(name: str) -> KernelEntry:
+    """The kernel of this name or rung id, or of FOLDER#RUNG. Raises PlanError that lists the names if there is none."""
+    folder, hash, rung = name.partition("#")
+    if hash:
+        return find_in(Path(folder), rung)
+    for entry in kernels().values():
+        if name == entry.name or name in entry.rungs:
+            return entry
+    raise PlanError(f"there is no kernel {name!r}; there are: {', '.join(kernels())}")
+
+
+def find_in(folder: Path, rung: str) -> KernelEntry:
+    """A rung of the ladder in a folder outside the package, whose templates may import the packaged blocks."""
+    path = folder / _LADDER
+    if not path.is_file():
+        raise PlanError(f"there is no {path}; a folder with kernels has a {_LADDER}")
+    found = read_ladder(path, kernels(), folder)
+    if rung not in found:
+        raise PlanError(f"{path} has no rung {rung!r}; it has: {', '.join(found)}")
+    return found[rung]

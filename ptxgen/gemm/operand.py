@@ -1,0 +1,180 @@
+"""An operand of the MMA in shared memory: how TMA brings it, where it lies, how a descriptor names it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ptxgen.descriptors import SmemDescriptor, TensorMap, WgmmaDescriptor
+from ptxgen.descriptors.tensormap import TiledMap
+from ptxgen.gemm.errors import PlanError
+from ptxgen.gemm.types import TYPES, ElementType
+from ptxgen.layouts.swizzle import swizzle
+
+#: Bytes of K that a stage holds of each row, and that one MMA instruction takes.
+STAGE_ROW_BYTES = 128
+MMA_ROW_BYTES = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """One TMA load of a stage: bytes from the operand's start, and elements from the tile's origin along K and rows."""
+
+    offset: int
+    k: int
+    row: int
+
+
+@dataclass(frozen=True)
+class Operand:
+    """A tile of `rows` of A (or B) by `k_tile` of K, one per stage.
+
+    The tile is a series of panels. A panel is as wide as a row of the swizzle: of K where the operand is K-major, of M
+    (or N) where it is MN-major. `peers` CTAs of the cluster need the same tile: each loads its share of the rows and
+    multicasts it to all of them. Without `tma` a
+    kernel reads the matrix itself.
+    """
+
+    name: str
+    dtype: str
+    major: str
+    rows: int
+    swizzle: str
+    wgmma: bool = False
+    peers: int = 1
+    tma: bool = True
+
+    def __post_init__(self) -> None:
+        if not self.tma:
+            return
+        if self.major == "mn" and self.type.bytes == 4:
+            raise PlanError(
+                f"{self.name.upper()} of type {self.dtype} must be K-major: the kernels have no 32-byte atom"
+            )
+        if self.major == "mn" and self.wgmma and self.type.bytes != 2:
+            raise PlanError(
+                f"{self.name.upper()} of type {self.dtype} must be K-major: wgmma transposes 16-bit types only"
+            )
+        step = self.row_bytes // self.type.bytes if self.major == "mn" else 8
+        if self.rows % (step * self.peers):
+            layout = f"{self.major.upper()}-major with swizzle {self.swizzle}"
+            slices = f" in {self.peers} slices" if self.peers > 1 else ""
+            raise PlanError(
+                f"{self.name.upper()} has {self.rows} rows a CTA; {layout}{slices} takes a multiple of "
+                f"{step * self.peers}"
+            )
+
+    @property
+    def type(self) -> ElementType:
+        return TYPES[self.dtype]
+
+    @property
+    def row_bytes(self) -> int:
+        """Width of a panel in bytes: a row of the swizzle, or 16 bytes, a row of a core matrix, without one."""
+        return swizzle(self.swizzle).row_bytes or 16
+
+    @property
+    def k_tile(self) -> int:
+        """Elements of K in a stage."""
+        return STAGE_ROW_BYTES // self.type.bytes
+
+    @property
+    def mma_k(self) -> int:
+        """Elements of K that one MMA instruction takes."""
+        return MMA_ROW_BYTES // self.type.bytes
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of a stage."""
+        return self.rows * STAGE_ROW_BYTES
+
+    @property
+    def alignment(self) -> int:
+        """What the start of a stage must be a multiple of."""
+        return max(swizzle(self.swizzle).period, 128)
+
+    @property
+    def lines(self) -> int:
+        """Lines of `row_bytes` in a panel: rows where K-major, K where MN-major."""
+        return self.rows if self.major == "k" else self.k_tile
+
+    @property
+    def panel_bytes(self) -> int:
+        return self.lines * self.row_bytes
+
+    @property
+    def panels(self) -> int:
+        return self.bytes // self.panel_bytes
+
+    @property
+    def slice_rows(self) -> int:
+        """Rows that this CTA loads itself."""
+        return self.rows // self.peers
+
+    @property
+    def slice_bytes(self) -> int:
+        """Bytes from one CTA's slice to the next one's."""
+        return self.slice_rows * self.row_bytes if self.major == "k" else self.slice_rows * STAGE_ROW_BYTES
+
+    def peers_mask(self, step: int) -> int:
+        """Bits of the peers, whose ranks are `step` apart, from the first one on."""
+        return sum(1 << (peer * step) for peer in range(self.peers))
+
+    @property
+    def box(self) -> tuple[int, int]:
+        """Elements of one TMA load, innermost dimension first."""
+        inner = self.row_bytes // self.type.bytes
+        return inner, (self.slice_rows if self.major == "k" else self.k_tile)
+
+    def row_offset(self, rows: int) -> int:
+        """Bytes from the start to the part of the operand that begins at a row, a multiple of 64."""
+        if self.major == "k":
+            return rows * self.row_bytes
+        return rows * self.type.bytes // self.row_bytes * self.panel_bytes
+
+    @property
+    def copies(self) -> tuple[Copy, ...]:
+        """The TMA loads of a stage."""
+        width = self.row_bytes // self.type.bytes
+        if self.major == "k":
+            return tuple(Copy(i * self.panel_bytes, i * width, 0) for i in range(self.panels))
+        return tuple(Copy(i * self.panel_bytes, 0, i * width) for i in range(self.panels // self.peers))
+
+    @property
+    def k_steps(self) -> tuple[int, ...]:
+        """What each MMA of a stage adds to the descriptor's start address field, in its units of 16 bytes."""
+        offsets = []
+        for step in range(STAGE_ROW_BYTES // MMA_ROW_BYTES):
+            if self.major == "mn":
+                offset = step * self.mma_k * self.row_bytes
+            else:
+                panel, within = divmod(step * MMA_ROW_BYTES, self.row_bytes)
+                offset = panel * self.panel_bytes + within
+            offsets.append(offset // 16)
+        return tuple(offsets)
+
+    @property
+    def descriptor(self) -> SmemDescriptor | WgmmaDescriptor:
+        """The matrix descriptor with start address 0."""
+        group = 8 * self.row_bytes
+        if swizzle(self.swizzle).width:
+            # LBO is ignored for swizzled K-major layouts, and 16 by convention.
+            leading, stride = (16 if self.major == "k" else self.panel_bytes), group
+        elif self.major == "k":
+            leading, stride = self.panel_bytes, group
+        else:
+            leading, stride = group, self.panel_bytes
+        made = WgmmaDescriptor if self.wgmma else SmemDescriptor
+        return made(start_address=0, leading_byte_offset=leading, stride_byte_offset=stride, swizzle=self.swizzle)
+
+    def tensormap(self, address: Any, rows: int, k: int, leading: int) -> TiledMap:
+        """The tensormap of a matrix of `rows` x `k` elements whose lines are `leading` elements apart."""
+        return TensorMap.tiled(
+            self.type.tensormap,
+            address,
+            dims=(k, rows) if self.major == "k" else (rows, k),
+            strides=(leading * self.type.bytes,),
+            box=self.box,
+            swizzle=self.swizzle,
+            l2_promotion="128B",
+        )

@@ -1,0 +1,63 @@
+"""A ring of stages between a producer and a consumer: two mbarriers a stage, and their counts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ptxgen.gemm.shared_map import Wanted
+
+BARRIER_BYTES = 8
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """Stages that a producer fills and a consumer empties.
+
+    A phase of a full barrier ends with `full_arrivals` and `tx_bytes`, one of an empty barrier with `empty_arrivals`;
+    0 arrivals: there is no such barrier. `full` and `empty` are the offsets of the barriers of stage 0 in shared
+    memory, `barrier + 8 * stage` each. `cluster`: threads of other CTAs arrive, so that waits acquire at that scope.
+    """
+
+    name: str
+    stages: int
+    full_arrivals: int
+    tx_bytes: int
+    empty_arrivals: int
+    holds: str
+    cluster: bool = False
+    full: int = 0
+    empty: int = 0
+
+    @property
+    def wanted(self) -> list[Wanted]:
+        """The barriers as regions of shared memory."""
+        size = self.stages * BARRIER_BYTES
+        regions = [Wanted(f"{self.name}_full", size, 8, f"mbarriers: {self.holds} is there", self.stages)]
+        if self.empty_arrivals:
+            regions.append(
+                Wanted(f"{self.name}_empty", size, 8, f"mbarriers: {self.holds} may be replaced", self.stages)
+            )
+        return regions
+
+    @property
+    def barriers(self) -> list[tuple[int, int]]:
+        """Offset and arrivals of every barrier, to be initialized."""
+        made = [(self.full + BARRIER_BYTES * stage, self.full_arrivals) for stage in range(self.stages)]
+        if self.empty_arrivals:
+            made += [(self.empty + BARRIER_BYTES * stage, self.empty_arrivals) for stage in range(self.stages)]
+        return made
+
+    @property
+    def scope(self) -> str:
+        """The qualifiers of a wait."""
+        return ".acquire.cluster" if self.cluster else ""
+
+    def explain(self) -> str:
+        """Stages and counts in words."""
+        words = f"{self.stages} stage{'s' * (self.stages > 1)}; full: {_arrivals(self.full_arrivals)}"
+        words += f" and {self.tx_bytes} bytes" if self.tx_bytes else ""
+        return words + (f"; empty: {_arrivals(self.empty_arrivals)}" if self.empty_arrivals else "")
+
+
+def _arrivals(count: int) -> str:
+    return f"{count} arrival{'s' * (count > 1)}"

@@ -1,0 +1,205 @@
+"""The plan of a GEMM: what follows from a config, computed and checked before any text exists.
+
+A problem (M, N, K) is not part of it: the same PTX takes any.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Literal
+
+from ptxgen.gemm.accumulator import Accumulator, RegisterAccumulator
+from ptxgen.gemm.config import GemmConfig
+from ptxgen.gemm.epilogue import Epilogue
+from ptxgen.gemm.errors import PlanError
+from ptxgen.gemm.operand import Operand
+from ptxgen.gemm.pipeline import Pipeline
+from ptxgen.gemm.roles import Roles
+from ptxgen.gemm.shared_map import SharedMap, Wanted
+from ptxgen.gemm.tile_scheduler import TileScheduler
+from ptxgen.gemm.types import TYPES
+
+if TYPE_CHECKING:
+    from ptxgen.builder import Template
+    from ptxgen.gemm.problem import GemmProblem
+
+#: A 16-byte response of cluster launch control.
+RESPONSE_BYTES = 16
+#: Rows and columns of a CTA of one thread per element.
+NAIVE_TILE = 16
+
+#: How a template is organized: one thread per element, one thread that loads and multiplies, or warps with roles.
+Design = Literal["naive", "serial", "specialized"]
+
+
+@dataclass(frozen=True)
+class GemmPlan:
+    """The concepts of a kernel, and where they lie in shared memory. `template` renders them."""
+
+    config: GemmConfig
+    template: Template
+    target: str
+    a: Operand
+    b: Operand
+    accumulator: Accumulator | RegisterAccumulator
+    epilogue: Epilogue
+    scheduler: TileScheduler
+    roles: Roles
+    pipelines: tuple[Pipeline, ...]
+    shared: SharedMap
+
+    @classmethod
+    def of(cls, config: GemmConfig, template: Template, *, design: Design, target: str) -> GemmPlan:
+        """Plan a config. Raises PlanError, with the numbers, where the hardware has no room or no such form."""
+        if design == "naive":
+            return cls._naive(config, template, target)
+        wgmma, group, cluster = target == "sm_90a", config.cta_group, (config.cluster_m, config.cluster_n)
+        ctas = cluster[0] * cluster[1]
+        if cluster[0] % group:
+            raise PlanError(f"cta_group::{group} takes pairs of CTAs along M: cluster_m must be even, not {cluster[0]}")
+        if ctas > 8:
+            raise PlanError(f"a cluster has at most 8 CTAs, but {cluster[0]}×{cluster[1]} has {ctas}")
+        if wgmma and min(cluster) > 1:
+            raise PlanError(f"clusters lie along M or along N here, but {cluster[0]}×{cluster[1]} goes along both")
+        peers = cluster[0] // group
+        a = Operand("a", config.dtype, config.a_major, config.m_tile // group, config.swizzle, wgmma, cluster[1])
+        b = Operand("b", config.b_type, config.b_major, config.n_tile // group, config.swizzle, wgmma, peers)
+        specialized = design == "specialized"
+        m, n = config.m_tile, config.n_tile
+        accumulator: Accumulator | RegisterAccumulator
+        if wgmma:
+            accumulator = RegisterAccumulator.of(a, b, m=m, n=n)
+            roles = Roles.warpgroups(accumulator.warpgroups, accumulator.registers, specialized=specialized)
+        else:
+            accumulator = Accumulator.of(a, b, m=m, n=n, cta_group=group, stages=config.accumulators)
+            roles = Roles.of(specialized=specialized, scheduler=config.scheduler == "clc")
+        epilogue = Epilogue.of(
+            accumulator, config.c_type, tma=config.epilogue == "tma", tmem_load=config.tmem_load,
+            chunk=config.chunk, buffers=config.chunk_buffers,
+        )  # fmt: skip
+        scheduler = TileScheduler(
+            config.scheduler, accumulator.rows, config.n_tile, cluster, config.panel, config.slots
+        )
+        pipelines = _pipelines(config, a, b, scheduler, accumulator)
+        wanted = [
+            Wanted(each.name, config.stages * each.bytes, 1024, f"{each.name.upper()}, {each.rows} rows", config.stages)
+            for each in (a, b)
+        ]
+        wanted += epilogue.wanted
+        if scheduler.kind == "clc":
+            size = config.clc_stages * RESPONSE_BYTES
+            wanted.append(Wanted("response", size, 16, "responses of cluster launch control", config.clc_stages))
+        wanted += [region for each in pipelines for region in each.wanted]
+        if not wgmma:
+            wanted.append(Wanted("tmem", 4, 4, "address of the accumulators"))
+        shared = SharedMap.place(wanted, target=target)
+        placed = tuple(
+            replace(
+                each, full=shared.offset(f"{each.name}_full"),
+                empty=shared.offset(f"{each.name}_empty") if each.empty_arrivals else 0,
+            )
+            for each in pipelines
+        )  # fmt: skip
+        return cls(config, template, target, a, b, accumulator, epilogue, scheduler, roles, placed, shared)
+
+    @classmethod
+    def _naive(cls, config: GemmConfig, template: Template, target: str) -> GemmPlan:
+        """One thread per element of C: no tensor cores, no shared memory, no tensormaps."""
+        a = Operand("a", config.dtype, config.a_major, NAIVE_TILE, "none", tma=False)
+        b = Operand("b", config.b_type, config.b_major, NAIVE_TILE, "none", tma=False)
+        if a.type.kind != "f16" or a.dtype != b.dtype:
+            raise PlanError(f"the naive kernel multiplies bf16 or f16, not {a.dtype} by {b.dtype}")
+        accumulator = RegisterAccumulator(NAIVE_TILE, NAIVE_TILE, "f32")
+        epilogue = Epilogue(config.c_type, False, False, NAIVE_TILE, NAIVE_TILE, NAIVE_TILE, 1)
+        scheduler = TileScheduler("grid", NAIVE_TILE, NAIVE_TILE, (1, 1), 0)
+        shared = SharedMap.place((), target=target)
+        roles = Roles(warps=NAIVE_TILE * NAIVE_TILE // 32)
+        return cls(config, template, target, a, b, accumulator, epilogue, scheduler, roles, (), shared)
+
+    def pipeline(self, name: str) -> Pipeline:
+        return next(each for each in self.pipelines if each.name == name)
+
+    def offset(self, name: str) -> int:
+        """Where a region of shared memory starts, in bytes."""
+        return self.shared.offset(name)
+
+    @property
+    def entry(self) -> str:
+        return f"gemm_{self.config.dtype}_{self.c_dtype}_{self.m_tile}x{self.n_tile}"
+
+    @property
+    def parameters(self) -> list[tuple[str, str]]:
+        """The entry's parameters, in order: declaration and name."""
+        tensormap, word = ".param .align 64 .b8", ".param .u32"
+        made: list[tuple[str, str]] = []
+        for name, tma in (("a", self.a.tma), ("b", self.b.tma), ("c", self.epilogue.tma)):
+            made += [(tensormap, f"tensormap_{name}[128]")] if tma else [(".param .u64", name), (word, f"ld{name}")]
+        return [*made, (word, "m"), (word, "n"), (word, "k")]
+
+    @property
+    def cluster(self) -> tuple[int, int, int] | None:
+        """CTAs of a cluster; None without clusters."""
+        return (*self.scheduler.cluster, 1) if self.scheduler.cluster_ctas > 1 else None
+
+    @property
+    def c_dtype(self) -> str:
+        return self.epilogue.c_type
+
+    @property
+    def m_tile(self) -> int:
+        return self.accumulator.m
+
+    @property
+    def n_tile(self) -> int:
+        return self.accumulator.n
+
+    @property
+    def k_tile(self) -> int:
+        return self.a.k_tile
+
+    @cached_property
+    def text(self) -> str:
+        """The kernel's PTX. Raises TemplateError."""
+        return self.template.render(target=self.target, version=self.config.ptx, plan=self)
+
+    def problem(self, m: int, n: int, k: int, **leading: int) -> GemmProblem:
+        """This plan applied to a problem size; `lda`, `ldb` and `ldc` are leading dimensions, all in elements."""
+        from ptxgen.gemm.problem import GemmProblem
+
+        return GemmProblem(self, m, n, k, **leading)
+
+    def padded_problem(self, m: int, n: int, k: int) -> GemmProblem:
+        """The same with lines of matrices on 16 bytes, as TMA requires, where the kernel uses it for them."""
+        found = {}
+        lines = {"a": k if self.a.major == "k" else m, "b": k if self.b.major == "k" else n, "c": n}
+        dtypes = {"a": self.a.dtype, "b": self.b.dtype, "c": self.c_dtype}
+        for name, tma in (("a", self.a.tma), ("b", self.b.tma), ("c", self.epilogue.tma)):
+            if tma:
+                step = 16 // TYPES[dtypes[name]].bytes
+                found[f"ld{name}"] = -(-lines[name] // step) * step
+        return self.problem(m, n, k, **found)
+
+
+def _pipelines(
+    config: GemmConfig,
+    a: Operand,
+    b: Operand,
+    scheduler: TileScheduler,
+    accumulator: Accumulator | RegisterAccumulator,
+) -> list[Pipeline]:
+    group, ctas, clustered = config.cta_group, scheduler.cluster_ctas, scheduler.cluster_ctas > 1
+    what = "a K block of A and B"
+    if isinstance(accumulator, RegisterAccumulator):
+        # Every consumer warp of every CTA of the cluster, all of which share A or B.
+        return [Pipeline("ab", config.stages, 1, a.bytes + b.bytes, 4 * accumulator.warpgroups * ctas, what, clustered)]
+    # A commit of every pair that this CTA loads for: those of its row and those of its column of the cluster.
+    commits = config.cluster_n + config.cluster_m // group - 1
+    ab = Pipeline("ab", config.stages, 1, group * (a.bytes + b.bytes), commits, what, clustered)
+    waits = 4 * group if scheduler.persistent else 0
+    acc = Pipeline("acc", config.accumulators, 1, 0, waits, "an accumulator", clustered)
+    if not scheduler.persistent:
+        return [ab, acc]
+    # Each CTA's load thread and epilogue warps, the MMA thread of each pair, and the scheduler.
+    readers = ctas * 5 + ctas // group + 1
+    return [ab, acc, Pipeline("clc", config.clc_stages, 1, RESPONSE_BYTES, readers, "a response", clustered)]

@@ -1,0 +1,80 @@
+"""Which warps do what, and how many registers they have."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ptxgen.gemm.errors import PlanError
+
+#: Registers of a thread of the producer and of the consumers, by consumer warpgroups: together what they begin with
+#: (65536 of a multiprocessor), in steps of 8 (PTX ISA 9.7.19.5, setmaxnreg).
+_REGISTERS = {2: (40, 232), 3: (32, 160), 4: (24, 112)}
+#: Registers of a multiprocessor.
+_ALL_REGISTERS = 65536
+#: What a consumer needs beside its accumulator for a wgmma (ptxas 13.5 says C7602 below that).
+_OTHER_REGISTERS = 26
+
+
+@dataclass(frozen=True)
+class Roles:
+    """The first warp of each role; the epilogue has the warps from `epilogue` on.
+
+    None: the kernel has no warp of its own for it. Without warps of their own, warp 0 loads and multiplies.
+    `registers`: of a thread of the producer's warpgroup and of the consumers', by setmaxnreg.
+    """
+
+    warps: int = 4
+    load: int | None = None
+    mma: int | None = None
+    scheduler: int | None = None
+    epilogue: int = 0
+    registers: tuple[int, int] | None = None
+
+    @classmethod
+    def of(cls, *, specialized: bool, scheduler: bool) -> Roles:
+        """Roles of a Blackwell kernel: epilogue warps 0 to 3, a quarter of the TMEM lanes each."""
+        if not specialized:
+            return cls()
+        if scheduler:
+            return cls(warps=7, scheduler=4, load=5, mma=6)
+        return cls(warps=6, load=4, mma=5)
+
+    @classmethod
+    def warpgroups(cls, consumers: int, accumulator: int, *, specialized: bool) -> Roles:
+        """Roles of a Hopper kernel: a producer warpgroup, then consumers with `accumulator` registers a thread.
+
+        Raises PlanError for an accumulator that does not fit.
+        """
+        if not specialized:
+            if consumers > 1:
+                raise PlanError(f"one warpgroup multiplies 64 rows: m_tile must be 64 here, not {64 * consumers}")
+            return cls()
+        registers = _REGISTERS.get(consumers)
+        # ptxas plans with what a thread has at the launch, whatever setmaxnreg says.
+        threads = 128 * (1 + consumers)
+        limit = min(_ALL_REGISTERS // threads // 8 * 8, 255)
+        if accumulator + _OTHER_REGISTERS > limit:
+            raise PlanError(
+                f"a consumer needs {accumulator} registers for its accumulator and {_OTHER_REGISTERS} more, "
+                f"{accumulator + _OTHER_REGISTERS}; of {threads} threads each has {limit}"
+            )
+        return cls(warps=4 + 4 * consumers, load=0, mma=4, epilogue=4, registers=registers)
+
+    @property
+    def threads(self) -> int:
+        return 32 * self.warps
+
+    @property
+    def allocates(self) -> int:
+        """The warp that allocates and frees tensor memory."""
+        return self.mma or 0
+
+    def explain(self) -> str:
+        if self.epilogue:
+            words = f"warp 0 load, warps 4-{self.warps - 1} wgmma and epilogue"
+            if self.registers:
+                words += f"; {self.registers[0]} and {self.registers[1]} registers a thread"
+            return words
+        named = {"scheduler": self.scheduler, "load": self.load, "mma": self.mma}
+        own = [f"warp {warp} {role}" for role, warp in named.items() if warp is not None]
+        return ", ".join(["warps 0-3 epilogue", *own] if own else [f"all {self.warps} warps everything"])

@@ -1,0 +1,190 @@
+"""Templates of plain PTX: registers declared by their names, `.loc` of the template, and errors at its lines."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ptxgen import assemble, check
+from ptxgen.builder import KERNELS_FOLDER, Template, TemplateError
+from ptxgen.builder.templates import environment
+
+HEAD = """\
+.version {{ version }}
+.target {{ target }}
+.address_size 64
+
+.visible .entry k(.param .u64 out, .param .u32 n)
+{
+{{ registers }}
+
+"""
+#: The line of the template on which the body starts.
+FIRST = HEAD.count("\n") + 1
+
+
+def build(
+    folder: Path, body: str, *, target: str = "sm_100a", version: str = "8.6", locations: bool = False, **values: Any
+) -> str:
+    (folder / "k.ptx.j2").write_text(HEAD + body + "\n    ret;\n}\n")
+    made = Template("k.ptx.j2", folder)
+    return made.render(target=target, version=version, locations=locations, **values)
+
+
+COUNT = """\
+    // Count {{ step }} at a time.
+    mov.u32 %r_thread, %tid.x;
+    mov.b32 %r_i, 0;
+
+
+$count:
+{% if step > 1 %}
+add.u32 %r_i, %r_i, {{ step }};
+{% endif %}
+    setp.lt.u32 %p_more, %r_i, %r_thread;
+    @%p_more bra $count;"""
+
+
+def test_a_kernel(tmp_path: Path) -> None:
+    text = build(tmp_path, COUNT, step=3)
+    assert (
+        text
+        == """\
+.version 8.6
+.target sm_100a
+.address_size 64
+
+.visible .entry k(.param .u64 out, .param .u32 n)
+{
+    .reg .pred  %p_more;
+    .reg .b32   %r_thread, %r_i;
+
+    // Count 3 at a time.
+    mov.u32 %r_thread, %tid.x;
+    mov.b32 %r_i, 0;
+
+$count:
+    add.u32 %r_i, %r_i, 3;
+    setp.lt.u32 %p_more, %r_i, %r_thread;
+    @%p_more bra $count;
+    ret;
+}
+"""
+    )
+    assert check(text) == []
+    assert assemble(text).data
+
+
+def test_registers_are_what_their_names_say(tmp_path: Path) -> None:
+    names = {"p": "pred", "rs": "b16", "r": "b32", "rd": "b64", "rq": "b128", "f": "f32", "fd": "f64"}
+    body = "".join(f"    // %r_comment\n    mov.{kind} %{name}_x, %{name}_y;\n" for name, kind in names.items())
+    text = build(tmp_path, body)
+    for name, kind in names.items():
+        assert f".reg .{kind:<5} %{name}_x, %{name}_y;" in text
+    assert "%r_comment;" not in text
+    assert "%r_comment," not in text
+
+
+def test_locations_name_the_lines_of_the_templates(tmp_path: Path) -> None:
+    (tmp_path / "blocks").mkdir()
+    (tmp_path / "blocks" / "sync.j2").write_text(
+        "## A comment.\n{% macro all(names) %}\n{% for name in names %}\n    bar.sync {{ name }};\n"
+        "{% endfor %}\n{% endmacro %}\n"
+    )
+    body = '{% import "blocks/sync.j2" as sync %}\n    bar.sync 0;\n{{ sync.all([1, 2]) }}\n    bar.sync 3;'
+    text = build(tmp_path, body, locations=True)
+    assert '.file 1 "k.ptx.j2"\n.file 2 "blocks/sync.j2"\n' in text
+    lines = [line.strip() for line in text.splitlines()]
+    begin = lines.index("bar.sync 0;") - 1
+    assert lines[begin : begin + 7] == [
+        f".loc 1 {FIRST + 1} 0", "bar.sync 0;", ".loc 2 4 0", "bar.sync 1;", "bar.sync 2;", f".loc 1 {FIRST + 3} 0",
+        "bar.sync 3;",
+    ]  # fmt: skip
+    assert check(text) == []
+    assert assemble(text).data
+
+
+def test_a_vector_is_no_statement_of_jinja(tmp_path: Path) -> None:
+    body = "    ld.param.u64 %rd_out, [out];\n    ld.global.v2.b32 {%r_a, %r_b}, [%rd_out];"
+    assert "ld.global.v2.b32 {%r_a, %r_b}, [%rd_out];" in build(tmp_path, body)
+
+
+def test_labels_of_braces_are_their_own(tmp_path: Path) -> None:
+    spin = "    {\n$again:\n    setp.eq.u32 %p_x, %r_x, 0;\n    @%p_x bra $again;\n    }\n"
+    body = "{% for i in range(2) %}\n" + spin + "{% endfor %}"
+    text = build(tmp_path, "    mov.b32 %r_x, 1;\n" + body)
+    assert text.count("$again:") == 2
+    assert check(text) == []
+    assert assemble(text).data
+
+
+#: body, values, the template's line counted from the body's first, the message
+ERRORS: list[tuple[str, dict[str, Any], int, str]] = [
+    ("    bar.sync 16;", {}, 0, "must be 0 to 15, not 16"),
+    ("\n\n    bar.sync 16;", {}, 2, "must be 0 to 15, not 16"),
+    ("    add.u33 %r_x, %r_x, 1;", {}, 0, "add.u33"),
+    ("    add.u32 %x, %x, 1;", {}, 0, "%x is not declared"),
+    ("    add.u32 %rd_x, %rd_x, 1;", {}, 0, "%rd_x is declared .b64"),
+    ("    bra $nowhere;", {}, 0, "$nowhere"),
+    ("    add.u32 %r_x %r_x, 1;", {}, 0, "expected"),
+    ("    {{ stages }}", {}, 0, "'stages' is undefined"),
+    ("\n    bar.sync {{ 1 / stages }};", {"stages": "x"}, 1, "unsupported operand"),
+    ("{% if %}", {}, 0, "Expected an expression"),
+]
+
+
+@pytest.mark.parametrize(("body", "values", "line", "message"), ERRORS, ids=[row[3] + row[0] for row in ERRORS])
+@pytest.mark.parametrize("locations", [False, True])
+def test_errors_name_the_line_and_the_rule(
+    tmp_path: Path, body: str, values: dict[str, Any], line: int, message: str, locations: bool
+) -> None:
+    with pytest.raises(TemplateError) as caught:
+        build(tmp_path, body, locations=locations, **values)
+    assert (caught.value.template, caught.value.line) == ("k.ptx.j2", FIRST + line)
+    assert str(caught.value).startswith(f"k.ptx.j2:{FIRST + line}: ")
+    assert message in str(caught.value)
+
+
+def test_an_error_inside_a_macro_names_the_file_of_the_macro(tmp_path: Path) -> None:
+    (tmp_path / "blocks").mkdir()
+    (tmp_path / "blocks" / "sync.j2").write_text("{% macro all(name) %}\n    bar.sync {{ name }};\n{% endmacro %}\n")
+    with pytest.raises(TemplateError, match=r"^blocks/sync.j2:2: .*must be 0 to 15, not 99"):
+        build(tmp_path, '{% import "blocks/sync.j2" as sync %}\n{{ sync.all(99) }}')
+
+
+GATES = [
+    ("sm_100a", "8.6", None),
+    ("sm_90a", "8.6", "tcgen05 is not on sm_90a; it needs the family of sm_100f or the family of sm_110f"),
+    ("sm_100a", "8.5", "sm_100a needs PTX ISA 8.6 or later, .version is 8.5"),
+]
+
+
+@pytest.mark.parametrize(("target", "version", "message"), GATES)
+def test_target_and_version_are_checked(tmp_path: Path, target: str, version: str, message: str | None) -> None:
+    body = "    tcgen05.wait::ld.sync.aligned;"
+    if message is None:
+        assert body in build(tmp_path, body, target=target, version=version)
+        return
+    with pytest.raises(TemplateError, match=message) as caught:
+        build(tmp_path, body, target=target, version=version)
+    assert caught.value.line in (FIRST, 2)
+
+
+def test_a_missing_template_is_no_template_error(tmp_path: Path) -> None:
+    from jinja2 import TemplateNotFound
+
+    with pytest.raises(TemplateNotFound, match="nothing"):
+        Template("nothing.j2", tmp_path).render(target="sm_90", version="8.0")
+
+
+def test_the_packaged_blocks_are_importable_from_a_folder_outside(tmp_path: Path) -> None:
+    body = '{% import "blocks/module.j2" as module %}\n{{ module.everyone(none) }}'
+    assert "bar.sync 0;" in build(tmp_path, body)
+
+
+def test_every_packaged_template_compiles() -> None:
+    names = environment().list_templates(extensions=["j2"])
+    assert len(names) >= 8
+    for name in names:
+        environment().get_template(name)
+    assert all((KERNELS_FOLDER / name).is_file() for name in names)

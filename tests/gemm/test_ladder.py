@@ -1,0 +1,139 @@
+"""The rungs: every one right under every schedule, and a ladder in a folder outside the package."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import ptxgen
+from ptxgen import assemble, check
+from ptxgen.builder import KERNELS_FOLDER
+from ptxgen.gemm import PlanError, find, kernels
+from ptxgen.gemm.job import run_gemm
+
+NAMES = list(kernels())
+SCHEDULES = [("eager", 0), ("late", 0), ("random", 1)]
+
+
+def require_right(
+    name: str, shape: tuple[int, int, int], schedule: Any, seed: int, slots: int | None, **choices: Any
+) -> None:
+    plan = find(name).plan(**choices)
+    device = ptxgen.Emulator(plan.target, schedule, seed=seed, multiprocessors=slots)
+    result = run_gemm(device, plan, *shape, seed=seed)
+    assert result.ok, result.summary()
+    assert result.launch.findings == [], result.summary()
+
+
+@pytest.mark.parametrize(("schedule", "seed"), SCHEDULES)
+@pytest.mark.parametrize("name", NAMES)
+def test_a_rung_is_right(name: str, schedule: str, seed: int) -> None:
+    require_right(name, (511, 253, 72), schedule, seed, None)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_rung_is_right_for_one_element(name: str) -> None:
+    require_right(name, (1, 1, 64), "random", 2, None)
+
+
+PERSISTENT = [name for name in NAMES if "scheduler" in find(name).defaults]
+
+
+@pytest.mark.parametrize(("schedule", "seed"), SCHEDULES)
+@pytest.mark.parametrize("name", PERSISTENT)
+def test_more_tiles_than_cta_slots(name: str, schedule: str, seed: int) -> None:
+    """Small tiles, so that few elements make many: some CTAs take over tiles, some are canceled, some come late."""
+    require_right(name, (600, 300, 200), schedule, seed, 4, n_tile=64)
+
+
+#: Choices that each reach other parts of the blocks.
+CHOICES: list[tuple[str, dict[str, Any]]] = [
+    ("blackwell/core-matrices", {"a_major": "mn", "b_major": "mn"}),
+    ("blackwell/swizzled", {"dtype": "s8", "a_major": "mn", "n_tile": 64}),
+    ("blackwell/tma-store", {"dtype": "f16", "c_dtype": "f32", "m_tile": 64, "stages": 3}),
+    ("blackwell/pair", {"dtype": "e4m3", "b_dtype": "e5m2", "cluster_m": 4, "n_tile": 64}),
+    ("blackwell/pipelined", {"dtype": "tf32", "n_tile": 96, "swizzle": "64B"}),
+    ("blackwell/overlapped", {"b_major": "mn", "n_tile": 128, "tmem_load": "32x32b"}),
+    ("blackwell/clc", {"cta_group": 1, "cluster_m": 1, "m_tile": 128, "n_tile": 48, "stages": 3}),
+    ("blackwell/panels", {"n_tile": 224, "cluster_m": 4, "cluster_n": 2, "panel": 3, "stages": 5}),
+]
+
+
+@pytest.mark.parametrize(("name", "choices"), CHOICES, ids=str)
+@pytest.mark.parametrize("schedule", ["late", "random"])
+def test_other_choices(name: str, choices: dict[str, Any], schedule: str) -> None:
+    require_right(name, (300, 350, 136), schedule, 3, 8, **choices)
+
+
+@pytest.mark.parametrize(("name", "choices"), [*((name, {}) for name in NAMES), *CHOICES], ids=str)
+def test_the_ptx_is_small_and_clean(name: str, choices: dict[str, Any]) -> None:
+    text = find(name).plan(**choices).text
+    assert len(text.encode()) < 60_000
+    assert check(text) == []
+    cubin = assemble(text)
+    assert (cubin.spill_stores, cubin.spill_loads, cubin.warnings) == (0, 0, [])
+
+
+def test_a_rung_is_at_most_ten_lines_and_says_who_chose_what() -> None:
+    for path in KERNELS_FOLDER.glob("*/ladder.toml"):
+        text = path.read_text()
+        for rung in re.split(r"^\[\[rung\]\]\n", text, flags=re.MULTILINE)[1:]:
+            assert len(rung.strip().splitlines()) < 10
+        for rung in tomllib.loads(text)["rung"]:
+            assert rung["summary"]
+            assert "id" not in rung or rung["article"]
+
+
+def test_rungs_are_found_by_id() -> None:
+    assert find("modular-k8").name == "blackwell/clc"
+    ids = [rung for entry in kernels().values() for rung in entry.rungs]
+    assert len(ids) == len(set(ids))
+
+
+LADDER = """
+[[rung]]
+name = "two-stages"
+from = "blackwell/overlapped"
+summary = "a ring of two"
+set = { stages = 2, n_tile = 64 }
+"""
+
+
+def test_a_ladder_outside_the_package(tmp_path: Path) -> None:
+    (tmp_path / "ladder.toml").write_text(LADDER)
+    name = f"{tmp_path}#two-stages"
+    assert find(name).defaults["stages"] == 2
+    require_right(name, (130, 70, 200), "late", 0, None)
+
+
+def test_a_template_outside_the_package(tmp_path: Path) -> None:
+    text = (KERNELS_FOLDER / "blackwell" / "serial.ptx.j2").read_text()
+    (tmp_path / "mine.ptx.j2").write_text(text.replace("// Main loop, ", "// My own loop, "))
+    own = LADDER.replace("overlapped", "swizzled").replace("set =", 'template = "mine.ptx.j2"\nset =')
+    (tmp_path / "ladder.toml").write_text(own)
+    name = f"{tmp_path}#two-stages"
+    assert "// My own loop, " in find(name).plan().text
+    require_right(name, (130, 70, 200), "late", 0, None)
+
+
+@pytest.mark.parametrize(
+    ("ladder", "words"),
+    [
+        ("x", "cannot read .*ladder.toml: "),
+        ("[[rung]]\nname = 'a'\nsteps = 3", "the rung a has steps; a rung takes article, from, id, name,"),
+        ("[[rung]]\nid = 'a'", "a rung has no name"),
+        ("[[rung]]\nname = 'a'\nfrom = 'b'", "a comes from 'b', which there is not before it"),
+        ("[[rung]]\nname = 'a'", "a must name a template, or the rung that it comes from"),
+        ("[[rung]]\nname = 'a'\nfrom = 'modular-k5'", "a comes from 'modular-k5', which there is not"),
+        ("[[rung]]\nname = 'a'\nfrom = 'blackwell/pair'\nset = { x = 1 }", "a sets x, which .*serial.ptx.j2 has not"),
+        ("[[rung]]\nname = 'b'\nfrom = 'blackwell/pair'", "ladder.toml has no rung 'a'; it has: b"),
+    ],
+)  # fmt: skip
+def test_ladders_that_make_no_sense(tmp_path: Path, ladder: str, words: str) -> None:
+    (tmp_path / "ladder.toml").write_text(ladder)
+    with pytest.raises(PlanError, match=words):
+        find(f"{tmp_path}#a")
