@@ -14,6 +14,7 @@ from rich.text import Text
 from ptxgen.cli.ptx import spills
 from ptxgen.cli.source import excerpt
 from ptxgen.cli.terminal import grid
+from ptxgen.gemm.accumulator import Accumulator
 
 if TYPE_CHECKING:
     from ptxgen.device import Accept, Finding
@@ -119,16 +120,18 @@ class RunReport:
         problem = self.result.problem
         plan = problem.plan
         table = grid("", "magenta", "dim")
-        smem = {"A": plan.a.descriptor, "B": plan.b.descriptor}
-        if smem["A"] == smem["B"]:
-            smem = {"A, B": plan.a.descriptor}
-        for name, each in smem.items():
-            words = f"{each.swizzle} swizzle, SBO {each.stride_byte_offset} bytes"
-            table.add_row(f"smem {name}", f"{each.encode():#018x}", words)
-        mma = plan.accumulator.instruction
-        words = f"{mma.m}×{mma.n}, {mma.a_type}×{mma.b_type}→{mma.d_type}"
-        table.add_row("instruction", f"{mma.encode():#010x}", words)
-        for name in ("a", "b", "c") if plan.epilogue.tma else ("a", "b"):
+        if plan.a.tma:
+            smem = {"A": plan.a.descriptor, "B": plan.b.descriptor}
+            if smem["A"] == smem["B"]:
+                smem = {"A, B": plan.a.descriptor}
+            for name, each in smem.items():
+                words = f"{each.swizzle} swizzle, SBO {each.stride_byte_offset} bytes"
+                table.add_row(f"smem {name}", f"{each.encode():#018x}", words)
+        if isinstance(plan.accumulator, Accumulator):
+            mma = plan.accumulator.instruction
+            words = f"{mma.m}×{mma.n}, {mma.a_type}×{mma.b_type}→{mma.d_type}"
+            table.add_row("instruction", f"{mma.encode():#010x}", words)
+        for name in problem.tensormaps:
             made = problem.tensormap(name, 0)
             dims, box = ("×".join(map(str, reversed(sizes))) for sizes in (made.dims, made.box))
             word = int.from_bytes(made.encode()[8:12], "little")
@@ -240,6 +243,16 @@ class RunReport:
             words.append("  ('ptxgen build' gives the PTX that the lines are of)", style="dim")
         return words
 
+    def _encoded(self) -> dict[str, str]:
+        problem = self.result.problem
+        plan = problem.plan
+        made = {f"tensormap_{name}": problem.tensormap(name, 0).encode().hex() for name in problem.tensormaps}
+        if plan.a.tma:
+            made.update(smem_a=f"{plan.a.descriptor.encode():#018x}", smem_b=f"{plan.b.descriptor.encode():#018x}")
+        if isinstance(plan.accumulator, Accumulator):
+            made["instruction"] = f"{plan.accumulator.instruction.encode():#010x}"
+        return made
+
     def json(self) -> dict[str, Any]:
         """Everything that the report says, as JSON takes it."""
         result, cubin = self.result, self.cubin
@@ -265,13 +278,7 @@ class RunReport:
             },
             "tmem_columns": plan.accumulator.columns,
             "pipelines": [asdict(each) for each in plan.pipelines],
-            "descriptors": {
-                "smem_a": f"{plan.a.descriptor.encode():#018x}",
-                "smem_b": f"{plan.b.descriptor.encode():#018x}",
-                "instruction": f"{plan.accumulator.instruction.encode():#010x}",
-                "tensormap_a": problem.tensormap("a", 0).encode().hex(),
-                "tensormap_b": problem.tensormap("b", 0).encode().hex(),
-            },
+            "descriptors": self._encoded(),
             "ptx_bytes": len(result.kernel.text.encode()),
             "ptxas": {
                 "registers": cubin.registers,

@@ -93,7 +93,7 @@ class RegisterAccumulator:
     m: int
     n: int
     d_type: str
-    instruction: str = ""
+    opcode: str = ""
     trans: str = ""
     cta_group: int = 1
     stages: int = 1
@@ -128,9 +128,14 @@ class RegisterAccumulator:
         return 16
 
     @property
+    def columns(self) -> int:
+        """Columns of tensor memory: none."""
+        return 0
+
+    @property
     def registers(self) -> int:
         """Registers of a thread."""
-        return self.n // 2 if self.instruction else 1
+        return self.n // 2 if self.opcode else 1
 
     def explain(self) -> str:
         return f"{self.registers} register{'s' * (self.registers > 1)} a thread"

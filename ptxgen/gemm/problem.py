@@ -35,7 +35,8 @@ class GemmProblem:
         for name, value in (("M", self.m), ("N", self.n), ("K", self.k)):
             if not 1 <= value < 2**31:
                 raise PlanError(f"{name} must be 1 to {2**31 - 1}, not {value}")
-        for name in ("a", "b", "c"):
+        matrices: tuple[Matrix, ...] = ("a", "b", "c")
+        for name in matrices:
             self._require_stride(name)
         _ = self.grid
 
@@ -45,7 +46,7 @@ class GemmProblem:
             raise PlanError(
                 f"ld{name} must be at least {contiguous}, the length of a line of {name.upper()}, not {leading}"
             )
-        if not (self.plan.epilogue if name == "c" else getattr(self.plan, name)).tma:
+        if name not in self.tensormaps:
             return
         step = _STRIDE // TYPES[self.dtype(name)].bytes
         if leading % step:
@@ -74,6 +75,12 @@ class GemmProblem:
     def leading(self, name: Matrix) -> int:
         """Elements from one line of a matrix to the next."""
         return getattr(self, f"ld{name}") or self.extents(name)[1]
+
+    @property
+    def tensormaps(self) -> tuple[Matrix, ...]:
+        """The matrices that the kernel takes by tensormap."""
+        used: dict[Matrix, bool] = {"a": self.plan.a.tma, "b": self.plan.b.tma, "c": self.plan.epilogue.tma}
+        return tuple(name for name, tma in used.items() if tma)
 
     @property
     def grid(self) -> tuple[int, int, int]:
@@ -113,6 +120,5 @@ class GemmProblem:
                 )
         made: list[Any] = []
         for name, array in given.items():
-            tma = (self.plan.epilogue if name == "c" else getattr(self.plan, name)).tma
-            made += [self.tensormap(name, array)] if tma else [array, self.leading(name)]
+            made += [self.tensormap(name, array)] if name in self.tensormaps else [array, self.leading(name)]
         return [*made, self.m, self.n, self.k]

@@ -14,6 +14,7 @@ from ptxgen import check
 from ptxgen.descriptors import TensorMap
 from ptxgen.emulator import Emulator
 from ptxgen.gemm import GemmConfig, GemmPlan, PlanError, SharedMap, find, kernels, parse_options
+from ptxgen.gemm.accumulator import Accumulator
 from ptxgen.gemm.operand import Operand
 from ptxgen.gemm.shared_map import Wanted
 from ptxgen.layouts.operands import operand_addresses
@@ -74,8 +75,6 @@ def test_configs_that_have_no_plan(name: str, choices: dict[str, Any], words: st
 
 
 def test_more_tensor_memory_than_there_is_is_told_with_the_sum() -> None:
-    from ptxgen.gemm.accumulator import Accumulator
-
     a, b = Operand("a", "bf16", "k", 128, "128B"), Operand("b", "bf16", "k", 256, "128B")
     with pytest.raises(PlanError, match=r"need 1024 TMEM columns \(3 x 256, .*\); there are 512"):
         Accumulator.of(a, b, m=128, n=256, cta_group=1, stages=3)
@@ -99,6 +98,7 @@ def test_the_numbers_of_a_plan() -> None:
     made = plan(dtype="bf16", m_tile=128, n_tile=192)
     assert made.a.descriptor.encode() == 0x4000404000010000  # 128B swizzle, SBO 1024, LBO 1 by convention
     expected = 1 << 4 | 1 << 7 | 1 << 10 | (192 >> 3) << 17 | (128 >> 4) << 24
+    assert isinstance(made.accumulator, Accumulator)
     assert made.accumulator.instruction.encode() == expected
     assert (made.k_tile, made.a.k_steps) == (64, (0, 2, 4, 6))
     assert made.pipeline("ab").tx_bytes == (128 + 192) * 64 * 2
