@@ -120,7 +120,7 @@ class RunReport:
         problem = self.result.problem
         plan = problem.plan
         table = grid("", "magenta", "dim")
-        if plan.a.tma:
+        if plan.a.load != "direct":
             smem = {"A": plan.a.descriptor, "B": plan.b.descriptor}
             if smem["A"] == smem["B"]:
                 smem = {"A, B": plan.a.descriptor}
@@ -247,7 +247,7 @@ class RunReport:
         problem = self.result.problem
         plan = problem.plan
         made = {f"tensormap_{name}": problem.tensormap(name, 0).encode().hex() for name in problem.tensormaps}
-        if plan.a.tma:
+        if plan.a.load != "direct":
             made.update(smem_a=f"{plan.a.descriptor.encode():#018x}", smem_b=f"{plan.b.descriptor.encode():#018x}")
         if isinstance(plan.accumulator, Accumulator):
             made["instruction"] = f"{plan.accumulator.instruction.encode():#010x}"

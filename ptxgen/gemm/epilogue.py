@@ -33,6 +33,7 @@ class Epilogue:
     chunk: int
     buffers: int
     warps: int = 4
+    tmem: bool = True
 
     @classmethod
     def of(
@@ -46,7 +47,7 @@ class Epilogue:
         buffers: int,
     ) -> Epilogue:
         """Raises PlanError for a C that cannot go through stmatrix, where there is no other way."""
-        narrow = TYPES[c_type].bytes == 2
+        narrow, tmem = TYPES[c_type].bytes == 2, isinstance(accumulator, Accumulator)
         if isinstance(accumulator, RegisterAccumulator):
             if tma and not narrow:
                 raise PlanError(f"the TMA epilogue of wgmma stores 16-bit types by stmatrix, not {c_type}; take direct")
@@ -54,7 +55,7 @@ class Epilogue:
         else:
             fragments, warps = tmem_load == "16x256b" and (not tma or narrow), 4
         columns = gcd(chunk if tma else _BATCH, accumulator.n)
-        return cls(c_type, tma, fragments, accumulator.n, accumulator.rows_per_warp, columns, buffers, warps)
+        return cls(c_type, tma, fragments, accumulator.n, accumulator.rows_per_warp, columns, buffers, warps, tmem)
 
     @property
     def c_bytes(self) -> int:
@@ -123,11 +124,11 @@ class Epilogue:
         )
 
     def explain(self) -> str:
-        load = "16x256b" if self.fragments else "32x32b"
+        load = ("tcgen05.ld 16x256b, " if self.fragments else "tcgen05.ld 32x32b, ") if self.tmem else ""
         if not self.tma:
-            return f"tcgen05.ld {load}, direct stores of {self.c_type}, guarded at the edges of C"
+            return f"{load}direct stores of {self.c_type}, guarded at the edges of C"
         pack = "stmatrix" if self.fragments else "st.shared"
         return (
-            f"tcgen05.ld {load}, {pack}, TMA store; {self.chunks} chunk{'s' * (self.chunks > 1)} of {self.chunk} "
+            f"{load}{pack}, TMA store; {self.chunks} chunk{'s' * (self.chunks > 1)} of {self.chunk} "
             f"columns, {self.buffers} in shared memory"
         )

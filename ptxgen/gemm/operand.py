@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from ptxgen.descriptors import SmemDescriptor, TensorMap, WgmmaDescriptor
 from ptxgen.descriptors.tensormap import TiledMap
@@ -11,6 +11,7 @@ from ptxgen.gemm.errors import PlanError
 from ptxgen.gemm.types import TYPES, ElementType
 from ptxgen.layouts.swizzle import swizzle
 
+Load = Literal["tma", "copies", "direct"]
 #: Bytes of K that a stage holds of each row, and that one MMA instruction takes.
 STAGE_ROW_BYTES = 128
 MMA_ROW_BYTES = 32
@@ -31,8 +32,8 @@ class Operand:
 
     The tile is a series of panels. A panel is as wide as a row of the swizzle: of K where the operand is K-major, of M
     (or N) where it is MN-major. `peers` CTAs of the cluster need the same tile: each loads its share of the rows and
-    multicasts it to all of them. Without `tma` a
-    kernel reads the matrix itself.
+    multicasts it to all of them. `load`:
+    by TMA, by copies of all threads, or by each thread for itself (then there is no tile in shared memory).
     """
 
     name: str
@@ -42,11 +43,13 @@ class Operand:
     swizzle: str
     wgmma: bool = False
     peers: int = 1
-    tma: bool = True
+    load: Load = "tma"
 
     def __post_init__(self) -> None:
-        if not self.tma:
+        if self.load == "direct":
             return
+        if self.load == "copies" and (self.major, self.swizzle) != ("k", "128B"):
+            raise PlanError(f"{self.name.upper()} must be K-major with 128-byte swizzle to be copied by threads")
         if self.major == "mn" and self.type.bytes == 4:
             raise PlanError(
                 f"{self.name.upper()} of type {self.dtype} must be K-major: the kernels have no 32-byte atom"
@@ -72,6 +75,10 @@ class Operand:
     def row_bytes(self) -> int:
         """Width of a panel in bytes: a row of the swizzle, or 16 bytes, a row of a core matrix, without one."""
         return swizzle(self.swizzle).row_bytes or 16
+
+    @property
+    def tma(self) -> bool:
+        return self.load == "tma"
 
     @property
     def k_tile(self) -> int:

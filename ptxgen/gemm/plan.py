@@ -13,7 +13,7 @@ from ptxgen.gemm.accumulator import Accumulator, RegisterAccumulator
 from ptxgen.gemm.config import GemmConfig
 from ptxgen.gemm.epilogue import Epilogue
 from ptxgen.gemm.errors import PlanError
-from ptxgen.gemm.operand import Operand
+from ptxgen.gemm.operand import Load, Operand
 from ptxgen.gemm.pipeline import Pipeline
 from ptxgen.gemm.roles import Roles
 from ptxgen.gemm.shared_map import SharedMap, Wanted
@@ -29,8 +29,9 @@ RESPONSE_BYTES = 16
 #: Rows and columns of a CTA of one thread per element.
 NAIVE_TILE = 16
 
-#: How a template is organized: one thread per element, one thread that loads and multiplies, or warps with roles.
-Design = Literal["naive", "serial", "specialized"]
+#: How a template is organized: one thread per element, all threads that copy,
+#: one thread that loads and multiplies, or warps with roles.
+Design = Literal["naive", "copies", "serial", "specialized"]
 
 
 @dataclass(frozen=True)
@@ -63,8 +64,9 @@ class GemmPlan:
         if wgmma and min(cluster) > 1:
             raise PlanError(f"clusters lie along M or along N here, but {cluster[0]}×{cluster[1]} goes along both")
         peers = cluster[0] // group
-        a = Operand("a", config.dtype, config.a_major, config.m_tile // group, config.swizzle, wgmma, cluster[1])
-        b = Operand("b", config.b_type, config.b_major, config.n_tile // group, config.swizzle, wgmma, peers)
+        load: Load = "copies" if design == "copies" else "tma"
+        a = Operand("a", config.dtype, config.a_major, config.m_tile // group, config.swizzle, wgmma, cluster[1], load)
+        b = Operand("b", config.b_type, config.b_major, config.n_tile // group, config.swizzle, wgmma, peers, load)
         specialized = design == "specialized"
         m, n = config.m_tile, config.n_tile
         accumulator: Accumulator | RegisterAccumulator
@@ -106,12 +108,12 @@ class GemmPlan:
     @classmethod
     def _naive(cls, config: GemmConfig, template: Template, target: str) -> GemmPlan:
         """One thread per element of C: no tensor cores, no shared memory, no tensormaps."""
-        a = Operand("a", config.dtype, config.a_major, NAIVE_TILE, "none", tma=False)
-        b = Operand("b", config.b_type, config.b_major, NAIVE_TILE, "none", tma=False)
+        a = Operand("a", config.dtype, config.a_major, NAIVE_TILE, "none", load="direct")
+        b = Operand("b", config.b_type, config.b_major, NAIVE_TILE, "none", load="direct")
         if a.type.kind != "f16" or a.dtype != b.dtype:
             raise PlanError(f"the naive kernel multiplies bf16 or f16, not {a.dtype} by {b.dtype}")
         accumulator = RegisterAccumulator(NAIVE_TILE, NAIVE_TILE, "f32")
-        epilogue = Epilogue(config.c_type, False, False, NAIVE_TILE, NAIVE_TILE, NAIVE_TILE, 1)
+        epilogue = Epilogue(config.c_type, False, False, NAIVE_TILE, NAIVE_TILE, NAIVE_TILE, 1, tmem=False)
         scheduler = TileScheduler("grid", NAIVE_TILE, NAIVE_TILE, (1, 1), 0)
         shared = SharedMap.place((), target=target)
         roles = Roles(warps=NAIVE_TILE * NAIVE_TILE // 32)
@@ -174,8 +176,9 @@ class GemmPlan:
         found = {}
         lines = {"a": k if self.a.major == "k" else m, "b": k if self.b.major == "k" else n, "c": n}
         dtypes = {"a": self.a.dtype, "b": self.b.dtype, "c": self.c_dtype}
-        for name, tma in (("a", self.a.tma), ("b", self.b.tma), ("c", self.epilogue.tma)):
-            if tma:
+        aligned = {"a": self.a.load != "direct", "b": self.b.load != "direct", "c": self.epilogue.tma}
+        for name, needed in aligned.items():
+            if needed:
                 step = 16 // TYPES[dtypes[name]].bytes
                 found[f"ld{name}"] = -(-lines[name] // step) * step
         return self.problem(m, n, k, **found)
@@ -195,6 +198,8 @@ def _pipelines(
         return [Pipeline("ab", config.stages, 1, a.bytes + b.bytes, 4 * accumulator.warpgroups * ctas, what, clustered)]
     # A commit of every pair that this CTA loads for: those of its row and those of its column of the cluster.
     commits = config.cluster_n + config.cluster_m // group - 1
+    if not a.tma:
+        return [Pipeline("acc", 1, 1, 0, 0, "a K block in the accumulator")]
     ab = Pipeline("ab", config.stages, 1, group * (a.bytes + b.bytes), commits, what, clustered)
     waits = 4 * group if scheduler.persistent else 0
     acc = Pipeline("acc", config.accumulators, 1, 0, waits, "an accumulator", clustered)

@@ -46,7 +46,8 @@ class GemmProblem:
             raise PlanError(
                 f"ld{name} must be at least {contiguous}, the length of a line of {name.upper()}, not {leading}"
             )
-        if name not in self.tensormaps:
+        used = {"a": self.plan.a.load != "direct", "b": self.plan.b.load != "direct", "c": self.plan.epilogue.tma}
+        if not used[name]:
             return
         step = _STRIDE // TYPES[self.dtype(name)].bytes
         if leading % step:
@@ -56,7 +57,7 @@ class GemmProblem:
                 else {"a": "MK", "b": "NK", "c": "NN"}[name][self._along(name)]
             )
             raise PlanError(
-                f"{what} must be a multiple of {step} (TMA takes lines of {name.upper()} on {_STRIDE} bytes), not "
+                f"{what} must be a multiple of {step} (lines of {name.upper()} must start on {_STRIDE} bytes), not "
                 f"{leading}; pad the lines to ld{name} = {-(-leading // step) * step}"
             )
 

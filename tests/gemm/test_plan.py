@@ -145,7 +145,7 @@ def test_what_tma_writes_is_what_the_descriptor_reads(dtype: str, major: Any, sw
         ((1, -5, 8), "N must be 1 to 2147483647, not -5"),
         (
             (1, 1, 65),
-            "MK must be a multiple of 8 (TMA takes lines of A on 16 bytes), not 65; pad the lines to lda = 72",
+            "MK must be a multiple of 8 (lines of A must start on 16 bytes), not 65; pad the lines to lda = 72",
         ),
         ((1, 2**31 - 1, 8), "a grid has at most 65535 in y"),
     ],
