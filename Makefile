@@ -10,7 +10,7 @@ DEVELOPMENT := $(VENV)/.development-installed
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo install develop test check format certify corpus fuzz microtests mutants programs witnesses blackwell bench docs reading clean
+.PHONY: help demo install develop test check format certify corpus fuzz microtests mutants programs rungs witnesses blackwell bench docs reading clean
 
 help: ## List what make can do
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -54,6 +54,9 @@ mutants: $(DEVELOPMENT) ## Mutate correct kernels, see whether the emulator repo
 
 programs: $(DEVELOPMENT) ## Run random legal programs in the emulator, which must not crash (minutes)
 	$(BIN)/python -m tools.programs --jobs $(JOBS)
+
+rungs: $(DEVELOPMENT) ## Run every kernel of the ladders at all shapes, types and schedules (an hour)
+	$(BIN)/python -m tools.rungs --jobs $(JOBS)
 
 witnesses: $(DEVELOPMENT) ## Run all recorded kernels of compilers under all schedules (minutes)
 	$(BIN)/python -m tools.recorded --schedule all
