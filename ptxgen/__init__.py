@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from ptxgen.emulator import Emulator
     from ptxgen.gpu import Gpu
     from ptxgen.instr.model.check import Diagnostic, check
+    from ptxgen.job import Job
     from ptxgen.syntax import PtxSyntaxError, parse
     from ptxgen.toolchain import AssemblerError, Cubin, assemble
 
@@ -22,6 +23,7 @@ __all__ = [
     "Emulator",
     "Finding",
     "Gpu",
+    "Job",
     "Kernel",
     "Launch",
     "LaunchReport",
@@ -40,6 +42,7 @@ _HOMES = {
     "Emulator": "ptxgen.emulator",
     "Finding": "ptxgen.device",
     "Gpu": "ptxgen.gpu",
+    "Job": "ptxgen.job",
     "Kernel": "ptxgen.device",
     "Launch": "ptxgen.device",
     "LaunchReport": "ptxgen.device",

@@ -74,9 +74,13 @@ def run(
     verbose: Annotated[bool, typer.Option("-v", "--verbose", help="Show what follows from each finding.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
 ) -> int:
-    """Run a kernel on random matrices and compare every element of C = A·Bᵀ with NumPy."""
+    """Run a kernel on random matrices and compare every element of C = A·Bᵀ with NumPy.
+
+    KERNEL may also be a file: FILE.ptx, edited PTX of 'ptxgen build', or FILE.py with a `job` of your own.
+    """
     import ptxgen.builder  # noqa: F401  (imported here so that the time of planning and rendering is only theirs)
     from ptxgen.cli.files import parse_ptx, read_ptx
+    from ptxgen.cli.jobs import named_in, run_job
     from ptxgen.cli.report import RunReport
     from ptxgen.cli.terminal import output, steps
     from ptxgen.device import read_accepts
@@ -100,6 +104,16 @@ def run(
     if advice is not None and not advice > 1:
         raise InputError(f"--advice must be more than 1, not {advice:g}: every access takes what it needs")
     accepted = read_accepts(accept) if accept is not None else ()
+    if kernel.endswith(".py"):
+
+        def make(target: str, now: Schedule, trial: int) -> Device:
+            return open_device(device, kernel, target, now, trial, lambda *_: None, advice, accepted)
+
+        return run_job(kernel, seed, list(trials(schedules, seed)) if schedules else [(chosen, seed)], make, as_json)
+    if kernel.endswith(".ptx"):
+        ptx = kernel
+        kernel, own = named_in(kernel, read_ptx(kernel))
+        settings = [*own, *settings]
     start = time.perf_counter()
     plan = make_plan(kernel, settings, dtype, c_dtype)
     job = GemmJob(plan, m, n, k, seed)

@@ -59,6 +59,11 @@ class GemmConfig:
                 object.__setattr__(self, each.name, value)
             _require(each, value)
 
+    def chosen(self) -> list[str]:
+        """What differs from the defaults, as `--set` takes it."""
+        values = [(each, getattr(self, each.name)) for each in fields(self)]
+        return [f"{each.name}={value}" for each, value in values if value != each.default]
+
     @property
     def b_type(self) -> str:
         return self.b_dtype or self.dtype

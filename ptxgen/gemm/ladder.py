@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -36,6 +36,7 @@ class KernelEntry:
     changes: dict[str, Any]
     article: str = ""
     ours: str = ""
+    folder: Path | None = None
 
     def plan(self, **choices: Any) -> GemmPlan:
         """The plan of a config: the rung's defaults with other choices. Raises PlanError."""
@@ -44,7 +45,8 @@ class KernelEntry:
             words = f"option{'s' * (len(unknown) > 1)} {', '.join(unknown)}"
             raise PlanError(f"{self.name} has no {words}; it takes {', '.join(self.options)}")
         config = GemmConfig(**{**self.defaults, **choices})
-        return GemmPlan.of(config, self.template, design=self.design, target=self.target)
+        made = GemmPlan.of(config, self.template, design=self.design, target=self.target)
+        return replace(made, name=f"{self.folder}#{self.name}" if self.folder else self.name)
 
     def described(self) -> dict[str, dict[str, Any]]:
         """The options: default, choices or range (first, last, step), and help."""
@@ -117,7 +119,7 @@ def _entry(
     defaults = {**(parent.defaults if parent else {}), **changes}
     return KernelEntry(
         rung["name"], rungs, rung.get("summary", ""), target, template, design, options, defaults,
-        parent.name if parent else "", changes, rung.get("article", ""), rung.get("ours", ""),
+        parent.name if parent else "", changes, rung.get("article", ""), rung.get("ours", ""), folder,
     )  # fmt: skip
 
 

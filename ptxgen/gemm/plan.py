@@ -49,6 +49,7 @@ class GemmPlan:
     roles: Roles
     pipelines: tuple[Pipeline, ...]
     shared: SharedMap
+    name: str = ""
 
     @classmethod
     def of(cls, config: GemmConfig, template: Template, *, design: Design, target: str) -> GemmPlan:
@@ -162,8 +163,9 @@ class GemmPlan:
 
     @cached_property
     def text(self) -> str:
-        """The kernel's PTX. Raises TemplateError."""
-        return self.template.render(target=self.target, version=self.config.ptx, plan=self)
+        """The kernel's PTX; its last line says of which kernel and options. Raises TemplateError."""
+        text = self.template.render(target=self.target, version=self.config.ptx, plan=self)
+        return f"{text}// ptxgen: {' '.join([self.name, *self.config.chosen()])}\n" if self.name else text
 
     def problem(self, m: int, n: int, k: int, **leading: int) -> GemmProblem:
         """This plan applied to a problem size; `lda`, `ldb` and `ldc` are leading dimensions, all in elements."""

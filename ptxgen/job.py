@@ -1,0 +1,128 @@
+"""`Job`: a kernel of an author's own with inputs, launch and reference, which `ptxgen run FILE.py` runs like a GEMM."""
+
+from __future__ import annotations
+
+import runpy
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ptxgen.device import Device, Extent, Kernel, LaunchReport
+
+#: What outputs and their surroundings hold before the launch, byte by byte.
+_POISON = 0xCD
+#: Bytes before and after each output, which no kernel may touch.
+_GUARD = 4096
+
+
+class JobError(ValueError):
+    """A file that holds no job, or a job that makes no sense."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """What a kernel is run with, and what must come out.
+
+    `outputs` gives shape and type of each; `arguments` are the entry's parameters in order, where a text names an input
+    or output and anything else is passed as it is. `reference` takes the inputs and gives all outputs. An element may
+    be off by `tolerance` times the largest magnitude of its output, and `reason` says why; 0: it must be equal.
+    """
+
+    ptx: str
+    inputs: Mapping[str, np.ndarray]
+    outputs: Mapping[str, tuple[tuple[int, ...], npt.DTypeLike]]
+    arguments: Sequence[Any]
+    grid: Extent
+    block: Extent
+    reference: Callable[[Mapping[str, np.ndarray]], Mapping[str, np.ndarray]]
+    cluster: Extent | None = None
+    shared_bytes: int = 0
+    tolerance: float = 0.0
+    reason: str = "exact"
+    target: str = "sm_100a"
+    entry: str | None = None
+
+    def run(self, device: Device) -> JobResult:
+        """Launch on a device and compare every element. Raises JobError for names that there are not."""
+        kernel = Kernel.from_ptx(self.ptx, self.entry)
+        arrays: dict[str, Any] = {name: device.array(np.ascontiguousarray(each)) for name, each in self.inputs.items()}
+        guarded = {}
+        for name, (shape, dtype) in self.outputs.items():
+            size = int(np.prod(shape)) * np.dtype(dtype).itemsize
+            guarded[name] = device.array(np.full(2 * _GUARD + size, _POISON, np.uint8))
+            arrays[name] = guarded[name].address + _GUARD
+        unknown = [each for each in self.arguments if isinstance(each, str) and each not in arrays]
+        if unknown:
+            raise JobError(f"the job passes {', '.join(unknown)}; its arrays are {', '.join(arrays)}")
+        arguments = [arrays[each] if isinstance(each, str) else each for each in self.arguments]
+        launch = device.launch(
+            kernel, self.grid, self.block, arguments, cluster=self.cluster, shared_bytes=self.shared_bytes
+        )
+        wrong: list[str] = []
+        if launch.status in ("ok", "findings"):  # else the outputs are half done, and say nothing
+            expected = self.reference(self.inputs)
+            for name, (shape, dtype) in self.outputs.items():
+                if name not in expected:
+                    raise JobError(f"the reference gives no {name}; it gives {', '.join(expected)}")
+                data = guarded[name].numpy()
+                values = data[_GUARD:-_GUARD].view(np.dtype(dtype)).reshape(shape)
+                wrong += self._compare(name, values, np.asarray(expected[name]))
+                around = np.concatenate([data[:_GUARD], data[-_GUARD:]])
+                if changed := int(np.count_nonzero(around != _POISON)):
+                    wrong.append(f"{changed} bytes beside {name} were overwritten")
+        return JobResult(kernel, launch, wrong)
+
+    def _compare(self, name: str, values: np.ndarray, expected: np.ndarray) -> list[str]:
+        if expected.shape != values.shape:
+            raise JobError(f"the reference gives {name} of shape {expected.shape}, not {values.shape}")
+        exact, found = expected.astype(np.float64), values.astype(np.float64)
+        allowed = self.tolerance * float(np.abs(exact).max(initial=0.0))
+        with np.errstate(invalid="ignore"):
+            bad = ~((np.abs(found - exact) <= allowed) | (found == exact) | (np.isnan(found) & np.isnan(exact)))
+        if not bad.any():
+            return []
+        at = tuple(int(each) for each in np.argwhere(bad)[0])
+        return [
+            f"{int(bad.sum())} of {bad.size} elements of {name} are wrong; the first: {name}{list(at)} is "
+            f"{found[at]:.6g}, expected {exact[at]:.6g} with a tolerance of {allowed:.3g}"
+        ]
+
+
+@dataclass(frozen=True)
+class JobResult:
+    """How a job went; `wrong` says what is wrong with its outputs."""
+
+    kernel: Kernel
+    launch: LaunchReport
+    wrong: list[str]
+
+    @property
+    def ok(self) -> bool:
+        return self.launch.ok and not self.wrong
+
+    @property
+    def status(self) -> str:
+        """The launch's status, or "wrong" where it is "ok" but an output is not right."""
+        return "wrong" if self.launch.ok and self.wrong else self.launch.status
+
+    def summary(self) -> str:
+        """The launch's summary, and what is wrong."""
+        return "\n".join([self.launch.summary(), *self.wrong])
+
+
+def load_job(path: Path, seed: int) -> Job:
+    """The `job` of a Python file: a Job, or a function of a seed that makes one. Raises JobError."""
+    try:
+        found = runpy.run_path(str(path)).get("job")
+    except OSError as error:
+        raise JobError(f"cannot read {path}: {(error.strerror or str(error)).lower()}") from None
+    except Exception as error:
+        raise JobError(f"{path} cannot be run: {type(error).__name__}: {error}") from error
+    made = found(seed) if callable(found) else found
+    if not isinstance(made, Job):
+        raise JobError(f"{path} must have a `job`: a ptxgen.Job, or a function of a seed that makes one")
+    return made

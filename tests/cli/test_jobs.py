@@ -1,0 +1,106 @@
+"""`ptxgen run` of files and folders: an author's own kernel is run like ours."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from ptxgen.emulator import Emulator
+from ptxgen.job import Job, JobError, load_job
+from tests.support.command_line import Cli
+from tests.support.paths import ROOT
+
+ROWSUM = ROOT / "docs" / "examples" / "rowsum.py"
+
+
+def test_a_job_in_a_python_file(cli: Cli) -> None:
+    outcome = cli("run", ROWSUM, "--schedules", 3)
+    assert (outcome.code, outcome.err) == (0, "")
+    assert outcome.out.splitlines()[-1] == "✓ correct"
+    said = json.loads(cli("run", ROWSUM, "--schedule", "late", "--json").out)
+    assert (said["ok"], said["status"], said["schedule"], said["findings"]) == (True, "ok", "late", [])
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("%f_sum, 1, 31", "%f_sum, 2, 31", "37 of 37 elements of y are wrong; the first: y[0] is "),
+        ("setp.ge.u32 %p_row, %r_row, %r_rows;", "setp.ge.u32 %p_row, %r_row, 40;", "out-of-bounds"),
+        ("add.f32 %f_sum, %f_sum, %f_value;\n    add.u32", "add.u32", "37 of 37 elements of y are wrong"),
+    ],
+)
+def test_a_wrong_job(cli: Cli, tmp_path: Path, old: str, new: str, words: str) -> None:
+    text = ROWSUM.read_text()
+    assert old in text
+    path = tmp_path / "rowsum.py"
+    path.write_text(text.replace(old, new, 1))
+    outcome = cli("run", path)
+    assert outcome.code == 1
+    assert words in outcome.out
+    assert outcome.out.splitlines()[-1].startswith("✗ ")
+
+
+def test_outputs_are_guarded() -> None:
+    job = load_job(ROWSUM, 0)
+    text = job.ptx.replace("st.global.f32 [%rd_at]", "st.global.f32 [%rd_at+8]")
+    values = {name: getattr(job, name) for name in Job.__dataclass_fields__}
+    result = Job(**{**values, "ptx": text}).run(Emulator("sm_90a"))
+    assert not result.ok
+    assert "8 bytes beside y were overwritten" in result.wrong
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("job = 3", "must have a `job`"),
+        ("x = 3", "must have a `job`"),
+        ("1 / 0", "cannot be run: ZeroDivisionError"),
+        (None, "cannot read"),
+    ],
+)
+def test_files_that_hold_no_job(cli: Cli, tmp_path: Path, text: str | None, words: str) -> None:
+    path = tmp_path / "bad.py"
+    if text is not None:
+        path.write_text(text)
+    outcome = cli("run", path)
+    assert (outcome.code, outcome.out) == (2, "")
+    assert words in outcome.err
+    assert outcome.err.count("\n") == 1
+
+
+def test_a_job_that_makes_no_sense() -> None:
+    job = load_job(ROWSUM, 0)
+    values = {name: getattr(job, name) for name in Job.__dataclass_fields__}
+    with pytest.raises(JobError, match="the job passes z; its arrays are x, y"):
+        Job(**{**values, "arguments": ["x", "z", 1, 2]}).run(Emulator("sm_90a"))
+
+
+def test_an_edited_ptx_file_says_which_kernel_it_is_of(cli: Cli, tmp_path: Path) -> None:
+    path = tmp_path / "mine.ptx"
+    cli("build", "hopper-2", "--set", "tile=64x64", "--set", "dtype=f16", "-o", path)
+    sizes = ("--m", 100, "--n", 60, "--k", 72)
+    said = json.loads(cli("run", path, *sizes, "--json").out)
+    assert (said["ok"], said["kernel"], said["config"]["n_tile"], said["config"]["dtype"]) == (
+        True, "hopper/ring", 64, "f16",
+    )  # fmt: skip
+    path.write_text(path.read_text().replace("mov.pred %p_accumulate, 1;", ""))
+    assert cli("run", path, *sizes).code == 1
+    path.write_text("\n".join(path.read_text().splitlines()[:-1]))
+    outcome = cli("run", path, *sizes)
+    assert outcome.code == 2
+    assert f"{path} does not say which kernel it is of" in outcome.err
+
+
+def test_a_rung_of_a_folder(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "ladder.toml").write_text("[[rung]]\nname = 'mine'\nfrom = 'modular-k7'\n")
+    assert "comes from 'modular-k7'" in cli("run", f"{tmp_path}#mine").err
+    (tmp_path / "ladder.toml").write_text(
+        "[[rung]]\nname = 'mine'\nfrom = 'blackwell/overlapped'\nset = { stages = 2, n_tile = 64 }\n"
+    )
+    outcome = cli("run", f"{tmp_path}#mine", "--m", 100, "--n", 70, "--k", 200, "--schedule", "late")
+    assert (outcome.code, outcome.out.splitlines()[-1]) == (0, "✓ correct")
+    assert json.loads(cli("kernels", f"{tmp_path}#mine", "--json").out)["options"]["stages"]["default"] == 2
+    outcome = cli("run", f"{tmp_path}#other")
+    assert (outcome.code, outcome.err) == (2, f"error: {tmp_path}/ladder.toml has no rung 'other'; it has: mine\n")
