@@ -37,8 +37,11 @@ class TemplateError(ValueError):
     """A template that cannot be rendered, or whose PTX is illegal: `template` and `line` say where."""
 
     def __init__(self, template: str, line: int, message: str) -> None:
-        self.template, self.line = template, line
-        super().__init__(f"{template}:{line}: {message}")
+        self.template, self.line, self.message = template, line, message
+        super().__init__(template, line, message)
+
+    def __str__(self) -> str:
+        return f"{self.template}:{self.line}: {self.message}"
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,6 @@ def run_job(
 ) -> int:
     """Run the job of a Python file under schedules, up to the first that fails, and report. Raises JobError."""
     import json
-    from dataclasses import asdict
 
     from ptxgen.job import load_job
     from ptxgen.toolchain import assemble
@@ -50,7 +49,7 @@ def run_job(
         made = {
             "job": path, "ok": result.ok, "status": result.status, "target": job.target, "schedule": schedule,
             "schedules_tried": tried, "wrong": result.wrong, "instructions": result.launch.instructions,
-            "findings": [asdict(each) for each in result.launch.findings],
+            "findings": [each.to_json() for each in result.launch.findings],
             "ptxas": {"registers": cubin.registers, "spill_stores": cubin.spill_stores},
         }  # fmt: skip
         print(json.dumps(made, indent=2))

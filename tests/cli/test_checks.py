@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ptxgen.emulator.checks.registry import CHECKS
-from ptxgen.kernels import find
+from ptxgen.gemm import find
 from tests.support.command_line import Cli
 from tests.support.paths import DOCS
 from tools.check_table import renewed
