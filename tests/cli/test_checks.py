@@ -46,7 +46,7 @@ def broken(tmp_path: Path) -> Path:
     """The kernel with too few bytes in its expect_tx."""
     text = find("blackwell/swizzled").plan().text
     file = tmp_path / "broken.ptx"
-    file.write_text(text.replace("[%loaded_barrier], 32768", "[%loaded_barrier], 16384"))
+    file.write_text(text.replace("[%r_full], 32768", "[%r_full], 16384"))
     return file
 
 
