@@ -410,7 +410,7 @@ def strong_atomic(
         rows, positions, words = rows[positions[lanes]], np.arange(len(lanes)), words[lanes]
     if strong.together(rows, positions, words, order, statement, reads=reads, writes=True):
         return
-    for position, row, own, firsts in found.by_warp(g) if lanes is None else found.by_lane(g, lanes):
+    for position, row, own, firsts in found.by_warp(g) if lanes is None else found.by_turn(g, lanes):
         if strong.stale is not None:
             for word, lane in zip(own, firsts, strict=True):
                 alike = g.active[position] & (part.addresses[position] == part.addresses[position, lane])
@@ -450,8 +450,14 @@ class _Words(NamedTuple):
             position = int(positions[begin])
             yield position, int(g.indices[position]), places[begin:end].tolist(), lanes[begin:end].tolist()
 
-    def by_lane(self, g: Group, turns: NDArray[np.int64]) -> Iterator[_OfWarp]:
-        """Each lane by itself, in this order."""
-        for turn in turns.tolist():
+    def by_turn(self, g: Group, turns: NDArray[np.int64]) -> Iterator[_OfWarp]:
+        """Of each warp at each word the first and the last lane, in this order.
+
+        The operations of a warp between the two release and acquire nothing that these do not.
+        """
+        keys = np.stack([self.places[turns], self.positions[turns]])
+        _, first = np.unique(keys, axis=1, return_index=True)
+        _, last = np.unique(keys[:, ::-1], axis=1, return_index=True)
+        for turn in turns[np.union1d(first, len(turns) - 1 - last)].tolist():
             position = int(self.positions[turn])
             yield position, int(g.indices[position]), [int(self.places[turn])], [int(self.lanes[turn]) % 32]

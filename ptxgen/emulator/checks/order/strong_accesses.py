@@ -35,7 +35,7 @@ CTA, CLUSTER, GPU = range(3)
 _LEVELS = {"cta": CTA, "cluster": CLUSTER, "gpu": GPU, "sys": GPU, "gl": GPU}
 _NAMES = ("cta", "cluster", "gpu")
 #: So much is kept apart of what warps have told with a word.
-_FEW = 16
+_FEW = 3
 #: Instead of a scope: what is known at once, and what no acquiring fence makes known.
 _AT_ONCE, _NEVER = -1, GPU + 1
 
@@ -332,14 +332,13 @@ class StrongAccesses:
             if not fresh or (telling.actor != own and self._is_known(row, telling, together.get(enough))):
                 continue
             for known in fresh:
-                if enough in together:
+                if enough == _AT_ONCE:
+                    self._ordering.acquire(row, known)
+                elif enough in together:
                     together[enough].join(known)
                 else:
                     together[enough] = known.copy()
         for enough, known in sorted(together.items(), key=lambda each: each[0]):
-            if enough == _AT_ONCE:
-                self._ordering.acquire(row, known)
-                continue
             if enough != _NEVER:
                 self._seen.setdefault(row, []).append((known, enough))
             self._ordering.known[row].doubt(known.certain())
