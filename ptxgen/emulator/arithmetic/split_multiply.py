@@ -20,9 +20,7 @@ def splits_f8(target: Target) -> bool:
     return target.major != 12
 
 
-def halves(
-    a: Values, b: Values, c: Values, d_type: str, columns: NDArray[np.int64] | None, rule: Rule
-) -> NDArray[Any]:
+def halves(a: Values, b: Values, c: Values, d_type: str, columns: NDArray[np.int64] | None, rule: Rule) -> NDArray[Any]:
     """Products of 8-bit floats: one of .f16 with every other pair of K (of a sparse A pairs that are stored), then one
     with the rest, and C is added to their sum. Shapes as for `tensor_sums.fused`."""  # fmt: skip
     width = 2 if columns is None else 4

@@ -43,7 +43,7 @@ class LocalMemory:
         data[:, : self.pitch], written[:, : self.pitch] = self.data, self.written
         self.data, self.written, self.pitch = data, written, pitch
 
-    def clear(self, threads: slice) -> None:
+    def clear(self, threads: NDArray[np.int64]) -> None:
         """Poison the memory of some threads for those that come next."""
         self.data[threads] = self._poison
         self.written[threads] = False

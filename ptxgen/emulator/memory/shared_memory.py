@@ -23,9 +23,9 @@ class SharedMemory:
         self.pitch = -(-size // 1024) * 1024
         self.data: NDArray[np.uint8] = np.full((slots, self.pitch), poison, np.uint8)
 
-    def clear(self, slot: int) -> None:
-        """Poison a slot for the next CTA."""
-        self.data[slot] = self._poison
+    def clear(self, slots: NDArray[np.int64]) -> None:
+        """Poison slots for the next CTAs."""
+        self.data[slots] = self._poison
 
     def offsets(
         self, addresses: NDArray[np.int64], size: int, mask: NDArray[np.bool_] | None, what: str

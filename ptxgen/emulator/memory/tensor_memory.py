@@ -36,27 +36,33 @@ class TensorMemory:
         self._requests: dict[int, tuple[int, int, Statement]] = {}
         #: What the peer's warp, asking last, has got for it: slot -> (row, first column).
         self._granted: dict[int, tuple[int, int]] = {}
+        #: Whether any CTA has asked for an allocation.
+        self._used = False
         #: Columns of the last allocation of each CTA, 0 before the first.
         self.last_size = np.zeros(slots, np.int64)
         #: Warps that have freed columns of a pair and wait for the peer to do so.
         self.freeing: set[int] = set()
 
-    def clear(self, slot: int) -> None:
-        """Make a slot ready for the next CTA."""
-        self.cells[slot] = self._poison
-        self.allocated[slot] = False
-        self.sizes[slot] = {}
-        self.freed[slot] = []
-        self.relinquished[slot] = False
-        self.last_size[slot] = 0
-        self._requests.pop(slot, None)
-        self._granted.pop(slot, None)
+    def clear(self, slots: NDArray[np.int64]) -> None:
+        """Make slots ready for the next CTAs; nothing is to be done before the first allocation of the launch."""
+        if not self._used:
+            return
+        for slot in slots.tolist():
+            self.cells[slot] = self._poison
+            self.allocated[slot] = False
+            self.sizes[slot] = {}
+            self.freed[slot] = []
+            self.relinquished[slot] = False
+            self.last_size[slot] = 0
+            self._requests.pop(slot, None)
+            self._granted.pop(slot, None)
 
     def allocate(self, slots: Sequence[int], slot: int, row: int, columns: int, statement: Statement) -> int | None:
         """The first column of a new allocation in a CTA's slot, None when it must wait. Raises MemoryFault if illegal.
 
         `slots` are the CTA, or the pair, which gets the same columns in both once a warp (`row`) of each has asked.
         """
+        self._used = True
         if columns not in (32, 64, 128, 256, 512):
             raise MemoryFault("tmem-allocation", f"tcgen05.alloc takes 32, 64, 128, 256 or 512 columns, not {columns}")
         if self.relinquished[slot]:

@@ -11,8 +11,7 @@ is left is deadlocked.
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,8 +54,8 @@ class Scheduler:
         self.machine, self.program, self.progress = machine, program, progress
         self.max_steps = max_steps
         clusters = self.clusters = machine.clusters
-        #: Clusters of the grid that have not begun.
-        self.pending = deque(range(clusters.count))
+        #: The number of the next cluster of the grid that has not begun.
+        self._next_cluster = 0
         #: CTAs of the grid, and how many of them have ended.
         self.ctas, self.finished = clusters.count * clusters.size, 0
         warps = self.warps = Warps(machine, program)
@@ -77,29 +76,34 @@ class Scheduler:
         state = [warps.place, warps.held, *machine.registers]
         self._rounds, self._retries = Repetition(state), Repetition(state)
         machine.wake, machine.cancel = warps.wake, self._cancel
-        for cluster in range(clusters.resident):
-            self._start(cluster)
+        self._start(range(clusters.resident))
 
     # CTAs.
 
-    def _start(self, cluster: int) -> None:
-        """Begin the next cluster of the grid, all its CTAs together."""
-        if not self.pending:
+    def _start(self, places: Sequence[int]) -> None:
+        """Begin the next clusters of the grid in these resident ones, all their CTAs together."""
+        machine, clusters, first = self.machine, self.clusters, self._next_cluster
+        places = places[: clusters.count - first]
+        if not len(places):
             return
-        machine = self.machine
-        machine.begin_cluster(cluster, self.pending.popleft())
-        rows = np.arange(cluster * self.clusters.warps, (cluster + 1) * self.clusters.warps)
-        self.cluster_barriers.begin(cluster, rows)
-        self.clusters.ended[self.clusters.slots(cluster)] = False
-        for slot in self.clusters.slots(cluster):
-            self.left[slot] = machine.threads
+        self._next_cluster += len(places)
+        machine.begin_clusters(places, range(first, self._next_cluster))
+        begun = np.array(places, np.int64)[:, None]
+        slots = (begun * clusters.size + np.arange(clusters.size)).ravel()
+        rows = begun * clusters.warps + np.arange(clusters.warps)
+        self.cluster_barriers.begin(places, rows.ravel())
+        clusters.ended[slots] = False
+        self.left[slots] = machine.threads
         timeline = machine.timeline
-        if timeline.schedule == "random" and self.ctas > self.clusters.size and timeline.random.getrandbits(1):
-            if not self._late:
-                timeline.last(self._begin_late)
-            self._late.append(rows)
-        else:
-            self.warps.begin(rows, self.program.entry)
+        if timeline.schedule == "random" and self.ctas > clusters.size:
+            late = np.array([timeline.random.getrandbits(1) for _ in places], np.bool_)
+            if late.any():
+                if not self._late:
+                    timeline.last(self._begin_late)
+                self._late += list(rows[late])
+                rows = rows[~late]
+        if len(rows):
+            self.warps.begin(rows.ravel(), self.program.entry)
 
     def _begin_late(self) -> None:
         """What others have done lies before these CTAs, as it may."""
@@ -110,42 +114,57 @@ class Scheduler:
 
     def _cancel(self) -> int | None:
         """Take a cluster that has not begun out of the grid, for whoever asked."""
-        if not self.pending:
+        if self._next_cluster >= self.clusters.count:
             return None
         self.finished += self.clusters.size
         if self.progress is not None:
             self.progress(self.finished, self.ctas)
-        return self.pending.popleft()
+        self._next_cluster += 1
+        return self._next_cluster - 1
 
-    def _finish(self, slot: int) -> None:
-        """The last thread of a CTA has left."""
-        machine = self.machine
-        for start, size in machine.tensor.sizes[slot].items():
-            machine.findings.add(
+    def _finish(self, slots: Sequence[int]) -> None:
+        """The last threads of these CTAs have left."""
+        machine, ordering = self.machine, self.machine.ordering
+        for slot in slots:
+            if machine.tensor.sizes[slot]:
+                self._report_allocations(slot)
+            if machine.transactions is not None:
+                for mbarrier in machine.mbarriers[slot].values():
+                    machine.transactions.ends(mbarrier, "the CTA ends")
+            if self.barriers.open:
+                self.barriers.ends(slot)
+            if ordering is not None and ordering.exits.watches(slot):
+                cluster = self.clusters.of(slot)
+                ordering.exits.ends(slot, self.cluster_barriers.barriers[cluster].executed)
+            if machine.released:
+                machine.released.discard(int(machine.cta_number[slot]))
+            self.finished += 1
+            if self.progress is not None:
+                self.progress(self.finished, self.ctas)
+        self.clusters.ended[slots] = True
+
+    def _report_allocations(self, slot: int) -> None:
+        """A CTA ends with tensor memory allocated."""
+        tensor = self.machine.tensor
+        for start, size in tensor.sizes[slot].items():
+            self.machine.findings.add(
                 "tmem-not-freed",
                 f"a CTA ends with {size} columns of tensor memory at column {start} allocated; "
                 "tcgen05.dealloc is missing",
-                machine.tensor.statements[slot, start],
+                tensor.statements[slot, start],
             )
-        if machine.transactions is not None:
-            for mbarrier in machine.mbarriers[slot].values():
-                machine.transactions.ends(mbarrier, "the CTA ends")
-        self.barriers.ends(slot)
-        if machine.ordering is not None:
-            cluster = self.clusters.of(slot)
-            machine.ordering.exits.ends(slot, self.cluster_barriers.barriers[cluster].executed)
-        self.clusters.ended[slot] = True
-        self.finished += 1
-        machine.released.discard(int(machine.cta_number[slot]))
-        if self.progress is not None:
-            self.progress(self.finished, self.ctas)
 
-    def _finish_cluster(self, cluster: int) -> None:
-        """All CTAs of a cluster have ended: the next one begins in their place."""
-        machine, slots = self.machine, self.clusters.slots(cluster)
-        while machine.inflight[slots.start : slots.stop].any() and machine.timeline.jump():
-            pass
-        self._start(cluster)
+    def _finish_clusters(self, places: Sequence[int]) -> None:
+        """All CTAs of these resident clusters have ended: the next ones begin in their places."""
+        machine = self.machine
+        if not machine.inflight.any():
+            self._start(places)
+            return
+        for place in places:
+            slots = self.clusters.slots(place)
+            while machine.inflight[slots.start : slots.stop].any() and machine.timeline.jump():
+                pass
+            self._start([place])
 
     def exit(self, group: Group) -> None:
         """All lanes of a group leave the kernel."""
@@ -156,19 +175,26 @@ class Scheduler:
             rows = set(group.indices.tolist())
             for key in [key for key in self.warps.waits if isinstance(key, Wait) and key.row in rows]:
                 self.warps.wake(key)
-        self.cluster_barriers.leave(group)
         slots = self.machine.row_slot[group.indices]
         np.subtract.at(self.left, slots, group.active.sum(axis=1))
-        for slot in np.unique(slots).tolist():
+        if self.clusters.size > 1 or self.left[slots].any():  # else nobody is left to wait there
+            self.cluster_barriers.leave(group)
+        here = distinct(slots)
+        for slot in here.tolist() if self.barriers.open else ():
             self.barriers.check(slot)
-            if self.left[slot] == 0:
-                self._finish(int(slot))
-        for cluster in distinct(slots // self.clusters.size):
-            own = self.clusters.slots(int(cluster))
-            if not self.left[own.start : own.stop].any():
-                self._finish_cluster(int(cluster))
+        ended = here[self.left[here] == 0]
+        if len(ended):
+            self._finish(ended.tolist())
+        places = distinct(slots // self.clusters.size)
+        going = (self.left.reshape(-1, self.clusters.size)[places] != 0).any(axis=1)
+        if not going.any():
+            self._finish_clusters(places.tolist())
+            return
+        for place in places.tolist():
+            if self.left[self.clusters.slots(place)].any():
+                self.cluster_barriers.check(place)
             else:
-                self.cluster_barriers.check(int(cluster))
+                self._finish_clusters([place])
 
     # The loop.
 
@@ -185,6 +211,8 @@ class Scheduler:
         """Go one step on; the status if the launch ends with it. `blocked` then tells whether nobody could go on."""
         machine, self.blocked = self.machine, False
         try:
+            if not self.warps.steps:
+                self._require_steps()
             if self.finished < self.ctas:
                 group = self._next()
                 if group is not None:
@@ -206,6 +234,16 @@ class Scheduler:
             machine.findings.add("not-modelled", str(reached), reached.statement, ends=True)
             return "incomplete"
         return "findings" if machine.findings.errors else "ok"
+
+    def _require_steps(self) -> None:
+        """Refuse a grid that cannot end within `max_steps`. Raises Incomplete."""
+        least = -(-self.clusters.count // self.clusters.resident)
+        if least > self.max_steps:
+            raise Incomplete(
+                None,
+                f"step limit: a grid of {self.ctas} CTAs, {self.machine.slots} of them resident at a time, takes at "
+                f"least {least} steps; max_steps is {self.max_steps}",
+            )
 
     @property
     def allows_dependents(self) -> bool:

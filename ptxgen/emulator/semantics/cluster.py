@@ -166,7 +166,7 @@ def _request(
         taken = machine.cancel()
         words = np.zeros(4, np.uint32)
         if taken is not None:
-            x, y, z = machine.clusters.ctas(taken)[0]
+            x, y, z = machine.clusters.ctas([taken])[0].tolist()
             words[:3] = x, y | z << 16, 1
         elif operation is not None:
             machine.refused.setdefault(cluster, []).append(operation.number)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -139,12 +139,14 @@ class CtaBarriers:
 
     def ends(self, slot: int) -> None:
         """A CTA has ended."""
-        self.open = {key: barrier for key, barrier in self.open.items() if key[0] != slot}
+        if self.open:
+            self.open = {key: barrier for key, barrier in self.open.items() if key[0] != slot}
 
     def check(self, slot: int) -> None:
         """Threads of a CTA have left: nobody waits for them."""
-        for key in [key for key in self.open if key[0] == slot]:
-            self._try(key)
+        if self.open:
+            for key in [key for key in self.open if key[0] == slot]:
+                self._try(key)
 
     def arrive(
         self, group: Group, block: Block, name: int, threads: int | None, operation: Operation, reduction: Reduction
@@ -240,10 +242,11 @@ class ClusterBarriers:
         self._arrivals = np.zeros((machine.warps, 32), np.int64)
         self._waits = np.zeros((machine.warps, 32), np.int64)
 
-    def begin(self, cluster: int, rows: NDArray[np.int64]) -> None:
-        """A new cluster is there, in these rows."""
+    def begin(self, clusters: Sequence[int], rows: NDArray[np.int64]) -> None:
+        """New clusters are there, in these rows."""
         self._arrivals[rows] = self._waits[rows] = 0
-        self.barriers[cluster] = ClusterBarrier()
+        for cluster in clusters:
+            self.barriers[cluster] = ClusterBarrier()
 
     def arrive(self, group: Group, statement: Statement, *, relaxed: bool) -> None:
         """Threads arrive at their cluster's barrier and go on. Arriving twice in a phase is a finding."""

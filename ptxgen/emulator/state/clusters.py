@@ -7,6 +7,7 @@ even CTA of a pair (CUTLASS, Triton), and ptxas makes it of the rank and the off
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 from typing import Any
 
@@ -48,11 +49,13 @@ class Clusters:
 
     # CTAs.
 
-    def ctas(self, number: int) -> list[Dims]:
-        """%ctaid of the CTAs of a cluster of the grid, by rank (x runs fastest)."""
+    def ctas(self, numbers: Sequence[int]) -> NDArray[np.int64]:
+        """%ctaid of the CTAs of clusters of the grid, [CTAs, 3], those of a cluster by rank (x runs fastest)."""
         x, y, _ = self.grid_clusters
-        first = [at * d for at, d in zip((number % x, number // x % y, number // (x * y)), self.dims, strict=True)]
-        return [(first[0] + at[0], first[1] + at[1], first[2] + at[2]) for at in map(self.place, range(self.size))]
+        number = np.array(numbers, np.int64)
+        first = np.stack([number % x, number // x % y, number // (x * y)], axis=-1) * self.dims
+        inside = np.array([self.place(rank) for rank in range(self.size)])
+        return (first[:, None] + inside).reshape(-1, 3)
 
     def place(self, rank: int) -> Dims:
         """%cluster_ctaid of a rank."""

@@ -186,15 +186,17 @@ class Machine:
         self.registers.append(register)
         self._empty(len(self.registers) - 1, slice(None))
 
-    def _empty(self, number: int, rows: slice) -> None:
+    def _empty(self, number: int, rows: slice | NDArray[np.int64]) -> None:
         """Let a register of some warps hold nothing, as for a CTA that begins: predicates are false."""
-        register = self.registers[number][rows]
+        register = self.registers[number]
         if self.disturbance is not None and number in self.disturbance.sources:
-            self.disturbance.fill(register)
+            filled = register[rows]
+            self.disturbance.fill(filled)
+            register[rows] = filled
         elif register.dtype == np.bool_:
-            register[...] = False
+            register[rows] = False
         else:
-            register.view(np.uint8)[...] = POISON_BYTE
+            register.view(np.uint8).reshape(len(register), -1)[rows] = POISON_BYTE
 
     def while_reading(self, numbers: Sequence[int]) -> AbstractContextManager[None]:
         """While these asynchronous operations read shared memory, which a trial changes for them."""
@@ -222,49 +224,57 @@ class Machine:
 
     # CTAs.
 
-    def begin_cluster(self, cluster: int, number: int) -> None:
-        """Put cluster `number` of the grid into the slots of a resident cluster."""
-        self.refused.pop(cluster, None)
-        for slot, cta in zip(self.clusters.slots(cluster), self.clusters.ctas(number), strict=True):
-            self._begin_cta(slot, cta)
-
-    def _begin_cta(self, slot: int, cta: tuple[int, int, int]) -> None:
-        x, y, _ = self.shape.grid
-        number = cta[0] + x * (cta[1] + y * cta[2])
-        first = slot * self.warps_per_cta
-        self.cta[first : first + self.warps_per_cta] = cta
-        rows = slice(first, first + self.warps_per_cta)
+    def begin_clusters(self, places: Sequence[int], numbers: Sequence[int]) -> None:
+        """Put clusters of the grid, by number, into the slots of resident ones."""
+        clusters, warps = self.clusters, self.warps_per_cta
+        if self.refused:
+            for place in places:
+                self.refused.pop(place, None)
+        ctas = clusters.ctas(numbers)
+        slots = (np.array(places, np.int64)[:, None] * clusters.size + np.arange(clusters.size)).ravel()
+        rows = (slots[:, None] * warps + np.arange(warps)).ravel()
+        self.cta[rows] = np.repeat(ctas, warps, axis=0)
         self.present[rows] = self.live[rows]
         if self.registers_of_warps is not None:
-            self.registers_of_warps.begin(slot)
-        if self.cta_number[slot] >= 0:
-            for index in range(len(self.registers)):
-                self._empty(index, rows)
-            for row in range(first, first + self.warps_per_cta):
-                for table in (
-                    self.pending_loads,
-                    self.pending_stores,
-                    self.bulk_groups,
-                    self.copies,
-                    self.unfenced,
-                    self.unfenced_waits,
-                    self.polled,
-                ):
+            self.registers_of_warps.begin(slots, rows)
+        used = slots[self.cta_number[slots] >= 0]
+        if len(used):
+            self._clear(used, (used[:, None] * warps + np.arange(warps)).ravel())
+        x, y, _ = self.shape.grid
+        self.cta_number[slots] = ctas[:, 0] + x * (ctas[:, 1] + y * ctas[:, 2])
+
+    def _clear(self, slots: NDArray[np.int64], rows: NDArray[np.int64]) -> None:
+        """Empty what the CTAs before have left in these slots, whose warps are `rows`."""
+        for index in range(len(self.registers)):
+            self._empty(index, rows)
+        for table in (
+            self.pending_loads,
+            self.pending_stores,
+            self.bulk_groups,
+            self.copies,
+            self.unfenced,
+            self.unfenced_waits,
+            self.polled,
+            *self.unread.values(),
+        ):
+            if table:
+                for row in rows.tolist():
                     table.pop(row, None)
-                for unread in self.unread.values():
-                    unread.pop(row, None)
-            self.warpgroups.clear(rows)
-            self.stack.clear(rows)
-            self.shared.clear(slot)
-            self.tensor.clear(slot)
-            self.mbarriers[slot] = {}
-            self.ended_mbarriers[slot] = {}
-            self.tensor_operations.pop(slot, None)
-            if self.strong_accesses is not None:
-                self.strong_accesses.clear(slot)
-            if self.ordering is not None:
-                self.ordering.clear(slot)
-        self.cta_number[slot] = number
+        self.warpgroups.clear(rows)
+        self.stack.clear(rows)
+        self.shared.clear(slots)
+        self.tensor.clear(slots)
+        for slot in slots.tolist():
+            if self.mbarriers[slot]:
+                self.mbarriers[slot] = {}
+            if self.ended_mbarriers[slot]:
+                self.ended_mbarriers[slot] = {}
+            if self.tensor_operations:
+                self.tensor_operations.pop(slot, None)
+        if self.strong_accesses is not None:
+            self.strong_accesses.clear(slots)
+        if self.ordering is not None:
+            self.ordering.clear(slots)
 
     def warp_name(self, row: int) -> str:
         """A warp, for messages."""

@@ -78,10 +78,10 @@ class Registers:
         #: What warps wait for.
         self._asked: dict[int, int] = {}
 
-    def begin(self, slot: int) -> None:
-        """A new CTA: each warp has what it is launched with."""
-        self.count[slot * self._warps : (slot + 1) * self._warps] = self._initial
-        self.pool[slot] = 0
+    def begin(self, slots: NDArray[np.int64], rows: NDArray[np.int64]) -> None:
+        """New CTAs in these slots: each of their warps has what it is launched with."""
+        self.count[rows] = self._initial
+        self.pool[slots] = 0
 
     def change(self, row: int, wanted: int) -> bool:
         """Give a warp this many; False if the pool has too few now."""

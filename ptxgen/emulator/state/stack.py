@@ -41,11 +41,12 @@ class ThreadStack:
         self._depth: NDArray[np.int64] = np.zeros((warps, 32), np.int64)
         self._levels: list[_Level] = []
 
-    def clear(self, rows: slice) -> None:
+    def clear(self, rows: NDArray[np.int64]) -> None:
         """Empty the stacks of some warps for the threads that come next."""
         self.frame[rows], self.pointer[rows] = 0, self._entry_frame
         self.site[rows], self._depth[rows] = 0, 0
-        self.memory.clear(slice(rows.start * 32, rows.stop * 32))
+        if self.memory.pitch:
+            self.memory.clear((rows[:, None] * 32 + np.arange(32)).ravel())
 
     def push(self, g: Group, site: int, frame: int, saved: Sequence[Register]) -> None:
         """A call: a frame of so many bytes, and the registers to keep. Raises MemoryFault when the stack is full."""

@@ -100,10 +100,12 @@ class Warpgroups:
         self._latest = np.zeros(warps, np.int64)
         self._accumulators: dict[tuple[tuple[int, ...], int], int] = {}
 
-    def clear(self, rows: slice) -> None:
-        """Make warps ready for the next CTA."""
-        self._write_back([kept for kept in self.kept if ((kept.rows >= rows.start) & (kept.rows < rows.stop)).any()])
-        for row in range(rows.start, rows.stop):
+    def clear(self, rows: NDArray[np.int64]) -> None:
+        """Make warps ready for the next CTAs."""
+        if not self._numbers:
+            return
+        self._write_back([kept for kept in self.kept if np.isin(kept.rows, rows).any()])
+        for row in rows.tolist():
             self.groups.pop(row, None)
             self.issuing.pop(row, None)
         for state in (self.arrivals, self.waiting, self.issued, self._dirty, self._latest):

@@ -364,7 +364,7 @@ def test_slots_of_a_cluster() -> None:
     assert list(clusters.slots(1)) == [4, 5, 6, 7]
     assert clusters.multicast(6, 0b1011) == [4, 5, 7]
     assert [clusters.pair(slot) for slot in range(4, 8)] == [(4, 5), (4, 5), (6, 7), (6, 7)]
-    assert clusters.ctas(3) == [(4, 1, 0), (5, 1, 0), (6, 1, 0), (7, 1, 0)]
+    assert clusters.ctas([3]).tolist() == [[4, 1, 0], [5, 1, 0], [6, 1, 0], [7, 1, 0]]
     assert clusters.locate(2 * 6, clusters.own(2 * 6, 0x500), "shared") == (6, 0x500)
     for mask in (0, 0b10000):
         with pytest.raises(MemoryFault) as fault:

@@ -99,8 +99,7 @@ class Ordering:
         self._partly: dict[int, tuple[Knowledge, NDArray[np.bool_]]] = {}
         self.tensor = TensorAccesses(self, self.tensor_fences, slots, findings)
         self.exits = CtaExit(self, self.shared, findings)
-        for slot in range(slots):
-            self._forget(slot)
+        self._forget(np.arange(slots))
 
     def _begin(self, place: int) -> None:
         """A cluster becomes resident."""
@@ -120,30 +119,39 @@ class Ordering:
         """The cluster of a warp by its name among `actors`."""
         return self._homes[actor // self.members]
 
-    def _forget(self, slot: int) -> None:
-        """Threads begin to know nothing, in an interval of their own: clocks go on, since others may remember."""
-        for row in range(slot * self.warps, (slot + 1) * self.warps):
-            member = row % self.members
-            clock = self.clocks[row, member] + 1
-            self.clocks[row] = 0
-            self.clocks[row, member] = clock
-            self.known[row] = Knowledge(self.home(row), self.clocks[row])
-            self.scopes.forget(row)
-            self.tensor_fences.clear(row)
-            self.released.pop(row, None)
-            self._products.pop(row, None)
-        self.lanes_meet(np.arange(slot * self.warps, (slot + 1) * self.warps))
+    def rows_of(self, slots: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The warps of the CTAs in some slots."""
+        return (slots[:, None] * self.warps + np.arange(self.warps)).ravel()
 
-    def clear(self, slot: int) -> None:
-        """Make a slot ready for the next CTA; those of a cluster come together, the first of them first."""
-        if slot % self.size == 0:
-            self._begin(slot // self.size)
-        self._forget(slot)
-        self.relaxed_arrivals.clear(slot)
-        self.fenced[slot * self.warps : (slot + 1) * self.warps] = 0
+    def _forget(self, slots: NDArray[np.int64]) -> None:
+        """Threads begin to know nothing, in an interval of their own: clocks go on, since others may remember."""
+        rows = self.rows_of(slots)
+        member = rows % self.members
+        clocks = self.clocks[rows, member] + 1
+        self.clocks[rows] = 0
+        self.clocks[rows, member] = clocks
+        self.scopes.forget(rows)
+        self.tensor_fences.clear(rows)
+        for row in rows.tolist():
+            self.known[row] = Knowledge(self.home(row), self.clocks[row])
+        for table in (self.released, self._products):
+            if table:
+                for row in rows.tolist():
+                    table.pop(row, None)
+        self.lanes_meet(rows)
+
+    def clear(self, slots: NDArray[np.int64]) -> None:
+        """Make slots ready for the next CTAs; those of a cluster come together, the first of them first."""
+        for slot in slots.tolist():
+            if slot % self.size == 0:
+                self._begin(slot // self.size)
+        self._forget(slots)
+        gone = set(slots.tolist())
+        self.relaxed_arrivals.clear(gone)
+        self.fenced[self.rows_of(slots)] = 0
         for accesses in (self.shared, self.tensor, self.exits):
-            accesses.clear(slot)
-        for number in [n for n, operation in self.operations.items() if operation.slot == slot]:
+            accesses.clear(slots)
+        for number in [n for n, operation in self.operations.items() if operation.slot in gone]:
             del self.operations[number]
         self._tensor_operations &= self.operations.keys()
 

@@ -57,10 +57,10 @@ class ClusterScope:
             shared = self._wide[:, rows].max(axis=-2, keepdims=True)
             self._wide[:, rows] = shared if clocks is None else np.maximum(shared, clocks)
 
-    def forget(self, row: int) -> None:
-        """A warp of another CTA begins."""
+    def forget(self, rows: NDArray[np.int64]) -> None:
+        """Warps of other CTAs begin."""
         if self._wide is not None:
-            self._wide[:, row] = 0
+            self._wide[:, rows] = 0
 
     def conflicts(
         self, row: int, warps: int, accesses: ThreadAccesses | StrongStores, slot: int,

@@ -18,6 +18,7 @@ Words are kept with the size of their accesses: of 16 bytes that are accessed in
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Container
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -70,10 +71,10 @@ class StaleLoads:
         """The older values that loads have found, by line."""
         return [OlderValue(*lines, times) for lines, times in sorted(self._returned.items())]
 
-    def clear(self, slot: int) -> None:
-        """Make a slot ready for the next CTA."""
+    def clear(self, slots: Container[int]) -> None:
+        """Make slots ready for the next CTAs."""
         for table in (self._changes, self._sizes):
-            for place in [place for place in table if slot_of(place) == slot]:
+            for place in [place for place in table if slot_of(place) in slots]:
                 del table[place]
 
     def fence(self, row: int, domains: list[tuple[int, int]]) -> None:

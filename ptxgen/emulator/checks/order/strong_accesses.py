@@ -150,16 +150,17 @@ class StrongAccesses:
         #: Older values that loads may return; None where nothing does.
         self.stale: StaleLoads | None = None
 
-    def clear(self, slot: int) -> None:
-        """Make a slot ready for the next CTA."""
-        for place in [place for place in self._told if slot_of(place) == slot]:
+    def clear(self, slots: NDArray[np.int64]) -> None:
+        """Make slots ready for the next CTAs."""
+        gone = set(slots.tolist())
+        for place in [place for place in self._told if slot_of(place) in gone]:
             del self._told[place]
-        self._ordering.strong.clear(slot)
-        for row in range(slot * self._ordering.warps, (slot + 1) * self._ordering.warps):
+        self._ordering.strong.clear(gone)
+        for row in self._ordering.rows_of(slots).tolist() if self._seen or self._heard else ():
             self._seen.pop(row, None)
             self._heard.pop(row, None)
         if self.stale is not None:
-            self.stale.clear(slot)
+            self.stale.clear(gone)
 
     def older_values(self) -> list[OlderValue]:
         """What strong loads have found of what was there before."""

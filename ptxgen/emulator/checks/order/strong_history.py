@@ -8,6 +8,7 @@ access later, and to all who know of that by what synchronizes.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -93,13 +94,14 @@ class StrongRecord:
         """The entries from one on, as far as they have not been dropped."""
         return self._entries[max(number - self._dropped, 0) :]
 
-    def clear(self, slot: int) -> None:
-        """The CTA in a slot has ended."""
+    def clear(self, slots: Iterable[int]) -> None:
+        """The CTAs in these slots have ended."""
         warps = self._ordering.warps
         self._loads.clear()
-        for row in range(slot * warps, (slot + 1) * warps):
-            self._known[row] = None
-        if self._entries:
+        if not self._entries:
+            return
+        for slot in slots:
+            self._known[slot * warps : (slot + 1) * warps] = [None] * warps
             self._entries.append(slot)
 
     def add(

@@ -65,13 +65,19 @@ class SharedAccesses:
         """What copies, by number, have written while another copy may be writing it: (CTA slot, units)."""
         return self._races.written_at_once
 
-    def clear(self, slot: int) -> None:
-        """Make a slot ready for the next CTA."""
+    def clear(self, slots: NDArray[np.int64]) -> None:
+        """Make slots ready for the next CTAs."""
         for array in (self.written, self.async_writer, self.core_reader, self.copy_reader, self.barriers):
-            array[slot] = 0
-        self.stores.clear(slot)
-        self.loads.clear(slot)
-        self.strong_stores.clear(slot)
+            array[slots] = 0
+        for slot in slots.tolist():
+            self.stores.clear(slot)
+            self.loads.clear(slot)
+            self.strong_stores.clear(slot)
+
+    @property
+    def any_asynchronous(self) -> bool:
+        """Whether any asynchronous operation has accessed shared memory."""
+        return self._asynchronous
 
     def async_write(
         self, operation: AsyncOperation, row: int, units: NDArray[np.int64], slot: int | None = None

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ptxgen.emulator.checks.findings import Findings
 from ptxgen.emulator.checks.order.vector_clock import PENDING
@@ -29,10 +30,15 @@ class CtaExit:
         #: Commits of other CTAs, by number, that arrive on mbarriers of a slot.
         self._commits: dict[int, list[int]] = {}
 
-    def clear(self, slot: int) -> None:
-        """Make a slot ready for the next CTA."""
-        self._users.pop(slot, None)
-        self._commits.pop(slot, None)
+    def clear(self, slots: NDArray[np.int64]) -> None:
+        """Make slots ready for the next CTAs."""
+        for slot in slots.tolist() if self._users or self._commits else ():
+            self._users.pop(slot, None)
+            self._commits.pop(slot, None)
+
+    def watches(self, slot: int) -> bool:
+        """Whether anybody but the CTA itself may still use its shared memory when it ends."""
+        return self._ordering.size > 1 or self._shared.any_asynchronous or slot in self._users or slot in self._commits
 
     def reaches(self, slot: int, row: int, statement: Statement) -> None:
         """A warp uses an mbarrier in the memory of another CTA of its cluster."""

@@ -44,6 +44,8 @@ class TensorAccesses:
 
     def __init__(self, ordering: Ordering, fences: TensorFences, slots: int, findings: Findings) -> None:
         self._ordering, self._fences, self._findings = ordering, fences, findings
+        #: Whether anything has accessed tensor memory.
+        self._used = False
         self.writer = np.zeros((slots, _BANDS, COLUMNS), np.int64)
         #: The last MMA that read A, metadata or scale factors there.
         self.core_reader = np.zeros((slots, _BANDS, COLUMNS), np.int64)
@@ -55,13 +57,14 @@ class TensorAccesses:
         #: What conflicts with a warp's loads that may be under way, by columns: reported if their values are used.
         self._doubtful: dict[int, list[tuple[range, Callable[[], None]]]] = {}
 
-    def clear(self, slot: int) -> None:
-        """Make a slot ready for the next CTA."""
-        self.writer[slot] = 0
-        self.core_reader[slot] = 0
-        self.reader_clock[slot] = 0
-        for row in range(slot * self._ordering.warps, (slot + 1) * self._ordering.warps):
-            self._doubtful.pop(row, None)
+    def clear(self, slots: NDArray[np.int64]) -> None:
+        """Make slots ready for the next CTAs."""
+        if self._used:
+            for table in (self.writer, self.core_reader, self.reader_clock):
+                table[slots] = 0
+        if self._doubtful:
+            for row in self._ordering.rows_of(slots).tolist():
+                self._doubtful.pop(row, None)
 
     def write(
         self, operation: AsyncOperation, row: int, bands: list[int], columns: range, *, accumulates: bool = False,
@@ -102,6 +105,7 @@ class TensorAccesses:
                 f"still be reading with the {where}"
             )
             self._against_load(reader, columns, event, partial(self._race, message, operation.statement, row, event))
+        self._used = True
         self.writer[slot, bands, span] = operation.number
 
     def _against_load(self, reader: int, columns: range, event: Event, report: Callable[[], None]) -> None:
@@ -160,6 +164,7 @@ class TensorAccesses:
                 "store by tcgen05.wait::st",
                 operation.statement,
             )
+        self._used = True
         self.core_reader[slot, bands, span] = operation.number
 
     def freed(self, row: int, slot: int, columns: range, statement: Statement) -> None:
@@ -255,6 +260,7 @@ class TensorAccesses:
                 )
             else:
                 self._advise_fence(row, earlier, "load", statement)
+        self._used = True
         self.reader_clock[slot, warp, [band % _HALVES for band in bands], span] = PENDING
         self._remember_load(row, PENDING, columns, statement)
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import numpy as np
+from numpy.typing import NDArray
+
 
 class TensorFences:
     """What fences before and after synchronization of threads cover, by warp.
@@ -20,10 +23,13 @@ class TensorFences:
         #: Operations whose completion the warp's tcgen05 instructions may rely on.
         self.known: list[set[int]] = [set() for _ in range(rows)]
 
-    def clear(self, row: int) -> None:
-        """A warp of another CTA begins."""
-        self.known[row] = set()
-        self.before_thread_sync(row)
+    def clear(self, rows: NDArray[np.int64]) -> None:
+        """Warps of other CTAs begin."""
+        for row in rows.tolist():
+            if self.known[row]:
+                self.known[row] = set()
+            if self._fresh or self._leaked:
+                self.before_thread_sync(row)
 
     def accessed(self, row: int, accesses: Iterable[object]) -> None:
         """A warp has waited for its loads or stores."""
