@@ -42,9 +42,10 @@ class AllPairs(SharedAccesses):
         #: (slot, unit) -> (actor, writes) -> bytes, line.
         self._history: dict[tuple[int, int], dict[tuple[_Actor, bool], tuple[int, int]]] = {}
 
-    def clear(self, slot: int) -> None:
-        super().clear(slot)
-        for place in [place for place in self._history if place[0] == slot]:
+    def clear(self, slots: NDArray[np.int64]) -> None:
+        super().clear(slots)
+        gone = set(slots.tolist())
+        for place in [place for place in self._history if place[0] in gone]:
             del self._history[place]
 
     def _compared(
