@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from ptxgen.device.report import Access, Role
 from ptxgen.emulator.checks import causes
-from ptxgen.emulator.checks.mbarrier.transactions import lines, told
+from ptxgen.emulator.checks.mbarrier.transactions import byte_list, lines
+from ptxgen.emulator.checks.registry import barriers, mbarriers
 from ptxgen.emulator.load.program import EXITED, Operation
 from ptxgen.emulator.state.mbarriers import MBarrier
 from ptxgen.syntax import Statement
@@ -16,21 +18,45 @@ from ptxgen.syntax import Statement
 if TYPE_CHECKING:
     from ptxgen.emulator.schedule.scheduler import Scheduler
 
+#: Warps of a finding that are kept as data.
+_SHOWN = 8
+
 
 def report_deadlock(scheduler: Scheduler) -> None:
-    """One finding per place and state of what is waited for, however many CTAs stand there; then their causes."""
+    """One finding per instruction and state of what it waits for, however many CTAs wait there; then their causes."""
     findings = scheduler.machine.findings
-    places: dict[tuple[Operation | None, str, int | None], list[int]] = {}
-    for operation, what, rows, mbarrier in _waits(scheduler):
-        places.setdefault((operation, what, mbarrier), []).extend(rows)
-    for (operation, what, mbarrier), rows in places.items():
+    waits: dict[tuple[Operation | None, _Need], list[int]] = {}
+    for operation, need, rows in _waits(scheduler):
+        waits.setdefault((operation, need), []).extend(rows)
+    for (operation, need), rows in waits.items():
         statement = operation.statement if operation is not None else None
-        message, cause = f"waits for {what}: {_who(scheduler, rows)}", _cause(mbarrier, statement)
-        findings.add("deadlock", message, statement, ends=True, cause=cause)
+        findings.report(
+            mbarriers.DEADLOCK,
+            statement,
+            summary=need.missing,
+            rule=f"{_who(scheduler, rows)} wait{'' if len(set(rows)) > 1 else 's'} for it here",
+            fix=need.fix,
+            accesses=tuple(_waiter(scheduler, statement, row, need.mbarrier) for row in rows[:_SHOWN]),
+            ends=True,
+            cause=_cause(need.mbarrier, statement),
+        )
     _blame_registers(scheduler)
     for slot, barrier, row, statement in _awaited_mbarriers(scheduler):
         _blame_bytes(scheduler, slot, barrier)
         _blame_parity(scheduler, barrier, row, statement)
+
+
+class _Need(NamedTuple):
+    """What a warp waits for: what is missing, what to do about it, and the offset of the mbarrier if it is one."""
+
+    missing: str
+    fix: str = ""
+    mbarrier: int | None = None
+
+
+def _waiter(scheduler: Scheduler, statement: Statement | None, row: int, mbarrier: int | None) -> Access:
+    space = "shared" if mbarrier is not None else ""
+    return scheduler.machine.findings.access("waiter", statement, row, space=space, address=mbarrier)
 
 
 def _cause(mbarrier: int | None, statement: Statement | None) -> frozenset[Hashable]:
@@ -38,34 +64,36 @@ def _cause(mbarrier: int | None, statement: Statement | None) -> frozenset[Hasha
     keys: set[Hashable] = {causes.DEADLOCK}
     if mbarrier is not None:
         keys.add(causes.mbarrier(mbarrier))
-        if statement is not None:
-            keys.add(causes.wait(statement.line))
+    if statement is not None:
+        keys.add(causes.wait(statement.line))
     return frozenset(keys)
 
 
-def _waits(scheduler: Scheduler) -> Iterator[tuple[Operation | None, str, list[int], int | None]]:
-    """(instruction, what it waits for, warps, the offset of the mbarrier if it is one)."""
+def _waits(scheduler: Scheduler) -> Iterator[tuple[Operation | None, _Need, list[int]]]:
+    """(instruction, what it waits for, warps)."""
     for key, waiting in scheduler.warps.waits.items():
         for row, _, operation in waiting:
-            mbarrier = key[2] if isinstance(key, tuple) and key[0] == "mbarrier" else None
-            yield operation, _what(scheduler, key, row), [row], mbarrier
+            yield operation, _need(scheduler, key, row), [row]
     for (slot, name), barrier in scheduler.barriers.open.items():
         expected = scheduler.barriers.expected(slot, barrier)
-        what = f"barrier {name}, where {scheduler.barriers.count(barrier)} of {expected} threads have arrived"
+        missing = (
+            f"barrier {name} never completes: {scheduler.barriers.count(barrier)} of {expected} threads have arrived"
+        )
         rows = [arrival.row for arrival in barrier.arrived if arrival.waits] or [barrier.arrived[0].row]
-        yield barrier.operation, what + _ended(scheduler, slot), rows, None
+        yield barrier.operation, _Need(missing + _exited(scheduler, slot)), rows
     if scheduler.spinning:
-        for row in _going_round(scheduler):
+        for row in _spinning(scheduler):
             operation = scheduler.program.blocks[int(scheduler.warps.current[row])].operations[0]
-            what = "a change that does not come: it goes round without end"
-            polled = scheduler.machine.polled.get(row)
+            missing = "spins forever: nothing that is still running can change what this loop polls"
+            polled, offset = scheduler.machine.polled.get(row), None
             if polled is not None:
-                what += f", and last tested {_state(polled.barrier, row)}"
-            yield operation, what, [row], polled.barrier.address if polled is not None else None
+                missing += f". It last tested {_state(polled.barrier)}"
+                offset = polled.barrier.address
+            yield operation, _Need(missing, mbarrier=offset), [row]
 
 
-def _going_round(scheduler: Scheduler) -> list[int]:
-    """The warps that are not held."""
+def _spinning(scheduler: Scheduler) -> list[int]:
+    """The warps that run and are not held."""
     return np.flatnonzero((scheduler.warps.current != EXITED) & ~scheduler.warps.held.all(axis=1)).tolist()
 
 
@@ -74,11 +102,11 @@ def _warps(numbers: Iterable[int]) -> str:
     return f"warp{'s' if len(chosen) > 1 else ''} {', '.join(map(str, chosen))}"
 
 
-def _ended(scheduler: Scheduler, slot: int) -> str:
-    """Which warps of a CTA have left the kernel, so that nobody waits for them in vain without being told."""
+def _exited(scheduler: Scheduler, slot: int) -> str:
+    """Which warps of a CTA have exited and will not arrive."""
     warps = scheduler.machine.warps_per_cta
     gone = np.flatnonzero(scheduler.warps.current[slot * warps : (slot + 1) * warps] == EXITED).tolist()
-    return f" ({_warps(gone)} {'have' if len(gone) > 1 else 'has'} left the kernel)" if gone else ""
+    return f" ({_warps(gone)} {'have' if len(gone) > 1 else 'has'} exited)" if gone else ""
 
 
 def _who(scheduler: Scheduler, rows: list[int]) -> str:
@@ -86,64 +114,87 @@ def _who(scheduler: Scheduler, rows: list[int]) -> str:
     slot = rows[0] // warps
     others = len({row // warps for row in rows}) - 1
     more = f", and warps of {others} other CTA{'s' if others > 1 else ''}" if others else ""
-    return f"{_warps(row % warps for row in rows if row // warps == slot)} of {scheduler.machine.cta_name(slot)}{more}"
+    here = _warps(row % warps for row in rows if row // warps == slot).capitalize()
+    return f"{here} of {scheduler.machine.cta_name(slot)}{more}"
 
 
-def _what(scheduler: Scheduler, key: object, row: int) -> str:
+def _need(scheduler: Scheduler, key: object, row: int) -> _Need:
     machine = scheduler.machine
     if not isinstance(key, tuple):
-        return str(key)
+        return _Need(f"missing: {key}")
     match key[0]:
         case "cluster":
             arrived, expected = scheduler.cluster_barriers.count(key[1])
-            return f"the cluster's barrier, where {arrived} of {expected} threads have arrived"
+            return _Need(f"barrier.cluster never completes: {arrived} of {expected} threads have arrived")
         case "registers" if machine.registers_of_warps is not None:
-            return machine.registers_of_warps.describe(row)
+            return _Need(f"no warp gives back enough registers: {machine.registers_of_warps.describe(row)}")
         case "mbarrier":
             barrier = machine.mbarriers[key[1]].get(key[2])
-            return _state(barrier, row) if barrier is not None else str(key)
+            if barrier is None:
+                return _Need(f"the mbarrier at {key[2]:#x} is gone", mbarrier=key[2])
+            return _Need(_state(barrier), _fix(barrier, row), key[2])
         case "tmem":
-            return machine.tensor.describe(key[1])
+            return _Need(f"no warp frees {machine.tensor.describe(key[1])}")
         case _:
-            return str(key)
+            return _Need(f"missing: {key}")
+
+
+def _fix(barrier: MBarrier, row: int) -> str:
+    """What is wrong with a phase that never completes, by what it lacks."""
+    account = barrier.account
+    if barrier.phase == 0 and not account.arrivals and not account.expected and row not in barrier.waits:
+        return "wait with parity 1 if the stage is empty at first, else add the missing arrival"
+    if barrier.pending:
+        return "make the count of mbarrier.init the number of arrivals of a phase, or add the missing arrival"
+    if barrier.tx:
+        return "make expect_tx announce the bytes of the copies of the phase, or add the missing copy"
+    return "wait with the parity of the phase that completes"
 
 
 def _blame_registers(scheduler: Scheduler) -> None:
-    """What setmaxnreg asks for is more than there ever is, whoever gives back what."""
-    budget = scheduler.machine.registers_of_warps
+    """What the setmaxnreg of a CTA request exceeds the pool, whatever warps give back."""
+    pool = scheduler.machine.registers_of_warps
     for key, waiting in scheduler.warps.waits.items():
-        if budget is not None and isinstance(key, tuple) and key[0] == "registers":
+        if pool is not None and isinstance(key, tuple) and key[0] == "registers":
             row, _, operation = waiting[0]
-            if excess := budget.excess(row, scheduler.warps.current == EXITED):
-                findings = scheduler.machine.findings
-                findings.add("setmaxnreg-budget", excess, operation.statement, ends=True, cause=causes.DEADLOCK)
+            if excess := pool.excess(row, scheduler.warps.current == EXITED):
+                scheduler.machine.findings.report(
+                    barriers.SETMAXNREG_BUDGET,
+                    operation.statement,
+                    summary=f"setmaxnreg (line {operation.statement.line}) waits for registers that never become free",
+                    rule=excess,
+                    fix="raise the counts of setmaxnreg.dec or lower those of setmaxnreg.inc",
+                    accesses=(_waiter(scheduler, operation.statement, row, None),),
+                    ends=True,
+                    cause=causes.DEADLOCK,
+                )
 
 
 # mbarriers.
 
 
-def _state(barrier: MBarrier, row: int) -> str:
-    """The phase that a warp waits for, and what it lacks."""
+def _state(barrier: MBarrier) -> str:
+    """The phase that a warp waits for, and what it still lacks."""
     account = barrier.account
-    arrived = f", {lines(each for each, _ in account.arrivals.values())} arrived" if account.arrivals else ""
+    arrived = f" ({lines(each for each, _ in account.arrivals.values())} arrived)" if account.arrivals else ""
     parts = [
-        f"phase {barrier.phase} (parity {barrier.phase & 1}) of {barrier.name}: "
+        f"phase {barrier.phase} (parity {barrier.phase & 1}) of {barrier.name} has "
         f"{barrier.pending} of {barrier.expected} arrivals pending{arrived}"
     ]
     if barrier.tx > 0:
-        come = f"{told(account.came)} have come" if account.came else "none have come"
-        parts.append(f"{told(account.expected)} are expected, {come}, {barrier.tx} bytes outstanding")
+        came = f"{byte_list(account.came)} have arrived" if account.came else "none have arrived"
+        parts.append(f"expect_tx announces {byte_list(account.expected)}, {came}, {barrier.tx} bytes outstanding")
     elif barrier.tx < 0:
-        expected = told(account.expected) if account.expected else "none"
-        parts.append(f"{told(account.came)} have come, {expected} expected: {-barrier.tx} bytes more than expected")
-    if barrier.phase == 0 and not account.arrivals and not account.expected and row not in barrier.waits:
-        parts.append("nothing has arrived yet; a wait that is to pass at first, for a slot that is empty, has parity 1")
+        expected = byte_list(account.expected) if account.expected else "none"
+        parts.append(
+            f"{byte_list(account.came)} have come, {expected} expected: {-barrier.tx} bytes more than expected"
+        )
     return ", ".join(parts)
 
 
 def _awaited_mbarriers(scheduler: Scheduler) -> Iterator[tuple[int, MBarrier, int, Statement]]:
     """(CTA slot, object, warp that waits for it, its instruction)."""
-    for row in _going_round(scheduler) if scheduler.spinning else ():
+    for row in _spinning(scheduler) if scheduler.spinning else ():
         if (polled := scheduler.machine.polled.get(row)) is not None:
             yield polled.slot, polled.barrier, row, polled.statement
     for key, waiting in scheduler.warps.waits.items():
@@ -155,33 +206,44 @@ def _awaited_mbarriers(scheduler: Scheduler) -> Iterator[tuple[int, MBarrier, in
 
 
 def _blame_bytes(scheduler: Scheduler, slot: int, barrier: MBarrier) -> None:
-    """All arrivals have come, and the bytes alone hold the phase: expect_tx and the copies do not agree."""
+    """No arrival is pending and only the bytes hold the phase: expect_tx and the copies do not agree."""
     account, machine = barrier.account, scheduler.machine
     if barrier.pending or not barrier.tx or account.by_hand or barrier.miscounted:
         return
-    if barrier.tx > 0 and not account.came and not _has_gone_on(scheduler, slot, barrier):
+    if barrier.tx > 0 and not account.came and not _no_sender_left(scheduler, slot, barrier):
         return
     barrier.miscounted = True
     book = account.expected or account.came
     phase = f"phase {barrier.phase} of {barrier.name}"
     if barrier.tx > 0:
-        come = f"{told(account.came)} have come" if account.came else "none have come"
-        message = (
-            f"{phase} expects {told(account.expected)}, but {come} and nothing sends the other {barrier.tx}: "
-            f"expect_tx must name {account.bytes_come} bytes in all, or a copy is missing"
-        )
+        came = f"{byte_list(account.came)} have arrived" if account.came else "none have arrived"
+        summary = f"{phase} never completes: {barrier.tx} bytes are missing, and no copy transfers them"
+        rule = f"expect_tx announces {byte_list(account.expected)}, but {came}"
+        fix = f"announce {account.bytes_come} bytes by expect_tx, or add the missing copy"
     else:
-        message = f"{told(account.came)} have come in {phase}, which expects {told(account.expected)}: " + (
-            f"expect_tx must name {account.bytes_come} bytes in all, before the last arrival"
-            if account.expected
-            else "an expect_tx of the bytes of a phase's copies must come before the phase's last arrival"
-        )
-    cause = frozenset([causes.DEADLOCK, causes.mbarrier(barrier.address)])
-    machine.findings.add("expect-tx", message, next(iter(book.values()))[0], ends=True, cause=cause)
+        summary = f"{phase} never completes: {-barrier.tx} bytes more than expected arrived"
+        rule = f"Copies transferred {byte_list(account.came)}, but expect_tx announces {byte_list(account.expected)}"
+        fix = f"announce {account.bytes_come} bytes by expect_tx before the last arrival of the phase"
+    statement = next(iter(book.values()))[0]
+    role: Role = "arriver" if account.expected else "issuer"
+    machine.findings.report(
+        mbarriers.EXPECT_TX,
+        statement,
+        summary=summary,
+        rule=rule,
+        fix=fix,
+        accesses=(
+            machine.findings.access(
+                role, statement, slot=slot, space="shared", address=barrier.address, phase=barrier.phase
+            ),
+        ),
+        ends=True,
+        cause=frozenset([causes.DEADLOCK, causes.mbarrier(barrier.address)]),
+    )
 
 
-def _has_gone_on(scheduler: Scheduler, slot: int, barrier: MBarrier) -> bool:
-    """Whether nobody is left who might yet send: every warp of the CTA has ended, or waits for this object."""
+def _no_sender_left(scheduler: Scheduler, slot: int, barrier: MBarrier) -> bool:
+    """Whether every warp of the CTA has exited or waits for this object, so that none issues the missing copy."""
     warps = scheduler.machine.warps_per_cta
     waiting = {row for row, _, _ in scheduler.warps.waits.get(("mbarrier", slot, barrier.address), ())}
     rows = range(slot * warps, (slot + 1) * warps)
@@ -189,22 +251,27 @@ def _has_gone_on(scheduler: Scheduler, slot: int, barrier: MBarrier) -> bool:
 
 
 def _blame_parity(scheduler: Scheduler, barrier: MBarrier, row: int, statement: Statement) -> None:
-    """A warp waits for a later phase than the next one after that for which it has waited: so its parity says."""
+    """The parity of a wait selects a later phase than the one after the warp's last wait."""
     last, account = barrier.waits.get(row), barrier.account
     meant = last.phase + 1 if last is not None else 0
     if barrier.phase <= meant:
         return
     if last is not None:
-        before = f"this warp's last wait on {barrier.name} was for phase {last.phase} (line {last.statement.line})"
+        before = f"the last wait of the warp was for phase {last.phase} (line {last.statement.line})"
     elif barrier.phase == 1 and not account.arrivals and not account.expected:
-        before = f"this is the warp's first wait on {barrier.name}"
+        before = "this is the first wait of the warp"
     else:
         return
-    scheduler.machine.findings.add(
-        "mbarrier-parity",
-        f"{before}; phase {meant} (parity {meant & 1}) is over, but it waits with parity {barrier.phase & 1}, so for "
-        f"phase {barrier.phase}, which does not end: the parity is inverted, or waits for other phases are missing",
+    findings = scheduler.machine.findings
+    waiter = findings.access("waiter", statement, row, space="shared", address=barrier.address, phase=barrier.phase)
+    findings.report(
+        mbarriers.MBARRIER_PARITY,
         statement,
+        summary=f"{waiter} waits on {barrier.name} with parity {barrier.phase & 1}, so for phase "
+        f"{barrier.phase}, which never completes",
+        rule=f"Phase {meant} (parity {meant & 1}) is complete, and {before}: the parity is inverted, or waits for "
+        "other phases are missing",
+        accesses=(waiter,),
         ends=True,
         cause=_cause(barrier.address, statement),
     )

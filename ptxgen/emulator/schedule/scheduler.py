@@ -130,7 +130,7 @@ class Scheduler:
                 self._report_allocations(slot)
             if machine.transactions is not None:
                 for mbarrier in machine.mbarriers[slot].values():
-                    machine.transactions.ends(mbarrier, "the CTA ends")
+                    machine.transactions.ends(mbarrier, "the CTA exits")
             if self.barriers.open:
                 self.barriers.ends(slot)
             if ordering is not None and ordering.exits.watches(slot):

@@ -96,7 +96,7 @@ def invalidate(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
             machine.ended_mbarriers[slot][offset] = machine.mbarriers[slot].pop(offset)
             barrier.ended_by = statement
             if machine.transactions is not None:
-                machine.transactions.ends(barrier, "the object ends")
+                machine.transactions.ends(barrier, "mbarrier.inval ends the mbarrier")
             if machine.ordering is not None:
                 _still_used(machine, row, barrier, statement)
                 machine.ordering.shared.barrier_lives(slot, offset, False)

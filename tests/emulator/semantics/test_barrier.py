@@ -131,4 +131,4 @@ def test_a_barrier_that_misses_arrivals() -> None:
     body = "setp.ge.u32 %p, %w, 1; @%p bra end; bar.sync 4, 96; end:"
     report, _ = run(body, 64)
     assert report.status == "deadlock"
-    assert "barrier 4, where 32 of 96 threads have arrived" in report.findings[0].message
+    assert "barrier 4 never completes: 32 of 96 threads have arrived" in report.findings[0].message

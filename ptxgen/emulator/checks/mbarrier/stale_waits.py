@@ -1,7 +1,7 @@
-"""Whether a race is due to a wait for a phase that was over long before: with the wrong parity it passed at once.
+"""Whether a wait for a phase that was complete long before, since its parity is wrong, explains a race.
 
 A wait names a phase by its parity (PTX ISA 9.7.13.15.16): the parity of the phase before the present one passes, and
-before the first phase one of parity 1 counts as over.
+before the first phase one of parity 1 counts as complete.
 """
 
 from __future__ import annotations
@@ -22,16 +22,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """What a warp should have waited for: an asynchronous operation by number, or what a warp of its cluster has done
-    up to one of its intervals.
-    """
+    """What a warp should have waited for: an asynchronous operation by number, or an epoch of a warp of its cluster."""
 
     operation: int = 0
     member: int = 0
     clock: int = PENDING
 
-    def told_by(self, given: Knowledge | None, home: Home) -> bool:
-        """Whether who learns this knows that it is over."""
+    def is_before(self, given: Knowledge | None, home: Home) -> bool:
+        """Whether it happens before who acquires this clock."""
         if given is None:
             return False
         if self.operation:
@@ -53,9 +51,8 @@ class StaleWaits:
         self._last[row] = barrier
 
     def why(self, row: int, event: Event, *, reads: bool, by: int = 0) -> tuple[str, bool]:
-        """What a race of warp `row` with an event that it should know has to do with its waits, as the end of a
-        message, and whether a wrong parity explains it. It `reads` what the event wrote, or overwrites; `by` is the
-        operation that the warp issues, if it does.
+        """How the waits of warp `row` explain its race with an event, as the end of a message, and whether a wrong
+        parity does. The warp `reads` what the event wrote, or overwrites it; `by` is the operation that it issues.
         """
         early = self._read_early(row, event, by) if by else ""
         if early:
@@ -66,17 +63,17 @@ class StaleWaits:
                 continue
             phase = self._completes(barrier, row, event)
             if phase is not None and last.phase < phase:
-                return self._tell(row, barrier, last, phase, reads)
+                return self._explain(row, barrier, last, phase, reads)
         barrier = self._last.get(row)
         last = barrier.waits.get(row) if barrier is not None else None
         if barrier is None or last is None or reads or not last.again:
             return "", False
-        return f"; {_passed(barrier, last)}, for which it had waited before: the parity was not flipped", True
+        return f"; {_passed(barrier, last)}, as the wait before: the parity was not flipped", True
 
     def missed(self, row: int) -> frozenset[Hashable]:
-        """The cause of what a warp reads too early because its last wait passed before the first phase had ended.
+        """The cause of what a warp reads too early because its last wait passed before the first phase.
 
-        A deadlock follows from that, too.
+        A deadlock may follow from that, too.
         """
         barrier = self._last.get(row)
         last = barrier.waits.get(row) if barrier is not None else None
@@ -85,13 +82,13 @@ class StaleWaits:
         return frozenset([causes.DEADLOCK, causes.mbarrier(barrier.address), causes.wait(last.statement.line)])
 
     def hint(self, row: int) -> str:
-        """Of a read of what nothing has written: that the warp's last wait passed since no phase had ended."""
+        """Of an uninitialized read: that the warp's last wait passed at once, before the first phase."""
         barrier = self._last.get(row)
         last = barrier.waits.get(row) if barrier is not None else None
         if barrier is None or last is None or last.phase >= 0:
             return ""
         return (
-            f"The wait of line {last.statement.line} on {barrier.name} passed at once: with parity 1 it is for the "
+            f"The wait of line {last.statement.line} on {barrier.name} passed at once: parity 1 selects the "
             "phase before the first"
         )
 
@@ -102,24 +99,24 @@ class StaleWaits:
             yield from self._mbarriers[slot].values()
 
     def _completes(self, barrier: MBarrier, row: int, event: Event) -> int | None:
-        """The phase, at the earliest, whose end tells of an event; None if no phase does as far as can be seen."""
+        """The first phase whose completion orders an event; None if none is known to."""
         home = self._ordering.known[row].home
-        if any(event.told_by(signal.given, home) for signal in barrier.under_way):
+        if any(event.is_before(signal.given, home) for signal in barrier.under_way):
             return barrier.phase
-        if event.told_by(barrier.arriving, home):
+        if event.is_before(barrier.arriving, home):
             return barrier.phase
-        if event.told_by(barrier.completed, home) and barrier.waits[row].phase < barrier.phase - 1:
+        if event.is_before(barrier.completed, home) and barrier.waits[row].phase < barrier.phase - 1:
             return barrier.waits[row].phase + 1
         return None
 
-    def _tell(self, row: int, barrier: MBarrier, last: Wait, phase: int, reads: bool) -> tuple[str, bool]:
-        need = f"but what it must wait for completes phase {phase} (parity {phase & 1})"
+    def _explain(self, row: int, barrier: MBarrier, last: Wait, phase: int, reads: bool) -> tuple[str, bool]:
+        need = f"but the operation completes phase {phase} (parity {phase & 1})"
         if last.again:
             return (
-                f"; {_passed(barrier, last)}, for which it had waited before, {need}: the parity was not flipped",
+                f"; {_passed(barrier, last)}, as the wait before, {need}: the parity was not flipped",
                 True,
             )
-        # A wait before writing may pass at first, since the place is empty.
+        # A producer's wait may pass at first, since the stage is empty.
         if last.phase < 0 and reads and self._last.get(row) is barrier:
             return f"; {_passed(barrier, last)}, {need}: the parity is inverted", True
         return f"; {_passed(barrier, last)}, {need}", False
@@ -135,15 +132,15 @@ class StaleWaits:
                 continue
             if any(signal.operation == by and signal.size for signal in barrier.under_way):
                 return (
-                    f"; that warp's wait of line {last.statement.line} on {barrier.name}, on which this copy "
-                    "completes, passed at once, for the phase before the first (parity 1): the parity is inverted"
+                    f"; that warp's wait on {barrier.name} (line {last.statement.line}), on which this copy completes, "
+                    "passed at once for the phase before the first (parity 1): the parity is inverted"
                 )
         return ""
 
 
 def _passed(barrier: MBarrier, last: Wait) -> str:
     if last.phase < 0:
-        what = "passed at once, for the phase before the first (parity 1)"
+        what = "passed at once for the phase before the first (parity 1)"
     else:
         what = f"was for phase {last.phase} (parity {last.phase & 1})"
-    return f"its last wait on {barrier.name}, in line {last.statement.line}, {what}"
+    return f"the last wait of its warp on {barrier.name} (line {last.statement.line}) {what}"

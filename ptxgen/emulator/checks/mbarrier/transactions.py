@@ -1,7 +1,7 @@
-"""The bytes of an mbarrier's phases: what expect_tx names, what copies send, and what has come. PTX ISA 9.7.13.15.3.
+"""The bytes of an mbarrier's phases: what expect_tx announces, what has arrived. PTX ISA 9.7.13.15.3.
 
-A phase ends once all arrivals have come and its tx-count is zero. The count is right only if every copy that is meant
-for the phase is expected before the last arrival: else the phase may end while a copy is on its way.
+A phase completes once no arrival is pending and its tx-count is zero. That is right only if expect_tx announces every
+copy of the phase before the last arrival: else the phase may complete while a copy is in flight.
 """
 
 from __future__ import annotations
@@ -10,9 +10,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from ptxgen.device import Severity
+from ptxgen.device.report import Access, Role, Severity
 from ptxgen.emulator.checks import causes
 from ptxgen.emulator.checks.findings import Findings, line_list
+from ptxgen.emulator.checks.registry import mbarriers
 from ptxgen.syntax import Statement
 
 if TYPE_CHECKING:
@@ -23,9 +24,9 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True, eq=False)
 class Signal:
-    """What an asynchronous operation does to an mbarrier once it is over: `size` bytes come, or, of 0, it arrives.
+    """What an asynchronous operation does to an mbarrier when done: complete_tx of `size` bytes, or, of 0, an arrival.
 
-    `given` is what waiting for it makes known, `operation` its number in the happens-before relation (0: none).
+    `given` is the clock that a wait for it acquires, `operation` its number in happens-before (0: none).
     """
 
     statement: Statement
@@ -42,13 +43,13 @@ class Account:
     came: dict[int, tuple[Statement, int]] = field(default_factory=dict)
     #: Arrivals, counted in the same way.
     arrivals: dict[int, tuple[Statement, int]] = field(default_factory=dict)
-    #: The operations whose bytes came.
+    #: The operations whose bytes arrived.
     operations: list[int] = field(default_factory=list)
-    #: Warp and interval of the expects after which no arrival has come yet, as far as is known.
+    #: Warp and epoch of each expect_tx that no arrival is known to follow.
     open: list[tuple[int, int]] = field(default_factory=list)
-    #: Whether an arrival has come that knows of an expect.
+    #: Whether an expect_tx happens before an arrival.
     closed: bool = False
-    #: Whether threads have lowered the count themselves, by mbarrier.complete_tx: then nothing is proved.
+    #: Whether threads have lowered the count themselves, by mbarrier.complete_tx: then nothing is reported.
     by_hand: bool = False
 
     def expect(self, statement: Statement, size: int) -> None:
@@ -60,7 +61,7 @@ class Account:
         _add(self.arrivals, statement, count)
 
     def come(self, statement: Statement, size: int) -> None:
-        """Bytes have come."""
+        """Bytes have arrived."""
         _add(self.came, statement, size)
 
     @property
@@ -82,32 +83,56 @@ def lines(statements: Iterable[Statement]) -> str:
     return line_list(statement.line for statement in statements)
 
 
-def told(book: dict[int, tuple[Statement, int]]) -> str:
+def byte_list(book: dict[int, tuple[Statement, int]]) -> str:
     """Bytes by instruction: `4096 bytes (line 9)`."""
     statements = [statement for statement, _ in book.values()]
     return f"{sum(size for _, size in book.values())} bytes ({lines(statements)})" if statements else "no bytes"
 
 
 class Transactions:
-    """The rules, applied as operations on mbarriers come."""
+    """The rules, applied at each operation on an mbarrier."""
 
     def __init__(self, ordering: Ordering, findings: Findings) -> None:
         self._ordering, self._findings = ordering, findings
 
     def _report(
-        self, barrier: MBarrier, message: str, statement: Statement | None, severity: Severity = "error"
+        self,
+        barrier: MBarrier,
+        role: Role,
+        statement: Statement | None,
+        *,
+        summary: str,
+        rule: str,
+        fix: str | None = None,
+        row: int | None = None,
+        copies: Iterable[Statement] = (),
+        severity: Severity = "error",
     ) -> None:
-        """Once for an object: what follows from a phase that went wrong is not told again."""
-        if not barrier.miscounted:
-            barrier.miscounted = True
-            cause = frozenset([causes.DEADLOCK, causes.mbarrier(barrier.address)])
-            self._findings.add("expect-tx", message, statement, severity=severity, cause=cause)
+        """Once for an object, since a phase with a wrong count makes later phases wrong too."""
+        if barrier.miscounted:
+            return
+        barrier.miscounted = True
+        reported = self._access(barrier, role, statement, row)
+        issuers = [self._access(barrier, "issuer", each) for each in dict.fromkeys(copies)]
+        self._findings.report(
+            mbarriers.EXPECT_TX,
+            statement,
+            summary=summary,
+            rule=rule,
+            fix=fix,
+            accesses=(reported, *issuers),
+            severity=severity,
+            cause=frozenset([causes.DEADLOCK, causes.mbarrier(barrier.address)]),
+        )
+
+    def _access(self, barrier: MBarrier, role: Role, statement: Statement | None, row: int | None = None) -> Access:
+        return self._findings.access(role, statement, row, space="shared", address=barrier.address, phase=barrier.phase)
 
     def issued(self, barrier: MBarrier, row: int, signal: Signal) -> None:
-        """A copy that will complete on the object is issued by a warp; it is not among those under way yet.
+        """A warp issues a copy that will complete on the object; it is not in `under_way` yet.
 
-        If nothing expects its bytes here, and a copy of the phase before may still be under way for all that the warp
-        knows, both may count in that phase.
+        If no expect_tx of this phase covers its bytes, and the warp has not waited for the copies of the phase before,
+        both may be credited to that phase.
         """
         before, now = barrier.previous, barrier.account
         if before is None or not before.operations:
@@ -118,16 +143,19 @@ class Transactions:
         known, alive = self._ordering.known[row].operations, self._ordering.operations
         if all(number in known or number not in alive for number in before.operations):
             return
+        copy = self._access(barrier, "issuer", signal.statement, row)
         self._report(
             barrier,
-            f"nothing expects the {signal.size} bytes of this copy: {barrier.name} expected {told(before.expected)} "
-            f"in phase {barrier.phase - 1}, for which this warp has not waited, so they may count there or in the "
-            "next phase. expect_tx must name the bytes of all copies of a phase",
+            "issuer",
             signal.statement,
+            row=row,
+            summary=f"no expect_tx covers the {signal.size} bytes of {copy} on {barrier.name}",
+            rule=f"They may be credited to phase {barrier.phase - 1} or phase {barrier.phase}, since this warp has not "
+            f"waited for phase {barrier.phase - 1}, which expects {byte_list(before.expected)}",
         )
 
     def expects(self, barrier: MBarrier, row: int, statement: Statement, *, arrives: bool) -> None:
-        """A warp has named bytes, and arrives in the same instruction or not."""
+        """A warp announces bytes; `arrives` says whether the same instruction arrives."""
         account = barrier.account
         if arrives:
             account.closed = True
@@ -138,26 +166,29 @@ class Transactions:
             self._late(barrier, statement)
 
     def arrived(self, barrier: MBarrier, row: int) -> None:
-        """A warp has arrived: the phase cannot have ended before what it knows."""
+        """A warp arrives: what happens before that comes before the end of the phase."""
         account = barrier.account
         if not account.closed and account.open:
             knows = self._ordering.knows
             account.closed = any(other == row or knows(row, other, clock) for other, clock in account.open)
 
     def phase_ends(self, barrier: MBarrier) -> None:
-        """All arrivals and as many bytes as were expected have come."""
+        """No arrival is pending, and as many bytes as expected have arrived."""
         account = barrier.account
-        on_way = [each for each in barrier.under_way if each.size]
-        if on_way:
-            size = sum(each.size for each in on_way)
-            expected = f"expects {told(account.expected)}, which have come" if account.expected else "expects no bytes"
+        in_flight = [each for each in barrier.under_way if each.size]
+        if in_flight:
+            size = sum(each.size for each in in_flight)
+            announced = f"announces {byte_list(account.expected)}" if account.expected else "announces no bytes"
             blamed = next(iter(account.expected.values()))[0] if account.expected else barrier.last_arrival
             self._report(
                 barrier,
-                f"phase {barrier.phase} of {barrier.name} {expected}, and ends while {size} bytes more are on their "
-                f"way to it ({lines(each.statement for each in on_way)}): expect_tx must name the bytes of all copies "
-                f"of a phase, {account.bytes_come + size} here, before its last arrival",
+                "arriver",
                 blamed,
+                summary=f"phase {barrier.phase} of {barrier.name} completes early: {size} bytes are still in flight "
+                f"({lines(each.statement for each in in_flight)})",
+                rule=f"expect_tx {announced} but the copies of the phase transfer {account.bytes_come + size}",
+                fix=f"announce {account.bytes_come + size} bytes by expect_tx before the last arrival of the phase",
+                copies=[each.statement for each in in_flight],
             )
         elif account.open and not account.closed and not account.by_hand:
             self._late(barrier, next(iter(account.expected.values()))[0])
@@ -165,14 +196,15 @@ class Transactions:
     def _late(self, barrier: MBarrier, statement: Statement) -> None:
         self._report(
             barrier,
-            f"expect_tx is late: no arrival on {barrier.name} comes after it, so phase {barrier.phase} may have "
-            "ended before, and the bytes then count in the next one. Use mbarrier.arrive.expect_tx, or expect_tx "
-            "before the arrival of the same thread",
+            "arriver",
             statement,
+            summary=f"expect_tx is late: no arrival on {barrier.name} follows it",
+            rule=f"Phase {barrier.phase} may complete before it, and the bytes then count in phase {barrier.phase + 1}",
+            fix="mbarrier.arrive.expect_tx, or expect_tx before the arrival of the same thread",
         )
 
     def ends(self, barrier: MBarrier, how: str) -> None:
-        """The object's life is over: `how` is what ends it."""
+        """The object is gone: `how` says why, as `the CTA exits`."""
         account = barrier.account
         if barrier.under_way or not barrier.tx or account.by_hand:
             return
@@ -180,17 +212,23 @@ class Transactions:
             statements = [statement for statement, _ in account.came.values()]
             self._report(
                 barrier,
-                f"{how} although {-barrier.tx} bytes more than expected have come in phase {barrier.phase} of "
-                f"{barrier.name} ({lines(statements)}; expected: {told(account.expected)}): nobody can have waited "
-                "for them. expect_tx is missing, too small, or came in another phase",
+                "issuer",
                 statements[0],
+                summary=f"{how} after {-barrier.tx} bytes more than expected arrived in phase {barrier.phase} of "
+                f"{barrier.name}",
+                rule=f"Copies transferred {byte_list(account.came)}, expect_tx announced "
+                f"{byte_list(account.expected)}. No wait covers the difference: expect_tx is "
+                "missing, too small, or in another phase",
+                copies=statements[1:],
             )
         else:
             statements = [statement for statement, _ in account.expected.values()]
             self._report(
                 barrier,
-                f"{how} although {barrier.tx} bytes that {barrier.name} expects in phase {barrier.phase} "
-                f"({lines(statements)}) have not come, and no copy of them is under way",
+                "arriver",
                 statements[0],
-                "advice",
+                summary=f"{how} while phase {barrier.phase} of {barrier.name} still expects {barrier.tx} bytes "
+                f"({lines(statements)})",
+                rule="No copy of them is in flight",
+                severity="advice",
             )

@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from ptxgen.device.report import Access, Role
 from ptxgen.emulator.checks.causes import Cause
 from ptxgen.emulator.checks.findings import Findings
 from ptxgen.emulator.checks.mbarrier.stale_waits import Event
 from ptxgen.emulator.checks.order.vector_clock import PENDING, AsyncOperation
+from ptxgen.emulator.checks.registry import mbarriers, tcgen05, uninitialized
 from ptxgen.emulator.checks.tensor.fences import TensorFences
 from ptxgen.layouts.tmem import COLUMNS
 from ptxgen.syntax import Statement
@@ -34,6 +36,31 @@ _HALVES = 2
 def bands_of(lanes: NDArray[np.int64] | Sequence[int]) -> list[int]:
     """The bands that have some of these lanes."""
     return np.unique(np.asarray(lanes) // _BAND).tolist()
+
+
+def _named(columns: range) -> str:
+    """Columns in messages."""
+    return f"TMEM columns {columns.start}-{columns.stop - 1}"
+
+
+def _awaited(awaited: str, earlier: AsyncOperation) -> str:
+    """The fix where a warp has not waited for an operation of the tensor core, or for a tcgen05.st."""
+    line = earlier.statement.line
+    if awaited.startswith("tcgen05.wait"):
+        return f"tcgen05.wait::st after line {line}"
+    return f"tcgen05.commit after line {line}, and a wait for its mbarrier"
+
+
+def _load_fix(event: Event, load: Statement | None) -> str | None:
+    """The fix where a warp has not waited for a tcgen05.ld; None: that of the check."""
+    return f"tcgen05.wait::ld after line {load.line}" if event.clock == PENDING and load is not None else None
+
+
+def _unordered_load(event: Event) -> str:
+    """What is missing after a load that an access does not come after."""
+    if event.clock == PENDING:
+        return "No tcgen05.wait::ld follows the load"
+    return "The two warps have not synchronized since the load"
 
 
 class TensorAccesses:
@@ -54,22 +81,28 @@ class TensorAccesses:
         self.reader_clock = np.zeros((slots, ordering.warps, _HALVES, COLUMNS), np.int64)
         #: The last tcgen05.ld of each columns by a warp in one of its intervals, the latest at the end.
         self._loads: dict[tuple[int, int], dict[range, Statement]] = {}
-        #: What conflicts with a warp's loads that may be under way, by columns: reported if their values are used.
-        self._doubtful: dict[int, list[tuple[range, Callable[[], None]]]] = {}
+        #: Conflicts with a warp's loads in flight, by columns: reported if the warp uses their values.
+        self._suspects: dict[int, list[tuple[range, Callable[[], None]]]] = {}
 
     def clear(self, slots: NDArray[np.int64]) -> None:
         """Make slots ready for the next CTAs."""
         if self._used:
             for table in (self.writer, self.core_reader, self.reader_clock):
                 table[slots] = 0
-        if self._doubtful:
+        if self._suspects:
             for row in self._ordering.rows_of(slots).tolist():
-                self._doubtful.pop(row, None)
+                self._suspects.pop(row, None)
 
     def write(
-        self, operation: AsyncOperation, row: int, bands: list[int], columns: range, *, accumulates: bool = False,
+        self,
+        operation: AsyncOperation,
+        row: int,
+        bands: list[int],
+        columns: range,
+        *,
+        accumulates: bool = False,
         slot: int | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """A tcgen05.mma, cp or shift issued by warp `row` writes, or adds to, columns in these bands of the lanes.
 
         The tensor core's operations do not conflict with each other: the pipelines of 9.7.16.6.2 order most pairs, and
@@ -79,7 +112,7 @@ class TensorAccesses:
         known = self._ordering.known[row]
         span = slice(columns.start, columns.stop)
         if accumulates:
-            self._require_written(slot, bands, columns, "adds to", operation.statement)
+            self._require_written(row, slot, bands, columns, "adds to", operation.statement)
         for number in np.unique(self.writer[slot, bands, span]):
             earlier = self._ordering.operations.get(int(number))
             if earlier is None or earlier.what != "tcgen05.st":
@@ -89,43 +122,76 @@ class TensorAccesses:
                 continue
             # Two stores of one warp may be to different lanes of its quarter.
             if operation.what != "tcgen05.st" or earlier.row != row:
-                why = "has not waited for that store by tcgen05.wait::st"
-                self._unfinished_write(operation, earlier, columns, why, row)
+                self._unfinished(
+                    operation, earlier, columns, row, slot, "writer", "writing", "tcgen05.wait::st of that store"
+                )
         if self._fences.unfenced:
             loaded = self.reader_clock[slot][..., span].max(axis=(1, 2), initial=0)
             for warp in np.flatnonzero(loaded):
                 reader, latest = slot * self._ordering.warps + int(warp), int(loaded[warp])
                 if reader != row and (reader, latest) in self._fences.unfenced:
                     at = self._load_of(reader, latest, columns)
-                    self._advise_fence_before("tcgen05.ld", at, operation.what, operation.statement)
-        for reader, where, event in self._unknown_loads(row, slot, bands, columns):
-            warp = self._ordering.member_name(row, reader % self._ordering.members)
-            message = (
-                f"the {operation.what} takes columns {columns.start}-{columns.stop - 1}, which {warp} may "
-                f"still be reading with the {where}"
+                    self._advise_fence_before(row, reader, at, operation.what, operation.statement)
+        for reader, load, event in self._unordered_loads(row, slot, bands, columns):
+            writer = self._access("writer", operation.statement, row, slot, columns)
+            found = self._access("reader", load, reader, slot, columns)
+            report = partial(
+                self._race,
+                writer,
+                found,
+                operation.statement,
+                row,
+                event,
+                f"overwrites {_named(columns)} while {found} may still be reading them",
+                _unordered_load(event),
+                _load_fix(event, load),
             )
-            self._against_load(reader, columns, event, partial(self._race, message, operation.statement, row, event))
+            self._against_load(reader, columns, event, report)
         self._used = True
         self.writer[slot, bands, span] = operation.number
 
     def _against_load(self, reader: int, columns: range, event: Event, report: Callable[[], None]) -> None:
-        """A load that nobody has waited for harms nobody until its values are used: masked attention drops some."""
+        """A conflict with a load in flight matters only if its values are used: masked attention drops some."""
         if event.clock == PENDING:
-            self._doubtful.setdefault(reader, []).append((columns, report))
+            self._suspects.setdefault(reader, []).append((columns, report))
         else:
             report()
 
-    def _race(self, message: str, statement: Statement, row: int, event: Event, *, reads: bool = False) -> None:
-        """Warp `row` does not know that something is over: its last wait may have been for a phase too early."""
-        why, parity = self._ordering.waits.why(row, event, reads=reads)
-        earlier = self._ordering.operations.get(event.operation)
-        cause = earlier.cause if earlier is not None else None
-        self._findings.add("mbarrier-parity" if parity else "tensor-race", message + why, statement, cause=cause)
+    def _race(
+        self,
+        access: Access,
+        other: Access,
+        statement: Statement,
+        row: int,
+        event: Event,
+        what: str,
+        missing: str,
+        fix: str | None,
+    ) -> None:
+        """An event does not happen before an access of warp `row`: its last wait may have been for an earlier phase.
 
-    def _unknown_loads(
+        `what` continues the name of the access, `missing` says why the two are unordered, `fix` what orders them.
+        """
+        why, parity = self._ordering.waits.why(row, event, reads=access.role == "reader")
+        earlier = self._ordering.operations.get(event.operation)
+        reason = f". {why[2:3].upper()}{why[3:]}" if why else ""
+        self._findings.report(
+            mbarriers.MBARRIER_PARITY if parity else tcgen05.TENSOR_RACE,
+            statement,
+            summary=f"{access} {what}",
+            rule=f"{missing}{reason}",
+            fix=None if parity else fix,
+            accesses=(access, other),
+            cause=earlier.cause if earlier is not None else None,
+        )
+
+    def _access(self, role: Role, statement: Statement | None, row: int | None, slot: int, columns: range) -> Access:
+        return self._findings.access(role, statement, row, slot=slot, space="tensor", address=columns.start)
+
+    def _unordered_loads(
         self, row: int, slot: int, bands: Sequence[int], columns: range
-    ) -> Iterator[tuple[int, str, Event]]:
-        """(warp, its load, what would tell) of loads of a slot's cells that warp `row` does not know to be over."""
+    ) -> Iterator[tuple[int, Statement | None, Event]]:
+        """(warp, its load, the event to wait for) of loads of a slot's cells that do not happen before warp `row`."""
         reached = np.zeros(_BANDS, np.bool_)
         reached[list(bands)] = True
         # Of each warp, the bands of its quarter.
@@ -135,21 +201,23 @@ class TensorAccesses:
         for warp in np.flatnonzero(latest > self._ordering.of_cta(slot, self._ordering.known[row].for_tensor_memory)):
             reader, pending = slot * self._ordering.warps + int(warp), latest[warp] == PENDING
             if pending or reader != row:
-                earlier = self._load_of(reader, int(latest[warp]), columns)
-                where = f" of line {earlier.line}" if earlier is not None else ""
-                what = f"tcgen05.ld{where}" + (", without a tcgen05.wait::ld" if pending else "")
-                member = reader % self._ordering.members
-                yield reader, what, Event(member=member, clock=int(latest[warp]))
+                load = self._load_of(reader, int(latest[warp]), columns)
+                yield reader, load, Event(member=reader % self._ordering.members, clock=int(latest[warp]))
 
     def core_read(
-        self, operation: AsyncOperation, row: int, bands: list[int], columns: range, what: str,
+        self,
+        operation: AsyncOperation,
+        row: int,
+        bands: list[int],
+        columns: range,
+        what: str,
         slot: int | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """A tcgen05.mma or shift issued by warp `row` reads `what` (A, scale factors) in columns of these bands."""
         slot, span = operation.slot if slot is None else slot, slice(columns.start, columns.stop)
         writers = np.unique(self.writer[slot, bands, span])
         if writers[0] == 0:
-            self._require_written(slot, bands, columns, f"reads {what} in", operation.statement)
+            self._require_written(row, slot, bands, columns, f"reads {what} in", operation.statement)
         for number in writers:
             earlier = self._ordering.operations.get(int(number))
             if earlier is None or earlier.what != "tcgen05.st":
@@ -157,36 +225,49 @@ class TensorAccesses:
             if earlier.number in self._ordering.known[row].operations:
                 self._advise_fence(row, earlier, operation.what, operation.statement)
                 continue
-            self._findings.add(
-                "tensor-race",
-                f"the {operation.what} reads {what} in columns {columns.start}-{columns.stop - 1}, which the "
-                f"tcgen05.st of line {earlier.statement.line} may still write; its warp has not waited for that "
-                "store by tcgen05.wait::st",
+            reader = self._access("reader", operation.statement, row, slot, columns)
+            writer = self._access("writer", earlier.statement, earlier.row, slot, columns)
+            self._findings.report(
+                tcgen05.TENSOR_RACE,
                 operation.statement,
+                summary=f"{reader} reads {what} in {_named(columns)} while {writer} may still be writing them",
+                rule=f"No tcgen05.wait::st of the store precedes this {operation.what}",
+                fix=f"tcgen05.wait::st after line {earlier.statement.line}",
+                accesses=(reader, writer),
             )
         self._used = True
         self.core_reader[slot, bands, span] = operation.number
 
     def freed(self, row: int, slot: int, columns: range, statement: Statement) -> None:
-        """A warp frees columns: nothing may write or read them any more."""
+        """A warp frees columns: all their reads and writes must happen before."""
         span, known = slice(columns.start, columns.stop), self._ordering.known[row]
-        uses = {int(number): "read" for number in np.unique(self.core_reader[slot][:, span])}
-        uses |= {int(number): "write" for number in np.unique(self.writer[slot][:, span])}
-        for number, verb in uses.items():
+        free = self._access("accessor", statement, row, slot, columns)
+        uses: dict[int, Role] = {int(number): "reader" for number in np.unique(self.core_reader[slot][:, span])}
+        uses |= {int(number): "writer" for number in np.unique(self.writer[slot][:, span])}
+        for number, role in uses.items():
             earlier = self._ordering.operations.get(number)
             if earlier is not None and number not in known.operations:
-                what = f"the {earlier.what} of line {earlier.statement.line} may still {verb}"
-                self._freed_in_use(f"{what}; its warp has not waited for it", statement, earlier.cause)
-        for reader, where, event in self._unknown_loads(row, slot, range(_BANDS), columns):
-            warp = self._ordering.member_name(row, reader % self._ordering.members)
-            what = f"{warp} may still read with the {where}"
-            self._against_load(reader, columns, event, partial(self._freed_in_use, what, statement))
+                used = self._access(role, earlier.statement, earlier.row, slot, columns)
+                self._freed_in_use(free, used, "The freeing warp has not waited for it", statement, earlier.cause)
+        for reader, load, event in self._unordered_loads(row, slot, range(_BANDS), columns):
+            used = self._access("reader", load, reader, slot, columns)
+            self._against_load(
+                reader, columns, event, partial(self._freed_in_use, free, used, _unordered_load(event), statement)
+            )
         self.writer[slot][:, span] = 0
         self.core_reader[slot][:, span] = 0
         self.reader_clock[slot][..., span] = 0
 
-    def _freed_in_use(self, what: str, statement: Statement, cause: Cause = None) -> None:
-        self._findings.add("tmem-freed-in-use", f"frees columns that {what}", statement, cause=cause)
+    def _freed_in_use(self, free: Access, used: Access, rule: str, statement: Statement, cause: Cause = None) -> None:
+        doing = "reading" if used.role == "reader" else "writing"
+        self._findings.report(
+            tcgen05.TMEM_FREED_IN_USE,
+            statement,
+            summary=f"{free} frees columns that {used} may still be {doing}",
+            rule=rule,
+            accesses=(free, used),
+            cause=cause,
+        )
 
     def store(self, operation: AsyncOperation, row: int, bands: list[int], columns: range) -> None:
         """A warp's tcgen05.st writes columns of bands of its quarter of the lanes."""
@@ -195,17 +276,14 @@ class TensorAccesses:
             earlier = self._ordering.operations.get(int(number))
             if earlier is None or earlier.what == "tcgen05.st" or earlier.number in known:
                 continue
-            self._unfinished_write(operation, earlier, columns, "has not waited for a tcgen05.commit of it", row)
+            self._unfinished(
+                operation, earlier, columns, row, operation.slot, "writer", "writing", "tcgen05.commit of it"
+            )
         for number in np.unique(self.core_reader[operation.slot, bands, columns.start : columns.stop]):
             earlier = self._ordering.operations.get(int(number))
             if earlier is not None and earlier.number not in known:
-                self._race(
-                    f"the {operation.what} takes columns {columns.start}-{columns.stop - 1}, which the "
-                    f"{earlier.what} of line {earlier.statement.line} may still read; its warp has not waited for a "
-                    "tcgen05.commit of it",
-                    operation.statement,
-                    row,
-                    Event(earlier.number),
+                self._unfinished(
+                    operation, earlier, columns, row, operation.slot, "reader", "reading", "tcgen05.commit of it"
                 )
         self.write(operation, row, bands, columns)
 
@@ -215,16 +293,24 @@ class TensorAccesses:
         self._fences.known[row].update(numbers)
         self._fences.accessed(row, numbers)
 
-    def _unfinished_write(
-        self, operation: AsyncOperation, earlier: AsyncOperation, columns: range, why: str, row: int
+    def _unfinished(
+        self,
+        operation: AsyncOperation,
+        earlier: AsyncOperation,
+        columns: range,
+        row: int,
+        slot: int,
+        role: Role,
+        doing: str,
+        awaited: str,
     ) -> None:
-        self._race(
-            f"the {operation.what} takes columns {columns.start}-{columns.stop - 1}, which the {earlier.what} of line "
-            f"{earlier.statement.line} may still write; its warp {why}",
-            operation.statement,
-            row,
-            Event(earlier.number),
-        )
+        """An operation overwrites columns that an earlier one (its `role`, what it is `doing`) may still use."""
+        writer = self._access("writer", operation.statement, row, slot, columns)
+        other = self._access(role, earlier.statement, earlier.row, slot, columns)
+        what = f"overwrites {_named(columns)} while {other} may still be {doing} them"
+        missing = f"The issuing warp has not waited for the {awaited}"
+        fix = _awaited(awaited, earlier)
+        self._race(writer, other, operation.statement, row, Event(earlier.number), what, missing, fix)
 
     def read(self, row: int, bands: list[int], columns: range, statement: Statement) -> None:
         """A warp's tcgen05.ld reads columns of bands of its quarter of the lanes."""
@@ -232,31 +318,36 @@ class TensorAccesses:
         span = slice(columns.start, columns.stop)
         writers = np.unique(self.writer[slot, bands, span])
         if writers[0] == 0:
-            self._require_written(slot, bands, columns, "reads", statement)
+            self._require_written(row, slot, bands, columns, "reads", statement)
         for number in writers:
             earlier = self._ordering.operations.get(int(number))
             if earlier is None:
                 continue
             if earlier.number not in self._ordering.known[row].operations:
+                reader = self._access("reader", statement, row, slot, columns)
+                writer = self._access("writer", earlier.statement, earlier.row, slot, columns)
                 stored = earlier.what == "tcgen05.st"
                 if stored and earlier.row == row:
-                    self._findings.add(
-                        "missing-tcgen05-wait",
-                        f"the load reads columns {columns.start}-{columns.stop - 1} that the tcgen05.st of line "
-                        f"{earlier.statement.line} writes, for which no tcgen05.wait::st has waited; hardware is taken "
-                        "to keep the order of a warp's own stores and loads (CUTLASS relies on it), the manual is not",
+                    self._findings.report(
+                        tcgen05.MISSING_TCGEN05_WAIT,
                         statement,
-                        severity="advice",
+                        summary=f"{reader} reads {_named(columns)}, which {writer} writes",
+                        rule="No tcgen05.wait::st separates the two. Hardware seems to keep the order of a warp's own "
+                        "stores and loads (CUTLASS relies on it), but PTX does not promise it",
+                        fix=f"tcgen05.wait::st after line {earlier.statement.line}",
+                        accesses=(reader, writer),
                     )
                     continue
-                awaited = "that store by tcgen05.wait::st" if stored else "a tcgen05.commit of that operation"
+                awaited = "tcgen05.wait::st of that store" if stored else "tcgen05.commit of that operation"
                 self._race(
-                    f"the load reads columns {columns.start}-{columns.stop - 1} that the {earlier.what} of line "
-                    f"{earlier.statement.line} writes; its warp has not waited for {awaited}",
+                    reader,
+                    writer,
                     statement,
                     row,
                     Event(earlier.number),
-                    reads=True,
+                    f"reads {_named(columns)} while {writer} may still be writing them",
+                    f"The loading warp has not waited for the {awaited}",
+                    _awaited(awaited, earlier),
                 )
             else:
                 self._advise_fence(row, earlier, "load", statement)
@@ -275,34 +366,42 @@ class TensorAccesses:
         return next((at for each, at in loads if each.start < columns.stop and columns.start < each.stop), None)
 
     def _advise_fence(self, row: int, earlier: AsyncOperation, what: str, statement: Statement) -> None:
-        """Advice: the manual asks for the fence (9.7.16.6.4), kernels by CuTe and Triton leave it out in places."""
+        """Advice: the manual requires the fence (9.7.16.6.4), kernels by CuTe and Triton leave it out in places."""
         if earlier.number not in self._fences.known[row]:
-            self._findings.add(
-                "missing-tcgen05-fence",
-                f"tcgen05.fence::after_thread_sync is missing between the wait for the {earlier.what} of line "
-                f"{earlier.statement.line} and this {what}",
+            access = self._findings.access("accessor", statement, row, space="tensor")
+            other = self._findings.access("writer", earlier.statement, earlier.row, space="tensor")
+            self._findings.report(
+                tcgen05.MISSING_TCGEN05_FENCE,
                 statement,
-                severity="advice",
+                summary=f"no tcgen05.fence::after_thread_sync between the wait for {other} and {access}",
+                rule=f"This {what} relies on that wait",
+                fix="tcgen05.fence::after_thread_sync after the wait",
+                accesses=(access, other),
             )
         if earlier.number in self._fences.unfenced and earlier.row != row:
-            self._advise_fence_before(earlier.what, earlier.statement, what, statement)
+            self._advise_fence_before(row, earlier.row, earlier.statement, what, statement)
 
-    def _advise_fence_before(self, before: str, at: Statement | None, what: str, statement: Statement) -> None:
-        where = f" of line {at.line}" if at is not None else ""
-        self._findings.add(
-            "missing-tcgen05-fence",
-            f"tcgen05.fence::before_thread_sync is missing between the {before}{where} and the synchronization of its "
-            f"warp with that of this {what}",
+    def _advise_fence_before(
+        self, row: int, other: int | None, at: Statement | None, what: str, statement: Statement
+    ) -> None:
+        """`other` is the row of the warp that misses the fence, after its instruction `at`."""
+        access = self._findings.access("accessor", statement, row, space="tensor")
+        before = self._findings.access("accessor", at, other, space="tensor")
+        self._findings.report(
+            tcgen05.MISSING_TCGEN05_FENCE,
             statement,
-            severity="advice",
+            summary=f"no tcgen05.fence::before_thread_sync between {before} and the synchronization with {access}",
+            rule=f"This {what} relies on that synchronization",
+            fix=f"tcgen05.fence::before_thread_sync after line {at.line}" if at is not None else None,
+            accesses=(access, before),
         )
 
     def loaded(self, row: int, loads: Sequence[PendingLoad]) -> None:
         """A warp has waited for these tcgen05.ld, or read their registers."""
         slot, warp = divmod(row, self._ordering.warps)
         clock = self._ordering.clock(row)
-        if row in self._doubtful:
-            self._report_doubts(row, {column for load in loads for column in load.columns})
+        if row in self._suspects:
+            self._report_suspects(row, {column for load in loads for column in load.columns})
         for load in loads:
             halves, columns = [band % _HALVES for band in load.bands], load.columns
             self.reader_clock[slot, warp, halves, columns.start : columns.stop] = clock
@@ -310,20 +409,20 @@ class TensorAccesses:
         if loads:
             self._fences.accessed(row, [(row, clock)])
 
-    def _report_doubts(self, row: int, used: set[int]) -> None:
+    def _report_suspects(self, row: int, used: set[int]) -> None:
         """A warp uses what it has loaded from these columns."""
-        doubts = self._doubtful.pop(row)
-        for columns, report in doubts:
+        suspects = self._suspects.pop(row)
+        for columns, report in suspects:
             if not used.isdisjoint(columns):
                 report()
-        self._doubtful[row] = [each for each in doubts if used.isdisjoint(each[0])]
+        self._suspects[row] = [each for each in suspects if used.isdisjoint(each[0])]
 
     def _require_written(
-        self, slot: int, bands: Sequence[int], columns: range, verb: str, statement: Statement
+        self, row: int, slot: int, bands: Sequence[int], columns: range, verb: str, statement: Statement
     ) -> None:
-        """Find columns to which nothing has been written in any of these bands of a quarter.
+        """Report columns that are uninitialized in all of these bands of a quarter of the lanes.
 
-        A load of 32 lanes from an accumulator of 64 rows finds values on one band only; right kernels use no others.
+        A load of 32 lanes from an accumulator of 64 rows gets values in one band only; correct kernels use no others.
         """
         span = slice(columns.start, columns.stop)
         quarters: dict[int, list[int]] = {}
@@ -335,11 +434,24 @@ class TensorAccesses:
             missing |= unwritten.all(axis=0)
             partly |= unwritten.any(axis=0)
         if (partly & ~missing).any():
-            message = f"{verb} tensor memory of which half the lanes hold nothing"
-            self._findings.suspects.add("tensor", "uninitialized-tensor", message, statement, plain=False)
+            reader = self._access("reader", statement, row, slot, columns)
+            found = uninitialized.UNINITIALIZED_TENSOR.finding(
+                statement,
+                summary=f"{reader} {verb} TMEM columns in which half the lanes are uninitialized",
+                rule="Nothing has written one of the two bands of 16 lanes in a quarter",
+                accesses=(reader,),
+            )
+            self._findings.suspects.report("tensor", found, plain=False)
         if missing.any():
             at = np.flatnonzero(missing) + columns.start
             together = len(at) == at[-1] - at[0] + 1
             where = f"columns {at[0]}-{at[-1]}" if together else f"{len(at)} columns from {at[0]} on"
-            message = f"{verb} tensor memory in {where} that nothing has written"
-            self._findings.add("uninitialized-tensor", message, statement, reads=True)
+            reader = self._access("reader", statement, row, slot, range(int(at[0]), int(at[-1]) + 1))
+            self._findings.report(
+                uninitialized.UNINITIALIZED_TENSOR,
+                statement,
+                summary=f"{reader} {verb} uninitialized TMEM {where}",
+                rule="Nothing has written these columns",
+                accesses=(reader,),
+                reads=True,
+            )

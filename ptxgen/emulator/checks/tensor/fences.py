@@ -1,4 +1,4 @@
-"""tcgen05.fence: which accesses to tensor memory are released and learnt of with a synchronization. 9.7.16.6.4."""
+"""tcgen05.fence: which accesses to tensor memory a synchronization releases and acquires. 9.7.16.6.4."""
 
 from __future__ import annotations
 
@@ -52,5 +52,5 @@ class TensorFences:
         self.unfenced -= self._leaked.pop(row, set())
 
     def after_thread_sync(self, row: int, operations: set[int]) -> None:
-        """tcgen05.fence::after_thread_sync: what the warp knows now holds for its tcgen05 instructions too."""
+        """tcgen05.fence::after_thread_sync: the warp's tcgen05 instructions come after all that happens before it."""
         self.known[row] = set(operations)

@@ -36,7 +36,7 @@ def test_a_phase_that_does_not_come(schedule: Any) -> None:
     parity, wait = report.all_findings
     assert "phase 2 (parity 0)" in wait.message
     assert "last wait" in parity.message
-    assert "phase 1 (parity 1) is over, but it waits with parity 0" in parity.message
+    assert "Phase 1 (parity 1) is complete, and" in parity.message
     assert parity.line == wait.line
     clean, _ = launch(TWO_PHASES.replace("PARITY", "1"), block=64, schedule=schedule)
     assert (clean.status, codes(clean)) == ("ok", []), clean.summary()
@@ -44,13 +44,13 @@ def test_a_phase_that_does_not_come(schedule: Any) -> None:
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
 def test_a_phase_that_is_tested_for_ever(schedule: Any) -> None:
-    """A loop of test_wait is told like a wait: the object, its phase, and the one that has been missed."""
+    """A loop of test_wait is reported like a wait: the object, its phase, and the one that it missed."""
     polls = TWO_PHASES.replace("again: mbarrier.try_wait", "again: mbarrier.test_wait")
     report, _ = launch(polls.replace("PARITY", "0"), block=64, schedule=schedule)
     assert (report.status, codes(report)) == ("deadlock", ["mbarrier-parity", "deadlock"]), report.summary()
     parity, spin = report.all_findings
-    assert "goes round without end, and last tested phase 2 (parity 0) of" in spin.message
-    assert "phase 1 (parity 1) is over, but it waits with parity 0" in parity.message
+    assert "what this loop polls. It last tested phase 2 (parity 0) of" in spin.message
+    assert "Phase 1 (parity 1) is complete, and" in parity.message
     clean, _ = launch(polls.replace("PARITY", "1"), block=64, schedule=schedule)
     assert (clean.status, codes(clean)) == ("ok", []), clean.summary()
 
@@ -117,19 +117,24 @@ def test_a_right_ring(schedule: Any) -> None:
 
 #: (changes, schedules, code, part of its message).
 WRONG: list[tuple[dict[str, str], str, str, str]] = [
-    ({"CONSUMER": "1"}, "eager", "mbarrier-parity", "the warp's first wait"),
+    ({"CONSUMER": "1"}, "eager", "mbarrier-parity", "the first wait of the warp"),
     ({"CONSUMER": "1"}, "late random", "mbarrier-parity", "the phase before the first (parity 1)"),
-    ({"CONSUMER_FLIPS": ""}, "eager", "mbarrier-parity", "phase 1 (parity 1) is over, but it waits with parity 0"),
+    ({"CONSUMER_FLIPS": ""}, "eager", "mbarrier-parity", "Phase 1 (parity 1) is complete, and"),
     (
         {"CONSUMER_FLIPS": ""},
         "late random",
         "mbarrier-parity",
         "completes phase 1 (parity 1): the parity was not flipped",
     ),
-    ({"PRODUCER": "0"}, "eager late random", "deadlock", "for a slot that is empty, has parity 1"),
-    ({"PRODUCER_FLIPS": ""}, "eager", "mbarrier-parity", "for which it had waited before: the parity was not flipped"),
+    ({"PRODUCER": "0"}, "eager late random", "deadlock", "wait with parity 1 if the stage is empty at first"),
+    ({"PRODUCER_FLIPS": ""}, "eager", "mbarrier-parity", "as the wait before: the parity was not flipped"),
     ({"PRODUCER_FLIPS": ""}, "late random", "mbarrier-overflow", "missing or has the wrong parity"),
-    ({"CONSUMER": "1", "PRODUCER": "0"}, "eager late random", "uninitialized-shared", "with parity 1 it is for"),
+    (
+        {"CONSUMER": "1", "PRODUCER": "0"},
+        "eager late random",
+        "uninitialized-shared",
+        "parity 1 selects the phase before the first",
+    ),
 ]
 
 

@@ -91,14 +91,14 @@ def test_right_ways(name: str, schedule: Any) -> None:
 
 #: (name, changes, the schedules in which it is found, part of the message).
 WRONG: list[tuple[str, dict[str, str], str, str]] = [
-    ("too small by a copy", {"EXPECT": EXPECT.replace("512", "256")}, "eager late random", "512 here|nothing expects"),
-    ("too small by some bytes", {"EXPECT": EXPECT.replace("512", "496")}, "eager late random", "must name 512 bytes"),
-    ("too large", {"EXPECT": EXPECT.replace("512", "528")}, "eager late random", "nothing sends the other 16:"),
-    ("a copy is missing", {"SECOND": ""}, "eager late random", "nothing sends the other 256:"),
-    ("none, the arrival first", {"EXPECT": ARRIVE}, "eager late random", "expects no bytes"),
-    ("none, the arrival last", {"EXPECT": "", "AFTER": ARRIVE}, "eager late random", "expects no bytes"),
+    ("too small by a copy", {"EXPECT": EXPECT.replace("512", "256")}, "eager late random", "transfer 512|no expect_tx"),
+    ("too small by some bytes", {"EXPECT": EXPECT.replace("512", "496")}, "eager late random", "announce 512 bytes"),
+    ("too large", {"EXPECT": EXPECT.replace("512", "528")}, "eager late random", "16 bytes are missing, and no copy"),
+    ("a copy is missing", {"SECOND": ""}, "eager late random", "256 bytes are missing, and no copy"),
+    ("none, the arrival first", {"EXPECT": ARRIVE}, "eager late random", "announces no bytes"),
+    ("none, the arrival last", {"EXPECT": "", "AFTER": ARRIVE}, "eager late random", "announces no bytes"),
     ("after the arrival", {"EXPECT": "", "SECOND": SECOND + ARRIVE + EXPECT_ALONE}, "eager late random",
-     "is late|expects no bytes, and ends while"),
+     "is late|announces no bytes"),
     ("another warp arrives, unordered", {
         "COUNT": "2", "EXPECT": ARRIVE + EXPECT_ALONE, "AFTER": "@%second mbarrier.arrive.shared::cta.b64 _, [bar];",
     }, "eager late", "is late"),
@@ -108,7 +108,7 @@ WRONG: list[tuple[str, dict[str, str], str, str]] = [
     ("never awaited, too small", {
         "wait: mbarrier.try_wait.parity.shared::cta.b64 %p, [bar], %parity; @!%p bra wait;": "bra out;", "END": "out:",
         "EXPECT": EXPECT.replace("512", "496"),
-    }, "eager", "the CTA ends although 16 bytes more"),
+    }, "eager", "the CTA exits after 16 bytes more"),
 ]  # fmt: skip
 
 
@@ -121,6 +121,8 @@ def test_wrong_ways(name: str, changes: dict[str, str], schedules: str, part: st
         assert found, report.summary()
         assert any(each in found[0].message for each in part.split("|")), found[0].message
         assert found[0].instruction.startswith("@%leader"), found[0]
+        first = found[0].accesses[0]
+        assert (first.line, first.name, first.space) == (found[0].line, "bar", "shared"), found[0]
 
 
 def test_bytes_that_nobody_sends_or_awaits() -> None:
@@ -129,7 +131,7 @@ def test_bytes_that_nobody_sends_or_awaits() -> None:
     for end in ("", "bar.sync 0; @%leader mbarrier.inval.shared::cta.b64 [bar];"):
         report, right = run("eager", END=named["END"] + end)
         assert (report.status, codes(report), right) == ("ok", ["expect-tx"], True), report.summary()
-        assert "64 bytes that" in report.findings[0].message
+        assert "still expects 64 bytes" in report.findings[0].message
 
 
 def test_a_count_kept_by_hand() -> None:

@@ -120,7 +120,8 @@ def test_columns_used_again_before_a_load_is_waited_for(name: str, later: str, c
     assert {each.code for each in found} <= {code, "tmem-freed-in-use"}
     assert found[0].code == code
     assert found[0].instruction.startswith(victim)
-    assert "without a tcgen05.wait::ld" in found[0].message
+    assert "No tcgen05.wait::ld follows the load" in found[0].message
+    assert "fix: tcgen05.wait::ld after line" in found[0].message or found[0].code == "tmem-freed-in-use"
     for over in (READ, USED):
         clean, _ = run(FIRST + WAIT + over + LATER + later, image, 1)
         assert clean.status == "ok", clean.summary()
@@ -140,7 +141,8 @@ def test_the_load_that_a_product_meets_is_named() -> None:
     found = [each for each in report.findings if each.code == "tensor-race"]
     assert found, report.summary()
     line = line_of(source(body), first)
-    assert all(f"the tcgen05.ld of line {line}" in each.message for each in found), report.summary()
+    assert all(each.accesses[1].line == line and each.accesses[1].role == "reader" for each in found)
+    assert all(f"tcgen05.ld (line {line}, " in each.message for each in found), report.summary()
 
 
 @pytest.mark.parametrize("schedule", ["eager", "late", "random"])
