@@ -49,7 +49,7 @@ _MULTIPROCESSORS = {"sm_90a": 132, "sm_100a": 148}
 _REFUSALS = 20
 #: How many modules stay loaded, as in `Gpu`.
 _LOADED_MODULES = 32
-_NOT_RUN = "another launch of the stream went wrong, so that this one did not come to its end"
+_NOT_RUN = "another launch of the stream ended in a fault, a deadlock or incomplete, so this one did not finish"
 
 
 class EmulatedArray(DeviceArray):
@@ -302,12 +302,12 @@ class Emulator:
                 f"the system); {self.target} has {limit}"
             )
         if not self._any_target and not runs_on(target, parse_target(self.target)):
-            machine.findings.add(
-                "other-target",
-                f"{self.target} does not run what is written for {target} (PTX ISA 11.1.2); it is emulated as {target} "
-                f'all the same: use Emulator("{target}")',
+            machine.findings.report(
+                launches.OTHER_TARGET,
                 next((item for item in kernel.module.items if getattr(item, "name", "") == "target"), None),
-                severity="advice",
+                summary=f"{self.target} does not run a module for {target}; it is emulated as {target}",
+                rule="",
+                fix=f'use Emulator("{target}")',
             )
         progress = self.progress if disturbance is None else None
         return Scheduler(machine, program, progress, self.max_steps)
@@ -318,7 +318,7 @@ class Emulator:
             machine.efficiency.report(machine.findings, self.advice)
         sys.stdout.write("".join(machine.printed))
         if status is None:
-            machine.findings.add("not-run", _NOT_RUN, None, ends=True)
+            machine.findings.report(launches.NOT_RUN, None, summary=_NOT_RUN, rule="", ends=True)
         findings = machine.findings.list()
         if findings:
             findings = list(map(SourceLines(launch.kernel.module).located, findings))

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from ptxgen.dtypes import DTYPES
 from ptxgen.emulator.arithmetic.formats import values
+from ptxgen.emulator.checks.registry import descriptors
 from ptxgen.layouts.fragments import chunk_columns
 from ptxgen.syntax import Statement
 
@@ -110,19 +111,19 @@ def legal_metadata(bits: int, *, ordered: bool = False) -> frozenset[int]:
 def checked_metadata(
     nibbles: NDArray[np.uint8], bits: int, machine: Machine, statement: Statement, *, ordered: bool = False
 ) -> NDArray[np.uint8]:
-    """The metadata, of which those are reported that mean nothing: their rows of the product are undefined.
+    """The metadata; illegal ones are reported, since they make their rows of the MMA undefined.
 
-    A trial puts others in their place: CUTLASS leaves them 0 in the rows behind the matrix, which nobody stores.
+    A rerun replaces them: CUTLASS leaves them 0 in the rows behind the matrix, which no instruction stores.
     """
     legal = sorted(legal_metadata(bits, ordered=ordered))
     wrong = ~np.isin(nibbles, legal)
     if not wrong.any():
         return nibbles
-    machine.findings.add(
-        "illegal-metadata",
-        f"the metadata say {int(nibbles[wrong][0]):#06b}, which names no elements of a sparse matrix here; "
-        f"legal are {', '.join(f'{value:#06b}' for value in legal)}",
+    machine.findings.report(
+        descriptors.ILLEGAL_METADATA,
         statement,
+        summary=f"metadata {int(nibbles[wrong][0]):#06b} selects no legal pair of elements",
+        rule=f"Legal here: {', '.join(f'{value:#06b}' for value in legal)}",
         reads=True,
     )
     return nibbles if machine.disturbance is None else machine.disturbance.metadata(nibbles, wrong, legal)

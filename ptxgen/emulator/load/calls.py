@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen import syntax
+from ptxgen.emulator.checks.registry import calls as registry
 from ptxgen.emulator.load.operands import Binder, Unmodelled, numpy_type
 from ptxgen.emulator.load.registers import Register
 from ptxgen.emulator.load.variables import Place, statements_of
@@ -283,5 +284,7 @@ class Calls:
         for address in np.unique(addresses[active]):
             name = functions.get(int(address))
             if name is None or name not in self.callees:
-                raise MemoryFault("bad-call", f"a call of {int(address):#x}, which is not the address of a function")
+                raise MemoryFault(
+                    registry.BAD_CALL, f"call to {int(address):#x}", rule="This is not the address of a function"
+                )
             yield name, active & (addresses == address)

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen.device import Status
+from ptxgen.emulator.checks.registry import launches, tcgen05
 from ptxgen.emulator.checks.shared.granules import distinct
 from ptxgen.emulator.load.operands import Unmodelled
 from ptxgen.emulator.load.program import EXITED, RETURNED, Block, Incomplete, Operation, Program
@@ -147,11 +148,14 @@ class Scheduler:
         """A CTA ends with tensor memory allocated."""
         tensor = self.machine.tensor
         for start, size in tensor.sizes[slot].items():
-            self.machine.findings.add(
-                "tmem-not-freed",
-                f"a CTA ends with {size} columns of tensor memory at column {start} allocated; "
-                "tcgen05.dealloc is missing",
-                tensor.statements[slot, start],
+            statement = tensor.statements[slot, start]
+            allocator = self.machine.findings.access("allocator", statement, slot=slot, space="tensor", address=start)
+            self.machine.findings.report(
+                tcgen05.TMEM_NOT_FREED,
+                statement,
+                summary=f"the CTA exits with TMEM columns {start}-{start + size - 1} allocated",
+                rule=f"No tcgen05.dealloc frees the allocation of line {statement.line}",
+                accesses=(allocator,),
             )
 
     def _finish_clusters(self, places: Sequence[int]) -> None:
@@ -228,10 +232,12 @@ class Scheduler:
             return "fault"
         except Unmodelled as reached:
             statement = self._operation.statement if self._operation is not None else None
-            machine.findings.add("not-modelled", f"the emulator does not model {reached}", statement, ends=True)
+            machine.findings.report(
+                launches.NOT_MODELLED, statement, summary=f"the emulator does not model {reached}", rule="", ends=True
+            )
             return "incomplete"
         except Incomplete as reached:
-            machine.findings.add("not-modelled", str(reached), reached.statement, ends=True)
+            machine.findings.report(launches.NOT_MODELLED, reached.statement, summary=str(reached), rule="", ends=True)
             return "incomplete"
         return "findings" if machine.findings.errors else "ok"
 
@@ -297,7 +303,7 @@ class Scheduler:
         if self.warps.steps > self.max_steps:
             raise Incomplete(
                 block.operations[0].statement if block.operations else None,
-                f"the launch has not ended after {self.max_steps} steps, and is here; Emulator(max_steps=) sets more",
+                f"step limit ({self.max_steps}) reached here; raise max_steps",
             )
         current: Group | None = group
         for operation in block.operations:
@@ -372,12 +378,16 @@ class Scheduler:
                         del machine.pending_loads[row]
                     if machine.ordering is not None:
                         machine.ordering.tensor.loaded(row, [load])
-                    machine.findings.add(
-                        "missing-tcgen05-wait",
-                        f"reads a register of the tcgen05.ld of line {load.statement.line} before tcgen05.wait::ld; "
-                        "editions of the manual before 9.2 ask for it, and without it the cells may be read later",
+                    reader = machine.findings.access("reader", operation.statement, row, space="reg")
+                    writer = machine.findings.access("writer", load.statement, row, space="reg")
+                    machine.findings.report(
+                        tcgen05.MISSING_TCGEN05_WAIT,
                         operation.statement,
-                        severity="advice",
+                        summary=f"{reader} reads a register of the tcgen05.ld of line {load.statement.line}",
+                        rule="PTX ISA before 9.2 requires tcgen05.wait::ld here; without it the registers may not hold "
+                        "the data yet",
+                        fix=f"tcgen05.wait::ld before line {operation.statement.line}",
+                        accesses=(reader, writer),
                     )
 
     def _unblock(self) -> bool:

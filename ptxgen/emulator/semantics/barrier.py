@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ptxgen import syntax
+from ptxgen.emulator.checks.registry import barriers
 from ptxgen.emulator.load.operands import Binder
 from ptxgen.emulator.memory import MemoryFault
 from ptxgen.emulator.semantics import meaning
 from ptxgen.emulator.state.barriers import Reduction
+from ptxgen.emulator.state.convergence import lanes_of
 from ptxgen.emulator.state.group import Group
 from ptxgen.instr import barrier
 
@@ -23,15 +25,18 @@ _End = Callable[[Group, "Scheduler", "Block", "Operation"], None]
 
 
 def require_whole_warps(g: Group, statement: syntax.Instruction) -> None:
-    """Report an instruction that all threads of a warp must execute together, where some of them are elsewhere."""
+    """Report an instruction that all threads of a warp must execute together, in a divergent warp."""
     missing = g.machine.present[g.rows] & ~g.active
     if missing.any():
         position = int(missing.any(axis=1).argmax())
-        g.machine.findings.add(
-            "divergent-warp",
-            f"{statement.opcode.split('.sync')[0]} wants all threads of a warp, but only "
-            f"{int(g.active[position].sum())} of {int(g.machine.present[g.indices[position]].sum())} are here",
+        here, present = g.active[position], g.machine.present[g.indices[position]]
+        access = g.machine.findings.access("accessor", statement, int(g.indices[position]), lanes=int(lanes_of(here)))
+        g.machine.findings.report(
+            barriers.DIVERGENT_WARP,
             statement,
+            summary=f"{statement.opcode.split('.sync')[0]} requires the whole warp; only {int(here.sum())} of "
+            f"{int(present.sum())} lanes reached it together",
+            accesses=(access,),
         )
 
 
@@ -60,10 +65,10 @@ def synchronize(op: Any, binder: Binder, statement: syntax.Instruction) -> _End:
             chosen = names == number
             part = g.narrowed(chosen)
             if number > 15:
-                raise MemoryFault("barrier-number", f"barrier {number} does not exist; there are 0 to 15")
+                raise MemoryFault(barriers.BARRIER_NUMBER, f"barrier {number}")
             count = int(counts[g.active & chosen][0]) if counts is not None else None
             if count is not None and (count % 32 or count == 0):
-                raise MemoryFault("barrier-count", f"the thread count of a barrier is a multiple of 32, not {count}")
+                raise MemoryFault(barriers.BARRIER_COUNT, f"{statement.opcode} with a thread count of {count}")
             if part is not None:
                 mine = values[np.isin(g.indices, part.indices)] if values is not None else None
                 reduction = Reduction(kind, part, mine, write)

@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 
 from ptxgen import syntax
 from ptxgen.emulator.checks.mbarrier.transactions import Signal
+from ptxgen.emulator.checks.registry import clusters as registry
+from ptxgen.emulator.checks.registry import memory
 from ptxgen.emulator.load.operands import Binder
 from ptxgen.emulator.memory import MemoryFault
 from ptxgen.emulator.memory.global_memory import POISON_BYTE, SHARED_WINDOW, WINDOW_BYTES
@@ -39,7 +41,7 @@ def _window(g: Group, addresses: NDArray[np.int64], space: str | None) -> NDArra
     inside = (addresses >= base) & (addresses < base + WINDOW_BYTES)
     if not (inside | ~g.active).all():
         at = int(addresses[g.active & ~inside][0])
-        raise MemoryFault("not-shared", f"the address {at:#x} is not in shared memory")
+        raise MemoryFault(memory.NOT_SHARED, f"address {at:#x} is not in shared memory")
     return np.asarray(base, np.int64)
 
 
@@ -131,7 +133,11 @@ def try_cancel(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
             barrier_slot, barrier_offset = clusters.locate(row, mbar, op.space)
             own = int(machine.row_slot[row])
             if slot != own or barrier_slot != own:
-                raise MemoryFault("not-own-shared", "clusterlaunchcontrol.try_cancel takes addresses of its own CTA")
+                raise MemoryFault(
+                    registry.NOT_OWN_SHARED,
+                    "clusterlaunchcontrol.try_cancel with an address in a peer CTA",
+                    rule="Both addresses must be in the CTA's own shared memory",
+                )
             slots = list(clusters.slots(clusters.of(own))) if op.multicast else [own]
             _request(machine, row, slots, offset, barrier_offset, statement)
 
@@ -149,10 +155,13 @@ def _request(
         machine.promise(slot, barrier, row, signal)
     if ordering is not None:
         if any(number in ordering.known[row].operations for number in machine.refused.get(cluster, ())):
-            machine.findings.add(
-                "cancel-after-refusal",
-                "asks for another cluster although the refusal of an earlier request has been seen",
+            access = machine.findings.access("issuer", statement, row, space="shared", address=offset)
+            machine.findings.report(
+                registry.CANCEL_AFTER_REFUSAL,
                 statement,
+                summary=f"{access} requests another cluster after a refusal",
+                rule="The refusal of an earlier request happens before this one",
+                accesses=(access,),
             )
         operation = ordering.operation("launch-control response", statement, own)
         signal.given, signal.operation = ordering.tell(row), operation.number
@@ -199,10 +208,11 @@ def _first(g: Group, words: NDArray[np.uint32], statement: syntax.Instruction) -
     """
     refused = ~_granted(words)
     if (refused & g.active).any():
-        g.machine.findings.add(
-            "cancel-refused",
-            "reads the CTA of a response that is a refusal, which is undefined; ask query_cancel.is_canceled first",
+        g.machine.findings.report(
+            registry.CANCEL_REFUSED,
             statement,
+            summary=f"{statement.opcode.split('::')[0]} reads the CTA of a refusal",
+            rule="Its value is undefined",
             severity="advice",
         )
     coordinates = np.stack([words[..., 0], words[..., 1] & 0xFFFF, words[..., 1] >> 16], axis=-1)

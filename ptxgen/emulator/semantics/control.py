@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ptxgen import syntax
+from ptxgen.emulator.checks.registry import calls as registry
 from ptxgen.emulator.load.calls import elements
 from ptxgen.emulator.load.operands import Binder, Unmodelled
 from ptxgen.emulator.memory import MemoryFault
@@ -39,7 +40,9 @@ def branch_by_index(op: Any, binder: Binder, statement: syntax.Instruction) -> _
         numbers = g.full(index(g))
         for number in np.unique(numbers[g.active]):
             if number >= len(targets):
-                raise MemoryFault("branch-index", f"brx.idx with index {number} of a list of {len(targets)} labels")
+                raise MemoryFault(
+                    registry.BRANCH_INDEX, f"brx.idx with index {number} of a list of {len(targets)} labels"
+                )
             part = g.narrowed(numbers == number)
             if part is not None:
                 scheduler.warps.move(part, targets[int(number)])
@@ -94,7 +97,11 @@ def call_pointer(op: Any, binder: Binder, statement: syntax.Instruction) -> _End
             part = g.narrowed(lanes)
             assert part is not None
             if name not in sites:
-                raise MemoryFault("bad-call", f"a call of {name} through a pointer, which takes other arguments")
+                raise MemoryFault(
+                    registry.BAD_CALL,
+                    f"call to {name} through a pointer",
+                    rule="Its arguments do not match the declaration",
+                )
             calls.enter(part, sites[name], scheduler)
 
     return run

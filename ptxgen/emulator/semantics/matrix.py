@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from ptxgen import syntax
 from ptxgen.emulator.arithmetic import matrix_multiply
+from ptxgen.emulator.checks.registry import memory
 from ptxgen.emulator.load.operands import Binder
 from ptxgen.emulator.memory import MemoryFault
 from ptxgen.emulator.memory.access import load_words, store_words
@@ -49,7 +50,7 @@ def _addressed(g: Group, op: Any, addresses: Any, rows: int) -> tuple[Group | No
         outside = givers & g.active & ((offsets < 0) | (offsets >= WINDOW_BYTES))
         if outside.any():
             address = int(offsets[outside][0]) + SHARED_WINDOW
-            raise MemoryFault("not-shared", f"the generic address {address:#x} is not in shared memory")
+            raise MemoryFault(memory.NOT_SHARED, f"generic address {address:#x} is not in shared memory")
     return part, offsets
 
 

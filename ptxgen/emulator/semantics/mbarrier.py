@@ -13,6 +13,7 @@ from ptxgen import syntax
 from ptxgen.emulator.checks.order.mbarrier_scope import Reach
 from ptxgen.emulator.checks.order.partial_release import bits
 from ptxgen.emulator.checks.order.vector_clock import Knowledge
+from ptxgen.emulator.checks.registry import mbarriers
 from ptxgen.emulator.load.operands import Binder, Unmodelled
 from ptxgen.emulator.memory import MemoryFault
 from ptxgen.emulator.semantics import meaning
@@ -52,23 +53,40 @@ def init(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
             slot, offset = machine.clusters.locate(row, place, op.space)
             machine.shared.require(offset, 8, 8, "mbarrier.init")
             if not 1 <= expected <= most:
-                raise MemoryFault("mbarrier-count", f"an mbarrier expects 1 to {most} arrivals, not {expected}")
+                raise MemoryFault(
+                    mbarriers.MBARRIER_COUNT,
+                    f"mbarrier.init with count {expected}",
+                    rule=f"The count must be 1 to {most}",
+                )
             if offset in machine.mbarriers[slot]:
                 earlier = machine.mbarriers[slot][offset]
                 if id(earlier) in new and (earlier.made_by, earlier.expected) == (row, expected):
-                    machine.findings.add(
-                        "mbarrier-reinitialized",
-                        f"several lanes make the mbarrier at {offset:#x}, each over that of the one before; "
-                        "one of them is enough (elect.sync)",
+                    access = machine.findings.access(
+                        "initializer", statement, row, slot=slot, space="shared", address=offset
+                    )
+                    machine.findings.report(
+                        mbarriers.MBARRIER_REINITIALIZED,
                         statement,
+                        summary=f"several lanes of {access} initialize {access.place}",
+                        rule="Each lane overwrites the mbarrier of the one before",
+                        fix="let one lane initialize it (elect.sync)",
+                        accesses=(access,),
                         severity="advice",
                     )
                     continue
-                machine.findings.add(
-                    "mbarrier-reinitialized",
-                    f"the mbarrier at {offset:#x} is alive since line {earlier.statement.line}; "
-                    "mbarrier.inval must come first",
+                access = machine.findings.access(
+                    "initializer", statement, row, slot=slot, space="shared", address=offset
+                )
+                first = machine.findings.access(
+                    "initializer", earlier.statement, earlier.made_by, slot=slot, space="shared", address=offset
+                )
+                machine.findings.report(
+                    mbarriers.MBARRIER_REINITIALIZED,
                     statement,
+                    summary=f"{access} initializes {access.place}, which {first} has initialized",
+                    rule="No mbarrier.inval separates the two",
+                    fix=f"mbarrier.inval before line {statement.line}",
+                    accesses=(access, first),
                 )
             called, _ = machine.places.name("shared", offset)
             made = MBarrier(offset, expected, expected, row, statement, layout, called=called)
@@ -113,24 +131,35 @@ def _note_use(
 
 
 def _still_used(machine: Machine, row: int, barrier: MBarrier, statement: syntax.Instruction) -> None:
-    """Report warps whose operations on an mbarrier may come after its end: they have not synchronized with this one.
+    """Report uses of an mbarrier that do not happen before its mbarrier.inval.
 
-    Of waits for a phase that is over it is advice: Gluon of Triton 3.9 ends objects so, and its kernels run.
+    Of waits for a completed phase it is advice: Gluon of Triton 3.9 invalidates so, and its kernels run.
     """
     assert machine.ordering is not None
     for other, (clock, used, waited) in barrier.users.items():
         if other != row and not machine.ordering.knows(row, other, clock):
-            _ended_too_soon(machine, barrier, other, used, statement, waited)
+            _report_inval(machine, barrier, row, other, used, statement, waited)
 
 
-def _ended_too_soon(
-    machine: Machine, barrier: MBarrier, user: int, used: syntax.Statement, statement: syntax.Statement, waited: bool
+def _report_inval(
+    machine: Machine,
+    barrier: MBarrier,
+    row: int | None,
+    user: int,
+    used: syntax.Statement,
+    statement: syntax.Statement,
+    waited: bool,
 ) -> None:
-    machine.findings.add(
-        "mbarrier-inval-race",
-        f"the mbarrier at {barrier.address:#x} ends here, but warp {user % machine.warps_per_cta} uses it at "
-        f"line {used.line}, and has not synchronized with this warp since; a barrier must come between",
+    invalidation = machine.findings.access("accessor", statement, row, space="shared", address=barrier.address)
+    use = machine.findings.access(
+        "waiter" if waited else "accessor", used, user, space="shared", address=barrier.address
+    )
+    machine.findings.report(
+        mbarriers.MBARRIER_INVAL_RACE,
         statement,
+        summary=f"{invalidation} invalidates {invalidation.place} while {use} may still use it",
+        rule="The two warps have not synchronized after the use",
+        accesses=(invalidation, use),
         severity="advice" if waited else "error",
     )
 
@@ -138,12 +167,12 @@ def _ended_too_soon(
 def _awaited(
     machine: Machine, slot: int, offset: int, row: int, parity: int, statement: syntax.Instruction
 ) -> MBarrier:
-    """The object that a warp asks; one that has ended too, if the phase that it asks for was over by then."""
+    """The object that a warp waits on, also an invalidated one if the phase was complete by then."""
     ended = machine.ended_mbarriers[slot].get(offset)
     if ended is None or not ended.parity_done(parity):
         return machine.mbarrier(slot, offset, row, statement)
     if machine.ordering is not None and ended.ended_by is not None:
-        _ended_too_soon(machine, ended, row, statement, ended.ended_by, True)
+        _report_inval(machine, ended, None, row, statement, ended.ended_by, True)
     return ended
 
 
@@ -201,10 +230,14 @@ class _Use:
             barrier.arrive(count, self.statement)
             barrier.last_arrival = self.statement
         if self.no_complete and not barrier.pending and not barrier.tx:
-            machine.findings.add(
-                "mbarrier-no-complete",
-                f"this arrival with .noComplete completes phase {barrier.phase} of the mbarrier at {offset:#x}",
+            arrival = machine.findings.access(
+                "arriver", self.statement, row, slot=slot, space="shared", address=offset, phase=barrier.phase
+            )
+            machine.findings.report(
+                mbarriers.MBARRIER_NO_COMPLETE,
                 self.statement,
+                summary=f"{arrival} completes phase {barrier.phase} of {arrival.place}",
+                accesses=(arrival,),
             )
         return before
 

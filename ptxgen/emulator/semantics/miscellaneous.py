@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen import syntax
+from ptxgen.emulator.checks.registry import barriers, calls
 from ptxgen.emulator.load.operands import Binder
 from ptxgen.emulator.memory import MemoryFault
 from ptxgen.emulator.semantics import meaning
@@ -25,30 +26,31 @@ _Run = Callable[[Group], None]
 @meaning(miscellaneous.setmaxnreg, kind="gate")
 def set_registers(op: Any, binder: Binder, statement: syntax.Instruction) -> Callable[..., Any]:
     """A pool per CTA holds what warps gave back; more than it has must be waited for (9.7.19.5)."""
-    wanted, raises = int(op.count.evaluate()), op.action == "inc"
+    count, raises = int(op.count.evaluate()), op.action == "inc"
 
     def run(g: Group, scheduler: Scheduler) -> tuple[Callable[[int], object], NDArray[np.bool_] | None]:
         machine = g.machine
         require_whole_warps(g, statement)
         passing = np.ones((g.size, 32), np.bool_)
-        budget = machine.registers_of_warps
-        if budget is None:
-            machine.findings.add(
-                "setmaxnreg-ignored",
-                "without .maxnreg, or .minnctapersm beside .reqntid or .maxntid, ptxas does not know how many "
-                "registers a thread begins with, and ignores setmaxnreg",
+        pool = machine.registers_of_warps
+        if pool is None:
+            machine.findings.report(
+                barriers.SETMAXNREG_IGNORED,
                 statement,
-                severity="advice",
+                summary="ptxas ignores setmaxnreg here",
+                rule="No directive says how many registers a thread begins with",
             )
             return lambda row: None, None
         for position, row in enumerate(map(int, g.indices)):
-            if (wanted < budget.count[row]) if raises else (wanted > budget.count[row]):
-                machine.findings.add(
-                    "setmaxnreg-direction",
-                    f"setmaxnreg.{op.action} to {wanted} registers by a warp that has {budget.count[row]}",
+            if (count < pool.count[row]) if raises else (count > pool.count[row]):
+                access = machine.findings.access("accessor", statement, row)
+                machine.findings.report(
+                    barriers.SETMAXNREG_DIRECTION,
                     statement,
+                    summary=f"{access} requests {count} registers in a warp that has {pool.count[row]}",
+                    accesses=(access,),
                 )
-            passing[position] = budget.change(row, wanted)
+            passing[position] = pool.change(row, count)
             if passing[position].any():
                 machine.effects += 1
                 machine.wake(("registers", int(machine.row_slot[row])))
@@ -59,7 +61,7 @@ def set_registers(op: Any, binder: Binder, statement: syntax.Instruction) -> Cal
 
 @meaning(miscellaneous.nanosleep, miscellaneous.pmevent, miscellaneous.pmevent_mask, miscellaneous.mark)
 def nothing(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
-    """Time passes anyway, and nobody looks at the events."""
+    """Time passes anyway, and the emulator keeps no events."""
     return lambda g: None
 
 
@@ -70,6 +72,8 @@ def stop(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     def run(g: Group) -> None:
         warp = int(g.indices[0]) % g.machine.warps_per_cta
         slot = int(g.machine.row_slot[g.indices[0]])
-        raise MemoryFault("trap", f"warp {warp} of {g.machine.cta_name(slot)} reached {statement.opcode}")
+        raise MemoryFault(
+            calls.TRAP, f"warp {warp} of {g.machine.cta_name(slot)} reached {statement.opcode}", rule="", fix=""
+        )
 
     return run

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ptxgen import syntax
+from ptxgen.emulator.checks.registry import calls
 from ptxgen.emulator.load.operands import Binder
 from ptxgen.emulator.memory import MemoryFault
 from ptxgen.emulator.semantics import meaning
@@ -50,7 +51,9 @@ def restore(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
         wrong = ((to < held.frame[g.rows]) | (to > held.pointer[g.rows])) & g.active
         if wrong.any():
             raise MemoryFault(
-                "bad-stack-pointer", f"stackrestore to {int(to[wrong][0]):#x}, which stacksave never gave"
+                calls.BAD_STACK_POINTER,
+                f"stackrestore to {int(to[wrong][0]):#x}",
+                rule="No stacksave of this function returned it",
             )
         g.store(held.pointer, to)
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from ptxgen import syntax
 from ptxgen.emulator.arithmetic.single import NAN
+from ptxgen.emulator.checks.registry import barriers
 from ptxgen.emulator.load.operands import Binder, Reader, Writer, constant
 from ptxgen.emulator.semantics import meaning
 from ptxgen.emulator.state.convergence import Arrays, Compute, Wait, flags_of, lanes_of
@@ -131,10 +132,15 @@ def synchronize(op: Any, binder: Binder, statement: syntax.Instruction) -> _Gate
 def _report(g: Group, outside: _Flags, statement: syntax.Instruction) -> None:
     position = int(outside.any(axis=1).argmax())
     lanes = ", ".join(map(str, np.flatnonzero(outside[position])))
-    g.machine.findings.add(
-        "warp-mask",
-        f"lanes {lanes} execute {statement.opcode} with a mask that does not name them: undefined",
+    access = g.machine.findings.access(
+        "accessor", statement, int(g.indices[position]), lanes=int(lanes_of(outside[position]))
+    )
+    g.machine.findings.report(
+        barriers.WARP_MASK,
         statement,
+        summary=f"lanes {lanes} execute {statement.opcode} with a mask that does not include them",
+        rule="The result is undefined",
+        accesses=(access,),
     )
 
 

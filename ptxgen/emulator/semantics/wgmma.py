@@ -18,6 +18,8 @@ from numpy.typing import NDArray
 from ptxgen import syntax
 from ptxgen.descriptors import DescriptorError, WgmmaDescriptor
 from ptxgen.emulator.arithmetic import matrix_multiply, tensor_sums
+from ptxgen.emulator.checks.registry import descriptors, memory
+from ptxgen.emulator.checks.registry import wgmma as registry
 from ptxgen.emulator.checks.shared.granules import UNIT
 from ptxgen.emulator.load.operands import Binder
 from ptxgen.emulator.load.registers import Register
@@ -99,7 +101,9 @@ def _chunks(value: int, major: Major, rows: int, k: int, bits: int, size: int) -
     try:
         descriptor = WgmmaDescriptor.decode(value)
     except DescriptorError as error:
-        raise MemoryFault("illegal-descriptor", f"the matrix descriptor {value:#018x}: {error}") from error
+        raise MemoryFault(
+            descriptors.ILLEGAL_DESCRIPTOR, f"matrix descriptor {value:#018x}", rule=str(error)
+        ) from error
     if bits == 1:
         k, bits = k // 8, 8
     addresses = operand_addresses(descriptor, major, rows, k, bits)
@@ -108,9 +112,11 @@ def _chunks(value: int, major: Major, rows: int, k: int, bits: int, size: int) -
     units = np.unique(places)
     if units[0] * UNIT < RESERVED_BYTES or (units[-1] + 1) * UNIT > size:
         raise MemoryFault(
-            "out-of-bounds",
-            f"the matrix descriptor {value:#018x} reaches {int(units[0]) * UNIT:#x} to "
-            f"{int(units[-1] + 1) * UNIT - 1:#x}; the CTA has {RESERVED_BYTES:#x} to {size - 1:#x}",
+            memory.OUT_OF_BOUNDS,
+            f"matrix descriptor {value:#018x} covers shared memory {int(units[0]) * UNIT:#x} to "
+            f"{int(units[-1] + 1) * UNIT - 1:#x}",
+            rule=f"The CTA has {RESERVED_BYTES:#x} to {size - 1:#x}",
+            fix="correct the start address and strides of the descriptor",
         )
     return Chunks(places, units, descriptor.swizzle)
 
@@ -171,10 +177,11 @@ def _uniform(words: Sequence[NDArray[Any]], machine: Machine, statement: Any) ->
     """Report descriptors and flags that are not the same in all threads of a warpgroup: [warpgroups, 4, 32]."""
     for word in words:
         if (word != word[:, :1, :1]).any():
-            machine.findings.add(
-                "divergent-warpgroup",
-                "a matrix descriptor or scale-d is not the same in all threads of the warpgroup",
+            machine.findings.report(
+                registry.DIVERGENT_WARPGROUP,
                 statement,
+                summary="a matrix descriptor or scale-d differs between threads of the warpgroup",
+                rule="It must be the same in all 128 threads",
             )
 
 
@@ -229,7 +236,7 @@ class _Multiply:
         if present.all() and not warpgroups.issuing:
             self._issue(g, rows)
             return lambda row: None, None
-        passing, complete = warpgroups.meet(g.indices, self.statement)
+        passing, complete = warpgroups.converge(g.indices, self.statement)
         if len(complete):
             self._issue(Group(machine, complete.ravel(), None), complete)
             for first in complete[:, 0]:

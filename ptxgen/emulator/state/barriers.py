@@ -1,4 +1,4 @@
-"""Barriers of CTAs and clusters: who has arrived, what arrivals make known, reductions. PTX ISA 9.7.13.1, 9.7.13.3."""
+"""Barriers of CTAs and clusters: who has arrived, what arrivals release, reductions. PTX ISA 9.7.13.1, 9.7.13.3."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from ptxgen.device.report import line_list
 from ptxgen.emulator.checks.order.happens_before import Ordering
 from ptxgen.emulator.checks.order.vector_clock import Knowledge
+from ptxgen.emulator.checks.registry import barriers
 from ptxgen.emulator.state.group import Group
 from ptxgen.syntax import Statement
 
@@ -21,13 +23,13 @@ if TYPE_CHECKING:
 
 
 class ClusterBarrier:
-    """A cluster's barrier: completed phases, and what they and the arrivals of this one make known."""
+    """A cluster's barrier: completed phases, and what they and the arrivals of this one release."""
 
     def __init__(self) -> None:
         self.phase = 0
         self.arriving: Knowledge | None = None
         self.completed: Knowledge | None = None
-        #: How far each warp of the cluster had come when it arrived, in this phase and in the last completed one.
+        #: The epoch of each warp of the cluster when it arrived, in this phase and in the last completed one.
         self.arrivals: dict[int, int] = {}
         self.executed: dict[int, int] = {}
         self.statement: Statement | None = None
@@ -44,14 +46,14 @@ class ClusterBarrier:
             self.release(given)
 
     def release(self, given: Knowledge) -> None:
-        """Who waits for this phase learns this."""
+        """Those who wait for this phase acquire this."""
         if self.arriving is None:
             self.arriving = given.copy()
         else:
             self.arriving.join(given)
 
     def ended_for(self, ordering: Ordering, row: int) -> bool:
-        """Whether a warp knows, without having waited, that all have arrived in the last completed phase."""
+        """Whether all arrivals of the last completed phase happen before a warp that has not waited."""
         first = row - row % ordering.members
         return all(ordering.knows(row, first + member, clock) for member, clock in self.executed.items())
 
@@ -93,7 +95,7 @@ class Arrival:
 
 
 class CtaBarrier:
-    """Who has arrived at one of a CTA's sixteen barriers, and what those make known that do not wait."""
+    """Who has arrived at one of a CTA's sixteen barriers, and what the arrivals release that do not wait."""
 
     def __init__(self, threads: int | None, operation: Operation, reduces: bool) -> None:
         self.threads, self.operation, self.reduces = threads, operation, reduces
@@ -138,12 +140,12 @@ class CtaBarriers:
         self.open: dict[tuple[int, int], CtaBarrier] = {}
 
     def ends(self, slot: int) -> None:
-        """A CTA has ended."""
+        """A CTA has exited."""
         if self.open:
             self.open = {key: barrier for key, barrier in self.open.items() if key[0] != slot}
 
     def check(self, slot: int) -> None:
-        """Threads of a CTA have left: nobody waits for them."""
+        """Threads of a CTA have exited: barriers do not wait for them."""
         if self.open:
             for key in [key for key in self.open if key[0] == slot]:
                 self._try(key)
@@ -153,7 +155,7 @@ class CtaBarriers:
     ) -> None:
         """Lanes arrive at barrier `name`. They wait at the block after it for the others, except to `arrive`."""
         machine = self._machine
-        if reduction.kind == "sync" and self._meet_at_once(group, name, threads):
+        if reduction.kind == "sync" and self._complete_at_once(group, name, threads):
             self._warps.move(group, block.following)
             return  # no effect: a CTA may spin with a barrier in its loop
         machine.effects += 1
@@ -169,15 +171,15 @@ class CtaBarriers:
             if barrier is None:
                 barrier = self.open[key] = CtaBarrier(threads, operation, reduction.reduces)
             elif barrier.threads != threads or barrier.reduces != reduction.reduces:
-                self._mismatch(name, barrier, threads, operation)
+                self._mismatch(row, name, barrier, threads, operation)
             given = machine.ordering.release(row) if machine.ordering is not None and not waits else None
             barrier.arrive(row, active[position].copy(), reduction, position, waits=waits, given=given)
             barrier.operation = operation
             self._try(key)  # warp by warp: those after the last expected one begin anew
         self._warps.refresh(group.indices)
 
-    def _meet_at_once(self, group: Group, name: int, threads: int | None) -> bool:
-        """Whether whole CTAs have come together, so that nobody waits; what their warps know is then shared."""
+    def _complete_at_once(self, group: Group, name: int, threads: int | None) -> bool:
+        """Whether whole CTAs arrive together, so that no warp waits; their warps then synchronize with each other."""
         machine, rows, warps = self._machine, group.indices, self._machine.warps_per_cta
         if len(rows) % warps or threads not in (None, 32 * warps):
             return False
@@ -193,15 +195,23 @@ class CtaBarriers:
             machine.ordering.barrier_of_all(slots)
         return True
 
-    def _mismatch(self, name: int, barrier: CtaBarrier, threads: int | None, operation: Operation) -> None:
-        """Warps that meet at a barrier must agree on its count, and on whether it reduces (9.7.13.1)."""
+    def _mismatch(self, row: int, name: int, barrier: CtaBarrier, threads: int | None, operation: Operation) -> None:
+        """Warps that arrive at a barrier must agree on its count, and on whether it reduces (9.7.13.1)."""
         there = barrier.first.statement
         if barrier.threads != threads:
             here, other = (f"{count}" if count is not None else "all" for count in (threads, barrier.threads))
-            what = f"is for {here} threads here and for {other} in line {there.line}"
+            rule = f"The thread count is {here} here and {other} in line {there.line}"
         else:
-            what = f"reduces only here or only in line {there.line}"
-        self._machine.findings.add("barrier-mismatch", f"barrier {name} {what}", operation.statement)
+            rule = f"Only one of them is a reduction ({line_list([operation.statement.line, there.line])})"
+        findings = self._machine.findings
+        accesses = findings.access("arriver", operation.statement, row), findings.access("arriver", there)
+        findings.report(
+            barriers.BARRIER_MISMATCH,
+            operation.statement,
+            summary=f"{accesses[0]} and {accesses[1]} arrive at barrier {name}",
+            rule=rule,
+            accesses=accesses,
+        )
 
     def _try(self, key: tuple[int, int]) -> None:
         barrier = self.open.get(key)
@@ -260,11 +270,13 @@ class ClusterBarriers:
             self._arrivals[row, lanes] += 1
             early = (self._arrivals[row] > barrier.phase + 1).any()
             if early or (unwaited and machine.ordering is not None and not barrier.ended_for(machine.ordering, row)):
-                machine.findings.add(
-                    "cluster-barrier-order",
-                    "arrives at the cluster's barrier again without knowing that its last phase has ended: "
-                    "barrier.cluster.wait is missing between the arrivals",
+                arrival = machine.findings.access("arriver", statement, row)
+                machine.findings.report(
+                    barriers.CLUSTER_BARRIER_ORDER,
                     statement,
+                    summary=f"{arrival} arrives at the cluster barrier again before its last phase completes",
+                    rule="No barrier.cluster.wait separates the two arrivals",
+                    accesses=(arrival,),
                 )
             barrier.arrive(machine.ordering, row, statement, relaxed=relaxed)
         for cluster in np.unique(machine.row_slot[group.indices] // self._clusters.size):
@@ -289,10 +301,14 @@ class ClusterBarriers:
             row, lanes = int(row), active[position]
             barrier = self.barriers[self._clusters.of(int(machine.row_slot[row]))]
             if (self._waits[row] >= self._arrivals[row])[lanes].any():
-                machine.findings.add(
-                    "cluster-barrier-order",
-                    "waits at the cluster's barrier without having arrived: barrier.cluster.arrive is missing",
+                wait = machine.findings.access("waiter", statement, row)
+                machine.findings.report(
+                    barriers.CLUSTER_BARRIER_ORDER,
                     statement,
+                    summary=f"{wait} waits at the cluster barrier without having arrived",
+                    rule="No barrier.cluster.arrive precedes it",
+                    fix=f"barrier.cluster.arrive before line {statement.line}",
+                    accesses=(wait,),
                 )
             done = self._arrivals[row] <= barrier.phase
             passing[position] = done

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ptxgen.emulator.checks.registry import clusters, memory, races, tcgen05
 from ptxgen.emulator.memory import MemoryFault
 from ptxgen.emulator.memory.global_memory import SHARED_WINDOW, WINDOW_BYTES
 
@@ -73,17 +74,27 @@ class Clusters:
     def peer(self, slot: int, rank: int) -> int:
         """The slot of the CTA of a rank, in the cluster of `slot`. Raises MemoryFault if there is none."""
         if not 0 <= rank < self.size:
-            raise MemoryFault("cluster-rank", f"there is no CTA of rank {rank} in a cluster of {self.size}")
+            raise MemoryFault(
+                clusters.CLUSTER_RANK,
+                f"access to the CTA of rank {rank}",
+                rule=f"The cluster has {self.size} CTA{'s' if self.size > 1 else ''}",
+            )
         peer = slot - slot % self.size + rank
         if self.ended[peer]:
-            raise MemoryFault("cta-exit", f"the CTA of rank {rank} has ended, and its shared memory is gone")
+            raise MemoryFault(
+                races.CTA_EXIT,
+                f"access to shared memory of the CTA of rank {rank}",
+                rule="That CTA has exited, and its shared memory is gone",
+            )
         return peer
 
     def multicast(self, slot: int, mask: int) -> list[int]:
         """The slots that a multicast mask names, in the cluster of `slot`: bit i is rank i. Raises MemoryFault."""
         if not mask or mask >> self.size:
+            wrong = f"ranks outside the cluster (size {self.size})" if mask else "no CTA"
             raise MemoryFault(
-                "multicast-mask", f"the multicast mask {mask:#x} names CTAs that a cluster of {self.size} has not"
+                clusters.MULTICAST_MASK,
+                f"multicast mask {mask:#x} selects {wrong}",
             )
         return [self.peer(slot, rank) for rank in range(self.size) if mask >> rank & 1]
 
@@ -92,7 +103,9 @@ class Clusters:
         even = slot - slot % self.size % 2
         if slot % self.size // 2 * 2 + 2 > self.size:
             raise MemoryFault(
-                "cta-pair", f".cta_group::2 needs a pair of CTAs; rank {slot % self.size} of {self.size} has no peer"
+                tcgen05.CTA_PAIR,
+                f".cta_group::2 in the CTA of rank {slot % self.size}",
+                rule=f"This CTA has no peer in a cluster of {self.size}",
             )
         return even, even + 1
 
@@ -106,7 +119,7 @@ class Clusters:
         """(slot, offset) of a shared address as warp `row` uses it, generic if `space` is None. Raises MemoryFault."""
         if space is None:
             if not SHARED_WINDOW <= address < SHARED_WINDOW + WINDOW_BYTES:
-                raise MemoryFault("not-shared", f"the generic address {address:#x} is not in shared memory")
+                raise MemoryFault(memory.NOT_SHARED, f"generic address {address:#x} is not in shared memory")
             address, space = address - SHARED_WINDOW, "shared::cluster"
         address &= _ADDRESS_MASK
         slot = int(self.row_slot[row])
@@ -148,7 +161,7 @@ class Clusters:
 
     def _not_own(self, address: int) -> None:
         raise MemoryFault(
-            "not-own-shared",
-            f"the shared address {address:#x} is that of the CTA of rank {address >> RANK_SHIFT}; .shared::cta reaches "
-            "a CTA's own memory, .shared::cluster that of its peers",
+            clusters.NOT_OWN_SHARED,
+            f"shared address {address:#x} belongs to the CTA of rank {address >> RANK_SHIFT}",
+            rule=".shared::cta reaches only the CTA's own shared memory",
         )

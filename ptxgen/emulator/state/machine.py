@@ -25,6 +25,7 @@ from ptxgen.emulator.checks.order.mbarrier_scope import Told
 from ptxgen.emulator.checks.order.stale_loads import StaleLoads
 from ptxgen.emulator.checks.order.strong_accesses import StrongAccesses
 from ptxgen.emulator.checks.order.vector_clock import Knowledge
+from ptxgen.emulator.checks.registry import mbarriers
 from ptxgen.emulator.checks.uninitialized.rerun import Disturbance
 from ptxgen.emulator.engines.cp_async import WarpCopies
 from ptxgen.emulator.engines.timeline import Action, Timeline
@@ -310,23 +311,31 @@ class Machine:
         found = self.mbarriers[slot].get(address)
         if found is None:
             raise MemoryFault(
-                "mbarrier-uninitialized", f"there is no mbarrier at shared address {address:#x}: init is missing"
+                mbarriers.MBARRIER_UNINITIALIZED,
+                f"no mbarrier at {self.findings.name('shared', address)}",
+                rule="mbarrier.init of this address is missing",
             )
         ordering = self.ordering
         if ordering is not None and row != found.made_by and not ordering.knows_init(row, found):
-            warp = found.made_by % self.warps_per_cta
             apart = self.row_slot[row] != self.row_slot[found.made_by]
             relaxed = ordering.ordered_by_relaxed_arrival(row, found.made_by, found.made_at)
-            missing = (
-                "fence.mbarrier_init before the barrier.cluster.arrive.relaxed, which alone orders nothing"
-                if relaxed
-                else f"{'fence.mbarrier_init and barrier.cluster' if apart else 'a barrier'} between them"
+            if relaxed:
+                rule = "Only barrier.cluster.arrive.relaxed lies between them, which orders nothing by itself"
+                fix = "fence.mbarrier_init.release.cluster before the barrier.cluster.arrive.relaxed"
+            else:
+                rule = "The two warps have not synchronized since the init"
+                fix = f"{'fence.mbarrier_init and barrier.cluster' if apart else 'a barrier'} between the two"
+            user = self.findings.access("accessor", statement, row, slot=slot, space="shared", address=address)
+            init = self.findings.access(
+                "initializer", found.statement, found.made_by, slot=slot, space="shared", address=address
             )
-            self.findings.add(
-                "mbarrier-init-race",
-                f"the mbarrier at {address:#x} is used before its init (line {found.statement.line}, warp {warp}"
-                f"{' of a peer' if apart else ''}) is visible to this warp; put {missing}",
+            self.findings.report(
+                mbarriers.MBARRIER_INIT_RACE,
                 statement,
+                summary=f"{user} uses {user.place} before {init}{' of a peer CTA' if apart else ''} is visible to it",
+                rule=rule,
+                fix=fix,
+                accesses=(user, init),
                 severity="advice" if relaxed else "error",
             )
         return found
@@ -383,7 +392,9 @@ class Machine:
         barrier = self.mbarriers[slot].get(address)
         if barrier is None:
             raise MemoryFault(
-                "mbarrier-uninitialized", f"a copy completes on shared address {address:#x}, where no mbarrier is"
+                mbarriers.MBARRIER_UNINITIALIZED,
+                f"a copy completes on {self.findings.name('shared', address)}, which is no mbarrier",
+                rule="mbarrier.init of this address is missing, or mbarrier.inval came before the copy was complete",
             )
         barrier.over(signal)
         barrier.complete(signal.size, signal.statement, signal.operation)

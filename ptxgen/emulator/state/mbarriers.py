@@ -121,8 +121,10 @@ class MBarrier:
         """Expect fewer arrivals in later phases. Raises MemoryFault when none is left to drop."""
         if count > self.expected:
             raise MemoryFault(
-                "mbarrier-overflow",
-                f"{count} arrivals are dropped from the mbarrier at {self.address:#x}, which expects {self.expected}",
+                mbarriers.MBARRIER_OVERFLOW,
+                f"mbarrier.arrive_drop of {count} on {self.name}",
+                rule=f"Only {self.expected} expected arrivals are left to drop",
+                fix="",
             )
         self.expected -= count
 
@@ -137,8 +139,9 @@ class MBarrier:
     def _check_tx(self) -> None:
         if not -TX_LIMIT <= self.tx <= TX_LIMIT:
             raise MemoryFault(
-                "mbarrier-tx",
-                f"the tx-count of the mbarrier at {self.address:#x} is {self.tx}; its limit is ±{TX_LIMIT}",
+                mbarriers.MBARRIER_TX,
+                f"the tx-count of {self.name} is {self.tx}",
+                rule=f"It must stay within ±{TX_LIMIT}",
             )
 
     @property

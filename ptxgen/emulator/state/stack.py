@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen import syntax
+from ptxgen.emulator.checks.registry import memory, uninitialized
 from ptxgen.emulator.load.registers import Register
 from ptxgen.emulator.memory import MemoryFault
 from ptxgen.emulator.memory.local_memory import LocalMemory
@@ -103,9 +104,15 @@ class ThreadStack:
             place = tuple(np.argwhere(bad)[0])
             at, end = int(offsets[place]), int(self.pointer[g.rows][place])
             if at % size:
-                raise MemoryFault("misaligned", f"{what} of {size} bytes at local address {at:#x}, no multiple of it")
+                raise MemoryFault(
+                    memory.MISALIGNED,
+                    f"{what} of {size} bytes at local address {at:#x}",
+                    rule=f"The address must be a multiple of {size}",
+                )
             raise MemoryFault(
-                "out-of-bounds", f"{what} of {size} bytes at local address {at:#x}; the thread's stack ends at {end:#x}"
+                memory.OUT_OF_BOUNDS,
+                f"{what} of {size} bytes at local address {at:#x}",
+                rule=f"The stack of the thread ends at {end:#x}",
             )
         return offsets
 
@@ -120,5 +127,11 @@ class ThreadStack:
         some = self.memory.written.reshape(-1, size)[chosen // size].any(axis=-1)
         if not some.all():
             at = int(chosen[~some][0]) % self.memory.pitch
-            message = f"the load reads local memory at {at:#x} that its thread has not written"
-            g.machine.findings.suspects.add("local", "uninitialized-local", message, statement, plain=True)
+            reader = g.machine.findings.access("reader", statement, space="local", address=at)
+            found = uninitialized.UNINITIALIZED_LOCAL.finding(
+                statement,
+                summary=f"{reader} reads local memory at {at:#x}",
+                rule="The thread has written none of these bytes",
+                accesses=(reader,),
+            )
+            g.machine.findings.suspects.report("local", found, plain=True)

@@ -1,8 +1,8 @@
-"""What warpgroups have under way in the tensor core (wgmma), and who may touch which register. PTX ISA 9.7.15.
+"""The MMAs of warpgroups in flight (wgmma), and which registers may be accessed. PTX ISA 9.7.15.
 
-A product reads its registers and shared memory, and writes its accumulator, at any time until wgmma.wait_group has
-waited for its group. Before that, and between other accesses and the next product without wgmma.fence, its registers
-are not to be touched. Only registers that some wgmma.mma_async of the program names are followed, and those to which
+An MMA reads its registers and shared memory, and writes its accumulator, at any time until wgmma.wait_group has
+waited for its group. Before that, and between other accesses and the next MMA without wgmma.fence, its registers must
+not be accessed. Only registers that some wgmma.mma_async of the program names are tracked, and those to which
 `mov` copies accumulators: compilers move them before the wait, and use the copies behind it.
 """
 
@@ -14,7 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ptxgen.device.report import Role
 from ptxgen.emulator.checks.findings import Findings
+from ptxgen.emulator.checks.registry import wgmma
 from ptxgen.emulator.memory import MemoryFault
 from ptxgen.emulator.state.group import Group
 from ptxgen.syntax import Instruction, Statement
@@ -39,13 +41,13 @@ class Product:
 
 
 def _nothing() -> None:
-    """What a product that has not begun does when it is completed."""
+    """What completes an MMA that has not begun."""
 
 
 class Kept:
-    """Accumulators of some warpgroups [n, 4] between products, as a matrix: `write(words)` puts it into the registers.
+    """Accumulators of some warpgroups [n, 4] between MMAs, as a matrix: `write(words)` puts it into the registers.
 
-    Nobody may look at the registers before the products are over; a chain of them need not go through the registers.
+    No instruction may read the registers before the MMAs are complete, so a chain of them need not go through them.
     """
 
     __slots__ = ("numbers", "rows", "words", "write")
@@ -61,7 +63,7 @@ def is_move(statement: Statement) -> bool:
 
 
 class Arrival(NamedTuple):
-    """What a warp waits for at an instruction at which its warpgroup meets, known by its first warp."""
+    """What a warp waits for at an instruction at which its warpgroup converges, known by its first warp."""
 
     warpgroup: int
     opcode: str
@@ -77,17 +79,17 @@ class Warpgroups:
         self, warps: int, per_cta: int, findings: Findings, numbers: Mapping[int, int], copies: frozenset[int]
     ) -> None:
         self.per_cta, self.findings = per_cta, findings
-        #: Products of a warp by group, the open group last.
+        #: MMAs of a warp by group, the open group last.
         self.groups: dict[int, list[list[Product]]] = {}
         #: Accumulators that have not been written to their registers.
         self.kept: list[Kept] = []
-        #: How often each warp has come to wgmma.fence, and whether it waits there.
+        #: How often each warp has arrived at wgmma.fence, and whether it waits there.
         self.arrivals = np.zeros(warps, np.int64)
         self.waiting = np.zeros(warps, np.bool_)
-        #: The product at which a warp waits for the others of its warpgroup, and whether they have issued one with it.
+        #: The MMA at which a warp waits for the others of its warpgroup, and whether they have issued one with it.
         self.issuing: dict[int, Statement] = {}
         self.issued = np.zeros(warps, np.bool_)
-        #: Numbers of the registers that are followed, by their index in the program.
+        #: Numbers of the tracked registers, by their index in the program.
         self._numbers = numbers
         #: Registers that `mov` may copy accumulators to, by index.
         self._copies = copies
@@ -119,8 +121,9 @@ class Warpgroups:
         first = np.unique(indices - warp % WARPS)
         if (first % self.per_cta + WARPS > self.per_cta).any():
             raise MemoryFault(
-                "incomplete-warpgroup",
-                f"{what} wants four warps whose first is a multiple of 4; the CTA has {self.per_cta} warps",
+                wgmma.INCOMPLETE_WARPGROUP,
+                f"{what} in a CTA of {self.per_cta} warps",
+                rule="It requires four warps, the first at a multiple of 4",
             )
         rows = first[:, None] + np.arange(WARPS)
         if rows.size == len(indices):
@@ -129,8 +132,8 @@ class Warpgroups:
         here[indices] = True
         return rows, here[rows]
 
-    def meet(self, indices: NDArray[np.int64], statement: Statement) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
-        """Warps come to a product, or look again: which of them may go on; warpgroups [n, 4] that now issue it."""
+    def converge(self, indices: NDArray[np.int64], statement: Statement) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
+        """Warps arrive at an MMA, or retry: which of them may continue, and the warpgroups [n, 4] that now issue it."""
         for row in indices[~self.issued[indices]].tolist():
             self.issuing.setdefault(row, statement)
         complete = []
@@ -140,8 +143,10 @@ class Warpgroups:
             if len(at) > 1:
                 lines = ", ".join(str(each.line) for each in at.values())
                 raise MemoryFault(
-                    "divergent-warpgroup",
-                    f"the warps of a warpgroup execute different wgmma.mma_async at a time, of lines {lines}",
+                    wgmma.DIVERGENT_WARPGROUP,
+                    f"the warps of a warpgroup execute different wgmma.mma_async together (lines {lines})",
+                    rule="All four warps must execute the same instruction",
+                    fix="",
                 )
             if all(row in self.issuing for row in rows):
                 complete.append(rows)
@@ -157,7 +162,7 @@ class Warpgroups:
     def watched(
         self, run: Callable[..., Any], reads: frozenset[int], writes: frozenset[int], statement: Statement
     ) -> Callable[..., Any]:
-        """An instruction's `run`, watched if it reads or writes registers (by index) that are followed."""
+        """An instruction's `run`, watched if it reads or writes registers (by index) that are tracked."""
         read = frozenset(self._numbers[each] for each in reads & self._numbers.keys())
         written = frozenset(self._numbers[each] for each in writes & self._numbers.keys())
         from_copies, to_copies = reads & self._copies, writes & self._copies
@@ -207,13 +212,7 @@ class Warpgroups:
             for earlier in pending[: position + 1]:
                 earlier.finish()
             product.copies |= to
-            self.findings.add(
-                "wgmma-register-in-flight",
-                f"copies the accumulator of the wgmma.mma_async of line {product.statement.line}, for which no "
-                "wgmma.wait_group has waited: ptxas waits before it",
-                statement,
-                severity="advice",
-            )
+            self._in_flight(row, "reader", "copies the accumulator", product, statement, advice=True)
 
     def _forget(self, row: int, copies: frozenset[int]) -> None:
         """Registers get something else than copies of accumulators."""
@@ -232,12 +231,23 @@ class Warpgroups:
                 verb, what = "writes", "A"
             else:
                 continue
-            self.findings.add(
-                "wgmma-register-in-flight",
-                f"{verb} a register that holds {what} of the wgmma.mma_async of line {product.statement.line}, for "
-                "which no wgmma.wait_group has waited",
-                statement,
-            )
+            self._in_flight(row, "reader" if verb == "reads" else "writer", f"{verb} {what}", product, statement)
+
+    def _in_flight(
+        self, row: int, role: Role, what: str, product: Product, statement: Statement, *, advice: bool = False
+    ) -> None:
+        """An instruction accesses a register of an MMA in flight; `what` continues its name."""
+        access = self.findings.access(role, statement, row, space="reg")
+        issuer = self.findings.access("issuer", product.statement, row, space="reg")
+        self.findings.report(
+            wgmma.WGMMA_REGISTER_IN_FLIGHT,
+            statement,
+            summary=f"{access} {what} of the wgmma.mma_async of line {product.statement.line}",
+            rule=f"No wgmma.wait_group has waited for that MMA{', so ptxas inserts a wait' if advice else ''}",
+            fix=f"wgmma.wait_group between line {product.statement.line} and line {statement.line}",
+            accesses=(access, issuer),
+            severity="advice" if advice else None,
+        )
 
     def _pending(self, row: int) -> Iterator[Product]:
         for group in self.groups.get(row, ()):
@@ -250,21 +260,25 @@ class Warpgroups:
         """Check a product of these warps before it begins: the fence before it, and what of its registers is in use."""
         problem = None
         if not self.arrivals[rows].all():
-            problem = "no wgmma.fence comes before the first wgmma.mma_async"
+            problem = "The first wgmma.mma_async of a warp needs one"
         problem = problem or self._touched_since(rows, accumulator, input) or self._reshaped(rows, accumulator, columns)
         if problem is not None:
-            self.findings.add("missing-wgmma-fence", problem, statement)
+            issuer = self.findings.access("issuer", statement, int(rows[0]), space="reg")
+            self.findings.report(
+                wgmma.MISSING_WGMMA_FENCE,
+                statement,
+                summary=f"no wgmma.fence before {issuer}",
+                rule=problem,
+                fix=f"wgmma.fence.sync.aligned before line {statement.line}",
+                accesses=(issuer,),
+            )
         taken, given = frozenset(input), frozenset(accumulator)
         for row in rows:
             for earlier in self._pending(int(row)):
                 reads = not taken.isdisjoint(earlier.accumulator)
                 if reads or not earlier.input.isdisjoint(given):
-                    self.findings.add(
-                        "wgmma-register-in-flight",
-                        f"{'takes as A the accumulator' if reads else 'overwrites A'} of the wgmma.mma_async of line "
-                        f"{earlier.statement.line}, for which no wgmma.wait_group has waited",
-                        statement,
-                    )
+                    what = "takes as A the accumulator" if reads else "overwrites A"
+                    self._in_flight(int(row), "reader" if reads else "writer", what, earlier, statement)
 
     def _touched_since(self, rows: NDArray[np.int64], accumulator: Sequence[int], input: Sequence[int]) -> str | None:
         if not self._dirty[rows].any():
@@ -272,7 +286,7 @@ class Warpgroups:
         for numbers, what in ((accumulator, "the accumulator"), (input, "A")):
             lines = self._touched[np.array(numbers, np.int64)[:, None], rows]
             if lines.any():
-                return f"line {int(lines.max())} uses a register of {what}, and no wgmma.fence comes after it"
+                return f"Line {int(lines.max())} accesses a register of {what}, and no wgmma.fence follows it"
         return None
 
     def _reshaped(self, rows: NDArray[np.int64], accumulator: Sequence[int], columns: int) -> str | None:
@@ -288,8 +302,8 @@ class Warpgroups:
         if not other.size:
             return None
         return (
-            f"its accumulator of {columns} columns has registers of one of {int(other[0])} columns, and no "
-            "wgmma.fence comes between them"
+            f"Its accumulator of {columns} columns shares registers with one of {int(other[0])} columns, and no "
+            "wgmma.fence separates the two"
         )
 
     def begin(self, rows: NDArray[np.int64], product: Product) -> None:

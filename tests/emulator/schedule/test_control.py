@@ -348,7 +348,7 @@ def test_what_never_ends_is_reported(name: str, body: str, status: str, schedule
     if status == "deadlock":
         assert report.findings[0].line is not None
     else:
-        assert "has not ended after 20000 steps" in report.findings[0].message
+        assert "step limit (20000) reached here" in report.findings[0].message
         assert "max_steps" in report.findings[0].message
         assert report.findings[0].line is not None
 

@@ -110,15 +110,17 @@ def test_counts_that_do_not_match() -> None:
     assert codes(run(body.format(128), 128)[0]) == []
     report, _ = run(body.format(96), 96)
     assert "barrier-mismatch" in codes(report)
-    message = next(finding.message for finding in report.findings if finding.code == "barrier-mismatch")
-    assert re.match(r"barrier 1 is for \d+ threads here and for \d+ in line \d+", message)
+    mismatch = next(finding for finding in report.findings if finding.code == "barrier-mismatch")
+    assert "arrive at barrier 1" in mismatch.summary
+    assert re.match(r"The thread count is \d+ here and \d+ in line \d+", mismatch.rule)
+    assert [each.role for each in mismatch.accesses] == ["arriver", "arriver"]
 
 
 def test_a_mismatch_names_the_line_of_the_other_count() -> None:
     report, _ = run("bar.sync 0, 96;\nbar.sync 0;", 128)
     found = next(finding for finding in report.findings if finding.code == "barrier-mismatch")
     assert found.line is not None
-    assert f"for all threads here and for 96 in line {found.line - 1}" in found.message, report.summary()
+    assert f"is all here and 96 in line {found.line - 1}" in found.message, report.summary()
 
 
 def test_reductions_do_not_mix_with_waits() -> None:

@@ -371,4 +371,4 @@ def test_what_several_lanes_issue(opcode: str, guard: str, lanes: int, schedule:
     else:
         assert (found[0].severity, len(found)) == ("advice", 1)
         assert opcode in found[0].instruction
-        assert found[0].message.startswith(f"{lanes} lanes of a warp execute this for the same place")
+        assert found[0].summary == f"{lanes} lanes of a warp issue this operation on the same address"

@@ -120,8 +120,8 @@ def test_a_in_tensor_memory(number: int, absolute: bool) -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"target": "sm_100a"}, "K 96 exists on sm_103a only"),
-        ({"target": "sm_100a", "dense_k": 0}, "the absolute LBO mode exists on sm_103a only"),
+        ({"target": "sm_100a"}, "K 96 on sm_100a"),
+        ({"target": "sm_100a", "dense_k": 0}, "the absolute LBO mode on sm_100a"),
         ({"absolute": False, "number": 2}, "48 bytes of K from byte 96 of a row pass its end"),
     ],
 )  # fmt: skip

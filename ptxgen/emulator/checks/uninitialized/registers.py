@@ -1,9 +1,9 @@
 """Registers that are read before anything is written to them.
 
-Most registers are written on every way to where they are read, as the program's text shows. Only the others are
-followed while it runs. As an address or a guard such a value is an error. Elsewhere compilers pass on values that do
-not matter: Triton's reductions shuffle registers that only some lanes have loaded. Then a trial tells whether anything
-depends on it.
+Most registers are written on every path to where they are read, as the program's text shows. Only the others are
+tracked while it runs. As an address or a guard such a value is an error. Elsewhere compilers pass on values that do
+not matter: Triton's reductions shuffle registers that only some lanes have loaded. Then a rerun shows whether results
+depend on it.
 """
 
 from __future__ import annotations
@@ -16,8 +16,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ptxgen.device.report import Finding
+from ptxgen.emulator.checks.registry import uninitialized
 from ptxgen.emulator.checks.uninitialized.taint import Derived, Quarters
 from ptxgen.emulator.load.registers import Register
+from ptxgen.emulator.state.convergence import lanes_of
 from ptxgen.syntax import Statement
 
 if TYPE_CHECKING:
@@ -25,7 +28,6 @@ if TYPE_CHECKING:
     from ptxgen.emulator.state.group import Group
     from ptxgen.emulator.state.machine import Machine
 
-_CODE = "uninitialized-register"
 _WORD = re.compile(r"[%$\w]+")
 
 
@@ -33,8 +35,8 @@ _WORD = re.compile(r"[%$\w]+")
 class Use:
     """What an instruction does to registers, by index: `vital` are those that it reads as addresses.
 
-    `stores` tells that what it reads goes to memory. `adds` are those that it reads besides if `if_true` says so.
-    For `derived`: `lanewise`; of a shuffle the `lanes` that give each lane its value, where they are constant; of some
+    `stores`: what it reads goes to memory. `adds` are those that it reads besides if `if_true` says so.
+    For `taint`: `lanewise`; of a shuffle the `lanes` that give each lane its value, where they are constant; of some
     of what it writes the `quarters` of registers that each quarter depends on.
     """
 
@@ -52,11 +54,11 @@ class Use:
 
 @dataclass(slots=True)
 class _Read:
-    """A read of a register that is followed: in which lanes it is `written`, and what is reported where it is not."""
+    """A read of a tracked register: in which lanes it is `written`, and its name for messages."""
 
     register: int
     written: NDArray[np.bool_]
-    message: str
+    name: str
 
 
 def never_sure(
@@ -107,7 +109,7 @@ def writers_of(uses: Sequence[Use], registers: frozenset[int]) -> Mapping[int, f
 
 
 class Unwritten:
-    """Follows which lanes have written some registers, and reports those that read before."""
+    """Tracks which lanes have written some registers, and reports reads of the others."""
 
     def __init__(self, machine: Machine, flow: RegisterFlow) -> None:
         self._machine = machine
@@ -146,16 +148,16 @@ class Unwritten:
         def watched(g: Group, *rest: Any) -> Any:
             for read in vital:
                 if (g.active & ~read.written[g.rows]).any():
-                    self._machine.findings.add(_CODE, read.message, statement)
+                    self._report(read, g, statement)
             for read in list(others):
                 if (g.active & ~read.written[g.rows]).any():
-                    self._doubt(read, use, statement)
-                    others.remove(read)  # told once, it need not be looked at again
+                    self._suspect(read, use, g, statement)
+                    others.remove(read)  # one report is enough
             if added:
                 adding = g.active & use.if_true(g) if use.if_true is not None else g.active
                 for read in list(added):
                     if (adding & ~read.written[g.rows]).any():
-                        self._doubt(read, use, statement)
+                        self._suspect(read, use, g, statement)
                         added.remove(read)
             result = run(g, *rest)
             for array in writes:
@@ -176,24 +178,42 @@ class Unwritten:
         def watched(g: Group) -> Any:
             for read in reads:
                 if (g.active & ~read.written[g.rows]).any():
-                    self._machine.findings.add(_CODE, read.message, statement)
+                    self._report(read, g, statement)
             return guard(g)
 
         return watched
 
-    def _doubt(self, read: _Read, use: Use, statement: Statement) -> None:
+    def _report(self, read: _Read, g: Group, statement: Statement) -> None:
+        found = self._found(read, g, statement, "An address or a guard must not depend on it")
+        self._machine.findings.keep(found, cause=("register", read.name))
+
+    def _suspect(self, read: _Read, use: Use, g: Group, statement: Statement) -> None:
         plain = use.stores or not self._writers[read.register]
-        self._machine.findings.suspects.add(read.register, _CODE, read.message, statement, plain=plain)
+        found = self._found(read, g, statement, "Nothing has written it")
+        self._machine.findings.suspects.report(read.register, found, plain=plain, cause=("register", read.name))
         self._derived.begin()
 
+    def _found(self, read: _Read, g: Group, statement: Statement, rule: str) -> Finding:
+        lanes = g.active & ~read.written[g.rows]
+        position = int(lanes.any(axis=1).argmax())
+        bits = int(lanes_of(lanes[position]))
+        reader = self._machine.findings.access("reader", statement, int(g.indices[position]), lanes=bits, space="reg")
+        reader = replace(reader, name=read.name)
+        return uninitialized.UNINITIALIZED_REGISTER.finding(
+            statement,
+            summary=f"{reader} reads uninitialized register {read.name}",
+            rule=rule,
+            accesses=(reader,),
+        )
+
     def _reads(self, registers: frozenset[int], statement: Statement, names: Callable[[str], Any]) -> list[_Read]:
-        """Those that are followed."""
+        """Those that are tracked."""
         made: list[_Read] = []
         for each in registers & self._written.keys():
             name = next(
                 (word for word in _WORD.findall(statement.text) if _is_register(names(word), each)), "a register"
             )
-            made.append(_Read(each, self._written[each], f"reads {name}, to which nothing has been written"))
+            made.append(_Read(each, self._written[each], name))
         return made
 
 

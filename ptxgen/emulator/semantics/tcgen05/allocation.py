@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen import syntax
+from ptxgen.emulator.checks.registry import tcgen05 as tcgen05_checks
 from ptxgen.emulator.checks.shared.granules import UNIT
 from ptxgen.emulator.load.operands import Binder
 from ptxgen.emulator.semantics import meaning
@@ -65,12 +66,11 @@ def _advise_size(machine: Machine, slot: int, size: int, statement: syntax.Instr
     """The number of columns should not increase between two allocations of a CTA (9.7.16.7.1)."""
     before = int(machine.tensor.last_size[slot])
     if 0 < before < size:
-        machine.findings.add(
-            "tmem-allocation-grows",
-            f"allocates {size} columns after {before}: allocations of a CTA should not grow, or other CTAs may wait "
-            "for each other",
+        machine.findings.report(
+            tcgen05_checks.TMEM_ALLOCATION_GROWS,
             statement,
-            severity="advice",
+            summary=f"the CTA allocates {size} columns after {before}",
+            rule="Allocations of a CTA should not grow, or CTAs may wait for each other",
         )
     machine.tensor.last_size[slot] = size
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen import syntax
+from ptxgen.emulator.checks.registry import tcgen05 as tcgen05_checks
 from ptxgen.emulator.checks.tensor.accesses import bands_of
 from ptxgen.emulator.load.operands import Binder, Reader
 from ptxgen.emulator.memory import MemoryFault
@@ -202,11 +203,15 @@ def _require_cells(machine: Machine, call: Call, spans: list[tuple[str, list[int
         if start not in shape.lane_starts or start != lane:
             legal = " or ".join(map(str, shape.lane_starts)) if start not in shape.lane_starts else f"{lane}, as D does"
             raise MemoryFault(
-                "tmem-out-of-bounds", f"{what} of M {shape.m} starts on lane {legal}, not on {start} (9.7.16.10.5)"
+                tcgen05_checks.TMEM_OUT_OF_BOUNDS,
+                f"{what} begins on lane {start}",
+                rule=f"With M {shape.m} it must begin on lane {legal} (9.7.16.10.5)",
             )
     if shape.form.scale_vector and (call.scale_a[0] or call.scale_b[0]):
         raise MemoryFault(
-            "tmem-out-of-bounds", f"scale factors start on lane 0, not on {call.scale_a[0] or call.scale_b[0]}"
+            tcgen05_checks.TMEM_OUT_OF_BOUNDS,
+            f"scale factors begin on lane {call.scale_a[0] or call.scale_b[0]}",
+            rule="They must begin on lane 0",
         )
     first, last = (int(edge([part.lanes for part in shape.parts])) for edge in (np.min, np.max))
     for slot in call.slots:

@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen import syntax
+from ptxgen.emulator.checks.registry import memory
+from ptxgen.emulator.checks.registry import tcgen05 as tcgen05_checks
 from ptxgen.emulator.checks.tensor.accesses import bands_of
 from ptxgen.emulator.load.operands import Binder, Unmodelled
 from ptxgen.emulator.load.registers import Register
@@ -65,19 +67,24 @@ def _reach(
     quarter = WARP_LANES * (warp % 4)
     starts = (0,) if shape == "32x32b" else (0, 16)
     if LANES <= lane < 2 * LANES:  # a pair's second CTA, by the rows of D: fact tmem-lane-field
-        machine.findings.add(
-            "tmem-lane-rights",
-            f"tensor memory has lanes 0-{LANES - 1} (9.7.16.1.1), in the second CTA of a pair too; hardware takes lane "
-            f"{LANES} for lane 0, and so on",
+        access = machine.findings.access("accessor", statement, row, space="tensor", address=place)
+        machine.findings.report(
+            tcgen05_checks.TMEM_LANE_RIGHTS,
             statement,
+            summary=f"{access} names lane {lane}",
+            rule=f"Tensor memory has lanes 0-{LANES - 1} (9.7.16.1.1), in the second CTA of a pair too. Hardware takes "
+            f"lane {LANES} for lane 0, and so on",
+            fix=f"subtract {LANES} from the lane",
+            accesses=(access,),
             severity="advice",
         )
         lane -= LANES
     if lane & ~31 not in (0, quarter) or lane & 31 not in starts:  # fact tmem-lane-field
         raise MemoryFault(
-            "tmem-lane-rights",
-            f"warp {warp} reaches lanes {quarter}-{quarter + 31} of tensor memory with .{shape} from lane "
-            f"{' or '.join(str(quarter + start) for start in starts)} on, not from lane {lane}",
+            tcgen05_checks.TMEM_LANE_RIGHTS,
+            f"{statement.opcode.partition('.sync')[0]} of warp {warp} begins on lane {lane}",
+            rule=f"The warp reaches lanes {quarter}-{quarter + 31}, with .{shape} from lane "
+            f"{' or '.join(str(quarter + start) for start in starts)}",
         )
     start = quarter + (lane & 31)
     lanes, _ = cells
@@ -346,7 +353,12 @@ def _submit_shift(machine: Machine, row: int, cta_group: int, place: int, statem
     issuer, slots = int(machine.row_slot[row]), slots_of(machine, row, cta_group)
     lane, column = split_address(place)
     if lane % WARP_LANES:
-        raise MemoryFault("misaligned", f"tcgen05.shift at lane {lane}, not a multiple of 32 (9.7.16.9.3)")
+        raise MemoryFault(
+            memory.MISALIGNED,
+            f"tcgen05.shift at lane {lane}",
+            rule="The lane must be a multiple of 32 (9.7.16.9.3)",
+            fix="",
+        )
     span, bands = range(column, column + _SHIFT_COLUMNS), bands_of(range(LANES))
     for slot in slots:
         machine.tensor.require(slot, range(LANES), span, "tcgen05.shift")

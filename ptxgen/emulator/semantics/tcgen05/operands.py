@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from ptxgen import syntax
 from ptxgen.descriptors import DescriptorError, SmemDescriptor
+from ptxgen.emulator.checks.registry import descriptors, memory
 from ptxgen.emulator.checks.shared.granules import UNIT
 from ptxgen.emulator.memory import MemoryFault
 from ptxgen.emulator.memory.shared_memory import RESERVED_BYTES
@@ -49,18 +50,19 @@ def matrix_descriptor(value: int) -> SmemDescriptor:
     try:
         return SmemDescriptor.decode(value if value & _VERSION_BITS else value | _VERSION)
     except DescriptorError as error:
-        raise MemoryFault("illegal-descriptor", f"the shared-memory descriptor {value:#018x}: {error}") from error
+        raise MemoryFault(
+            descriptors.ILLEGAL_DESCRIPTOR, f"shared-memory descriptor {value:#018x}", rule=str(error)
+        ) from error
 
 
 def advise_version(machine: Machine, value: int, statement: syntax.Instruction) -> None:
     """Say where a descriptor has 0 as its version (fact descriptor-version)."""
     if not value & _VERSION_BITS:
-        machine.findings.add(
-            "descriptor-version",
-            "bits 46-48 of the shared-memory descriptor are 0; the manual has the constant 0b001 there (PTX ISA "
-            "9.7.16.4.1, table 40). Triton before 3.6 wrote 0 too, and its kernels ran",
+        machine.findings.report(
+            descriptors.DESCRIPTOR_VERSION,
             statement,
-            severity="advice",
+            summary="bits 46-48 of the shared-memory descriptor are 0",
+            rule="PTX requires 0b001 there (table 40). Triton before 3.6 wrote 0 too, and its kernels ran",
         )
 
 
@@ -68,7 +70,10 @@ def require_k96(machine: Machine, what: str) -> None:
     """Raise MemoryFault where the module's target lacks what K 96 needs (PTX ISA 9.7.16.2.1.1)."""
     if (machine.target.number, machine.target.suffix) != (103, "a"):
         raise MemoryFault(
-            "illegal-descriptor", f"{what} exists on sm_103a only, not on {machine.target} (9.7.16.2.1.1)"
+            descriptors.ILLEGAL_DESCRIPTOR,
+            f"{what} on {machine.target}",
+            rule="Only sm_103a has it (9.7.16.2.1.1)",
+            fix="",
         )
 
 
@@ -79,9 +84,10 @@ def _require_room(value: int, descriptor: SmemDescriptor, major: Major, k_bytes:
         return
     if begin % width + k_bytes > width:
         raise MemoryFault(
-            "illegal-descriptor",
-            f"the shared-memory descriptor {value:#018x}: {k_bytes} bytes of K from byte {begin % width} of a row pass "
-            f"its end at {width}; with 128B swizzle the absolute LBO mode says where they go on (9.7.16.3.1.2)",
+            descriptors.ILLEGAL_DESCRIPTOR,
+            f"shared-memory descriptor {value:#018x}",
+            rule=f"{k_bytes} bytes of K from byte {begin % width} of a row pass its end at {width} (9.7.16.3.1.2)",
+            fix="use the absolute LBO mode with 128B swizzle",
         )
 
 
@@ -103,12 +109,16 @@ def shared_matrix(value: int, major: Major, rows: int, k_bytes: int, element_bit
             every = operand_addresses(descriptor, "mn", rows, k_bytes // size_of, element_bits)
             addresses = every[:: UNIT // size_of].T
     except ValueError as error:
-        raise MemoryFault("illegal-descriptor", f"the shared-memory descriptor {value:#018x}: {error}") from error
+        raise MemoryFault(
+            descriptors.ILLEGAL_DESCRIPTOR, f"shared-memory descriptor {value:#018x}", rule=str(error)
+        ) from error
     if addresses.min() < RESERVED_BYTES or addresses.max() + UNIT > size:
         raise MemoryFault(
-            "out-of-bounds",
-            f"the shared-memory descriptor {value:#018x} reaches {int(addresses.min()):#x} to "
-            f"{int(addresses.max()) + UNIT - 1:#x}; the CTA has {RESERVED_BYTES:#x} to {size - 1:#x}",
+            memory.OUT_OF_BOUNDS,
+            f"shared-memory descriptor {value:#018x} covers {int(addresses.min()):#x} to "
+            f"{int(addresses.max()) + UNIT - 1:#x}",
+            rule=f"The CTA has {RESERVED_BYTES:#x} to {size - 1:#x}",
+            fix="correct the start address and strides of the descriptor",
         )
     units = np.ascontiguousarray(addresses // UNIT)
     return SharedMatrix(units, np.unique(units), major, descriptor.swizzle)

@@ -7,6 +7,7 @@ from typing import Any
 
 from ptxgen import syntax
 from ptxgen.emulator.checks.mbarrier.transactions import Signal
+from ptxgen.emulator.checks.registry import memory
 from ptxgen.emulator.load.operands import Binder
 from ptxgen.emulator.semantics import meaning
 from ptxgen.emulator.semantics.mbarrier import each
@@ -42,11 +43,13 @@ def _commit_place(
     13.5).
     """
     if space is None and place < 1 << 32:
-        machine.findings.add(
-            "generic-shared-address",
-            f"{place:#x} is an address in shared memory, but without .shared::cluster the operand is a generic address",
+        access = machine.findings.access("issuer", statement, row, space="shared", address=place & 0xFFFFFF)
+        machine.findings.report(
+            memory.GENERIC_SHARED_ADDRESS,
             statement,
-            severity="advice",
+            summary=f"{access} takes {place:#x}, an address in the shared window",
+            rule="Without .shared::cluster the operand is a generic address",
+            accesses=(access,),
         )
         space = "shared::cluster"
     return machine.clusters.locate(row, place, space)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ptxgen import syntax
+from ptxgen.emulator.checks.registry import tcgen05
 from ptxgen.emulator.memory import MemoryFault
 from ptxgen.emulator.state.group import Group
 from ptxgen.emulator.state.machine import Machine
@@ -27,7 +28,11 @@ def slots_of(machine: Machine, row: int, cta_group: int) -> Sequence[int]:
     pair = machine.clusters.pair(slot)
     for each in pair:
         if not machine.present[each * machine.warps_per_cta : (each + 1) * machine.warps_per_cta].any():
-            raise MemoryFault("cta-pair", f"the peer {machine.cta_name(each)} of the pair has ended (9.7.16.5)")
+            raise MemoryFault(
+                tcgen05.CTA_PAIR,
+                f".cta_group::2 in {machine.cta_name(slot)}",
+                rule=f"Its peer {machine.cta_name(each)} has exited",
+            )
     return pair
 
 
@@ -45,10 +50,9 @@ def advise_one_lane(g: Group, places: Any, statement: syntax.Instruction) -> Non
     first = np.take_along_axis(values, active.argmax(axis=1)[:, None], axis=1)
     lanes = int(((values == first) & active).sum(axis=1).max(initial=0))
     if lanes > 1:
-        g.machine.findings.add(
-            "many-issuers",
-            f"{lanes} lanes of a warp execute this for the same place, and each issues one of its own; let one lane do "
-            "it (elect.sync)",
+        g.machine.findings.report(
+            tcgen05.MANY_ISSUERS,
             statement,
-            severity="advice",
+            summary=f"{lanes} lanes of a warp issue this operation on the same address",
+            rule="Each lane issues an operation of its own",
         )

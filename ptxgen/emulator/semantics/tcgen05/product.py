@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from ptxgen.descriptors import BlockScaledInstructionDescriptor, DescriptorError, InstructionDescriptor, ZeroColumnMask
 from ptxgen.emulator.arithmetic import matrix_multiply, tensor_sums
+from ptxgen.emulator.checks.registry import descriptors
 from ptxgen.emulator.checks.tensor.accesses import bands_of
 from ptxgen.emulator.memory import MemoryFault
 from ptxgen.emulator.semantics.tcgen05.elements import Packing, Values, decode, narrow_bits, scale_table
@@ -137,7 +138,9 @@ def shape_of(value: int, form: Form) -> Shape:
         _check(form, idesc)
         return Shape(form, idesc)
     except (DescriptorError, ValueError) as error:
-        raise MemoryFault("illegal-descriptor", f"the instruction descriptor {value:#010x}: {error}") from error
+        raise MemoryFault(
+            descriptors.ILLEGAL_DESCRIPTOR, f"instruction descriptor {value:#010x}", rule=str(error)
+        ) from error
 
 
 def _check(form: Form, idesc: InstructionDescriptor | BlockScaledInstructionDescriptor) -> None:
@@ -407,7 +410,7 @@ def zero_columns(value: int, shape: Shape) -> tuple[NDArray[np.bool_] | None, in
             )
         bits = mask.mask(shape.n)
     except DescriptorError as error:
-        raise MemoryFault("illegal-descriptor", f"the zero-column mask {value:#018x}: {error}") from error
+        raise MemoryFault(descriptors.ILLEGAL_DESCRIPTOR, f"zero-column mask {value:#018x}", rule=str(error)) from error
     if not bits:
         return None, mask.column_shift
     return np.array([bits >> i & 1 for i in range(shape.n)], np.bool_), mask.column_shift

@@ -100,7 +100,9 @@ def test_reads_before_writes(
     assert len(found) == (severity is not None), report.summary()
     for each in found:
         assert each.severity == severity
-        assert each.message == f"reads {register}, to which nothing has been written{more}"
+        assert each.summary.endswith(f"reads uninitialized register {register}")
+        assert more in each.message
+        assert each.accesses[0].name == register
         assert register in each.instruction
     assert report.ok == (severity != "error"), report.summary()
     assert "uninitialized-register" not in codes(launch(body, [np.zeros(32, np.uint32)], checks=False)[0])
@@ -114,9 +116,11 @@ def test_a_launch_that_fails_tells_all() -> None:
 
 
 def test_a_launch_that_leaves_poison_in_poison() -> None:
-    """Memory is as before, but a trial changes it."""
+    """Memory is as before, but a rerun changes it."""
     report, _ = launch(f"{HEAD} {SOME} xor.b32 %y, %x, 0; @!%p st.global.u32 [%at], %y; ret;", [poisoned(32)])
-    assert [each.message for each in report.findings] == ["reads %x, to which nothing has been written" + LEFT]
+    (found,) = report.findings
+    assert found.summary.endswith("reads uninitialized register %x")
+    assert LEFT in found.message
 
 
 def test_registers_that_matter_only_together() -> None:
@@ -131,8 +135,8 @@ selp.b32 %y, 1, 2, %q;
         ret;
         """
     report, _ = launch(body, [np.zeros(32, np.uint32)])
-    found = {each.message.split()[1] for each in report.findings}
-    assert found == {f"%v{i}," for i in range(10)}, report.summary()
+    found = {each.accesses[0].name for each in report.findings}
+    assert found == {f"%v{i}" for i in range(10)}, report.summary()
     assert {each.severity for each in report.findings} == {"error"}
 
 
@@ -142,7 +146,7 @@ def test_each_of_many_registers_is_judged_by_itself() -> None:
     reads = "".join(f"add.u32 %y, %v{i}, 1; " for i in range(12) if i != 2)
     body = f"{HEAD} .reg .u32 %v<12>; {sets} {reads} add.u32 %y, %v2, 1; st.global.u32 [%at], %y; ret;"
     report, _ = launch(body, [np.zeros(32, np.uint32)])
-    assert [each.message.split(",")[0] for each in report.findings] == ["reads %v2"], report.summary()
+    assert [each.accesses[0].name for each in report.findings] == ["%v2"], report.summary()
 
 
 def test_accumulators_of_a_warpgroup() -> None:
@@ -184,7 +188,7 @@ mov.u32 %z, s;
         text += body.replace("A,", f"{source},").replace("B;", "0, 0;" if source == "%desc" else "0;")
         report, _ = launch(text, [poisoned(512)], block=128, target="sm_90a", kernel_target="sm_90a")
         found = [each for each in report.findings if each.code == "uninitialized-register"]
-        assert sorted(each.message.split()[1].rstrip(",") for each in found) == expected, report.summary()
+        assert sorted(each.accesses[0].name for each in found) == expected, report.summary()
         assert all(each.severity == "error" for each in found)
 
 
