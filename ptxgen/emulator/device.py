@@ -30,7 +30,7 @@ from ptxgen.device import (
     read_accepts,
 )
 from ptxgen.emulator.checks.registry import launches
-from ptxgen.emulator.checks.uninitialized.rerun import Disturbance, Trials, judge, snapshot
+from ptxgen.emulator.checks.uninitialized.rerun import Perturbation, Rerun, judge, snapshot
 from ptxgen.emulator.engines.timeline import Schedule, Timeline
 from ptxgen.emulator.load.image import Image
 from ptxgen.emulator.load.program import Program
@@ -250,7 +250,7 @@ class Emulator:
         grids = Grids(begin, self.schedule, self.seed)
         statuses = grids.run()
         if before is not None and statuses[0] in ("ok", "findings"):
-            statuses[0] = judge(Trials(grids.begun[0], before, begin[0]))
+            statuses[0] = judge(Rerun(grids.begun[0], before, begin[0]))
         elif self.checks:
             for scheduler, status in zip(grids.begun, statuses, strict=False):
                 scheduler.machine.findings.settle({}, failed=status not in ("ok", "findings"))
@@ -269,9 +269,9 @@ class Emulator:
 
     def _begin(
         self, launch: Launch, shape: LaunchShape, parameters: bytes, memory: GlobalMemory | None = None,
-        disturbance: Disturbance | None = None, checks: bool = True,
+        perturbation: Perturbation | None = None, checks: bool = True,
     ) -> Scheduler:  # fmt: skip
-        """A kernel on a machine of its own, of which nothing has run yet, or for a trial on a copy of global memory.
+        """A kernel on a machine of its own, of which nothing has run yet, or for a rerun on a copy of global memory.
 
         Raises LaunchError.
         """
@@ -291,8 +291,8 @@ class Emulator:
             slots=min(prod(shape.grid), max(self.multiprocessors // size, 1) * size),
             timeline=Timeline(self.schedule, self.seed),
             checks=self.checks and checks,
-            advice=self.checks and disturbance is None and self.advice is not None,
-            disturbance=disturbance,
+            advice=self.checks and perturbation is None and self.advice is not None,
+            perturbation=perturbation,
             regions=kernel.regions,
         )
         machine.findings.accept(self.accept, kernel.name)
@@ -309,7 +309,7 @@ class Emulator:
                 rule="",
                 fix=f'use Emulator("{target}")',
             )
-        progress = self.progress if disturbance is None else None
+        progress = self.progress if perturbation is None else None
         return Scheduler(machine, program, progress, self.max_steps)
 
     def _report(self, launch: Launch, scheduler: Scheduler, status: Status | None, seconds: float) -> LaunchReport:

@@ -126,7 +126,7 @@ def checked_metadata(
         rule=f"Legal here: {', '.join(f'{value:#06b}' for value in legal)}",
         reads=True,
     )
-    return nibbles if machine.disturbance is None else machine.disturbance.metadata(nibbles, wrong, legal)
+    return nibbles if machine.perturbation is None else machine.perturbation.metadata(nibbles, wrong, legal)
 
 
 def dense(stored: Values, columns: NDArray[np.int64], k: int) -> Values:

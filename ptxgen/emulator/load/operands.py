@@ -33,7 +33,7 @@ _FLOAT: dict[int, Any] = {16: np.float16, 32: np.float32, 64: np.float64}
 
 
 class Unmodelled(Exception):
-    """An instruction or operand that the emulator has no meaning for; the run ends as incomplete if reached."""
+    """An instruction or operand that the emulator has no semantics for; the run ends as incomplete if reached."""
 
 
 def numpy_type(type: Type) -> np.dtype[Any]:

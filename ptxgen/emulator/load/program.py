@@ -12,7 +12,7 @@ import numpy as np
 from ptxgen import syntax
 from ptxgen.device import Kernel
 from ptxgen.emulator.checks.uninitialized.registers import Use, never_sure, writers_of
-from ptxgen.emulator.checks.uninitialized.taint import derived, is_lanewise
+from ptxgen.emulator.checks.uninitialized.taint import is_lanewise, tainted
 from ptxgen.emulator.load.calls import Callee, Calls, callees_first, reachable
 from ptxgen.emulator.load.flow import execution_order
 from ptxgen.emulator.load.image import Layout
@@ -20,7 +20,7 @@ from ptxgen.emulator.load.names import Names
 from ptxgen.emulator.load.operands import Binder, Reader, Unmodelled
 from ptxgen.emulator.load.registers import RESERVED, Register
 from ptxgen.emulator.load.variables import Place, Variables
-from ptxgen.emulator.semantics import Meaning, find
+from ptxgen.emulator.semantics import Semantics, find
 from ptxgen.emulator.state.warpgroups import is_move
 from ptxgen.instr.model.form import Instruction
 from ptxgen.instr.model.recognize import Unrecognized
@@ -42,7 +42,7 @@ class Operation:
     """One instruction: `run(group)` executes it for the warps of a group; `guard` reads its predicate."""
 
     statement: syntax.Instruction
-    kind: Literal["plain", "gate", "end"]
+    kind: Literal["plain", "blocking", "terminator"]
     run: Callable[..., Any]
     guard: Reader | None
     reads: frozenset[int]
@@ -79,7 +79,7 @@ class _Line:
 
     statement: syntax.Instruction
     names: Names
-    meaning: Meaning | None = None
+    semantics: Semantics | None = None
     instruction: Instruction | None = None
     missing: str = ""
 
@@ -99,13 +99,13 @@ class _Body:
 class RegisterFlow:
     """What the text says of registers that may be read before they are written, for `checks.uninitialized`.
 
-    `followed` are those, `writers` the numbers of the instructions that write each, `derived` all to which values made
+    `followed` are those, `writers` the numbers of the instructions that write each, `tainted` all to which values made
     of them may go, `recursive` whether functions call themselves.
     """
 
     followed: frozenset[int]
     writers: Mapping[int, frozenset[int]]
-    derived: frozenset[int]
+    tainted: frozenset[int]
     recursive: bool
 
 
@@ -196,7 +196,7 @@ class Program:
         followed = never_sure(by_block, successors, entries)
         uses = [operation.use for operation in self.operations]
         recursive = any(callee.saved for callee in self.calls.callees.values())
-        return RegisterFlow(followed, writers_of(uses, followed), derived(uses, followed), recursive)
+        return RegisterFlow(followed, writers_of(uses, followed), tainted(uses, followed), recursive)
 
     def _module_names(self, module: syntax.Module) -> Names:
         """The names that all functions of a module know."""
@@ -271,11 +271,11 @@ class Program:
             line.missing = found.problems[0].message
             return
         line.instruction = found
-        line.meaning = find(type(found))
-        if line.meaning is None:
-            line.missing = f"the emulator has no meaning for {found.form.key} yet"
-        elif line.meaning.kind == "end" and None in self._labels(line):
-            line.meaning, line.missing = None, f"a label of {line.statement.text} is not there"
+        line.semantics = find(type(found))
+        if line.semantics is None:
+            line.missing = f"the emulator has no semantics for {found.form.key} yet"
+        elif line.semantics.kind == "terminator" and None in self._labels(line):
+            line.semantics, line.missing = None, f"a label of {line.statement.text} is not there"
 
     # Blocks.
 
@@ -310,10 +310,10 @@ class Program:
         for index in range(body.start, body.end):
             line = self._lines[index]
             assert line is not None
-            kind = line.meaning.kind if line.meaning else "plain"
-            if kind == "gate":
+            kind = line.semantics.kind if line.semantics else "plain"
+            if kind == "blocking":
                 leaders.add(index)
-            elif kind == "end":
+            elif kind == "terminator":
                 leaders.add(index + 1)
                 leaders.update(target for target in self._labels(line) if target is not None)
         # Labels inside a block begin none unless a branch goes there.
@@ -342,7 +342,7 @@ class Program:
 
     def _labels(self, line: _Line) -> list[int | None]:
         """Where a branch may go; None is a label that is not there."""
-        if line.instruction is None or line.meaning is None or line.meaning.kind != "end":
+        if line.instruction is None or line.semantics is None or line.semantics.kind != "terminator":
             return []
         label, labels = (getattr(line.instruction, name, None) for name in ("target", "labels"))
         if label is not None:
@@ -354,7 +354,7 @@ class Program:
 
     @staticmethod
     def _falls_through(line: _Line) -> bool:
-        unconditional = line.meaning is not None and line.meaning.leaves and line.statement.guard is None
+        unconditional = line.semantics is not None and line.semantics.leaves and line.statement.guard is None
         return not unconditional
 
     def _bind(self, line: _Line, block: Block, in_entry: bool) -> Operation:
@@ -362,18 +362,18 @@ class Program:
         statement = line.statement
         guard: Reader | None = None
         guard_reads: frozenset[int] = frozenset()
-        kind: Literal["plain", "gate", "end"] = "plain"
+        kind: Literal["plain", "blocking", "terminator"] = "plain"
         run: Callable[..., Any]
         try:
             if statement.guard is not None:
                 name = syntax.Name(statement.guard.register)
                 guard = binder.predicate(syntax.Negation(name) if statement.guard.negated else name)
                 guard_reads = frozenset(binder.reads)
-            if line.meaning is None or line.instruction is None:
+            if line.semantics is None or line.instruction is None:
                 run = self._incomplete(statement, line.missing)
             else:
-                kind = line.meaning.kind
-                run = line.meaning.bind(line.instruction, binder, statement)
+                kind = line.semantics.kind
+                run = line.semantics.bind(line.instruction, binder, statement)
         except Unmodelled as missing:
             kind, run = "plain", self._incomplete(statement, f"the emulator does not model {missing} here")
         reads, writes, touched, vital = map(frozenset, (binder.reads, binder.writes, binder.touched, binder.vital))

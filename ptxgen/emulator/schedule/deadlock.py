@@ -126,8 +126,8 @@ def _need(scheduler: Scheduler, key: object, row: int) -> _Need:
         case "cluster":
             arrived, expected = scheduler.cluster_barriers.count(key[1])
             return _Need(f"barrier.cluster never completes: {arrived} of {expected} threads have arrived")
-        case "registers" if machine.registers_of_warps is not None:
-            return _Need(f"no warp gives back enough registers: {machine.registers_of_warps.describe(row)}")
+        case "registers" if machine.register_pool is not None:
+            return _Need(f"no warp gives back enough registers: {machine.register_pool.describe(row)}")
         case "mbarrier":
             barrier = machine.mbarriers[key[1]].get(key[2])
             if barrier is None:
@@ -153,7 +153,7 @@ def _fix(barrier: MBarrier, row: int) -> str:
 
 def _blame_registers(scheduler: Scheduler) -> None:
     """What the setmaxnreg of a CTA request exceeds the pool, whatever warps give back."""
-    pool = scheduler.machine.registers_of_warps
+    pool = scheduler.machine.register_pool
     for key, waiting in scheduler.warps.waits.items():
         if pool is not None and isinstance(key, tuple) and key[0] == "registers":
             row, _, operation = waiting[0]

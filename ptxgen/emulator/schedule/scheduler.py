@@ -175,7 +175,7 @@ class Scheduler:
         self.machine.effects += 1
         group.store(self.machine.present, np.asarray(False))
         self.warps.leave(group)
-        if self.machine.meetings.any:
+        if self.machine.convergence.any:
             rows = set(group.indices.tolist())
             for key in [key for key in self.warps.waits if isinstance(key, Wait) and key.row in rows]:
                 self.warps.wake(key)
@@ -316,7 +316,7 @@ class Scheduler:
             acting = current
             if operation.guard is not None:
                 acting = current.narrowed(current.full(operation.guard(current)))
-            if operation.kind == "end":
+            if operation.kind == "terminator":
                 self._end(current, acting, operation, block)
                 machine.timeline.advance(1)
                 return

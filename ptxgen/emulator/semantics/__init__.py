@@ -1,9 +1,9 @@
-"""The meaning of instructions. Modules are named as those of `ptxgen.instr`; each function there gives one
-declaration its meaning.
+"""The semantics of instructions. Modules are named as those of `ptxgen.instr`; each function there gives one
+declaration its semantics.
 
-A meaning is a function `(instruction, binder, statement) -> run`, where `run(group)` executes it for all
-warps of a group. Kinds: `plain` does something and goes on; a `gate` may hold lanes back (it returns the lanes that
-may pass, and is tried again when they are woken); an `end` decides where the lanes go next.
+It is a function `(instruction, binder, statement) -> run`, where `run(group)` executes it for all warps of a group.
+Kinds: `plain` does something and goes on; a `blocking` one may hold lanes back (it returns the lanes that may pass, and
+is tried again when they are woken); a `terminator` decides where the lanes go next.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any, Literal
 from ptxgen.instr import FAMILIES
 from ptxgen.instr.model.form import Instruction
 
-#: Declarations without a meaning, by key or family, and why. A kernel that reaches one ends as incomplete.
+#: Declarations without semantics, by key or family, and why. A kernel that reaches one ends as incomplete.
 LEFT_OUT = {
     "texture": "kernels of these generations load tensors by TMA, not through texture units",
     "surface": "kernels of these generations store tensors by TMA, not through surfaces",
@@ -33,32 +33,32 @@ LEFT_OUT = {
     "tensormap.query_alloc_class_large": "asks the driver's allocator, which the emulator does not have",
 }
 
-Kind = Literal["plain", "gate", "end"]
+Kind = Literal["plain", "blocking", "terminator"]
 
-#: The modules that give meanings.
+#: The modules that give semantics.
 MODULES = tuple(family for family in FAMILIES if family not in LEFT_OUT)
 
 
 @dataclass(frozen=True, slots=True)
-class Meaning:
-    """How a declaration runs; `leaves` marks ends after which nothing follows in the text."""
+class Semantics:
+    """How a declaration runs; `leaves` marks terminators after which nothing follows in the text."""
 
     kind: Kind
     bind: Callable[..., Callable[..., Any]]
     leaves: bool = False
 
 
-_MEANINGS: dict[type[Instruction], Meaning] = {}
+_SEMANTICS: dict[type[Instruction], Semantics] = {}
 
 
-def meaning(*forms: type[Instruction], kind: Kind = "plain", leaves: bool = False) -> Callable[[Any], Any]:
-    """Decorator: the function gives these declarations their meaning."""
+def semantics(*forms: type[Instruction], kind: Kind = "plain", leaves: bool = False) -> Callable[[Any], Any]:
+    """Decorator: the function gives these declarations their semantics."""
 
     def register(function: Callable[..., Callable[..., Any]]) -> Callable[..., Callable[..., Any]]:
         for form in forms:
-            if form in _MEANINGS:
-                raise TypeError(f"{form.form.key} has a meaning already")
-            _MEANINGS[form] = Meaning(kind, function, leaves)
+            if form in _SEMANTICS:
+                raise TypeError(f"{form.form.key} has semantics already")
+            _SEMANTICS[form] = Semantics(kind, function, leaves)
         return function
 
     return register
@@ -66,29 +66,29 @@ def meaning(*forms: type[Instruction], kind: Kind = "plain", leaves: bool = Fals
 
 @functools.cache
 def load_all() -> None:
-    """Import every module of meanings; a family that has none yet is left out."""
+    """Import every module of semantics; a family that has none yet is left out."""
     for module in MODULES:
         name = f"{__name__}.{module}"
         if importlib.util.find_spec(name) is not None:
             importlib.import_module(name)
 
 
-def find(form: type[Instruction]) -> Meaning | None:
-    """The meaning of a declaration, None if it has none yet."""
+def find(form: type[Instruction]) -> Semantics | None:
+    """The semantics of a declaration, None if it has none yet."""
     load_all()
-    return _MEANINGS.get(form)
+    return _SEMANTICS.get(form)
 
 
 def reason(key: str) -> str | None:
-    """Why a declaration has no meaning; None if nobody has said why."""
+    """Why a declaration has no semantics; None if nobody has said why."""
     return LEFT_OUT.get(key) or LEFT_OUT.get(key.partition(".")[0])
 
 
 def missing() -> list[str]:
-    """Keys of the declarations without a meaning."""
+    """Keys of the declarations without semantics."""
     from ptxgen import instr
     from ptxgen.instr.model.form import REGISTRY
 
     load_all()
     instr.load_all()
-    return sorted(form.form.key for forms in REGISTRY.values() for form in forms if form not in _MEANINGS)
+    return sorted(form.form.key for forms in REGISTRY.values() for form in forms if form not in _SEMANTICS)

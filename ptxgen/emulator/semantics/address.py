@@ -10,14 +10,14 @@ import numpy as np
 from ptxgen import syntax
 from ptxgen.emulator.load.operands import Binder
 from ptxgen.emulator.memory.access import WINDOWS, in_window
-from ptxgen.emulator.semantics import meaning
+from ptxgen.emulator.semantics import semantics
 from ptxgen.emulator.state.group import Group
 from ptxgen.instr import address
 
 _Run = Callable[[Group], None]
 
 
-@meaning(address.isspacep)
+@semantics(address.isspacep)
 def in_space(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     """The window of parameters lies in that of global memory (9.7.9.19)."""
     a, p, space = binder.source(op.a, "u64"), binder.destination(op.p, "pred"), op.space.split("::")[0]
@@ -30,7 +30,7 @@ def in_space(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     return run
 
 
-@meaning(address.cvta, address.cvta_to)
+@semantics(address.cvta, address.cvta_to)
 def convert_address(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     base = np.uint64(WINDOWS[op.space.split("::")[0]])
     a, d = binder.source(op.a, op.size), binder.destination(op.d, op.size)

@@ -20,7 +20,7 @@ from ptxgen.emulator.load.operands import Binder
 from ptxgen.emulator.memory import MemoryFault
 from ptxgen.emulator.memory.access import Bytes, locate, measure
 from ptxgen.emulator.memory.global_memory import HEAP_BASE
-from ptxgen.emulator.semantics import meaning
+from ptxgen.emulator.semantics import semantics
 from ptxgen.emulator.state.group import Group
 from ptxgen.emulator.state.machine import Machine
 from ptxgen.emulator.state.mbarriers import MBarrier
@@ -33,7 +33,7 @@ _Run = Callable[[Group], None]
 _Gate = Callable[[Group, "Scheduler"], tuple[Callable[[int], object], NDArray[np.bool_] | None]]
 
 
-@meaning(async_copy.copy, async_copy.copy_ignore)
+@semantics(async_copy.copy, async_copy.copy_ignore)
 def copy(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     size = int(op.size.evaluate())
     destination, source = binder.address(op.dst), binder.address(op.src)
@@ -145,7 +145,7 @@ def _move(
 # Waiting.
 
 
-@meaning(async_copy.commit_group)
+@semantics(async_copy.commit_group)
 def commit_group(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     def run(g: Group) -> None:
         active = g.active
@@ -186,18 +186,18 @@ def _wait(pending: int, commits: bool) -> _Gate:
     return run
 
 
-@meaning(async_copy.wait_group, kind="gate")
+@semantics(async_copy.wait_group, kind="blocking")
 def wait_group(op: Any, binder: Binder, statement: syntax.Instruction) -> _Gate:
     return _wait(max(int(op.count.evaluate()), 0), commits=False)
 
 
-@meaning(async_copy.wait_all, kind="gate")
+@semantics(async_copy.wait_all, kind="blocking")
 def wait_all(op: Any, binder: Binder, statement: syntax.Instruction) -> _Gate:
     """As a commit and a wait for all groups (9.7.9.25.3.3)."""
     return _wait(0, commits=True)
 
 
-@meaning(mbarrier.cp_async_arrive)
+@semantics(mbarrier.cp_async_arrive)
 def arrive_when_done(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     """Each lane arrives once its copies so far are done. Without .noinc the phase expects that arrival besides others.
 

@@ -21,7 +21,7 @@ from ptxgen.emulator.memory import MemoryFault
 from ptxgen.emulator.memory.access import Bytes, Part, locate, parts_of, strong_atomic, track_strong
 from ptxgen.emulator.memory.atomics import Operation, accumulate, update
 from ptxgen.emulator.memory.reductions import canonical, decrement, greater, increment, lesser
-from ptxgen.emulator.semantics import meaning
+from ptxgen.emulator.semantics import semantics
 from ptxgen.emulator.semantics.memory import space_of
 from ptxgen.emulator.state.group import Group
 from ptxgen.emulator.state.machine import Machine
@@ -150,7 +150,7 @@ def change(
     return np.stack(found, axis=1)
 
 
-@meaning(
+@semantics(
     atomic.atom, atomic.atom_add_noftz, atomic.atom_vector, atomic.atom_vector_half, atomic.atom_vector_packed,
     atomic.red, atomic.red_add_noftz, atomic.red_vector, atomic.red_vector_half, atomic.red_vector_packed,
 )  # fmt: skip
@@ -204,7 +204,7 @@ def _give(part: Part, results: Sequence[Any], found: _Words, dtype: np.dtype[Any
         result(g, full)
 
 
-@meaning(atomic.atom_cas)
+@semantics(atomic.atom_cas)
 def compare_and_swap(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     type = TYPES[op.type]
     address, named = binder.address(op.a), space_of(op, binder, op.a)
@@ -223,7 +223,7 @@ def compare_and_swap(op: Any, binder: Binder, statement: syntax.Instruction) -> 
     return run
 
 
-@meaning(atomic.red_async)
+@semantics(atomic.red_async)
 def reduce_later(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     type = TYPES[op.type]
     address, named, barrier = binder.address(op.a), space_of(op, binder, op.a), binder.address(op.mbar)
@@ -249,7 +249,7 @@ def reduce_later(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run
     return run
 
 
-@meaning(atomic.red_async_release, atomic.red_async_mmio)
+@semantics(atomic.red_async_release, atomic.red_async_mmio)
 def reduce_globally(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     type = TYPES[op.type]
     address, named, source = binder.address(op.a), space_of(op, binder, op.a), binder.source(op.b, type)

@@ -11,7 +11,7 @@ from ptxgen import syntax
 from ptxgen.emulator.checks.registry import barriers
 from ptxgen.emulator.load.operands import Binder
 from ptxgen.emulator.memory import MemoryFault
-from ptxgen.emulator.semantics import meaning
+from ptxgen.emulator.semantics import semantics
 from ptxgen.emulator.state.barriers import Reduction
 from ptxgen.emulator.state.convergence import lanes_of
 from ptxgen.emulator.state.group import Group
@@ -40,9 +40,9 @@ def require_whole_warps(g: Group, statement: syntax.Instruction) -> None:
         )
 
 
-@meaning(
+@semantics(
     barrier.bar_sync, barrier.barrier_sync, barrier.bar_arrive, barrier.barrier_arrive, barrier.bar_red,
-    barrier.barrier_red, barrier.bar_red_popc, barrier.barrier_red_popc, kind="end",
+    barrier.barrier_red, barrier.bar_red_popc, barrier.barrier_red_popc, kind="terminator",
 )  # fmt: skip
 def synchronize(op: Any, binder: Binder, statement: syntax.Instruction) -> _End:
     name = binder.source(op.name, "u32")

@@ -15,7 +15,7 @@ from ptxgen.emulator.load.operands import Binder, Reader, Unmodelled
 from ptxgen.emulator.memory import MemoryFault
 from ptxgen.emulator.memory.global_memory import HEAP_BASE, POISON_BYTE
 from ptxgen.emulator.memory.reductions import Combine, combiner
-from ptxgen.emulator.semantics import meaning
+from ptxgen.emulator.semantics import semantics
 from ptxgen.emulator.semantics.mbarrier import each
 from ptxgen.emulator.state.group import Group
 from ptxgen.emulator.state.machine import Machine
@@ -52,7 +52,7 @@ def _whole_units(start: int, stop: int) -> NDArray[np.int64]:
     return np.arange(-(-start // UNIT), stop // UNIT, dtype=np.int64)
 
 
-@meaning(bulk.load)
+@semantics(bulk.load)
 def load(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     if op.report not in (None, "disabled"):
         raise Unmodelled(f"mbarrier::report::{op.report}")
@@ -89,7 +89,7 @@ def load(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     return run
 
 
-@meaning(bulk.copy, bulk.reduce_shared)
+@semantics(bulk.copy, bulk.reduce_shared)
 def copy(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     """From this CTA's shared memory to that of another, or combined with it."""
     destination, source = binder.address(op.dst_mem), binder.address(op.src_mem)
@@ -117,7 +117,7 @@ def copy(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     return run
 
 
-@meaning(bulk.store, bulk.reduce, bulk.multimem_store, bulk.multimem_reduce)
+@semantics(bulk.store, bulk.reduce, bulk.multimem_store, bulk.multimem_reduce)
 def store(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     """From shared to global memory, or combined with it; a byte mask repeats every 16 bytes.
 
@@ -158,13 +158,13 @@ def store(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     return run
 
 
-@meaning(bulk.prefetch, bulk.applypriority)
+@semantics(bulk.prefetch, bulk.applypriority)
 def prefetch(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     """A hint."""
     return lambda g: None
 
 
-@meaning(bulk.commit_group)
+@semantics(bulk.commit_group)
 def commit_group(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     def run(g: Group) -> None:
         for row in g.indices:
@@ -173,7 +173,7 @@ def commit_group(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run
     return run
 
 
-@meaning(bulk.wait_group, kind="gate")
+@semantics(bulk.wait_group, kind="blocking")
 def wait_group(op: Any, binder: Binder, statement: syntax.Instruction) -> Callable[..., Any]:
     """All but the latest groups must be done, or with .read have read their sources."""
     pending, reads = max(int(op.pending.value), 0), op.read

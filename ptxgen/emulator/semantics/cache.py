@@ -16,7 +16,7 @@ from ptxgen.emulator.load.operands import Binder
 from ptxgen.emulator.memory import MemoryFault
 from ptxgen.emulator.memory.access import parts_of
 from ptxgen.emulator.memory.global_memory import HEAP_BASE, POISON_BYTE
-from ptxgen.emulator.semantics import meaning
+from ptxgen.emulator.semantics import semantics
 from ptxgen.emulator.state.group import Group
 from ptxgen.instr import cache
 
@@ -29,12 +29,12 @@ _SECOND = {None: 0x00, "evict_unchanged": 0x00, "evict_first": 0x10}
 _FRACTIONAL, _RANGE = 0x100, 0x180
 
 
-@meaning(cache.prefetch, cache.prefetch_keep, cache.prefetch_tensormap, cache.prefetchu, cache.applypriority)
+@semantics(cache.prefetch, cache.prefetch_keep, cache.prefetch_tensormap, cache.prefetchu, cache.applypriority)
 def nothing(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     return lambda g: None
 
 
-@meaning(cache.discard)
+@semantics(cache.discard)
 def discard(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     """The bytes become indeterminate: poison here. Raises MemoryFault outside arrays and off lines of 128 bytes."""
     address = binder.address(op.a)
@@ -55,7 +55,7 @@ def discard(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     return run
 
 
-@meaning(cache.createpolicy_fractional)
+@semantics(cache.createpolicy_fractional)
 def fractional_policy(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     """The fraction counts in sixteenths."""
     code = _FRACTIONAL + _FIRST[op.first] + _SECOND[op.second]
@@ -69,7 +69,7 @@ def fractional_policy(op: Any, binder: Binder, statement: syntax.Instruction) ->
     return run
 
 
-@meaning(cache.createpolicy_range)
+@semantics(cache.createpolicy_range)
 def range_policy(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     """The range counts in blocks of a power of two, of 4096 bytes at least, so that 128 of them hold the total."""
     code = _RANGE + _FIRST[op.first] + _SECOND[op.second]
@@ -87,7 +87,7 @@ def range_policy(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run
     return run
 
 
-@meaning(cache.createpolicy_cvt)
+@semantics(cache.createpolicy_cvt)
 def converted_policy(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     a, policy = binder.source(op.a, "u64"), binder.destination(op.policy, "u64")
     return lambda g: policy(g, a(g))

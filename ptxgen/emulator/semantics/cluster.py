@@ -18,7 +18,7 @@ from ptxgen.emulator.checks.registry import memory
 from ptxgen.emulator.load.operands import Binder
 from ptxgen.emulator.memory import MemoryFault
 from ptxgen.emulator.memory.global_memory import POISON_BYTE, SHARED_WINDOW, WINDOW_BYTES
-from ptxgen.emulator.semantics import meaning
+from ptxgen.emulator.semantics import semantics
 from ptxgen.emulator.semantics.barrier import require_whole_warps
 from ptxgen.emulator.semantics.mbarrier import each
 from ptxgen.emulator.state.clusters import OFFSET_MASK, RANK_SHIFT
@@ -45,7 +45,7 @@ def _window(g: Group, addresses: NDArray[np.int64], space: str | None) -> NDArra
     return np.asarray(base, np.int64)
 
 
-@meaning(cluster.mapa)
+@semantics(cluster.mapa)
 def map_address(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     a, rank, d = binder.source(op.a, op.type), binder.source(op.cta, "u32"), binder.destination(op.d, op.type)
     word = np.uint32 if op.type == "u32" else np.uint64
@@ -60,7 +60,7 @@ def map_address(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     return run
 
 
-@meaning(cluster.getctarank)
+@semantics(cluster.getctarank)
 def rank_of_address(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     a, d = binder.source(op.a, op.type), binder.destination(op.d, "u32")
 
@@ -72,7 +72,7 @@ def rank_of_address(op: Any, binder: Binder, statement: syntax.Instruction) -> _
     return run
 
 
-@meaning(cluster.arrive, kind="gate")
+@semantics(cluster.arrive, kind="blocking")
 def arrive(op: Any, binder: Binder, statement: syntax.Instruction) -> Callable[..., Any]:
     """Always passes; a gate since the scheduler counts the arrivals."""
 
@@ -85,7 +85,7 @@ def arrive(op: Any, binder: Binder, statement: syntax.Instruction) -> Callable[.
     return run
 
 
-@meaning(cluster.wait, kind="gate")
+@semantics(cluster.wait, kind="blocking")
 def wait(op: Any, binder: Binder, statement: syntax.Instruction) -> Callable[..., Any]:
     def run(g: Group, scheduler: Scheduler) -> tuple[Callable[[int], object], NDArray[np.bool_] | None]:
         if op.aligned:
@@ -97,7 +97,7 @@ def wait(op: Any, binder: Binder, statement: syntax.Instruction) -> Callable[...
     return run
 
 
-@meaning(cluster.griddepcontrol, kind="gate")
+@semantics(cluster.griddepcontrol, kind="blocking")
 def dependent_grids(op: Any, binder: Binder, statement: syntax.Instruction) -> Callable[..., Any]:
     """`grids` decides when the next grid begins, and when those before have ended."""
     waits = op.action == "wait"
@@ -122,7 +122,7 @@ def dependent_grids(op: Any, binder: Binder, statement: syntax.Instruction) -> C
 _RESPONSE = 16
 
 
-@meaning(cluster.try_cancel)
+@semantics(cluster.try_cancel)
 def try_cancel(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     address, barrier = binder.address(op.addr), binder.address(op.mbar)
 
@@ -192,7 +192,7 @@ def _response(binder: Binder, operand: Any) -> Callable[[Group], NDArray[np.uint
     return lambda g: np.ascontiguousarray(read(g)).view(np.uint32).reshape(g.size, 32, 4)
 
 
-@meaning(cluster.is_canceled)
+@semantics(cluster.is_canceled)
 def is_canceled(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     response, p = _response(binder, op.response), binder.destination(op.p, "pred")
     return lambda g: p(g, _granted(response(g)))
@@ -219,13 +219,13 @@ def _first(g: Group, words: NDArray[np.uint32], statement: syntax.Instruction) -
     return np.where(refused[..., None], np.uint32(0x01010101 * POISON_BYTE), coordinates)
 
 
-@meaning(cluster.get_first_ctaid)
+@semantics(cluster.get_first_ctaid)
 def first_coordinate(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     response, d, axis = _response(binder, op.response), binder.destination(op.d, "b32"), "xyz".index(op.dimension)
     return lambda g: d(g, _first(g, response(g), statement)[..., axis])
 
 
-@meaning(cluster.get_first_ctaid_vector)
+@semantics(cluster.get_first_ctaid_vector)
 def first_cta(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     response = _response(binder, op.response)
     destinations = [binder.destination(element, "b32") for element in binder.vector(op.d)]

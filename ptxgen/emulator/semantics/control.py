@@ -13,7 +13,7 @@ from ptxgen.emulator.checks.registry import calls as registry
 from ptxgen.emulator.load.calls import elements
 from ptxgen.emulator.load.operands import Binder, Unmodelled
 from ptxgen.emulator.memory import MemoryFault
-from ptxgen.emulator.semantics import meaning
+from ptxgen.emulator.semantics import semantics
 from ptxgen.emulator.semantics.system_calls import system_call
 from ptxgen.emulator.state.group import Group
 from ptxgen.instr import control
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 _End = Callable[[Group, "Scheduler", "Block", "Operation"], None]
 
 
-@meaning(control.bra, kind="end", leaves=True)
+@semantics(control.bra, kind="terminator", leaves=True)
 def branch(op: Any, binder: Binder, statement: syntax.Instruction) -> _End:
     target = binder.targets[0]
     return lambda g, scheduler, block, operation: scheduler.warps.move(g, target)
 
 
-@meaning(control.brx_idx, kind="end", leaves=True)
+@semantics(control.brx_idx, kind="terminator", leaves=True)
 def branch_by_index(op: Any, binder: Binder, statement: syntax.Instruction) -> _End:
     """An index past the list goes anywhere (9.7.12.4): it ends as a fault."""
     index, targets = binder.source(op.index, "u32"), binder.targets
@@ -50,7 +50,7 @@ def branch_by_index(op: Any, binder: Binder, statement: syntax.Instruction) -> _
     return run
 
 
-@meaning(control.ret, kind="end", leaves=True)
+@semantics(control.ret, kind="terminator", leaves=True)
 def go_back(op: Any, binder: Binder, statement: syntax.Instruction) -> _End:
     calls = binder.program.calls
     if binder.in_entry:
@@ -58,12 +58,12 @@ def go_back(op: Any, binder: Binder, statement: syntax.Instruction) -> _End:
     return lambda g, scheduler, block, operation: calls.leave(g, scheduler)
 
 
-@meaning(control.exit, kind="end", leaves=True)
+@semantics(control.exit, kind="terminator", leaves=True)
 def leave(op: Any, binder: Binder, statement: syntax.Instruction) -> _End:
     return lambda g, scheduler, block, operation: scheduler.exit(g)
 
 
-@meaning(control.call, kind="end")
+@semantics(control.call, kind="terminator")
 def call(op: Any, binder: Binder, statement: syntax.Instruction) -> _End:
     calls, name = binder.program.calls, str(op.function)
     function = binder.program.layout.functions.get(name)
@@ -79,7 +79,7 @@ def call(op: Any, binder: Binder, statement: syntax.Instruction) -> _End:
     return lambda g, scheduler, block, operation: calls.enter(g, site, scheduler)
 
 
-@meaning(control.call_pointer, kind="end")
+@semantics(control.call_pointer, kind="terminator")
 def call_pointer(op: Any, binder: Binder, statement: syntax.Instruction) -> _End:
     """Whatever function the register holds, if it takes these arguments."""
     calls, pointer = binder.program.calls, binder.source(op.pointer, "u64")

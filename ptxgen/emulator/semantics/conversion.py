@@ -15,7 +15,7 @@ from ptxgen.emulator.arithmetic.exact import two_sum
 from ptxgen.emulator.arithmetic.formats import FORMATS, decode, encode
 from ptxgen.emulator.arithmetic.single import canonical, flush, flush_rounded, round_f32
 from ptxgen.emulator.load.operands import Binder, Unmodelled, numpy_type
-from ptxgen.emulator.semantics import meaning
+from ptxgen.emulator.semantics import semantics
 from ptxgen.emulator.state.group import Group
 from ptxgen.instr import conversion
 from ptxgen.instr.model.types import TYPES
@@ -65,7 +65,7 @@ def _saturated(value: NDArray[Any], dtype: str) -> NDArray[Any]:
     return np.where(np.isnan(value) | (clipped == 0), _FLOATS[dtype](0), clipped)  # -0 becomes +0
 
 
-@meaning(conversion.cvt)
+@semantics(conversion.cvt)
 def convert(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     source_float, target_float = op.atype in _FLOATS, op.dtype in _FLOATS
     read = binder.source(op.a, op.atype)
@@ -191,7 +191,7 @@ def _integer_to_float(value: NDArray[Any], dtype: str, rounding: str) -> NDArray
     return narrow(odd, dtype, rounding)
 
 
-@meaning(conversion.cvt_half, conversion.cvt_half2)
+@semantics(conversion.cvt_half, conversion.cvt_half2)
 def convert_half(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     """.f32 to one or two 16-bit floats; the first source goes to the high half."""
     kind = op.dtype.removesuffix("x2")
@@ -265,7 +265,7 @@ def _scales(op: Any, binder: Binder) -> Callable[[Group], list[Any]]:
     return read
 
 
-@meaning(conversion.cvt_narrow2, conversion.cvt_narrow2_pair)
+@semantics(conversion.cvt_narrow2, conversion.cvt_narrow2_pair)
 def convert_narrow(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     if op.scaled:
         raise Unmodelled("cvt with .scaled::n1::ue8m0")
@@ -302,7 +302,7 @@ def _reversed(half: NDArray[np.uint32]) -> NDArray[np.uint32]:
     return half
 
 
-@meaning(conversion.cvt_half2_rs, conversion.cvt_narrow4_rs)
+@semantics(conversion.cvt_half2_rs, conversion.cvt_narrow4_rs)
 def convert_randomly(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     """Random bits stand beside the highest bits that are cut off."""
     name, count = op.dtype[:-2], int(op.dtype[-1])
@@ -321,7 +321,7 @@ def convert_randomly(op: Any, binder: Binder, statement: syntax.Instruction) -> 
     return run
 
 
-@meaning(conversion.cvt_tf32)
+@semantics(conversion.cvt_tf32)
 def convert_tf32(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     """The 19 bits of .tf32 are the upper ones of the register; the others are 0, those of a NaN too (measured, H100).
 
@@ -344,7 +344,7 @@ def convert_tf32(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run
     return lambda g: d(g, convert(np.asarray(a(g))))
 
 
-@meaning(conversion.cvt_f16x2, conversion.cvt_bf16x2, conversion.cvt_bf16x2_ue8m0x2)
+@semantics(conversion.cvt_f16x2, conversion.cvt_bf16x2, conversion.cvt_bf16x2_ue8m0x2)
 def convert_from_narrow(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     """Every value of these formats is one of .f16 and .bf16; scaling may round. NaN is 0x7fff."""
     atype = getattr(op, "atype", "ue8m0x2")
@@ -384,7 +384,7 @@ def convert_from_narrow(op: Any, binder: Binder, statement: syntax.Instruction) 
     return run
 
 
-@meaning(conversion.cvt_ue8m0x2, conversion.cvt_ue8m0x2_pair)
+@semantics(conversion.cvt_ue8m0x2, conversion.cvt_ue8m0x2_pair)
 def convert_to_scale(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     """The power of two next to a magnitude, 2**-127 at least; too large ones give NaN, or 2**127 with .satfinite.
 
@@ -403,7 +403,7 @@ def convert_to_scale(op: Any, binder: Binder, statement: syntax.Instruction) -> 
     return lambda g: d(g, _packed([one(source(g)) for source in sources], 8))
 
 
-@meaning(conversion.cvt_s2f6x2, conversion.cvt_s2f6x2_pair)
+@semantics(conversion.cvt_s2f6x2, conversion.cvt_s2f6x2_pair)
 def convert_to_fixed(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     """Units of 2**-6 in 8 bits, clamped; NaN gives the largest value."""
     sources, scales, d = _sources(op, binder), _scales(op, binder), binder.destination(op.d, "b16")
@@ -417,7 +417,7 @@ def convert_to_fixed(op: Any, binder: Binder, statement: syntax.Instruction) -> 
     return lambda g: d(g, _packed([one(source(g), s) for source, s in zip(sources, scales(g), strict=True)], 8))
 
 
-@meaning(conversion.cvt_pack16, conversion.cvt_pack)
+@semantics(conversion.cvt_pack16, conversion.cvt_pack)
 def pack_integers(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     a, b, d = binder.source(op.a, "s32"), binder.source(op.b, "s32"), binder.destination(op.d, "u32")
     c = binder.source(op.c, "b32") if isinstance(op, conversion.cvt_pack) else None

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ptxgen import syntax
 from ptxgen.emulator.load.operands import Binder, numpy_type
-from ptxgen.emulator.semantics import meaning
+from ptxgen.emulator.semantics import semantics
 from ptxgen.emulator.semantics.integer import high_half
 from ptxgen.emulator.state.group import Group
 from ptxgen.instr import extended
@@ -37,7 +37,7 @@ def _saturated(a: _Words, b: _Words, carry: Any) -> _Words:
     return np.clip(x + y + np.asarray(carry), -(2**31), 2**31 - 1).astype(np.int32).view(np.uint32)
 
 
-@meaning(
+@semantics(
     extended.add_cc, extended.addc, extended.sub_cc, extended.subc, extended.mad_cc, extended.madc,
 )  # fmt: skip
 def carried(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:

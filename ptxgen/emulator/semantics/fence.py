@@ -13,7 +13,7 @@ from ptxgen import syntax
 from ptxgen.emulator.checks.order.partial_release import bits
 from ptxgen.emulator.checks.order.strong_accesses import level
 from ptxgen.emulator.load.operands import Binder
-from ptxgen.emulator.semantics import meaning
+from ptxgen.emulator.semantics import semantics
 from ptxgen.emulator.state.group import Group
 from ptxgen.instr import fence
 
@@ -50,7 +50,7 @@ def _orders(
     return run
 
 
-@meaning(fence.fence, fence.membar)
+@semantics(fence.fence, fence.membar)
 def order(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     """No semantics means acq_rel; membar is the older fence.sc."""
     sem = getattr(op, "sem", None)
@@ -59,40 +59,40 @@ def order(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     return _orders(acquires=sem != "release", releases=sem != "acquire", scope=scope, sequences=sequences)
 
 
-@meaning(fence.fence_acquire_shared)
+@semantics(fence.fence_acquire_shared)
 def acquire_shared(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     """The restriction to shared memory is not kept: a missing wider fence is not reported."""
     return _orders(acquires=True, releases=False)
 
 
-@meaning(fence.fence_release_shared, fence.fence_release_reads)
+@semantics(fence.fence_release_shared, fence.fence_release_reads)
 def release_shared(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     return _orders(acquires=False, releases=True)
 
 
-@meaning(fence.fence_proxy_async_acquire)
+@semantics(fence.fence_proxy_async_acquire)
 def acquire_for_copies(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     return _orders(acquires=True, releases=False, proxy=True)
 
 
-@meaning(fence.fence_proxy_async_release, fence.fence_proxy_async_release_reads)
+@semantics(fence.fence_proxy_async_release, fence.fence_proxy_async_release_reads)
 def release_for_copies(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     return _orders(acquires=False, releases=True, proxy=True)
 
 
-@meaning(fence.fence_proxy_alias, fence.fence_proxy_alias_ordered)
+@semantics(fence.fence_proxy_alias, fence.fence_proxy_alias_ordered)
 def order_aliases(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     """There are no aliases in the emulator's memory."""
     return lambda g: None
 
 
-@meaning(fence.membar_proxy)
+@semantics(fence.membar_proxy)
 def older_proxy_fence(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     """membar.proxy.async is fence.proxy.async."""
     return _publish(shared=True, heap=True) if op.kind == "async" else lambda g: None
 
 
-@meaning(fence.fence_mbarrier_init, fence.fence_proxy_async)
+@semantics(fence.fence_mbarrier_init, fence.fence_proxy_async)
 def publish_barriers(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     stores = isinstance(op, fence.fence_proxy_async)
     return _publish(shared=stores and op.space != "global", heap=stores and op.space in (None, "global"))
@@ -119,7 +119,7 @@ def _publish(*, shared: bool, heap: bool) -> _Run:
     return run
 
 
-@meaning(fence.fence_proxy_tensormap_release)
+@semantics(fence.fence_proxy_tensormap_release)
 def release_tensormaps(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     """The maps that have been changed may be acquired from now on."""
 
@@ -130,7 +130,7 @@ def release_tensormaps(op: Any, binder: Binder, statement: syntax.Instruction) -
     return run
 
 
-@meaning(fence.fence_proxy_tensormap_acquire)
+@semantics(fence.fence_proxy_tensormap_acquire)
 def acquire_tensormap(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     """Later copies see the map at an address as it was released."""
     address = binder.address(op.addr)

@@ -15,7 +15,7 @@ from ptxgen import syntax
 from ptxgen.emulator.arithmetic import exact, functions, single
 from ptxgen.emulator.arithmetic.single import canonical, flush
 from ptxgen.emulator.load.operands import Binder, joined, parts
-from ptxgen.emulator.semantics import meaning
+from ptxgen.emulator.semantics import semantics
 from ptxgen.emulator.state.group import Group
 from ptxgen.instr import floating
 
@@ -83,7 +83,7 @@ def _apply(op: Any, binder: Binder, function: Callable[..., Any], type: str) -> 
     return lambda g: d(g, function(*(np.asarray(source(g)) for source in sources)))
 
 
-@meaning(floating.add, floating.sub, floating.mul, floating.fma, floating.mad, floating.div)
+@semantics(floating.add, floating.sub, floating.mul, floating.fma, floating.mad, floating.div)
 def arithmetic(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     if op.type == "f64":
         function = _double(op)
@@ -93,7 +93,7 @@ def arithmetic(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     return _apply(op, binder, _single(op), "f32")
 
 
-@meaning(floating.add_f32x2, floating.sub_f32x2, floating.mul_f32x2, floating.fma_f32x2)
+@semantics(floating.add_f32x2, floating.sub_f32x2, floating.mul_f32x2, floating.fma_f32x2)
 def packed(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     function = _single(op)
 
@@ -105,7 +105,7 @@ def packed(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     return _apply(op, binder, halves, "b64")
 
 
-@meaning(floating.abs, floating.neg)
+@semantics(floating.abs, floating.neg)
 def sign_change(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     function = np.abs if isinstance(op, floating.abs) else np.negative
     if op.type == "f64":
@@ -113,7 +113,7 @@ def sign_change(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     return _apply(op, binder, lambda a: canonical(function(flush(a) if op.ftz else a)), "f32")
 
 
-@meaning(floating.min, floating.max)
+@semantics(floating.min, floating.max)
 def extremum(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     smaller = isinstance(op, floating.min)
 
@@ -134,7 +134,7 @@ def extremum(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     return _apply(op, binder, choose, op.type)
 
 
-@meaning(floating.min3, floating.max3)
+@semantics(floating.min3, floating.max3)
 def extremum_of_three(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     smaller = isinstance(op, floating.min3)
 
@@ -149,12 +149,12 @@ def extremum_of_three(op: Any, binder: Binder, statement: syntax.Instruction) ->
     return _apply(op, binder, choose, "f32")
 
 
-@meaning(floating.copysign)
+@semantics(floating.copysign)
 def copy_sign(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     return _apply(op, binder, lambda a, b: np.copysign(b, a), op.type)
 
 
-@meaning(floating.testp)
+@semantics(floating.testp)
 def test_property(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     """Zeros count as normal, and not as subnormal (9.7.3.1)."""
     a, p = binder.source(op.a, op.type), binder.destination(op.p, "pred")
@@ -172,7 +172,7 @@ def test_property(op: Any, binder: Binder, statement: syntax.Instruction) -> _Ru
     return lambda g: p(g, holds(np.asarray(a(g))))
 
 
-@meaning(floating.rcp)
+@semantics(floating.rcp)
 def reciprocal(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     """.ftz does nothing in .f64."""
     if op.type == "f64":
@@ -181,7 +181,7 @@ def reciprocal(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     return _apply(op, binder, lambda a: single.divide(np.array(1, np.float32), a, op.rounding, op.ftz), "f32")
 
 
-@meaning(floating.sqrt)
+@semantics(floating.sqrt)
 def root(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     if op.type == "f64":
         return _apply(op, binder, lambda a: nan_of_operands(op, exact.square_root(a, op.rounding), a), "f64")
@@ -200,13 +200,13 @@ _APPROXIMATIONS: dict[type, Callable[..., Any]] = {
 }
 
 
-@meaning(*_APPROXIMATIONS)
+@semantics(*_APPROXIMATIONS)
 def approximation(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     function, ftz = _APPROXIMATIONS[type(op)], getattr(op, "ftz", False)
     return _apply(op, binder, lambda *values: function(*values, ftz), "f32")
 
 
-@meaning(floating.sin, floating.cos)
+@semantics(floating.sin, floating.cos)
 def circular(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     if isinstance(op, floating.sin):
         function = functions.sine_of_turns if op.two_pi else functions.sine
@@ -215,7 +215,7 @@ def circular(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     return _apply(op, binder, lambda a: function(a, op.ftz), "f32")
 
 
-@meaning(floating.rcp_approx_f64, floating.rsqrt_ftz_f64)
+@semantics(floating.rcp_approx_f64, floating.rsqrt_ftz_f64)
 def upper_half(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     """From the upper 32 bits of a to those of d; subnormals are zeros, NaN is 0x7fffffff00000000 (9.7.3.14, 17)."""
     upper, nan = np.uint64(0xFFFFFFFF << 32), np.uint64(0x7FFFFFFF << 32)
@@ -233,7 +233,7 @@ def upper_half(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     return _apply(op, binder, compute, "f64")
 
 
-@meaning(floating.rsqrt_f64)
+@semantics(floating.rsqrt_f64)
 def reciprocal_root_f64(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     """A software routine on hardware; here as there the rounded value, but next to ties."""
     return _apply(op, binder, lambda a: nan_of_operands(op, functions.reciprocal_root_f64(a), a), "f64")

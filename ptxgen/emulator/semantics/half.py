@@ -13,7 +13,7 @@ from ptxgen.emulator.arithmetic import half as arithmetic
 from ptxgen.emulator.arithmetic.formats import FORMATS, Format
 from ptxgen.emulator.arithmetic.single import extremum as smaller_or_larger
 from ptxgen.emulator.load.operands import Binder, joined, parts
-from ptxgen.emulator.semantics import meaning
+from ptxgen.emulator.semantics import semantics
 from ptxgen.emulator.state.group import Group
 from ptxgen.instr import half
 
@@ -41,7 +41,7 @@ def _apply(op: Any, binder: Binder, function: Callable[..., _Words]) -> _Run:
     return lambda g: d(g, joined(function(*(parts(source(g), np.uint16) for source in sources)), np.uint32))
 
 
-@meaning(half.add, half.sub, half.mul, half.fma)
+@semantics(half.add, half.sub, half.mul, half.fma)
 def operation(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     format = _format(op)
 
@@ -79,7 +79,7 @@ def _flushed(result: _Words, value: NDArray[np.float64], format: Format) -> _Wor
     return np.where(np.abs(value) < limit, result & _SIGN, result)
 
 
-@meaning(half.neg, half.abs)
+@semantics(half.neg, half.abs)
 def sign_change(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     format, negate = _format(op), isinstance(op, half.neg)
 
@@ -91,7 +91,7 @@ def sign_change(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     return _apply(op, binder, compute)
 
 
-@meaning(half.min, half.max)
+@semantics(half.min, half.max)
 def extremum(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     format, smaller = _format(op), isinstance(op, half.min)
 
@@ -124,5 +124,5 @@ def _approximation(function: Callable[[Any], Any]) -> Callable[..., _Run]:
     return bind
 
 
-meaning(half.tanh)(_approximation(np.tanh))
-meaning(half.ex2, half.ex2_bf16)(_approximation(np.exp2))
+semantics(half.tanh)(_approximation(np.tanh))
+semantics(half.ex2, half.ex2_bf16)(_approximation(np.exp2))

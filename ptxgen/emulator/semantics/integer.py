@@ -9,7 +9,7 @@ import numpy as np
 
 from ptxgen import syntax
 from ptxgen.emulator.load.operands import Binder, joined, numpy_type, parts
-from ptxgen.emulator.semantics import meaning
+from ptxgen.emulator.semantics import semantics
 from ptxgen.emulator.state.group import Group
 from ptxgen.instr import integer
 from ptxgen.instr.integer import doubled
@@ -43,8 +43,8 @@ def _binary(function: Callable[[Any, Any], Any]) -> Callable[..., _Run]:
     return bind
 
 
-meaning(integer.add)(_binary(lambda a, b: a + b))
-meaning(integer.sub)(_binary(lambda a, b: a - b))
+semantics(integer.add)(_binary(lambda a, b: a + b))
+semantics(integer.sub)(_binary(lambda a, b: a - b))
 
 
 def truncated_division(a: Any, b: Any) -> Any:
@@ -61,11 +61,11 @@ def truncated_remainder(a: Any, b: Any) -> Any:
     return np.where(b == 0, ~np.zeros_like(a), a - truncated_division(a, b) * b)
 
 
-meaning(integer.div)(_binary(truncated_division))
-meaning(integer.rem)(_binary(truncated_remainder))
+semantics(integer.div)(_binary(truncated_division))
+semantics(integer.rem)(_binary(truncated_remainder))
 
 
-@meaning(integer.min, integer.max)
+@semantics(integer.min, integer.max)
 def extremum(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     pick = np.minimum if isinstance(op, integer.min) else np.maximum
     a, b, d = binder.source(op.a, op.type), binder.source(op.b, op.type), binder.destination(op.d, op.type)
@@ -77,7 +77,7 @@ def extremum(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     return lambda g: d(g, compute(a(g), b(g)))
 
 
-@meaning(integer.add_sat, integer.sub_sat)
+@semantics(integer.add_sat, integer.sub_sat)
 def saturating(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     a, b, d = binder.source(op.a, op.type), binder.source(op.b, op.type), binder.destination(op.d, op.type)
     sign = 1 if isinstance(op, integer.add_sat) else -1
@@ -109,7 +109,7 @@ def high_half(a: Any, b: Any, bits: int, signed: bool) -> Any:
     return high
 
 
-@meaning(integer.mul, integer.mad)
+@semantics(integer.mul, integer.mad)
 def multiply(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     type = TYPES[op.type]
     a, b, d = binder.source(op.a, type), binder.source(op.b, type), binder.destination(op.d, type)
@@ -126,7 +126,7 @@ def multiply(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     return run
 
 
-@meaning(integer.mul_wide, integer.mad_wide)
+@semantics(integer.mul_wide, integer.mad_wide)
 def multiply_wide(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     wide = TYPES[doubled(op)]
     a, b, d = binder.source(op.a, op.type), binder.source(op.b, op.type), binder.destination(op.d, wide)
@@ -140,14 +140,14 @@ def multiply_wide(op: Any, binder: Binder, statement: syntax.Instruction) -> _Ru
     return run
 
 
-@meaning(integer.abs, integer.neg)
+@semantics(integer.abs, integer.neg)
 def sign_change(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     a, d = binder.source(op.a, op.type), binder.destination(op.d, op.type)
     function = _by_parts(np.abs if isinstance(op, integer.abs) else np.negative, op.type)
     return lambda g: d(g, function(a(g)))
 
 
-@meaning(integer.bfe)
+@semantics(integer.bfe)
 def extract(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     """9.7.1.19: bits past the top are copies of the sign (or zero), and a field of no bits is 0.
 
@@ -175,7 +175,7 @@ def extract(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     return run
 
 
-@meaning(integer.mad_sat, integer.mad24_sat)
+@semantics(integer.mad_sat, integer.mad24_sat)
 def multiply_saturating(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     a, b, c = (binder.source(operand, "s32") for operand in (op.a, op.b, op.c))
     d = binder.destination(op.d, "s32")
@@ -195,7 +195,7 @@ def _low_24(value: Any, signed: bool) -> Any:
     return (value << shift) >> shift if signed else value & value.dtype.type(0xFFFFFF)
 
 
-@meaning(integer.mul24, integer.mad24)
+@semantics(integer.mul24, integer.mad24)
 def multiply_24(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     a, b, d = binder.source(op.a, op.type), binder.source(op.b, op.type), binder.destination(op.d, op.type)
     c = binder.source(op.c, op.type) if isinstance(op, integer.mad24) else None
@@ -210,7 +210,7 @@ def multiply_24(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     return run
 
 
-@meaning(integer.clmad)
+@semantics(integer.clmad)
 def multiply_without_carry(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     """The product of polynomials over GF(2) (measured, H200, driver 580, 2026-11-20)."""
     a, b, c = (binder.source(operand, "u64") for operand in (op.a, op.b, op.c))
@@ -227,7 +227,7 @@ def multiply_without_carry(op: Any, binder: Binder, statement: syntax.Instructio
     return run
 
 
-@meaning(integer.sad)
+@semantics(integer.sad)
 def absolute_difference(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     a, b, c = (binder.source(operand, op.type) for operand in (op.a, op.b, op.c))
     d = binder.destination(op.d, op.type)
@@ -260,11 +260,11 @@ def _count(function: Callable[[Any, int], Any]) -> Callable[..., _Run]:
     return bind
 
 
-meaning(integer.popc)(_count(lambda a, width: np.bitwise_count(a)))
-meaning(integer.clz)(_count(lambda a, width: np.uint32(width) - bit_length(a)))
+semantics(integer.popc)(_count(lambda a, width: np.bitwise_count(a)))
+semantics(integer.clz)(_count(lambda a, width: np.uint32(width) - bit_length(a)))
 
 
-@meaning(integer.bfind)
+@semantics(integer.bfind)
 def find_highest(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     type = TYPES[op.type]
     a, d = binder.source(op.a, type), binder.destination(op.d, "u32")
@@ -279,7 +279,7 @@ def find_highest(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run
     return run
 
 
-@meaning(integer.fns)
+@semantics(integer.fns)
 def find_nth(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     """The manual's loop, for all lanes at once."""
     mask, base, offset = binder.source(op.mask, "u32"), binder.source(op.base, "u32"), binder.source(op.offset, "s32")
@@ -307,7 +307,7 @@ def find_nth(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     return run
 
 
-@meaning(integer.brev)
+@semantics(integer.brev)
 def reverse_bits(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     type = TYPES[op.type]
     a, d = binder.source(op.a, type), binder.destination(op.d, type)
@@ -325,7 +325,7 @@ def reverse_bits(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run
     return run
 
 
-@meaning(integer.bfi)
+@semantics(integer.bfi)
 def insert(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     """Of c and d the low 8 bits count (9.7.1.20); in the 64-bit form all of them do (measured, H100)."""
     type = TYPES[op.type]
@@ -349,7 +349,7 @@ def _ones(count: Any, number: Any, width: int) -> Any:
     return np.where(count < width, some, ~number(0))
 
 
-@meaning(integer.szext)
+@semantics(integer.szext)
 def extend(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     a, b, d = binder.source(op.a, "u32"), binder.source(op.b, "u32"), binder.destination(op.d, "u32")
     signed = op.type == "s32"
@@ -366,7 +366,7 @@ def extend(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     return run
 
 
-@meaning(integer.bmsk)
+@semantics(integer.bmsk)
 def mask_of_ones(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     a, b, d = binder.source(op.a, "u32"), binder.source(op.b, "u32"), binder.destination(op.d, "u32")
 
@@ -380,7 +380,7 @@ def mask_of_ones(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run
     return run
 
 
-@meaning(integer.dp4a, integer.dp2a)
+@semantics(integer.dp4a, integer.dp2a)
 def dot_product(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     """Four bytes by four bytes, or two halves of a by two bytes of b."""
     halves = isinstance(op, integer.dp2a)

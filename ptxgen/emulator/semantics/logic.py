@@ -9,7 +9,7 @@ import numpy as np
 
 from ptxgen import syntax
 from ptxgen.emulator.load.operands import Binder, constant, numpy_type
-from ptxgen.emulator.semantics import meaning
+from ptxgen.emulator.semantics import semantics
 from ptxgen.emulator.state.group import Group
 from ptxgen.instr import logic
 from ptxgen.instr.model.types import TYPES
@@ -22,33 +22,33 @@ _FUNCTIONS: dict[type, Any] = {
 }  # fmt: skip
 
 
-@meaning(logic.and_, logic.or_, logic.xor)
+@semantics(logic.and_, logic.or_, logic.xor)
 def words(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     function = _FUNCTIONS[type(op)]
     a, b, d = binder.source(op.a, op.type), binder.source(op.b, op.type), binder.destination(op.d, op.type)
     return lambda g: d(g, function(a(g), b(g)))
 
 
-@meaning(logic.and_pred, logic.or_pred, logic.xor_pred)
+@semantics(logic.and_pred, logic.or_pred, logic.xor_pred)
 def predicates(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     function = _FUNCTIONS[type(op)]
     a, b, d = binder.predicate(op.a), binder.predicate(op.b), binder.destination(op.d, "pred")
     return lambda g: d(g, function(a(g), b(g)))
 
 
-@meaning(logic.not_)
+@semantics(logic.not_)
 def complement(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     a, d = binder.source(op.a, op.type), binder.destination(op.d, op.type)
     return lambda g: d(g, ~np.asarray(a(g)))
 
 
-@meaning(logic.not_pred)
+@semantics(logic.not_pred)
 def complement_predicate(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     a, d = binder.predicate(op.a), binder.destination(op.d, "pred")
     return lambda g: d(g, ~np.asarray(a(g)))
 
 
-@meaning(logic.shl, logic.shr)
+@semantics(logic.shl, logic.shr)
 def shift(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     type = TYPES[op.type]
     dtype, bits, signed = numpy_type(type), type.bits, type.kind == "signed"
@@ -71,7 +71,7 @@ def shift(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     return run
 
 
-@meaning(logic.cnot)
+@semantics(logic.cnot)
 def is_zero(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     a, d = binder.source(op.a, op.type), binder.destination(op.d, op.type)
     return lambda g: d(g, np.asarray(a(g)) == 0)
@@ -90,7 +90,7 @@ def _table(lut: int) -> Callable[[Any, Any, Any], Any]:
     return compute
 
 
-@meaning(logic.lop3, logic.lop3_bool)
+@semantics(logic.lop3, logic.lop3_bool)
 def three_input(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     a, b, c = (binder.source(operand, "b32") for operand in (op.a, op.b, op.c))
     d = binder.destination(op.d, "b32")
@@ -108,7 +108,7 @@ def three_input(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     return run
 
 
-@meaning(logic.shf)
+@semantics(logic.shf)
 def funnel_shift(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     a, b, c = (binder.source(operand, "u32") for operand in (op.a, op.b, op.c))
     d = binder.destination(op.d, "b32")

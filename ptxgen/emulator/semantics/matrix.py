@@ -18,7 +18,7 @@ from ptxgen.emulator.load.operands import Binder
 from ptxgen.emulator.memory import MemoryFault
 from ptxgen.emulator.memory.access import load_words, store_words
 from ptxgen.emulator.memory.global_memory import SHARED_WINDOW, WINDOW_BYTES
-from ptxgen.emulator.semantics import meaning
+from ptxgen.emulator.semantics import semantics
 from ptxgen.emulator.semantics.barrier import require_whole_warps
 from ptxgen.emulator.state.group import Group
 from ptxgen.instr import matrix
@@ -54,7 +54,7 @@ def _addressed(g: Group, op: Any, addresses: Any, rows: int) -> tuple[Group | No
     return part, offsets
 
 
-@meaning(matrix.ldmatrix, matrix.ldmatrix_m16n16, matrix.ldmatrix_m8n16_unpack, matrix.ldmatrix_m16n16_unpack)
+@semantics(matrix.ldmatrix, matrix.ldmatrix_m16n16, matrix.ldmatrix_m8n16_unpack, matrix.ldmatrix_m16n16_unpack)
 def load(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     """Elements of 6 and 4 bits go to the low bits of a byte each, the rest of it zero.
 
@@ -93,7 +93,7 @@ def _join(elements: NDArray[Any]) -> NDArray[np.uint32]:
     return np.ascontiguousarray(elements).view(np.uint32)[..., 0]
 
 
-@meaning(matrix.stmatrix, matrix.stmatrix_m16n8)
+@semantics(matrix.stmatrix, matrix.stmatrix_m16n8)
 def store(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     fragment = store_fragment(_SHAPES[type(op)], op.num, _transposed(op))
     bits = 32 // fragment[0].shape[2]
@@ -116,7 +116,7 @@ def store(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     return run
 
 
-@meaning(matrix.movmatrix)
+@semantics(matrix.movmatrix)
 def transpose(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     given, taken = transpose_fragments()
     holder = inverse(given, 8, 8)[taken]

@@ -16,7 +16,7 @@ from ptxgen.emulator.checks.order.vector_clock import Knowledge
 from ptxgen.emulator.checks.registry import mbarriers
 from ptxgen.emulator.load.operands import Binder, Unmodelled
 from ptxgen.emulator.memory import MemoryFault
-from ptxgen.emulator.semantics import meaning
+from ptxgen.emulator.semantics import semantics
 from ptxgen.emulator.state.group import Group
 from ptxgen.emulator.state.machine import Machine
 from ptxgen.emulator.state.mbarriers import MBarrier, Polled
@@ -39,7 +39,7 @@ def each(g: Group, *values: Any) -> Iterator[tuple[int, int, tuple[int, ...]]]:
         yield int(g.indices[position]), int(lane), tuple(int(value[position, lane]) for value in full)
 
 
-@meaning(mbarrier.init)
+@semantics(mbarrier.init)
 def init(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     """Layout v1 (PTX 9.3) counts less, and keeps reports of copies that went wrong; here those end the kernel."""
     layout = op.layout or "v0"
@@ -102,7 +102,7 @@ def init(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     return run
 
 
-@meaning(mbarrier.inval)
+@semantics(mbarrier.inval)
 def invalidate(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     address = binder.address(op.addr)
 
@@ -279,7 +279,7 @@ def _bind(op: Any, binder: Binder, use: _Use) -> _Run:
     return run
 
 
-@meaning(
+@semantics(
     mbarrier.expect_tx, mbarrier.expect_tx_multicast, mbarrier.complete_tx, mbarrier.complete_tx_multicast,
     mbarrier.arrive, mbarrier.arrive_remote, mbarrier.arrive_multicast, mbarrier.arrive_no_complete,
     mbarrier.arrive_expect_tx, mbarrier.arrive_expect_tx_remote, mbarrier.arrive_expect_tx_multicast,
@@ -307,7 +307,7 @@ def use(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     )
 
 
-@meaning(mbarrier.pending_count)
+@semantics(mbarrier.pending_count)
 def pending_count(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     state, count = binder.source(op.state, "b64"), binder.destination(op.count, "u32")
 
@@ -318,7 +318,7 @@ def pending_count(op: Any, binder: Binder, statement: syntax.Instruction) -> _Ru
     return run
 
 
-@meaning(mbarrier.check_layout)
+@semantics(mbarrier.check_layout)
 def check_layout(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     address, p = binder.address(op.addr), binder.destination(op.p, "pred")
 
@@ -394,7 +394,7 @@ def _tested(
     return test
 
 
-@meaning(mbarrier.test_wait, mbarrier.test_wait_parity)
+@semantics(mbarrier.test_wait, mbarrier.test_wait_parity)
 def test(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     tested, p = _tested(op, binder, statement), binder.destination(op.p, "pred")
 
@@ -404,7 +404,7 @@ def test(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     return run
 
 
-@meaning(mbarrier.try_wait, mbarrier.try_wait_parity, kind="gate")
+@semantics(mbarrier.try_wait, mbarrier.try_wait_parity, kind="blocking")
 def try_wait(op: Any, binder: Binder, statement: syntax.Instruction) -> Callable[..., Any]:
     """Lanes whose phase has not ended are held until it does, or until nobody else can go on: then p is false."""
     tested, p = _tested(op, binder, statement), binder.destination(op.p, "pred")

@@ -15,7 +15,7 @@ from ptxgen.emulator.engines.async_stores import Work, later
 from ptxgen.emulator.load.operands import Binder, Unmodelled, numpy_type
 from ptxgen.emulator.memory import MemoryFault
 from ptxgen.emulator.memory.access import Bytes, Part, load_words, locate, parts_of, store_words
-from ptxgen.emulator.semantics import meaning
+from ptxgen.emulator.semantics import semantics
 from ptxgen.emulator.state.group import Group
 from ptxgen.emulator.state.machine import Machine
 from ptxgen.instr import memory
@@ -56,7 +56,7 @@ _WEAK = (
 )  # fmt: skip
 
 
-@meaning(
+@semantics(
     memory.ld, memory.ld_keep, memory.ld_volatile, memory.ld_ordered, memory.ld_readonly, memory.ld_readonly_nc,
     memory.ld_nc, memory.ld_nc_keep, memory.ldu, memory.ld_mmio,
 )  # fmt: skip
@@ -82,7 +82,7 @@ def load(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     return run
 
 
-@meaning(memory.st, memory.st_keep, memory.st_volatile, memory.st_ordered, memory.st_mmio)
+@semantics(memory.st, memory.st_keep, memory.st_volatile, memory.st_ordered, memory.st_mmio)
 def store(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     type = TYPES[op.type]
     dtype = numpy_type(type)
@@ -102,7 +102,7 @@ def store(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     return run
 
 
-@meaning(memory.st_bulk, memory.st_bulk_32)
+@semantics(memory.st_bulk, memory.st_bulk_32)
 def fill(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     """Zeros, as if a thread stored them. Raises MemoryFault outside the CTA's own shared memory."""
     address, named = binder.address(op.a), space_of(op, binder, op.a)
@@ -135,7 +135,7 @@ def _zero(machine: Machine, row: int, address: int, size: int, statement: syntax
 # Stores that happen later.
 
 
-@meaning(memory.st_async)
+@semantics(memory.st_async)
 def store_later(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     type = TYPES[op.type]
     dtype, size = numpy_type(type), type.bytes * memory.elements(op)
@@ -168,7 +168,7 @@ def _halves(g: Group, values: list[Any], bits: int) -> list[NDArray[Any]]:
     return [arrays[0][..., word] for word in range(2)] if bits == 128 else [g.full(array) for array in arrays]
 
 
-@meaning(memory.st_async_release, memory.st_async_mmio)
+@semantics(memory.st_async_release, memory.st_async_mmio)
 def store_globally(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     type = TYPES[op.type]
     dtype = numpy_type(type)

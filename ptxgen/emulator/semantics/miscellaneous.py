@@ -12,7 +12,7 @@ from ptxgen import syntax
 from ptxgen.emulator.checks.registry import barriers, calls
 from ptxgen.emulator.load.operands import Binder
 from ptxgen.emulator.memory import MemoryFault
-from ptxgen.emulator.semantics import meaning
+from ptxgen.emulator.semantics import semantics
 from ptxgen.emulator.semantics.barrier import require_whole_warps
 from ptxgen.emulator.state.group import Group
 from ptxgen.instr import miscellaneous
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _Run = Callable[[Group], None]
 
 
-@meaning(miscellaneous.setmaxnreg, kind="gate")
+@semantics(miscellaneous.setmaxnreg, kind="blocking")
 def set_registers(op: Any, binder: Binder, statement: syntax.Instruction) -> Callable[..., Any]:
     """A pool per CTA holds what warps gave back; more than it has must be waited for (9.7.19.5)."""
     count, raises = int(op.count.evaluate()), op.action == "inc"
@@ -32,7 +32,7 @@ def set_registers(op: Any, binder: Binder, statement: syntax.Instruction) -> Cal
         machine = g.machine
         require_whole_warps(g, statement)
         passing = np.ones((g.size, 32), np.bool_)
-        pool = machine.registers_of_warps
+        pool = machine.register_pool
         if pool is None:
             machine.findings.report(
                 barriers.SETMAXNREG_IGNORED,
@@ -59,13 +59,13 @@ def set_registers(op: Any, binder: Binder, statement: syntax.Instruction) -> Cal
     return run
 
 
-@meaning(miscellaneous.nanosleep, miscellaneous.pmevent, miscellaneous.pmevent_mask, miscellaneous.mark)
+@semantics(miscellaneous.nanosleep, miscellaneous.pmevent, miscellaneous.pmevent_mask, miscellaneous.mark)
 def nothing(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     """Time passes anyway, and the emulator keeps no events."""
     return lambda g: None
 
 
-@meaning(miscellaneous.trap, miscellaneous.brkpt)
+@semantics(miscellaneous.trap, miscellaneous.brkpt)
 def stop(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     """Without a debugger a breakpoint ends the kernel as a trap does."""
 

@@ -11,7 +11,7 @@ from ptxgen import syntax
 from ptxgen.emulator.arithmetic import single
 from ptxgen.emulator.arithmetic.formats import decode
 from ptxgen.emulator.load.operands import Binder, Reader
-from ptxgen.emulator.semantics import meaning
+from ptxgen.emulator.semantics import semantics
 from ptxgen.emulator.state.group import Group
 from ptxgen.instr import mixed
 
@@ -23,7 +23,7 @@ def _widened(binder: Binder, operand: Any, type: str) -> Reader:
     return lambda g: decode(read(g), type)
 
 
-@meaning(mixed.add, mixed.sub)
+@semantics(mixed.add, mixed.sub)
 def sum_of(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     a, c, d = _widened(binder, op.a, op.atype), binder.source(op.c, "f32"), binder.destination(op.d, "f32")
     rounding, negated = op.rounding or "rn", isinstance(op, mixed.sub)
@@ -35,7 +35,7 @@ def sum_of(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     return run
 
 
-@meaning(mixed.fma)
+@semantics(mixed.fma)
 def fused(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     a, b = _widened(binder, op.a, op.abtype), _widened(binder, op.b, op.abtype)
     c, d = binder.source(op.c, "f32"), binder.destination(op.d, "f32")

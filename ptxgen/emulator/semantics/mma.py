@@ -18,7 +18,7 @@ from ptxgen.dtypes import DTYPES
 from ptxgen.emulator.arithmetic import matrix_multiply, split_multiply, tensor_sums
 from ptxgen.emulator.arithmetic.exact import fused
 from ptxgen.emulator.load.operands import Binder, Reader
-from ptxgen.emulator.semantics import meaning
+from ptxgen.emulator.semantics import semantics
 from ptxgen.emulator.semantics.barrier import require_whole_warps
 from ptxgen.emulator.state.group import Group
 from ptxgen.instr import mma, wmma
@@ -100,7 +100,7 @@ class _Operand:
         return np.ascontiguousarray(matrix_multiply.split(words, self.bits).reshape(g.size, -1)[:, places])
 
 
-@meaning(
+@semantics(
     mma.f16_m8n8k4,
     mma.f16,
     mma.bf16,

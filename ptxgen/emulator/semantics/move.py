@@ -9,7 +9,7 @@ import numpy as np
 
 from ptxgen import syntax
 from ptxgen.emulator.load.operands import Binder, Reader, Writer, constant, joined, parts
-from ptxgen.emulator.semantics import meaning
+from ptxgen.emulator.semantics import semantics
 from ptxgen.emulator.state.group import Group
 from ptxgen.instr import move
 from ptxgen.instr.model.types import TYPES
@@ -17,7 +17,7 @@ from ptxgen.instr.model.types import TYPES
 _Run = Callable[[Group], None]
 
 
-@meaning(move.mov)
+@semantics(move.mov)
 def copy(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     """A whole vector register is packed or unpacked."""
     if len(binder.vector(op.a)) > 1:
@@ -28,13 +28,13 @@ def copy(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     return lambda g: d(g, a(g))
 
 
-@meaning(move.mov_pred)
+@semantics(move.mov_pred)
 def copy_predicate(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     a, d = binder.predicate(op.a), binder.destination(op.d, "pred")
     return lambda g: d(g, a(g))
 
 
-@meaning(move.mov_vector)
+@semantics(move.mov_vector)
 def copy_vector(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     """All elements are read before the first is written."""
     sources = [binder.source(element, op.type) for element in binder.vector(op.a)]
@@ -52,7 +52,7 @@ def _part_type(type: str, count: int) -> str:
     return f"b{int(type[1:]) // count}"
 
 
-@meaning(move.mov_pack, move.mov_pack4)
+@semantics(move.mov_pack, move.mov_pack4)
 def pack(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     parts = binder.vector(op.a)
     part = _part_type(op.type, len(parts))
@@ -82,7 +82,7 @@ def pack(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     return run
 
 
-@meaning(move.mov_unpack, move.mov_unpack4)
+@semantics(move.mov_unpack, move.mov_unpack4)
 def unpack(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     parts = binder.vector(op.d)
     part = _part_type(op.type, len(parts))
@@ -153,7 +153,7 @@ def _constant_permutation(a: Reader, b: Reader, d: Writer, digits: tuple[int, ..
     return run
 
 
-@meaning(move.prmt)
+@semantics(move.prmt)
 def permute(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     a, b, c = (binder.source(operand, "b32") for operand in (op.a, op.b, op.c))
     d = binder.destination(op.d, "b32")

@@ -17,7 +17,7 @@ from ptxgen.emulator.checks.order.strong_accesses import Order, level, order_of
 from ptxgen.emulator.load.operands import Binder, Reader, numpy_type
 from ptxgen.emulator.memory import MemoryFault
 from ptxgen.emulator.memory.access import Part, load_words, locate, parts_of, store_words
-from ptxgen.emulator.semantics import meaning
+from ptxgen.emulator.semantics import semantics
 from ptxgen.emulator.semantics.atomic import change, operands_of, operation_of
 from ptxgen.emulator.state.group import Group
 from ptxgen.instr import multimem
@@ -35,7 +35,7 @@ def _parts(g: Group, space: str | None, address: Reader, statement: syntax.Instr
     return parts
 
 
-@meaning(multimem.ld_reduce, multimem.ld_reduce_float)
+@semantics(multimem.ld_reduce, multimem.ld_reduce_float)
 def load(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     type = TYPES[op.type]
     dtype, address = numpy_type(type), binder.address(op.a)
@@ -51,7 +51,7 @@ def load(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     return run
 
 
-@meaning(multimem.st, multimem.st_float)
+@semantics(multimem.st, multimem.st_float)
 def store(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     type = TYPES[op.type]
     dtype, address = numpy_type(type), binder.address(op.a)
@@ -66,7 +66,7 @@ def store(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     return run
 
 
-@meaning(multimem.red, multimem.red_float)
+@semantics(multimem.red, multimem.red_float)
 def reduce(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     """As red: its elements are atomic each for itself.
 
@@ -89,7 +89,7 @@ def reduce(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     return run
 
 
-@meaning(multimem.st_async, multimem.red_async)
+@semantics(multimem.st_async, multimem.red_async)
 def later(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     """Like st.async.release and red.async.release, which nobody can wait for."""
     type, address, source = TYPES[op.type], binder.address(op.a), binder.source(op.b, op.type)

@@ -12,7 +12,7 @@ from ptxgen.emulator.arithmetic import half
 from ptxgen.emulator.arithmetic.formats import FORMATS, decode
 from ptxgen.emulator.arithmetic.single import flush
 from ptxgen.emulator.load.operands import Binder, joined, numpy_type, parts
-from ptxgen.emulator.semantics import meaning
+from ptxgen.emulator.semantics import semantics
 from ptxgen.emulator.state.group import Group
 from ptxgen.instr import predicate
 from ptxgen.instr.model.types import TYPES
@@ -69,7 +69,7 @@ def _compared(op: Any, binder: Binder, type: str) -> Callable[[Group], Any]:
     return lambda g: np.asarray(function(a(g), b(g)))
 
 
-@meaning(predicate.setp, predicate.setp_half, predicate.setp_half2)
+@semantics(predicate.setp, predicate.setp_half, predicate.setp_half2)
 def compare(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     """q is the opposite of p, or the comparison of the high halves."""
     result_of, combined = _compared(op, binder, op.type), _combination(op, binder)
@@ -94,7 +94,7 @@ def compare(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
 _TRUE: dict[str, int] = {"f16": 0x3C00, "bf16": 0x3F80, "f32": 0x3F800000}
 
 
-@meaning(predicate.set, predicate.set_half, predicate.set_of_half, predicate.set_half2)
+@semantics(predicate.set, predicate.set_half, predicate.set_of_half, predicate.set_half2)
 def set_register(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     result_of, combined = _compared(op, binder, op.stype), _combination(op, binder)
     packed = op.stype.endswith("x2")
@@ -114,14 +114,14 @@ def set_register(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run
     return run
 
 
-@meaning(predicate.selp)
+@semantics(predicate.selp)
 def select(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     a, b, d = binder.source(op.a, op.type), binder.source(op.b, op.type), binder.destination(op.d, op.type)
     c = binder.predicate(op.c)
     return lambda g: d(g, np.where(c(g), a(g), b(g)))
 
 
-@meaning(predicate.slct, predicate.slct_float)
+@semantics(predicate.slct, predicate.slct_float)
 def select_by_sign(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     """a where c is 0 or more; -0.0 is, NaN is not (9.7.6.4)."""
     a, b, d = binder.source(op.a, op.type), binder.source(op.b, op.type), binder.destination(op.d, op.type)

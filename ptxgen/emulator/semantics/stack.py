@@ -11,14 +11,14 @@ from ptxgen import syntax
 from ptxgen.emulator.checks.registry import calls
 from ptxgen.emulator.load.operands import Binder
 from ptxgen.emulator.memory import MemoryFault
-from ptxgen.emulator.semantics import meaning
+from ptxgen.emulator.semantics import semantics
 from ptxgen.emulator.state.group import Group
 from ptxgen.instr import stack
 
 _Run = Callable[[Group], None]
 
 
-@meaning(stack.alloca)
+@semantics(stack.alloca)
 def allocate(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     """What is taken lasts until the function returns, or until a pointer from before is restored."""
     size, pointer = binder.source(op.size, op.type), binder.destination(op.ptr, op.type)
@@ -35,13 +35,13 @@ def allocate(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     return run
 
 
-@meaning(stack.stacksave)
+@semantics(stack.stacksave)
 def save(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     d = binder.destination(op.d, op.type)
     return lambda g: d(g, g.machine.stack.pointer[g.rows].astype(np.uint64))
 
 
-@meaning(stack.stackrestore)
+@semantics(stack.stackrestore)
 def restore(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     a = binder.source(op.a, op.type)
 

@@ -13,7 +13,7 @@ from ptxgen.descriptors.tensormap import replace_field
 from ptxgen.emulator.load.operands import Binder, Reader
 from ptxgen.emulator.memory import MemoryFault
 from ptxgen.emulator.memory.global_memory import HEAP_BASE, SHARED_WINDOW, WINDOW_BYTES
-from ptxgen.emulator.semantics import meaning
+from ptxgen.emulator.semantics import semantics
 from ptxgen.emulator.semantics.mbarrier import each
 from ptxgen.emulator.state.group import Group
 from ptxgen.emulator.state.machine import Machine
@@ -53,7 +53,7 @@ def _all_bytes(units: NDArray[np.int64]) -> NDArray[np.uint16]:
     return np.full(len(units), 0xFFFF, np.uint16)
 
 
-@meaning(tensormap.replace, tensormap.replace_dimension, tensormap.replace_choice)
+@semantics(tensormap.replace, tensormap.replace_dimension, tensormap.replace_choice)
 def replace(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     """A weak read and write of the whole object by the generic proxy."""
     address = binder.address(op.addr)
@@ -92,7 +92,7 @@ def replace(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     return run
 
 
-@meaning(tensormap.cp_fenceproxy)
+@semantics(tensormap.cp_fenceproxy)
 def publish(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     """The threads of a warp copy the same bytes to the same place, and release them to the tensormap proxy."""
     destination, source = binder.address(op.dst), binder.address(op.src)

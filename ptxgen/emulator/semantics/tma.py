@@ -24,7 +24,7 @@ from ptxgen.emulator.load.operands import Binder, Reader, Unmodelled
 from ptxgen.emulator.memory import MemoryFault
 from ptxgen.emulator.memory.global_memory import HEAP_BASE, PARAM_WINDOW, WINDOW_BYTES
 from ptxgen.emulator.memory.reductions import TENSOR_TYPES, Combine, combiner
-from ptxgen.emulator.semantics import meaning
+from ptxgen.emulator.semantics import semantics
 from ptxgen.emulator.semantics.mbarrier import each
 from ptxgen.emulator.state.group import Group
 from ptxgen.emulator.state.machine import Machine
@@ -108,7 +108,7 @@ def _aligned(machine: Machine, box: Box, start: int) -> Any:
     return units
 
 
-@meaning(tma.load, tma.load_im2col)
+@semantics(tma.load, tma.load_im2col)
 def load(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     _require_modelled(op)
     destination, barrier = binder.address(op.dst_mem), binder.address(op.mbar)
@@ -144,7 +144,7 @@ def load(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     return run
 
 
-@meaning(tma.store, tma.reduce)
+@semantics(tma.store, tma.reduce)
 def store(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     _require_modelled(op)
     source, map_address = binder.address(op.src_mem), binder.address(op.tensor_map)
@@ -198,7 +198,7 @@ def _tensor_combiner(reduction: str, dtype: str) -> Combine:
     return combiner(reduction, dtype)
 
 
-@meaning(tma.prefetch, tma.prefetch_im2col, tma.applypriority, tma.applypriority_im2col)
+@semantics(tma.prefetch, tma.prefetch_im2col, tma.applypriority, tma.applypriority_im2col)
 def prefetch(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     """A hint."""
     return lambda g: None

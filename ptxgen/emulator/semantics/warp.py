@@ -12,7 +12,7 @@ from ptxgen import syntax
 from ptxgen.emulator.arithmetic.single import NAN
 from ptxgen.emulator.checks.registry import barriers
 from ptxgen.emulator.load.operands import Binder, Reader, Writer, constant
-from ptxgen.emulator.semantics import meaning
+from ptxgen.emulator.semantics import semantics
 from ptxgen.emulator.state.convergence import Arrays, Compute, Wait, flags_of, lanes_of
 from ptxgen.emulator.state.group import Group
 from ptxgen.instr import barrier, warp
@@ -59,7 +59,7 @@ def _together(
         named = mask(g)
         operands = [g.full(source(g)) for source in sources]
         active = g.active
-        if g.mask is None and np.ndim(named) == 0 and named == _ALL and not g.machine.meetings.any:
+        if g.mask is None and np.ndim(named) == 0 and named == _ALL and not g.machine.convergence.any:
             met(g.machine, g.indices, active, named)
             write(g, compute(active, named, operands))
             return key, None
@@ -70,7 +70,7 @@ def _together(
             masks = np.where(outside, masks | _BITS, masks)
             _report(g, outside, statement)
         missing = (masks & lanes_of(present & ~active)[:, None]) != 0
-        if not (missing & active).any() and not g.machine.meetings.any:
+        if not (missing & active).any() and not g.machine.convergence.any:
             met(g.machine, g.indices, active, masks)
             write(g, compute(active, masks, operands))
             return key, None
@@ -78,7 +78,7 @@ def _together(
 
     def slowly(g: Group, scheduler: Scheduler, masks: _Masks, operands: Arrays) -> _Flags:
         """Warp by warp: some lanes are elsewhere, or have waited here."""
-        meetings, passing = g.machine.meetings, np.zeros((g.size, 32), np.bool_)
+        meetings, passing = g.machine.convergence, np.zeros((g.size, 32), np.bool_)
         collected: Arrays = []
         for position, row in enumerate(g.indices.tolist()):
 
@@ -106,7 +106,7 @@ def _together(
     return run
 
 
-@meaning(barrier.bar_warp_sync, kind="gate")
+@semantics(barrier.bar_warp_sync, kind="blocking")
 def synchronize(op: Any, binder: Binder, statement: syntax.Instruction) -> _Gate:
     def met(machine: Machine, rows: NDArray[np.int64], active: _Flags, masks: Any) -> None:
         ordering = machine.ordering
@@ -166,7 +166,7 @@ def _reduced(function: np.ufunc, active: _Flags, masks: _Masks, values: NDArray[
     return function.reduce(np.where(members, values[:, None, :], nothing), axis=2, dtype=values.dtype)
 
 
-@meaning(warp.elect, kind="gate")
+@semantics(warp.elect, kind="blocking")
 def elect(op: Any, binder: Binder, statement: syntax.Instruction) -> _Gate:
     """The first lane of the mask; which one it is, PTX leaves open."""
     d, p = binder.destination(op.d, "b32"), binder.destination(op.p, "pred")
@@ -206,7 +206,7 @@ def _shuffle_operands(op: Any, binder: Binder) -> tuple[list[Reader], list[Write
     return sources, [binder.destination(op.d, "b32"), p]
 
 
-@meaning(warp.shfl, kind="gate")
+@semantics(warp.shfl, kind="blocking")
 def shuffle(op: Any, binder: Binder, statement: syntax.Instruction) -> _Gate:
     """What comes from a lane that does not take part is left open; here it is what that lane's register holds."""
     sources, writers = _shuffle_operands(op, binder)
@@ -221,7 +221,7 @@ def shuffle(op: Any, binder: Binder, statement: syntax.Instruction) -> _Gate:
     return _together(op, binder, statement, sources, writers, lambda active, masks, operands: shuffled(operands))
 
 
-@meaning(warp.shfl_without_sync)
+@semantics(warp.shfl_without_sync)
 def shuffle_active(op: Any, binder: Binder, statement: syntax.Instruction) -> Callable[[Group], None]:
     sources, (d, p) = _shuffle_operands(op, binder)
     shuffled = _shuffled(op.mode)
@@ -247,7 +247,7 @@ _REDUCTIONS: dict[str, tuple[np.ufunc, dict[str, int]]] = {
 }
 
 
-@meaning(warp.redux, warp.redux_bits, kind="gate")
+@semantics(warp.redux, warp.redux_bits, kind="blocking")
 def reduce(op: Any, binder: Binder, statement: syntax.Instruction) -> _Gate:
     type = getattr(op, "type", "u32")
     function, neutral = _REDUCTIONS[op.op]
@@ -259,7 +259,7 @@ def reduce(op: Any, binder: Binder, statement: syntax.Instruction) -> _Gate:
     return _together(op, binder, statement, (a,), (d,), compute)
 
 
-@meaning(warp.redux_float, kind="gate")
+@semantics(warp.redux_float, kind="blocking")
 def reduce_float(op: Any, binder: Binder, statement: syntax.Instruction) -> _Gate:
     """Compared as integers, in which -0 is less than +0; NaNs win or do not count."""
     a, d = binder.source(op.a, "f32"), binder.destination(op.d, "f32")
@@ -294,14 +294,14 @@ def _ballots(active: _Flags, masks: _Masks, operands: Arrays) -> Arrays:
     return [_reduced(np.bitwise_or, active, masks, np.where(operands[0], _BITS, np.uint32(0)), 0)]
 
 
-@meaning(warp.vote, warp.vote_ballot, kind="gate")
+@semantics(warp.vote, warp.vote_ballot, kind="blocking")
 def vote(op: Any, binder: Binder, statement: syntax.Instruction) -> _Gate:
     ballot = isinstance(op, warp.vote_ballot)
     a, d = binder.predicate(op.a), binder.destination(op.d, "b32" if ballot else "pred")
     return _together(op, binder, statement, (a,), (d,), _ballots if ballot else _votes(op.mode))
 
 
-@meaning(warp.vote_without_sync, warp.vote_ballot_without_sync)
+@semantics(warp.vote_without_sync, warp.vote_ballot_without_sync)
 def vote_active(op: Any, binder: Binder, statement: syntax.Instruction) -> Callable[[Group], None]:
     """Among the lanes that the emulator runs together here."""
     ballot = isinstance(op, warp.vote_ballot_without_sync)
@@ -316,7 +316,7 @@ def vote_active(op: Any, binder: Binder, statement: syntax.Instruction) -> Calla
     return run
 
 
-@meaning(warp.match_any, warp.match_all, kind="gate")
+@semantics(warp.match_any, warp.match_all, kind="blocking")
 def match(op: Any, binder: Binder, statement: syntax.Instruction) -> _Gate:
     a, d = binder.source(op.a, op.type), binder.destination(op.d, "b32")
     if isinstance(op, warp.match_any):
@@ -336,7 +336,7 @@ def match(op: Any, binder: Binder, statement: syntax.Instruction) -> _Gate:
     return _together(op, binder, statement, (a,), writers, compute)
 
 
-@meaning(warp.activemask)
+@semantics(warp.activemask)
 def active_mask(op: Any, binder: Binder, statement: syntax.Instruction) -> Callable[[Group], None]:
     """The lanes that the emulator runs together here; which they are, PTX leaves open."""
     d = binder.destination(op.d, "b32")

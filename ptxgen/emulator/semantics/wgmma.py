@@ -25,7 +25,7 @@ from ptxgen.emulator.load.operands import Binder
 from ptxgen.emulator.load.registers import Register
 from ptxgen.emulator.memory import MemoryFault
 from ptxgen.emulator.memory.shared_memory import RESERVED_BYTES
-from ptxgen.emulator.semantics import meaning
+from ptxgen.emulator.semantics import semantics
 from ptxgen.emulator.semantics.barrier import require_whole_warps
 from ptxgen.emulator.state.group import Group
 from ptxgen.emulator.state.machine import Machine
@@ -185,7 +185,7 @@ def _uniform(words: Sequence[NDArray[Any]], machine: Machine, statement: Any) ->
             )
 
 
-@meaning(
+@semantics(
     wgmma.mma_async_f16,
     wgmma.mma_async_f16_rs,
     wgmma.mma_async_tf32,
@@ -204,7 +204,7 @@ def _uniform(words: Sequence[NDArray[Any]], machine: Machine, statement: Any) ->
     wgmma.mma_async_sp_f8_rs,
     wgmma.mma_async_sp_i8,
     wgmma.mma_async_sp_i8_rs,
-    kind="gate",
+    kind="blocking",
 )
 def multiply(op: Any, binder: Binder, statement: syntax.Instruction) -> _Gate:
     return _Multiply(op, binder, statement).run
@@ -417,7 +417,7 @@ def _major(op: Any, name: str) -> Major:
 # Order.
 
 
-@meaning(wgmma.fence, kind="gate")
+@semantics(wgmma.fence, kind="blocking")
 def fence(op: Any, binder: Binder, statement: syntax.Instruction) -> _Gate:
     """The warps of a warpgroup meet here, as they do on hardware (WARPGROUP.ARRIVE of its SASS)."""
 
@@ -440,7 +440,7 @@ def fence(op: Any, binder: Binder, statement: syntax.Instruction) -> _Gate:
     return run
 
 
-@meaning(wgmma.commit_group)
+@semantics(wgmma.commit_group)
 def commit(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     def run(g: Group) -> None:
         require_whole_warps(g, statement)
@@ -450,7 +450,7 @@ def commit(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     return run
 
 
-@meaning(wgmma.wait_group, kind="gate")
+@semantics(wgmma.wait_group, kind="blocking")
 def wait(op: Any, binder: Binder, statement: syntax.Instruction) -> _Gate:
     """Warps stay until the groups before the latest ones are done."""
     pending = int(op.pending.evaluate())

@@ -16,7 +16,7 @@ from ptxgen import syntax
 from ptxgen.emulator.arithmetic import matrix_multiply
 from ptxgen.emulator.load.operands import Binder
 from ptxgen.emulator.memory.access import load_words, parts_of, store_words
-from ptxgen.emulator.semantics import meaning
+from ptxgen.emulator.semantics import semantics
 from ptxgen.emulator.semantics.barrier import require_whole_warps
 from ptxgen.emulator.semantics.mma import Layout, accumulator_bits, product_of
 from ptxgen.emulator.state.group import Group
@@ -72,7 +72,7 @@ class _Places:
         return g.full(self.address(g)) + element * matrix.bits // 8
 
 
-@meaning(wmma.load, wmma.load_c)
+@semantics(wmma.load, wmma.load_c)
 def load(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     places = _Places(op, binder)
     destinations = [binder.destination(each, f"b{max(places.bits, 32)}") for each in binder.vector(op.r)]
@@ -92,7 +92,7 @@ def load(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     return run
 
 
-@meaning(wmma.store_d)
+@semantics(wmma.store_d)
 def store(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     places = _Places(op, binder)
     sources = [binder.source(each, f"b{max(places.bits, 32)}") for each in binder.vector(op.r)]
@@ -108,7 +108,7 @@ def store(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     return run
 
 
-@meaning(wmma.mma_f16, wmma.mma_bf16, wmma.mma_tf32, wmma.mma_f64, wmma.mma_i8, wmma.mma_i4, wmma.mma_b1)
+@semantics(wmma.mma_f16, wmma.mma_bf16, wmma.mma_tf32, wmma.mma_f64, wmma.mma_i8, wmma.mma_i4, wmma.mma_b1)
 def multiply(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     m, n, k = dimensions(op.shape)
     bits, (c_bits, d_bits) = matrix_multiply.BITS[op.type], accumulator_bits(op)

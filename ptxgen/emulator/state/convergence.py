@@ -41,7 +41,7 @@ class Wait(NamedTuple):
         return f"the other lanes that the mask of {self.kind} names"
 
 
-class Meetings:
+class Convergence:
     """The operands of lanes that wait, and the results of those that have met and have yet to go on."""
 
     def __init__(self) -> None:

@@ -26,7 +26,7 @@ from ptxgen.emulator.checks.order.stale_loads import StaleLoads
 from ptxgen.emulator.checks.order.strong_accesses import StrongAccesses
 from ptxgen.emulator.checks.order.vector_clock import Knowledge
 from ptxgen.emulator.checks.registry import mbarriers
-from ptxgen.emulator.checks.uninitialized.rerun import Disturbance
+from ptxgen.emulator.checks.uninitialized.rerun import Perturbation
 from ptxgen.emulator.engines.cp_async import WarpCopies
 from ptxgen.emulator.engines.timeline import Action, Timeline
 from ptxgen.emulator.load.image import Image
@@ -36,10 +36,10 @@ from ptxgen.emulator.memory import GlobalMemory, MemoryFault, SharedMemory, Tens
 from ptxgen.emulator.memory.bank import Bank
 from ptxgen.emulator.memory.global_memory import POISON_BYTE
 from ptxgen.emulator.state.clusters import RANK_SHIFT, Clusters
-from ptxgen.emulator.state.convergence import Meetings
+from ptxgen.emulator.state.convergence import Convergence
 from ptxgen.emulator.state.mbarriers import MBarrier, Polled
 from ptxgen.emulator.state.places import Places
-from ptxgen.emulator.state.register_pool import Registers, initial_count
+from ptxgen.emulator.state.register_pool import RegisterPool, initial_count
 from ptxgen.emulator.state.special_registers import special_registers
 from ptxgen.emulator.state.stack import ThreadStack
 from ptxgen.emulator.state.warpgroups import Warpgroups
@@ -65,7 +65,7 @@ class Machine:
         timeline: Timeline,
         checks: bool,
         advice: bool = False,
-        disturbance: Disturbance | None = None,
+        perturbation: Perturbation | None = None,
         regions: Sequence[SharedRegion] = (),
     ) -> None:
         self.shape, self.memory, self.timeline = shape, memory, timeline
@@ -89,24 +89,24 @@ class Machine:
         self.carry = np.zeros((self.warps, 32), np.bool_)
         self.registers.append(self.carry)
         #: Lanes that wait for others of their warp.
-        self.meetings = Meetings()
+        self.convergence = Convergence()
         #: Whether the program reads a clock, so that it may do the same again with another result.
         self.reads_time = program.reads_time
         self.image = image
         self.banks = {"param": Bank(parameters, "the kernel's parameters"), "const": image.constants}
         self.stack = ThreadStack(self.warps, program.variables.frames[program.kernel.entry.name])
         self.registers += [self.stack.site, self.stack.pointer]
-        #: What memory holds in a trial in place of what a launch should not have read.
-        self.disturbance = disturbance
+        #: What memory holds in a rerun in place of what a launch should not have read.
+        self.perturbation = perturbation
         shared_bytes = program.variables.shared_end + shape.shared_bytes
         self.shared, self.tensor = SharedMemory(slots, shared_bytes), TensorMemory(slots)
-        if disturbance is not None:
-            if disturbance.shared:
-                self.shared = SharedMemory(slots, shared_bytes, disturbance.byte)
-            if "tensor" in disturbance.sources:
-                self.tensor = TensorMemory(slots, 0x01010101 * disturbance.byte)
-            if "local" in disturbance.sources:
-                self.stack.memory.poison(disturbance.byte)
+        if perturbation is not None:
+            if perturbation.shared:
+                self.shared = SharedMemory(slots, shared_bytes, perturbation.byte)
+            if "tensor" in perturbation.sources:
+                self.tensor = TensorMemory(slots, 0x01010101 * perturbation.byte)
+            if "local" in perturbation.sources:
+                self.stack.memory.poison(perturbation.byte)
         self.mbarriers: list[dict[int, MBarrier]] = [{} for _ in range(slots)]
         #: By warp, the object whose phase it has last tested, if that had not ended.
         self.polled: dict[int, Polled] = {}
@@ -133,7 +133,7 @@ class Machine:
         self.tensormaps = Tensormaps(self.findings) if checks else None
         initial = initial_count(program.kernel.entry)
         #: Registers by warp, None where nothing tells how many there are.
-        self.registers_of_warps = Registers(initial, slots, self.warps_per_cta) if initial is not None else None
+        self.register_pool = RegisterPool(initial, slots, self.warps_per_cta) if initial is not None else None
         self.unfenced: dict[int, list[MBarrier]] = {}
         self.inflight = np.zeros(slots, np.int64)
         #: Loads from tensor memory whose registers have not arrived: row -> [(registers, statement)].
@@ -190,9 +190,9 @@ class Machine:
     def _empty(self, number: int, rows: slice | NDArray[np.int64]) -> None:
         """Let a register of some warps hold nothing, as for a CTA that begins: predicates are false."""
         register = self.registers[number]
-        if self.disturbance is not None and number in self.disturbance.sources:
+        if self.perturbation is not None and number in self.perturbation.sources:
             filled = register[rows]
-            self.disturbance.fill(filled)
+            self.perturbation.fill(filled)
             register[rows] = filled
         elif register.dtype == np.bool_:
             register[rows] = False
@@ -200,13 +200,13 @@ class Machine:
             register.view(np.uint8).reshape(len(register), -1)[rows] = POISON_BYTE
 
     def while_reading(self, numbers: Sequence[int]) -> AbstractContextManager[None]:
-        """While these asynchronous operations read shared memory, which a trial changes for them."""
-        return nullcontext() if self.disturbance is None else self.disturbance.during(self, numbers)
+        """While these asynchronous operations read shared memory, which a rerun changes for them."""
+        return nullcontext() if self.perturbation is None else self.perturbation.during(self, numbers)
 
     def has_written(self, number: int) -> None:
-        """A copy has written to shared memory, which a trial changes where another copy may be writing too."""
-        if self.disturbance is not None:
-            self.disturbance.after(self, number)
+        """A copy has written to shared memory, which a rerun changes where another copy may be writing too."""
+        if self.perturbation is not None:
+            self.perturbation.after(self, number)
 
     def shared_address(self, address: int, dtype: np.dtype[Any]) -> NDArray[Any]:
         """An address in the own CTA's shared memory as the cluster sees it: (warps, 1), with the rank of each CTA."""
@@ -236,8 +236,8 @@ class Machine:
         rows = (slots[:, None] * warps + np.arange(warps)).ravel()
         self.cta[rows] = np.repeat(ctas, warps, axis=0)
         self.present[rows] = self.live[rows]
-        if self.registers_of_warps is not None:
-            self.registers_of_warps.begin(slots, rows)
+        if self.register_pool is not None:
+            self.register_pool.begin(slots, rows)
         used = slots[self.cta_number[slots] >= 0]
         if len(used):
             self._clear(used, (used[:, None] * warps + np.arange(warps)).ravel())

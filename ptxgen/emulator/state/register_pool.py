@@ -68,7 +68,7 @@ def _is_bound(directive: syntax.Directive) -> bool:
     return directive.name in ("maxnreg", "reqntid", "maxntid", "minnctapersm")
 
 
-class Registers:
+class RegisterPool:
     """`count[row]` registers for each thread of a warp; `pool[slot]` more for the threads of one, that no warp has."""
 
     def __init__(self, initial: int, slots: int, warps_per_cta: int) -> None:

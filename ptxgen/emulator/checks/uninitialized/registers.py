@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from ptxgen.device.report import Finding
 from ptxgen.emulator.checks.registry import uninitialized
-from ptxgen.emulator.checks.uninitialized.taint import Derived, Quarters
+from ptxgen.emulator.checks.uninitialized.taint import Quarters, Taint
 from ptxgen.emulator.load.registers import Register
 from ptxgen.emulator.state.convergence import lanes_of
 from ptxgen.syntax import Statement
@@ -121,7 +121,7 @@ class Unwritten:
         self._written = {register: together[flow.writers[register]] for register in flow.followed}
         # Registers are emptied for each CTA, and so are these.
         machine.registers.extend(together.values())
-        self._derived = Derived(machine, flow.derived, self._written, recursive=flow.recursive)
+        self._taint = Taint(machine, flow.tainted, self._written, recursive=flow.recursive)
 
     def watch(self, operation: Operation) -> Operation:
         """An instruction that reports what it reads too early, and marks what it writes."""
@@ -135,7 +135,7 @@ class Unwritten:
         self, run: Callable[..., Any], use: Use, statement: Statement, names: Callable[[str], Any]
     ) -> Callable[..., Any]:
         """An instruction's `run` that reports what it reads too early, and marks what it writes."""
-        run = self._derived.watched(run, use)
+        run = self._taint.watched(run, use)
         vital = self._reads(use.vital, statement, names)
         others = self._reads(use.reads - use.vital, statement, names)
         added = self._reads(use.adds, statement, names)
@@ -170,7 +170,7 @@ class Unwritten:
         self, guard: Callable[..., Any], use: frozenset[int], statement: Statement, names: Callable[[str], Any]
     ) -> Callable[..., Any]:
         """The same for a guard, which all lanes read that come to the instruction."""
-        guard = self._derived.watched_guard(guard, use)
+        guard = self._taint.watched_guard(guard, use)
         reads = self._reads(use, statement, names)
         if not reads:
             return guard
@@ -191,7 +191,7 @@ class Unwritten:
         plain = use.stores or not self._writers[read.register]
         found = self._found(read, g, statement, "Nothing has written it")
         self._machine.findings.suspects.report(read.register, found, plain=plain, cause=("register", read.name))
-        self._derived.begin()
+        self._taint.begin()
 
     def _found(self, read: _Read, g: Group, statement: Statement, rule: str) -> Finding:
         lanes = g.active & ~read.written[g.rows]

@@ -48,8 +48,8 @@ Places = dict[int, list[tuple[int, NDArray[np.int64]]]]
 
 
 @dataclass(frozen=True)
-class Disturbance:
-    """What a trial puts where nothing has been written yet: `byte` into shared memory if `shared`, and into `sources`;
+class Perturbation:
+    """What a rerun puts where nothing has been written yet: `byte` into shared memory if `shared`, and into `sources`;
     `odd` into the lowest byte of registers of odd lanes. In place of what operations read while it is being written
     (`reads`), or write while others write it, there is `byte` too.
     """
@@ -98,9 +98,9 @@ class Disturbance:
 
 
 class Begin(Protocol):
-    """Begins a launch anew on some memory, with a disturbance."""
+    """Begins a launch anew on some memory, with a perturbation."""
 
-    def __call__(self, memory: GlobalMemory, disturbance: Disturbance, checks: bool = True, /) -> Scheduler: ...
+    def __call__(self, memory: GlobalMemory, perturbation: Perturbation, checks: bool = True, /) -> Scheduler: ...
 
 
 def snapshot(memory: GlobalMemory) -> GlobalMemory | None:
@@ -108,7 +108,7 @@ def snapshot(memory: GlobalMemory) -> GlobalMemory | None:
     return memory.copy() if memory.used <= _MOST else None
 
 
-class Trials:
+class Rerun:
     """A launch that is `done` without a fault, and its repetitions, from the memory `before` it."""
 
     def __init__(self, done: Scheduler, before: GlobalMemory, begin: Begin) -> None:
@@ -127,14 +127,14 @@ class Trials:
         shared = self._done.machine.ordering.shared
         reads, writes, sources = shared.read_too_early, shared.written_at_once, frozenset[Source](["tensor"])
         return all(
-            self._verdict(Disturbance(byte, True, sources, reads=reads, writes=writes)) == "dropped" for byte in _BYTES
+            self._verdict(Perturbation(byte, True, sources, reads=reads, writes=writes)) == "dropped" for byte in _BYTES
         )
 
     def verdicts(self, sources: frozenset[Source]) -> Mapping[Source, Verdict]:
         """What becomes of what was read from each of these, to which nothing had been written, where that shows."""
         strong = self._done.machine.strong_accesses
         checks = strong is not None and strong.stale is not None  # they choose what strong loads give
-        tried = (Disturbance(_LARGE, sources=sources), Disturbance(_ZERO, sources=sources, odd=_TWO))
+        tried = (Perturbation(_LARGE, sources=sources), Perturbation(_ZERO, sources=sources, odd=_TWO))
         if all(self._verdict(each, checks=checks) == "dropped" for each in tried):
             return dict.fromkeys(sources, "dropped") if self.left_something else {}
         ordered = sorted(sources, key=str)
@@ -150,14 +150,14 @@ class Trials:
 
     def _closely(self, sources: frozenset[Source]) -> Verdict:
         """The same of some sources, with bytes that tell copies."""
-        found = [self._verdict(Disturbance(byte, sources=sources)) for byte in _COPIES]
+        found = [self._verdict(Perturbation(byte, sources=sources)) for byte in _COPIES]
         if set(found) != {"dropped"}:
             return "used" if "used" in found else "copied"
-        lanes = self._verdict(Disturbance(_ZERO, sources=sources, odd=_TWO))
+        lanes = self._verdict(Perturbation(_ZERO, sources=sources, odd=_TWO))
         return "dropped" if lanes == "dropped" else "used"
 
-    def _verdict(self, disturbance: Disturbance, *, checks: bool = True) -> Verdict:
-        again, done = self._begin(self._before.copy(), disturbance, checks), self._done
+    def _verdict(self, perturbation: Perturbation, *, checks: bool = True) -> Verdict:
+        again, done = self._begin(self._before.copy(), perturbation, checks), self._done
         if again.run() not in ("ok", "findings"):
             return "used"
         if again.instructions != done.instructions or again.machine.printed != done.machine.printed:
@@ -168,16 +168,16 @@ class Trials:
         changed = np.flatnonzero(now != self._after)
         if not len(changed):
             return "dropped"
-        copied = (self._after[changed] == POISON_BYTE) & (now[changed] == disturbance.byte)
+        copied = (self._after[changed] == POISON_BYTE) & (now[changed] == perturbation.byte)
         return "copied" if copied.all() else "used"
 
 
-def judge(trials: Trials) -> Status:
+def judge(rerun: Rerun) -> Status:
     """Find out what of a launch is harmless, and put what is not, or may not be, into its findings: how it ended."""
-    findings = trials.findings
+    findings = rerun.findings
     suspects = findings.suspects
     verdicts: dict[Source, Verdict] = {}
-    if findings.may_be_harmless and trials.left_something and trials.harmless():
+    if findings.may_be_harmless and rerun.left_something and rerun.harmless():
         findings.make_harmless()
     sources = suspects.sources
     if findings.has_error("uninitialized-tensor"):
@@ -187,6 +187,6 @@ def judge(trials: Trials) -> Status:
         verdicts.update(dict.fromkeys(registers, "dropped"))
         sources -= registers
     if sources:
-        verdicts.update(trials.verdicts(sources))
+        verdicts.update(rerun.verdicts(sources))
     findings.settle(verdicts, failed=False)
     return "findings" if findings.errors else "ok"

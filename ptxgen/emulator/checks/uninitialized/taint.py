@@ -2,8 +2,8 @@
 
 It is followed lane by lane through instructions that do arithmetic and through shuffles, and by quarters of registers
 through those that put together and take apart vectors (prmt, mov, arithmetic in .f32x2). What is stored, decides a
-branch or goes to any other instruction may matter, as a trial finds out then; else nothing depends on it. So Triton's
-reductions, whose other lanes have nothing, and vectors that LLVM builds of nothing and a value, need no trial.
+branch or goes to any other instruction may matter, as a rerun finds out then; else nothing depends on it. So Triton's
+reductions, whose other lanes have nothing, and vectors that LLVM builds of nothing and a value, need no rerun.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def is_lanewise(opcode: str) -> bool:
     return opcode.partition(".")[0] in _LANEWISE and ".cc" not in opcode
 
 
-def derived(uses: Iterable[Use], registers: frozenset[int]) -> frozenset[int]:
+def tainted(uses: Iterable[Use], registers: frozenset[int]) -> frozenset[int]:
     """These registers, and all to which such instructions may write what they have made of them."""
     through = [use for use in uses if use.lanewise or use.lanes is not None]
     found, before = set(registers), 0
@@ -47,7 +47,7 @@ def derived(uses: Iterable[Use], registers: frozenset[int]) -> frozenset[int]:
     return frozenset(found)
 
 
-class Derived:
+class Taint:
     """Which quarters of some registers, (warps, 32, 4), hold values that do not depend on what nothing has written.
 
     Nothing is followed before `begin`. `written` tells of those that may be read before they are written.

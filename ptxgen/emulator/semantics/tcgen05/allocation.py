@@ -12,7 +12,7 @@ from ptxgen import syntax
 from ptxgen.emulator.checks.registry import tcgen05 as tcgen05_checks
 from ptxgen.emulator.checks.shared.granules import UNIT
 from ptxgen.emulator.load.operands import Binder
-from ptxgen.emulator.semantics import meaning
+from ptxgen.emulator.semantics import semantics
 from ptxgen.emulator.semantics.barrier import require_whole_warps
 from ptxgen.emulator.semantics.tcgen05.pairs import slots_of
 from ptxgen.emulator.state.group import Group
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _Run = Callable[[Group], None]
 
 
-@meaning(tcgen05.alloc, kind="gate")
+@semantics(tcgen05.alloc, kind="blocking")
 def alloc(op: Any, binder: Binder, statement: syntax.Instruction) -> Callable[..., Any]:
     """Warps stay until there is room and, in a pair, until a warp of the peer asks too.
 
@@ -88,7 +88,7 @@ def _tell(
     machine.effects += 1
 
 
-@meaning(tcgen05.dealloc, kind="gate")
+@semantics(tcgen05.dealloc, kind="blocking")
 def dealloc(op: Any, binder: Binder, statement: syntax.Instruction) -> Callable[..., Any]:
     """In a pair, a warp may have to wait for the peer's (9.7.16.7.1): here it does, unless all is as early as legal."""
     address, columns = binder.source(op.taddr, "b32"), binder.source(op.columns, "b32")
@@ -133,7 +133,7 @@ def _pair(machine: Machine, slot: int, cta_group: int) -> Sequence[int]:
     return (slot,) if cta_group == 1 else machine.clusters.pair(slot)
 
 
-@meaning(tcgen05.relinquish_alloc_permit)
+@semantics(tcgen05.relinquish_alloc_permit)
 def relinquish(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     def run(g: Group) -> None:
         require_whole_warps(g, statement)

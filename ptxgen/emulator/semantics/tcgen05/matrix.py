@@ -14,7 +14,7 @@ from ptxgen.emulator.checks.registry import tcgen05 as tcgen05_checks
 from ptxgen.emulator.checks.tensor.accesses import bands_of
 from ptxgen.emulator.load.operands import Binder, Reader
 from ptxgen.emulator.memory import MemoryFault
-from ptxgen.emulator.semantics import meaning
+from ptxgen.emulator.semantics import semantics
 from ptxgen.emulator.semantics.mbarrier import each
 from ptxgen.emulator.semantics.tcgen05.operands import (
     SharedMatrix,
@@ -54,7 +54,7 @@ def _form(op: Any) -> Form:
     )
 
 
-@meaning(
+@semantics(
     tcgen05.mma, tcgen05.mma_ts, tcgen05.mma_sp, tcgen05.mma_sp_ts, tcgen05.mma_scaled, tcgen05.mma_scaled_ts,
     tcgen05.mma_sp_scaled, tcgen05.mma_sp_scaled_ts, tcgen05.mma_ws, tcgen05.mma_ws_ts, tcgen05.mma_ws_sp,
     tcgen05.mma_ws_sp_ts,

@@ -16,7 +16,7 @@ from ptxgen.emulator.load.operands import Binder, Unmodelled
 from ptxgen.emulator.load.registers import Register
 from ptxgen.emulator.memory import MemoryFault
 from ptxgen.emulator.memory.tensor_memory import POISON
-from ptxgen.emulator.semantics import meaning
+from ptxgen.emulator.semantics import semantics
 from ptxgen.emulator.semantics.barrier import require_whole_warps
 from ptxgen.emulator.semantics.mbarrier import each
 from ptxgen.emulator.semantics.tcgen05.elements import expanded
@@ -104,7 +104,7 @@ def _span(cells: Cells, column: int) -> range:
 # Loads.
 
 
-@meaning(tcgen05.ld, tcgen05.ld_halves, tcgen05.ld_red, tcgen05.ld_red_halves)
+@semantics(tcgen05.ld, tcgen05.ld_halves, tcgen05.ld_red, tcgen05.ld_red_halves)
 def load(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     packed = getattr(op, "pack", False)
     registers = [binder.register(element) for element in binder.vector(op.r)]
@@ -195,7 +195,7 @@ def _reduced(words: NDArray[np.uint32], op: Any) -> NDArray[np.uint32]:
 # Stores.
 
 
-@meaning(tcgen05.st, tcgen05.st_halves)
+@semantics(tcgen05.st, tcgen05.st_halves)
 def store(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     """The registers are read at once; the cells change later, those of one warp in the order of its stores."""
     sources = [binder.source(element, "b32") for element in binder.vector(op.r)]
@@ -247,7 +247,7 @@ def _submit_store(
     machine.submit(slot, statement, complete, pipe=("tensor store", row))
 
 
-@meaning(tcgen05.wait, kind="gate")
+@semantics(tcgen05.wait, kind="blocking")
 def wait(op: Any, binder: Binder, statement: syntax.Instruction) -> Callable[..., Any]:
     """Warps stay until their loads, or their stores, have arrived."""
 
@@ -280,7 +280,7 @@ def _stored(machine: Machine, row: int) -> None:
 # By the tensor core.
 
 
-@meaning(tcgen05.cp)
+@semantics(tcgen05.cp)
 def copy(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     """Each CTA of a pair copies from its own shared memory."""
     rows, bits = COPY_SHAPES[op.shape]
@@ -336,7 +336,7 @@ def _submit_copy(
     machine.submit(issuer, statement, execute, pipe=pipe_of(machine, row, cta_group))
 
 
-@meaning(tcgen05.shift)
+@semantics(tcgen05.shift)
 def shift(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     address = binder.address(op.taddr)
 

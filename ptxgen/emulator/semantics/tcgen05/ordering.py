@@ -9,7 +9,7 @@ from ptxgen import syntax
 from ptxgen.emulator.checks.mbarrier.transactions import Signal
 from ptxgen.emulator.checks.registry import memory
 from ptxgen.emulator.load.operands import Binder
-from ptxgen.emulator.semantics import meaning
+from ptxgen.emulator.semantics import semantics
 from ptxgen.emulator.semantics.mbarrier import each
 from ptxgen.emulator.semantics.tcgen05.pairs import advise_one_lane, pipe_of
 from ptxgen.emulator.state.group import Group
@@ -19,7 +19,7 @@ from ptxgen.instr import tcgen05
 _Run = Callable[[Group], None]
 
 
-@meaning(tcgen05.commit)
+@semantics(tcgen05.commit)
 def commit(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     """One arrival on the mbarrier, or on those at its offset in the CTAs that a multicast mask names."""
     address = binder.address(op.mbar)
@@ -85,7 +85,7 @@ def _arrive_when_done(
     machine.submit(issuer, statement, arrive, pipe=pipe_of(machine, row, cta_group))
 
 
-@meaning(tcgen05.fence)
+@semantics(tcgen05.fence)
 def fence(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     def run(g: Group) -> None:
         ordering = g.machine.ordering

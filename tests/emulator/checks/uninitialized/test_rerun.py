@@ -102,7 +102,7 @@ def test_other_errors_stay() -> None:
 
 
 def test_memory_is_left_as_by_one_launch() -> None:
-    """What the kernel does to memory, it has done once: also after trials."""
+    """What the kernel does to memory, it has done once: also after rerun."""
     add = "red.global.add.u32 [%to], 5;"
     report, out = loads(DROPPED["by a selection"], store=add)
     assert report.status == "ok", report.summary()

@@ -1,4 +1,4 @@
-"""What is made of registers that nothing has written is followed until it goes elsewhere: only then is a trial made."""
+"""What is made of registers that nothing has written is followed until it goes elsewhere: only then is a rerun made."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ HEAD = """
 
 @pytest.fixture
 def tried(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """The trials of launches since."""
+    """The rerun of launches since."""
     found: list[Any] = []
-    inner = rerun.Trials.verdicts
+    inner = rerun.Rerun.verdicts
 
     def verdicts(self: Any, sources: Any) -> Any:
         found.append(sources)
         return inner(self, sources)
 
-    monkeypatch.setattr(rerun.Trials, "verdicts", verdicts)
+    monkeypatch.setattr(rerun.Rerun, "verdicts", verdicts)
     return found
 
 
@@ -179,7 +179,7 @@ def test_every_kind_of_instruction_is_there() -> None:
 @pytest.mark.parametrize("seed", range(150))
 def test_what_is_not_tried_is_dropped(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Random arithmetic on registers, some of which nothing has written in some lanes: whatever it is that is stored,
-    trials find it dropped if it seems to stay.
+    rerun find it dropped if it seems to stay.
     """
     rng = random.Random(seed)
     d, lines = "", ["mov.b32 %h0, 3;".replace("b32", "b16"), "mov.b16 %h1, 5;"]
