@@ -450,7 +450,7 @@ class TensorAccesses:
             self._findings.report(
                 uninitialized.UNINITIALIZED_TENSOR,
                 statement,
-                summary=f"{reader} {verb} uninitialized TMEM {where}",
+                summary=f"{reader} {verb} uninitialized TMEM, {where}",
                 rule="Nothing has written these columns",
                 accesses=(reader,),
                 reads=True,

@@ -220,7 +220,8 @@ def test_lanes_that_64_rows_leave_out(shape: str, schedule: Any) -> None:
     else:
         (finding,) = report.findings
         assert (finding.code, finding.severity) == ("uninitialized-tensor", "error")
-        assert finding.message.startswith("reads tensor memory of which half the lanes hold nothing; results depend")
+        assert finding.summary.endswith("reads TMEM columns in which half the lanes are uninitialized")
+        assert "; results depend" in finding.message
 
 
 def test_columns_that_nothing_has_written_are_named() -> None:
@@ -228,7 +229,7 @@ def test_columns_that_nothing_has_written_are_named() -> None:
     load = "add.u32 %x, %taddr, 0; tcgen05.ld.sync.aligned.32x32b.x64.b32 {{{}}}, [%x]; tcgen05.wait::ld.sync.aligned;"
     whole = load.format(", ".join(f"%r{i}" for i in range(64)))
     report, _ = products(PRODUCT.replace("%x, %d, 0", "%x, %d, 16") + commit() + whole, "eager")
-    assert "tensor memory in 32 columns from 0 on that nothing has written" in report.summary()
+    assert "uninitialized TMEM, 32 columns from 0 on" in report.summary()
 
 
 # Metadata of sparse matrices.
