@@ -61,7 +61,7 @@ class AllPairs(SharedAccesses):
         racing: Any = None,
     ) -> None:
         """Compare an access by `actor`, which knows what warp `row` knows, with all before; keep it."""
-        known = self._ordering.known[row]
+        known = self._happens_before.known[row]
         touched = np.broadcast_to(np.asarray(masks, np.int64), units.shape).tolist()
         fighting = touched if racing is None else np.asarray(racing, np.int64).tolist()
         for unit, mask, bites in zip(units.tolist(), touched, fighting, strict=True):
@@ -70,23 +70,23 @@ class AllPairs(SharedAccesses):
                 if not (writes or wrote) or not bytes & bites or (other == row and clock != PENDING):
                     continue
                 if other < 0:
-                    ordered = clock in known.operations or clock not in self._ordering.operations
+                    ordered = clock in known.operations or clock not in self._happens_before.operations
                 else:
-                    ordered = clock != PENDING and self._ordering.knows(row, other, clock)
+                    ordered = clock != PENDING and self._happens_before.has_observed(row, other, clock)
                 if not ordered:
                     self.unordered.append(f"lines {at} and {line} at unit {unit}")
             before, _ = history.get((actor, writes), (0, 0))
             history[actor, writes] = before | mask, line
 
     def _warp(self, row: int) -> _Actor:
-        return row, self._ordering.clock(row)
+        return row, self._happens_before.clock(row)
 
     def accesses(self, rows: Any, at: Any, units: Any, masks: Any, changed: Any, statement: Any) -> bool:
         """One by one, so that each is compared."""
         return False
 
     def read(self, row: int, units: Any, masks: Any, statement: Any, slot: int | None = None, *rest: Any) -> None:
-        where = row // self._ordering.warps if slot is None else slot
+        where = row // self._happens_before.warps if slot is None else slot
         self._compared(where, units, masks, row, self._warp(row), statement.line, writes=False)
         super().read(row, units, masks, statement, slot, *rest)
 
@@ -100,24 +100,24 @@ class AllPairs(SharedAccesses):
         changed: Any = None,
         *rest: Any,
     ) -> None:
-        where = row // self._ordering.warps if slot is None else slot
+        where = row // self._happens_before.warps if slot is None else slot
         self._compared(where, units, masks, row, self._warp(row), statement.line, writes=True, racing=changed)
         super().write(row, units, masks, statement, slot, changed, *rest)
 
     def copy(
         self, row: int, units: Any, masks: Any, statement: Any, slot: int | None = None, what: str = "cp.async"
     ) -> None:
-        where = row // self._ordering.warps if slot is None else slot
+        where = row // self._happens_before.warps if slot is None else slot
         self._compared(where, units, masks, row, (row, PENDING), statement.line, writes=True)
         super().copy(row, units, masks, statement, slot, what)
 
     def copied(self, row: int, units: Any, slot: int | None = None, clock: int | None = None) -> None:
-        where = row // self._ordering.warps if slot is None else slot
+        where = row // self._happens_before.warps if slot is None else slot
         for unit in units.tolist():
             history = self._history.get((where, unit), {})
             pending = history.pop(((row, PENDING), True), None)
             if pending is not None:
-                actor = row, self._ordering.clock(row) if clock is None else clock
+                actor = row, self._happens_before.clock(row) if clock is None else clock
                 before, _ = history.get((actor, True), (0, 0))
                 history[actor, True] = before | pending[0], pending[1]
         super().copied(row, units, slot, clock)
@@ -203,7 +203,7 @@ class AllLanes(LaneAccesses):
 
 def _tracked(g: Any, places: Any, size: int, statement: Any, what: Any, **how: Any) -> None:
     """`track_strong`, telling of the lanes besides; atomic operations count as stores."""
-    lanes = g.machine.ordering.lanes if g.machine.ordering is not None else None
+    lanes = g.machine.happens_before.lanes if g.machine.happens_before is not None else None
     if isinstance(lanes, AllLanes) and places.slots is not None and places.inside is not None:
         values, writes = how.get("values", ()), what != "strong load"
         chosen = changing_lanes(g, places, size, values) if values else g.active

@@ -24,7 +24,7 @@ __all__ = ["Findings", "line_list"]
 _LIMIT, _ACCESSES = 20, 16
 #: Why an error is but advice.
 HARMLESS = "harmless here: rerunning with different bytes there changed nothing"
-#: A warp that a message names (`Ordering.member_name`); only what `add` reports is compared as text.
+#: A warp that a message names (`HappensBefore.member_name`); only what `add` reports is compared as text.
 _WARP = re.compile(r"\bwarp \d+(?: of the CTA of rank \d+)?")
 
 

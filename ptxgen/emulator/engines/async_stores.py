@@ -54,22 +54,22 @@ def _queue(
     g: Group, row: int, slot: int, offset: int, inside: NDArray[np.int64], size: int, statement: syntax.Instruction,
     what: str, do: Callable[[], None],
 ) -> None:  # fmt: skip
-    machine, ordering = g.machine, g.machine.ordering
+    machine, happens_before = g.machine, g.machine.happens_before
     units, masks = units_of(inside, size)
     signal = Signal(statement, len(inside) * size)
     clock = 0
-    if ordering is not None:
+    if happens_before is not None:
         if what == "st.async":
-            ordering.shared.copy(row, units, masks, statement, slot, what)
+            happens_before.shared.copy(row, units, masks, statement, slot, what)
         else:
-            ordering.shared.reduce(row, units, masks, statement, slot)
-        clock, signal.given = ordering.clock(row), ordering.release(row)
+            happens_before.shared.reduce(row, units, masks, statement, slot)
+        clock, signal.given = happens_before.clock(row), happens_before.release(row)
     machine.promise(slot, offset, row, signal)
 
     def complete() -> None:
         do()
-        if ordering is not None:
-            ordering.shared.copied(row, units, slot, clock)
+        if happens_before is not None:
+            happens_before.shared.copied(row, units, slot, clock)
         machine.complete_on(slot, offset, signal)
 
     machine.submit(int(machine.row_slot[row]), statement, complete)

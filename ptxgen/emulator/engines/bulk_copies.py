@@ -73,7 +73,9 @@ def deliver(
     signal = Signal(statement, size)
     for copy in copies:
         barrier = machine.promise(copy.barrier_slot, copy.barrier, row, signal)
-        unknown = machine.ordering is not None and not machine.ordering.knows_init_fence(row, barrier)
+        unknown = machine.happens_before is not None and not machine.happens_before.has_observed_init_fence(
+            row, barrier
+        )
         if unknown or not barrier.fenced:
             findings = machine.findings
             issuer = findings.access("issuer", statement, row)
@@ -90,17 +92,17 @@ def deliver(
                 accesses=(issuer, made),
                 cause=causes.UNFENCED_INIT,
             )
-    if machine.ordering is not None:
+    if machine.happens_before is not None:
         slot = copies[0].slot if source is None else source[0]
-        operation = machine.ordering.operation(what, statement, slot, swizzle=swizzle, lane=lane)
+        operation = machine.happens_before.operation(what, statement, slot, swizzle=swizzle, lane=lane)
         operation.mbarrier = copies[0].barrier
-        signal.given, signal.operation = machine.ordering.tell(row), operation.number
+        signal.given, signal.operation = machine.happens_before.tell(row), operation.number
         if source is not None:
-            machine.ordering.shared.async_read(operation, row, source[1])
+            machine.happens_before.shared.async_read(operation, row, source[1])
         if heap is not None and machine.global_copies is not None:
             machine.global_copies.read(operation, row, heap)
         for copy in copies:
-            machine.ordering.shared.async_write(operation, row, units, copy.slot)
+            machine.happens_before.shared.async_write(operation, row, units, copy.slot)
         signal.given.operations.add(operation.number)
 
     def complete() -> None:
@@ -144,13 +146,13 @@ def keep_in_group(
     First it reads its source, which a wait with .read waits for, then it writes.
     """
     pending = PendingStore(lanes)
-    if machine.ordering is not None:
+    if machine.happens_before is not None:
         lane = int(lanes.argmax()) if lanes.sum() == 1 else None
-        operation = machine.ordering.operation(what, statement, slot, swizzle=swizzle, lane=lane)
+        operation = machine.happens_before.operation(what, statement, slot, swizzle=swizzle, lane=lane)
         if masks is None:
-            machine.ordering.shared.async_read(operation, row, units)
+            machine.happens_before.shared.async_read(operation, row, units)
         elif masks.any():
-            machine.ordering.shared.async_read(operation, row, units[masks != 0], masks=masks[masks != 0])
+            machine.happens_before.shared.async_read(operation, row, units[masks != 0], masks=masks[masks != 0])
         pending.operation = operation.number
         if machine.global_copies is not None:
             pending.stamp = machine.global_copies.write(operation, row, heap)

@@ -1,6 +1,6 @@
 """How instructions reach memory: state spaces of generic addresses, checked places of bytes, and what the checks hear.
 
-The emulator executes accesses one instruction at a time, and caching has no effect on values. Ordering and scope count
+The emulator executes accesses one instruction at a time, and caching has no effect on values. HappensBefore and scope count
 in the checks, and where strong loads may return older values (`checks.stale_loads`).
 """
 
@@ -142,7 +142,7 @@ def load_words(
             g.machine.global_accesses.strong(
                 g.indices, offsets, g.mask, size * count, statement, "strong load", reads=True, writes=False
             )
-    elif space == "local" and g.machine.ordering is not None:
+    elif space == "local" and g.machine.happens_before is not None:
         g.machine.stack.require_written(g, offsets, size * count, statement)
     words, index = data.view(dtype), offsets // size
     values = [words[index + i] for i in range(count)]
@@ -214,7 +214,7 @@ def store_words(
             track_shared(g, places, total, statement, write=True, values=values)
         else:
             track_strong(g, places, total, statement, "strong store", values=values)
-    elif space == "local" and machine.ordering is not None:
+    elif space == "local" and machine.happens_before is not None:
         machine.stack.mark_written(g, offsets, total)
     elif space == "global" and machine.global_accesses is not None:
         if order is not None:
@@ -277,29 +277,29 @@ def track_shared(
     """Tell the checks which units of which CTA's memory each warp touches by weak accesses; stores of `values` that are
     there already race with nothing.
     """
-    ordering, slots, inside = g.machine.ordering, places.slots, places.inside
-    if ordering is None or slots is None or inside is None:
+    happens_before, slots, inside = g.machine.happens_before, places.slots, places.inside
+    if happens_before is None or slots is None or inside is None:
         return
     active, apart = g.active, slots.shape[1] > 1
     new = changing_lanes(g, places, size, values) if values else active
     everywhere = np.broadcast_to(slots, inside.shape)
-    ordering.lanes.access(g.indices, slots, inside, active, size, statement, new if write else None)
-    unaware = ordering.any_unaware(g.indices)
-    if not apart and not unaware and _track_together(g, inside, new if write else None, size, statement):
+    happens_before.lanes.access(g.indices, slots, inside, active, size, statement, new if write else None)
+    lagging = happens_before.any_lagging(g.indices)
+    if not apart and not lagging and _track_together(g, inside, new if write else None, size, statement):
         return
     for position, slot, units, masks, changed in _pieces(everywhere, inside, active, new, size):
         row = int(g.indices[position])
-        partly = ordering.unaware(row) if unaware else None
+        partly = happens_before.lagging(row) if lagging else None
         if partly is not None:
             behind = active[position] & partly[1] & (everywhere[position] == slot)
             behind &= new[position] if write else True
             if behind.any():
                 touched = units_of(inside[position][behind], size)
-                ordering.shared.unaware(row, *touched, statement, slot, partly[0], writes=write)
+                happens_before.shared.lagging(row, *touched, statement, slot, partly[0], writes=write)
         if write:
-            ordering.shared.write(row, units, masks, statement, slot, changed if values else masks)
+            happens_before.shared.write(row, units, masks, statement, slot, changed if values else masks)
         else:
-            ordering.shared.read(row, units, masks, statement, slot)
+            happens_before.shared.read(row, units, masks, statement, slot)
 
 
 def track_strong(
@@ -318,15 +318,15 @@ def track_strong(
 
     `reads`: what is there goes into the result. `observes`: the warp sees what others have stored (red does not).
     """
-    ordering, slots, inside = g.machine.ordering, places.slots, places.inside
-    if ordering is None or slots is None or inside is None:
+    happens_before, slots, inside = g.machine.happens_before, places.slots, places.inside
+    if happens_before is None or slots is None or inside is None:
         return
     writes, lanes = what != "strong load", np.flatnonzero(g.active)
     if writes:
-        ordering.lanes.forget(slots, inside, g.active, size)
+        happens_before.lanes.forget(slots, inside, g.active, size)
     new = changing_lanes(g, places, size, values).reshape(-1)[lanes] if values else np.ones(len(lanes), np.bool_)
     # An atomic operation comes in place of what it observes; under `random` which one comes last is open yet.
-    ordering.shared.strong(
+    happens_before.shared.strong(
         g.indices[lanes // 32], np.broadcast_to(slots, inside.shape).reshape(-1)[lanes], inside.reshape(-1)[lanes],
         size, new, AsyncOperation(0, what, statement, 0), reads=reads, writes=writes,
         observes=observes and (not writes or g.machine.timeline.schedule == "random"),
@@ -355,13 +355,13 @@ def _track_together(
     g: Group, inside: NDArray[np.int64], new: NDArray[np.bool_] | None, size: int, statement: syntax.Instruction
 ) -> bool:
     """Tell the checks of all warps at once; False where they find something, which each warp must tell for itself."""
-    assert g.machine.ordering is not None
+    assert g.machine.happens_before is not None
     chosen = slice(None) if g.mask is None else np.flatnonzero(g.mask)
     offsets, position = inside.reshape(-1)[chosen], np.arange(inside.size)[chosen] // 32
     fresh = new.reshape(-1)[chosen] if new is not None else np.zeros(len(offsets), np.bool_)
     at, units, masks, changed = by_unit(position, offsets, size, fresh)
     changing = changed if new is not None else None
-    return g.machine.ordering.shared.accesses(g.indices, at, units, masks, changing, statement)
+    return g.machine.happens_before.shared.accesses(g.indices, at, units, masks, changing, statement)
 
 
 def changing_lanes(g: Group, places: Bytes, size: int, values: Sequence[NDArray[Any]]) -> NDArray[np.bool_]:

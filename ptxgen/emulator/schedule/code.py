@@ -18,7 +18,7 @@ class Code:
         self._program, self._machine = program, machine
         self._blocks: list[Block | None] = [None] * len(program.blocks)
         self._watch: list[Callable[[Operation], Operation]] = []
-        if machine.ordering is not None and program.register_flow.followed:
+        if machine.happens_before is not None and program.register_flow.followed:
             self._watch.append(Unwritten(machine, program.register_flow).watch)
         if program.accumulators:
             self._watch.append(self._watch_accumulators)
@@ -39,7 +39,7 @@ class Code:
 
     def _watch_accumulators(self, operation: Operation) -> Operation:
         """Without checks only moves, which wait for accumulators."""
-        if self._machine.ordering is None and not is_move(operation.statement):
+        if self._machine.happens_before is None and not is_move(operation.statement):
             return operation
         watched = self._machine.warpgroups.watched
         return replace(operation, run=watched(operation.run, operation.reads, operation.writes, operation.statement))

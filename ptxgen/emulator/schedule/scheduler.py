@@ -125,7 +125,7 @@ class Scheduler:
 
     def _finish(self, slots: Sequence[int]) -> None:
         """The last threads of these CTAs have left."""
-        machine, ordering = self.machine, self.machine.ordering
+        machine, happens_before = self.machine, self.machine.happens_before
         for slot in slots:
             if machine.tensor.sizes[slot]:
                 self._report_allocations(slot)
@@ -134,9 +134,9 @@ class Scheduler:
                     machine.transactions.ends(mbarrier, "the CTA exits")
             if self.barriers.open:
                 self.barriers.ends(slot)
-            if ordering is not None and ordering.exits.watches(slot):
+            if happens_before is not None and happens_before.exits.watches(slot):
                 cluster = self.clusters.of(slot)
-                ordering.exits.ends(slot, self.cluster_barriers.barriers[cluster].executed)
+                happens_before.exits.ends(slot, self.cluster_barriers.barriers[cluster].executed)
             if machine.released:
                 machine.released.discard(int(machine.cta_number[slot]))
             self.finished += 1
@@ -376,8 +376,8 @@ class Scheduler:
                     machine.pending_loads[row].remove(load)
                     if not machine.pending_loads[row]:
                         del machine.pending_loads[row]
-                    if machine.ordering is not None:
-                        machine.ordering.tensor.loaded(row, [load])
+                    if machine.happens_before is not None:
+                        machine.happens_before.tensor.loaded(row, [load])
                     reader = machine.findings.access("reader", operation.statement, row, space="reg")
                     writer = machine.findings.access("writer", load.statement, row, space="reg")
                     machine.findings.report(

@@ -100,15 +100,15 @@ def _issue(
     if at_once:
         _move(machine, shared, size, offsets[active], sources[active], read[active])
         machine.effects += 1
-    if machine.ordering is not None and places.slots is not None:
-        machine.ordering.lanes.access(g.indices, places.slots, inside, active, size, statement, active)
+    if machine.happens_before is not None and places.slots is not None:
+        machine.happens_before.lanes.access(g.indices, places.slots, inside, active, size, statement, active)
     for position, row in enumerate(map(int, g.indices)):
         lanes = active[position].copy()
         units, masks = units_of(inside[position][lanes], size)
         made = Copy(lanes, units, inside[position][lanes], size, done=at_once)
         machine.copies.setdefault(row, WarpCopies()).add(made)
-        if machine.ordering is not None:
-            machine.ordering.shared.copy(row, units, masks, statement)
+        if machine.happens_before is not None:
+            machine.happens_before.shared.copy(row, units, masks, statement)
         if not at_once:
             where = (offsets[position][lanes], sources[position][lanes], read[position][lanes])
             _queue(machine, row, made, shared, where, size, statement)
@@ -157,12 +157,14 @@ def commit_group(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run
 
 def _finish(machine: Machine, row: int, copies: list[Copy]) -> None:
     """The warp knows that these copies are done."""
-    if machine.ordering is not None:
+    if machine.happens_before is not None:
         for each_copy in copies:
             if not each_copy.told:
-                machine.ordering.shared.copied(row, each_copy.units)
+                machine.happens_before.shared.copied(row, each_copy.units)
             lanes = np.flatnonzero(each_copy.lanes)
-            machine.ordering.lanes.copied(row, int(machine.row_slot[row]), lanes, each_copy.offsets, each_copy.size)
+            machine.happens_before.lanes.copied(
+                row, int(machine.row_slot[row]), lanes, each_copy.offsets, each_copy.size
+            )
 
 
 def _wait(pending: int, commits: bool) -> _Gate:
@@ -224,18 +226,18 @@ def _arrive_later(
     machine: Machine, row: int, lanes: NDArray[np.bool_], slot: int, barrier: MBarrier, statement: syntax.Instruction
 ) -> None:
     mine = machine.copies.setdefault(row, WarpCopies())
-    copies, ordering = mine.of(lanes), machine.ordering
-    clock = ordering.clock(row) if ordering is not None else 0
+    copies, happens_before = mine.of(lanes), machine.happens_before
+    clock = happens_before.clock(row) if happens_before is not None else 0
     for each_copy in copies:
         if each_copy.asked is None:
             each_copy.asked = clock
-    signal = Signal(statement, 0, ordering.release(row) if ordering is not None else None)
+    signal = Signal(statement, 0, happens_before.release(row) if happens_before is not None else None)
     barrier.under_way.append(signal)
 
     def arrive() -> None:
         for each_copy in copies:
-            if ordering is not None and not each_copy.told:  # its place may be that of another copy by now
-                ordering.shared.copied(row, each_copy.units, None, each_copy.asked)
+            if happens_before is not None and not each_copy.told:  # its place may be that of another copy by now
+                happens_before.shared.copied(row, each_copy.units, None, each_copy.asked)
             each_copy.told = True
         machine.arrive_on(slot, barrier, signal, int(lanes.sum()))
 

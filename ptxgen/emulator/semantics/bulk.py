@@ -187,11 +187,11 @@ def wait_group(op: Any, binder: Binder, statement: syntax.Instruction) -> Callab
             if not all(store.done or (reads and store.read) for group in awaited for store in group):
                 passing[position] = False
                 continue
-            if machine.ordering is not None:
+            if machine.happens_before is not None:
                 active = g.active[position]
                 stores = [store for group in awaited for store in group if (store.lanes & active).any()]
                 for store in stores:
-                    machine.ordering.learn_operations(int(row), [store.operation], store.lanes & active)
+                    machine.happens_before.acquire_operations(int(row), [store.operation], store.lanes & active)
                 if machine.global_copies is not None and not reads:
                     machine.global_copies.waited(int(row), [store.stamp for store in stores])
             if not reads:

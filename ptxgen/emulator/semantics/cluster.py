@@ -149,12 +149,12 @@ def _request(
 ) -> None:
     """Queue the request; each slot gets the response at `offset`, and 16 bytes complete on its mbarrier."""
     machine.shared.require(offset, _RESPONSE, _RESPONSE, "clusterlaunchcontrol.try_cancel")
-    own, ordering = int(machine.row_slot[row]), machine.ordering
+    own, happens_before = int(machine.row_slot[row]), machine.happens_before
     cluster, operation, signal = machine.clusters.of(own), None, Signal(statement, _RESPONSE)
     for slot in slots:
         machine.promise(slot, barrier, row, signal)
-    if ordering is not None:
-        if any(number in ordering.known[row].operations for number in machine.refused.get(cluster, ())):
+    if happens_before is not None:
+        if any(number in happens_before.known[row].operations for number in machine.refused.get(cluster, ())):
             access = machine.findings.access("issuer", statement, row, space="shared", address=offset)
             machine.findings.report(
                 registry.CANCEL_AFTER_REFUSAL,
@@ -163,13 +163,13 @@ def _request(
                 rule="The refusal of an earlier request happens before this one",
                 accesses=(access,),
             )
-        operation = ordering.operation("launch-control response", statement, own)
-        signal.given, signal.operation = ordering.tell(row), operation.number
+        operation = happens_before.operation("launch-control response", statement, own)
+        signal.given, signal.operation = happens_before.tell(row), operation.number
         signal.given.operations.add(operation.number)
         units = np.array([offset // _RESPONSE])
         for slot in slots:
-            ordering.shared.fences.require_after_loads(operation, row, units, slot)
-            ordering.shared.async_write(operation, row, units, slot)
+            happens_before.shared.fences.require_after_loads(operation, row, units, slot)
+            happens_before.shared.async_write(operation, row, units, slot)
 
     def complete() -> None:
         taken = machine.cancel()

@@ -30,21 +30,21 @@ def _orders(
     width = level(scope)
 
     def run(g: Group) -> None:
-        ordering, strong = g.machine.ordering, g.machine.strong_accesses
-        if ordering is None or strong is None:
+        happens_before, strong = g.machine.happens_before, g.machine.strong_accesses
+        if happens_before is None or strong is None:
             return
         for row, lanes in zip(g.indices.tolist(), bits(g.active).tolist(), strict=True):
             known = g.machine.unfenced_waits.pop(row, None) if acquires else None
             if known is not None:
-                ordering.acquire(row, known)
+                happens_before.acquire(row, known)
             if acquires:
                 strong.acquire_fence(row, width)
             if sequences:
                 strong.sequence_fence(row, width)
             if proxy:
-                ordering.proxy_fence(row, lanes, heap=False)
+                happens_before.proxy_fence(row, lanes, heap=False)
             if releases:
-                ordering.release_fence(row, lanes)
+                happens_before.release_fence(row, lanes)
                 strong.release_fence(row, width)
 
     return run
@@ -111,10 +111,10 @@ def _publish(*, shared: bool, heap: bool) -> _Run:
             inits = g.machine.unfenced.pop(row, []) if shows_inits else []
             for made in inits:
                 made.fenced = True
-            if inits and g.machine.ordering is not None:
-                g.machine.ordering.release_inits(row, [made.number for made in inits])
-            if (shared or heap) and g.machine.ordering is not None:
-                g.machine.ordering.proxy_fence(row, lanes, shared=shared, heap=heap)
+            if inits and g.machine.happens_before is not None:
+                g.machine.happens_before.release_inits(row, [made.number for made in inits])
+            if (shared or heap) and g.machine.happens_before is not None:
+                g.machine.happens_before.proxy_fence(row, lanes, shared=shared, heap=heap)
 
     return run
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ptxgen import syntax
 from ptxgen.emulator.checks.order.mbarrier_scope import Reach
 from ptxgen.emulator.checks.order.partial_release import bits
-from ptxgen.emulator.checks.order.vector_clock import Knowledge
+from ptxgen.emulator.checks.order.vector_clock import VectorClock
 from ptxgen.emulator.checks.registry import mbarriers
 from ptxgen.emulator.load.operands import Binder, Unmodelled
 from ptxgen.emulator.memory import MemoryFault
@@ -90,9 +90,9 @@ def init(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
                 )
             called, _ = machine.places.name("shared", offset)
             made = MBarrier(offset, expected, expected, row, statement, layout, called=called)
-            if machine.ordering is not None:
-                made.made_at, made.number = machine.ordering.clock(row), machine.ordering.init()
-                machine.ordering.shared.barrier_lives(slot, offset, True)
+            if machine.happens_before is not None:
+                made.made_at, made.number = machine.happens_before.clock(row), machine.happens_before.init()
+                machine.happens_before.shared.barrier_lives(slot, offset, True)
             new.add(id(made))
             machine.mbarriers[slot][offset] = made
             machine.ended_mbarriers[slot].pop(offset, None)
@@ -115,9 +115,9 @@ def invalidate(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
             barrier.ended_by = statement
             if machine.transactions is not None:
                 machine.transactions.ends(barrier, "mbarrier.inval ends the mbarrier")
-            if machine.ordering is not None:
+            if machine.happens_before is not None:
                 _still_used(machine, row, barrier, statement)
-                machine.ordering.shared.barrier_lives(slot, offset, False)
+                machine.happens_before.shared.barrier_lives(slot, offset, False)
             machine.effects += 1
 
     return run
@@ -126,8 +126,8 @@ def invalidate(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
 def _note_use(
     machine: Machine, row: int, barrier: MBarrier, statement: syntax.Instruction, waited: bool = False
 ) -> None:
-    if machine.ordering is not None:
-        barrier.users[row] = machine.ordering.clock(row), statement, waited
+    if machine.happens_before is not None:
+        barrier.users[row] = machine.happens_before.clock(row), statement, waited
 
 
 def _still_used(machine: Machine, row: int, barrier: MBarrier, statement: syntax.Instruction) -> None:
@@ -135,9 +135,9 @@ def _still_used(machine: Machine, row: int, barrier: MBarrier, statement: syntax
 
     Of waits for a completed phase it is advice: Gluon of Triton 3.9 invalidates so, and its kernels run.
     """
-    assert machine.ordering is not None
+    assert machine.happens_before is not None
     for other, (clock, used, waited) in barrier.users.items():
-        if other != row and not machine.ordering.knows(row, other, clock):
+        if other != row and not machine.happens_before.has_observed(row, other, clock):
             _report_inval(machine, barrier, row, other, used, statement, waited)
 
 
@@ -171,7 +171,7 @@ def _awaited(
     ended = machine.ended_mbarriers[slot].get(offset)
     if ended is None or not ended.parity_done(parity):
         return machine.mbarrier(slot, offset, row, statement)
-    if machine.ordering is not None and ended.ended_by is not None:
+    if machine.happens_before is not None and ended.ended_by is not None:
         _report_inval(machine, ended, None, row, statement, ended.ended_by, True)
     return ended
 
@@ -241,11 +241,11 @@ class _Use:
             )
         return before
 
-    def release(self, machine: Machine, row: int, lanes: int) -> Knowledge | None:
+    def release(self, machine: Machine, row: int, lanes: int) -> VectorClock | None:
         """What an arrival of lanes (bits) of a warp makes known: what a fence has released where it is relaxed."""
-        if machine.ordering is None or not self.arrives:
+        if machine.happens_before is None or not self.arrives:
             return None
-        return machine.ordering.released.get(row) if self.relaxed else machine.ordering.release(row, lanes)
+        return machine.happens_before.released.get(row) if self.relaxed else machine.happens_before.release(row, lanes)
 
 
 def _bind(op: Any, binder: Binder, use: _Use) -> _Run:
@@ -259,14 +259,14 @@ def _bind(op: Any, binder: Binder, use: _Use) -> _Run:
         machine, clusters = g.machine, g.machine.clusters
         states = np.zeros((g.size, 32), np.uint64)
         position, lanes = {int(row): index for index, row in enumerate(g.indices)}, bits(g.active)
-        given: dict[int, Knowledge | None] = {}  # the lanes of a warp arrive together
+        given: dict[int, VectorClock | None] = {}  # the lanes of a warp arrive together
         sizes, counts = size(g) if size is not None else 0, count(g) if count is not None else 1
         masks = mask(g) if mask is not None else 0
         for row, lane, (place, amount, arrivals, named) in each(g, address(g), sizes, counts, masks):
             slot, offset = clusters.locate(row, place, use.space)
             if row not in given:
-                if machine.ordering is not None and slot != machine.row_slot[row] and not use.relaxed:
-                    machine.ordering.exits.reaches(slot, row, use.statement)
+                if machine.happens_before is not None and slot != machine.row_slot[row] and not use.relaxed:
+                    machine.happens_before.exits.reaches(slot, row, use.statement)
                 given[row] = use.release(machine, row, int(lanes[position[row]]))
             for each_slot in clusters.multicast(slot, named) if mask is not None else (slot,):
                 states[position[row], lane] = use.apply(machine, row, each_slot, offset, amount, arrivals)
@@ -376,8 +376,8 @@ def _tested(
                 else:
                     machine.polled.pop(row, None)
                     done[position] |= asking
-                    if machine.ordering is not None:
-                        machine.ordering.waits.waited(row, barrier, statement)
+                    if machine.happens_before is not None:
+                        machine.happens_before.waits.waited(row, barrier, statement)
                     if barrier.completed is not None and op.sem == "relaxed":
                         machine.learn_at_fence(row, barrier.completed)
                     elif barrier.completed is not None:

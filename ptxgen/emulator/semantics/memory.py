@@ -127,9 +127,9 @@ def _zero(machine: Machine, row: int, address: int, size: int, statement: syntax
     machine.shared.require(start, size, _BULK_UNIT, "st.bulk")
     machine.shared.data[slot, start : start + size] = 0
     machine.effects += 1
-    if machine.ordering is not None and size:
+    if machine.happens_before is not None and size:
         units, masks = units_of(np.arange(start, start + size, _BULK_UNIT), _BULK_UNIT)
-        machine.ordering.shared.write(row, units, masks, statement, slot)
+        machine.happens_before.shared.write(row, units, masks, statement, slot)
 
 
 # Stores that happen later.

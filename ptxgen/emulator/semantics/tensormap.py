@@ -68,10 +68,10 @@ def replace(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
             if op.space == "shared::cta" or SHARED_WINDOW <= place < SHARED_WINDOW + WINDOW_BYTES:
                 slot, offset = machine.clusters.locate(row, place, op.space)
                 units = _shared_units(machine, offset, "tensormap.replace")
-                if machine.ordering is not None:
-                    machine.ordering.lanes.access_units(row, lane, slot, units, statement, writes=True)
-                    machine.ordering.shared.read(row, units, _all_bytes(units), statement, slot)
-                    machine.ordering.shared.write(row, units, _all_bytes(units), statement, slot)
+                if machine.happens_before is not None:
+                    machine.happens_before.lanes.access_units(row, lane, slot, units, statement, writes=True)
+                    machine.happens_before.shared.read(row, units, _all_bytes(units), statement, slot)
+                    machine.happens_before.shared.write(row, units, _all_bytes(units), statement, slot)
                 data = machine.shared.data[slot, offset : offset + MAP_BYTES]
             else:
                 data = _global_bytes(machine, place, "tensormap.replace")
@@ -107,8 +107,8 @@ def publish(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
             done.add((row, to, place))
             slot, offset = machine.clusters.locate(row, place, "shared::cta")
             units = _shared_units(machine, offset, "tensormap.cp_fenceproxy from shared memory")
-            if machine.ordering is not None:
-                machine.ordering.shared.read(row, units, _all_bytes(units), statement)
+            if machine.happens_before is not None:
+                machine.happens_before.shared.read(row, units, _all_bytes(units), statement)
             data = _global_bytes(machine, to, "tensormap.cp_fenceproxy to global memory")
             data[:] = machine.shared.data[slot, offset : offset + MAP_BYTES]
             if machine.tensormaps is not None:

@@ -109,20 +109,20 @@ def _together(
 @semantics(barrier.bar_warp_sync, kind="blocking")
 def synchronize(op: Any, binder: Binder, statement: syntax.Instruction) -> _Gate:
     def met(machine: Machine, rows: NDArray[np.int64], active: _Flags, masks: Any) -> None:
-        ordering = machine.ordering
-        if ordering is None:
+        happens_before = machine.happens_before
+        if happens_before is None:
             return
         if np.ndim(masks) == 0:
-            ordering.lanes_meet(rows)
+            happens_before.lanes_converge(rows)
             return
         left_out = lanes_of(machine.present[rows])[:, None] & ~masks
         narrow = (active & (left_out != 0)).any(axis=1)
         if not narrow.all():
-            ordering.lanes_meet(rows[~narrow])
+            happens_before.lanes_converge(rows[~narrow])
         for position in np.flatnonzero(narrow):
             here = active[position]
             members = lanes_of(here)
-            ordering.some_lanes_meet(
+            happens_before.some_lanes_converge(
                 int(rows[position]), [int(mask & members) for mask in np.unique(masks[position][here])]
             )
 

@@ -253,11 +253,11 @@ class _Multiply:
         machine = g.machine
         readers = (self.b_descriptor, self.scale_d, self.a_descriptor)
         values = [g.full(reader(g)).reshape(*rows.shape, 32) for reader in readers if reader is not None]
-        if machine.ordering is not None:
+        if machine.happens_before is not None:
             _uniform(values, machine, self.statement)
             machine.warpgroups.issue(rows.ravel(), self.accumulator, self.input, self.shape.n, self.statement)
             for warpgroup in rows.tolist():
-                machine.ordering.product(warpgroup)
+                machine.happens_before.product(warpgroup)
         b, scale, *a = (value[:, 0, 0] for value in values)
         nibbles = None
         if self.metadata is not None:
@@ -321,14 +321,14 @@ class _Multiply:
         self, machine: Machine, product: Product, slot: int, rows: NDArray[np.int64], a: Chunks | None, b: Chunks
     ) -> None:
         """Tell the checks what shared memory a product reads; each of its warps must know that it may."""
-        if machine.ordering is None:
+        if machine.happens_before is None:
             return
-        operation = machine.ordering.operation("wgmma.mma_async", self.statement, slot)
+        operation = machine.happens_before.operation("wgmma.mma_async", self.statement, slot)
         product.operation = operation.number
         for chunks in (a, b):
             if chunks is not None:
                 operation.swizzle = chunks.swizzle
-                machine.ordering.shared.read_together(operation, [int(row) for row in rows], chunks.units)
+                machine.happens_before.shared.read_together(operation, [int(row) for row in rows], chunks.units)
         operation.swizzle = None
 
     def _compute(self, machine: Machine, slots: NDArray[np.int64], work: _Work) -> None:
@@ -465,8 +465,8 @@ def wait(op: Any, binder: Binder, statement: syntax.Instruction) -> _Gate:
             if not all(product.done for product in awaited):
                 passing[position] = False
                 continue
-            if machine.ordering is not None:
-                machine.ordering.learn_operations(row, [product.operation for product in awaited])
+            if machine.happens_before is not None:
+                machine.happens_before.acquire_operations(row, [product.operation for product in awaited])
             machine.warpgroups.retire(row, pending)
         machine.warpgroups.settle(g.indices[passing[:, 0]])
         return lambda row: ("wgmma.wait_group", row), None if passing.all() else passing

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen.device.report import line_list
-from ptxgen.emulator.checks.order.happens_before import Ordering
-from ptxgen.emulator.checks.order.vector_clock import Knowledge
+from ptxgen.emulator.checks.order.happens_before import HappensBefore
+from ptxgen.emulator.checks.order.vector_clock import VectorClock
 from ptxgen.emulator.checks.registry import barriers
 from ptxgen.emulator.state.group import Group
 from ptxgen.syntax import Statement
@@ -27,35 +27,35 @@ class ClusterBarrier:
 
     def __init__(self) -> None:
         self.phase = 0
-        self.arriving: Knowledge | None = None
-        self.completed: Knowledge | None = None
+        self.arriving: VectorClock | None = None
+        self.completed: VectorClock | None = None
         #: The epoch of each warp of the cluster when it arrived, in this phase and in the last completed one.
         self.arrivals: dict[int, int] = {}
         self.executed: dict[int, int] = {}
         self.statement: Statement | None = None
 
-    def arrive(self, ordering: Ordering | None, row: int, statement: Statement, *, relaxed: bool) -> None:
+    def arrive(self, happens_before: HappensBefore | None, row: int, statement: Statement, *, relaxed: bool) -> None:
         """Add what a warp's arrival releases; a relaxed one what its last fence has."""
         given, self.statement = None, statement
-        if ordering is not None:
-            self.arrivals[row % ordering.members] = ordering.clock(row)
-            given = ordering.released.get(row) if relaxed else ordering.release(row)
+        if happens_before is not None:
+            self.arrivals[row % happens_before.members] = happens_before.clock(row)
+            given = happens_before.released.get(row) if relaxed else happens_before.release(row)
             if relaxed:
-                ordering.arrives_relaxed(row, self.phase, statement)
+                happens_before.arrives_relaxed(row, self.phase, statement)
         if given is not None:
             self.release(given)
 
-    def release(self, given: Knowledge) -> None:
+    def release(self, given: VectorClock) -> None:
         """Those who wait for this phase acquire this."""
         if self.arriving is None:
             self.arriving = given.copy()
         else:
             self.arriving.join(given)
 
-    def ended_for(self, ordering: Ordering, row: int) -> bool:
+    def ended_for(self, happens_before: HappensBefore, row: int) -> bool:
         """Whether all arrivals of the last completed phase happen before a warp that has not waited."""
-        first = row - row % ordering.members
-        return all(ordering.knows(row, first + member, clock) for member, clock in self.executed.items())
+        first = row - row % happens_before.members
+        return all(happens_before.has_observed(row, first + member, clock) for member, clock in self.executed.items())
 
     def end_phase(self) -> None:
         self.phase += 1
@@ -102,11 +102,11 @@ class CtaBarrier:
         #: The arrival that said so.
         self.first = operation
         self.arrived: list[Arrival] = []
-        self.given: Knowledge | None = None
+        self.given: VectorClock | None = None
 
     def arrive(
         self, row: int, lanes: NDArray[np.bool_], reduction: Reduction, position: int, *, waits: bool,
-        given: Knowledge | None,
+        given: VectorClock | None,
     ) -> None:  # fmt: skip
         self.arrived.append(Arrival(row, lanes, reduction, position, waits))
         if given is not None:
@@ -172,7 +172,7 @@ class CtaBarriers:
                 barrier = self.open[key] = CtaBarrier(threads, operation, reduction.reduces)
             elif barrier.threads != threads or barrier.reduces != reduction.reduces:
                 self._mismatch(row, name, barrier, threads, operation)
-            given = machine.ordering.release(row) if machine.ordering is not None and not waits else None
+            given = machine.happens_before.release(row) if machine.happens_before is not None and not waits else None
             barrier.arrive(row, active[position].copy(), reduction, position, waits=waits, given=given)
             barrier.operation = operation
             self._try(key)  # warp by warp: those after the last expected one begin anew
@@ -191,8 +191,8 @@ class CtaBarriers:
             return False
         if self.open and any((slot, name) in self.open for slot in slots.tolist()):
             return False
-        if machine.ordering is not None:
-            machine.ordering.barrier_of_all(slots)
+        if machine.happens_before is not None:
+            machine.happens_before.barrier_of_all(slots)
         return True
 
     def _mismatch(self, row: int, name: int, barrier: CtaBarrier, threads: int | None, operation: Operation) -> None:
@@ -219,8 +219,8 @@ class CtaBarriers:
             return
         del self.open[key]
         waiting = sorted({arrival.row for arrival in barrier.arrived if arrival.waits})
-        if self._machine.ordering is not None and waiting:
-            self._machine.ordering.barrier(waiting, barrier.given)
+        if self._machine.happens_before is not None and waiting:
+            self._machine.happens_before.barrier(waiting, barrier.given)
         barrier.reduce()
         for arrival in barrier.arrived:
             if arrival.waits:
@@ -269,7 +269,9 @@ class ClusterBarriers:
             unwaited = (self._arrivals[row] > self._waits[row])[lanes].any()
             self._arrivals[row, lanes] += 1
             early = (self._arrivals[row] > barrier.phase + 1).any()
-            if early or (unwaited and machine.ordering is not None and not barrier.ended_for(machine.ordering, row)):
+            if early or (
+                unwaited and machine.happens_before is not None and not barrier.ended_for(machine.happens_before, row)
+            ):
                 arrival = machine.findings.access("arriver", statement, row)
                 machine.findings.report(
                     barriers.CLUSTER_BARRIER_ORDER,
@@ -278,20 +280,20 @@ class ClusterBarriers:
                     rule="No barrier.cluster.wait separates the two arrivals",
                     accesses=(arrival,),
                 )
-            barrier.arrive(machine.ordering, row, statement, relaxed=relaxed)
+            barrier.arrive(machine.happens_before, row, statement, relaxed=relaxed)
         for cluster in np.unique(machine.row_slot[group.indices] // self._clusters.size):
             self.check(int(cluster))
 
     def leave(self, group: Group) -> None:
         """Threads exit, for which the barrier does not wait: a phase that ends without their arrival comes after it."""
-        ordering, active = self._machine.ordering, group.active
-        if ordering is None:
+        happens_before, active = self._machine.happens_before, group.active
+        if happens_before is None:
             return
         for position, row in enumerate(group.indices):
             row = int(row)
             barrier = self.barriers[self._clusters.of(int(self._machine.row_slot[row]))]
             if (self._arrivals[row, active[position]] <= barrier.phase).all():
-                barrier.release(ordering.release(row))
+                barrier.release(happens_before.release(row))
 
     def passing(self, group: Group, statement: Statement) -> NDArray[np.bool_]:
         """Which threads may pass barrier.cluster.wait: those whose last arrival's phase has ended."""
@@ -313,12 +315,12 @@ class ClusterBarriers:
             done = self._arrivals[row] <= barrier.phase
             passing[position] = done
             self._waits[row, lanes & done] = self._arrivals[row, lanes & done]
-            if machine.ordering is not None and (lanes & done).any():
+            if machine.happens_before is not None and (lanes & done).any():
                 phase = int(self._arrivals[row, lanes & done].max()) - 1
-                machine.ordering.waits_for_relaxed(row, phase, statement)
+                machine.happens_before.waits_for_relaxed(row, phase, statement)
                 if barrier.completed is not None:
-                    machine.ordering.acquire(row, barrier.completed)
-                    machine.ordering.lanes_meet(np.array([row]))
+                    machine.happens_before.acquire(row, barrier.completed)
+                    machine.happens_before.lanes_converge(np.array([row]))
         return passing
 
     def check(self, cluster: int) -> None:

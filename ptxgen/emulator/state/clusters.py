@@ -145,9 +145,9 @@ class Clusters:
             ranks = np.where(mask, ranks, own % self.size)
         offsets = addresses & OFFSET_MASK
         if space != "shared::cluster":
-            foreign = (ranks != 0) & (ranks != own % self.size)
-            if foreign.any():
-                self._not_own(int(addresses[tuple(np.argwhere(foreign)[0])]))
+            remote = (ranks != 0) & (ranks != own % self.size)
+            if remote.any():
+                self._not_own(int(addresses[tuple(np.argwhere(remote)[0])]))
             return own, offsets
         if ((ranks < 0) | (ranks >= self.size)).any():
             bad = (ranks < 0) | (ranks >= self.size)

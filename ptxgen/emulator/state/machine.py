@@ -20,11 +20,11 @@ from ptxgen.emulator.checks.global_memory.events import GlobalEvents
 from ptxgen.emulator.checks.global_memory.grid_races import GridRaces
 from ptxgen.emulator.checks.global_memory.tensormaps import Tensormaps
 from ptxgen.emulator.checks.mbarrier.transactions import Signal, Transactions
-from ptxgen.emulator.checks.order.happens_before import Ordering
+from ptxgen.emulator.checks.order.happens_before import HappensBefore
 from ptxgen.emulator.checks.order.mbarrier_scope import Told
 from ptxgen.emulator.checks.order.stale_loads import StaleLoads
 from ptxgen.emulator.checks.order.strong_accesses import StrongAccesses
-from ptxgen.emulator.checks.order.vector_clock import Knowledge
+from ptxgen.emulator.checks.order.vector_clock import VectorClock
 from ptxgen.emulator.checks.registry import mbarriers
 from ptxgen.emulator.checks.uninitialized.rerun import Perturbation
 from ptxgen.emulator.engines.cp_async import WarpCopies
@@ -112,24 +112,28 @@ class Machine:
         self.polled: dict[int, Polled] = {}
         #: Objects that mbarrier.inval has ended, by slot and offset.
         self.ended_mbarriers: list[dict[int, MBarrier]] = [{} for _ in range(slots)]
-        self.ordering: Ordering | None = None
+        self.happens_before: HappensBefore | None = None
         self.global_events: GlobalEvents | None = None
         self.global_accesses: GlobalAccesses | None = None
         self.global_copies: GlobalCopies | None = None
         self.grid_races: GridRaces | None = None
         self.strong_accesses: StrongAccesses | None = None
         if checks:
-            self.ordering = Ordering(
+            self.happens_before = HappensBefore(
                 slots, self.warps_per_cta, self.clusters.size, self.shared.pitch, self.findings, self.mbarriers,
                 clusters=self.clusters.count,
             )  # fmt: skip
-            self.global_events = GlobalEvents(self.ordering, len(memory.data), self.findings)
-            self.grid_races = GridRaces(self.ordering, self.global_events, self.findings)
-            self.global_accesses = GlobalAccesses(self.ordering, self.global_events, self.grid_races, self.findings)
-            self.global_copies = GlobalCopies(self.ordering, self.global_events, self.grid_races, self.findings)
-            self.strong_accesses = StrongAccesses(self.ordering, self.findings)
+            self.global_events = GlobalEvents(self.happens_before, len(memory.data), self.findings)
+            self.grid_races = GridRaces(self.happens_before, self.global_events, self.findings)
+            self.global_accesses = GlobalAccesses(
+                self.happens_before, self.global_events, self.grid_races, self.findings
+            )
+            self.global_copies = GlobalCopies(self.happens_before, self.global_events, self.grid_races, self.findings)
+            self.strong_accesses = StrongAccesses(self.happens_before, self.findings)
         self.efficiency = Efficiency() if advice else None
-        self.transactions = Transactions(self.ordering, self.findings) if self.ordering is not None else None
+        self.transactions = (
+            Transactions(self.happens_before, self.findings) if self.happens_before is not None else None
+        )
         self.tensormaps = Tensormaps(self.findings) if checks else None
         initial = initial_count(program.kernel.entry)
         #: Registers by warp, None where nothing tells how many there are.
@@ -150,9 +154,9 @@ class Machine:
         #: What warps copy by cp.async and have not waited for.
         self.copies: dict[int, WarpCopies] = {}
         #: What warps learn when they look at the result of a wait: predicate register -> row -> knowledge, lanes.
-        self.unread: dict[int, dict[int, tuple[Knowledge, NDArray[np.bool_], Told | None]]] = {}
+        self.unread: dict[int, dict[int, tuple[VectorClock, NDArray[np.bool_], Told | None]]] = {}
         #: What relaxed waits of a warp order once it executes a fence that acquires.
-        self.unfenced_waits: dict[int, Knowledge] = {}
+        self.unfenced_waits: dict[int, VectorClock] = {}
         self.wake: Callable[[object], None] = lambda key: None
         #: Takes the next cluster that has not begun out of the grid: its number, None if there is none.
         self.cancel: Callable[[], int | None] = lambda: None
@@ -219,9 +223,9 @@ class Machine:
     def expect_strong_loads(self) -> None:
         """The program has strong loads: they may give older values, unless all is to happen as early as legal."""
         strong = self.strong_accesses
-        if strong is not None and self.ordering is not None and self.timeline.schedule != "eager":
-            strong.stale = strong.stale or StaleLoads(self.ordering, self.timeline)
-            self.ordering.sequences = True
+        if strong is not None and self.happens_before is not None and self.timeline.schedule != "eager":
+            strong.stale = strong.stale or StaleLoads(self.happens_before, self.timeline)
+            self.happens_before.sequences = True
 
     # CTAs.
 
@@ -274,8 +278,8 @@ class Machine:
                 self.tensor_operations.pop(slot, None)
         if self.strong_accesses is not None:
             self.strong_accesses.clear(slots)
-        if self.ordering is not None:
-            self.ordering.clear(slots)
+        if self.happens_before is not None:
+            self.happens_before.clear(slots)
 
     def warp_name(self, row: int) -> str:
         """A warp, for messages."""
@@ -315,10 +319,10 @@ class Machine:
                 f"no mbarrier at {self.findings.name('shared', address)}",
                 rule="mbarrier.init of this address is missing",
             )
-        ordering = self.ordering
-        if ordering is not None and row != found.made_by and not ordering.knows_init(row, found):
+        happens_before = self.happens_before
+        if happens_before is not None and row != found.made_by and not happens_before.has_observed_init(row, found):
             apart = self.row_slot[row] != self.row_slot[found.made_by]
-            relaxed = ordering.ordered_by_relaxed_arrival(row, found.made_by, found.made_at)
+            relaxed = happens_before.ordered_by_relaxed_arrival(row, found.made_by, found.made_at)
             if relaxed:
                 rule = "Only barrier.cluster.arrive.relaxed lies between them, which orders nothing by itself"
                 fix = "fence.mbarrier_init.release.cluster before the barrier.cluster.arrive.relaxed"
@@ -341,18 +345,18 @@ class Machine:
         return found
 
     def learn_when_read(
-        self, row: int, predicate: int, known: Knowledge, lanes: NDArray[np.bool_], told: Told | None
+        self, row: int, predicate: int, known: VectorClock, lanes: NDArray[np.bool_], told: Told | None
     ) -> None:
         """A wait succeeded for some lanes. It orders later accesses only in a program that looks at its result. `told`
         is what of it scopes include.
         """
-        if self.ordering is not None:
+        if self.happens_before is not None:
             unread = self.unread.setdefault(predicate, {})
             unread[row] = known, lanes | unread[row][1] if row in unread else lanes, told
 
-    def learn_at_fence(self, row: int, known: Knowledge) -> None:
+    def learn_at_fence(self, row: int, known: VectorClock) -> None:
         """A relaxed wait succeeded. It orders later accesses only after a fence."""
-        if self.ordering is not None:
+        if self.happens_before is not None:
             if row in self.unfenced_waits:
                 self.unfenced_waits[row].join(known)
             else:
@@ -360,13 +364,13 @@ class Machine:
 
     def learn(self, rows: NDArray[np.int64], reads: frozenset[int]) -> None:
         """These warps read registers; if one is the result of a wait, they learn what it tells."""
-        assert self.ordering is not None
+        assert self.happens_before is not None
         for predicate in reads & self.unread.keys():
             waiting = self.unread[predicate]
             for row in rows:
-                learnt = waiting.pop(int(row), None)
-                if learnt is not None:
-                    self.ordering.acquire(int(row), *learnt)
+                acquired = waiting.pop(int(row), None)
+                if acquired is not None:
+                    self.happens_before.acquire(int(row), *acquired)
             if not waiting:
                 del self.unread[predicate]
 

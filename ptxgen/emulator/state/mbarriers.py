@@ -13,7 +13,7 @@ import numpy as np
 from ptxgen.emulator.checks import causes
 from ptxgen.emulator.checks.mbarrier.transactions import Account, Signal, lines
 from ptxgen.emulator.checks.order.mbarrier_scope import Reach, Told, tell
-from ptxgen.emulator.checks.order.vector_clock import Knowledge
+from ptxgen.emulator.checks.order.vector_clock import VectorClock
 from ptxgen.emulator.checks.registry import mbarriers
 from ptxgen.emulator.memory.faults import MemoryFault
 from ptxgen.syntax import Statement
@@ -52,8 +52,8 @@ class MBarrier:
     fenced: bool = False
     made_at: int = 0
     number: int = 0
-    arriving: Knowledge | None = None
-    completed: Knowledge | None = None
+    arriving: VectorClock | None = None
+    completed: VectorClock | None = None
     #: What of it counts for waits of which scope, once there was an arrival that does not count for all.
     told: Told | None = None
     last_arrival: Statement | None = None
@@ -72,7 +72,7 @@ class MBarrier:
     #: Whether its bytes have been found wrong.
     miscounted: bool = False
 
-    def release(self, given: Knowledge | None, reach: Reach = "cta") -> None:
+    def release(self, given: VectorClock | None, reach: Reach = "cta") -> None:
         """Add what an arrival or a completed operation makes known."""
         if given is None:
             return

@@ -10,7 +10,7 @@ import pytest
 
 from ptxgen import Kernel
 from ptxgen.emulator.checks.findings import Findings
-from ptxgen.emulator.checks.order.happens_before import Ordering
+from ptxgen.emulator.checks.order.happens_before import HappensBefore
 from ptxgen.emulator.memory import MemoryFault
 from ptxgen.emulator.state.clusters import Clusters
 from tests.support.harness import codes, launch, module, poisoned
@@ -443,17 +443,17 @@ def test_operations_at_the_end_of_a_cta(what: str, reads: bool, code: str, sever
     statement = Kernel.from_ptx(module("ret;")).entry.body.statements[0]  # type: ignore[union-attr]
     for awaited in (False, True):
         findings = Findings()
-        ordering = Ordering(1, 2, 1, 4096, findings, [{}])
+        happens_before = HappensBefore(1, 2, 1, 4096, findings, [{}])
         units = np.array([100, 101])
         if reads:
-            ordering.shared.async_write(ordering.operation("tensor copy", statement, 0), 0, units)
+            happens_before.shared.async_write(happens_before.operation("tensor copy", statement, 0), 0, units)
             for row in (0, 1):
-                ordering.known[row].operations.update(ordering.operations)
-        operation = ordering.operation(what, statement, 0)
-        (ordering.shared.async_read if reads else ordering.shared.async_write)(operation, 0, units)
+                happens_before.known[row].operations.update(happens_before.operations)
+        operation = happens_before.operation(what, statement, 0)
+        (happens_before.shared.async_read if reads else happens_before.shared.async_write)(operation, 0, units)
         if awaited:
-            ordering.known[1].operations.add(operation.number)
-        ordering.exits.ends(0, {})
+            happens_before.known[1].operations.add(operation.number)
+        happens_before.exits.ends(0, {})
         found = [(each.code, each.severity) for each in findings.list()]
         assert found == ([] if awaited else [(code, severity)])
 

@@ -27,7 +27,7 @@ BITS = {"e4m3": 8, "e5m2": 8, "e2m3": 6, "e3m2": 6, "e2m1": 4, "f16": 16, "bf16"
 NAN = {"e4m3": 0x7F, "e5m2": 0x7F, "e2m3": 0x1F, "e3m2": 0x1F, "e2m1": 0x7, "f16": 0x7FFF, "bf16": 0x7FFF}
 
 
-def home(op: Any) -> tuple[str, str]:
+def epoch(op: Any) -> tuple[str, str]:
     """A target and version that have the instruction."""
     if ON_GPU:
         return TARGET, "8.8"
@@ -112,7 +112,7 @@ TO_NARROW = [op for op in legal(conversion.cvt_narrow2, conversion.cvt_narrow2_p
 
 @pytest.mark.parametrize("op", TO_NARROW, ids=lambda op: op.opcode_text)
 def test_to_narrow(op: Any) -> None:
-    target, version = home(op)
+    target, version = epoch(op)
     name = op.dtype[:-2]
     width = 4 if name == "e2m1" else 8
     if isinstance(op, conversion.cvt_narrow2_pair):
@@ -131,7 +131,7 @@ def test_to_narrow(op: Any) -> None:
 @pytest.mark.parametrize("op", legal(conversion.cvt_half2_rs, conversion.cvt_narrow4_rs), ids=lambda op: op.opcode_text)
 def test_random_rounding(op: Any) -> None:
     """The bits cut off and the random ones, added, carry or not (9.7.9.21, .rs; fact cvt-rs-bits)."""
-    target, version = home(op)
+    target, version = epoch(op)
     name, count = op.dtype[:-2], int(op.dtype[-1])
     names = "abef"[:count]
     values = [singles(name, 40 + i) for i in range(count)]
@@ -216,7 +216,7 @@ def overflowing(value: float, name: str, noise: Fraction, relu: bool) -> int:
 @pytest.mark.parametrize("op", legal(conversion.cvt_tf32), ids=lambda op: op.opcode_text)
 def test_tf32(op: Any) -> None:
     """The upper 19 bits of .f32: those below are cut off, rounded as the modifier says."""
-    target, version = home(op)
+    target, version = epoch(op)
     a = float_edges("f32", COUNT, 60)
     a[::3] = (a[::3] & 0xFFFFE000) + np.array([0, 0x0FFF, 0x1000, 0x1001, 0x1FFF] * COUNT, np.uint32)[: len(a[::3])]
     text = f"{op.opcode_text} %d, %a;"
@@ -252,7 +252,7 @@ FROM_NARROW = [
 @pytest.mark.parametrize("op", FROM_NARROW, ids=lambda op: op.opcode_text)
 def test_from_narrow(op: Any) -> None:
     """Every word of the format, in both places; with random scales where there are any."""
-    target, version = home(op)
+    target, version = epoch(op)
     name = op.atype[:-2]
     kind = "f16" if isinstance(op, conversion.cvt_f16x2) else "bf16"
     width = 4 if name == "e2m1" else 8
@@ -291,7 +291,7 @@ SCALES = legal(conversion.cvt_ue8m0x2, conversion.cvt_ue8m0x2_pair)
 
 @pytest.mark.parametrize("op", SCALES, ids=lambda op: op.opcode_text)
 def test_to_powers_of_two(op: Any) -> None:
-    target, version = home(op)
+    target, version = epoch(op)
     if isinstance(op, conversion.cvt_ue8m0x2_pair):
         pairs = halves("bf16", 80)
         text, inputs = f"{op.opcode_text} %d, %a;", {"a": ("b32", pairs.view(np.uint32))}
@@ -333,7 +333,7 @@ FIXED = legal(conversion.cvt_s2f6x2, conversion.cvt_s2f6x2_pair)
 
 @pytest.mark.parametrize("op", FIXED, ids=lambda op: op.opcode_text)
 def test_fixed_point(op: Any) -> None:
-    target, version = home(op)
+    target, version = epoch(op)
     scale = (127 + np.random.default_rng(3).integers(-6, 7, (2, COUNT))).astype(np.uint16)
     scale[0, ::50] = 255
     inputs: dict[str, Any] = {}
@@ -374,7 +374,7 @@ def test_fixed_point(op: Any) -> None:
     "op", [op for op in legal(conversion.cvt_bf16x2) if op.atype == "s2f6x2"], ids=lambda op: op.opcode_text
 )
 def test_from_fixed_point(op: Any) -> None:
-    target, version = home(op)
+    target, version = epoch(op)
     words = np.arange(256)
     packed = (words << 8 | words[::-1]).astype(np.uint16)
     scale = np.random.default_rng(5).integers(100, 150, (2, 256)).astype(np.uint16)

@@ -68,8 +68,8 @@ def test_arithmetic(op: Any) -> None:
     wide = isinstance(op, integer.mul_wide | integer.mad_wide)
     result = f"{type[0]}{2 * bits_of(type)}" if wide else type
     part, _, packed = type.partition("x")
-    home = ("sm_120a", "9.2") if op.availability_problems(parse_target(TARGET), (8, 8)) else (TARGET, "8.8")
-    if ON_GPU and home[0] != TARGET:
+    epoch = ("sm_120a", "9.2") if op.availability_problems(parse_target(TARGET), (8, 8)) else (TARGET, "8.8")
+    if ON_GPU and epoch[0] != TARGET:
         pytest.skip(f"not on {TARGET}")
     names = [name for name in ("a", "b", "c") if name in op.form.operands]
     types = [result if name == "c" else type for name in names]
@@ -78,7 +78,7 @@ def test_arithmetic(op: Any) -> None:
         operands[1][operands[1] == 0] = 7  # by zero is unspecified
     registers = {n: ("b32" if packed else t, words) for n, t, words in zip(names, types, operands, strict=True)}
     text = f"{op.opcode_text} %d, {', '.join('%' + name for name in names)};"
-    found = lanewise(text, registers, {"d": "b32" if packed else result}, target=home[0], version=home[1])["d"]
+    found = lanewise(text, registers, {"d": "b32" if packed else result}, target=epoch[0], version=epoch[1])["d"]
 
     def one(type: str, *words: int) -> int:
         numbers = [value(word, result if name == "c" else type) for name, word in zip(names, words, strict=True)]

@@ -27,7 +27,7 @@ from ptxgen.emulator.checks.order.vector_clock import PENDING
 from ptxgen.syntax import Statement
 
 if TYPE_CHECKING:
-    from ptxgen.emulator.checks.order.happens_before import Ordering
+    from ptxgen.emulator.checks.order.happens_before import HappensBefore
 
 _LANES = np.arange(32, dtype=np.int32)
 #: Lanes of accesses, (warps, 32), or all.
@@ -37,8 +37,10 @@ Mask = NDArray[np.bool_] | None
 class GlobalAccesses:
     """What threads load and store, against the last events at the same places."""
 
-    def __init__(self, ordering: Ordering, events: GlobalEvents, grids: GridRaces, findings: Findings) -> None:
-        self._ordering, self._events, self._grids, self._findings = ordering, events, grids, findings
+    def __init__(
+        self, happens_before: HappensBefore, events: GlobalEvents, grids: GridRaces, findings: Findings
+    ) -> None:
+        self._happens_before, self._events, self._grids, self._findings = happens_before, events, grids, findings
         #: Which words strong loads have seen.
         self._observed = np.zeros(0, np.bool_)
 
@@ -189,18 +191,18 @@ class GlobalAccesses:
             suspect &= racing[..., None]
         if not suspect.any():
             return None
-        actors = self._ordering.actors(rows)[:, None, None]
+        actors = self._happens_before.actors(rows)[:, None, None]
         others, clocks = self._events.actor[events], self._events.clock[events]
         suspect &= (others != actors) | (clocks == PENDING)
         if not suspect.any():
             return None
         mine = np.broadcast_to(rows[:, None, None], events.shape)
-        suspect &= ~self._ordering.know(mine, others, clocks)
+        suspect &= ~self._happens_before.have_observed(mine, others, clocks)
         if not suspect.any():
             return None
         pairs, place = np.unique(mine[suspect] << 32 | events[suspect], return_inverse=True)
         known = [
-            self._ordering.knows_actor(
+            self._happens_before.has_observed_actor(
                 pair >> 32, int(self._events.actor[pair & 0xFFFFFFFF]), int(self._events.clock[pair & 0xFFFFFFFF])
             )
             for pair in pairs.tolist()
@@ -209,8 +211,8 @@ class GlobalAccesses:
         return suspect
 
     def _of_same_cta(self, events: Events, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
-        warps = self._ordering.warps
-        return self._events.actor[events] // warps == (self._ordering.actors(rows) // warps)[:, None, None]
+        warps = self._happens_before.warps
+        return self._events.actor[events] // warps == (self._happens_before.actors(rows) // warps)[:, None, None]
 
     def _compare(self, events: Events, rows: NDArray[np.int64], racing: Mask, statement: Statement, what: str) -> None:
         """Report accesses among these events, (warps, 32, places), that the warps do not know."""
@@ -238,7 +240,9 @@ class GlobalAccesses:
         if observed is not None and (unknown & observed[..., None]).any():
             for position, row in enumerate(rows.tolist()):
                 for event in np.unique(events[position][unknown[position] & observed[position][:, None]]).tolist():
-                    if self._ordering.doubted(row, int(self._events.actor[event]), int(self._events.clock[event])):
+                    if self._happens_before.unfenced_side(
+                        row, int(self._events.actor[event]), int(self._events.clock[event])
+                    ):
                         unknown[position] &= (events[position] != event) | ~observed[position][:, None]
         self._report_all(unknown, events, rows, statement, what)
 
@@ -252,7 +256,7 @@ class GlobalAccesses:
             met &= mask[..., None]
         if not met.any():
             return None
-        lanes, intervals = self._ordering.lanes, self._events.lanes[entries >> SHIFT]
+        lanes, intervals = self._happens_before.lanes, self._events.lanes[entries >> SHIFT]
         unknown = intervals == lanes.interval[rows][:, None, None]
         if lanes.narrow.any(rows):
             for position, row in enumerate(rows.tolist()):
@@ -281,7 +285,7 @@ class GlobalAccesses:
             suspect &= racing[..., None]
         if not suspect.any():
             return
-        operations, known = self._ordering.operations, self._ordering.known
+        operations, known = self._happens_before.operations, self._happens_before.known
         found = np.broadcast_to(rows[:, None, None], events.shape)[suspect] << 32 | events[suspect]
         for pair in np.unique(found).tolist():
             row, event = pair >> 32, pair & 0xFFFFFFFF

@@ -22,14 +22,16 @@ from ptxgen.emulator.checks.order.vector_clock import PENDING, AsyncOperation
 from ptxgen.syntax import Statement
 
 if TYPE_CHECKING:
-    from ptxgen.emulator.checks.order.happens_before import Ordering
+    from ptxgen.emulator.checks.order.happens_before import HappensBefore
 
 
 class GlobalCopies:
     """What copies read and write, against the last events at the same units of 16 bytes."""
 
-    def __init__(self, ordering: Ordering, events: GlobalEvents, grids: GridRaces, findings: Findings) -> None:
-        self._ordering, self._events, self._grids, self._findings = ordering, events, grids, findings
+    def __init__(
+        self, happens_before: HappensBefore, events: GlobalEvents, grids: GridRaces, findings: Findings
+    ) -> None:
+        self._happens_before, self._events, self._grids, self._findings = happens_before, events, grids, findings
 
     def read(self, operation: AsyncOperation, row: int, units: NDArray[np.int64]) -> None:
         """A copy that warp `row` asks for reads these units of the heap."""
@@ -58,7 +60,7 @@ class GlobalCopies:
         self._against(operation, row, events.copy_writer[units], verb, reduces=reduces)
         for event in distinct_events(events.copy_reader[units]):
             number = int(events.operation[event])
-            if number in self._ordering.operations and number not in self._ordering.known[row].operations:
+            if number in self._happens_before.operations and number not in self._happens_before.known[row].operations:
                 self._report(operation, row, int(event), verb)
         made = events.of_copy(row, PENDING, operation.statement, operation.what)
         events.forget_units(units)
@@ -78,7 +80,7 @@ class GlobalCopies:
 
     def waited(self, row: int, stamps: list[int]) -> None:
         """A warp has waited for its copies to global memory to be over."""
-        clock = self._ordering.clock(row)
+        clock = self._happens_before.clock(row)
         for stamp in stamps:
             self._events.settle(stamp, clock)
 
@@ -101,7 +103,9 @@ class GlobalCopies:
         return known
 
     def _knows(self, row: int, event: int) -> bool:
-        return self._ordering.knows_actor(row, int(self._events.actor[event]), int(self._events.clock[event]))
+        return self._happens_before.has_observed_actor(
+            row, int(self._events.actor[event]), int(self._events.clock[event])
+        )
 
     def _report(self, operation: AsyncOperation, row: int, event: int, verb: str) -> None:
         self._events.report(row, event, f"the {operation.what} {verb}", operation.statement)
@@ -110,11 +114,11 @@ class GlobalCopies:
         """Any thread's fence that knew of the store is enough: a path from it to the copy is not asked for."""
         events = self._events
         other = int(events.actor[event])
-        if not self._ordering.fenced_in_global(other, int(events.clock[event])):
+        if not self._happens_before.fenced_in_global(other, int(events.clock[event])):
             statement, what = events.kind_of(event)
             self._findings.add(
                 "missing-proxy-fence",
                 f"the {operation.what} {verb} data in global memory of the {what} of line {statement.line} by "
-                f"{self._ordering.warp_of(row, other)} without a fence.proxy.async between them",
+                f"{self._happens_before.warp_of(row, other)} without a fence.proxy.async between them",
                 operation.statement,
             )

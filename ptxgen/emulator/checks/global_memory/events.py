@@ -19,7 +19,7 @@ from ptxgen.emulator.checks.order.vector_clock import PENDING
 from ptxgen.syntax import Statement
 
 if TYPE_CHECKING:
-    from ptxgen.emulator.checks.order.happens_before import Ordering
+    from ptxgen.emulator.checks.order.happens_before import HappensBefore
 
 Events = NDArray[np.int32]
 #: Events after which all is forgotten, so that long kernels do not fill the memory.
@@ -40,8 +40,8 @@ class Kind(NamedTuple):
 class GlobalEvents:
     """The last writer and reader of each place, by event; 0 is none."""
 
-    def __init__(self, ordering: Ordering, bytes: int, findings: Findings) -> None:
-        self._ordering, self._findings = ordering, findings
+    def __init__(self, happens_before: HappensBefore, bytes: int, findings: Findings) -> None:
+        self._happens_before, self._findings = happens_before, findings
         #: By threads: weak stores, the last weak loads and earlier ones that those who loaded last did not know of.
         self.writer, self.reader, self.earlier = (Places(bytes) for _ in range(3))
         #: Strong stores and atomic operations; strong loads and uses of tensormaps, which only count for other grids.
@@ -49,7 +49,7 @@ class GlobalEvents:
         #: By asynchronous copies, for each unit.
         units = -(-bytes // UNIT)
         self.copy_writer, self.copy_reader = np.zeros(units, np.int32), np.zeros(units, np.int32)
-        #: Of each event: its warp (`Ordering.actors`), in which of the warp's intervals it is over, the interval of the
+        #: Of each event: its warp (`HappensBefore.actors`), in which of the warp's intervals it is over, the interval of the
         #: warp's lanes, its kind, and of a copy to shared memory its number among the asynchronous operations.
         self.actor, self.clock = np.zeros(1024, np.int64), np.zeros(1024, np.int64)
         self.lanes, self.operation = np.zeros(1024, np.int64), np.zeros(1024, np.int64)
@@ -86,20 +86,24 @@ class GlobalEvents:
 
     def of_warps(self, rows: NDArray[np.int64], statement: Statement, what: str) -> Events:
         """An event for each warp: the same as before where no warp has synchronized since."""
-        clocks, lanes, key = self._ordering.intervals(rows), self._ordering.lanes.interval[rows], id(statement)
+        clocks, lanes, key = (
+            self._happens_before.intervals(rows),
+            self._happens_before.lanes.interval[rows],
+            id(statement),
+        )
         last = self._last.get(key)
         # Lanes' intervals never come again, so those of a later CTA are others too.
         if last is None or not all(map(np.array_equal, last, (rows, clocks, lanes))):
             first = self._add(len(rows), statement, what)
             span = slice(first, first + len(rows))
-            self.actor[span], self.clock[span], self.lanes[span] = self._ordering.actors(rows), clocks, lanes
+            self.actor[span], self.clock[span], self.lanes[span] = self._happens_before.actors(rows), clocks, lanes
             last = self._last[key] = rows.copy(), clocks, lanes, first
         return np.arange(last[3], last[3] + len(rows), dtype=np.int32)
 
     def of_copy(self, row: int, clock: int, statement: Statement, what: str, operation: int = 0) -> int:
         """An event for an asynchronous copy that a warp has asked for."""
         event = self._add(1, statement, what)
-        self.actor[event], self.clock[event], self.operation[event] = self._ordering.actor(row), clock, operation
+        self.actor[event], self.clock[event], self.operation[event] = self._happens_before.actor(row), clock, operation
         self.copies = True
         return event
 
@@ -124,11 +128,15 @@ class GlobalEvents:
         """An access of a warp that does not know an event: `does` begins the message, "the load reads"."""
         earlier, what = self.kind_of(event)
         other, clock = int(self.actor[event]), int(self.clock[event])
-        where = f"the {what} of line {earlier.line} by {self._ordering.warp_of(row, other)}"
+        where = f"the {what} of line {earlier.line} by {self._happens_before.warp_of(row, other)}"
         number = int(self.operation[event])
-        doubted = self._ordering.doubted_operation(row, number) if number else self._ordering.doubted(row, other, clock)
-        if doubted:
-            report_unfenced(self._findings, where, doubted, statement)
+        unfenced_side = (
+            self._happens_before.unfenced_side_of_operation(row, number)
+            if number
+            else self._happens_before.unfenced_side(row, other, clock)
+        )
+        if unfenced_side:
+            report_unfenced(self._findings, where, unfenced_side, statement)
             return
         if number:
             why = "whose completion its warp has not waited for"

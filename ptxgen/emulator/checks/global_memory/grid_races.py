@@ -18,18 +18,18 @@ from ptxgen.emulator.checks.global_memory.shadow import SHIFT, UNIT, Places, dis
 from ptxgen.syntax import Statement
 
 if TYPE_CHECKING:
-    from ptxgen.emulator.checks.order.happens_before import Ordering
+    from ptxgen.emulator.checks.order.happens_before import HappensBefore
 
 
 class GridRaces:
     """The accesses of one grid against those of its neighbors in the stream."""
 
-    def __init__(self, ordering: Ordering, events: GlobalEvents, findings: Findings) -> None:
-        self._ordering, self._events, self._findings = ordering, events, findings
+    def __init__(self, happens_before: HappensBefore, events: GlobalEvents, findings: Findings) -> None:
+        self._happens_before, self._events, self._findings = happens_before, events, findings
         #: Those of the grid before, and of the grid that may begin before this one has ended.
         self.before: GlobalEvents | None = None
         self.after: GlobalEvents | None = None
-        #: Warps that have waited for the grids before, by `Ordering.actors`, and in which of their intervals.
+        #: Warps that have waited for the grids before, by `HappensBefore.actors`, and in which of their intervals.
         self._waited: dict[int, int] = {}
         #: Those, and others that know of it.
         self._free: set[int] = set()
@@ -40,16 +40,16 @@ class GridRaces:
 
     def wait(self, rows: NDArray[np.int64]) -> None:
         """Warps have waited for the grids before."""
-        actors = self._ordering.actors(rows).tolist()
-        self._waited.update(zip(actors, self._ordering.intervals(rows).tolist(), strict=True))
+        actors = self._happens_before.actors(rows).tolist()
+        self._waited.update(zip(actors, self._happens_before.intervals(rows).tolist(), strict=True))
         self._free.update(actors)
 
     def _has_waited(self, row: int) -> bool:
         """Whether a warp has waited, or knows that another one has."""
-        actor = self._ordering.actor(row)
+        actor = self._happens_before.actor(row)
         if actor in self._free:
             return True
-        if any(self._ordering.knows_actor(row, *waited) for waited in self._waited.items()):
+        if any(self._happens_before.has_observed_actor(row, *waited) for waited in self._waited.items()):
             self._free.add(actor)
             return True
         return False

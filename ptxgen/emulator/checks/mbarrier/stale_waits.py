@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ptxgen.emulator.checks import causes
-from ptxgen.emulator.checks.order.remote_clocks import Home
-from ptxgen.emulator.checks.order.vector_clock import PENDING, Knowledge
+from ptxgen.emulator.checks.order.remote_clocks import ClusterEpoch
+from ptxgen.emulator.checks.order.vector_clock import PENDING, VectorClock
 from ptxgen.syntax import Statement
 
 if TYPE_CHECKING:
-    from ptxgen.emulator.checks.order.happens_before import Ordering
+    from ptxgen.emulator.checks.order.happens_before import HappensBefore
     from ptxgen.emulator.state.mbarriers import MBarrier, Wait
 
 
@@ -28,26 +28,26 @@ class Event:
     member: int = 0
     clock: int = PENDING
 
-    def is_before(self, given: Knowledge | None, home: Home) -> bool:
+    def is_before(self, given: VectorClock | None, epoch: ClusterEpoch) -> bool:
         """Whether it happens before who acquires this clock."""
         if given is None:
             return False
         if self.operation:
             return self.operation in given.operations
-        return given.knows(home, self.member, self.clock)
+        return given.has_observed(epoch, self.member, self.clock)
 
 
 class StaleWaits:
     """The last waits of warps, against the phases in which what they need completes."""
 
-    def __init__(self, ordering: Ordering, mbarriers: Sequence[dict[int, MBarrier]]) -> None:
-        self._ordering, self._mbarriers = ordering, mbarriers
+    def __init__(self, happens_before: HappensBefore, mbarriers: Sequence[dict[int, MBarrier]]) -> None:
+        self._happens_before, self._mbarriers = happens_before, mbarriers
         #: The object of each warp's last wait that succeeded.
         self._last: dict[int, MBarrier] = {}
 
     def waited(self, row: int, barrier: MBarrier, statement: Statement) -> None:
         """A warp's wait has succeeded."""
-        barrier.waited(row, statement, self._ordering.clock(row))
+        barrier.waited(row, statement, self._happens_before.clock(row))
         self._last[row] = barrier
 
     def why(self, row: int, event: Event, *, reads: bool, by: int = 0) -> tuple[str, bool]:
@@ -94,18 +94,18 @@ class StaleWaits:
 
     def _near(self, row: int) -> Iterator[MBarrier]:
         """The objects of a warp's cluster."""
-        first = row // self._ordering.members * self._ordering.size
-        for slot in range(first, first + self._ordering.size):
+        first = row // self._happens_before.members * self._happens_before.size
+        for slot in range(first, first + self._happens_before.size):
             yield from self._mbarriers[slot].values()
 
     def _completes(self, barrier: MBarrier, row: int, event: Event) -> int | None:
         """The first phase whose completion orders an event; None if none is known to."""
-        home = self._ordering.known[row].home
-        if any(event.is_before(signal.given, home) for signal in barrier.under_way):
+        epoch = self._happens_before.known[row].epoch
+        if any(event.is_before(signal.given, epoch) for signal in barrier.under_way):
             return barrier.phase
-        if event.is_before(barrier.arriving, home):
+        if event.is_before(barrier.arriving, epoch):
             return barrier.phase
-        if event.is_before(barrier.completed, home) and barrier.waits[row].phase < barrier.phase - 1:
+        if event.is_before(barrier.completed, epoch) and barrier.waits[row].phase < barrier.phase - 1:
             return barrier.waits[row].phase + 1
         return None
 
@@ -125,7 +125,7 @@ class StaleWaits:
         """A copy overwrites what a warp has read, whose wait for that copy's mbarrier passed before its first phase."""
         if event.operation or event.clock == PENDING:
             return ""
-        reader = row - row % self._ordering.members + event.member
+        reader = row - row % self._happens_before.members + event.member
         for barrier in self._near(row):
             last = barrier.waits.get(reader)
             if last is None or barrier.phase or last.phase >= 0:

@@ -17,8 +17,8 @@ from ptxgen.emulator.checks.registry import mbarriers
 from ptxgen.syntax import Statement
 
 if TYPE_CHECKING:
-    from ptxgen.emulator.checks.order.happens_before import Ordering
-    from ptxgen.emulator.checks.order.vector_clock import Knowledge
+    from ptxgen.emulator.checks.order.happens_before import HappensBefore
+    from ptxgen.emulator.checks.order.vector_clock import VectorClock
     from ptxgen.emulator.state.mbarriers import MBarrier
 
 
@@ -31,7 +31,7 @@ class Signal:
 
     statement: Statement
     size: int
-    given: Knowledge | None = None
+    given: VectorClock | None = None
     operation: int = 0
 
 
@@ -92,8 +92,8 @@ def byte_list(book: dict[int, tuple[Statement, int]]) -> str:
 class Transactions:
     """The rules, applied at each operation on an mbarrier."""
 
-    def __init__(self, ordering: Ordering, findings: Findings) -> None:
-        self._ordering, self._findings = ordering, findings
+    def __init__(self, happens_before: HappensBefore, findings: Findings) -> None:
+        self._happens_before, self._findings = happens_before, findings
 
     def _report(
         self,
@@ -140,7 +140,7 @@ class Transactions:
         sent = now.bytes_come + sum(each.size for each in barrier.under_way) + signal.size
         if now.bytes_expected >= sent:
             return
-        known, alive = self._ordering.known[row].operations, self._ordering.operations
+        known, alive = self._happens_before.known[row].operations, self._happens_before.operations
         if all(number in known or number not in alive for number in before.operations):
             return
         copy = self._access(barrier, "issuer", signal.statement, row)
@@ -161,7 +161,7 @@ class Transactions:
             account.closed = True
             return
         if not account.closed:
-            account.open.append((row, self._ordering.clock(row)))
+            account.open.append((row, self._happens_before.clock(row)))
         if not barrier.pending and barrier.phase_may_have_ended:
             self._late(barrier, statement)
 
@@ -169,8 +169,8 @@ class Transactions:
         """A warp arrives: what happens before that comes before the end of the phase."""
         account = barrier.account
         if not account.closed and account.open:
-            knows = self._ordering.knows
-            account.closed = any(other == row or knows(row, other, clock) for other, clock in account.open)
+            has_observed = self._happens_before.has_observed
+            account.closed = any(other == row or has_observed(row, other, clock) for other, clock in account.open)
 
     def phase_ends(self, barrier: MBarrier) -> None:
         """No arrival is pending, and as many bytes as expected have arrived."""

@@ -24,9 +24,9 @@ from ptxgen.emulator.checks.findings import Findings
 from ptxgen.emulator.checks.mbarrier.stale_waits import StaleWaits
 from ptxgen.emulator.checks.order.mbarrier_scope import ClusterScope, Told
 from ptxgen.emulator.checks.order.partial_release import ALL
-from ptxgen.emulator.checks.order.remote_clocks import Foreign, Home
+from ptxgen.emulator.checks.order.remote_clocks import ClusterEpoch, RemoteClocks
 from ptxgen.emulator.checks.order.strong_history import StrongRecord
-from ptxgen.emulator.checks.order.vector_clock import AsyncOperation, Knowledge
+from ptxgen.emulator.checks.order.vector_clock import AsyncOperation, VectorClock
 from ptxgen.emulator.checks.shared.accesses import SharedAccesses
 from ptxgen.emulator.checks.shared.cta_exit import CtaExit
 from ptxgen.emulator.checks.shared.lanes import LaneAccesses
@@ -50,7 +50,7 @@ class MadeBarrier(Protocol):
     number: int
 
 
-class Ordering:
+class HappensBefore:
     """Happens-before of all resident CTAs, and the last accesses to their shared and tensor memories."""
 
     def __init__(
@@ -75,17 +75,17 @@ class Ordering:
         #: Whether there are more clusters in the grid (`clusters`) than resident ones, so that they follow each other.
         self._follow = clusters is not None and clusters > len(self._clusters)
         #: All clusters that have begun, by number.
-        self._homes: list[Home] = []
+        self._epochs: list[ClusterEpoch] = []
         for place in range(len(self._clusters)):
             self._begin(place)
         self.scopes = ClusterScope(self.clocks)
-        self.known = [Knowledge(self.home(row), self.clocks[row]) for row in range(slots * warps)]
+        self.known = [VectorClock(self.epoch(row), self.clocks[row]) for row in range(slots * warps)]
         #: What a warp's last releasing fence covers: its relaxed arrivals make this known.
-        self.released: dict[int, Knowledge] = {}
+        self.released: dict[int, VectorClock] = {}
         #: What each warp knew of every warp's intervals, its own included, at its last fence.proxy.async.
         self.fenced = np.zeros((slots * warps, self.members), np.int64)
         #: The warps whose stores to the heap some fence.proxy.async has covered, and up to which interval.
-        self._fenced_in_global: Foreign | None = None
+        self._fenced_in_global: RemoteClocks | None = None
         self.tensor_fences = TensorFences(slots * warps)
         self.waits = StaleWaits(self, mbarriers)
         self.strong = StrongRecord(self, slots * warps)
@@ -94,30 +94,30 @@ class Ordering:
         self.shared = SharedAccesses(self, slots, shared_bytes, findings)
         self.lanes = LaneAccesses(self, slots, shared_bytes, self.shared.stores, self.shared.loads, findings)
         #: Each warp's own clock when its lanes last synchronized.
-        self._lanes_met = np.zeros(slots * warps, np.int64)
+        self._lanes_converged = np.zeros(slots * warps, np.int64)
         #: Where some lanes of a warp alone have waited since then: what the others know, and which lanes they are.
-        self._partly: dict[int, tuple[Knowledge, NDArray[np.bool_]]] = {}
+        self._partly: dict[int, tuple[VectorClock, NDArray[np.bool_]]] = {}
         self.tensor = TensorAccesses(self, self.tensor_fences, slots, findings)
         self.exits = CtaExit(self, self.shared, findings)
         self._forget(np.arange(slots))
 
     def _begin(self, place: int) -> None:
         """A cluster becomes resident."""
-        self._clusters[place] = len(self._homes)
-        self._homes.append(Home.begin(len(self._homes), place, len(self._clusters), shared=self._follow))
+        self._clusters[place] = len(self._epochs)
+        self._epochs.append(ClusterEpoch.begin(len(self._epochs), place, len(self._clusters), shared=self._follow))
 
     def lives(self, cta: int) -> bool:
         """Whether a CTA's cluster, whose number is that of its warps' names by the warps of a CTA, has not ended."""
-        home = self._homes[cta // self.size]
-        return bool(self._clusters[home.place] == home.number)
+        epoch = self._epochs[cta // self.size]
+        return bool(self._clusters[epoch.place] == epoch.number)
 
-    def home(self, row: int) -> Home:
+    def epoch(self, row: int) -> ClusterEpoch:
         """The cluster of a warp."""
-        return self.home_of(self.actor(row))
+        return self.epoch_of(self.actor(row))
 
-    def home_of(self, actor: int) -> Home:
+    def epoch_of(self, actor: int) -> ClusterEpoch:
         """The cluster of a warp by its name among `actors`."""
-        return self._homes[actor // self.members]
+        return self._epochs[actor // self.members]
 
     def rows_of(self, slots: NDArray[np.int64]) -> NDArray[np.int64]:
         """The warps of the CTAs in some slots."""
@@ -133,12 +133,12 @@ class Ordering:
         self.scopes.forget(rows)
         self.tensor_fences.clear(rows)
         for row in rows.tolist():
-            self.known[row] = Knowledge(self.home(row), self.clocks[row])
+            self.known[row] = VectorClock(self.epoch(row), self.clocks[row])
         for table in (self.released, self._products):
             if table:
                 for row in rows.tolist():
                     table.pop(row, None)
-        self.lanes_meet(rows)
+        self.lanes_converge(rows)
 
     def clear(self, slots: NDArray[np.int64]) -> None:
         """Make slots ready for the next CTAs; those of a cluster come together, the first of them first."""
@@ -167,28 +167,28 @@ class Ordering:
         """The same of one."""
         return int(self._clusters[row // self.members]) * self.members + row % self.members
 
-    def knows(self, row: int, other: int, clock: int) -> bool:
+    def has_observed(self, row: int, other: int, clock: int) -> bool:
         """Whether a warp knows what another, in any row now, did up to an interval of its."""
-        return self.knows_actor(row, self.actor(other), clock)
+        return self.has_observed_actor(row, self.actor(other), clock)
 
-    def knows_actor(self, row: int, actor: int, clock: int) -> bool:
+    def has_observed_actor(self, row: int, actor: int, clock: int) -> bool:
         """Whether a warp knows what another of the launch did up to an interval of its."""
-        return self.known[row].knows(self.home_of(actor), actor % self.members, clock)
+        return self.known[row].has_observed(self.epoch_of(actor), actor % self.members, clock)
 
-    def doubted(self, row: int, actor: int, clock: int) -> str:
+    def unfenced_side(self, row: int, actor: int, clock: int) -> str:
         """Which side of a strong access lacks a fence for a warp to know this: `release`, `acquire`, or empty."""
-        place = self.home_of(actor), actor % self.members, clock
+        place = self.epoch_of(actor), actor % self.members, clock
         known = self.known[row]
-        if known.unacquired is not None and known.unacquired.knows(*place):
+        if known.unacquired is not None and known.unacquired.has_observed(*place):
             return "acquire"
-        return "release" if self.strong.tells(row, actor, clock) else ""
+        return "release" if self.strong.would_order(row, actor, clock) else ""
 
-    def doubted_operation(self, row: int, number: int) -> str:
+    def unfenced_side_of_operation(self, row: int, number: int) -> str:
         """The same for the completion of an asynchronous operation."""
         known = self.known[row]
         if known.unacquired is not None and number in known.unacquired.operations:
             return "acquire"
-        return "release" if self.strong.tells_operation(row, number) else ""
+        return "release" if self.strong.would_order_operation(row, number) else ""
 
     def arrives_relaxed(self, row: int, phase: int, statement: Statement) -> None:
         """A warp arrives at its cluster's barrier, and releases nothing."""
@@ -208,13 +208,15 @@ class Ordering:
 
     def ordered_by_relaxed_arrival(self, row: int, other: int, clock: int) -> bool:
         """Whether only relaxed arrivals at the cluster's barrier order what another warp did up to an interval."""
-        return self.relaxed_arrivals.tells(row, self.actor(other), clock)
+        return self.relaxed_arrivals.would_order(row, self.actor(other), clock)
 
     def intervals(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """The interval in which each of these warps is."""
         return self.clocks[rows, rows % self.members]
 
-    def know(self, rows: NDArray[np.int64], actors: NDArray[Any], clocks: NDArray[np.int64]) -> NDArray[np.bool_]:
+    def have_observed(
+        self, rows: NDArray[np.int64], actors: NDArray[Any], clocks: NDArray[np.int64]
+    ) -> NDArray[np.bool_]:
         """Where warps know others of their own cluster up to these intervals."""
         inside = actors // self.members == self._clusters[rows // self.members]
         return inside & (self.clocks[rows, actors % self.members] >= clocks)
@@ -238,17 +240,17 @@ class Ordering:
 
     # Synchronization.
 
-    def release(self, row: int, lanes: int = ALL) -> Knowledge:
+    def release(self, row: int, lanes: int = ALL) -> VectorClock:
         """What others learn from lanes (bits) of a warp that synchronize now; its later accesses are not part of it."""
         self.lanes.released(row, lanes)
         return self._give(row)
 
-    def _give(self, row: int) -> Knowledge:
+    def _give(self, row: int) -> VectorClock:
         given = self.tell(row)
         self.tensor_fences.synchronized(row)
         return given
 
-    def tell(self, row: int) -> Knowledge:
+    def tell(self, row: int) -> VectorClock:
         """What others learn from an operation that a warp issues now; what the warp does later is not part of it."""
         given = self.known[row].copy()
         self.known[row].clocks[row % self.members] += 1
@@ -273,13 +275,13 @@ class Ordering:
     def release_inits(self, row: int, numbers: Sequence[int]) -> None:
         """fence.mbarrier_init: these inits are known to who synchronizes with relaxed operations after it."""
         clocks = np.zeros(self.members, np.int64)
-        given = self.released.setdefault(row, Knowledge(self.known[row].home, clocks))
+        given = self.released.setdefault(row, VectorClock(self.known[row].epoch, clocks))
         given.operations.update(numbers)
-        self.learn_operations(row, numbers)
+        self.acquire_operations(row, numbers)
 
-    def knows_init(self, row: int, made: MadeBarrier) -> bool:
+    def has_observed_init(self, row: int, made: MadeBarrier) -> bool:
         """Whether an mbarrier's init has happened before, as a warp knows."""
-        return made.number in self.known[row].operations or self.knows(row, made.made_by, made.made_at)
+        return made.number in self.known[row].operations or self.has_observed(row, made.made_by, made.made_at)
 
     def same_warpgroup(self, row: int, member: int) -> bool:
         """Whether a warp of the cluster (`member`) belongs to the warpgroup of another."""
@@ -292,7 +294,7 @@ class Ordering:
         for row in rows:
             self._end_interval(row)
 
-    def before_product(self, row: int, known: Knowledge, member: int, clock: int) -> bool:
+    def before_product(self, row: int, known: VectorClock, member: int, clock: int) -> bool:
         """Whether `known`, of a warp of this cluster, has one of a warpgroup after a product that it issued together
         with another (`member`), when that had come past an interval: in time, if not in memory.
         """
@@ -304,12 +306,12 @@ class Ordering:
                 return True
         return False
 
-    def knows_init_fence(self, row: int, made: MadeBarrier) -> bool:
+    def has_observed_init_fence(self, row: int, made: MadeBarrier) -> bool:
         """Whether the fence that shows an mbarrier's init to the async proxy has happened before, as a warp knows."""
         return made.number in self.known[row].operations
 
     def acquire(
-        self, row: int, given: Knowledge, lanes: NDArray[np.bool_] | None = None, told: Told | None = None
+        self, row: int, given: VectorClock, lanes: NDArray[np.bool_] | None = None, told: Told | None = None
     ) -> None:
         """A warp learns what was released to it; or some of its lanes do, and the others where they next meet. `told`
         is what of it scopes include.
@@ -318,19 +320,19 @@ class Ordering:
             given.operations.intersection_update(self.operations.keys() | self._inits)
         known = self.known[row]
         if lanes is not None and not lanes.all():
-            self._learns_partly(row, lanes)
+            self._acquire_partly(row, lanes)
         elif row in self._partly:
             self._partly[row][0].join(given)
-        if given.home is known.home:
-            self.scopes.learnt(row, given.clocks, told)
+        if given.epoch is known.epoch:
+            self.scopes.acquired(row, given.clocks, told)
         known.join(given)
-        if given.home is known.home and given.clocks[row % self.members] >= self._lanes_met[row]:
+        if given.epoch is known.epoch and given.clocks[row % self.members] >= self._lanes_converged[row]:
             alone = np.array([row])  # by way of whoever has learnt from the warp since
             self.lanes.synchronized(alone, self.intervals(alone))
         if len(known.operations) > _MANY:
             self._retire(row // self.members)
 
-    def _learns_partly(self, row: int, lanes: NDArray[np.bool_]) -> None:
+    def _acquire_partly(self, row: int, lanes: NDArray[np.bool_]) -> None:
         """Some lanes of a warp are about to learn something."""
         before = self._partly.get(row)
         if before is None:
@@ -340,41 +342,41 @@ class Ordering:
             if before[1].all():
                 del self._partly[row]
 
-    def learn_operations(self, row: int, numbers: Sequence[int], lanes: NDArray[np.bool_] | None = None) -> None:
+    def acquire_operations(self, row: int, numbers: Sequence[int], lanes: NDArray[np.bool_] | None = None) -> None:
         """Lanes, (32), know that these operations are over; None stands for all lanes of the warp."""
         fresh = set(numbers) - self.known[row].operations
         if fresh and lanes is not None and not lanes.all():
-            self._learns_partly(row, lanes)
+            self._acquire_partly(row, lanes)
         elif row in self._partly:
             self._partly[row][0].operations.update(numbers)
         self.known[row].operations |= fresh
 
-    def unaware(self, row: int) -> tuple[Knowledge, NDArray[np.bool_]] | None:
+    def lagging(self, row: int) -> tuple[VectorClock, NDArray[np.bool_]] | None:
         """What lanes of a warp know that have not learnt what others of it have, and which they are: (32)."""
         partly = self._partly.get(row)
         return None if partly is None else (partly[0], ~partly[1])
 
-    def known_to(self, row: int, lane: int | None) -> Knowledge:
+    def observed_by(self, row: int, lane: int | None) -> VectorClock:
         """What a lane of a warp knows; None stands for its lanes together."""
         partly = self._partly.get(row)
         return self.known[row] if partly is None or lane is None or partly[1][lane] else partly[0]
 
-    def any_unaware(self, rows: NDArray[np.int64]) -> bool:
+    def any_lagging(self, rows: NDArray[np.int64]) -> bool:
         """Whether lanes of some of these warps do not know what others of the same warp do."""
         return bool(self._partly) and not self._partly.keys().isdisjoint(rows.tolist())
 
-    def lanes_meet(self, rows: NDArray[np.int64], *, told: bool = False) -> None:
+    def lanes_converge(self, rows: NDArray[np.int64], *, told: bool = False) -> None:
         """The lanes of each of these warps synchronize: all know what some did. With `told` the warps have just told
         each other, in the interval before.
         """
         now = self.intervals(rows)
         self.lanes.synchronized(rows, now - told)
-        self._lanes_met[rows] = now
+        self._lanes_converged[rows] = now
         if self._partly:
             for row in rows.tolist():
                 self._partly.pop(row, None)
 
-    def some_lanes_meet(self, row: int, groups: Sequence[int]) -> None:
+    def some_lanes_converge(self, row: int, groups: Sequence[int]) -> None:
         """Only lanes of these groups (bits) of a warp do, those of each with each other."""
         self.lanes.some_synchronized(row, groups, int(self.clocks[row, row % self.members]))
         partly = self._partly.get(row)
@@ -385,7 +387,7 @@ class Ordering:
             if partly[1].all():
                 del self._partly[row]
 
-    def barrier(self, rows: list[int], given: Knowledge | None = None) -> None:
+    def barrier(self, rows: list[int], given: VectorClock | None = None) -> None:
         """All warps of a CTA's barrier learn what all knew, and what those gave that only arrived."""
         together = self._joined(rows, given)
         self.end_intervals(np.array(rows))
@@ -393,9 +395,9 @@ class Ordering:
         for row in rows:
             self.known[row].take(together)
         self.scopes.together(np.array(rows), given.clocks if given is not None else None)
-        self.lanes_meet(np.array(rows), told=True)
+        self.lanes_converge(np.array(rows), told=True)
 
-    def _joined(self, rows: list[int], given: Knowledge | None = None) -> Knowledge:
+    def _joined(self, rows: list[int], given: VectorClock | None = None) -> VectorClock:
         """What these warps of a cluster know together with what is given, when they meet at a barrier."""
         joined = [self.known[rows[0]]]
         together = joined[0].copy()
@@ -439,7 +441,7 @@ class Ordering:
         clocks[np.arange(len(rows))[:, None], warps, own] = mine
         self.clocks[rows] = clocks
         self.scopes.together(rows)
-        self.lanes_meet(rows.ravel(), told=True)
+        self.lanes_converge(rows.ravel(), told=True)
 
     def proxy_fence(self, row: int, lanes: int, *, shared: bool = True, heap: bool = True) -> None:
         """fence.proxy.async by lanes (bits): the stores to shared memory, and to global memory (`heap`), that the warp
@@ -457,7 +459,7 @@ class Ordering:
     def fenced_in_global(self, actor: int, clock: int) -> bool:
         """Whether some fence.proxy.async has covered what a warp stored to global memory in an interval."""
         covered = self._fenced_in_global
-        return covered is not None and covered.knows(self.home_of(actor), actor % self.members, clock)
+        return covered is not None and covered.has_observed(self.epoch_of(actor), actor % self.members, clock)
 
     def before_thread_sync(self, row: int) -> None:
         """tcgen05.fence::before_thread_sync: relaxed arrivals after it tell of tcgen05 operations (9.7.16.6.4)."""
@@ -465,18 +467,18 @@ class Ordering:
         known = self.known[row]
         given = self.released.get(row)
         if given is None:
-            given = self.released[row] = Knowledge(known.home, np.zeros(self.members, np.int64))
+            given = self.released[row] = VectorClock(known.epoch, np.zeros(self.members, np.int64))
         if self._tensor_operations:
             given.operations |= known.operations & self._tensor_operations
-        given.join_tensor(known.home, known.for_tensor_memory)
+        given.join_tensor(known.epoch, known.for_tensor_memory)
         known.clocks[row % self.members] += 1
 
-    def after_thread_sync(self, row: int, seen: Knowledge | None) -> None:
+    def after_thread_sync(self, row: int, seen: VectorClock | None) -> None:
         """tcgen05.fence::after_thread_sync: of what relaxed waits have `seen`, it orders tcgen05 operations."""
         known = self.known[row]
         if seen is not None:
             known.operations |= seen.operations & self._tensor_operations
-            known.join_tensor(seen.home, seen.for_tensor_memory)
+            known.join_tensor(seen.epoch, seen.for_tensor_memory)
         self.tensor_fences.after_thread_sync(row, known.operations)
 
     def _retire(self, cluster: int) -> None:

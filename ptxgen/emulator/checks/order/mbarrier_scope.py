@@ -43,7 +43,7 @@ class ClusterScope:
         self._clocks = clocks
         self._wide: NDArray[np.int64] | None = None
 
-    def learnt(self, row: int, clocks: NDArray[np.int64], told: Told | None) -> None:
+    def acquired(self, row: int, clocks: NDArray[np.int64], told: Told | None) -> None:
         """A warp is about to learn these clocks; with `told`, from an mbarrier, of which that is wide: (2, warps)."""
         if self._wide is None:
             if told is None:

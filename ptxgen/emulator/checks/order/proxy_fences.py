@@ -16,7 +16,7 @@ from ptxgen.emulator.checks.order.vector_clock import AsyncOperation
 from ptxgen.emulator.checks.shared.last_accesses import ThreadAccesses
 
 if TYPE_CHECKING:
-    from ptxgen.emulator.checks.order.happens_before import Ordering
+    from ptxgen.emulator.checks.order.happens_before import HappensBefore
     from ptxgen.emulator.checks.shared.accesses import SharedAccesses
 
 
@@ -24,9 +24,9 @@ class ProxyFences:
     """The fences between the accesses that `SharedAccesses` keeps and operations that come after them."""
 
     def __init__(
-        self, shared: SharedAccesses, ordering: Ordering, copy_lines: Mapping[int, str], findings: Findings
+        self, shared: SharedAccesses, happens_before: HappensBefore, copy_lines: Mapping[int, str], findings: Findings
     ) -> None:
-        self._shared, self._ordering, self._findings = shared, ordering, findings
+        self._shared, self._happens_before, self._findings = shared, happens_before, findings
         #: Lines of the cp.async and st.async instructions that have run.
         self._copy_lines = copy_lines
 
@@ -36,7 +36,7 @@ class ProxyFences:
         late = _unfenced(self._shared.stores, visible, slot, units)
         strong = [(*each, "store") for each in self._shared.strong_stores.unfenced(slot, units, visible)]
         if late is None and not strong:
-            self._ordering.lanes.unfenced(operation, row, slot, units)
+            self._happens_before.lanes.unfenced(operation, row, slot, units)
             return
         # Advice for cp.async: the manual has it in the generic proxy (9.7.9.25.3.1), but Triton leaves the fence out,
         # and its kernels are right on an H200 (driver 580, 2026-11-20).
@@ -52,7 +52,7 @@ class ProxyFences:
             self._findings.add(
                 "missing-proxy-fence",
                 f"the {operation.what} reads data of the {what} of line {line} by "
-                f"{self._ordering.member_name(row, other)} without a fence.proxy.async between them",
+                f"{self._happens_before.member_name(row, other)} without a fence.proxy.async between them",
                 operation.statement,
                 severity="error" if what == "store" else "advice",
             )
@@ -70,14 +70,14 @@ class ProxyFences:
             self._findings.add(
                 "missing-proxy-fence",
                 f"the {operation.what} overwrites what the load of line {line} by "
-                f"{self._ordering.member_name(row, other)} has read without a fence.proxy.async between them",
+                f"{self._happens_before.member_name(row, other)} has read without a fence.proxy.async between them",
                 operation.statement,
                 severity="advice",
             )
 
     def _visible(self, row: int) -> NDArray[np.int64]:
         """The intervals of its cluster's warps that a fence.proxy.async has followed, of theirs or of this warp."""
-        members, fenced = self._ordering.members, self._ordering.fenced
+        members, fenced = self._happens_before.members, self._happens_before.fenced
         first = row - row % members
         return np.maximum(np.diagonal(fenced[first : first + members]), fenced[row])
 

@@ -21,7 +21,7 @@ _MOMENTS = count(1)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Home:
+class ClusterEpoch:
     """A cluster of a launch: its number, which no other has, and one of `places` in which it is resident."""
 
     number: int
@@ -33,7 +33,7 @@ class Home:
     began: int
 
     @classmethod
-    def begin(cls, number: int, place: int, places: int, *, shared: bool) -> Home:
+    def begin(cls, number: int, place: int, places: int, *, shared: bool) -> ClusterEpoch:
         """A cluster begins."""
         return cls(number, place, places, shared, next(_MOMENTS))
 
@@ -46,10 +46,10 @@ class Home:
 class _Told:
     """That somebody was told of a cluster (None: of none), together with parts that were told before."""
 
-    __slots__ = ("clocks", "home", "moment", "parts")
+    __slots__ = ("clocks", "epoch", "moment", "parts")
 
-    def __init__(self, home: Home | None, clocks: NDArray[np.int64] | None, *parts: _Told) -> None:
-        self.moment, self.home, self.clocks, self.parts = next(_MOMENTS), home, clocks, parts
+    def __init__(self, epoch: ClusterEpoch | None, clocks: NDArray[np.int64] | None, *parts: _Told) -> None:
+        self.moment, self.epoch, self.clocks, self.parts = next(_MOMENTS), epoch, clocks, parts
 
 
 class _Search:
@@ -59,28 +59,28 @@ class _Search:
         self._found: dict[int, NDArray[np.int64]] = {}
         self._open, self._seen = [(-root.moment, root)], {root.moment}
 
-    def knows(self, home: Home, member: int, clock: int) -> bool:
+    def has_observed(self, epoch: ClusterEpoch, member: int, clock: int) -> bool:
         """Whether somebody was told of a warp of a cluster up to an interval of its."""
-        found = self._found.get(home.number)
+        found = self._found.get(epoch.number)
         if found is not None and found[member] >= clock:
             return True
-        while self._open and -self._open[0][0] > home.began:
+        while self._open and -self._open[0][0] > epoch.began:
             _, told = heappop(self._open)
             for part in told.parts:
                 if part.moment not in self._seen:
                     self._seen.add(part.moment)
                     heappush(self._open, (-part.moment, part))
-            if told.home is None or told.clocks is None:
+            if told.epoch is None or told.clocks is None:
                 continue
-            before = self._found.get(told.home.number)
+            before = self._found.get(told.epoch.number)
             clocks = told.clocks if before is None else np.maximum(before, told.clocks)
-            self._found[told.home.number] = clocks
-            if told.home is home and clocks[member] >= clock:
+            self._found[told.epoch.number] = clocks
+            if told.epoch is epoch and clocks[member] >= clock:
                 return True
         return False
 
 
-class Foreign:
+class RemoteClocks:
     """Clocks of the warps of other clusters, which nobody changes any more."""
 
     __slots__ = ("__weakref__", "_joined", "_latest", "_search", "_told", "places")
@@ -92,21 +92,21 @@ class Foreign:
         self.places = places
         self._search: _Search | None = None
         #: What it was last joined with, and the result: knowledge by several scopes is joined alike.
-        self._joined: tuple[ref[Foreign], ref[Foreign]] | None = None
+        self._joined: tuple[ref[RemoteClocks], ref[RemoteClocks]] | None = None
 
     @classmethod
-    def of(cls, home: Home, clocks: NDArray[np.int64], known: Foreign | None) -> Foreign:
+    def of(cls, epoch: ClusterEpoch, clocks: NDArray[np.int64], known: RemoteClocks | None) -> RemoteClocks:
         """What other clusters learn from a warp with these clocks of its own cluster, that knows of others."""
-        latest = np.zeros((home.places, len(clocks)), np.int64) if known is None else known._latest.copy()
-        own = np.where(clocks != 0, clocks | home.key, 0)
-        np.maximum(latest[home.place], own, out=latest[home.place])
+        latest = np.zeros((epoch.places, len(clocks)), np.int64) if known is None else known._latest.copy()
+        own = np.where(clocks != 0, clocks | epoch.key, 0)
+        np.maximum(latest[epoch.place], own, out=latest[epoch.place])
         told = None
-        if home.shared:
+        if epoch.shared:
             before = () if known is None or known._told is None else (known._told,)
-            told = _Told(home, clocks.copy(), *before)
-        return cls(latest, 1 << home.place | (0 if known is None else known.places), told)
+            told = _Told(epoch, clocks.copy(), *before)
+        return cls(latest, 1 << epoch.place | (0 if known is None else known.places), told)
 
-    def joined(self, other: Foreign) -> Foreign:
+    def joined(self, other: RemoteClocks) -> RemoteClocks:
         """What both have."""
         if other is self:
             return self
@@ -117,25 +117,25 @@ class Foreign:
             told = told or other._told
         elif told is not other._told:
             told = _Told(None, None, told, other._told)
-        made = Foreign(np.maximum(self._latest, other._latest), self.places | other.places, told)
+        made = RemoteClocks(np.maximum(self._latest, other._latest), self.places | other.places, told)
         self._joined = ref(other), ref(made)
         return made
 
-    def clocks(self, home: Home) -> NDArray[np.int64]:
+    def clocks(self, epoch: ClusterEpoch) -> NDArray[np.int64]:
         """The clocks of the warps of a cluster that is resident now."""
-        row = self._latest[home.place]
-        return np.where(row >= home.key, row & _CLOCK, 0)
+        row = self._latest[epoch.place]
+        return np.where(row >= epoch.key, row & _CLOCK, 0)
 
-    def knows(self, home: Home, member: int, clock: int) -> bool:
+    def has_observed(self, epoch: ClusterEpoch, member: int, clock: int) -> bool:
         """Whether this has a warp of a cluster up to an interval of its."""
-        latest, wanted = int(self._latest[home.place, member]), home.key | clock
-        if latest >> _CLOCK_BITS <= home.number + 1 or self._told is None:
-            return latest >> _CLOCK_BITS == home.number + 1 and latest >= wanted
+        latest, wanted = int(self._latest[epoch.place, member]), epoch.key | clock
+        if latest >> _CLOCK_BITS <= epoch.number + 1 or self._told is None:
+            return latest >> _CLOCK_BITS == epoch.number + 1 and latest >= wanted
         if self._search is None:
             self._search = _Search(self._told)
-        return self._search.knows(home, member, clock)
+        return self._search.has_observed(epoch, member, clock)
 
-    def has(self, other: Foreign) -> bool:
+    def has(self, other: RemoteClocks) -> bool:
         """Whether this has all of another; where clusters have ended it may say no although it does."""
         return other is self or (
             (other._told is None or other._told is self._told) and bool((other._latest <= self._latest).all())

@@ -27,11 +27,11 @@ from numpy.typing import NDArray
 
 from ptxgen.device import OlderValue
 from ptxgen.emulator.checks.order.strong_history import Place, slot_of, unit_of
-from ptxgen.emulator.checks.order.vector_clock import Knowledge
+from ptxgen.emulator.checks.order.vector_clock import VectorClock
 from ptxgen.emulator.engines.timeline import Timeline
 
 if TYPE_CHECKING:
-    from ptxgen.emulator.checks.order.happens_before import Ordering
+    from ptxgen.emulator.checks.order.happens_before import HappensBefore
 
 _MIXED = -1
 
@@ -42,8 +42,8 @@ class Change:
 
     old: NDArray[np.uint8]
     new: NDArray[np.uint8]
-    #: The warps (`Ordering.actors`) that have stored the newer value or read it, and in which of their intervals.
-    aware: dict[int, int]
+    #: The warps (`HappensBefore.actors`) that have stored the newer value or read it, and in which of their intervals.
+    ordered: dict[int, int]
     #: Of warps that have stored it: in which lane interval, and the lanes that have stored or read it since, (32).
     lanes: dict[int, tuple[int, NDArray[np.bool_]]]
     #: Of the store.
@@ -53,15 +53,15 @@ class Change:
 class StaleLoads:
     """The last change of each word that strong accesses use. Made for programs with strong loads alone."""
 
-    def __init__(self, ordering: Ordering, timeline: Timeline) -> None:
-        self._ordering, self._timeline = ordering, timeline
+    def __init__(self, happens_before: HappensBefore, timeline: Timeline) -> None:
+        self._happens_before, self._timeline = happens_before, timeline
         self._changes: dict[Place, Change] = {}
         #: What instructions under way are about to change, and where its bytes begin.
         self._held: dict[Place, tuple[int, Change]] = {}
         #: The size of the accesses to each 16 bytes, by the place of the first.
         self._sizes: dict[Place, int] = {}
         #: What fences .sc have made known, by the width of their scope and its CTA or cluster.
-        self._sequence: dict[tuple[int, int], Knowledge] = {}
+        self._sequence: dict[tuple[int, int], VectorClock] = {}
         #: The lane interval in which a warp has executed its last fence .sc.
         self._fenced: dict[int, int] = {}
         #: How often loads of a line have found what was there before the store of another.
@@ -79,10 +79,10 @@ class StaleLoads:
 
     def fence(self, row: int, domains: list[tuple[int, int]]) -> None:
         """A fence .sc of a warp: those before it within the same CTA, cluster or GPU precede it."""
-        known = self._ordering.known[row]
-        self._fenced[row] = int(self._ordering.lanes.interval[row])
+        known = self._happens_before.known[row]
+        self._fenced[row] = int(self._happens_before.lanes.interval[row])
         for domain in domains:
-            before = self._sequence.setdefault(domain, Knowledge(known.home, known.clocks * 0))
+            before = self._sequence.setdefault(domain, VectorClock(known.epoch, known.clocks * 0))
             before.sequence(known)
             known.join(before)
 
@@ -99,9 +99,9 @@ class StaleLoads:
         if held is None:
             old = data[offset : offset + size].copy()
             held = self._held[place] = offset, Change(old, old, {}, {}, line)
-        actor = self._ordering.actor(row)
-        held[1].aware.setdefault(actor, self._ordering.clock(row))
-        held[1].lanes[actor] = int(self._ordering.lanes.interval[row]), lanes
+        actor = self._happens_before.actor(row)
+        held[1].ordered.setdefault(actor, self._happens_before.clock(row))
+        held[1].lanes[actor] = int(self._happens_before.lanes.interval[row]), lanes
 
     def stored(self, data: NDArray[np.uint8]) -> None:
         """What was about to change has changed. Who stores what is there already knows what is there."""
@@ -111,8 +111,8 @@ class StaleLoads:
             if not np.array_equal(made.new, made.old):
                 self._changes[place] = made
             elif before is not None:
-                for actor, clock in made.aware.items():
-                    before.aware.setdefault(actor, clock)
+                for actor, clock in made.ordered.items():
+                    before.ordered.setdefault(actor, clock)
                 for actor, (interval, lanes) in made.lanes.items():
                     if actor in before.lanes and before.lanes[actor][0] == interval:
                         before.lanes[actor] = interval, before.lanes[actor][1] | lanes
@@ -136,9 +136,9 @@ class StaleLoads:
         if not np.array_equal(new, change.new):  # it has changed since, by something else than strong accesses
             del self._changes[place]
             return None
-        own = self._ordering.actor(row)
-        known = any(self._precedes(row, other, clock) for other, clock in change.aware.items() if other != own)
-        change.aware.setdefault(own, self._ordering.clock(row))  # at most once
+        own = self._happens_before.actor(row)
+        known = any(self._precedes(row, other, clock) for other, clock in change.ordered.items() if other != own)
+        change.ordered.setdefault(own, self._happens_before.clock(row))  # at most once
         if known or (self._timeline.schedule == "random" and self._timeline.random.getrandbits(1)):
             return None
         self._returned[line, change.line] += 1
@@ -146,14 +146,14 @@ class StaleLoads:
 
     def _behind(self, change: Change, row: int, lanes: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Which lanes of a warp may not have seen a change, as these are about to: (32)."""
-        own = self._ordering.actor(row)
-        if own not in change.aware:
+        own = self._happens_before.actor(row)
+        if own not in change.ordered:
             return np.ones(32, np.bool_)
-        interval, aware = change.lanes.get(own, (-1, lanes))
-        if interval != self._ordering.lanes.interval[row] or interval == self._fenced.get(row):
+        interval, ordered = change.lanes.get(own, (-1, lanes))
+        if interval != self._happens_before.lanes.interval[row] or interval == self._fenced.get(row):
             return np.zeros(32, np.bool_)
-        change.lanes[own] = interval, aware | lanes
-        return ~aware
+        change.lanes[own] = interval, ordered | lanes
+        return ~ordered
 
     def _alike(self, place: Place, size: int) -> bool:
         """Whether all accesses to these 16 bytes have the same size."""
@@ -165,7 +165,8 @@ class StaleLoads:
 
     def _precedes(self, row: int, actor: int, clock: int) -> bool:
         """Whether what a warp did in an interval precedes what this one does now, in causality order."""
-        ordering, sequenced = self._ordering, self._ordering.known[row].sequenced
-        return ordering.knows_actor(row, actor, clock) or (
-            sequenced is not None and sequenced.knows(ordering.home_of(actor), actor % ordering.members, clock)
+        happens_before, sequenced = self._happens_before, self._happens_before.known[row].sequenced
+        return happens_before.has_observed_actor(row, actor, clock) or (
+            sequenced is not None
+            and sequenced.has_observed(happens_before.epoch_of(actor), actor % happens_before.members, clock)
         )

@@ -4,7 +4,7 @@ A release pattern on a word, seen by an acquire pattern on it, orders what came 
 the other (PTX ISA 8.8, 8.9.4). A strong access alone does neither: it needs .release or a fence before the store,
 .acquire or a fence after the load, in a scope that includes the other thread (8.7). What would be known if strong
 accesses did so by themselves counts for what a conflict is called: one that only such a flag orders is told as the
-missing fence that it is. What lacks an acquire is kept in `Knowledge.unacquired`; what lacks a release is searched for
+missing fence that it is. What lacks an acquire is kept in `VectorClock.unacquired`; what lacks a release is searched for
 when a conflict is there (`strong_record`).
 
 A fence covers what its own thread did; that counts for a store by another thread too which bar.sync puts after it: with
@@ -24,11 +24,11 @@ from numpy.typing import NDArray
 from ptxgen.device import OlderValue
 from ptxgen.emulator.checks.findings import Findings
 from ptxgen.emulator.checks.order.strong_history import Accesses, Place, slot_of, slots_of
-from ptxgen.emulator.checks.order.vector_clock import Knowledge
+from ptxgen.emulator.checks.order.vector_clock import VectorClock
 from ptxgen.syntax import Statement
 
 if TYPE_CHECKING:
-    from ptxgen.emulator.checks.order.happens_before import Ordering
+    from ptxgen.emulator.checks.order.happens_before import HappensBefore
     from ptxgen.emulator.checks.order.stale_loads import StaleLoads
 
 CTA, CLUSTER, GPU = range(3)
@@ -59,7 +59,7 @@ def order_of(op: Any) -> Order:
     return Order(sem in ("acquire", "acq_rel"), sem in ("release", "acq_rel"), level(scope))
 
 
-#: Who told something (of `Ordering.actors`), within which scope, and whether all that it knew.
+#: Who told something (of `HappensBefore.actors`), within which scope, and whether all that it knew.
 _Teller = tuple[int, int, bool]
 #: The width of a scope and its CTA or cluster, 0 for the GPU.
 _Domain = tuple[int, int]
@@ -74,7 +74,7 @@ class _Telling:
 
     def __init__(
         self, actor: int, clock: int, number: int, ctas: frozenset[int],
-        parts: dict[_Teller, tuple[_Domain, Knowledge]],
+        parts: dict[_Teller, tuple[_Domain, VectorClock]],
     ) -> None:  # fmt: skip
         #: The warp and its interval: who knows it up to there knows all this. Below 0 if they are several.
         self.actor, self.clock = actor, clock
@@ -97,13 +97,13 @@ class _Telling:
 _Told = dict[int, _Telling]
 
 
-def _has(known: Knowledge | None, other: Knowledge) -> bool:
+def _has(known: VectorClock | None, other: VectorClock) -> bool:
     """Whether one knows all that the other does."""
     return known is not None and known.has(other) and known.operations >= other.operations
 
 
 class _Touch(NamedTuple):
-    """The last strong access to a word: by which of `Ordering.actors`, and in which of its intervals."""
+    """The last strong access to a word: by which of `HappensBefore.actors`, and in which of its intervals."""
 
     actor: int
     clock: int
@@ -134,11 +134,11 @@ def report_unfenced(findings: Findings, where: str, side: str, statement: Statem
 class StrongAccesses:
     """What strong stores have told, by word, and what fences of each warp cover."""
 
-    def __init__(self, ordering: Ordering, findings: Findings) -> None:
-        self._ordering, self._findings = ordering, findings
+    def __init__(self, happens_before: HappensBefore, findings: Findings) -> None:
+        self._happens_before, self._findings = happens_before, findings
         self._told: dict[Place, _Told] = {}
         #: Relaxed loads of a warp since its last acquiring fence: what they saw, and the scope that it takes.
-        self._seen: dict[int, list[tuple[Knowledge, int]]] = {}
+        self._seen: dict[int, list[tuple[VectorClock, int]]] = {}
         #: By warp: the number of the last that it has heard, but not acquired, by teller and the scope that it takes.
         self._heard: dict[int, dict[tuple[_Teller, int], int]] = {}
         self._number = 0
@@ -155,8 +155,8 @@ class StrongAccesses:
         gone = set(slots.tolist())
         for place in [place for place in self._told if slot_of(place) in gone]:
             del self._told[place]
-        self._ordering.strong.clear(gone)
-        for row in self._ordering.rows_of(slots).tolist() if self._seen or self._heard else ():
+        self._happens_before.strong.clear(gone)
+        for row in self._happens_before.rows_of(slots).tolist() if self._seen or self._heard else ():
             self._seen.pop(row, None)
             self._heard.pop(row, None)
         if self.stale is not None:
@@ -169,24 +169,24 @@ class StrongAccesses:
     # Fences.
 
     def release_fence(self, row: int, level: int) -> None:
-        """A fence that releases: `Ordering.release_fence` has been told."""
-        covered = self._ordering.released[row].certain()
+        """A fence that releases: `HappensBefore.release_fence` has been told."""
+        covered = self._happens_before.released[row].certain()
         for within in range(level + 1):
-            self._ordering.known[row].cover(within, covered)
+            self._happens_before.known[row].cover(within, covered)
 
     def acquire_fence(self, row: int, level: int) -> None:
         """A fence that acquires: what relaxed loads before it have seen is known from here on.
 
         Also those of other warps that bar.sync puts before it.
         """
-        seen = self._ordering.known[row].unacquired
+        seen = self._happens_before.known[row].unacquired
         if level == GPU and seen is not None:
-            self._ordering.acquire(row, seen)
-            self._ordering.known[row].unacquired = None
+            self._happens_before.acquire(row, seen)
+            self._happens_before.known[row].unacquired = None
         waiting = []
         for known, needed in self._seen.pop(row, ()):
             if needed <= level:
-                self._ordering.acquire(row, known)
+                self._happens_before.acquire(row, known)
             else:
                 waiting.append((known, needed))
         if waiting:
@@ -209,17 +209,19 @@ class StrongAccesses:
         False where each warp must tell `access` for itself, since something is told or heard, or may be `older` than
         what is there (by default wherever there may be older values).
         """
-        made = self._ordering.strong.add(rows, positions, words, order.level, statement, reads=reads, writes=writes)
+        made = self._happens_before.strong.add(
+            rows, positions, words, order.level, statement, reads=reads, writes=writes
+        )
         self._touch(rows, made)
         if older or (older is None and self.stale is not None):
             return False
-        known = self._ordering.known
+        known = self._happens_before.known
         if writes and (order.releases or any(known[row].covered for row in rows.tolist())):
             return False
         if reads and self._told and not self._told.keys().isdisjoint(words.tolist()):
             return False
         if writes:
-            self._ordering.end_intervals(rows)
+            self._happens_before.end_intervals(rows)
         return True
 
     def access(self, row: int, places: Sequence[Place], order: Order, *, reads: bool, writes: bool) -> None:
@@ -235,18 +237,22 @@ class StrongAccesses:
 
     def _domain(self, row: int, within: int) -> int:
         """Which CTA or cluster the scope is, as this warp sees it."""
-        actor = self._ordering.actor(row)
-        return (actor // self._ordering.warps, actor // self._ordering.members, 0)[within]
+        actor = self._happens_before.actor(row)
+        return (actor // self._happens_before.warps, actor // self._happens_before.members, 0)[within]
 
     def _tell(self, row: int, places: Sequence[Place], order: Order, *, heard: bool) -> None:
         """What comes before a store is told with the word: all of it if it releases, else what fences cover.
 
         What a warp that releases knows itself need not be told by others too; with `heard` it has just acquired that.
         """
-        if not order.releases and not self._ordering.known[row].covered:
-            self._ordering.end_intervals(np.array([row]))
+        if not order.releases and not self._happens_before.known[row].covered:
+            self._happens_before.end_intervals(np.array([row]))
             return
-        actor, clock, everything = self._ordering.actor(row), self._ordering.clock(row), self._ordering.release(row)
+        actor, clock, everything = (
+            self._happens_before.actor(row),
+            self._happens_before.clock(row),
+            self._happens_before.release(row),
+        )
         self._number += 1
         parts = self._given(row, order, everything)
         if not parts:
@@ -274,7 +280,7 @@ class StrongAccesses:
 
     def _together(self, told: _Told) -> _Told:
         """The same as of one teller in each scope, of and for those CTAs that are still there."""
-        joined: dict[_Domain, Knowledge] = {}
+        joined: dict[_Domain, VectorClock] = {}
         ctas: set[int] = set()
         for telling in told.values():
             ctas |= telling.ctas
@@ -283,25 +289,27 @@ class StrongAccesses:
                     joined[domain].join(known)
                 elif self._lives(domain):
                     joined[domain] = known.copy()
-        parts: dict[_Teller, tuple[_Domain, Knowledge]] = {
+        parts: dict[_Teller, tuple[_Domain, VectorClock]] = {
             (-next(_TOGETHER), GPU, False): (domain, known) for domain, known in joined.items()
         }
         actor = -next(_TOGETHER)
-        return {actor: _Telling(actor, 0, self._number, frozenset(filter(self._ordering.lives, ctas)), parts)}
+        return {actor: _Telling(actor, 0, self._number, frozenset(filter(self._happens_before.lives, ctas)), parts)}
 
     def _lives(self, domain: _Domain) -> bool:
         """Whether somebody may yet be told within a scope."""
         within, number = domain
-        return within == GPU or self._ordering.lives(number * (self._ordering.size if within == CLUSTER else 1))
+        return within == GPU or self._happens_before.lives(
+            number * (self._happens_before.size if within == CLUSTER else 1)
+        )
 
-    def _given(self, row: int, order: Order, everything: Knowledge) -> dict[_Teller, tuple[_Domain, Knowledge]]:
+    def _given(self, row: int, order: Order, everything: VectorClock) -> dict[_Teller, tuple[_Domain, VectorClock]]:
         """What a store tells, by scope."""
         if order.releases:
             told = {order.level: everything}
         else:
             told = {within: known for within, known in everything.covered.items() if within <= order.level}
             told = {within: known for within, known in told.items() if within == GPU or not _has(told.get(GPU), known)}
-        actor = self._ordering.actor(row)
+        actor = self._happens_before.actor(row)
         return {
             (actor, within, known is everything): ((within, self._domain(row, within)), known)
             for within, known in told.items()
@@ -309,18 +317,18 @@ class StrongAccesses:
 
     def _hear(self, row: int, places: Sequence[Place], order: Order) -> None:
         """What was told with the words is known if the access acquires; else a fence may do that, or nothing does."""
-        cta, own = self._domain(row, CTA), self._ordering.actor(row)
+        cta, own = self._domain(row, CTA), self._happens_before.actor(row)
         domains = {(within, self._domain(row, within)) for within in (CTA, CLUSTER, GPU)}
         tellings = {telling for told in map(self._told.get, places) if told for telling in told.values()}
         #: What the warp knows now, and what it would know, by the scope that it takes.
-        together: dict[int, Knowledge] = {}
+        together: dict[int, VectorClock] = {}
         heard, tellers = self._heard.setdefault(row, {}), set[_Teller]()
         for telling in sorted(tellings, key=lambda each: -each.number):
             needed = self._needed(cta, telling.ctas)
             enough = (
                 _AT_ONCE if order.acquires and needed <= order.level else needed if needed <= order.level else _NEVER
             )
-            fresh: list[Knowledge] = []
+            fresh: list[VectorClock] = []
             for teller, (domain, known) in telling.parts.items():
                 if domain not in domains or teller in tellers:
                     continue
@@ -334,7 +342,7 @@ class StrongAccesses:
                 continue
             for known in fresh:
                 if enough == _AT_ONCE:
-                    self._ordering.acquire(row, known)
+                    self._happens_before.acquire(row, known)
                 elif enough in together:
                     together[enough].join(known)
                 else:
@@ -342,42 +350,47 @@ class StrongAccesses:
         for enough, known in sorted(together.items(), key=lambda each: each[0]):
             if enough != _NEVER:
                 self._seen.setdefault(row, []).append((known, enough))
-            self._ordering.known[row].doubt(known.certain())
+            self._happens_before.known[row].doubt(known.certain())
 
-    def _is_known(self, row: int, telling: _Telling, others: Knowledge | None) -> bool:
+    def _is_known(self, row: int, telling: _Telling, others: VectorClock | None) -> bool:
         """Whether a warp, or others that it hears at the same time, know a warp that still lives up to what it told."""
-        ordering, actor = self._ordering, telling.actor
-        if actor < 0 or not ordering.lives(actor // ordering.warps):
+        happens_before, actor = self._happens_before, telling.actor
+        if actor < 0 or not happens_before.lives(actor // happens_before.warps):
             return False
-        place = ordering.home_of(actor), actor % ordering.members, telling.clock
-        return ordering.known[row].knows(*place) or (others is not None and others.knows(*place))
+        place = happens_before.epoch_of(actor), actor % happens_before.members, telling.clock
+        return happens_before.known[row].has_observed(*place) or (others is not None and others.has_observed(*place))
 
     def _needed(self, cta: int, others: frozenset[int]) -> int:
         """The least scope that includes a CTA and one of others."""
         if cta in others:
             return CTA
-        size = self._ordering.size
+        size = self._happens_before.size
         return CLUSTER if size > 1 and any(other // size == cta // size for other in others) else GPU
 
     def _touch(self, rows: NDArray[np.int64], made: Accesses) -> None:
         """Two strong accesses of which one writes race unless the scope of each includes the other's thread (8.7)."""
         if not self._narrow:
-            others = CTA if self._ordering.size == 1 else CLUSTER
+            others = CTA if self._happens_before.size == 1 else CLUSTER
             self._narrow = made.level < others or (made.level < GPU and bool((slots_of(made.words) < 0).any()))
             if not self._narrow:
                 return
-        for entry in self._ordering.strong.since(self._touched_up_to):
+        for entry in self._happens_before.strong.since(self._touched_up_to):
             if isinstance(entry, Accesses):
                 self._touch_words(entry, rows.tolist() if entry is made else None)
             else:
                 for place in [place for place in self._touched if slot_of(place) == entry]:
                     del self._touched[place]
-        self._touched_up_to = self._ordering.strong.end
+        self._touched_up_to = self._happens_before.strong.end
 
     def _touch_words(self, accesses: Accesses, rows: Sequence[int] | None) -> None:
         """Without rows, of accesses in the past, which do not race with each other."""
-        ordering, touched, level, statement = self._ordering, self._touched, accesses.level, accesses.statement
-        warps = ordering.warps
+        happens_before, touched, level, statement = (
+            self._happens_before,
+            self._touched,
+            accesses.level,
+            accesses.statement,
+        )
+        warps = happens_before.warps
         for position, actor in enumerate(accesses.actors):
             now = _Touch(actor, accesses.clocks[position], level, accesses.writes, statement)
             for place in accesses.of(position):
@@ -385,15 +398,15 @@ class StrongAccesses:
                 touched[place] = now
                 if rows is None or before is None or before.actor // warps == actor // warps:
                     continue
-                needed = CLUSTER if before.actor // ordering.members == actor // ordering.members else GPU
+                needed = CLUSTER if before.actor // happens_before.members == actor // happens_before.members else GPU
                 narrow = min(level, before.level)
                 if narrow >= needed or not (accesses.writes or before.writes):
                     continue
                 row = rows[position]
-                if not ordering.knows_actor(row, before.actor, before.clock):
+                if not happens_before.has_observed_actor(row, before.actor, before.clock):
                     self._findings.add(
                         "narrow-scope",
-                        f"this access and that of line {before.statement.line} by {ordering.warp_of(row, before.actor)}"
+                        f"this access and that of line {before.statement.line} by {happens_before.warp_of(row, before.actor)}"
                         f" are to the same word, but the scope of {'this' if level == narrow else 'that'} one is "
                         f".{_NAMES[narrow]}, which does not include the other thread: they race; use .{_NAMES[needed]}",
                         statement,

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ptxgen.emulator.checks.order.vector_clock import Knowledge
+from ptxgen.emulator.checks.order.vector_clock import VectorClock
 from ptxgen.syntax import Statement
 
 if TYPE_CHECKING:
-    from ptxgen.emulator.checks.order.happens_before import Ordering
-    from ptxgen.emulator.checks.order.remote_clocks import Home
+    from ptxgen.emulator.checks.order.happens_before import HappensBefore
+    from ptxgen.emulator.checks.order.remote_clocks import ClusterEpoch
 
 #: A word: a global address, or above all those a CTA slot and the offset in its shared memory.
 Place = int
@@ -54,10 +54,10 @@ def unit_of(place: Place) -> Place:
 class Accesses(NamedTuple):
     """Strong accesses by warps in one instruction, one after the other; `begins` is where the words of each begin."""
 
-    #: Of `Ordering.actors`, in which of their intervals, and knowing what.
+    #: Of `HappensBefore.actors`, in which of their intervals, and knowing what.
     actors: list[int]
     clocks: list[int]
-    known: list[Knowledge]
+    known: list[VectorClock]
     words: NDArray[np.int64]
     begins: list[int]
     level: int
@@ -73,16 +73,16 @@ class Accesses(NamedTuple):
 class StrongRecord:
     """What warps have accessed strongly, together with what they knew then."""
 
-    def __init__(self, ordering: Ordering, rows: int) -> None:
-        self._ordering = ordering
+    def __init__(self, happens_before: HappensBefore, rows: int) -> None:
+        self._happens_before = happens_before
         #: The accesses, or a slot whose CTA has ended; how many have been dropped before them, and what they take.
         self._entries: list[Accesses | int] = []
         self._dropped, self._size = 0, 0
         #: Loads since the last store, by warps and words: warps that poll need no entry each time.
         self._loads: dict[tuple[bytes, bytes], Accesses] = {}
         #: What each warp knew at its last access, which is kept once while that does not change.
-        self._known: list[Knowledge | None] = [None] * rows
-        self._clocks = np.zeros((rows, ordering.members), np.int64)
+        self._known: list[VectorClock | None] = [None] * rows
+        self._clocks = np.zeros((rows, happens_before.members), np.int64)
         self._searches: dict[tuple[int, int], _Search] = {}
 
     @property
@@ -96,7 +96,7 @@ class StrongRecord:
 
     def clear(self, slots: Iterable[int]) -> None:
         """The CTAs in these slots have ended."""
-        warps = self._ordering.warps
+        warps = self._happens_before.warps
         self._loads.clear()
         if not self._entries:
             return
@@ -114,7 +114,7 @@ class StrongRecord:
             return before
         begins = np.searchsorted(positions, np.arange(len(rows) + 1)).tolist()
         made = Accesses(
-            self._ordering.actors(rows).tolist(), self._ordering.intervals(rows).tolist(), self._knowledge(rows),
+            self._happens_before.actors(rows).tolist(), self._happens_before.intervals(rows).tolist(), self._snapshots(rows),
             words, begins, level, reads, writes, statement,
         )  # fmt: skip
         if writes:
@@ -136,31 +136,26 @@ class StrongRecord:
         self._dropped += half
         self._searches.clear()
 
-    def _knowledge(self, rows: NDArray[np.int64]) -> list[Knowledge]:
+    def _snapshots(self, rows: NDArray[np.int64]) -> list[VectorClock]:
         """What each warp knows now; its own intervals are not among it."""
-        now = self._ordering.clocks[rows]
-        now[np.arange(len(rows)), rows % self._ordering.members] = 0
+        now = self._happens_before.clocks[rows]
+        now[np.arange(len(rows)), rows % self._happens_before.members] = 0
         news = (now != self._clocks[rows]).any(axis=1).tolist()
-        found: list[Knowledge] = []
+        found: list[VectorClock] = []
         for position, row in enumerate(rows.tolist()):
-            kept, known = self._known[row], self._ordering.known[row]
-            if (
-                kept is None
-                or news[position]
-                or kept.foreign is not known.foreign
-                or kept.operations != known.operations
-            ):
+            kept, known = self._known[row], self._happens_before.known[row]
+            if kept is None or news[position] or kept.remote is not known.remote or kept.operations != known.operations:
                 kept = self._known[row] = known.certain()
                 self._clocks[row] = now[position]
             found.append(kept)
         return found
 
-    def tells(self, row: int, actor: int, clock: int) -> bool:
+    def would_order(self, row: int, actor: int, clock: int) -> bool:
         """Whether a warp would know what another did up to an interval, if all strong stores released."""
         search = self._search(actor, clock)
         return search is not None and search.reaches(row)
 
-    def tells_operation(self, row: int, number: int) -> bool:
+    def would_order_operation(self, row: int, number: int) -> bool:
         """The same of the completion of an asynchronous operation."""
         search = self._search(-1, number)
         return search is not None and search.reaches(row)
@@ -173,7 +168,7 @@ class StrongRecord:
             if len(self._searches) >= _SEARCHES:
                 del self._searches[next(iter(self._searches))]
             begin = 0 if actor < 0 else self._before(actor, clock)
-            found = self._searches[actor, clock] = _Search(self._ordering, self, actor, clock, begin)
+            found = self._searches[actor, clock] = _Search(self._happens_before, self, actor, clock, begin)
         return found
 
     def _before(self, actor: int, clock: int) -> int:
@@ -190,24 +185,24 @@ class StrongRecord:
 class _Search:
     """Who would know what a warp (`actor`) did up to an interval, or if that is below 0 that an operation is over."""
 
-    def __init__(self, ordering: Ordering, record: StrongRecord, actor: int, clock: int, begin: int) -> None:
-        self._ordering, self._record, self._next = ordering, record, begin
+    def __init__(self, happens_before: HappensBefore, record: StrongRecord, actor: int, clock: int, begin: int) -> None:
+        self._happens_before, self._record, self._next = happens_before, record, begin
         self._operation = clock if actor < 0 else None
         #: The first interval of each warp in which it would know, in the order in which they were found.
-        self._aware: dict[int, int] = {}
-        self._places: list[tuple[Home, int, int]] = []
+        self._ordered: dict[int, int] = {}
+        self._places: list[tuple[ClusterEpoch, int, int]] = []
         #: Words that tell of it.
         self._told: set[Place] = set()
         #: What has been looked at, and how many of those who would know were known then; -1: it has one of them.
         self._seen: dict[int, int] = {}
         if actor >= 0:
-            self._becomes_aware(actor, clock)
+            self._becomes_ordered(actor, clock)
 
     def reaches(self, row: int) -> bool:
         """Whether this warp would know by now."""
-        actor, clock = self._ordering.actor(row), self._ordering.clock(row)
+        actor, clock = self._happens_before.actor(row), self._happens_before.clock(row)
         while True:
-            if self._is_aware(actor, clock) or self._has(self._ordering.known[row], 0):
+            if self._is_ordered(actor, clock) or self._has(self._happens_before.known[row], 0):
                 return True
             if self._next >= self._record.end:
                 return False
@@ -215,25 +210,25 @@ class _Search:
                 self._next += 1
                 if isinstance(entry, Accesses):
                     self._read(entry)
-                    if actor in self._aware:
+                    if actor in self._ordered:
                         break
                 elif self._told:
                     self._told = {place for place in self._told if slot_of(place) != entry}
 
-    def _becomes_aware(self, actor: int, clock: int) -> None:
-        self._aware[actor] = clock
-        self._places.append((self._ordering.home_of(actor), actor % self._ordering.members, clock))
+    def _becomes_ordered(self, actor: int, clock: int) -> None:
+        self._ordered[actor] = clock
+        self._places.append((self._happens_before.epoch_of(actor), actor % self._happens_before.members, clock))
 
-    def _is_aware(self, actor: int, clock: int) -> bool:
-        return self._aware.get(actor, clock + 1) <= clock
+    def _is_ordered(self, actor: int, clock: int) -> bool:
+        return self._ordered.get(actor, clock + 1) <= clock
 
-    def _has(self, known: Knowledge, first: int) -> bool:
+    def _has(self, known: VectorClock, first: int) -> bool:
         """Whether somebody knows one of those who would know, from a number of them on."""
         if self._operation is not None and self._operation in known.operations:
             return True
-        return any(known.knows(*place) for place in self._places[first:])
+        return any(known.has_observed(*place) for place in self._places[first:])
 
-    def _knew(self, known: Knowledge) -> bool:
+    def _had(self, known: VectorClock) -> bool:
         """The same for what warps knew at an access, looked at once."""
         before = self._seen.get(id(known), 0)
         if before < 0:
@@ -245,11 +240,11 @@ class _Search:
     def _read(self, entry: Accesses) -> None:
         for position, actor in enumerate(entry.actors):
             clock = entry.clocks[position]
-            aware = self._is_aware(actor, clock) or self._knew(entry.known[position])
-            if not aware and entry.reads and self._told and not self._told.isdisjoint(entry.of(position)):
-                aware = True
-            if aware:
-                if actor not in self._aware:
-                    self._becomes_aware(actor, clock)
+            ordered = self._is_ordered(actor, clock) or self._had(entry.known[position])
+            if not ordered and entry.reads and self._told and not self._told.isdisjoint(entry.of(position)):
+                ordered = True
+            if ordered:
+                if actor not in self._ordered:
+                    self._becomes_ordered(actor, clock)
                 if entry.writes:
                     self._told.update(entry.of(position))

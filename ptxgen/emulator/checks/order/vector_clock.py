@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen.emulator.checks import causes
-from ptxgen.emulator.checks.order.remote_clocks import Foreign, Home
+from ptxgen.emulator.checks.order.remote_clocks import ClusterEpoch, RemoteClocks
 from ptxgen.syntax import Statement
 
 #: The interval of what its own thread cannot rely on yet: a cp.async or tcgen05.ld that it has not waited for.
@@ -39,7 +39,7 @@ class AsyncOperation:
 
 
 @dataclass(slots=True)
-class Knowledge:
+class VectorClock:
     """A point in happens-before: clocks by warp of the (resident) cluster, and operations known to be complete.
 
     `foreign` has the clocks of other clusters; most programs never learn of any. `tensor` has clocks that
@@ -48,35 +48,35 @@ class Knowledge:
     What is `sequenced` strong loads see too, though it orders nothing else (`checks.stale_loads`).
     """
 
-    home: Home
+    epoch: ClusterEpoch
     clocks: NDArray[np.int64]
     operations: set[int] = field(default_factory=set)
-    foreign: Foreign | None = None
+    remote: RemoteClocks | None = None
     tensor: NDArray[np.int64] | None = None
     #: What fences cover, by the width of their scope: strong stores that come after tell it. Nobody changes that, nor
     #: what is unacquired, any more: there comes another instead.
-    covered: dict[int, Knowledge] = field(default_factory=dict)
-    unacquired: Knowledge | None = None
-    sequenced: Knowledge | None = None
+    covered: dict[int, VectorClock] = field(default_factory=dict)
+    unacquired: VectorClock | None = None
+    sequenced: VectorClock | None = None
     #: What it last was to other clusters: with which clocks, knowing what of others.
-    _outside: tuple[NDArray[np.int64], Foreign | None, Foreign] | None = None
+    _outside: tuple[NDArray[np.int64], RemoteClocks | None, RemoteClocks] | None = None
 
     @property
     def apart(self) -> bool:
         """Whether there is more to it than the clocks of its own cluster, and operations."""
-        return bool(self.covered) or not (self.foreign is self.tensor is self.unacquired is self.sequenced is None)
+        return bool(self.covered) or not (self.remote is self.tensor is self.unacquired is self.sequenced is None)
 
-    def is_like(self, other: Knowledge) -> bool:
+    def is_like(self, other: VectorClock) -> bool:
         """Whether both have the same, but for the clocks of their own cluster and operations."""
         return (
-            self.foreign is other.foreign
+            self.remote is other.remote
             and self.tensor is other.tensor
             and self.unacquired is other.unacquired
             and self.sequenced is other.sequenced
             and (self.covered is other.covered or not (self.covered or other.covered))
         )
 
-    def copy(self) -> Knowledge:
+    def copy(self) -> VectorClock:
         made = self.certain()
         if self.apart:
             made.tensor = self.tensor
@@ -89,44 +89,44 @@ class Knowledge:
         """The clocks that count for accesses to tensor memory."""
         return self.clocks if self.tensor is None else np.maximum(self.clocks, self.tensor)
 
-    def join(self, other: Knowledge) -> None:
+    def join(self, other: VectorClock) -> None:
         self._join_certain(other)
         if other.tensor is not None:
-            self.join_tensor(other.home, other.tensor)
+            self.join_tensor(other.epoch, other.tensor)
         for within, known in other.covered.items():
             self.cover(within, known)
         if other.unacquired is not None:
             self.doubt(other.unacquired)
 
-    def _join_certain(self, other: Knowledge) -> None:
+    def _join_certain(self, other: VectorClock) -> None:
         """Learn what is certain, and does not count for tensor memory alone."""
         self.join_clocks(other)
         self.operations |= other.operations
         if other.sequenced is not None:
             self.join_sequenced(other.sequenced)
 
-    def join_tensor(self, home: Home, clocks: NDArray[np.int64]) -> None:
+    def join_tensor(self, epoch: ClusterEpoch, clocks: NDArray[np.int64]) -> None:
         """Learn clocks that count for tensor memory alone; that of other clusters is out of reach."""
-        if home is self.home:
+        if epoch is self.epoch:
             self.tensor = clocks.copy() if self.tensor is None else np.maximum(self.tensor, clocks)
 
-    def take(self, other: Knowledge) -> None:
+    def take(self, other: VectorClock) -> None:
         """Learn what another has that has all of this, but for the clocks."""
         if len(self.operations) < len(other.operations):
             self.operations |= other.operations
-        self.foreign, self.tensor, self.covered = other.foreign, other.tensor, other.covered
+        self.remote, self.tensor, self.covered = other.remote, other.tensor, other.covered
         self.unacquired, self.sequenced = other.unacquired, other.sequenced
 
-    def cover(self, within: int, known: Knowledge) -> None:
+    def cover(self, within: int, known: VectorClock) -> None:
         """Learn what a fence covers, which nobody changes any more."""
         before = self.covered.get(within)
         self.covered = {**self.covered, within: known if before is None else before._with(known)}
 
-    def doubt(self, other: Knowledge) -> None:
+    def doubt(self, other: VectorClock) -> None:
         """Learn what was released, but is not acquired, and which nobody changes any more."""
         self.unacquired = other if self.unacquired is None else self.unacquired._with(other)
 
-    def _with(self, other: Knowledge) -> Knowledge:
+    def _with(self, other: VectorClock) -> VectorClock:
         """What is certain of both, neither of which is changed."""
         if self is other or (other.operations <= self.operations and other.sequenced is None and self.has(other)):
             return self
@@ -134,59 +134,59 @@ class Knowledge:
         made._join_certain(other)
         return made
 
-    def sequence(self, other: Knowledge) -> None:
+    def sequence(self, other: VectorClock) -> None:
         """Strong loads must see what another knows."""
-        plain = Knowledge(self.home, self.clocks * 0)
+        plain = VectorClock(self.epoch, self.clocks * 0)
         plain.join_clocks(other)
         self.join_sequenced(plain)
         if other.sequenced is not None:
             self.join_sequenced(other.sequenced)
 
-    def join_sequenced(self, other: Knowledge) -> None:
+    def join_sequenced(self, other: VectorClock) -> None:
         """Strong loads must see this too: clocks that nobody changes any more."""
         mine = self.sequenced
         if mine is None:
             self.sequenced = other
         elif mine is not other and not mine.has(other):
-            self.sequenced = Knowledge(self.home, self.clocks * 0)
+            self.sequenced = VectorClock(self.epoch, self.clocks * 0)
             self.sequenced.join_clocks(mine)
             self.sequenced.join_clocks(other)
 
-    def certain(self) -> Knowledge:
+    def certain(self) -> VectorClock:
         """A copy without doubts, and without what counts for tensor memory alone."""
-        return Knowledge(
-            self.home, self.clocks.copy(), set(self.operations), self.foreign, sequenced=self.sequenced
+        return VectorClock(
+            self.epoch, self.clocks.copy(), set(self.operations), self.remote, sequenced=self.sequenced
         )  # fmt: skip
 
-    def knows(self, home: Home, member: int, clock: int) -> bool:
+    def has_observed(self, epoch: ClusterEpoch, member: int, clock: int) -> bool:
         """Whether this has a warp of a cluster up to an interval of its."""
-        if home is self.home:
+        if epoch is self.epoch:
             return bool(self.clocks[member] >= clock)
-        return self.foreign is not None and self.foreign.knows(home, member, clock)
+        return self.remote is not None and self.remote.has_observed(epoch, member, clock)
 
-    def has(self, other: Knowledge) -> bool:
+    def has(self, other: VectorClock) -> bool:
         """Whether all clocks of another are known; of clusters that have ended it may say no although they are."""
-        if other.home is self.home and (other.clocks > self.clocks).any():
+        if other.epoch is self.epoch and (other.clocks > self.clocks).any():
             return False
-        theirs = other.foreign if other.home is self.home else other.outside()
-        return theirs is None or (self.foreign is not None and self.foreign.has(theirs))
+        theirs = other.remote if other.epoch is self.epoch else other.outside()
+        return theirs is None or (self.remote is not None and self.remote.has(theirs))
 
-    def outside(self) -> Foreign:
+    def outside(self) -> RemoteClocks:
         """What this is to other clusters."""
         before = self._outside
-        if before is None or before[1] is not self.foreign or (before[0] != self.clocks).any():
-            before = self.clocks.copy(), self.foreign, Foreign.of(self.home, self.clocks, self.foreign)
+        if before is None or before[1] is not self.remote or (before[0] != self.clocks).any():
+            before = self.clocks.copy(), self.remote, RemoteClocks.of(self.epoch, self.clocks, self.remote)
             self._outside = before
         return before[2]
 
-    def join_clocks(self, other: Knowledge) -> None:
+    def join_clocks(self, other: VectorClock) -> None:
         """Learn the clocks of another alone."""
-        near = other.home is self.home
+        near = other.epoch is self.epoch
         if near:  # whose clocks have what it knows from others of this cluster
             np.maximum(self.clocks, other.clocks, out=self.clocks)
-        theirs = other.foreign if near else other.outside()
-        if theirs is None or theirs is self.foreign:
+        theirs = other.remote if near else other.outside()
+        if theirs is None or theirs is self.remote:
             return
-        self.foreign = theirs if self.foreign is None else self.foreign.joined(theirs)
-        if not near and theirs.places >> self.home.place & 1:
-            np.maximum(self.clocks, theirs.clocks(self.home), out=self.clocks)
+        self.remote = theirs if self.remote is None else self.remote.joined(theirs)
+        if not near and theirs.places >> self.epoch.place & 1:
+            np.maximum(self.clocks, theirs.clocks(self.epoch), out=self.clocks)

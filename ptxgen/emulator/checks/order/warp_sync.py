@@ -13,7 +13,7 @@ _MOST = 8
 _OWN = np.uint32(1) << np.arange(32, dtype=np.uint32)
 
 
-class NarrowMeetings:
+class MaskedSyncs:
     """For each warp the intervals that ended so since all its lanes last met: the number of each, and for each lane
     (32) which lanes, as bits, know what it did there.
     """

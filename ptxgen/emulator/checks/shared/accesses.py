@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ptxgen.emulator.checks.findings import Findings
 from ptxgen.emulator.checks.order.proxy_fences import ProxyFences
-from ptxgen.emulator.checks.order.vector_clock import PENDING, AsyncOperation, Knowledge
+from ptxgen.emulator.checks.order.vector_clock import PENDING, AsyncOperation, VectorClock
 from ptxgen.emulator.checks.registry import uninitialized
 from ptxgen.emulator.checks.shared.granules import UNIT, Masks, by_unit, distinct, starts, units_of
 from ptxgen.emulator.checks.shared.last_accesses import ThreadAccesses
@@ -24,7 +24,7 @@ from ptxgen.emulator.checks.shared.strong_stores import StrongStores
 from ptxgen.syntax import Statement
 
 if TYPE_CHECKING:
-    from ptxgen.emulator.checks.order.happens_before import Ordering
+    from ptxgen.emulator.checks.order.happens_before import HappensBefore
 
 _ALL = np.uint16(0xFFFF)
 
@@ -35,8 +35,8 @@ class SharedAccesses:
     `slot` is the CTA whose memory it is, where that is not the operation's or the warp's own.
     """
 
-    def __init__(self, ordering: Ordering, slots: int, bytes: int, findings: Findings) -> None:
-        self._ordering, self._findings = ordering, findings
+    def __init__(self, happens_before: HappensBefore, slots: int, bytes: int, findings: Findings) -> None:
+        self._happens_before, self._findings = happens_before, findings
         units = -(-bytes // UNIT)
         #: The bytes of each unit that have been written, and the last asynchronous operations on it (0: none).
         self.written = np.zeros((slots, units), np.uint16)
@@ -49,11 +49,11 @@ class SharedAccesses:
         #: The bytes of each unit in which mbarriers live, and whether there have been any.
         self.barriers = np.zeros((slots, units), np.uint16)
         self._has_barriers = False
-        self.stores = ThreadAccesses(slots, ordering.size, ordering.warps, units)
-        self.loads = ThreadAccesses(slots, ordering.size, ordering.warps, units)
-        self.strong_stores = StrongStores(slots, ordering.members, bytes)
-        self._races = SharedRaces(ordering, self.stores, findings)
-        self.fences = ProxyFences(self, ordering, self._races.copy_lines, findings)
+        self.stores = ThreadAccesses(slots, happens_before.size, happens_before.warps, units)
+        self.loads = ThreadAccesses(slots, happens_before.size, happens_before.warps, units)
+        self.strong_stores = StrongStores(slots, happens_before.members, bytes)
+        self._races = SharedRaces(happens_before, self.stores, findings)
+        self.fences = ProxyFences(self, happens_before, self._races.copy_lines, findings)
 
     @property
     def read_too_early(self) -> dict[int, list[tuple[int, NDArray[np.int64]]]]:
@@ -84,7 +84,7 @@ class SharedAccesses:
     ) -> None:
         """A bulk copy issued by warp `row` overwrites these 16-byte units."""
         slot = operation.slot if slot is None else slot
-        self._ordering.lanes.asynchronous(operation, row, slot, units, writes=True)
+        self._happens_before.lanes.asynchronous(operation, row, slot, units, writes=True)
         self._against_writers(operation, row, slot, units, _ALL, "overwrites")
         self._against_readers(operation, row, slot, units, _ALL)
         self._spare_barriers(operation, slot, units, _ALL)
@@ -102,13 +102,13 @@ class SharedAccesses:
     ) -> None:  # fmt: skip
         """A tensor-core operation or bulk store issued by warp `row` reads bytes of these 16-byte units."""
         slot = operation.slot if slot is None else slot
-        self._ordering.lanes.asynchronous(operation, row, slot, units, writes=False)
+        self._happens_before.lanes.asynchronous(operation, row, slot, units, writes=False)
         self._against_writers(operation, row, slot, units, masks, "reads")
         self.fences.require(operation, row, slot, units)
         self._require_written(operation, row, slot, units, masks)
         if operation.swizzle is not None:
             for number in distinct(self.async_writer[slot, units]):
-                source = self._ordering.operations.get(int(number))
+                source = self._happens_before.operations.get(int(number))
                 if source is not None and source.swizzle not in (None, operation.swizzle):
                     self._findings.add(
                         "swizzle-mismatch",
@@ -128,7 +128,7 @@ class SharedAccesses:
         writers = {int(number) for number in distinct(self.async_writer[slot, units])} - {0}
         table = self.stores.table(slot)
         for row in rows[1:]:
-            known = self._ordering.known[row]
+            known = self._happens_before.known[row]
             stores = table is not None and bool((table.latest > table.of(known.clocks)).any())
             stores |= bool((self.strong_stores.latest[slot] > known.clocks).any())
             if stores or not writers <= known.operations:
@@ -142,7 +142,7 @@ class SharedAccesses:
         them: `rows[at]` accesses each of `units`. False where something is to be reported, so that they must be told
         one by one; nothing is kept then.
         """
-        slots, warps = rows // self._ordering.warps, rows % self._ordering.warps
+        slots, warps = rows // self._happens_before.warps, rows % self._happens_before.warps
         slot, warp = slots[at], warps[at]
         place = slot * self.written.shape[1] + units
         writes, racing = changed is not None, masks if changed is None else changed
@@ -161,10 +161,12 @@ class SharedAccesses:
                 return False
             if len(rows) > 1 and _overlap(place, masks):
                 return False
-        first = slots % self._ordering.size * self._ordering.warps
-        own = first[:, None] + np.arange(self._ordering.warps)
-        known, each = self._ordering.clocks[rows[:, None], own], np.arange(len(rows))
-        if self.strong_stores.any_unknown(slot, (first + warps)[at], units, racing, self._ordering.clocks[rows], at):
+        first = slots % self._happens_before.size * self._happens_before.warps
+        own = first[:, None] + np.arange(self._happens_before.warps)
+        known, each = self._happens_before.clocks[rows[:, None], own], np.arange(len(rows))
+        if self.strong_stores.any_unknown(
+            slot, (first + warps)[at], units, racing, self._happens_before.clocks[rows], at
+        ):
             return False
         if (self.stores.latest[slots, first + warps] == PENDING).any():
             pending = self.stores.clock[slot, warp, units] == PENDING
@@ -178,7 +180,7 @@ class SharedAccesses:
                 hit[np.arange(len(at)), warp] = False
                 if hit.any():
                     return False
-        clocks = self._ordering.intervals(rows)[at]
+        clocks = self._happens_before.intervals(rows)[at]
         (self.stores if writes else self.loads).add_own(slot, warp, units, masks, clocks, statement.line)
         if writes:
             if fresh:
@@ -192,7 +194,7 @@ class SharedAccesses:
         """Whether the warps know that these operations (0: none) are over."""
         if not numbers.any():
             return True
-        operations, known = self._ordering.operations, self._ordering.known
+        operations, known = self._happens_before.operations, self._happens_before.known
         for asked in distinct(numbers * len(rows) + at).tolist():
             number, position = divmod(asked, len(rows))
             if number in operations and number not in known[rows[position]].operations:
@@ -203,12 +205,14 @@ class SharedAccesses:
         self, row: int, units: NDArray[np.int64], masks: Masks, statement: Statement, slot: int | None = None
     ) -> None:
         """A warp's own load of some bytes of each unit."""
-        slot = row // self._ordering.warps if slot is None else slot
+        slot = row // self._happens_before.warps if slot is None else slot
         access = AsyncOperation(0, "load", statement, slot)
         self._races.against_own_copies(access, row, units, masks, "reads")
         self._against_writers(access, row, slot, units, masks, "reads")
         self._require_written(access, row, slot, units, masks)
-        self.loads.add(slot, row % self._ordering.members, units, masks, self._ordering.clock(row), statement.line)
+        self.loads.add(
+            slot, row % self._happens_before.members, units, masks, self._happens_before.clock(row), statement.line
+        )
 
     def write(
         self, row: int, units: NDArray[np.int64], masks: Masks, statement: Statement, slot: int | None = None,
@@ -217,7 +221,7 @@ class SharedAccesses:
         """A warp's own store to some bytes of each unit. Those of them that are `changed` (all by default) may race:
         writing again what is there is harmless, and compilers do it where several warps hold the same value.
         """
-        slot = row // self._ordering.warps if slot is None else slot
+        slot = row // self._happens_before.warps if slot is None else slot
         access = AsyncOperation(0, "store", statement, slot)
         self._races.against_own_copies(access, row, units, masks, "overwrites")
         if changed is None or changed.any():
@@ -225,11 +229,13 @@ class SharedAccesses:
             self._against_writers(access, row, slot, units, racing, "overwrites")
             self._against_readers(access, row, slot, units, racing)
         self._spare_barriers(access, slot, units, masks)
-        self.stores.add(slot, row % self._ordering.members, units, masks, self._ordering.clock(row), statement.line)
+        self.stores.add(
+            slot, row % self._happens_before.members, units, masks, self._happens_before.clock(row), statement.line
+        )
         self._overwritten(slot, units, masks)
 
-    def unaware(
-        self, row: int, units: NDArray[np.int64], masks: Masks, statement: Statement, slot: int, known: Knowledge, *,
+    def lagging(
+        self, row: int, units: NDArray[np.int64], masks: Masks, statement: Statement, slot: int, known: VectorClock, *,
         writes: bool,
     ) -> None:  # fmt: skip
         """Lanes of a warp that know only this access some bytes, before `read` or `write` tells of all its lanes."""
@@ -243,26 +249,26 @@ class SharedAccesses:
         what: str = "cp.async",
     ) -> None:  # fmt: skip
         """A cp.async or st.async begins to write: until someone has waited for it, nobody may touch these bytes."""
-        slot = row // self._ordering.warps if slot is None else slot
+        slot = row // self._happens_before.warps if slot is None else slot
         self._races.copy_lines[statement.line] = what
         access = AsyncOperation(0, what, statement, slot)
         self._races.against_own_copies(access, row, units, masks, "overwrites")
         self._against_writers(access, row, slot, units, masks, "overwrites")
         self._against_readers(access, row, slot, units, masks)
-        self.stores.add(slot, row % self._ordering.members, units, masks, PENDING, statement.line)
+        self.stores.add(slot, row % self._happens_before.members, units, masks, PENDING, statement.line)
         self._overwritten(slot, units, masks)
 
     def reduce(self, row: int, units: NDArray[np.int64], masks: Masks, statement: Statement, slot: int) -> None:
         """A red.async begins: it does not race with others, but until someone has waited for it, nobody may load."""
         self._races.copy_lines[statement.line] = "red.async"
         self.reduce_later(units, masks, slot)
-        self.stores.add(slot, row % self._ordering.members, units, masks, PENDING, statement.line)
+        self.stores.add(slot, row % self._happens_before.members, units, masks, PENDING, statement.line)
 
     def copied(self, row: int, units: NDArray[np.int64], slot: int | None = None, clock: int | None = None) -> None:
         """What a warp's copies wrote to these units is there, as its stores in an interval: the present by default."""
-        slot = row // self._ordering.warps if slot is None else slot
-        clock = self._ordering.clock(row) if clock is None else clock
-        self.stores.settle(slot, row % self._ordering.members, units, clock)
+        slot = row // self._happens_before.warps if slot is None else slot
+        clock = self._happens_before.clock(row) if clock is None else clock
+        self.stores.settle(slot, row % self._happens_before.members, units, clock)
 
     def strong(
         self, rows: NDArray[np.int64], slots: NDArray[np.int64], inside: NDArray[np.int64], size: int,
@@ -279,7 +285,7 @@ class SharedAccesses:
                 row, slot = divmod(pair, len(self.written))
                 touched = units_of(inside[(rows == row) & (slots == slot)], size)
                 self._require_written(replace(access, slot=slot), row, slot, *touched)
-        warps = rows % self._ordering.members
+        warps = rows % self._happens_before.members
         if writes:
             begins = np.flatnonzero(starts(at)).tolist()
             for begin, end in zip(begins, [*begins[1:], len(at)], strict=True):
@@ -287,7 +293,7 @@ class SharedAccesses:
                 self._spare_barriers(access, slot, touched, bits)
                 self.stores.forget(slot, touched, bits)
                 self._overwritten(slot, touched, bits)
-            clocks = self._ordering.intervals(rows)
+            clocks = self._happens_before.intervals(rows)
             self.strong_stores.add(slots, warps, inside, size, clocks, changing, access.statement.line)
         if observes:
             self.strong_stores.observe(slots, warps, inside, size)
@@ -297,7 +303,7 @@ class SharedAccesses:
         changing: NDArray[np.bool_], access: AsyncOperation, *, writes: bool,
     ) -> None:  # fmt: skip
         """Strong accesses race with weak ones alone (8.7), among them those of copies and products."""
-        members, memories, place = self._ordering.members, len(self.written), (slots, inside // UNIT)
+        members, memories, place = self._happens_before.members, len(self.written), (slots, inside // UNIT)
         copies = (self.async_writer, self.core_reader, self.copy_reader) if writes else (self.async_writer,)
         numbers = [found for found in (table[place] for table in copies) if found.any()]
         pairs = distinct(rows * memories + slots)
@@ -308,7 +314,7 @@ class SharedAccesses:
             late |= not all(self._over(each, warps, at) for each in numbers)
         late |= self.stores.latest[owners, actors % members] == PENDING
         for accesses in (self.stores, self.loads) if writes else (self.stores,):
-            newer = accesses.latest[owners] > self._ordering.clocks[actors]
+            newer = accesses.latest[owners] > self._happens_before.clocks[actors]
             newer[np.arange(len(pairs)), actors % members] = False
             late |= newer.any(axis=1)
         for row, slot in zip(actors[late].tolist(), owners[late].tolist(), strict=True):
@@ -316,7 +322,7 @@ class SharedAccesses:
             if not chosen.any():
                 continue
             units, masks = units_of(inside[chosen], size)
-            known, named = self._ordering.known[row], replace(access, slot=slot)
+            known, named = self._happens_before.known[row], replace(access, slot=slot)
             verb = "overwrites" if writes else "reads"
             self._races.against_own_copies(named, row, units, masks, verb)
             self._against_writers(named, row, slot, units, masks, verb, known, weak=True)
@@ -367,7 +373,7 @@ class SharedAccesses:
             at = int(units[first]) * UNIT + lowest.bit_length() - 1
             # CUB's merges read an element behind the last one, and drop it.
             behind = access.what == "load" and np.count_nonzero(missing) == 1 and self._is_written(slot, at - 1)
-            rule = self._ordering.waits.hint(row)
+            rule = self._happens_before.waits.hint(row)
             if behind:
                 rule = "It lies right behind what is written: harmless if the value is not used"
             reader = self._findings.access("reader", access.statement, row, slot=slot, space="shared", address=at)
@@ -379,7 +385,7 @@ class SharedAccesses:
                 accesses=(reader,),
                 severity="advice" if behind else "error",
                 reads=True,
-                cause=self._ordering.waits.missed(row),
+                cause=self._happens_before.waits.missed(row),
             )
 
     def _is_written(self, slot: int, at: int) -> bool:
@@ -387,19 +393,19 @@ class SharedAccesses:
 
     def _against_writers(
         self, access: AsyncOperation, row: int, slot: int, units: NDArray[np.int64], masks: Masks | np.uint16,
-        verb: str, known: Knowledge | None = None, *, weak: bool = False,
+        verb: str, known: VectorClock | None = None, *, weak: bool = False,
     ) -> None:  # fmt: skip
         """All who have written there, or the `weak` accesses alone."""
-        known = self._ordering.known_to(row, access.lane) if known is None else known
+        known = self._happens_before.observed_by(row, access.lane) if known is None else known
         self._races.against_operations(access, row, slot, units, self.async_writer[slot, units], verb, known)
         for stores in (self.stores,) if weak else (self.stores, self.strong_stores):
             self._races.against_warps(access, row, stores, slot, units, masks, verb, known)
 
     def _against_readers(
         self, access: AsyncOperation, row: int, slot: int, units: NDArray[np.int64], masks: Masks | np.uint16,
-        known: Knowledge | None = None,
+        known: VectorClock | None = None,
     ) -> None:  # fmt: skip
-        known = self._ordering.known_to(row, access.lane) if known is None else known
+        known = self._happens_before.observed_by(row, access.lane) if known is None else known
         verb = "overwrites what may still be read by"
         for readers in (self.core_reader, self.copy_reader):
             self._races.against_operations(access, row, slot, units, readers[slot, units], verb, known)

@@ -25,13 +25,13 @@ from numpy.typing import NDArray
 from ptxgen.emulator.checks.findings import Findings
 from ptxgen.emulator.checks.order.partial_release import Part, PartialReleases, bits
 from ptxgen.emulator.checks.order.vector_clock import AsyncOperation
-from ptxgen.emulator.checks.order.warp_sync import NarrowMeetings
+from ptxgen.emulator.checks.order.warp_sync import MaskedSyncs
 from ptxgen.emulator.checks.shared.granules import UNIT, distinct
 from ptxgen.emulator.checks.shared.last_accesses import ThreadAccesses
 from ptxgen.syntax import Instruction, Statement
 
 if TYPE_CHECKING:
-    from ptxgen.emulator.checks.order.happens_before import Ordering
+    from ptxgen.emulator.checks.order.happens_before import HappensBefore
 
 _LANES = np.arange(32)
 #: An event is the number of an interval, and in its low bits the lane, or that several have loaded.
@@ -52,10 +52,10 @@ class LaneAccesses:
     """The last accesses to each word of the resident CTAs' shared memories, by lane."""
 
     def __init__(
-        self, ordering: Ordering, slots: int, bytes: int, stores: ThreadAccesses, loads: ThreadAccesses,
+        self, happens_before: HappensBefore, slots: int, bytes: int, stores: ThreadAccesses, loads: ThreadAccesses,
         findings: Findings,
     ) -> None:  # fmt: skip
-        self._ordering, self._findings, warps = ordering, findings, ordering.warps
+        self._happens_before, self._findings, warps = happens_before, findings, happens_before.warps
         #: Where the lines of a warp's accesses are found, by units.
         self._stores, self._loads = stores, loads
         #: The bytes of a word, and a memory's words.
@@ -69,7 +69,7 @@ class LaneAccesses:
         #: The lanes that have stored in the interval of `_stored`, as bits.
         self._storers = np.zeros(slots * warps, np.uint32)
         self._releases, self._fences = PartialReleases(), PartialReleases()
-        self.narrow = NarrowMeetings()
+        self.narrow = MaskedSyncs()
 
     def released(self, row: int, lanes: int) -> None:
         """Lanes (bits) of a warp release what they have done."""
@@ -82,7 +82,7 @@ class LaneAccesses:
     def _done(self, what: PartialReleases, row: int, lanes: int) -> None:
         interval = int(self.interval[row])
         accessed = int(self._storers[row]) if self._stored[row] == interval else 0
-        what.done(row, lanes, accessed=accessed, interval=interval, clock=self._ordering.clock(row))
+        what.done(row, lanes, accessed=accessed, interval=interval, clock=self._happens_before.clock(row))
 
     def synchronized(self, rows: NDArray[np.int64], clocks: NDArray[np.int64]) -> None:
         """The lanes of each of these warps synchronize: who knows a warp up to its clock knows what they did before."""
@@ -277,9 +277,13 @@ class LaneAccesses:
                 continue
             for row in rows.tolist():
                 mine = hit if events is None else hit & (events >> _SHIFT == self.interval[row])
-                if row == part.row or not mine.any() or not self._ordering.knows(row, part.row, part.begin):
+                if (
+                    row == part.row
+                    or not mine.any()
+                    or not self._happens_before.has_observed(row, part.row, part.begin)
+                ):
                     continue
-                if part.end is not None and self._ordering.knows(row, part.row, part.end):
+                if part.end is not None and self._happens_before.has_observed(row, part.row, part.end):
                     continue
                 self._tell_lone_lane(
                     row, part, int(words[mine][0]), int(before[mine][0]), access,
@@ -295,7 +299,7 @@ class LaneAccesses:
         words = self._of_units(slot, units)
         before = self._writer[words]
         numbers = before >> _SHIFT
-        fenced, members = self._ordering.fenced, self._ordering.members
+        fenced, members = self._happens_before.fenced, self._happens_before.members
         for number in distinct(numbers[np.isin(numbers, list(self._fences.parts))]).tolist():
             part = self._fences.parts[number]
             hit = (numbers == number) & part.lacks(before & _SEVERAL - 1)
@@ -320,7 +324,7 @@ class LaneAccesses:
         self._findings.add(
             code,
             f"{access} {verb} data of the store{f' of line {line}' if line else ''} by lane {event & _SEVERAL - 1} of "
-            f"{self._ordering.warp_of(row, part.row)}, which only {what} by other lanes of that warp has followed; "
+            f"{self._happens_before.warp_of(row, part.row)}, which only {what} by other lanes of that warp has followed; "
             "bar.warp.sync must come before it",
             statement,
         )

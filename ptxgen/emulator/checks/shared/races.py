@@ -16,14 +16,14 @@ from ptxgen.emulator.checks.findings import Findings
 from ptxgen.emulator.checks.mbarrier.stale_waits import Event
 from ptxgen.emulator.checks.order.mbarrier_scope import RELEASES
 from ptxgen.emulator.checks.order.strong_accesses import report_unfenced
-from ptxgen.emulator.checks.order.vector_clock import PENDING, AsyncOperation, Knowledge
+from ptxgen.emulator.checks.order.vector_clock import PENDING, AsyncOperation, VectorClock
 from ptxgen.emulator.checks.registry import mbarriers, races
 from ptxgen.emulator.checks.shared.granules import UNIT, Masks, distinct
 from ptxgen.emulator.checks.shared.last_accesses import ThreadAccesses
 from ptxgen.emulator.checks.shared.strong_stores import StrongStores
 
 if TYPE_CHECKING:
-    from ptxgen.emulator.checks.order.happens_before import Ordering
+    from ptxgen.emulator.checks.order.happens_before import HappensBefore
 
 #: What reads rows of which the accumulator's reader may drop some.
 _PRODUCTS = ("tcgen05.mma", "wgmma.mma_async")
@@ -35,8 +35,8 @@ _RELAXED = "barrier.cluster.arrive.relaxed alone, which releases nothing"
 class SharedRaces:
     """Accesses against the last ones to the same units, which `SharedAccesses` keeps; `stores` are those of threads."""
 
-    def __init__(self, ordering: Ordering, stores: ThreadAccesses, findings: Findings) -> None:
-        self._ordering, self._stores, self._findings = ordering, stores, findings
+    def __init__(self, happens_before: HappensBefore, stores: ThreadAccesses, findings: Findings) -> None:
+        self._happens_before, self._stores, self._findings = happens_before, stores, findings
         #: What products, by number, read while it may be overwritten: (CTA slot, units).
         self.read_too_early: dict[int, list[tuple[int, NDArray[np.int64]]]] = {}
         #: What copies, by number, write while another copy may be writing it.
@@ -48,20 +48,22 @@ class SharedRaces:
         self, access: AsyncOperation, row: int, units: NDArray[np.int64], masks: Masks, verb: str
     ) -> None:
         """The warp's own copies there, for which it has not waited."""
-        line = self._stores.pending(access.slot, row % self._ordering.members, units, masks)
+        line = self._stores.pending(access.slot, row % self._happens_before.members, units, masks)
         if line is not None:
             self._race(access, verb, f"the {self.copy_lines.get(line, 'copy')} of line {line}")
 
     def against_operations(
         self, access: AsyncOperation, row: int, slot: int, units: NDArray[np.int64], numbers: NDArray[np.int64],
-        verb: str, known: Knowledge,
+        verb: str, known: VectorClock,
     ) -> None:  # fmt: skip
         """Asynchronous operations on these units (numbers; 0: none) of whose completion `known` does not tell."""
         for number in distinct(numbers).tolist():
             if number and number not in known.operations:
-                earlier = self._ordering.operations.get(number)
+                earlier = self._happens_before.operations.get(number)
                 if earlier is not None:
-                    why, parity = self._ordering.waits.why(row, Event(number), reads=verb == "reads", by=access.number)
+                    why, parity = self._happens_before.waits.why(
+                        row, Event(number), reads=verb == "reads", by=access.number
+                    )
                     places = (slot, np.array(units)[numbers == number])
                     product = next((each for each in (access, earlier) if each.what in _PRODUCTS), None)
                     copies = verb == "overwrites" and access.what in _COPIES and earlier.what in _COPIES
@@ -71,27 +73,27 @@ class SharedRaces:
                         for each in (access, earlier):
                             self.written_at_once.setdefault(each.number, []).append(places)
                     reads = product is not None or copies
-                    cause = earlier.cause | self._ordering.waits.missed(row) if parity else earlier.cause
+                    cause = earlier.cause | self._happens_before.waits.missed(row) if parity else earlier.cause
                     at = int(places[1][0]) * UNIT
                     self._async_race(access, row, slot, at, verb, earlier, why, parity, reads=reads, cause=cause)
 
     def against_warps(
         self, access: AsyncOperation, row: int, accesses: ThreadAccesses | StrongStores, slot: int,
-        units: NDArray[np.int64], masks: Masks | np.uint16, verb: str, known: Knowledge, *, loads: bool = False,
+        units: NDArray[np.int64], masks: Masks | np.uint16, verb: str, known: VectorClock, *, loads: bool = False,
     ) -> None:  # fmt: skip
         """The last `accesses` of other warps to these bytes, of which `known` does not tell."""
         what = "load" if loads else "store"
-        for warp, line, clock in accesses.unknown(slot, row % self._ordering.members, units, masks, known.clocks):
+        for warp, line, clock in accesses.unknown(slot, row % self._happens_before.members, units, masks, known.clocks):
             copied = clock == PENDING and line in self.copy_lines
             kind = self.copy_lines[line] if copied else what
-            where = f"the {kind} of line {line} by {self._ordering.member_name(row, warp)}"
-            other = row - row % self._ordering.members + warp
-            doubted = self._ordering.doubted(row, other, clock)
-            if doubted:
-                report_unfenced(self._findings, where, doubted, access.statement)
+            where = f"the {kind} of line {line} by {self._happens_before.member_name(row, warp)}"
+            other = row - row % self._happens_before.members + warp
+            unfenced_side = self._happens_before.unfenced_side(row, other, clock)
+            if unfenced_side:
+                report_unfenced(self._findings, where, unfenced_side, access.statement)
                 continue
-            relaxed = self._ordering.ordered_by_relaxed_arrival(row, other, clock)
-            if relaxed and other // self._ordering.warps == row // self._ordering.warps == slot:
+            relaxed = self._happens_before.ordered_by_relaxed_arrival(row, other, clock)
+            if relaxed and other // self._happens_before.warps == row // self._happens_before.warps == slot:
                 self._findings.add(
                     "missing-fence",
                     f"this access and {where} are ordered by {_RELAXED}: leave .relaxed out, or put "
@@ -105,7 +107,7 @@ class SharedRaces:
                 self._findings.add("shared-race", by_product, access.statement, severity="advice")
                 continue
             event = Event(member=warp, clock=clock)
-            why, parity = self._ordering.waits.why(row, event, reads=verb == "reads", by=access.number)
+            why, parity = self._happens_before.waits.why(row, event, reads=verb == "reads", by=access.number)
             if relaxed and not why:
                 why = f"; there is {_RELAXED}"
             lack = "for which that warp has not waited" if copied else "with which its warp has not synchronized"
@@ -115,15 +117,15 @@ class SharedRaces:
 
     def _ordered_by_product(
         self, access: AsyncOperation, row: int, what: str, line: int, warp: int, clock: int, verb: str,
-        known: Knowledge,
+        known: VectorClock,
     ) -> str:  # fmt: skip
         """A message where a product that a warpgroup issues together puts another warp's access in order, or empty."""
-        if what == "load" and self._ordering.before_product(row, known, warp, clock):
+        if what == "load" and self._happens_before.before_product(row, known, warp, clock):
             return (
                 f"the {access.what} {verb} data of the load of line {line} by warps that have not told its warp: only "
                 "another of their warpgroup has, after a wgmma.mma_async"
             )
-        if what == "store" and access.what.startswith("wgmma") and self._ordering.same_warpgroup(row, warp):
+        if what == "store" and access.what.startswith("wgmma") and self._happens_before.same_warpgroup(row, warp):
             return (
                 f"the {access.what} reads data of the store of line {line} by other warps of its warpgroup, with "
                 "which its warp has not synchronized: only the product, which all of them issue, comes after it"
@@ -135,13 +137,13 @@ class SharedRaces:
         units: NDArray[np.int64], masks: Masks | np.uint16, verb: str,
     ) -> None:  # fmt: skip
         """Advice: hardware has been seen to order what the default scope of mbarriers does not (docs/checks.md)."""
-        scopes = self._ordering.scopes
-        for warp, line, narrow in scopes.conflicts(row, self._ordering.warps, accesses, slot, units, masks):
+        scopes = self._happens_before.scopes
+        for warp, line, narrow in scopes.conflicts(row, self._happens_before.warps, accesses, slot, units, masks):
             if line not in self.copy_lines:
                 self._findings.add(
                     "narrow-scope",
                     f"the {access.what} {verb} data of the {what} of line {line} by "
-                    f"{self._ordering.member_name(row, warp)}, and only an mbarrier orders them, whose {narrow} is of "
+                    f"{self._happens_before.member_name(row, warp)}, and only an mbarrier orders them, whose {narrow} is of "
                     f"scope .cta, which does not include the other thread; it takes .{RELEASES[narrow]}.cluster",
                     access.statement,
                     severity="advice",

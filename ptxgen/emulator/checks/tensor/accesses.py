@@ -24,7 +24,7 @@ from ptxgen.layouts.tmem import COLUMNS
 from ptxgen.syntax import Statement
 
 if TYPE_CHECKING:
-    from ptxgen.emulator.checks.order.happens_before import Ordering
+    from ptxgen.emulator.checks.order.happens_before import HappensBefore
     from ptxgen.emulator.state.machine import PendingLoad
 
 _BAND = 16
@@ -69,8 +69,8 @@ class TensorAccesses:
     `slot` is the CTA whose memory it is, where that is not the operation's own.
     """
 
-    def __init__(self, ordering: Ordering, fences: TensorFences, slots: int, findings: Findings) -> None:
-        self._ordering, self._fences, self._findings = ordering, fences, findings
+    def __init__(self, happens_before: HappensBefore, fences: TensorFences, slots: int, findings: Findings) -> None:
+        self._happens_before, self._fences, self._findings = happens_before, fences, findings
         #: Whether anything has accessed tensor memory.
         self._used = False
         self.writer = np.zeros((slots, _BANDS, COLUMNS), np.int64)
@@ -78,7 +78,7 @@ class TensorAccesses:
         self.core_reader = np.zeros((slots, _BANDS, COLUMNS), np.int64)
         #: In which of its intervals a warp last loaded a column of its first or second band: `PENDING` until
         #: tcgen05.wait::ld, or until the warp reads a register of the load.
-        self.reader_clock = np.zeros((slots, ordering.warps, _HALVES, COLUMNS), np.int64)
+        self.reader_clock = np.zeros((slots, happens_before.warps, _HALVES, COLUMNS), np.int64)
         #: The last tcgen05.ld of each columns by a warp in one of its intervals, the latest at the end.
         self._loads: dict[tuple[int, int], dict[range, Statement]] = {}
         #: Conflicts with a warp's loads in flight, by columns: reported if the warp uses their values.
@@ -90,7 +90,7 @@ class TensorAccesses:
             for table in (self.writer, self.core_reader, self.reader_clock):
                 table[slots] = 0
         if self._suspects:
-            for row in self._ordering.rows_of(slots).tolist():
+            for row in self._happens_before.rows_of(slots).tolist():
                 self._suspects.pop(row, None)
 
     def write(
@@ -109,12 +109,12 @@ class TensorAccesses:
         CUTLASS and DeepGEMM rely on the order of a cp after the mma whose scale factors it overwrites.
         """
         slot = operation.slot if slot is None else slot
-        known = self._ordering.known[row]
+        known = self._happens_before.known[row]
         span = slice(columns.start, columns.stop)
         if accumulates:
             self._require_written(row, slot, bands, columns, "adds to", operation.statement)
         for number in np.unique(self.writer[slot, bands, span]):
-            earlier = self._ordering.operations.get(int(number))
+            earlier = self._happens_before.operations.get(int(number))
             if earlier is None or earlier.what != "tcgen05.st":
                 continue
             if earlier.number in known.operations:
@@ -128,7 +128,7 @@ class TensorAccesses:
         if self._fences.unfenced:
             loaded = self.reader_clock[slot][..., span].max(axis=(1, 2), initial=0)
             for warp in np.flatnonzero(loaded):
-                reader, latest = slot * self._ordering.warps + int(warp), int(loaded[warp])
+                reader, latest = slot * self._happens_before.warps + int(warp), int(loaded[warp])
                 if reader != row and (reader, latest) in self._fences.unfenced:
                     at = self._load_of(reader, latest, columns)
                     self._advise_fence_before(row, reader, at, operation.what, operation.statement)
@@ -172,8 +172,8 @@ class TensorAccesses:
 
         `what` continues the name of the access, `missing` says why the two are unordered, `fix` what orders them.
         """
-        why, parity = self._ordering.waits.why(row, event, reads=access.role == "reader")
-        earlier = self._ordering.operations.get(event.operation)
+        why, parity = self._happens_before.waits.why(row, event, reads=access.role == "reader")
+        earlier = self._happens_before.operations.get(event.operation)
         reason = f". {why[2:3].upper()}{why[3:]}" if why else ""
         self._findings.report(
             mbarriers.MBARRIER_PARITY if parity else tcgen05.TENSOR_RACE,
@@ -195,14 +195,16 @@ class TensorAccesses:
         reached = np.zeros(_BANDS, np.bool_)
         reached[list(bands)] = True
         # Of each warp, the bands of its quarter.
-        mine = np.resize(reached.reshape(-1, _HALVES), (self._ordering.warps, _HALVES))
+        mine = np.resize(reached.reshape(-1, _HALVES), (self._happens_before.warps, _HALVES))
         clocks = self.reader_clock[slot][..., columns.start : columns.stop].max(axis=2, initial=0)
         latest = np.where(mine, clocks, 0).max(axis=1, initial=0)
-        for warp in np.flatnonzero(latest > self._ordering.of_cta(slot, self._ordering.known[row].for_tensor_memory)):
-            reader, pending = slot * self._ordering.warps + int(warp), latest[warp] == PENDING
+        for warp in np.flatnonzero(
+            latest > self._happens_before.of_cta(slot, self._happens_before.known[row].for_tensor_memory)
+        ):
+            reader, pending = slot * self._happens_before.warps + int(warp), latest[warp] == PENDING
             if pending or reader != row:
                 load = self._load_of(reader, int(latest[warp]), columns)
-                yield reader, load, Event(member=reader % self._ordering.members, clock=int(latest[warp]))
+                yield reader, load, Event(member=reader % self._happens_before.members, clock=int(latest[warp]))
 
     def core_read(
         self,
@@ -219,10 +221,10 @@ class TensorAccesses:
         if writers[0] == 0:
             self._require_written(row, slot, bands, columns, f"reads {what} in", operation.statement)
         for number in writers:
-            earlier = self._ordering.operations.get(int(number))
+            earlier = self._happens_before.operations.get(int(number))
             if earlier is None or earlier.what != "tcgen05.st":
                 continue
-            if earlier.number in self._ordering.known[row].operations:
+            if earlier.number in self._happens_before.known[row].operations:
                 self._advise_fence(row, earlier, operation.what, operation.statement)
                 continue
             reader = self._access("reader", operation.statement, row, slot, columns)
@@ -240,12 +242,12 @@ class TensorAccesses:
 
     def freed(self, row: int, slot: int, columns: range, statement: Statement) -> None:
         """A warp frees columns: all their reads and writes must happen before."""
-        span, known = slice(columns.start, columns.stop), self._ordering.known[row]
+        span, known = slice(columns.start, columns.stop), self._happens_before.known[row]
         free = self._access("accessor", statement, row, slot, columns)
         uses: dict[int, Role] = {int(number): "reader" for number in np.unique(self.core_reader[slot][:, span])}
         uses |= {int(number): "writer" for number in np.unique(self.writer[slot][:, span])}
         for number, role in uses.items():
-            earlier = self._ordering.operations.get(number)
+            earlier = self._happens_before.operations.get(number)
             if earlier is not None and number not in known.operations:
                 used = self._access(role, earlier.statement, earlier.row, slot, columns)
                 self._freed_in_use(free, used, "The freeing warp has not waited for it", statement, earlier.cause)
@@ -271,16 +273,16 @@ class TensorAccesses:
 
     def store(self, operation: AsyncOperation, row: int, bands: list[int], columns: range) -> None:
         """A warp's tcgen05.st writes columns of bands of its quarter of the lanes."""
-        known = self._ordering.known[row].operations
+        known = self._happens_before.known[row].operations
         for number in np.unique(self.writer[operation.slot, bands, columns.start : columns.stop]):
-            earlier = self._ordering.operations.get(int(number))
+            earlier = self._happens_before.operations.get(int(number))
             if earlier is None or earlier.what == "tcgen05.st" or earlier.number in known:
                 continue
             self._unfinished(
                 operation, earlier, columns, row, operation.slot, "writer", "writing", "tcgen05.commit of it"
             )
         for number in np.unique(self.core_reader[operation.slot, bands, columns.start : columns.stop]):
-            earlier = self._ordering.operations.get(int(number))
+            earlier = self._happens_before.operations.get(int(number))
             if earlier is not None and earlier.number not in known:
                 self._unfinished(
                     operation, earlier, columns, row, operation.slot, "reader", "reading", "tcgen05.commit of it"
@@ -289,7 +291,7 @@ class TensorAccesses:
 
     def stored(self, row: int, numbers: Sequence[int]) -> None:
         """A warp has waited for its tcgen05.st."""
-        self._ordering.known[row].operations.update(numbers)
+        self._happens_before.known[row].operations.update(numbers)
         self._fences.known[row].update(numbers)
         self._fences.accessed(row, numbers)
 
@@ -314,16 +316,16 @@ class TensorAccesses:
 
     def read(self, row: int, bands: list[int], columns: range, statement: Statement) -> None:
         """A warp's tcgen05.ld reads columns of bands of its quarter of the lanes."""
-        slot, warp = divmod(row, self._ordering.warps)
+        slot, warp = divmod(row, self._happens_before.warps)
         span = slice(columns.start, columns.stop)
         writers = np.unique(self.writer[slot, bands, span])
         if writers[0] == 0:
             self._require_written(row, slot, bands, columns, "reads", statement)
         for number in writers:
-            earlier = self._ordering.operations.get(int(number))
+            earlier = self._happens_before.operations.get(int(number))
             if earlier is None:
                 continue
-            if earlier.number not in self._ordering.known[row].operations:
+            if earlier.number not in self._happens_before.known[row].operations:
                 reader = self._access("reader", statement, row, slot, columns)
                 writer = self._access("writer", earlier.statement, earlier.row, slot, columns)
                 stored = earlier.what == "tcgen05.st"
@@ -398,8 +400,8 @@ class TensorAccesses:
 
     def loaded(self, row: int, loads: Sequence[PendingLoad]) -> None:
         """A warp has waited for these tcgen05.ld, or read their registers."""
-        slot, warp = divmod(row, self._ordering.warps)
-        clock = self._ordering.clock(row)
+        slot, warp = divmod(row, self._happens_before.warps)
+        clock = self._happens_before.clock(row)
         if row in self._suspects:
             self._report_suspects(row, {column for load in loads for column in load.columns})
         for load in loads:

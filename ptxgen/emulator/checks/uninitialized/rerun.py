@@ -123,8 +123,8 @@ class Rerun:
 
     def harmless(self) -> bool:
         """Whether it does and leaves the same with other bytes in memory where it should not have read."""
-        assert self._done.machine.ordering is not None
-        shared = self._done.machine.ordering.shared
+        assert self._done.machine.happens_before is not None
+        shared = self._done.machine.happens_before.shared
         reads, writes, sources = shared.read_too_early, shared.written_at_once, frozenset[Source](["tensor"])
         return all(
             self._verdict(Perturbation(byte, True, sources, reads=reads, writes=writes)) == "dropped" for byte in _BYTES

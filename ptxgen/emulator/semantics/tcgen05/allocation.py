@@ -82,9 +82,9 @@ def _tell(
     slot, offset = machine.clusters.locate(row, place, space)
     machine.shared.require(offset, 4, 4, "tcgen05.alloc")
     machine.shared.data[slot, offset : offset + 4].view(np.uint32)[0] = column
-    if machine.ordering is not None:
+    if machine.happens_before is not None:
         mask = np.array([0xF << offset % UNIT], np.uint16)
-        machine.ordering.shared.write(row, np.array([offset // UNIT]), mask, statement)
+        machine.happens_before.shared.write(row, np.array([offset // UNIT]), mask, statement)
     machine.effects += 1
 
 
@@ -108,8 +108,8 @@ def dealloc(op: Any, binder: Binder, statement: syntax.Instruction) -> Callable[
             column = place & 0xFFFF
             if row not in machine.tensor.freeing:
                 machine.tensor.free(slot, place, size, statement, row % machine.warps_per_cta)
-                if machine.ordering is not None:
-                    machine.ordering.tensor.freed(row, slot, range(column, column + size), statement)
+                if machine.happens_before is not None:
+                    machine.happens_before.tensor.freed(row, slot, range(column, column + size), statement)
                 machine.effects += 1
                 machine.wake(("tmem", pair[0]))
         # Only now: the peer may be one of these warps, and nobody wakes those that are not held yet.

@@ -124,7 +124,7 @@ def _issue(
         call = replace(call, scale_a=_scale_place(call.scale_a), scale_b=_scale_place(call.scale_b))
     spans = _tensor_reads(call)
     _require_cells(machine, call, spans)
-    number = _order(machine, row, lane, statement, call, spans) if machine.ordering is not None else 0
+    number = _order(machine, row, lane, statement, call, spans) if machine.happens_before is not None else 0
     pipe = pipe_of(machine, row, form.cta_group)
 
     def complete() -> None:
@@ -226,23 +226,25 @@ def _order(
     spans: list[tuple[str, list[int], range, range]],
 ) -> int:  # fmt: skip
     """Tell the checks of a product; gives its number in happens-before."""
-    ordering, shape = machine.ordering, call.shape
-    assert ordering is not None
+    happens_before, shape = machine.happens_before, call.shape
+    assert happens_before is not None
     issuer = int(machine.row_slot[row])
-    operation = ordering.operation("tcgen05.mma", statement, issuer, lane=lane)
+    operation = happens_before.operation("tcgen05.mma", statement, issuer, lane=lane)
     columns_of_d = range(call.d[1], call.d[1] + shape.columns)
     columns_of_a = range(call.a_place[1], call.a_place[1] + shape.columns_of_a)
     for index, slot in enumerate(call.slots):
         for parts, type in ((call.a, shape.idesc.a_type), (call.b, shape.idesc.b_type)):
             if parts:
                 operation.swizzle = parts[index].swizzle
-                ordering.shared.async_read(operation, row, parts[index].touched, slot, shape.data_bytes(type))
+                happens_before.shared.async_read(operation, row, parts[index].touched, slot, shape.data_bytes(type))
         operation.swizzle = None
         for what, bands, _, columns in spans:
-            ordering.tensor.core_read(operation, row, bands, columns, what, slot)
+            happens_before.tensor.core_read(operation, row, bands, columns, what, slot)
         bands = shape.bands(call.d[0])
-        ordering.tensor.write(operation, row, bands, columns_of_d, accumulates=call.accumulate, slot=slot)
+        happens_before.tensor.write(operation, row, bands, columns_of_d, accumulates=call.accumulate, slot=slot)
         if shape.form.ashift:
-            ordering.tensor.write(operation, row, bands_of(range(LANES)), columns_of_a, accumulates=True, slot=slot)
+            happens_before.tensor.write(
+                operation, row, bands_of(range(LANES)), columns_of_a, accumulates=True, slot=slot
+            )
     machine.tensor_operations.setdefault(issuer, []).append(operation.number)
     return operation.number

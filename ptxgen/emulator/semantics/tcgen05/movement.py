@@ -131,8 +131,8 @@ def load(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
             place = int(places[position, active][0])
             lane, column = _reach(machine, row, place, shape, cells, statement)
             span = _span(cells, column)
-            if machine.ordering is not None:
-                machine.ordering.tensor.read(row, bands_of(cells[0] + lane), span, statement)
+            if machine.happens_before is not None:
+                machine.happens_before.tensor.read(row, bands_of(cells[0] + lane), span, statement)
             at = cells[0] + lane, cells[1] + column
             _submit_load(machine, row, at, span, written, fetch, active, statement)
 
@@ -215,10 +215,10 @@ def store(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
             lane, column = _reach(machine, row, place, shape, cells, statement)
             slot = int(machine.row_slot[row])
             pending = PendingStore()
-            if machine.ordering is not None:
-                operation = machine.ordering.operation("tcgen05.st", statement, slot, row=row)
+            if machine.happens_before is not None:
+                operation = machine.happens_before.operation("tcgen05.st", statement, slot, row=row)
                 pending.operation = operation.number
-                machine.ordering.tensor.store(operation, row, bands_of(cells[0] + lane), _span(cells, column))
+                machine.happens_before.tensor.store(operation, row, bands_of(cells[0] + lane), _span(cells, column))
             machine.pending_stores.setdefault(row, []).append(pending)
             at = cells[0] + lane, cells[1] + column
             _submit_store(machine, row, at, words[position].copy(), pending, statement)
@@ -262,8 +262,8 @@ def wait(op: Any, binder: Binder, statement: syntax.Instruction) -> Callable[...
                 passing[position] = False
             elif op.what == "ld":
                 loads = machine.pending_loads.pop(row, [])
-                if machine.ordering is not None:
-                    machine.ordering.tensor.loaded(row, loads)
+                if machine.happens_before is not None:
+                    machine.happens_before.tensor.loaded(row, loads)
             else:
                 _stored(machine, row)
         return lambda row: ("tcgen05.wait", row), None if passing.all() else passing
@@ -273,8 +273,8 @@ def wait(op: Any, binder: Binder, statement: syntax.Instruction) -> Callable[...
 
 def _stored(machine: Machine, row: int) -> None:
     stores = machine.pending_stores.pop(row, [])
-    if machine.ordering is not None:
-        machine.ordering.tensor.stored(row, [each.operation for each in stores])
+    if machine.happens_before is not None:
+        machine.happens_before.tensor.stored(row, [each.operation for each in stores])
 
 
 # By the tensor core.
@@ -317,14 +317,16 @@ def _submit_copy(
     span = range(column, column + width)
     for slot in slots:
         machine.tensor.require(slot, range(int(lanes.min()) + lane, int(lanes.max()) + lane + 1), span, "tcgen05.cp")
-    if machine.ordering is not None:
-        operation = machine.ordering.operation("tcgen05.cp", statement, issuer, lane=thread)
+    if machine.happens_before is not None:
+        operation = machine.happens_before.operation("tcgen05.cp", statement, issuer, lane=thread)
         bands = bands_of(lanes + lane)
         for slot in slots:
             operation.swizzle = source.swizzle
-            machine.ordering.shared.async_read(operation, row, source.touched, slot, np.uint16((1 << 2 * element) - 1))
+            machine.happens_before.shared.async_read(
+                operation, row, source.touched, slot, np.uint16((1 << 2 * element) - 1)
+            )
             operation.swizzle = None
-            machine.ordering.tensor.write(operation, row, bands, span, slot=slot)
+            machine.happens_before.tensor.write(operation, row, bands, span, slot=slot)
         machine.tensor_operations.setdefault(issuer, []).append(operation.number)
 
     def execute() -> None:
@@ -362,11 +364,11 @@ def _submit_shift(machine: Machine, row: int, cta_group: int, place: int, statem
     span, bands = range(column, column + _SHIFT_COLUMNS), bands_of(range(LANES))
     for slot in slots:
         machine.tensor.require(slot, range(LANES), span, "tcgen05.shift")
-    if machine.ordering is not None:
-        operation = machine.ordering.operation("tcgen05.shift", statement, issuer)
+    if machine.happens_before is not None:
+        operation = machine.happens_before.operation("tcgen05.shift", statement, issuer)
         for slot in slots:
-            machine.ordering.tensor.core_read(operation, row, bands, span, "rows", slot)
-            machine.ordering.tensor.write(operation, row, bands, span, slot=slot)
+            machine.happens_before.tensor.core_read(operation, row, bands, span, "rows", slot)
+            machine.happens_before.tensor.write(operation, row, bands, span, slot=slot)
         machine.tensor_operations.setdefault(issuer, []).append(operation.number)
     to, source = shift_lanes()
 

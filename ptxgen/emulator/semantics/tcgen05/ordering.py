@@ -62,19 +62,19 @@ def _arrive_when_done(
     issuer = int(machine.row_slot[row])
     signal = Signal(statement, 0)
     barriers = [(slot, machine.promise(slot, offset, row, signal)) for slot, offset in places]
-    if machine.ordering is not None:
-        machine.ordering.tensor_fences.before_thread_sync(row)  # implied (9.7.16.12.1)
-        signal.given = machine.ordering.release(row)
+    if machine.happens_before is not None:
+        machine.happens_before.tensor_fences.before_thread_sync(row)  # implied (9.7.16.12.1)
+        signal.given = machine.happens_before.release(row)
         # All earlier operations, those of earlier commits too (9.7.16.12.1); what everybody knows is dropped.
-        earlier = [n for n in machine.tensor_operations.get(issuer, ()) if n in machine.ordering.operations]
+        earlier = [n for n in machine.tensor_operations.get(issuer, ()) if n in machine.happens_before.operations]
         machine.tensor_operations[issuer] = earlier
         signal.given.operations.update(earlier)
-        for each in map(machine.ordering.operations.__getitem__, earlier):
+        for each in map(machine.happens_before.operations.__getitem__, earlier):
             each.mbarrier = places[0][1] if each.mbarrier is None else each.mbarrier
         for slot, _ in places:
             if slot != issuer:
-                operation = machine.ordering.operation("tcgen05.commit", statement, issuer)
-                machine.ordering.exits.arrives(slot, operation.number)
+                operation = machine.happens_before.operation("tcgen05.commit", statement, issuer)
+                machine.happens_before.exits.arrives(slot, operation.number)
                 earlier.append(operation.number)  # who waits for this, or a later one, knows that it has come
                 signal.given.operations.add(operation.number)
 
@@ -88,13 +88,13 @@ def _arrive_when_done(
 @semantics(tcgen05.fence)
 def fence(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     def run(g: Group) -> None:
-        ordering = g.machine.ordering
-        if ordering is None:
+        happens_before = g.machine.happens_before
+        if happens_before is None:
             return
         for row in map(int, g.indices):
             if op.where == "after_thread_sync":
-                ordering.after_thread_sync(row, g.machine.unfenced_waits.get(row))
+                happens_before.after_thread_sync(row, g.machine.unfenced_waits.get(row))
             else:
-                ordering.before_thread_sync(row)
+                happens_before.before_thread_sync(row)
 
     return run

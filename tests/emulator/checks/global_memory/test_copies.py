@@ -12,7 +12,7 @@ from ptxgen.descriptors import TensorMap
 from ptxgen.emulator import Emulator
 from ptxgen.emulator.checks.findings import Findings
 from ptxgen.emulator.checks.global_memory.events import GlobalEvents
-from ptxgen.emulator.checks.order.happens_before import Ordering
+from ptxgen.emulator.checks.order.happens_before import HappensBefore
 from ptxgen.emulator.checks.order.vector_clock import PENDING
 from tests.support.harness import launch, module
 
@@ -251,7 +251,7 @@ def test_forgotten_events_stay_forgotten(monkeypatch: pytest.MonkeyPatch) -> Non
     turns = (OTHER + BAR + GET + BAR + STORE + DONE + BAR + GET + BAR) * 5
     assert errors(run(turns)) == set()
     assert errors(run(turns + OTHER + GET)) == RACE
-    events = GlobalEvents(Ordering(1, 2, 1, 1024, Findings(), [{}]), 4096, Findings())
+    events = GlobalEvents(HappensBefore(1, 2, 1, 1024, Findings(), [{}]), 4096, Findings())
     statement = next(iter(ptxgen.parse(module("ret;")).statements()))
     old = events.stamp(events.of_copy(0, PENDING, statement, "bulk store"))
     fresh = [events.stamp(events.of_copy(1, PENDING, statement, "bulk store")) for _ in range(12)]

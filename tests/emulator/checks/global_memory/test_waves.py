@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ptxgen.emulator.checks.order.remote_clocks import Home
-from ptxgen.emulator.checks.order.vector_clock import Knowledge
+from ptxgen.emulator.checks.order.remote_clocks import ClusterEpoch
+from ptxgen.emulator.checks.order.vector_clock import VectorClock
 from tests.support.harness import codes, launch
 
 SCHEDULES: list[Any] = ["eager", "late", "random"]
@@ -140,22 +140,22 @@ def test_strong_loads_see_what_an_ended_cta_has_released(schedule: Any) -> None:
 def test_knowledge_of_clusters_against_plain_vector_clocks() -> None:
     """Warps of clusters that follow each other in three places tell each other at random."""
     rng, places, members = random.Random(5), 3, 2
-    homes: list[Home] = []
+    epochs: list[ClusterEpoch] = []
     #: By warp that lives: what it knows, and the same as a dictionary.
-    alive: dict[tuple[int, int], tuple[Knowledge, dict[tuple[int, int], int]]] = {}
+    alive: dict[tuple[int, int], tuple[VectorClock, dict[tuple[int, int], int]]] = {}
 
     def begin(place: int) -> None:
-        homes.append(Home.begin(len(homes), place, places, shared=True))
+        epochs.append(ClusterEpoch.begin(len(epochs), place, places, shared=True))
         for member in range(members):
-            for key in [key for key in alive if key[1] == member and homes[key[0]].place == place]:
+            for key in [key for key in alive if key[1] == member and epochs[key[0]].place == place]:
                 del alive[key]
             clocks = np.zeros(members, np.int64)
             clocks[member] = 1
-            alive[len(homes) - 1, member] = Knowledge(homes[-1], clocks), {(len(homes) - 1, member): 1}
+            alive[len(epochs) - 1, member] = VectorClock(epochs[-1], clocks), {(len(epochs) - 1, member): 1}
 
     for place in range(places):
         begin(place)
-    told: list[tuple[Knowledge, dict[tuple[int, int], int]]] = []
+    told: list[tuple[VectorClock, dict[tuple[int, int], int]]] = []
     asked = [0, 0]
     for _ in range(600):
         who = rng.choice(list(alive))
@@ -173,10 +173,10 @@ def test_knowledge_of_clusters_against_plain_vector_clocks() -> None:
             for key, clock in had.items():
                 reference[key] = max(reference.get(key, 0), clock)
         for _ in range(4):
-            number, member = rng.randrange(len(homes)), rng.randrange(members)
+            number, member = rng.randrange(len(epochs)), rng.randrange(members)
             has = reference.get((number, member), 0)
             clock = max(has + rng.choice((-1, 0, 0, 1)), 1)
-            assert known.knows(homes[number], member, clock) == (clock <= has)
+            assert known.has_observed(epochs[number], member, clock) == (clock <= has)
             asked[clock <= has] += 1
     assert min(asked) > 300
-    assert len(homes) > 15
+    assert len(epochs) > 15

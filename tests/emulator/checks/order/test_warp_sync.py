@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ptxgen.emulator.checks.order.warp_sync import NarrowMeetings
+from ptxgen.emulator.checks.order.warp_sync import MaskedSyncs
 from tests.support.harness import codes, launch, poisoned
 
 SCHEDULES: list[Any] = ["eager", "late", "random"]
@@ -106,7 +106,7 @@ def test_what_some_lanes_have_waited_for() -> None:
 
 
 def test_old_intervals_are_dropped() -> None:
-    narrow, rows = NarrowMeetings(), np.array([3])
+    narrow, rows = MaskedSyncs(), np.array([3])
     lane, other = np.array([20]), np.array([1])
     for number in range(20):
         narrow.met(3, number, [0xFFFF])

@@ -7,7 +7,7 @@ import pytest
 
 from ptxgen import Kernel
 from ptxgen.emulator.checks.findings import Findings
-from ptxgen.emulator.checks.order.happens_before import Ordering
+from ptxgen.emulator.checks.order.happens_before import HappensBefore
 from tests.support.harness import module
 
 #: What reads, and the opcode that messages name.
@@ -23,18 +23,18 @@ def test_a_product_and_a_copy_read_the_same(awaited: tuple[str, ...], first: str
     *reading, statement = Kernel.from_ptx(module(text)).entry.body.statements  # type: ignore[union-attr]
     statements = dict(zip(READERS, reading, strict=True))
     findings = Findings()
-    ordering = Ordering(1, 2, 1, 4096, findings, [{}])
+    happens_before = HappensBefore(1, 2, 1, 4096, findings, [{}])
     units = np.array([100, 101])
-    ordering.shared.written[0, units] = 0xFFFF
+    happens_before.shared.written[0, units] = 0xFFFF
     for what in sorted(READERS, key=lambda what: what != first):
-        operation = ordering.operation(what, statements[what], 0)
-        ordering.shared.async_read(operation, 0, units)
+        operation = happens_before.operation(what, statements[what], 0)
+        happens_before.shared.async_read(operation, 0, units)
         if what in awaited:
-            ordering.learn_operations(1, [operation.number])
+            happens_before.acquire_operations(1, [operation.number])
     if write == "copy":
-        ordering.shared.async_write(ordering.operation("tensor copy", statement, 0), 1, units)
+        happens_before.shared.async_write(happens_before.operation("tensor copy", statement, 0), 1, units)
     else:
-        ordering.shared.write(1, units, np.full(2, 0xFFFF, np.uint16), statement)
+        happens_before.shared.write(1, units, np.full(2, 0xFFFF, np.uint16), statement)
     told = [each.message for each in findings.list()]
     missing = [what for what in READERS if what not in awaited]
     assert len(told) == len(missing)
