@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from ptxgen.emulator.checks.order import happens_before
 from ptxgen.emulator.checks.order.vector_clock import PENDING, AsyncOperation
 from ptxgen.emulator.checks.shared.accesses import SharedAccesses
-from ptxgen.emulator.checks.shared.granules import UNIT
+from ptxgen.emulator.checks.shared.granules import GRANULE
 from ptxgen.emulator.checks.shared.lanes import LaneAccesses
 from ptxgen.emulator.memory import access
 from ptxgen.emulator.memory.access import changing_lanes, track_strong
@@ -51,7 +51,7 @@ class AllPairs(SharedAccesses):
     def _compared(
         self,
         slot: int,
-        units: NDArray[np.int64],
+        granules: NDArray[np.int64],
         masks: Any,
         row: int,
         actor: _Actor,
@@ -62,10 +62,10 @@ class AllPairs(SharedAccesses):
     ) -> None:
         """Compare an access by `actor`, which knows what warp `row` knows, with all before; keep it."""
         known = self._happens_before.known[row]
-        touched = np.broadcast_to(np.asarray(masks, np.int64), units.shape).tolist()
+        touched = np.broadcast_to(np.asarray(masks, np.int64), granules.shape).tolist()
         fighting = touched if racing is None else np.asarray(racing, np.int64).tolist()
-        for unit, mask, bites in zip(units.tolist(), touched, fighting, strict=True):
-            history = self._history.setdefault((slot, unit), {})
+        for granule, mask, bites in zip(granules.tolist(), touched, fighting, strict=True):
+            history = self._history.setdefault((slot, granule), {})
             for ((other, clock), wrote), (bytes, at) in history.items():
                 if not (writes or wrote) or not bytes & bites or (other == row and clock != PENDING):
                     continue
@@ -74,26 +74,26 @@ class AllPairs(SharedAccesses):
                 else:
                     ordered = clock != PENDING and self._happens_before.has_observed(row, other, clock)
                 if not ordered:
-                    self.unordered.append(f"lines {at} and {line} at unit {unit}")
+                    self.unordered.append(f"lines {at} and {line} at unit {granule}")
             before, _ = history.get((actor, writes), (0, 0))
             history[actor, writes] = before | mask, line
 
     def _warp(self, row: int) -> _Actor:
         return row, self._happens_before.clock(row)
 
-    def accesses(self, rows: Any, at: Any, units: Any, masks: Any, changed: Any, statement: Any) -> bool:
+    def accesses(self, rows: Any, at: Any, granules: Any, masks: Any, changed: Any, statement: Any) -> bool:
         """One by one, so that each is compared."""
         return False
 
-    def read(self, row: int, units: Any, masks: Any, statement: Any, slot: int | None = None, *rest: Any) -> None:
+    def read(self, row: int, granules: Any, masks: Any, statement: Any, slot: int | None = None, *rest: Any) -> None:
         where = row // self._happens_before.warps if slot is None else slot
-        self._compared(where, units, masks, row, self._warp(row), statement.line, writes=False)
-        super().read(row, units, masks, statement, slot, *rest)
+        self._compared(where, granules, masks, row, self._warp(row), statement.line, writes=False)
+        super().read(row, granules, masks, statement, slot, *rest)
 
     def write(
         self,
         row: int,
-        units: Any,
+        granules: Any,
         masks: Any,
         statement: Any,
         slot: int | None = None,
@@ -101,38 +101,38 @@ class AllPairs(SharedAccesses):
         *rest: Any,
     ) -> None:
         where = row // self._happens_before.warps if slot is None else slot
-        self._compared(where, units, masks, row, self._warp(row), statement.line, writes=True, racing=changed)
-        super().write(row, units, masks, statement, slot, changed, *rest)
+        self._compared(where, granules, masks, row, self._warp(row), statement.line, writes=True, racing=changed)
+        super().write(row, granules, masks, statement, slot, changed, *rest)
 
     def copy(
-        self, row: int, units: Any, masks: Any, statement: Any, slot: int | None = None, what: str = "cp.async"
+        self, row: int, granules: Any, masks: Any, statement: Any, slot: int | None = None, what: str = "cp.async"
     ) -> None:
         where = row // self._happens_before.warps if slot is None else slot
-        self._compared(where, units, masks, row, (row, PENDING), statement.line, writes=True)
-        super().copy(row, units, masks, statement, slot, what)
+        self._compared(where, granules, masks, row, (row, PENDING), statement.line, writes=True)
+        super().copy(row, granules, masks, statement, slot, what)
 
-    def copied(self, row: int, units: Any, slot: int | None = None, clock: int | None = None) -> None:
+    def copied(self, row: int, granules: Any, slot: int | None = None, clock: int | None = None) -> None:
         where = row // self._happens_before.warps if slot is None else slot
-        for unit in units.tolist():
-            history = self._history.get((where, unit), {})
+        for granule in granules.tolist():
+            history = self._history.get((where, granule), {})
             pending = history.pop(((row, PENDING), True), None)
             if pending is not None:
                 actor = row, self._happens_before.clock(row) if clock is None else clock
                 before, _ = history.get((actor, True), (0, 0))
                 history[actor, True] = before | pending[0], pending[1]
-        super().copied(row, units, slot, clock)
+        super().copied(row, granules, slot, clock)
 
-    def async_write(self, operation: AsyncOperation, row: int, units: Any, slot: int | None = None) -> None:
+    def async_write(self, operation: AsyncOperation, row: int, granules: Any, slot: int | None = None) -> None:
         where, line = operation.slot if slot is None else slot, operation.statement.line
-        self._compared(where, units, _ALL, row, (-1, operation.number), line, writes=True)
-        super().async_write(operation, row, units, slot)
+        self._compared(where, granules, _ALL, row, (-1, operation.number), line, writes=True)
+        super().async_write(operation, row, granules, slot)
 
     def async_read(
-        self, operation: AsyncOperation, row: int, units: Any, slot: int | None = None, masks: Any = _ALL
+        self, operation: AsyncOperation, row: int, granules: Any, slot: int | None = None, masks: Any = _ALL
     ) -> None:
         where, line = operation.slot if slot is None else slot, operation.statement.line
-        self._compared(where, units, masks, row, (-1, operation.number), line, writes=False)
-        super().async_read(operation, row, units, slot, masks)
+        self._compared(where, granules, masks, row, (-1, operation.number), line, writes=False)
+        super().async_read(operation, row, granules, slot, masks)
 
 
 class _Bytes:
@@ -193,12 +193,12 @@ class AllLanes(LaneAccesses):
             self.tell(rows, slots, inside, chosen, size, statement, writes=writes, strong=False)
         super().access(rows, slots, inside, active, size, statement, changing)
 
-    def asynchronous(self, operation: AsyncOperation, row: int, slot: int, units: Any, *, writes: bool) -> None:
+    def asynchronous(self, operation: AsyncOperation, row: int, slot: int, granules: Any, *, writes: bool) -> None:
         if operation.lane is not None:
-            places = ((slot * self._words * self._word + units * UNIT)[:, None] + np.arange(UNIT)).ravel()
+            places = ((slot * self._words * self._word + granules * GRANULE)[:, None] + np.arange(GRANULE)).ravel()
             lanes = np.full(len(places), operation.lane)
             self._compared(row, places, lanes, operation.statement.line, writes=writes, strong=False)
-        super().asynchronous(operation, row, slot, units, writes=writes)
+        super().asynchronous(operation, row, slot, granules, writes=writes)
 
 
 def _tracked(g: Any, places: Any, size: int, statement: Any, what: Any, **how: Any) -> None:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ptxgen import syntax
 from ptxgen.emulator.checks.mbarrier.transactions import Signal
-from ptxgen.emulator.checks.shared.granules import units_of
+from ptxgen.emulator.checks.shared.granules import granules_of
 from ptxgen.emulator.memory import MemoryFault
 from ptxgen.emulator.memory.access import Bytes, Part, locate
 from ptxgen.emulator.state.group import Group
@@ -55,21 +55,21 @@ def _queue(
     what: str, do: Callable[[], None],
 ) -> None:  # fmt: skip
     machine, happens_before = g.machine, g.machine.happens_before
-    units, masks = units_of(inside, size)
+    granules, masks = granules_of(inside, size)
     signal = Signal(statement, len(inside) * size)
     clock = 0
     if happens_before is not None:
         if what == "st.async":
-            happens_before.shared.copy(row, units, masks, statement, slot, what)
+            happens_before.shared.copy(row, granules, masks, statement, slot, what)
         else:
-            happens_before.shared.reduce(row, units, masks, statement, slot)
+            happens_before.shared.reduce(row, granules, masks, statement, slot)
         clock, signal.given = happens_before.clock(row), happens_before.release(row)
     machine.promise(slot, offset, row, signal)
 
     def complete() -> None:
         do()
         if happens_before is not None:
-            happens_before.shared.copied(row, units, slot, clock)
+            happens_before.shared.copied(row, granules, slot, clock)
         machine.complete_on(slot, offset, signal)
 
     machine.submit(int(machine.row_slot[row]), statement, complete)

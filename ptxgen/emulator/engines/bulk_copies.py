@@ -62,21 +62,21 @@ def destinations(
 
 def deliver(
     machine: Machine, row: int, lane: int, statement: syntax.Instruction, copies: Sequence[Destination],
-    units: NDArray[np.int64], size: int, what: str, act: Callable[[], None], swizzle: str | None = None,
+    granules: NDArray[np.int64], size: int, what: str, act: Callable[[], None], swizzle: str | None = None,
     masks: NDArray[np.uint16] | np.uint16 = _ALL, source: tuple[int, NDArray[np.int64]] | None = None,
     heap: NDArray[np.int64] | None = None,
 ) -> None:  # fmt: skip
-    """Queue a copy to these units of the destinations: `act` does it, then `size` bytes complete on each mbarrier.
+    """Queue a copy to these granules of the destinations: `act` does it, then `size` bytes complete on each mbarrier.
 
-    `source` are the slot and the units that it reads, if that is shared memory too; `heap` the units of global memory.
+    `source` are the slot and the granules that it reads, if that is shared memory too; `heap` the granules of global memory.
     """
     signal = Signal(statement, size)
     for copy in copies:
         barrier = machine.promise(copy.barrier_slot, copy.barrier, row, signal)
-        unknown = machine.happens_before is not None and not machine.happens_before.has_observed_init_fence(
+        unordered = machine.happens_before is not None and not machine.happens_before.has_observed_init_fence(
             row, barrier
         )
-        if unknown or not barrier.fenced:
+        if unordered or not barrier.fenced:
             findings = machine.findings
             issuer = findings.access("issuer", statement, row)
             made = findings.access(
@@ -102,7 +102,7 @@ def deliver(
         if heap is not None and machine.global_copies is not None:
             machine.global_copies.read(operation, row, heap)
         for copy in copies:
-            machine.happens_before.shared.async_write(operation, row, units, copy.slot)
+            machine.happens_before.shared.async_write(operation, row, granules, copy.slot)
         signal.given.operations.add(operation.number)
 
     def complete() -> None:
@@ -136,12 +136,12 @@ def each_store(
 
 def keep_in_group(
     machine: Machine, row: int, lanes: NDArray[np.bool_], statement: syntax.Instruction, slot: int,
-    units: NDArray[np.int64], what: str, heap: NDArray[np.int64], read: Callable[[], Any],
+    granules: NDArray[np.int64], what: str, heap: NDArray[np.int64], read: Callable[[], Any],
     write: Callable[[Any], None], swizzle: str | None = None, masks: NDArray[np.uint16] | None = None,
 ) -> None:  # fmt: skip
-    """Queue a copy from these units of shared memory to those of the heap, in the warp's open group.
+    """Queue a copy from these granules of shared memory to those of the heap, in the warp's open group.
 
-    `masks` are the bytes of each unit that it needs, where these are not all.
+    `masks` are the bytes of each granule that it needs, where these are not all.
 
     First it reads its source, which a wait with .read waits for, then it writes.
     """
@@ -150,9 +150,9 @@ def keep_in_group(
         lane = int(lanes.argmax()) if lanes.sum() == 1 else None
         operation = machine.happens_before.operation(what, statement, slot, swizzle=swizzle, lane=lane)
         if masks is None:
-            machine.happens_before.shared.async_read(operation, row, units)
+            machine.happens_before.shared.async_read(operation, row, granules)
         elif masks.any():
-            machine.happens_before.shared.async_read(operation, row, units[masks != 0], masks=masks[masks != 0])
+            machine.happens_before.shared.async_read(operation, row, granules[masks != 0], masks=masks[masks != 0])
         pending.operation = operation.number
         if machine.global_copies is not None:
             pending.stamp = machine.global_copies.write(operation, row, heap)

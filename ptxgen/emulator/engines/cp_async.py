@@ -16,7 +16,7 @@ class Copy:
     """What one instruction copies for some lanes of a warp: `size` bytes each to offsets in shared memory."""
 
     lanes: Lanes
-    units: NDArray[np.int64]
+    granules: NDArray[np.int64]
     offsets: NDArray[np.int64]
     size: int
     done: bool = False

@@ -64,15 +64,15 @@ class Box:
 
     # Shared memory.
 
-    def units(self, start: int) -> NDArray[np.int64]:
-        """The 16-byte units of shared memory that hold the rows, in their order, for a destination at `start`."""
+    def granules(self, start: int) -> NDArray[np.int64]:
+        """The 16-byte granules of shared memory that hold the rows, in their order, for a destination at `start`."""
         mode = self.tensormap.swizzle.removesuffix(_FLIP)
         packed = self.tensormap.interleave != "none"
         chunks = row_chunks(len(self.rows.offsets), self.row_bytes, mode, start, packed=packed)
         return chunks + start // CHUNK
 
     def used(self) -> NDArray[np.uint16]:
-        """The bytes of each of these units that elements inside the tensor have, as masks: what a store needs."""
+        """The bytes of each of these granules that elements inside the tensor have, as masks: what a store needs."""
         inside = self.rows.inside[:, None] & self.valid
         piece = np.uint16((1 << self.piece) - 1)
         if self._padded:
@@ -80,16 +80,16 @@ class Box:
         places = np.arange(0, CHUNK, self.piece, dtype=np.uint16)
         return np.bitwise_or.reduce(inside.reshape(-1, len(places)) * (piece << places), axis=1, dtype=np.uint16)
 
-    def put(self, shared: NDArray[np.uint8], units: NDArray[np.int64], data: NDArray[np.uint8]) -> None:
-        """Write gathered rows to these units of a CTA's shared memory."""
+    def put(self, shared: NDArray[np.uint8], granules: NDArray[np.int64], data: NDArray[np.uint8]) -> None:
+        """Write gathered rows to these granules of a CTA's shared memory."""
         if self._padded:  # the gaps stay as they are
-            shared.reshape(-1, CHUNK)[units, : self.piece] = data
+            shared.reshape(-1, CHUNK)[granules, : self.piece] = data
             return
         if self.tensormap.swizzle.endswith(_FLIP):
             halves = data.reshape(-1, CHUNK).view(np.uint64)
-            odd = (units >> 3 & 1).astype(np.bool_)
+            odd = (granules >> 3 & 1).astype(np.bool_)
             data = np.where(odd[:, None], halves[:, ::-1], halves)
-        shared.view(np.complex128)[units] = data.reshape(-1).view(np.complex128)
+        shared.view(np.complex128)[granules] = data.reshape(-1).view(np.complex128)
 
     # Global memory.
 
@@ -102,8 +102,8 @@ class Box:
         memory.require_mapped(where[mask] + (self.piece - 1), "the tensor copy")
         return np.where(mask, where, 0), mask
 
-    def heap_units(self) -> NDArray[np.int64]:
-        """The 16-byte units of the heap of which the copy touches all bytes; none of padded types, which have gaps."""
+    def heap_granules(self) -> NDArray[np.int64]:
+        """The 16-byte granules of the heap of which the copy touches all bytes; none of padded types, which have gaps."""
         if self._padded:
             return np.zeros(0, np.int64)
         along = self.start + np.flatnonzero(self.valid) * self.piece
@@ -111,8 +111,8 @@ class Box:
         where = (first[:, None] + along).ravel() // CHUNK
         if self.piece == CHUNK:
             return where
-        units, pieces = np.unique(where, return_counts=True)
-        return units[pieces * self.piece == CHUNK]
+        granules, pieces = np.unique(where, return_counts=True)
+        return granules[pieces * self.piece == CHUNK]
 
     def gather(self, memory: GlobalMemory) -> NDArray[np.uint8]:
         """The rows from global memory, with what fills them: (pieces, bytes of a piece). Raises MemoryFault."""

@@ -16,7 +16,7 @@ from ptxgen import syntax
 from ptxgen.emulator.checks.order.strong_accesses import Order
 from ptxgen.emulator.checks.order.strong_history import Place, in_shared_memory
 from ptxgen.emulator.checks.order.vector_clock import AsyncOperation
-from ptxgen.emulator.checks.shared.granules import by_unit, starts, units_of
+from ptxgen.emulator.checks.shared.granules import by_granule, granules_of, starts
 from ptxgen.emulator.memory import MemoryFault
 from ptxgen.emulator.memory.global_memory import (
     CODE_WINDOW,
@@ -274,7 +274,7 @@ def track_shared(
     write: bool,
     values: Sequence[NDArray[Any]] = (),
 ) -> None:
-    """Tell the checks which units of which CTA's memory each warp touches by weak accesses; stores of `values` that are
+    """Tell the checks which granules of which CTA's memory each warp touches by weak accesses; stores of `values` that are
     there already race with nothing.
     """
     happens_before, slots, inside = g.machine.happens_before, places.slots, places.inside
@@ -287,19 +287,19 @@ def track_shared(
     lagging = happens_before.any_lagging(g.indices)
     if not apart and not lagging and _track_together(g, inside, new if write else None, size, statement):
         return
-    for position, slot, units, masks, changed in _pieces(everywhere, inside, active, new, size):
+    for position, slot, granules, masks, changed in _pieces(everywhere, inside, active, new, size):
         row = int(g.indices[position])
         partly = happens_before.lagging(row) if lagging else None
         if partly is not None:
             behind = active[position] & partly[1] & (everywhere[position] == slot)
             behind &= new[position] if write else True
             if behind.any():
-                touched = units_of(inside[position][behind], size)
+                touched = granules_of(inside[position][behind], size)
                 happens_before.shared.lagging(row, *touched, statement, slot, partly[0], writes=write)
         if write:
-            happens_before.shared.write(row, units, masks, statement, slot, changed if values else masks)
+            happens_before.shared.write(row, granules, masks, statement, slot, changed if values else masks)
         else:
-            happens_before.shared.read(row, units, masks, statement, slot)
+            happens_before.shared.read(row, granules, masks, statement, slot)
 
 
 def track_strong(
@@ -333,7 +333,7 @@ def track_strong(
     )  # fmt: skip
 
 
-#: What a warp accesses in a CTA's memory: its position in the group, the slot, units, and the bytes of each that it
+#: What a warp accesses in a CTA's memory: its position in the group, the slot, granules, and the bytes of each that it
 #: touches and that it changes.
 _Piece = tuple[int, int, NDArray[np.int64], NDArray[np.uint16], NDArray[np.uint16]]
 
@@ -344,11 +344,11 @@ def _pieces(
     """The accesses of a group by warp and CTA: slots, offsets, and which lanes access and change, all (warps, 32)."""
     chosen, most = np.flatnonzero(active), int(slots.max()) + 1
     owners = chosen // 32 * most + slots.reshape(-1)[chosen]
-    places, units, masks, changed = by_unit(owners, inside.reshape(-1)[chosen], size, new.reshape(-1)[chosen])
+    places, granules, masks, changed = by_granule(owners, inside.reshape(-1)[chosen], size, new.reshape(-1)[chosen])
     begins = np.flatnonzero(starts(places)).tolist()
     for begin, end in zip(begins, [*begins[1:], len(places)], strict=True):
         position, slot = divmod(int(places[begin]), most)
-        yield position, slot, units[begin:end], masks[begin:end], changed[begin:end]
+        yield position, slot, granules[begin:end], masks[begin:end], changed[begin:end]
 
 
 def _track_together(
@@ -359,9 +359,9 @@ def _track_together(
     chosen = slice(None) if g.mask is None else np.flatnonzero(g.mask)
     offsets, position = inside.reshape(-1)[chosen], np.arange(inside.size)[chosen] // 32
     fresh = new.reshape(-1)[chosen] if new is not None else np.zeros(len(offsets), np.bool_)
-    at, units, masks, changed = by_unit(position, offsets, size, fresh)
+    at, granules, masks, changed = by_granule(position, offsets, size, fresh)
     changing = changed if new is not None else None
-    return g.machine.happens_before.shared.accesses(g.indices, at, units, masks, changing, statement)
+    return g.machine.happens_before.shared.accesses(g.indices, at, granules, masks, changing, statement)
 
 
 def changing_lanes(g: Group, places: Bytes, size: int, values: Sequence[NDArray[Any]]) -> NDArray[np.bool_]:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ptxgen import syntax
 from ptxgen.emulator.checks.mbarrier.transactions import Signal
-from ptxgen.emulator.checks.shared.granules import units_of
+from ptxgen.emulator.checks.shared.granules import granules_of
 from ptxgen.emulator.engines.cp_async import Copy, WarpCopies
 from ptxgen.emulator.load.operands import Binder
 from ptxgen.emulator.memory import MemoryFault
@@ -104,11 +104,11 @@ def _issue(
         machine.happens_before.lanes.access(g.indices, places.slots, inside, active, size, statement, active)
     for position, row in enumerate(map(int, g.indices)):
         lanes = active[position].copy()
-        units, masks = units_of(inside[position][lanes], size)
-        made = Copy(lanes, units, inside[position][lanes], size, done=at_once)
+        granules, masks = granules_of(inside[position][lanes], size)
+        made = Copy(lanes, granules, inside[position][lanes], size, done=at_once)
         machine.copies.setdefault(row, WarpCopies()).add(made)
         if machine.happens_before is not None:
-            machine.happens_before.shared.copy(row, units, masks, statement)
+            machine.happens_before.shared.copy(row, granules, masks, statement)
         if not at_once:
             where = (offsets[position][lanes], sources[position][lanes], read[position][lanes])
             _queue(machine, row, made, shared, where, size, statement)
@@ -160,7 +160,7 @@ def _finish(machine: Machine, row: int, copies: list[Copy]) -> None:
     if machine.happens_before is not None:
         for each_copy in copies:
             if not each_copy.told:
-                machine.happens_before.shared.copied(row, each_copy.units)
+                machine.happens_before.shared.copied(row, each_copy.granules)
             lanes = np.flatnonzero(each_copy.lanes)
             machine.happens_before.lanes.copied(
                 row, int(machine.row_slot[row]), lanes, each_copy.offsets, each_copy.size
@@ -237,7 +237,7 @@ def _arrive_later(
     def arrive() -> None:
         for each_copy in copies:
             if happens_before is not None and not each_copy.told:  # its place may be that of another copy by now
-                happens_before.shared.copied(row, each_copy.units, None, each_copy.asked)
+                happens_before.shared.copied(row, each_copy.granules, None, each_copy.asked)
             each_copy.told = True
         machine.arrive_on(slot, barrier, signal, int(lanes.sum()))
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen import syntax
-from ptxgen.emulator.checks.shared.granules import UNIT
+from ptxgen.emulator.checks.shared.granules import GRANULE
 from ptxgen.emulator.engines.bulk_copies import deliver, destinations, each_store, keep_in_group
 from ptxgen.emulator.load.operands import Binder, Reader, Unmodelled
 from ptxgen.emulator.memory import MemoryFault
@@ -29,27 +29,27 @@ _Run = Callable[[Group], None]
 
 
 def _require_size(size: int, what: str) -> None:
-    if size % UNIT:
-        raise MemoryFault("misaligned", f"{what} of {size} bytes, which is not a multiple of {UNIT}")
+    if size % GRANULE:
+        raise MemoryFault("misaligned", f"{what} of {size} bytes, which is not a multiple of {GRANULE}")
 
 
 def _global_offset(machine: Machine, address: int, size: int, what: str, *, before: int = 0, after: int = 0) -> int:
     """The heap offset of `size` bytes, of which the first and the last few may lie outside. Raises MemoryFault."""
-    if address % UNIT:
-        raise MemoryFault("misaligned", f"{what} at {address:#x}, which is not a multiple of {UNIT}")
+    if address % GRANULE:
+        raise MemoryFault("misaligned", f"{what} at {address:#x}, which is not a multiple of {GRANULE}")
     offset = address - HEAP_BASE
     machine.memory.require_mapped(np.arange(offset + before, offset + size - after, dtype=np.int64), what)
     return offset
 
 
-def _units(machine: Machine, offset: int, size: int, what: str) -> NDArray[np.int64]:
-    machine.shared.require(offset, size, UNIT, what)
-    return np.arange(offset // UNIT, (offset + size) // UNIT, dtype=np.int64)
+def _granules(machine: Machine, offset: int, size: int, what: str) -> NDArray[np.int64]:
+    machine.shared.require(offset, size, GRANULE, what)
+    return np.arange(offset // GRANULE, (offset + size) // GRANULE, dtype=np.int64)
 
 
-def _whole_units(start: int, stop: int) -> NDArray[np.int64]:
+def _whole_granules(start: int, stop: int) -> NDArray[np.int64]:
     """The 16-byte units of the heap of which a copy touches all bytes."""
-    return np.arange(-(-start // UNIT), stop // UNIT, dtype=np.int64)
+    return np.arange(-(-start // GRANULE), stop // GRANULE, dtype=np.int64)
 
 
 @semantics(bulk.load)
@@ -72,7 +72,7 @@ def load(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
             if left > 15 or right > 15:
                 raise MemoryFault("bulk-ignore", f".ignore_oob takes 0 to 15 bytes, not {left} and {right}")
             copies = destinations(machine, row, place, mbar, ranks if mask is not None else None, op.dst)
-            units = _units(machine, copies[0].offset, count, "a bulk copy")
+            granules = _granules(machine, copies[0].offset, count, "a bulk copy")
             start = _global_offset(machine, where, count, "a bulk copy", before=left, after=right)
 
             inside = slice(left, count - right)
@@ -83,8 +83,8 @@ def load(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
                 for copy in copies:
                     machine.shared.data[copy.slot, copy.offset : copy.offset + count] = data
 
-            heap = _whole_units(start + left, start + count - right)
-            deliver(machine, row, lane, statement, copies, units, count, "bulk copy", act, heap=heap)
+            heap = _whole_granules(start + left, start + count - right)
+            deliver(machine, row, lane, statement, copies, granules, count, "bulk copy", act, heap=heap)
 
     return run
 
@@ -104,15 +104,15 @@ def copy(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
             _require_size(count, f"a {what}")
             slot, start = machine.clusters.locate(row, where, "shared::cta")
             copies = destinations(machine, row, place, mbar, None, "shared::cluster")
-            read = _units(machine, start, count, f"a {what}")
-            units = _units(machine, copies[0].offset, count, f"a {what}")
+            read = _granules(machine, start, count, f"a {what}")
+            granules = _granules(machine, copies[0].offset, count, f"a {what}")
 
             def act(slot: int = slot, start: int = start, count: int = count, to: Any = copies[0]) -> None:
                 given = machine.shared.data[slot, start : start + count].view(word)
                 target = machine.shared.data[to.slot, to.offset : to.offset + count].view(word)
                 target[:] = given if combine is None else combine(target, given)
 
-            deliver(machine, row, lane, statement, copies, units, count, what, act, source=(slot, read))
+            deliver(machine, row, lane, statement, copies, granules, count, what, act, source=(slot, read))
 
     return run
 
@@ -138,9 +138,9 @@ def store(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
         for row, lanes, (to, place, count, bits) in each_store(g, values, merge=combine is None):
             _require_size(count, f"a {what}")
             slot, start = machine.clusters.locate(row, place, "shared::cta")
-            units = _units(machine, start, count, f"a {what}")
+            granules = _granules(machine, start, count, f"a {what}")
             offset = _global_offset(machine, to, count, f"a {what}")
-            keep = np.tile((bits >> np.arange(UNIT) & 1).astype(np.bool_), count // UNIT)
+            keep = np.tile((bits >> np.arange(GRANULE) & 1).astype(np.bool_), count // GRANULE)
 
             def read(slot: int = slot, start: int = start, count: int = count) -> Any:
                 return machine.shared.data[slot, start : start + count].copy()
@@ -152,8 +152,8 @@ def store(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
                 else:
                     target[keep] = data[keep]
 
-            heap = _whole_units(offset, offset + count if keep.all() else offset)
-            keep_in_group(machine, row, lanes, statement, slot, units, what, heap, read, write)
+            heap = _whole_granules(offset, offset + count if keep.all() else offset)
+            keep_in_group(machine, row, lanes, statement, slot, granules, what, heap, read, write)
 
     return run
 

@@ -166,10 +166,10 @@ def _request(
         operation = happens_before.operation("launch-control response", statement, own)
         signal.given, signal.operation = happens_before.tell(row), operation.number
         signal.given.operations.add(operation.number)
-        units = np.array([offset // _RESPONSE])
+        granules = np.array([offset // _RESPONSE])
         for slot in slots:
-            happens_before.shared.fences.require_after_loads(operation, row, units, slot)
-            happens_before.shared.async_write(operation, row, units, slot)
+            happens_before.shared.fences.require_after_loads(operation, row, granules, slot)
+            happens_before.shared.async_write(operation, row, granules, slot)
 
     def complete() -> None:
         taken = machine.cancel()

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ptxgen import syntax
 from ptxgen.emulator.checks.order.strong_accesses import Order, level, order_of
-from ptxgen.emulator.checks.shared.granules import units_of
+from ptxgen.emulator.checks.shared.granules import granules_of
 from ptxgen.emulator.engines.async_stores import Work, later
 from ptxgen.emulator.load.operands import Binder, Unmodelled, numpy_type
 from ptxgen.emulator.memory import MemoryFault
@@ -128,8 +128,8 @@ def _zero(machine: Machine, row: int, address: int, size: int, statement: syntax
     machine.shared.data[slot, start : start + size] = 0
     machine.effects += 1
     if machine.happens_before is not None and size:
-        units, masks = units_of(np.arange(start, start + size, _BULK_UNIT), _BULK_UNIT)
-        machine.happens_before.shared.write(row, units, masks, statement, slot)
+        granules, masks = granules_of(np.arange(start, start + size, _BULK_UNIT), _BULK_UNIT)
+        machine.happens_before.shared.write(row, granules, masks, statement, slot)
 
 
 # Stores that happen later.

@@ -28,7 +28,7 @@ MAP_ALIGNMENT = 64
 STRIDE_UNIT = 16
 
 
-def _shared_units(machine: Machine, offset: int, what: str) -> NDArray[np.int64]:
+def _shared_granules(machine: Machine, offset: int, what: str) -> NDArray[np.int64]:
     machine.shared.require(offset, MAP_BYTES, MAP_ALIGNMENT, what)
     return np.arange(offset // CHUNK, (offset + MAP_BYTES) // CHUNK, dtype=np.int64)
 
@@ -45,12 +45,12 @@ def _global_bytes(machine: Machine, address: int, what: str) -> NDArray[np.uint8
 def _track(machine: Machine, row: int, address: int, statement: syntax.Instruction) -> None:
     """Tell the checks of a change of a map in global memory."""
     if machine.global_accesses is not None:
-        units = (address - HEAP_BASE) // CHUNK + np.arange(MAP_BYTES // CHUNK)
-        machine.global_accesses.write_map(row, units, statement)
+        granules = (address - HEAP_BASE) // CHUNK + np.arange(MAP_BYTES // CHUNK)
+        machine.global_accesses.write_map(row, granules, statement)
 
 
-def _all_bytes(units: NDArray[np.int64]) -> NDArray[np.uint16]:
-    return np.full(len(units), 0xFFFF, np.uint16)
+def _all_bytes(granules: NDArray[np.int64]) -> NDArray[np.uint16]:
+    return np.full(len(granules), 0xFFFF, np.uint16)
 
 
 @semantics(tensormap.replace, tensormap.replace_dimension, tensormap.replace_choice)
@@ -67,11 +67,11 @@ def replace(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
         for row, lane, (place, number) in each(g, address(g), value(g)):
             if op.space == "shared::cta" or SHARED_WINDOW <= place < SHARED_WINDOW + WINDOW_BYTES:
                 slot, offset = machine.clusters.locate(row, place, op.space)
-                units = _shared_units(machine, offset, "tensormap.replace")
+                granules = _shared_granules(machine, offset, "tensormap.replace")
                 if machine.happens_before is not None:
-                    machine.happens_before.lanes.access_units(row, lane, slot, units, statement, writes=True)
-                    machine.happens_before.shared.read(row, units, _all_bytes(units), statement, slot)
-                    machine.happens_before.shared.write(row, units, _all_bytes(units), statement, slot)
+                    machine.happens_before.lanes.access_granules(row, lane, slot, granules, statement, writes=True)
+                    machine.happens_before.shared.read(row, granules, _all_bytes(granules), statement, slot)
+                    machine.happens_before.shared.write(row, granules, _all_bytes(granules), statement, slot)
                 data = machine.shared.data[slot, offset : offset + MAP_BYTES]
             else:
                 data = _global_bytes(machine, place, "tensormap.replace")
@@ -106,9 +106,9 @@ def publish(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
                 continue
             done.add((row, to, place))
             slot, offset = machine.clusters.locate(row, place, "shared::cta")
-            units = _shared_units(machine, offset, "tensormap.cp_fenceproxy from shared memory")
+            granules = _shared_granules(machine, offset, "tensormap.cp_fenceproxy from shared memory")
             if machine.happens_before is not None:
-                machine.happens_before.shared.read(row, units, _all_bytes(units), statement)
+                machine.happens_before.shared.read(row, granules, _all_bytes(granules), statement)
             data = _global_bytes(machine, to, "tensormap.cp_fenceproxy to global memory")
             data[:] = machine.shared.data[slot, offset : offset + MAP_BYTES]
             if machine.tensormaps is not None:

@@ -16,7 +16,7 @@ from ptxgen import syntax
 from ptxgen.descriptors import DescriptorError, TensorMap
 from ptxgen.descriptors.tensormap import Im2colMap, TiledMap, without_unused_dimensions
 from ptxgen.descriptors.tensormap.tables import TYPES
-from ptxgen.emulator.checks.shared.granules import UNIT
+from ptxgen.emulator.checks.shared.granules import GRANULE
 from ptxgen.emulator.engines import tensor_copies
 from ptxgen.emulator.engines.bulk_copies import deliver, destinations, each_store, keep_in_group
 from ptxgen.emulator.engines.tensor_copies import Box
@@ -64,7 +64,7 @@ def tensormap_at(machine: Machine, row: int, address: int, statement: syntax.Ins
     if machine.tensormaps is not None:
         machine.tensormaps.use(address, data, statement)
     if machine.global_copies is not None:
-        machine.global_copies.use_map(row, (address - HEAP_BASE) // UNIT + np.arange(128 // UNIT), statement)
+        machine.global_copies.use_map(row, (address - HEAP_BASE) // GRANULE + np.arange(128 // GRANULE), statement)
     return decode(data)
 
 
@@ -103,9 +103,11 @@ def _aligned(machine: Machine, box: Box, start: int) -> Any:
     """The 16-byte units of a box at `start`. Raises MemoryFault where they are misaligned or outside."""
     if start % _ALIGNMENT:
         raise MemoryFault("misaligned", f"the copy's shared address is {start:#x}, not a multiple of {_ALIGNMENT}")
-    units = box.units(start)
-    machine.shared.require(int(units.min()) * UNIT, int(units.max() - units.min() + 1) * UNIT, UNIT, "the tensor copy")
-    return units
+    granules = box.granules(start)
+    machine.shared.require(
+        int(granules.min()) * GRANULE, int(granules.max() - granules.min() + 1) * GRANULE, GRANULE, "the tensor copy"
+    )
+    return granules
 
 
 @semantics(tma.load, tma.load_im2col)
@@ -129,16 +131,16 @@ def load(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
             copies = destinations(
                 machine, row, place, mbar, ranks if mask is not None else None, op.dst, op.cta_group or 1
             )
-            units = _aligned(machine, box, copies[0].offset)
+            granules = _aligned(machine, box, copies[0].offset)
 
-            def act(box: Box = box, units: Any = units, copies: Any = copies) -> None:
+            def act(box: Box = box, granules: Any = granules, copies: Any = copies) -> None:
                 data = box.gather(machine.memory)
                 for copy in copies:
-                    box.put(machine.shared.data[copy.slot], units, data)
+                    box.put(machine.shared.data[copy.slot], granules, data)
 
             deliver(
-                machine, row, lane, statement, copies, units, box.bytes, "tensor copy", act, box.tensormap.swizzle,
-                heap=box.heap_units(),
+                machine, row, lane, statement, copies, granules, box.bytes, "tensor copy", act, box.tensormap.swizzle,
+                heap=box.heap_granules(),
             )  # fmt: skip
 
     return run
@@ -169,7 +171,7 @@ def _issue_store(
         raise MemoryFault("out-of-bounds", f"a tensor store takes no negative coordinates, such as {tuple(coords)}")
     slot, start = machine.clusters.locate(row, place, "shared::cta")
     box = box_of(machine, op, row, where, coords, [], statement)
-    units = _aligned(machine, box, start)
+    granules = _aligned(machine, box, start)
     tensormap = box.tensormap
     if tensormap.swizzle.endswith("_flip_8B") or tensormap.dtype == "16u4_align16b":
         what = f"swizzle {tensormap.swizzle}" if tensormap.swizzle.endswith("_flip_8B") else tensormap.dtype
@@ -177,7 +179,7 @@ def _issue_store(
     combine = _tensor_combiner(reduction, tensormap.dtype) if reduction is not None else None
 
     def read() -> Any:
-        return machine.shared.data[slot].view(np.complex128)[units].view(np.uint8)
+        return machine.shared.data[slot].view(np.complex128)[granules].view(np.uint8)
 
     def write(data: Any) -> None:
         if combine is None:
@@ -187,7 +189,18 @@ def _issue_store(
 
     what = "tensor store" if combine is None else "tensor reduction"
     keep_in_group(
-        machine, row, lanes, statement, slot, units, what, box.heap_units(), read, write, tensormap.swizzle, box.used()
+        machine,
+        row,
+        lanes,
+        statement,
+        slot,
+        granules,
+        what,
+        box.heap_granules(),
+        read,
+        write,
+        tensormap.swizzle,
+        box.used(),
     )
 
 

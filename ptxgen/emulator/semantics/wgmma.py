@@ -20,7 +20,7 @@ from ptxgen.descriptors import DescriptorError, WgmmaDescriptor
 from ptxgen.emulator.arithmetic import matrix_multiply, tensor_sums
 from ptxgen.emulator.checks.registry import descriptors, memory
 from ptxgen.emulator.checks.registry import wgmma as registry
-from ptxgen.emulator.checks.shared.granules import UNIT
+from ptxgen.emulator.checks.shared.granules import GRANULE
 from ptxgen.emulator.load.operands import Binder
 from ptxgen.emulator.load.registers import Register
 from ptxgen.emulator.memory import MemoryFault
@@ -88,10 +88,10 @@ def _shape(op: Any) -> Shape:
 
 
 class Chunks(NamedTuple):
-    """Where an operand lies: numbers of 16-byte units, [rows, chunks of k] or, MN-major, [chunks of rows, k]."""
+    """Where an operand lies: numbers of 16-byte granules, [rows, chunks of k] or, MN-major, [chunks of rows, k]."""
 
     places: NDArray[np.int64]
-    units: NDArray[np.int64]
+    granules: NDArray[np.int64]
     swizzle: str
 
 
@@ -107,18 +107,18 @@ def _chunks(value: int, major: Major, rows: int, k: int, bits: int, size: int) -
     if bits == 1:
         k, bits = k // 8, 8
     addresses = operand_addresses(descriptor, major, rows, k, bits)
-    step = 8 * UNIT // bits
-    places = (addresses[:, ::step] if major == "k" else addresses[::step]) // UNIT
-    units = np.unique(places)
-    if units[0] * UNIT < RESERVED_BYTES or (units[-1] + 1) * UNIT > size:
+    step = 8 * GRANULE // bits
+    places = (addresses[:, ::step] if major == "k" else addresses[::step]) // GRANULE
+    granules = np.unique(places)
+    if granules[0] * GRANULE < RESERVED_BYTES or (granules[-1] + 1) * GRANULE > size:
         raise MemoryFault(
             memory.OUT_OF_BOUNDS,
-            f"matrix descriptor {value:#018x} covers shared memory {int(units[0]) * UNIT:#x} to "
-            f"{int(units[-1] + 1) * UNIT - 1:#x}",
+            f"matrix descriptor {value:#018x} covers shared memory {int(granules[0]) * GRANULE:#x} to "
+            f"{int(granules[-1] + 1) * GRANULE - 1:#x}",
             rule=f"The CTA has {RESERVED_BYTES:#x} to {size - 1:#x}",
             fix="correct the start address and strides of the descriptor",
         )
-    return Chunks(places, units, descriptor.swizzle)
+    return Chunks(places, granules, descriptor.swizzle)
 
 
 def _fetch(machine: Machine, slots: NDArray[np.int64], chunks: Chunks, major: Major, type: str) -> NDArray[np.float32]:
@@ -328,7 +328,7 @@ class _Multiply:
         for chunks in (a, b):
             if chunks is not None:
                 operation.swizzle = chunks.swizzle
-                machine.happens_before.shared.read_together(operation, [int(row) for row in rows], chunks.units)
+                machine.happens_before.shared.read_together(operation, [int(row) for row in rows], chunks.granules)
         operation.swizzle = None
 
     def _compute(self, machine: Machine, slots: NDArray[np.int64], work: _Work) -> None:

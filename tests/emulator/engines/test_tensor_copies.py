@@ -116,14 +116,14 @@ def test_every_recorded_copy() -> None:
             continue
         seen[entry.rstrip("12345")] += 1
         box = box_of(entry, tensormap, record)
-        units = box.units(1024)
+        granules = box.granules(1024)
         before = contents(record["data"], 1)[:TENSOR]
         if "shared" in record:
             shared = np.full(SHARED + 1024, POISON, np.uint8)
-            box.put(shared, units, box.gather(memory))
+            box.put(shared, granules, box.gather(memory))
             found = shared[1024:]
         else:
-            given = contents(record["image"], 2)[:SHARED].reshape(-1, 16)[units - 64].ravel()
+            given = contents(record["image"], 2)[:SHARED].reshape(-1, 16)[granules - 64].ravel()
             if op:
                 assert decoded.dtype in TENSOR_TYPES[op]
                 with np.errstate(all="ignore"):
@@ -177,7 +177,7 @@ def test_recorded_bulk_reductions() -> None:
 
 def moved(box: Box, memory: GlobalMemory, start: int = 1024) -> Bytes:
     shared = np.full(SHARED, POISON, np.uint8)
-    box.put(shared, box.units(start), box.gather(memory))
+    box.put(shared, box.granules(start), box.gather(memory))
     return shared
 
 

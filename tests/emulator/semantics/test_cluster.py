@@ -444,13 +444,13 @@ def test_operations_at_the_end_of_a_cta(what: str, reads: bool, code: str, sever
     for awaited in (False, True):
         findings = Findings()
         happens_before = HappensBefore(1, 2, 1, 4096, findings, [{}])
-        units = np.array([100, 101])
+        granules = np.array([100, 101])
         if reads:
-            happens_before.shared.async_write(happens_before.operation("tensor copy", statement, 0), 0, units)
+            happens_before.shared.async_write(happens_before.operation("tensor copy", statement, 0), 0, granules)
             for row in (0, 1):
                 happens_before.known[row].operations.update(happens_before.operations)
         operation = happens_before.operation(what, statement, 0)
-        (happens_before.shared.async_read if reads else happens_before.shared.async_write)(operation, 0, units)
+        (happens_before.shared.async_read if reads else happens_before.shared.async_write)(operation, 0, granules)
         if awaited:
             happens_before.known[1].operations.add(operation.number)
         happens_before.exits.ends(0, {})

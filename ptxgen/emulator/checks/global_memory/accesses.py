@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from ptxgen.emulator.checks.findings import Findings
 from ptxgen.emulator.checks.global_memory.events import READS, Events, GlobalEvents
 from ptxgen.emulator.checks.global_memory.grid_races import GridRaces
-from ptxgen.emulator.checks.global_memory.shadow import NOBODY, SHIFT, UNIT, WORD, Entries, Places
+from ptxgen.emulator.checks.global_memory.shadow import GRANULE, NOBODY, SHIFT, WORD, Entries, Places
 from ptxgen.emulator.checks.order.vector_clock import PENDING
 from ptxgen.syntax import Statement
 
@@ -71,9 +71,11 @@ class GlobalAccesses:
                     self._compare(places.at(offsets, size) >> SHIFT, rows, racing, statement, what)
         if events.copies:
             # What is there is not what a copy under way will write: all lanes count.
-            self._compare(events.copy_writer[_units(offsets, size)], rows, mask, statement, what)
+            self._compare(events.copy_writer[_granules(offsets, size)], rows, mask, statement, what)
             if same is not None:
-                self._against_copies_that_read(events.copy_reader[_units(offsets, size)], rows, racing, statement, what)
+                self._against_copies_that_read(
+                    events.copy_reader[_granules(offsets, size)], rows, racing, statement, what
+                )
         mine = events.of_warps(rows, statement, what)
         entries = mine[:, None] << SHIFT | _LANES
         if same is None:
@@ -99,8 +101,8 @@ class GlobalAccesses:
                 self._compare(met, rows, mask, statement, what)
         active = offsets.ravel() if mask is None else offsets[mask]
         if reads:
-            if len(self._observed) < len(events.copy_writer) * (UNIT // WORD):
-                missing = len(events.copy_writer) * (UNIT // WORD) - len(self._observed)
+            if len(self._observed) < len(events.copy_writer) * (GRANULE // WORD):
+                missing = len(events.copy_writer) * (GRANULE // WORD) - len(self._observed)
                 self._observed = np.r_[self._observed, np.zeros(missing, np.bool_)]
             for part in range(0, size, WORD):
                 self._observed[(active + part) // WORD] = True
@@ -112,24 +114,24 @@ class GlobalAccesses:
         for places in kinds[1:]:  # weak stores stay: who does not know of them races with them still
             places.forget(active, size)
         if events.copies:
-            copies = events.copy_writer[_units(offsets, size)]
-            unknown = self._unknown(copies, rows, mask)
-            if unknown is not None:
-                adding = [events.adds(event) for event in copies[unknown].tolist()]
-                unknown[unknown] = ~np.array(adding)
-                self._report_all(unknown, copies, rows, statement, what)
-            self._against_copies_that_read(events.copy_reader[_units(offsets, size)], rows, mask, statement, what)
+            copies = events.copy_writer[_granules(offsets, size)]
+            unordered = self._unordered(copies, rows, mask)
+            if unordered is not None:
+                adding = [events.adds(event) for event in copies[unordered].tolist()]
+                unordered[unordered] = ~np.array(adding)
+                self._report_all(unordered, copies, rows, statement, what)
+            self._against_copies_that_read(events.copy_reader[_granules(offsets, size)], rows, mask, statement, what)
 
-    def write_map(self, row: int, units: NDArray[np.int64], statement: Statement) -> None:
+    def write_map(self, row: int, granules: NDArray[np.int64], statement: Statement) -> None:
         """A thread of a warp changes a tensormap, or all its threads together do."""
-        rows, offsets, events = np.array([row]), (units * UNIT)[None], self._events
+        rows, offsets, events = np.array([row]), (granules * GRANULE)[None], self._events
         if self._grids.before is not None or self._grids.after is not None:
-            self._grids.copy(row, units, "change of a tensormap", statement, writes=True)
+            self._grids.copy(row, granules, "change of a tensormap", statement, writes=True)
         for places in (events.writer, events.reader, events.earlier):
             if places.used:
-                self._compare(places.at(offsets, UNIT) >> SHIFT, rows, None, statement, "change of a tensormap")
+                self._compare(places.at(offsets, GRANULE) >> SHIFT, rows, None, statement, "change of a tensormap")
         event = events.of_warps(rows, statement, "change of a tensormap")
-        events.writer.keep(offsets[0], UNIT, np.repeat(event << SHIFT | NOBODY, len(units)))
+        events.writer.keep(offsets[0], GRANULE, np.repeat(event << SHIFT | NOBODY, len(granules)))
 
     # What is remembered.
 
@@ -141,9 +143,9 @@ class GlobalAccesses:
         before = reader.at(offsets, size) if reader.used else None
         ascending = self._keep(reader, offsets, mask, size, entries)
         if before is not None and before.any():
-            unknown = self._unknown(before >> SHIFT, rows, mask)
-            if unknown is not None:
-                earlier.keep_some(offsets, size, before, unknown)
+            unordered = self._unordered(before >> SHIFT, rows, mask)
+            if unordered is not None:
+                earlier.keep_some(offsets, size, before, unordered)
         if len(rows) > 1 and not ascending:
             after = reader.at(offsets, min(size, WORD))[..., 0 if size > 1 else -1]
             lost = (after ^ entries) >> SHIFT != 0  # several warps load the same at once
@@ -184,7 +186,7 @@ class GlobalAccesses:
 
     # What races.
 
-    def _unknown(self, events: Events, rows: NDArray[np.int64], racing: Mask) -> NDArray[np.bool_] | None:
+    def _unordered(self, events: Events, rows: NDArray[np.int64], racing: Mask) -> NDArray[np.bool_] | None:
         """Which of these events, (warps, 32, places), by other warps than `rows`, those do not know; None: none."""
         suspect = events != 0
         if racing is not None:
@@ -216,9 +218,9 @@ class GlobalAccesses:
 
     def _compare(self, events: Events, rows: NDArray[np.int64], racing: Mask, statement: Statement, what: str) -> None:
         """Report accesses among these events, (warps, 32, places), that the warps do not know."""
-        unknown = self._unknown(events, rows, racing)
-        if unknown is not None:
-            self._report_all(unknown, events, rows, statement, what)
+        unordered = self._unordered(events, rows, racing)
+        if unordered is not None:
+            self._report_all(unordered, events, rows, statement, what)
 
     def _report_all(
         self, chosen: NDArray[np.bool_], events: Events, rows: NDArray[np.int64], statement: Statement, what: str
@@ -233,18 +235,18 @@ class GlobalAccesses:
     ) -> None:  # fmt: skip
         """Strong stores that the warps do not know, and have not seen at that word either."""
         events = self._events.strong.at(offsets, size) >> SHIFT
-        unknown = self._unknown(events, rows, racing)
-        if unknown is None:
+        unordered = self._unordered(events, rows, racing)
+        if unordered is None:
             return
         observed = self._observed[np.minimum(offsets // WORD, len(self._observed) - 1)] if len(self._observed) else None
-        if observed is not None and (unknown & observed[..., None]).any():
+        if observed is not None and (unordered & observed[..., None]).any():
             for position, row in enumerate(rows.tolist()):
-                for event in np.unique(events[position][unknown[position] & observed[position][:, None]]).tolist():
+                for event in np.unique(events[position][unordered[position] & observed[position][:, None]]).tolist():
                     if self._happens_before.unfenced_side(
                         row, int(self._events.actor[event]), int(self._events.clock[event])
                     ):
-                        unknown[position] &= (events[position] != event) | ~observed[position][:, None]
-        self._report_all(unknown, events, rows, statement, what)
+                        unordered[position] &= (events[position] != event) | ~observed[position][:, None]
+        self._report_all(unordered, events, rows, statement, what)
 
     def _between_lanes(
         self, entries: Entries, rows: NDArray[np.int64], mask: Mask, racing: Mask, statement: Statement, what: str
@@ -257,11 +259,11 @@ class GlobalAccesses:
         if not met.any():
             return None
         lanes, intervals = self._happens_before.lanes, self._events.lanes[entries >> SHIFT]
-        unknown = intervals == lanes.interval[rows][:, None, None]
+        unordered = intervals == lanes.interval[rows][:, None, None]
         if lanes.narrow.any(rows):
             for position, row in enumerate(rows.tolist()):
-                unknown[position] |= lanes.narrow.unknown(row, _LANES[:, None], intervals[position], lane[position])
-        met &= unknown
+                unordered[position] |= lanes.narrow.unordered(row, _LANES[:, None], intervals[position], lane[position])
+        met &= unordered
         found = met if racing is None else met & racing[..., None]
         if found.any():
             position, own, place = np.unravel_index(int(found.argmax()), found.shape)
@@ -297,6 +299,8 @@ class GlobalAccesses:
         self._events.report(row, event, f"the {what} {'reads' if what in READS else 'overwrites'}", statement)
 
 
-def _units(offsets: NDArray[np.int64], size: int) -> NDArray[np.int64]:
-    """The units of accesses, with a last axis."""
-    return offsets[..., None] // UNIT if size <= UNIT else offsets[..., None] // UNIT + np.arange(size // UNIT)
+def _granules(offsets: NDArray[np.int64], size: int) -> NDArray[np.int64]:
+    """The granules of accesses, with a last axis."""
+    return (
+        offsets[..., None] // GRANULE if size <= GRANULE else offsets[..., None] // GRANULE + np.arange(size // GRANULE)
+    )

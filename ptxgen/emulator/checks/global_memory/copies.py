@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from ptxgen.emulator.checks.findings import Findings
 from ptxgen.emulator.checks.global_memory.events import Events, GlobalEvents
 from ptxgen.emulator.checks.global_memory.grid_races import GridRaces
-from ptxgen.emulator.checks.global_memory.shadow import NOBODY, SHIFT, UNIT, distinct_events
+from ptxgen.emulator.checks.global_memory.shadow import GRANULE, NOBODY, SHIFT, distinct_events
 from ptxgen.emulator.checks.order.vector_clock import PENDING, AsyncOperation
 from ptxgen.syntax import Statement
 
@@ -26,57 +26,57 @@ if TYPE_CHECKING:
 
 
 class GlobalCopies:
-    """What copies read and write, against the last events at the same units of 16 bytes."""
+    """What copies read and write, against the last events at the same granules of 16 bytes."""
 
     def __init__(
         self, happens_before: HappensBefore, events: GlobalEvents, grids: GridRaces, findings: Findings
     ) -> None:
         self._happens_before, self._events, self._grids, self._findings = happens_before, events, grids, findings
 
-    def read(self, operation: AsyncOperation, row: int, units: NDArray[np.int64]) -> None:
-        """A copy that warp `row` asks for reads these units of the heap."""
-        events, units = self._events, self._inside(units)
-        self._grids.copy(row, units, operation.what, operation.statement, writes=False)
-        for event in (*events.writer.events(units), *events.strong.events(units)):
+    def read(self, operation: AsyncOperation, row: int, granules: NDArray[np.int64]) -> None:
+        """A copy that warp `row` asks for reads these granules of the heap."""
+        events, granules = self._events, self._inside(granules)
+        self._grids.copy(row, granules, operation.what, operation.statement, writes=False)
+        for event in (*events.writer.events(granules), *events.strong.events(granules)):
             if self._known(operation, row, int(event), "reads"):
                 self._require_proxy_fence(operation, row, int(event), "reads")
-        self._against(operation, row, events.copy_writer[units], "reads")
-        events.copy_reader[units] = events.of_copy(row, 0, operation.statement, operation.what, operation.number)
+        self._against(operation, row, events.copy_writer[granules], "reads")
+        events.copy_reader[granules] = events.of_copy(row, 0, operation.statement, operation.what, operation.number)
 
-    def write(self, operation: AsyncOperation, row: int, units: NDArray[np.int64]) -> int:
+    def write(self, operation: AsyncOperation, row: int, granules: NDArray[np.int64]) -> int:
         """One to global memory overwrites them, or combines its data with theirs. Gives what `waited` takes."""
-        events, units = self._events, self._inside(units)
-        self._grids.copy(row, units, operation.what, operation.statement, writes=True)
+        events, granules = self._events, self._inside(granules)
+        self._grids.copy(row, granules, operation.what, operation.statement, writes=True)
         reduces = "reduction" in operation.what
         verb = "combines its data with" if reduces else "overwrites"
-        for event in events.writer.events(units):
+        for event in events.writer.events(granules):
             if self._known(operation, row, int(event), verb) and reduces:
                 self._require_proxy_fence(operation, row, int(event), verb)
-        for event in (*events.reader.events(units), *events.earlier.events(units)):
+        for event in (*events.reader.events(granules), *events.earlier.events(granules)):
             self._known(operation, row, int(event), verb)
         if not reduces:
-            for event in events.strong.events(units):
+            for event in events.strong.events(granules):
                 self._known(operation, row, int(event), verb)
-        self._against(operation, row, events.copy_writer[units], verb, reduces=reduces)
-        for event in distinct_events(events.copy_reader[units]):
+        self._against(operation, row, events.copy_writer[granules], verb, reduces=reduces)
+        for event in distinct_events(events.copy_reader[granules]):
             number = int(events.operation[event])
             if number in self._happens_before.operations and number not in self._happens_before.known[row].operations:
                 self._report(operation, row, int(event), verb)
         made = events.of_copy(row, PENDING, operation.statement, operation.what)
-        events.forget_units(units)
-        events.copy_writer[units] = made
+        events.forget_granules(granules)
+        events.copy_writer[granules] = made
         return events.stamp(made)
 
-    def use_map(self, row: int, units: NDArray[np.int64], statement: Statement) -> None:
+    def use_map(self, row: int, granules: NDArray[np.int64], statement: Statement) -> None:
         """A copy that warp `row` asks for reads its tensormap there; `checks.tensormaps` has the fences."""
         what = "use of a tensormap"
         if self._grids.before is not None or self._grids.after is not None:
-            self._grids.copy(row, units, what, statement, writes=False)
-        for event in self._events.writer.events(units):
+            self._grids.copy(row, granules, what, statement, writes=False)
+        for event in self._events.writer.events(granules):
             if not self._knows(row, int(event)):
                 self._events.report(row, int(event), f"the {what} reads", statement)
         event = self._events.of_warps(np.array([row]), statement, what)
-        self._events.strong_reader.keep(units * UNIT, UNIT, np.repeat(event << SHIFT | NOBODY, len(units)))
+        self._events.strong_reader.keep(granules * GRANULE, GRANULE, np.repeat(event << SHIFT | NOBODY, len(granules)))
 
     def waited(self, row: int, stamps: list[int]) -> None:
         """A warp has waited for its copies to global memory to be over."""
@@ -84,9 +84,9 @@ class GlobalCopies:
         for stamp in stamps:
             self._events.settle(stamp, clock)
 
-    def _inside(self, units: NDArray[np.int64]) -> NDArray[np.int64]:
+    def _inside(self, granules: NDArray[np.int64]) -> NDArray[np.int64]:
         """Those of the heap: others are a fault of the copy when it comes to them."""
-        return units[(units >= 0) & (units < len(self._events.copy_writer))]
+        return granules[(granules >= 0) & (granules < len(self._events.copy_writer))]
 
     def _against(self, operation: AsyncOperation, row: int, found: Events, verb: str, *, reduces: bool = False) -> None:
         """The copies that have written there must be known to be over; reductions do not mind each other."""

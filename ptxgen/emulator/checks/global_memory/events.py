@@ -1,7 +1,7 @@
 """Which accesses each place of global memory has seen last: what the checks of threads and of copies share.
 
 An event is a warp's accesses by one instruction in one of its intervals, or one asynchronous copy. Threads' accesses
-are kept by `Places`, those of copies for each unit of 16 bytes, where they touch all of it. Of several loads since a
+are kept by `Places`, those of copies for each granule of 16 bytes, where they touch all of it. Of several loads since a
 store two are remembered. So a race may be missed; none is invented.
 """
 
@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen.emulator.checks.findings import Findings
-from ptxgen.emulator.checks.global_memory.shadow import UNIT, Places
+from ptxgen.emulator.checks.global_memory.shadow import GRANULE, Places
 from ptxgen.emulator.checks.order.strong_accesses import report_unfenced
 from ptxgen.emulator.checks.order.vector_clock import PENDING
 from ptxgen.syntax import Statement
@@ -46,9 +46,9 @@ class GlobalEvents:
         self.writer, self.reader, self.earlier = (Places(bytes) for _ in range(3))
         #: Strong stores and atomic operations; strong loads and uses of tensormaps, which only count for other grids.
         self.strong, self.strong_reader = Places(bytes), Places(bytes)
-        #: By asynchronous copies, for each unit.
-        units = -(-bytes // UNIT)
-        self.copy_writer, self.copy_reader = np.zeros(units, np.int32), np.zeros(units, np.int32)
+        #: By asynchronous copies, for each granule.
+        granules = -(-bytes // GRANULE)
+        self.copy_writer, self.copy_reader = np.zeros(granules, np.int32), np.zeros(granules, np.int32)
         #: Of each event: its warp (`HappensBefore.actors`), in which of the warp's intervals it is over, the interval of the
         #: warp's lanes, its kind, and of a copy to shared memory its number among the asynchronous operations.
         self.actor, self.clock = np.zeros(1024, np.int64), np.zeros(1024, np.int64)
@@ -73,14 +73,14 @@ class GlobalEvents:
         """The heap has become larger."""
         for places in self.of_threads:
             places.grow(bytes)
-        missing = np.zeros(max(-(-bytes // UNIT) - len(self.copy_writer), 0), np.int32)
+        missing = np.zeros(max(-(-bytes // GRANULE) - len(self.copy_writer), 0), np.int32)
         self.copy_writer, self.copy_reader = np.r_[self.copy_writer, missing], np.r_[self.copy_reader, missing]
 
-    def forget_units(self, units: NDArray[np.int64]) -> None:
-        """A copy has written whole units: it is what later accesses meet."""
+    def forget_granules(self, granules: NDArray[np.int64]) -> None:
+        """A copy has written whole granules: it is what later accesses meet."""
         for places in self.of_threads:
-            places.forget_units(units)
-        self.copy_reader[units] = 0
+            places.forget_granules(granules)
+        self.copy_reader[granules] = 0
 
     # Events.
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ptxgen.emulator.checks.findings import Findings
 from ptxgen.emulator.checks.global_memory.events import READS, Events, GlobalEvents
-from ptxgen.emulator.checks.global_memory.shadow import SHIFT, UNIT, Places, distinct_events
+from ptxgen.emulator.checks.global_memory.shadow import GRANULE, SHIFT, Places, distinct_events
 from ptxgen.syntax import Statement
 
 if TYPE_CHECKING:
@@ -62,26 +62,26 @@ class GridRaces:
         for other, which in ((self.before, "before"), (self.after, "after")):
             if other is None:
                 continue
-            free = offsets // UNIT < len(other.copy_writer)
+            free = offsets // GRANULE < len(other.copy_writer)
             if racing is not None:
                 free &= racing
             if not free.any():
                 continue
             places, writes = np.where(free, offsets, 0), what not in READS
             found = [table.at(places, size) >> SHIFT for table in _of_threads(other, writes=writes, strong=strong)]
-            found += [table[places // UNIT][..., None] for table in _of_copies(other, writes=writes)]
+            found += [table[places // GRANULE][..., None] for table in _of_copies(other, writes=writes)]
             for events in found:
                 if (hit := (events != 0) & free[..., None]).any():
                     for position in np.flatnonzero(hit.any(axis=(1, 2))).tolist():
                         met = distinct_events(events[position][hit[position]])
                         self._report(other, int(rows[position]), met, which, what, statement, adds=strong)
 
-    def copy(self, row: int, units: NDArray[np.int64], what: str, statement: Statement, *, writes: bool) -> None:
-        """A copy of a warp reads or writes units of the heap."""
+    def copy(self, row: int, granules: NDArray[np.int64], what: str, statement: Statement, *, writes: bool) -> None:
+        """A copy of a warp reads or writes granules of the heap."""
         for other, which in ((self.before, "before"), (self.after, "after")):
             if other is None:
                 continue
-            inside, adds = units[units < len(other.copy_writer)], "reduction" in what
+            inside, adds = granules[granules < len(other.copy_writer)], "reduction" in what
             found = [table.events(inside) for table in _of_threads(other, writes=writes, strong=adds)]
             found += [distinct_events(table[inside]) for table in _of_copies(other, writes=writes)]
             for events in found:

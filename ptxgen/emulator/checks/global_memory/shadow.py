@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Entries = NDArray[np.int32]
-HALF, WORD, UNIT = 2, 4, 16
+HALF, WORD, GRANULE = 2, 4, 16
 #: The low bits of an entry have the lane, the others the event.
 SHIFT = 6
 #: For a lane: several of the warp, so that it says nothing.
@@ -22,7 +22,7 @@ class Places:
     """The last entry of each place."""
 
     def __init__(self, bytes: int) -> None:
-        self._halves = np.zeros(-(-bytes // UNIT) * (UNIT // HALF), np.int32)
+        self._halves = np.zeros(-(-bytes // GRANULE) * (GRANULE // HALF), np.int32)
         #: By byte, once a single one has been accessed; wider accesses are not kept here.
         self._bytes: Entries | None = None
         #: Whether anything has ever been kept.
@@ -30,7 +30,7 @@ class Places:
 
     def grow(self, bytes: int) -> None:
         """The heap has become larger."""
-        missing = -(-bytes // UNIT) * (UNIT // HALF) - len(self._halves)
+        missing = -(-bytes // GRANULE) * (GRANULE // HALF) - len(self._halves)
         if missing > 0:
             self._halves = np.concatenate([self._halves, np.zeros(missing, np.int32)])
             if self._bytes is not None:
@@ -101,23 +101,23 @@ class Places:
         elif self._bytes is not None:
             self._bytes[offsets] = 0
 
-    def events(self, units: NDArray[np.int64]) -> Entries:
-        """The different events in whole units."""
+    def events(self, granules: NDArray[np.int64]) -> Entries:
+        """The different events in whole granules."""
         if not self.used:
             return np.zeros(0, np.int32)
-        words = self._halves.view(np.int64).reshape(-1, UNIT // WORD)[units]
+        words = self._halves.view(np.int64).reshape(-1, GRANULE // WORD)[granules]
         found = words.view(np.int32).ravel() if words.any() else np.zeros(0, np.int32)
         if self._bytes is not None:
-            found = np.concatenate([found, self._bytes.reshape(-1, UNIT)[units].ravel()])
+            found = np.concatenate([found, self._bytes.reshape(-1, GRANULE)[granules].ravel()])
         return distinct_events(found >> SHIFT)
 
-    def forget_units(self, units: NDArray[np.int64]) -> None:
-        """Drop what is kept of whole units."""
+    def forget_granules(self, granules: NDArray[np.int64]) -> None:
+        """Drop what is kept of whole granules."""
         if not self.used:
             return
-        self._halves.view(np.int64).reshape(-1, UNIT // WORD)[units] = 0
+        self._halves.view(np.int64).reshape(-1, GRANULE // WORD)[granules] = 0
         if self._bytes is not None:
-            self._bytes.reshape(-1, UNIT)[units] = 0
+            self._bytes.reshape(-1, GRANULE)[granules] = 0
 
     def clear(self) -> None:
         """Drop everything."""

@@ -30,13 +30,13 @@ class ProxyFences:
         #: Lines of the cp.async and st.async instructions that have run.
         self._copy_lines = copy_lines
 
-    def require(self, operation: AsyncOperation, row: int, slot: int, units: NDArray[np.int64]) -> None:
+    def require(self, operation: AsyncOperation, row: int, slot: int, granules: NDArray[np.int64]) -> None:
         """Stores of threads reach the async proxy by a fence of the storing warp, or of the issuing one."""
         visible = self._visible(row)
-        late = _unfenced(self._shared.stores, visible, slot, units)
-        strong = [(*each, "store") for each in self._shared.strong_stores.unfenced(slot, units, visible)]
+        late = _unfenced(self._shared.stores, visible, slot, granules)
+        strong = [(*each, "store") for each in self._shared.strong_stores.unfenced(slot, granules, visible)]
         if late is None and not strong:
-            self._happens_before.lanes.unfenced(operation, row, slot, units)
+            self._happens_before.lanes.unfenced(operation, row, slot, granules)
             return
         # Advice for cp.async: the manual has it in the generic proxy (9.7.9.25.3.1), but Triton leaves the fence out,
         # and its kernels are right on an H200 (driver 580, 2026-11-20).
@@ -45,9 +45,9 @@ class ProxyFences:
             table = self._shared.stores.table(slot)
             assert table is not None
             lines = [line for line, what in self._copy_lines.items() if what == "cp.async"]
-            copied = np.isin(table.line[:, units], lines) if lines else np.zeros_like(late)
+            copied = np.isin(table.line[:, granules], lines) if lines else np.zeros_like(late)
             for chosen, what in ((late & ~copied, "store"), (late & copied, "cp.async")):
-                weak += [(*each, what) for each in self._shared.stores.lines(slot, units, chosen)]
+                weak += [(*each, what) for each in self._shared.stores.lines(slot, granules, chosen)]
         for other, line, _, what in (*weak, *strong):
             self._findings.add(
                 "missing-proxy-fence",
@@ -57,16 +57,16 @@ class ProxyFences:
                 severity="error" if what == "store" else "advice",
             )
 
-    def require_after_loads(self, operation: AsyncOperation, row: int, units: NDArray[np.int64], slot: int) -> None:
+    def require_after_loads(self, operation: AsyncOperation, row: int, granules: NDArray[np.int64], slot: int) -> None:
         """Loads of threads come before an asynchronous write, to which `async_write` comes next, by a proxy fence too.
 
         Advice, of responses of launch control: the manual's example has the fences (9.7.13.17). Before copies CUTLASS
         leaves them out.
         """
-        late = _unfenced(self._shared.loads, self._visible(row), slot, units)
+        late = _unfenced(self._shared.loads, self._visible(row), slot, granules)
         if late is None:
             return
-        for other, line, _ in self._shared.loads.lines(slot, units, late):
+        for other, line, _ in self._shared.loads.lines(slot, granules, late):
             self._findings.add(
                 "missing-proxy-fence",
                 f"the {operation.what} overwrites what the load of line {line} by "
@@ -83,14 +83,14 @@ class ProxyFences:
 
 
 def _unfenced(
-    accesses: ThreadAccesses, visible: NDArray[np.int64], slot: int, units: NDArray[np.int64]
+    accesses: ThreadAccesses, visible: NDArray[np.int64], slot: int, granules: NDArray[np.int64]
 ) -> NDArray[np.bool_] | None:
-    """Which accesses (warps, units) come after what is visible of their warps; None if none do."""
+    """Which accesses (warps, granules) come after what is visible of their warps; None if none do."""
     table = accesses.table(slot)
     if table is None:
         return None
     seen = table.of(visible)
     if (table.latest <= seen).all():
         return None
-    late = (table.clock[:, units] > seen[:, None]) & (table.mask[:, units] != 0)
+    late = (table.clock[:, granules] > seen[:, None]) & (table.mask[:, granules] != 0)
     return late if late.any() else None

@@ -157,10 +157,10 @@ class StaleLoads:
 
     def _alike(self, place: Place, size: int) -> bool:
         """Whether all accesses to these 16 bytes have the same size."""
-        unit = unit_of(place)
-        before = self._sizes.setdefault(unit, size)
+        granule = unit_of(place)
+        before = self._sizes.setdefault(granule, size)
         if before != size:
-            self._sizes[unit] = _MIXED
+            self._sizes[granule] = _MIXED
         return before == size
 
     def _precedes(self, row: int, actor: int, clock: int) -> bool:

@@ -40,7 +40,7 @@ class MaskedSyncs:
         """Whether lanes of some of these warps have met so."""
         return bool(self._known) and not self._known.keys().isdisjoint(rows.tolist())
 
-    def unknown(
+    def unordered(
         self, row: int, lanes: NDArray[Any], intervals: NDArray[Any], others: NDArray[Any]
     ) -> NDArray[np.bool_]:
         """Where these lanes of a warp do not know what `others` (above 31: several) did in one of these intervals."""

@@ -1,7 +1,7 @@
 """Conflicts of accesses to shared memory: by threads, by bulk and tensor copies, by the tensor core.
 
-Shared memory is kept in units of 16 bytes with a mask of bytes for the loads and stores of threads; a warp's last
-synchronization interval alone counts for each unit.
+Shared memory is kept in granules of 16 bytes with a mask of bytes for the loads and stores of threads; a warp's last
+synchronization interval alone counts for each granule.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ptxgen.emulator.checks.findings import Findings
 from ptxgen.emulator.checks.order.proxy_fences import ProxyFences
 from ptxgen.emulator.checks.order.vector_clock import PENDING, AsyncOperation, VectorClock
 from ptxgen.emulator.checks.registry import uninitialized
-from ptxgen.emulator.checks.shared.granules import UNIT, Masks, by_unit, distinct, starts, units_of
+from ptxgen.emulator.checks.shared.granules import GRANULE, Masks, by_granule, distinct, granules_of, starts
 from ptxgen.emulator.checks.shared.last_accesses import ThreadAccesses
 from ptxgen.emulator.checks.shared.races import SharedRaces
 from ptxgen.emulator.checks.shared.strong_stores import StrongStores
@@ -30,39 +30,39 @@ _ALL = np.uint16(0xFFFF)
 
 
 class SharedAccesses:
-    """The last accesses to each unit of the resident CTAs' shared memories.
+    """The last accesses to each granule of the resident CTAs' shared memories.
 
     `slot` is the CTA whose memory it is, where that is not the operation's or the warp's own.
     """
 
     def __init__(self, happens_before: HappensBefore, slots: int, bytes: int, findings: Findings) -> None:
         self._happens_before, self._findings = happens_before, findings
-        units = -(-bytes // UNIT)
-        #: The bytes of each unit that have been written, and the last asynchronous operations on it (0: none).
-        self.written = np.zeros((slots, units), np.uint16)
-        self.async_writer = np.zeros((slots, units), np.int64)
+        granules = -(-bytes // GRANULE)
+        #: The bytes of each granule that have been written, and the last asynchronous operations on it (0: none).
+        self.written = np.zeros((slots, granules), np.uint16)
+        self.async_writer = np.zeros((slots, granules), np.int64)
         #: Readers of two kinds, since one wait tells of the tensor core's and another of copies.
-        self.core_reader = np.zeros((slots, units), np.int64)
-        self.copy_reader = np.zeros((slots, units), np.int64)
+        self.core_reader = np.zeros((slots, granules), np.int64)
+        self.copy_reader = np.zeros((slots, granules), np.int64)
         #: Whether there have been any.
         self._asynchronous = False
-        #: The bytes of each unit in which mbarriers live, and whether there have been any.
-        self.barriers = np.zeros((slots, units), np.uint16)
+        #: The bytes of each granule in which mbarriers live, and whether there have been any.
+        self.barriers = np.zeros((slots, granules), np.uint16)
         self._has_barriers = False
-        self.stores = ThreadAccesses(slots, happens_before.size, happens_before.warps, units)
-        self.loads = ThreadAccesses(slots, happens_before.size, happens_before.warps, units)
+        self.stores = ThreadAccesses(slots, happens_before.size, happens_before.warps, granules)
+        self.loads = ThreadAccesses(slots, happens_before.size, happens_before.warps, granules)
         self.strong_stores = StrongStores(slots, happens_before.members, bytes)
         self._races = SharedRaces(happens_before, self.stores, findings)
         self.fences = ProxyFences(self, happens_before, self._races.copy_lines, findings)
 
     @property
     def read_too_early(self) -> dict[int, list[tuple[int, NDArray[np.int64]]]]:
-        """What products, by number, have read while it may be overwritten: (CTA slot, units)."""
+        """What products, by number, have read while it may be overwritten: (CTA slot, granules)."""
         return self._races.read_too_early
 
     @property
     def written_at_once(self) -> dict[int, list[tuple[int, NDArray[np.int64]]]]:
-        """What copies, by number, have written while another copy may be writing it: (CTA slot, units)."""
+        """What copies, by number, have written while another copy may be writing it: (CTA slot, granules)."""
         return self._races.written_at_once
 
     def clear(self, slots: NDArray[np.int64]) -> None:
@@ -80,34 +80,34 @@ class SharedAccesses:
         return self._asynchronous
 
     def async_write(
-        self, operation: AsyncOperation, row: int, units: NDArray[np.int64], slot: int | None = None
+        self, operation: AsyncOperation, row: int, granules: NDArray[np.int64], slot: int | None = None
     ) -> None:
-        """A bulk copy issued by warp `row` overwrites these 16-byte units."""
+        """A bulk copy issued by warp `row` overwrites these 16-byte granules."""
         slot = operation.slot if slot is None else slot
-        self._happens_before.lanes.asynchronous(operation, row, slot, units, writes=True)
-        self._against_writers(operation, row, slot, units, _ALL, "overwrites")
-        self._against_readers(operation, row, slot, units, _ALL)
-        self._spare_barriers(operation, slot, units, _ALL)
-        self.written[slot, units] = _ALL
+        self._happens_before.lanes.asynchronous(operation, row, slot, granules, writes=True)
+        self._against_writers(operation, row, slot, granules, _ALL, "overwrites")
+        self._against_readers(operation, row, slot, granules, _ALL)
+        self._spare_barriers(operation, slot, granules, _ALL)
+        self.written[slot, granules] = _ALL
         self._asynchronous = True
-        self.async_writer[slot, units] = operation.number
-        self.core_reader[slot, units] = 0
-        self.copy_reader[slot, units] = 0
+        self.async_writer[slot, granules] = operation.number
+        self.core_reader[slot, granules] = 0
+        self.copy_reader[slot, granules] = 0
         for each in (self.stores, self.loads, self.strong_stores):
-            each.forget(slot, units, _ALL)
+            each.forget(slot, granules, _ALL)
 
     def async_read(
-        self, operation: AsyncOperation, row: int, units: NDArray[np.int64], slot: int | None = None,
+        self, operation: AsyncOperation, row: int, granules: NDArray[np.int64], slot: int | None = None,
         masks: Masks | np.uint16 = _ALL,
     ) -> None:  # fmt: skip
-        """A tensor-core operation or bulk store issued by warp `row` reads bytes of these 16-byte units."""
+        """A tensor-core operation or bulk store issued by warp `row` reads bytes of these 16-byte granules."""
         slot = operation.slot if slot is None else slot
-        self._happens_before.lanes.asynchronous(operation, row, slot, units, writes=False)
-        self._against_writers(operation, row, slot, units, masks, "reads")
-        self.fences.require(operation, row, slot, units)
-        self._require_written(operation, row, slot, units, masks)
+        self._happens_before.lanes.asynchronous(operation, row, slot, granules, writes=False)
+        self._against_writers(operation, row, slot, granules, masks, "reads")
+        self.fences.require(operation, row, slot, granules)
+        self._require_written(operation, row, slot, granules, masks)
         if operation.swizzle is not None:
-            for number in distinct(self.async_writer[slot, units]):
+            for number in distinct(self.async_writer[slot, granules]):
                 source = self._happens_before.operations.get(int(number))
                 if source is not None and source.swizzle not in (None, operation.swizzle):
                     self._findings.add(
@@ -118,33 +118,33 @@ class SharedAccesses:
                         severity="advice",
                     )
         by_core = operation.what.startswith(("tcgen05", "wgmma"))
-        (self.core_reader if by_core else self.copy_reader)[slot, units] = operation.number
+        (self.core_reader if by_core else self.copy_reader)[slot, granules] = operation.number
         self._asynchronous = True
 
-    def read_together(self, operation: AsyncOperation, rows: Sequence[int], units: NDArray[np.int64]) -> None:
-        """An operation that several warps of a CTA issue together reads these units: each must know their writers."""
-        self.async_read(operation, rows[0], units)
+    def read_together(self, operation: AsyncOperation, rows: Sequence[int], granules: NDArray[np.int64]) -> None:
+        """An operation that several warps of a CTA issue together reads these granules: each must know their writers."""
+        self.async_read(operation, rows[0], granules)
         slot = operation.slot
-        writers = {int(number) for number in distinct(self.async_writer[slot, units])} - {0}
+        writers = {int(number) for number in distinct(self.async_writer[slot, granules])} - {0}
         table = self.stores.table(slot)
         for row in rows[1:]:
             known = self._happens_before.known[row]
             stores = table is not None and bool((table.latest > table.of(known.clocks)).any())
             stores |= bool((self.strong_stores.latest[slot] > known.clocks).any())
             if stores or not writers <= known.operations:
-                self._against_writers(operation, row, slot, units, _ALL, "reads")
+                self._against_writers(operation, row, slot, granules, _ALL, "reads")
 
     def accesses(
-        self, rows: NDArray[np.int64], at: NDArray[np.int64], units: NDArray[np.int64], masks: Masks,
+        self, rows: NDArray[np.int64], at: NDArray[np.int64], granules: NDArray[np.int64], masks: Masks,
         changed: Masks | None, statement: Statement,
     ) -> bool:  # fmt: skip
         """Loads of many warps from their own CTA's memory, or stores if `changed` is given, as `read` and `write` take
-        them: `rows[at]` accesses each of `units`. False where something is to be reported, so that they must be told
+        them: `rows[at]` accesses each of `granules`. False where something is to be reported, so that they must be told
         one by one; nothing is kept then.
         """
         slots, warps = rows // self._happens_before.warps, rows % self._happens_before.warps
         slot, warp = slots[at], warps[at]
-        place = slot * self.written.shape[1] + units
+        place = slot * self.written.shape[1] + granules
         writes, racing = changed is not None, masks if changed is None else changed
         kinds = (self.stores, self.loads) if writes else (self.stores,)
         if any(kind.any_apart and kind.apart[slots].any() for kind in (self.stores, self.loads)):
@@ -164,24 +164,26 @@ class SharedAccesses:
         first = slots % self._happens_before.size * self._happens_before.warps
         own = first[:, None] + np.arange(self._happens_before.warps)
         known, each = self._happens_before.clocks[rows[:, None], own], np.arange(len(rows))
-        if self.strong_stores.any_unknown(
-            slot, (first + warps)[at], units, racing, self._happens_before.clocks[rows], at
+        if self.strong_stores.any_unordered(
+            slot, (first + warps)[at], granules, racing, self._happens_before.clocks[rows], at
         ):
             return False
         if (self.stores.latest[slots, first + warps] == PENDING).any():
-            pending = self.stores.clock[slot, warp, units] == PENDING
-            if (pending & ((self.stores.mask[slot, warp, units] & masks) != 0)).any():
+            pending = self.stores.clock[slot, warp, granules] == PENDING
+            if (pending & ((self.stores.mask[slot, warp, granules] & masks) != 0)).any():
                 return False
         for kind in kinds:
             late = kind.latest[slots[:, None], own] > known
             late[each, warps] = False
             if late.any():
-                hit = (kind.clock[slot, :, units] > known[at]) & ((kind.mask[slot, :, units] & racing[:, None]) != 0)
+                hit = (kind.clock[slot, :, granules] > known[at]) & (
+                    (kind.mask[slot, :, granules] & racing[:, None]) != 0
+                )
                 hit[np.arange(len(at)), warp] = False
                 if hit.any():
                     return False
         clocks = self._happens_before.intervals(rows)[at]
-        (self.stores if writes else self.loads).add_own(slot, warp, units, masks, clocks, statement.line)
+        (self.stores if writes else self.loads).add_own(slot, warp, granules, masks, clocks, statement.line)
         if writes:
             if fresh:
                 np.bitwise_or.at(written, place, masks)
@@ -202,73 +204,73 @@ class SharedAccesses:
         return True
 
     def read(
-        self, row: int, units: NDArray[np.int64], masks: Masks, statement: Statement, slot: int | None = None
+        self, row: int, granules: NDArray[np.int64], masks: Masks, statement: Statement, slot: int | None = None
     ) -> None:
-        """A warp's own load of some bytes of each unit."""
+        """A warp's own load of some bytes of each granule."""
         slot = row // self._happens_before.warps if slot is None else slot
         access = AsyncOperation(0, "load", statement, slot)
-        self._races.against_own_copies(access, row, units, masks, "reads")
-        self._against_writers(access, row, slot, units, masks, "reads")
-        self._require_written(access, row, slot, units, masks)
+        self._races.against_own_copies(access, row, granules, masks, "reads")
+        self._against_writers(access, row, slot, granules, masks, "reads")
+        self._require_written(access, row, slot, granules, masks)
         self.loads.add(
-            slot, row % self._happens_before.members, units, masks, self._happens_before.clock(row), statement.line
+            slot, row % self._happens_before.members, granules, masks, self._happens_before.clock(row), statement.line
         )
 
     def write(
-        self, row: int, units: NDArray[np.int64], masks: Masks, statement: Statement, slot: int | None = None,
+        self, row: int, granules: NDArray[np.int64], masks: Masks, statement: Statement, slot: int | None = None,
         changed: Masks | None = None,
     ) -> None:  # fmt: skip
-        """A warp's own store to some bytes of each unit. Those of them that are `changed` (all by default) may race:
+        """A warp's own store to some bytes of each granule. Those of them that are `changed` (all by default) may race:
         writing again what is there is harmless, and compilers do it where several warps hold the same value.
         """
         slot = row // self._happens_before.warps if slot is None else slot
         access = AsyncOperation(0, "store", statement, slot)
-        self._races.against_own_copies(access, row, units, masks, "overwrites")
+        self._races.against_own_copies(access, row, granules, masks, "overwrites")
         if changed is None or changed.any():
             racing = masks if changed is None else changed
-            self._against_writers(access, row, slot, units, racing, "overwrites")
-            self._against_readers(access, row, slot, units, racing)
-        self._spare_barriers(access, slot, units, masks)
+            self._against_writers(access, row, slot, granules, racing, "overwrites")
+            self._against_readers(access, row, slot, granules, racing)
+        self._spare_barriers(access, slot, granules, masks)
         self.stores.add(
-            slot, row % self._happens_before.members, units, masks, self._happens_before.clock(row), statement.line
+            slot, row % self._happens_before.members, granules, masks, self._happens_before.clock(row), statement.line
         )
-        self._overwritten(slot, units, masks)
+        self._overwritten(slot, granules, masks)
 
     def lagging(
-        self, row: int, units: NDArray[np.int64], masks: Masks, statement: Statement, slot: int, known: VectorClock, *,
+        self, row: int, granules: NDArray[np.int64], masks: Masks, statement: Statement, slot: int, known: VectorClock, *,
         writes: bool,
     ) -> None:  # fmt: skip
         """Lanes of a warp that know only this access some bytes, before `read` or `write` tells of all its lanes."""
         access = AsyncOperation(0, "store" if writes else "load", statement, slot)
-        self._against_writers(access, row, slot, units, masks, "overwrites" if writes else "reads", known)
+        self._against_writers(access, row, slot, granules, masks, "overwrites" if writes else "reads", known)
         if writes:
-            self._against_readers(access, row, slot, units, masks, known)
+            self._against_readers(access, row, slot, granules, masks, known)
 
     def copy(
-        self, row: int, units: NDArray[np.int64], masks: Masks, statement: Statement, slot: int | None = None,
+        self, row: int, granules: NDArray[np.int64], masks: Masks, statement: Statement, slot: int | None = None,
         what: str = "cp.async",
     ) -> None:  # fmt: skip
         """A cp.async or st.async begins to write: until someone has waited for it, nobody may touch these bytes."""
         slot = row // self._happens_before.warps if slot is None else slot
         self._races.copy_lines[statement.line] = what
         access = AsyncOperation(0, what, statement, slot)
-        self._races.against_own_copies(access, row, units, masks, "overwrites")
-        self._against_writers(access, row, slot, units, masks, "overwrites")
-        self._against_readers(access, row, slot, units, masks)
-        self.stores.add(slot, row % self._happens_before.members, units, masks, PENDING, statement.line)
-        self._overwritten(slot, units, masks)
+        self._races.against_own_copies(access, row, granules, masks, "overwrites")
+        self._against_writers(access, row, slot, granules, masks, "overwrites")
+        self._against_readers(access, row, slot, granules, masks)
+        self.stores.add(slot, row % self._happens_before.members, granules, masks, PENDING, statement.line)
+        self._overwritten(slot, granules, masks)
 
-    def reduce(self, row: int, units: NDArray[np.int64], masks: Masks, statement: Statement, slot: int) -> None:
+    def reduce(self, row: int, granules: NDArray[np.int64], masks: Masks, statement: Statement, slot: int) -> None:
         """A red.async begins: it does not race with others, but until someone has waited for it, nobody may load."""
         self._races.copy_lines[statement.line] = "red.async"
-        self.reduce_later(units, masks, slot)
-        self.stores.add(slot, row % self._happens_before.members, units, masks, PENDING, statement.line)
+        self.reduce_later(granules, masks, slot)
+        self.stores.add(slot, row % self._happens_before.members, granules, masks, PENDING, statement.line)
 
-    def copied(self, row: int, units: NDArray[np.int64], slot: int | None = None, clock: int | None = None) -> None:
-        """What a warp's copies wrote to these units is there, as its stores in an interval: the present by default."""
+    def copied(self, row: int, granules: NDArray[np.int64], slot: int | None = None, clock: int | None = None) -> None:
+        """What a warp's copies wrote to these granules is there, as its stores in an interval: the present by default."""
         slot = row // self._happens_before.warps if slot is None else slot
         clock = self._happens_before.clock(row) if clock is None else clock
-        self.stores.settle(slot, row % self._happens_before.members, units, clock)
+        self.stores.settle(slot, row % self._happens_before.members, granules, clock)
 
     def strong(
         self, rows: NDArray[np.int64], slots: NDArray[np.int64], inside: NDArray[np.int64], size: int,
@@ -279,17 +281,17 @@ class SharedAccesses:
         `observes` what others have written, and which is last is open, none. The slot of `access` does not count.
         """
         self._strong_races(rows, slots, inside, size, changing, access, writes=writes)
-        at, units, masks, _ = by_unit(slots, inside, size, changing)
-        if reads and (masks & ~self.written[at, units]).any():
+        at, granules, masks, _ = by_granule(slots, inside, size, changing)
+        if reads and (masks & ~self.written[at, granules]).any():
             for pair in distinct(rows * len(self.written) + slots).tolist():
                 row, slot = divmod(pair, len(self.written))
-                touched = units_of(inside[(rows == row) & (slots == slot)], size)
+                touched = granules_of(inside[(rows == row) & (slots == slot)], size)
                 self._require_written(replace(access, slot=slot), row, slot, *touched)
         warps = rows % self._happens_before.members
         if writes:
             begins = np.flatnonzero(starts(at)).tolist()
             for begin, end in zip(begins, [*begins[1:], len(at)], strict=True):
-                slot, touched, bits = int(at[begin]), units[begin:end], masks[begin:end]
+                slot, touched, bits = int(at[begin]), granules[begin:end], masks[begin:end]
                 self._spare_barriers(access, slot, touched, bits)
                 self.stores.forget(slot, touched, bits)
                 self._overwritten(slot, touched, bits)
@@ -303,7 +305,7 @@ class SharedAccesses:
         changing: NDArray[np.bool_], access: AsyncOperation, *, writes: bool,
     ) -> None:  # fmt: skip
         """Strong accesses race with weak ones alone (8.7), among them those of copies and products."""
-        members, memories, place = self._happens_before.members, len(self.written), (slots, inside // UNIT)
+        members, memories, place = self._happens_before.members, len(self.written), (slots, inside // GRANULE)
         copies = (self.async_writer, self.core_reader, self.copy_reader) if writes else (self.async_writer,)
         numbers = [found for found in (table[place] for table in copies) if found.any()]
         pairs = distinct(rows * memories + slots)
@@ -321,56 +323,56 @@ class SharedAccesses:
             chosen = (rows == row) & (slots == slot) & changing
             if not chosen.any():
                 continue
-            units, masks = units_of(inside[chosen], size)
+            granules, masks = granules_of(inside[chosen], size)
             known, named = self._happens_before.known[row], replace(access, slot=slot)
             verb = "overwrites" if writes else "reads"
-            self._races.against_own_copies(named, row, units, masks, verb)
-            self._against_writers(named, row, slot, units, masks, verb, known, weak=True)
+            self._races.against_own_copies(named, row, granules, masks, verb)
+            self._against_writers(named, row, slot, granules, masks, verb, known, weak=True)
             if writes:
-                self._against_readers(named, row, slot, units, masks, known)
+                self._against_readers(named, row, slot, granules, masks, known)
 
-    def reduce_later(self, units: NDArray[np.int64], masks: Masks, slot: int) -> None:
+    def reduce_later(self, granules: NDArray[np.int64], masks: Masks, slot: int) -> None:
         """A red.async is on its way: initializes, and orders rather than races."""
-        self.stores.forget(slot, units, masks)
-        self.strong_stores.forget(slot, units, masks)
-        self._overwritten(slot, units, masks)
+        self.stores.forget(slot, granules, masks)
+        self.strong_stores.forget(slot, granules, masks)
+        self._overwritten(slot, granules, masks)
 
-    def _overwritten(self, slot: int, units: NDArray[np.int64], masks: Masks) -> None:
-        self.written[slot, units] |= masks
-        self.async_writer[slot, units] = 0
-        self.core_reader[slot, units] = 0
-        self.copy_reader[slot, units] = 0
+    def _overwritten(self, slot: int, granules: NDArray[np.int64], masks: Masks) -> None:
+        self.written[slot, granules] |= masks
+        self.async_writer[slot, granules] = 0
+        self.core_reader[slot, granules] = 0
+        self.copy_reader[slot, granules] = 0
 
     def barrier_lives(self, slot: int, offset: int, alive: bool) -> None:
         """From now on there is an mbarrier at an offset of a CTA's memory, or none any more."""
-        mask = np.uint16(0xFF << offset % UNIT)
+        mask = np.uint16(0xFF << offset % GRANULE)
         self._has_barriers |= alive
         if alive:
-            self.barriers[slot, offset // UNIT] |= mask
+            self.barriers[slot, offset // GRANULE] |= mask
         else:
-            self.barriers[slot, offset // UNIT] &= ~mask
+            self.barriers[slot, offset // GRANULE] &= ~mask
 
     def _spare_barriers(
-        self, access: AsyncOperation, slot: int, units: NDArray[np.int64], masks: Masks | np.uint16
+        self, access: AsyncOperation, slot: int, granules: NDArray[np.int64], masks: Masks | np.uint16
     ) -> None:
-        hit = self.barriers[slot, units] & masks
+        hit = self.barriers[slot, granules] & masks
         if hit.any():
-            unit = int(units[int((hit != 0).argmax())])
+            granule = int(granules[int((hit != 0).argmax())])
             self._findings.add(
                 "mbarrier-overwritten",
-                f"the {access.what} writes to an mbarrier at {unit * UNIT:#x} to {unit * UNIT + UNIT - 1:#x}; "
+                f"the {access.what} writes to an mbarrier at {granule * GRANULE:#x} to {granule * GRANULE + GRANULE - 1:#x}; "
                 "mbarrier.inval must come first",
                 access.statement,
             )
 
     def _require_written(
-        self, access: AsyncOperation, row: int, slot: int, units: NDArray[np.int64], masks: Masks | np.uint16
+        self, access: AsyncOperation, row: int, slot: int, granules: NDArray[np.int64], masks: Masks | np.uint16
     ) -> None:
-        missing = masks & ~self.written[slot, units]
+        missing = masks & ~self.written[slot, granules]
         if missing.any():
             first = int(missing.astype(np.bool_).argmax())
             lowest = int(missing[first]) & -int(missing[first])
-            at = int(units[first]) * UNIT + lowest.bit_length() - 1
+            at = int(granules[first]) * GRANULE + lowest.bit_length() - 1
             # CUB's merges read an element behind the last one, and drop it.
             behind = access.what == "load" and np.count_nonzero(missing) == 1 and self._is_written(slot, at - 1)
             rule = self._happens_before.waits.hint(row)
@@ -389,31 +391,31 @@ class SharedAccesses:
             )
 
     def _is_written(self, slot: int, at: int) -> bool:
-        return bool(self.written[slot, at // UNIT] >> np.uint16(at % UNIT) & np.uint16(1))
+        return bool(self.written[slot, at // GRANULE] >> np.uint16(at % GRANULE) & np.uint16(1))
 
     def _against_writers(
-        self, access: AsyncOperation, row: int, slot: int, units: NDArray[np.int64], masks: Masks | np.uint16,
+        self, access: AsyncOperation, row: int, slot: int, granules: NDArray[np.int64], masks: Masks | np.uint16,
         verb: str, known: VectorClock | None = None, *, weak: bool = False,
     ) -> None:  # fmt: skip
         """All who have written there, or the `weak` accesses alone."""
         known = self._happens_before.observed_by(row, access.lane) if known is None else known
-        self._races.against_operations(access, row, slot, units, self.async_writer[slot, units], verb, known)
+        self._races.against_operations(access, row, slot, granules, self.async_writer[slot, granules], verb, known)
         for stores in (self.stores,) if weak else (self.stores, self.strong_stores):
-            self._races.against_warps(access, row, stores, slot, units, masks, verb, known)
+            self._races.against_warps(access, row, stores, slot, granules, masks, verb, known)
 
     def _against_readers(
-        self, access: AsyncOperation, row: int, slot: int, units: NDArray[np.int64], masks: Masks | np.uint16,
+        self, access: AsyncOperation, row: int, slot: int, granules: NDArray[np.int64], masks: Masks | np.uint16,
         known: VectorClock | None = None,
     ) -> None:  # fmt: skip
         known = self._happens_before.observed_by(row, access.lane) if known is None else known
         verb = "overwrites what may still be read by"
         for readers in (self.core_reader, self.copy_reader):
-            self._races.against_operations(access, row, slot, units, readers[slot, units], verb, known)
-        self._races.against_warps(access, row, self.loads, slot, units, masks, "overwrites", known, loads=True)
+            self._races.against_operations(access, row, slot, granules, readers[slot, granules], verb, known)
+        self._races.against_warps(access, row, self.loads, slot, granules, masks, "overwrites", known, loads=True)
 
 
 def _overlap(places: NDArray[np.int64], masks: Masks) -> bool:
-    """Whether the same byte of a unit is in two of these masks."""
+    """Whether the same byte of a granule is in two of these masks."""
     order = np.argsort(places)
     places, bytes = places[order], masks[order].astype(np.int64)
     first = np.flatnonzero(starts(places))

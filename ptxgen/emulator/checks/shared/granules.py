@@ -1,38 +1,38 @@
-"""Shared memory in units of 16 bytes, each with a mask of its bytes: what accesses of lanes touch there."""
+"""Shared memory in granules of 16 bytes, each with a mask of its bytes: what accesses of lanes touch there."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
 
-#: The bytes of a unit.
-UNIT = 16
-#: The bytes of some units, one bit each.
+#: The bytes of a granule.
+GRANULE = 16
+#: The bytes of some granules, one bit each.
 Masks = NDArray[np.uint16]
 
 
-def units_of(offsets: NDArray[np.int64], size: int) -> tuple[NDArray[np.int64], NDArray[np.uint16]]:
-    """The units of shared memory that accesses touch, and which bytes of each.
+def granules_of(offsets: NDArray[np.int64], size: int) -> tuple[NDArray[np.int64], NDArray[np.uint16]]:
+    """The granules of shared memory that accesses touch, and which bytes of each.
 
-    An access is aligned to its size, at most 16 bytes: it lies in one unit.
+    An access is aligned to its size, at most 16 bytes: it lies in one granule.
     """
-    units, place = np.unique(offsets // UNIT, return_inverse=True)
-    masks = np.zeros(len(units), np.uint16)
-    np.bitwise_or.at(masks, place, np.left_shift((1 << size) - 1, offsets % UNIT).astype(np.uint16))
-    return units, masks
+    granules, place = np.unique(offsets // GRANULE, return_inverse=True)
+    masks = np.zeros(len(granules), np.uint16)
+    np.bitwise_or.at(masks, place, np.left_shift((1 << size) - 1, offsets % GRANULE).astype(np.uint16))
+    return granules, masks
 
 
-def by_unit(
+def by_granule(
     owners: NDArray[np.int64], offsets: NDArray[np.int64], size: int, new: NDArray[np.bool_]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.uint16], NDArray[np.uint16]]:
-    """The units that each owner accesses: owners, units, and the bytes of each that are touched and that are `new`."""
-    span = int(offsets.max()) // UNIT + 1
-    keys = owners * span + offsets // UNIT
+    """The granules that each owner accesses: owners, granules, and the bytes of each that are touched and that are `new`."""
+    span = int(offsets.max()) // GRANULE + 1
+    keys = owners * span + offsets // GRANULE
     order = slice(None) if (keys[1:] >= keys[:-1]).all() else np.argsort(keys)
     keys = keys[order]
     first = np.flatnonzero(starts(keys))
     keys = keys[first]
-    bits = np.left_shift((1 << size) - 1, offsets % UNIT).astype(np.uint16)[order]
+    bits = np.left_shift((1 << size) - 1, offsets % GRANULE).astype(np.uint16)[order]
     changed = np.bitwise_or.reduceat(np.where(new[order], bits, np.uint16(0)), first)
     return keys // span, keys % span, np.bitwise_or.reduceat(bits, first), changed
 

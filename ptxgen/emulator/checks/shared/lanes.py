@@ -26,7 +26,7 @@ from ptxgen.emulator.checks.findings import Findings
 from ptxgen.emulator.checks.order.partial_release import Part, PartialReleases, bits
 from ptxgen.emulator.checks.order.vector_clock import AsyncOperation
 from ptxgen.emulator.checks.order.warp_sync import MaskedSyncs
-from ptxgen.emulator.checks.shared.granules import UNIT, distinct
+from ptxgen.emulator.checks.shared.granules import GRANULE, distinct
 from ptxgen.emulator.checks.shared.last_accesses import ThreadAccesses
 from ptxgen.syntax import Instruction, Statement
 
@@ -56,11 +56,11 @@ class LaneAccesses:
         findings: Findings,
     ) -> None:  # fmt: skip
         self._happens_before, self._findings, warps = happens_before, findings, happens_before.warps
-        #: Where the lines of a warp's accesses are found, by units.
+        #: Where the lines of a warp's accesses are found, by granules.
         self._stores, self._loads = stores, loads
         #: The bytes of a word, and a memory's words.
         self._word = 4
-        self._words = -(-bytes // UNIT) * UNIT // self._word
+        self._words = -(-bytes // GRANULE) * GRANULE // self._word
         self._writer, self._reader = (np.zeros(slots * self._words, np.int64) for _ in range(2))
         #: The number of each warp's interval, which no other warp ever has, and the last in which it accessed words.
         self.interval = np.arange(1, slots * warps + 1)
@@ -118,12 +118,12 @@ class LaneAccesses:
         words, _ = self._places(slots, inside, active, size, None)
         self._writer[words] = self._reader[words] = 0
 
-    def access_units(
-        self, row: int, lane: int, slot: int, units: NDArray[np.int64], statement: Instruction, *, writes: bool
+    def access_granules(
+        self, row: int, lane: int, slot: int, granules: NDArray[np.int64], statement: Instruction, *, writes: bool
     ) -> None:
-        """One lane loads these whole units of a slot's memory, or stores to them."""
+        """One lane loads these whole granules of a slot's memory, or stores to them."""
         rows = np.array([row])
-        words = self._of_units(slot, units).reshape(1, -1)
+        words = self._of_granules(slot, granules).reshape(1, -1)
         events = np.full((1, 1), int(self.interval[row]) << _SHIFT | lane)
         if writes:
             self._store(rows, words, events, statement, np.ones(1, np.bool_), np.array([1 << lane], np.uint32))
@@ -143,17 +143,17 @@ class LaneAccesses:
         self._stored[rows] = now
 
     def asynchronous(
-        self, operation: AsyncOperation, row: int, slot: int, units: NDArray[np.int64], *, writes: bool
+        self, operation: AsyncOperation, row: int, slot: int, granules: NDArray[np.int64], *, writes: bool
     ) -> None:
-        """An operation that a warp, or one lane of it, issues reads these units, or writes them."""
+        """An operation that a warp, or one lane of it, issues reads these granules, or writes them."""
         if self._releases.parts:
-            words = self._of_units(slot, units)
+            words = self._of_granules(slot, granules)
             self._unreleased(np.array([row]), words, None, f"the {operation.what}", writes, operation.statement)
         rows = np.array([row])
         stored, loaded = self._recent(self._stored, rows), self._recent(self._loaded, rows)
         if operation.lane is None or not (stored or loaded):
             return
-        words = self._of_units(slot, units)
+        words = self._of_granules(slot, granules)
         event = np.full(words.shape, int(self.interval[row]) << _SHIFT | operation.lane)
         if stored:
             found = self._conflict(rows, words, event, self._writer[words], None)
@@ -165,9 +165,9 @@ class LaneAccesses:
             if found is not None:
                 self._report(found, f"the {operation.what}", "overwrites", "load", self._loads, operation.statement)
 
-    def _of_units(self, slot: int, units: NDArray[np.int64]) -> NDArray[np.int64]:
-        per_unit = UNIT // self._word
-        return (slot * self._words + units * per_unit)[:, None] + np.arange(per_unit)
+    def _of_granules(self, slot: int, granules: NDArray[np.int64]) -> NDArray[np.int64]:
+        per_unit = GRANULE // self._word
+        return (slot * self._words + granules * per_unit)[:, None] + np.arange(per_unit)
 
     def _places(
         self, slots: NDArray[np.int64], inside: NDArray[np.int64], active: NDArray[np.bool_], size: int,
@@ -250,7 +250,7 @@ class LaneAccesses:
             lanes, intervals, others = events & _SEVERAL - 1, before >> _SHIFT, before & (1 << _SHIFT) - 1
             for row in rows.tolist():
                 mine = events >> _SHIFT == self.interval[row]
-                hit |= mine & self.narrow.unknown(row, lanes, intervals, others)
+                hit |= mine & self.narrow.unordered(row, lanes, intervals, others)
         if chosen is not None:
             hit &= chosen[:, None]
         if not hit.any():
@@ -290,13 +290,13 @@ class LaneAccesses:
                     "overwrites" if writes else "reads", "an arrival", "shared-race", statement,
                 )  # fmt: skip
 
-    def unfenced(self, operation: AsyncOperation, row: int, slot: int, units: NDArray[np.int64]) -> None:
-        """Find what lanes have stored in these units and others of their warp alone have fenced, before `row` issues an
+    def unfenced(self, operation: AsyncOperation, row: int, slot: int, granules: NDArray[np.int64]) -> None:
+        """Find what lanes have stored in these granules and others of their warp alone have fenced, before `row` issues an
         asynchronous operation that reads them.
         """
         if not self._fences.parts:
             return
-        words = self._of_units(slot, units)
+        words = self._of_granules(slot, granules)
         before = self._writer[words]
         numbers = before >> _SHIFT
         fenced, members = self._happens_before.fenced, self._happens_before.members
@@ -320,7 +320,7 @@ class LaneAccesses:
         statement: Statement,
     ) -> None:  # fmt: skip
         slot, inside = divmod(word, self._words)
-        line = self._stores.last_line(slot, part.row, inside * self._word // UNIT)
+        line = self._stores.last_line(slot, part.row, inside * self._word // GRANULE)
         self._findings.add(
             code,
             f"{access} {verb} data of the store{f' of line {line}' if line else ''} by lane {event & _SEVERAL - 1} of "
@@ -333,7 +333,7 @@ class LaneAccesses:
         self, found: _Conflict, access: str, verb: str, what: str, accesses: ThreadAccesses, statement: Statement
     ) -> None:
         slot, word = divmod(found.word, self._words)
-        line = accesses.last_line(slot, found.row, word * self._word // UNIT)
+        line = accesses.last_line(slot, found.row, word * self._word // GRANULE)
         lane = found.event & (1 << _SHIFT) - 1
         other = "several lanes" if lane == _SEVERAL else f"lane {lane}"
         where = f"the {what}{f' of line {line}' if line else ''} by {other} of the same warp"

@@ -1,4 +1,4 @@
-"""The last loads, or stores, of each warp in each unit of shared memory."""
+"""The last loads, or stores, of each warp in each granule of shared memory."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ptxgen.emulator.checks.shared.granules import Masks, distinct
 
 
 class _Table:
-    """Last accesses to one CTA's memory by warps `first` and up of its cluster: (warps, units)."""
+    """Last accesses to one CTA's memory by warps `first` and up of its cluster: (warps, granules)."""
 
     __slots__ = ("clock", "first", "latest", "line", "mask")
 
@@ -24,9 +24,9 @@ class _Table:
         self.latest = latest
 
     @classmethod
-    def empty(cls, latest: NDArray[np.int64], units: int) -> _Table:
+    def empty(cls, latest: NDArray[np.int64], granules: int) -> _Table:
         """One for all warps of a cluster."""
-        shape = (len(latest), units)
+        shape = (len(latest), granules)
         return cls(0, np.zeros(shape, np.int32), np.zeros(shape, np.uint16), np.zeros(shape, np.int32), latest)
 
     def of(self, clocks: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -35,18 +35,18 @@ class _Table:
 
 
 class ThreadAccesses:
-    """Which bytes of each unit every warp has accessed in its last interval that touched the unit, and in which.
+    """Which bytes of each granule every warp has accessed in its last interval that touched the granule, and in which.
 
     Warps are numbered in their cluster. A slot's table has its own warps until one of a peer comes.
     """
 
-    def __init__(self, slots: int, size: int, warps: int, units: int) -> None:
-        self._size, self._warps, self._units = size, warps, units
+    def __init__(self, slots: int, size: int, warps: int, granules: int) -> None:
+        self._size, self._warps, self._granules = size, warps, granules
         self._tables: list[_Table | None] = [None] * slots
         #: Which slots have a table.
         self._known = np.zeros(slots, np.bool_)
         #: The accesses of the CTAs' own warps; only what is touched takes memory.
-        shape = (slots, warps, units)
+        shape = (slots, warps, granules)
         self.clock, self.mask = np.zeros(shape, np.int32), np.zeros(shape, np.uint16)
         self.line = np.zeros(shape, np.int32)
         #: The last interval of each warp of the cluster in which it accessed anything of a slot.
@@ -67,32 +67,32 @@ class ThreadAccesses:
             self._tables[slot] = table
             self._known[slot] = True
         if not table.first <= warp < table.first + len(table.latest):
-            whole = _Table.empty(self.latest[slot], self._units)
+            whole = _Table.empty(self.latest[slot], self._granules)
             self.apart[slot] = self.any_apart = True
             for name in ("clock", "mask", "line"):
                 getattr(whole, name)[own : own + self._warps] = getattr(table, name)
             table = self._tables[slot] = whole
         return table
 
-    def add(self, slot: int, warp: int, units: NDArray[np.int64], masks: Masks, clock: int, line: int) -> None:
-        """A warp accesses bytes of these different units, in an instruction of a line."""
+    def add(self, slot: int, warp: int, granules: NDArray[np.int64], masks: Masks, clock: int, line: int) -> None:
+        """A warp accesses bytes of these different granules, in an instruction of a line."""
         table = self._reach(slot, warp)
         at = warp - table.first
-        before = np.where(table.clock[at, units] == clock, table.mask[at, units], np.uint16(0))
-        table.mask[at, units] = before | masks
-        table.clock[at, units] = clock
-        table.line[at, units] = line
+        before = np.where(table.clock[at, granules] == clock, table.mask[at, granules], np.uint16(0))
+        table.mask[at, granules] = before | masks
+        table.clock[at, granules] = clock
+        table.line[at, granules] = line
         table.latest[at] = max(table.latest[at], clock)
 
     def add_own(
-        self, slots: NDArray[np.int64], warps: NDArray[np.int64], units: NDArray[np.int64], masks: Masks,
+        self, slots: NDArray[np.int64], warps: NDArray[np.int64], granules: NDArray[np.int64], masks: Masks,
         clocks: NDArray[np.int64], line: int,
     ) -> None:  # fmt: skip
         """As `add`, for warps of several CTAs in their own memories, none of which is `apart`."""
         if not self._known[slots].all():
             for slot in distinct(slots).tolist():
                 self._reach(slot, slot % self._size * self._warps)
-        place = (slots * self._warps + warps) * self._units + units
+        place = (slots * self._warps + warps) * self._granules + granules
         clock, mask = self.clock.reshape(-1), self.mask.reshape(-1)
         mask[place] = np.where(clock[place] == clocks, mask[place], np.uint16(0)) | masks
         clock[place] = clocks
@@ -100,8 +100,8 @@ class ThreadAccesses:
         latest = slots, slots % self._size * self._warps + warps
         self.latest[latest] = np.maximum(self.latest[latest], clocks)
 
-    def unknown(
-        self, slot: int, warp: int, units: NDArray[np.int64], masks: Masks | np.uint16, known: NDArray[np.int64]
+    def unordered(
+        self, slot: int, warp: int, granules: NDArray[np.int64], masks: Masks | np.uint16, known: NDArray[np.int64]
     ) -> Iterator[tuple[int, int, int]]:
         """(other warp, line, interval) of accesses to the same bytes that `warp`, with these clocks, does not know."""
         table = self._tables[slot]
@@ -113,47 +113,49 @@ class ThreadAccesses:
             others[at] = False
         if not others.any():
             return
-        late = (table.clock[:, units] > clocks[:, None]) & ((table.mask[:, units] & masks) != 0)
+        late = (table.clock[:, granules] > clocks[:, None]) & ((table.mask[:, granules] & masks) != 0)
         late &= others[:, None]
         if late.any():
-            yield from self.lines(slot, units, late)
+            yield from self.lines(slot, granules, late)
 
-    def pending(self, slot: int, warp: int, units: NDArray[np.int64], masks: Masks) -> int | None:
+    def pending(self, slot: int, warp: int, granules: NDArray[np.int64], masks: Masks) -> int | None:
         """The line of a cp.async of this warp to some of these bytes, for which it has not waited."""
         table = self._tables[slot]
         at = warp - table.first if table is not None else 0
         if table is None or not 0 <= at < len(table.latest) or table.latest[at] != PENDING:
             return None
-        hit = (table.clock[at, units] == PENDING) & ((table.mask[at, units] & masks) != 0)
-        return int(table.line[at, units[hit.argmax()]]) if hit.any() else None
+        hit = (table.clock[at, granules] == PENDING) & ((table.mask[at, granules] & masks) != 0)
+        return int(table.line[at, granules[hit.argmax()]]) if hit.any() else None
 
-    def settle(self, slot: int, warp: int, units: NDArray[np.int64], clock: int) -> None:
-        """The warp has waited for its cp.async to these units: they count as stores that it makes now."""
+    def settle(self, slot: int, warp: int, granules: NDArray[np.int64], clock: int) -> None:
+        """The warp has waited for its cp.async to these granules: they count as stores that it makes now."""
         table = self._reach(slot, warp)
         at = warp - table.first
-        table.clock[at, units[table.clock[at, units] == PENDING]] = clock
+        table.clock[at, granules[table.clock[at, granules] == PENDING]] = clock
         table.latest[at] = table.clock[at].max()
 
-    def lines(self, slot: int, units: NDArray[np.int64], chosen: NDArray[np.bool_]) -> Iterator[tuple[int, int, int]]:
-        """(warp, line, interval) of the last access by each warp among the chosen units: `chosen` is (warps, units)."""
+    def lines(
+        self, slot: int, granules: NDArray[np.int64], chosen: NDArray[np.bool_]
+    ) -> Iterator[tuple[int, int, int]]:
+        """(warp, line, interval) of the last access by each warp among the chosen granules: `chosen` is (warps, granules)."""
         table = self._tables[slot]
         assert table is not None
         for at in np.flatnonzero(chosen.any(axis=1)):
-            last = np.where(chosen[at], table.clock[at, units], -1).argmax()
-            unit = units[last]
-            yield int(at) + table.first, int(table.line[at, unit]), int(table.clock[at, unit])
+            last = np.where(chosen[at], table.clock[at, granules], -1).argmax()
+            granule = granules[last]
+            yield int(at) + table.first, int(table.line[at, granule]), int(table.clock[at, granule])
 
-    def last_line(self, slot: int, row: int, unit: int) -> int:
-        """The line of the last access of warp `row` of the machine to a unit, 0 if there was none."""
+    def last_line(self, slot: int, row: int, granule: int) -> int:
+        """The line of the last access of warp `row` of the machine to a granule, 0 if there was none."""
         table = self._tables[slot]
         at = row % (self._size * self._warps) - table.first if table is not None else -1
-        return int(table.line[at, unit]) if table is not None and 0 <= at < len(table.latest) else 0
+        return int(table.line[at, granule]) if table is not None and 0 <= at < len(table.latest) else 0
 
-    def forget(self, slot: int, units: NDArray[np.int64], masks: Masks | np.uint16) -> None:
+    def forget(self, slot: int, granules: NDArray[np.int64], masks: Masks | np.uint16) -> None:
         """These bytes were overwritten by something that conflicts with whatever comes."""
         table = self._tables[slot]
         if table is not None:
-            table.mask[:, units] &= ~masks
+            table.mask[:, granules] &= ~masks
 
     def clear(self, slot: int) -> None:
         if self._tables[slot] is not None:

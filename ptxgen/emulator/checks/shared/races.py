@@ -18,7 +18,7 @@ from ptxgen.emulator.checks.order.mbarrier_scope import RELEASES
 from ptxgen.emulator.checks.order.strong_accesses import report_unfenced
 from ptxgen.emulator.checks.order.vector_clock import PENDING, AsyncOperation, VectorClock
 from ptxgen.emulator.checks.registry import mbarriers, races
-from ptxgen.emulator.checks.shared.granules import UNIT, Masks, distinct
+from ptxgen.emulator.checks.shared.granules import GRANULE, Masks, distinct
 from ptxgen.emulator.checks.shared.last_accesses import ThreadAccesses
 from ptxgen.emulator.checks.shared.strong_stores import StrongStores
 
@@ -33,11 +33,11 @@ _RELAXED = "barrier.cluster.arrive.relaxed alone, which releases nothing"
 
 
 class SharedRaces:
-    """Accesses against the last ones to the same units, which `SharedAccesses` keeps; `stores` are those of threads."""
+    """Accesses against the last ones to the same granules, which `SharedAccesses` keeps; `stores` are those of threads."""
 
     def __init__(self, happens_before: HappensBefore, stores: ThreadAccesses, findings: Findings) -> None:
         self._happens_before, self._stores, self._findings = happens_before, stores, findings
-        #: What products, by number, read while it may be overwritten: (CTA slot, units).
+        #: What products, by number, read while it may be overwritten: (CTA slot, granules).
         self.read_too_early: dict[int, list[tuple[int, NDArray[np.int64]]]] = {}
         #: What copies, by number, write while another copy may be writing it.
         self.written_at_once: dict[int, list[tuple[int, NDArray[np.int64]]]] = {}
@@ -45,18 +45,18 @@ class SharedRaces:
         self.copy_lines: dict[int, str] = {}
 
     def against_own_copies(
-        self, access: AsyncOperation, row: int, units: NDArray[np.int64], masks: Masks, verb: str
+        self, access: AsyncOperation, row: int, granules: NDArray[np.int64], masks: Masks, verb: str
     ) -> None:
         """The warp's own copies there, for which it has not waited."""
-        line = self._stores.pending(access.slot, row % self._happens_before.members, units, masks)
+        line = self._stores.pending(access.slot, row % self._happens_before.members, granules, masks)
         if line is not None:
             self._race(access, verb, f"the {self.copy_lines.get(line, 'copy')} of line {line}")
 
     def against_operations(
-        self, access: AsyncOperation, row: int, slot: int, units: NDArray[np.int64], numbers: NDArray[np.int64],
+        self, access: AsyncOperation, row: int, slot: int, granules: NDArray[np.int64], numbers: NDArray[np.int64],
         verb: str, known: VectorClock,
     ) -> None:  # fmt: skip
-        """Asynchronous operations on these units (numbers; 0: none) of whose completion `known` does not tell."""
+        """Asynchronous operations on these granules (numbers; 0: none) of whose completion `known` does not tell."""
         for number in distinct(numbers).tolist():
             if number and number not in known.operations:
                 earlier = self._happens_before.operations.get(number)
@@ -64,7 +64,7 @@ class SharedRaces:
                     why, parity = self._happens_before.waits.why(
                         row, Event(number), reads=verb == "reads", by=access.number
                     )
-                    places = (slot, np.array(units)[numbers == number])
+                    places = (slot, np.array(granules)[numbers == number])
                     product = next((each for each in (access, earlier) if each.what in _PRODUCTS), None)
                     copies = verb == "overwrites" and access.what in _COPIES and earlier.what in _COPIES
                     if product is not None:
@@ -74,16 +74,18 @@ class SharedRaces:
                             self.written_at_once.setdefault(each.number, []).append(places)
                     reads = product is not None or copies
                     cause = earlier.cause | self._happens_before.waits.missed(row) if parity else earlier.cause
-                    at = int(places[1][0]) * UNIT
+                    at = int(places[1][0]) * GRANULE
                     self._async_race(access, row, slot, at, verb, earlier, why, parity, reads=reads, cause=cause)
 
     def against_warps(
         self, access: AsyncOperation, row: int, accesses: ThreadAccesses | StrongStores, slot: int,
-        units: NDArray[np.int64], masks: Masks | np.uint16, verb: str, known: VectorClock, *, loads: bool = False,
+        granules: NDArray[np.int64], masks: Masks | np.uint16, verb: str, known: VectorClock, *, loads: bool = False,
     ) -> None:  # fmt: skip
         """The last `accesses` of other warps to these bytes, of which `known` does not tell."""
         what = "load" if loads else "store"
-        for warp, line, clock in accesses.unknown(slot, row % self._happens_before.members, units, masks, known.clocks):
+        for warp, line, clock in accesses.unordered(
+            slot, row % self._happens_before.members, granules, masks, known.clocks
+        ):
             copied = clock == PENDING and line in self.copy_lines
             kind = self.copy_lines[line] if copied else what
             where = f"the {kind} of line {line} by {self._happens_before.member_name(row, warp)}"
@@ -113,7 +115,7 @@ class SharedRaces:
             lack = "for which that warp has not waited" if copied else "with which its warp has not synchronized"
             self._report(access, verb, f"{where}, {lack}{why}", parity)
         if access.what in ("load", "store"):
-            self._against_scopes(access, row, accesses, what, slot, units, masks, verb)
+            self._against_scopes(access, row, accesses, what, slot, granules, masks, verb)
 
     def _ordered_by_product(
         self, access: AsyncOperation, row: int, what: str, line: int, warp: int, clock: int, verb: str,
@@ -134,11 +136,11 @@ class SharedRaces:
 
     def _against_scopes(
         self, access: AsyncOperation, row: int, accesses: ThreadAccesses | StrongStores, what: str, slot: int,
-        units: NDArray[np.int64], masks: Masks | np.uint16, verb: str,
+        granules: NDArray[np.int64], masks: Masks | np.uint16, verb: str,
     ) -> None:  # fmt: skip
         """Advice: hardware has been seen to order what the default scope of mbarriers does not (docs/checks.md)."""
         scopes = self._happens_before.scopes
-        for warp, line, narrow in scopes.conflicts(row, self._happens_before.warps, accesses, slot, units, masks):
+        for warp, line, narrow in scopes.conflicts(row, self._happens_before.warps, accesses, slot, granules, masks):
             if line not in self.copy_lines:
                 self._findings.add(
                     "narrow-scope",

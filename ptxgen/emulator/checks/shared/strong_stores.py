@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from ptxgen.emulator.checks.shared.granules import UNIT, Masks
+from ptxgen.emulator.checks.shared.granules import GRANULE, Masks
 
 #: Who knows what: the clocks of warps of a cluster.
 _Clocks = NDArray[np.int64]
@@ -21,7 +21,7 @@ class StrongStores:
     """Which warp, numbered in its cluster, last stored to each byte, in which of its intervals, and in which line."""
 
     def __init__(self, slots: int, members: int, bytes: int) -> None:
-        shape = (slots, -(-bytes // UNIT) * UNIT)
+        shape = (slots, -(-bytes // GRANULE) * GRANULE)
         #: 0 where there is none, or what it was does not count any more; only what is touched takes memory.
         self._clock, self._line = np.zeros(shape, np.int32), np.zeros(shape, np.int32)
         self._warp = np.zeros(shape, np.int16)
@@ -57,24 +57,24 @@ class StrongStores:
             at = self._places(slots, inside, size)
             self._clock.reshape(-1)[at[self._warp.reshape(-1)[at] != warps[:, None]]] = 0
 
-    def forget(self, slot: int, units: NDArray[np.int64], masks: Masks | np.uint16) -> None:
+    def forget(self, slot: int, granules: NDArray[np.int64], masks: Masks | np.uint16) -> None:
         """These bytes were overwritten by something that conflicts with whatever comes."""
         if self._known[slot]:
-            self._clock[slot, _bytes(units, masks)] = 0
+            self._clock[slot, _bytes(granules, masks)] = 0
 
-    def unknown(
-        self, slot: int, warp: int, units: NDArray[np.int64], masks: Masks | np.uint16, known: _Clocks
+    def unordered(
+        self, slot: int, warp: int, granules: NDArray[np.int64], masks: Masks | np.uint16, known: _Clocks
     ) -> Iterator[tuple[int, int, int]]:
         """(other warp, line, interval) of stores to these bytes that `warp`, with these clocks, does not know."""
         if not self._known[slot] or (self.latest[slot] <= known).all():
             return
-        yield from self._late(slot, _bytes(units, masks), known, but=warp)
+        yield from self._late(slot, _bytes(granules, masks), known, but=warp)
 
-    def unfenced(self, slot: int, units: NDArray[np.int64], visible: _Clocks) -> Iterator[tuple[int, int, int]]:
-        """The same of stores to these units that come after these clocks of their warps."""
+    def unfenced(self, slot: int, granules: NDArray[np.int64], visible: _Clocks) -> Iterator[tuple[int, int, int]]:
+        """The same of stores to these granules that come after these clocks of their warps."""
         if not self._known[slot] or (self.latest[slot] <= visible).all():
             return
-        yield from self._late(slot, _bytes(units, np.uint16(0xFFFF)), visible)
+        yield from self._late(slot, _bytes(granules, np.uint16(0xFFFF)), visible)
 
     def _late(
         self, slot: int, bytes: NDArray[np.int64], clocks: _Clocks, but: int = -1
@@ -86,17 +86,17 @@ class StrongStores:
             last = mine[clock[mine].argmax()]
             yield member, int(self._line[slot, bytes[last]]), int(clock[last])
 
-    def any_unknown(
-        self, slots: NDArray[np.int64], warps: NDArray[np.int64], units: NDArray[np.int64], masks: Masks,
+    def any_unordered(
+        self, slots: NDArray[np.int64], warps: NDArray[np.int64], granules: NDArray[np.int64], masks: Masks,
         known: _Clocks, at: NDArray[np.int64],
     ) -> bool:  # fmt: skip
-        """Whether `unknown` has something for many warps: by access the slot, the warp, a unit and its bytes, and which
+        """Whether `unordered` has something for many warps: by access the slot, the warp, a granule and its bytes, and which
         of the `known` it has.
         """
         if not self._known[slots].any():
             return False
-        chosen, byte = np.nonzero(masks[:, None] >> np.arange(UNIT, dtype=np.uint16) & 1)
-        place = (slots[chosen], units[chosen] * UNIT + byte)
+        chosen, byte = np.nonzero(masks[:, None] >> np.arange(GRANULE, dtype=np.uint16) & 1)
+        place = (slots[chosen], granules[chosen] * GRANULE + byte)
         clock, warp = self._clock[place], self._warp[place]
         return bool(((clock > known[at[chosen], warp]) & (warp != warps[chosen])).any())
 
@@ -111,7 +111,7 @@ class StrongStores:
         return (slots * self._clock.shape[1] + inside)[:, None] + np.arange(size)
 
 
-def _bytes(units: NDArray[np.int64], masks: Masks | np.uint16) -> NDArray[np.int64]:
-    """The offsets of bytes of units."""
-    held = np.broadcast_to(masks, units.shape)[:, None] >> np.arange(UNIT, dtype=np.uint16) & 1
-    return (units[:, None] * UNIT + np.arange(UNIT))[held.astype(np.bool_)]
+def _bytes(granules: NDArray[np.int64], masks: Masks | np.uint16) -> NDArray[np.int64]:
+    """The offsets of bytes of granules."""
+    held = np.broadcast_to(masks, granules.shape)[:, None] >> np.arange(GRANULE, dtype=np.uint16) & 1
+    return (granules[:, None] * GRANULE + np.arange(GRANULE))[held.astype(np.bool_)]

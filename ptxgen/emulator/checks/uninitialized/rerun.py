@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen.device import Status
-from ptxgen.emulator.checks.shared.granules import UNIT
+from ptxgen.emulator.checks.shared.granules import GRANULE
 from ptxgen.emulator.checks.uninitialized.suspects import Source, Verdict
 from ptxgen.emulator.memory.global_memory import POISON_BYTE
 
@@ -76,25 +76,25 @@ class Perturbation:
         """While these operations read: the bytes are back afterwards."""
         kept: list[tuple[NDArray[np.complex128], NDArray[np.int64], NDArray[np.complex128]]] = []
         for number in numbers:
-            for slot, units in self.reads.get(number, ()):
+            for slot, granules in self.reads.get(number, ()):
                 memory = machine.shared.data[slot].view(np.complex128)
-                kept.append((memory, units, memory[units]))
-                memory[units] = self._unit()
+                kept.append((memory, granules, memory[granules]))
+                memory[granules] = self._unit()
         yield
-        for memory, units, before in reversed(kept):
-            memory[units] = before
+        for memory, granules, before in reversed(kept):
+            memory[granules] = before
 
     def after(self, machine: Machine, number: int) -> None:
         """Once this operation has written."""
-        for slot, units in self.writes.get(number, ()):
-            machine.shared.data[slot].view(np.complex128)[units] = self._unit()
+        for slot, granules in self.writes.get(number, ()):
+            machine.shared.data[slot].view(np.complex128)[granules] = self._unit()
 
     def metadata(self, nibbles: NDArray[np.uint8], wrong: NDArray[np.bool_], legal: Sequence[int]) -> NDArray[np.uint8]:
         """Metadata of a sparse matrix, some of which mean nothing, with legal ones in their place."""
         return np.where(wrong, np.uint8(legal[(self.byte >> 1) % len(legal)]), nibbles)
 
     def _unit(self) -> NDArray[np.complex128]:
-        return np.full(UNIT, self.byte, np.uint8).view(np.complex128)
+        return np.full(GRANULE, self.byte, np.uint8).view(np.complex128)
 
 
 class Begin(Protocol):

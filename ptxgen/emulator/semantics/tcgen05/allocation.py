@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ptxgen import syntax
 from ptxgen.emulator.checks.registry import tcgen05 as tcgen05_checks
-from ptxgen.emulator.checks.shared.granules import UNIT
+from ptxgen.emulator.checks.shared.granules import GRANULE
 from ptxgen.emulator.load.operands import Binder
 from ptxgen.emulator.semantics import semantics
 from ptxgen.emulator.semantics.barrier import require_whole_warps
@@ -83,8 +83,8 @@ def _tell(
     machine.shared.require(offset, 4, 4, "tcgen05.alloc")
     machine.shared.data[slot, offset : offset + 4].view(np.uint32)[0] = column
     if machine.happens_before is not None:
-        mask = np.array([0xF << offset % UNIT], np.uint16)
-        machine.happens_before.shared.write(row, np.array([offset // UNIT]), mask, statement)
+        mask = np.array([0xF << offset % GRANULE], np.uint16)
+        machine.happens_before.shared.write(row, np.array([offset // GRANULE]), mask, statement)
     machine.effects += 1
 
 

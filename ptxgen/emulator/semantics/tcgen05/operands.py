@@ -1,4 +1,4 @@
-"""Matrices in shared memory, by descriptor: which 16-byte units they take, and their values."""
+"""Matrices in shared memory, by descriptor: which 16-byte granules they take, and their values."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ptxgen import syntax
 from ptxgen.descriptors import DescriptorError, SmemDescriptor
 from ptxgen.emulator.checks.registry import descriptors, memory
-from ptxgen.emulator.checks.shared.granules import UNIT
+from ptxgen.emulator.checks.shared.granules import GRANULE
 from ptxgen.emulator.memory import MemoryFault
 from ptxgen.emulator.memory.shared_memory import RESERVED_BYTES
 from ptxgen.emulator.state.machine import Machine
@@ -26,19 +26,19 @@ K96_BYTES = 48
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SharedMatrix:
-    """A matrix in shared memory: `units` (lines, chunks) are its 16-byte units, lines of K-major rows or of MN-major K.
+    """A matrix in shared memory: `granules` (lines, chunks) are its 16-byte granules, lines of K-major rows or of MN-major K.
 
     `touched` has every unit once.
     """
 
-    units: NDArray[np.int64]
+    granules: NDArray[np.int64]
     touched: NDArray[np.int64]
     major: Major
     swizzle: str
 
     def lines(self, machine: Machine, slot: int) -> NDArray[np.uint8]:
         """The bytes of every line."""
-        return machine.shared.data[slot].view(np.complex128)[self.units].view(np.uint8)
+        return machine.shared.data[slot].view(np.complex128)[self.granules].view(np.uint8)
 
 
 @lru_cache(maxsize=4096)
@@ -101,24 +101,24 @@ def shared_matrix(value: int, major: Major, rows: int, k_bytes: int, element_bit
     _require_room(value, descriptor, major, k_bytes)
     try:
         if major == "k":
-            addresses = operand_addresses(descriptor, "k", rows, k_bytes, 8)[:, ::UNIT]
+            addresses = operand_addresses(descriptor, "k", rows, k_bytes, 8)[:, ::GRANULE]
         else:
             size_of = element_bits // 8
-            if rows * size_of % UNIT:
+            if rows * size_of % GRANULE:
                 raise ValueError(f"{rows} MN-major elements of {element_bits} bits are no multiple of 16 bytes")
             every = operand_addresses(descriptor, "mn", rows, k_bytes // size_of, element_bits)
-            addresses = every[:: UNIT // size_of].T
+            addresses = every[:: GRANULE // size_of].T
     except ValueError as error:
         raise MemoryFault(
             descriptors.ILLEGAL_DESCRIPTOR, f"shared-memory descriptor {value:#018x}", rule=str(error)
         ) from error
-    if addresses.min() < RESERVED_BYTES or addresses.max() + UNIT > size:
+    if addresses.min() < RESERVED_BYTES or addresses.max() + GRANULE > size:
         raise MemoryFault(
             memory.OUT_OF_BOUNDS,
             f"shared-memory descriptor {value:#018x} covers {int(addresses.min()):#x} to "
-            f"{int(addresses.max()) + UNIT - 1:#x}",
+            f"{int(addresses.max()) + GRANULE - 1:#x}",
             rule=f"The CTA has {RESERVED_BYTES:#x} to {size - 1:#x}",
             fix="correct the start address and strides of the descriptor",
         )
-    units = np.ascontiguousarray(addresses // UNIT)
-    return SharedMatrix(units, np.unique(units), major, descriptor.swizzle)
+    granules = np.ascontiguousarray(addresses // GRANULE)
+    return SharedMatrix(granules, np.unique(granules), major, descriptor.swizzle)

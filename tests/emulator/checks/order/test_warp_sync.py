@@ -110,14 +110,14 @@ def test_old_intervals_are_dropped() -> None:
     lane, other = np.array([20]), np.array([1])
     for number in range(20):
         narrow.met(3, number, [0xFFFF])
-    assert [bool(narrow.unknown(3, lane, np.array([n]), other)[0]) for n in (0, 11, 12, 19)] == [
+    assert [bool(narrow.unordered(3, lane, np.array([n]), other)[0]) for n in (0, 11, 12, 19)] == [
         False,
         False,
         True,
         True,
     ]
-    assert not narrow.unknown(3, np.array([2]), np.array([19]), other)[0]
-    assert not narrow.unknown(3, lane, np.array([19]), np.array([32]))[0]  # several lanes
+    assert not narrow.unordered(3, np.array([2]), np.array([19]), other)[0]
+    assert not narrow.unordered(3, lane, np.array([19]), np.array([32]))[0]  # several lanes
     assert narrow.any(rows)
     narrow.clear(rows)
     assert not narrow.any(rows)

@@ -24,17 +24,17 @@ def test_a_product_and_a_copy_read_the_same(awaited: tuple[str, ...], first: str
     statements = dict(zip(READERS, reading, strict=True))
     findings = Findings()
     happens_before = HappensBefore(1, 2, 1, 4096, findings, [{}])
-    units = np.array([100, 101])
-    happens_before.shared.written[0, units] = 0xFFFF
+    granules = np.array([100, 101])
+    happens_before.shared.written[0, granules] = 0xFFFF
     for what in sorted(READERS, key=lambda what: what != first):
         operation = happens_before.operation(what, statements[what], 0)
-        happens_before.shared.async_read(operation, 0, units)
+        happens_before.shared.async_read(operation, 0, granules)
         if what in awaited:
             happens_before.acquire_operations(1, [operation.number])
     if write == "copy":
-        happens_before.shared.async_write(happens_before.operation("tensor copy", statement, 0), 1, units)
+        happens_before.shared.async_write(happens_before.operation("tensor copy", statement, 0), 1, granules)
     else:
-        happens_before.shared.write(1, units, np.full(2, 0xFFFF, np.uint16), statement)
+        happens_before.shared.write(1, granules, np.full(2, 0xFFFF, np.uint16), statement)
     told = [each.message for each in findings.list()]
     missing = [what for what in READERS if what not in awaited]
     assert len(told) == len(missing)
