@@ -1,7 +1,7 @@
 """st.async and red.async: what happens to shared memory later, and then completes on an mbarrier beside it.
 
-PTX ISA 9.7.9.12, 9.7.13.7. They belong to the generic proxy. Who waits for the mbarrier also knows what the storing
-thread knew, though PTX orders the store alone.
+PTX ISA 9.7.9.12, 9.7.13.7. They belong to the generic proxy. A wait for the mbarrier also acquires what happened
+before the store in its thread, though PTX orders the store alone.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 
 from ptxgen import syntax
 from ptxgen.emulator.checks.mbarrier.transactions import Signal
+from ptxgen.emulator.checks.registry.clusters import ASYNC_STORE_CTA
+from ptxgen.emulator.checks.registry.memory import NOT_SHARED
 from ptxgen.emulator.checks.shared.granules import granules_of
 from ptxgen.emulator.memory import MemoryFault
 from ptxgen.emulator.memory.access import Bytes, Part, locate
@@ -32,7 +34,7 @@ def later(
     """
     g, machine = part.group, part.group.machine
     if not part.space.startswith("shared"):
-        raise MemoryFault("not-shared", f"{what} in .{part.space} memory; it must be shared")
+        raise MemoryFault(NOT_SHARED, f"{what} accesses .{part.space} memory")
     places = locate(g, part.space, part.addresses, size, what)
     slots, inside = places.slots, places.inside
     assert slots is not None
@@ -44,7 +46,10 @@ def later(
             lanes = active & (barriers[position] == barrier)
             slot, offset = machine.clusters.locate(row, int(barrier), space)
             if (owners[position][lanes] != slot).any():
-                raise MemoryFault("async-store-cta", f"{what} to another CTA than that of its mbarrier")
+                raise MemoryFault(
+                    ASYNC_STORE_CTA,
+                    f"{what} to shared memory of another CTA than the mbarrier at {int(barrier):#x}",
+                )
             chosen = np.zeros_like(g.active)
             chosen[position] = lanes
             _queue(g, row, slot, offset, inside[position][lanes], size, statement, what, lambda c=chosen: do(c))

@@ -17,6 +17,7 @@ from ptxgen import syntax
 from ptxgen.emulator.checks import causes
 from ptxgen.emulator.checks.mbarrier.transactions import Signal
 from ptxgen.emulator.checks.registry import mbarriers
+from ptxgen.emulator.checks.registry.clusters import NOT_OWN_SHARED
 from ptxgen.emulator.memory import MemoryFault
 from ptxgen.emulator.state.group import Group
 from ptxgen.emulator.state.machine import Machine, PendingStore
@@ -52,7 +53,11 @@ def destinations(
         if slot != barrier_slot:
             allowed = "it or its peer" if cta_group == 2 else "it; .cta_group::2 allows its peer"
             raise MemoryFault(
-                "not-own-shared", f"the copy's mbarrier must be in the memory of the CTA that gets the data ({allowed})"
+                NOT_OWN_SHARED,
+                f"the copy writes to the CTA of rank {slot % clusters.size}, its mbarrier is in the CTA of rank "
+                f"{barrier_slot % clusters.size}",
+                rule=f"The mbarrier of a copy must be in the CTA that receives the data ({allowed})",
+                fix="map both addresses to the same rank",
             )
         return [Destination(slot, offset, slot, barrier)]
     found = clusters.multicast(int(machine.row_slot[row]), mask)

@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 
 from ptxgen.descriptors.tensormap import Im2colMap, TiledMap
 from ptxgen.descriptors.tensormap.tables import TYPES
+from ptxgen.emulator.checks.registry.descriptors import TENSORMAP_BOX, TENSORMAP_PIXEL
+from ptxgen.emulator.checks.registry.memory import MISALIGNED
 from ptxgen.emulator.memory import GlobalMemory, MemoryFault
 from ptxgen.emulator.memory.global_memory import HEAP_BASE
 from ptxgen.emulator.memory.reductions import Combine
@@ -196,10 +198,16 @@ def _interleaved_rows(tensormap: TiledMap, coords: Sequence[int]) -> Rows:
 def four_rows(tensormap: TiledMap, coords: Sequence[int]) -> Box:
     """The rows of gather4 and scatter4: a column, and four rows (5.5.3.4). Raises MemoryFault."""
     if tensormap.interleave != "none":
-        raise MemoryFault("tensormap-box", f"gather4 and scatter4 take no interleave, not {tensormap.interleave}")
+        raise MemoryFault(
+            TENSORMAP_BOX,
+            f"gather4 or scatter4 uses a map with interleave {tensormap.interleave}",
+            rule="gather4 and scatter4 require a map without interleave",
+        )
     if tensormap.box[1] != 1:
         raise MemoryFault(
-            "tensormap-box", f"gather4 and scatter4 take boxes of one row (5.5.3.4.1), not {tensormap.box[1]}"
+            TENSORMAP_BOX,
+            f"gather4 or scatter4 uses a map whose box has {tensormap.box[1]} rows",
+            rule="gather4 and scatter4 require boxes of one row (5.5.3.4.1)",
         )
     rows = tile_rows(tensormap.dims[1:], tensormap.strides, [np.array(coords[1:], np.int64)])
     return _along(tensormap, coords[0], rows, apart=4)
@@ -215,9 +223,9 @@ def pixels(tensormap: Im2colMap, coords: Sequence[int], offsets: Sequence[int]) 
         if not low <= start[axis] <= high:
             # Measured: the kernel ends with an illegal-instruction error.
             raise MemoryFault(
-                "tensormap-pixel",
-                f"the filter at {start[axis]} is outside of the map's pixel box, {low} to {high} in dimension "
-                f"{first + axis} (5.5.4.1)",
+                TENSORMAP_PIXEL,
+                f"coordinate {start[axis]} of dimension {first + axis} is outside the map's pixel box",
+                rule=f"The pixel box of this map allows {low} to {high} there (5.5.4.1)",
             )
     walked = pixel_positions(
         tensormap.spatial_dims, tensormap.pixel_box_lower, tensormap.pixel_box_upper,
@@ -233,17 +241,28 @@ def wide_pixels(tensormap: Im2colMap, coords: Sequence[int], halo: int, offset: 
     four, then the second (fact tma-wide-halo). Raises MemoryFault.
     """
     if tensormap.interleave != "none":
-        raise MemoryFault("tensormap-box", f"im2col::w takes no interleave (5.5.6), not {tensormap.interleave}")
+        raise MemoryFault(
+            TENSORMAP_BOX,
+            f"im2col::w uses a map with interleave {tensormap.interleave}",
+            rule="im2col::w requires a map without interleave (5.5.6)",
+        )
     if tensormap.swizzle == "none" or tensormap.swizzle.endswith(_FLIP):
-        raise MemoryFault("tensormap-box", f"im2col::w takes no map with swizzle {tensormap.swizzle} (5.5.5)")
+        raise MemoryFault(
+            TENSORMAP_BOX,
+            f"im2col::w uses a map with swizzle {tensormap.swizzle}",
+            rule="im2col::w requires a map with a 32, 64 or 128-byte swizzle without flip (5.5.5)",
+        )
     for name, value, limit in (("wHalo", halo, 32 if fixed else 512), ("wOffset", offset, 32)):
         if value >= limit:
-            raise MemoryFault("tensormap-pixel", f"{name} is {value}; it must be below {limit} (9.7.9.25.5.2)")
+            raise MemoryFault(
+                TENSORMAP_PIXEL, f"{name} is {value}", rule=f"{name} must be below {limit} (9.7.9.25.5.2)"
+            )
     last = tensormap.dims[1] - 1 + tensormap.pixel_box_upper[0]
     if coords[1] > last:
         raise MemoryFault(
-            "tensormap-pixel",
-            f"the first pixel, {coords[1]} in dimension 1, is beyond the end of the map's pixel box, {last} (5.5.5.1)",
+            TENSORMAP_PIXEL,
+            f"coordinate {coords[1]} of dimension 1 is past the end of the map's pixel box",
+            rule=f"The pixel box of this map ends at {last} there (5.5.5.1)",
         )
     # wOffset moves the box with the first pixel, so that the walk is the same, `offset` further on (5.5.5.4).
     count, groups = (_WIDE, _WIDE_GROUPS) if fixed else (tensormap.pixels_per_column, 1)
@@ -277,15 +296,16 @@ def _along(tensormap: TiledMap | Im2colMap, first: int, rows: Rows, apart: int =
     kind = TYPES[tensormap.dtype]
     if kind.padded and first % tensormap.row_elements:
         raise MemoryFault(
-            "misaligned",
-            f"the first coordinate {first} must be a multiple of {tensormap.row_elements} with {tensormap.dtype}",
+            MISALIGNED,
+            f"the first coordinate of the tensor copy is {first}",
+            rule=f"With {tensormap.dtype} the first coordinate must be a multiple of {tensormap.row_elements}",
         )
     if first * kind.global_bits % (8 * CHUNK) and not kind.padded:
         # Measured: the copy ends the kernel with an illegal-instruction error.
         raise MemoryFault(
-            "misaligned",
-            f"the first coordinate {first} is byte {first * kind.global_bits / 8:g} of a row; "
-            f"it must be on a multiple of {CHUNK} bytes",
+            MISALIGNED,
+            f"the first coordinate of the tensor copy is {first}, byte {first * kind.global_bits / 8:g} of a row",
+            rule=f"The first coordinate must be on a multiple of {CHUNK} bytes",
         )
     piece, valid = _pieces(tensormap.dtype, first, tensormap.row_elements, tensormap.dims[0])
     return Box(tensormap, rows, first * kind.global_bits // 8, piece, valid, apart)

@@ -1,4 +1,4 @@
-"""How instructions reach memory: state spaces of generic addresses, checked places of bytes, and what the checks hear.
+"""How instructions reach memory: state spaces of generic addresses, checked places of bytes, and what the checks see.
 
 The emulator executes accesses one instruction at a time, and caching has no effect on values. HappensBefore and scope count
 in the checks, and where strong loads may return older values (`checks.stale_loads`).
@@ -16,6 +16,7 @@ from ptxgen import syntax
 from ptxgen.emulator.checks.order.strong_accesses import Order
 from ptxgen.emulator.checks.order.strong_history import Place, in_shared_memory
 from ptxgen.emulator.checks.order.vector_clock import AsyncOperation
+from ptxgen.emulator.checks.registry.memory import READ_ONLY
 from ptxgen.emulator.checks.shared.granules import by_granule, granules_of, starts
 from ptxgen.emulator.memory import MemoryFault
 from ptxgen.emulator.memory.global_memory import (
@@ -89,7 +90,11 @@ def locate(g: Group, space: str, addresses: NDArray[np.int64], size: int, what: 
     except MemoryFault as fault:
         if fault.place is not None:
             position, lane = fault.place
-            fault.summary += f", by lane {lane} of {g.machine.warp_name(int(g.indices[position]))}"
+            row, address = int(g.indices[position]), int(addresses[position, lane])
+            fault.summary += f", by lane {lane} of {g.machine.warp_name(row)}"
+            fault.accesses = (
+                g.machine.findings.access("accessor", None, row, lanes=1 << lane, space=space, address=address),
+            )
         raise
 
 
@@ -204,7 +209,7 @@ def store_words(
     machine, size = g.machine, dtype.itemsize
     total = size * len(values)
     if space in _READ_ONLY:
-        raise MemoryFault("read-only", f"a store to {_READ_ONLY[space]}")
+        raise MemoryFault(READ_ONLY, f"a store to {_READ_ONLY[space]}")
     places = locate(g, space, addresses, total, "a store")
     data, offsets = places.data, places.offsets
     if measured:

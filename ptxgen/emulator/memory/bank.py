@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from ptxgen.emulator.checks.registry.memory import MISALIGNED, OUT_OF_BOUNDS
 from ptxgen.emulator.memory.faults import MemoryFault
 
 
@@ -28,7 +29,13 @@ class Bank:
             at = int(offsets[tuple(np.argwhere(bad)[0])])
             if at % size:
                 raise MemoryFault(
-                    "misaligned", f"{what} of {size} bytes at byte {at} of {self.name}, which is not a multiple of it"
+                    MISALIGNED,
+                    f"{what} of {size} bytes at byte {at} of {self.name}",
+                    rule=f"The address must be a multiple of {size}",
                 )
-            raise MemoryFault("out-of-bounds", f"{what} of {size} bytes at byte {at} of the {self.size} of {self.name}")
+            raise MemoryFault(
+                OUT_OF_BOUNDS,
+                f"{what} of {size} bytes at byte {at} of {self.name}",
+                rule=f"Its size is {self.size} bytes",
+            )
         return offsets

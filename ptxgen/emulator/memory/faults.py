@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -45,11 +47,20 @@ class MemoryFault(Exception):
         """The finding with which the launch ends, at its own statement or at the one that was running."""
         at = self.statement or statement
         made = self.check.finding(
-            at, summary=self.summary, rule=self.rule, fix=self.fix, accesses=self.accesses, severity="error"
+            at, summary=self.summary, rule=self.rule, fix=self.fix, accesses=self._accesses(at), severity="error"
         )
         if self._declared:
             return made
         return Finding(made.code, "error", self.summary, made.line, made.instruction, section=made.section)
+
+    def _accesses(self, statement: Statement | None) -> tuple[Access, ...]:
+        """The accesses, with the line and instruction that stopped where they have none."""
+        if statement is None:
+            return self.accesses
+        line, text = statement.line, statement.text.strip()
+        return tuple(
+            replace(each, line=line, instruction=text) if each.line is None else each for each in self.accesses
+        )
 
 
 def first(bad: NDArray[np.bool_]) -> tuple[int, int]:

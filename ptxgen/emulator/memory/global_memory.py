@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from ptxgen.emulator.checks.registry.calls import BAD_FREE
+from ptxgen.emulator.checks.registry.memory import MISALIGNED, OUT_OF_BOUNDS
 from ptxgen.emulator.memory.faults import MemoryFault, first
 
 #: First address of global memory. Shared, local and parameter windows lie below it (the values are ours).
@@ -125,7 +127,7 @@ class GlobalMemory:
         index = self._before(address)
         array = self._allocations[index] if index >= 0 else None
         if array is None or array.address != address or self.kind[address - HEAP_BASE] == _UNMAPPED:
-            raise MemoryFault("bad-free", f"{address:#x} is not the address of memory that is in use")
+            raise MemoryFault(BAD_FREE, f"free of {address:#x}", rule="No array in use begins at this address")
         self.kind[address - HEAP_BASE : address - HEAP_BASE + array.bytes] = _UNMAPPED
 
     def name(self, address: int, name: str) -> None:
@@ -179,17 +181,27 @@ class GlobalMemory:
             place = first(bad)
             at = int(addresses[place])
             if at % size:
-                why = f"{what} of {size} bytes at {at:#x}, which is not a multiple of {size}"
-                raise MemoryFault("misaligned", why, place)
-            why = f"{what} of {size} bytes outside global memory: {self.describe(at)}"
-            raise MemoryFault("out-of-bounds", why, place)
+                raise MemoryFault(
+                    MISALIGNED,
+                    f"{what} of {size} bytes at {at:#x}",
+                    place,
+                    rule=f"The address must be a multiple of {size}",
+                )
+            raise MemoryFault(
+                OUT_OF_BOUNDS,
+                f"{what} of {size} bytes at {at:#x}, outside global memory",
+                place,
+                rule=self.describe(at),
+            )
         bad = (self.kind[offsets] == _UNMAPPED) | (self.kind[offsets + (size - 1)] == _UNMAPPED)
         if mask is not None:
             bad &= mask
         if bad.any():
             place = first(bad)
-            why = f"{what} of {size} bytes outside every array: {self.describe(int(addresses[place]))}"
-            raise MemoryFault("out-of-bounds", why, place)
+            at = int(addresses[place])
+            raise MemoryFault(
+                OUT_OF_BOUNDS, f"{what} of {size} bytes at {at:#x}, outside every array", place, rule=self.describe(at)
+            )
         return offsets
 
     def require_mapped(self, offsets: NDArray[np.int64], what: str) -> None:
@@ -202,4 +214,4 @@ class GlobalMemory:
             if not bad.any():
                 bad = self.kind[offsets] == _UNMAPPED
             at = HEAP_BASE + int(offsets[bad][0])
-            raise MemoryFault("out-of-bounds", f"{what} reads outside every array: {self.describe(at)}")
+            raise MemoryFault(OUT_OF_BOUNDS, f"{what} at {at:#x}, outside every array", rule=self.describe(at))

@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from ptxgen.emulator.checks.registry.calls import STACK_OVERFLOW
 from ptxgen.emulator.memory.faults import MemoryFault
 from ptxgen.emulator.memory.global_memory import POISON_BYTE
 
@@ -33,7 +34,9 @@ class LocalMemory:
         """Make room for stacks of `size` bytes. Raises MemoryFault above the limit."""
         if size > LIMIT:
             raise MemoryFault(
-                "stack-overflow", f"a thread's stack needs {size} bytes of local memory; the limit is {LIMIT}"
+                STACK_OVERFLOW,
+                f"a thread's stack takes {size} bytes of local memory",
+                rule=f"The limit is {LIMIT} bytes",
             )
         if size <= self.pitch:
             return

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from ptxgen.emulator.checks.registry.memory import MISALIGNED, OUT_OF_BOUNDS
 from ptxgen.emulator.memory.faults import MemoryFault, first
 from ptxgen.emulator.memory.global_memory import POISON_BYTE
 
@@ -46,16 +47,25 @@ class SharedMemory:
     def require(self, address: int, size: int, alignment: int, what: str) -> None:
         """Raise MemoryFault unless `size` bytes at `address` lie inside, on a multiple of `alignment`."""
         if address % alignment:
-            raise MemoryFault("misaligned", f"{what} at shared address {address:#x}, not a multiple of {alignment}")
+            raise MemoryFault(
+                MISALIGNED,
+                f"{what} at shared address {address:#x}",
+                rule=f"The address must be a multiple of {alignment}",
+            )
         if address < RESERVED_BYTES or address + size > self.size:
             self._fault(address, size, what)
 
     def _fault(self, address: int, size: int, what: str, place: tuple[int, int] | None = None) -> None:
         if RESERVED_BYTES <= address <= self.size - size:
-            why = f"{what} of {size} bytes at shared address {address:#x}, not a multiple of it"
-            raise MemoryFault("misaligned", why, place)
-        why = (
-            f"{what} of {size} bytes at shared address {address:#x}; the CTA has {RESERVED_BYTES:#x} to "
-            f"{self.size - 1:#x}"
+            raise MemoryFault(
+                MISALIGNED,
+                f"{what} of {size} bytes at shared address {address:#x}",
+                place,
+                rule=f"The address must be a multiple of {size}",
+            )
+        raise MemoryFault(
+            OUT_OF_BOUNDS,
+            f"{what} of {size} bytes at shared address {address:#x}",
+            place,
+            rule=f"The CTA has {RESERVED_BYTES:#x} to {self.size - 1:#x}",
         )
-        raise MemoryFault("out-of-bounds", why, place)

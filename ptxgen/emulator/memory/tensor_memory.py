@@ -10,6 +10,14 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from ptxgen.device.report import Access
+from ptxgen.emulator.checks.registry.tcgen05 import (
+    TMEM_ALLOCATION,
+    TMEM_DEALLOC,
+    TMEM_OUT_OF_ALLOCATION,
+    TMEM_OUT_OF_BOUNDS,
+    TMEM_RELINQUISHED,
+)
 from ptxgen.emulator.memory.faults import MemoryFault
 from ptxgen.layouts.tmem import COLUMNS, LANES
 from ptxgen.syntax import Statement
@@ -20,7 +28,7 @@ POISON = 0x7FC0DEAD
 
 
 class TensorMemory:
-    """`cells[slot, lane, column]` as 32-bit words, `allocated[slot, column]` tells which columns are in use."""
+    """`cells[slot, lane, column]` as 32-bit words, `allocated[slot, column]` says which columns are in use."""
 
     def __init__(self, slots: int, poison: int = POISON) -> None:
         self._poison = poison
@@ -29,10 +37,10 @@ class TensorMemory:
         self.sizes: list[dict[int, int]] = [{} for _ in range(slots)]
         #: Which instruction made an allocation: (slot, first column) -> statement.
         self.statements: dict[tuple[int, int], Statement] = {}
-        #: What each CTA has given back, in order: its columns, and the instruction and warp that freed them.
+        #: What each CTA has freed, in order: its columns, and the instruction and warp that freed them.
         self.freed: list[list[tuple[range, Statement, int]]] = [[] for _ in range(slots)]
         self.relinquished = np.zeros(slots, np.bool_)
-        #: What a warp of one CTA of a pair has asked for: slot -> (row, columns, statement).
+        #: The request of a warp of one CTA of a pair: slot -> (row, columns, statement).
         self._requests: dict[int, tuple[int, int, Statement]] = {}
         #: What the peer's warp, asking last, has got for it: slot -> (row, first column).
         self._granted: dict[int, tuple[int, int]] = {}
@@ -64,9 +72,9 @@ class TensorMemory:
         """
         self._used = True
         if columns not in (32, 64, 128, 256, 512):
-            raise MemoryFault("tmem-allocation", f"tcgen05.alloc takes 32, 64, 128, 256 or 512 columns, not {columns}")
+            raise MemoryFault(TMEM_ALLOCATION, f"tcgen05.alloc of {columns} columns")
         if self.relinquished[slot]:
-            raise MemoryFault("tmem-relinquished", "tcgen05.alloc after tcgen05.relinquish_alloc_permit in this CTA")
+            raise MemoryFault(TMEM_RELINQUISHED, "tcgen05.alloc after tcgen05.relinquish_alloc_permit of the same CTA")
         if len(slots) == 1:
             start = self._room(slots, columns)
             if start is not None:
@@ -83,8 +91,10 @@ class TensorMemory:
             return None
         if other[1] != columns:
             raise MemoryFault(
-                "tmem-allocation",
-                f"the CTAs of a pair allocate {columns} and {other[1]} columns; both must be the same",
+                TMEM_ALLOCATION,
+                f"the CTAs of a pair allocate {columns} and {other[1]} columns",
+                rule="Both must allocate the same number",
+                accesses=(Access("allocator", other[2].line, other[2].text.strip(), space="tensor"),),
             )
         start = self._room(slots, columns)
         if start is None:
@@ -107,11 +117,11 @@ class TensorMemory:
         self.statements[slot, start] = statement
 
     def describe(self, slot: int) -> str:
-        """What an alloc or dealloc waits for in a CTA, or a pair of which it is the even one; for a deadlock report."""
+        """What an alloc or dealloc waits for in a CTA, or in the pair whose even CTA it is; for a deadlock report."""
         held = ", ".join(f"{size} columns at {start}" for start, size in self.sizes[slot].items()) or "none"
         asked = [f"{self._requests[each][1]} columns" for each in (slot, slot + 1) if each in self._requests]
         what = "columns of tensor memory" + (", or the peer of the pair" if asked or self.freeing else "")
-        return f"{what}: allocated {held}" + (f"; one CTA asks for {asked[0]}" if asked else "")
+        return f"{what}: allocated {held}" + (f"; one CTA requests {asked[0]}" if asked else "")
 
     def free(self, slot: int, address: int, columns: int, statement: Statement, warp: int) -> None:
         """A warp frees an allocation. Raises MemoryFault unless address and size are those of one."""
@@ -120,7 +130,12 @@ class TensorMemory:
         if address >> 16 or found is None or found != columns:
             held = ", ".join(f"{size} columns at {start}" for start, size in self.sizes[slot].items()) or "none"
             raise MemoryFault(
-                "tmem-dealloc", f"tcgen05.dealloc of {columns} columns at {address:#x}; this CTA holds {held}"
+                TMEM_DEALLOC,
+                f"tcgen05.dealloc of {columns} columns at {address:#x}",
+                rule=f"The allocations of this CTA are: {held}",
+                accesses=(
+                    Access("allocator", statement.line, statement.text.strip(), space="tensor", address=address),
+                ),
             )
         del self.sizes[slot][column]
         self.allocated[slot, column : column + columns] = False
@@ -130,24 +145,22 @@ class TensorMemory:
         """Raise MemoryFault unless the cells are inside TMEM and allocated."""
         if lanes.start < 0 or lanes.stop > LANES or columns.start < 0 or columns.stop > COLUMNS:
             raise MemoryFault(
-                "tmem-out-of-bounds",
-                f"{what} reaches lanes {lanes.start}-{lanes.stop - 1}, columns {columns.start}-{columns.stop - 1}; "
-                f"TMEM has lanes 0-{LANES - 1}, columns 0-{COLUMNS - 1}",
+                TMEM_OUT_OF_BOUNDS,
+                f"{what} reaches lanes {lanes.start}-{lanes.stop - 1}, columns {columns.start}-{columns.stop - 1}",
+                rule=f"TMEM has lanes 0-{LANES - 1}, columns 0-{COLUMNS - 1}",
             )
         if not self.allocated[slot, columns.start : columns.stop].all():
             held = ", ".join(f"{start}-{start + size - 1}" for start, size in self.sizes[slot].items()) or "none"
             raise MemoryFault(
-                "tmem-out-of-allocation",
-                f"{what} reaches columns {columns.start}-{columns.stop - 1}; allocated columns: {held}"
-                f"{self._given_back(slot, columns)}",
+                TMEM_OUT_OF_ALLOCATION,
+                f"{what} reaches columns {columns.start}-{columns.stop - 1}{self._freed(slot, columns)}",
+                rule=f"Allocated columns: {held}",
             )
 
-    def _given_back(self, slot: int, columns: range) -> str:
-        """Who freed any of these columns last, as the end of a message."""
+    def _freed(self, slot: int, columns: range) -> str:
+        """Which tcgen05.dealloc freed any of these columns last, as the end of a summary."""
         for freed, statement, warp in reversed(self.freed[slot]):
             if max(freed.start, columns.start) < min(freed.stop, columns.stop):
-                return (
-                    f"; columns {freed.start}-{freed.stop - 1} were freed by the tcgen05.dealloc of line "
-                    f"{statement.line} by warp {warp}"
-                )
+                where = f"columns {freed.start}-{freed.stop - 1}"
+                return f"; tcgen05.dealloc (line {statement.line}, warp {warp}) freed {where}"
         return ""

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from ptxgen import syntax
 from ptxgen.emulator.checks.mbarrier.transactions import Signal
+from ptxgen.emulator.checks.registry.memory import COPY_SIZE, MISALIGNED
 from ptxgen.emulator.checks.shared.granules import granules_of
 from ptxgen.emulator.engines.cp_async import Copy, WarpCopies
 from ptxgen.emulator.load.operands import Binder
@@ -47,7 +48,7 @@ def copy(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
             read = np.where(ignore(g), 0, read)
         if (read[g.active] > size).any():
             most = int(read[g.active].max())
-            raise MemoryFault("copy-size", f"cp.async of {size} bytes with a src-size of {most}; it must not be more")
+            raise MemoryFault(COPY_SIZE, f"cp.async of {size} bytes has a src-size of {most} bytes")
         targets = np.ascontiguousarray(g.full(destination(g)))
         sources = _checked(g, np.ascontiguousarray(g.full(source(g))), read, size)
         places = locate(g, "shared", targets, size, "cp.async")
@@ -67,7 +68,11 @@ def _checked(g: Group, addresses: NDArray[np.int64], read: NDArray[np.int64], si
     misaligned = (addresses & (size - 1) != 0) & g.active & (read > 0)
     if misaligned.any():
         at = int(addresses[misaligned][0])
-        raise MemoryFault("misaligned", f"cp.async of {size} bytes from {at:#x}, which is not a multiple of {size}")
+        raise MemoryFault(
+            MISALIGNED,
+            f"cp.async of {size} bytes reads from {at:#x}",
+            rule=f"The source address must be a multiple of {size}",
+        )
     whole = g.narrowed(read == size)
     if whole is not None:
         machine.memory.offsets(

@@ -1,7 +1,7 @@
 """Atomic operations on memory. PTX ISA 9.7.13.5 to 9.7.13.7.
 
-Lanes that meet at an address take their turns in the order of warps and lanes, with the schedule `random` in a random
-one. The elements of vectors and of packed values are atomic each for itself.
+Lanes that access the same address take turns in the order of warps and lanes, under the schedule `random` in a random
+one. The elements of vectors and of packed values are atomic separately.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from ptxgen import syntax
 from ptxgen.dtypes import scalar_type
 from ptxgen.emulator.checks.order.strong_accesses import Order, level, order_of
+from ptxgen.emulator.checks.registry.memory import ATOMIC_SPACE, NOT_GLOBAL
 from ptxgen.emulator.engines.async_stores import Work, later
 from ptxgen.emulator.load.operands import Binder, numpy_type
 from ptxgen.emulator.memory import MemoryFault
@@ -129,7 +130,7 @@ def change(
     """
     g, machine = part.group, part.group.machine
     if part.space not in ("global", "shared", "shared::cluster"):
-        raise MemoryFault("atomic-space", f"an atomic operation in .{part.space} memory; it must be global or shared")
+        raise MemoryFault(ATOMIC_SPACE, f"an atomic operation accesses .{part.space} memory")
     places = locate(g, part.space, part.addresses, size * count, "an atomic operation")
     data, offsets = places.data, places.offsets
     track_strong(g, places, size * count, statement, "atomic operation", reads=uses, observes=reads)
@@ -260,7 +261,7 @@ def reduce_globally(op: Any, binder: Binder, statement: syntax.Instruction) -> _
         value = g.full(source(g)).copy()
         for part in parts_of(g, named, np.ascontiguousarray(g.full(address(g)))):
             if part.space != "global":
-                raise MemoryFault("not-global", f"red.async.release in .{part.space} memory; it must be global")
+                raise MemoryFault(NOT_GLOBAL, f"red.async.release accesses .{part.space} memory")
             operand = operands_of(part, [value], dtype)
             locate(part.group, part.space, part.addresses, type.bytes, "red.async")
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen import syntax
+from ptxgen.emulator.checks.registry.memory import BULK_IGNORE, MISALIGNED
 from ptxgen.emulator.checks.shared.granules import GRANULE
 from ptxgen.emulator.engines.bulk_copies import deliver, destinations, each_store, keep_in_group
 from ptxgen.emulator.load.operands import Binder, Reader, Unmodelled
@@ -30,13 +31,19 @@ _Run = Callable[[Group], None]
 
 def _require_size(size: int, what: str) -> None:
     if size % GRANULE:
-        raise MemoryFault("misaligned", f"{what} of {size} bytes, which is not a multiple of {GRANULE}")
+        raise MemoryFault(
+            MISALIGNED, f"{what} of {size} bytes", rule=f"The size of a bulk copy must be a multiple of {GRANULE} bytes"
+        )
 
 
 def _global_offset(machine: Machine, address: int, size: int, what: str, *, before: int = 0, after: int = 0) -> int:
     """The heap offset of `size` bytes, of which the first and the last few may lie outside. Raises MemoryFault."""
     if address % GRANULE:
-        raise MemoryFault("misaligned", f"{what} at {address:#x}, which is not a multiple of {GRANULE}")
+        raise MemoryFault(
+            MISALIGNED,
+            f"{what} at global address {address:#x}",
+            rule=f"The address of a bulk copy must be a multiple of {GRANULE}",
+        )
     offset = address - HEAP_BASE
     machine.memory.require_mapped(np.arange(offset + before, offset + size - after, dtype=np.int64), what)
     return offset
@@ -70,7 +77,7 @@ def load(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
         ):
             _require_size(count, "a bulk copy")
             if left > 15 or right > 15:
-                raise MemoryFault("bulk-ignore", f".ignore_oob takes 0 to 15 bytes, not {left} and {right}")
+                raise MemoryFault(BULK_IGNORE, f".ignore_oob with {left} bytes on the left and {right} on the right")
             copies = destinations(machine, row, place, mbar, ranks if mask is not None else None, op.dst)
             granules = _granules(machine, copies[0].offset, count, "a bulk copy")
             start = _global_offset(machine, where, count, "a bulk copy", before=left, after=right)

@@ -1,4 +1,4 @@
-"""What is said to the caches, which the emulator does not have. PTX ISA 9.7.9.15 to 9.7.9.18.
+"""Cache hints and policies. The emulator has no caches. PTX ISA 9.7.9.15 to 9.7.9.18.
 
 A policy changes no values; its bits are those that ptxas 13.5 computes for sm_90a (SASS of createpolicy). A discarded
 line loses its contents.
@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ptxgen import syntax
+from ptxgen.emulator.checks.registry.memory import MISALIGNED, NOT_GLOBAL
 from ptxgen.emulator.load.operands import Binder
 from ptxgen.emulator.memory import MemoryFault
 from ptxgen.emulator.memory.access import parts_of
@@ -43,10 +44,14 @@ def discard(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
         memory = g.machine.memory
         for part in parts_of(g, op.space, np.ascontiguousarray(g.full(address(g)))):
             if part.space != "global":
-                raise MemoryFault("not-global", f"discard of .{part.space} memory; it must be global")
+                raise MemoryFault(NOT_GLOBAL, f"discard accesses .{part.space} memory")
             for at in np.unique(part.addresses[part.group.active]):
                 if at % _LINE:
-                    raise MemoryFault("misaligned", f"discard at {int(at):#x}, which is not a multiple of {_LINE}")
+                    raise MemoryFault(
+                        MISALIGNED,
+                        f"discard at {int(at):#x}",
+                        rule=f"The address of discard must be a multiple of {_LINE}",
+                    )
                 offset = int(at) - HEAP_BASE
                 memory.require_mapped(np.array([offset, offset + _LINE - 1]), "discard")
                 memory.data[offset : offset + _LINE] = POISON_BYTE

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from ptxgen import syntax
 from ptxgen.emulator.checks.order.strong_accesses import Order, level, order_of
+from ptxgen.emulator.checks.registry.memory import BULK_SIZE, NOT_GLOBAL, NOT_SHARED
 from ptxgen.emulator.checks.shared.granules import granules_of
 from ptxgen.emulator.engines.async_stores import Work, later
 from ptxgen.emulator.load.operands import Binder, Unmodelled, numpy_type
@@ -24,13 +25,13 @@ from ptxgen.instr.model.types import TYPES
 _Run = Callable[[Group], None]
 
 #: What st.bulk counts its bytes in, and is aligned to.
-_BULK_UNIT = 8
+_BULK_GRANULE = 8
 
 
 def space_of(op: Any, binder: Binder, operand: syntax.Operand) -> str | None:
     """The state space of an access, None if the address is generic.
 
-    A name tells its own space: of .param the entry's parameters or a variable on the stack, and where the instruction
+    A name has its own space: for .param the entry's parameters or a variable on the stack, and where the instruction
     says none, that of the variable (measured: SASS of ptxas 13.5 for ld, st and atom).
     """
     place = binder.place(operand)
@@ -43,9 +44,9 @@ def space_of(op: Any, binder: Binder, operand: syntax.Operand) -> str | None:
 
 
 def _vector(op: Any, operand: syntax.Operand, binder: Binder) -> tuple[syntax.Operand, ...]:
-    found, wanted = binder.vector(operand), memory.elements(op) if hasattr(op, "vec") else 1
-    if len(found) != wanted:
-        raise Unmodelled(f"{len(found)} registers for {wanted} elements")
+    found, required = binder.vector(operand), memory.elements(op) if hasattr(op, "vec") else 1
+    if len(found) != required:
+        raise Unmodelled(f"{len(found)} registers for {required} elements")
     return found
 
 
@@ -112,7 +113,7 @@ def fill(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
         machine, sizes = g.machine, g.full(size(g))
         for part in parts_of(g, named, np.ascontiguousarray(g.full(address(g)))):
             if not part.space.startswith("shared"):
-                raise MemoryFault("not-shared", f"st.bulk in .{part.space} memory; it must be shared")
+                raise MemoryFault(NOT_SHARED, f"st.bulk accesses .{part.space} memory")
             for position, lane in np.argwhere(part.group.active):
                 row, start = int(part.group.indices[position]), int(part.addresses[position, lane])
                 _zero(machine, row, start, int(sizes[part.chosen][position, lane]), statement)
@@ -122,13 +123,17 @@ def fill(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
 
 def _zero(machine: Machine, row: int, address: int, size: int, statement: syntax.Instruction) -> None:
     slot, start = machine.clusters.locate(row, address, "shared")
-    if size % _BULK_UNIT:
-        raise MemoryFault("bulk-size", f"st.bulk of {size} bytes, which is not a multiple of {_BULK_UNIT}")
-    machine.shared.require(start, size, _BULK_UNIT, "st.bulk")
+    if size % _BULK_GRANULE:
+        raise MemoryFault(
+            BULK_SIZE,
+            f"st.bulk of {size} bytes",
+            rule=f"The size of st.bulk must be a multiple of {_BULK_GRANULE} bytes",
+        )
+    machine.shared.require(start, size, _BULK_GRANULE, "st.bulk")
     machine.shared.data[slot, start : start + size] = 0
     machine.effects += 1
     if machine.happens_before is not None and size:
-        granules, masks = granules_of(np.arange(start, start + size, _BULK_UNIT), _BULK_UNIT)
+        granules, masks = granules_of(np.arange(start, start + size, _BULK_GRANULE), _BULK_GRANULE)
         machine.happens_before.shared.write(row, granules, masks, statement, slot)
 
 
@@ -179,7 +184,7 @@ def store_globally(op: Any, binder: Binder, statement: syntax.Instruction) -> _R
         value = g.full(source(g)).copy()
         for part in parts_of(g, named, np.ascontiguousarray(g.full(address(g)))):
             if part.space != "global":
-                raise MemoryFault("not-global", f"st.async.release in .{part.space} memory; it must be global")
+                raise MemoryFault(NOT_GLOBAL, f"st.async.release accesses .{part.space} memory")
             held = [value[part.chosen]]
             locate(part.group, part.space, part.addresses, dtype.itemsize, "st.async")
 

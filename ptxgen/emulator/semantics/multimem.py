@@ -14,6 +14,7 @@ import numpy as np
 
 from ptxgen import syntax
 from ptxgen.emulator.checks.order.strong_accesses import Order, level, order_of
+from ptxgen.emulator.checks.registry.memory import NOT_GLOBAL
 from ptxgen.emulator.load.operands import Binder, Reader, numpy_type
 from ptxgen.emulator.memory import MemoryFault
 from ptxgen.emulator.memory.access import Part, load_words, locate, parts_of, store_words
@@ -31,7 +32,7 @@ def _parts(g: Group, space: str | None, address: Reader, statement: syntax.Instr
     parts = parts_of(g, space, np.ascontiguousarray(g.full(address(g))))
     for part in parts:
         if part.space != "global":
-            raise MemoryFault("not-global", f"{statement.opcode} in .{part.space} memory; it must be global")
+            raise MemoryFault(NOT_GLOBAL, f"{statement.opcode} accesses .{part.space} memory")
     return parts
 
 
@@ -91,7 +92,7 @@ def reduce(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
 
 @semantics(multimem.st_async, multimem.red_async)
 def later(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
-    """Like st.async.release and red.async.release, which nobody can wait for."""
+    """Like st.async.release and red.async.release, whose completion no instruction waits for."""
     type, address, source = TYPES[op.type], binder.address(op.a), binder.source(op.b, op.type)
     dtype = numpy_type(type)
     adds, order = isinstance(op, multimem.red_async), Order(acquires=False, releases=True, level=level(op.scope))

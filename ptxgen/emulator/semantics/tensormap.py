@@ -1,4 +1,4 @@
-"""Tensormaps that a kernel makes: new fields, and the way to the tensormap proxy. PTX ISA 9.7.9.26 and 9.7.13.16."""
+"""Tensormaps that a kernel changes, and their release to the tensormap proxy. PTX ISA 9.7.9.26 and 9.7.13.16."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 
 from ptxgen import syntax
 from ptxgen.descriptors.tensormap import replace_field
+from ptxgen.emulator.checks.registry.descriptors import ILLEGAL_TENSORMAP
+from ptxgen.emulator.checks.registry.memory import MISALIGNED
 from ptxgen.emulator.load.operands import Binder, Reader
 from ptxgen.emulator.memory import MemoryFault
 from ptxgen.emulator.memory.global_memory import HEAP_BASE, SHARED_WINDOW, WINDOW_BYTES
@@ -36,14 +38,18 @@ def _shared_granules(machine: Machine, offset: int, what: str) -> NDArray[np.int
 def _global_bytes(machine: Machine, address: int, what: str) -> NDArray[np.uint8]:
     """The bytes of a map in global memory, as a view. Raises MemoryFault."""
     if address % MAP_ALIGNMENT:
-        raise MemoryFault("misaligned", f"{what} at {address:#x}, not a multiple of {MAP_ALIGNMENT}")
+        raise MemoryFault(
+            MISALIGNED,
+            f"{what}: the tensormap is at {address:#x}",
+            rule=f"The address of a tensormap must be a multiple of {MAP_ALIGNMENT}",
+        )
     offset = address - HEAP_BASE
     machine.memory.require_mapped(np.array([offset, offset + MAP_BYTES - 1]), what)
     return machine.memory.view(address, MAP_BYTES)
 
 
 def _track(machine: Machine, row: int, address: int, statement: syntax.Instruction) -> None:
-    """Tell the checks of a change of a map in global memory."""
+    """Report the change of a map in global memory to the checks."""
     if machine.global_accesses is not None:
         granules = (address - HEAP_BASE) // CHUNK + np.arange(MAP_BYTES // CHUNK)
         machine.global_accesses.write_map(row, granules, statement)
@@ -79,11 +85,15 @@ def replace(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
                     machine.tensormaps.written(place, statement, released=False)
                 _track(machine, row, place, statement)
             if op.field == "global_stride" and number % STRIDE_UNIT:
-                machine.findings.add(
-                    "illegal-tensormap",
-                    f"a stride of {number} bytes: strides are multiples of {STRIDE_UNIT}, so that of dimension "
-                    f"{ordinal + 1} becomes {number - number % STRIDE_UNIT}",
+                issuer = machine.findings.access("issuer", statement, row, lanes=1 << lane)
+                machine.findings.report(
+                    ILLEGAL_TENSORMAP,
                     statement,
+                    summary=f"{issuer} sets the stride of dimension {ordinal + 1} to {number} bytes",
+                    rule=f"A stride must be a multiple of {STRIDE_UNIT} bytes; the map gets "
+                    f"{number - number % STRIDE_UNIT}",
+                    fix=f"pad the rows to a multiple of {STRIDE_UNIT} bytes",
+                    accesses=(issuer,),
                     severity="advice",
                 )
             encoded = replace_field(int.from_bytes(data.tobytes(), "little"), op.field, number, ordinal)

@@ -16,6 +16,13 @@ from ptxgen import syntax
 from ptxgen.descriptors import DescriptorError, TensorMap
 from ptxgen.descriptors.tensormap import Im2colMap, TiledMap, without_unused_dimensions
 from ptxgen.descriptors.tensormap.tables import TYPES
+from ptxgen.emulator.checks.registry.descriptors import (
+    ILLEGAL_TENSORMAP,
+    TENSORMAP_MODE,
+    TENSORMAP_RANK,
+    TENSORMAP_TYPE,
+)
+from ptxgen.emulator.checks.registry.memory import MISALIGNED, OUT_OF_BOUNDS
 from ptxgen.emulator.checks.shared.granules import GRANULE
 from ptxgen.emulator.engines import tensor_copies
 from ptxgen.emulator.engines.bulk_copies import deliver, destinations, each_store, keep_in_group
@@ -47,17 +54,21 @@ def decode(data: bytes) -> TiledMap | Im2colMap:
         return TensorMap.decode(read)
     except DescriptorError as error:  # the problems alone: its message begins with the 128 bytes
         problems = "; ".join(TensorMap.read(read).problems)
-        raise MemoryFault("illegal-tensormap", f"the tensormap is not legal: {problems}") from error
+        raise MemoryFault(ILLEGAL_TENSORMAP, problems, rule="The copy requires a legal tensormap") from error
 
 
 def tensormap_at(machine: Machine, row: int, address: int, statement: syntax.Instruction) -> TiledMap | Im2colMap:
     """The tensormap at a generic address, in the kernel's parameters or in global memory, as a warp's copy reads it."""
     if address % 64:
-        raise MemoryFault("misaligned", f"the tensormap at {address:#x} is not on a multiple of 64 bytes")
+        raise MemoryFault(
+            MISALIGNED,
+            f"the tensormap is at {address:#x}",
+            rule="The address of a tensormap must be a multiple of 64",
+        )
     if PARAM_WINDOW <= address < PARAM_WINDOW + WINDOW_BYTES:
         offset = address - PARAM_WINDOW
         if offset + 128 > len(machine.parameters) - 64:
-            raise MemoryFault("out-of-bounds", f"the tensormap at byte {offset} is not inside the kernel's parameters")
+            raise MemoryFault(OUT_OF_BOUNDS, f"the tensormap at byte {offset} lies outside the kernel's parameters")
         return decode(machine.parameters[offset : offset + 128].tobytes())
     machine.memory.require_mapped(np.array([address - HEAP_BASE, address - HEAP_BASE + 127]), "the tensormap")
     data = machine.memory.view(address, 128).tobytes()
@@ -74,11 +85,15 @@ def box_of(
 ) -> Box:  # fmt: skip
     """What an instruction copies, by the tensormap at `address`. Raises MemoryFault where the two do not fit."""
     tensormap, mode = tensormap_at(machine, row, address, statement), op.load_mode or "tile"
-    wanted = "im2col" if mode.startswith("im2col") else "tiled"
-    if tensormap.mode != wanted:
-        raise MemoryFault("tensormap-mode", f".{mode} takes a tensormap of mode {wanted}, not {tensormap.mode}")
+    required = "im2col" if mode.startswith("im2col") else "tiled"
+    if tensormap.mode != required:
+        raise MemoryFault(
+            TENSORMAP_MODE,
+            f"the instruction has .{mode}, the tensormap has mode {tensormap.mode}",
+            rule=f".{mode} requires a tensormap of mode {required}",
+        )
     if op.dim != tensormap.rank:
-        raise MemoryFault("tensormap-rank", f"{op.dim} dimensions (.{op.dim}d) with a map of rank {tensormap.rank}")
+        raise MemoryFault(TENSORMAP_RANK, f"the instruction is .{op.dim}d, the tensormap has rank {tensormap.rank}")
     if isinstance(tensormap, TiledMap):
         return tensor_copies.tile(tensormap, coords) if mode == "tile" else tensor_copies.four_rows(tensormap, coords)
     if mode in ("im2col", "im2col_no_offs"):
@@ -102,7 +117,11 @@ def _vector(binder: Binder, operand: syntax.Operand, type: str) -> list[Reader]:
 def _aligned(machine: Machine, box: Box, start: int) -> Any:
     """The 16-byte units of a box at `start`. Raises MemoryFault where they are misaligned or outside."""
     if start % _ALIGNMENT:
-        raise MemoryFault("misaligned", f"the copy's shared address is {start:#x}, not a multiple of {_ALIGNMENT}")
+        raise MemoryFault(
+            MISALIGNED,
+            f"the tensor copy is at shared address {start:#x}",
+            rule=f"The shared address of a tensor copy must be a multiple of {_ALIGNMENT}",
+        )
     granules = box.granules(start)
     machine.shared.require(
         int(granules.min()) * GRANULE, int(granules.max() - granules.min() + 1) * GRANULE, GRANULE, "the tensor copy"
@@ -168,14 +187,22 @@ def _issue_store(
     """Queue one box from shared to global memory, as part of the warp's open group."""
     if min(coords) < 0:
         # Measured (H200, driver 580, 2026-11-20): the store ends the kernel with an illegal-instruction error.
-        raise MemoryFault("out-of-bounds", f"a tensor store takes no negative coordinates, such as {tuple(coords)}")
+        raise MemoryFault(
+            OUT_OF_BOUNDS,
+            f"the tensor store has coordinates {tuple(coords)}",
+            rule="The coordinates of a tensor store must not be negative",
+        )
     slot, start = machine.clusters.locate(row, place, "shared::cta")
     box = box_of(machine, op, row, where, coords, [], statement)
     granules = _aligned(machine, box, start)
     tensormap = box.tensormap
     if tensormap.swizzle.endswith("_flip_8B") or tensormap.dtype == "16u4_align16b":
         what = f"swizzle {tensormap.swizzle}" if tensormap.swizzle.endswith("_flip_8B") else tensormap.dtype
-        raise MemoryFault("tensormap-type", f"maps with {what} are for loads alone (9.7.9.25.5.1)")
+        raise MemoryFault(
+            TENSORMAP_TYPE,
+            f"a tensor store uses a map with {what}",
+            rule=f"Maps with {what} support loads only (9.7.9.25.5.1)",
+        )
     combine = _tensor_combiner(reduction, tensormap.dtype) if reduction is not None else None
 
     def read() -> Any:
@@ -207,7 +234,11 @@ def _issue_store(
 def _tensor_combiner(reduction: str, dtype: str) -> Combine:
     if dtype not in TENSOR_TYPES[reduction] or TYPES[dtype].packed_bits:
         legal = ", ".join(TENSOR_TYPES[reduction])
-        raise MemoryFault("tensormap-type", f".{reduction} takes tensors of {legal}, not {dtype} (9.7.9.25.5.3)")
+        raise MemoryFault(
+            TENSORMAP_TYPE,
+            f".{reduction} on a tensor of {dtype}",
+            rule=f".{reduction} requires elements of one of {legal} (9.7.9.25.5.3)",
+        )
     return combiner(reduction, dtype)
 
 

@@ -213,8 +213,9 @@ def test_packed_types(dtype: str, swizzle: str) -> None:
         assert (moved(box, memory) == expected).all(), (column, first)
         assert box.bytes == 6 * 128 * bits // 8
     if dtype != "16u4_align8b":
-        with pytest.raises(MemoryFault, match="must be a multiple of 128"):
+        with pytest.raises(MemoryFault, match="the first coordinate of the tensor copy") as caught:
             tensor_copies.tile(tensormap, (64, 0))
+        assert "must be a multiple of 128" in str(caught.value.rule)
 
 
 def test_six_bits_are_packed_by_stores() -> None:
@@ -323,13 +324,14 @@ def test_wide_columns(fixed: bool, start: int, halo: int, offset: int, step: int
 def test_wide_columns_that_cannot_be(fixed: bool) -> None:
     _, tensormap, _ = memory_with(random_bytes(7), wide_map(1, fixed))
     for swizzle in ("none", "128B_atom_32B_flip_8B"):
-        with pytest.raises(MemoryFault, match="no map with swizzle"):
+        with pytest.raises(MemoryFault, match="uses a map with swizzle"):
             tensor_copies.wide_pixels(tensormap.replace(swizzle=swizzle), (0, 0, 0, 0), 0, 0, fixed=fixed)
     for halo, offset, words in ((32 if fixed else 512, 0, "wHalo"), (0, 32, "wOffset")):
         with pytest.raises(MemoryFault, match=words):
             tensor_copies.wide_pixels(tensormap, (0, 0, 0, 0), halo, offset, fixed=fixed)
-    with pytest.raises(MemoryFault, match="beyond the end of the map's pixel box, 7"):
+    with pytest.raises(MemoryFault, match="past the end of the map's pixel box") as caught:
         tensor_copies.wide_pixels(tensormap, (0, 8, 0, 0), 0, 0, fixed=fixed)
+    assert "ends at 7" in str(caught.value.rule)
 
 
 @pytest.mark.parametrize("width", [48, 40])

@@ -262,6 +262,9 @@ def test_a_fault_beside_a_variable_names_it() -> None:
     assert codes(report) == ["out-of-bounds"]
     assert "element [4, 1] of `table`" in report.findings[0].message
     assert "(.f32, shape (4, 128)), 2 elements past its end" in report.findings[0].message
+    (access,) = report.findings[0].accesses
+    assert (access.role, access.line, access.warp, access.lanes) == ("accessor", report.findings[0].line, 0, 1)
+    assert (access.space, access.instruction) == ("global", report.findings[0].instruction)
     constant, _ = launch(f"{HEAD} ld.const.u32 %x, [few+8]; ret;", items=".const .u32 few[2];")
     assert codes(constant) == ["out-of-bounds"]
     store, _ = launch(

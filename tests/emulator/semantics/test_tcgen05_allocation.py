@@ -94,12 +94,12 @@ def test_columns_that_were_given_back() -> None:
     report, _ = allocations("mov.u32 %x, 40;\n" + body)
     fault = report.findings[0]
     assert fault.code == "tmem-out-of-allocation"
-    assert fault.message.endswith(
-        "reaches columns 40-40; allocated columns: none; columns 32-63 were freed by the tcgen05.dealloc of line "
-        f"{fault.line - 2} by warp 0"
+    assert fault.summary.endswith(
+        f"reaches columns 40-40; tcgen05.dealloc (line {fault.line - 2}, warp 0) freed columns 32-63"
     )
+    assert fault.rule == "Allocated columns: none"
     never, _ = allocations("mov.u32 %x, 100;\n" + body)
-    assert never.findings[0].message.endswith("reaches columns 100-100; allocated columns: none")
+    assert never.findings[0].summary.endswith("reaches columns 100-100")
 
 
 def test_alloc_waits_until_another_warp_gives_back() -> None:

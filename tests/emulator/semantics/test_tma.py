@@ -190,7 +190,8 @@ def test_what_is_wrong_with_a_map_comes_first() -> None:
     raw[31] ^= 0x80
     report, _, _ = load(bytes(raw), (0, 0), emulator=emulator, expect=512)
     (fault,) = report.findings
-    assert fault.message == "the tensormap is not legal: reserved bits must be 0, not 1 in word 7 bit 31"
+    assert fault.title == "illegal tensormap"
+    assert fault.summary == "reserved bits must be 0, not 1 in word 7 bit 31"
 
 
 def test_maps_as_cute_makes_them() -> None:
