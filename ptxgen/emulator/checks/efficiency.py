@@ -2,7 +2,7 @@
 
 Both are figures of the address patterns alone: the wavefronts of `ptxgen.layouts.banks`, and how many sectors of 32
 bytes a warp's load or store touches (CUDA C++ Best Practices Guide, "Coalesced Access to Global Memory"). What caches
-make of the sectors is not modelled. Bulk copies, tensor copies and atomic operations are not looked at.
+make of the sectors is not modelled. Bulk copies, tensor copies and atomic operations are not counted.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen.emulator.checks.findings import Findings
+from ptxgen.emulator.checks.registry import efficiency as checks
 from ptxgen.layouts.banks import LINE_BYTES, wavefronts
 from ptxgen.syntax import Statement
 
@@ -79,21 +80,24 @@ class Efficiency:
 
     def report(self, findings: Findings, times: float) -> None:
         """Advice for each instruction that takes `times` what it needs or more, the most wasteful first."""
-        for code, tallies, what, unit in (
-            ("bank-conflicts", self._shared, "shared", "wavefronts"),
-            ("uncoalesced-access", self._global, "global", "sectors"),
+        for check, tallies, space, unit in (
+            (checks.BANK_CONFLICTS, self._shared, "shared", "wavefronts"),
+            (checks.UNCOALESCED_ACCESS, self._global, "global", "sectors"),
         ):
             total = sum(tally.took for tally in tallies.values())
             for tally in sorted(tallies.values(), key=lambda tally: tally.needed - tally.took):
                 if tally.took < times * tally.needed or tally.took - tally.needed < max(_SHARE * total, _LEAST):
                     continue
                 took, needed = tally.worst
-                findings.add(
-                    code,
-                    f"takes {tally.took} {unit} of {what} memory where {tally.needed} would do "
-                    f"({tally.took / tally.needed:.3g} times; the worst of {tally.accesses} warp-instructions {took} "
-                    f"where {needed} would do), {tally.took / total:.0%} of those of all loads and stores",
+                access = findings.access("accessor", tally.statement, space=space)
+                findings.report(
+                    check,
                     tally.statement,
+                    summary=f"{access} takes {tally.took} {unit} of {space} memory where {tally.needed} would do "
+                    f"({tally.took / tally.needed:.3g} times)",
+                    rule=f"The worst of {tally.accesses} warp-instructions takes {took} where {needed} would do; the "
+                    f"instruction takes {tally.took / total:.0%} of the {unit} of all loads and stores",
+                    accesses=(access,),
                     severity="advice",
                 )
 

@@ -81,10 +81,9 @@ def test_misaligned_rows_take_one_sector_more() -> None:
     body = "add.u64 %q, %g, 4; st.global.u32 [%q], %r0;"
     assert codes(run(body, 4, advice=2)) == []
     (found,) = run(body, 4, advice=1.2).findings
-    assert (
-        "takes 160 sectors of global memory where 128 would do (1.25 times; the worst of 32 warp-instructions 5 where 4"
-        in found.message
-    )
+    assert found.summary.endswith("takes 160 sectors of global memory where 128 would do (1.25 times)")
+    assert found.rule.startswith("The worst of 32 warp-instructions takes 5 where 4 would do")
+    assert [(each.role, each.line, each.space) for each in found.accesses] == [("accessor", found.line, "global")]
 
 
 def test_patterns_that_change_are_counted_anew() -> None:
@@ -103,7 +102,7 @@ def test_patterns_that_change_are_counted_anew() -> None:
     # 32 lanes where the stride is odd; where it is even, the 16 of even numbers, whose words are twice as far apart.
     takes = [1 if stride % 2 else int(np.gcd(2 * stride, 32)) * 16 // 32 for stride in range(1, 33)]
     assert f"takes {sum(takes)} wavefronts of shared memory where 32 would do" in found.message
-    assert f"the worst of 32 warp-instructions {max(takes)} where 1 would do" in found.message
+    assert f"The worst of 32 warp-instructions takes {max(takes)} where 1 would do" in found.rule
 
 
 def test_what_is_little_is_not_told() -> None:

@@ -20,10 +20,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen.emulator.checks.findings import Findings
-from ptxgen.emulator.checks.global_memory.events import READS, Events, GlobalEvents
+from ptxgen.emulator.checks.global_memory.events import Events, GlobalEvents, does
 from ptxgen.emulator.checks.global_memory.grid_races import GridRaces
 from ptxgen.emulator.checks.global_memory.shadow import GRANULE, NOBODY, SHIFT, WORD, Entries, Places
 from ptxgen.emulator.checks.order.vector_clock import PENDING
+from ptxgen.emulator.checks.registry import races
+from ptxgen.emulator.memory.global_memory import HEAP_BASE
 from ptxgen.syntax import Statement
 
 if TYPE_CHECKING:
@@ -63,18 +65,18 @@ class GlobalAccesses:
         again = None
         if events.writer.used:
             before = events.writer.at(offsets, size)
-            self._compare(before >> SHIFT, rows, racing, statement, what)
-            again = self._between_lanes(before, rows, mask, racing, statement, what)
+            self._compare(before >> SHIFT, offsets, rows, racing, statement, what)
+            again = self._between_lanes(before, offsets, rows, mask, racing, statement, what)
         if same is not None:
             for places in (events.reader, events.earlier):
                 if places.used:
-                    self._compare(places.at(offsets, size) >> SHIFT, rows, racing, statement, what)
+                    self._compare(places.at(offsets, size) >> SHIFT, offsets, rows, racing, statement, what)
         if events.copies:
             # What is there is not what a copy under way will write: all lanes count.
-            self._compare(events.copy_writer[_granules(offsets, size)], rows, mask, statement, what)
+            self._compare(events.copy_writer[_granules(offsets, size)], offsets, rows, mask, statement, what)
             if same is not None:
                 self._against_copies_that_read(
-                    events.copy_reader[_granules(offsets, size)], rows, racing, statement, what
+                    events.copy_reader[_granules(offsets, size)], offsets, rows, racing, statement, what
                 )
         mine = events.of_warps(rows, statement, what)
         entries = mine[:, None] << SHIFT | _LANES
@@ -98,7 +100,7 @@ class GlobalAccesses:
                 met = places.at(offsets, size) >> SHIFT
                 if places is not events.writer:  # Triton's warps load what one of their CTA then changes
                     met[self._of_same_cta(met, rows)] = 0
-                self._compare(met, rows, mask, statement, what)
+                self._compare(met, offsets, rows, mask, statement, what)
         active = offsets.ravel() if mask is None else offsets[mask]
         if reads:
             if len(self._observed) < len(events.copy_writer) * (GRANULE // WORD):
@@ -119,8 +121,10 @@ class GlobalAccesses:
             if unordered is not None:
                 adding = [events.adds(event) for event in copies[unordered].tolist()]
                 unordered[unordered] = ~np.array(adding)
-                self._report_all(unordered, copies, rows, statement, what)
-            self._against_copies_that_read(events.copy_reader[_granules(offsets, size)], rows, mask, statement, what)
+                self._report_all(unordered, copies, offsets, rows, statement, what)
+            self._against_copies_that_read(
+                events.copy_reader[_granules(offsets, size)], offsets, rows, mask, statement, what
+            )
 
     def write_map(self, row: int, granules: NDArray[np.int64], statement: Statement) -> None:
         """A thread of a warp changes a tensormap, or all its threads together do."""
@@ -129,7 +133,9 @@ class GlobalAccesses:
             self._grids.copy(row, granules, "change of a tensormap", statement, writes=True)
         for places in (events.writer, events.reader, events.earlier):
             if places.used:
-                self._compare(places.at(offsets, GRANULE) >> SHIFT, rows, None, statement, "change of a tensormap")
+                self._compare(
+                    places.at(offsets, GRANULE) >> SHIFT, offsets, rows, None, statement, "change of a tensormap"
+                )
         event = events.of_warps(rows, statement, "change of a tensormap")
         events.writer.keep(offsets[0], GRANULE, np.repeat(event << SHIFT | NOBODY, len(granules)))
 
@@ -167,7 +173,7 @@ class GlobalAccesses:
             if mask is not None:
                 met &= mask[..., None]
             if len(rows) > 1 and met.any():  # lanes of several warps that store to the same place at once
-                self._compare(np.where(met, after >> SHIFT, 0), rows, racing, statement, "store")
+                self._compare(np.where(met, after >> SHIFT, 0), offsets, rows, racing, statement, "store")
             met &= after >> SHIFT == (entries >> SHIFT)[..., None]
             self._forget_lanes(offsets, size, entries, met)
         if again is not None:
@@ -216,18 +222,36 @@ class GlobalAccesses:
         warps = self._happens_before.warps
         return self._events.actor[events] // warps == (self._happens_before.actors(rows) // warps)[:, None, None]
 
-    def _compare(self, events: Events, rows: NDArray[np.int64], racing: Mask, statement: Statement, what: str) -> None:
+    def _compare(
+        self,
+        events: Events,
+        offsets: NDArray[np.int64],
+        rows: NDArray[np.int64],
+        racing: Mask,
+        statement: Statement,
+        what: str,
+    ) -> None:
         """Report accesses among these events, (warps, 32, places), that the warps do not know."""
         unordered = self._unordered(events, rows, racing)
         if unordered is not None:
-            self._report_all(unordered, events, rows, statement, what)
+            self._report_all(unordered, events, offsets, rows, statement, what)
 
     def _report_all(
-        self, chosen: NDArray[np.bool_], events: Events, rows: NDArray[np.int64], statement: Statement, what: str
+        self,
+        chosen: NDArray[np.bool_],
+        events: Events,
+        offsets: NDArray[np.int64],
+        rows: NDArray[np.int64],
+        statement: Statement,
+        what: str,
     ) -> None:
         found = np.broadcast_to(rows[:, None, None], events.shape)[chosen] << 32 | events[chosen]
-        for pair in np.unique(found).tolist():
-            self._report(pair >> 32, pair & 0xFFFFFFFF, statement, what)
+        position, lane, _ = np.nonzero(chosen)
+        pairs, first = np.unique(found, return_index=True)
+        for pair, at in zip(pairs.tolist(), first.tolist(), strict=True):
+            address = HEAP_BASE + int(offsets[position[at], lane[at]])
+            lanes = 1 << int(lane[at])
+            self._events.report(pair >> 32, pair & 0xFFFFFFFF, what, statement, address, lanes)
 
     def _against_strong(
         self, rows: NDArray[np.int64], offsets: NDArray[np.int64], racing: Mask, size: int, statement: Statement,
@@ -246,10 +270,17 @@ class GlobalAccesses:
                         row, int(self._events.actor[event]), int(self._events.clock[event])
                     ):
                         unordered[position] &= (events[position] != event) | ~observed[position][:, None]
-        self._report_all(unordered, events, rows, statement, what)
+        self._report_all(unordered, events, offsets, rows, statement, what)
 
     def _between_lanes(
-        self, entries: Entries, rows: NDArray[np.int64], mask: Mask, racing: Mask, statement: Statement, what: str
+        self,
+        entries: Entries,
+        offsets: NDArray[np.int64],
+        rows: NDArray[np.int64],
+        mask: Mask,
+        racing: Mask,
+        statement: Statement,
+        what: str,
     ) -> NDArray[np.bool_] | None:
         """Report stores by other lanes of the same warp that a lane does not know; which are met, racing or not."""
         lane = entries & NOBODY
@@ -268,18 +299,28 @@ class GlobalAccesses:
         if found.any():
             position, own, place = np.unravel_index(int(found.argmax()), found.shape)
             entry = int(entries[position, own, place])
-            earlier = self._events.kind_of(entry >> SHIFT)
-            self._findings.add(
-                "global-race",
-                f"the {what} by lane {own} {'reads' if what in READS else 'overwrites'} data of the {earlier.what} "
-                f"of line {earlier.statement.line} by lane {entry & NOBODY} of the same warp, with which it has not "
-                "synchronized by bar.warp.sync or a barrier",
+            found_at, lanes = HEAP_BASE + int(offsets[position, own]), 1 << int(own)
+            row, other_lanes = int(rows[position]), 1 << (entry & NOBODY)
+            party, other = self._events.parties(row, entry >> SHIFT, what, statement, found_at, lanes, other_lanes)
+            self._findings.report(
+                races.GLOBAL_RACE,
                 statement,
+                summary=f"{party} {does(party, what)} {party.place}, which {other} of the same warp "
+                f"{'reads' if other.role == 'reader' else 'writes'}",
+                rule="The lanes have not synchronized by bar.warp.sync or a barrier",
+                fix="bar.warp.sync between the two accesses",
+                accesses=(party, other),
             )
         return met
 
     def _against_copies_that_read(
-        self, events: Events, rows: NDArray[np.int64], racing: Mask, statement: Statement, what: str
+        self,
+        events: Events,
+        offsets: NDArray[np.int64],
+        rows: NDArray[np.int64],
+        racing: Mask,
+        statement: Statement,
+        what: str,
     ) -> None:
         """Report copies that may still read what is overwritten."""
         suspect = events != 0
@@ -289,14 +330,14 @@ class GlobalAccesses:
             return
         operations, known = self._happens_before.operations, self._happens_before.known
         found = np.broadcast_to(rows[:, None, None], events.shape)[suspect] << 32 | events[suspect]
+        reading = []
         for pair in np.unique(found).tolist():
-            row, event = pair >> 32, pair & 0xFFFFFFFF
-            number = int(self._events.operation[event])
-            if number in operations and number not in known[row].operations:
-                self._report(row, event, statement, what)
-
-    def _report(self, row: int, event: int, statement: Statement, what: str) -> None:
-        self._events.report(row, event, f"the {what} {'reads' if what in READS else 'overwrites'}", statement)
+            number = int(self._events.operation[pair & 0xFFFFFFFF])
+            if number in operations and number not in known[pair >> 32].operations:
+                reading.append(pair)
+        if reading:
+            suspect[suspect] = np.isin(found, reading)
+            self._report_all(suspect, events, offsets, rows, statement, what)
 
 
 def _granules(offsets: NDArray[np.int64], size: int) -> NDArray[np.int64]:

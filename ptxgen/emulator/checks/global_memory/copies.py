@@ -15,10 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen.emulator.checks.findings import Findings
-from ptxgen.emulator.checks.global_memory.events import Events, GlobalEvents
+from ptxgen.emulator.checks.global_memory.events import Events, GlobalEvents, does
 from ptxgen.emulator.checks.global_memory.grid_races import GridRaces
 from ptxgen.emulator.checks.global_memory.shadow import GRANULE, NOBODY, SHIFT, distinct_events
 from ptxgen.emulator.checks.order.vector_clock import PENDING, AsyncOperation
+from ptxgen.emulator.checks.registry import races
 from ptxgen.syntax import Statement
 
 if TYPE_CHECKING:
@@ -38,9 +39,9 @@ class GlobalCopies:
         events, granules = self._events, self._inside(granules)
         self._grids.copy(row, granules, operation.what, operation.statement, writes=False)
         for event in (*events.writer.events(granules), *events.strong.events(granules)):
-            if self._known(operation, row, int(event), "reads"):
-                self._require_proxy_fence(operation, row, int(event), "reads")
-        self._against(operation, row, events.copy_writer[granules], "reads")
+            if self._known(operation, row, int(event), granules):
+                self._require_proxy_fence(operation, row, int(event), granules)
+        self._against(operation, row, events.copy_writer[granules], granules)
         events.copy_reader[granules] = events.of_copy(row, 0, operation.statement, operation.what, operation.number)
 
     def write(self, operation: AsyncOperation, row: int, granules: NDArray[np.int64]) -> int:
@@ -48,20 +49,19 @@ class GlobalCopies:
         events, granules = self._events, self._inside(granules)
         self._grids.copy(row, granules, operation.what, operation.statement, writes=True)
         reduces = "reduction" in operation.what
-        verb = "combines its data with" if reduces else "overwrites"
         for event in events.writer.events(granules):
-            if self._known(operation, row, int(event), verb) and reduces:
-                self._require_proxy_fence(operation, row, int(event), verb)
+            if self._known(operation, row, int(event), granules) and reduces:
+                self._require_proxy_fence(operation, row, int(event), granules)
         for event in (*events.reader.events(granules), *events.earlier.events(granules)):
-            self._known(operation, row, int(event), verb)
+            self._known(operation, row, int(event), granules)
         if not reduces:
             for event in events.strong.events(granules):
-                self._known(operation, row, int(event), verb)
-        self._against(operation, row, events.copy_writer[granules], verb, reduces=reduces)
+                self._known(operation, row, int(event), granules)
+        self._against(operation, row, events.copy_writer[granules], granules, reduces=reduces)
         for event in distinct_events(events.copy_reader[granules]):
             number = int(events.operation[event])
             if number in self._happens_before.operations and number not in self._happens_before.known[row].operations:
-                self._report(operation, row, int(event), verb)
+                self._report(operation, row, int(event), granules)
         made = events.of_copy(row, PENDING, operation.statement, operation.what)
         events.forget_granules(granules)
         events.copy_writer[granules] = made
@@ -74,7 +74,7 @@ class GlobalCopies:
             self._grids.copy(row, granules, what, statement, writes=False)
         for event in self._events.writer.events(granules):
             if not self._knows(row, int(event)):
-                self._events.report(row, int(event), f"the {what} reads", statement)
+                self._events.report(row, int(event), what, statement, self._events.where(granules, int(event)))
         event = self._events.of_warps(np.array([row]), statement, what)
         self._events.strong_reader.keep(granules * GRANULE, GRANULE, np.repeat(event << SHIFT | NOBODY, len(granules)))
 
@@ -88,18 +88,20 @@ class GlobalCopies:
         """Those of the heap: others are a fault of the copy when it comes to them."""
         return granules[(granules >= 0) & (granules < len(self._events.copy_writer))]
 
-    def _against(self, operation: AsyncOperation, row: int, found: Events, verb: str, *, reduces: bool = False) -> None:
+    def _against(
+        self, operation: AsyncOperation, row: int, found: Events, granules: NDArray[np.int64], *, reduces: bool = False
+    ) -> None:
         """The copies that have written there must be known to be over; reductions do not mind each other."""
         if found.any():
             for event in distinct_events(found):
                 if not (reduces and self._events.adds(int(event))):
-                    self._known(operation, row, int(event), verb)
+                    self._known(operation, row, int(event), granules)
 
-    def _known(self, operation: AsyncOperation, row: int, event: int, verb: str) -> bool:
+    def _known(self, operation: AsyncOperation, row: int, event: int, granules: NDArray[np.int64]) -> bool:
         """Whether the warp knows of an event; it is reported if not."""
         known = self._knows(row, event)
         if not known:
-            self._report(operation, row, event, verb)
+            self._report(operation, row, event, granules)
         return known
 
     def _knows(self, row: int, event: int) -> bool:
@@ -107,18 +109,24 @@ class GlobalCopies:
             row, int(self._events.actor[event]), int(self._events.clock[event])
         )
 
-    def _report(self, operation: AsyncOperation, row: int, event: int, verb: str) -> None:
-        self._events.report(row, event, f"the {operation.what} {verb}", operation.statement)
+    def _report(self, operation: AsyncOperation, row: int, event: int, granules: NDArray[np.int64]) -> None:
+        self._events.report(row, event, operation.what, operation.statement, self._events.where(granules, event))
 
-    def _require_proxy_fence(self, operation: AsyncOperation, row: int, event: int, verb: str) -> None:
-        """Any thread's fence that knew of the store is enough: a path from it to the copy is not asked for."""
+    def _require_proxy_fence(
+        self, operation: AsyncOperation, row: int, event: int, granules: NDArray[np.int64]
+    ) -> None:
+        """Any fence that the store happens before is enough: a path from it to the copy is not required."""
         events = self._events
         other = int(events.actor[event])
         if not self._happens_before.fenced_in_global(other, int(events.clock[event])):
-            statement, what = events.kind_of(event)
-            self._findings.add(
-                "missing-proxy-fence",
-                f"the {operation.what} {verb} data in global memory of the {what} of line {statement.line} by "
-                f"{self._happens_before.warp_of(row, other)} without a fence.proxy.async between them",
+            address = events.where(granules, event)
+            found, writer = events.parties(row, event, operation.what, operation.statement, address)
+            self._findings.report(
+                races.MISSING_PROXY_FENCE,
                 operation.statement,
+                summary=f"{found} {does(found, operation.what)} {found.place or 'global memory'}, which {writer} "
+                "writes through the generic proxy",
+                rule="No fence.proxy.async comes between them",
+                fix=f"fence.proxy.async.global after line {writer.line}, before the synchronization",
+                accesses=(found, writer),
             )

@@ -12,10 +12,13 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ptxgen.device.report import Access, Role
 from ptxgen.emulator.checks.findings import Findings
 from ptxgen.emulator.checks.global_memory.shadow import GRANULE, Places
 from ptxgen.emulator.checks.order.strong_accesses import report_unfenced
 from ptxgen.emulator.checks.order.vector_clock import PENDING
+from ptxgen.emulator.checks.registry import races
+from ptxgen.emulator.memory.global_memory import HEAP_BASE
 from ptxgen.syntax import Statement
 
 if TYPE_CHECKING:
@@ -27,7 +30,19 @@ _MANY = 1 << 22
 
 
 #: What instructions do that only read.
-READS = ("load", "cp.async", "strong load")
+READS = ("load", "cp.async", "strong load", "use of a tensormap", "bulk copy", "tensor copy")
+
+
+def role_of(what: str) -> Role:
+    """Whether an access reads only, or writes."""
+    return "reader" if what in READS else "writer"
+
+
+def does(found: Access, what: str) -> str:
+    """What an access does to memory, as a verb."""
+    if found.role == "reader":
+        return "reads"
+    return "combines its data with" if "reduction" in what else "overwrites"
 
 
 class Kind(NamedTuple):
@@ -124,27 +139,72 @@ class GlobalEvents:
         """Whether it is a reduction by a copy, which does not race with others, nor with strong accesses."""
         return "reduction" in self.kind_of(event).what
 
-    def report(self, row: int, event: int, does: str, statement: Statement) -> None:
-        """An access of a warp that does not know an event: `does` begins the message, "the load reads"."""
-        earlier, what = self.kind_of(event)
-        other, clock = int(self.actor[event]), int(self.clock[event])
-        where = f"the {what} of line {earlier.line} by {self._happens_before.warp_of(row, other)}"
-        number = int(self.operation[event])
-        unfenced_side = (
-            self._happens_before.unfenced_side_of_operation(row, number)
-            if number
-            else self._happens_before.unfenced_side(row, other, clock)
+    def where(self, granules: NDArray[np.int64], event: int) -> int | None:
+        """The address of the first of these granules of which an event is kept."""
+        for table in self.of_threads:
+            granule = table.where(granules, event)
+            if granule is not None:
+                return HEAP_BASE + granule * GRANULE
+        for copies in (self.copy_writer, self.copy_reader):
+            hit = copies[granules] == event
+            if hit.any():
+                return HEAP_BASE + int(granules[hit.argmax()]) * GRANULE
+        return None
+
+    def parties(
+        self,
+        row: int,
+        event: int,
+        what: str,
+        statement: Statement,
+        address: int | None,
+        lanes: int | None = None,
+        other_lanes: int | None = None,
+    ) -> tuple[Access, Access]:
+        """A warp's access, and the earlier one of an event."""
+        earlier, kind = self.kind_of(event)
+        other = self._happens_before.row_of(int(self.actor[event]))
+        return (
+            self._findings.access(role_of(what), statement, row, lanes=lanes, space="global", address=address),
+            self._findings.access(role_of(kind), earlier, other, lanes=other_lanes, space="global", address=address),
         )
-        if unfenced_side:
-            report_unfenced(self._findings, where, unfenced_side, statement)
-            return
+
+    def report(
+        self,
+        row: int,
+        event: int,
+        what: str,
+        statement: Statement,
+        address: int | None = None,
+        lanes: int | None = None,
+    ) -> None:
+        """Report an access of a warp that is unordered with an event: `what` it is, such as "load" or "bulk store"."""
+        actor, clock, number = int(self.actor[event]), int(self.clock[event]), int(self.operation[event])
+        found, other = self.parties(row, event, what, statement, address, lanes)
         if number:
-            why = "whose completion its warp has not waited for"
-        elif clock == PENDING:
-            why = "which no cp.async.bulk.wait_group (without .read) has waited for"
+            side = self._happens_before.unfenced_side_of_operation(row, number)
         else:
-            why = "with which its warp has not synchronized"
-        self._findings.add("global-race", f"{does} data of {where}, {why}", statement)
+            side = self._happens_before.unfenced_side(row, actor, clock)
+        if side:
+            report_unfenced(self._findings, found, other, side, statement)
+            return
+        under_way = bool(number) or clock == PENDING
+        if number:
+            rule = "The warp has not waited for its completion"
+        elif clock == PENDING:
+            rule = f"No cp.async.bulk.wait_group without .read has waited for {other.opcode}"
+        else:
+            apart = actor // self._happens_before.warps != self._happens_before.actor(row) // self._happens_before.warps
+            rule = f"The two warps{', of different CTAs,' if apart else ''} have not synchronized"
+        doing = ("may still be reading" if other.role == "reader" else "may still be writing") if under_way else ""
+        self._findings.report(
+            races.GLOBAL_RACE,
+            statement,
+            summary=f"{found} {does(found, what)} {found.place or 'global memory'}, which {other} "
+            f"{doing or ('reads' if other.role == 'reader' else 'writes')}",
+            rule=rule,
+            accesses=(found, other),
+        )
 
     def _add(self, count: int, statement: Statement, what: str) -> int:
         if self._used > _MANY:

@@ -13,8 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen.emulator.checks.findings import Findings
-from ptxgen.emulator.checks.global_memory.events import READS, Events, GlobalEvents
+from ptxgen.emulator.checks.global_memory.events import READS, Events, GlobalEvents, does, role_of
 from ptxgen.emulator.checks.global_memory.shadow import GRANULE, SHIFT, Places, distinct_events
+from ptxgen.emulator.checks.registry import races
+from ptxgen.emulator.memory.global_memory import HEAP_BASE
 from ptxgen.syntax import Statement
 
 if TYPE_CHECKING:
@@ -74,7 +76,9 @@ class GridRaces:
                 if (hit := (events != 0) & free[..., None]).any():
                     for position in np.flatnonzero(hit.any(axis=(1, 2))).tolist():
                         met = distinct_events(events[position][hit[position]])
-                        self._report(other, int(rows[position]), met, which, what, statement, adds=strong)
+                        lane, _ = np.argwhere(hit[position])[0]
+                        address = HEAP_BASE + int(offsets[position, lane])
+                        self._report(other, int(rows[position]), met, which, what, statement, address, adds=strong)
 
     def copy(self, row: int, granules: NDArray[np.int64], what: str, statement: Statement, *, writes: bool) -> None:
         """A copy of a warp reads or writes granules of the heap."""
@@ -86,22 +90,41 @@ class GridRaces:
             found += [distinct_events(table[inside]) for table in _of_copies(other, writes=writes)]
             for events in found:
                 if len(events):
-                    self._report(other, row, events, which, what, statement, adds=adds)
+                    address = other.where(inside, int(events[0]))
+                    self._report(other, row, events, which, what, statement, address, adds=adds)
 
     def _report(
-        self, other: GlobalEvents, row: int, events: Events, which: str, what: str, statement: Statement, *, adds: bool
+        self,
+        other: GlobalEvents,
+        row: int,
+        events: Events,
+        which: str,
+        what: str,
+        statement: Statement,
+        address: int | None,
+        *,
+        adds: bool,
     ) -> None:
         """A warp's access meets these events; one that `adds`, as atomic operations do, minds no reductions."""
         racing = [event for event in events.tolist() if not (adds and other.adds(event))]
         if not racing or (which == "before" and self._has_waited(row)):
             return
         earlier = other.kind_of(racing[0])
-        self._findings.add(
-            "grid-race",
-            f"the {what} is not ordered with the {earlier.what} of line {earlier.statement.line} of the grid {which}, "
-            f"which may run at the same time: griddepcontrol.wait must come before it"
-            f"{'' if which == 'before' else ' there'}",
+        found = self._findings.access(role_of(what), statement, row, space="global", address=address)
+        party = self._findings.access(role_of(earlier.what), earlier.statement, space="global", address=address)
+        place = found.place or "global memory"
+        if which == "before":
+            order, fix = "previous", f"griddepcontrol.wait before line {statement.line}"
+        else:
+            order, fix = "next", f"griddepcontrol.wait before line {earlier.statement.line} of the next grid"
+        self._findings.report(
+            races.GRID_RACE,
             statement,
+            summary=f"{found} {does(found, what)} {place}, which {party} of the {order} grid "
+            f"{'reads' if party.role == 'reader' else 'writes'}",
+            rule="The two grids may run at the same time, and no griddepcontrol.wait orders the accesses",
+            fix=fix,
+            accesses=(found, party),
         )
 
 

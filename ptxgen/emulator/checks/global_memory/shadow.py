@@ -111,6 +111,16 @@ class Places:
             found = np.concatenate([found, self._bytes.reshape(-1, GRANULE)[granules].ravel()])
         return distinct_events(found >> SHIFT)
 
+    def where(self, granules: NDArray[np.int64], event: int) -> int | None:
+        """The first of these granules that has an event; None if none has."""
+        if not self.used:
+            return None
+        words = self._halves.view(np.int64).reshape(-1, GRANULE // WORD)[granules]
+        hit = (words.view(np.int32).reshape(len(granules), -1) >> SHIFT == event).any(axis=1)
+        if self._bytes is not None:
+            hit |= (self._bytes.reshape(-1, GRANULE)[granules] >> SHIFT == event).any(axis=1)
+        return int(granules[hit.argmax()]) if hit.any() else None
+
     def forget_granules(self, granules: NDArray[np.int64]) -> None:
         """Drop what is kept of whole granules."""
         if not self.used:

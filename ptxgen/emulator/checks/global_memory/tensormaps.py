@@ -2,7 +2,7 @@
 
 A map that a kernel changes must be released to the tensormap proxy (tensormap.cp_fenceproxy, or
 fence.proxy.tensormap::generic.release) and then acquired by fence.proxy.tensormap::generic.acquire with its address
-before a copy uses it. Only what no order of execution can excuse is reported: nobody has executed such a fence since
+before a copy uses it. Only what no order of execution can excuse is reported: no thread has executed such a fence since
 the change. Changes are those of the tensormap instructions, and whatever else makes the bytes differ between two uses.
 """
 
@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ptxgen.emulator.checks.findings import Findings
+from ptxgen.emulator.checks.registry import races
 from ptxgen.syntax import Statement
 
 
@@ -53,15 +54,22 @@ class Tensormaps:
         state = self._maps.setdefault(address, _State())
         if state.changed is not None:
             fence = "generic.acquire of its address" if state.released else "generic.release"
-            self._report(statement, f"changed by line {state.changed.line}, and no fence.proxy.tensormap::{fence}")
+            self._report(statement, address, state.changed, fence)
         elif state.used is not None and state.used != data and not state.acquired:
-            self._report(statement, "has changed since its last use, and no fence.proxy.tensormap::generic.acquire")
+            self._report(statement, address, None, "generic.acquire")
         state.used, state.acquired = data, False
 
-    def _report(self, statement: Statement, why: str) -> None:
-        self.findings.add(
-            "missing-tensormap-fence",
-            f"the copy uses a tensormap in global memory that {'was ' if why.startswith('changed') else ''}{why} "
-            "has been executed since: it may still see the old one",
+    def _report(self, statement: Statement, address: int, changed: Statement | None, fence: str) -> None:
+        user = self.findings.access("reader", statement, space="global", address=address)
+        parties = (user,)
+        if changed is not None:
+            parties += (self.findings.access("writer", changed, space="global", address=address),)
+        since = f"line {changed.line} changed" if changed is not None else "has changed since its last use"
+        what = f"which {since}" if changed is None else f"which {since} last"
+        self.findings.report(
+            races.MISSING_TENSORMAP_FENCE,
             statement,
+            summary=f"{user} uses the tensormap {user.place}, {what}",
+            rule=f"No fence.proxy.tensormap::{fence} has executed since; the copy may read the old map",
+            accesses=parties,
         )

@@ -15,11 +15,13 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ptxgen.device.report import Access, Role
 from ptxgen.emulator.checks.findings import Findings
 from ptxgen.emulator.checks.mbarrier.stale_waits import StaleWaits
 from ptxgen.emulator.checks.order.mbarrier_scope import ClusterScope, Told
@@ -59,6 +61,9 @@ class HappensBefore:
     ) -> None:  # fmt: skip
         #: Warps of a CTA, CTAs of a cluster, warps of a cluster: knowledge is by warp of the cluster.
         self.warps, self.size, self.members = warps, size, warps * size
+        self._findings = findings
+        #: The instructions of threads that have accessed shared memory, by line.
+        self.statements: dict[int, Statement] = {}
         self.operations: dict[int, AsyncOperation] = {}
         #: Those of them that are of tcgen05.
         self._tensor_operations: set[int] = set()
@@ -167,6 +172,12 @@ class HappensBefore:
         """The same of one."""
         return int(self._clusters[row // self.members]) * self.members + row % self.members
 
+    def row_of(self, actor: int) -> int | None:
+        """The row of a warp by its name among `actors`; None if its cluster has ended."""
+        epoch = self._epochs[actor // self.members]
+        alive = self._clusters[epoch.place] == epoch.number
+        return epoch.place * self.members + actor % self.members if alive else None
+
     def has_observed(self, row: int, other: int, clock: int) -> bool:
         """Whether a warp knows what another, in any row now, did up to an interval of its."""
         return self.has_observed_actor(row, self.actor(other), clock)
@@ -226,6 +237,16 @@ class HappensBefore:
         if actor // self.members == self._clusters[row // self.members]:
             return self.member_name(row, actor % self.members)
         return f"warp {actor % self.warps} of another {'cluster' if self.size > 1 else 'CTA'}"
+
+    def party(
+        self, role: Role, line: int, row: int, member: int, address: int | None = None, lanes: int | None = None
+    ) -> Access:
+        """An earlier access to shared memory, of an instruction's line, by warp `member` of the cluster of `row`."""
+        other = row - row % self.members + member
+        found = self._findings.access(
+            role, self.statements.get(line), other, lanes=lanes, space="shared", address=address
+        )
+        return found if found.line is not None else replace(found, line=line or None)
 
     def of_cta(self, slot: int, clocks: NDArray[np.int64]) -> NDArray[np.int64]:
         """The clocks of a slot's own warps, of those of its cluster."""

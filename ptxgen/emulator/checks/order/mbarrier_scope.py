@@ -65,15 +65,15 @@ class ClusterScope:
     def conflicts(
         self, row: int, warps: int, accesses: ThreadAccesses | StrongStores, slot: int,
         granules: NDArray[np.int64], masks: Masks | np.uint16,
-    ) -> Iterator[tuple[int, int, str]]:  # fmt: skip
-        """(warp of the cluster, line, what is narrow: `arrival` or `wait`) of accesses by other CTAs, of so many warps,
-        to the same bytes of a slot's memory, which warp `row` knows, but not by wide scopes.
+    ) -> Iterator[tuple[int, int, str, int]]:  # fmt: skip
+        """(warp of the cluster, line, what is narrow: `arrival` or `wait`, offset) of accesses by other CTAs (of
+        `warps` each) to the same bytes of a slot's memory, which happen before `row` by narrow scopes alone.
         """
         if self._wide is None:
             return
         known, wide = self._clocks[row], np.minimum(self._wide[:, row], self._clocks[row])
         own = row % len(known) // warps * warps
         wide[:, own : own + warps] = known[own : own + warps]
-        for member, line, clock in accesses.unordered(slot, row % len(known), granules, masks, wide[0]):
+        for member, line, clock, offset in accesses.unordered(slot, row % len(known), granules, masks, wide[0]):
             if clock <= known[member]:
-                yield member, line, "wait" if wide[1, member] >= clock else "arrival"
+                yield member, line, "wait" if wide[1, member] >= clock else "arrival", offset

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from ptxgen.emulator.checks.findings import Findings
 from ptxgen.emulator.checks.order.vector_clock import AsyncOperation
+from ptxgen.emulator.checks.registry import races
 from ptxgen.emulator.checks.shared.last_accesses import ThreadAccesses
 
 if TYPE_CHECKING:
@@ -48,12 +49,16 @@ class ProxyFences:
             copied = np.isin(table.line[:, granules], lines) if lines else np.zeros_like(late)
             for chosen, what in ((late & ~copied, "store"), (late & copied, "cp.async")):
                 weak += [(*each, what) for each in self._shared.stores.lines(slot, granules, chosen)]
-        for other, line, _, what in (*weak, *strong):
-            self._findings.add(
-                "missing-proxy-fence",
-                f"the {operation.what} reads data of the {what} of line {line} by "
-                f"{self._happens_before.member_name(row, other)} without a fence.proxy.async between them",
+        for member, line, _, at, what in (*weak, *strong):
+            reader = self._findings.access("reader", operation.statement, row, space="shared", address=at)
+            writer = self._happens_before.party("writer", line, row, member, at)
+            self._findings.report(
+                races.MISSING_PROXY_FENCE,
                 operation.statement,
+                summary=f"{reader} reads {reader.place}, which {writer} writes through the generic proxy",
+                rule="No fence.proxy.async comes between them",
+                fix=f"fence.proxy.async.shared::cta after line {line}, before the synchronization",
+                accesses=(reader, writer),
                 severity="error" if what == "store" else "advice",
             )
 
@@ -66,12 +71,16 @@ class ProxyFences:
         late = _unfenced(self._shared.loads, self._visible(row), slot, granules)
         if late is None:
             return
-        for other, line, _ in self._shared.loads.lines(slot, granules, late):
-            self._findings.add(
-                "missing-proxy-fence",
-                f"the {operation.what} overwrites what the load of line {line} by "
-                f"{self._happens_before.member_name(row, other)} has read without a fence.proxy.async between them",
+        for member, line, _, at in self._shared.loads.lines(slot, granules, late):
+            writer = self._findings.access("writer", operation.statement, row, space="shared", address=at)
+            reader = self._happens_before.party("reader", line, row, member, at)
+            self._findings.report(
+                races.MISSING_PROXY_FENCE,
                 operation.statement,
+                summary=f"{writer} overwrites {writer.place}, which {reader} reads through the generic proxy",
+                rule="No fence.proxy.async comes between them",
+                fix=f"fence.proxy.async.shared::cta after line {line}, before the synchronization",
+                accesses=(writer, reader),
                 severity="advice",
             )
 

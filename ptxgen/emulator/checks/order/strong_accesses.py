@@ -22,9 +22,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen.device import OlderValue
+from ptxgen.device.report import Access
 from ptxgen.emulator.checks.findings import Findings
 from ptxgen.emulator.checks.order.strong_history import Accesses, Place, slot_of, slots_of
 from ptxgen.emulator.checks.order.vector_clock import VectorClock
+from ptxgen.emulator.checks.registry import races
 from ptxgen.syntax import Statement
 
 if TYPE_CHECKING:
@@ -112,22 +114,26 @@ class _Touch(NamedTuple):
     statement: Statement
 
 
-def report_unfenced(findings: Findings, where: str, side: str, statement: Statement) -> None:
-    """Only a flag or lock orders an access and that `where`, and its accesses are strong, but nothing more.
+def report_unfenced(findings: Findings, found: Access, other: Access, side: str, statement: Statement) -> None:
+    """Report that only a flag or lock orders two accesses, and that one `side` of it lacks a fence.
 
     Without an acquire it is advice: CUDA's own samples end so, with bar.sync after an atomic operation.
     """
-    missing = (
-        "its store does not release: use .release, or fence.acq_rel before it"
-        if side == "release"
-        else "the load of it does not acquire: use .acquire, or fence.acq_rel after it"
-    )
-    findings.add(
-        "missing-fence",
-        f"this access and {where} are ordered by a strong access alone; {missing}, in a scope that includes both "
-        "threads",
+    does = "reads" if found.role == "reader" else "overwrites"
+    place = f" {found.place}" if found.place else f" {found.space} memory"
+    if side == "release":
+        rule, fix = "The store of the flag does not release", "use .release, or put fence.acq_rel before that store"
+    else:
+        rule, fix = "The load of the flag does not acquire", "use .acquire, or put fence.acq_rel after that load"
+    findings.report(
+        races.MISSING_FENCE,
         statement,
+        summary=f"{found} {does}{place}; only a relaxed flag orders it after {other}",
+        rule=f"{rule} in a scope that includes both threads",
+        fix=fix,
+        accesses=(found, other),
         severity="error" if side == "release" else "advice",
+        cause=frozenset([("unfenced flag", side, other.line)]),
     )
 
 
@@ -404,10 +410,26 @@ class StrongAccesses:
                     continue
                 row = rows[position]
                 if not happens_before.has_observed_actor(row, before.actor, before.clock):
-                    self._findings.add(
-                        "narrow-scope",
-                        f"this access and that of line {before.statement.line} by {happens_before.warp_of(row, before.actor)}"
-                        f" are to the same word, but the scope of {'this' if level == narrow else 'that'} one is "
-                        f".{_NAMES[narrow]}, which does not include the other thread: they race; use .{_NAMES[needed]}",
+                    found, earlier = self._parties(row, place, accesses, before)
+                    shown = f", {found.place}" if found.place else ""
+                    narrower = "this access" if level == narrow else f"the access of line {before.statement.line}"
+                    self._findings.report(
+                        races.NARROW_SCOPE,
                         statement,
+                        summary=f"{found} and {earlier} access the same word{shown}",
+                        rule=f"They race: the scope of {narrower} is .{_NAMES[narrow]}, which does not include the "
+                        "other thread",
+                        fix=f"use .{_NAMES[needed]} for both",
+                        accesses=(found, earlier),
                     )
+
+    def _parties(self, row: int, place: Place, accesses: Accesses, before: _Touch) -> tuple[Access, Access]:
+        """A warp's strong access to a word, and the one before it."""
+        slot = slot_of(place)
+        space, address = ("shared", place & 0xFFFFFFFF) if slot >= 0 else ("global", place)
+        found = self._findings.access(
+            "writer" if accesses.writes else "reader", accesses.statement, row, space=space, address=address
+        )
+        other = self._happens_before.row_of(before.actor)
+        role = "writer" if before.writes else "reader"
+        return found, self._findings.access(role, before.statement, other, space=space, address=address)

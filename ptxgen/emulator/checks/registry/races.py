@@ -78,6 +78,7 @@ MISSING_FENCE = _check(
     "st.relaxed.gpu.global.u32 [%flag], 1;      // fixed: st.release.gpu.global.u32 [%flag], 1;",
     fires="emulator/checks/global_memory/test_races.py::test_missing_fences[relaxed store-late]",
     twin="emulator/checks/global_memory/test_races.py::test_fences_are_cumulative",
+    explains=("missing-fence",),
 )
 
 NARROW_SCOPE = _check(

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from ptxgen.emulator.checks.findings import Findings
 from ptxgen.emulator.checks.order.proxy_fences import ProxyFences
 from ptxgen.emulator.checks.order.vector_clock import PENDING, AsyncOperation, VectorClock
-from ptxgen.emulator.checks.registry import uninitialized
+from ptxgen.emulator.checks.registry import descriptors, mbarriers, uninitialized
 from ptxgen.emulator.checks.shared.granules import GRANULE, Masks, by_granule, distinct, granules_of, starts
 from ptxgen.emulator.checks.shared.last_accesses import ThreadAccesses
 from ptxgen.emulator.checks.shared.races import SharedRaces
@@ -41,7 +41,7 @@ class SharedAccesses:
         #: The bytes of each granule that have been written, and the last asynchronous operations on it (0: none).
         self.written = np.zeros((slots, granules), np.uint16)
         self.async_writer = np.zeros((slots, granules), np.int64)
-        #: Readers of two kinds, since one wait tells of the tensor core's and another of copies.
+        #: Readers of two kinds, since the tensor core's and those of copies complete by different waits.
         self.core_reader = np.zeros((slots, granules), np.int64)
         self.copy_reader = np.zeros((slots, granules), np.int64)
         #: Whether there have been any.
@@ -87,7 +87,7 @@ class SharedAccesses:
         self._happens_before.lanes.asynchronous(operation, row, slot, granules, writes=True)
         self._against_writers(operation, row, slot, granules, _ALL, "overwrites")
         self._against_readers(operation, row, slot, granules, _ALL)
-        self._spare_barriers(operation, slot, granules, _ALL)
+        self._spare_barriers(operation, row, slot, granules, _ALL)
         self.written[slot, granules] = _ALL
         self._asynchronous = True
         self.async_writer[slot, granules] = operation.number
@@ -110,16 +110,25 @@ class SharedAccesses:
             for number in distinct(self.async_writer[slot, granules]):
                 source = self._happens_before.operations.get(int(number))
                 if source is not None and source.swizzle not in (None, operation.swizzle):
-                    self._findings.add(
-                        "swizzle-mismatch",
-                        f"the descriptor says swizzle {operation.swizzle}, but line {source.statement.line} wrote "
-                        f"these bytes with swizzle {source.swizzle}",
-                        operation.statement,
-                        severity="advice",
-                    )
+                    self._report_swizzle(operation, source, row, slot, granules)
         by_core = operation.what.startswith(("tcgen05", "wgmma"))
         (self.core_reader if by_core else self.copy_reader)[slot, granules] = operation.number
         self._asynchronous = True
+
+    def _report_swizzle(
+        self, operation: AsyncOperation, source: AsyncOperation, row: int, slot: int, granules: NDArray[np.int64]
+    ) -> None:
+        at = int(granules[(self.async_writer[slot, granules] == source.number).argmax()]) * GRANULE
+        reader = self._findings.access("reader", operation.statement, row, space="shared", address=at)
+        writer = self._findings.access("writer", source.statement, source.row, space="shared", address=at)
+        self._findings.report(
+            descriptors.SWIZZLE_MISMATCH,
+            operation.statement,
+            summary=f"{reader} reads {reader.place} with swizzle {operation.swizzle}, but {writer} wrote it with "
+            f"swizzle {source.swizzle}",
+            accesses=(reader, writer),
+            severity="advice",
+        )
 
     def read_together(self, operation: AsyncOperation, rows: Sequence[int], granules: NDArray[np.int64]) -> None:
         """An operation that several warps of a CTA issue together reads these granules: each must know their writers."""
@@ -139,8 +148,8 @@ class SharedAccesses:
         changed: Masks | None, statement: Statement,
     ) -> bool:  # fmt: skip
         """Loads of many warps from their own CTA's memory, or stores if `changed` is given, as `read` and `write` take
-        them: `rows[at]` accesses each of `granules`. False where something is to be reported, so that they must be told
-        one by one; nothing is kept then.
+        them: `rows[at]` accesses each of `granules`. False where something is to be reported, and the caller checks
+        them one by one; nothing is kept then.
         """
         slots, warps = rows // self._happens_before.warps, rows % self._happens_before.warps
         slot, warp = slots[at], warps[at]
@@ -183,6 +192,7 @@ class SharedAccesses:
                 if hit.any():
                     return False
         clocks = self._happens_before.intervals(rows)[at]
+        self._happens_before.statements[statement.line] = statement
         (self.stores if writes else self.loads).add_own(slot, warp, granules, masks, clocks, statement.line)
         if writes:
             if fresh:
@@ -193,7 +203,7 @@ class SharedAccesses:
         return True
 
     def _over(self, numbers: NDArray[np.int64], rows: NDArray[np.int64], at: NDArray[np.int64]) -> bool:
-        """Whether the warps know that these operations (0: none) are over."""
+        """Whether the warps have observed the completion of these operations (0: none)."""
         if not numbers.any():
             return True
         operations, known = self._happens_before.operations, self._happens_before.known
@@ -209,6 +219,7 @@ class SharedAccesses:
         """A warp's own load of some bytes of each granule."""
         slot = row // self._happens_before.warps if slot is None else slot
         access = AsyncOperation(0, "load", statement, slot)
+        self._happens_before.statements[statement.line] = statement
         self._races.against_own_copies(access, row, granules, masks, "reads")
         self._against_writers(access, row, slot, granules, masks, "reads")
         self._require_written(access, row, slot, granules, masks)
@@ -225,12 +236,13 @@ class SharedAccesses:
         """
         slot = row // self._happens_before.warps if slot is None else slot
         access = AsyncOperation(0, "store", statement, slot)
+        self._happens_before.statements[statement.line] = statement
         self._races.against_own_copies(access, row, granules, masks, "overwrites")
         if changed is None or changed.any():
             racing = masks if changed is None else changed
             self._against_writers(access, row, slot, granules, racing, "overwrites")
             self._against_readers(access, row, slot, granules, racing)
-        self._spare_barriers(access, slot, granules, masks)
+        self._spare_barriers(access, row, slot, granules, masks)
         self.stores.add(
             slot, row % self._happens_before.members, granules, masks, self._happens_before.clock(row), statement.line
         )
@@ -250,9 +262,10 @@ class SharedAccesses:
         self, row: int, granules: NDArray[np.int64], masks: Masks, statement: Statement, slot: int | None = None,
         what: str = "cp.async",
     ) -> None:  # fmt: skip
-        """A cp.async or st.async begins to write: until someone has waited for it, nobody may touch these bytes."""
+        """A cp.async or st.async begins to write: no thread may access these bytes before a wait for it."""
         slot = row // self._happens_before.warps if slot is None else slot
         self._races.copy_lines[statement.line] = what
+        self._happens_before.statements[statement.line] = statement
         access = AsyncOperation(0, what, statement, slot)
         self._races.against_own_copies(access, row, granules, masks, "overwrites")
         self._against_writers(access, row, slot, granules, masks, "overwrites")
@@ -261,8 +274,9 @@ class SharedAccesses:
         self._overwritten(slot, granules, masks)
 
     def reduce(self, row: int, granules: NDArray[np.int64], masks: Masks, statement: Statement, slot: int) -> None:
-        """A red.async begins: it does not race with others, but until someone has waited for it, nobody may load."""
+        """A red.async begins: it does not race with others, but no thread may load before a wait for it."""
         self._races.copy_lines[statement.line] = "red.async"
+        self._happens_before.statements[statement.line] = statement
         self.reduce_later(granules, masks, slot)
         self.stores.add(slot, row % self._happens_before.members, granules, masks, PENDING, statement.line)
 
@@ -280,6 +294,7 @@ class SharedAccesses:
         some are `changing` what is there. All arrays are (lanes,); the last lane to write counts, or where reading it
         `observes` what others have written, and which is last is open, none. The slot of `access` does not count.
         """
+        self._happens_before.statements.setdefault(access.statement.line, access.statement)
         self._strong_races(rows, slots, inside, size, changing, access, writes=writes)
         at, granules, masks, _ = by_granule(slots, inside, size, changing)
         if reads and (masks & ~self.written[at, granules]).any():
@@ -292,7 +307,7 @@ class SharedAccesses:
             begins = np.flatnonzero(starts(at)).tolist()
             for begin, end in zip(begins, [*begins[1:], len(at)], strict=True):
                 slot, touched, bits = int(at[begin]), granules[begin:end], masks[begin:end]
-                self._spare_barriers(access, slot, touched, bits)
+                self._spare_barriers(access, None, slot, touched, bits)
                 self.stores.forget(slot, touched, bits)
                 self._overwritten(slot, touched, bits)
             clocks = self._happens_before.intervals(rows)
@@ -353,16 +368,25 @@ class SharedAccesses:
             self.barriers[slot, offset // GRANULE] &= ~mask
 
     def _spare_barriers(
-        self, access: AsyncOperation, slot: int, granules: NDArray[np.int64], masks: Masks | np.uint16
+        self,
+        access: AsyncOperation,
+        row: int | None,
+        slot: int,
+        granules: NDArray[np.int64],
+        masks: Masks | np.uint16,
     ) -> None:
         hit = self.barriers[slot, granules] & masks
         if hit.any():
             granule = int(granules[int((hit != 0).argmax())])
-            self._findings.add(
-                "mbarrier-overwritten",
-                f"the {access.what} writes to an mbarrier at {granule * GRANULE:#x} to {granule * GRANULE + GRANULE - 1:#x}; "
-                "mbarrier.inval must come first",
+            at = granule * GRANULE
+            if not int(hit[(hit != 0).argmax()]) & 0xFF:
+                at += GRANULE // 2
+            writer = self._findings.access("writer", access.statement, row, space="shared", address=at)
+            self._findings.report(
+                mbarriers.MBARRIER_OVERWRITTEN,
                 access.statement,
+                summary=f"{writer} writes to the mbarrier {writer.place}",
+                accesses=(writer,),
             )
 
     def _require_written(
@@ -397,7 +421,7 @@ class SharedAccesses:
         self, access: AsyncOperation, row: int, slot: int, granules: NDArray[np.int64], masks: Masks | np.uint16,
         verb: str, known: VectorClock | None = None, *, weak: bool = False,
     ) -> None:  # fmt: skip
-        """All who have written there, or the `weak` accesses alone."""
+        """All writers there, or the `weak` accesses alone."""
         known = self._happens_before.observed_by(row, access.lane) if known is None else known
         self._races.against_operations(access, row, slot, granules, self.async_writer[slot, granules], verb, known)
         for stores in (self.stores,) if weak else (self.stores, self.strong_stores):

@@ -8,20 +8,23 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from ptxgen.device.report import Role
 from ptxgen.emulator.checks.findings import Findings
 from ptxgen.emulator.checks.order.vector_clock import PENDING
+from ptxgen.emulator.checks.registry import races
 from ptxgen.emulator.checks.shared.accesses import SharedAccesses
+from ptxgen.emulator.checks.shared.granules import GRANULE
 from ptxgen.syntax import Statement
 
 if TYPE_CHECKING:
     from ptxgen.emulator.checks.order.happens_before import HappensBefore
 
-#: Commits of a slot after which those that everybody knows are dropped.
+#: Commits of a slot after which those that have completed are dropped.
 _MANY = 256
 
 
 class CtaExit:
-    """Who uses the memory of a CTA, and whether it may still do so when the CTA ends."""
+    """Which warps and operations use the memory of a CTA, and whether they may still do so when it exits."""
 
     def __init__(self, happens_before: HappensBefore, shared: SharedAccesses, findings: Findings) -> None:
         self._happens_before, self._shared, self._findings = happens_before, shared, findings
@@ -56,13 +59,13 @@ class CtaExit:
         """A commit of another CTA will arrive on an mbarrier in this slot."""
         commits = self._commits.setdefault(slot, [])
         commits.append(number)
-        if len(commits) > _MANY:  # most are known to all by now
+        if len(commits) > _MANY:  # most have completed by now
             commits[:] = [each for each in commits if each in self._happens_before.operations]
 
     def ends(self, slot: int, executed: Mapping[int, int]) -> None:
-        """The last thread of a CTA leaves: whatever uses its shared memory must have happened before, as one of its
-        warps knows. `executed` is how far each warp had come when it arrived at the cluster's barrier; also a relaxed
-        arrival comes after what it has executed.
+        """The last thread of a CTA leaves: whatever uses its shared memory must have happened before, for one of its
+        warps. `executed` is the interval of each warp when it arrived at the cluster's barrier: a relaxed arrival, too,
+        comes after what the warp has executed.
         """
         shared = self._shared
         rows = range(slot * self._happens_before.warps, (slot + 1) * self._happens_before.warps)
@@ -77,44 +80,66 @@ class CtaExit:
                 if operation is None or number in operations:
                     continue
                 grouped = verb == "read" and ("store" in operation.what or "reduction" in operation.what)
-                self._findings.add(
-                    "bulk-group-unwaited" if grouped else "cta-exit",
-                    f"the CTA ends while the {operation.what} of line {operation.statement.line} may still {verb} its "
-                    f"shared memory; {'cp.async.bulk.wait_group' if grouped else 'a wait for it'} is missing",
+                at = int((table[slot] == number).argmax()) * GRANULE
+                role: Role = "reader" if verb == "read" else "writer"
+                party = self._findings.access(role, operation.statement, operation.row, space="shared", address=at)
+                barrier = operation.mbarrier
+                on = f" on {self._findings.name('shared', barrier)}" if barrier is not None else ""
+                self._findings.report(
+                    races.BULK_GROUP_UNWAITED if grouped else races.CTA_EXIT,
                     operation.statement,
+                    summary=f"the CTA exits while {party} may still {verb} {party.place} in its shared memory",
+                    rule="No cp.async.bulk.wait_group waits for it"
+                    if grouped
+                    else f"No warp of the CTA has waited for its completion{on}",
+                    accesses=(party,),
                     severity="advice" if grouped else "error",
                     cause=operation.cause,
                 )
         for number in self._commits.get(slot, ()):
             operation = self._happens_before.operations.get(number)
             if operation is not None and number not in operations:
-                self._findings.add(
-                    "cta-exit",
-                    f"the CTA ends while the tcgen05.commit of line {operation.statement.line}, of a peer, may still "
-                    "arrive on its mbarrier; a wait for it, or barrier.cluster after one, is missing before the end",
+                party = self._findings.access("arriver", operation.statement, operation.row)
+                self._findings.report(
+                    races.CTA_EXIT,
                     operation.statement,
+                    summary=f"the CTA exits while {party} of a peer CTA may still arrive on its mbarrier",
+                    rule="No warp of the CTA has waited for the commit",
+                    fix="before the exit wait for it, or use barrier.cluster after a wait of the peer",
+                    accesses=(party,),
                 )
         for member, (clock, statement) in self._users.get(slot, {}).items():
             if clock > known[member]:
-                self._peer_left_behind(rows.start, member, "use an mbarrier in", statement, statement.line)
-        for member, line in shared.strong_stores.latest_after(slot, known):
+                self._report_peer(rows.start, member, "use an mbarrier in", statement, statement.line)
+        for member, line, at in shared.strong_stores.latest_after(slot, known):
             if member // self._happens_before.warps != slot % self._happens_before.size:
-                self._peer_left_behind(rows.start, member, "store to", None, line)
+                self._report_peer(rows.start, member, "store to", None, line, at)
         for accesses, verb in ((shared.stores, "store to"), (shared.loads, "load from")):
             table = accesses.table(slot)
             if table is None or len(table.latest) == self._happens_before.warps:
                 continue
-            for at in np.flatnonzero((table.latest > known) & (table.latest < PENDING)):
-                late = (table.clock[at] > known[at]) & (table.mask[at] != 0)
-                if int(at) // self._happens_before.warps != slot % self._happens_before.size and late.any():
-                    line = int(table.line[at, int(np.where(late, table.clock[at], 0).argmax())])
-                    self._peer_left_behind(rows.start, int(at), verb, None, line)
+            for member in np.flatnonzero((table.latest > known) & (table.latest < PENDING)).tolist():
+                late = (table.clock[member] > known[member]) & (table.mask[member] != 0)
+                if member // self._happens_before.warps != slot % self._happens_before.size and late.any():
+                    granule = int(np.where(late, table.clock[member], 0).argmax())
+                    line = int(table.line[member, granule])
+                    self._report_peer(rows.start, member, verb, None, line, granule * GRANULE)
 
-    def _peer_left_behind(self, row: int, member: int, verb: str, statement: Statement | None, line: int) -> None:
-        warp = self._happens_before.member_name(row, member)
-        self._findings.add(
-            "cta-exit",
-            f"a CTA ends while {warp} may still {verb} its shared memory (line {line}); "
-            "barrier.cluster, or a wait for it, is missing before the end",
+    def _report_peer(
+        self, row: int, member: int, verb: str, statement: Statement | None, line: int, at: int | None = None
+    ) -> None:
+        """A warp (`member`) of a peer CTA may still use the memory of the CTA that begins at `row`."""
+        role: Role = "writer" if verb == "store to" else "reader" if verb == "load from" else "accessor"
+        if statement is not None:
+            first = row - row % self._happens_before.members
+            party = self._findings.access(role, statement, first + member, space="shared", address=at)
+        else:
+            party = self._happens_before.party(role, line, row, member, at)
+        self._findings.report(
+            races.CTA_EXIT,
             statement,
+            summary=f"the CTA exits while {party} of a peer CTA may still {verb} its shared memory",
+            rule="Nothing orders the exit after that access",
+            fix="barrier.cluster before the exit",
+            accesses=(party,),
         )

@@ -22,10 +22,12 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ptxgen.device.report import Role
 from ptxgen.emulator.checks.findings import Findings
 from ptxgen.emulator.checks.order.partial_release import Part, PartialReleases, bits
 from ptxgen.emulator.checks.order.vector_clock import AsyncOperation
 from ptxgen.emulator.checks.order.warp_sync import MaskedSyncs
+from ptxgen.emulator.checks.registry import Check, races
 from ptxgen.emulator.checks.shared.granules import GRANULE, distinct
 from ptxgen.emulator.checks.shared.last_accesses import ThreadAccesses
 from ptxgen.syntax import Instruction, Statement
@@ -148,7 +150,7 @@ class LaneAccesses:
         """An operation that a warp, or one lane of it, issues reads these granules, or writes them."""
         if self._releases.parts:
             words = self._of_granules(slot, granules)
-            self._unreleased(np.array([row]), words, None, f"the {operation.what}", writes, operation.statement)
+            self._unreleased(np.array([row]), words, None, writes, operation.statement)
         rows = np.array([row])
         stored, loaded = self._recent(self._stored, rows), self._recent(self._loaded, rows)
         if operation.lane is None or not (stored or loaded):
@@ -158,12 +160,12 @@ class LaneAccesses:
         if stored:
             found = self._conflict(rows, words, event, self._writer[words], None)
             if found is not None:
-                verb = "overwrites" if writes else "reads"
-                self._report(found, f"the {operation.what}", verb, "store", self._stores, operation.statement)
+                role: Role = "writer" if writes else "reader"
+                self._report(found, role, "writer", self._stores, operation.statement)
         if writes and loaded:
             found = self._conflict(rows, words, event, self._reader[words], None)
             if found is not None:
-                self._report(found, f"the {operation.what}", "overwrites", "load", self._loads, operation.statement)
+                self._report(found, "writer", "reader", self._loads, operation.statement)
 
     def _of_granules(self, slot: int, granules: NDArray[np.int64]) -> NDArray[np.int64]:
         per_unit = GRANULE // self._word
@@ -199,9 +201,9 @@ class LaneAccesses:
         if self._recent(self._stored, rows):
             found = self._conflict(rows, words, events, self._writer[words], None)
             if found is not None:
-                self._report(found, "the load", "reads", "store", self._stores, statement)
+                self._report(found, "reader", "writer", self._stores, statement)
         if self._releases.parts:
-            self._unreleased(rows, words, events, "the load", False, statement)
+            self._unreleased(rows, words, events, False, statement)
         if ".sync" in statement.opcode:  # lanes that go on from ldmatrix know that all have loaded
             return
         before = self._reader[words]
@@ -219,15 +221,15 @@ class LaneAccesses:
     ) -> None:  # fmt: skip
         before = self._writer[words]
         if self._releases.parts and changing.any():
-            self._unreleased(rows, words[changing], events[changing], "the store", True, statement)
+            self._unreleased(rows, words[changing], events[changing], True, statement)
         if self._recent(self._stored, rows):
             found = self._conflict(rows, words, events, before, changing)
             if found is not None:
-                self._report(found, "the store", "overwrites", "store", self._stores, statement)
+                self._report(found, "writer", "writer", self._stores, statement)
         if self._recent(self._loaded, rows):
             found = self._conflict(rows, words, events, self._reader[words], changing)
             if found is not None:
-                self._report(found, "the store", "overwrites", "load", self._loads, statement)
+                self._report(found, "writer", "reader", self._loads, statement)
         again = (before >> _SHIFT == events >> _SHIFT) & (before != events)  # by another lane, the same
         given = np.where(again, 0, events)
         self._writer[words] = given
@@ -261,7 +263,7 @@ class LaneAccesses:
         return _Conflict(row, event & _SEVERAL - 1, int(words[at]), int(before[at]))
 
     def _unreleased(
-        self, rows: NDArray[np.int64], words: NDArray[np.int64], events: NDArray[np.int64] | None, access: str,
+        self, rows: NDArray[np.int64], words: NDArray[np.int64], events: NDArray[np.int64] | None,
         writes: bool, statement: Statement,
     ) -> None:  # fmt: skip
         """Find stores by lanes of other warps that others of their lanes alone have released; without events one warp
@@ -285,10 +287,16 @@ class LaneAccesses:
                     continue
                 if part.end is not None and self._happens_before.has_observed(row, part.row, part.end):
                     continue
-                self._tell_lone_lane(
-                    row, part, int(words[mine][0]), int(before[mine][0]), access,
-                    "overwrites" if writes else "reads", "an arrival", "shared-race", statement,
-                )  # fmt: skip
+                self._report_lone_lane(
+                    row,
+                    part,
+                    int(words[mine][0]),
+                    int(before[mine][0]),
+                    "writer" if writes else "reader",
+                    "the arrival",
+                    races.SHARED_RACE,
+                    statement,
+                )
 
     def unfenced(self, operation: AsyncOperation, row: int, slot: int, granules: NDArray[np.int64]) -> None:
         """Find what lanes have stored in these granules and others of their warp alone have fenced, before `row` issues an
@@ -310,36 +318,53 @@ class LaneAccesses:
             else:
                 covered = own >= part.end
             if hit.any() and not covered and (row == part.row or issuer < part.begin):
-                self._tell_lone_lane(
-                    row, part, int(words[hit][0]), int(before[hit][0]), f"the {operation.what}", "reads",
-                    "a fence.proxy.async", "missing-proxy-fence", operation.statement,
-                )  # fmt: skip
+                self._report_lone_lane(
+                    row,
+                    part,
+                    int(words[hit][0]),
+                    int(before[hit][0]),
+                    "reader",
+                    "fence.proxy.async",
+                    races.MISSING_PROXY_FENCE,
+                    operation.statement,
+                )
 
-    def _tell_lone_lane(
-        self, row: int, part: Part, word: int, event: int, access: str, verb: str, what: str, code: str,
-        statement: Statement,
-    ) -> None:  # fmt: skip
+    def _report_lone_lane(
+        self, row: int, part: Part, word: int, event: int, role: Role, what: str, check: Check, statement: Statement
+    ) -> None:
         slot, inside = divmod(word, self._words)
         line = self._stores.last_line(slot, part.row, inside * self._word // GRANULE)
-        self._findings.add(
-            code,
-            f"{access} {verb} data of the store{f' of line {line}' if line else ''} by lane {event & _SEVERAL - 1} of "
-            f"{self._happens_before.warp_of(row, part.row)}, which only {what} by other lanes of that warp has followed; "
-            "bar.warp.sync must come before it",
+        address, lane = inside * self._word, event & _SEVERAL - 1
+        found = self._findings.access(role, statement, row, space="shared", address=address)
+        member = part.row % self._happens_before.members
+        other = self._happens_before.party("writer", line, row, member, address, 1 << lane)
+        self._findings.report(
+            check,
             statement,
+            summary=f"{found} {'reads' if role == 'reader' else 'overwrites'} {found.place}, which {other} writes",
+            rule=f"After the store only other lanes of that warp execute {what}",
+            fix=f"bar.warp.sync between the store and {what}",
+            accesses=(found, other),
         )
 
     def _report(
-        self, found: _Conflict, access: str, verb: str, what: str, accesses: ThreadAccesses, statement: Statement
+        self, found: _Conflict, role: Role, other_role: Role, accesses: ThreadAccesses, statement: Statement
     ) -> None:
         slot, word = divmod(found.word, self._words)
         line = accesses.last_line(slot, found.row, word * self._word // GRANULE)
         lane = found.event & (1 << _SHIFT) - 1
-        other = "several lanes" if lane == _SEVERAL else f"lane {lane}"
-        where = f"the {what}{f' of line {line}' if line else ''} by {other} of the same warp"
-        self._findings.add(
-            "shared-race",
-            f"{access} by lane {found.lane} {verb} data of {where}, with which it has not synchronized by "
-            "bar.warp.sync or a barrier",
+        address, lanes = word * self._word, None if lane == _SEVERAL else 1 << lane
+        party = self._findings.access(
+            role, statement, found.row, lanes=1 << found.lane, space="shared", address=address
+        )
+        member = found.row % self._happens_before.members
+        other = self._happens_before.party(other_role, line, found.row, member, address, lanes)
+        self._findings.report(
+            races.SHARED_RACE,
             statement,
+            summary=f"{party} {'reads' if role == 'reader' else 'overwrites'} {party.place}, which {other} of the same "
+            f"warp {'reads' if other_role == 'reader' else 'writes'}",
+            rule="The lanes have not synchronized by bar.warp.sync or a barrier",
+            fix="bar.warp.sync between the two accesses",
+            accesses=(party, other),
         )

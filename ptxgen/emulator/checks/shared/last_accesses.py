@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen.emulator.checks.order.vector_clock import PENDING
-from ptxgen.emulator.checks.shared.granules import Masks, distinct
+from ptxgen.emulator.checks.shared.granules import GRANULE, Masks, distinct
 
 
 class _Table:
@@ -102,8 +102,10 @@ class ThreadAccesses:
 
     def unordered(
         self, slot: int, warp: int, granules: NDArray[np.int64], masks: Masks | np.uint16, known: NDArray[np.int64]
-    ) -> Iterator[tuple[int, int, int]]:
-        """(other warp, line, interval) of accesses to the same bytes that `warp`, with these clocks, does not know."""
+    ) -> Iterator[tuple[int, int, int, int]]:
+        """(other warp, line, interval, offset) of accesses to the same bytes that are unordered with `warp`, which has
+        these clocks.
+        """
         table = self._tables[slot]
         if table is None:
             return
@@ -118,14 +120,17 @@ class ThreadAccesses:
         if late.any():
             yield from self.lines(slot, granules, late)
 
-    def pending(self, slot: int, warp: int, granules: NDArray[np.int64], masks: Masks) -> int | None:
-        """The line of a cp.async of this warp to some of these bytes, for which it has not waited."""
+    def pending(self, slot: int, warp: int, granules: NDArray[np.int64], masks: Masks) -> tuple[int, int] | None:
+        """(line, offset) of a cp.async of this warp to some of these bytes, for which it has not waited."""
         table = self._tables[slot]
         at = warp - table.first if table is not None else 0
         if table is None or not 0 <= at < len(table.latest) or table.latest[at] != PENDING:
             return None
         hit = (table.clock[at, granules] == PENDING) & ((table.mask[at, granules] & masks) != 0)
-        return int(table.line[at, granules[hit.argmax()]]) if hit.any() else None
+        if not hit.any():
+            return None
+        granule = int(granules[hit.argmax()])
+        return int(table.line[at, granule]), granule * GRANULE
 
     def settle(self, slot: int, warp: int, granules: NDArray[np.int64], clock: int) -> None:
         """The warp has waited for its cp.async to these granules: they count as stores that it makes now."""
@@ -136,14 +141,15 @@ class ThreadAccesses:
 
     def lines(
         self, slot: int, granules: NDArray[np.int64], chosen: NDArray[np.bool_]
-    ) -> Iterator[tuple[int, int, int]]:
-        """(warp, line, interval) of the last access by each warp among the chosen granules: `chosen` is (warps, granules)."""
+    ) -> Iterator[tuple[int, int, int, int]]:
+        """(warp, line, interval, offset) of the last access by each warp among the `chosen` ones, (warps, granules)."""
         table = self._tables[slot]
         assert table is not None
         for at in np.flatnonzero(chosen.any(axis=1)):
             last = np.where(chosen[at], table.clock[at, granules], -1).argmax()
             granule = granules[last]
-            yield int(at) + table.first, int(table.line[at, granule]), int(table.clock[at, granule])
+            offset = int(granule) * GRANULE
+            yield int(at) + table.first, int(table.line[at, granule]), int(table.clock[at, granule]), offset
 
     def last_line(self, slot: int, row: int, granule: int) -> int:
         """The line of the last access of warp `row` of the machine to a granule, 0 if there was none."""

@@ -1,4 +1,4 @@
-"""Races in shared memory: accesses that meet others of which their warp does not know, and how that is told.
+"""Races in shared memory: unordered accesses to the same bytes, and how they are reported.
 
 What orders them in time alone, though not by the manual's words, makes it advice: a relaxed arrival at the cluster's
 barrier within a CTA, and products that a warpgroup issues together.
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from ptxgen.device.report import Access, Role
 from ptxgen.emulator.checks.causes import Cause
 from ptxgen.emulator.checks.findings import Findings
 from ptxgen.emulator.checks.mbarrier.stale_waits import Event
@@ -27,9 +28,9 @@ if TYPE_CHECKING:
 
 #: What reads rows of which the accumulator's reader may drop some.
 _PRODUCTS = ("tcgen05.mma", "wgmma.mma_async")
-#: What writes shared memory without regard to whether anybody reads it: prefetches into L2 drop their copies there.
+#: What writes shared memory whether or not it is read: prefetches into L2 drop their copies there.
 _COPIES = ("tensor copy", "bulk copy")
-_RELAXED = "barrier.cluster.arrive.relaxed alone, which releases nothing"
+_RELAXED = "barrier.cluster.arrive.relaxed"
 
 
 class SharedRaces:
@@ -48,15 +49,31 @@ class SharedRaces:
         self, access: AsyncOperation, row: int, granules: NDArray[np.int64], masks: Masks, verb: str
     ) -> None:
         """The warp's own copies there, for which it has not waited."""
-        line = self._stores.pending(access.slot, row % self._happens_before.members, granules, masks)
-        if line is not None:
-            self._race(access, verb, f"the {self.copy_lines.get(line, 'copy')} of line {line}")
+        member = row % self._happens_before.members
+        pending = self._stores.pending(access.slot, member, granules, masks)
+        if pending is not None:
+            line, at = pending
+            found = self._found(access, row, verb, at)
+            other = self._happens_before.party("writer", line, row, member, at)
+            self._findings.report(
+                races.SHARED_RACE,
+                access.statement,
+                summary=f"{found} {_does(found)} {found.place} while {other.opcode} of line {line} may still be "
+                "writing it",
+                rule="The thread has not waited for its completion",
+                accesses=(found, other),
+            )
+
+    def _found(self, access: AsyncOperation, row: int, verb: str, at: int) -> Access:
+        """The access that is reported, at an offset of shared memory."""
+        role: Role = "reader" if verb == "reads" else "writer"
+        return self._findings.access(role, access.statement, row, space="shared", address=at)
 
     def against_operations(
         self, access: AsyncOperation, row: int, slot: int, granules: NDArray[np.int64], numbers: NDArray[np.int64],
         verb: str, known: VectorClock,
     ) -> None:  # fmt: skip
-        """Asynchronous operations on these granules (numbers; 0: none) of whose completion `known` does not tell."""
+        """Asynchronous operations on these granules (numbers; 0: none) whose completion is not in `known`."""
         for number in distinct(numbers).tolist():
             if number and number not in known.operations:
                 earlier = self._happens_before.operations.get(number)
@@ -81,56 +98,66 @@ class SharedRaces:
         self, access: AsyncOperation, row: int, accesses: ThreadAccesses | StrongStores, slot: int,
         granules: NDArray[np.int64], masks: Masks | np.uint16, verb: str, known: VectorClock, *, loads: bool = False,
     ) -> None:  # fmt: skip
-        """The last `accesses` of other warps to these bytes, of which `known` does not tell."""
+        """The last `accesses` of other warps to these bytes that are unordered with `known`."""
         what = "load" if loads else "store"
-        for warp, line, clock in accesses.unordered(
-            slot, row % self._happens_before.members, granules, masks, known.clocks
-        ):
+        happens_before = self._happens_before
+        late = accesses.unordered(slot, row % happens_before.members, granules, masks, known.clocks)
+        for warp, line, clock, at in late:
             copied = clock == PENDING and line in self.copy_lines
-            kind = self.copy_lines[line] if copied else what
-            where = f"the {kind} of line {line} by {self._happens_before.member_name(row, warp)}"
-            other = row - row % self._happens_before.members + warp
-            unfenced_side = self._happens_before.unfenced_side(row, other, clock)
-            if unfenced_side:
-                report_unfenced(self._findings, where, unfenced_side, access.statement)
+            found = self._found(access, row, verb, at)
+            other = happens_before.party("reader" if loads else "writer", line, row, warp, at)
+            actor = row - row % happens_before.members + warp
+            side = happens_before.unfenced_side(row, actor, clock)
+            if side:
+                report_unfenced(self._findings, found, other, side, access.statement)
                 continue
-            relaxed = self._happens_before.ordered_by_relaxed_arrival(row, other, clock)
-            if relaxed and other // self._happens_before.warps == row // self._happens_before.warps == slot:
-                self._findings.add(
-                    "missing-fence",
-                    f"this access and {where} are ordered by {_RELAXED}: leave .relaxed out, or put "
-                    "fence.acq_rel.cluster before it",
+            relaxed = happens_before.ordered_by_relaxed_arrival(row, actor, clock)
+            if relaxed and actor // happens_before.warps == row // happens_before.warps == slot:
+                self._findings.report(
+                    races.MISSING_FENCE,
                     access.statement,
+                    summary=f"{found} {_does(found)} {found.place}; only {_RELAXED} orders it after {other}",
+                    rule="A relaxed arrival releases nothing",
+                    fix=f"leave out .relaxed, or put fence.acq_rel.cluster before {_RELAXED}",
+                    accesses=(found, other),
                     severity="advice",
                 )
                 continue
-            by_product = self._ordered_by_product(access, row, what, line, warp, clock, verb, known)
-            if by_product:
-                self._findings.add("shared-race", by_product, access.statement, severity="advice")
-                continue
+            by_product = self._ordered_by_product(access, row, what, warp, clock, known)
             event = Event(member=warp, clock=clock)
-            why, parity = self._happens_before.waits.why(row, event, reads=verb == "reads", by=access.number)
-            if relaxed and not why:
-                why = f"; there is {_RELAXED}"
-            lack = "for which that warp has not waited" if copied else "with which its warp has not synchronized"
-            self._report(access, verb, f"{where}, {lack}{why}", parity)
+            why, parity = "", False
+            if not by_product:
+                why, parity = happens_before.waits.why(row, event, reads=verb == "reads", by=access.number)
+            rule = by_product or _sentence(why)
+            if not rule and relaxed:
+                rule = f"Only {_RELAXED} comes between them, which releases nothing"
+            if not rule:
+                rule = "That warp has not waited for the copy" if copied else "The two warps have not synchronized"
+            past = "may still be writing" if copied else "reads" if loads else "writes"
+            self._findings.report(
+                mbarriers.MBARRIER_PARITY if parity else races.SHARED_RACE,
+                access.statement,
+                summary=f"{found} {_does(found)} {found.place}, which {other} {past}",
+                rule=rule,
+                accesses=(found, other),
+                severity="advice" if by_product else "error",
+            )
         if access.what in ("load", "store"):
             self._against_scopes(access, row, accesses, what, slot, granules, masks, verb)
 
     def _ordered_by_product(
-        self, access: AsyncOperation, row: int, what: str, line: int, warp: int, clock: int, verb: str,
-        known: VectorClock,
-    ) -> str:  # fmt: skip
-        """A message where a product that a warpgroup issues together puts another warp's access in order, or empty."""
+        self, access: AsyncOperation, row: int, what: str, warp: int, clock: int, known: VectorClock
+    ) -> str:
+        """The rule where a wgmma.mma_async that a warpgroup issues together orders another warp's access, or empty."""
         if what == "load" and self._happens_before.before_product(row, known, warp, clock):
             return (
-                f"the {access.what} {verb} data of the load of line {line} by warps that have not told its warp: only "
-                "another of their warpgroup has, after a wgmma.mma_async"
+                "The reader has not synchronized with this warp; only another warp of its warpgroup has, after a "
+                "wgmma.mma_async"
             )
         if what == "store" and access.what.startswith("wgmma") and self._happens_before.same_warpgroup(row, warp):
             return (
-                f"the {access.what} reads data of the store of line {line} by other warps of its warpgroup, with "
-                "which its warp has not synchronized: only the product, which all of them issue, comes after it"
+                "The warps of the warpgroup have not synchronized; only the wgmma.mma_async, which all of them issue, "
+                "comes after the store"
             )
         return ""
 
@@ -140,14 +167,20 @@ class SharedRaces:
     ) -> None:  # fmt: skip
         """Advice: hardware has been seen to order what the default scope of mbarriers does not (docs/checks.md)."""
         scopes = self._happens_before.scopes
-        for warp, line, narrow in scopes.conflicts(row, self._happens_before.warps, accesses, slot, granules, masks):
+        late = scopes.conflicts(row, self._happens_before.warps, accesses, slot, granules, masks)
+        for warp, line, narrow, at in late:
             if line not in self.copy_lines:
-                self._findings.add(
-                    "narrow-scope",
-                    f"the {access.what} {verb} data of the {what} of line {line} by "
-                    f"{self._happens_before.member_name(row, warp)}, and only an mbarrier orders them, whose {narrow} is of "
-                    f"scope .cta, which does not include the other thread; it takes .{RELEASES[narrow]}.cluster",
+                found = self._found(access, row, verb, at)
+                other = self._happens_before.party("reader" if what == "load" else "writer", line, row, warp, at)
+                self._findings.report(
+                    races.NARROW_SCOPE,
                     access.statement,
+                    summary=f"{found} {_does(found)} {found.place}, which {other} "
+                    f"{'reads' if what == 'load' else 'writes'}",
+                    rule=f"Only an mbarrier orders them, and its {narrow} has scope .cta, which does not include the "
+                    "other thread",
+                    fix=f"use .{RELEASES[narrow]}.cluster on the {narrow}",
+                    accesses=(found, other),
                     severity="advice",
                 )
 
@@ -168,16 +201,18 @@ class SharedRaces:
             mbarriers.MBARRIER_PARITY if parity else races.SHARED_RACE,
             access.statement,
             summary=f"{found} {does} {found.place} while {other.opcode} of line {other.line} may still be {doing} it",
-            rule=why[2:3].upper() + why[3:] or f"The thread has not waited for its completion{barrier}",
+            rule=_sentence(why) or f"The thread has not waited for its completion{barrier}",
             accesses=(found, other),
             reads=reads and not parity,
             cause=cause,
         )
 
-    def _race(self, access: AsyncOperation, verb: str, what: str) -> None:
-        self._report(access, verb, f"{what}, whose completion its thread has not waited for", parity=False)
 
-    def _report(self, access: AsyncOperation, verb: str, what: str, parity: bool) -> None:
-        data = "data of " if verb in ("reads", "overwrites") else ""
-        code = "mbarrier-parity" if parity else "shared-race"
-        self._findings.add(code, f"the {access.what} {verb} {data}{what}", access.statement)
+def _does(found: Access) -> str:
+    return "reads" if found.role == "reader" else "overwrites"
+
+
+def _sentence(why: str) -> str:
+    """What a wait has to do with a race, as a sentence."""
+    why = why.removeprefix("; ")
+    return why[:1].upper() + why[1:]

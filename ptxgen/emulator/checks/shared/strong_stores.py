@@ -64,13 +64,13 @@ class StrongStores:
 
     def unordered(
         self, slot: int, warp: int, granules: NDArray[np.int64], masks: Masks | np.uint16, known: _Clocks
-    ) -> Iterator[tuple[int, int, int]]:
-        """(other warp, line, interval) of stores to these bytes that `warp`, with these clocks, does not know."""
+    ) -> Iterator[tuple[int, int, int, int]]:
+        """(other warp, line, interval, offset) of stores to these bytes unordered with `warp`, given its clocks."""
         if not self._known[slot] or (self.latest[slot] <= known).all():
             return
         yield from self._late(slot, _bytes(granules, masks), known, but=warp)
 
-    def unfenced(self, slot: int, granules: NDArray[np.int64], visible: _Clocks) -> Iterator[tuple[int, int, int]]:
+    def unfenced(self, slot: int, granules: NDArray[np.int64], visible: _Clocks) -> Iterator[tuple[int, int, int, int]]:
         """The same of stores to these granules that come after these clocks of their warps."""
         if not self._known[slot] or (self.latest[slot] <= visible).all():
             return
@@ -78,13 +78,13 @@ class StrongStores:
 
     def _late(
         self, slot: int, bytes: NDArray[np.int64], clocks: _Clocks, but: int = -1
-    ) -> Iterator[tuple[int, int, int]]:
+    ) -> Iterator[tuple[int, int, int, int]]:
         clock, warp = self._clock[slot, bytes], self._warp[slot, bytes]
         late = np.flatnonzero((clock > clocks[warp]) & (warp != but))
         for member in np.unique(warp[late]).tolist():
             mine = late[warp[late] == member]
             last = mine[clock[mine].argmax()]
-            yield member, int(self._line[slot, bytes[last]]), int(clock[last])
+            yield member, int(self._line[slot, bytes[last]]), int(clock[last]), int(bytes[last])
 
     def any_unordered(
         self, slots: NDArray[np.int64], warps: NDArray[np.int64], granules: NDArray[np.int64], masks: Masks,
@@ -100,11 +100,11 @@ class StrongStores:
         clock, warp = self._clock[place], self._warp[place]
         return bool(((clock > known[at[chosen], warp]) & (warp != warps[chosen])).any())
 
-    def latest_after(self, slot: int, known: _Clocks) -> Iterator[tuple[int, int]]:
-        """(warp, line) of the last stores to a slot's memory that come after these clocks."""
+    def latest_after(self, slot: int, known: _Clocks) -> Iterator[tuple[int, int, int]]:
+        """(warp, line, offset) of the last stores to a slot's memory that come after these clocks."""
         if self._known[slot] and (self.latest[slot] > known).any():
-            for member, line, _ in self._late(slot, np.flatnonzero(self._clock[slot]), known):
-                yield member, line
+            for member, line, _, offset in self._late(slot, np.flatnonzero(self._clock[slot]), known):
+                yield member, line, offset
 
     def _places(self, slots: NDArray[np.int64], inside: NDArray[np.int64], size: int) -> NDArray[np.int64]:
         """The bytes that lanes access: (lanes, size)."""

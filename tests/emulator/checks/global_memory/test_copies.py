@@ -194,7 +194,8 @@ def test_flags_between_ctas(write: str, take: str, clean: bool, schedule: Any) -
     assert errors(report) == (set() if clean else RACE), report.summary()
     if not clean:
         (found,) = (each for each in report.findings if each.code == "global-race")
-        assert "of another CTA, which no cp.async.bulk.wait_group (without .read) has waited for" in found.message
+        assert found.rule.startswith("No cp.async.bulk.wait_group without .read has waited for cp.")
+        assert found.accesses[0].cta != found.accesses[1].cta
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)

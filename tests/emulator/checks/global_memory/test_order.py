@@ -42,7 +42,7 @@ def test_ctas_that_never_run_at_the_same_time(slots: int, block: int, schedule: 
     options: Any = {"grid": 4, "multiprocessors": slots, "schedule": schedule, "block": block}
     racing = run("bar.sync 0;" + last + "bar.sync 0;", **options)
     assert set(codes(racing)) == {"global-race"}, racing.summary()
-    assert all("of another CTA" in each.message for each in racing.findings)
+    assert all("of different CTAs" in each.rule for each in racing.findings)
     turn = "setp.ne.u32 %q, %t, 0; @%q bra go; WAIT go: bar.sync 0;" + last + f"bar.sync 0; @!%q {SIGNAL}"
     clean = run(turn.replace("WAIT", waits(0).replace("%y, 0;", "%y, %c;")), **options)
     assert (clean.status, codes(clean)) == ("ok", []), clean.summary()

@@ -89,7 +89,7 @@ def test_flags_between_ctas(give: str, take: str, schedule: Any) -> None:
     )
     racing = [run(late, block=32, grid=2, schedule=schedule, seed=seed) for seed in range(3)]
     assert any("global-race" in codes(each) for each in racing)
-    assert "of another CTA" in next(f.message for each in racing for f in each.findings if f.code == "global-race")
+    assert "of different CTAs" in next(f.rule for each in racing for f in each.findings if f.code == "global-race")
 
 
 #: What is wrong with a flag's store or load, and whether that is an error.
@@ -114,8 +114,10 @@ def test_missing_fences(give: str, take: str, severity: str, schedule: Any) -> N
     report = run(FLAG.replace("GIVE", give).replace("TAKE", take), block=32, grid=2, schedule=schedule)
     assert codes(report) == ["missing-fence"], report.summary()
     assert report.findings[0].severity == severity
-    assert ("release" in report.findings[0].message) == (severity == "error")
-    assert "store of line" in report.findings[0].message
+    assert ("does not release" in report.findings[0].rule) == (severity == "error")
+    found, other = report.findings[0].accesses
+    assert (found.role, other.role) == ("reader", "writer")
+    assert (found.space, found.name, other.name) == ("global", other.name, found.name)
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)

@@ -184,9 +184,11 @@ def test_stores_reach_the_tensor_core_by_a_proxy_fence(fence: str, later: str, m
     assert codes(report) == ["missing-proxy-fence"], report.summary()
     stored = line_of(text, "st.shared.v4")
     assert {each.line for each in report.findings} == {line_of(text, "tcgen05.mma")}
-    found = report.findings[0].message
-    assert f"the store of line {stored} by warp 0 without a fence.proxy.async" in found
-    assert found.endswith("(the same of 3 other warps)")
+    found = report.findings[0]
+    assert f"which st.shared (line {stored}, warp 0, CTA 0) writes through the generic proxy" in found.summary
+    assert found.rule == "No fence.proxy.async comes between them"
+    assert [(each.role, each.line) for each in found.accesses][:2] == [("reader", found.line), ("writer", stored)]
+    assert found.also_warps == 3
 
 
 @pytest.mark.parametrize("schedule", ["eager", "late", "random"])
@@ -220,7 +222,7 @@ def test_what_cp_async_wrote_wants_a_fence_too(fenced: bool, schedule: Any) -> N
     assert report.status == "ok", report.summary()
     found = [each for each in report.findings if each.code == "missing-proxy-fence"]
     assert (found == []) == fenced
-    assert all("data of the cp.async of line" in each.message for each in found)
+    assert all("which cp.async" in each.summary for each in found)
 
 
 RELAXED = WAIT.replace("try_wait.parity.shared", "try_wait.parity.relaxed.cluster.shared")

@@ -69,7 +69,10 @@ def test_flags_without_fences(parts: tuple[str, str, str, str], schedule: Any) -
     report = run(passing(*parts[:3]), schedule=schedule)
     assert codes(report) == ["missing-fence"], report.summary()
     assert report.findings[0].severity == parts[3]
-    assert "store of line" in report.findings[0].message
+    found, other = report.findings[0].accesses
+    assert (found.role, found.warp, other.role, other.warp) == ("reader", 1, "writer", 0)
+    assert other.instruction.startswith("st.")
+    assert found.name == other.name == "data[0]"
 
 
 #: CTA 1 gives to CTA 0, in whose memory data and flag are; `barrier.cluster` before the end, so that both live.

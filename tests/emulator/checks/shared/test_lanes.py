@@ -59,49 +59,49 @@ BYTE = "mov.u32 %y, room; add.u32 %x, %y, %t;"
 CONFLICTS = {
     "load after store": (
         "st.shared.b32 [%own], %t; BETWEEN ld.shared.b32 %y, [%next];",
-        "the load by lane 0 reads data of the store of line",
+        "lane 0, CTA 0) reads room",
     ),
     "store after load": (
         "ld.shared.b32 %y, [%next]; BETWEEN st.shared.b32 [%own], %n;",
-        "the store by lane 0 overwrites data of the load of line",
+        "lane 0, CTA 0) overwrites room",
     ),
     "store after load by all": (
         "ld.shared.b32 %y, [room+64]; BETWEEN @%first st.shared.b32 [room+64], %n;",
-        "by several lanes of the same warp",
+        "warp 0, CTA 0) of the same warp reads",
     ),
     "store after store": (
         "@%first st.shared.b32 [room], %n; BETWEEN setp.eq.u32 %p, %t, 7; @%p st.shared.b32 [room], %t;",
-        "the store by lane 7 overwrites data of the store of line",
+        "lane 7, CTA 0) overwrites room",
     ),
     "wide": (
         "@%first st.shared.v4.b32 [room+16], {%n, %n, %n, %n}; BETWEEN ld.shared.b32 %y, [%own];",
-        "the load by lane 4 reads data of the store of line",
+        "lane 4, CTA 0) reads room",
     ),
     "bytes": (
         f"{BYTE} st.shared.b8 [%x], %t; BETWEEN ld.shared.b8 %y, [%x+1];",
-        "the load by lane 0 reads data of the store of line",
+        "lane 0, CTA 0) reads room",
     ),
     "bytes after words": (
         f"{BYTE} st.shared.b32 [%own], %n; BETWEEN st.shared.b8 [%x], %t;",
-        "the store by lane 1 overwrites data of the store of line",
+        "lane 1, CTA 0) overwrites room",
     ),
     "halves": (
         f"{BYTE} add.u32 %x, %x, %t; ld.shared.b16 %y, [%x+2]; BETWEEN st.shared.v2.b8 [%x], {{%t, %n}};",
-        "the store by lane 1 overwrites data of the load of line",
+        "lane 1, CTA 0) overwrites room",
     ),
     "ldmatrix": (
         "shl.b32 %x, %t, 4; mov.u32 %y, room; add.u32 %x, %x, %y; st.shared.b32 [%own], %n; BETWEEN "
         "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%y, %n, %t, %x}, [%x];",
-        "the load by lane 0 reads data of the store of line",
+        "lane 0, CTA 0) reads room",
     ),
     "bulk store": (
         "st.shared.b32 [%own], %t; fence.proxy.async; BETWEEN @%first bra GO; bra GONE; "
         f"GO: {STORE} cp.async.bulk.wait_group 0; GONE: ",
-        "the bulk store by lane 0 reads data of the store of line",
+        "lane 0, CTA 0) reads room",
     ),
     "bulk copy": (
         f"{FILL} ld.shared.b32 %y, [%own]; BETWEEN @%first {COPY} {wait()}",
-        "the bulk copy by lane 0 overwrites data of the load of line",
+        "lane 0, CTA 0) overwrites room",
     ),
     "bulk store and wait by a lane": (
         f"@!%first bra GONE; {STORE} cp.async.bulk.wait_group.read 0; GONE: BETWEEN st.shared.b32 [%own], %n;",
@@ -117,7 +117,7 @@ CONFLICTS = {
     ),
     "cp.async and wait by each": (
         "cp.async.ca.shared.global [%own], [%at], 4; cp.async.wait_all; BETWEEN ld.shared.b32 %y, [%next];",
-        "the load by lane 0 reads data of the store of line",
+        "lane 0, CTA 0) reads room",
     ),
 }
 
@@ -139,6 +139,7 @@ def test_conflicts(name: str, between: str, schedule: Any) -> None:
     report = run(body.replace("BETWEEN", between), schedule)
     assert codes(report) == ["shared-race"], report.summary()
     assert said in report.findings[0].message, report.summary()
+    assert report.findings[0].accesses[0].warp == 0
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)

@@ -64,35 +64,35 @@ COPY = (
     "cp.async.bulk.commit_group; cp.async.bulk.wait_group 0; GONE:"
 )
 
-#: (what warp 0 does, what warp 1 does, code, what the message says). Where SYNC is left out the code is told.
+#: (what warp 0 does, what warp 1 does, code, what the message says). Where SYNC is left out the code is reported.
 BROKEN = {
-    "load": (f"{STORE} SYNC {ARRIVE}", LOAD, "shared-race", "the load reads data of the store of line"),
-    "store": (f"{STORE} SYNC {ARRIVE}", f"{wait()} st.shared.b32 [%own], %t;", "shared-race", "the store overwrites"),
+    "load": (f"{STORE} SYNC {ARRIVE}", LOAD, "shared-race", "reads room"),
+    "store": (f"{STORE} SYNC {ARRIVE}", f"{wait()} st.shared.b32 [%own], %t;", "shared-race", "overwrites room"),
     "wide load": (
-        f"{STORE} SYNC {ARRIVE}", f"{wait()} ld.shared.v2.b32 {{%x, %y}}, [room];", "shared-race", "by lane",
+        f"{STORE} SYNC {ARRIVE}", f"{wait()} ld.shared.v2.b32 {{%x, %y}}, [room];", "shared-race", ", lane ",
     ),
     "bytes": (
-        f"mov.u32 %x, room; add.u32 %x, %x, %t; st.shared.b8 [%x], %n; SYNC {ARRIVE}", LOAD, "shared-race", "by lane",
+        f"mov.u32 %x, room; add.u32 %x, %x, %t; st.shared.b8 [%x], %n; SYNC {ARRIVE}", LOAD, "shared-race", ", lane ",
     ),
     "cp.async": (
-        f"cp.async.ca.shared.global [%own], [%at], 4; cp.async.wait_all; SYNC {ARRIVE}", LOAD, "shared-race", "by lane",
+        f"cp.async.ca.shared.global [%own], [%at], 4; cp.async.wait_all; SYNC {ARRIVE}", LOAD, "shared-race", ", lane ",
     ),
     "more stages": (
-        f"{STORE} SYNC {ARRIVE} st.shared.b32 [%own+128], %n; bar.warp.sync -1; {ALL}", LOAD, "shared-race", "by lane",
+        f"{STORE} SYNC {ARRIVE} st.shared.b32 [%own+128], %n; bar.warp.sync -1; {ALL}", LOAD, "shared-race", ", lane ",
     ),
-    "copy": (f"{STORE} {FENCE} SYNC {ARRIVE}", f"{wait()} {COPY}", "shared-race", "the bulk store reads data"),
+    "copy": (f"{STORE} {FENCE} SYNC {ARRIVE}", f"{wait()} {COPY}", "shared-race", "cp.async.bulk.global"),
     "relaxed": (
         f"{STORE} SYNC @!%one bra.uni SKIP; fence.acq_rel.cta; mbarrier.arrive.relaxed.cta.shared.b64 _, [bar]; SKIP:",
-        f"{wait('bar', '.relaxed.cta')} fence.acq_rel.cta; ld.shared.b32 %x, [%own];", "shared-race", "by lane",
+        f"{wait('bar', '.relaxed.cta')} fence.acq_rel.cta; ld.shared.b32 %x, [%own];", "shared-race", ", lane ",
     ),
     "fence, then all": (
-        f"{STORE} SYNC {LONE_FENCE} {ALL}", f"{wait('all')} {COPY}", "missing-proxy-fence", "the bulk store reads data",
+        f"{STORE} SYNC {LONE_FENCE} {ALL}", f"{wait('all')} {COPY}", "missing-proxy-fence", "cp.async.bulk.global",
     ),
     "fence, then a copy": (
-        f"{STORE} SYNC {LONE_FENCE} bar.warp.sync -1; {COPY}", "", "missing-proxy-fence", "the bulk store reads data",
+        f"{STORE} SYNC {LONE_FENCE} bar.warp.sync -1; {COPY}", "", "missing-proxy-fence", "cp.async.bulk.global",
     ),
     "fence, then a barrier": (
-        f"{STORE} SYNC {LONE_FENCE} bar.sync 1, 64;", f"bar.sync 1, 64; {COPY}", "missing-proxy-fence", "by lane",
+        f"{STORE} SYNC {LONE_FENCE} bar.sync 1, 64;", f"bar.sync 1, 64; {COPY}", "missing-proxy-fence", ", lane ",
     ),
 }  # fmt: skip
 
@@ -113,6 +113,10 @@ def test_other_lanes_are_not_waited_for(name: str, between: str, schedule: Any) 
     report = run(make.replace("SYNC", between), use, schedule, lane=5 if not between else 0)
     assert codes(report) == [code], report.summary()
     assert said in report.findings[0].message, report.summary()
+    found, other = report.findings[0].accesses
+    assert (other.role, other.warp, found.address) == ("writer", 0, other.address)
+    assert other.lanes is not None
+    assert "other lanes of that warp" in report.findings[0].rule
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)

@@ -107,7 +107,8 @@ def test_before_a_copy_of_the_same_thread_is_over(access: str, schedule: Any) ->
     """
     report = run(text.replace("BODY", access).replace("BEFORE", ""), schedule)
     assert set(codes(report)) == {"shared-race"}, report.summary()
-    assert "the cp.async of line" in report.findings[0].message
+    assert "while cp.async" in report.findings[0].message
+    assert [each.role for each in report.findings[0].accesses][1] == "writer"
     report = run(text.replace("BODY", access).replace("BEFORE", "cp.async.wait_all;"), schedule)
     assert codes(report) == [], report.summary()
 
