@@ -251,8 +251,6 @@ def test_in_a_process_of_its_own(tmp_path: Path) -> None:
     command = [sys.executable, "-c", "from ptxgen.cli.main import main; main()"]
     done = subprocess.run([*command, *RUN, "--k", "0"], capture_output=True, text=True, cwd=tmp_path, check=False)
     assert done.returncode == 2
-    assert done.stderr == (
-        "error: K must be 1 to 2147483647, not 0\n"
-    )
+    assert done.stderr == ("error: K must be 1 to 2147483647, not 0\n")
     assert done.stdout == ""
     assert cli_main.app.info.name == "ptxgen"

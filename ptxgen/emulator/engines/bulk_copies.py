@@ -73,7 +73,7 @@ def deliver(
 ) -> None:  # fmt: skip
     """Queue a copy to these granules of the destinations: `act` does it, then `size` bytes complete on each mbarrier.
 
-    `source` are the slot and the granules that it reads, if that is shared memory too; `heap` the granules of global memory.
+    `source` are the slot and the granules that it reads, if that is shared memory too; `heap` those of global memory.
     """
     signal = Signal(statement, size)
     for copy in copies:

@@ -105,7 +105,7 @@ class Box:
         return np.where(mask, where, 0), mask
 
     def heap_granules(self) -> NDArray[np.int64]:
-        """The 16-byte granules of the heap of which the copy touches all bytes; none of padded types, which have gaps."""
+        """The 16-byte granules of the heap that the copy covers whole; none of padded types, which have gaps."""
         if self._padded:
             return np.zeros(0, np.int64)
         along = self.start + np.flatnonzero(self.valid) * self.piece

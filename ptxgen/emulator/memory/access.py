@@ -1,7 +1,7 @@
 """How instructions reach memory: state spaces of generic addresses, checked places of bytes, and what the checks see.
 
-The emulator executes accesses one instruction at a time, and caching has no effect on values. HappensBefore and scope count
-in the checks, and where strong loads may return older values (`checks.stale_loads`).
+The emulator executes accesses one instruction at a time, and caching has no effect on values. Order and scope count in the
+checks, and where strong loads may return older values (`checks.stale_loads`).
 """
 
 from __future__ import annotations
@@ -279,8 +279,8 @@ def track_shared(
     write: bool,
     values: Sequence[NDArray[Any]] = (),
 ) -> None:
-    """Tell the checks which granules of which CTA's memory each warp touches by weak accesses; stores of `values` that are
-    there already race with nothing.
+    """Pass to the checks which granules of which CTA's memory each warp touches by weak accesses; stores of `values`
+    that are there already race with nothing.
     """
     happens_before, slots, inside = g.machine.happens_before, places.slots, places.inside
     if happens_before is None or slots is None or inside is None:

@@ -3,9 +3,9 @@
 A release pattern on a word, seen by an acquire pattern on it, orders what came before the one before what comes after
 the other (PTX ISA 8.8, 8.9.4). A strong access alone does neither: it needs .release or a fence before the store,
 .acquire or a fence after the load, in a scope that includes the other thread (8.7). What would be known if strong
-accesses did so by themselves counts for what a conflict is called: one that only such a flag orders is told as the
-missing fence that it is. What lacks an acquire is kept in `VectorClock.unacquired`; what lacks a release is searched for
-when a conflict is there (`strong_record`).
+accesses did so by themselves counts for what a conflict is called: one that only such a flag orders is
+reported as a missing fence. What lacks an acquire is kept in `VectorClock.unacquired`; what lacks a release is searched
+for when there is a conflict (`strong_history`).
 
 A fence covers what its own thread did; that counts for a store by another thread too which bar.sync puts after it: with
 fence.sc (membar.gl, __threadfence) that follows from the order of such fences (8.9.3), and hardware does the same for

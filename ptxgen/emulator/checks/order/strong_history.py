@@ -114,7 +114,8 @@ class StrongRecord:
             return before
         begins = np.searchsorted(positions, np.arange(len(rows) + 1)).tolist()
         made = Accesses(
-            self._happens_before.actors(rows).tolist(), self._happens_before.intervals(rows).tolist(), self._snapshots(rows),
+            self._happens_before.actors(rows).tolist(), self._happens_before.intervals(rows).tolist(),
+            self._snapshots(rows),
             words, begins, level, reads, writes, statement,
         )  # fmt: skip
         if writes:

@@ -131,7 +131,7 @@ class SharedAccesses:
         )
 
     def read_together(self, operation: AsyncOperation, rows: Sequence[int], granules: NDArray[np.int64]) -> None:
-        """An operation that several warps of a CTA issue together reads these granules: each must know their writers."""
+        """An operation that several warps of a CTA issue together reads these granules, after all their writers."""
         self.async_read(operation, rows[0], granules)
         slot = operation.slot
         writers = {int(number) for number in distinct(self.async_writer[slot, granules])} - {0}
@@ -249,8 +249,8 @@ class SharedAccesses:
         self._overwritten(slot, granules, masks)
 
     def lagging(
-        self, row: int, granules: NDArray[np.int64], masks: Masks, statement: Statement, slot: int, known: VectorClock, *,
-        writes: bool,
+        self, row: int, granules: NDArray[np.int64], masks: Masks, statement: Statement, slot: int,
+        known: VectorClock, *, writes: bool,
     ) -> None:  # fmt: skip
         """Lanes of a warp that know only this access some bytes, before `read` or `write` tells of all its lanes."""
         access = AsyncOperation(0, "store" if writes else "load", statement, slot)
@@ -281,7 +281,7 @@ class SharedAccesses:
         self.stores.add(slot, row % self._happens_before.members, granules, masks, PENDING, statement.line)
 
     def copied(self, row: int, granules: NDArray[np.int64], slot: int | None = None, clock: int | None = None) -> None:
-        """What a warp's copies wrote to these granules is there, as its stores in an interval: the present by default."""
+        """A warp's copies have written to these granules, as its stores in an interval: the present by default."""
         slot = row // self._happens_before.warps if slot is None else slot
         clock = self._happens_before.clock(row) if clock is None else clock
         self.stores.settle(slot, row % self._happens_before.members, granules, clock)

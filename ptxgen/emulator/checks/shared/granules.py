@@ -25,7 +25,7 @@ def granules_of(offsets: NDArray[np.int64], size: int) -> tuple[NDArray[np.int64
 def by_granule(
     owners: NDArray[np.int64], offsets: NDArray[np.int64], size: int, new: NDArray[np.bool_]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.uint16], NDArray[np.uint16]]:
-    """The granules that each owner accesses: owners, granules, and the bytes of each that are touched and that are `new`."""
+    """The granules that each owner accesses: owners, granules, and the bytes of each touched, and those `new`."""
     span = int(offsets.max()) // GRANULE + 1
     keys = owners * span + offsets // GRANULE
     order = slice(None) if (keys[1:] >= keys[:-1]).all() else np.argsort(keys)

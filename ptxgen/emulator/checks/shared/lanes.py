@@ -299,8 +299,8 @@ class LaneAccesses:
                 )
 
     def unfenced(self, operation: AsyncOperation, row: int, slot: int, granules: NDArray[np.int64]) -> None:
-        """Find what lanes have stored in these granules and others of their warp alone have fenced, before `row` issues an
-        asynchronous operation that reads them.
+        """Find what lanes have stored in these granules and others of their warp alone have fenced, before `row` issues
+        an asynchronous operation that reads them.
         """
         if not self._fences.parts:
             return

@@ -34,7 +34,7 @@ _RELAXED = "barrier.cluster.arrive.relaxed"
 
 
 class SharedRaces:
-    """Accesses against the last ones to the same granules, which `SharedAccesses` keeps; `stores` are those of threads."""
+    """Accesses against the last ones to the same granules, as `SharedAccesses` keeps them."""
 
     def __init__(self, happens_before: HappensBefore, stores: ThreadAccesses, findings: Findings) -> None:
         self._happens_before, self._stores, self._findings = happens_before, stores, findings

@@ -90,8 +90,8 @@ class StrongStores:
         self, slots: NDArray[np.int64], warps: NDArray[np.int64], granules: NDArray[np.int64], masks: Masks,
         known: _Clocks, at: NDArray[np.int64],
     ) -> bool:  # fmt: skip
-        """Whether `unordered` has something for many warps: by access the slot, the warp, a granule and its bytes, and which
-        of the `known` it has.
+        """Whether `unordered` has something for many warps: by access the slot, the warp, a granule and its bytes, and
+        which of the `known` it has.
         """
         if not self._known[slots].any():
             return False

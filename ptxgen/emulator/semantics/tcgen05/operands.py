@@ -26,9 +26,9 @@ K96_BYTES = 48
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SharedMatrix:
-    """A matrix in shared memory: `granules` (lines, chunks) are its 16-byte granules, lines of K-major rows or of MN-major K.
+    """A matrix in shared memory: its 16-byte `granules` (lines, chunks), lines of K-major rows or of MN-major K.
 
-    `touched` has every unit once.
+    `touched` has every granule once.
     """
 
     granules: NDArray[np.int64]
