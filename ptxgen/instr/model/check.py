@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from ptxgen import syntax
 from ptxgen.instr.model.analyze import Analysis
 from ptxgen.instr.model.form import Instruction
-from ptxgen.instr.model.nearest import nearest_opcode
+from ptxgen.instr.model.nearest import names_fix, nearest_opcode
 from ptxgen.instr.model.recognize import Unrecognized, once, overlooked
 from ptxgen.instr.model.scope import Scope, declare, declare_labels, declare_parameters, list_behind, list_symbol
 from ptxgen.instr.model.special import DIRECTIVES
@@ -44,8 +44,9 @@ class Diagnostic:
 
     @property
     def nearest(self) -> str:
-        """The legal opcode with modifiers that is nearest to one that was refused; empty if there is none to name."""
-        return (nearest_opcode(self.opcode) or "") if self.opcode else ""
+        """The legal opcode nearest to one that was refused; empty if there is none, or the rule already says it."""
+        found = nearest_opcode(self.opcode) if self.opcode else None
+        return "" if found is None or names_fix(self.rule, self.opcode, found) else found
 
     @property
     def message(self) -> str:
