@@ -103,7 +103,7 @@ def check(file: PtxFile, target: Target = None) -> int:
             head.append(each.severity, style="bold red" if each.severity == "error" else "bold yellow")
             head.append(f": {each.message} [{each.code}]")
             out.print(head, soft_wrap=True)
-            for line in excerpt(text, [each.line], caret=each.column, width=out.width):
+            for line in excerpt(text, [each.line], caret=each.column, end=each.end_column, width=out.width):
                 out.print(Text(line, style="dim"), soft_wrap=True)
         out.print(Text(f"{file}: {counts}" if found else f"{file}: legal for {wanted}"), soft_wrap=True)
     return WRONG if errors else OK

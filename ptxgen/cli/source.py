@@ -6,12 +6,18 @@ from collections.abc import Iterable
 
 
 def excerpt(
-    text: str, lines: Iterable[int], *, around: int = 0, caret: int | None = None, width: int = 100
+    text: str,
+    lines: Iterable[int],
+    *,
+    around: int = 0,
+    caret: int | None = None,
+    end: int | None = None,
+    width: int = 100,
 ) -> list[str]:
     """The numbered lines of `text` with `around` neighbors, `.loc` left out; the lines themselves get a mark.
 
-    `caret` is a column (from 1, a tab as one) to point at below each of the lines. Long lines are cut to `width`
-    characters, so that the caret stays visible.
+    `caret` is a column (from 1, a tab as one) to point at below each of the lines, up to the column before `end` if
+    that is given. Long lines are cut to `width` characters, so that the caret stays visible.
     """
     source = text.splitlines()
     marked = {line for line in lines if 1 <= line <= len(source)}
@@ -45,5 +51,7 @@ def excerpt(
             cut = cut[: room - 1] + "…"
         shown.append(head + cut)
         if at is not None:
-            shown.append(f"  {'':>{digits}} │ {' ' * (at - begin)}^")
+            last = len(raw[: end - 1].expandtabs(4)) if end is not None else at + 1
+            marks = "^" + "~" * (min(last - begin, len(cut)) - (at - begin) - 1)
+            shown.append(f"  {'':>{digits}} │ {' ' * (at - begin)}{marks}")
     return shown

@@ -200,6 +200,18 @@ class Instruction(Statement):
     def text(self) -> str:
         return f"{self._guard}{self._written or self.opcode}{self._rest};"
 
+    def spans(self) -> tuple[tuple[int, int], tuple[int, int], list[tuple[int, int]]]:
+        """Start and end in `text` of the guard, of the opcode with its modifiers, and of each operand."""
+        begin = len(self._guard)
+        end = begin + len(self._written or self.opcode)
+        operands, gaps = split_operands(self._rest, self.is_call) if self._rest else ((), [])
+        spans, at = [], end
+        for gap, operand in zip(gaps, operands, strict=False):
+            at += len(gap)
+            spans.append((at, at + len(str(operand))))
+            at = spans[-1][1]
+        return (0, len(self._guard.rstrip())), (begin, end), spans
+
     def __str__(self) -> str:
         return f"{self.trivia}{self._guard}{self._written or self.opcode}{self._rest};"
 

@@ -315,9 +315,9 @@ def test_check_of_legal_and_illegal_text(cli: Cli, ptx_file: Path) -> None:
     ptx_file.write_text("\n".join(lines))
     outcome = cli("check", ptx_file)
     first, source, caret, last = outcome.out.splitlines()
-    assert first.startswith(f"{ptx_file}:{line}:5: error: ")
+    assert first.startswith(f"{ptx_file}:{line}:22: error: ")
     assert source == f"> {line} │     shr.u32 %r_warp, %rd_tensormap_a, 5;"
-    assert caret.index("^") == source.index("shr")
+    assert caret.index("^") == source.index("%rd_tensormap_a")
     assert last == f"{ptx_file}: 1 error"
     assert outcome.code == 1
 

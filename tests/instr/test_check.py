@@ -295,10 +295,48 @@ def test_message_has_rule_value_and_remedy(line: str, message: str) -> None:
 
 def test_position_and_text_of_a_diagnostic() -> None:
     (found,) = check(module("    add.u33 %r1, %r2, %r3;"))
-    assert (found.line, found.column) == (LINE, 5)
-    assert str(found).startswith(f"{LINE}:5: error: add has no modifier .u33; it takes .u16 ")
+    assert (found.line, found.column, found.end_column) == (LINE, 8, 12)
+    assert str(found).startswith(f"{LINE}:8: error: add has no modifier .u33; it takes .u16 ")
     assert str(found).endswith("; the nearest legal form is add.u32 [unknown-modifier]")
     assert found.nearest == "add.u32"
+
+
+#: A line with what is at fault between « and »; without them it is the whole statement.
+PLACES = [
+    "add.u32 %r1, %r1, «%rd2»;",
+    "«@!%r1» add.u32 %r1, %r1, 1;",
+    "add.u32 %r1, %r1,«%none»;",
+    "add«.u33» %r1, %r2, %r3;",
+    "cvt«.rn».u32.f32 %r1, %f1;",
+    "setp«.lo».s32 %p1, %r1, %r2;",
+    "add.rn«.ftz».f64 %fd1, %fd1, %fd1;",
+    "bar.sync «16»;",
+    "bar.sync 0, «33»;",
+    "ld.shared.u32 %r1, «[array]»;",
+    "ld.global.u32 %r1, «[%r1]»;",
+    "ld.global.v2.u32 «{%r1}», [%rd1];",
+    "ld.global.v2.u32 {%r1, «%none»}, [%rd1];",
+    "setp.lt.s32 %p1|«%r3», %r1, %r2;",
+    "mov.u32 %r1, «%clock64»;",
+    "cp.async.cg.shared.global [%r1], [%rd1], «8»;",
+    "tcgen05.ld.sync.aligned.32x32b«.x3».b32 {%r1, %r2, %r3}, [%r1];",
+    "add.u32 %r1, %r1;",
+    "frobnicate.u32 %r1;",
+]
+
+
+@pytest.mark.parametrize("marked", PLACES)
+def test_a_diagnostic_points_at_what_is_at_fault(marked: str) -> None:
+    line = marked.replace("«", "").replace("»", "")
+    found = diagnose(line)[0]
+    begin, _, rest = marked.partition("«")
+    wanted = (line, 1) if not rest else (rest.partition("»")[0], len(begin) + 1)
+    assert (line[found.column - 1 : found.end_column - 1], found.column) == wanted
+
+
+def test_an_operand_on_another_line_leaves_the_statement() -> None:
+    (found,) = diagnose("add.u32 %r1,\n    %r1, %rd2;")
+    assert (found.column, found.end_column) == (1, 13)
 
 
 def test_legal_lines_are_remembered_by_what_their_operands_are_not_by_their_names() -> None:

@@ -7,12 +7,13 @@ the values of constants. Most instructions of a file repeat such a signature, so
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ptxgen import syntax
 from ptxgen.instr.model.analyze import Analysis
 from ptxgen.instr.model.form import Instruction
 from ptxgen.instr.model.nearest import names_fix, nearest_opcode
+from ptxgen.instr.model.places import blamed
 from ptxgen.instr.model.recognize import Unrecognized, once, overlooked
 from ptxgen.instr.model.scope import Scope, declare, declare_labels, declare_parameters, list_behind, list_symbol
 from ptxgen.instr.model.special import DIRECTIVES
@@ -32,7 +33,11 @@ Signature = tuple[object, ...] | None
 
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
-    """One finding of `check`: where (1-based line and column), a stable code, and the rule with what was found."""
+    """One finding of `check`: where, a stable code, and the rule with what was found.
+
+    `line` and `column` (both from 1) are those of the operand or modifier at fault, or of the whole statement;
+    `end_column` is behind its last character, on the same line.
+    """
 
     line: int
     column: int
@@ -41,6 +46,7 @@ class Diagnostic:
     rule: str
     #: The opcode that was refused with its modifiers; empty where the fault lies elsewhere.
     opcode: str = field(default="", repr=False, compare=False)
+    end_column: int = field(default=0, repr=False, compare=False)
 
     @property
     def nearest(self) -> str:
@@ -203,7 +209,7 @@ class _Checker:
         ):
             self._legal.add(known)
         opcode = statement.opcode if isinstance(found, Unrecognized) and not found.bound else ""
-        return [_diagnostic(statement, problem, opcode) for problem in problems]
+        return [_diagnostic(statement, problem, opcode, found) for problem in problems]
 
     def _key(
         self, statement: syntax.Instruction, scope: Scope, signatures: dict[str, int]
@@ -237,10 +243,12 @@ class _Checker:
             return list(found.problems)
         problems = found.operand_problems(scope)
         if len(once(tokens := opcode.split("."))) < len(tokens):
-            problems.append(Problem("repeated-modifier", f"a modifier of {opcode} is given twice", "warning"))
+            token = next(token for token in tokens if tokens.count(token) > 1)
+            message = f"a modifier of {opcode} is given twice"
+            problems.append(Problem("repeated-modifier", message, "warning", part=f".{token}"))
         for token in overlooked(opcode):
             message = f"{opcode} has no modifier .{token}; ptxas overlooks it"
-            problems.append(Problem("overlooked-modifier", message, "warning"))
+            problems.append(Problem("overlooked-modifier", message, "warning", part=f".{token}"))
         if self.context.target is not None:
             problems += found.availability_problems(self.context.target, self.context.version)
         return problems
@@ -250,8 +258,8 @@ class _Checker:
         for name in _names(operands):
             symbol = scope.kind_of(name)
             if symbol is not None and symbol.availability is not None:
-                yield from self.context.lacks(name, symbol.availability)
-                yield from self._directive_for(name)
+                for problem in (*self.context.lacks(name, symbol.availability), *self._directive_for(name)):
+                    yield replace(problem, part=name)
 
     def _directive_for(self, name: str) -> Iterator[Problem]:
         """What a special register asks of the entry that reads it."""
@@ -272,9 +280,18 @@ def _results(statement: syntax.Instruction, scope: Scope) -> Iterator[Symbol]:
                 yield symbol
 
 
-def _diagnostic(place: syntax.Statement | None, problem: Problem, opcode: str = "") -> Diagnostic:
-    line, column = (place.line, place.column) if place is not None else (1, 1)
-    return Diagnostic(line, column, problem.code, problem.severity, problem.message, opcode)
+def _diagnostic(
+    place: syntax.Statement | None,
+    problem: Problem,
+    opcode: str = "",
+    found: Instruction | Unrecognized | None = None,
+) -> Diagnostic:
+    line, column, begin, end = 1, 1, 0, 0
+    if place is not None:
+        line, column = place.line, place.column
+        begin, end = blamed(place, problem, found)
+    code, severity, message = problem.code, problem.severity, problem.message
+    return Diagnostic(line, column + begin, code, severity, message, opcode, column + end)
 
 
 def _at(place: syntax.Statement, problems: Iterable[Problem]) -> Iterator[Diagnostic]:
@@ -306,10 +323,12 @@ def _names(operands: Iterable[syntax.Operand]) -> Iterator[str]:
 def _guard_problems(guard: syntax.Guard, scope: Scope) -> Iterator[Problem]:
     symbol = scope.kind_of(guard.register)
     if symbol is None:
-        yield Problem("undeclared-name", f"the guard {guard.register} is not declared; it must be a .pred register")
+        message = f"the guard {guard.register} is not declared; it must be a .pred register"
+        yield Problem("undeclared-name", message, operand="guard")
     elif symbol.kind != "register" or symbol.type is None or symbol.type.kind != "predicate":
         found = symbol.type or f"a {symbol.kind}"
-        yield Problem("operand-type", f"the guard must be a .pred register, but {guard.register} is {found}")
+        message = f"the guard must be a .pred register, but {guard.register} is {found}"
+        yield Problem("operand-type", message, operand="guard")
 
 
 def _signature(operand: syntax.Operand, scope: Scope) -> Signature:

@@ -31,7 +31,7 @@ import struct
 import types
 import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any, ClassVar, Literal, TypeVar, dataclass_transform
 
 from ptxgen.instr.model import operands as specs
@@ -138,6 +138,11 @@ class Rule:
     check: Callable[[Any], str | None]
     reads_operands: bool
     reads_names: bool = False
+
+    def reads(self, names: Iterable[str]) -> list[str]:
+        """Which of these fields the function of the rule reads itself."""
+        code = getattr(self.check, "__code__", None)
+        return [name for name in names if code is not None and name in code.co_names]
 
 
 @dataclass(frozen=True)
@@ -437,10 +442,23 @@ class Instruction:
     def modifier_problems(self) -> list[Problem]:
         """Rules on modifiers alone."""
         return [
-            Problem(rule.code, message)
+            Problem(rule.code, message, part=self._blamed_modifier(rule))
             for rule in self.form.rules
             if not rule.reads_operands and (message := rule.check(self))
         ]
+
+    def _blamed_modifier(self, rule: Rule) -> str:
+        """The modifier that a rule is about: that of its name, or the only one that it reads."""
+        spelled = {slot.field: slot.spelled for slot in self.form.slots if slot.field is not None}
+        fields = [rule.code.partition(".")[2]] if rule.code.partition(".")[2] in spelled else rule.reads(spelled)
+        value = getattr(self, fields[0]) if len(fields) == 1 else None
+        return f".{spelled[fields[0]][value]}" if value is not None and value is not False else ""
+
+    def _blamed_operand(self, rule: Rule) -> str:
+        """The operand that a rule is about: that of its name, or the only one that it reads."""
+        name = rule.code.partition(".")[2]
+        operands = [name] if name in self.form.operands else rule.reads(self.form.operands)
+        return operands[0] if len(operands) == 1 else ""
 
     def operand_problems(self, resolve: Resolver | None) -> list[Problem]:
         """Rules on operands; with a resolver, their declared types too."""
@@ -453,12 +471,14 @@ class Instruction:
             elif spec.when and not spec.wanted(self.__dict__):
                 problems.append(Problem("operand-count", f"the operand {name} needs the modifier .{spec.when}"))
             elif not spec.fits(operand):
-                problems.append(Problem("operand-kind", f"{name} must be {spec.describe()}, not {operand}"))
+                message = f"{name} must be {spec.describe()}, not {operand}"
+                problems.append(Problem("operand-kind", message, operand=name))
             else:
-                problems.extend(spec.problems(operand, self, resolve))
+                found = spec.problems(operand, self, resolve)
+                problems.extend(replace(problem, operand=name, part=problem.part or str(operand)) for problem in found)
         if not problems:
             problems = [
-                Problem(rule.code, message)
+                Problem(rule.code, message, operand=self._blamed_operand(rule))
                 for rule in self.form.rules
                 if rule.reads_operands and (message := rule.check(self))
             ]
@@ -485,11 +505,26 @@ class Instruction:
             where = f"since PTX ISA {form.removed.ptx} on {form.removed.where}"
             found = f"{target} with PTX ISA {version[0]}.{version[1]}"
             problems.append(Problem("removed", f"`{form.syntax}` does not exist {where}, so not on {found}"))
-        required = [(form.opcode, form.availability)]
-        required += [(f"{form.opcode}: {condition}", form.needs[condition]) for condition in self.demands(target)]
-        for what, availability in required:
-            problems.extend(unavailable(what, availability, target, version))
+        problems.extend(unavailable(form.opcode, form.availability, target, version))
+        for condition in self.demands(target):
+            for problem in unavailable(f"{form.opcode}: {condition}", form.needs[condition], target, version):
+                problems.append(self._blaming(problem, condition))
         return problems
+
+    def _blaming(self, problem: Problem, condition: str) -> Problem:
+        """A problem of availability, with the modifier or operand of the condition that leads to it."""
+        spelled = {slot.field: slot.spelled for slot in self.form.slots if slot.field is not None}
+        for word in reversed(condition.split()):
+            name, _, value = word.partition("=")
+            if name in self.form.operands:
+                return replace(problem, operand=name)
+            if word in self.modifiers:
+                return replace(problem, part=f".{word}")
+            if value and name in spelled:
+                return replace(
+                    problem, part="".join(f".{spelled[name][each]}" for each in spelled[name] if str(each) == value)
+                )
+        return problem
 
     def example_operands(self, chosen: Sequence[str] = ()) -> dict[str, Operand | None]:
         """Legal operands for these modifiers; optional ones only if required or `chosen`."""

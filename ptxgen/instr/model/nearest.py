@@ -22,6 +22,8 @@ from ptxgen.instr.model.types import TYPES
 _TRIES = 2000
 #: What costs more than this is another instruction.
 _LIMIT = 3.0
+#: The least that two changes cost.
+_TWO = 1.0
 #: Words of one meaning in different instructions, and how far they are apart.
 _RELATED: dict[frozenset[str], float] = {
     **{frozenset((f"r{way}", f"r{way}i")): 0.0 for way in "nzmp"},
@@ -171,7 +173,7 @@ def _near(form: type[Instruction], tokens: Sequence[str]) -> Iterator[tuple[floa
     changeable = list({slot.field: slot for slot in slots if slot.field is not None}.values())
     tries = _TRIES
     for count in (1, 2):
-        found = False
+        best = _LIMIT
         for start, changed in itertools.product(starts[:4], itertools.combinations(changeable, count)):
             for chosen in itertools.product(*(_others(slot, start, form, tokens) for slot in changed)):
                 tries -= 1
@@ -186,9 +188,9 @@ def _near(form: type[Instruction], tokens: Sequence[str]) -> Iterator[tuple[floa
                 }
                 made = form.bound(trial, {})
                 if not made.modifier_problems():
-                    found = True
+                    best = min(best, cost)
                     yield cost, made.opcode_text
-        if found:
+        if best <= base + _TWO:
             return
 
 

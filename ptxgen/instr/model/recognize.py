@@ -237,22 +237,23 @@ def _explain(form: type[Instruction], tokens: Sequence[str]) -> tuple[int, Probl
         token = unknown[0]
         every = [known for slot in slots for known in slot.tokens]
         if tokens.count(token) > 1 and token in every:
-            return distance, Problem("repeated-modifier", f"{opcode}: .{token} is given twice; once is enough")
+            message = f"{opcode}: .{token} is given twice; once is enough"
+            return distance, Problem("repeated-modifier", message, part=f".{token}")
         if token in every:
             message = f"{opcode}: no place is left for .{token} in `{form.form.syntax}`"
-            return distance, Problem("unknown-modifier", message)
+            return distance, Problem("unknown-modifier", message, part=f".{token}")
         if not difflib.get_close_matches(token, every, n=1, cutoff=0.5):
             distance += 1  # of two forms, the one with a similar modifier explains better
         known = " ".join("." + name for name in every[:24]) + (" ..." if len(every) > 24 else "")
         message = f"{opcode} has no modifier .{token}; it takes {known or 'none'}"
-        return distance, Problem("unknown-modifier", message)
+        return distance, Problem("unknown-modifier", message, part=f".{token}")
     if not missing:
         twice = [slot for slot in slots if slot.field and sum(other.field == slot.field for other in slots) > 1]
         for slot in twice:
             found = [token for token in tokens if token in slot.tokens]
             if len(set(found)) > 1:
                 message = f"{opcode}: the two .{slot.field} must be the same, not .{' and .'.join(found)}"
-                return distance, Problem("unknown-modifier", message)
+                return distance, Problem("unknown-modifier", message, part=f".{found[-1]}")
         message = f"the modifiers of {opcode} must be in the order of `{form.form.syntax}`"
         return distance + 1, Problem("modifier-order", message)
     lacking = " ".join("." + next(iter(slot.tokens)) if len(slot.tokens) == 1 else f".{slot.field}" for slot in missing)

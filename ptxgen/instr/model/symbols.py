@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from ptxgen.instr.model.targets import Availability, Target
@@ -67,12 +67,16 @@ class Resolver(Protocol):
 class Problem:
     """A broken rule: a stable code and one sentence with the rule, what was found and what is legal.
 
-    A `warning` is what ptxas takes, but what no one wants.
+    A `warning` is what ptxas takes, but what no one wants. `operand` is the name of the operand that breaks the rule
+    ("guard" is the guard), `part` the text at fault: a modifier (`.x3`), or a name or constant among the operands.
+    Both are empty where it is the whole statement.
     """
 
     code: str
     message: str
     severity: Severity = "error"
+    operand: str = field(default="", compare=False)
+    part: str = field(default="", compare=False)
 
 
 def unavailable(

@@ -245,7 +245,8 @@ class VectorSpec(Specification):
             if skips and isinstance(item, Name) and item.text == "_":
                 continue
             if not spec.fits(item):
-                yield Problem("operand-kind", f"an element of {self.name} must be {spec.describe()}, not {item}")
+                message = f"an element of {self.name} must be {spec.describe()}, not {item}"
+                yield Problem("operand-kind", message, part=str(item))
                 return
             symbol = resolve(item.text) if resolve and isinstance(item, Name) else None
             if symbol is not None and symbol.kind == "register" and symbol.type is not None and symbol.vector is None:

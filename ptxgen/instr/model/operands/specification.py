@@ -94,7 +94,8 @@ def example_register(wanted: Type, position: int) -> str:
 
 
 def _undeclared(operand: Operand, wanted: Type) -> Problem:
-    return Problem("undeclared-name", f"{operand} is not declared; declare it, for example .reg {wanted} {operand};")
+    message = f"{operand} is not declared; declare it, for example .reg {wanted} {operand};"
+    return Problem("undeclared-name", message, part=str(operand))
 
 
 def type_problem(
@@ -126,7 +127,8 @@ def type_problem(
     if (holds_wider if wide else holds)(symbol.type, wanted):
         return None
     how = f"{wanted} or wider" if wide else f"{wanted}"
-    return Problem("operand-type", f"{spec.name} must be of type {how}, but {operand} is declared {symbol.type}")
+    message = f"{spec.name} must be of type {how}, but {operand} is declared {symbol.type}"
+    return Problem("operand-type", message, part=str(operand))
 
 
 def _register_problems(
@@ -146,7 +148,8 @@ def _register_problems(
     if symbol is None:
         yield _undeclared(operand, wanted)
     elif symbol.kind not in kinds:
-        yield Problem("operand-kind", f"{spec.name} must be a {' or '.join(kinds)}, not the {symbol.kind} {operand}")
+        message = f"{spec.name} must be a {' or '.join(kinds)}, not the {symbol.kind} {operand}"
+        yield Problem("operand-kind", message, part=str(operand))
     elif symbol.kind in ("register", "special"):
         problem = type_problem(spec, operand, symbol, wanted, wide=wide, packed=packed)
         if problem is not None:
