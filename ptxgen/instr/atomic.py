@@ -81,7 +81,7 @@ def _hint(form: Any) -> str | None:
     return None
 
 
-class _Atom(Instruction, section="9.7.13.5", ptx="1.1", targets=ALL):
+class _Atom(Instruction, role="store", section="9.7.13.5", ptx="1.1", targets=ALL):
     d: OperandLike = register("type", sink=True)
     a: OperandLike = address("space", variables=_SPACES)
     b: OperandLike = source("type")
@@ -130,7 +130,7 @@ class atom_add_noftz(_Atom):
     _h = rule("hint")(_hint)
 
 
-class _AtomVector(Instruction, section="9.7.13.5", ptx="8.1", targets="sm_90+"):
+class _AtomVector(Instruction, role="store", section="9.7.13.5", ptx="8.1", targets="sm_90+"):
     d: OperandLike = vector("type", _count, scalar=True, sink=True, discard=True, braced=True)
     a: OperandLike = address("space", variables=("global",))
     b: OperandLike = vector("type", _count, scalar=True, immediate=True)
@@ -173,7 +173,7 @@ class atom_vector_packed(_AtomVector):
     type: Literal["f16x2", "bf16x2"]
 
 
-class _Red(Instruction, section="9.7.13.6", ptx="1.2", targets=ALL):
+class _Red(Instruction, role="store", section="9.7.13.6", ptx="1.2", targets=ALL):
     a: OperandLike = address("space", variables=_SPACES)
     b: OperandLike = source("type")
     policy: OperandLike = source("u64", when="hint", default=None)
@@ -205,7 +205,7 @@ class red_add_noftz(_Red):
     needs = _NOFTZ_NEEDS
 
 
-class _RedVector(Instruction, section="9.7.13.6", ptx="8.1", targets="sm_90+"):
+class _RedVector(Instruction, role="store", section="9.7.13.6", ptx="8.1", targets="sm_90+"):
     a: OperandLike = address("space", variables=("global",))
     b: OperandLike = vector("type", _count, scalar=True, immediate=True)
     policy: OperandLike = source("u64", when="hint", default=None)
@@ -248,7 +248,13 @@ class red_vector_packed(_RedVector):
 
 
 class red_async(
-    Instruction, opcode="red.async", section="9.7.13.7", ptx="8.1", targets="sm_90+", completed_by="the mbarrier"
+    Instruction,
+    role="store",
+    opcode="red.async",
+    section="9.7.13.7",
+    ptx="8.1",
+    targets="sm_90+",
+    completed_by="the mbarrier",
 ):
     """Change the value at a, in shared memory of another CTA of the cluster, as red does, and do not wait for it.
 
@@ -267,7 +273,7 @@ class red_async(
 
 
 class red_async_release(
-    Instruction, opcode="red.async", section="9.7.13.7", ptx="8.7", targets="sm_100+",
+    Instruction, role="store", opcode="red.async", section="9.7.13.7", ptx="8.7", targets="sm_100+",
     completed_by="the end of the CTA",
 ):  # fmt: skip
     """Change the value at a, in global memory, as red.release does, and do not wait for it."""

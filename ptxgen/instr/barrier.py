@@ -23,7 +23,9 @@ def _arrives(form: Any) -> str | None:
     return None
 
 
-class bar_sync(Instruction, opcode="bar", section=_BARRIER, ptx="1.0", targets=ALL, issued_by="warp", leading=1):
+class bar_sync(
+    Instruction, role="aligned", opcode="bar", section=_BARRIER, ptx="1.0", targets=ALL, issued_by="warp", leading=1
+):
     """Arrive at barrier `name`, and wait until all threads of the CTA, or `threads` of them, have."""
 
     syntax = "bar{.cta}.sync name{, threads}"

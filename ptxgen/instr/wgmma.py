@@ -62,7 +62,7 @@ def _half_precision(form: Any) -> str | None:
 
 
 class _Group(
-    Instruction, opcode="wgmma.mma_async", ptx="8.0", targets="sm_90a", issued_by="warpgroup",
+    Instruction, role="mma", opcode="wgmma.mma_async", ptx="8.0", targets="sm_90a", issued_by="warpgroup",
     completed_by="wgmma.commit_group, then wgmma.wait_group",
     fences="wgmma.fence after other accesses to its registers, fence.proxy.async after stores to its shared memory",
 ):  # fmt: skip

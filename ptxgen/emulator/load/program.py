@@ -12,7 +12,7 @@ import numpy as np
 from ptxgen import syntax
 from ptxgen.device import Kernel
 from ptxgen.emulator.checks.uninitialized.registers import Use, never_sure, writers_of
-from ptxgen.emulator.checks.uninitialized.taint import is_lanewise, tainted
+from ptxgen.emulator.checks.uninitialized.taint import tainted
 from ptxgen.emulator.load.calls import Callee, Calls, callees_first, reachable
 from ptxgen.emulator.load.flow import execution_order
 from ptxgen.emulator.load.image import Layout
@@ -26,6 +26,7 @@ from ptxgen.instr.model.form import Instruction
 from ptxgen.instr.model.recognize import Unrecognized
 from ptxgen.instr.model.scope import Scope, declare, declare_labels, declare_parameters, list_behind, names_in
 from ptxgen.instr.model.targets import Target
+from ptxgen.instr.model.traits import traits_of_opcode
 from ptxgen.instr.model.types import TYPES
 
 if TYPE_CHECKING:
@@ -298,7 +299,8 @@ class Program:
         blocks = [self._block(start, end, body, ranks) for start, end, body in order]
         for rank, block in enumerate(blocks):
             forward = min([block.following, *block.targets]) > rank
-            calls = bool(block.operations) and block.operations[-1].statement.opcode.startswith("call")
+            last = block.operations[-1].statement.opcode if block.operations else ""
+            calls = traits_of_opcode(last).call
             block.separable = block.strong and forward and not calls and not block.aligned
         for name in recursive:
             self.calls.callees[name].saved.extend(bodies[name].registers)
@@ -337,7 +339,7 @@ class Program:
         else:
             block.following = EXITED if in_entry else RETURNED
         block.operations = [self._bind(line, block, in_entry) for line in lines]
-        block.aligned = any(_wants_whole_warp(operation.statement.opcode) for operation in block.operations)
+        block.aligned = any(traits_of_opcode(operation.statement.opcode).aligned for operation in block.operations)
         return block
 
     def _labels(self, line: _Line) -> list[int | None]:
@@ -378,10 +380,10 @@ class Program:
             kind, run = "plain", self._incomplete(statement, f"the emulator does not model {missing} here")
         reads, writes, touched, vital = map(frozenset, (binder.reads, binder.writes, binder.touched, binder.vital))
         block.strong = block.strong or binder.strong
-        stores = statement.opcode.startswith(("st.", "atom.", "red."))
+        traits = traits_of_opcode(statement.opcode)
         use = Use(
-            reads | binder.inputs, writes | touched, vital, guard is not None, stores,
-            frozenset(binder.adds), binder.if_true, is_lanewise(statement.opcode), binder.lanes, binder.quarters,
+            reads | binder.inputs, writes | touched, vital, guard is not None, traits.stores,
+            frozenset(binder.adds), binder.if_true, traits.lanewise, binder.lanes, binder.quarters,
         )  # fmt: skip
         return Operation(statement, kind, run, guard, reads, writes, use, guard_reads, line.names)
 
@@ -390,10 +392,6 @@ class Program:
             raise Incomplete(statement, message)
 
         return run
-
-
-def _wants_whole_warp(opcode: str) -> bool:
-    return ".aligned" in opcode or opcode.startswith(("bar.sync", "bar.cta.sync"))
 
 
 class Incomplete(Exception):

@@ -19,6 +19,7 @@ from ptxgen.emulator.checks.findings import Findings
 from ptxgen.emulator.checks.registry import wgmma
 from ptxgen.emulator.memory import MemoryFault
 from ptxgen.emulator.state.group import Group
+from ptxgen.instr.model.traits import traits_of_opcode
 from ptxgen.syntax import Instruction, Statement
 
 #: Warps of a warpgroup.
@@ -59,7 +60,9 @@ class Kept:
 
 def is_move(statement: Statement) -> bool:
     """Whether a statement copies registers without looking at what is in them; nvcc puts some into local memory."""
-    return isinstance(statement, Instruction) and statement.opcode.startswith(("mov.", "st.local."))
+    if not isinstance(statement, Instruction):
+        return False
+    return traits_of_opcode(statement.opcode).move or statement.opcode.startswith("st.local.")
 
 
 class Arrival(NamedTuple):

@@ -13,7 +13,13 @@ _Type = Literal["b8", "b16", "b32", "b64", "u8", "u16", "u32", "u64", "s8", "s16
 
 
 class st_async(
-    Instruction, opcode="st.async", section="9.7.9.12", ptx="8.1", targets="sm_90+", completed_by="the mbarrier"
+    Instruction,
+    role="store",
+    opcode="st.async",
+    section="9.7.9.12",
+    ptx="8.1",
+    targets="sm_90+",
+    completed_by="the mbarrier",
 ):
     """Store b at a, in shared memory of another CTA of the cluster, and do not wait for it.
 
@@ -34,7 +40,7 @@ class st_async(
 
 
 class st_async_release(
-    Instruction, opcode="st.async", section="9.7.9.12", ptx="8.7", targets="sm_100+",
+    Instruction, role="store", opcode="st.async", section="9.7.9.12", ptx="8.7", targets="sm_100+",
     completed_by="the end of the CTA",
 ):  # fmt: skip
     """Store b at a, in global memory, as st.release does, and do not wait for it."""
@@ -56,7 +62,7 @@ class st_async_mmio(st_async_release):
     scope: Literal["sys"]  # type: ignore[assignment]
 
 
-class st_bulk(Instruction, opcode="st.bulk", section="9.7.9.13", ptx="8.6", targets="sm_100+"):
+class st_bulk(Instruction, role="store", opcode="st.bulk", section="9.7.9.13", ptx="8.6", targets="sm_100+"):
     """Fill `size` bytes of shared memory with zeros: a multiple of 8, at most 16 MiB."""
 
     syntax = "st.bulk{.weak}{.space} [a], size, value"

@@ -12,7 +12,7 @@ from ptxgen.instr.model.targets import ALL, Availability
 _Global = Literal["global"]
 
 
-class _Store(Instruction, section="9.7.9.11"):
+class _Store(Instruction, role="store", section="9.7.9.11"):
     a: OperandLike = address("space", written=True)
     b: OperandLike = vector("type", access.elements, scalar=True, sink=access.is_256_bit, immediate=True, wide=True)
     _: KW_ONLY
@@ -75,7 +75,7 @@ class st_ordered(_HintedStore, opcode="st", ptx="6.0", targets="sm_70+"):
     l1: PriorityL1 | None = modifier("L1::", default=None)
 
 
-class st_mmio(Instruction, opcode="st", section="9.7.9.11", ptx="8.2", targets="sm_70+"):
+class st_mmio(Instruction, role="store", opcode="st", section="9.7.9.11", ptx="8.2", targets="sm_70+"):
     """A device register = b, written exactly once."""
 
     syntax = "st.mmio.sem.sys{.space}.type [a], b"

@@ -46,6 +46,10 @@ OperandLike = Any
 IssuedBy = Literal["thread", "warp", "warpgroup", "CTA", "CTA pair"]
 
 
+#: What instructions do that no other part of their declaration says; `traits` explains them.
+Role = Literal["", "terminator", "call", "move", "store", "mma", "aligned"]
+
+
 class About(typing.TypedDict, total=False):
     """The class arguments of a declaration; `section`, `ptx` and `targets` must be there, or inherited."""
 
@@ -58,6 +62,8 @@ class About(typing.TypedDict, total=False):
     fences: str
     leading: int
     removed: Availability | None
+    role: Role
+    lanewise: bool | None
 
 
 class InstructionError(ValueError):
@@ -170,6 +176,9 @@ class Form:
     #: How many of the slots must stand first, in their order.
     leading: int = 0
     removed: Availability | None = None
+    role: Role = ""
+    #: Whether it is lanewise, where that does not follow from the operands.
+    lanewise: bool | None = None
 
 
 _F = TypeVar("_F", bound=Callable[[Any], str | None])
@@ -270,7 +279,7 @@ class Instruction:
     needs: ClassVar[Mapping[str, Availability]] = {}
     _about: ClassVar[Mapping[str, Any]] = {
         "issued_by": "thread", "completed_by": "at once", "fences": "", "leading": 0,
-        "removed": None,
+        "removed": None, "role": "", "lanewise": None,
     }  # fmt: skip
     __slots__ = ("__dict__",)
 
@@ -332,6 +341,8 @@ class Instruction:
             operands=declared,
             leading=cls._about["leading"],
             removed=cls._about["removed"],
+            role=cls._about["role"],
+            lanewise=cls._about["lanewise"],
         )
         REGISTRY.setdefault(name.split(".")[0], []).append(cls)
 

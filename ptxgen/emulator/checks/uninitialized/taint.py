@@ -21,18 +21,6 @@ if TYPE_CHECKING:
 
 #: What each quarter of a register depends on: registers, and the number of a quarter there.
 Quarters = Sequence[Sequence[tuple[int, int]]]
-#: Instructions of which each lane's results depend on its own operands alone, and have no other effect.
-_LANEWISE = frozenset([
-    "abs", "add", "and", "bfe", "bfi", "bfind", "bmsk", "brev", "clz", "cnot", "copysign", "cos", "cvt", "div",
-    "dp2a", "dp4a", "ex2", "fma", "fns", "lg2", "lop3", "mad", "mad24", "max", "min", "mov", "mul", "mul24", "neg",
-    "not", "or", "popc", "prmt", "rcp", "rem", "rsqrt", "sad", "selp", "set", "setp", "shf", "shl", "shr", "sin",
-    "slct", "sqrt", "sub", "szext", "tanh", "testp", "xor",
-])  # fmt: skip
-
-
-def is_lanewise(opcode: str) -> bool:
-    """Whether an instruction is one of these; those with a carry are not, since no register holds it."""
-    return opcode.partition(".")[0] in _LANEWISE and ".cc" not in opcode
 
 
 def tainted(uses: Iterable[Use], registers: frozenset[int]) -> frozenset[int]:
