@@ -1,7 +1,7 @@
 """How instructions reach memory: state spaces of generic addresses, checked places of bytes, and what the checks see.
 
-The emulator executes accesses one instruction at a time, and caching has no effect on values. Order and scope count in the
-checks, and where strong loads may return older values (`checks.stale_loads`).
+The emulator executes accesses one instruction at a time, and caching has no effect on values. Order and scope count in
+the checks, and where strong loads may return older values (`checks.order.stale_loads`).
 """
 
 from __future__ import annotations

@@ -64,8 +64,8 @@ class GlobalEvents:
         #: By asynchronous copies, for each granule.
         granules = -(-bytes // GRANULE)
         self.copy_writer, self.copy_reader = np.zeros(granules, np.int32), np.zeros(granules, np.int32)
-        #: Of each event: its warp (`HappensBefore.actors`), in which of the warp's intervals it is over, the interval of
-        #: the warp's lanes, its kind, and of a copy to shared memory its number among the asynchronous operations.
+        #: Of each event: its warp (`HappensBefore.actors`), in which of its intervals it is over, the interval of its
+        #: lanes, its kind, and of a copy to shared memory its number among the asynchronous operations.
         self.actor, self.clock = np.zeros(1024, np.int64), np.zeros(1024, np.int64)
         self.lanes, self.operation = np.zeros(1024, np.int64), np.zeros(1024, np.int64)
         self.kind = np.zeros(1024, np.int32)
