@@ -20,9 +20,9 @@ SCHEDULES = ["eager", "late", "random"]
 WAIT_LOADED = r"\$wait:\n.*?\n.*?bra \$wait;\n"
 
 CAUSES: list[tuple[Callable[[str], str], str, set[str]]] = [
-    (lambda text: text.replace("[%loaded_barrier], 32768", "[%loaded_barrier], 16384"), "expect-tx",
+    (lambda text: text.replace("[%r_full], 32768", "[%r_full], 16384"), "expect-tx",
      {"deadlock", "shared-race"}),
-    (lambda text: text.replace("[%loaded_barrier], 32768", "[%loaded_barrier], 32784"), "expect-tx", {"deadlock"}),
+    (lambda text: text.replace("[%r_full], 32768", "[%r_full], 32784"), "expect-tx", {"deadlock"}),
     (lambda text: re.sub(WAIT_LOADED, "", text, count=1), "shared-race", {"shared-race"}),
 ]  # fmt: skip
 

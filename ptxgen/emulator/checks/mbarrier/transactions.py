@@ -184,11 +184,9 @@ class Transactions:
                 barrier,
                 "arriver",
                 blamed,
-                summary=f"phase {barrier.phase} of {barrier.name} completes early: {size} bytes are still in flight "
-                f"({lines(each.statement for each in in_flight)})",
+                summary=f"phase {barrier.phase} of {barrier.name} completes early: {size} bytes are still in flight",
                 rule=f"expect_tx {announced} but the copies of the phase transfer {account.bytes_come + size}",
                 fix=f"announce {account.bytes_come + size} bytes by expect_tx before the last arrival of the phase",
-                copies=[each.statement for each in in_flight],
             )
         elif account.open and not account.closed and not account.by_hand:
             self._late(barrier, next(iter(account.expected.values()))[0])
