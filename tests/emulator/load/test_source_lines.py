@@ -47,7 +47,7 @@ def test_both_sides_of_a_race() -> None:
     lines = text().splitlines()
     first = next(number for number, line in enumerate(lines, 1) if "@%p st" in line)
     assert (finding.line, finding.source) == (first + 2, "norm.cuh:7:9, inlined at tile.cu:31:3"), report.summary()
-    assert f"store of line {first} (tile.cu:20:5) by warp 0" in finding.message
+    assert f"st.shared (line {first} (tile.cu:20:5), warp 0" in finding.message
     assert str(finding).startswith(f"line {first + 2} (norm.cuh:7:9, inlined at tile.cu:31:3): error [shared-race]")
 
 
