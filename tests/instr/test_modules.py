@@ -116,7 +116,7 @@ def test_places_and_messages() -> None:
         "5:9: error: a .pred is a register, the parameter b cannot be in .param [variable-type]",
         "7:5: error: .maxntid must be 1 or more, in 32 bits, not 0 [directive-value]",
         "10:5: error: r is declared already in this block [redeclared]",
-        "11:5: error: f takes 2 values, not 0 [call-count]",
+        "11:10: error: f takes 2 values, not 0 [call-count]",
         "4:1: error: f is declared, but has no body; declare it .extern if another module has it [undefined-function]",
     ]
 

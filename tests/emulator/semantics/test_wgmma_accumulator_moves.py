@@ -21,7 +21,7 @@ A, B = Operand("k", "none", 0, 128, 256, 16), Operand("k", "none", 4096, 128, 25
 
 def run(schedule: Any, text: str) -> tuple[list[tuple[str, str, str]], bool]:
     outcome = CASE.run(Emulator(CASE.target, schedule), text)
-    found = [(each.code, each.severity, each.message.partition(" of ")[0]) for each in outcome.report.findings]
+    found = [(each.code, each.severity, each.message) for each in outcome.report.findings]
     return found, not outcome.wrong
 
 
@@ -29,14 +29,15 @@ def run(schedule: Any, text: str) -> tuple[list[tuple[str, str, str]], bool]:
 def test_copies_hold_the_result(schedule: Any) -> None:
     found, right = run(schedule, CASE.text)
     assert right
-    assert found == [(IN_FLIGHT, "advice", "copies the accumulator")] * 2
+    assert [each[:2] for each in found] == [(IN_FLIGHT, "advice")] * 2
+    assert all("accumulator" in message for *_, message in found)
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
 def test_copies_are_not_to_be_used_before_the_wait(schedule: Any) -> None:
     assert CASE.text.count(WAIT) == 1
     found, _ = run(schedule, CASE.text.replace(WAIT, "add.s16 %rs50, %rs50, 1;\n" + WAIT))
-    assert (IN_FLIGHT, "error", "reads a register that holds a copy") in found
+    assert any(each[:2] == (IN_FLIGHT, "error") and "copy" in each[2] for each in found)
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
