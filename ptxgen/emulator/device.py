@@ -29,8 +29,10 @@ from ptxgen.device import (
     pack_arguments,
     read_accepts,
 )
+from ptxgen.emulator.checks.findings import Findings
+from ptxgen.emulator.checks.observers import observe, watchers
 from ptxgen.emulator.checks.registry import launches
-from ptxgen.emulator.checks.uninitialized.rerun import Perturbation, Rerun, judge, snapshot
+from ptxgen.emulator.checks.uninitialized.rerun import Rerun, judge, snapshot
 from ptxgen.emulator.engines.timeline import Schedule, Timeline
 from ptxgen.emulator.load.image import Image
 from ptxgen.emulator.load.program import Program
@@ -39,7 +41,10 @@ from ptxgen.emulator.memory import GlobalMemory
 from ptxgen.emulator.memory.global_memory import Contents
 from ptxgen.emulator.schedule.grids import Grids
 from ptxgen.emulator.schedule.scheduler import Scheduler
+from ptxgen.emulator.state.config import MachineConfig
 from ptxgen.emulator.state.machine import Machine
+from ptxgen.emulator.state.perturbation import Perturbation
+from ptxgen.emulator.state.register_pool import initial_count
 from ptxgen.instr.model.targets import VERSIONS, TargetError, parse_target, runs_on, target_problem
 from ptxgen.limits import SHARED_RESERVED, shared_per_sm
 
@@ -282,19 +287,30 @@ class Emulator:
                 self.memory.name(value.address, info.name)
         target = parse_target(kernel.module.target or self.target)
         program = Program.of(kernel, target)
-        machine = Machine(
-            shape,
-            memory or self.memory,
-            parameters,
-            program,
-            self._load(kernel),
+        image = self._load(kernel)
+        config = MachineConfig(
+            shape=shape,
             slots=min(prod(shape.grid), max(self.multiprocessors // size, 1) * size),
-            timeline=Timeline(self.schedule, self.seed),
-            checks=self.checks and checks,
-            advice=self.checks and perturbation is None and self.advice is not None,
-            perturbation=perturbation,
+            target=target,
+            entry=kernel.entry.name,
+            parameters=parameters,
+            constants=image.constants,
+            addresses=image.addresses,
+            variables=program.variables,
             regions=kernel.regions,
+            registers=program.registers,
+            views=program.views,
+            accumulators=program.accumulators,
+            accumulator_copies=program.accumulator_copies,
+            register_count=initial_count(kernel.entry),
+            reads_time=program.reads_time,
+            has_strong_loads=program.has_strong_loads,
         )
+        checks = self.checks and checks
+        timeline = Timeline(self.schedule, self.seed)
+        machine = Machine(config, memory or self.memory, timeline, Findings(checks), perturbation)
+        if checks:
+            observe(machine, advice=perturbation is None and self.advice is not None)
         machine.findings.accept(self.accept, kernel.name)
         if machine.shared.size > (limit := shared_per_sm(self.target)):
             raise LaunchError(
@@ -310,7 +326,8 @@ class Emulator:
                 fix=f'use Emulator("{target}")',
             )
         progress = self.progress if perturbation is None else None
-        return Scheduler(machine, program, progress, self.max_steps)
+        watching = watchers(machine, program) if checks else []
+        return Scheduler(machine, program, progress, self.max_steps, watching)
 
     def _report(self, launch: Launch, scheduler: Scheduler, status: Status | None, seconds: float) -> LaunchReport:
         machine = scheduler.machine
@@ -329,7 +346,7 @@ class Emulator:
             seconds=seconds,
             kernel=launch.kernel.name,
             device=self.name,
-            older_values=machine.strong_accesses.older_values() if machine.strong_accesses is not None else [],
+            older_values=machine.checks.strong.older_values() if machine.checks is not None else [],
             unused_accepts=machine.findings.unused_accepts if status in ("ok", "findings") else [],
         )
 

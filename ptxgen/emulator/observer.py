@@ -5,32 +5,209 @@ observer overrides the methods of the events that it handles; the others cost on
 races, the taint of registers, traces and the timing model are observers. Events return nothing: what an observer needs
 later it keeps itself, by the number of the mbarrier or of the asynchronous work.
 
-Rows are indices of resident warps (`machine.row_slot` gives the CTA slot), lanes are bool arrays of shape (32,).
+Rows are indices of resident warps (`machine.row_slot` gives the CTA slot). `lanes` are bool arrays of shape (32,) where
+the event is of one warp, (warps, 32) where it is of several. Granules are numbers of 16 bytes of a CTA's shared memory,
+bands numbers of 16 lanes of tensor memory.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from typing import TYPE_CHECKING
 
+import numpy as np
+from numpy.typing import NDArray
+
+from ptxgen.syntax import Statement
+
 if TYPE_CHECKING:
-    from ptxgen.emulator.state.machine import Machine
+    from ptxgen.emulator.engines.work import AsyncWork
+    from ptxgen.emulator.state.mbarriers import MBarrier
+    from ptxgen.emulator.state.signals import Signal
+    from ptxgen.emulator.state.tensor_transfers import TensorLoad
+
+if TYPE_CHECKING:
+    pass
+
+Lanes = NDArray[np.bool_]
 
 
 class Observer:
     """Handles events of one launch; every method is empty here."""
 
-    def begin(self, machine: Machine) -> None:
-        """The launch begins. Observers keep what they need of the machine."""
+    # The launch.
 
-    def cta_begins(self, slot: int) -> None:
-        """A CTA takes a slot; what was known of the slot belongs to an earlier CTA."""
+    def slots_reused(self, slots: NDArray[np.int64]) -> None:
+        """The CTAs in these slots have ended, and others are about to begin there."""
 
-    def cta_ends(self, slot: int) -> None:
-        """The last thread of a CTA has exited."""
+    def ctas_begin(self, slots: NDArray[np.int64]) -> None:
+        """CTAs begin in these slots; those of a cluster together, the one of rank 0 first."""
 
-    def time_advances(self, now: int) -> None:
-        """Virtual time has reached `now`, in steps of blocks."""
+    def ctas_end(self, slots: Sequence[int]) -> None:
+        """The last threads of the CTAs in these slots have exited."""
+
+    # Barriers of CTAs and clusters, and convergence of lanes.
+
+    def barrier_arrives(self, slot: int, name: int, row: int, lanes: Lanes, *, waits: bool) -> None:
+        """Lanes of a warp arrive at barrier `name` of a CTA; without `waits` they go on (bar.arrive)."""
+
+    def barrier_completes(self, slot: int, name: int, rows: list[int]) -> None:
+        """All threads that a barrier expects have arrived; warps `rows` have waited there."""
+
+    def ctas_synchronize(self, slots: NDArray[np.int64]) -> None:
+        """All warps of each of these CTAs arrive at a barrier together, so that none has to wait."""
+
+    def cluster_arrives(
+        self, row: int, lanes: Lanes, phase: int, statement: Statement, *, relaxed: bool, unwaited: bool
+    ) -> None:
+        """Lanes of a warp arrive at their cluster's barrier in a phase; `unwaited`: some did not wait for the last."""
+
+    def cluster_leaves(self, row: int, lanes: Lanes) -> None:
+        """Lanes of a warp exit that have not arrived in the present phase of their cluster's barrier."""
+
+    def cluster_phase_ends(self, cluster: int) -> None:
+        """A phase of the barrier of a resident cluster ends."""
+
+    def cluster_waits(self, row: int, lanes: Lanes, phase: int, statement: Statement) -> None:
+        """Lanes of a warp have waited for a phase of their cluster's barrier."""
+
+    def lanes_converge(self, rows: NDArray[np.int64]) -> None:
+        """All lanes of each of these warps that have not exited synchronize (bar.warp.sync)."""
+
+    def lane_groups_converge(self, row: int, groups: Sequence[int]) -> None:
+        """Only lanes of these groups (bits) of a warp synchronize, those of each with each other."""
+
+    # Fences.
+
+    def fence(
+        self,
+        rows: NDArray[np.int64],
+        lanes: Lanes,
+        *,
+        acquires: bool,
+        releases: bool,
+        sequences: bool,
+        proxy: bool,
+        scope: str | None,
+    ) -> None:
+        """Threads execute a fence or membar; `sequences`: fence.sc, `proxy`: it is one of the async proxy too."""
+
+    def proxy_fence(self, rows: NDArray[np.int64], lanes: Lanes, *, shared: bool, heap: bool) -> None:
+        """Threads execute fence.proxy.async for shared memory, for global memory (`heap`), or for both."""
+
+    def mbarrier_init_fence(self, row: int, mbarriers: Sequence[MBarrier]) -> None:
+        """A warp's fence makes the init of mbarriers, which it has made, visible to the async proxy."""
+
+    def tensormap_release(self) -> None:
+        """A thread executes fence.proxy.tensormap::generic.release."""
+
+    def tensormap_acquire(self, address: int) -> None:
+        """A thread executes fence.proxy.tensormap::generic.acquire on a map in global memory."""
+
+    def tensor_fence(self, rows: NDArray[np.int64], lanes: Lanes, *, before: bool) -> None:
+        """Threads execute tcgen05.fence::before_thread_sync, or ::after_thread_sync if not `before`."""
+
+    # Waits.
+
+    def mbarrier_waited(
+        self,
+        row: int,
+        lanes: Lanes,
+        mbarrier: MBarrier,
+        statement: Statement,
+        *,
+        relaxed: bool,
+        cluster: bool,
+        result: int,
+    ) -> None:
+        """Lanes of a warp find a phase of an mbarrier ended, with scope .cta or .cluster; register `result` says so."""
+
+    def grids_waited(self, rows: NDArray[np.int64]) -> None:
+        """Warps have waited for the grids before by griddepcontrol.wait."""
+
+    def registers_read(self, rows: NDArray[np.int64], registers: Set[int]) -> None:
+        """Warps read registers, by number, that an observer has put into `machine.watched`."""
+
+
+    # Asynchronous work.
+
+    def work_issued(self, work: AsyncWork) -> None:
+        """Threads issue asynchronous work. What it reads and writes comes right after, before it does so."""
+
+    def work_completed(self, work: AsyncWork) -> None:
+        """Asynchronous work is over, at the virtual time that it is now."""
+
+    def work_signals(self, work: AsyncWork, signal: Signal, offset: int) -> None:
+        """The completion of work will arrive on mbarriers, of which one is at an offset of shared memory."""
+
+    def work_reads_shared(
+        self,
+        work: AsyncWork,
+        rows: Sequence[int],
+        slot: int,
+        granules: NDArray[np.int64],
+        bytes: NDArray[np.uint16] | np.uint16,
+        swizzle: str | None = None,
+    ) -> None:
+        """Work that these warps issue together will read these bytes (masks) of granules, with the swizzle that its
+        descriptor names.
+        """
+
+    def work_writes_shared(self, work: AsyncWork, slot: int, granules: NDArray[np.int64]) -> None:
+        """Work will write these granules."""
+
+    def work_reads_global(self, work: AsyncWork, granules: NDArray[np.int64]) -> None:
+        """Work will read these granules of the heap; those outside it are a fault later."""
+
+    def work_writes_global(self, work: AsyncWork, granules: NDArray[np.int64]) -> None:
+        """Work will write these granules of the heap, or reduce into them."""
+
+    def work_awaited(self, row: int, lanes: Lanes, works: Sequence[AsyncWork], *, reads: bool = False) -> None:
+        """Lanes of a warp have waited for works of its own; with `reads` only until they had read their sources."""
+
+    def response_issued(self, work: AsyncWork, slots: Sequence[int], granules: NDArray[np.int64]) -> None:
+        """A request for launch control will write its response to these granules of CTAs' memories."""
+
+    def response_refuses(self, work: AsyncWork) -> None:
+        """The response says that there is no cluster left."""
+
+    def warpgroup_issues(self, rows: Sequence[int]) -> None:
+        """The warps of a warpgroup issue a wgmma.mma_async together."""
+
+    # Tensor memory.
+
+    def tensor_read(self, row: int, bands: list[int], columns: range, statement: Statement) -> None:
+        """A warp's tcgen05.ld will read columns of bands of its quarter of the lanes."""
+
+    def tensor_loads_awaited(self, row: int, loads: Sequence[TensorLoad]) -> None:
+        """A warp has waited for these tcgen05.ld, or read their registers."""
+
+    def tensor_stored(self, work: AsyncWork, bands: list[int], columns: range) -> None:
+        """A warp's tcgen05.st will write columns of bands of its quarter of the lanes."""
+
+    def tensor_stores_awaited(self, row: int, works: Sequence[AsyncWork]) -> None:
+        """A warp has waited for its tcgen05.st."""
+
+    def tensor_operand_read(self, work: AsyncWork, slot: int, bands: list[int], columns: range, what: str) -> None:
+        """A tcgen05 operation will read an operand (`A`, `the scale factors of A`) in tensor memory."""
+
+    def tensor_written(
+        self, work: AsyncWork, slot: int, bands: list[int], columns: range, *, accumulates: bool = False
+    ) -> None:
+        """A tcgen05.mma, cp or shift will write columns, or add to them."""
+
+    def tensor_freed(self, row: int, slot: int, columns: range, statement: Statement) -> None:
+        """A warp frees columns of tensor memory."""
+
+    def tensor_committed(self, row: int, signal: Signal, commits: Sequence[tuple[int, AsyncWork]], offset: int) -> None:
+        """tcgen05.commit: the mbarrier at an offset gets an arrival in each of these (slot, its work)."""
+
+    # Shared memory.
+
+    def shared_stored(
+        self, row: int, granules: NDArray[np.int64], bytes: NDArray[np.uint16], statement: Statement
+    ) -> None:
+        """A warp's instruction writes bytes (masks) of granules of its own CTA."""
 
 
 Handler = Callable[..., None]
@@ -48,16 +225,20 @@ def _everyone(handlers: Sequence[Handler]) -> Handler:
     return emit
 
 
+def handler(base: type, name: str, observers: Sequence[object]) -> Handler:
+    """Passes an event, a method of `base`, to the observers that override it, in their order."""
+    empty = getattr(base, name)
+    handlers = [getattr(each, name) for each in observers if getattr(type(each), name) is not empty]
+    return _nobody if not handlers else handlers[0] if len(handlers) == 1 else _everyone(handlers)
+
+
 class Events(Observer):
-    """Passes each event to the observers that handle it, in their order."""
+    """Passes each event to the observers that handle it."""
 
     def __init__(self, observers: Sequence[Observer] = ()) -> None:
         self.observers = tuple(observers)
         for name in (name for name in vars(Observer) if not name.startswith("_")):
-            empty = getattr(Observer, name)
-            handlers = [getattr(each, name) for each in observers if getattr(type(each), name) is not empty]
-            handler = _nobody if not handlers else handlers[0] if len(handlers) == 1 else _everyone(handlers)
-            setattr(self, name, handler)
+            setattr(self, name, handler(Observer, name, observers))
 
     def observes(self, name: str) -> bool:
         """Whether anybody handles an event: asks before work that only the event needs."""

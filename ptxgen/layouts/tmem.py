@@ -12,6 +12,7 @@ agree; nothing here was measured by us. What no text states is in `ptxgen.descri
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Literal
 
@@ -22,6 +23,8 @@ from ptxgen.layouts.swizzle import frozen
 
 LANES = 128
 COLUMNS = 512
+#: Lanes of a band: those of an accumulator of 64 rows in a warp's quarter.
+BAND = 16
 WARP_LANES = 32
 CELL_BYTES = 4
 
@@ -264,3 +267,8 @@ def shift_lanes() -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """
     lanes = np.arange(LANES).reshape(-1, WARP_LANES)
     return frozen(lanes[:, :-1].reshape(-1)), frozen(lanes[:, 1:].reshape(-1))
+
+
+def bands_of(lanes: NDArray[np.int64] | Sequence[int]) -> list[int]:
+    """The bands of 16 lanes that have some of these: two accumulators of 64 rows may share columns."""
+    return np.unique(np.asarray(lanes) // BAND).tolist()

@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 from ptxgen.emulator.checks.order import happens_before
 from ptxgen.emulator.checks.order.vector_clock import PENDING, AsyncOperation
 from ptxgen.emulator.checks.shared.accesses import SharedAccesses
-from ptxgen.emulator.checks.shared.granules import GRANULE
 from ptxgen.emulator.checks.shared.lanes import LaneAccesses
 from ptxgen.emulator.memory import access
 from ptxgen.emulator.memory.access import changing_lanes, track_strong
+from ptxgen.emulator.memory.granules import GRANULE
 from ptxgen.emulator.semantics import atomic
 
 #: Who accesses: a warp, in one of its intervals, or an asynchronous operation (row -1) by its number.
@@ -203,7 +203,7 @@ class AllLanes(LaneAccesses):
 
 def _tracked(g: Any, places: Any, size: int, statement: Any, what: Any, **how: Any) -> None:
     """`track_strong`, telling of the lanes besides; atomic operations count as stores."""
-    lanes = g.machine.happens_before.lanes if g.machine.happens_before is not None else None
+    lanes = g.machine.checks.lanes if g.machine.checks is not None else None
     if isinstance(lanes, AllLanes) and places.slots is not None and places.inside is not None:
         values, writes = how.get("values", ()), what != "strong load"
         chosen = changing_lanes(g, places, size, values) if values else g.active

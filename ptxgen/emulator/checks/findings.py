@@ -76,7 +76,8 @@ class Findings:
     """
 
     def __init__(self, checks: bool = True) -> None:
-        self._checks = checks
+        #: Whether anything but what ends the launch is kept.
+        self.checks = checks
         self._accepts: tuple[Accept, ...] = ()
         self._kernel = ""
         self._used: set[Accept] = set()
@@ -168,7 +169,7 @@ class Findings:
 
     def keep(self, finding: Finding, *, ends: bool = False, reads: bool = False, cause: Cause = None) -> None:
         """Keep a finding, or count it to the one that says the same."""
-        if not (self._checks or ends):
+        if not (self.checks or ends):
             return
         accepted = [each for each in self._accepts if each.matches(finding.code, finding.instruction, self._kernel)]
         self._used.update(accepted)

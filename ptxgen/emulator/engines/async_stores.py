@@ -12,13 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen import syntax
-from ptxgen.emulator.checks.mbarrier.transactions import Signal
 from ptxgen.emulator.checks.registry.clusters import ASYNC_STORE_CTA
 from ptxgen.emulator.checks.registry.memory import NOT_SHARED
-from ptxgen.emulator.checks.shared.granules import granules_of
 from ptxgen.emulator.memory import MemoryFault
 from ptxgen.emulator.memory.access import Bytes, Part, locate
+from ptxgen.emulator.memory.granules import granules_of
 from ptxgen.emulator.state.group import Group
+from ptxgen.emulator.state.signals import Signal
 
 #: Does it for some lanes, which (warps, 32) of the part marks.
 Work = Callable[[NDArray[np.bool_]], None]
@@ -59,22 +59,22 @@ def _queue(
     g: Group, row: int, slot: int, offset: int, inside: NDArray[np.int64], size: int, statement: syntax.Instruction,
     what: str, do: Callable[[], None],
 ) -> None:  # fmt: skip
-    machine, happens_before = g.machine, g.machine.happens_before
+    machine, checks = g.machine, g.machine.checks
     granules, masks = granules_of(inside, size)
     signal = Signal(statement, len(inside) * size)
     clock = 0
-    if happens_before is not None:
+    if checks is not None:
         if what == "st.async":
-            happens_before.shared.copy(row, granules, masks, statement, slot, what)
+            checks.shared.copy(row, granules, masks, statement, slot, what)
         else:
-            happens_before.shared.reduce(row, granules, masks, statement, slot)
-        clock, signal.given = happens_before.clock(row), happens_before.release(row)
+            checks.shared.reduce(row, granules, masks, statement, slot)
+        clock, signal.given = checks.order.clock(row), checks.order.release(row)
     machine.promise(slot, offset, row, signal)
 
     def complete() -> None:
         do()
-        if happens_before is not None:
-            happens_before.shared.copied(row, granules, slot, clock)
+        if checks is not None:
+            checks.shared.copied(row, granules, slot, clock)
         machine.complete_on(slot, offset, signal)
 
     machine.submit(int(machine.row_slot[row]), statement, complete)

@@ -15,12 +15,13 @@ from numpy.typing import NDArray
 
 from ptxgen import syntax
 from ptxgen.emulator.checks import causes
-from ptxgen.emulator.checks.mbarrier.transactions import Signal
 from ptxgen.emulator.checks.registry import mbarriers
 from ptxgen.emulator.checks.registry.clusters import NOT_OWN_SHARED
 from ptxgen.emulator.memory import MemoryFault
+from ptxgen.emulator.state.bulk_groups import BulkStore
 from ptxgen.emulator.state.group import Group
-from ptxgen.emulator.state.machine import Machine, PendingStore
+from ptxgen.emulator.state.machine import Machine
+from ptxgen.emulator.state.signals import Signal
 
 _ALL = np.uint16(0xFFFF)
 
@@ -78,7 +79,7 @@ def deliver(
     signal = Signal(statement, size)
     for copy in copies:
         barrier = machine.promise(copy.barrier_slot, copy.barrier, row, signal)
-        unordered = machine.happens_before is not None and not machine.happens_before.has_observed_init_fence(
+        unordered = machine.checks is not None and not machine.checks.order.has_observed_init_fence(
             row, barrier
         )
         if unordered or not barrier.fenced:
@@ -97,18 +98,15 @@ def deliver(
                 accesses=(issuer, made),
                 cause=causes.UNFENCED_INIT,
             )
-    if machine.happens_before is not None:
-        slot = copies[0].slot if source is None else source[0]
-        operation = machine.happens_before.operation(what, statement, slot, swizzle=swizzle, lane=lane)
-        operation.mbarrier = copies[0].barrier
-        signal.given, signal.operation = machine.happens_before.tell(row), operation.number
-        if source is not None:
-            machine.happens_before.shared.async_read(operation, row, source[1])
-        if heap is not None and machine.global_copies is not None:
-            machine.global_copies.read(operation, row, heap)
-        for copy in copies:
-            machine.happens_before.shared.async_write(operation, row, granules, copy.slot)
-        signal.given.operations.add(operation.number)
+    work = machine.issue(what, statement, copies[0].slot if source is None else source[0], row, lane, swizzle=swizzle)
+    signal.operation, events = work.number, machine.events
+    events.work_signals(work, signal, copies[0].barrier)
+    if source is not None:
+        events.work_reads_shared(work, [row], work.slot, source[1], _ALL)
+    if heap is not None:
+        events.work_reads_global(work, heap)
+    for copy in copies:
+        events.work_writes_shared(work, copy.slot, granules)
 
     def complete() -> None:
         act()
@@ -117,7 +115,7 @@ def deliver(
             machine.complete_on(copy.barrier_slot, copy.barrier, signal)
 
     slots = sorted({copy.slot for copy in copies} | {copy.barrier_slot for copy in copies})
-    machine.submit(np.array(slots) if len(slots) > 1 else slots[0], statement, complete)
+    machine.submit(np.array(slots) if len(slots) > 1 else slots[0], statement, complete, works=[work])
 
 
 def each_store(
@@ -150,18 +148,14 @@ def keep_in_group(
 
     First it reads its source, which a wait with .read waits for, then it writes.
     """
-    pending = PendingStore(lanes)
-    if machine.happens_before is not None:
-        lane = int(lanes.argmax()) if lanes.sum() == 1 else None
-        operation = machine.happens_before.operation(what, statement, slot, swizzle=swizzle, lane=lane)
-        if masks is None:
-            machine.happens_before.shared.async_read(operation, row, granules)
-        elif masks.any():
-            machine.happens_before.shared.async_read(operation, row, granules[masks != 0], masks=masks[masks != 0])
-        pending.operation = operation.number
-        if machine.global_copies is not None:
-            pending.stamp = machine.global_copies.write(operation, row, heap)
-    machine.bulk_groups.setdefault(row, [[]])[-1].append(pending)
+    work, events = machine.issue(what, statement, slot, row, lanes, swizzle=swizzle), machine.events
+    if masks is None:
+        events.work_reads_shared(work, [row], slot, granules, _ALL)
+    elif masks.any():
+        events.work_reads_shared(work, [row], slot, granules[masks != 0], masks[masks != 0])
+    events.work_writes_global(work, heap)
+    pending = BulkStore(lanes, work)
+    machine.bulk_groups.add(row, pending)
 
     def first() -> None:
         data = read()
@@ -173,6 +167,6 @@ def keep_in_group(
             pending.done = True
             machine.wake(("bulk group", row))
 
-        machine.submit(slot, statement, second)
+        machine.submit(slot, statement, second, works=[work])
 
     machine.submit(slot, statement, first)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +26,6 @@ from ptxgen.instr.model.types import TYPES
 
 if TYPE_CHECKING:
     from ptxgen.emulator.load.names import Names
-    from ptxgen.emulator.schedule.scheduler import Scheduler
 
 #: Bytes of stack that a call takes at least.
 _LEAST_FRAME = 256
@@ -230,6 +229,12 @@ def _to_stack(place: Place) -> Take:
 # Calling and returning.
 
 
+class MovesLanes(Protocol):
+    """Who lets the lanes of a group go on at another block (`state.warps`)."""
+
+    def move(self, group: Group, place: int) -> None: ...
+
+
 class Calls:
     """The functions of a program by name, and the places that call them."""
 
@@ -257,16 +262,16 @@ class Calls:
         self._sites.append(made)
         return len(self._sites) - 1
 
-    def enter(self, g: Group, number: int, scheduler: Scheduler) -> None:
+    def enter(self, g: Group, number: int, warps: MovesLanes) -> None:
         """The lanes call a function. Raises MemoryFault when their stack is full."""
         site = self._sites[number]
         passed = [give(g) for give in site.give]
         g.machine.stack.push(g, number, max(site.callee.frame, _LEAST_FRAME), site.callee.saved)
         for take, value in zip(site.take, passed, strict=True):
             take(g, value)
-        scheduler.warps.move(g, site.callee.rank)
+        warps.move(g, site.callee.rank)
 
-    def leave(self, g: Group, scheduler: Scheduler) -> None:
+    def leave(self, g: Group, warps: MovesLanes) -> None:
         """The lanes return from their functions, each to where it was called."""
         numbers = g.machine.stack.site[g.rows].copy()
         for number in np.unique(numbers[g.active]):
@@ -277,7 +282,7 @@ class Calls:
             g.machine.stack.pop(part, site.callee.saved)
             for take, value in zip(site.take_back, passed, strict=True):
                 take(part, value)
-            scheduler.warps.move(part, site.following)
+            warps.move(part, site.following)
 
     def through_pointer(
         self, functions: Mapping[int, str], addresses: NDArray[np.int64], active: NDArray[np.bool_]

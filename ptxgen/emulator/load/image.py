@@ -12,7 +12,7 @@ from math import prod
 import numpy as np
 
 from ptxgen import syntax
-from ptxgen.emulator.load.operands import constant
+from ptxgen.emulator.load.constants import constant
 from ptxgen.emulator.load.variables import Place, alignment, named, up
 from ptxgen.emulator.memory.bank import Bank
 from ptxgen.emulator.memory.global_memory import CODE_WINDOW, CONST_WINDOW, Contents, GlobalMemory

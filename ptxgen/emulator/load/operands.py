@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen import syntax
+from ptxgen.emulator.load.constants import constant, numpy_type
 from ptxgen.emulator.load.registers import UNSIGNED, Register
 from ptxgen.emulator.load.variables import Place
 from ptxgen.emulator.state.special_registers import CLOCKS, SPECIAL_REGISTERS
@@ -21,28 +22,18 @@ from ptxgen.instr.model.special import special_register
 from ptxgen.instr.model.types import TYPES, Type
 
 if TYPE_CHECKING:
-    from ptxgen.emulator.checks.uninitialized.taint import Quarters
     from ptxgen.emulator.load.names import Names
     from ptxgen.emulator.load.program import Program
+    from ptxgen.emulator.load.register_use import Quarters
     from ptxgen.emulator.state.group import Group
 
 Reader = Callable[["Group"], Any]
 Writer = Callable[["Group", Any], None]
 
-_FLOAT: dict[int, Any] = {16: np.float16, 32: np.float32, 64: np.float64}
 
 
 class Unmodelled(Exception):
     """An instruction or operand that the emulator has no semantics for; the run ends as incomplete if reached."""
-
-
-def numpy_type(type: Type) -> np.dtype[Any]:
-    """The NumPy type that computes in a PTX type; .b types and packed formats are unsigned words."""
-    if type.kind == "signed":
-        return np.dtype(f"i{type.bytes}")
-    if type.kind == "float":
-        return np.dtype(_FLOAT[type.bits])
-    return np.dtype(UNSIGNED[type.bits])
 
 
 def parts(word: Any, dtype: Any) -> NDArray[Any]:
@@ -188,7 +179,7 @@ class Binder:
         address, symbol = place.address, place.symbol
         word = np.array(address, np.uint64).astype(dtype)[()]
         if symbol is not None:
-            return lambda g: np.array(g.machine.image.addresses[symbol], np.uint64).astype(dtype)[()]
+            return lambda g: np.array(g.machine.config.addresses[symbol], np.uint64).astype(dtype)[()]
         if place.space == "local" and not self.in_entry:
             return lambda g: (g.machine.stack.frame[g.rows] + address).astype(dtype, copy=False)
         if place.space == "shared":
@@ -274,21 +265,3 @@ class Binder:
                 where = self._address_of(found, np.dtype(np.int64))
                 return lambda g: where(g) + offset
         raise Unmodelled(f"the address {operand}")
-
-
-def constant(operand: syntax.Operand, type: Type) -> Any:
-    """A constant as a NumPy scalar of the type; integers wrap to the width, as ptxas does."""
-    value = operand.evaluate({}) if isinstance(operand, syntax.Expression) else operand.value  # type: ignore[union-attr]
-    dtype = numpy_type(type)
-    bits = operand.bits if isinstance(operand, syntax.Immediate) else None
-    if isinstance(value, float):
-        if bits is not None and operand.width == type.bits:  # type: ignore[union-attr]
-            return np.array(bits, UNSIGNED[type.bits]).view(dtype)[()]
-        word = np.array(value, _FLOAT[type.bits])
-        return word.view(dtype)[()]
-    if dtype == np.bool_:
-        return np.bool_(bool(value))
-    if type.kind == "float":
-        return np.array(value, dtype)[()]
-    wrapped = int(value) & ((1 << min(type.bits, 64)) - 1)
-    return np.array(wrapped, UNSIGNED[type.bits]).view(dtype)[()]

@@ -11,13 +11,12 @@ import numpy as np
 
 from ptxgen import syntax
 from ptxgen.device import Kernel
-from ptxgen.emulator.checks.uninitialized.registers import Use, never_sure, writers_of
-from ptxgen.emulator.checks.uninitialized.taint import tainted
 from ptxgen.emulator.load.calls import Callee, Calls, callees_first, reachable
 from ptxgen.emulator.load.flow import execution_order
 from ptxgen.emulator.load.image import Layout
 from ptxgen.emulator.load.names import Names
 from ptxgen.emulator.load.operands import Binder, Reader, Unmodelled
+from ptxgen.emulator.load.register_use import Use, never_sure, tainted, writers_of
 from ptxgen.emulator.load.registers import RESERVED, Register
 from ptxgen.emulator.load.variables import Place, Variables
 from ptxgen.emulator.semantics import Semantics, find

@@ -17,7 +17,6 @@ from ptxgen.emulator.checks.order.strong_accesses import Order
 from ptxgen.emulator.checks.order.strong_history import Place, in_shared_memory
 from ptxgen.emulator.checks.order.vector_clock import AsyncOperation
 from ptxgen.emulator.checks.registry.memory import READ_ONLY
-from ptxgen.emulator.checks.shared.granules import by_granule, granules_of, starts
 from ptxgen.emulator.memory import MemoryFault
 from ptxgen.emulator.memory.global_memory import (
     CODE_WINDOW,
@@ -27,6 +26,7 @@ from ptxgen.emulator.memory.global_memory import (
     SHARED_WINDOW,
     WINDOW_BYTES,
 )
+from ptxgen.emulator.memory.granules import by_granule, granules_of, starts
 from ptxgen.emulator.state.group import Group
 
 #: Where state spaces lie in the generic address space. Global addresses are generic addresses.
@@ -140,18 +140,18 @@ def load_words(
             track_shared(g, places, size * count, statement, write=False)
         else:
             track_strong(g, places, size * count, statement, "strong load", reads=True, observes=True)
-    elif space == "global" and g.machine.global_accesses is not None:
+    elif space == "global" and g.machine.checks is not None:
         if order is None:
-            g.machine.global_accesses.access(g.indices, offsets, g.mask, size * count, statement)
+            g.machine.checks.global_accesses.access(g.indices, offsets, g.mask, size * count, statement)
         else:
-            g.machine.global_accesses.strong(
+            g.machine.checks.global_accesses.strong(
                 g.indices, offsets, g.mask, size * count, statement, "strong load", reads=True, writes=False
             )
-    elif space == "local" and g.machine.happens_before is not None:
+    elif space == "local" and g.machine.checks is not None:
         g.machine.stack.require_written(g, offsets, size * count, statement)
     words, index = data.view(dtype), offsets // size
     values = [words[index + i] for i in range(count)]
-    if order is not None and g.machine.strong_accesses is not None:
+    if order is not None and g.machine.checks is not None:
         _strong_load(g, space, addresses, places, values, order, statement)
     return values
 
@@ -161,8 +161,8 @@ def _strong_load(
     statement: syntax.Instruction,
 ) -> None:  # fmt: skip
     """Tell the checks of strong loads, of which some give older values than those that are there."""
-    strong = g.machine.strong_accesses
-    assert strong is not None
+    assert g.machine.checks is not None
+    strong = g.machine.checks.strong
     size = values[0].dtype.itemsize * len(values)
     found = _Words.of(g, space, addresses, places)
     if found is None:
@@ -219,17 +219,17 @@ def store_words(
             track_shared(g, places, total, statement, write=True, values=values)
         else:
             track_strong(g, places, total, statement, "strong store", values=values)
-    elif space == "local" and machine.happens_before is not None:
+    elif space == "local" and machine.checks is not None:
         machine.stack.mark_written(g, offsets, total)
-    elif space == "global" and machine.global_accesses is not None:
+    elif space == "global" and machine.checks is not None:
         if order is not None:
-            machine.global_accesses.strong(
+            machine.checks.global_accesses.strong(
                 g.indices, offsets, g.mask, total, statement, "strong store", reads=False, writes=True
             )
         else:
             same = ~changing_lanes(g, places, total, values)
-            machine.global_accesses.access(g.indices, offsets, g.mask, total, statement, same)
-    strong = machine.strong_accesses
+            machine.checks.global_accesses.access(g.indices, offsets, g.mask, total, statement, same)
+    strong = machine.checks.strong if machine.checks is not None else None
     found = _Words.of(g, space, addresses, places) if order is not None and strong is not None else None
     if (
         order is not None
@@ -282,29 +282,29 @@ def track_shared(
     """Pass to the checks which granules of which CTA's memory each warp touches by weak accesses; stores of `values`
     that are there already race with nothing.
     """
-    happens_before, slots, inside = g.machine.happens_before, places.slots, places.inside
-    if happens_before is None or slots is None or inside is None:
+    checks, slots, inside = g.machine.checks, places.slots, places.inside
+    if checks is None or slots is None or inside is None:
         return
     active, apart = g.active, slots.shape[1] > 1
     new = changing_lanes(g, places, size, values) if values else active
     everywhere = np.broadcast_to(slots, inside.shape)
-    happens_before.lanes.access(g.indices, slots, inside, active, size, statement, new if write else None)
-    lagging = happens_before.any_lagging(g.indices)
+    checks.lanes.access(g.indices, slots, inside, active, size, statement, new if write else None)
+    lagging = checks.order.any_lagging(g.indices)
     if not apart and not lagging and _track_together(g, inside, new if write else None, size, statement):
         return
     for position, slot, granules, masks, changed in _pieces(everywhere, inside, active, new, size):
         row = int(g.indices[position])
-        partly = happens_before.lagging(row) if lagging else None
+        partly = checks.order.lagging(row) if lagging else None
         if partly is not None:
             behind = active[position] & partly[1] & (everywhere[position] == slot)
             behind &= new[position] if write else True
             if behind.any():
                 touched = granules_of(inside[position][behind], size)
-                happens_before.shared.lagging(row, *touched, statement, slot, partly[0], writes=write)
+                checks.shared.lagging(row, *touched, statement, slot, partly[0], writes=write)
         if write:
-            happens_before.shared.write(row, granules, masks, statement, slot, changed if values else masks)
+            checks.shared.write(row, granules, masks, statement, slot, changed if values else masks)
         else:
-            happens_before.shared.read(row, granules, masks, statement, slot)
+            checks.shared.read(row, granules, masks, statement, slot)
 
 
 def track_strong(
@@ -323,15 +323,15 @@ def track_strong(
 
     `reads`: what is there goes into the result. `observes`: the warp sees what others have stored (red does not).
     """
-    happens_before, slots, inside = g.machine.happens_before, places.slots, places.inside
-    if happens_before is None or slots is None or inside is None:
+    checks, slots, inside = g.machine.checks, places.slots, places.inside
+    if checks is None or slots is None or inside is None:
         return
     writes, lanes = what != "strong load", np.flatnonzero(g.active)
     if writes:
-        happens_before.lanes.forget(slots, inside, g.active, size)
+        checks.lanes.forget(slots, inside, g.active, size)
     new = changing_lanes(g, places, size, values).reshape(-1)[lanes] if values else np.ones(len(lanes), np.bool_)
     # An atomic operation comes in place of what it observes; under `random` which one comes last is open yet.
-    happens_before.shared.strong(
+    checks.shared.strong(
         g.indices[lanes // 32], np.broadcast_to(slots, inside.shape).reshape(-1)[lanes], inside.reshape(-1)[lanes],
         size, new, AsyncOperation(0, what, statement, 0), reads=reads, writes=writes,
         observes=observes and (not writes or g.machine.timeline.schedule == "random"),
@@ -360,13 +360,13 @@ def _track_together(
     g: Group, inside: NDArray[np.int64], new: NDArray[np.bool_] | None, size: int, statement: syntax.Instruction
 ) -> bool:
     """Tell the checks of all warps at once; False where they find something, which each warp must tell for itself."""
-    assert g.machine.happens_before is not None
+    assert g.machine.checks is not None
     chosen = slice(None) if g.mask is None else np.flatnonzero(g.mask)
     offsets, position = inside.reshape(-1)[chosen], np.arange(inside.size)[chosen] // 32
     fresh = new.reshape(-1)[chosen] if new is not None else np.zeros(len(offsets), np.bool_)
     at, granules, masks, changed = by_granule(position, offsets, size, fresh)
     changing = changed if new is not None else None
-    return g.machine.happens_before.shared.accesses(g.indices, at, granules, masks, changing, statement)
+    return g.machine.checks.shared.accesses(g.indices, at, granules, masks, changing, statement)
 
 
 def changing_lanes(g: Group, places: Bytes, size: int, values: Sequence[NDArray[Any]]) -> NDArray[np.bool_]:
@@ -405,7 +405,8 @@ def strong_atomic(
     part: Part, places: Bytes, size: int, turns: Any, order: Order, statement: syntax.Instruction, *, reads: bool
 ) -> None:
     """Atomic operations of a part, lanes in this order: each reads (red does not count as reading), then stores."""
-    g, strong = part.group, part.group.machine.strong_accesses
+    g, checks = part.group, part.group.machine.checks
+    strong = checks.strong if checks is not None else None
     found = _Words.of(g, part.space, part.addresses, places)
     if strong is None or found is None:
         return

@@ -1,27 +1,27 @@
-"""The blocks of a program as one machine runs them: with what the checks of registers have to see."""
+"""The blocks of a program as one machine runs them: with what watches their instructions."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
-from ptxgen.emulator.checks.uninitialized.registers import Unwritten
 from ptxgen.emulator.load.program import Block, Operation, Program
+from ptxgen.emulator.state.group import Group
 from ptxgen.emulator.state.machine import Machine
 from ptxgen.emulator.state.warpgroups import is_move
+
+#: Makes of an operation one that is watched.
+Watcher = Callable[[Operation], Operation]
 
 
 class Code:
     """Blocks by rank. Each is watched when it runs first: most of a large program never does."""
 
-    def __init__(self, program: Program, machine: Machine) -> None:
+    def __init__(self, program: Program, machine: Machine, watchers: Sequence[Watcher]) -> None:
         self._program, self._machine = program, machine
         self._blocks: list[Block | None] = [None] * len(program.blocks)
-        self._watch: list[Callable[[Operation], Operation]] = []
-        if machine.happens_before is not None and program.register_flow.followed:
-            self._watch.append(Unwritten(machine, program.register_flow).watch)
-        if program.accumulators:
-            self._watch.append(self._watch_accumulators)
+        self._watchers = [*watchers, *([self._watch_accumulators] if program.accumulators else [])]
 
     def __getitem__(self, rank: int) -> Block:
         found = self._blocks[rank]
@@ -30,16 +30,24 @@ class Code:
         return found
 
     def _watched(self, block: Block) -> Block:
-        if not self._watch:
+        if not self._watchers:
             return block
         operations = list(block.operations)
-        for watch in self._watch:
+        for watch in self._watchers:
             operations = [watch(operation) for operation in operations]
         return replace(block, operations=operations)
 
     def _watch_accumulators(self, operation: Operation) -> Operation:
         """Without checks only moves, which wait for accumulators."""
-        if self._machine.happens_before is None and not is_move(operation.statement):
+        if not self._machine.findings.checks and not is_move(operation.statement):
             return operation
-        watched = self._machine.warpgroups.watched
-        return replace(operation, run=watched(operation.run, operation.reads, operation.writes, operation.statement))
+        watch = self._machine.warpgroups.watched(operation.reads, operation.writes, operation.statement)
+        if watch is None:
+            return operation
+        run = operation.run
+
+        def watched(group: Group, *rest: Any) -> Any:
+            watch(group.indices)
+            return run(group, *rest)
+
+        return replace(operation, run=watched)

@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 
 from ptxgen.device import Status
 from ptxgen.emulator.checks.registry import launches, tcgen05
-from ptxgen.emulator.checks.shared.granules import distinct
 from ptxgen.emulator.load.operands import Unmodelled
 from ptxgen.emulator.load.program import EXITED, RETURNED, Block, Incomplete, Operation, Program
 from ptxgen.emulator.memory import MemoryFault
-from ptxgen.emulator.schedule.code import Code
+from ptxgen.emulator.memory.granules import distinct
+from ptxgen.emulator.schedule.code import Code, Watcher
 from ptxgen.emulator.schedule.deadlock import report_deadlock
 from ptxgen.emulator.schedule.livelock import Repetition
 from ptxgen.emulator.state.barriers import ClusterBarriers, CtaBarriers
@@ -51,6 +51,7 @@ class Scheduler:
         program: Program,
         progress: Callable[[int, int], None] | None,
         max_steps: int,
+        watchers: Sequence[Watcher] = (),
     ) -> None:
         self.machine, self.program, self.progress = machine, program, progress
         self.max_steps = max_steps
@@ -73,7 +74,7 @@ class Scheduler:
         #: Steps without any effect after which lanes take turns: fewer where some have been spinning before.
         self._patience = _QUIET_STEPS
         self._look_at, self._give_ups, self.spinning = 0, 0, False
-        self.code = Code(program, machine)
+        self.code = Code(program, machine, watchers)
         state = [warps.place, warps.held, *machine.registers]
         self._rounds, self._retries = Repetition(state), Repetition(state)
         machine.wake, machine.cancel = warps.wake, self._cancel
@@ -125,23 +126,18 @@ class Scheduler:
 
     def _finish(self, slots: Sequence[int]) -> None:
         """The last threads of these CTAs have left."""
-        machine, happens_before = self.machine, self.machine.happens_before
+        machine = self.machine
         for slot in slots:
             if machine.tensor.sizes[slot]:
                 self._report_allocations(slot)
-            if machine.transactions is not None:
-                for mbarrier in machine.mbarriers[slot].values():
-                    machine.transactions.ends(mbarrier, "the CTA exits")
             if self.barriers.open:
                 self.barriers.ends(slot)
-            if happens_before is not None and happens_before.exits.watches(slot):
-                cluster = self.clusters.of(slot)
-                happens_before.exits.ends(slot, self.cluster_barriers.barriers[cluster].executed)
             if machine.released:
                 machine.released.discard(int(machine.cta_number[slot]))
             self.finished += 1
             if self.progress is not None:
                 self.progress(self.finished, self.ctas)
+        machine.events.ctas_end(slots)
         self.clusters.ended[slots] = True
 
     def _report_allocations(self, slot: int) -> None:
@@ -308,10 +304,10 @@ class Scheduler:
         current: Group | None = group
         for operation in block.operations:
             self._operation = operation
-            if machine.pending_loads:
+            if machine.transfers.loads:
                 self._check_pending(current, operation)
-            if machine.unread and not operation.reads.isdisjoint(machine.unread):
-                machine.learn(current.indices, operation.reads)
+            if machine.watched and not operation.reads.isdisjoint(machine.watched):
+                machine.events.registers_read(current.indices, operation.reads & machine.watched)
             self.instructions += current.size
             acting = current
             if operation.guard is not None:
@@ -340,7 +336,7 @@ class Scheduler:
         if block.following == EXITED:
             self.exit(current)
         elif block.following == RETURNED:
-            self.program.calls.leave(current, self)
+            self.program.calls.leave(current, self.warps)
         else:
             self.warps.move(current, block.following)
         machine.timeline.advance(1)
@@ -370,14 +366,11 @@ class Scheduler:
             return
         machine = self.machine
         for row in map(int, group.indices):
-            for load in tuple(machine.pending_loads.get(row, ())):
+            for load in tuple(machine.transfers.loads.get(row, ())):
                 if not load.registers.isdisjoint(operation.reads):
                     load.complete()
-                    machine.pending_loads[row].remove(load)
-                    if not machine.pending_loads[row]:
-                        del machine.pending_loads[row]
-                    if machine.happens_before is not None:
-                        machine.happens_before.tensor.loaded(row, [load])
+                    machine.transfers.remove(row, load)
+                    machine.events.tensor_loads_awaited(row, [load])
                     reader = machine.findings.access("reader", operation.statement, row, space="reg")
                     writer = machine.findings.access("writer", load.statement, row, space="reg")
                     machine.findings.report(

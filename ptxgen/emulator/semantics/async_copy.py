@@ -13,18 +13,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen import syntax
-from ptxgen.emulator.checks.mbarrier.transactions import Signal
 from ptxgen.emulator.checks.registry.memory import COPY_SIZE, MISALIGNED
-from ptxgen.emulator.checks.shared.granules import granules_of
 from ptxgen.emulator.engines.cp_async import Copy, WarpCopies
 from ptxgen.emulator.load.operands import Binder
 from ptxgen.emulator.memory import MemoryFault
 from ptxgen.emulator.memory.access import Bytes, locate, measure
 from ptxgen.emulator.memory.global_memory import HEAP_BASE
+from ptxgen.emulator.memory.granules import granules_of
 from ptxgen.emulator.semantics import semantics
 from ptxgen.emulator.state.group import Group
 from ptxgen.emulator.state.machine import Machine
 from ptxgen.emulator.state.mbarriers import MBarrier
+from ptxgen.emulator.state.signals import Signal
 from ptxgen.instr import async_copy, mbarrier
 
 if TYPE_CHECKING:
@@ -97,23 +97,23 @@ def _issue(
     if machine.efficiency is not None and (g.active & (read > 0)).any():
         machine.efficiency.heap(sources, g.active & (read > 0), size, statement)
     whole = active & (read == size)
-    if machine.global_accesses is not None and whole.any():
-        machine.global_accesses.access(
+    if machine.checks is not None and whole.any():
+        machine.checks.global_accesses.access(
             g.indices, np.where(whole, sources, 0), None if whole.all() else whole, size, statement, what="cp.async"
         )
     at_once = machine.timeline.schedule == "eager"
     if at_once:
         _move(machine, shared, size, offsets[active], sources[active], read[active])
         machine.effects += 1
-    if machine.happens_before is not None and places.slots is not None:
-        machine.happens_before.lanes.access(g.indices, places.slots, inside, active, size, statement, active)
+    if machine.checks is not None and places.slots is not None:
+        machine.checks.lanes.access(g.indices, places.slots, inside, active, size, statement, active)
     for position, row in enumerate(map(int, g.indices)):
         lanes = active[position].copy()
         granules, masks = granules_of(inside[position][lanes], size)
         made = Copy(lanes, granules, inside[position][lanes], size, done=at_once)
         machine.copies.setdefault(row, WarpCopies()).add(made)
-        if machine.happens_before is not None:
-            machine.happens_before.shared.copy(row, granules, masks, statement)
+        if machine.checks is not None:
+            machine.checks.shared.copy(row, granules, masks, statement)
         if not at_once:
             where = (offsets[position][lanes], sources[position][lanes], read[position][lanes])
             _queue(machine, row, made, shared, where, size, statement)
@@ -162,12 +162,12 @@ def commit_group(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run
 
 def _finish(machine: Machine, row: int, copies: list[Copy]) -> None:
     """The warp knows that these copies are done."""
-    if machine.happens_before is not None:
+    if machine.checks is not None:
         for each_copy in copies:
             if not each_copy.told:
-                machine.happens_before.shared.copied(row, each_copy.granules)
+                machine.checks.shared.copied(row, each_copy.granules)
             lanes = np.flatnonzero(each_copy.lanes)
-            machine.happens_before.lanes.copied(
+            machine.checks.lanes.copied(
                 row, int(machine.row_slot[row]), lanes, each_copy.offsets, each_copy.size
             )
 
@@ -231,18 +231,18 @@ def _arrive_later(
     machine: Machine, row: int, lanes: NDArray[np.bool_], slot: int, barrier: MBarrier, statement: syntax.Instruction
 ) -> None:
     mine = machine.copies.setdefault(row, WarpCopies())
-    copies, happens_before = mine.of(lanes), machine.happens_before
-    clock = happens_before.clock(row) if happens_before is not None else 0
+    copies, checks = mine.of(lanes), machine.checks
+    clock = checks.order.clock(row) if checks is not None else 0
     for each_copy in copies:
         if each_copy.asked is None:
             each_copy.asked = clock
-    signal = Signal(statement, 0, happens_before.release(row) if happens_before is not None else None)
+    signal = Signal(statement, 0, checks.order.release(row) if checks is not None else None)
     barrier.under_way.append(signal)
 
     def arrive() -> None:
         for each_copy in copies:
-            if happens_before is not None and not each_copy.told:  # its place may be that of another copy by now
-                happens_before.shared.copied(row, each_copy.granules, None, each_copy.asked)
+            if checks is not None and not each_copy.told:  # its place may be that of another copy by now
+                checks.shared.copied(row, each_copy.granules, None, each_copy.asked)
             each_copy.told = True
         machine.arrive_on(slot, barrier, signal, int(lanes.sum()))
 

@@ -134,8 +134,8 @@ def change(
     places = locate(g, part.space, part.addresses, size * count, "an atomic operation")
     data, offsets = places.data, places.offsets
     track_strong(g, places, size * count, statement, "atomic operation", reads=uses, observes=reads)
-    if part.space == "global" and machine.global_accesses is not None:
-        machine.global_accesses.strong(
+    if part.space == "global" and machine.checks is not None:
+        machine.checks.global_accesses.strong(
             g.indices, offsets, g.mask, size * count, statement, "atomic operation", reads=reads, writes=True
         )
     taking = turns(machine, int(g.active.sum()))
@@ -146,8 +146,8 @@ def change(
         apply(machine, words, index + i, taking, operation, associative, *(operand[:, i] for operand in operands))
         for i in range(count)
     ]
-    if machine.strong_accesses is not None and machine.strong_accesses.stale is not None:
-        machine.strong_accesses.stale.stored(data)
+    if machine.checks is not None and machine.checks.strong.stale is not None:
+        machine.checks.strong.stale.stored(data)
     return np.stack(found, axis=1)
 
 

@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 from ptxgen import syntax
 from ptxgen.emulator.checks.registry.memory import BULK_IGNORE, MISALIGNED
-from ptxgen.emulator.checks.shared.granules import GRANULE
 from ptxgen.emulator.engines.bulk_copies import deliver, destinations, each_store, keep_in_group
 from ptxgen.emulator.load.operands import Binder, Reader, Unmodelled
 from ptxgen.emulator.memory import MemoryFault
 from ptxgen.emulator.memory.global_memory import HEAP_BASE, POISON_BYTE
+from ptxgen.emulator.memory.granules import GRANULE
 from ptxgen.emulator.memory.reductions import Combine, combiner
 from ptxgen.emulator.semantics import semantics
 from ptxgen.emulator.semantics.mbarrier import each
@@ -175,7 +175,7 @@ def prefetch(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
 def commit_group(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     def run(g: Group) -> None:
         for row in g.indices:
-            g.machine.bulk_groups.setdefault(int(row), [[]]).append([])
+            g.machine.bulk_groups.commit(int(row))
 
     return run
 
@@ -189,20 +189,16 @@ def wait_group(op: Any, binder: Binder, statement: syntax.Instruction) -> Callab
         machine = g.machine
         passing = np.ones((g.size, 32), np.bool_)
         for position, row in enumerate(g.indices):
-            groups = machine.bulk_groups.get(int(row), [[]])
-            awaited = groups[: max(len(groups) - 1 - pending, 0)]
+            row, awaited = int(row), machine.bulk_groups.awaited(int(row), pending)
             if not all(store.done or (reads and store.read) for group in awaited for store in group):
                 passing[position] = False
                 continue
-            if machine.happens_before is not None:
-                active = g.active[position]
-                stores = [store for group in awaited for store in group if (store.lanes & active).any()]
-                for store in stores:
-                    machine.happens_before.acquire_operations(int(row), [store.operation], store.lanes & active)
-                if machine.global_copies is not None and not reads:
-                    machine.global_copies.waited(int(row), [store.stamp for store in stores])
+            for store in (store for group in awaited for store in group):
+                lanes = store.lanes & g.active[position]
+                if lanes.any():
+                    machine.events.work_awaited(row, lanes, [store.work], reads=reads)
             if not reads:
-                del groups[: len(awaited)]
+                machine.bulk_groups.retire(row, len(awaited))
         return lambda row: ("bulk group", row), None if passing.all() else passing
 
     return run

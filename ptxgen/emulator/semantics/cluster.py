@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen import syntax
-from ptxgen.emulator.checks.mbarrier.transactions import Signal
 from ptxgen.emulator.checks.registry import clusters as registry
 from ptxgen.emulator.checks.registry import memory
 from ptxgen.emulator.load.operands import Binder
@@ -24,6 +23,7 @@ from ptxgen.emulator.semantics.mbarrier import each
 from ptxgen.emulator.state.clusters import OFFSET_MASK, RANK_SHIFT
 from ptxgen.emulator.state.group import Group
 from ptxgen.emulator.state.machine import GRIDS_BEFORE, Machine
+from ptxgen.emulator.state.signals import Signal
 from ptxgen.instr import cluster
 
 if TYPE_CHECKING:
@@ -107,8 +107,7 @@ def dependent_grids(op: Any, binder: Binder, statement: syntax.Instruction) -> C
         if waits and machine.waits_for_grids():
             return lambda row: GRIDS_BEFORE, np.zeros((g.size, 32), np.bool_)
         if waits:
-            if machine.grid_races is not None:
-                machine.grid_races.wait(g.indices)
+            machine.events.grids_waited(g.indices)
         else:
             machine.released.update(machine.cta_number[machine.row_slot[g.indices]].tolist())
             machine.releases = True
@@ -149,27 +148,13 @@ def _request(
 ) -> None:
     """Queue the request; each slot gets the response at `offset`, and 16 bytes complete on its mbarrier."""
     machine.shared.require(offset, _RESPONSE, _RESPONSE, "clusterlaunchcontrol.try_cancel")
-    own, happens_before = int(machine.row_slot[row]), machine.happens_before
-    cluster, operation, signal = machine.clusters.of(own), None, Signal(statement, _RESPONSE)
+    own, signal = int(machine.row_slot[row]), Signal(statement, _RESPONSE)
     for slot in slots:
         machine.promise(slot, barrier, row, signal)
-    if happens_before is not None:
-        if any(number in happens_before.known[row].operations for number in machine.refused.get(cluster, ())):
-            access = machine.findings.access("issuer", statement, row, space="shared", address=offset)
-            machine.findings.report(
-                registry.CANCEL_AFTER_REFUSAL,
-                statement,
-                summary=f"{access} requests another cluster after a refusal",
-                rule="The refusal of an earlier request happens before this one",
-                accesses=(access,),
-            )
-        operation = happens_before.operation("launch-control response", statement, own)
-        signal.given, signal.operation = happens_before.tell(row), operation.number
-        signal.given.operations.add(operation.number)
-        granules = np.array([offset // _RESPONSE])
-        for slot in slots:
-            happens_before.shared.fences.require_after_loads(operation, row, granules, slot)
-            happens_before.shared.async_write(operation, row, granules, slot)
+    work = machine.issue("launch-control response", statement, own, row)
+    signal.operation = work.number
+    machine.events.work_signals(work, signal, barrier)
+    machine.events.response_issued(work, slots, np.array([offset // _RESPONSE]))
 
     def complete() -> None:
         taken = machine.cancel()
@@ -177,13 +162,13 @@ def _request(
         if taken is not None:
             x, y, z = machine.clusters.ctas([taken])[0].tolist()
             words[:3] = x, y | z << 16, 1
-        elif operation is not None:
-            machine.refused.setdefault(cluster, []).append(operation.number)
+        else:
+            machine.events.response_refuses(work)
         for slot in slots:
             machine.shared.data[slot, offset : offset + _RESPONSE] = words.view(np.uint8)
             machine.complete_on(slot, barrier, signal)
 
-    machine.submit(own, statement, complete)
+    machine.submit(own, statement, complete, works=[work])
 
 
 def _response(binder: Binder, operand: Any) -> Callable[[Group], NDArray[np.uint32]]:

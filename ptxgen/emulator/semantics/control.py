@@ -55,7 +55,7 @@ def go_back(op: Any, binder: Binder, statement: syntax.Instruction) -> _End:
     calls = binder.program.calls
     if binder.in_entry:
         return leave(op, binder, statement)
-    return lambda g, scheduler, block, operation: calls.leave(g, scheduler)
+    return lambda g, scheduler, block, operation: calls.leave(g, scheduler.warps)
 
 
 @semantics(control.exit, kind="terminator", leaves=True)
@@ -76,7 +76,7 @@ def call(op: Any, binder: Binder, statement: syntax.Instruction) -> _End:
 
         return serve
     site = calls.site(binder, op, calls.callees[function.name], binder.following)
-    return lambda g, scheduler, block, operation: calls.enter(g, site, scheduler)
+    return lambda g, scheduler, block, operation: calls.enter(g, site, scheduler.warps)
 
 
 @semantics(control.call_pointer, kind="terminator")
@@ -102,6 +102,6 @@ def call_pointer(op: Any, binder: Binder, statement: syntax.Instruction) -> _End
                     f"call to {name} through a pointer",
                     rule="Its arguments do not match the declaration",
                 )
-            calls.enter(part, sites[name], scheduler)
+            calls.enter(part, sites[name], scheduler.warps)
 
     return run

@@ -1,6 +1,4 @@
-"""Fences. The generic proxy is ordered by the emulator's own order of execution; what is kept here is which
-mbarriers and stores the async proxy may see. PTX ISA 9.7.13.
-"""
+"""Fences. They change no values, since accesses execute in order; observers hear of them. PTX ISA 9.7.13."""
 
 from __future__ import annotations
 
@@ -10,8 +8,6 @@ from typing import Any
 import numpy as np
 
 from ptxgen import syntax
-from ptxgen.emulator.checks.order.partial_release import bits
-from ptxgen.emulator.checks.order.strong_accesses import level
 from ptxgen.emulator.load.operands import Binder
 from ptxgen.emulator.semantics import semantics
 from ptxgen.emulator.state.group import Group
@@ -23,29 +19,12 @@ _Run = Callable[[Group], None]
 def _orders(
     acquires: bool, releases: bool, proxy: bool = False, scope: str = "sys", *, sequences: bool = False
 ) -> _Run:
-    """What relaxed waits have seen counts from an acquiring fence on, what relaxed arrivals tell is what came before a
-    releasing one; `proxy` also shows the async proxy the stores to shared memory that the warp knows. The scope counts
-    for accesses to global memory.
-    """
-    width = level(scope)
+    """A fence of threads; `proxy`: it also shows the async proxy stores to shared memory, `sequences`: it is .sc."""
 
     def run(g: Group) -> None:
-        happens_before, strong = g.machine.happens_before, g.machine.strong_accesses
-        if happens_before is None or strong is None:
-            return
-        for row, lanes in zip(g.indices.tolist(), bits(g.active).tolist(), strict=True):
-            known = g.machine.unfenced_waits.pop(row, None) if acquires else None
-            if known is not None:
-                happens_before.acquire(row, known)
-            if acquires:
-                strong.acquire_fence(row, width)
-            if sequences:
-                strong.sequence_fence(row, width)
-            if proxy:
-                happens_before.proxy_fence(row, lanes, heap=False)
-            if releases:
-                happens_before.release_fence(row, lanes)
-                strong.release_fence(row, width)
+        g.machine.events.fence(
+            g.indices, g.active, acquires=acquires, releases=releases, sequences=sequences, proxy=proxy, scope=scope
+        )
 
     return run
 
@@ -107,14 +86,15 @@ def _publish(*, shared: bool, heap: bool) -> _Run:
     shows_inits = shared or not heap
 
     def run(g: Group) -> None:
-        for row, lanes in zip(g.indices.tolist(), bits(g.active).tolist(), strict=True):
-            inits = g.machine.unfenced.pop(row, []) if shows_inits else []
+        machine = g.machine
+        for row in g.indices.tolist() if shows_inits and machine.unfenced else ():
+            inits = machine.unfenced.pop(row, [])
             for made in inits:
                 made.fenced = True
-            if inits and g.machine.happens_before is not None:
-                g.machine.happens_before.release_inits(row, [made.number for made in inits])
-            if (shared or heap) and g.machine.happens_before is not None:
-                g.machine.happens_before.proxy_fence(row, lanes, shared=shared, heap=heap)
+            if inits:
+                machine.events.mbarrier_init_fence(row, inits)
+        if shared or heap:
+            machine.events.proxy_fence(g.indices, g.active, shared=shared, heap=heap)
 
     return run
 
@@ -124,8 +104,7 @@ def release_tensormaps(op: Any, binder: Binder, statement: syntax.Instruction) -
     """The maps that have been changed may be acquired from now on."""
 
     def run(g: Group) -> None:
-        if g.machine.tensormaps is not None:
-            g.machine.tensormaps.release()
+        g.machine.events.tensormap_release()
 
     return run
 
@@ -136,8 +115,7 @@ def acquire_tensormap(op: Any, binder: Binder, statement: syntax.Instruction) ->
     address = binder.address(op.addr)
 
     def run(g: Group) -> None:
-        if g.machine.tensormaps is not None:
-            for place in np.unique(g.full(address(g))[g.active]):
-                g.machine.tensormaps.acquire(int(place))
+        for place in np.unique(g.full(address(g))[g.active]).tolist():
+            g.machine.events.tensormap_acquire(place)
 
     return run

@@ -90,9 +90,9 @@ def init(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
                 )
             called, _ = machine.places.name("shared", offset)
             made = MBarrier(offset, expected, expected, row, statement, layout, called=called)
-            if machine.happens_before is not None:
-                made.made_at, made.number = machine.happens_before.clock(row), machine.happens_before.init()
-                machine.happens_before.shared.barrier_lives(slot, offset, True)
+            if machine.checks is not None:
+                made.made_at, made.number = machine.checks.order.clock(row), machine.checks.order.init()
+                machine.checks.shared.barrier_lives(slot, offset, True)
             new.add(id(made))
             machine.mbarriers[slot][offset] = made
             machine.ended_mbarriers[slot].pop(offset, None)
@@ -113,11 +113,11 @@ def invalidate(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
             barrier = machine.mbarrier(slot, offset, row, statement)
             machine.ended_mbarriers[slot][offset] = machine.mbarriers[slot].pop(offset)
             barrier.ended_by = statement
-            if machine.transactions is not None:
-                machine.transactions.ends(barrier, "mbarrier.inval ends the mbarrier")
-            if machine.happens_before is not None:
+            if machine.checks is not None:
+                machine.checks.transactions.ends(barrier, "mbarrier.inval ends the mbarrier")
+            if machine.checks is not None:
                 _still_used(machine, row, barrier, statement)
-                machine.happens_before.shared.barrier_lives(slot, offset, False)
+                machine.checks.shared.barrier_lives(slot, offset, False)
             machine.effects += 1
 
     return run
@@ -126,8 +126,8 @@ def invalidate(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
 def _note_use(
     machine: Machine, row: int, barrier: MBarrier, statement: syntax.Instruction, waited: bool = False
 ) -> None:
-    if machine.happens_before is not None:
-        barrier.users[row] = machine.happens_before.clock(row), statement, waited
+    if machine.checks is not None:
+        barrier.users[row] = machine.checks.order.clock(row), statement, waited
 
 
 def _still_used(machine: Machine, row: int, barrier: MBarrier, statement: syntax.Instruction) -> None:
@@ -135,9 +135,9 @@ def _still_used(machine: Machine, row: int, barrier: MBarrier, statement: syntax
 
     Of waits for a completed phase it is advice: Gluon of Triton 3.9 invalidates so, and its kernels run.
     """
-    assert machine.happens_before is not None
+    assert machine.checks is not None
     for other, (clock, used, waited) in barrier.users.items():
-        if other != row and not machine.happens_before.has_observed(row, other, clock):
+        if other != row and not machine.checks.order.has_observed(row, other, clock):
             _report_inval(machine, barrier, row, other, used, statement, waited)
 
 
@@ -171,7 +171,7 @@ def _awaited(
     ended = machine.ended_mbarriers[slot].get(offset)
     if ended is None or not ended.parity_done(parity):
         return machine.mbarrier(slot, offset, row, statement)
-    if machine.happens_before is not None and ended.ended_by is not None:
+    if machine.checks is not None and ended.ended_by is not None:
         _report_inval(machine, ended, None, row, statement, ended.ended_by, True)
     return ended
 
@@ -219,14 +219,14 @@ class _Use:
             barrier.account.by_hand = True
             barrier.complete(amount, self.statement)
         elif self.expects:
-            if machine.transactions is not None:
-                machine.transactions.expects(barrier, row, self.statement, arrives=self.arrives)
+            if machine.checks is not None:
+                machine.checks.transactions.expects(barrier, row, self.statement, arrives=self.arrives)
             barrier.expect(amount, self.statement)
         if self.drops:
             barrier.drop(count)
         if self.arrives:
-            if machine.transactions is not None:
-                machine.transactions.arrived(barrier, row)
+            if machine.checks is not None:
+                machine.checks.transactions.arrived(barrier, row)
             barrier.arrive(count, self.statement)
             barrier.last_arrival = self.statement
         if self.no_complete and not barrier.pending and not barrier.tx:
@@ -243,9 +243,9 @@ class _Use:
 
     def release(self, machine: Machine, row: int, lanes: int) -> VectorClock | None:
         """What an arrival of lanes (bits) of a warp makes known: what a fence has released where it is relaxed."""
-        if machine.happens_before is None or not self.arrives:
+        if machine.checks is None or not self.arrives:
             return None
-        return machine.happens_before.released.get(row) if self.relaxed else machine.happens_before.release(row, lanes)
+        return machine.checks.order.released.get(row) if self.relaxed else machine.checks.order.release(row, lanes)
 
 
 def _bind(op: Any, binder: Binder, use: _Use) -> _Run:
@@ -265,8 +265,8 @@ def _bind(op: Any, binder: Binder, use: _Use) -> _Run:
         for row, lane, (place, amount, arrivals, named) in each(g, address(g), sizes, counts, masks):
             slot, offset = clusters.locate(row, place, use.space)
             if row not in given:
-                if machine.happens_before is not None and slot != machine.row_slot[row] and not use.relaxed:
-                    machine.happens_before.exits.reaches(slot, row, use.statement)
+                if machine.checks is not None and slot != machine.row_slot[row] and not use.relaxed:
+                    machine.checks.exits.reaches(slot, row, use.statement)
                 given[row] = use.release(machine, row, int(lanes[position[row]]))
             for each_slot in clusters.multicast(slot, named) if mask is not None else (slot,):
                 states[position[row], lane] = use.apply(machine, row, each_slot, offset, amount, arrivals)
@@ -376,15 +376,15 @@ def _tested(
                 else:
                     machine.polled.pop(row, None)
                     done[position] |= asking
-                    if machine.happens_before is not None:
-                        machine.happens_before.waits.waited(row, barrier, statement)
-                    if barrier.completed is not None and op.sem == "relaxed":
-                        machine.learn_at_fence(row, barrier.completed)
-                    elif barrier.completed is not None:
-                        told = barrier.told
-                        if told is not None and op.scope == "cluster":
-                            told = told[1:]
-                        machine.learn_when_read(row, result, barrier.completed, asking, told)
+                    machine.events.mbarrier_waited(
+                        row,
+                        asking,
+                        barrier,
+                        statement,
+                        relaxed=op.sem == "relaxed",
+                        cluster=op.scope == "cluster",
+                        result=result,
+                    )
         if report is not None:
             report(g, np.zeros((g.size, 32), np.bool_))
         if value is not None:

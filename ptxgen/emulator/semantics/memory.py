@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from ptxgen import syntax
 from ptxgen.emulator.checks.order.strong_accesses import Order, level, order_of
 from ptxgen.emulator.checks.registry.memory import BULK_SIZE, NOT_GLOBAL, NOT_SHARED
-from ptxgen.emulator.checks.shared.granules import granules_of
 from ptxgen.emulator.engines.async_stores import Work, later
 from ptxgen.emulator.load.operands import Binder, Unmodelled, numpy_type
 from ptxgen.emulator.memory import MemoryFault
 from ptxgen.emulator.memory.access import Bytes, Part, load_words, locate, parts_of, store_words
+from ptxgen.emulator.memory.granules import granules_of
 from ptxgen.emulator.semantics import semantics
 from ptxgen.emulator.state.group import Group
 from ptxgen.emulator.state.machine import Machine
@@ -132,9 +132,9 @@ def _zero(machine: Machine, row: int, address: int, size: int, statement: syntax
     machine.shared.require(start, size, _BULK_GRANULE, "st.bulk")
     machine.shared.data[slot, start : start + size] = 0
     machine.effects += 1
-    if machine.happens_before is not None and size:
+    if machine.checks is not None and size:
         granules, masks = granules_of(np.arange(start, start + size, _BULK_GRANULE), _BULK_GRANULE)
-        machine.happens_before.shared.write(row, granules, masks, statement, slot)
+        machine.checks.shared.write(row, granules, masks, statement, slot)
 
 
 # Stores that happen later.

@@ -50,9 +50,9 @@ def _global_bytes(machine: Machine, address: int, what: str) -> NDArray[np.uint8
 
 def _track(machine: Machine, row: int, address: int, statement: syntax.Instruction) -> None:
     """Report the change of a map in global memory to the checks."""
-    if machine.global_accesses is not None:
+    if machine.checks is not None:
         granules = (address - HEAP_BASE) // CHUNK + np.arange(MAP_BYTES // CHUNK)
-        machine.global_accesses.write_map(row, granules, statement)
+        machine.checks.global_accesses.write_map(row, granules, statement)
 
 
 def _all_bytes(granules: NDArray[np.int64]) -> NDArray[np.uint16]:
@@ -74,15 +74,15 @@ def replace(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
             if op.space == "shared::cta" or SHARED_WINDOW <= place < SHARED_WINDOW + WINDOW_BYTES:
                 slot, offset = machine.clusters.locate(row, place, op.space)
                 granules = _shared_granules(machine, offset, "tensormap.replace")
-                if machine.happens_before is not None:
-                    machine.happens_before.lanes.access_granules(row, lane, slot, granules, statement, writes=True)
-                    machine.happens_before.shared.read(row, granules, _all_bytes(granules), statement, slot)
-                    machine.happens_before.shared.write(row, granules, _all_bytes(granules), statement, slot)
+                if machine.checks is not None:
+                    machine.checks.lanes.access_granules(row, lane, slot, granules, statement, writes=True)
+                    machine.checks.shared.read(row, granules, _all_bytes(granules), statement, slot)
+                    machine.checks.shared.write(row, granules, _all_bytes(granules), statement, slot)
                 data = machine.shared.data[slot, offset : offset + MAP_BYTES]
             else:
                 data = _global_bytes(machine, place, "tensormap.replace")
-                if machine.tensormaps is not None:
-                    machine.tensormaps.written(place, statement, released=False)
+                if machine.checks is not None:
+                    machine.checks.tensormaps.written(place, statement, released=False)
                 _track(machine, row, place, statement)
             if op.field == "global_stride" and number % STRIDE_UNIT:
                 issuer = machine.findings.access("issuer", statement, row, lanes=1 << lane)
@@ -117,12 +117,12 @@ def publish(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
             done.add((row, to, place))
             slot, offset = machine.clusters.locate(row, place, "shared::cta")
             granules = _shared_granules(machine, offset, "tensormap.cp_fenceproxy from shared memory")
-            if machine.happens_before is not None:
-                machine.happens_before.shared.read(row, granules, _all_bytes(granules), statement)
+            if machine.checks is not None:
+                machine.checks.shared.read(row, granules, _all_bytes(granules), statement)
             data = _global_bytes(machine, to, "tensormap.cp_fenceproxy to global memory")
             data[:] = machine.shared.data[slot, offset : offset + MAP_BYTES]
-            if machine.tensormaps is not None:
-                machine.tensormaps.written(to, statement, released=True)
+            if machine.checks is not None:
+                machine.checks.tensormaps.written(to, statement, released=True)
             _track(machine, row, to, statement)
 
     return run

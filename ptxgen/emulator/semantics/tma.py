@@ -23,13 +23,13 @@ from ptxgen.emulator.checks.registry.descriptors import (
     TENSORMAP_TYPE,
 )
 from ptxgen.emulator.checks.registry.memory import MISALIGNED, OUT_OF_BOUNDS
-from ptxgen.emulator.checks.shared.granules import GRANULE
 from ptxgen.emulator.engines import tensor_copies
 from ptxgen.emulator.engines.bulk_copies import deliver, destinations, each_store, keep_in_group
 from ptxgen.emulator.engines.tensor_copies import Box
 from ptxgen.emulator.load.operands import Binder, Reader, Unmodelled
 from ptxgen.emulator.memory import MemoryFault
 from ptxgen.emulator.memory.global_memory import HEAP_BASE, PARAM_WINDOW, WINDOW_BYTES
+from ptxgen.emulator.memory.granules import GRANULE
 from ptxgen.emulator.memory.reductions import TENSOR_TYPES, Combine, combiner
 from ptxgen.emulator.semantics import semantics
 from ptxgen.emulator.semantics.mbarrier import each
@@ -72,10 +72,11 @@ def tensormap_at(machine: Machine, row: int, address: int, statement: syntax.Ins
         return decode(machine.parameters[offset : offset + 128].tobytes())
     machine.memory.require_mapped(np.array([address - HEAP_BASE, address - HEAP_BASE + 127]), "the tensormap")
     data = machine.memory.view(address, 128).tobytes()
-    if machine.tensormaps is not None:
-        machine.tensormaps.use(address, data, statement)
-    if machine.global_copies is not None:
-        machine.global_copies.use_map(row, (address - HEAP_BASE) // GRANULE + np.arange(128 // GRANULE), statement)
+    if machine.checks is not None:
+        machine.checks.tensormaps.use(address, data, statement)
+    if machine.checks is not None:
+        granules = (address - HEAP_BASE) // GRANULE + np.arange(128 // GRANULE)
+        machine.checks.global_copies.use_map(row, granules, statement)
     return decode(data)
 
 

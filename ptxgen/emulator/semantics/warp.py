@@ -109,20 +109,20 @@ def _together(
 @semantics(barrier.bar_warp_sync, kind="blocking")
 def synchronize(op: Any, binder: Binder, statement: syntax.Instruction) -> _Gate:
     def met(machine: Machine, rows: NDArray[np.int64], active: _Flags, masks: Any) -> None:
-        happens_before = machine.happens_before
-        if happens_before is None:
-            return
+        events = machine.events
         if np.ndim(masks) == 0:
-            happens_before.lanes_converge(rows)
+            events.lanes_converge(rows)
+            return
+        if not events.observes("lane_groups_converge"):
             return
         left_out = lanes_of(machine.present[rows])[:, None] & ~masks
         narrow = (active & (left_out != 0)).any(axis=1)
         if not narrow.all():
-            happens_before.lanes_converge(rows[~narrow])
+            events.lanes_converge(rows[~narrow])
         for position in np.flatnonzero(narrow):
             here = active[position]
             members = lanes_of(here)
-            happens_before.some_lanes_converge(
+            events.lane_groups_converge(
                 int(rows[position]), [int(mask & members) for mask in np.unique(masks[position][here])]
             )
 

@@ -20,10 +20,11 @@ from ptxgen.descriptors import DescriptorError, WgmmaDescriptor
 from ptxgen.emulator.arithmetic import matrix_multiply, tensor_sums
 from ptxgen.emulator.checks.registry import descriptors, memory
 from ptxgen.emulator.checks.registry import wgmma as registry
-from ptxgen.emulator.checks.shared.granules import GRANULE
+from ptxgen.emulator.engines.work import WARP
 from ptxgen.emulator.load.operands import Binder
 from ptxgen.emulator.load.registers import Register
 from ptxgen.emulator.memory import MemoryFault
+from ptxgen.emulator.memory.granules import GRANULE
 from ptxgen.emulator.memory.shared_memory import RESERVED_BYTES
 from ptxgen.emulator.semantics import semantics
 from ptxgen.emulator.semantics.barrier import require_whole_warps
@@ -47,6 +48,7 @@ _Run = Callable[[Group], None]
 _Gate = Callable[[Group, "Scheduler"], tuple[Callable[[int], object], NDArray[np.bool_] | None]]
 _Words = list[NDArray[Any]]
 _ROWS = 64
+_ALL_BYTES = np.uint16(0xFFFF)
 #: Bits of a row of A and of a column of B that a dense product takes.
 _DEPTH = 256
 
@@ -253,11 +255,11 @@ class _Multiply:
         machine = g.machine
         readers = (self.b_descriptor, self.scale_d, self.a_descriptor)
         values = [g.full(reader(g)).reshape(*rows.shape, 32) for reader in readers if reader is not None]
-        if machine.happens_before is not None:
+        if machine.findings.checks:
             _uniform(values, machine, self.statement)
             machine.warpgroups.issue(rows.ravel(), self.accumulator, self.input, self.shape.n, self.statement)
-            for warpgroup in rows.tolist():
-                machine.happens_before.product(warpgroup)
+        for warpgroup in rows.tolist():
+            machine.events.warpgroup_issues(warpgroup)
         b, scale, *a = (value[:, 0, 0] for value in values)
         nibbles = None
         if self.metadata is not None:
@@ -284,21 +286,25 @@ class _Multiply:
     def _submit(self, machine: Machine, work: _Work) -> None:
         statement, size = self.statement, machine.shared.size
         slots = machine.row_slot[work.rows[:, 0]]
+        pipe = ("wgmma", int(work.rows[0, 0]))
         begun: list[Product] = []
         for position, rows in enumerate(work.rows):
-            product = Product(frozenset(self.accumulator), frozenset(self.input), statement)
-            a = None
-            if work.a is not None:
-                a = self._a_chunks(int(work.a[position]), size)
+            a = self._a_chunks(int(work.a[position]), size) if work.a is not None else None
             b = self._b_chunks(int(work.b[position]), size)
-            self._order(machine, product, int(slots[position]), rows, a, b)
+            issued = machine.issue("wgmma.mma_async", statement, int(slots[position]), int(rows[0]), pipe=pipe)
+            for chunks in (a, b):
+                if chunks is not None:
+                    machine.events.work_reads_shared(
+                        issued, rows.tolist(), issued.slot, chunks.granules, _ALL_BYTES, chunks.swizzle
+                    )
+            product = Product(frozenset(self.accumulator), frozenset(self.input), issued)
             machine.warpgroups.begin(rows, product)
             begun.append(product)
 
         def execute() -> None:
             if begun[0].done:
                 return  # something has asked for the result before
-            with machine.while_reading([product.operation for product in begun]):
+            with machine.while_reading([product.work.number for product in begun]):
                 self._compute(machine, slots, work)
             for product in begun:
                 product.done = True
@@ -307,8 +313,8 @@ class _Multiply:
 
         for product in begun:
             product.finish = execute
-        pipe = ("wgmma", int(work.rows[0, 0]))
-        machine.submit(slots if len(slots) == 1 else np.unique(slots), statement, execute, pipe=pipe)
+        works = [product.work for product in begun]
+        machine.submit(slots if len(slots) == 1 else np.unique(slots), statement, execute, pipe=pipe, works=works)
 
     def _a_chunks(self, value: int, size: int) -> Chunks:
         stored = _DEPTH // self.shape.bits
@@ -316,20 +322,6 @@ class _Multiply:
 
     def _b_chunks(self, value: int, size: int) -> Chunks:
         return _chunks(value, self.majors[1], self.shape.n, self.shape.k, self.shape.bits, size)
-
-    def _order(
-        self, machine: Machine, product: Product, slot: int, rows: NDArray[np.int64], a: Chunks | None, b: Chunks
-    ) -> None:
-        """Tell the checks what shared memory a product reads; each of its warps must know that it may."""
-        if machine.happens_before is None:
-            return
-        operation = machine.happens_before.operation("wgmma.mma_async", self.statement, slot)
-        product.operation = operation.number
-        for chunks in (a, b):
-            if chunks is not None:
-                operation.swizzle = chunks.swizzle
-                machine.happens_before.shared.read_together(operation, [int(row) for row in rows], chunks.granules)
-        operation.swizzle = None
 
     def _compute(self, machine: Machine, slots: NDArray[np.int64], work: _Work) -> None:
         """Multiply, warpgroups with the same descriptors at once."""
@@ -465,8 +457,7 @@ def wait(op: Any, binder: Binder, statement: syntax.Instruction) -> _Gate:
             if not all(product.done for product in awaited):
                 passing[position] = False
                 continue
-            if machine.happens_before is not None:
-                machine.happens_before.acquire_operations(row, [product.operation for product in awaited])
+            machine.events.work_awaited(row, WARP, [product.work for product in awaited])
             machine.warpgroups.retire(row, pending)
         machine.warpgroups.settle(g.indices[passing[:, 0]])
         return lambda row: ("wgmma.wait_group", row), None if passing.all() else passing

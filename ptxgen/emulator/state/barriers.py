@@ -1,4 +1,4 @@
-"""Barriers of CTAs and clusters: who has arrived, what arrivals release, reductions. PTX ISA 9.7.13.1, 9.7.13.3."""
+"""Barriers of CTAs and clusters: who has arrived, and reductions. PTX ISA 9.7.13.1, 9.7.13.3."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen.device.report import line_list
-from ptxgen.emulator.checks.order.happens_before import HappensBefore
-from ptxgen.emulator.checks.order.vector_clock import VectorClock
 from ptxgen.emulator.checks.registry import barriers
+from ptxgen.emulator.state.cluster_barrier import ClusterBarrier, report_unwaited_arrival
 from ptxgen.emulator.state.group import Group
 from ptxgen.syntax import Statement
 
@@ -20,52 +19,6 @@ if TYPE_CHECKING:
     from ptxgen.emulator.load.program import Block, Operation
     from ptxgen.emulator.state.machine import Machine
     from ptxgen.emulator.state.warps import Warps
-
-
-class ClusterBarrier:
-    """A cluster's barrier: completed phases, and what they and the arrivals of this one release."""
-
-    def __init__(self) -> None:
-        self.phase = 0
-        self.arriving: VectorClock | None = None
-        self.completed: VectorClock | None = None
-        #: The epoch of each warp of the cluster when it arrived, in this phase and in the last completed one.
-        self.arrivals: dict[int, int] = {}
-        self.executed: dict[int, int] = {}
-        self.statement: Statement | None = None
-
-    def arrive(self, happens_before: HappensBefore | None, row: int, statement: Statement, *, relaxed: bool) -> None:
-        """Add what a warp's arrival releases; a relaxed one what its last fence has."""
-        given, self.statement = None, statement
-        if happens_before is not None:
-            self.arrivals[row % happens_before.members] = happens_before.clock(row)
-            given = happens_before.released.get(row) if relaxed else happens_before.release(row)
-            if relaxed:
-                happens_before.arrives_relaxed(row, self.phase, statement)
-        if given is not None:
-            self.release(given)
-
-    def release(self, given: VectorClock) -> None:
-        """Those who wait for this phase acquire this."""
-        if self.arriving is None:
-            self.arriving = given.copy()
-        else:
-            self.arriving.join(given)
-
-    def ended_for(self, happens_before: HappensBefore, row: int) -> bool:
-        """Whether all arrivals of the last completed phase happen before a warp that has not waited."""
-        first = row - row % happens_before.members
-        return all(happens_before.has_observed(row, first + member, clock) for member, clock in self.executed.items())
-
-    def end_phase(self) -> None:
-        self.phase += 1
-        self.executed = dict(self.arrivals)
-        if self.arriving is not None:
-            if self.completed is None:
-                self.completed = self.arriving
-            else:
-                self.completed.join(self.arriving)
-            self.arriving = None
 
 
 class Reduction:
@@ -95,25 +48,18 @@ class Arrival:
 
 
 class CtaBarrier:
-    """Who has arrived at one of a CTA's sixteen barriers, and what the arrivals release that do not wait."""
+    """Who has arrived at one of a CTA's sixteen barriers."""
 
     def __init__(self, threads: int | None, operation: Operation, reduces: bool) -> None:
         self.threads, self.operation, self.reduces = threads, operation, reduces
         #: The arrival that said so.
         self.first = operation
         self.arrived: list[Arrival] = []
-        self.given: VectorClock | None = None
 
     def arrive(
-        self, row: int, lanes: NDArray[np.bool_], reduction: Reduction, position: int, *, waits: bool,
-        given: VectorClock | None,
-    ) -> None:  # fmt: skip
+        self, row: int, lanes: NDArray[np.bool_], reduction: Reduction, position: int, *, waits: bool
+    ) -> None:
         self.arrived.append(Arrival(row, lanes, reduction, position, waits))
-        if given is not None:
-            if self.given is None:
-                self.given = given
-            else:
-                self.given.join(given)
 
     def reduce(self) -> None:
         """Give every waiting thread the count of true predicates, or whether all or any are."""
@@ -172,14 +118,15 @@ class CtaBarriers:
                 barrier = self.open[key] = CtaBarrier(threads, operation, reduction.reduces)
             elif barrier.threads != threads or barrier.reduces != reduction.reduces:
                 self._mismatch(row, name, barrier, threads, operation)
-            given = machine.happens_before.release(row) if machine.happens_before is not None and not waits else None
-            barrier.arrive(row, active[position].copy(), reduction, position, waits=waits, given=given)
+            lanes = active[position].copy()
+            machine.events.barrier_arrives(*key, row, lanes, waits=waits)
+            barrier.arrive(row, lanes, reduction, position, waits=waits)
             barrier.operation = operation
             self._try(key)  # warp by warp: those after the last expected one begin anew
         self._warps.refresh(group.indices)
 
     def _complete_at_once(self, group: Group, name: int, threads: int | None) -> bool:
-        """Whether whole CTAs arrive together, so that no warp waits; their warps then synchronize with each other."""
+        """Whether whole CTAs arrive together, so that no warp waits."""
         machine, rows, warps = self._machine, group.indices, self._machine.warps_per_cta
         if len(rows) % warps or threads not in (None, 32 * warps):
             return False
@@ -191,8 +138,7 @@ class CtaBarriers:
             return False
         if self.open and any((slot, name) in self.open for slot in slots.tolist()):
             return False
-        if machine.happens_before is not None:
-            machine.happens_before.barrier_of_all(slots)
+        machine.events.ctas_synchronize(slots)
         return True
 
     def _mismatch(self, row: int, name: int, barrier: CtaBarrier, threads: int | None, operation: Operation) -> None:
@@ -219,8 +165,7 @@ class CtaBarriers:
             return
         del self.open[key]
         waiting = sorted({arrival.row for arrival in barrier.arrived if arrival.waits})
-        if self._machine.happens_before is not None and waiting:
-            self._machine.happens_before.barrier(waiting, barrier.given)
+        self._machine.events.barrier_completes(*key, waiting)
         barrier.reduce()
         for arrival in barrier.arrived:
             if arrival.waits:
@@ -269,31 +214,24 @@ class ClusterBarriers:
             unwaited = (self._arrivals[row] > self._waits[row])[lanes].any()
             self._arrivals[row, lanes] += 1
             early = (self._arrivals[row] > barrier.phase + 1).any()
-            if early or (
-                unwaited and machine.happens_before is not None and not barrier.ended_for(machine.happens_before, row)
-            ):
-                arrival = machine.findings.access("arriver", statement, row)
-                machine.findings.report(
-                    barriers.CLUSTER_BARRIER_ORDER,
-                    statement,
-                    summary=f"{arrival} arrives at the cluster barrier again before its last phase completes",
-                    rule="No barrier.cluster.wait separates the two arrivals",
-                    accesses=(arrival,),
-                )
-            barrier.arrive(machine.happens_before, row, statement, relaxed=relaxed)
+            if early:
+                report_unwaited_arrival(machine.findings, row, statement)
+            machine.events.cluster_arrives(
+                row, lanes, barrier.phase, statement, relaxed=relaxed, unwaited=bool(unwaited)
+            )
         for cluster in np.unique(machine.row_slot[group.indices] // self._clusters.size):
             self.check(int(cluster))
 
     def leave(self, group: Group) -> None:
         """Threads exit, for which the barrier does not wait: a phase that ends without their arrival comes after it."""
-        happens_before, active = self._machine.happens_before, group.active
-        if happens_before is None:
+        machine, active = self._machine, group.active
+        if not machine.events.observes("cluster_leaves"):
             return
         for position, row in enumerate(group.indices):
-            row = int(row)
-            barrier = self.barriers[self._clusters.of(int(self._machine.row_slot[row]))]
-            if (self._arrivals[row, active[position]] <= barrier.phase).all():
-                barrier.release(happens_before.release(row))
+            row, lanes = int(row), active[position]
+            barrier = self.barriers[self._clusters.of(int(machine.row_slot[row]))]
+            if (self._arrivals[row, lanes] <= barrier.phase).all():
+                machine.events.cluster_leaves(row, lanes)
 
     def passing(self, group: Group, statement: Statement) -> NDArray[np.bool_]:
         """Which threads may pass barrier.cluster.wait: those whose last arrival's phase has ended."""
@@ -315,12 +253,9 @@ class ClusterBarriers:
             done = self._arrivals[row] <= barrier.phase
             passing[position] = done
             self._waits[row, lanes & done] = self._arrivals[row, lanes & done]
-            if machine.happens_before is not None and (lanes & done).any():
+            if (lanes & done).any():
                 phase = int(self._arrivals[row, lanes & done].max()) - 1
-                machine.happens_before.waits_for_relaxed(row, phase, statement)
-                if barrier.completed is not None:
-                    machine.happens_before.acquire(row, barrier.completed)
-                    machine.happens_before.lanes_converge(np.array([row]))
+                machine.events.cluster_waits(row, lanes & done, phase, statement)
         return passing
 
     def check(self, cluster: int) -> None:
@@ -329,7 +264,8 @@ class ClusterBarriers:
         arrived, expected = self.count(cluster)
         if not arrived or arrived < expected:
             return
-        barrier.end_phase()
+        barrier.phase += 1
+        self._machine.events.cluster_phase_ends(cluster)
         self._warps.wake(("cluster", cluster))
 
     def count(self, cluster: int) -> tuple[int, int]:

@@ -5,44 +5,39 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen import syntax
-from ptxgen.device import LaunchShape, SharedRegion
-from ptxgen.emulator.checks.efficiency import Efficiency
 from ptxgen.emulator.checks.findings import Findings
-from ptxgen.emulator.checks.global_memory.accesses import GlobalAccesses
-from ptxgen.emulator.checks.global_memory.copies import GlobalCopies
-from ptxgen.emulator.checks.global_memory.events import GlobalEvents
-from ptxgen.emulator.checks.global_memory.grid_races import GridRaces
-from ptxgen.emulator.checks.global_memory.tensormaps import Tensormaps
-from ptxgen.emulator.checks.mbarrier.transactions import Signal, Transactions
-from ptxgen.emulator.checks.order.happens_before import HappensBefore
-from ptxgen.emulator.checks.order.mbarrier_scope import Told
-from ptxgen.emulator.checks.order.stale_loads import StaleLoads
-from ptxgen.emulator.checks.order.strong_accesses import StrongAccesses
-from ptxgen.emulator.checks.order.vector_clock import VectorClock
 from ptxgen.emulator.checks.registry import mbarriers
-from ptxgen.emulator.checks.uninitialized.rerun import Perturbation
 from ptxgen.emulator.engines.cp_async import WarpCopies
 from ptxgen.emulator.engines.timeline import Action, Timeline
-from ptxgen.emulator.load.image import Image
-from ptxgen.emulator.load.program import Program
+from ptxgen.emulator.engines.work import LANE_MASKS, WARP, AsyncWork
 from ptxgen.emulator.load.shared_names import SharedNames
 from ptxgen.emulator.memory import GlobalMemory, MemoryFault, SharedMemory, TensorMemory
 from ptxgen.emulator.memory.bank import Bank
 from ptxgen.emulator.memory.global_memory import POISON_BYTE
+from ptxgen.emulator.observer import Events, Observer
+from ptxgen.emulator.state.bulk_groups import BulkGroups
 from ptxgen.emulator.state.clusters import RANK_SHIFT, Clusters
+from ptxgen.emulator.state.config import MachineConfig
 from ptxgen.emulator.state.convergence import Convergence
 from ptxgen.emulator.state.mbarriers import MBarrier, Polled
+from ptxgen.emulator.state.perturbation import Perturbation
 from ptxgen.emulator.state.places import Places
-from ptxgen.emulator.state.register_pool import RegisterPool, initial_count
+from ptxgen.emulator.state.register_pool import RegisterPool
+from ptxgen.emulator.state.signals import Signal
 from ptxgen.emulator.state.special_registers import special_registers
 from ptxgen.emulator.state.stack import ThreadStack
+from ptxgen.emulator.state.tensor_transfers import TensorTransfers
 from ptxgen.emulator.state.warpgroups import Warpgroups
+
+if TYPE_CHECKING:
+    from ptxgen.emulator.checks.efficiency import Efficiency
+    from ptxgen.emulator.checks.trackers import Checks
 
 #: What griddepcontrol.wait waits for.
 GRIDS_BEFORE = "the end of the grids before"
@@ -55,30 +50,24 @@ class Machine:
 
     def __init__(
         self,
-        shape: LaunchShape,
+        config: MachineConfig,
         memory: GlobalMemory,
-        parameters: bytes,
-        program: Program,
-        image: Image,
-        *,
-        slots: int,
         timeline: Timeline,
-        checks: bool,
-        advice: bool = False,
+        findings: Findings,
         perturbation: Perturbation | None = None,
-        regions: Sequence[SharedRegion] = (),
     ) -> None:
-        self.shape, self.memory, self.timeline = shape, memory, timeline
+        shape, slots = config.shape, config.slots
+        self.config, self.shape, self.memory, self.timeline = config, shape, memory, timeline
+        self.findings = findings
         #: What the module was written for.
-        self.target = program.target
-        self.parameters = np.frombuffer(parameters + bytes(64), np.uint8)
+        self.target = config.target
+        self.parameters = np.frombuffer(config.parameters + bytes(64), np.uint8)
         self.threads = prod(shape.block)
         self.warps_per_cta = -(-self.threads // 32)
         self.slots = slots
         self.warps = slots * self.warps_per_cta
         self.clusters = Clusters(shape.grid, shape.cluster, slots, self.warps_per_cta)
         self.row_slot = self.clusters.row_slot
-        self.findings = Findings(checks)
         #: What threads have printed.
         self.printed: list[str] = []
         #: Counts whatever changes state that other threads can see; unchanged, nobody's waiting can end.
@@ -91,14 +80,13 @@ class Machine:
         #: Lanes that wait for others of their warp.
         self.convergence = Convergence()
         #: Whether the program reads a clock, so that it may do the same again with another result.
-        self.reads_time = program.reads_time
-        self.image = image
-        self.banks = {"param": Bank(parameters, "the kernel's parameters"), "const": image.constants}
-        self.stack = ThreadStack(self.warps, program.variables.frames[program.kernel.entry.name])
+        self.reads_time = config.reads_time
+        self.banks = {"param": Bank(config.parameters, "the kernel's parameters"), "const": config.constants}
+        self.stack = ThreadStack(self.warps, config.variables.frames[config.entry])
         self.registers += [self.stack.site, self.stack.pointer]
-        #: What memory holds in a rerun in place of what a launch should not have read.
+        #: What memory holds in a rerun in place of what the launch should not have read.
         self.perturbation = perturbation
-        shared_bytes = program.variables.shared_end + shape.shared_bytes
+        shared_bytes = config.variables.shared_end + shape.shared_bytes
         self.shared, self.tensor = SharedMemory(slots, shared_bytes), TensorMemory(slots)
         if perturbation is not None:
             if perturbation.shared:
@@ -112,51 +100,28 @@ class Machine:
         self.polled: dict[int, Polled] = {}
         #: Objects that mbarrier.inval has ended, by slot and offset.
         self.ended_mbarriers: list[dict[int, MBarrier]] = [{} for _ in range(slots)]
-        self.happens_before: HappensBefore | None = None
-        self.global_events: GlobalEvents | None = None
-        self.global_accesses: GlobalAccesses | None = None
-        self.global_copies: GlobalCopies | None = None
-        self.grid_races: GridRaces | None = None
-        self.strong_accesses: StrongAccesses | None = None
-        if checks:
-            self.happens_before = HappensBefore(
-                slots, self.warps_per_cta, self.clusters.size, self.shared.pitch, self.findings, self.mbarriers,
-                clusters=self.clusters.count,
-            )  # fmt: skip
-            self.global_events = GlobalEvents(self.happens_before, len(memory.data), self.findings)
-            self.grid_races = GridRaces(self.happens_before, self.global_events, self.findings)
-            self.global_accesses = GlobalAccesses(
-                self.happens_before, self.global_events, self.grid_races, self.findings
-            )
-            self.global_copies = GlobalCopies(self.happens_before, self.global_events, self.grid_races, self.findings)
-            self.strong_accesses = StrongAccesses(self.happens_before, self.findings)
-        self.efficiency = Efficiency() if advice else None
-        self.transactions = (
-            Transactions(self.happens_before, self.findings) if self.happens_before is not None else None
-        )
-        self.tensormaps = Tensormaps(self.findings) if checks else None
-        initial = initial_count(program.kernel.entry)
+        #: Who observes the launch.
+        self.events = Events()
+        #: The checks, for what does not emit events yet.
+        self.checks: Checks | None = None
+        self.efficiency: Efficiency | None = None
+        initial = config.register_count
         #: Registers by warp, None where nothing tells how many there are.
         self.register_pool = RegisterPool(initial, slots, self.warps_per_cta) if initial is not None else None
         self.unfenced: dict[int, list[MBarrier]] = {}
         self.inflight = np.zeros(slots, np.int64)
-        #: Loads from tensor memory whose registers have not arrived: row -> [(registers, statement)].
-        self.pending_loads: dict[int, list[PendingLoad]] = {}
-        #: Stores to tensor memory that have not arrived.
-        self.pending_stores: dict[int, list[PendingStore]] = {}
-        self.tensor_operations: dict[int, list[int]] = {}
+        #: Asynchronous work that has been issued.
+        self._issued = 0
+        #: tcgen05.ld and st, and bulk stores, that warps have not waited for.
+        self.transfers, self.bulk_groups = TensorTransfers(), BulkGroups()
         #: What warpgroups have under way in the tensor core.
         self.warpgroups = Warpgroups(
-            self.warps, self.warps_per_cta, self.findings, program.accumulators, program.accumulator_copies
+            self.warps, self.warps_per_cta, findings, config.accumulators, config.accumulator_copies
         )
-        #: Bulk stores of a warp by group, the open group last.
-        self.bulk_groups: dict[int, list[list[PendingStore]]] = {}
         #: What warps copy by cp.async and have not waited for.
         self.copies: dict[int, WarpCopies] = {}
-        #: What warps learn when they look at the result of a wait: predicate register -> row -> knowledge, lanes.
-        self.unread: dict[int, dict[int, tuple[VectorClock, NDArray[np.bool_], Told | None]]] = {}
-        #: What relaxed waits of a warp order once it executes a fence that acquires.
-        self.unfenced_waits: dict[int, VectorClock] = {}
+        #: Registers whose next reading observers want to hear of.
+        self.watched: set[int] = set()
         self.wake: Callable[[object], None] = lambda key: None
         #: Takes the next cluster that has not begun out of the grid: its number, None if there is none.
         self.cancel: Callable[[], int | None] = lambda: None
@@ -165,8 +130,6 @@ class Machine:
         self.releases = False
         #: Whether grids before this one are still running.
         self.waits_for_grids: Callable[[], bool] = lambda: False
-        #: The clusters that have had a refusal of clusterlaunchcontrol.try_cancel, by its operation's number.
-        self.refused: dict[int, list[int]] = {}
         thread = (np.arange(self.warps) % self.warps_per_cta)[:, None] * 32 + np.arange(32)
         self.live = thread < self.threads
         #: Threads that have not left the kernel.
@@ -175,16 +138,14 @@ class Machine:
         self.cta = np.zeros((self.warps, 3), np.uint32)
         self.cta_number = np.full(self.slots, -1, np.int64)
         self._shared_addresses: dict[tuple[int, np.dtype[Any]], NDArray[Any]] = {}
-        self.special = special_registers(self)
-        for register in program.registers:
+        self.special = special_registers(shape, self.clusters, self.cta, self.shared.size, timeline)
+        for register in config.registers:
             shape_of = (self.warps, 32, 2) if register.bits == 128 else (self.warps, 32)
             self.add_register(np.zeros(shape_of, register.dtype))
         #: Registers as other types of their width, by the number of the view.
-        self.views = [self.registers[index].view(dtype) for index, dtype in program.views]
-        if program.has_strong_loads:
-            self.expect_strong_loads()
-        names = SharedNames(program.variables, regions, self.shared.size)
-        self.findings.places = self.places = Places(self.clusters, self.cta, names, memory)
+        self.views = [self.registers[index].view(dtype) for index, dtype in config.views]
+        names = SharedNames(config.variables, config.regions, self.shared.size)
+        findings.places = self.places = Places(self.clusters, self.cta, names, memory)
 
     def add_register(self, register: NDArray[Any]) -> None:
         """One more register of the program, (warps, 32) or more, that holds nothing yet."""
@@ -205,12 +166,12 @@ class Machine:
 
     def while_reading(self, numbers: Sequence[int]) -> AbstractContextManager[None]:
         """While these asynchronous operations read shared memory, which a rerun changes for them."""
-        return nullcontext() if self.perturbation is None else self.perturbation.during(self, numbers)
+        return nullcontext() if self.perturbation is None else self.perturbation.during(self.shared, numbers)
 
     def has_written(self, number: int) -> None:
         """A copy has written to shared memory, which a rerun changes where another copy may be writing too."""
         if self.perturbation is not None:
-            self.perturbation.after(self, number)
+            self.perturbation.after(self.shared, number)
 
     def shared_address(self, address: int, dtype: np.dtype[Any]) -> NDArray[Any]:
         """An address in the own CTA's shared memory as the cluster sees it: (warps, 1), with the rank of each CTA."""
@@ -220,21 +181,15 @@ class Machine:
             self._shared_addresses[address, dtype] = found
         return found
 
-    def expect_strong_loads(self) -> None:
-        """The program has strong loads: they may give older values, unless all is to happen as early as legal."""
-        strong = self.strong_accesses
-        if strong is not None and self.happens_before is not None and self.timeline.schedule != "eager":
-            strong.stale = strong.stale or StaleLoads(self.happens_before, self.timeline)
-            self.happens_before.sequences = True
+    def observe(self, observers: Sequence[Observer]) -> None:
+        """Have these observe the launch, which has not begun."""
+        self.events = Events(observers)
 
     # CTAs.
 
     def begin_clusters(self, places: Sequence[int], numbers: Sequence[int]) -> None:
         """Put clusters of the grid, by number, into the slots of resident ones."""
         clusters, warps = self.clusters, self.warps_per_cta
-        if self.refused:
-            for place in places:
-                self.refused.pop(place, None)
         ctas = clusters.ctas(numbers)
         slots = (np.array(places, np.int64)[:, None] * clusters.size + np.arange(clusters.size)).ravel()
         rows = (slots[:, None] * warps + np.arange(warps)).ravel()
@@ -247,20 +202,19 @@ class Machine:
             self._clear(used, (used[:, None] * warps + np.arange(warps)).ravel())
         x, y, _ = self.shape.grid
         self.cta_number[slots] = ctas[:, 0] + x * (ctas[:, 1] + y * ctas[:, 2])
+        self.events.ctas_begin(slots)
 
     def _clear(self, slots: NDArray[np.int64], rows: NDArray[np.int64]) -> None:
         """Empty what the CTAs before have left in these slots, whose warps are `rows`."""
         for index in range(len(self.registers)):
             self._empty(index, rows)
         for table in (
-            self.pending_loads,
-            self.pending_stores,
-            self.bulk_groups,
+            self.transfers.loads,
+            self.transfers.stores,
+            self.bulk_groups.groups,
             self.copies,
             self.unfenced,
-            self.unfenced_waits,
             self.polled,
-            *self.unread.values(),
         ):
             if table:
                 for row in rows.tolist():
@@ -274,12 +228,7 @@ class Machine:
                 self.mbarriers[slot] = {}
             if self.ended_mbarriers[slot]:
                 self.ended_mbarriers[slot] = {}
-            if self.tensor_operations:
-                self.tensor_operations.pop(slot, None)
-        if self.strong_accesses is not None:
-            self.strong_accesses.clear(slots)
-        if self.happens_before is not None:
-            self.happens_before.clear(slots)
+        self.events.slots_reused(slots)
 
     def warp_name(self, row: int) -> str:
         """A warp, for messages."""
@@ -292,10 +241,34 @@ class Machine:
 
     # Asynchronous work and barriers.
 
+    def issue(
+        self,
+        what: str,
+        statement: syntax.Statement,
+        slot: int,
+        row: int,
+        lanes: NDArray[np.bool_] | int = WARP,
+        *,
+        pipe: object = None,
+        swizzle: str | None = None,
+    ) -> AsyncWork:
+        """A warp issues asynchronous work for a CTA; `lanes` are a mask (32,), or the number of one."""
+        self._issued += 1
+        mask = lanes if isinstance(lanes, np.ndarray) else LANE_MASKS[lanes]
+        work = AsyncWork(self._issued, what, statement, slot, row, mask, pipe, self.timeline.now, swizzle)
+        self.events.work_issued(work)
+        return work
+
     def submit(
-        self, slot: int | NDArray[np.int64], statement: syntax.Statement, action: Action, *, pipe: object = None
+        self,
+        slot: int | NDArray[np.int64],
+        statement: syntax.Statement,
+        action: Action,
+        *,
+        pipe: object = None,
+        works: Sequence[AsyncWork] = (),
     ) -> None:
-        """Queue asynchronous work of a CTA, or of several at once; a fault in it is the fault of `statement`."""
+        """Queue what completes these works, of a CTA, or of several at once; its fault is that of `statement`."""
         self.inflight[slot] += 1
         self.effects += 1
 
@@ -307,6 +280,8 @@ class Machine:
             except MemoryFault as fault:
                 fault.statement = fault.statement or statement
                 raise
+            for work in works:
+                self.events.work_completed(work)
 
         self.timeline.submit(run, pipe=pipe)
 
@@ -319,10 +294,10 @@ class Machine:
                 f"no mbarrier at {self.findings.name('shared', address)}",
                 rule="mbarrier.init of this address is missing",
             )
-        happens_before = self.happens_before
-        if happens_before is not None and row != found.made_by and not happens_before.has_observed_init(row, found):
+        checks = self.checks
+        if checks is not None and row != found.made_by and not checks.order.has_observed_init(row, found):
             apart = self.row_slot[row] != self.row_slot[found.made_by]
-            relaxed = happens_before.ordered_by_relaxed_arrival(row, found.made_by, found.made_at)
+            relaxed = checks.order.ordered_by_relaxed_arrival(row, found.made_by, found.made_at)
             if relaxed:
                 rule = "Only barrier.cluster.arrive.relaxed lies between them, which orders nothing by itself"
                 fix = "fence.mbarrier_init.release.cluster before the barrier.cluster.arrive.relaxed"
@@ -344,50 +319,20 @@ class Machine:
             )
         return found
 
-    def learn_when_read(
-        self, row: int, predicate: int, known: VectorClock, lanes: NDArray[np.bool_], told: Told | None
-    ) -> None:
-        """A wait succeeded for some lanes. It orders later accesses only in a program that looks at its result. `told`
-        is what of it scopes include.
-        """
-        if self.happens_before is not None:
-            unread = self.unread.setdefault(predicate, {})
-            unread[row] = known, lanes | unread[row][1] if row in unread else lanes, told
-
-    def learn_at_fence(self, row: int, known: VectorClock) -> None:
-        """A relaxed wait succeeded. It orders later accesses only after a fence."""
-        if self.happens_before is not None:
-            if row in self.unfenced_waits:
-                self.unfenced_waits[row].join(known)
-            else:
-                self.unfenced_waits[row] = known.copy()
-
-    def learn(self, rows: NDArray[np.int64], reads: frozenset[int]) -> None:
-        """These warps read registers; if one is the result of a wait, they learn what it tells."""
-        assert self.happens_before is not None
-        for predicate in reads & self.unread.keys():
-            waiting = self.unread[predicate]
-            for row in rows:
-                acquired = waiting.pop(int(row), None)
-                if acquired is not None:
-                    self.happens_before.acquire(int(row), *acquired)
-            if not waiting:
-                del self.unread[predicate]
-
     def settle(self, slot: int, barrier: MBarrier) -> None:
         """End the phase of a barrier if it is complete, and wake who waits for it."""
         self.effects += 1
         if barrier.is_complete:
-            if self.transactions is not None:
-                self.transactions.phase_ends(barrier)
+            if self.checks is not None:
+                self.checks.transactions.phase_ends(barrier)
             barrier.end_phase()
             self.wake(("mbarrier", slot, barrier.address))
 
     def promise(self, slot: int, address: int, row: int, signal: Signal) -> MBarrier:
         """Warp `row` issues what will signal an mbarrier. Raises MemoryFault if there is none."""
         barrier = self.mbarrier(slot, address, row, signal.statement)
-        if self.transactions is not None and signal.size:
-            self.transactions.issued(barrier, row, signal)
+        if self.checks is not None and signal.size:
+            self.checks.transactions.issued(barrier, row, signal)
         barrier.under_way.append(signal)
         return barrier
 
@@ -410,32 +355,3 @@ class Machine:
         barrier.account.closed = True
         barrier.arrive(count, signal.statement)
         self.settle(slot, barrier)
-
-
-class PendingLoad:
-    """A tcgen05.ld on its way: the registers that it will write, what it reads, how it completes, if it has."""
-
-    __slots__ = ("bands", "columns", "complete", "done", "registers", "statement")
-
-    def __init__(
-        self, registers: frozenset[int], statement: syntax.Statement, bands: list[int], columns: range, complete: Action
-    ) -> None:
-        self.registers, self.statement, self.complete = registers, statement, complete
-        self.bands, self.columns = bands, columns
-        self.done = False
-
-
-_WARP = np.ones(32, np.bool_)
-
-
-class PendingStore:
-    """A store on its way: the lanes, (32), that issued it, whether it has read its source and arrived, its number in
-    the happens-before relation, and what `GlobalCopies` knows it by. `finish` lets one to tensor memory arrive at once.
-    """
-
-    __slots__ = ("done", "finish", "lanes", "operation", "read", "stamp")
-
-    def __init__(self, lanes: NDArray[np.bool_] = _WARP) -> None:
-        self.lanes = lanes
-        self.done, self.read, self.operation, self.stamp = False, False, 0, 0
-        self.finish: Callable[[], None] | None = None

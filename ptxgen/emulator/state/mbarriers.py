@@ -11,11 +11,11 @@ from typing import NamedTuple
 import numpy as np
 
 from ptxgen.emulator.checks import causes
-from ptxgen.emulator.checks.mbarrier.transactions import Account, Signal, lines
 from ptxgen.emulator.checks.order.mbarrier_scope import Reach, Told, tell
 from ptxgen.emulator.checks.order.vector_clock import VectorClock
 from ptxgen.emulator.checks.registry import mbarriers
 from ptxgen.emulator.memory.faults import MemoryFault
+from ptxgen.emulator.state.signals import Account, Signal, lines
 from ptxgen.syntax import Statement
 
 #: Range of the tx-count (9.7.13.15.3).

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ptxgen.device import LaunchShape
+from ptxgen.emulator.engines.timeline import Timeline
 from ptxgen.emulator.memory.shared_memory import RESERVED_BYTES
-from ptxgen.emulator.state.group import Group
+from ptxgen.emulator.state.clusters import Clusters
 
-if TYPE_CHECKING:
-    from ptxgen.emulator.state.machine import Machine
 
-Read = Callable[[Group], NDArray[Any]]
+class Rows(Protocol):
+    """The warps that read (`state.group.Group`)."""
+
+    @property
+    def rows(self) -> slice | NDArray[np.int64]: ...
+
+
+Read = Callable[[Rows], NDArray[Any]]
 
 #: Registers that change by themselves, by the beginnings of their names.
 CLOCKS = ("%clock", "%globaltimer")
@@ -34,11 +41,16 @@ SPECIAL_REGISTERS = frozenset(
 )
 
 
-def special_registers(machine: Machine) -> dict[str, Read]:
-    """How each special register is read on a machine: (warps, 32), or what broadcasts to it."""
-    shape, cluster = machine.shape, machine.clusters
+def special_registers(
+    shape: LaunchShape, cluster: Clusters, cta: NDArray[np.uint32], shared_size: int, timeline: Timeline
+) -> dict[str, Read]:
+    """How each special register is read: (warps, 32), or what broadcasts to it.
+
+    `cta` is %ctaid of each warp, (warps, 3), `shared_size` counts the bytes of a CTA's shared memory.
+    """
     x, y, z = shape.block
-    thread = (np.arange(machine.warps) % machine.warps_per_cta)[:, None] * 32 + np.arange(32)
+    warps = len(cluster.row_slot)
+    thread = (np.arange(warps) % cluster.warps_per_cta)[:, None] * 32 + np.arange(32)
     positions = {"x": thread % x, "y": thread // x % y, "z": thread // (x * y) % z}
     table: dict[str, Read] = {}
     #: %cluster_ctaid of each slot.
@@ -46,7 +58,7 @@ def special_registers(machine: Machine) -> dict[str, Read]:
     for axis, name in enumerate("xyz"):
         tid = positions[name].astype(np.uint32)
         table[f"%tid.{name}"] = lambda g, tid=tid: tid[g.rows]
-        table[f"%ctaid.{name}"] = lambda g, axis=axis: machine.cta[g.rows, axis : axis + 1]
+        table[f"%ctaid.{name}"] = lambda g, axis=axis: cta[g.rows, axis : axis + 1]
         for register, value in (
             ("ntid", shape.block[axis]),
             ("nctaid", shape.grid[axis]),
@@ -54,12 +66,12 @@ def special_registers(machine: Machine) -> dict[str, Read]:
             ("nclusterid", cluster.grid_clusters[axis]),
         ):
             table[f"%{register}.{name}"] = _constant(value, np.uint32)
-        ctaid, extent = inside[machine.row_slot, axis : axis + 1], np.uint32(cluster.dims[axis])
+        ctaid, extent = inside[cluster.row_slot, axis : axis + 1], np.uint32(cluster.dims[axis])
         table[f"%cluster_ctaid.{name}"] = lambda g, ctaid=ctaid: ctaid[g.rows]
-        table[f"%clusterid.{name}"] = lambda g, axis=axis, extent=extent: machine.cta[g.rows, axis : axis + 1] // extent
+        table[f"%clusterid.{name}"] = lambda g, axis=axis, extent=extent: cta[g.rows, axis : axis + 1] // extent
     lane = np.arange(32, dtype=np.uint32)[None, :]
-    warp = (np.arange(machine.warps) % machine.warps_per_cta).astype(np.uint32)[:, None]
-    slot = machine.row_slot.astype(np.uint32)[:, None]
+    warp = (np.arange(warps) % cluster.warps_per_cta).astype(np.uint32)[:, None]
+    slot = cluster.row_slot.astype(np.uint32)[:, None]
     rank = cluster.row_rank.astype(np.uint32)[:, None]
     bit = np.uint32(1) << lane
     below = bit - np.uint32(1)
@@ -76,10 +88,10 @@ def special_registers(machine: Machine) -> dict[str, Read]:
         table[name] = lambda g, value=value: value
     for name, value in (("%warpid", warp), ("%smid", slot), ("%cluster_ctarank", rank)):
         table[name] = lambda g, value=value: value[g.rows]
-    whole = -(-machine.shared.size // 128) * 128  # allocated in units of 128 bytes
+    whole = -(-shared_size // 128) * 128  # allocated in units of 128 bytes
     for name, number in (
         ("%nwarpid", 64),
-        ("%nsmid", machine.slots),
+        ("%nsmid", len(cluster.slot_rank)),
         ("%cluster_nctarank", cluster.size),
         ("%gridid", 1),
         ("%dynamic_smem_size", shape.shared_bytes),
@@ -91,7 +103,7 @@ def special_registers(machine: Machine) -> dict[str, Read]:
     ):
         table[name] = _constant(number, np.uint64)
     for name, shift in _TIMES.items():
-        table[name] = lambda g, shift=shift: np.array(machine.timeline.now >> shift, np.uint64)
+        table[name] = lambda g, shift=shift: np.array(timeline.now >> shift, np.uint64)
     for vector in _VECTORS:  # the fourth element is always 0
         table[f"{vector}.w"] = _constant(0, np.uint64)
         table.update(

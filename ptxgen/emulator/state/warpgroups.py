@@ -17,26 +17,28 @@ from numpy.typing import NDArray
 from ptxgen.device.report import Role
 from ptxgen.emulator.checks.findings import Findings
 from ptxgen.emulator.checks.registry import wgmma
+from ptxgen.emulator.engines.work import AsyncWork
 from ptxgen.emulator.memory import MemoryFault
-from ptxgen.emulator.state.group import Group
 from ptxgen.instr.model.traits import traits_of_opcode
 from ptxgen.syntax import Instruction, Statement
 
+#: Called with the rows of warps.
+Watch = Callable[[NDArray[np.int64]], None]
 #: Warps of a warpgroup.
 WARPS = 4
 
 
 class Product:
-    """A wgmma.mma_async of one warpgroup: its registers by number, whether it is done, its number in happens-before.
+    """A wgmma.mma_async of one warpgroup: its registers by number, its work, and whether it is done.
 
-    `finish` completes it now, `copies` holds the indices of the registers with copies of its accumulator.
+    `finish` completes it now, `copies` holds the numbers of the registers with copies of its accumulator.
     """
 
-    __slots__ = ("accumulator", "copies", "done", "finish", "input", "operation", "statement")
+    __slots__ = ("accumulator", "copies", "done", "finish", "input", "statement", "work")
 
-    def __init__(self, accumulator: frozenset[int], input: frozenset[int], statement: Statement) -> None:
-        self.accumulator, self.input, self.statement = accumulator, input, statement
-        self.done, self.operation = False, 0
+    def __init__(self, accumulator: frozenset[int], input: frozenset[int], work: AsyncWork) -> None:
+        self.accumulator, self.input, self.work, self.statement = accumulator, input, work, work.statement
+        self.done = False
         self.copies: set[int] = set()
         self.finish: Callable[[], None] = _nothing
 
@@ -162,33 +164,32 @@ class Warpgroups:
 
     # Registers.
 
-    def watched(
-        self, run: Callable[..., Any], reads: frozenset[int], writes: frozenset[int], statement: Statement
-    ) -> Callable[..., Any]:
-        """An instruction's `run`, watched if it reads or writes registers (by index) that are tracked."""
+    def watched(self, reads: frozenset[int], writes: frozenset[int], statement: Statement) -> Watch | None:
+        """What to call with the warps that execute an instruction, before they do; None if it uses no register (by
+        index) that is tracked.
+        """
         read = frozenset(self._numbers[each] for each in reads & self._numbers.keys())
         written = frozenset(self._numbers[each] for each in writes & self._numbers.keys())
         from_copies, to_copies = reads & self._copies, writes & self._copies
         if not read and not written and not from_copies and not to_copies:
-            return run
+            return None
         index = np.array(sorted(read | written), np.int64)[:, None]
         plain = is_move(statement)
 
-        def watched(group: Group, *rest: Any) -> Any:
-            for row in group.indices if self.groups else ():
-                if self.groups.get(int(row)):
+        def watch(rows: NDArray[np.int64]) -> None:
+            for row in rows.tolist() if self.groups else ():
+                if self.groups.get(row):
                     if plain:  # also into the accumulator of the next product
-                        self._move(int(row), read, from_copies, to_copies, statement)
-                        self._check_access(int(row), frozenset(), written, frozenset(), statement)
+                        self._move(row, read, from_copies, to_copies, statement)
+                        self._check_access(row, frozenset(), written, frozenset(), statement)
                     else:
-                        self._check_access(int(row), read, written, from_copies, statement)
-                        self._forget(int(row), to_copies)
+                        self._check_access(row, read, written, from_copies, statement)
+                        self._forget(row, to_copies)
             if index.size:
                 self._write_back([kept for kept in self.kept if not kept.numbers.isdisjoint(read | written)])
-                self._touch(index, group.indices, statement.line, plain)
-            return run(group, *rest)
+                self._touch(index, rows, statement.line, plain)
 
-        return watched
+        return watch
 
     def _touch(self, index: NDArray[np.int64], rows: NDArray[np.int64], line: int, move: bool) -> None:
         """Registers are touched. nvcc puts a mov, as that of zeros, between the fence and the first product of an

@@ -10,10 +10,12 @@ import pytest
 
 from ptxgen import Kernel
 from ptxgen.emulator.checks.findings import Findings
-from ptxgen.emulator.checks.order.happens_before import HappensBefore
+from ptxgen.emulator.checks.order.barriers import ClusterBarrierClocks
+from ptxgen.emulator.checks.shared.cta_exit import CtaExit
 from ptxgen.emulator.memory import MemoryFault
 from ptxgen.emulator.state.clusters import Clusters
 from tests.support.harness import codes, launch, module, poisoned
+from tests.support.shared_accesses import issue, shared_accesses
 
 SCHEDULES: list[Any] = ["eager", "late", "random"]
 #: The thread's number in the cluster's x-fastest order of CTAs, and its place in the output.
@@ -443,17 +445,17 @@ def test_operations_at_the_end_of_a_cta(what: str, reads: bool, code: str, sever
     statement = Kernel.from_ptx(module("ret;")).entry.body.statements[0]  # type: ignore[union-attr]
     for awaited in (False, True):
         findings = Findings()
-        happens_before = HappensBefore(1, 2, 1, 4096, findings, [{}])
+        happens_before, shared = shared_accesses(findings)
         granules = np.array([100, 101])
         if reads:
-            happens_before.shared.async_write(happens_before.operation("tensor copy", statement, 0), 0, granules)
+            shared.async_write(issue(happens_before, "tensor copy", statement), 0, granules)
             for row in (0, 1):
                 happens_before.known[row].operations.update(happens_before.operations)
-        operation = happens_before.operation(what, statement, 0)
-        (happens_before.shared.async_read if reads else happens_before.shared.async_write)(operation, 0, granules)
+        operation = issue(happens_before, what, statement)
+        (shared.async_read if reads else shared.async_write)(operation, 0, granules)
         if awaited:
             happens_before.known[1].operations.add(operation.number)
-        happens_before.exits.ends(0, {})
+        CtaExit(happens_before, ClusterBarrierClocks(happens_before, findings), shared, findings).ctas_end([0])
         found = [(each.code, each.severity) for each in findings.list()]
         assert found == ([] if awaited else [(code, severity)])
 

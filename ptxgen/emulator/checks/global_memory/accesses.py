@@ -25,6 +25,7 @@ from ptxgen.emulator.checks.global_memory.grid_races import GridRaces
 from ptxgen.emulator.checks.global_memory.shadow import GRANULE, NOBODY, SHIFT, WORD, Entries, Places
 from ptxgen.emulator.checks.order.vector_clock import PENDING
 from ptxgen.emulator.checks.registry import races
+from ptxgen.emulator.checks.shared.lanes import LaneAccesses
 from ptxgen.emulator.memory.global_memory import HEAP_BASE
 from ptxgen.syntax import Statement
 
@@ -40,9 +41,15 @@ class GlobalAccesses:
     """What threads load and store, against the last events at the same places."""
 
     def __init__(
-        self, happens_before: HappensBefore, events: GlobalEvents, grids: GridRaces, findings: Findings
+        self,
+        happens_before: HappensBefore,
+        lanes: LaneAccesses,
+        events: GlobalEvents,
+        grids: GridRaces,
+        findings: Findings,
     ) -> None:
-        self._happens_before, self._events, self._grids, self._findings = happens_before, events, grids, findings
+        self._happens_before, self._lanes = happens_before, lanes
+        self._events, self._grids, self._findings = events, grids, findings
         #: Which words strong loads have seen.
         self._observed = np.zeros(0, np.bool_)
 
@@ -289,7 +296,7 @@ class GlobalAccesses:
             met &= mask[..., None]
         if not met.any():
             return None
-        lanes, intervals = self._happens_before.lanes, self._events.lanes[entries >> SHIFT]
+        lanes, intervals = self._lanes, self._events.lanes[entries >> SHIFT]
         unordered = intervals == lanes.interval[rows][:, None, None]
         if lanes.narrow.any(rows):
             for position, row in enumerate(rows.tolist()):

@@ -9,6 +9,7 @@ completion is one. Reductions are relaxed operations (9.7.9.25.4.2, 9.7.9.25.5.3
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,19 +21,34 @@ from ptxgen.emulator.checks.global_memory.grid_races import GridRaces
 from ptxgen.emulator.checks.global_memory.shadow import GRANULE, NOBODY, SHIFT, distinct_events
 from ptxgen.emulator.checks.order.vector_clock import PENDING, AsyncOperation
 from ptxgen.emulator.checks.registry import races
+from ptxgen.emulator.engines.work import AsyncWork
+from ptxgen.emulator.observer import Lanes, Observer
 from ptxgen.syntax import Statement
 
 if TYPE_CHECKING:
     from ptxgen.emulator.checks.order.happens_before import HappensBefore
 
 
-class GlobalCopies:
+class GlobalCopies(Observer):
     """What copies read and write, against the last events at the same granules of 16 bytes."""
 
     def __init__(
         self, happens_before: HappensBefore, events: GlobalEvents, grids: GridRaces, findings: Findings
     ) -> None:
         self._happens_before, self._events, self._grids, self._findings = happens_before, events, grids, findings
+        #: What `waited` takes, by the number of a copy to global memory.
+        self._stamps: dict[int, int] = {}
+
+    def work_reads_global(self, work: AsyncWork, granules: NDArray[np.int64]) -> None:
+        self.read(self._happens_before.operations[work.number], work.row, granules)
+
+    def work_writes_global(self, work: AsyncWork, granules: NDArray[np.int64]) -> None:
+        operation = self._happens_before.operations[work.number]
+        self._stamps[work.number] = self.write(operation, work.row, granules)
+
+    def work_awaited(self, row: int, lanes: Lanes, works: Sequence[AsyncWork], *, reads: bool = False) -> None:
+        if not reads:
+            self.waited(row, [self._stamps.pop(work.number) for work in works if work.number in self._stamps])
 
     def read(self, operation: AsyncOperation, row: int, granules: NDArray[np.int64]) -> None:
         """A copy that warp `row` asks for reads these granules of the heap."""

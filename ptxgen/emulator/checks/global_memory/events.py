@@ -55,8 +55,12 @@ class Kind(NamedTuple):
 class GlobalEvents:
     """The last writer and reader of each place, by event; 0 is none."""
 
-    def __init__(self, happens_before: HappensBefore, bytes: int, findings: Findings) -> None:
+    def __init__(
+        self, happens_before: HappensBefore, lane_intervals: NDArray[np.int64], bytes: int, findings: Findings
+    ) -> None:
         self._happens_before, self._findings = happens_before, findings
+        #: The number of the interval of each warp's lanes now (`LaneAccesses`).
+        self._lane_intervals = lane_intervals
         #: By threads: weak stores, the last weak loads and earlier ones that those who loaded last did not know of.
         self.writer, self.reader, self.earlier = (Places(bytes) for _ in range(3))
         #: Strong stores and atomic operations; strong loads and uses of tensormaps, which only count for other grids.
@@ -103,7 +107,7 @@ class GlobalEvents:
         """An event for each warp: the same as before where no warp has synchronized since."""
         clocks, lanes, key = (
             self._happens_before.intervals(rows),
-            self._happens_before.lanes.interval[rows],
+            self._lane_intervals[rows],
             id(statement),
         )
         last = self._last.get(key)

@@ -17,13 +17,14 @@ from ptxgen.emulator.checks.global_memory.events import READS, Events, GlobalEve
 from ptxgen.emulator.checks.global_memory.shadow import GRANULE, SHIFT, Places, distinct_events
 from ptxgen.emulator.checks.registry import races
 from ptxgen.emulator.memory.global_memory import HEAP_BASE
+from ptxgen.emulator.observer import Observer
 from ptxgen.syntax import Statement
 
 if TYPE_CHECKING:
     from ptxgen.emulator.checks.order.happens_before import HappensBefore
 
 
-class GridRaces:
+class GridRaces(Observer):
     """The accesses of one grid against those of its neighbors in the stream."""
 
     def __init__(self, happens_before: HappensBefore, events: GlobalEvents, findings: Findings) -> None:
@@ -40,7 +41,7 @@ class GridRaces:
         """This grid begins while that one may still run."""
         self.before, earlier.after = earlier._events, self._events
 
-    def wait(self, rows: NDArray[np.int64]) -> None:
+    def grids_waited(self, rows: NDArray[np.int64]) -> None:
         """Warps have waited for the grids before."""
         actors = self._happens_before.actors(rows).tolist()
         self._waited.update(zip(actors, self._happens_before.intervals(rows).tolist(), strict=True))

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from ptxgen.emulator.checks.findings import Findings
 from ptxgen.emulator.checks.registry import races
+from ptxgen.emulator.observer import Observer
 from ptxgen.syntax import Statement
 
 
@@ -25,7 +26,7 @@ class _State:
     used: bytes | None = None
 
 
-class Tensormaps:
+class Tensormaps(Observer):
     """The maps in global memory that a launch changes or uses, by address."""
 
     def __init__(self, findings: Findings) -> None:
@@ -37,13 +38,11 @@ class Tensormaps:
         state = self._maps.setdefault(address, _State())
         state.changed, state.released, state.acquired = statement, released, False
 
-    def release(self) -> None:
-        """A thread executes fence.proxy.tensormap::generic.release."""
+    def tensormap_release(self) -> None:
         for state in self._maps.values():
             state.released = True
 
-    def acquire(self, address: int) -> None:
-        """A thread executes fence.proxy.tensormap::generic.acquire on a map."""
+    def tensormap_acquire(self, address: int) -> None:
         state = self._maps.setdefault(address, _State())
         state.acquired = True
         if state.released:

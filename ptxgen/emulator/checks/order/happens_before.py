@@ -7,14 +7,14 @@ issuer does not know. Asynchronous operations take the knowledge of the thread t
 through the mbarrier on which they complete.
 
 Threads are taken by warps: what one lane has learnt its warp knows, except that lanes which have not waited themselves
-do not know it before the lanes of the warp synchronize. Who has accessed what is kept in `shared_accesses`,
-`lane_accesses`, `tensor_accesses` and `global_accesses`.
+do not know it before the lanes of the warp synchronize. Who has accessed what is kept by trackers, which this module
+does not know: they ask it, and those that follow synchronization itself are its listeners (`attach`).
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -23,22 +23,19 @@ from numpy.typing import NDArray
 
 from ptxgen.device.report import Access, Role
 from ptxgen.emulator.checks.findings import Findings
-from ptxgen.emulator.checks.mbarrier.stale_waits import StaleWaits
+from ptxgen.emulator.checks.order.listener import OrderListener
 from ptxgen.emulator.checks.order.mbarrier_scope import ClusterScope, Told
 from ptxgen.emulator.checks.order.partial_release import ALL
 from ptxgen.emulator.checks.order.remote_clocks import ClusterEpoch, RemoteClocks
 from ptxgen.emulator.checks.order.strong_history import StrongRecord
 from ptxgen.emulator.checks.order.vector_clock import AsyncOperation, VectorClock
-from ptxgen.emulator.checks.shared.accesses import SharedAccesses
-from ptxgen.emulator.checks.shared.cta_exit import CtaExit
-from ptxgen.emulator.checks.shared.lanes import LaneAccesses
-from ptxgen.emulator.checks.tensor.accesses import TensorAccesses
-from ptxgen.emulator.checks.tensor.fences import TensorFences
+from ptxgen.emulator.engines.work import AsyncWork
+from ptxgen.emulator.observer import Lanes, Observer, handler
 from ptxgen.emulator.state.convergence import flags_of
 from ptxgen.syntax import Statement
 
 if TYPE_CHECKING:
-    from ptxgen.emulator.state.mbarriers import MBarrier
+    from ptxgen.emulator.state.signals import Signal
 
 #: Known operations after which those that everybody knows are dropped.
 _MANY = 256
@@ -52,13 +49,14 @@ class MadeBarrier(Protocol):
     number: int
 
 
-class HappensBefore:
-    """Happens-before of all resident CTAs, and the last accesses to their shared and tensor memories."""
+class HappensBefore(Observer):
+    """Happens-before of all resident CTAs: `slots` of `warps` each, in clusters of `size`, of which the grid has
+    `clusters` (None: no more than are resident).
+    """
 
     def __init__(
-        self, slots: int, warps: int, size: int, shared_bytes: int, findings: Findings,
-        mbarriers: Sequence[dict[int, MBarrier]], *, clusters: int | None = None,
-    ) -> None:  # fmt: skip
+        self, slots: int, warps: int, size: int, findings: Findings, *, clusters: int | None = None
+    ) -> None:
         #: Warps of a CTA, CTAs of a cluster, warps of a cluster: knowledge is by warp of the cluster.
         self.warps, self.size, self.members = warps, size, warps * size
         self._findings = findings
@@ -67,7 +65,6 @@ class HappensBefore:
         self.operations: dict[int, AsyncOperation] = {}
         #: Those of them that are of tcgen05.
         self._tensor_operations: set[int] = set()
-        self._next = 1
         self._inits: set[int] = set()
         #: In which intervals the warps of a warpgroup, by the row of its first, were when they issued each product.
         self._products: dict[int, list[tuple[int, ...]]] = {}
@@ -91,20 +88,25 @@ class HappensBefore:
         self.fenced = np.zeros((slots * warps, self.members), np.int64)
         #: The warps whose stores to the heap some fence.proxy.async has covered, and up to which interval.
         self._fenced_in_global: RemoteClocks | None = None
-        self.tensor_fences = TensorFences(slots * warps)
-        self.waits = StaleWaits(self, mbarriers)
         self.strong = StrongRecord(self, slots * warps)
         #: Relaxed arrivals at barriers of clusters, as stores, and waits there, as loads of the same word.
         self.relaxed_arrivals = StrongRecord(self, slots * warps)
-        self.shared = SharedAccesses(self, slots, shared_bytes, findings)
-        self.lanes = LaneAccesses(self, slots, shared_bytes, self.shared.stores, self.shared.loads, findings)
         #: Each warp's own clock when its lanes last synchronized.
         self._lanes_converged = np.zeros(slots * warps, np.int64)
         #: Where some lanes of a warp alone have waited since then: what the others know, and which lanes they are.
         self._partly: dict[int, tuple[VectorClock, NDArray[np.bool_]]] = {}
-        self.tensor = TensorAccesses(self, self.tensor_fences, slots, findings)
-        self.exits = CtaExit(self, self.shared, findings)
+        self.attach()
         self._forget(np.arange(slots))
+
+    def attach(self, *listeners: OrderListener) -> None:
+        """Tell these of synchronization from now on."""
+
+        def tell(name: str) -> Callable[..., None]:
+            return handler(OrderListener, name, listeners)
+
+        self._released, self._intervals_end = tell("released"), tell("intervals_end")
+        self._converged, self._groups_converged = tell("converged"), tell("groups_converged")
+        self._proxy_fenced, self._keep_alive, self._retired = tell("proxy_fenced"), tell("keep_alive"), tell("retired")
 
     def _begin(self, place: int) -> None:
         """A cluster becomes resident."""
@@ -136,7 +138,6 @@ class HappensBefore:
         self.clocks[rows] = 0
         self.clocks[rows, member] = clocks
         self.scopes.forget(rows)
-        self.tensor_fences.clear(rows)
         for row in rows.tolist():
             self.known[row] = VectorClock(self.epoch(row), self.clocks[row])
         for table in (self.released, self._products):
@@ -145,8 +146,7 @@ class HappensBefore:
                     table.pop(row, None)
         self.lanes_converge(rows)
 
-    def clear(self, slots: NDArray[np.int64]) -> None:
-        """Make slots ready for the next CTAs; those of a cluster come together, the first of them first."""
+    def slots_reused(self, slots: NDArray[np.int64]) -> None:
         for slot in slots.tolist():
             if slot % self.size == 0:
                 self._begin(slot // self.size)
@@ -154,8 +154,6 @@ class HappensBefore:
         gone = set(slots.tolist())
         self.relaxed_arrivals.clear(gone)
         self.fenced[self.rows_of(slots)] = 0
-        for accesses in (self.shared, self.tensor, self.exits):
-            accesses.clear(slots)
         for number in [n for n, operation in self.operations.items() if operation.slot in gone]:
             del self.operations[number]
         self._tensor_operations &= self.operations.keys()
@@ -263,12 +261,12 @@ class HappensBefore:
 
     def release(self, row: int, lanes: int = ALL) -> VectorClock:
         """What others learn from lanes (bits) of a warp that synchronize now; its later accesses are not part of it."""
-        self.lanes.released(row, lanes)
+        self._released(row, lanes)
         return self._give(row)
 
     def _give(self, row: int) -> VectorClock:
         given = self.tell(row)
-        self.tensor_fences.synchronized(row)
+        self._intervals_end([row])
         return given
 
     def tell(self, row: int) -> VectorClock:
@@ -279,13 +277,12 @@ class HappensBefore:
 
     def _end_interval(self, row: int) -> None:
         self.known[row].clocks[row % self.members] += 1
-        self.tensor_fences.synchronized(row)
+        self._intervals_end([row])
 
     def end_intervals(self, rows: NDArray[np.int64]) -> None:
         """What these warps do next is not part of what they have told, if anybody asks."""
         self.clocks[rows, rows % self.members] += 1
-        for row in self.tensor_fences.waiting(rows.tolist()):
-            self.tensor_fences.synchronized(row)
+        self._intervals_end(rows.tolist())
 
     def release_fence(self, row: int, lanes: int) -> None:
         """A fence that releases, by lanes (bits): what comes before it is known to who synchronizes with relaxed
@@ -308,12 +305,6 @@ class HappensBefore:
         """Whether a warp of the cluster (`member`) belongs to the warpgroup of another."""
         own, other = divmod(row % self.members, self.warps), divmod(member, self.warps)
         return own[0] == other[0] and own[1] // 4 == other[1] // 4
-
-    def product(self, rows: Sequence[int]) -> None:
-        """The warps of a warpgroup issue a product together: what comes later is in intervals of its own."""
-        self._products.setdefault(rows[0], []).append(tuple(self.clock(row) for row in rows))
-        for row in rows:
-            self._end_interval(row)
 
     def before_product(self, row: int, known: VectorClock, member: int, clock: int) -> bool:
         """Whether `known`, of a warp of this cluster, has one of a warpgroup after a product that it issued together
@@ -349,7 +340,7 @@ class HappensBefore:
         known.join(given)
         if given.epoch is known.epoch and given.clocks[row % self.members] >= self._lanes_converged[row]:
             alone = np.array([row])  # by way of whoever has learnt from the warp since
-            self.lanes.synchronized(alone, self.intervals(alone))
+            self._converged(alone, self.intervals(alone))
         if len(known.operations) > _MANY:
             self._retire(row // self.members)
 
@@ -386,20 +377,20 @@ class HappensBefore:
         """Whether lanes of some of these warps do not know what others of the same warp do."""
         return bool(self._partly) and not self._partly.keys().isdisjoint(rows.tolist())
 
-    def lanes_converge(self, rows: NDArray[np.int64], *, told: bool = False) -> None:
-        """The lanes of each of these warps synchronize: all know what some did. With `told` the warps have just told
-        each other, in the interval before.
+    def lanes_converge(self, rows: NDArray[np.int64], *, released: bool = False) -> None:
+        """The lanes of each of these warps synchronize: all have observed what some had. With `released` the warps have
+        just released that to each other, in the interval before.
         """
         now = self.intervals(rows)
-        self.lanes.synchronized(rows, now - told)
+        self._converged(rows, now - released)
         self._lanes_converged[rows] = now
         if self._partly:
             for row in rows.tolist():
                 self._partly.pop(row, None)
 
-    def some_lanes_converge(self, row: int, groups: Sequence[int]) -> None:
+    def lane_groups_converge(self, row: int, groups: Sequence[int]) -> None:
         """Only lanes of these groups (bits) of a warp do, those of each with each other."""
-        self.lanes.some_synchronized(row, groups, int(self.clocks[row, row % self.members]))
+        self._groups_converged(row, groups, int(self.clocks[row, row % self.members]))
         partly = self._partly.get(row)
         if partly is not None:
             for group in map(flags_of, groups):
@@ -416,7 +407,7 @@ class HappensBefore:
         for row in rows:
             self.known[row].take(together)
         self.scopes.together(np.array(rows), given.clocks if given is not None else None)
-        self.lanes_converge(np.array(rows), told=True)
+        self.lanes_converge(np.array(rows), released=True)
 
     def _joined(self, rows: list[int], given: VectorClock | None = None) -> VectorClock:
         """What these warps of a cluster know together with what is given, when they meet at a barrier."""
@@ -436,12 +427,11 @@ class HappensBefore:
             together.sequence(together.unacquired)
         return together
 
-    def barrier_of_all(self, slots: NDArray[np.int64]) -> None:
+    def ctas_synchronize(self, slots: NDArray[np.int64]) -> None:
         """As `barrier` for all warps of each of these CTAs."""
         warps = np.arange(self.warps)
         rows = (slots * self.warps)[:, None] + warps
-        for row in self.tensor_fences.waiting(rows.ravel().tolist()):
-            self.tensor_fences.synchronized(row)
+        self._intervals_end(rows.ravel().tolist())
         for cta in rows.tolist():
             given = [self.known[row] for row in cta]
             sequences = self.sequences and given[0].unacquired is not None
@@ -462,15 +452,15 @@ class HappensBefore:
         clocks[np.arange(len(rows))[:, None], warps, own] = mine
         self.clocks[rows] = clocks
         self.scopes.together(rows)
-        self.lanes_converge(rows.ravel(), told=True)
+        self.lanes_converge(rows.ravel(), released=True)
 
-    def proxy_fence(self, row: int, lanes: int, *, shared: bool = True, heap: bool = True) -> None:
+    def fence_proxy(self, row: int, lanes: int, *, shared: bool = True, heap: bool = True) -> None:
         """fence.proxy.async by lanes (bits): the stores to shared memory, and to global memory (`heap`), that the warp
         knows are visible to asynchronous operations after it.
         """
         known = self.known[row]
         if shared:
-            self.lanes.fenced(row, lanes)
+            self._proxy_fenced(row, lanes)
             self.fenced[row] = known.clocks
         if heap:
             covered = self._fenced_in_global
@@ -484,7 +474,6 @@ class HappensBefore:
 
     def before_thread_sync(self, row: int) -> None:
         """tcgen05.fence::before_thread_sync: relaxed arrivals after it tell of tcgen05 operations (9.7.16.6.4)."""
-        self.tensor_fences.before_thread_sync(row)
         known = self.known[row]
         given = self.released.get(row)
         if given is None:
@@ -500,36 +489,46 @@ class HappensBefore:
         if seen is not None:
             known.operations |= seen.operations & self._tensor_operations
             known.join_tensor(seen.epoch, seen.for_tensor_memory)
-        self.tensor_fences.after_thread_sync(row, known.operations)
 
     def _retire(self, cluster: int) -> None:
         """Drop operations that every warp of the cluster knows: no later access can conflict with them."""
         rows = range(cluster * self.members, (cluster + 1) * self.members)
         common = set.intersection(*(self.known[row].operations for row in rows))
-        slots = slice(cluster * self.size, (cluster + 1) * self.size)
-        common.difference_update(np.unique(self.tensor.writer[slots]).tolist())
         common -= self._inits
+        self._keep_alive(range(cluster * self.size, (cluster + 1) * self.size), common)
         for row in rows:
             self.known[row].operations -= common
-            self.tensor_fences.known[row] -= common
+        self._retired(rows, common)
         for number in common:
             self.operations.pop(number, None)
         self._tensor_operations -= common
 
     def init(self) -> int:
-        """A new number for an mbarrier's init, which is known once a fence has shown it to the async proxy."""
-        self._inits.add(self._next)
-        self._next += 1
-        return self._next - 1
+        """A new number below 0 for an mbarrier's init, which is known once a fence has shown it to the async proxy."""
+        self._inits.add(~len(self._inits))
+        return -len(self._inits)
 
-    def operation(
-        self, what: str, statement: Statement, slot: int, *, swizzle: str | None = None, row: int | None = None,
-        lane: int | None = None,
-    ) -> AsyncOperation:  # fmt: skip
-        """A new asynchronous operation."""
-        self._next += 1
-        made = AsyncOperation(self._next - 1, what, statement, slot, swizzle, row, lane)
+    def work_issued(self, work: AsyncWork) -> None:
+        made = AsyncOperation(work.number, work.what, work.statement, work.slot, work.swizzle, work.row, work.lane)
         self.operations[made.number] = made
-        if what.startswith("tcgen05"):
+        if made.what.startswith("tcgen05"):
             self._tensor_operations.add(made.number)
-        return made
+
+    def work_signals(self, work: AsyncWork, signal: Signal, offset: int) -> None:
+        self.operations[work.number].mbarrier = offset
+        signal.given = self.tell(work.row)
+        signal.given.operations.add(work.number)
+
+    def work_awaited(self, row: int, lanes: Lanes, works: Sequence[AsyncWork], *, reads: bool = False) -> None:
+        self.acquire_operations(row, [work.number for work in works], lanes)
+
+    def warpgroup_issues(self, rows: Sequence[int]) -> None:
+        """What comes later is in intervals of its own."""
+        self._products.setdefault(rows[0], []).append(tuple(self.clock(row) for row in rows))
+        for row in rows:
+            self._end_interval(row)
+
+    def forget(self, number: int) -> None:
+        """Nothing can conflict with an operation."""
+        del self.operations[number]
+        self._tensor_operations.discard(number)

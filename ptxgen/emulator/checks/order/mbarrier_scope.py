@@ -9,15 +9,10 @@ tells the next in its CTA by an mbarrier counts as known so: something may be mi
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-
-from ptxgen.emulator.checks.shared.granules import Masks
-from ptxgen.emulator.checks.shared.last_accesses import ThreadAccesses
-from ptxgen.emulator.checks.shared.strong_stores import StrongStores
 
 #: What of an mbarrier's arrivals counts for waits of scope .cta, and for those of .cluster: (2, warps of the cluster).
 Told = NDArray[np.int64]
@@ -62,18 +57,13 @@ class ClusterScope:
         if self._wide is not None:
             self._wide[:, rows] = 0
 
-    def conflicts(
-        self, row: int, warps: int, accesses: ThreadAccesses | StrongStores, slot: int,
-        granules: NDArray[np.int64], masks: Masks | np.uint16,
-    ) -> Iterator[tuple[int, int, str, int]]:  # fmt: skip
-        """(warp of the cluster, line, what is narrow: `arrival` or `wait`, offset) of accesses by other CTAs (of
-        `warps` each) to the same bytes of a slot's memory, which happen before `row` by narrow scopes alone.
+    def wide(self, row: int, warps: int) -> NDArray[np.int64] | None:
+        """The clocks that warp `row` has observed by wide scopes, and those with all its waits of scope .cluster:
+        (2, warps of the cluster); those of its own CTA, of so many warps, it has in any case. None: all are wide.
         """
         if self._wide is None:
-            return
+            return None
         known, wide = self._clocks[row], np.minimum(self._wide[:, row], self._clocks[row])
         own = row % len(known) // warps * warps
         wide[:, own : own + warps] = known[own : own + warps]
-        for member, line, clock, offset in accesses.unordered(slot, row % len(known), granules, masks, wide[0]):
-            if clock <= known[member]:
-                yield member, line, "wait" if wide[1, member] >= clock else "arrival", offset
+        return wide

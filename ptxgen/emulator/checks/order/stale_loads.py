@@ -53,8 +53,10 @@ class Change:
 class StaleLoads:
     """The last change of each word that strong accesses use. Made for programs with strong loads alone."""
 
-    def __init__(self, happens_before: HappensBefore, timeline: Timeline) -> None:
+    def __init__(self, happens_before: HappensBefore, lane_intervals: NDArray[np.int64], timeline: Timeline) -> None:
         self._happens_before, self._timeline = happens_before, timeline
+        #: The number of the interval of each warp's lanes now (`LaneAccesses`).
+        self._lane_intervals = lane_intervals
         self._changes: dict[Place, Change] = {}
         #: What instructions under way are about to change, and where its bytes begin.
         self._held: dict[Place, tuple[int, Change]] = {}
@@ -80,7 +82,7 @@ class StaleLoads:
     def fence(self, row: int, domains: list[tuple[int, int]]) -> None:
         """A fence .sc of a warp: those before it within the same CTA, cluster or GPU precede it."""
         known = self._happens_before.known[row]
-        self._fenced[row] = int(self._happens_before.lanes.interval[row])
+        self._fenced[row] = int(self._lane_intervals[row])
         for domain in domains:
             before = self._sequence.setdefault(domain, VectorClock(known.epoch, known.clocks * 0))
             before.sequence(known)
@@ -101,7 +103,7 @@ class StaleLoads:
             held = self._held[place] = offset, Change(old, old, {}, {}, line)
         actor = self._happens_before.actor(row)
         held[1].ordered.setdefault(actor, self._happens_before.clock(row))
-        held[1].lanes[actor] = int(self._happens_before.lanes.interval[row]), lanes
+        held[1].lanes[actor] = int(self._lane_intervals[row]), lanes
 
     def stored(self, data: NDArray[np.uint8]) -> None:
         """What was about to change has changed. Who stores what is there already knows what is there."""
@@ -150,7 +152,7 @@ class StaleLoads:
         if own not in change.ordered:
             return np.ones(32, np.bool_)
         interval, ordered = change.lanes.get(own, (-1, lanes))
-        if interval != self._happens_before.lanes.interval[row] or interval == self._fenced.get(row):
+        if interval != self._lane_intervals[row] or interval == self._fenced.get(row):
             return np.zeros(32, np.bool_)
         change.lanes[own] = interval, ordered | lanes
         return ~ordered

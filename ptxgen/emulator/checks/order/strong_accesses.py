@@ -27,6 +27,7 @@ from ptxgen.emulator.checks.findings import Findings
 from ptxgen.emulator.checks.order.strong_history import Accesses, Place, slot_of, slots_of
 from ptxgen.emulator.checks.order.vector_clock import VectorClock
 from ptxgen.emulator.checks.registry import races
+from ptxgen.emulator.observer import Observer
 from ptxgen.syntax import Statement
 
 if TYPE_CHECKING:
@@ -137,7 +138,7 @@ def report_unfenced(findings: Findings, found: Access, other: Access, side: str,
     )
 
 
-class StrongAccesses:
+class StrongAccesses(Observer):
     """What strong stores have told, by word, and what fences of each warp cover."""
 
     def __init__(self, happens_before: HappensBefore, findings: Findings) -> None:
@@ -156,8 +157,7 @@ class StrongAccesses:
         #: Older values that loads may return; None where nothing does.
         self.stale: StaleLoads | None = None
 
-    def clear(self, slots: NDArray[np.int64]) -> None:
-        """Make slots ready for the next CTAs."""
+    def slots_reused(self, slots: NDArray[np.int64]) -> None:
         gone = set(slots.tolist())
         for place in [place for place in self._told if slot_of(place) in gone]:
             del self._told[place]

@@ -14,13 +14,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen.emulator.checks.findings import Findings
-from ptxgen.emulator.checks.order.proxy_fences import ProxyFences
+from ptxgen.emulator.checks.mbarrier.stale_waits import StaleWaits
 from ptxgen.emulator.checks.order.vector_clock import PENDING, AsyncOperation, VectorClock
 from ptxgen.emulator.checks.registry import descriptors, mbarriers, uninitialized
-from ptxgen.emulator.checks.shared.granules import GRANULE, Masks, by_granule, distinct, granules_of, starts
-from ptxgen.emulator.checks.shared.last_accesses import ThreadAccesses
+from ptxgen.emulator.checks.shared.lanes import LaneAccesses
+from ptxgen.emulator.checks.shared.proxy_fences import ProxyFences
 from ptxgen.emulator.checks.shared.races import SharedRaces
 from ptxgen.emulator.checks.shared.strong_stores import StrongStores
+from ptxgen.emulator.engines.work import AsyncWork
+from ptxgen.emulator.memory.granules import GRANULE, Masks, by_granule, distinct, granules_of, starts
+from ptxgen.emulator.observer import Observer
 from ptxgen.syntax import Statement
 
 if TYPE_CHECKING:
@@ -29,14 +32,22 @@ if TYPE_CHECKING:
 _ALL = np.uint16(0xFFFF)
 
 
-class SharedAccesses:
+class SharedAccesses(Observer):
     """The last accesses to each granule of the resident CTAs' shared memories.
 
     `slot` is the CTA whose memory it is, where that is not the operation's or the warp's own.
     """
 
-    def __init__(self, happens_before: HappensBefore, slots: int, bytes: int, findings: Findings) -> None:
-        self._happens_before, self._findings = happens_before, findings
+    def __init__(
+        self,
+        happens_before: HappensBefore,
+        waits: StaleWaits,
+        lanes: LaneAccesses,
+        slots: int,
+        bytes: int,
+        findings: Findings,
+    ) -> None:
+        self._happens_before, self._waits, self._lanes, self._findings = happens_before, waits, lanes, findings
         granules = -(-bytes // GRANULE)
         #: The bytes of each granule that have been written, and the last asynchronous operations on it (0: none).
         self.written = np.zeros((slots, granules), np.uint16)
@@ -49,11 +60,11 @@ class SharedAccesses:
         #: The bytes of each granule in which mbarriers live, and whether there have been any.
         self.barriers = np.zeros((slots, granules), np.uint16)
         self._has_barriers = False
-        self.stores = ThreadAccesses(slots, happens_before.size, happens_before.warps, granules)
-        self.loads = ThreadAccesses(slots, happens_before.size, happens_before.warps, granules)
+        #: Where `lanes` finds the lines of accesses too.
+        self.stores, self.loads = lanes.stores, lanes.loads
         self.strong_stores = StrongStores(slots, happens_before.members, bytes)
-        self._races = SharedRaces(happens_before, self.stores, findings)
-        self.fences = ProxyFences(self, happens_before, self._races.copy_lines, findings)
+        self._races = SharedRaces(happens_before, waits, self.stores, findings)
+        self.fences = ProxyFences(happens_before, lanes, self.strong_stores, self._races.copy_lines, findings)
 
     @property
     def read_too_early(self) -> dict[int, list[tuple[int, NDArray[np.int64]]]]:
@@ -65,8 +76,7 @@ class SharedAccesses:
         """What copies, by number, have written while another copy may be writing it: (CTA slot, granules)."""
         return self._races.written_at_once
 
-    def clear(self, slots: NDArray[np.int64]) -> None:
-        """Make slots ready for the next CTAs."""
+    def slots_reused(self, slots: NDArray[np.int64]) -> None:
         for array in (self.written, self.async_writer, self.core_reader, self.copy_reader, self.barriers):
             array[slots] = 0
         for slot in slots.tolist():
@@ -79,12 +89,43 @@ class SharedAccesses:
         """Whether any asynchronous operation has accessed shared memory."""
         return self._asynchronous
 
+    def work_reads_shared(
+        self,
+        work: AsyncWork,
+        rows: Sequence[int],
+        slot: int,
+        granules: NDArray[np.int64],
+        bytes: NDArray[np.uint16] | np.uint16,
+        swizzle: str | None = None,
+    ) -> None:
+        operation = self._happens_before.operations[work.number]
+        operation.swizzle, before = swizzle or operation.swizzle, operation.swizzle
+        if len(rows) > 1:
+            self.read_together(operation, rows, granules)
+        else:
+            self.async_read(operation, rows[0], granules, slot, bytes)
+        operation.swizzle = before
+
+    def work_writes_shared(self, work: AsyncWork, slot: int, granules: NDArray[np.int64]) -> None:
+        self.async_write(self._happens_before.operations[work.number], work.row, granules, slot)
+
+    def response_issued(self, work: AsyncWork, slots: Sequence[int], granules: NDArray[np.int64]) -> None:
+        operation = self._happens_before.operations[work.number]
+        for slot in slots:
+            self.fences.require_after_loads(operation, work.row, granules, slot)
+            self.async_write(operation, work.row, granules, slot)
+
+    def shared_stored(
+        self, row: int, granules: NDArray[np.int64], bytes: NDArray[np.uint16], statement: Statement
+    ) -> None:
+        self.write(row, granules, bytes, statement)
+
     def async_write(
         self, operation: AsyncOperation, row: int, granules: NDArray[np.int64], slot: int | None = None
     ) -> None:
         """A bulk copy issued by warp `row` overwrites these 16-byte granules."""
         slot = operation.slot if slot is None else slot
-        self._happens_before.lanes.asynchronous(operation, row, slot, granules, writes=True)
+        self._lanes.asynchronous(operation, row, slot, granules, writes=True)
         self._against_writers(operation, row, slot, granules, _ALL, "overwrites")
         self._against_readers(operation, row, slot, granules, _ALL)
         self._spare_barriers(operation, row, slot, granules, _ALL)
@@ -102,7 +143,7 @@ class SharedAccesses:
     ) -> None:  # fmt: skip
         """A tensor-core operation or bulk store issued by warp `row` reads bytes of these 16-byte granules."""
         slot = operation.slot if slot is None else slot
-        self._happens_before.lanes.asynchronous(operation, row, slot, granules, writes=False)
+        self._lanes.asynchronous(operation, row, slot, granules, writes=False)
         self._against_writers(operation, row, slot, granules, masks, "reads")
         self.fences.require(operation, row, slot, granules)
         self._require_written(operation, row, slot, granules, masks)
@@ -399,7 +440,7 @@ class SharedAccesses:
             at = int(granules[first]) * GRANULE + lowest.bit_length() - 1
             # CUB's merges read an element behind the last one, and drop it.
             behind = access.what == "load" and np.count_nonzero(missing) == 1 and self._is_written(slot, at - 1)
-            rule = self._happens_before.waits.hint(row)
+            rule = self._waits.hint(row)
             if behind:
                 rule = "It lies right behind what is written: harmless if the value is not used"
             reader = self._findings.access("reader", access.statement, row, slot=slot, space="shared", address=at)
@@ -411,7 +452,7 @@ class SharedAccesses:
                 accesses=(reader,),
                 severity="advice" if behind else "error",
                 reads=True,
-                cause=self._happens_before.waits.missed(row),
+                cause=self._waits.missed(row),
             )
 
     def _is_written(self, slot: int, at: int) -> bool:

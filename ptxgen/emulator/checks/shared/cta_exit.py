@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,36 +10,46 @@ from numpy.typing import NDArray
 
 from ptxgen.device.report import Role
 from ptxgen.emulator.checks.findings import Findings
+from ptxgen.emulator.checks.order.barriers import ClusterBarrierClocks
 from ptxgen.emulator.checks.order.vector_clock import PENDING
 from ptxgen.emulator.checks.registry import races
 from ptxgen.emulator.checks.shared.accesses import SharedAccesses
-from ptxgen.emulator.checks.shared.granules import GRANULE
+from ptxgen.emulator.engines.work import AsyncWork
+from ptxgen.emulator.memory.granules import GRANULE
+from ptxgen.emulator.observer import Observer
 from ptxgen.syntax import Statement
 
 if TYPE_CHECKING:
     from ptxgen.emulator.checks.order.happens_before import HappensBefore
+    from ptxgen.emulator.state.signals import Signal
 
 #: Commits of a slot after which those that have completed are dropped.
 _MANY = 256
 
 
-class CtaExit:
+class CtaExit(Observer):
     """Which warps and operations use the memory of a CTA, and whether they may still do so when it exits."""
 
-    def __init__(self, happens_before: HappensBefore, shared: SharedAccesses, findings: Findings) -> None:
-        self._happens_before, self._shared, self._findings = happens_before, shared, findings
+    def __init__(
+        self,
+        happens_before: HappensBefore,
+        barriers: ClusterBarrierClocks,
+        shared: SharedAccesses,
+        findings: Findings,
+    ) -> None:
+        self._happens_before, self._barriers, self._shared = happens_before, barriers, shared
+        self._findings = findings
         #: Who has last used an mbarrier of another CTA, by slot: warp of the cluster -> (interval, instruction).
         self._users: dict[int, dict[int, tuple[int, Statement]]] = {}
         #: Commits of other CTAs, by number, that arrive on mbarriers of a slot.
         self._commits: dict[int, list[int]] = {}
 
-    def clear(self, slots: NDArray[np.int64]) -> None:
-        """Make slots ready for the next CTAs."""
+    def slots_reused(self, slots: NDArray[np.int64]) -> None:
         for slot in slots.tolist() if self._users or self._commits else ():
             self._users.pop(slot, None)
             self._commits.pop(slot, None)
 
-    def watches(self, slot: int) -> bool:
+    def _watches(self, slot: int) -> bool:
         """Whether anybody but the CTA itself may still use its shared memory when it ends."""
         return (
             self._happens_before.size > 1
@@ -55,22 +65,28 @@ class CtaExit:
             statement,
         )
 
-    def arrives(self, slot: int, number: int) -> None:
-        """A commit of another CTA will arrive on an mbarrier in this slot."""
-        commits = self._commits.setdefault(slot, [])
-        commits.append(number)
-        if len(commits) > _MANY:  # most have completed by now
-            commits[:] = [each for each in commits if each in self._happens_before.operations]
+    def tensor_committed(self, row: int, signal: Signal, commits: Sequence[tuple[int, AsyncWork]], offset: int) -> None:
+        for slot, work in commits:
+            if slot == work.slot:
+                continue
+            numbers = self._commits.setdefault(slot, [])
+            numbers.append(work.number)
+            if len(numbers) > _MANY:  # most have completed by now
+                numbers[:] = [each for each in numbers if each in self._happens_before.operations]
 
-    def ends(self, slot: int, executed: Mapping[int, int]) -> None:
+    def ctas_end(self, slots: Sequence[int]) -> None:
+        for slot in slots:
+            if self._watches(slot):
+                self._end(slot)
+
+    def _end(self, slot: int) -> None:
         """The last thread of a CTA leaves: whatever uses its shared memory must have happened before, for one of its
-        warps. `executed` is the interval of each warp when it arrived at the cluster's barrier: a relaxed arrival, too,
-        comes after what the warp has executed.
+        warps. A relaxed arrival at the cluster's barrier, too, comes after what the warp has executed.
         """
         shared = self._shared
         rows = range(slot * self._happens_before.warps, (slot + 1) * self._happens_before.warps)
         known = self._happens_before.clocks[rows.start : rows.stop].max(axis=0)
-        for member, clock in executed.items():
+        for member, clock in self._barriers.executed(slot).items():
             known[member] = max(known[member], clock)
         operations = set[int]().union(*(self._happens_before.known[row].operations for row in rows))
         readers = ((shared.core_reader, "read"), (shared.copy_reader, "read"))

@@ -24,12 +24,13 @@ from numpy.typing import NDArray
 
 from ptxgen.device.report import Role
 from ptxgen.emulator.checks.findings import Findings
+from ptxgen.emulator.checks.order.listener import OrderListener
 from ptxgen.emulator.checks.order.partial_release import Part, PartialReleases, bits
 from ptxgen.emulator.checks.order.vector_clock import AsyncOperation
 from ptxgen.emulator.checks.order.warp_sync import MaskedSyncs
 from ptxgen.emulator.checks.registry import Check, races
-from ptxgen.emulator.checks.shared.granules import GRANULE, distinct
 from ptxgen.emulator.checks.shared.last_accesses import ThreadAccesses
+from ptxgen.emulator.memory.granules import GRANULE, distinct
 from ptxgen.syntax import Instruction, Statement
 
 if TYPE_CHECKING:
@@ -50,16 +51,17 @@ class _Conflict(NamedTuple):
     event: int
 
 
-class LaneAccesses:
+class LaneAccesses(OrderListener):
     """The last accesses to each word of the resident CTAs' shared memories, by lane."""
 
     def __init__(
-        self, happens_before: HappensBefore, slots: int, bytes: int, stores: ThreadAccesses, loads: ThreadAccesses,
-        findings: Findings,
-    ) -> None:  # fmt: skip
+        self, happens_before: HappensBefore, slots: int, bytes: int, findings: Findings
+    ) -> None:
         self._happens_before, self._findings, warps = happens_before, findings, happens_before.warps
-        #: Where the lines of a warp's accesses are found, by granules.
-        self._stores, self._loads = stores, loads
+        #: The accesses of warps by granules, where their lines are found.
+        granules = -(-bytes // GRANULE)
+        self.stores = ThreadAccesses(slots, happens_before.size, warps, granules)
+        self.loads = ThreadAccesses(slots, happens_before.size, warps, granules)
         #: The bytes of a word, and a memory's words.
         self._word = 4
         self._words = -(-bytes // GRANULE) * GRANULE // self._word
@@ -74,11 +76,9 @@ class LaneAccesses:
         self.narrow = MaskedSyncs()
 
     def released(self, row: int, lanes: int) -> None:
-        """Lanes (bits) of a warp release what they have done."""
         self._done(self._releases, row, lanes)
 
-    def fenced(self, row: int, lanes: int) -> None:
-        """Lanes (bits) of a warp execute a fence.proxy.async."""
+    def proxy_fenced(self, row: int, lanes: int) -> None:
         self._done(self._fences, row, lanes)
 
     def _done(self, what: PartialReleases, row: int, lanes: int) -> None:
@@ -86,13 +86,11 @@ class LaneAccesses:
         accessed = int(self._storers[row]) if self._stored[row] == interval else 0
         what.done(row, lanes, accessed=accessed, interval=interval, clock=self._happens_before.clock(row))
 
-    def synchronized(self, rows: NDArray[np.int64], clocks: NDArray[np.int64]) -> None:
-        """The lanes of each of these warps synchronize: who knows a warp up to its clock knows what they did before."""
+    def converged(self, rows: NDArray[np.int64], clocks: NDArray[np.int64]) -> None:
         self.narrow.clear(rows)
         self._meet(rows, clocks)
 
-    def some_synchronized(self, row: int, groups: Sequence[int], clock: int) -> None:
-        """Only lanes of these groups (bits) of a warp do, those of each with each other."""
+    def groups_converged(self, row: int, groups: Sequence[int], clock: int) -> None:
         self.narrow.met(row, int(self.interval[row]), groups)
         self._meet(np.array([row]), np.array([clock]))
 
@@ -161,11 +159,11 @@ class LaneAccesses:
             found = self._conflict(rows, words, event, self._writer[words], None)
             if found is not None:
                 role: Role = "writer" if writes else "reader"
-                self._report(found, role, "writer", self._stores, operation.statement)
+                self._report(found, role, "writer", self.stores, operation.statement)
         if writes and loaded:
             found = self._conflict(rows, words, event, self._reader[words], None)
             if found is not None:
-                self._report(found, "writer", "reader", self._loads, operation.statement)
+                self._report(found, "writer", "reader", self.loads, operation.statement)
 
     def _of_granules(self, slot: int, granules: NDArray[np.int64]) -> NDArray[np.int64]:
         per_unit = GRANULE // self._word
@@ -201,7 +199,7 @@ class LaneAccesses:
         if self._recent(self._stored, rows):
             found = self._conflict(rows, words, events, self._writer[words], None)
             if found is not None:
-                self._report(found, "reader", "writer", self._stores, statement)
+                self._report(found, "reader", "writer", self.stores, statement)
         if self._releases.parts:
             self._unreleased(rows, words, events, False, statement)
         if ".sync" in statement.opcode:  # lanes that go on from ldmatrix know that all have loaded
@@ -225,11 +223,11 @@ class LaneAccesses:
         if self._recent(self._stored, rows):
             found = self._conflict(rows, words, events, before, changing)
             if found is not None:
-                self._report(found, "writer", "writer", self._stores, statement)
+                self._report(found, "writer", "writer", self.stores, statement)
         if self._recent(self._loaded, rows):
             found = self._conflict(rows, words, events, self._reader[words], changing)
             if found is not None:
-                self._report(found, "writer", "reader", self._loads, statement)
+                self._report(found, "writer", "reader", self.loads, statement)
         again = (before >> _SHIFT == events >> _SHIFT) & (before != events)  # by another lane, the same
         given = np.where(again, 0, events)
         self._writer[words] = given
@@ -333,7 +331,7 @@ class LaneAccesses:
         self, row: int, part: Part, word: int, event: int, role: Role, what: str, check: Check, statement: Statement
     ) -> None:
         slot, inside = divmod(word, self._words)
-        line = self._stores.last_line(slot, part.row, inside * self._word // GRANULE)
+        line = self.stores.last_line(slot, part.row, inside * self._word // GRANULE)
         address, lane = inside * self._word, event & _SEVERAL - 1
         found = self._findings.access(role, statement, row, space="shared", address=address)
         member = part.row % self._happens_before.members

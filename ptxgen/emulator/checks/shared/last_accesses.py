@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen.emulator.checks.order.vector_clock import PENDING
-from ptxgen.emulator.checks.shared.granules import GRANULE, Masks, distinct
+from ptxgen.emulator.memory.granules import GRANULE, Masks, distinct
 
 
 class _Table:

@@ -14,14 +14,14 @@ from numpy.typing import NDArray
 from ptxgen.device.report import Access, Role
 from ptxgen.emulator.checks.causes import Cause
 from ptxgen.emulator.checks.findings import Findings
-from ptxgen.emulator.checks.mbarrier.stale_waits import Event
+from ptxgen.emulator.checks.mbarrier.stale_waits import Event, StaleWaits
 from ptxgen.emulator.checks.order.mbarrier_scope import RELEASES
 from ptxgen.emulator.checks.order.strong_accesses import report_unfenced
 from ptxgen.emulator.checks.order.vector_clock import PENDING, AsyncOperation, VectorClock
 from ptxgen.emulator.checks.registry import mbarriers, races
-from ptxgen.emulator.checks.shared.granules import GRANULE, Masks, distinct
 from ptxgen.emulator.checks.shared.last_accesses import ThreadAccesses
 from ptxgen.emulator.checks.shared.strong_stores import StrongStores
+from ptxgen.emulator.memory.granules import GRANULE, Masks, distinct
 
 if TYPE_CHECKING:
     from ptxgen.emulator.checks.order.happens_before import HappensBefore
@@ -36,8 +36,10 @@ _RELAXED = "barrier.cluster.arrive.relaxed"
 class SharedRaces:
     """Accesses against the last ones to the same granules, as `SharedAccesses` keeps them."""
 
-    def __init__(self, happens_before: HappensBefore, stores: ThreadAccesses, findings: Findings) -> None:
-        self._happens_before, self._stores, self._findings = happens_before, stores, findings
+    def __init__(
+        self, happens_before: HappensBefore, waits: StaleWaits, stores: ThreadAccesses, findings: Findings
+    ) -> None:
+        self._happens_before, self._waits, self._stores, self._findings = happens_before, waits, stores, findings
         #: What products, by number, read while it may be overwritten: (CTA slot, granules).
         self.read_too_early: dict[int, list[tuple[int, NDArray[np.int64]]]] = {}
         #: What copies, by number, write while another copy may be writing it.
@@ -78,7 +80,7 @@ class SharedRaces:
             if number and number not in known.operations:
                 earlier = self._happens_before.operations.get(number)
                 if earlier is not None:
-                    why, parity = self._happens_before.waits.why(
+                    why, parity = self._waits.why(
                         row, Event(number), reads=verb == "reads", by=access.number
                     )
                     places = (slot, np.array(granules)[numbers == number])
@@ -90,7 +92,7 @@ class SharedRaces:
                         for each in (access, earlier):
                             self.written_at_once.setdefault(each.number, []).append(places)
                     reads = product is not None or copies
-                    cause = earlier.cause | self._happens_before.waits.missed(row) if parity else earlier.cause
+                    cause = earlier.cause | self._waits.missed(row) if parity else earlier.cause
                     at = int(places[1][0]) * GRANULE
                     self._async_race(access, row, slot, at, verb, earlier, why, parity, reads=reads, cause=cause)
 
@@ -127,7 +129,7 @@ class SharedRaces:
             event = Event(member=warp, clock=clock)
             why, parity = "", False
             if not by_product:
-                why, parity = happens_before.waits.why(row, event, reads=verb == "reads", by=access.number)
+                why, parity = self._waits.why(row, event, reads=verb == "reads", by=access.number)
             rule = by_product or _sentence(why)
             if not rule and relaxed:
                 rule = f"Only {_RELAXED} comes between them, which releases nothing"
@@ -166,10 +168,14 @@ class SharedRaces:
         granules: NDArray[np.int64], masks: Masks | np.uint16, verb: str,
     ) -> None:  # fmt: skip
         """Advice: hardware has been seen to order what the default scope of mbarriers does not (docs/checks.md)."""
-        scopes = self._happens_before.scopes
-        late = scopes.conflicts(row, self._happens_before.warps, accesses, slot, granules, masks)
-        for warp, line, narrow, at in late:
-            if line not in self.copy_lines:
+        happens_before = self._happens_before
+        wide, known = happens_before.scopes.wide(row, happens_before.warps), happens_before.clocks[row]
+        if wide is None:
+            return
+        late = accesses.unordered(slot, row % happens_before.members, granules, masks, wide[0])
+        for warp, line, clock, at in late:
+            if clock <= known[warp] and line not in self.copy_lines:
+                narrow = "wait" if wide[1, warp] >= clock else "arrival"
                 found = self._found(access, row, verb, at)
                 other = self._happens_before.party("reader" if what == "load" else "writer", line, row, warp, at)
                 self._findings.report(

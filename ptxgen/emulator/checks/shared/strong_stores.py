@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from ptxgen.emulator.checks.shared.granules import GRANULE, Masks
+from ptxgen.emulator.memory.granules import GRANULE, Masks
 
 #: Who knows what: the clocks of warps of a cluster.
 _Clocks = NDArray[np.int64]

@@ -16,26 +16,23 @@ from numpy.typing import NDArray
 from ptxgen.device.report import Access, Role
 from ptxgen.emulator.checks.causes import Cause
 from ptxgen.emulator.checks.findings import Findings
-from ptxgen.emulator.checks.mbarrier.stale_waits import Event
+from ptxgen.emulator.checks.mbarrier.stale_waits import Event, StaleWaits
+from ptxgen.emulator.checks.order.listener import OrderListener
 from ptxgen.emulator.checks.order.vector_clock import PENDING, AsyncOperation
 from ptxgen.emulator.checks.registry import mbarriers, tcgen05, uninitialized
 from ptxgen.emulator.checks.tensor.fences import TensorFences
+from ptxgen.emulator.engines.work import AsyncWork
+from ptxgen.emulator.observer import Observer
+from ptxgen.emulator.state.tensor_transfers import TensorLoad
 from ptxgen.layouts.tmem import COLUMNS
 from ptxgen.syntax import Statement
 
 if TYPE_CHECKING:
     from ptxgen.emulator.checks.order.happens_before import HappensBefore
-    from ptxgen.emulator.state.machine import PendingLoad
 
-_BAND = 16
 _BANDS = 8
 #: Bands that a warp reaches: those of its quarter of the lanes.
 _HALVES = 2
-
-
-def bands_of(lanes: NDArray[np.int64] | Sequence[int]) -> list[int]:
-    """The bands that have some of these lanes."""
-    return np.unique(np.asarray(lanes) // _BAND).tolist()
 
 
 def _named(columns: range) -> str:
@@ -63,14 +60,16 @@ def _unordered_load(event: Event) -> str:
     return "The two warps have not synchronized since the load"
 
 
-class TensorAccesses:
+class TensorAccesses(OrderListener, Observer):
     """The last accesses to each column of the resident CTAs' tensor memories.
 
     `slot` is the CTA whose memory it is, where that is not the operation's own.
     """
 
-    def __init__(self, happens_before: HappensBefore, fences: TensorFences, slots: int, findings: Findings) -> None:
-        self._happens_before, self._fences, self._findings = happens_before, fences, findings
+    def __init__(
+        self, happens_before: HappensBefore, fences: TensorFences, waits: StaleWaits, slots: int, findings: Findings
+    ) -> None:
+        self._happens_before, self._fences, self._waits, self._findings = happens_before, fences, waits, findings
         #: Whether anything has accessed tensor memory.
         self._used = False
         self.writer = np.zeros((slots, _BANDS, COLUMNS), np.int64)
@@ -84,14 +83,22 @@ class TensorAccesses:
         #: Conflicts with a warp's loads in flight, by columns: reported if the warp uses their values.
         self._suspects: dict[int, list[tuple[range, Callable[[], None]]]] = {}
 
-    def clear(self, slots: NDArray[np.int64]) -> None:
-        """Make slots ready for the next CTAs."""
+    def keep_alive(self, slots: range, numbers: set[int]) -> None:
+        numbers.difference_update(np.unique(self.writer[slots.start : slots.stop]).tolist())
+
+    def slots_reused(self, slots: NDArray[np.int64]) -> None:
         if self._used:
             for table in (self.writer, self.core_reader, self.reader_clock):
                 table[slots] = 0
         if self._suspects:
             for row in self._happens_before.rows_of(slots).tolist():
                 self._suspects.pop(row, None)
+
+    def tensor_written(
+        self, work: AsyncWork, slot: int, bands: list[int], columns: range, *, accumulates: bool = False
+    ) -> None:
+        operation = self._happens_before.operations[work.number]
+        self.write(operation, work.row, bands, columns, accumulates=accumulates, slot=slot)
 
     def write(
         self,
@@ -172,7 +179,7 @@ class TensorAccesses:
 
         `what` continues the name of the access, `missing` says why the two are unordered, `fix` what orders them.
         """
-        why, parity = self._happens_before.waits.why(row, event, reads=access.role == "reader")
+        why, parity = self._waits.why(row, event, reads=access.role == "reader")
         earlier = self._happens_before.operations.get(event.operation)
         reason = f". {why[2:3].upper()}{why[3:]}" if why else ""
         self._findings.report(
@@ -206,17 +213,9 @@ class TensorAccesses:
                 load = self._load_of(reader, int(latest[warp]), columns)
                 yield reader, load, Event(member=reader % self._happens_before.members, clock=int(latest[warp]))
 
-    def core_read(
-        self,
-        operation: AsyncOperation,
-        row: int,
-        bands: list[int],
-        columns: range,
-        what: str,
-        slot: int | None = None,
-    ) -> None:
-        """A tcgen05.mma or shift issued by warp `row` reads `what` (A, scale factors) in columns of these bands."""
-        slot, span = operation.slot if slot is None else slot, slice(columns.start, columns.stop)
+    def tensor_operand_read(self, work: AsyncWork, slot: int, bands: list[int], columns: range, what: str) -> None:
+        operation, row = self._happens_before.operations[work.number], work.row
+        span = slice(columns.start, columns.stop)
         writers = np.unique(self.writer[slot, bands, span])
         if writers[0] == 0:
             self._require_written(row, slot, bands, columns, f"reads {what} in", operation.statement)
@@ -240,8 +239,8 @@ class TensorAccesses:
         self._used = True
         self.core_reader[slot, bands, span] = operation.number
 
-    def freed(self, row: int, slot: int, columns: range, statement: Statement) -> None:
-        """A warp frees columns: all their reads and writes must happen before."""
+    def tensor_freed(self, row: int, slot: int, columns: range, statement: Statement) -> None:
+        """All reads and writes of the columns must happen before."""
         span, known = slice(columns.start, columns.stop), self._happens_before.known[row]
         free = self._access("accessor", statement, row, slot, columns)
         uses: dict[int, Role] = {int(number): "reader" for number in np.unique(self.core_reader[slot][:, span])}
@@ -271,8 +270,8 @@ class TensorAccesses:
             cause=cause,
         )
 
-    def store(self, operation: AsyncOperation, row: int, bands: list[int], columns: range) -> None:
-        """A warp's tcgen05.st writes columns of bands of its quarter of the lanes."""
+    def tensor_stored(self, work: AsyncWork, bands: list[int], columns: range) -> None:
+        operation, row = self._happens_before.operations[work.number], work.row
         known = self._happens_before.known[row].operations
         for number in np.unique(self.writer[operation.slot, bands, columns.start : columns.stop]):
             earlier = self._happens_before.operations.get(int(number))
@@ -289,8 +288,8 @@ class TensorAccesses:
                 )
         self.write(operation, row, bands, columns)
 
-    def stored(self, row: int, numbers: Sequence[int]) -> None:
-        """A warp has waited for its tcgen05.st."""
+    def tensor_stores_awaited(self, row: int, works: Sequence[AsyncWork]) -> None:
+        numbers = [work.number for work in works]
         self._happens_before.known[row].operations.update(numbers)
         self._fences.known[row].update(numbers)
         self._fences.accessed(row, numbers)
@@ -314,8 +313,7 @@ class TensorAccesses:
         fix = _awaited(awaited, earlier)
         self._race(writer, other, operation.statement, row, Event(earlier.number), what, missing, fix)
 
-    def read(self, row: int, bands: list[int], columns: range, statement: Statement) -> None:
-        """A warp's tcgen05.ld reads columns of bands of its quarter of the lanes."""
+    def tensor_read(self, row: int, bands: list[int], columns: range, statement: Statement) -> None:
         slot, warp = divmod(row, self._happens_before.warps)
         span = slice(columns.start, columns.stop)
         writers = np.unique(self.writer[slot, bands, span])
@@ -398,8 +396,7 @@ class TensorAccesses:
             accesses=(access, before),
         )
 
-    def loaded(self, row: int, loads: Sequence[PendingLoad]) -> None:
-        """A warp has waited for these tcgen05.ld, or read their registers."""
+    def tensor_loads_awaited(self, row: int, loads: Sequence[TensorLoad]) -> None:
         slot, warp = divmod(row, self._happens_before.warps)
         clock = self._happens_before.clock(row)
         if row in self._suspects:

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ptxgen.emulator.checks.order.listener import OrderListener
+from ptxgen.emulator.observer import Observer
 
-class TensorFences:
-    """What fences before and after synchronization of threads cover, by warp.
+
+class TensorFences(OrderListener, Observer):
+    """What fences before and after synchronization of threads cover, for `rows` warps in CTAs of `warps`.
 
     An access is a load (row, interval) or a store (number of the operation).
     """
 
-    def __init__(self, rows: int) -> None:
+    def __init__(self, rows: int, warps: int) -> None:
+        self._warps = warps
         #: Accesses of each warp since its last synchronization, and those after which it has synchronized without a
         #: tcgen05.fence::before_thread_sync: by warp, and all of them.
         self._fresh: dict[int, set[object]] = {}
@@ -23,9 +27,8 @@ class TensorFences:
         #: Operations whose completion the warp's tcgen05 instructions may rely on.
         self.known: list[set[int]] = [set() for _ in range(rows)]
 
-    def clear(self, rows: NDArray[np.int64]) -> None:
-        """Warps of other CTAs begin."""
-        for row in rows.tolist():
+    def slots_reused(self, slots: NDArray[np.int64]) -> None:
+        for row in (slots[:, None] * self._warps + np.arange(self._warps)).ravel().tolist():
             if self.known[row]:
                 self.known[row] = set()
             if self._fresh or self._leaked:
@@ -35,16 +38,18 @@ class TensorFences:
         """A warp has waited for its loads or stores."""
         self._fresh.setdefault(row, set()).update(accesses)
 
-    def waiting(self, rows: Iterable[int]) -> set[int]:
-        """Those of these warps that have accesses which no fence has followed yet."""
-        return self._fresh.keys() & set(rows) if self._fresh else set()
-
-    def synchronized(self, row: int) -> None:
-        """A warp synchronizes: accesses that no fence has followed are not part of what it releases."""
-        fresh = self._fresh.pop(row, None)
-        if fresh:
+    def intervals_end(self, rows: Sequence[int]) -> None:
+        """Accesses that no fence has followed are not part of what these warps release."""
+        if not self._fresh:
+            return
+        for row in self._fresh.keys() & set(rows):
+            fresh = self._fresh.pop(row)
             self.unfenced |= fresh
             self._leaked.setdefault(row, set()).update(fresh)
+
+    def retired(self, rows: range, numbers: set[int]) -> None:
+        for row in rows:
+            self.known[row] -= numbers
 
     def before_thread_sync(self, row: int) -> None:
         """tcgen05.fence::before_thread_sync, and commit: the warp's loads and stores come before what it releases."""

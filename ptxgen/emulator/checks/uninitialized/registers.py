@@ -9,8 +9,8 @@ depend on it.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 
 from ptxgen.device.report import Finding
 from ptxgen.emulator.checks.registry import uninitialized
-from ptxgen.emulator.checks.uninitialized.taint import Quarters, Taint
+from ptxgen.emulator.checks.uninitialized.taint import Taint
+from ptxgen.emulator.load.register_use import Use
 from ptxgen.emulator.load.registers import Register
 from ptxgen.emulator.state.convergence import lanes_of
 from ptxgen.syntax import Statement
@@ -32,80 +33,12 @@ _WORD = re.compile(r"[%$\w]+")
 
 
 @dataclass(slots=True)
-class Use:
-    """What an instruction does to registers, by index: `vital` are those that it reads as addresses.
-
-    `stores`: what it reads goes to memory. `adds` are those that it reads besides if `if_true` says so.
-    For `taint`: `lanewise`; of a shuffle the `lanes` that give each lane its value, where they are constant; of some
-    of what it writes the `quarters` of registers that each quarter depends on.
-    """
-
-    reads: frozenset[int]
-    writes: frozenset[int]
-    vital: frozenset[int]
-    guarded: bool
-    stores: bool
-    adds: frozenset[int] = frozenset()
-    if_true: Callable[[Group], NDArray[np.bool_]] | None = None
-    lanewise: bool = False
-    lanes: NDArray[np.int64] | None = None
-    quarters: Mapping[int, Quarters] = field(default_factory=dict)
-
-
-@dataclass(slots=True)
 class _Read:
     """A read of a tracked register: in which lanes it is `written`, and its name for messages."""
 
     register: int
     written: NDArray[np.bool_]
     name: str
-
-
-def never_sure(
-    blocks: Sequence[Sequence[Use]], successors: Sequence[Sequence[int]], entries: Mapping[int, frozenset[int]]
-) -> frozenset[int]:
-    """The registers that some instruction reads to which, by the text alone, nothing may have been written before.
-
-    `entries` are the blocks in which functions begin, with the registers that hold their parameters.
-    """
-    read = {each for uses in blocks for use in uses for each in use.reads | use.adds}
-    number = {each: bit for bit, each in enumerate(read)}
-
-    def mask(registers: frozenset[int]) -> int:
-        return sum(1 << number[each] for each in registers if each in number)
-
-    # What a block reads first, and what it surely writes.
-    early, sure = [0] * len(blocks), [0] * len(blocks)
-    for index, uses in enumerate(blocks):
-        for use in uses:
-            early[index] |= mask(use.reads | use.adds) & ~sure[index]
-            if not use.guarded:
-                sure[index] |= mask(use.writes)
-    everything = (1 << len(number)) - 1
-    before = [everything] * len(blocks)
-    waiting = list(entries)
-    for entry, parameters in entries.items():
-        before[entry] = mask(parameters)
-    while waiting:
-        index = waiting.pop()
-        after = before[index] | sure[index]
-        for following in successors[index]:
-            if before[following] & ~after:
-                before[following] &= after
-                waiting.append(following)
-    unsure = 0
-    for index in range(len(blocks)):
-        unsure |= early[index] & ~before[index]
-    return frozenset(each for each, bit in number.items() if unsure >> bit & 1)
-
-
-def writers_of(uses: Sequence[Use], registers: frozenset[int]) -> Mapping[int, frozenset[int]]:
-    """The numbers of the instructions that write each of some registers."""
-    found: dict[int, set[int]] = {each: set() for each in registers}
-    for number, use in enumerate(uses):
-        for each in use.writes & registers:
-            found[each].add(number)
-    return {each: frozenset(numbers) for each, numbers in found.items()}
 
 
 class Unwritten:

@@ -9,23 +9,19 @@ there. If it does the same and leaves the same in global memory, what it has rea
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ptxgen.device import Status
-from ptxgen.emulator.checks.shared.granules import GRANULE
 from ptxgen.emulator.checks.uninitialized.suspects import Source, Verdict
 from ptxgen.emulator.memory.global_memory import POISON_BYTE
+from ptxgen.emulator.state.perturbation import Perturbation
 
 if TYPE_CHECKING:
     from ptxgen.emulator.memory.global_memory import GlobalMemory
     from ptxgen.emulator.schedule.scheduler import Scheduler
-    from ptxgen.emulator.state.machine import Machine
 
 #: What is put in place of the bytes, one after the other: NaN in every format of floating point that has them and -1,
 #: then, in most, a small positive number, a large one and a large negative one. Each is lost somewhere: NaN and what is
@@ -42,61 +38,6 @@ _COPIES = (_LARGE, _ZERO)
 _ALONE = 8
 #: Launches on more global memory than this many bytes are not repeated: the copy would cost too much each time.
 _MOST = 1 << 26
-#: Places in shared memory that each asynchronous operation, by number, accesses at a wrong time: (CTA slot, units of 16
-#: bytes).
-Places = dict[int, list[tuple[int, NDArray[np.int64]]]]
-
-
-@dataclass(frozen=True)
-class Perturbation:
-    """What a rerun puts where nothing has been written yet: `byte` into shared memory if `shared`, and into `sources`;
-    `odd` into the lowest byte of registers of odd lanes. In place of what operations read while it is being written
-    (`reads`), or write while others write it, there is `byte` too.
-    """
-
-    byte: int
-    shared: bool = False
-    sources: frozenset[Source] = frozenset()
-    odd: int | None = None
-    reads: Places = field(default_factory=dict)
-    writes: Places = field(default_factory=dict)
-
-    def fill(self, register: NDArray[Any]) -> None:
-        """Put its bytes into a register, (warps, 32) or more, of some warps."""
-        if register.dtype == np.bool_:
-            register[...] = True
-            return
-        lanes = register.view(np.uint8).reshape(len(register), 32, -1)
-        lanes[...] = self.byte
-        if self.odd is not None:
-            lanes[:, 1::2, 0] = self.odd
-
-    @contextmanager
-    def during(self, machine: Machine, numbers: Sequence[int]) -> Iterator[None]:
-        """While these operations read: the bytes are back afterwards."""
-        kept: list[tuple[NDArray[np.complex128], NDArray[np.int64], NDArray[np.complex128]]] = []
-        for number in numbers:
-            for slot, granules in self.reads.get(number, ()):
-                memory = machine.shared.data[slot].view(np.complex128)
-                kept.append((memory, granules, memory[granules]))
-                memory[granules] = self._unit()
-        yield
-        for memory, granules, before in reversed(kept):
-            memory[granules] = before
-
-    def after(self, machine: Machine, number: int) -> None:
-        """Once this operation has written."""
-        for slot, granules in self.writes.get(number, ()):
-            machine.shared.data[slot].view(np.complex128)[granules] = self._unit()
-
-    def metadata(self, nibbles: NDArray[np.uint8], wrong: NDArray[np.bool_], legal: Sequence[int]) -> NDArray[np.uint8]:
-        """Metadata of a sparse matrix, some of which mean nothing, with legal ones in their place."""
-        return np.where(wrong, np.uint8(legal[(self.byte >> 1) % len(legal)]), nibbles)
-
-    def _unit(self) -> NDArray[np.complex128]:
-        return np.full(GRANULE, self.byte, np.uint8).view(np.complex128)
-
-
 class Begin(Protocol):
     """Begins a launch anew on some memory, with a perturbation."""
 
@@ -123,8 +64,8 @@ class Rerun:
 
     def harmless(self) -> bool:
         """Whether it does and leaves the same with other bytes in memory where it should not have read."""
-        assert self._done.machine.happens_before is not None
-        shared = self._done.machine.happens_before.shared
+        assert self._done.machine.checks is not None
+        shared = self._done.machine.checks.shared
         reads, writes, sources = shared.read_too_early, shared.written_at_once, frozenset[Source](["tensor"])
         return all(
             self._verdict(Perturbation(byte, True, sources, reads=reads, writes=writes)) == "dropped" for byte in _BYTES
@@ -132,8 +73,8 @@ class Rerun:
 
     def verdicts(self, sources: frozenset[Source]) -> Mapping[Source, Verdict]:
         """What becomes of what was read from each of these, to which nothing had been written, where that shows."""
-        strong = self._done.machine.strong_accesses
-        checks = strong is not None and strong.stale is not None  # they choose what strong loads give
+        trackers = self._done.machine.checks
+        checks = trackers is not None and trackers.strong.stale is not None  # they choose what strong loads give
         tried = (Perturbation(_LARGE, sources=sources), Perturbation(_ZERO, sources=sources, odd=_TWO))
         if all(self._verdict(each, checks=checks) == "dropped" for each in tried):
             return dict.fromkeys(sources, "dropped") if self.left_something else {}

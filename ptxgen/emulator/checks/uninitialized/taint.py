@@ -8,32 +8,17 @@ reductions, whose other lanes have nothing, and vectors that LLVM builds of noth
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ptxgen.emulator.load.register_use import Quarters, Use
+
 if TYPE_CHECKING:
-    from ptxgen.emulator.checks.uninitialized.registers import Use
     from ptxgen.emulator.state.group import Group
     from ptxgen.emulator.state.machine import Machine
-
-#: What each quarter of a register depends on: registers, and the number of a quarter there.
-Quarters = Sequence[Sequence[tuple[int, int]]]
-
-
-def tainted(uses: Iterable[Use], registers: frozenset[int]) -> frozenset[int]:
-    """These registers, and all to which such instructions may write what they have made of them."""
-    through = [use for use in uses if use.lanewise or use.lanes is not None]
-    found, before = set(registers), 0
-    while len(found) > before:
-        before = len(found)
-        for use in through:
-            if not use.reads.isdisjoint(found):
-                found |= use.writes
-    return frozenset(found)
-
 
 class Taint:
     """Which quarters of some registers, (warps, 32, 4), hold values that do not depend on what nothing has written.

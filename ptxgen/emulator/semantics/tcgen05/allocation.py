@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from ptxgen import syntax
 from ptxgen.emulator.checks.registry import tcgen05 as tcgen05_checks
-from ptxgen.emulator.checks.shared.granules import GRANULE
 from ptxgen.emulator.load.operands import Binder
+from ptxgen.emulator.memory.granules import GRANULE
 from ptxgen.emulator.semantics import semantics
 from ptxgen.emulator.semantics.barrier import require_whole_warps
 from ptxgen.emulator.semantics.tcgen05.pairs import slots_of
@@ -82,9 +82,8 @@ def _tell(
     slot, offset = machine.clusters.locate(row, place, space)
     machine.shared.require(offset, 4, 4, "tcgen05.alloc")
     machine.shared.data[slot, offset : offset + 4].view(np.uint32)[0] = column
-    if machine.happens_before is not None:
-        mask = np.array([0xF << offset % GRANULE], np.uint16)
-        machine.happens_before.shared.write(row, np.array([offset // GRANULE]), mask, statement)
+    mask = np.array([0xF << offset % GRANULE], np.uint16)
+    machine.events.shared_stored(row, np.array([offset // GRANULE]), mask, statement)
     machine.effects += 1
 
 
@@ -108,8 +107,7 @@ def dealloc(op: Any, binder: Binder, statement: syntax.Instruction) -> Callable[
             column = place & 0xFFFF
             if row not in machine.tensor.freeing:
                 machine.tensor.free(slot, place, size, statement, row % machine.warps_per_cta)
-                if machine.happens_before is not None:
-                    machine.happens_before.tensor.freed(row, slot, range(column, column + size), statement)
+                machine.events.tensor_freed(row, slot, range(column, column + size), statement)
                 machine.effects += 1
                 machine.wake(("tmem", pair[0]))
         # Only now: the peer may be one of these warps, and nobody wakes those that are not held yet.

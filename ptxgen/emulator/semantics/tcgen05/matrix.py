@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ptxgen import syntax
 from ptxgen.emulator.checks.registry import tcgen05 as tcgen05_checks
-from ptxgen.emulator.checks.tensor.accesses import bands_of
+from ptxgen.emulator.engines.work import AsyncWork
 from ptxgen.emulator.load.operands import Binder, Reader
 from ptxgen.emulator.memory import MemoryFault
 from ptxgen.emulator.semantics import semantics
@@ -29,7 +29,7 @@ from ptxgen.emulator.state.group import Group
 from ptxgen.emulator.state.machine import Machine
 from ptxgen.instr import tcgen05
 from ptxgen.layouts.scale_factors import scale_cells
-from ptxgen.layouts.tmem import LANES, metadata_cells, split_address
+from ptxgen.layouts.tmem import LANES, bands_of, metadata_cells, split_address
 
 #: Scale vectors by kind and .scale_vectorsize (PTX ISA tables 56 and 57).
 _VECTORS = {
@@ -124,14 +124,16 @@ def _issue(
         call = replace(call, scale_a=_scale_place(call.scale_a), scale_b=_scale_place(call.scale_b))
     spans = _tensor_reads(call)
     _require_cells(machine, call, spans)
-    number = _order(machine, row, lane, statement, call, spans) if machine.happens_before is not None else 0
-    pipe = pipe_of(machine, row, form.cta_group)
+    issuer, pipe = int(machine.row_slot[row]), pipe_of(machine, row, form.cta_group)
+    work = machine.issue("tcgen05.mma", statement, issuer, row, lane, pipe=pipe)
+    if machine.events.observes("tensor_written"):
+        _emit_accesses(machine, work, call, spans)
 
     def complete() -> None:
-        with machine.while_reading([number]):
+        with machine.while_reading([work.number]):
             execute(machine, call)
 
-    machine.submit(int(machine.row_slot[row]), statement, complete, pipe=pipe)
+    machine.submit(issuer, statement, complete, pipe=pipe, works=[work])
 
 
 def _scale_place(place: tuple[int, int]) -> tuple[int, int]:
@@ -221,30 +223,21 @@ def _require_cells(machine: Machine, call: Call, spans: list[tuple[str, list[int
             machine.tensor.require(slot, lanes, columns, f"tcgen05.mma, for {what},")
 
 
-def _order(
-    machine: Machine, row: int, lane: int, statement: syntax.Instruction, call: Call,
-    spans: list[tuple[str, list[int], range, range]],
-) -> int:  # fmt: skip
-    """Tell the checks of a product; gives its number in happens-before."""
-    happens_before, shape = machine.happens_before, call.shape
-    assert happens_before is not None
-    issuer = int(machine.row_slot[row])
-    operation = happens_before.operation("tcgen05.mma", statement, issuer, lane=lane)
+def _emit_accesses(
+    machine: Machine, work: AsyncWork, call: Call, spans: list[tuple[str, list[int], range, range]]
+) -> None:
+    """Tell the observers what a product will read and write."""
+    events, shape = machine.events, call.shape
     columns_of_d = range(call.d[1], call.d[1] + shape.columns)
     columns_of_a = range(call.a_place[1], call.a_place[1] + shape.columns_of_a)
     for index, slot in enumerate(call.slots):
         for parts, type in ((call.a, shape.idesc.a_type), (call.b, shape.idesc.b_type)):
             if parts:
-                operation.swizzle = parts[index].swizzle
-                happens_before.shared.async_read(operation, row, parts[index].touched, slot, shape.data_bytes(type))
-        operation.swizzle = None
+                part = parts[index]
+                events.work_reads_shared(work, [work.row], slot, part.touched, shape.data_bytes(type), part.swizzle)
         for what, bands, _, columns in spans:
-            happens_before.tensor.core_read(operation, row, bands, columns, what, slot)
+            events.tensor_operand_read(work, slot, bands, columns, what)
         bands = shape.bands(call.d[0])
-        happens_before.tensor.write(operation, row, bands, columns_of_d, accumulates=call.accumulate, slot=slot)
+        events.tensor_written(work, slot, bands, columns_of_d, accumulates=call.accumulate)
         if shape.form.ashift:
-            happens_before.tensor.write(
-                operation, row, bands_of(range(LANES)), columns_of_a, accumulates=True, slot=slot
-            )
-    machine.tensor_operations.setdefault(issuer, []).append(operation.number)
-    return operation.number
+            events.tensor_written(work, slot, bands_of(range(LANES)), columns_of_a, accumulates=True)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ptxgen import syntax
 from ptxgen.emulator.checks.registry import memory
 from ptxgen.emulator.checks.registry import tcgen05 as tcgen05_checks
-from ptxgen.emulator.checks.tensor.accesses import bands_of
+from ptxgen.emulator.engines.work import AsyncWork
 from ptxgen.emulator.load.operands import Binder, Unmodelled
 from ptxgen.emulator.load.registers import Register
 from ptxgen.emulator.memory import MemoryFault
@@ -23,13 +23,15 @@ from ptxgen.emulator.semantics.tcgen05.elements import expanded
 from ptxgen.emulator.semantics.tcgen05.operands import SharedMatrix, advise_version, shared_matrix
 from ptxgen.emulator.semantics.tcgen05.pairs import advise_one_lane, pipe_of, slots_of
 from ptxgen.emulator.state.group import Group
-from ptxgen.emulator.state.machine import Machine, PendingLoad, PendingStore
+from ptxgen.emulator.state.machine import Machine
+from ptxgen.emulator.state.tensor_transfers import TensorLoad, TensorStore
 from ptxgen.instr import tcgen05
 from ptxgen.layouts.tmem import (
     COPY_SHAPES,
     LANES,
     WARP_LANES,
     Cells,
+    bands_of,
     copy_lanes,
     load_cells,
     packed_cells,
@@ -131,8 +133,8 @@ def load(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
             place = int(places[position, active][0])
             lane, column = _reach(machine, row, place, shape, cells, statement)
             span = _span(cells, column)
-            if machine.happens_before is not None:
-                machine.happens_before.tensor.read(row, bands_of(cells[0] + lane), span, statement)
+            if machine.events.observes("tensor_read"):
+                machine.events.tensor_read(row, bands_of(cells[0] + lane), span, statement)
             at = cells[0] + lane, cells[1] + column
             _submit_load(machine, row, at, span, written, fetch, active, statement)
 
@@ -152,9 +154,8 @@ def _submit_load(
     """Bring cells into registers; until they arrive the registers hold poison."""
     slot = int(machine.row_slot[row])
     registers = [machine.registers[each.index] for each in written]
-    for stored in machine.pending_stores.get(row, ()):  # fact tmem-store-then-load
-        if stored.finish is not None:
-            stored.finish()
+    for stored in machine.transfers.stores.get(row, ()):  # fact tmem-store-then-load
+        stored.complete()
     for register in registers:
         register[row][active] = POISON
 
@@ -168,9 +169,11 @@ def _submit_load(
         machine.wake(("tcgen05.wait", row))
 
     numbers = frozenset(each.index for each in written)
-    pending = PendingLoad(numbers, statement, bands_of(cells[0]), span, complete)
-    machine.pending_loads.setdefault(row, []).append(pending)
-    machine.submit(slot, statement, complete, pipe=("tensor load", row))
+    pending = TensorLoad(numbers, statement, bands_of(cells[0]), span, complete)
+    machine.transfers.loads.setdefault(row, []).append(pending)
+    pipe = ("tensor load", row)
+    work = machine.issue("tcgen05.ld", statement, slot, row, active, pipe=pipe)
+    machine.submit(slot, statement, complete, pipe=pipe, works=[work])
 
 
 def _reduced(words: NDArray[np.uint32], op: Any) -> NDArray[np.uint32]:
@@ -213,38 +216,29 @@ def store(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
             row = int(row)
             place = int(places[position, g.active[position]][0])
             lane, column = _reach(machine, row, place, shape, cells, statement)
-            slot = int(machine.row_slot[row])
-            pending = PendingStore()
-            if machine.happens_before is not None:
-                operation = machine.happens_before.operation("tcgen05.st", statement, slot, row=row)
-                pending.operation = operation.number
-                machine.happens_before.tensor.store(operation, row, bands_of(cells[0] + lane), _span(cells, column))
-            machine.pending_stores.setdefault(row, []).append(pending)
+            slot, pipe = int(machine.row_slot[row]), ("tensor store", row)
+            work = machine.issue("tcgen05.st", statement, slot, row, g.active[position], pipe=pipe)
+            if machine.events.observes("tensor_stored"):
+                machine.events.tensor_stored(work, bands_of(cells[0] + lane), _span(cells, column))
             at = cells[0] + lane, cells[1] + column
-            _submit_store(machine, row, at, words[position].copy(), pending, statement)
+            _submit_store(machine, work, at, words[position].copy())
 
     return run
 
 
-def _submit_store(
-    machine: Machine,
-    row: int,
-    cells: Cells,
-    words: NDArray[np.uint32],
-    pending: PendingStore,
-    statement: syntax.Instruction,
-) -> None:
-    slot = int(machine.row_slot[row])
+def _submit_store(machine: Machine, work: AsyncWork, cells: Cells, words: NDArray[np.uint32]) -> None:
+    slot, row = work.slot, work.row
 
     def complete() -> None:
-        if pending.done:
+        if store.done:
             return
         machine.tensor.cells[slot][cells] = words
-        pending.done = True
+        store.done = True
         machine.wake(("tcgen05.wait", row))
 
-    pending.finish = complete
-    machine.submit(slot, statement, complete, pipe=("tensor store", row))
+    store = TensorStore(work, complete)
+    machine.transfers.stores.setdefault(row, []).append(store)
+    machine.submit(slot, work.statement, complete, pipe=work.pipe, works=[work])
 
 
 @semantics(tcgen05.wait, kind="blocking")
@@ -257,24 +251,18 @@ def wait(op: Any, binder: Binder, statement: syntax.Instruction) -> Callable[...
         require_whole_warps(g, statement)
         for position, row in enumerate(g.indices):
             row = int(row)
-            awaited = (machine.pending_loads if op.what == "ld" else machine.pending_stores).get(row, [])
+            transfers = machine.transfers
+            awaited = (transfers.loads if op.what == "ld" else transfers.stores).get(row, [])
             if not all(each.done for each in awaited):
                 passing[position] = False
             elif op.what == "ld":
-                loads = machine.pending_loads.pop(row, [])
-                if machine.happens_before is not None:
-                    machine.happens_before.tensor.loaded(row, loads)
+                machine.events.tensor_loads_awaited(row, transfers.loads.pop(row, []))
             else:
-                _stored(machine, row)
+                stores = transfers.stores.pop(row, [])
+                machine.events.tensor_stores_awaited(row, [each.work for each in stores])
         return lambda row: ("tcgen05.wait", row), None if passing.all() else passing
 
     return run
-
-
-def _stored(machine: Machine, row: int) -> None:
-    stores = machine.pending_stores.pop(row, [])
-    if machine.happens_before is not None:
-        machine.happens_before.tensor.stored(row, [each.operation for each in stores])
 
 
 # By the tensor core.
@@ -317,17 +305,13 @@ def _submit_copy(
     span = range(column, column + width)
     for slot in slots:
         machine.tensor.require(slot, range(int(lanes.min()) + lane, int(lanes.max()) + lane + 1), span, "tcgen05.cp")
-    if machine.happens_before is not None:
-        operation = machine.happens_before.operation("tcgen05.cp", statement, issuer, lane=thread)
-        bands = bands_of(lanes + lane)
+    pipe, events = pipe_of(machine, row, cta_group), machine.events
+    work = machine.issue("tcgen05.cp", statement, issuer, row, thread, pipe=pipe)
+    if events.observes("tensor_written"):
+        bands, bytes_read = bands_of(lanes + lane), np.uint16((1 << 2 * element) - 1)
         for slot in slots:
-            operation.swizzle = source.swizzle
-            machine.happens_before.shared.async_read(
-                operation, row, source.touched, slot, np.uint16((1 << 2 * element) - 1)
-            )
-            operation.swizzle = None
-            machine.happens_before.tensor.write(operation, row, bands, span, slot=slot)
-        machine.tensor_operations.setdefault(issuer, []).append(operation.number)
+            events.work_reads_shared(work, [row], slot, source.touched, bytes_read, source.swizzle)
+            events.tensor_written(work, slot, bands, span)
 
     def execute() -> None:
         for slot in slots:
@@ -335,7 +319,7 @@ def _submit_copy(
             words = (data if element == 8 else expanded(data, element)).view(np.uint32)
             machine.tensor.cells[slot][lanes + lane, column : column + width] = words
 
-    machine.submit(issuer, statement, execute, pipe=pipe_of(machine, row, cta_group))
+    machine.submit(issuer, statement, execute, pipe=pipe, works=[work])
 
 
 @semantics(tcgen05.shift)
@@ -344,13 +328,15 @@ def shift(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
 
     def run(g: Group) -> None:
         advise_one_lane(g, address(g), statement)
-        for row, _, (place,) in each(g, address(g)):
-            _submit_shift(g.machine, row, op.cta_group, place, statement)
+        for row, thread, (place,) in each(g, address(g)):
+            _submit_shift(g.machine, row, thread, op.cta_group, place, statement)
 
     return run
 
 
-def _submit_shift(machine: Machine, row: int, cta_group: int, place: int, statement: syntax.Instruction) -> None:
+def _submit_shift(
+    machine: Machine, row: int, thread: int, cta_group: int, place: int, statement: syntax.Instruction
+) -> None:
     """All four quarters move, whichever lane the address has (fact shift-direction)."""
     issuer, slots = int(machine.row_slot[row]), slots_of(machine, row, cta_group)
     lane, column = split_address(place)
@@ -364,12 +350,11 @@ def _submit_shift(machine: Machine, row: int, cta_group: int, place: int, statem
     span, bands = range(column, column + _SHIFT_COLUMNS), bands_of(range(LANES))
     for slot in slots:
         machine.tensor.require(slot, range(LANES), span, "tcgen05.shift")
-    if machine.happens_before is not None:
-        operation = machine.happens_before.operation("tcgen05.shift", statement, issuer)
-        for slot in slots:
-            machine.happens_before.tensor.core_read(operation, row, bands, span, "rows", slot)
-            machine.happens_before.tensor.write(operation, row, bands, span, slot=slot)
-        machine.tensor_operations.setdefault(issuer, []).append(operation.number)
+    pipe, events = pipe_of(machine, row, cta_group), machine.events
+    work = machine.issue("tcgen05.shift", statement, issuer, row, thread, pipe=pipe)
+    for slot in slots:
+        events.tensor_operand_read(work, slot, bands, span, "rows")
+        events.tensor_written(work, slot, bands, span)
     to, source = shift_lanes()
 
     def execute() -> None:
@@ -377,4 +362,4 @@ def _submit_shift(machine: Machine, row: int, cta_group: int, place: int, statem
             cells = machine.tensor.cells[slot][:, column : column + _SHIFT_COLUMNS]
             cells[to] = cells[source]
 
-    machine.submit(issuer, statement, execute, pipe=pipe_of(machine, row, cta_group))
+    machine.submit(issuer, statement, execute, pipe=pipe, works=[work])

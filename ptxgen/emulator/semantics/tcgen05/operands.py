@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from ptxgen import syntax
 from ptxgen.descriptors import DescriptorError, SmemDescriptor
 from ptxgen.emulator.checks.registry import descriptors, memory
-from ptxgen.emulator.checks.shared.granules import GRANULE
 from ptxgen.emulator.memory import MemoryFault
+from ptxgen.emulator.memory.granules import GRANULE
 from ptxgen.emulator.memory.shared_memory import RESERVED_BYTES
 from ptxgen.emulator.state.machine import Machine
 from ptxgen.layouts.operands import Major, operand_addresses

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 from ptxgen import syntax
-from ptxgen.emulator.checks.mbarrier.transactions import Signal
 from ptxgen.emulator.checks.registry import memory
 from ptxgen.emulator.load.operands import Binder
 from ptxgen.emulator.semantics import semantics
@@ -14,6 +13,7 @@ from ptxgen.emulator.semantics.mbarrier import each
 from ptxgen.emulator.semantics.tcgen05.pairs import advise_one_lane, pipe_of
 from ptxgen.emulator.state.group import Group
 from ptxgen.emulator.state.machine import Machine
+from ptxgen.emulator.state.signals import Signal
 from ptxgen.instr import tcgen05
 
 _Run = Callable[[Group], None]
@@ -62,39 +62,20 @@ def _arrive_when_done(
     issuer = int(machine.row_slot[row])
     signal = Signal(statement, 0)
     barriers = [(slot, machine.promise(slot, offset, row, signal)) for slot, offset in places]
-    if machine.happens_before is not None:
-        machine.happens_before.tensor_fences.before_thread_sync(row)  # implied (9.7.16.12.1)
-        signal.given = machine.happens_before.release(row)
-        # All earlier operations, those of earlier commits too (9.7.16.12.1); what everybody knows is dropped.
-        earlier = [n for n in machine.tensor_operations.get(issuer, ()) if n in machine.happens_before.operations]
-        machine.tensor_operations[issuer] = earlier
-        signal.given.operations.update(earlier)
-        for each in map(machine.happens_before.operations.__getitem__, earlier):
-            each.mbarrier = places[0][1] if each.mbarrier is None else each.mbarrier
-        for slot, _ in places:
-            if slot != issuer:
-                operation = machine.happens_before.operation("tcgen05.commit", statement, issuer)
-                machine.happens_before.exits.arrives(slot, operation.number)
-                earlier.append(operation.number)  # who waits for this, or a later one, knows that it has come
-                signal.given.operations.add(operation.number)
+    pipe = pipe_of(machine, row, cta_group)
+    commits = [(slot, machine.issue("tcgen05.commit", statement, issuer, row, pipe=pipe)) for slot, _ in places]
+    machine.events.tensor_committed(row, signal, commits, places[0][1])
 
     def arrive() -> None:
         for slot, barrier in barriers:
             machine.arrive_on(slot, barrier, signal)
 
-    machine.submit(issuer, statement, arrive, pipe=pipe_of(machine, row, cta_group))
+    machine.submit(issuer, statement, arrive, pipe=pipe, works=[work for _, work in commits])
 
 
 @semantics(tcgen05.fence)
 def fence(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     def run(g: Group) -> None:
-        happens_before = g.machine.happens_before
-        if happens_before is None:
-            return
-        for row in map(int, g.indices):
-            if op.where == "after_thread_sync":
-                happens_before.after_thread_sync(row, g.machine.unfenced_waits.get(row))
-            else:
-                happens_before.before_thread_sync(row)
+        g.machine.events.tensor_fence(g.indices, g.active, before=op.where == "before_thread_sync")
 
     return run

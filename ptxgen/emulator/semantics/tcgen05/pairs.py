@@ -44,7 +44,7 @@ def pipe_of(machine: Machine, row: int, cta_group: int) -> tuple[str, int]:
 
 def advise_one_lane(g: Group, places: Any, statement: syntax.Instruction) -> None:
     """A single thread issues an operation (9.7.16.5): of several lanes each would issue one of its own."""
-    if g.machine.happens_before is None:
+    if not g.machine.findings.checks:
         return
     active, values = g.active, g.full(places)
     first = np.take_along_axis(values, active.argmax(axis=1)[:, None], axis=1)

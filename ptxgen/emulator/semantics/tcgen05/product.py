@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from ptxgen.descriptors import BlockScaledInstructionDescriptor, DescriptorError, InstructionDescriptor, ZeroColumnMask
 from ptxgen.emulator.arithmetic import matrix_multiply, tensor_sums
 from ptxgen.emulator.checks.registry import descriptors
-from ptxgen.emulator.checks.tensor.accesses import bands_of
 from ptxgen.emulator.memory import MemoryFault
 from ptxgen.emulator.semantics.tcgen05.elements import Packing, Values, decode, narrow_bits, scale_table
 from ptxgen.emulator.semantics.tcgen05.operands import SharedMatrix
@@ -24,6 +23,7 @@ from ptxgen.layouts.tmem import (
     WARP_LANES,
     accumulator_cells,
     accumulator_layout,
+    bands_of,
     metadata_cells,
     operand_lanes,
     shift_lanes,

@@ -252,7 +252,7 @@ def test_forgotten_events_stay_forgotten(monkeypatch: pytest.MonkeyPatch) -> Non
     turns = (OTHER + BAR + GET + BAR + STORE + DONE + BAR + GET + BAR) * 5
     assert errors(run(turns)) == set()
     assert errors(run(turns + OTHER + GET)) == RACE
-    events = GlobalEvents(HappensBefore(1, 2, 1, 1024, Findings(), [{}]), 4096, Findings())
+    events = GlobalEvents(HappensBefore(1, 2, 1, Findings()), np.zeros(2, np.int64), 4096, Findings())
     statement = next(iter(ptxgen.parse(module("ret;")).statements()))
     old = events.stamp(events.of_copy(0, PENDING, statement, "bulk store"))
     fresh = [events.stamp(events.of_copy(1, PENDING, statement, "bulk store")) for _ in range(12)]

@@ -45,7 +45,7 @@ def test_searches_against_vector_clocks(most: int, monkeypatch: pytest.MonkeyPat
     asked = Counter[tuple[bool, bool]]()
     for seed in range(6):
         rng, rows = random.Random(seed), 8
-        happens_before, reference = HappensBefore(4, 2, 2, 1024, Findings(), [{} for _ in range(4)]), Reference(rows)
+        happens_before, reference = HappensBefore(4, 2, 2, Findings()), Reference(rows)
         first = [happens_before.clock(row) - 1 for row in range(rows)]
         released: list[tuple[VectorClock, Clocks]] = []
         for _ in range(150):
@@ -123,7 +123,7 @@ def test_what_is_too_long_ago_is_a_race(
 
 def test_warps_that_poll_fill_no_record() -> None:
     """A load that is repeated while nothing is stored is one entry, and one after a store another."""
-    happens_before = HappensBefore(1, 2, 1, 1024, Findings(), [{}])
+    happens_before = HappensBefore(1, 2, 1, Findings())
     row, lane, word = np.array([0]), np.zeros(1, np.int64), np.array([64])
 
     def access(writes: bool) -> int:

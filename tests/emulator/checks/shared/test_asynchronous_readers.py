@@ -7,8 +7,8 @@ import pytest
 
 from ptxgen import Kernel
 from ptxgen.emulator.checks.findings import Findings
-from ptxgen.emulator.checks.order.happens_before import HappensBefore
 from tests.support.harness import module
+from tests.support.shared_accesses import issue, shared_accesses
 
 #: What reads, and the opcode that messages name.
 READERS = {"tcgen05.mma": "tcgen05.mma", "tensor store": "cp.async.bulk.tensor"}
@@ -23,18 +23,18 @@ def test_a_product_and_a_copy_read_the_same(awaited: tuple[str, ...], first: str
     *reading, statement = Kernel.from_ptx(module(text)).entry.body.statements  # type: ignore[union-attr]
     statements = dict(zip(READERS, reading, strict=True))
     findings = Findings()
-    happens_before = HappensBefore(1, 2, 1, 4096, findings, [{}])
+    happens_before, shared = shared_accesses(findings)
     granules = np.array([100, 101])
-    happens_before.shared.written[0, granules] = 0xFFFF
+    shared.written[0, granules] = 0xFFFF
     for what in sorted(READERS, key=lambda what: what != first):
-        operation = happens_before.operation(what, statements[what], 0)
-        happens_before.shared.async_read(operation, 0, granules)
+        operation = issue(happens_before, what, statements[what])
+        shared.async_read(operation, 0, granules)
         if what in awaited:
             happens_before.acquire_operations(1, [operation.number])
     if write == "copy":
-        happens_before.shared.async_write(happens_before.operation("tensor copy", statement, 0), 1, granules)
+        shared.async_write(issue(happens_before, "tensor copy", statement), 1, granules)
     else:
-        happens_before.shared.write(1, granules, np.full(2, 0xFFFF, np.uint16), statement)
+        shared.write(1, granules, np.full(2, 0xFFFF, np.uint16), statement)
     told = [each.message for each in findings.list()]
     missing = [what for what in READERS if what not in awaited]
     assert len(told) == len(missing)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ptxgen.emulator.checks.uninitialized.registers import Use, never_sure
+from ptxgen.emulator.load.register_use import Use, never_sure
 from tests.support.harness import codes, launch, poisoned
 
 HEAD = """

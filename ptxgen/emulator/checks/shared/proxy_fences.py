@@ -14,41 +14,48 @@ from numpy.typing import NDArray
 from ptxgen.emulator.checks.findings import Findings
 from ptxgen.emulator.checks.order.vector_clock import AsyncOperation
 from ptxgen.emulator.checks.registry import races
+from ptxgen.emulator.checks.shared.lanes import LaneAccesses
 from ptxgen.emulator.checks.shared.last_accesses import ThreadAccesses
+from ptxgen.emulator.checks.shared.strong_stores import StrongStores
 
 if TYPE_CHECKING:
     from ptxgen.emulator.checks.order.happens_before import HappensBefore
-    from ptxgen.emulator.checks.shared.accesses import SharedAccesses
 
 
 class ProxyFences:
     """The fences between the accesses that `SharedAccesses` keeps and operations that come after them."""
 
     def __init__(
-        self, shared: SharedAccesses, happens_before: HappensBefore, copy_lines: Mapping[int, str], findings: Findings
+        self,
+        happens_before: HappensBefore,
+        lanes: LaneAccesses,
+        strong_stores: StrongStores,
+        copy_lines: Mapping[int, str],
+        findings: Findings,
     ) -> None:
-        self._shared, self._happens_before, self._findings = shared, happens_before, findings
+        self._happens_before, self._lanes, self._strong_stores = happens_before, lanes, strong_stores
+        self._stores, self._loads, self._findings = lanes.stores, lanes.loads, findings
         #: Lines of the cp.async and st.async instructions that have run.
         self._copy_lines = copy_lines
 
     def require(self, operation: AsyncOperation, row: int, slot: int, granules: NDArray[np.int64]) -> None:
         """Stores of threads reach the async proxy by a fence of the storing warp, or of the issuing one."""
         visible = self._visible(row)
-        late = _unfenced(self._shared.stores, visible, slot, granules)
-        strong = [(*each, "store") for each in self._shared.strong_stores.unfenced(slot, granules, visible)]
+        late = _unfenced(self._stores, visible, slot, granules)
+        strong = [(*each, "store") for each in self._strong_stores.unfenced(slot, granules, visible)]
         if late is None and not strong:
-            self._happens_before.lanes.unfenced(operation, row, slot, granules)
+            self._lanes.unfenced(operation, row, slot, granules)
             return
         # Advice for cp.async: the manual has it in the generic proxy (9.7.9.25.3.1), but Triton leaves the fence out,
         # and its kernels are right on an H200 (driver 580, 2026-11-20).
         weak = []
         if late is not None:
-            table = self._shared.stores.table(slot)
+            table = self._stores.table(slot)
             assert table is not None
             lines = [line for line, what in self._copy_lines.items() if what == "cp.async"]
             copied = np.isin(table.line[:, granules], lines) if lines else np.zeros_like(late)
             for chosen, what in ((late & ~copied, "store"), (late & copied, "cp.async")):
-                weak += [(*each, what) for each in self._shared.stores.lines(slot, granules, chosen)]
+                weak += [(*each, what) for each in self._stores.lines(slot, granules, chosen)]
         for member, line, _, at, what in (*weak, *strong):
             reader = self._findings.access("reader", operation.statement, row, space="shared", address=at)
             writer = self._happens_before.party("writer", line, row, member, at)
@@ -68,10 +75,10 @@ class ProxyFences:
         Advice, of responses of launch control: the manual's example has the fences (9.7.13.17). Before copies CUTLASS
         leaves them out.
         """
-        late = _unfenced(self._shared.loads, self._visible(row), slot, granules)
+        late = _unfenced(self._loads, self._visible(row), slot, granules)
         if late is None:
             return
-        for member, line, _, at in self._shared.loads.lines(slot, granules, late):
+        for member, line, _, at in self._loads.lines(slot, granules, late):
             writer = self._findings.access("writer", operation.statement, row, space="shared", address=at)
             reader = self._happens_before.party("reader", line, row, member, at)
             self._findings.report(

@@ -1,0 +1,96 @@
+"""The checks of a launch, composed: each gets what it works with by its constructor."""
+
+from __future__ import annotations
+
+from ptxgen.emulator.checks.efficiency import Efficiency
+from ptxgen.emulator.checks.global_memory.accesses import GlobalAccesses
+from ptxgen.emulator.checks.global_memory.copies import GlobalCopies
+from ptxgen.emulator.checks.global_memory.events import GlobalEvents
+from ptxgen.emulator.checks.global_memory.grid_races import GridRaces
+from ptxgen.emulator.checks.global_memory.tensormaps import Tensormaps
+from ptxgen.emulator.checks.mbarrier.stale_waits import StaleWaits
+from ptxgen.emulator.checks.mbarrier.transactions import Transactions
+from ptxgen.emulator.checks.order.barriers import ClusterBarrierClocks, CtaBarrierClocks
+from ptxgen.emulator.checks.order.fences import FenceClocks
+from ptxgen.emulator.checks.order.happens_before import HappensBefore
+from ptxgen.emulator.checks.order.launch_control import LaunchControl
+from ptxgen.emulator.checks.order.stale_loads import StaleLoads
+from ptxgen.emulator.checks.order.strong_accesses import StrongAccesses
+from ptxgen.emulator.checks.order.waits import WaitClocks
+from ptxgen.emulator.checks.shared.accesses import SharedAccesses
+from ptxgen.emulator.checks.shared.cta_exit import CtaExit
+from ptxgen.emulator.checks.shared.lanes import LaneAccesses
+from ptxgen.emulator.checks.tensor.accesses import TensorAccesses
+from ptxgen.emulator.checks.tensor.fences import TensorFences
+from ptxgen.emulator.checks.tensor.order import TensorOrder
+from ptxgen.emulator.checks.trackers import Checks
+from ptxgen.emulator.checks.uninitialized.registers import Unwritten
+from ptxgen.emulator.load.program import Program
+from ptxgen.emulator.observer import Observer
+from ptxgen.emulator.schedule.code import Watcher
+from ptxgen.emulator.state.machine import Machine
+
+
+def observe(machine: Machine, *, advice: bool) -> None:
+    """Have a machine's launch checked; with `advice` also for what it wastes of memory's time."""
+    findings, clusters, slots, bytes = machine.findings, machine.clusters, machine.slots, machine.shared.pitch
+    order = HappensBefore(slots, machine.warps_per_cta, clusters.size, findings, clusters=clusters.count)
+    waits = StaleWaits(order, machine.mbarriers)
+    lanes = LaneAccesses(order, slots, bytes, findings)
+    shared = SharedAccesses(order, waits, lanes, slots, bytes, findings)
+    tensor_fences = TensorFences(machine.warps, machine.warps_per_cta)
+    tensor = TensorAccesses(order, tensor_fences, waits, slots, findings)
+    order.attach(lanes, tensor_fences, tensor)
+    cluster_barriers = ClusterBarrierClocks(order, findings)
+    exits = CtaExit(order, cluster_barriers, shared, findings)
+    strong = StrongAccesses(order, findings)
+    if machine.config.has_strong_loads and machine.timeline.schedule != "eager":
+        strong.stale = StaleLoads(order, lanes.interval, machine.timeline)
+        order.sequences = True
+    wait_clocks = WaitClocks(order, waits, machine.watched)
+    tensormaps = Tensormaps(findings)
+    transactions = Transactions(order, machine.mbarriers, findings)
+    events = GlobalEvents(order, lanes.interval, len(machine.memory.data), findings)
+    grids = GridRaces(order, events, findings)
+    copies = GlobalCopies(order, events, grids, findings)
+    observers: list[Observer] = [
+        transactions,
+        strong,
+        order,
+        CtaBarrierClocks(order),
+        cluster_barriers,
+        wait_clocks,
+        FenceClocks(order, wait_clocks, strong),
+        TensorOrder(order, wait_clocks, tensor_fences),
+        tensormaps,
+        grids,
+        copies,
+        LaunchControl(order, findings),
+        shared,
+        tensor_fences,
+        tensor,
+        exits,
+    ]
+    machine.observe(observers)
+    machine.efficiency = Efficiency() if advice else None
+    machine.checks = Checks(
+        order,
+        waits,
+        lanes,
+        shared,
+        exits,
+        tensor,
+        tensor_fences,
+        strong,
+        transactions,
+        events,
+        GlobalAccesses(order, lanes, events, grids, findings),
+        copies,
+        grids,
+        tensormaps,
+    )
+
+
+def watchers(machine: Machine, program: Program) -> list[Watcher]:
+    """What watches the instructions of a program for uninitialized registers."""
+    return [Unwritten(machine, program.register_flow).watch] if program.register_flow.followed else []

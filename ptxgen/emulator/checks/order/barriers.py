@@ -1,0 +1,124 @@
+"""What barriers of CTAs and clusters order. PTX ISA 9.7.13.1, 9.7.13.3."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptxgen.emulator.checks.findings import Findings
+from ptxgen.emulator.checks.order.happens_before import HappensBefore
+from ptxgen.emulator.checks.order.vector_clock import VectorClock
+from ptxgen.emulator.observer import Lanes, Observer
+from ptxgen.emulator.state.cluster_barrier import report_unwaited_arrival
+from ptxgen.syntax import Statement
+
+
+class CtaBarrierClocks(Observer):
+    """Orders the warps that wait at a CTA's barrier after each other, and after those that only arrive."""
+
+    def __init__(self, happens_before: HappensBefore) -> None:
+        self._happens_before = happens_before
+        #: By slot and number: what those have released that have arrived and do not wait.
+        self._released: dict[tuple[int, int], VectorClock] = {}
+
+    def ctas_end(self, slots: Sequence[int]) -> None:
+        if self._released:
+            self._released = {key: clock for key, clock in self._released.items() if key[0] not in slots}
+
+    def barrier_arrives(self, slot: int, name: int, row: int, lanes: Lanes, *, waits: bool) -> None:
+        if waits:
+            return
+        released = self._happens_before.release(row)
+        before = self._released.get((slot, name))
+        if before is None:
+            self._released[slot, name] = released
+        else:
+            before.join(released)
+
+    def barrier_completes(self, slot: int, name: int, rows: list[int]) -> None:
+        released = self._released.pop((slot, name), None)
+        if rows:
+            self._happens_before.barrier(rows, released)
+
+
+@dataclass(slots=True)
+class _Phases:
+    """The barrier of a resident cluster: what the arrivals of this phase have released, and those of ended ones."""
+
+    arriving: VectorClock | None = None
+    completed: VectorClock | None = None
+    #: The interval of each warp of the cluster when it arrived, in this phase and in the last completed one.
+    arrivals: dict[int, int] = field(default_factory=dict)
+    executed: dict[int, int] = field(default_factory=dict)
+
+    def release(self, released: VectorClock) -> None:
+        """Who waits for this phase acquires this."""
+        if self.arriving is None:
+            self.arriving = released.copy()
+        else:
+            self.arriving.join(released)
+
+
+class ClusterBarrierClocks(Observer):
+    """Orders who waits for a phase of a cluster's barrier after those whose arrivals release."""
+
+    def __init__(self, happens_before: HappensBefore, findings: Findings) -> None:
+        self._happens_before, self._findings = happens_before, findings
+        #: By resident cluster.
+        self._phases: dict[int, _Phases] = {}
+
+    def _of(self, row: int) -> _Phases:
+        """The barrier of a warp's cluster."""
+        return self._phases.setdefault(row // self._happens_before.members, _Phases())
+
+    def executed(self, slot: int) -> Mapping[int, int]:
+        """The interval of each warp of a slot's cluster when it arrived in the last completed phase."""
+        phases = self._phases.get(slot // self._happens_before.size)
+        return {} if phases is None else phases.executed
+
+    def slots_reused(self, slots: NDArray[np.int64]) -> None:
+        for slot in slots.tolist() if self._phases else ():
+            self._phases.pop(slot // self._happens_before.size, None)
+
+    def cluster_arrives(
+        self, row: int, lanes: Lanes, phase: int, statement: Statement, *, relaxed: bool, unwaited: bool
+    ) -> None:
+        """A relaxed arrival releases what the warp's last fence has. To arrive without having waited is legal for who
+        has otherwise observed that all have arrived in the last phase.
+        """
+        happens_before, members = self._happens_before, self._happens_before.members
+        phases, first = self._of(row), row - row % members
+        if unwaited and not all(
+            happens_before.has_observed(row, first + member, clock) for member, clock in phases.executed.items()
+        ):
+            report_unwaited_arrival(self._findings, row, statement)
+        phases.arrivals[row % members] = happens_before.clock(row)
+        released = happens_before.released.get(row) if relaxed else happens_before.release(row)
+        if relaxed:
+            happens_before.arrives_relaxed(row, phase, statement)
+        if released is not None:
+            phases.release(released)
+
+    def cluster_leaves(self, row: int, lanes: Lanes) -> None:
+        self._of(row).release(self._happens_before.release(row))
+
+    def cluster_phase_ends(self, cluster: int) -> None:
+        phases = self._phases.setdefault(cluster, _Phases())
+        phases.executed = dict(phases.arrivals)
+        if phases.arriving is not None:
+            if phases.completed is None:
+                phases.completed = phases.arriving
+            else:
+                phases.completed.join(phases.arriving)
+            phases.arriving = None
+
+    def cluster_waits(self, row: int, lanes: Lanes, phase: int, statement: Statement) -> None:
+        happens_before = self._happens_before
+        happens_before.waits_for_relaxed(row, phase, statement)
+        completed = self._of(row).completed
+        if completed is not None:
+            happens_before.acquire(row, completed)
+            happens_before.lanes_converge(np.array([row]))

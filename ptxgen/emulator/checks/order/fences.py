@@ -1,0 +1,55 @@
+"""What fences of threads order: fence, membar, fence.proxy.async and fence.mbarrier_init. PTX ISA 9.7.13."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptxgen.emulator.checks.order.happens_before import HappensBefore
+from ptxgen.emulator.checks.order.partial_release import bits
+from ptxgen.emulator.checks.order.strong_accesses import StrongAccesses, level
+from ptxgen.emulator.checks.order.waits import WaitClocks
+from ptxgen.emulator.observer import Lanes, Observer
+from ptxgen.emulator.state.mbarriers import MBarrier
+
+
+class FenceClocks(Observer):
+    """From an acquiring fence on relaxed waits and loads count, and from a releasing one what precedes it for relaxed
+    arrivals and stores. The scope counts for accesses to global memory.
+    """
+
+    def __init__(self, happens_before: HappensBefore, waits: WaitClocks, strong: StrongAccesses) -> None:
+        self._happens_before, self._waits, self._strong = happens_before, waits, strong
+
+    def fence(
+        self,
+        rows: NDArray[np.int64],
+        lanes: Lanes,
+        *,
+        acquires: bool,
+        releases: bool,
+        sequences: bool,
+        proxy: bool,
+        scope: str | None,
+    ) -> None:
+        happens_before, strong, width = self._happens_before, self._strong, level(scope)
+        for row, lane_bits in zip(rows.tolist(), bits(lanes).tolist(), strict=True):
+            if acquires:
+                self._waits.acquire(row)
+                strong.acquire_fence(row, width)
+            if sequences:
+                strong.sequence_fence(row, width)
+            if proxy:
+                happens_before.fence_proxy(row, lane_bits, heap=False)
+            if releases:
+                happens_before.release_fence(row, lane_bits)
+                strong.release_fence(row, width)
+
+    def proxy_fence(self, rows: NDArray[np.int64], lanes: Lanes, *, shared: bool, heap: bool) -> None:
+        for row, lane_bits in zip(rows.tolist(), bits(lanes).tolist(), strict=True):
+            self._happens_before.fence_proxy(row, lane_bits, shared=shared, heap=heap)
+
+    def mbarrier_init_fence(self, row: int, mbarriers: Sequence[MBarrier]) -> None:
+        self._happens_before.release_inits(row, [made.number for made in mbarriers])

@@ -1,0 +1,79 @@
+"""What waits on mbarriers order: later accesses once the program looks at the result, or executes a fence."""
+
+from __future__ import annotations
+
+from collections.abc import Set
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptxgen.emulator.checks.mbarrier.stale_waits import StaleWaits
+from ptxgen.emulator.checks.order.happens_before import HappensBefore
+from ptxgen.emulator.checks.order.mbarrier_scope import Told
+from ptxgen.emulator.checks.order.vector_clock import VectorClock
+from ptxgen.emulator.observer import Lanes, Observer
+from ptxgen.emulator.state.mbarriers import MBarrier
+from ptxgen.syntax import Statement
+
+
+class WaitClocks(Observer):
+    """Waits that have succeeded and do not order anything yet; `watched` takes the registers to be told of."""
+
+    def __init__(self, happens_before: HappensBefore, waits: StaleWaits, watched: set[int]) -> None:
+        self._happens_before, self._waits, self._watched = happens_before, waits, watched
+        #: By predicate register and warp, what its lanes acquire when they read the result; what of it scopes include.
+        self._unread: dict[int, dict[int, tuple[VectorClock, Lanes, Told | None]]] = {}
+        #: What relaxed waits of a warp have seen since its last acquiring fence.
+        self.unfenced: dict[int, VectorClock] = {}
+
+    def slots_reused(self, slots: NDArray[np.int64]) -> None:
+        for table in (self.unfenced, *self._unread.values()):
+            if table:
+                for row in self._happens_before.rows_of(slots).tolist():
+                    table.pop(row, None)
+
+    def mbarrier_waited(
+        self,
+        row: int,
+        lanes: Lanes,
+        mbarrier: MBarrier,
+        statement: Statement,
+        *,
+        relaxed: bool,
+        cluster: bool,
+        result: int,
+    ) -> None:
+        """A relaxed wait orders later accesses only after a fence, others only in a program that reads the result."""
+        self._waits.waited(row, mbarrier, statement)
+        completed, scopes = mbarrier.completed, mbarrier.told
+        if completed is None:
+            return
+        if relaxed:
+            if row in self.unfenced:
+                self.unfenced[row].join(completed)
+            else:
+                self.unfenced[row] = completed.copy()
+            return
+        unread = self._unread.setdefault(result, {})
+        self._watched.add(result)
+        before = unread.get(row)
+        unread[row] = completed, lanes if before is None else lanes | before[1], scopes[1:] if (
+            scopes is not None and cluster
+        ) else scopes
+
+    def registers_read(self, rows: NDArray[np.int64], registers: Set[int]) -> None:
+        for predicate in registers & self._unread.keys():
+            waiting = self._unread[predicate]
+            for row in rows.tolist():
+                acquired = waiting.pop(row, None)
+                if acquired is not None:
+                    self._happens_before.acquire(row, *acquired)
+            if not waiting:
+                del self._unread[predicate]
+                self._watched.discard(predicate)
+
+    def acquire(self, row: int) -> None:
+        """A warp executes a fence that acquires."""
+        seen = self.unfenced.pop(row, None)
+        if seen is not None:
+            self._happens_before.acquire(row, seen)

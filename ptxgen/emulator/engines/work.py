@@ -1,0 +1,40 @@
+"""Asynchronous work: what threads issue and does not end with its instruction."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptxgen.syntax import Statement
+
+#: All threads of a warp, and each of them alone: masks (32,).
+WARP: NDArray[np.bool_] = np.ones(32, np.bool_)
+LANE_MASKS: NDArray[np.bool_] = np.eye(32, dtype=np.bool_)
+
+
+@dataclass(slots=True, eq=False)
+class AsyncWork:
+    """A copy, a product or another operation, from its issue to its completion.
+
+    `number` counts the work of a launch from 1 on, `what` names its kind (`tcgen05.mma`, `tensor copy`). `slot` is the
+    CTA for which it is, `row` the warp that has issued it and `lanes`, (32,), which of its threads; `pipe` orders work
+    (None: nothing does), and `issued` is the virtual time of the issue.
+    """
+
+    number: int
+    what: str
+    statement: Statement
+    slot: int
+    row: int
+    lanes: NDArray[np.bool_]
+    pipe: object
+    issued: int
+    #: The swizzle with which a copy writes shared memory.
+    swizzle: str | None = None
+
+    @property
+    def lane(self) -> int | None:
+        """The thread that has issued it, None if several have together."""
+        return int(self.lanes.argmax()) if np.count_nonzero(self.lanes) == 1 else None

@@ -1,0 +1,47 @@
+"""Bulk copies from shared memory, in the groups in which warps wait for them. PTX ISA 9.7.9.25.4."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptxgen.emulator.engines.work import AsyncWork
+
+
+@dataclass(slots=True, eq=False)
+class BulkStore:
+    """A copy to global memory: the lanes, (32,), that asked for it, whether it has read its source, and is done."""
+
+    lanes: NDArray[np.bool_]
+    work: AsyncWork
+    read: bool = False
+    done: bool = False
+
+
+class BulkGroups:
+    """The bulk stores of each warp by group."""
+
+    def __init__(self) -> None:
+        #: By row, the open group last.
+        self.groups: dict[int, list[list[BulkStore]]] = {}
+
+    def add(self, row: int, store: BulkStore) -> None:
+        """A copy of a warp is issued, into its open group."""
+        self.groups.setdefault(row, [[]])[-1].append(store)
+
+    def commit(self, row: int) -> None:
+        """The open group is closed, empty or not."""
+        self.groups.setdefault(row, [[]]).append([])
+
+    def awaited(self, row: int, pending: int) -> list[list[BulkStore]]:
+        """The groups before the latest `pending`."""
+        groups = self.groups.get(row, [[]])
+        return groups[: max(len(groups) - 1 - pending, 0)]
+
+    def retire(self, row: int, count: int) -> None:
+        """The first groups, so many, are done and waited for."""
+        groups = self.groups.get(row)
+        if groups is not None:
+            del groups[:count]

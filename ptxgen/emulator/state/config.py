@@ -1,0 +1,41 @@
+"""What a machine is made for: a kernel's program on its target, and the shape of a launch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ptxgen.device import LaunchShape, SharedRegion
+from ptxgen.emulator.load.registers import Register
+from ptxgen.emulator.load.variables import Variables
+from ptxgen.emulator.memory.bank import Bank
+from ptxgen.instr.model.targets import Target
+
+
+@dataclass(frozen=True)
+class MachineConfig:
+    """`slots` CTAs run at a time. `addresses` are those of the module's global variables, by the number of the symbol.
+
+    `views` are registers, by number, that instructions take as other types. `register_count` is how many a thread
+    begins with (None: setmaxnreg has no effect).
+    """
+
+    shape: LaunchShape
+    slots: int
+    target: Target
+    entry: str
+    parameters: bytes
+    constants: Bank
+    addresses: Sequence[int]
+    variables: Variables
+    regions: Sequence[SharedRegion]
+    registers: Sequence[Register]
+    views: Sequence[tuple[int, np.dtype[Any]]]
+    accumulators: Mapping[int, int]
+    accumulator_copies: frozenset[int]
+    register_count: int | None
+    reads_time: bool
+    has_strong_loads: bool

@@ -1,0 +1,68 @@
+"""Memory of a rerun, perturbed where the launch has read what it should not: does anything depend on it?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptxgen.emulator.memory.granules import GRANULE
+from ptxgen.emulator.memory.shared_memory import SharedMemory
+
+#: Places in shared memory that each asynchronous operation, by number, accesses at a wrong time: (CTA slot, units of 16
+#: bytes).
+Places = dict[int, list[tuple[int, NDArray[np.int64]]]]
+
+
+@dataclass(frozen=True)
+class Perturbation:
+    """What a rerun puts where nothing has been written yet: `byte` into shared memory if `shared`, and into `sources`;
+    `odd` into the lowest byte of registers of odd lanes. In place of what operations read while it is being written
+    (`reads`), or write while others write it, there is `byte` too.
+    """
+
+    byte: int
+    shared: bool = False
+    sources: frozenset[int | str] = frozenset()
+    odd: int | None = None
+    reads: Places = field(default_factory=dict)
+    writes: Places = field(default_factory=dict)
+
+    def fill(self, register: NDArray[Any]) -> None:
+        """Put its bytes into a register, (warps, 32) or more, of some warps."""
+        if register.dtype == np.bool_:
+            register[...] = True
+            return
+        lanes = register.view(np.uint8).reshape(len(register), 32, -1)
+        lanes[...] = self.byte
+        if self.odd is not None:
+            lanes[:, 1::2, 0] = self.odd
+
+    @contextmanager
+    def during(self, memory: SharedMemory, numbers: Sequence[int]) -> Iterator[None]:
+        """While these operations read: the bytes are back afterwards."""
+        kept: list[tuple[NDArray[np.complex128], NDArray[np.int64], NDArray[np.complex128]]] = []
+        for number in numbers:
+            for slot, granules in self.reads.get(number, ()):
+                words = memory.data[slot].view(np.complex128)
+                kept.append((words, granules, words[granules]))
+                words[granules] = self._unit()
+        yield
+        for words, granules, before in reversed(kept):
+            words[granules] = before
+
+    def after(self, memory: SharedMemory, number: int) -> None:
+        """Once this operation has written."""
+        for slot, granules in self.writes.get(number, ()):
+            memory.data[slot].view(np.complex128)[granules] = self._unit()
+
+    def metadata(self, nibbles: NDArray[np.uint8], wrong: NDArray[np.bool_], legal: Sequence[int]) -> NDArray[np.uint8]:
+        """Metadata of a sparse matrix, some of which mean nothing, with legal ones in their place."""
+        return np.where(wrong, np.uint8(legal[(self.byte >> 1) % len(legal)]), nibbles)
+
+    def _unit(self) -> NDArray[np.complex128]:
+        return np.full(GRANULE, self.byte, np.uint8).view(np.complex128)

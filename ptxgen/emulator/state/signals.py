@@ -1,0 +1,80 @@
+"""What completes phases of mbarriers: signals of asynchronous work, and the bytes of a phase. PTX ISA 9.7.13.15.3."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from ptxgen.device.report import line_list
+from ptxgen.syntax import Statement
+
+if TYPE_CHECKING:
+    from ptxgen.emulator.checks.order.vector_clock import VectorClock
+
+
+@dataclass(slots=True, eq=False)
+class Signal:
+    """What an asynchronous operation does to an mbarrier when done: complete_tx of `size` bytes, or, of 0, an arrival.
+
+    `given` is the clock that a wait for it acquires, `operation` its number in happens-before (0: none).
+    """
+
+    statement: Statement
+    size: int
+    given: VectorClock | None = None
+    operation: int = 0
+
+
+@dataclass(slots=True)
+class Account:
+    """The bytes of one phase, by instruction: (it, bytes). Keys are identities, since equal text is another place."""
+
+    expected: dict[int, tuple[Statement, int]] = field(default_factory=dict)
+    came: dict[int, tuple[Statement, int]] = field(default_factory=dict)
+    #: Arrivals, counted in the same way.
+    arrivals: dict[int, tuple[Statement, int]] = field(default_factory=dict)
+    #: The operations whose bytes arrived.
+    operations: list[int] = field(default_factory=list)
+    #: Warp and epoch of each expect_tx that no arrival is known to follow.
+    open: list[tuple[int, int]] = field(default_factory=list)
+    #: Whether an expect_tx happens before an arrival.
+    closed: bool = False
+    #: Whether threads have lowered the count themselves, by mbarrier.complete_tx: then nothing is reported.
+    by_hand: bool = False
+
+    def expect(self, statement: Statement, size: int) -> None:
+        """An expect_tx."""
+        _add(self.expected, statement, size)
+
+    def arrive(self, statement: Statement, count: int) -> None:
+        """Arrivals."""
+        _add(self.arrivals, statement, count)
+
+    def come(self, statement: Statement, size: int) -> None:
+        """Bytes have arrived."""
+        _add(self.came, statement, size)
+
+    @property
+    def bytes_expected(self) -> int:
+        return sum(size for _, size in self.expected.values())
+
+    @property
+    def bytes_come(self) -> int:
+        return sum(size for _, size in self.came.values())
+
+
+def _add(book: dict[int, tuple[Statement, int]], statement: Statement, size: int) -> None:
+    before = book.get(id(statement))
+    book[id(statement)] = statement, size + (before[1] if before is not None else 0)
+
+
+def lines(statements: Iterable[Statement]) -> str:
+    """`line 4`, or `lines 4, 7`."""
+    return line_list(statement.line for statement in statements)
+
+
+def byte_list(book: dict[int, tuple[Statement, int]]) -> str:
+    """Bytes by instruction: `4096 bytes (line 9)`."""
+    statements = [statement for statement, _ in book.values()]
+    return f"{sum(size for _, size in book.values())} bytes ({lines(statements)})" if statements else "no bytes"

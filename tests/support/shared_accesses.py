@@ -1,0 +1,26 @@
+"""The tracker of shared memory without a launch, for one CTA of two warps with 4096 bytes."""
+
+from __future__ import annotations
+
+from ptxgen.emulator.checks.findings import Findings
+from ptxgen.emulator.checks.mbarrier.stale_waits import StaleWaits
+from ptxgen.emulator.checks.order.happens_before import HappensBefore
+from ptxgen.emulator.checks.order.vector_clock import AsyncOperation
+from ptxgen.emulator.checks.shared.accesses import SharedAccesses
+from ptxgen.emulator.checks.shared.lanes import LaneAccesses
+from ptxgen.emulator.engines.work import WARP, AsyncWork
+from ptxgen.syntax import Statement
+
+
+def shared_accesses(findings: Findings) -> tuple[HappensBefore, SharedAccesses]:
+    order = HappensBefore(1, 2, 1, findings)
+    lanes = LaneAccesses(order, 1, 4096, findings)
+    order.attach(lanes)
+    return order, SharedAccesses(order, StaleWaits(order, [{}]), lanes, 1, 4096, findings)
+
+
+def issue(order: HappensBefore, what: str, statement: Statement) -> AsyncOperation:
+    """Warp 0 issues asynchronous work."""
+    work = AsyncWork(len(order.operations) + 1, what, statement, 0, 0, WARP, None, 0)
+    order.work_issued(work)
+    return order.operations[work.number]

@@ -1,0 +1,98 @@
+"""Modules of the package import each other in one direction: no cycle of more than three, annotations included."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import ptxgen
+
+PACKAGE = Path(ptxgen.__file__).parent
+MOST = 3
+#: Larger cycles that are to be cut yet: no other may come, and none of these may grow.
+KNOWN_CYCLES: tuple[frozenset[str], ...] = (
+    # A form and its operands are made of each other.
+    frozenset(
+        [
+            "ptxgen.instr.model.form",
+            "ptxgen.instr.model.operands",
+            "ptxgen.instr.model.operands.callables",
+            "ptxgen.instr.model.operands.compound",
+            "ptxgen.instr.model.operands.opaque",
+            "ptxgen.instr.model.operands.specification",
+        ]
+    ),
+)
+
+
+def module_of(path: Path) -> str:
+    parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+MODULES = {module_of(path): path for path in sorted(PACKAGE.rglob("*.py"))}
+
+
+def imports(name: str) -> Iterator[str]:
+    """The modules of the package that one names in any import statement, those inside functions included."""
+    is_package = MODULES[name].name == "__init__.py"
+    for node in ast.walk(ast.parse(MODULES[name].read_text())):
+        if isinstance(node, ast.Import):
+            yield from (each.name for each in node.names if each.name in MODULES)
+        elif isinstance(node, ast.ImportFrom):
+            base = name.split(".")[: -node.level + is_package or None] if node.level else []
+            source = ".".join([*base, node.module] if node.module else base)
+            for each in node.names:
+                found = f"{source}.{each.name}"
+                if found in MODULES:
+                    yield found
+                elif source in MODULES:
+                    yield source
+
+
+GRAPH = {name: set(imports(name)) - {name} for name in MODULES}
+
+
+def cycles(graph: dict[str, set[str]]) -> list[set[str]]:
+    """Strongly connected components of more than one module (Tarjan)."""
+    index: dict[str, int] = {}
+    low: dict[str, int] = {}
+    stack: list[str] = []
+    found: list[set[str]] = []
+
+    def visit(name: str) -> None:
+        index[name] = low[name] = len(index)
+        stack.append(name)
+        for other in graph[name]:
+            if other not in index:
+                visit(other)
+                low[name] = min(low[name], low[other])
+            elif other in stack:
+                low[name] = min(low[name], index[other])
+        if low[name] == index[name]:
+            at = stack.index(name)
+            component = set(stack[at:])
+            del stack[at:]
+            if len(component) > 1:
+                found.append(component)
+
+    for name in graph:
+        if name not in index:
+            visit(name)
+    return found
+
+
+def test_cycles_are_found() -> None:
+    graph = {"a": {"b"}, "b": {"c"}, "c": {"a", "d"}, "d": {"e"}, "e": set[str]()}
+    assert cycles(graph) == [{"a", "b", "c"}]
+
+
+def test_the_package_imports_in_one_direction() -> None:
+    large = [sorted(each) for each in cycles(GRAPH) if len(each) > MOST]
+    assert [each for each in large if not any(known.issuperset(each) for known in KNOWN_CYCLES)] == []
+
+
+def test_known_cycles_are_there_yet() -> None:
+    found = cycles(GRAPH)
+    assert [known for known in KNOWN_CYCLES if known not in found] == []
