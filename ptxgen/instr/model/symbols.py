@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import ClassVar, Literal, Protocol
 
 from ptxgen.instr.model.targets import Availability, Target
 from ptxgen.instr.model.types import Type
@@ -61,6 +61,15 @@ class Resolver(Protocol):
     def texture_mode(self) -> TextureMode: ...
 
     def __call__(self, name: str) -> Symbol | None: ...
+
+
+class Subject(Protocol):
+    """An instruction as the rules of its operands see it; its modifiers and operands are attributes."""
+
+    guard: ClassVar[str | None]
+
+    @property
+    def opcode_text(self) -> str: ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from ptxgen.instr.model.operands.specification import (
     EXAMPLE_FUNCTION,
@@ -16,12 +15,9 @@ from ptxgen.instr.model.operands.specification import (
     Specification,
     example_register,
 )
-from ptxgen.instr.model.symbols import Problem, Resolver, Signature, Symbol
+from ptxgen.instr.model.symbols import Problem, Resolver, Signature, Subject, Symbol
 from ptxgen.instr.model.types import TYPES, holds
 from ptxgen.syntax import Arguments, Expression, Immediate, Name, Operand
-
-if TYPE_CHECKING:
-    from ptxgen.instr.model.form import Instruction
 
 
 @dataclass(kw_only=True, slots=True)
@@ -31,10 +27,10 @@ class ArgumentsSpec(Specification):
     def fits(self, operand: Operand) -> bool:
         return isinstance(operand, Arguments)
 
-    def problems(self, operand: Operand, form: Instruction, resolve: Resolver | None) -> Iterator[Problem]:
+    def problems(self, operand: Operand, form: Subject, resolve: Resolver | None) -> Iterator[Problem]:
         return iter(())
 
-    def example(self, form: Instruction, position: int) -> str:
+    def example(self, form: Subject, position: int) -> str:
         return "()"
 
     def describe(self) -> str:
@@ -48,7 +44,7 @@ class CalleeSpec(Specification):
     def fits(self, operand: Operand) -> bool:
         return isinstance(operand, Name)
 
-    def problems(self, operand: Operand, form: Instruction, resolve: Resolver | None) -> Iterator[Problem]:
+    def problems(self, operand: Operand, form: Subject, resolve: Resolver | None) -> Iterator[Problem]:
         if resolve is None or not isinstance(operand, Name):
             return
         symbol = resolve(operand.text)
@@ -62,7 +58,7 @@ class CalleeSpec(Specification):
         else:
             yield from call_problems(str(operand), symbol.signatures, form, resolve)
 
-    def example(self, form: Instruction, position: int) -> str:
+    def example(self, form: Subject, position: int) -> str:
         return EXAMPLE_FUNCTION
 
     def describe(self) -> str:
@@ -76,7 +72,7 @@ class PointerSpec(Specification):
     def fits(self, operand: Operand) -> bool:
         return isinstance(operand, Name)
 
-    def problems(self, operand: Operand, form: Instruction, resolve: Resolver | None) -> Iterator[Problem]:
+    def problems(self, operand: Operand, form: Subject, resolve: Resolver | None) -> Iterator[Problem]:
         if resolve is None or not isinstance(operand, Name):
             return
         symbol = resolve(operand.text)
@@ -91,7 +87,7 @@ class PointerSpec(Specification):
         elif symbol.type.bits == 32:
             yield Problem("address-width", f"{self.name} has only the 32 bits of {operand}", "warning")
 
-    def example(self, form: Instruction, position: int) -> str:
+    def example(self, form: Subject, position: int) -> str:
         return example_register(TYPES["b64"], position)
 
     def describe(self) -> str:
@@ -105,7 +101,7 @@ class TargetsSpec(Specification):
     def fits(self, operand: Operand) -> bool:
         return isinstance(operand, Name)
 
-    def problems(self, operand: Operand, form: Instruction, resolve: Resolver | None) -> Iterator[Problem]:
+    def problems(self, operand: Operand, form: Subject, resolve: Resolver | None) -> Iterator[Problem]:
         if resolve is None or not isinstance(operand, Name):
             return
         symbol = resolve(operand.text)
@@ -126,16 +122,14 @@ class TargetsSpec(Specification):
                 f"{self.name} must be a .calltargets list, a .callprototype or an array of functions, not {operand}",
             )
 
-    def example(self, form: Instruction, position: int) -> str:
+    def example(self, form: Subject, position: int) -> str:
         return EXAMPLE_PROTOTYPE
 
     def describe(self) -> str:
         return "a list of functions or a prototype"
 
 
-def call_problems(
-    callee: str, signatures: Sequence[Signature], form: Instruction, resolve: Resolver
-) -> Iterator[Problem]:
+def call_problems(callee: str, signatures: Sequence[Signature], form: Subject, resolve: Resolver) -> Iterator[Problem]:
     """How the arguments of a call differ from what each of these signatures wants."""
     given = {name: _elements(getattr(form, name)) for name in ("returns", "arguments")}
     for wanted in dict.fromkeys(signatures):

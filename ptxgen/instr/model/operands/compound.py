@@ -6,7 +6,7 @@ import itertools
 import re
 from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ptxgen.instr.model.operands.specification import (
     ADDRESSABLE,
@@ -21,12 +21,9 @@ from ptxgen.instr.model.operands.specification import (
     type_problem,
     value_of,
 )
-from ptxgen.instr.model.symbols import Problem, Resolver, Symbol
+from ptxgen.instr.model.symbols import Problem, Resolver, Subject, Symbol
 from ptxgen.instr.model.types import TYPES, Type, holds, holds_wider
 from ptxgen.syntax import Address, Expression, Immediate, Name, Negation, Operand, Subscript, Vector
-
-if TYPE_CHECKING:
-    from ptxgen.instr.model.form import Instruction
 
 #: Whose variables an address without a state space may name: those with generic addresses (measured, ptxas 13.5).
 GENERIC = ("global", "shared", "local")
@@ -53,16 +50,16 @@ class AddressSpec(Specification):
     def fits(self, operand: Operand) -> bool:
         return isinstance(operand, Address) and not operand.more
 
-    def _qualified(self, form: Instruction) -> str | None:
+    def _qualified(self, form: Subject) -> str | None:
         """The state space in this instruction as it is written, `shared::cta`; None is generic."""
-        return getattr(form, self.space) if self.space in form.form.positional else self.space
+        return getattr(form, self.space, self.space) if self.space else None
 
-    def space_of(self, form: Instruction) -> str | None:
+    def space_of(self, form: Subject) -> str | None:
         """The state space in this instruction, without `::cta` and the like; None is generic."""
         space = self._qualified(form)
         return space.partition("::")[0] if space else None
 
-    def problems(self, operand: Operand, form: Instruction, resolve: Resolver | None) -> Iterator[Problem]:
+    def problems(self, operand: Operand, form: Subject, resolve: Resolver | None) -> Iterator[Problem]:
         space = self.space_of(form)
         base = operand.base if isinstance(operand, Address) else operand
         unified, offset = (operand.unified, operand.offset) if isinstance(operand, Address) else (False, 0)
@@ -89,7 +86,7 @@ class AddressSpec(Specification):
                     "operand-kind", f"the address {self.name} must be a register or variable, not the {kind} {base}"
                 )
 
-    def _register(self, base: Name, symbol: Symbol, form: Instruction) -> Iterator[Problem]:
+    def _register(self, base: Name, symbol: Symbol, form: Subject) -> Iterator[Problem]:
         declared, space = symbol.type, self.space_of(form)
         assert declared is not None
         where = f"the address {self.name}"
@@ -111,7 +108,7 @@ class AddressSpec(Specification):
         elif declared.bits < (64 if space in (None, "global") else 32):
             yield Problem("address-width", f"{where} has only the {declared.bits} bits of {base}", "warning")
 
-    def _variable(self, base: Name, symbol: Symbol, form: Instruction) -> Iterator[Problem]:
+    def _variable(self, base: Name, symbol: Symbol, form: Subject) -> Iterator[Problem]:
         space = self.space_of(form)
         legal = self.variables if space is None else (space,)
         if symbol.type is not None and symbol.type.kind == "opaque":
@@ -125,7 +122,7 @@ class AddressSpec(Specification):
         elif space == "param":
             yield from self._parameter(base, symbol, form)
 
-    def _parameter(self, base: Name, symbol: Symbol, form: Instruction) -> Iterator[Problem]:
+    def _parameter(self, base: Name, symbol: Symbol, form: Subject) -> Iterator[Problem]:
         """What lives in .param: variables of a body belong to calls, and calls are never half made."""
         part = str(self._qualified(form)).partition("::")[2]
         if symbol.kind in ("parameter", "argument") if self.written else symbol.kind == "result":
@@ -136,7 +133,7 @@ class AddressSpec(Specification):
         elif symbol.kind == "variable" and form.guard is not None:
             yield Problem("guard", f"{form.opcode_text} of {base}, which belongs to a call, cannot have a guard")
 
-    def example(self, form: Instruction, position: int) -> str:
+    def example(self, form: Subject, position: int) -> str:
         if self.written and self.space_of(form) == "param":
             return f"[{EXAMPLE_PARAMETER}]"
         if self._qualified(form) == "param::func":
@@ -147,7 +144,7 @@ class AddressSpec(Specification):
     def describe(self) -> str:
         return "an address in brackets"
 
-    def explain(self, form: Instruction) -> str:
+    def explain(self, form: Subject) -> str:
         space = self.space_of(form)
         if space == "tmem":
             return "an address in brackets, in tensor memory"
@@ -190,11 +187,11 @@ class VectorSpec(Specification):
         constant = self.immediate and isinstance(operand, Immediate | Expression)
         return self.scalar and (isinstance(operand, Name) or constant)
 
-    def length(self, form: Instruction) -> int:
+    def length(self, form: Subject) -> int:
         """The number of elements in this instruction."""
         return self.count(form) if callable(self.count) else self.count
 
-    def problems(self, operand: Operand, form: Instruction, resolve: Resolver | None) -> Iterator[Problem]:
+    def problems(self, operand: Operand, form: Subject, resolve: Resolver | None) -> Iterator[Problem]:
         length = self.length(form)
         if isinstance(operand, Vector):
             found = len(operand.elements)
@@ -214,15 +211,15 @@ class VectorSpec(Specification):
         else:
             yield from self._element(form).problems(operand, form, resolve)
 
-    def _skips(self, form: Instruction) -> bool:
+    def _skips(self, form: Subject) -> bool:
         return self.sink(form) if callable(self.sink) else self.sink
 
-    def _element(self, form: Instruction) -> Specification:
+    def _element(self, form: Subject) -> Specification:
         if self.immediate or self.mixed:
             return SourceSpec(name=self.name, type=self.type, wide=self.wide, special=self.special)
         return RegisterSpec(name=self.name, type=self.type, wide=self.wide, sink=self._skips(form))
 
-    def _whole(self, operand: Operand, length: int, form: Instruction, resolve: Resolver | None) -> Iterator[Problem]:
+    def _whole(self, operand: Operand, length: int, form: Subject, resolve: Resolver | None) -> Iterator[Problem]:
         """A register declared .v2 or .v4, or a special register of four."""
         symbol = resolve(operand.text) if resolve and isinstance(operand, Name) else None
         if (
@@ -237,7 +234,7 @@ class VectorSpec(Specification):
         if problem is not None:
             yield problem
 
-    def _elements(self, elements: Sequence[Operand], form: Instruction, resolve: Resolver | None) -> Iterator[Problem]:
+    def _elements(self, elements: Sequence[Operand], form: Subject, resolve: Resolver | None) -> Iterator[Problem]:
         spec, skips = self._element(form), self._skips(form)
         declared: list[Type] = []
         special = False
@@ -290,7 +287,7 @@ class VectorSpec(Specification):
                 how = f"{wanted} or wider" if self.wide else f"{wanted}"
                 yield Problem("operand-type", f"the elements of {self.name} must be of type {how}, not {names}")
 
-    def example(self, form: Instruction, position: int) -> str:
+    def example(self, form: Subject, position: int) -> str:
         wanted, length = type_of(self.type, form), self.length(form)
         if self.scalar and length == 1:
             return example_register(wanted, position)
@@ -301,19 +298,19 @@ class VectorSpec(Specification):
     def describe(self) -> str:
         return "a register or a vector in braces" if self.scalar else "a vector in braces"
 
-    def explain(self, form: Instruction) -> str:
+    def explain(self, form: Subject) -> str:
         length, wanted = self.length(form), type_of(self.type, form)
         return f"{length} registers of {wanted} in braces" if length > 1 or not self.scalar else f"a {wanted} register"
 
 
-def repeated(form: Instruction, *results: str) -> str | None:
+def repeated(form: Subject, *results: str) -> str | None:
     """Why no register may stand twice among these results, vectors or registers, if one does."""
     seen: set[str] = set()
     for name in results:
         operand = getattr(form, name)
         for item in operand.elements if isinstance(operand, Vector) else [operand]:
             if isinstance(item, Name) and item.text in seen:
-                return f"the results of {form.form.opcode} must be in different registers; {item} takes two"
+                return f"the results of {form.opcode_text} must be in different registers; {item} takes two"
             seen.add(str(item))
     return None
 
@@ -333,7 +330,7 @@ class PartSpec(SourceSpec):
             return self.negatable and operand.operator == "-" and isinstance(operand.operand, Name)
         return SourceSpec.fits(self, operand)
 
-    def problems(self, operand: Operand, form: Instruction, resolve: Resolver | None) -> Iterator[Problem]:
+    def problems(self, operand: Operand, form: Subject, resolve: Resolver | None) -> Iterator[Problem]:
         inner = operand.operand if isinstance(operand, Negation) else operand
         if isinstance(inner, Name) and inner.component is not None:
             if not re.fullmatch(self.selectors, inner.component):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ptxgen.instr.model.operands.compound import AddressSpec, VectorSpec
 from ptxgen.instr.model.operands.specification import (
@@ -19,12 +19,9 @@ from ptxgen.instr.model.operands.specification import (
     type_of,
     type_problem,
 )
-from ptxgen.instr.model.symbols import Problem, Resolver, TextureMode
+from ptxgen.instr.model.symbols import Problem, Resolver, Subject, TextureMode
 from ptxgen.instr.model.types import TYPES, Type, holds
 from ptxgen.syntax import Address, Name, Operand, Vector
-
-if TYPE_CHECKING:
-    from ptxgen.instr.model.form import Instruction
 
 
 def _opaque_problems(spec: Specification, base: Operand, type: str, resolve: Resolver | None) -> Iterator[Problem]:
@@ -57,7 +54,7 @@ class OpaqueSpec(AddressSpec):
     unified_type: str | None = None
     sampler: str | None = None
 
-    def problems(self, operand: Operand, form: Instruction, resolve: Resolver | None) -> Iterator[Problem]:
+    def problems(self, operand: Operand, form: Subject, resolve: Resolver | None) -> Iterator[Problem]:
         assert isinstance(operand, Address)
         mode: TextureMode = resolve.texture_mode if resolve is not None else "unified"
         wanted = self.unified_type or self.type if mode == "unified" else self.type
@@ -73,7 +70,7 @@ class OpaqueSpec(AddressSpec):
                 rule = "in .target option texmode_independent the sampler is an operand"
                 yield Problem("texture-mode", f"{rule}: [texture, sampler, coordinates]")
 
-    def example(self, form: Instruction, position: int) -> str:
+    def example(self, form: Subject, position: int) -> str:
         return f"[{EXAMPLE_OPAQUE[self.type]}]"
 
     def describe(self) -> str:
@@ -87,10 +84,10 @@ class SamplerSpec(Specification):
     def fits(self, operand: Operand) -> bool:
         return isinstance(operand, Name)
 
-    def problems(self, operand: Operand, form: Instruction, resolve: Resolver | None) -> Iterator[Problem]:
+    def problems(self, operand: Operand, form: Subject, resolve: Resolver | None) -> Iterator[Problem]:
         yield from _opaque_problems(self, operand, "samplerref", resolve)
 
-    def example(self, form: Instruction, position: int) -> str:
+    def example(self, form: Subject, position: int) -> str:
         return EXAMPLE_OPAQUE["samplerref"]
 
     def describe(self) -> str:
@@ -114,7 +111,7 @@ class CoordinatesSpec(VectorSpec):
 
     layered: Callable[[Any], bool]
 
-    def problems(self, operand: Operand, form: Instruction, resolve: Resolver | None) -> Iterator[Problem]:
+    def problems(self, operand: Operand, form: Subject, resolve: Resolver | None) -> Iterator[Problem]:
         needed = self.length(form)
         if isinstance(operand, Vector):
             found = len(operand.elements)
@@ -139,12 +136,12 @@ class CoordinatesSpec(VectorSpec):
         legal = " or ".join(str(count) for count in (1, 2, 4) if count >= needed)
         return Problem("vector-length", f"{self.name} must have {legal} elements, not {found}")
 
-    def _held(self, form: Instruction) -> Type:
+    def _held(self, form: Subject) -> Type:
         """The type of the registers: those of floats, and those behind a layer, may be any of 32 bits (measured)."""
         wanted = type_of(self.type, form)
         return TYPES["b32"] if wanted.kind == "float" or self.layered(form) else wanted
 
-    def _parts(self, elements: Sequence[Operand], form: Instruction, resolve: Resolver | None) -> Iterator[Problem]:
+    def _parts(self, elements: Sequence[Operand], form: Subject, resolve: Resolver | None) -> Iterator[Problem]:
         if resolve is not None and len({_kind(item, resolve) for item in elements} & {"constant", "special"}) > 1:
             yield Problem("operand-kind", f"{self.name} cannot hold a special register and a constant at once")
         if self.layered(form):
@@ -162,6 +159,6 @@ class CoordinatesSpec(VectorSpec):
                 declared.append(TYPES[f"b{max(symbol.widths)}"] if special else symbol.type)
         yield from self._element_types(declared, (), self._held(form))
 
-    def example(self, form: Instruction, position: int) -> str:
+    def example(self, form: Subject, position: int) -> str:
         held = VectorSpec(type=self._held(form).name, count=self.count)
         return held.example(form, position)

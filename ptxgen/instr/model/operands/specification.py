@@ -9,14 +9,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from ptxgen.instr.model.symbols import Problem, Resolver, Symbol, SymbolKind
+from ptxgen.instr.model.symbols import Problem, Resolver, Subject, Symbol, SymbolKind
 from ptxgen.instr.model.types import TYPES, Type, holds, holds_wider
 from ptxgen.syntax import Expression, Immediate, Name, Negation, Operand, Subscript
-
-if TYPE_CHECKING:
-    from ptxgen.instr.model.form import Instruction
 
 #: A type by name (`"b32"`), by the modifier that carries it (`"type"`), or computed from the instruction.
 TypeRef = str | Callable[[Any], str]
@@ -45,18 +42,18 @@ class Specification(ABC):
         """Whether the node has the right shape."""
 
     @abstractmethod
-    def problems(self, operand: Operand, form: Instruction, resolve: Resolver | None) -> Iterator[Problem]:
+    def problems(self, operand: Operand, form: Subject, resolve: Resolver | None) -> Iterator[Problem]:
         """Rules that a fitting node breaks."""
 
     @abstractmethod
-    def example(self, form: Instruction, position: int) -> str:
+    def example(self, form: Subject, position: int) -> str:
         """A legal operand text that uses the registers of `EXAMPLE_REGISTERS`."""
 
     @abstractmethod
     def describe(self) -> str:
         """What is expected here, for error messages."""
 
-    def explain(self, form: Instruction) -> str:
+    def explain(self, form: Subject) -> str:
         """What is expected here in this instruction, with its type."""
         return self.describe()
 
@@ -72,7 +69,7 @@ EXAMPLE_BRANCHES, EXAMPLE_PROTOTYPE = "EXAMPLE_BRANCHES", "EXAMPLE_PROTOTYPE"
 EXAMPLE_OPAQUE = {"texref": "EXAMPLE_TEXTURE", "samplerref": "EXAMPLE_SAMPLER", "surfref": "EXAMPLE_SURFACE"}
 
 
-def type_of(reference: TypeRef, form: Instruction) -> Type:
+def type_of(reference: TypeRef, form: Subject) -> Type:
     """The type that a reference stands for in this instruction."""
     name = reference(form) if callable(reference) else reference
     if name not in TYPES:
@@ -84,7 +81,7 @@ def type_of(reference: TypeRef, form: Instruction) -> Type:
 ADDRESSABLE: Sequence[SymbolKind] = ("variable", "parameter", "argument", "result", "function")
 
 
-def _given(value: bool | Callable[[Any], bool], form: Instruction) -> bool:
+def _given(value: bool | Callable[[Any], bool], form: Subject) -> bool:
     return value(form) if callable(value) else value
 
 
@@ -172,7 +169,7 @@ class RegisterSpec(Specification):
     def fits(self, operand: Operand) -> bool:
         return isinstance(operand, Name)
 
-    def problems(self, operand: Operand, form: Instruction, resolve: Resolver | None) -> Iterator[Problem]:
+    def problems(self, operand: Operand, form: Subject, resolve: Resolver | None) -> Iterator[Problem]:
         if isinstance(operand, Name) and operand.text == "_":
             if not self.sink:
                 yield Problem("operand-kind", f"{self.name} must be a register, not the sink _")
@@ -183,13 +180,13 @@ class RegisterSpec(Specification):
             wanted = replace(wanted, kind="packed")
         yield from _register_problems(self, operand, wanted, resolve, wide=wide, packed=self.packed)
 
-    def example(self, form: Instruction, position: int) -> str:
+    def example(self, form: Subject, position: int) -> str:
         return example_register(type_of(self.type, form), position)
 
     def describe(self) -> str:
         return "a register"
 
-    def explain(self, form: Instruction) -> str:
+    def explain(self, form: Subject) -> str:
         return f"a {type_of(self.type, form)} register"
 
 
@@ -258,7 +255,7 @@ class SourceSpec(Specification):
             return self.immediate
         return bool(self.symbol) and isinstance(operand, Subscript)
 
-    def problems(self, operand: Operand, form: Instruction, resolve: Resolver | None) -> Iterator[Problem]:
+    def problems(self, operand: Operand, form: Subject, resolve: Resolver | None) -> Iterator[Problem]:
         wanted = type_of(self.type, form)
         if isinstance(operand, Expression) and isinstance(base := operand.operands[0], Name):
             operand, is_sum = base, True
@@ -276,7 +273,7 @@ class SourceSpec(Specification):
             elif resolve is not None:
                 yield from self._name_problems(operand, wanted, form, resolve, is_sum)
 
-    def _range_problem(self, operand: Immediate | Expression, form: Instruction) -> Problem | None:
+    def _range_problem(self, operand: Immediate | Expression, form: Subject) -> Problem | None:
         value = value_of(operand)
         if value is None:
             return None
@@ -289,7 +286,7 @@ class SourceSpec(Specification):
         return Problem("immediate-range", message, "warning" if self.advice and above else "error")
 
     def _name_problems(
-        self, operand: Name, wanted: Type, form: Instruction, resolve: Resolver, is_sum: bool
+        self, operand: Name, wanted: Type, form: Subject, resolve: Resolver, is_sum: bool
     ) -> Iterator[Problem]:
         symbol = resolve(operand.text)
         if symbol is not None and self.symbol and symbol.kind in ADDRESSABLE:
@@ -303,7 +300,7 @@ class SourceSpec(Specification):
         yield from _register_problems(self, operand, wanted, resolve, wide=wide, kinds=kinds, packed=packed)
 
     def _symbol_problem(
-        self, operand: Name, symbol: Symbol, wanted: Type, form: Instruction, is_sum: bool
+        self, operand: Name, symbol: Symbol, wanted: Type, form: Subject, is_sum: bool
     ) -> Problem | None:
         """The address of a variable or function is an integer; in .global one of 64 bits (measured, ptxas 13.5)."""
         if isinstance(self.symbol, str):
@@ -323,21 +320,21 @@ class SourceSpec(Specification):
             return Problem("operand-kind", f"{self.name} must be the plain function {operand}, without an offset")
         return None
 
-    def example(self, form: Instruction, position: int) -> str:
+    def example(self, form: Subject, position: int) -> str:
         return example_register(type_of(self.type, form), position)
 
     def describe(self) -> str:
         return "a register or a constant" if self.immediate else "a register"
 
-    def explain(self, form: Instruction) -> str:
+    def explain(self, form: Subject) -> str:
         wanted = type_of(self.type, form)
         kind = f"a {wanted} register" + (" or a constant" if self.immediate and _has_constants(wanted) else "")
         return kind + ("" if self.low is None and self.high is None else f", {self._range(form)}")
 
-    def _highest(self, form: Instruction) -> int | None:
+    def _highest(self, form: Subject) -> int | None:
         return self.high(form) if callable(self.high) else self.high
 
-    def _range(self, form: Instruction) -> str:
+    def _range(self, form: Subject) -> str:
         """The legal constants in words."""
         low, high = self.low or 0, self._highest(form)
         legal = f"{low} or more" if high is None else f"{low} to {high}"
@@ -356,7 +353,7 @@ class ImmediateSpec(Specification):
     def fits(self, operand: Operand) -> bool:
         return isinstance(operand, Immediate | Expression)
 
-    def problems(self, operand: Operand, form: Instruction, resolve: Resolver | None) -> Iterator[Problem]:
+    def problems(self, operand: Operand, form: Subject, resolve: Resolver | None) -> Iterator[Problem]:
         assert isinstance(operand, Immediate | Expression)
         value = value_of(operand)
         if not isinstance(value, int) or not self.low <= value <= self.high or (value - self.low) % self.multiple:
@@ -364,13 +361,13 @@ class ImmediateSpec(Specification):
             message = f"{self.name} must be {self.low} to {self.high}{step}, not {operand}"
             yield Problem("immediate-range", message, "warning" if self.advice and isinstance(value, int) else "error")
 
-    def example(self, form: Instruction, position: int) -> str:
+    def example(self, form: Subject, position: int) -> str:
         return str(self.low)
 
     def describe(self) -> str:
         return "a constant"
 
-    def explain(self, form: Instruction) -> str:
+    def explain(self, form: Subject) -> str:
         step = f" in steps of {self.multiple}" if self.multiple > 1 else ""
         return f"a constant, {self.low} to {self.high}{step}"
 
@@ -389,7 +386,7 @@ class PredicateSpec(Specification):
             return self.negatable
         return isinstance(operand, Name) or (self.immediate and isinstance(operand, Immediate | Expression))
 
-    def problems(self, operand: Operand, form: Instruction, resolve: Resolver | None) -> Iterator[Problem]:
+    def problems(self, operand: Operand, form: Subject, resolve: Resolver | None) -> Iterator[Problem]:
         if isinstance(operand, Immediate | Expression):
             if not isinstance(value_of(operand), int):
                 yield Problem("operand-type", f"{self.name} must be an integer constant for .pred, not {operand}")
@@ -402,7 +399,7 @@ class PredicateSpec(Specification):
         kinds: tuple[SymbolKind, ...] = ("register", "special") if self.special else ("register",)
         yield from _register_problems(self, inner, TYPES["pred"], resolve, kinds=kinds)
 
-    def example(self, form: Instruction, position: int) -> str:
+    def example(self, form: Subject, position: int) -> str:
         return example_register(TYPES["pred"], position)
 
     def describe(self) -> str:
@@ -416,10 +413,10 @@ class SinkSpec(Specification):
     def fits(self, operand: Operand) -> bool:
         return isinstance(operand, Name) and operand.text == "_"
 
-    def problems(self, operand: Operand, form: Instruction, resolve: Resolver | None) -> Iterator[Problem]:
+    def problems(self, operand: Operand, form: Subject, resolve: Resolver | None) -> Iterator[Problem]:
         return iter(())
 
-    def example(self, form: Instruction, position: int) -> str:
+    def example(self, form: Subject, position: int) -> str:
         return "_"
 
     def describe(self) -> str:
@@ -435,7 +432,7 @@ class LabelSpec(Specification):
     def fits(self, operand: Operand) -> bool:
         return isinstance(operand, Name)
 
-    def problems(self, operand: Operand, form: Instruction, resolve: Resolver | None) -> Iterator[Problem]:
+    def problems(self, operand: Operand, form: Subject, resolve: Resolver | None) -> Iterator[Problem]:
         if resolve is None or not isinstance(operand, Name):
             return
         symbol = resolve(operand.text)
@@ -445,7 +442,7 @@ class LabelSpec(Specification):
         elif symbol.kind != self.kind:
             yield Problem("operand-kind", f"{self.name} must be {self.describe()}, not the {symbol.kind} {operand}")
 
-    def example(self, form: Instruction, position: int) -> str:
+    def example(self, form: Subject, position: int) -> str:
         return EXAMPLE_LABEL if self.kind == "label" else EXAMPLE_BRANCHES
 
     def describe(self) -> str:
