@@ -20,6 +20,8 @@ from ptxgen.gemm.plan import GemmPlan
 from ptxgen.gemm.problem import GemmProblem
 from ptxgen.gemm.reference import Reference
 from ptxgen.gemm.types import TYPES
+from ptxgen.instr.model.recognize import traits_of
+from ptxgen.instr.model.traits import Traits
 from ptxgen.syntax import Instruction, walk
 
 #: C starts on a multiple of this, as the driver's own allocations do.
@@ -92,12 +94,12 @@ class GemmResult:
     @cached_property
     def store_lines(self) -> tuple[int, ...]:
         """Lines of the PTX that store to global memory."""
-        return tuple(each.line for each in _instructions(self.kernel) if _stores_to_global(each.opcode))
+        return tuple(each.line for each in _instructions(self.kernel) if _stores_to_global(traits_of(each.opcode)))
 
     @cached_property
     def mma_lines(self) -> tuple[int, ...]:
         """Lines of the PTX that multiply."""
-        return tuple(each.line for each in _instructions(self.kernel) if _multiplies(each.opcode))
+        return tuple(each.line for each in _instructions(self.kernel) if _multiplies(traits_of(each.opcode)))
 
     @property
     def complaints(self) -> list[Complaint]:
@@ -271,17 +273,13 @@ def _instructions(kernel: Kernel) -> Iterator[Instruction]:
     return (each for each in walk([kernel.entry]) if isinstance(each, Instruction))
 
 
-def _stores_to_global(opcode: str) -> bool:
-    name, *modifiers = opcode.split(".")
-    if name in ("st", "red"):
-        return not any(part.startswith(("shared", "local", "param")) for part in modifiers)
-    # Bulk copies name their destination first: cp.async.bulk.tensor.2d.global.shared::cta.
-    spaces = [part for part in modifiers if part.startswith(("global", "shared"))]
-    return name == "cp" and "bulk" in modifiers and spaces[:1] == ["global"]
+def _stores_to_global(traits: Traits | None) -> bool:
+    """Whether it only writes memory that may be global; atomics with a result are locks and counters."""
+    return traits is not None and not traits.writes and not traits.spaces_written.isdisjoint(("global", "generic"))
 
 
-def _multiplies(opcode: str) -> bool:
-    return opcode.startswith(("tcgen05.mma.", "wgmma.mma_async.", "mma.sync."))
+def _multiplies(traits: Traits | None) -> bool:
+    return traits is not None and traits.multiplies
 
 
 @contextmanager

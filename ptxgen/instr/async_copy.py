@@ -10,11 +10,15 @@ from ptxgen.syntax import Expression, Immediate
 
 
 class _Copy(
-    Instruction, opcode="cp.async", section="9.7.9.25.3.1", ptx="7.0", targets="sm_80+",
+    Instruction,
+    opcode="cp.async",
+    section="9.7.9.25.3.1",
+    ptx="7.0",
+    targets="sm_80+",
     completed_by="cp.async.wait_group, cp.async.wait_all, or an mbarrier after cp.async.mbarrier.arrive",
-):  # fmt: skip
-    dst: OperandLike = address("dst_space")
-    src: OperandLike = address("global", narrow=True)
+):
+    dst: OperandLike = address("dst_space", memory="write")
+    src: OperandLike = address("global", narrow=True, memory="read")
     _: KW_ONLY
     cop: Literal["ca", "cg"]
     dst_space: Literal["shared", "shared::cta"]
@@ -62,14 +66,18 @@ class commit_group(Instruction, opcode="cp.async.commit_group", section="9.7.9.2
     syntax = "cp.async.commit_group"
 
 
-class wait_group(Instruction, opcode="cp.async.wait_group", section="9.7.9.25.3.3", ptx="7.0", targets="sm_80+"):
+class wait_group(
+    Instruction, opcode="cp.async.wait_group", section="9.7.9.25.3.3", ptx="7.0", targets="sm_80+", synchronizes=True
+):
     """Wait until at most the `count` latest groups of this thread are not done."""
 
     syntax = "cp.async.wait_group count"
     count: OperandLike = immediate(-(2**63), 2**64 - 1)  # any number (measured, ptxas 13.5)
 
 
-class wait_all(Instruction, opcode="cp.async.wait_all", section="9.7.9.25.3.3", ptx="7.0", targets="sm_80+"):
+class wait_all(
+    Instruction, opcode="cp.async.wait_all", section="9.7.9.25.3.3", ptx="7.0", targets="sm_80+", synchronizes=True
+):
     """Wait until all copies of this thread are done, in groups or not."""
 
     syntax = "cp.async.wait_all"

@@ -81,9 +81,9 @@ def _hint(form: Any) -> str | None:
     return None
 
 
-class _Atom(Instruction, role="store", section="9.7.13.5", ptx="1.1", targets=ALL):
+class _Atom(Instruction, section="9.7.13.5", ptx="1.1", targets=ALL):
     d: OperandLike = register("type", sink=True)
-    a: OperandLike = address("space", variables=_SPACES)
+    a: OperandLike = address("space", variables=_SPACES, memory="read-write")
     b: OperandLike = source("type")
     _: KW_ONLY
     sem: Literal["relaxed", "acquire", "release", "acq_rel"] | None = None
@@ -130,9 +130,9 @@ class atom_add_noftz(_Atom):
     _h = rule("hint")(_hint)
 
 
-class _AtomVector(Instruction, role="store", section="9.7.13.5", ptx="8.1", targets="sm_90+"):
+class _AtomVector(Instruction, section="9.7.13.5", ptx="8.1", targets="sm_90+"):
     d: OperandLike = vector("type", _count, scalar=True, sink=True, discard=True, braced=True)
-    a: OperandLike = address("space", variables=("global",))
+    a: OperandLike = address("space", variables=("global",), memory="read-write")
     b: OperandLike = vector("type", _count, scalar=True, immediate=True)
     policy: OperandLike = source("u64", when="hint", default=None)
     _: KW_ONLY
@@ -173,8 +173,8 @@ class atom_vector_packed(_AtomVector):
     type: Literal["f16x2", "bf16x2"]
 
 
-class _Red(Instruction, role="store", section="9.7.13.6", ptx="1.2", targets=ALL):
-    a: OperandLike = address("space", variables=_SPACES)
+class _Red(Instruction, section="9.7.13.6", ptx="1.2", targets=ALL):
+    a: OperandLike = address("space", variables=_SPACES, memory="read-write")
     b: OperandLike = source("type")
     policy: OperandLike = source("u64", when="hint", default=None)
     _: KW_ONLY
@@ -205,8 +205,8 @@ class red_add_noftz(_Red):
     needs = _NOFTZ_NEEDS
 
 
-class _RedVector(Instruction, role="store", section="9.7.13.6", ptx="8.1", targets="sm_90+"):
-    a: OperandLike = address("space", variables=("global",))
+class _RedVector(Instruction, section="9.7.13.6", ptx="8.1", targets="sm_90+"):
+    a: OperandLike = address("space", variables=("global",), memory="read-write")
     b: OperandLike = vector("type", _count, scalar=True, immediate=True)
     policy: OperandLike = source("u64", when="hint", default=None)
     _: KW_ONLY
@@ -249,7 +249,6 @@ class red_vector_packed(_RedVector):
 
 class red_async(
     Instruction,
-    role="store",
     opcode="red.async",
     section="9.7.13.7",
     ptx="8.1",
@@ -262,9 +261,9 @@ class red_async(
     """
 
     syntax = "red.async.relaxed.cluster{.space}.mbarrier::complete_tx::bytes.op.type [a], b, [mbar]"
-    a: OperandLike = address("space", variables=("shared",))
+    a: OperandLike = address("space", variables=("shared",), memory="read-write")
     b: OperandLike = source("type")
-    mbar: OperandLike = address("space", variables=("shared",))
+    mbar: OperandLike = address("space", variables=("shared",), memory="read-write")
     _: KW_ONLY
     space: Literal["shared::cluster"] | None = None
     op: Literal["and", "or", "xor", "add", "inc", "dec", "min", "max"]
@@ -273,13 +272,17 @@ class red_async(
 
 
 class red_async_release(
-    Instruction, role="store", opcode="red.async", section="9.7.13.7", ptx="8.7", targets="sm_100+",
+    Instruction,
+    opcode="red.async",
+    section="9.7.13.7",
+    ptx="8.7",
+    targets="sm_100+",
     completed_by="the end of the CTA",
-):  # fmt: skip
+):
     """Change the value at a, in global memory, as red.release does, and do not wait for it."""
 
     syntax = "red.async.release.scope{.space}.op.type [a], b"
-    a: OperandLike = address("space", variables=("global",))
+    a: OperandLike = address("space", variables=("global",), memory="read-write")
     b: OperandLike = source("type")
     _: KW_ONLY
     scope: Literal["gpu", "sys"]

@@ -24,7 +24,15 @@ def _arrives(form: Any) -> str | None:
 
 
 class bar_sync(
-    Instruction, role="aligned", opcode="bar", section=_BARRIER, ptx="1.0", targets=ALL, issued_by="warp", leading=1
+    Instruction,
+    opcode="bar",
+    section=_BARRIER,
+    ptx="1.0",
+    targets=ALL,
+    issued_by="warp",
+    leading=1,
+    aligned=True,
+    synchronizes=True,
 ):
     """Arrive at barrier `name`, and wait until all threads of the CTA, or `threads` of them, have."""
 
@@ -36,7 +44,17 @@ class bar_sync(
     needs = _CTA
 
 
-class bar_arrive(Instruction, opcode="bar", section=_BARRIER, ptx="2.0", targets=ALL, issued_by="warp", leading=2):
+class bar_arrive(
+    Instruction,
+    opcode="bar",
+    section=_BARRIER,
+    ptx="2.0",
+    targets=ALL,
+    issued_by="warp",
+    leading=2,
+    aligned=True,
+    synchronizes=True,
+):
     """Arrive at barrier `name`, for which `threads` arrive in all, without waiting."""
 
     syntax = "bar{.cta}.arrive name, threads"
@@ -48,7 +66,17 @@ class bar_arrive(Instruction, opcode="bar", section=_BARRIER, ptx="2.0", targets
     _a = rule("threads", reads_operands=True)(_arrives)
 
 
-class bar_red_popc(Instruction, opcode="bar", section=_BARRIER, ptx="2.0", targets=ALL, issued_by="warp", leading=2):
+class bar_red_popc(
+    Instruction,
+    opcode="bar",
+    section=_BARRIER,
+    ptx="2.0",
+    targets=ALL,
+    issued_by="warp",
+    leading=2,
+    aligned=True,
+    synchronizes=True,
+):
     """As bar.sync; then d = how many of the threads have a true c."""
 
     syntax = "bar{.cta}.red.popc.u32 d, name{, threads}, c"
@@ -61,7 +89,17 @@ class bar_red_popc(Instruction, opcode="bar", section=_BARRIER, ptx="2.0", targe
     needs = _CTA
 
 
-class bar_red(Instruction, opcode="bar", section=_BARRIER, ptx="2.0", targets=ALL, issued_by="warp", leading=2):
+class bar_red(
+    Instruction,
+    opcode="bar",
+    section=_BARRIER,
+    ptx="2.0",
+    targets=ALL,
+    issued_by="warp",
+    leading=2,
+    aligned=True,
+    synchronizes=True,
+):
     """As bar.sync; then p = whether all of the threads (`and`), or any (`or`), have a true c."""
 
     syntax = "bar{.cta}.red.op.pred p, name{, threads}, c"
@@ -76,7 +114,14 @@ class bar_red(Instruction, opcode="bar", section=_BARRIER, ptx="2.0", targets=AL
 
 
 class barrier_sync(
-    Instruction, opcode="barrier", section=_BARRIER, ptx="6.0", targets="sm_30+", issued_by="warp", leading=1
+    Instruction,
+    opcode="barrier",
+    section=_BARRIER,
+    ptx="6.0",
+    targets="sm_30+",
+    issued_by="warp",
+    leading=1,
+    synchronizes=True,
 ):
     """As bar.sync; without `aligned` the threads of a warp may arrive one by one."""
 
@@ -90,7 +135,14 @@ class barrier_sync(
 
 
 class barrier_arrive(
-    Instruction, opcode="barrier", section=_BARRIER, ptx="6.0", targets="sm_30+", issued_by="warp", leading=2
+    Instruction,
+    opcode="barrier",
+    section=_BARRIER,
+    ptx="6.0",
+    targets="sm_30+",
+    issued_by="warp",
+    leading=2,
+    synchronizes=True,
 ):
     """As bar.arrive; without `aligned` the threads of a warp may arrive one by one."""
 
@@ -105,7 +157,14 @@ class barrier_arrive(
 
 
 class barrier_red_popc(
-    Instruction, opcode="barrier", section=_BARRIER, ptx="6.0", targets="sm_30+", issued_by="warp", leading=2
+    Instruction,
+    opcode="barrier",
+    section=_BARRIER,
+    ptx="6.0",
+    targets="sm_30+",
+    issued_by="warp",
+    leading=2,
+    synchronizes=True,
 ):
     """As bar.red.popc; without `aligned` the threads of a warp may arrive one by one."""
 
@@ -121,7 +180,14 @@ class barrier_red_popc(
 
 
 class barrier_red(
-    Instruction, opcode="barrier", section=_BARRIER, ptx="6.0", targets="sm_30+", issued_by="warp", leading=2
+    Instruction,
+    opcode="barrier",
+    section=_BARRIER,
+    ptx="6.0",
+    targets="sm_30+",
+    issued_by="warp",
+    leading=2,
+    synchronizes=True,
 ):
     """As bar.red.and and bar.red.or; without `aligned` the threads of a warp may arrive one by one."""
 
@@ -137,7 +203,9 @@ class barrier_red(
     needs = _CTA
 
 
-class bar_warp_sync(Instruction, opcode="bar.warp", section="9.7.13.2", ptx="6.0", targets="sm_30+", issued_by="warp"):
+class bar_warp_sync(
+    Instruction, opcode="bar.warp", section="9.7.13.2", ptx="6.0", targets="sm_30+", issued_by="warp", synchronizes=True
+):
     """Wait until all threads of the warp in `mask` are here; what they wrote before, they see of each other after."""
 
     syntax = "bar.warp.sync mask"

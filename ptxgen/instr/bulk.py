@@ -20,9 +20,13 @@ _MOST = 2**20 - 16
 _Scope = Literal["cta", "cluster", "gpu", "sys"]
 #: What the copy reports to an mbarrier of layout v1: words, or elements, that have the value of what never arrived.
 Report = Literal[
-    "disabled", "validity::per_16bytes::80000000", "validity::per_16bytes::8000", "validity::per_16bytes::80",
-    "validity::per_16bytes::8", "validity::per_element::ff",
-]  # fmt: skip
+    "disabled",
+    "validity::per_16bytes::80000000",
+    "validity::per_16bytes::8000",
+    "validity::per_16bytes::80",
+    "validity::per_16bytes::8",
+    "validity::per_element::ff",
+]
 REPORTS = {"report=" + name: Availability("9.4", "sm_107f") for name in get_args(Report)}
 #: The CTAs of the cluster that get a copy are a mask of 16 bits, or of 32.
 Multicast = Literal["cluster", "cluster::16b", "cluster::32b"]
@@ -56,9 +60,14 @@ def _semantics(form: Any) -> str | None:
 
 
 class load(
-    Instruction, opcode="cp.async.bulk", section=_SECTION + ".1", ptx="8.0", targets="sm_90+",
-    completed_by=_MBARRIER, fences=_PROXY,
-):  # fmt: skip
+    Instruction,
+    opcode="cp.async.bulk",
+    section=_SECTION + ".1",
+    ptx="8.0",
+    targets="sm_90+",
+    completed_by=_MBARRIER,
+    fences=_PROXY,
+):
     """Copy `size` bytes from global to shared memory, of this CTA or any of the cluster.
 
     `mask` has a bit for each CTA that gets a copy, at the same place. With `ignore_oob` the first `ignore_left` and the
@@ -69,10 +78,10 @@ class load(
         "cp.async.bulk{.sem}{.scope}.dst.global.mbarrier::complete_tx::bytes{.report}{.multicast}{.hint}{.ignore_oob}"
         "{.b128} [dst_mem], [src_mem], size{, ignore_left}{, ignore_right}, [mbar]{, mask}{, policy}"
     )
-    dst_mem: OperandLike = address("dst")
-    src_mem: OperandLike = address("global", narrow=True)
+    dst_mem: OperandLike = address("dst", memory="write")
+    src_mem: OperandLike = address("global", narrow=True, memory="read")
     size: OperandLike = source("u32", low=0, high=_MOST, multiple=16)
-    mbar: OperandLike = address("shared")
+    mbar: OperandLike = address("shared", memory="read-write")
     ignore_left: OperandLike = source("u32", low=0, high=15, when="ignore_oob", default=None)
     ignore_right: OperandLike = source("u32", low=0, high=15, when="ignore_oob", default=None)
     mask: OperandLike = source(mask_type, low=0, high=mask_limit, when="multicast", default=None)
@@ -114,19 +123,24 @@ class load(
 
 
 class copy(
-    Instruction, opcode="cp.async.bulk", section=_SECTION + ".1", ptx="8.0", targets="sm_90+",
-    completed_by=_MBARRIER, fences=_PROXY,
-):  # fmt: skip
+    Instruction,
+    opcode="cp.async.bulk",
+    section=_SECTION + ".1",
+    ptx="8.0",
+    targets="sm_90+",
+    completed_by=_MBARRIER,
+    fences=_PROXY,
+):
     """Copy `size` bytes from this CTA's shared memory to that of another CTA, with whose mbarrier it completes."""
 
     syntax = (
         "cp.async.bulk{.sem}{.scope}.shared::cluster.shared::cta.mbarrier::complete_tx::bytes{.b128}"
         " [dst_mem], [src_mem], size, [mbar]"
     )
-    dst_mem: OperandLike = address("shared")
-    src_mem: OperandLike = address("shared")
+    dst_mem: OperandLike = address("shared", memory="write")
+    src_mem: OperandLike = address("shared", memory="read")
     size: OperandLike = source("u32", low=0, high=_MOST, multiple=16)
-    mbar: OperandLike = address("shared")
+    mbar: OperandLike = address("shared", memory="read-write")
     _: KW_ONLY
     sem: Literal["weak", "relaxed"] | None = None
     scope: Literal["cta", "cluster"] | None = None
@@ -136,17 +150,22 @@ class copy(
 
 
 class store(
-    Instruction, opcode="cp.async.bulk", section=_SECTION + ".1", ptx="8.0", targets="sm_90+",
-    completed_by=_GROUP, fences=_PROXY,
-):  # fmt: skip
+    Instruction,
+    opcode="cp.async.bulk",
+    section=_SECTION + ".1",
+    ptx="8.0",
+    targets="sm_90+",
+    completed_by=_GROUP,
+    fences=_PROXY,
+):
     """Copy `size` bytes from shared to global memory; of each 16 bytes, those whose bit is set in `byte_mask`."""
 
     syntax = (
         "cp.async.bulk{.sem}{.scope}.global.shared::cta.bulk_group{.hint}{.cp_mask}{.b128}"
         " [dst_mem], [src_mem], size{, policy}{, byte_mask}"
     )
-    dst_mem: OperandLike = address("global", narrow=True)
-    src_mem: OperandLike = address("shared")
+    dst_mem: OperandLike = address("global", narrow=True, memory="write")
+    src_mem: OperandLike = address("shared", memory="read")
     size: OperandLike = source("u32", low=0, high=_MOST, multiple=16)
     policy: OperandLike = source("u64", when="hint", default=None)
     byte_mask: OperandLike = source("u16", when="cp_mask", default=None)
@@ -202,17 +221,22 @@ def _subnormal(form: Any) -> str | None:
 
 
 class reduce(
-    Instruction, opcode="cp.reduce.async.bulk", section=_SECTION + ".2", ptx="8.0", targets="sm_90+",
-    completed_by=_GROUP, fences=_PROXY,
-):  # fmt: skip
+    Instruction,
+    opcode="cp.reduce.async.bulk",
+    section=_SECTION + ".2",
+    ptx="8.0",
+    targets="sm_90+",
+    completed_by=_GROUP,
+    fences=_PROXY,
+):
     """Combine `size` bytes of shared memory with as many of global memory, element by element, each atomically."""
 
     syntax = (
         "cp.reduce.async.bulk{.sem}{.scope}.global.shared::cta.bulk_group{.hint}.op{.noftz}.type"
         " [dst_mem], [src_mem], size{, policy}"
     )
-    dst_mem: OperandLike = address("global", narrow=True)
-    src_mem: OperandLike = address("shared")
+    dst_mem: OperandLike = address("global", narrow=True, memory="read-write")
+    src_mem: OperandLike = address("shared", memory="read")
     size: OperandLike = source("u32", low=0, high=_MOST, multiple=16)
     policy: OperandLike = source("u64", when="hint", default=None)
     _: KW_ONLY
@@ -229,19 +253,24 @@ class reduce(
 
 
 class reduce_shared(
-    Instruction, opcode="cp.reduce.async.bulk", section=_SECTION + ".2", ptx="8.0", targets="sm_90+",
-    completed_by=_MBARRIER, fences=_PROXY,
-):  # fmt: skip
+    Instruction,
+    opcode="cp.reduce.async.bulk",
+    section=_SECTION + ".2",
+    ptx="8.0",
+    targets="sm_90+",
+    completed_by=_MBARRIER,
+    fences=_PROXY,
+):
     """As reduce, with the shared memory of another CTA, with whose mbarrier it completes."""
 
     syntax = (
         "cp.reduce.async.bulk{.sem}{.scope}.shared::cluster.shared::cta.mbarrier::complete_tx::bytes.op.type"
         " [dst_mem], [src_mem], size, [mbar]"
     )
-    dst_mem: OperandLike = address("shared")
-    src_mem: OperandLike = address("shared")
+    dst_mem: OperandLike = address("shared", memory="read-write")
+    src_mem: OperandLike = address("shared", memory="read")
     size: OperandLike = source("u32", low=0, high=_MOST, multiple=16)
-    mbar: OperandLike = address("shared")
+    mbar: OperandLike = address("shared", memory="read-write")
     _: KW_ONLY
     sem: Literal["relaxed"] | None = None
     scope: Literal["cta", "cluster"] | None = None
@@ -253,17 +282,22 @@ class reduce_shared(
 
 
 class multimem_store(
-    Instruction, opcode="multimem.cp.async.bulk", section=_SECTION + ".4", ptx="9.1", targets="sm_90+",
-    completed_by=_GROUP, fences=_PROXY,
-):  # fmt: skip
+    Instruction,
+    opcode="multimem.cp.async.bulk",
+    section=_SECTION + ".4",
+    ptx="9.1",
+    targets="sm_90+",
+    completed_by=_GROUP,
+    fences=_PROXY,
+):
     """As store, to the memory of every GPU behind a multimem address."""
 
     syntax = (
         "multimem.cp.async.bulk{.sem}{.scope}.global.shared::cta.bulk_group{.cp_mask}{.b128}"
         " [dst_mem], [src_mem], size{, byte_mask}"
     )
-    dst_mem: OperandLike = address("global", narrow=True)
-    src_mem: OperandLike = address("shared")
+    dst_mem: OperandLike = address("global", narrow=True, memory="write")
+    src_mem: OperandLike = address("shared", memory="read")
     size: OperandLike = source("u32", low=0, high=_MOST, multiple=16)
     byte_mask: OperandLike = source("u16", when="cp_mask", default=None)
     _: KW_ONLY
@@ -276,17 +310,22 @@ class multimem_store(
 
 
 class multimem_reduce(
-    Instruction, opcode="multimem.cp.reduce.async.bulk", section=_SECTION + ".5", ptx="9.1", targets="sm_90+",
-    completed_by=_GROUP, fences=_PROXY,
-):  # fmt: skip
+    Instruction,
+    opcode="multimem.cp.reduce.async.bulk",
+    section=_SECTION + ".5",
+    ptx="9.1",
+    targets="sm_90+",
+    completed_by=_GROUP,
+    fences=_PROXY,
+):
     """As reduce, with the memory of every GPU behind a multimem address."""
 
     syntax = (
         "multimem.cp.reduce.async.bulk{.sem}{.scope}.global.shared::cta.bulk_group.op{.noftz}.type"
         " [dst_mem], [src_mem], size"
     )
-    dst_mem: OperandLike = address("global", narrow=True)
-    src_mem: OperandLike = address("shared")
+    dst_mem: OperandLike = address("global", narrow=True, memory="read-write")
+    src_mem: OperandLike = address("shared", memory="read")
     size: OperandLike = source("u32", low=0, high=_MOST, multiple=16)
     _: KW_ONLY
     sem: Literal["relaxed"] | None = None
@@ -301,13 +340,17 @@ class multimem_reduce(
 
 
 class prefetch(
-    Instruction, opcode="cp.async.bulk.prefetch", section=_SECTION + ".3", ptx="8.0", targets="sm_90+",
+    Instruction,
+    opcode="cp.async.bulk.prefetch",
+    section=_SECTION + ".3",
+    ptx="8.0",
+    targets="sm_90+",
     completed_by="nothing: it is a hint",
-):  # fmt: skip
+):
     """Bring `size` bytes of global memory to the L2 cache, perhaps; `evict_last` keeps them there long."""
 
     syntax = "cp.async.bulk.prefetch.L2.global{.hint}{.evict_last} [src_mem], size{, policy}"
-    src_mem: OperandLike = address("global", narrow=True)
+    src_mem: OperandLike = address("global", narrow=True, memory="none")
     size: OperandLike = source("u32", low=0, high=_MOST, multiple=16)
     policy: OperandLike = source("u64", when="hint", default=None)
     _: KW_ONLY
@@ -322,13 +365,17 @@ class prefetch(
 
 
 class applypriority(
-    Instruction, opcode="applypriority.async.bulk", section="9.7.10.18 (9.4)", ptx="9.4", targets="sm_107f",
+    Instruction,
+    opcode="applypriority.async.bulk",
+    section="9.7.10.18 (9.4)",
+    ptx="9.4",
+    targets="sm_107f",
     completed_by=_GROUP,
-):  # fmt: skip
+):
     """Let `size` bytes in the L2 cache be evicted as usual again, from an address on a multiple of 128 bytes."""
 
     syntax = "applypriority.async.bulk{.space}.bulk_group.L2::evict_normal [a], size"
-    a: OperandLike = address("space")
+    a: OperandLike = address("space", memory="none")
     size: OperandLike = source("u32", low=0, high=_MOST, multiple=16)
     _: KW_ONLY
     space: Literal["global"] | None = None
@@ -342,7 +389,14 @@ class commit_group(
     syntax = "cp.async.bulk.commit_group"
 
 
-class wait_group(Instruction, opcode="cp.async.bulk.wait_group", section="9.7.9.25.6.2", ptx="8.0", targets="sm_90+"):
+class wait_group(
+    Instruction,
+    opcode="cp.async.bulk.wait_group",
+    section="9.7.9.25.6.2",
+    ptx="8.0",
+    targets="sm_90+",
+    synchronizes=True,
+):
     """Wait until at most `pending` of this thread's latest groups are not done; `read`: have not read their sources."""
 
     syntax = "cp.async.bulk.wait_group{.read} pending"

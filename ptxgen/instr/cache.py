@@ -19,7 +19,7 @@ class prefetch(Instruction, section="9.7.9.15", ptx="2.0", targets=ALL):
     """Bring the line of an address into a cache."""
 
     syntax = "prefetch{.space}.level [a]"
-    a: OperandLike = address("space", variables=_GLOBAL)
+    a: OperandLike = address("space", variables=_GLOBAL, memory="none")
     _: KW_ONLY
     space: Literal["global", "local"] | None = None
     level: Literal["L1", "L2"]
@@ -29,7 +29,7 @@ class prefetch_keep(Instruction, opcode="prefetch", section="9.7.9.15", ptx="7.4
     """Bring the line of a global address into L2, with an eviction priority."""
 
     syntax = "prefetch{.space}.priority [a]"
-    a: OperandLike = address("space", variables=_GLOBAL)
+    a: OperandLike = address("space", variables=_GLOBAL, memory="none")
     _: KW_ONLY
     space: _Global | None = None
     priority: Literal["evict_last", "evict_normal"] = modifier("L2::")
@@ -39,7 +39,7 @@ class prefetch_tensormap(Instruction, opcode="prefetch", section="9.7.9.15", ptx
     """Bring a 128-byte tensormap close, ahead of its first use."""
 
     syntax = "prefetch{.space}.tensormap [a]"
-    a: OperandLike = address("space", bits=(32, 64))
+    a: OperandLike = address("space", bits=(32, 64), memory="none")
     _: KW_ONLY
     space: Literal["const", "param"] | None = None
 
@@ -48,14 +48,14 @@ class prefetchu(Instruction, section="9.7.9.15", ptx="2.0", targets=ALL):
     """Bring the line of a generic address into the uniform cache."""
 
     syntax = "prefetchu.L1 [a]"
-    a: OperandLike = address(variables=_GLOBAL)
+    a: OperandLike = address(variables=_GLOBAL, memory="none")
 
 
 class applypriority(Instruction, section="9.7.9.16", ptx="7.4", targets="sm_80+"):
     """Give 128 bytes of global memory, aligned to as many, the normal priority in L2 again."""
 
     syntax = "applypriority{.space}.L2::evict_normal [a], size"
-    a: OperandLike = address("space", variables=_GLOBAL)
+    a: OperandLike = address("space", variables=_GLOBAL, memory="none")
     size: OperandLike = immediate(128, 128)
     _: KW_ONLY
     space: _Global | None = None
@@ -65,7 +65,7 @@ class discard(Instruction, section="9.7.9.17", ptx="7.4", targets="sm_80+"):
     """Make 128 bytes of global memory, aligned to as many, indeterminate: L2 need not write them back."""
 
     syntax = "discard{.space}.L2 [a], size"
-    a: OperandLike = address("space", variables=_GLOBAL)
+    a: OperandLike = address("space", variables=_GLOBAL, memory="write")
     size: OperandLike = immediate(128, 128)
     _: KW_ONLY
     space: _Global | None = None
@@ -76,7 +76,7 @@ class createpolicy_range(Instruction, opcode="createpolicy.range", section="9.7.
 
     syntax = "createpolicy.range{.space}.first{.second}.b64 policy, [a], primary, total"
     policy: OperandLike = register("u64")
-    a: OperandLike = address("space", bits=(32, 64), variables=_GLOBAL)
+    a: OperandLike = address("space", bits=(32, 64), variables=_GLOBAL, memory="none")
     primary: OperandLike = source("u32")
     total: OperandLike = source("u32")
     _: KW_ONLY

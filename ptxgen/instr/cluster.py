@@ -36,9 +36,16 @@ class getctarank(Instruction, section="9.7.9.24", ptx="7.8", targets="sm_90+"):
 
 
 class arrive(
-    Instruction, opcode="barrier.cluster.arrive", section="9.7.13.3", ptx="7.8", targets="sm_90+", issued_by="warp",
+    Instruction,
+    opcode="barrier.cluster.arrive",
+    section="9.7.13.3",
+    ptx="7.8",
+    targets="sm_90+",
+    issued_by="warp",
     completed_by="barrier.cluster.wait",
-):  # fmt: skip
+    asynchronous=False,
+    synchronizes=True,
+):
     """Arrive at the barrier of the cluster, where all its threads arrive once in a phase; exited ones count."""
 
     syntax = "barrier.cluster.arrive{.sem}{.aligned}"
@@ -49,7 +56,13 @@ class arrive(
 
 
 class wait(
-    Instruction, opcode="barrier.cluster.wait", section="9.7.13.3", ptx="7.8", targets="sm_90+", issued_by="warp"
+    Instruction,
+    opcode="barrier.cluster.wait",
+    section="9.7.13.3",
+    ptx="7.8",
+    targets="sm_90+",
+    issued_by="warp",
+    synchronizes=True,
 ):
     """Wait until all threads of the cluster have arrived."""
 
@@ -60,7 +73,7 @@ class wait(
     needs = {"acquire": _SEMANTICS}
 
 
-class griddepcontrol(Instruction, section="9.7.13.13", ptx="7.8", targets="sm_90+"):
+class griddepcontrol(Instruction, section="9.7.13.13", ptx="7.8", targets="sm_90+", synchronizes=True):
     """Let the dependent grids launch, or wait until the grids that this one depends on are done."""
 
     syntax = "griddepcontrol.action"
@@ -69,10 +82,14 @@ class griddepcontrol(Instruction, section="9.7.13.13", ptx="7.8", targets="sm_90
 
 
 class try_cancel(
-    Instruction, opcode="clusterlaunchcontrol.try_cancel.async", section="9.7.13.17", ptx="8.6", targets="sm_100+",
+    Instruction,
+    opcode="clusterlaunchcontrol.try_cancel.async",
+    section="9.7.13.17",
+    ptx="8.6",
+    targets="sm_100+",
     completed_by="complete_tx of 16 bytes on the mbarrier",
     fences="fence.proxy.async between reading a response and the next request",
-):  # fmt: skip
+):
     """Ask to take over a cluster that has not begun yet; the response, 16 bytes, goes to shared memory.
 
     With `multicast` it goes to every CTA of the cluster, and completes on an mbarrier of each.
@@ -81,8 +98,8 @@ class try_cancel(
     syntax = (
         "clusterlaunchcontrol.try_cancel.async{.space}.mbarrier::complete_tx::bytes{.multicast}.b128 [addr], [mbar]"
     )
-    addr: OperandLike = address("space", narrow=True)
-    mbar: OperandLike = address("space", narrow=True)
+    addr: OperandLike = address("space", narrow=True, memory="write")
+    mbar: OperandLike = address("space", narrow=True, memory="read-write")
     _: KW_ONLY
     space: Literal["shared::cta"] | None = None
     multicast: bool = flag("multicast::cluster::all", default=False)

@@ -11,7 +11,7 @@ from ptxgen.instr.model.operands import callee, label, source, targets, values
 from ptxgen.instr.model.targets import ALL
 
 
-class bra(Instruction, role="terminator", section="9.7.12.3", ptx="1.0", targets=ALL):
+class bra(Instruction, section="9.7.12.3", ptx="1.0", targets=ALL, control="branch"):
     """Go to a label."""
 
     syntax = "bra{.uni} target"
@@ -20,7 +20,7 @@ class bra(Instruction, role="terminator", section="9.7.12.3", ptx="1.0", targets
     uni: bool = False
 
 
-class brx_idx(Instruction, role="terminator", opcode="brx.idx", section="9.7.12.4", ptx="6.0", targets="sm_30+"):
+class brx_idx(Instruction, opcode="brx.idx", section="9.7.12.4", ptx="6.0", targets="sm_30+", control="branch"):
     """Go to the label that has number `index`, from 0 on, in a .branchtargets list."""
 
     syntax = "brx.idx{.uni} index, labels"
@@ -30,7 +30,7 @@ class brx_idx(Instruction, role="terminator", opcode="brx.idx", section="9.7.12.
     uni: bool = False
 
 
-class call(Instruction, role="call", section="9.7.12.5", ptx="1.0", targets=ALL):
+class call(Instruction, section="9.7.12.5", ptx="1.0", targets=ALL, control="call", results=("returns",)):
     """Call a function by its name."""
 
     syntax = "call{.uni} {(returns),} function{, (arguments)}"
@@ -41,7 +41,9 @@ class call(Instruction, role="call", section="9.7.12.5", ptx="1.0", targets=ALL)
     uni: bool = False
 
 
-class call_pointer(Instruction, role="call", opcode="call", section="9.7.12.5", ptx="2.1", targets="sm_20+"):
+class call_pointer(
+    Instruction, opcode="call", section="9.7.12.5", ptx="2.1", targets="sm_20+", control="call", results=("returns",)
+):
     """Call the function whose address a register holds; `signature` is one that all possible callees have.
 
     It names a .callprototype, a .calltargets list, or an array of functions in .const or .global.
@@ -56,7 +58,7 @@ class call_pointer(Instruction, role="call", opcode="call", section="9.7.12.5", 
     uni: bool = False
 
 
-class ret(Instruction, role="terminator", section="9.7.12.6", ptx="1.0", targets=ALL):
+class ret(Instruction, section="9.7.12.6", ptx="1.0", targets=ALL, control="return"):
     """Return from a function; in an entry, end the thread."""
 
     syntax = "ret{.uni}"
@@ -64,7 +66,7 @@ class ret(Instruction, role="terminator", section="9.7.12.6", ptx="1.0", targets
     uni: bool = False
 
 
-class exit(Instruction, role="terminator", section="9.7.12.7", ptx="1.0", targets=ALL):
+class exit(Instruction, section="9.7.12.7", ptx="1.0", targets=ALL, control="exit"):
     """End the thread."""
 
     syntax = "exit"

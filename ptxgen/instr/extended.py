@@ -25,7 +25,7 @@ def _last_word(form: Any) -> str | None:
     return None
 
 
-class add_cc(Instruction, section="9.7.2.1", ptx="1.2", targets=ALL):
+class add_cc(Instruction, section="9.7.2.1", ptx="1.2", targets=ALL, lanewise=False):
     """d = a + b; the carry gets what is carried out."""
 
     syntax = "add.cc.type d, a, b"
@@ -37,7 +37,7 @@ class add_cc(Instruction, section="9.7.2.1", ptx="1.2", targets=ALL):
     needs = _NEEDS
 
 
-class addc(Instruction, section="9.7.2.2", ptx="1.2", targets=ALL):
+class addc(Instruction, section="9.7.2.2", ptx="1.2", targets=ALL, lanewise=False):
     """d = a + b + the carry; with `cc`, the carry gets what is carried out."""
 
     syntax = "addc{.cc}{.sat}.type d, a, b"
@@ -52,7 +52,7 @@ class addc(Instruction, section="9.7.2.2", ptx="1.2", targets=ALL):
     _l = rule("last-word")(_last_word)
 
 
-class sub_cc(Instruction, section="9.7.2.3", ptx="1.2", targets=ALL):
+class sub_cc(Instruction, section="9.7.2.3", ptx="1.2", targets=ALL, lanewise=False):
     """d = a - b; the carry gets what is borrowed."""
 
     syntax = "sub.cc.type d, a, b"
@@ -64,7 +64,7 @@ class sub_cc(Instruction, section="9.7.2.3", ptx="1.2", targets=ALL):
     needs = _NEEDS
 
 
-class subc(Instruction, section="9.7.2.4", ptx="1.2", targets=ALL):
+class subc(Instruction, section="9.7.2.4", ptx="1.2", targets=ALL, lanewise=False):
     """d = a - (b + the carry); with `cc`, the carry gets what is borrowed."""
 
     syntax = "subc{.cc}{.sat}.type d, a, b"
@@ -79,7 +79,7 @@ class subc(Instruction, section="9.7.2.4", ptx="1.2", targets=ALL):
     _l = rule("last-word")(_last_word)
 
 
-class mad_cc(Instruction, section="9.7.2.5", ptx="3.0", targets=ALL, leading=1):
+class mad_cc(Instruction, section="9.7.2.5", ptx="3.0", targets=ALL, leading=1, lanewise=False):
     """d = the low or high half of a * b, plus c; the carry gets what the sum carries out."""
 
     syntax = "mad.half.cc.type d, a, b, c"
@@ -93,7 +93,7 @@ class mad_cc(Instruction, section="9.7.2.5", ptx="3.0", targets=ALL, leading=1):
     needs = _NEEDS
 
 
-class madc(Instruction, section="9.7.2.6", ptx="3.0", targets=ALL, leading=1):
+class madc(Instruction, section="9.7.2.6", ptx="3.0", targets=ALL, leading=1, lanewise=False):
     """d = the low or high half of a * b, plus c and the carry; with `cc`, the carry gets what the sum carries out."""
 
     syntax = "madc.half{.cc}{.sat}.type d, a, b, c"

@@ -59,13 +59,15 @@ class submit_commit_group(Instruction, opcode="fabric.submit", section=_SECTION 
     syntax = "fabric.submit.commit_group"
 
 
-class wait(Instruction, opcode="fabric.wait", section=_SECTION + ".6", ptx="9.3", targets=_TARGETS):
+class wait(Instruction, opcode="fabric.wait", section=_SECTION + ".6", ptx="9.3", targets=_TARGETS, synchronizes=True):
     """Wait until the operations that this thread has submitted have read what they need of shared memory."""
 
     syntax = "fabric.wait.sync_restrict::reads"
 
 
-class wait_group(Instruction, opcode="fabric.wait", section=_SECTION + ".6", ptx="9.3", targets=_TARGETS):
+class wait_group(
+    Instruction, opcode="fabric.wait", section=_SECTION + ".6", ptx="9.3", targets=_TARGETS, synchronizes=True
+):
     """As wait, for all but the latest `n` groups."""
 
     syntax = "fabric.wait.sync_restrict::reads n"
@@ -79,11 +81,11 @@ class try_get(_Operation, opcode="fabric.try_get.async", section=_SECTION + ".1"
         "fabric.try_get.async.shared::cta.mbarrier::complete_tx::bytes.mbarrier::report::fabric{.sem}{.scope}{.hint}"
         ".b128 [dst], [endpoint, offset], size, [bar]{, policy}"
     )
-    dst: OperandLike = address("shared")
-    endpoint: OperandLike = address(bits=(32,), variables=())
+    dst: OperandLike = address("shared", memory="write")
+    endpoint: OperandLike = address(bits=(32,), variables=(), memory="read", memory_space="fabric")
     offset: OperandLike = register("u64")
     size: OperandLike = source("u32")
-    bar: OperandLike = address("shared")
+    bar: OperandLike = address("shared", memory="read-write")
     policy: OperandLike = source("u64", when="hint", default=None)
     _: KW_ONLY
     sem: Literal["relaxed"] | None = None
@@ -103,11 +105,11 @@ class try_put(_Operation, opcode="fabric.try_put.async", section=_SECTION + ".2"
         "fabric.try_put.async{.multimem}.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric{.counted}"
         "{.cp_mask}{.sem}{.scope}{.hint}.b128 [endpoint, offset, counter], [src], size, [bar]{, mask}{, policy}"
     )
-    endpoint: OperandLike = address(bits=(32,), variables=())
+    endpoint: OperandLike = address(bits=(32,), variables=(), memory="write", memory_space="fabric")
     offset: OperandLike = register("u64")
-    src: OperandLike = address("shared")
+    src: OperandLike = address("shared", memory="read")
     size: OperandLike = source("u32")
-    bar: OperandLike = address("shared")
+    bar: OperandLike = address("shared", memory="read-write")
     counter: OperandLike = source("u64", immediate=False, when="counted", default=None)
     mask: OperandLike = source("u16", when="cp_mask", default=None)
     policy: OperandLike = source("u64", when="hint", default=None)
@@ -135,11 +137,11 @@ class try_red(_Operation, opcode="fabric.try_red.async", section=_SECTION + ".3"
         "fabric.try_red.async{.multimem}.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric{.counted}"
         "{.sem}{.scope}{.hint}.op.type [endpoint, offset, counter], [src], size, [bar]{, policy}"
     )
-    endpoint: OperandLike = address(bits=(32,), variables=())
+    endpoint: OperandLike = address(bits=(32,), variables=(), memory="read-write", memory_space="fabric")
     offset: OperandLike = register("u64")
-    src: OperandLike = address("shared")
+    src: OperandLike = address("shared", memory="read")
     size: OperandLike = source("u32")
-    bar: OperandLike = address("shared")
+    bar: OperandLike = address("shared", memory="read-write")
     counter: OperandLike = source("u64", immediate=False, when="counted", default=None)
     policy: OperandLike = source("u64", when="hint", default=None)
     _: KW_ONLY
@@ -172,11 +174,11 @@ class try_pullred(
         "fabric.try_pullred.async.multimem.shared::cta.mbarrier::complete_tx::bytes.mbarrier::report::fabric{.sem}"
         "{.scope}.op{.acc}.type.sync [dst], [endpoint, offset], size, [bar], membermask"
     )
-    dst: OperandLike = address("shared")
-    endpoint: OperandLike = address(bits=(32,), variables=())
+    dst: OperandLike = address("shared", memory="write")
+    endpoint: OperandLike = address(bits=(32,), variables=(), memory="read", memory_space="fabric")
     offset: OperandLike = register("u64")
     size: OperandLike = source("u32")
-    bar: OperandLike = address("shared")
+    bar: OperandLike = address("shared", memory="read-write")
     #: 0xFFFFFFFF, which -1 is too (measured, ptxas 13.5).
     membermask: OperandLike = immediate(-1, 2**32 - 1, multiple=2**32)
     _: KW_ONLY
@@ -221,11 +223,11 @@ class try_atom(_Operation, opcode="fabric.try_atom.async", section=_SECTION, ptx
         "fabric.try_atom.async.shared::cta.mbarrier::complete_tx::16B.mbarrier::report::fabric.relaxed.sys{.hint}"
         ".op.type [endpoint, offset], [old], [operand], [bar]{, policy}"
     )
-    endpoint: OperandLike = address(bits=(32,), variables=())
+    endpoint: OperandLike = address(bits=(32,), variables=(), memory="read-write", memory_space="fabric")
     offset: OperandLike = register("u64")
-    old: OperandLike = address("shared")
-    operand: OperandLike = address("shared")
-    bar: OperandLike = address("shared")
+    old: OperandLike = address("shared", memory="write")
+    operand: OperandLike = address("shared", memory="read")
+    bar: OperandLike = address("shared", memory="read-write")
     policy: OperandLike = source("u64", when="hint", default=None)
     _: KW_ONLY
     hint: bool = flag("L2::cache_hint", default=False)
@@ -247,7 +249,7 @@ class createpolicy_range(
 
     syntax = "createpolicy.range.fabric{.space}.first{.second}.b64 policy, [endpoint, offset], primary, total"
     policy: OperandLike = register("u64")
-    endpoint: OperandLike = address(bits=(32,), variables=())
+    endpoint: OperandLike = address(bits=(32,), variables=(), memory="none")
     offset: OperandLike = register("u64")
     primary: OperandLike = source("u32")
     total: OperandLike = source("u32")

@@ -16,7 +16,7 @@ _Scope = Literal["cta", "cluster", "gpu", "sys"]
 _CLUSTER = {"cluster": Availability("7.8", "sm_90+")}
 
 
-class fence(Instruction, section=_SECTION, ptx="6.0", targets="sm_70+"):
+class fence(Instruction, section=_SECTION, ptx="6.0", targets="sm_70+", synchronizes=True):
     """Order this thread's memory accesses before the fence against those after it, for observers in `scope`.
 
     Without `sem` it is acq_rel; sc fences have one order that all threads agree on.
@@ -33,37 +33,49 @@ class fence(Instruction, section=_SECTION, ptx="6.0", targets="sm_70+"):
     }
 
 
-class fence_acquire_shared(Instruction, opcode="fence", section=_SECTION, ptx="8.6", targets="sm_90+"):
+class fence_acquire_shared(
+    Instruction, opcode="fence", section=_SECTION, ptx="8.6", targets="sm_90+", synchronizes=True
+):
     """Acquire in cluster scope, for accesses to the shared memory of the cluster alone."""
 
     syntax = "fence.acquire.sync_restrict::shared::cluster.cluster"
 
 
-class fence_release_shared(Instruction, opcode="fence", section=_SECTION, ptx="8.6", targets="sm_90+"):
+class fence_release_shared(
+    Instruction, opcode="fence", section=_SECTION, ptx="8.6", targets="sm_90+", synchronizes=True
+):
     """Release in cluster scope, for accesses to this CTA's shared memory alone."""
 
     syntax = "fence.release.sync_restrict::shared::cta.cluster"
 
 
-class fence_release_reads(Instruction, opcode="fence", section=_SECTION, ptx="9.5", targets="sm_90+"):
+class fence_release_reads(
+    Instruction, opcode="fence", section=_SECTION, ptx="9.5", targets="sm_90+", synchronizes=True
+):
     """Release reads through aliased addresses, in system scope (measured, ptxas 13.5)."""
 
     syntax = "fence.alias.release.sync_restrict::read.sys"
 
 
-class fence_mbarrier_init(Instruction, opcode="fence", section=_SECTION, ptx="8.0", targets="sm_90+"):
+class fence_mbarrier_init(
+    Instruction, opcode="fence", section=_SECTION, ptx="8.0", targets="sm_90+", synchronizes=True
+):
     """Make this thread's mbarrier.init visible to the cluster and to the async proxy."""
 
     syntax = "fence.mbarrier_init.release.cluster"
 
 
-class fence_proxy_alias(Instruction, opcode="fence.proxy", section=_SECTION, ptx="7.5", targets="sm_70+"):
+class fence_proxy_alias(
+    Instruction, opcode="fence.proxy", section=_SECTION, ptx="7.5", targets="sm_70+", synchronizes=True
+):
     """Order accesses to the same memory through different virtual addresses."""
 
     syntax = "fence.proxy.alias"
 
 
-class fence_proxy_alias_ordered(Instruction, opcode="fence.proxy", section=_SECTION, ptx="9.4", targets="sm_90+"):
+class fence_proxy_alias_ordered(
+    Instruction, opcode="fence.proxy", section=_SECTION, ptx="9.4", targets="sm_90+", synchronizes=True
+):
     """As fence.proxy.alias, in one direction and system scope (measured, ptxas 13.5)."""
 
     syntax = "fence.proxy.alias.sem.sys"
@@ -71,7 +83,9 @@ class fence_proxy_alias_ordered(Instruction, opcode="fence.proxy", section=_SECT
     sem: Literal["acquire", "release"]
 
 
-class fence_proxy_fabric(Instruction, opcode="fence.proxy", section=_SECTION, ptx="9.3", targets="sm_100+"):
+class fence_proxy_fabric(
+    Instruction, opcode="fence.proxy", section=_SECTION, ptx="9.3", targets="sm_100+", synchronizes=True
+):
     """Order accesses through one of the fabric and generic proxies before those through the other, named first.
 
     In system scope (measured, ptxas 13.5).
@@ -83,7 +97,9 @@ class fence_proxy_fabric(Instruction, opcode="fence.proxy", section=_SECTION, pt
     sem: Literal["acquire", "release"]
 
 
-class fence_proxy_async(Instruction, opcode="fence.proxy", section=_SECTION, ptx="8.0", targets="sm_90+"):
+class fence_proxy_async(
+    Instruction, opcode="fence.proxy", section=_SECTION, ptx="8.0", targets="sm_90+", synchronizes=True
+):
     """Order accesses through the generic proxy against the async proxy (bulk copies, wgmma, tcgen05), in `space`."""
 
     syntax = "fence.proxy.async{.space}"
@@ -91,19 +107,25 @@ class fence_proxy_async(Instruction, opcode="fence.proxy", section=_SECTION, ptx
     space: Literal["global", "shared::cta", "shared::cluster"] | None = None
 
 
-class fence_proxy_async_acquire(Instruction, opcode="fence.proxy", section=_SECTION, ptx="8.6", targets="sm_90+"):
+class fence_proxy_async_acquire(
+    Instruction, opcode="fence.proxy", section=_SECTION, ptx="8.6", targets="sm_90+", synchronizes=True
+):
     """Later accesses through the async proxy to the cluster's shared memory follow what this thread acquires."""
 
     syntax = "fence.proxy.async::generic.acquire.sync_restrict::shared::cluster.cluster"
 
 
-class fence_proxy_async_release(Instruction, opcode="fence.proxy", section=_SECTION, ptx="8.6", targets="sm_90+"):
+class fence_proxy_async_release(
+    Instruction, opcode="fence.proxy", section=_SECTION, ptx="8.6", targets="sm_90+", synchronizes=True
+):
     """Release this thread's generic accesses to its CTA's shared memory, towards the async proxy of the cluster."""
 
     syntax = "fence.proxy.async::generic.release.sync_restrict::shared::cta.cluster"
 
 
-class fence_proxy_async_release_reads(Instruction, opcode="fence.proxy", section=_SECTION, ptx="9.4", targets="sm_90+"):
+class fence_proxy_async_release_reads(
+    Instruction, opcode="fence.proxy", section=_SECTION, ptx="9.4", targets="sm_90+", synchronizes=True
+):
     """Release this thread's generic reads of the cluster's shared memory, towards the async proxy."""
 
     syntax = "fence.proxy.async::generic.release.sync_restrict::shared::cluster::read.scope"
@@ -111,17 +133,21 @@ class fence_proxy_async_release_reads(Instruction, opcode="fence.proxy", section
     scope: Literal["cta", "cluster"]
 
 
-class fence_proxy_tensormap_acquire(Instruction, opcode="fence.proxy", section=_SECTION, ptx="8.3", targets="sm_90+"):
+class fence_proxy_tensormap_acquire(
+    Instruction, opcode="fence.proxy", section=_SECTION, ptx="8.3", targets="sm_90+", synchronizes=True
+):
     """Let later copies of this thread read the tensormap at `addr`, in global memory, as a release published it."""
 
     syntax = "fence.proxy.tensormap::generic.acquire.scope [addr], size"
-    addr: OperandLike = address(variables=("global",))
+    addr: OperandLike = address(variables=("global",), memory="none")
     size: OperandLike = immediate(128, 128)
     _: KW_ONLY
     scope: _Scope
 
 
-class fence_proxy_tensormap_release(Instruction, opcode="fence.proxy", section=_SECTION, ptx="8.3", targets="sm_90+"):
+class fence_proxy_tensormap_release(
+    Instruction, opcode="fence.proxy", section=_SECTION, ptx="8.3", targets="sm_90+", synchronizes=True
+):
     """Publish tensormaps that this thread wrote through the generic proxy to acquiring threads in `scope`."""
 
     syntax = "fence.proxy.tensormap::generic.release.scope"
@@ -129,7 +155,7 @@ class fence_proxy_tensormap_release(Instruction, opcode="fence.proxy", section=_
     scope: _Scope
 
 
-class membar(Instruction, section=_SECTION, ptx="1.4", targets=ALL):
+class membar(Instruction, section=_SECTION, ptx="1.4", targets=ALL, synchronizes=True):
     """The older fence.sc, for the CTA, the GPU (`gl`) or the system."""
 
     syntax = "membar.level"
@@ -138,7 +164,9 @@ class membar(Instruction, section=_SECTION, ptx="1.4", targets=ALL):
     needs = {"sys": Availability("2.0", ALL)}
 
 
-class membar_proxy(Instruction, opcode="membar.proxy", section=_SECTION, ptx="7.5", targets="sm_60+"):
+class membar_proxy(
+    Instruction, opcode="membar.proxy", section=_SECTION, ptx="7.5", targets="sm_60+", synchronizes=True
+):
     """The older fence.proxy."""
 
     syntax = "membar.proxy.kind"

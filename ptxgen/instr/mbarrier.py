@@ -62,7 +62,7 @@ class init(
     """Make an object that expects `count` arrivals in each phase, 1 to 1048575, or to 511 in layout v1."""
 
     syntax = "mbarrier.init{.layout}{.space}.b64 [addr], count"
-    addr: OperandLike = address("space", variables=_SHARED)
+    addr: OperandLike = address("space", variables=_SHARED, memory="write")
     count: OperandLike = source("u32", low=1, high=_COUNT)
     _: KW_ONLY
     layout: Literal["v0", "v1"] | None = modifier("layout::", default=None)
@@ -74,7 +74,7 @@ class inval(Instruction, opcode="mbarrier.inval", section=_SECTION + ".10", ptx=
     """End an object's life, after which its memory may be used otherwise."""
 
     syntax = "mbarrier.inval{.space}.b64 [addr]"
-    addr: OperandLike = address("space", variables=_SHARED)
+    addr: OperandLike = address("space", variables=_SHARED, memory="write")
     _: KW_ONLY
     space: _Cta | None = None
     needs = _NEEDS
@@ -84,7 +84,7 @@ class expect_tx(Instruction, opcode="mbarrier.expect_tx", section=_SECTION + ".1
     """Raise the tx-count of the current phase by `tx_count` bytes."""
 
     syntax = "mbarrier.expect_tx{.sem}{.scope}{.space}.b64 [addr], tx_count"
-    addr: OperandLike = address("space", variables=_SHARED)
+    addr: OperandLike = address("space", variables=_SHARED, memory="read-write")
     tx_count: OperandLike = source("u32", high=_COUNT, advice=True)
     _: KW_ONLY
     sem: Literal["relaxed"] | None = None
@@ -100,7 +100,7 @@ class expect_tx_multicast(
     """As expect_tx, on the objects of all CTAs in `mask`."""
 
     syntax = "mbarrier.expect_tx{.sem}{.scope}{.space}.multicast::cluster::32b.b64 [addr], tx_count, mask"
-    addr: OperandLike = address("space", variables=_SHARED)
+    addr: OperandLike = address("space", variables=_SHARED, memory="read-write")
     tx_count: OperandLike = source("u32", high=_COUNT, advice=True)
     mask: OperandLike = source("u32", low=0, high=_MASK)
     _: KW_ONLY
@@ -114,7 +114,7 @@ class complete_tx(Instruction, opcode="mbarrier.complete_tx", section=_SECTION +
     """Lower the tx-count of the current phase by `tx_count` bytes, as a bulk copy does when it is done."""
 
     syntax = "mbarrier.complete_tx{.sem}{.scope}{.space}.b64 [addr], tx_count"
-    addr: OperandLike = address("space", variables=_SHARED)
+    addr: OperandLike = address("space", variables=_SHARED, memory="read-write")
     tx_count: OperandLike = source("u32", high=_COUNT, advice=True)
     _: KW_ONLY
     sem: Literal["relaxed"] | None = None
@@ -130,7 +130,7 @@ class complete_tx_multicast(
     """As complete_tx, on the objects of all CTAs in `mask`."""
 
     syntax = "mbarrier.complete_tx{.sem}{.scope}{.space}.multicast::cluster::32b.b64 [addr], tx_count, mask"
-    addr: OperandLike = address("space", variables=_SHARED)
+    addr: OperandLike = address("space", variables=_SHARED, memory="read-write")
     tx_count: OperandLike = source("u32", high=_COUNT, advice=True)
     mask: OperandLike = source("u32", low=0, high=_MASK)
     _: KW_ONLY
@@ -140,12 +140,14 @@ class complete_tx_multicast(
     _s = rule("semantics")(_semantics)
 
 
-class arrive(Instruction, opcode="mbarrier.arrive", section=_SECTION + ".13", ptx="7.0", targets="sm_80+"):
+class arrive(
+    Instruction, opcode="mbarrier.arrive", section=_SECTION + ".13", ptx="7.0", targets="sm_80+", synchronizes=True
+):
     """Arrive `count` times (1 if absent); `state` gets the state before, for test_wait and try_wait."""
 
     syntax = "mbarrier.arrive{.sem}{.scope}{.space}.b64 state, [addr]{, count}"
     state: OperandLike = register("u64", sink=True)
-    addr: OperandLike = address("space", variables=_SHARED)
+    addr: OperandLike = address("space", variables=_SHARED, memory="read-write")
     count: OperandLike = source("u32", low=1, high=_COUNT, advice=True, default=None)
     _: KW_ONLY
     sem: Literal["release", "relaxed"] | None = None
@@ -155,12 +157,14 @@ class arrive(Instruction, opcode="mbarrier.arrive", section=_SECTION + ".13", pt
     _s = rule("semantics")(_semantics)
 
 
-class arrive_remote(Instruction, opcode="mbarrier.arrive", section=_SECTION + ".13", ptx="7.0", targets="sm_80+"):
+class arrive_remote(
+    Instruction, opcode="mbarrier.arrive", section=_SECTION + ".13", ptx="7.0", targets="sm_80+", synchronizes=True
+):
     """Arrive on an object of any CTA of the cluster; there is no state to get."""
 
     syntax = "mbarrier.arrive{.sem}{.scope}.space.b64 state, [addr]{, count}"
     state: OperandLike = sink()
-    addr: OperandLike = address("space", variables=_SHARED)
+    addr: OperandLike = address("space", variables=_SHARED, memory="read-write")
     count: OperandLike = source("u32", low=1, high=_COUNT, advice=True, default=None)
     _: KW_ONLY
     sem: Literal["release", "relaxed"] | None = None
@@ -170,12 +174,14 @@ class arrive_remote(Instruction, opcode="mbarrier.arrive", section=_SECTION + ".
     _s = rule("semantics")(_semantics)
 
 
-class arrive_multicast(Instruction, opcode="mbarrier.arrive", section=_SECTION + ".13", ptx="9.4", targets=_MULTICAST):
+class arrive_multicast(
+    Instruction, opcode="mbarrier.arrive", section=_SECTION + ".13", ptx="9.4", targets=_MULTICAST, synchronizes=True
+):
     """Arrive on the objects of all CTAs in `mask`; there is no state to get."""
 
     syntax = "mbarrier.arrive{.sem}{.scope}{.space}.multicast::cluster::32b.b64 state, [addr]{, count}, mask"
     state: OperandLike = sink()
-    addr: OperandLike = address("space", variables=_SHARED)
+    addr: OperandLike = address("space", variables=_SHARED, memory="read-write")
     mask: OperandLike = source("u32", low=0, high=_MASK)
     count: OperandLike = source("u32", low=1, high=_COUNT, advice=True, default=None)
     _: KW_ONLY
@@ -186,13 +192,18 @@ class arrive_multicast(Instruction, opcode="mbarrier.arrive", section=_SECTION +
 
 
 class arrive_expect_tx(
-    Instruction, opcode="mbarrier.arrive.expect_tx", section=_SECTION + ".13", ptx="8.0", targets="sm_90+"
+    Instruction,
+    opcode="mbarrier.arrive.expect_tx",
+    section=_SECTION + ".13",
+    ptx="8.0",
+    targets="sm_90+",
+    synchronizes=True,
 ):
     """Raise the tx-count by `tx_count` bytes, then arrive once."""
 
     syntax = "mbarrier.arrive.expect_tx{.sem}{.scope}{.space}.b64 state, [addr], tx_count"
     state: OperandLike = register("u64", sink=True)
-    addr: OperandLike = address("space", variables=_SHARED)
+    addr: OperandLike = address("space", variables=_SHARED, memory="read-write")
     tx_count: OperandLike = source("u32", high=_COUNT, advice=True)
     _: KW_ONLY
     sem: Literal["release", "relaxed"] | None = None
@@ -203,13 +214,18 @@ class arrive_expect_tx(
 
 
 class arrive_expect_tx_remote(
-    Instruction, opcode="mbarrier.arrive.expect_tx", section=_SECTION + ".13", ptx="8.0", targets="sm_90+"
+    Instruction,
+    opcode="mbarrier.arrive.expect_tx",
+    section=_SECTION + ".13",
+    ptx="8.0",
+    targets="sm_90+",
+    synchronizes=True,
 ):
     """As arrive_expect_tx, on an object of any CTA of the cluster; there is no state to get."""
 
     syntax = "mbarrier.arrive.expect_tx{.sem}{.scope}.space.b64 state, [addr], tx_count"
     state: OperandLike = sink()
-    addr: OperandLike = address("space", variables=_SHARED)
+    addr: OperandLike = address("space", variables=_SHARED, memory="read-write")
     tx_count: OperandLike = source("u32", high=_COUNT, advice=True)
     _: KW_ONLY
     sem: Literal["release", "relaxed"] | None = None
@@ -220,13 +236,18 @@ class arrive_expect_tx_remote(
 
 
 class arrive_expect_tx_multicast(
-    Instruction, opcode="mbarrier.arrive.expect_tx", section=_SECTION + ".13", ptx="9.4", targets=_MULTICAST
+    Instruction,
+    opcode="mbarrier.arrive.expect_tx",
+    section=_SECTION + ".13",
+    ptx="9.4",
+    targets=_MULTICAST,
+    synchronizes=True,
 ):
     """As arrive_expect_tx, on the objects of all CTAs in `mask`; there is no state to get."""
 
     syntax = "mbarrier.arrive.expect_tx{.sem}{.scope}{.space}.multicast::cluster::32b.b64 state, [addr], tx_count, mask"
     state: OperandLike = sink()
-    addr: OperandLike = address("space", variables=_SHARED)
+    addr: OperandLike = address("space", variables=_SHARED, memory="read-write")
     tx_count: OperandLike = source("u32", high=_COUNT, advice=True)
     mask: OperandLike = source("u32", low=0, high=_MASK)
     _: KW_ONLY
@@ -236,12 +257,14 @@ class arrive_expect_tx_multicast(
     _s = rule("semantics")(_semantics)
 
 
-class arrive_no_complete(Instruction, opcode="mbarrier.arrive", section=_SECTION + ".13", ptx="7.0", targets="sm_80+"):
+class arrive_no_complete(
+    Instruction, opcode="mbarrier.arrive", section=_SECTION + ".13", ptx="7.0", targets="sm_80+", synchronizes=True
+):
     """Arrive `count` times, not the last of the phase; pending_count reads `state`."""
 
     syntax = "mbarrier.arrive.noComplete{.sem}{.scope}{.space}.b64 state, [addr], count"
     state: OperandLike = register("u64", sink=True)
-    addr: OperandLike = address("space", variables=_SHARED)
+    addr: OperandLike = address("space", variables=_SHARED, memory="read-write")
     count: OperandLike = source("u32", low=1, high=_COUNT, advice=True)
     _: KW_ONLY
     sem: Literal["release"] | None = None
@@ -251,12 +274,14 @@ class arrive_no_complete(Instruction, opcode="mbarrier.arrive", section=_SECTION
     _s = rule("semantics")(_semantics)
 
 
-class arrive_drop(Instruction, opcode="mbarrier.arrive_drop", section=_SECTION + ".14", ptx="7.0", targets="sm_80+"):
+class arrive_drop(
+    Instruction, opcode="mbarrier.arrive_drop", section=_SECTION + ".14", ptx="7.0", targets="sm_80+", synchronizes=True
+):
     """Arrive `count` times (1 if absent), and be expected no more: later phases expect `count` arrivals less."""
 
     syntax = "mbarrier.arrive_drop{.sem}{.scope}{.space}.b64 state, [addr]{, count}"
     state: OperandLike = register("u64", sink=True)
-    addr: OperandLike = address("space", variables=_SHARED)
+    addr: OperandLike = address("space", variables=_SHARED, memory="read-write")
     count: OperandLike = source("u32", low=1, high=_COUNT, advice=True, default=None)
     _: KW_ONLY
     sem: Literal["release", "relaxed"] | None = None
@@ -267,13 +292,13 @@ class arrive_drop(Instruction, opcode="mbarrier.arrive_drop", section=_SECTION +
 
 
 class arrive_drop_remote(
-    Instruction, opcode="mbarrier.arrive_drop", section=_SECTION + ".14", ptx="7.0", targets="sm_80+"
+    Instruction, opcode="mbarrier.arrive_drop", section=_SECTION + ".14", ptx="7.0", targets="sm_80+", synchronizes=True
 ):
     """As arrive_drop, on an object of any CTA of the cluster; there is no state to get."""
 
     syntax = "mbarrier.arrive_drop{.sem}{.scope}.space.b64 state, [addr]{, count}"
     state: OperandLike = sink()
-    addr: OperandLike = address("space", variables=_SHARED)
+    addr: OperandLike = address("space", variables=_SHARED, memory="read-write")
     count: OperandLike = source("u32", low=1, high=_COUNT, advice=True, default=None)
     _: KW_ONLY
     sem: Literal["release", "relaxed"] | None = None
@@ -284,13 +309,18 @@ class arrive_drop_remote(
 
 
 class arrive_drop_multicast(
-    Instruction, opcode="mbarrier.arrive_drop", section=_SECTION + ".14", ptx="9.4", targets=_MULTICAST
+    Instruction,
+    opcode="mbarrier.arrive_drop",
+    section=_SECTION + ".14",
+    ptx="9.4",
+    targets=_MULTICAST,
+    synchronizes=True,
 ):
     """As arrive_drop, on the objects of all CTAs in `mask`; there is no state to get."""
 
     syntax = "mbarrier.arrive_drop{.sem}{.scope}{.space}.multicast::cluster::32b.b64 state, [addr]{, count}, mask"
     state: OperandLike = sink()
-    addr: OperandLike = address("space", variables=_SHARED)
+    addr: OperandLike = address("space", variables=_SHARED, memory="read-write")
     mask: OperandLike = source("u32", low=0, high=_MASK)
     count: OperandLike = source("u32", low=1, high=_COUNT, advice=True, default=None)
     _: KW_ONLY
@@ -301,13 +331,18 @@ class arrive_drop_multicast(
 
 
 class arrive_drop_expect_tx(
-    Instruction, opcode="mbarrier.arrive_drop.expect_tx", section=_SECTION + ".14", ptx="8.0", targets="sm_90+"
+    Instruction,
+    opcode="mbarrier.arrive_drop.expect_tx",
+    section=_SECTION + ".14",
+    ptx="8.0",
+    targets="sm_90+",
+    synchronizes=True,
 ):
     """Raise the tx-count by `tx_count` bytes, then arrive once, and be expected no more."""
 
     syntax = "mbarrier.arrive_drop.expect_tx{.sem}{.scope}{.space}.b64 state, [addr], tx_count"
     state: OperandLike = register("u64", sink=True)
-    addr: OperandLike = address("space", variables=_SHARED)
+    addr: OperandLike = address("space", variables=_SHARED, memory="read-write")
     tx_count: OperandLike = source("u32", high=_COUNT, advice=True)
     _: KW_ONLY
     sem: Literal["release", "relaxed"] | None = None
@@ -318,13 +353,18 @@ class arrive_drop_expect_tx(
 
 
 class arrive_drop_expect_tx_remote(
-    Instruction, opcode="mbarrier.arrive_drop.expect_tx", section=_SECTION + ".14", ptx="8.0", targets="sm_90+"
+    Instruction,
+    opcode="mbarrier.arrive_drop.expect_tx",
+    section=_SECTION + ".14",
+    ptx="8.0",
+    targets="sm_90+",
+    synchronizes=True,
 ):
     """As arrive_drop_expect_tx, on an object of any CTA of the cluster; there is no state to get."""
 
     syntax = "mbarrier.arrive_drop.expect_tx{.sem}{.scope}.space.b64 state, [addr], tx_count"
     state: OperandLike = sink()
-    addr: OperandLike = address("space", variables=_SHARED)
+    addr: OperandLike = address("space", variables=_SHARED, memory="read-write")
     tx_count: OperandLike = source("u32", high=_COUNT, advice=True)
     _: KW_ONLY
     sem: Literal["release", "relaxed"] | None = None
@@ -335,7 +375,12 @@ class arrive_drop_expect_tx_remote(
 
 
 class arrive_drop_expect_tx_multicast(
-    Instruction, opcode="mbarrier.arrive_drop.expect_tx", section=_SECTION + ".14", ptx="9.4", targets=_MULTICAST
+    Instruction,
+    opcode="mbarrier.arrive_drop.expect_tx",
+    section=_SECTION + ".14",
+    ptx="9.4",
+    targets=_MULTICAST,
+    synchronizes=True,
 ):
     """As arrive_drop_expect_tx, on the objects of all CTAs in `mask`; there is no state to get."""
 
@@ -343,7 +388,7 @@ class arrive_drop_expect_tx_multicast(
         "mbarrier.arrive_drop.expect_tx{.sem}{.scope}{.space}.multicast::cluster::32b.b64 state, [addr], tx_count, mask"
     )
     state: OperandLike = sink()
-    addr: OperandLike = address("space", variables=_SHARED)
+    addr: OperandLike = address("space", variables=_SHARED, memory="read-write")
     tx_count: OperandLike = source("u32", high=_COUNT, advice=True)
     mask: OperandLike = source("u32", low=0, high=_MASK)
     _: KW_ONLY
@@ -354,13 +399,13 @@ class arrive_drop_expect_tx_multicast(
 
 
 class arrive_drop_no_complete(
-    Instruction, opcode="mbarrier.arrive_drop", section=_SECTION + ".14", ptx="7.0", targets="sm_80+"
+    Instruction, opcode="mbarrier.arrive_drop", section=_SECTION + ".14", ptx="7.0", targets="sm_80+", synchronizes=True
 ):
     """As arrive_drop, not the last arrival of the phase; pending_count reads `state`."""
 
     syntax = "mbarrier.arrive_drop.noComplete{.sem}{.scope}{.space}.b64 state, [addr], count"
     state: OperandLike = register("u64", sink=True)
-    addr: OperandLike = address("space", variables=_SHARED)
+    addr: OperandLike = address("space", variables=_SHARED, memory="read-write")
     count: OperandLike = source("u32", low=1, high=_COUNT, advice=True)
     _: KW_ONLY
     sem: Literal["release"] | None = None
@@ -371,28 +416,41 @@ class arrive_drop_no_complete(
 
 
 class cp_async_arrive(
-    Instruction, opcode="cp.async.mbarrier.arrive", section=_SECTION + ".15", ptx="7.0", targets="sm_80+",
+    Instruction,
+    opcode="cp.async.mbarrier.arrive",
+    section=_SECTION + ".15",
+    ptx="7.0",
+    targets="sm_80+",
     completed_by="all earlier cp.async of this thread",
-):  # fmt: skip
+    synchronizes=True,
+):
     """Arrive once all earlier cp.async of this thread are done. The phase expects one arrival more for it.
 
     With `noinc` it does not: the count of the init must have room for it.
     """
 
     syntax = "cp.async.mbarrier.arrive{.noinc}{.space}.b64 [addr]"
-    addr: OperandLike = address("space", narrow=True)
+    addr: OperandLike = address("space", narrow=True, memory="read-write")
     _: KW_ONLY
     noinc: bool = False
     space: _Cta | None = None
     needs = _NEEDS
 
 
-class test_wait(Instruction, opcode="mbarrier.test_wait", section=_SECTION + ".16", ptx="7.0", targets="sm_80+"):
+class test_wait(
+    Instruction,
+    opcode="mbarrier.test_wait",
+    section=_SECTION + ".16",
+    ptx="7.0",
+    targets="sm_80+",
+    results=("p", "report", "value"),
+    synchronizes=True,
+):
     """p = whether the phase of `state` has ended; then `report` = whether there is a report, `value` = what it says."""
 
     syntax = "mbarrier.test_wait{.phase_type}{.sem}{.scope}{.space}.b64 p{|report}{, value}, [addr], state"
     p: OperandLike = predicate()
-    addr: OperandLike = address("space", variables=_SHARED)
+    addr: OperandLike = address("space", variables=_SHARED, memory="read")
     state: OperandLike = source("u64")
     report: OperandLike = predicate(sink=True, default=None)
     value: OperandLike = register("b8", default=None)
@@ -407,7 +465,13 @@ class test_wait(Instruction, opcode="mbarrier.test_wait", section=_SECTION + ".1
 
 
 class test_wait_parity(
-    Instruction, opcode="mbarrier.test_wait.parity", section=_SECTION + ".16", ptx="7.1", targets="sm_80+"
+    Instruction,
+    opcode="mbarrier.test_wait.parity",
+    section=_SECTION + ".16",
+    ptx="7.1",
+    targets="sm_80+",
+    results=("p", "report", "value"),
+    synchronizes=True,
 ):
     """p = whether the current or last phase of this parity has ended; parity 1 is true on a fresh object.
 
@@ -416,7 +480,7 @@ class test_wait_parity(
 
     syntax = "mbarrier.test_wait.parity{.phase_type}{.sem}{.scope}{.space}.b64 p{|report}{, value}, [addr], parity"
     p: OperandLike = predicate()
-    addr: OperandLike = address("space", variables=_SHARED)
+    addr: OperandLike = address("space", variables=_SHARED, memory="read")
     parity: OperandLike = source("u32", low=0, high=1)
     report: OperandLike = predicate(sink=True, default=None)
     value: OperandLike = register("b8", default=None)
@@ -430,12 +494,20 @@ class test_wait_parity(
     _r = rule("report", reads_operands=True)(_report)
 
 
-class try_wait(Instruction, opcode="mbarrier.try_wait", section=_SECTION + ".16", ptx="7.8", targets="sm_90+"):
+class try_wait(
+    Instruction,
+    opcode="mbarrier.try_wait",
+    section=_SECTION + ".16",
+    ptx="7.8",
+    targets="sm_90+",
+    results=("p", "report", "value"),
+    synchronizes=True,
+):
     """As test_wait, but may suspend the thread, up to `hint` nanoseconds."""
 
     syntax = "mbarrier.try_wait{.phase_type}{.sem}{.scope}{.space}.b64 p{|report}{, value}, [addr], state{, hint}"
     p: OperandLike = predicate()
-    addr: OperandLike = address("space", variables=_SHARED)
+    addr: OperandLike = address("space", variables=_SHARED, memory="read")
     state: OperandLike = source("u64")
     hint: OperandLike = source("u32", default=None)
     report: OperandLike = predicate(sink=True, default=None)
@@ -451,7 +523,13 @@ class try_wait(Instruction, opcode="mbarrier.try_wait", section=_SECTION + ".16"
 
 
 class try_wait_parity(
-    Instruction, opcode="mbarrier.try_wait.parity", section=_SECTION + ".16", ptx="7.8", targets="sm_90+"
+    Instruction,
+    opcode="mbarrier.try_wait.parity",
+    section=_SECTION + ".16",
+    ptx="7.8",
+    targets="sm_90+",
+    results=("p", "report", "value"),
+    synchronizes=True,
 ):
     """As test_wait.parity, but may suspend the thread, up to `hint` nanoseconds."""
 
@@ -459,7 +537,7 @@ class try_wait_parity(
         "mbarrier.try_wait.parity{.phase_type}{.sem}{.scope}{.space}.b64 p{|report}{, value}, [addr], parity{, hint}"
     )
     p: OperandLike = predicate()
-    addr: OperandLike = address("space", variables=_SHARED)
+    addr: OperandLike = address("space", variables=_SHARED, memory="read")
     parity: OperandLike = source("u32", low=0, high=1)
     hint: OperandLike = source("u32", default=None)
     report: OperandLike = predicate(sink=True, default=None)
@@ -494,7 +572,7 @@ class check_layout(
 
     syntax = "mbarrier.check_layout.layout{.space}.b64 p, [addr]"
     p: OperandLike = predicate()
-    addr: OperandLike = address("space")
+    addr: OperandLike = address("space", memory="read")
     _: KW_ONLY
     layout: Literal["v0", "v1"] = modifier("layout::")
     space: _Cta | None = None

@@ -14,7 +14,7 @@ class brkpt(Instruction, section="9.7.19.1", ptx="1.0", targets="sm_11+"):
     syntax = "brkpt"
 
 
-class trap(Instruction, section="9.7.19.4", ptx="1.0", targets=ALL):
+class trap(Instruction, section="9.7.19.4", ptx="1.0", targets=ALL, control="trap"):
     """End the kernel with an error."""
 
     syntax = "trap"

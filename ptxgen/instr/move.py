@@ -23,7 +23,7 @@ def _quarter(form: Any) -> str:
     return f"b{int(form.type[1:]) // 4}"
 
 
-class mov(Instruction, role="move", section="9.7.9.3", ptx="1.0", targets=ALL):
+class mov(Instruction, section="9.7.9.3", ptx="1.0", targets=ALL, move=True):
     """d = a: a register, a constant, a special register, or the address of a variable, parameter or function.
 
     One of d and a may be a whole vector register; its elements stand side by side, the first in the low bits.
@@ -37,7 +37,7 @@ class mov(Instruction, role="move", section="9.7.9.3", ptx="1.0", targets=ALL):
     needs = _B128
 
 
-class mov_pred(Instruction, role="move", section="9.7.9.3", ptx="1.0", targets=ALL):
+class mov_pred(Instruction, section="9.7.9.3", ptx="1.0", targets=ALL, move=True):
     """p = a, on predicates."""
 
     syntax = "mov.pred d, a"
@@ -45,7 +45,7 @@ class mov_pred(Instruction, role="move", section="9.7.9.3", ptx="1.0", targets=A
     a: OperandLike = operands.predicate(negatable=True, immediate=True, special=True)
 
 
-class mov_vector(Instruction, role="move", section="9.7.9.3", ptx="1.0", targets=ALL):
+class mov_vector(Instruction, section="9.7.9.3", ptx="1.0", targets=ALL, move=True):
     """d = a, element by element (not in the manual; measured, ptxas 13.5)."""
 
     syntax = "mov.vec.type d, a"
@@ -63,7 +63,7 @@ class mov_vector(Instruction, role="move", section="9.7.9.3", ptx="1.0", targets
         return None
 
 
-class mov_pack(Instruction, role="move", section="9.7.9.4", ptx="1.0", targets=ALL):
+class mov_pack(Instruction, section="9.7.9.4", ptx="1.0", targets=ALL, move=True):
     """d = two halves side by side, the first in the low bits.
 
     A single element in braces is not PTX, though ptxas 13.5 takes it: it moves a part of the bits (docs/hardware.md).
@@ -77,7 +77,7 @@ class mov_pack(Instruction, role="move", section="9.7.9.4", ptx="1.0", targets=A
     needs = _B128
 
 
-class mov_pack4(Instruction, role="move", section="9.7.9.4", ptx="1.0", targets=ALL):
+class mov_pack4(Instruction, section="9.7.9.4", ptx="1.0", targets=ALL, move=True):
     """d = four quarters side by side, the first in the low bits."""
 
     syntax = "mov.type d, a"
@@ -88,7 +88,7 @@ class mov_pack4(Instruction, role="move", section="9.7.9.4", ptx="1.0", targets=
     needs = _B128
 
 
-class mov_unpack(Instruction, role="move", section="9.7.9.4", ptx="1.0", targets=ALL):
+class mov_unpack(Instruction, section="9.7.9.4", ptx="1.0", targets=ALL, move=True):
     """The registers of d = the two halves of a, the low bits in the first."""
 
     syntax = "mov.type d, a"
@@ -99,7 +99,7 @@ class mov_unpack(Instruction, role="move", section="9.7.9.4", ptx="1.0", targets
     needs = _B128
 
 
-class mov_unpack4(Instruction, role="move", section="9.7.9.4", ptx="1.0", targets=ALL):
+class mov_unpack4(Instruction, section="9.7.9.4", ptx="1.0", targets=ALL, move=True):
     """The registers of d = the four quarters of a, the low bits in the first."""
 
     syntax = "mov.type d, a"

@@ -15,9 +15,7 @@ _Global = Literal["global"]
 _Scope = Literal["cta", "cluster", "gpu", "sys"]
 _Vector = Literal["v2", "v4", "v8"]
 _Integer = Literal["b32", "b64", "u32", "u64", "s32", "s64"]
-_Float = Literal[
-    "f16", "f16x2", "bf16", "bf16x2", "f32", "f64", "e5m2", "e5m2x2", "e5m2x4", "e4m3", "e4m3x2", "e4m3x4"
-]  # fmt: skip
+_Float = Literal["f16", "f16x2", "bf16", "bf16x2", "f32", "f64", "e5m2", "e5m2x2", "e5m2x4", "e4m3", "e4m3x2", "e4m3x4"]
 _HALF = ("f16", "f16x2", "bf16", "bf16x2")
 _NARROW = ("e5m2", "e5m2x2", "e5m2x4", "e4m3", "e4m3x2", "e4m3x4")
 _FP8 = Availability("8.6", "sm_100f sm_110f sm_120a sm_121a")
@@ -80,7 +78,7 @@ class ld_reduce(_Load):
 
     syntax = "multimem.ld_reduce{.sem}{.scope}{.space}.op.type d, [a]"
     d: OperandLike = register("type")
-    a: OperandLike = address("space", variables=("global",))
+    a: OperandLike = address("space", variables=("global",), memory="read")
     _: KW_ONLY
     op: Literal["and", "or", "xor", "add", "min", "max"]
     type: _Integer
@@ -92,7 +90,7 @@ class ld_reduce_float(_Load):
 
     syntax = "multimem.ld_reduce{.sem}{.scope}{.space}.op{.acc}{.vec}.type d, [a]"
     d: OperandLike = vector("type", _count, scalar=True, sink=True, braced=True)
-    a: OperandLike = address("space", variables=("global",))
+    a: OperandLike = address("space", variables=("global",), memory="read")
     _: KW_ONLY
     op: Literal["add", "min", "max"]
     acc: Literal["f32", "f16"] | None = modifier("acc::", default=None)
@@ -114,7 +112,7 @@ class ld_reduce_float(_Load):
 
 
 class _Store(Instruction, opcode="multimem.st", section="9.7.9.14", ptx="8.1", targets="sm_90+"):
-    a: OperandLike = address("space", variables=("global",))
+    a: OperandLike = address("space", variables=("global",), memory="write")
     _: KW_ONLY
     sem: Literal["weak", "relaxed", "release"] | None = None
     scope: _Scope | None = None
@@ -144,7 +142,7 @@ class st_float(_Store):
 
 
 class _Reduce(Instruction, opcode="multimem.red", section="9.7.9.14", ptx="8.1", targets="sm_90+"):
-    a: OperandLike = address("space", variables=("global",))
+    a: OperandLike = address("space", variables=("global",), memory="read-write")
     _: KW_ONLY
     sem: Literal["relaxed", "release"] | None = None
     scope: _Scope | None = None
@@ -184,13 +182,17 @@ class red_float(_Reduce):
 
 
 class st_async(
-    Instruction, opcode="multimem.st.async", section="9.7.9.14", ptx="9.3", targets="sm_100+",
+    Instruction,
+    opcode="multimem.st.async",
+    section="9.7.9.14",
+    ptx="9.3",
+    targets="sm_100+",
     completed_by="the end of the CTA",
-):  # fmt: skip
+):
     """As st.release, without waiting for it (measured, ptxas 13.5)."""
 
     syntax = "multimem.st.async.release.scope{.space}.type [a], b"
-    a: OperandLike = address("space", variables=("global",))
+    a: OperandLike = address("space", variables=("global",), memory="write")
     b: OperandLike = source("type", wide=lambda form: form.type[0] != "f")
     _: KW_ONLY
     scope: Literal["gpu", "sys"]
@@ -199,13 +201,17 @@ class st_async(
 
 
 class red_async(
-    Instruction, opcode="multimem.red.async", section="9.7.9.14", ptx="9.3", targets="sm_100+",
+    Instruction,
+    opcode="multimem.red.async",
+    section="9.7.9.14",
+    ptx="9.3",
+    targets="sm_100+",
     completed_by="the end of the CTA",
-):  # fmt: skip
+):
     """As red.release, without waiting for it (measured, ptxas 13.5)."""
 
     syntax = "multimem.red.async.release.scope{.space}.add.type [a], b"
-    a: OperandLike = address("space", variables=("global",))
+    a: OperandLike = address("space", variables=("global",), memory="read-write")
     b: OperandLike = source("type")
     _: KW_ONLY
     scope: Literal["gpu", "sys"]

@@ -13,7 +13,7 @@ def _registers(bits: int) -> int:
     return -(-bits // 32)
 
 
-class spcompress(Instruction, section="9.7.10.30 (9.4)", ptx="9.4", targets="sm_107a"):
+class spcompress(Instruction, section="9.7.10.30 (9.4)", ptx="9.4", targets="sm_107a", results=("mdata", "cdata")):
     """Keep 2 of each 4 elements of `data` in `cdata`; `mdata` gets their indices.
 
     `spdesc` says which: bits 0-1 are 0 for the greatest, 1 for those of greatest magnitude, 2 for the least, 3 for

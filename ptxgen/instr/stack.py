@@ -12,7 +12,7 @@ from ptxgen.instr.model.operands import immediate, register, source
 _Size = Literal["u32", "u64"]
 
 
-class stacksave(Instruction, lanewise=False, section="9.7.17.1", ptx="7.3", targets="sm_52+"):
+class stacksave(Instruction, section="9.7.17.1", ptx="7.3", targets="sm_52+", lanewise=False):
     """d = the stack pointer."""
 
     syntax = "stacksave.type d"
@@ -21,7 +21,7 @@ class stacksave(Instruction, lanewise=False, section="9.7.17.1", ptx="7.3", targ
     type: _Size
 
 
-class stackrestore(Instruction, lanewise=False, section="9.7.17.2", ptx="7.3", targets="sm_52+"):
+class stackrestore(Instruction, section="9.7.17.2", ptx="7.3", targets="sm_52+", results=()):
     """The stack pointer = a, which frees what was taken since a was saved."""
 
     syntax = "stackrestore.type a"
@@ -30,7 +30,7 @@ class stackrestore(Instruction, lanewise=False, section="9.7.17.2", ptx="7.3", t
     type: _Size
 
 
-class alloca(Instruction, lanewise=False, section="9.7.17.3", ptx="7.3", targets="sm_52+"):
+class alloca(Instruction, section="9.7.17.3", ptx="7.3", targets="sm_52+", lanewise=False):
     """ptr = the .local address of `size` bytes on the stack, aligned to `align` bytes (8 without it)."""
 
     syntax = "alloca.type ptr, size{, align}"

@@ -42,7 +42,7 @@ class suld(Instruction, opcode="suld.b", section="9.7.11.1", ptx="1.5", targets=
 
     syntax = "suld.b.geom{.cop}{.vec}.type.clamp d, [surface, coords]"
     d: OperandLike = vector("type", _elements, scalar=True, sink=True, wide=True)
-    surface: OperandLike = opaque("surfref")
+    surface: OperandLike = opaque("surfref", memory="read")
     coords: OperandLike = coordinates("s32", _coordinates)
     _: KW_ONLY
     geom: _Geometry
@@ -56,7 +56,7 @@ class suld(Instruction, opcode="suld.b", section="9.7.11.1", ptx="1.5", targets=
 class _Write(Instruction, section="9.7.11.2", ptx="2.0", targets=ALL, fences=_CACHED):
     """What stores and reductions have in common."""
 
-    surface: OperandLike = opaque("surfref")
+    surface: OperandLike = opaque("surfref", memory="write")
     coords: OperandLike = coordinates("s32", _coordinates)
     _: KW_ONLY
     clamp: Literal["trap", "clamp", "zero"]
@@ -90,6 +90,7 @@ class sust_formatted(_Write, opcode="sust.p"):
 class _Reduction(_Write, section="9.7.11.3"):
     """What reductions have in common."""
 
+    surface: OperandLike = opaque("surfref", memory="read-write")
     c: OperandLike = source("type", wide=True)
     _: KW_ONLY
     op: Literal["add", "min", "max", "and", "or"]
@@ -139,5 +140,11 @@ class suq(Instruction, section="9.7.11.4", ptx="1.5", targets=ALL):
     surface: OperandLike = opaque("surfref")
     _: KW_ONLY
     query: Literal[
-        "width", "height", "depth", "channel_data_type", "channel_order", "array_size", "memory_layout",
-    ]  # fmt: skip
+        "width",
+        "height",
+        "depth",
+        "channel_data_type",
+        "channel_order",
+        "array_size",
+        "memory_layout",
+    ]

@@ -18,7 +18,7 @@ class replace(Instruction, opcode="tensormap.replace", section=_SECTION, ptx="8.
     """Replace the address of the tensor, or its rank; the value is the rank - 1."""
 
     syntax = "tensormap.replace.tile.field{.space}.b1024.type [addr], value"
-    addr: OperandLike = address("space", bits=(32, 64))
+    addr: OperandLike = address("space", bits=(32, 64), memory="read-write")
     value: OperandLike = source("type")
     _: KW_ONLY
     field: Literal["global_address", "rank"]
@@ -38,7 +38,7 @@ class replace_dimension(
     """Replace the size or stride of a dimension, `ordinal` 0 to 4; strides, in bytes, begin with the second one."""
 
     syntax = "tensormap.replace.tile.field{.space}.b1024.type [addr], ordinal, value"
-    addr: OperandLike = address("space", bits=(32, 64))
+    addr: OperandLike = address("space", bits=(32, 64), memory="read-write")
     ordinal: OperandLike = immediate(0, 4)
     # ptxas 13.5 subtracts 1 from what has 32 bits, for which it takes no float (measured).
     value: OperandLike = source(lambda form: "u32" if form.type == "b32" else form.type)
@@ -66,7 +66,7 @@ class replace_choice(
     """Replace a field that is one of several choices, by its number."""
 
     syntax = "tensormap.replace.tile.field{.space}.b1024.b32 [addr], value"
-    addr: OperandLike = address("space", bits=(32, 64))
+    addr: OperandLike = address("space", bits=(32, 64), memory="read-write")
     value: OperandLike = immediate(0, 15)
     _: KW_ONLY
     field: Literal["elemtype", "interleave_layout", "swizzle_mode", "swizzle_atomicity", "fill_mode"]
@@ -86,29 +86,37 @@ class replace_choice(
 
 
 class cp_fenceproxy(
-    Instruction, opcode="tensormap.cp_fenceproxy", section="9.7.13.16", ptx="8.3", targets="sm_90+", issued_by="warp",
+    Instruction,
+    opcode="tensormap.cp_fenceproxy",
+    section="9.7.13.16",
+    ptx="8.3",
+    targets="sm_90+",
+    issued_by="warp",
     fences="fence.proxy.tensormap::generic.acquire in the threads that use the tensormap",
-):  # fmt: skip
+):
     """Copy a tensormap from shared to global memory, and release it to the tensormap proxy of `scope`."""
 
     syntax = (
         "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.scope.sync.aligned [dst], [src], size"
     )
-    dst: OperandLike = address("global", narrow=True)
-    src: OperandLike = address("shared")
+    dst: OperandLike = address("global", narrow=True, memory="write")
+    src: OperandLike = address("shared", memory="read")
     size: OperandLike = immediate(128, 128)
     _: KW_ONLY
     scope: Literal["cta", "cluster", "gpu", "sys"]
 
 
 class query_alloc_class_large(
-    Instruction, opcode="tensormap.query.alloc_class_large", section="(not in the manual of 9.4)", ptx="9.5",
+    Instruction,
+    opcode="tensormap.query.alloc_class_large",
+    section="(not in the manual of 9.4)",
+    ptx="9.5",
     targets=_TARGETS,
-):  # fmt: skip
+):
     """p = a property of the tensormap at `addr` (measured, ptxas 13.5; no manual describes it yet)."""
 
     syntax = "tensormap.query.alloc_class_large{.space}.b1024 p, [addr]"
     p: OperandLike = predicate()
-    addr: OperandLike = address("space", bits=(64,))
+    addr: OperandLike = address("space", bits=(64,), memory="read")
     _: KW_ONLY
     space: Literal["global", "shared::cta", "const", "param"] | None = None

@@ -50,7 +50,7 @@ class _Fetch(Instruction, section="9.7.10.3", ptx="1.0", targets=ALL, fences=_CA
     """What fetches have in common."""
 
     d: OperandLike = vector(_held, _texels, scalar=True, sink=True)
-    texture: OperandLike = opaque("texref", sampler="sampler")
+    texture: OperandLike = opaque("texref", sampler="sampler", memory="read")
     coords: OperandLike = coordinates("ctype", _coordinates, layered=_layered)
     _: KW_ONLY
     uni: bool = False
@@ -156,9 +156,16 @@ class txq(Instruction, section="9.7.10.5", ptx="1.5", targets=ALL):
     texture: OperandLike = opaque("texref")
     _: KW_ONLY
     query: Literal[
-        "width", "height", "depth", "channel_data_type", "channel_order", "normalized_coords", "array_size",
-        "num_mipmap_levels", "num_samples",
-    ]  # fmt: skip
+        "width",
+        "height",
+        "depth",
+        "channel_data_type",
+        "channel_order",
+        "normalized_coords",
+        "array_size",
+        "num_mipmap_levels",
+        "num_samples",
+    ]
 
 
 class txq_level(Instruction, opcode="txq.level", section="9.7.10.5", ptx="4.3", targets=ALL):

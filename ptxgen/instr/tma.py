@@ -117,9 +117,14 @@ def _one_policy(form: Any) -> str | None:
 
 
 class load(
-    Instruction, opcode="cp.async.bulk.tensor", section=_SECTION + ".2", ptx="8.0", targets="sm_90+",
-    completed_by=_MBARRIER, fences=_PROXY,
-):  # fmt: skip
+    Instruction,
+    opcode="cp.async.bulk.tensor",
+    section=_SECTION + ".2",
+    ptx="8.0",
+    targets="sm_90+",
+    completed_by=_MBARRIER,
+    fences=_PROXY,
+):
     """Copy a box of a tensor from global to shared memory; elements outside the tensor get a fill value.
 
     `mask` has a bit for each CTA of the cluster that gets a copy, at the same place. With `cta_group` 2 the mbarrier
@@ -131,10 +136,12 @@ class load(
         "{.hint}{.override_address}{.override}"
         " [dst_mem], [tensor_map{, base}{, sizes}{, lower_strides}{, upper_strides}, coords], [mbar]{, mask}{, policy}"
     )
-    dst_mem: OperandLike = address("dst")
-    tensor_map: OperandLike = address(narrow=True, variables=("global",))
-    coords: OperandLike = vector("s32", _coordinates, immediate=True, special=True, apart=True)
-    mbar: OperandLike = address("shared")
+    dst_mem: OperandLike = address("dst", memory="write")
+    tensor_map: OperandLike = address(narrow=True, variables=("global",), memory="read", memory_space="tensormap")
+    coords: OperandLike = vector(
+        "s32", _coordinates, immediate=True, special=True, apart=True, memory="read", memory_space="global"
+    )
+    mbar: OperandLike = address("shared", memory="read-write")
     mask: OperandLike = source(mask_type, low=0, high=mask_limit, when="multicast", default=None)
     policy: OperandLike = source("u64", when="hint", default=None)
     base: OperandLike = _base()
@@ -163,9 +170,14 @@ class load(
 
 
 class load_im2col(
-    Instruction, opcode="cp.async.bulk.tensor", section=_SECTION + ".2", ptx="8.0", targets="sm_90+",
-    completed_by=_MBARRIER, fences=_PROXY,
-):  # fmt: skip
+    Instruction,
+    opcode="cp.async.bulk.tensor",
+    section=_SECTION + ".2",
+    ptx="8.0",
+    targets="sm_90+",
+    completed_by=_MBARRIER,
+    fences=_PROXY,
+):
     """As load, of the pixels that a filter sees at one of its elements.
 
     `offsets` are those of the element, one for each of width, height and depth; in the `w` modes how many pixels more
@@ -176,10 +188,12 @@ class load_im2col(
         "cp.async.bulk.tensor.dim.dst.global.load_mode.mbarrier::complete_tx::bytes{.report}{.multicast}{.cta_group}"
         "{.hint}{.override_address} [dst_mem], [tensor_map{, base}, coords], [mbar], offsets{, mask}{, policy}"
     )
-    dst_mem: OperandLike = address("dst")
-    tensor_map: OperandLike = address(narrow=True, variables=("global",))
-    coords: OperandLike = vector("s32", _coordinates, immediate=True, special=True, apart=True)
-    mbar: OperandLike = address("shared")
+    dst_mem: OperandLike = address("dst", memory="write")
+    tensor_map: OperandLike = address(narrow=True, variables=("global",), memory="read", memory_space="tensormap")
+    coords: OperandLike = vector(
+        "s32", _coordinates, immediate=True, special=True, apart=True, memory="read", memory_space="global"
+    )
+    mbar: OperandLike = address("shared", memory="read-write")
     offsets: OperandLike = vector("u16", _offsets, immediate=True, apart=True)
     mask: OperandLike = source(mask_type, low=0, high=mask_limit, when="multicast", default=None)
     policy: OperandLike = source("u64", when="hint", default=None)
@@ -204,18 +218,25 @@ class load_im2col(
 
 
 class store(
-    Instruction, opcode="cp.async.bulk.tensor", section=_SECTION + ".2", ptx="8.0", targets="sm_90+",
-    completed_by=_GROUP, fences=_PROXY,
-):  # fmt: skip
+    Instruction,
+    opcode="cp.async.bulk.tensor",
+    section=_SECTION + ".2",
+    ptx="8.0",
+    targets="sm_90+",
+    completed_by=_GROUP,
+    fences=_PROXY,
+):
     """Copy a box from shared memory to a tensor in global memory; elements outside the tensor are dropped."""
 
     syntax = (
         "cp.async.bulk.tensor.dim.global.shared::cta{.load_mode}.bulk_group{.hint}{.override_address}{.override}"
         " [tensor_map{, base}{, sizes}{, lower_strides}{, upper_strides}, coords], [src_mem]{, policy}"
     )
-    tensor_map: OperandLike = address(narrow=True, variables=("global",))
-    coords: OperandLike = vector("s32", _coordinates, immediate=True, special=True, apart=True)
-    src_mem: OperandLike = address("shared")
+    tensor_map: OperandLike = address(narrow=True, variables=("global",), memory="read", memory_space="tensormap")
+    coords: OperandLike = vector(
+        "s32", _coordinates, immediate=True, special=True, apart=True, memory="write", memory_space="global"
+    )
+    src_mem: OperandLike = address("shared", memory="read")
     policy: OperandLike = source("u64", when="hint", default=None)
     base: OperandLike = _base()
     sizes: OperandLike = _sizes()
@@ -234,9 +255,14 @@ class store(
 
 
 class reduce(
-    Instruction, opcode="cp.reduce.async.bulk.tensor", section=_SECTION + ".3", ptx="8.0", targets="sm_90+",
-    completed_by=_GROUP, fences=_PROXY,
-):  # fmt: skip
+    Instruction,
+    opcode="cp.reduce.async.bulk.tensor",
+    section=_SECTION + ".3",
+    ptx="8.0",
+    targets="sm_90+",
+    completed_by=_GROUP,
+    fences=_PROXY,
+):
     """Combine a box in shared memory with a tensor in global memory, element by element, each atomically.
 
     ptxas takes scatter4 too, which the manual does not have (measured, ptxas 13.5).
@@ -246,9 +272,11 @@ class reduce(
         "cp.reduce.async.bulk.tensor.dim.global.shared::cta.op{.load_mode}.bulk_group{.hint}{.override_address}"
         "{.override} [tensor_map{, base}{, sizes}{, lower_strides}{, upper_strides}, coords], [src_mem]{, policy}"
     )
-    tensor_map: OperandLike = address(narrow=True, variables=("global",))
-    coords: OperandLike = vector("s32", _coordinates, immediate=True, special=True, apart=True)
-    src_mem: OperandLike = address("shared")
+    tensor_map: OperandLike = address(narrow=True, variables=("global",), memory="read", memory_space="tensormap")
+    coords: OperandLike = vector(
+        "s32", _coordinates, immediate=True, special=True, apart=True, memory="read-write", memory_space="global"
+    )
+    src_mem: OperandLike = address("shared", memory="read")
     policy: OperandLike = source("u64", when="hint", default=None)
     base: OperandLike = _base()
     sizes: OperandLike = _sizes()
@@ -268,16 +296,20 @@ class reduce(
 
 
 class prefetch(
-    Instruction, opcode="cp.async.bulk.prefetch.tensor", section=_SECTION + ".4", ptx="8.0", targets="sm_90+",
+    Instruction,
+    opcode="cp.async.bulk.prefetch.tensor",
+    section=_SECTION + ".4",
+    ptx="8.0",
+    targets="sm_90+",
     completed_by="nothing: it is a hint",
-):  # fmt: skip
+):
     """Bring a box of a tensor to the L2 cache, perhaps; `evict_last` keeps it there long."""
 
     syntax = (
         "cp.async.bulk.prefetch.tensor.dim.L2.global{.load_mode}{.hint}{.evict_last}{.override_address}{.override}"
         " [tensor_map{, base}{, sizes}{, lower_strides}{, upper_strides}, coords]{, policy}"
     )
-    tensor_map: OperandLike = address(narrow=True, variables=("global",))
+    tensor_map: OperandLike = address(narrow=True, variables=("global",), memory="read", memory_space="tensormap")
     coords: OperandLike = vector("s32", _coordinates, immediate=True, special=True, apart=True)
     policy: OperandLike = source("u64", when="hint", default=None)
     base: OperandLike = _base()
@@ -303,16 +335,20 @@ class prefetch(
 
 
 class prefetch_im2col(
-    Instruction, opcode="cp.async.bulk.prefetch.tensor", section=_SECTION + ".4", ptx="8.0", targets="sm_90+",
+    Instruction,
+    opcode="cp.async.bulk.prefetch.tensor",
+    section=_SECTION + ".4",
+    ptx="8.0",
+    targets="sm_90+",
     completed_by="nothing: it is a hint",
-):  # fmt: skip
+):
     """As prefetch, of the pixels that load_im2col takes."""
 
     syntax = (
         "cp.async.bulk.prefetch.tensor.dim.L2.global.load_mode{.hint}{.evict_last}{.override_address}"
         " [tensor_map{, base}, coords], offsets{, policy}"
     )
-    tensor_map: OperandLike = address(narrow=True, variables=("global",))
+    tensor_map: OperandLike = address(narrow=True, variables=("global",), memory="read", memory_space="tensormap")
     coords: OperandLike = vector("s32", _coordinates, immediate=True, special=True, apart=True)
     offsets: OperandLike = vector("u16", _offsets, immediate=True, apart=True)
     policy: OperandLike = source("u64", when="hint", default=None)
@@ -329,16 +365,20 @@ class prefetch_im2col(
 
 
 class applypriority(
-    Instruction, opcode="applypriority.async.bulk.tensor", section="9.7.10.19 (9.4)", ptx="9.4", targets=_RUBIN,
+    Instruction,
+    opcode="applypriority.async.bulk.tensor",
+    section="9.7.10.19 (9.4)",
+    ptx="9.4",
+    targets=_RUBIN,
     completed_by=_GROUP,
-):  # fmt: skip
+):
     """Let a box of a tensor that is in the L2 cache be evicted as usual again."""
 
     syntax = (
         "applypriority.async.bulk.tensor.dim{.space}.bulk_group{.load_mode}.L2::evict_normal{.override_address}"
         "{.override} [tensor_map{, base}{, sizes}{, lower_strides}{, upper_strides}, coords]"
     )
-    tensor_map: OperandLike = address("space", narrow=True)
+    tensor_map: OperandLike = address("space", narrow=True, memory="read", memory_space="tensormap")
     coords: OperandLike = vector("s32", _coordinates, immediate=True, special=True, apart=True)
     base: OperandLike = _base()
     sizes: OperandLike = _sizes()
@@ -356,16 +396,20 @@ class applypriority(
 
 
 class applypriority_im2col(
-    Instruction, opcode="applypriority.async.bulk.tensor", section="9.7.10.19 (9.4)", ptx="9.4", targets=_RUBIN,
+    Instruction,
+    opcode="applypriority.async.bulk.tensor",
+    section="9.7.10.19 (9.4)",
+    ptx="9.4",
+    targets=_RUBIN,
     completed_by=_GROUP,
-):  # fmt: skip
+):
     """As applypriority, of the pixels that load_im2col takes."""
 
     syntax = (
         "applypriority.async.bulk.tensor.dim{.space}.bulk_group.load_mode.L2::evict_normal{.override_address}"
         " [tensor_map{, base}, coords], offsets"
     )
-    tensor_map: OperandLike = address("space", narrow=True)
+    tensor_map: OperandLike = address("space", narrow=True, memory="read", memory_space="tensormap")
     coords: OperandLike = vector("s32", _coordinates, immediate=True, special=True, apart=True)
     offsets: OperandLike = vector("u16", _offsets, immediate=True, apart=True)
     base: OperandLike = _base()

@@ -62,17 +62,23 @@ def _half_precision(form: Any) -> str | None:
 
 
 class _Group(
-    Instruction, role="mma", opcode="wgmma.mma_async", ptx="8.0", targets="sm_90a", issued_by="warpgroup",
+    Instruction,
+    opcode="wgmma.mma_async",
+    ptx="8.0",
+    targets="sm_90a",
+    issued_by="warpgroup",
     completed_by="wgmma.commit_group, then wgmma.wait_group",
     fences="wgmma.fence after other accesses to its registers, fence.proxy.async after stores to its shared memory",
-):  # fmt: skip
+    multiplies=True,
+    updates=("d",),
+):
     """D = A*B, plus D if `scale_d`. `a` and `b` are descriptors of matrices in shared memory."""
 
 
 class _Dense(_Group, section="9.7.15.5.2"):
     d: OperandLike = vector(_d_type, _d_count)
-    a: OperandLike = source("u64")
-    b: OperandLike = source("u64")
+    a: OperandLike = source("u64", memory="read", memory_space="shared")
+    b: OperandLike = source("u64", memory="read", memory_space="shared")
     scale_d: OperandLike = predicate(negatable=True, immediate=True)
     _enable = rule("scale-d", reads_operands=True)(_enable)
 
@@ -86,8 +92,8 @@ class _Sparse(_Group, section="9.7.15.6.3", ptx="8.2"):
     """Half of A is zeros and not stored; `sp_meta` says where the rest is, `sp_sel` which threads of a quad hold it."""
 
     d: OperandLike = vector(_d_type, _d_count)
-    a: OperandLike = source("u64")
-    b: OperandLike = source("u64")
+    a: OperandLike = source("u64", memory="read", memory_space="shared")
+    b: OperandLike = source("u64", memory="read", memory_space="shared")
     sp_meta: OperandLike = vector("u32", 1, scalar=True)
     sp_sel: OperandLike = immediate(0, 1)
     scale_d: OperandLike = predicate(negatable=True, immediate=True)
@@ -131,6 +137,7 @@ class mma_async_f16_rs(_DenseScaled):
 class mma_async_tf32(_DenseScaled):
     """tf32: the upper 19 bits of 32."""
 
+    atype = btype = "tf32"
     syntax = "wgmma.mma_async.sync.aligned.n.dtype.tf32.tf32 d, a, b, scale_d, imm_scale_a, imm_scale_b"
     _: KW_ONLY
     n: _N = modifier("m64n", "k8")
@@ -140,6 +147,7 @@ class mma_async_tf32(_DenseScaled):
 class mma_async_tf32_rs(_DenseScaled):
     """As mma_async_tf32, with A in registers."""
 
+    atype = btype = "tf32"
     syntax = "wgmma.mma_async.sync.aligned.n.dtype.tf32.tf32 d, a, b, scale_d, imm_scale_a, imm_scale_b"
     a: OperandLike = vector("tf32", _a_count)
     _: KW_ONLY
@@ -198,6 +206,7 @@ class mma_async_i8_rs(_Dense):
 class mma_async_b1(_Dense):
     """Single bits: the number of ones in a row of A and a column of B."""
 
+    atype = btype = "b1"
     syntax = "wgmma.mma_async.sync.aligned.n.s32.b1.b1.and.popc d, a, b, scale_d"
     _: KW_ONLY
     n: _IntegerN = modifier("m64n", "k256")
@@ -206,6 +215,7 @@ class mma_async_b1(_Dense):
 class mma_async_b1_rs(_Dense):
     """As mma_async_b1, with A in registers."""
 
+    atype = btype = "b1"
     syntax = "wgmma.mma_async.sync.aligned.n.s32.b1.b1.and.popc d, a, b, scale_d"
     a: OperandLike = vector("u32", _a_count)
     _: KW_ONLY
@@ -247,10 +257,10 @@ class mma_async_sp_f16_rs(_SparseScaled):
 class mma_async_sp_tf32(_SparseScaled):
     """As mma_async_tf32, with 1 of 2 elements of A."""
 
+    atype = btype = "tf32"
     syntax = (
-        "wgmma.mma_async.sp.sync.aligned.n.dtype.tf32.tf32"
-        " d, a, b, sp_meta, sp_sel, scale_d, imm_scale_a, imm_scale_b"
-    )  # fmt: skip
+        "wgmma.mma_async.sp.sync.aligned.n.dtype.tf32.tf32 d, a, b, sp_meta, sp_sel, scale_d, imm_scale_a, imm_scale_b"
+    )
     _: KW_ONLY
     n: _N = modifier("m64n", "k16")
     dtype: Literal["f32"]
@@ -259,10 +269,10 @@ class mma_async_sp_tf32(_SparseScaled):
 class mma_async_sp_tf32_rs(_SparseScaled):
     """As mma_async_sp_tf32, with A in registers."""
 
+    atype = btype = "tf32"
     syntax = (
-        "wgmma.mma_async.sp.sync.aligned.n.dtype.tf32.tf32"
-        " d, a, b, sp_meta, sp_sel, scale_d, imm_scale_a, imm_scale_b"
-    )  # fmt: skip
+        "wgmma.mma_async.sp.sync.aligned.n.dtype.tf32.tf32 d, a, b, sp_meta, sp_sel, scale_d, imm_scale_a, imm_scale_b"
+    )
     a: OperandLike = vector("tf32", _a_count)
     _: KW_ONLY
     n: _N = modifier("m64n", "k16")
@@ -328,7 +338,13 @@ class mma_async_sp_i8_rs(_Sparse):
 
 
 class fence(
-    Instruction, opcode="wgmma.fence", section="9.7.15.7.1", ptx="8.0", targets="sm_90a", issued_by="warpgroup"
+    Instruction,
+    opcode="wgmma.fence",
+    section="9.7.15.7.1",
+    ptx="8.0",
+    targets="sm_90a",
+    issued_by="warpgroup",
+    synchronizes=True,
 ):
     """Order earlier accesses to registers before those of later mma_async, unless both are mma_async of one shape."""
 
@@ -336,16 +352,28 @@ class fence(
 
 
 class commit_group(
-    Instruction, opcode="wgmma.commit_group", section="9.7.15.7.2", ptx="8.0", targets="sm_90a", issued_by="warpgroup",
+    Instruction,
+    opcode="wgmma.commit_group",
+    section="9.7.15.7.2",
+    ptx="8.0",
+    targets="sm_90a",
+    issued_by="warpgroup",
     completed_by="wgmma.wait_group",
-):  # fmt: skip
+    asynchronous=False,
+):
     """Make a group of the mma_async that are in none yet; it may be empty."""
 
     syntax = "wgmma.commit_group.sync.aligned"
 
 
 class wait_group(
-    Instruction, opcode="wgmma.wait_group", section="9.7.15.7.3", ptx="8.0", targets="sm_90a", issued_by="warpgroup"
+    Instruction,
+    opcode="wgmma.wait_group",
+    section="9.7.15.7.3",
+    ptx="8.0",
+    targets="sm_90a",
+    issued_by="warpgroup",
+    synchronizes=True,
 ):
     """Wait until at most `pending` of the latest groups are not done; then the registers of the others may be used."""
 

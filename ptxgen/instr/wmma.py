@@ -36,12 +36,19 @@ def _accumulator(form: Any, type: str) -> int:
 _HALF: tuple[str, ...] = ("m16n16k16", "m8n32k16", "m32n8k16")
 #: The shapes of each type of A and B, and of each type of C and D.
 _MULTIPLICANDS = {
-    **dict.fromkeys(("f16", "bf16", "s8", "u8"), _HALF), "tf32": ("m16n16k8",), "f64": ("m8n8k4",),
-    "s4": ("m8n8k32",), "u4": ("m8n8k32",), "b1": ("m8n8k128",),
-}  # fmt: skip
+    **dict.fromkeys(("f16", "bf16", "s8", "u8"), _HALF),
+    "tf32": ("m16n16k8",),
+    "f64": ("m8n8k4",),
+    "s4": ("m8n8k32",),
+    "u4": ("m8n8k32",),
+    "b1": ("m8n8k128",),
+}
 _ACCUMULATORS = {
-    "f16": _HALF, "f32": (*_HALF, "m16n16k8"), "s32": (*_HALF, "m8n8k32", "m8n8k128"), "f64": ("m8n8k4",),
-}  # fmt: skip
+    "f16": _HALF,
+    "f32": (*_HALF, "m16n16k8"),
+    "s32": (*_HALF, "m8n8k32", "m8n8k128"),
+    "f64": ("m8n8k4",),
+}
 
 
 def _shape(form: Any, legal: dict[str, tuple[str, ...]]) -> str | None:
@@ -80,7 +87,7 @@ class load(
 
     syntax = "wmma.load.matrix.sync.aligned.layout.shape{.space}.type r, [addr]{, stride}"
     r: OperandLike = vector(_type, lambda form: _multiplicand(form, form.matrix, form.type), sink=True)
-    addr: OperandLike = address("space", bits=(32, 64))
+    addr: OperandLike = address("space", bits=(32, 64), memory="read")
     stride: OperandLike = source("u32", default=None)
     _: KW_ONLY
     matrix: Literal["a", "b"]
@@ -122,7 +129,7 @@ class load_c(_Accumulators, opcode="wmma.load.c", section="9.7.14.4.3"):
 
     syntax = "wmma.load.c.sync.aligned.layout.shape{.space}.type r, [addr]{, stride}"
     r: OperandLike = vector(_type, lambda form: _accumulator(form, form.type), sink=True)
-    addr: OperandLike = address("space", bits=(32, 64))
+    addr: OperandLike = address("space", bits=(32, 64), memory="read")
     stride: OperandLike = source("u32", default=None)
     _: KW_ONLY
     layout: _Layout
@@ -135,7 +142,7 @@ class store_d(_Accumulators, opcode="wmma.store.d", section="9.7.14.4.4"):
     """Store D, whose rows (columns, where `layout` is col) begin `stride` elements apart."""
 
     syntax = "wmma.store.d.sync.aligned.layout.shape{.space}.type [addr], r{, stride}"
-    addr: OperandLike = address("space", bits=(32, 64))
+    addr: OperandLike = address("space", bits=(32, 64), memory="write")
     r: OperandLike = vector(_type, lambda form: _accumulator(form, form.type))
     stride: OperandLike = source("u32", default=None)
     _: KW_ONLY
@@ -161,7 +168,7 @@ def _c_type(form: Any) -> str:
     return _register(getattr(form, "ctype", form.dtype))
 
 
-class _Mma(Instruction, opcode="wmma.mma", section="9.7.14.4.5", issued_by="warp"):
+class _Mma(Instruction, opcode="wmma.mma", section="9.7.14.4.5", issued_by="warp", multiplies=True):
     """D = A*B + C. `type` is that of A and B, `dtype` that of D, and of C where it is not named apart."""
 
     d: OperandLike = vector(_d_type, _d_count, sink=True)

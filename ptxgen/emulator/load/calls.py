@@ -21,7 +21,7 @@ from ptxgen.emulator.load.registers import Register
 from ptxgen.emulator.load.variables import Place, statements_of
 from ptxgen.emulator.memory import MemoryFault
 from ptxgen.emulator.state.group import Group
-from ptxgen.instr.model.traits import traits_of_opcode
+from ptxgen.instr.model.recognize import traits_of
 from ptxgen.instr.model.types import TYPES
 
 if TYPE_CHECKING:
@@ -95,8 +95,8 @@ def mentioned(function: syntax.Function) -> Iterator[str]:
     """Names in calls, moves and lists of call targets: those of functions are among them."""
     for statement in statements_of(function.body):
         if isinstance(statement, syntax.Instruction):
-            traits = traits_of_opcode(statement.opcode)
-            if traits.call or traits.move:
+            traits = traits_of(statement.opcode)
+            if traits is not None and (traits.control == "call" or traits.move):
                 yield from (operand.text for operand in statement.operands if isinstance(operand, syntax.Name))
         elif isinstance(statement, syntax.Directive) and statement.name == "calltargets":
             yield from statement.arguments

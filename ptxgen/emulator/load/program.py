@@ -25,7 +25,7 @@ from ptxgen.instr.model.form import Instruction
 from ptxgen.instr.model.recognize import Unrecognized
 from ptxgen.instr.model.scope import Scope, declare, declare_labels, declare_parameters, list_behind, names_in
 from ptxgen.instr.model.targets import Target
-from ptxgen.instr.model.traits import traits_of_opcode
+from ptxgen.instr.model.traits import Traits
 from ptxgen.instr.model.types import TYPES
 
 if TYPE_CHECKING:
@@ -51,6 +51,8 @@ class Operation:
     use: Use
     guard_reads: frozenset[int]
     names: Names
+    #: None if the text is no instruction that ptxgen knows.
+    traits: Traits | None
 
 
 @dataclass(slots=True)
@@ -177,7 +179,7 @@ class Program:
 
     def _accumulator_copies(self) -> frozenset[int]:
         """Registers to which `mov` may copy accumulators, through any number of them."""
-        moves = [each for each in self.operations if is_move(each.statement)] if self.accumulators else []
+        moves = [each for each in self.operations if is_move(each.traits)] if self.accumulators else []
         known = set(self.accumulators)
         while found := {to for each in moves if not each.reads.isdisjoint(known) for to in each.writes} - known:
             known |= found
@@ -298,8 +300,8 @@ class Program:
         blocks = [self._block(start, end, body, ranks) for start, end, body in order]
         for rank, block in enumerate(blocks):
             forward = min([block.following, *block.targets]) > rank
-            last = block.operations[-1].statement.opcode if block.operations else ""
-            calls = traits_of_opcode(last).call
+            last = block.operations[-1].traits if block.operations else None
+            calls = last is not None and last.control == "call"
             block.separable = block.strong and forward and not calls and not block.aligned
         for name in recursive:
             self.calls.callees[name].saved.extend(bodies[name].registers)
@@ -338,20 +340,18 @@ class Program:
         else:
             block.following = EXITED if in_entry else RETURNED
         block.operations = [self._bind(line, block, in_entry) for line in lines]
-        block.aligned = any(traits_of_opcode(operation.statement.opcode).aligned for operation in block.operations)
+        block.aligned = any(each.traits is not None and each.traits.aligned for each in block.operations)
         return block
 
     def _labels(self, line: _Line) -> list[int | None]:
         """Where a branch may go; None is a label that is not there."""
-        if line.instruction is None or line.semantics is None or line.semantics.kind != "terminator":
-            return []
-        label, labels = (getattr(line.instruction, name, None) for name in ("target", "labels"))
-        if label is not None:
-            return [line.names.label(str(label))]
-        if labels is None:
-            return []
-        names = line.names.list(str(labels))
-        return [None] if names is None else [line.names.label(name) for name in names]
+        targets = line.instruction.traits.targets if line.instruction is not None else ()
+        found: list[int | None] = []
+        for target in targets:
+            written = str(getattr(line.instruction, target))
+            names = line.names.list(written) or [written]
+            found += [line.names.label(name) for name in names]
+        return found
 
     @staticmethod
     def _falls_through(line: _Line) -> bool:
@@ -379,12 +379,20 @@ class Program:
             kind, run = "plain", self._incomplete(statement, f"the emulator does not model {missing} here")
         reads, writes, touched, vital = map(frozenset, (binder.reads, binder.writes, binder.touched, binder.vital))
         block.strong = block.strong or binder.strong
-        traits = traits_of_opcode(statement.opcode)
+        traits = line.instruction.traits if line.instruction is not None else None
         use = Use(
-            reads | binder.inputs, writes | touched, vital, guard is not None, traits.stores,
-            frozenset(binder.adds), binder.if_true, traits.lanewise, binder.lanes, binder.quarters,
-        )  # fmt: skip
-        return Operation(statement, kind, run, guard, reads, writes, use, guard_reads, line.names)
+            reads | binder.inputs,
+            writes | touched,
+            vital,
+            guard is not None,
+            stores=traits is not None and traits.stores,
+            adds=frozenset(binder.adds),
+            if_true=binder.if_true,
+            lanewise=traits is not None and traits.lanewise,
+            lanes=binder.lanes,
+            quarters=binder.quarters,
+        )
+        return Operation(statement, kind, run, guard, reads, writes, use, guard_reads, line.names, traits)
 
     def _incomplete(self, statement: syntax.Instruction, message: str) -> Callable[[Group], None]:
         def run(group: Group) -> None:

@@ -39,9 +39,11 @@ class Code:
 
     def _watch_accumulators(self, operation: Operation) -> Operation:
         """Without checks only moves, which wait for accumulators."""
-        if not self._machine.findings.checks and not is_move(operation.statement):
+        if not self._machine.findings.checks and not is_move(operation.traits):
             return operation
-        watch = self._machine.warpgroups.watched(operation.reads, operation.writes, operation.statement)
+        watch = self._machine.warpgroups.watched(
+            operation.reads, operation.writes, operation.statement, operation.traits
+        )
         if watch is None:
             return operation
         run = operation.run

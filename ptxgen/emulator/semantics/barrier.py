@@ -48,8 +48,7 @@ def synchronize(op: Any, binder: Binder, statement: syntax.Instruction) -> _End:
     name = binder.source(op.name, "u32")
     threads = binder.source(op.threads, "u32") if op.threads is not None else None
     aligned = getattr(op, "aligned", True)
-    how = type(op).__name__.split("_", 1)[1]
-    kind = {"red": getattr(op, "op", ""), "red_popc": "popc"}.get(how, how)
+    kind = next((each for each in ("sync", "arrive", "popc") if each in op.modifiers), None) or op.op
     value = binder.predicate(op.c) if hasattr(op, "c") else None
     write = None
     if value is not None:

@@ -289,18 +289,19 @@ def _bind(op: Any, binder: Binder, use: _Use) -> _Run:
 )  # fmt: skip
 def use(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     """Expect or complete bytes, arrive, drop: on the current phase of the object, which may end it."""
-    name = type(op).__name__
+    words = op.opcode_text.split(".")
+    drops = "arrive_drop" in words
     return _bind(
         op,
         binder,
         _Use(
             statement,
             op.space,
-            expects="expect_tx" in name,
-            completes="complete_tx" in name,
-            arrives="arrive" in name,
-            drops="drop" in name,
-            no_complete="no_complete" in name,
+            expects="expect_tx" in words,
+            completes="complete_tx" in words,
+            arrives="arrive" in words or drops,
+            drops=drops,
+            no_complete="noComplete" in words,
             relaxed=op.sem == "relaxed",
             scope=op.scope,
         ),

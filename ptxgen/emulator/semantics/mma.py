@@ -80,9 +80,7 @@ def _quad_layout(a_layout: Any, b_layout: Any, c_bits: int, d_bits: int) -> Layo
 
 def _types(op: Any) -> tuple[str, str]:
     """The types of A and B."""
-    name = type(op).__name__.removeprefix("sp_")
-    one = {"mxf4": "e2m1", "mxf4nvf4": "e2m1", "f16_m8n8k4": "f16"}.get(name, name)
-    return getattr(op, "atype", one), getattr(op, "btype", one)
+    return op.atype, op.btype
 
 
 class _Operand:

@@ -75,7 +75,7 @@ class Shape(NamedTuple):
 
 
 def _shape(op: Any) -> Shape:
-    one = getattr(op, "type", None) or ("tf32" if "tf32" in type(op).__name__ else "b1")
+    one: Any = getattr(op, "type", None)  # of A and B, where both have it
     return Shape(
         getattr(op, "atype", one),
         getattr(op, "btype", one),

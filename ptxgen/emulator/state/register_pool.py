@@ -6,6 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen import syntax
+from ptxgen.instr.miscellaneous import setmaxnreg
+from ptxgen.instr.model.recognize import candidates
 
 #: Registers of a multiprocessor (CUDA programming guide, all of sm_90 and later), and the most that a thread may have.
 _REGISTERS, _MOST = 65536, 256
@@ -48,7 +50,7 @@ def _least(entry: syntax.Function) -> int:
     needed = [
         sum(len(operand.elements) for operand in each.operands[:2] if isinstance(operand, syntax.Vector))
         for each in syntax.walk([entry])
-        if isinstance(each, syntax.Instruction) and each.opcode.startswith("wgmma.mma_async")
+        if isinstance(each, syntax.Instruction) and _is_wgmma(each.opcode)
     ]
     return max(needed) + _BESIDE_OPERANDS if needed else 0
 
@@ -58,10 +60,18 @@ def _raised(entry: syntax.Function) -> list[int]:
     return [
         int(count.evaluate())
         for each in syntax.walk([entry])
-        if isinstance(each, syntax.Instruction) and each.opcode.startswith("setmaxnreg.inc")
+        if isinstance(each, syntax.Instruction) and _raises(each.opcode)
         for count in each.operands
         if isinstance(count, syntax.Immediate)
     ]
+
+
+def _is_wgmma(opcode: str) -> bool:
+    return any(each.traits.multiplies and each.form.issued_by == "warpgroup" for each in candidates(opcode))
+
+
+def _raises(opcode: str) -> bool:
+    return any(isinstance(each, setmaxnreg) and each.action == "inc" for each in candidates(opcode))
 
 
 def _is_bound(directive: syntax.Directive) -> bool:

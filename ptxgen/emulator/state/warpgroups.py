@@ -19,8 +19,8 @@ from ptxgen.emulator.checks.findings import Findings
 from ptxgen.emulator.checks.registry import wgmma
 from ptxgen.emulator.engines.work import AsyncWork
 from ptxgen.emulator.memory import MemoryFault
-from ptxgen.instr.model.traits import traits_of_opcode
-from ptxgen.syntax import Instruction, Statement
+from ptxgen.instr.model.traits import Traits
+from ptxgen.syntax import Statement
 
 #: Called with the rows of warps.
 Watch = Callable[[NDArray[np.int64]], None]
@@ -60,11 +60,9 @@ class Kept:
         self.words: NDArray[Any] | None = None
 
 
-def is_move(statement: Statement) -> bool:
-    """Whether a statement copies registers without looking at what is in them; nvcc puts some into local memory."""
-    if not isinstance(statement, Instruction):
-        return False
-    return traits_of_opcode(statement.opcode).move or statement.opcode.startswith("st.local.")
+def is_move(traits: Traits | None) -> bool:
+    """Whether an instruction copies registers without looking at what is in them; nvcc puts some into local memory."""
+    return traits is not None and (traits.move or traits.spaces_written == {"local"})
 
 
 class Arrival(NamedTuple):
@@ -164,7 +162,9 @@ class Warpgroups:
 
     # Registers.
 
-    def watched(self, reads: frozenset[int], writes: frozenset[int], statement: Statement) -> Watch | None:
+    def watched(
+        self, reads: frozenset[int], writes: frozenset[int], statement: Statement, traits: Traits | None
+    ) -> Watch | None:
         """What to call with the warps that execute an instruction, before they do; None if it uses no register (by
         index) that is tracked.
         """
@@ -174,7 +174,7 @@ class Warpgroups:
         if not read and not written and not from_copies and not to_copies:
             return None
         index = np.array(sorted(read | written), np.int64)[:, None]
-        plain = is_move(statement)
+        plain = is_move(traits)
 
         def watch(rows: NDArray[np.int64]) -> None:
             for row in rows.tolist() if self.groups else ():

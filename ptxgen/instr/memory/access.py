@@ -6,9 +6,7 @@ from ptxgen.instr.model.targets import ALL, Availability
 from ptxgen.instr.model.types import TYPES
 
 #: The element types of an access.
-Element = Literal[
-    "b8", "b16", "b32", "b64", "b128", "u8", "u16", "u32", "u64", "s8", "s16", "s32", "s64", "f32", "f64"
-]  # fmt: skip
+Element = Literal["b8", "b16", "b32", "b64", "b128", "u8", "u16", "u32", "u64", "s8", "s16", "s32", "s64", "f32", "f64"]
 Count = Literal["v2", "v4", "v8"]
 #: State spaces of accesses that other threads can see.
 Seen = Literal["global", "shared", "shared::cta", "shared::cluster"]

@@ -14,7 +14,6 @@ _Type = Literal["b8", "b16", "b32", "b64", "u8", "u16", "u32", "u64", "s8", "s16
 
 class st_async(
     Instruction,
-    role="store",
     opcode="st.async",
     section="9.7.9.12",
     ptx="8.1",
@@ -27,9 +26,9 @@ class st_async(
     """
 
     syntax = "st.async{.order}{.space}.mbarrier::complete_tx::bytes{.vec}.type [a], b, [mbar]"
-    a: OperandLike = address("space", variables=("shared",))
+    a: OperandLike = address("space", variables=("shared",), memory="write")
     b: OperandLike = vector("type", access.elements, scalar=True, immediate=True)
-    mbar: OperandLike = address("space", variables=("shared",))
+    mbar: OperandLike = address("space", variables=("shared",), memory="read-write")
     _: KW_ONLY
     order: Literal["weak", "cluster"] | None = None
     space: Literal["shared::cluster"] | None = None
@@ -40,13 +39,17 @@ class st_async(
 
 
 class st_async_release(
-    Instruction, role="store", opcode="st.async", section="9.7.9.12", ptx="8.7", targets="sm_100+",
+    Instruction,
+    opcode="st.async",
+    section="9.7.9.12",
+    ptx="8.7",
+    targets="sm_100+",
     completed_by="the end of the CTA",
-):  # fmt: skip
+):
     """Store b at a, in global memory, as st.release does, and do not wait for it."""
 
     syntax = "st.async.release.scope{.space}.type [a], b"
-    a: OperandLike = address("space", variables=("global",))
+    a: OperandLike = address("space", variables=("global",), memory="write")
     b: OperandLike = source("type")
     _: KW_ONLY
     scope: Literal["gpu", "sys"]
@@ -62,11 +65,11 @@ class st_async_mmio(st_async_release):
     scope: Literal["sys"]  # type: ignore[assignment]
 
 
-class st_bulk(Instruction, role="store", opcode="st.bulk", section="9.7.9.13", ptx="8.6", targets="sm_100+"):
+class st_bulk(Instruction, opcode="st.bulk", section="9.7.9.13", ptx="8.6", targets="sm_100+"):
     """Fill `size` bytes of shared memory with zeros: a multiple of 8, at most 16 MiB."""
 
     syntax = "st.bulk{.weak}{.space} [a], size, value"
-    a: OperandLike = address("space", bits=(32, 64), variables=("shared",))
+    a: OperandLike = address("space", bits=(32, 64), variables=("shared",), memory="write")
     size: OperandLike = source("u64", low=0, high=2**24, multiple=8)
     value: OperandLike = immediate(0, 0)
     _: KW_ONLY

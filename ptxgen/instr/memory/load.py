@@ -14,7 +14,7 @@ _Global = Literal["global"]
 
 class _Load(Instruction, section="9.7.9.8"):
     d: OperandLike = vector("type", access.elements, scalar=True, sink=True, wide=True)
-    a: OperandLike = address("space", unified=True)
+    a: OperandLike = address("space", unified=True, memory="read")
     _: KW_ONLY
     vec: Count | None = None
     type: Element
@@ -43,11 +43,18 @@ class ld(_HintedLoad, ptx="1.0", targets=ALL):
     weak: bool = False
     space: (
         Literal[
-            "const", "global", "local", "param", "param::entry", "param::func", "shared", "shared::cta",
+            "const",
+            "global",
+            "local",
+            "param",
+            "param::entry",
+            "param::func",
+            "shared",
+            "shared::cta",
             "shared::cluster",
         ]
         | None
-    ) = None  # fmt: skip
+    ) = None
     cop: Literal["ca", "cg", "cs", "lu", "cv"] | None = None
 
 
@@ -91,7 +98,7 @@ class ld_mmio(Instruction, opcode="ld", section="9.7.9.8", ptx="8.2", targets="s
 
     syntax = "ld.mmio.sem.sys{.space}.type d, [a]"
     d: OperandLike = vector("type", 1, scalar=True, sink=True, wide=True)
-    a: OperandLike = address("space", unified=True)
+    a: OperandLike = address("space", unified=True, memory="read")
     _: KW_ONLY
     sem: Literal["relaxed", "acquire"]
     space: _Global | None = None

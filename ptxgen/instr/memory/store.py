@@ -12,8 +12,8 @@ from ptxgen.instr.model.targets import ALL, Availability
 _Global = Literal["global"]
 
 
-class _Store(Instruction, role="store", section="9.7.9.11"):
-    a: OperandLike = address("space", written=True)
+class _Store(Instruction, section="9.7.9.11"):
+    a: OperandLike = address("space", written=True, memory="write")
     b: OperandLike = vector("type", access.elements, scalar=True, sink=access.is_256_bit, immediate=True, wide=True)
     _: KW_ONLY
     l2: PriorityL2 | None = modifier("L2::", default=None)
@@ -75,11 +75,11 @@ class st_ordered(_HintedStore, opcode="st", ptx="6.0", targets="sm_70+"):
     l1: PriorityL1 | None = modifier("L1::", default=None)
 
 
-class st_mmio(Instruction, role="store", opcode="st", section="9.7.9.11", ptx="8.2", targets="sm_70+"):
+class st_mmio(Instruction, opcode="st", section="9.7.9.11", ptx="8.2", targets="sm_70+"):
     """A device register = b, written exactly once."""
 
     syntax = "st.mmio.sem.sys{.space}.type [a], b"
-    a: OperandLike = address("space", written=True)
+    a: OperandLike = address("space", written=True, memory="write")
     b: OperandLike = vector("type", 1, scalar=True, immediate=True, wide=True)
     _: KW_ONLY
     sem: Literal["relaxed", "release"]

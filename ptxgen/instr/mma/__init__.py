@@ -9,6 +9,27 @@ from ptxgen.instr.mma.scaled import mxf4, mxf4nvf4, mxf8f6f4, sp_mxf4, sp_mxf4nv
 from ptxgen.instr.mma.sparse import sp_bf16, sp_f8, sp_f8f6f4, sp_f16, sp_i4, sp_i8, sp_tf32
 
 __all__ = [
-    "b1", "bf16", "f8", "f8f6f4", "f16", "f16_m8n8k4", "f64", "i4", "i8", "mxf4", "mxf4nvf4", "mxf8f6f4", "sp_bf16",
-    "sp_f8", "sp_f8f6f4", "sp_f16", "sp_i4", "sp_i8", "sp_mxf4", "sp_mxf4nvf4", "sp_mxf8f6f4", "sp_tf32", "tf32",
-]  # fmt: skip
+    "b1",
+    "bf16",
+    "f8",
+    "f8f6f4",
+    "f16",
+    "f16_m8n8k4",
+    "f64",
+    "i4",
+    "i8",
+    "mxf4",
+    "mxf4nvf4",
+    "mxf8f6f4",
+    "sp_bf16",
+    "sp_f8",
+    "sp_f8f6f4",
+    "sp_f16",
+    "sp_i4",
+    "sp_i8",
+    "sp_mxf4",
+    "sp_mxf4nvf4",
+    "sp_mxf8f6f4",
+    "sp_tf32",
+    "tf32",
+]

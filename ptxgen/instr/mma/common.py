@@ -55,7 +55,7 @@ def _b_count(form: Any) -> int:
     return registers(form.matrices * k * n, form.bits)
 
 
-class Mma(Instruction, section="9.7.14.5.14", issued_by="warp"):
+class Mma(Instruction, section="9.7.14.5.14", issued_by="warp", multiplies=True):
     """D = A*B + C on matrices in the registers of a warp."""
 
     d: OperandLike = vector(d_type, d_count, sink=True)

@@ -16,6 +16,7 @@ Layout = Literal["row", "col"]
 class f16_m8n8k4(Mma, ptx="6.4", targets="sm_70+"):
     """Four products at once, one for each two quads of a warp; made for sm_70, and slow later."""
 
+    atype = btype = "f16"
     syntax = "mma.sync.aligned.m8n8k4.alayout.blayout.dtype.f16.f16.ctype d, a, b, c"
     _: KW_ONLY
     alayout: Layout
@@ -38,6 +39,7 @@ class f16_m8n8k4(Mma, ptx="6.4", targets="sm_70+"):
 class f16(Mma, ptx="6.5", targets="sm_75+"):
     """Half precision."""
 
+    atype = btype = "f16"
     syntax = "mma.sync.aligned.shape.row.col.dtype.f16.f16.dtype d, a, b, c"
     _: KW_ONLY
     shape: Literal["m16n8k8", "m16n8k16"]
@@ -50,6 +52,7 @@ class f16(Mma, ptx="6.5", targets="sm_75+"):
 class bf16(Mma, ptx="7.0", targets="sm_80+"):
     """bfloat16."""
 
+    atype = btype = "bf16"
     syntax = "mma.sync.aligned.shape.row.col.f32.bf16.bf16.f32 d, a, b, c"
     _: KW_ONLY
     shape: Literal["m16n8k8", "m16n8k16"]
@@ -61,6 +64,7 @@ class bf16(Mma, ptx="7.0", targets="sm_80+"):
 class tf32(Mma, ptx="7.0", targets="sm_80+"):
     """tf32: 19 bits in a register of 32."""
 
+    atype = btype = "tf32"
     syntax = "mma.sync.aligned.shape.row.col.f32.tf32.tf32.f32 d, a, b, c"
     _: KW_ONLY
     shape: Literal["m16n8k4", "m16n8k8"]
@@ -72,6 +76,7 @@ class tf32(Mma, ptx="7.0", targets="sm_80+"):
 class f64(Mma, ptx="7.0", targets="sm_80+"):
     """Double precision, each step a fused multiply-add. D takes no `_` on sm_100 and later (measured, ptxas 13.5)."""
 
+    atype = btype = "f64"
     syntax = "mma.sync.aligned.shape.row.col{.rounding}.f64.f64.f64.f64 d, a, b, c"
     d: OperandLike = vector(d_type, d_count)
     _: KW_ONLY
@@ -161,6 +166,7 @@ class i4(Mma, ptx="6.5", targets="sm_75+"):
 class b1(Mma, ptx="7.0", targets="sm_75+"):
     """Single bits: `op` of a row of A and a column of B, and the number of ones in it added to C."""
 
+    atype = btype = "b1"
     syntax = "mma.sync.aligned.shape.row.col.s32.b1.b1.s32.op.popc d, a, b, c"
     _: KW_ONLY
     shape: Literal["m8n8k128", "m16n8k128", "m16n8k256"]

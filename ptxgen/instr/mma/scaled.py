@@ -43,6 +43,7 @@ class mxf8f6f4(ScaledMma):
 class mxf4(ScaledMma):
     """4-bit floats, eight in a register, one factor for 32 elements."""
 
+    atype = btype = "e2m1"
     syntax = (
         "mma.sync.aligned.m16n8k64.row.col.kind::mxf4.block_scale{.scale_vec}.f32.e2m1.e2m1.f32.ue8m0"
         " d, a, b, c, scale_a, selector_a, scale_b, selector_b"
@@ -59,6 +60,7 @@ class mxf4(ScaledMma):
 class mxf4nvf4(ScaledMma):
     """4-bit floats, eight in a register, one factor for 32 elements (2X) or 16 (4X)."""
 
+    atype = btype = "e2m1"
     syntax = (
         "mma.sync.aligned.m16n8k64.row.col.kind::mxf4nvf4.block_scale.scale_vec.f32.e2m1.e2m1.f32.stype"
         " d, a, b, c, scale_a, selector_a, scale_b, selector_b"
@@ -95,6 +97,7 @@ class sp_mxf8f6f4(ScaledMma, SparseMma, section=_SPARSE):
 class sp_mxf4(ScaledMma, SparseMma, section=_SPARSE, targets="sm_120a sm_121a"):
     """As mxf4, with half of A left out."""
 
+    atype = btype = "e2m1"
     syntax = (
         "mma.sp::ordered_metadata.sync.aligned.m16n8k128.row.col.kind::mxf4.block_scale{.scale_vec}"
         ".f32.e2m1.e2m1.f32.ue8m0 d, a, b, c, e, f, scale_a, selector_a, scale_b, selector_b"
@@ -111,6 +114,7 @@ class sp_mxf4(ScaledMma, SparseMma, section=_SPARSE, targets="sm_120a sm_121a"):
 class sp_mxf4nvf4(ScaledMma, SparseMma, section=_SPARSE, targets="sm_120a sm_121a"):
     """As mxf4nvf4, with half of A left out."""
 
+    atype = btype = "e2m1"
     syntax = (
         "mma.sp::ordered_metadata.sync.aligned.m16n8k128.row.col.kind::mxf4nvf4.block_scale.scale_vec"
         ".f32.e2m1.e2m1.f32.stype d, a, b, c, e, f, scale_a, selector_a, scale_b, selector_b"

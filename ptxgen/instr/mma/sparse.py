@@ -16,6 +16,7 @@ _ORDERED = {"sp::ordered_metadata": Availability("8.5", "sm_80+")}
 class sp_f16(SparseMma):
     """Half precision."""
 
+    atype = btype = "f16"
     syntax = "mma.variant.sync.aligned.shape.row.col.dtype.f16.f16.dtype d, a, b, c, e, f"
     _: KW_ONLY
     variant: _Variant
@@ -29,6 +30,7 @@ class sp_f16(SparseMma):
 class sp_bf16(SparseMma):
     """bfloat16."""
 
+    atype = btype = "bf16"
     syntax = "mma.variant.sync.aligned.shape.row.col.f32.bf16.bf16.f32 d, a, b, c, e, f"
     _: KW_ONLY
     variant: _Variant
@@ -42,6 +44,7 @@ class sp_bf16(SparseMma):
 class sp_tf32(SparseMma):
     """tf32: 19 bits in a register of 32."""
 
+    atype = btype = "tf32"
     syntax = "mma.variant.sync.aligned.shape.row.col.f32.tf32.tf32.f32 d, a, b, c, e, f"
     _: KW_ONLY
     variant: _Variant

@@ -23,6 +23,9 @@ from ptxgen.instr.model.operands import Specification
 
 FILE = "certified.json"
 
+#: Fields of operands that say what an instruction does, not what is legal.
+_TRAITS = frozenset({"memory", "memory_space"})
+
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
@@ -47,21 +50,28 @@ def digest(form: type[Instruction]) -> str:
     """A short hash of all that a declaration says about what is legal."""
     declared = form.form
     parts: list[object] = [
-        declared.opcode, declared.syntax, declared.availability, declared.leading,
+        declared.opcode,
+        declared.syntax,
+        declared.availability,
+        declared.leading,
         [(slot.field, sorted(slot.tokens), slot.optional) for slot in declared.slots],
         [(pattern.shape, [spec.name for spec in pattern.fields], pattern.optional) for pattern in declared.patterns],
-        [(type(spec).__name__, [(each.name, _said(getattr(spec, each.name))) for each in fields(spec)])
-         for spec in declared.operands.values()],
+        [(type(spec).__name__, _declared(spec)) for spec in declared.operands.values()],
         sorted((condition, str(availability)) for condition, availability in declared.needs.items()),
         [(rule.code, _said(rule.check)) for rule in declared.rules],
-    ]  # fmt: skip
+    ]
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:12]
+
+
+def _declared(spec: Specification) -> list[tuple[str, str]]:
+    """What a specification says about what is legal, by the names of its fields."""
+    return [(each.name, _said(getattr(spec, each.name))) for each in fields(spec) if each.name not in _TRAITS]
 
 
 def _said(value: Any) -> str:
     """A value as text, a function as what it decides."""
     if isinstance(value, Specification):
-        return repr([(each.name, _said(getattr(value, each.name))) for each in fields(value)])
+        return repr(_declared(value))
     return _decisions(inspect.getsource(value)) if callable(value) else repr(value)
 
 

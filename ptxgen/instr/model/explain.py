@@ -134,7 +134,18 @@ def _operands(made: Instruction, given: bool) -> list[Part]:
 
 def _unknown(statement: syntax.Instruction, found: Unrecognized) -> Explanation:
     return Explanation(
-        text=str(statement).strip(), key="", summary="", syntax="", section="", issued_by="", completed_by="",
-        fences="", ptx="", targets=(), modifiers=(), operands=(), problems=found.problems,
+        text=str(statement).strip(),
+        key="",
+        summary="",
+        syntax="",
+        section="",
+        issued_by="",
+        completed_by="",
+        fences="",
+        ptx="",
+        targets=(),
+        modifiers=(),
+        operands=(),
+        problems=found.problems,
         nearest="" if found.bound else nearest_opcode(statement.opcode) or "",
-    )  # fmt: skip
+    )

@@ -38,6 +38,7 @@ from ptxgen.instr.model import operands as specs
 from ptxgen.instr.model.operands import Problem, Resolver, Specification, type_of
 from ptxgen.instr.model.symbols import unavailable
 from ptxgen.instr.model.targets import Availability, Target
+from ptxgen.instr.model.traits import STATED, FormTraits, Stated, Traits, form_traits
 from ptxgen.syntax import Address, Arguments, Expression, Immediate, Operand, Pair, Vector, parse_operand
 
 #: What a typed call takes as an operand: PTX text, a number, a list (vector), a syntax node, or a builder's register.
@@ -46,12 +47,11 @@ OperandLike = Any
 IssuedBy = Literal["thread", "warp", "warpgroup", "CTA", "CTA pair"]
 
 
-#: What instructions do that no other part of their declaration says; `traits` explains them.
-Role = Literal["", "terminator", "call", "move", "store", "mma", "aligned"]
+class About(Stated, total=False):
+    """The class arguments of a declaration; `section`, `ptx` and `targets` must be there, or inherited.
 
-
-class About(typing.TypedDict, total=False):
-    """The class arguments of a declaration; `section`, `ptx` and `targets` must be there, or inherited."""
+    Those of `Stated` state traits.
+    """
 
     section: str
     ptx: str
@@ -62,8 +62,6 @@ class About(typing.TypedDict, total=False):
     fences: str
     leading: int
     removed: Availability | None
-    role: Role
-    lanewise: bool | None
 
 
 class InstructionError(ValueError):
@@ -172,13 +170,11 @@ class Form:
     rules: tuple[Rule, ...]
     needs: Mapping[str, Availability]
     positional: tuple[str, ...]
+    traits: FormTraits
     operands: Mapping[str, Specification] = field(default_factory=dict)
     #: How many of the slots must stand first, in their order.
     leading: int = 0
     removed: Availability | None = None
-    role: Role = ""
-    #: Whether it is lanewise, where that does not follow from the operands.
-    lanewise: bool | None = None
 
 
 _F = TypeVar("_F", bound=Callable[[Any], str | None])
@@ -223,6 +219,14 @@ def _slot_of(name: str, optional: bool, hints: Mapping[str, Any], members: Mappi
     return Slot(name, {f"{how.prefix}{value}{how.suffix}": value for value in values}, optional)
 
 
+def _tokens_by_field(slots: Iterable[Slot]) -> Mapping[str | None, Mapping[str, Any]]:
+    """The tokens of each modifier field, and under None those that are fixed."""
+    found: dict[str | None, dict[str, Any]] = {None: {}}
+    for slot in slots:
+        found.setdefault(slot.field, {}).update(slot.tokens)
+    return found
+
+
 def _patterns_of(text: str, declared: Mapping[str, Specification], name: str) -> tuple[Pattern, ...]:
     try:
         return tuple(_read_patterns(text, declared))
@@ -263,11 +267,26 @@ def _read_patterns(text: str, declared: Mapping[str, Specification]) -> Iterator
     kw_only_default=False,
     frozen_default=True,
     field_specifiers=(
-        modifier, flag, specs.register, specs.source, specs.immediate, specs.address, specs.vector, specs.part,
-        specs.predicate, specs.label, specs.sink, specs.opaque, specs.sampler, specs.coordinates,
-        specs.callee, specs.pointer, specs.values, specs.targets,
+        modifier,
+        flag,
+        specs.register,
+        specs.source,
+        specs.immediate,
+        specs.address,
+        specs.vector,
+        specs.part,
+        specs.predicate,
+        specs.label,
+        specs.sink,
+        specs.opaque,
+        specs.sampler,
+        specs.coordinates,
+        specs.callee,
+        specs.pointer,
+        specs.values,
+        specs.targets,
     ),
-)  # fmt: skip
+)
 class Instruction:
     """Base of all declarations, and of the instructions made from them (immutable)."""
 
@@ -278,9 +297,13 @@ class Instruction:
     #: the form itself; a target (`"sm_89"`) may be among them.
     needs: ClassVar[Mapping[str, Availability]] = {}
     _about: ClassVar[Mapping[str, Any]] = {
-        "issued_by": "thread", "completed_by": "at once", "fences": "", "leading": 0,
-        "removed": None, "role": "", "lanewise": None,
-    }  # fmt: skip
+        "issued_by": "thread",
+        "completed_by": "at once",
+        "fences": "",
+        "leading": 0,
+        "removed": None,
+        **STATED,
+    }
     __slots__ = ("__dict__",)
 
     def __init_subclass__(cls, **about: typing.Unpack[About]) -> None:
@@ -338,11 +361,18 @@ class Instruction:
             rules=rules,
             needs=cls.needs,
             positional=(*declared, *modifiers),
+            traits=form_traits(
+                cls.__name__,
+                typing.cast("Stated", {name: cls._about[name] for name in STATED}),
+                declared,
+                patterns[0].fields if patterns and patterns[0].shape != "bracket" else (),
+                _tokens_by_field(slots),
+                issued_by=cls._about["issued_by"],
+                completed_by=cls._about["completed_by"],
+            ),
             operands=declared,
             leading=cls._about["leading"],
             removed=cls._about["removed"],
-            role=cls._about["role"],
-            lanewise=cls._about["lanewise"],
         )
         REGISTRY.setdefault(name.split(".")[0], []).append(cls)
 
@@ -420,6 +450,11 @@ class Instruction:
                 if value is not None and value is not False:
                     parts.append(slot.spelled[value])
         return ".".join(parts)
+
+    @property
+    def traits(self) -> Traits:
+        """What it does: the operands and memory that it reads and writes, control flow, who takes part."""
+        return self.form.traits.of(self)
 
     @property
     def modifiers(self) -> list[str]:

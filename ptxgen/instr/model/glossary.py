@@ -283,6 +283,12 @@ def meaning(key: str, field: str, token: str) -> str:
     kind = TYPES.get(token)
     if kind is None or kind.kind == "opaque":
         return ""
-    words = {"unsigned": "unsigned integers", "signed": "signed integers", "float": "floating-point numbers",
-             "bits": "untyped bits", "predicate": "predicates", "packed": "packed values"}  # fmt: skip
+    words = {
+        "unsigned": "unsigned integers",
+        "signed": "signed integers",
+        "float": "floating-point numbers",
+        "bits": "untyped bits",
+        "predicate": "predicates",
+        "packed": "packed values",
+    }
     return f"{kind.bits}-bit {words[kind.kind]}" if kind.kind != "predicate" else "predicates"

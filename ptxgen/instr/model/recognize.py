@@ -15,6 +15,7 @@ from typing import Any
 from ptxgen import syntax
 from ptxgen.instr.model.form import REGISTRY, Instruction, Pattern, Slot, errors
 from ptxgen.instr.model.symbols import Problem, Resolver
+from ptxgen.instr.model.traits import Traits
 from ptxgen.instr.model.types import TYPES
 
 #: Modifiers that keep their order: the result's type comes first in `cvt.rn.bf16.f32`, as do the destination in
@@ -109,6 +110,12 @@ def recognize(statement: syntax.Instruction, resolve: Resolver | None = None) ->
 def candidates(opcode: str) -> list[Instruction]:
     """What an opcode with its modifiers can be, without operands."""
     return [each.form.bound(each.modifiers, dict.fromkeys(each.form.form.operands)) for each in _bind_opcode(opcode)[0]]
+
+
+@lru_cache(maxsize=4096)
+def traits_of(opcode: str) -> Traits | None:
+    """The traits of an opcode with its modifiers, for those who have no operands; None if it is not legal."""
+    return next((each.traits for each in candidates(opcode)), None)
 
 
 #: Modifiers that ptxas 13.5 overlooks on instructions of which no line has them, texture fetches apart (measured with

@@ -98,12 +98,16 @@ def symbols_of(scope: Scope, statement: syntax.Statement) -> Iterator[tuple[Symb
             kind = TYPES.get(statement.type)
             for each in statement.declarators:
                 symbol = Symbol(
-                    each.name, "variable", kind, statement.space, statement.vector,
+                    each.name,
+                    "variable",
+                    kind,
+                    statement.space,
+                    statement.vector,
                     unified=any(attribute.startswith(".unified") for attribute in statement.attributes),
                     align=_alignment(statement.align, kind, statement.vector),
                     size=_bytes(kind, statement.vector, each.dims),
                     signatures=_table(scope, each.initializer),
-                )  # fmt: skip
+                )
                 yield symbol, each.count
         case syntax.Parameter():
             yield parameter(statement), None
@@ -141,10 +145,14 @@ def parameter(declared: syntax.Parameter) -> Symbol:
     if declared.space == "reg":
         return Symbol(declared.name, "register", kind, vector=declared.vector)
     return Symbol(
-        declared.name, "parameter", kind, "param", declared.vector,
+        declared.name,
+        "parameter",
+        kind,
+        "param",
+        declared.vector,
         align=_alignment(declared.align, kind, declared.vector),
         size=_bytes(kind, declared.vector, declared.array),
-    )  # fmt: skip
+    )
 
 
 def signature(function: syntax.Function | syntax.CallPrototype) -> Signature:

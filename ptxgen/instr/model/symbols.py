@@ -13,9 +13,18 @@ Severity = Literal["error", "warning"]
 #: A `parameter` is that of a kernel, `argument` and `result` are those of a function, as its own body sees them. The
 #: last three are the labels of `.branchtargets`, `.calltargets` and `.callprototype`.
 SymbolKind = Literal[
-    "register", "special", "variable", "parameter", "argument", "result", "function", "label", "branch targets",
-    "call targets", "prototype",
-]  # fmt: skip
+    "register",
+    "special",
+    "variable",
+    "parameter",
+    "argument",
+    "result",
+    "function",
+    "label",
+    "branch targets",
+    "call targets",
+    "prototype",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +58,9 @@ class Symbol:
     size: int | None = None
     signatures: tuple[Signature, ...] = ()
 
+
+#: How an instruction accesses the memory that an operand addresses or describes.
+Access = Literal["none", "read", "write", "read-write"]
 
 #: Where the sampler of a texture is: in the .texref, or in a .samplerref of its own (PTX ISA 9.7.10.1).
 TextureMode = Literal["unified", "independent"]

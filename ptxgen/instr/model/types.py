@@ -44,18 +44,43 @@ def _types() -> dict[str, Type]:
         table[f"f{bits}"] = Type(f"f{bits}", "float", bits)
     # Formats without registers of their own live in untyped registers of their width (5.2.3, 5.2.5).
     for name, bits in (
-        ("f16x2", 32), ("bf16", 16), ("bf16x2", 32), ("tf32", 32), ("f32x2", 64), ("u16x2", 32), ("s16x2", 32),
-        ("u8x4", 32), ("s8x4", 32), ("e4m3x2", 16), ("e5m2x2", 16), ("e4m3x4", 32), ("e5m2x4", 32),
-        ("e2m1x2", 8), ("e2m1x4", 16), ("e2m3x2", 16), ("e3m2x2", 16), ("e2m3x4", 32), ("e3m2x4", 32), ("ue8m0x2", 16),
-        ("ue5m3x2", 16), ("s2f6x2", 16),
-    ):  # fmt: skip
+        ("f16x2", 32),
+        ("bf16", 16),
+        ("bf16x2", 32),
+        ("tf32", 32),
+        ("f32x2", 64),
+        ("u16x2", 32),
+        ("s16x2", 32),
+        ("u8x4", 32),
+        ("s8x4", 32),
+        ("e4m3x2", 16),
+        ("e5m2x2", 16),
+        ("e4m3x4", 32),
+        ("e5m2x4", 32),
+        ("e2m1x2", 8),
+        ("e2m1x4", 16),
+        ("e2m3x2", 16),
+        ("e3m2x2", 16),
+        ("e2m3x4", 32),
+        ("e3m2x4", 32),
+        ("ue8m0x2", 16),
+        ("ue5m3x2", 16),
+        ("s2f6x2", 16),
+    ):
         table[name] = Type(name, "packed", bits)
     for name in ("texref", "samplerref", "surfref"):
         table[name] = Type(name, "opaque", 64)
     # Elements of matrices and of packed values, and registers of them, which few instructions name.
     for name, bits in (
-        ("e4m3", 8), ("e5m2", 8), ("e3m2", 6), ("e2m3", 6), ("e2m1", 4), ("ue8m0", 8), ("ue4m3", 8), ("e2m1x8", 32),
-    ):  # fmt: skip
+        ("e4m3", 8),
+        ("e5m2", 8),
+        ("e3m2", 6),
+        ("e2m3", 6),
+        ("e2m1", 4),
+        ("ue8m0", 8),
+        ("ue4m3", 8),
+        ("e2m1x8", 32),
+    ):
         table[name] = Type(name, "packed", bits)
     for bits in (2, 4):
         table[f"u{bits}"] = Type(f"u{bits}", "unsigned", bits)

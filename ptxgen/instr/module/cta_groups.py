@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from ptxgen import syntax
+from ptxgen.instr.model.recognize import traits_of
 from ptxgen.instr.model.symbols import Problem
 
 _GROUPS = ("cta_group::1", "cta_group::2")
@@ -57,7 +58,8 @@ def _reachable(entry: syntax.Function, bodies: dict[str, syntax.Function]) -> It
             if not isinstance(statement, syntax.Instruction):
                 continue
             yield statement
-            if statement.opcode.startswith(("call", "mov")):
+            traits = traits_of(statement.opcode)
+            if traits is not None and (traits.control == "call" or traits.move):
                 for name in _names(statement.operands):
                     if name in bodies and name not in seen:
                         seen.add(name)

@@ -49,16 +49,14 @@ DIRECTIVES = {
     "reqnctapercluster": FunctionDirective(_CLUSTER, excludes="maxclusterrank"),
     "maxclusterrank": FunctionDirective(_CLUSTER),
     "blocksareclusters": FunctionDirective(Availability("9.0", "sm_90+"), needs=("reqntid", "reqnctapercluster")),
-    "abi_preserve": FunctionDirective(
-        _ABI, entry=False, function=True, prototype=True, high=239, repeatable=False
-    ),
+    "abi_preserve": FunctionDirective(_ABI, entry=False, function=True, prototype=True, high=239, repeatable=False),
     "abi_preserve_control": FunctionDirective(
         _ABI, entry=False, function=True, prototype=True, high=11, repeatable=False
     ),
     "local_maxnreg": FunctionDirective(Availability("8.8", ALL), function=True, low=1),
     "language": FunctionDirective(Availability("9.2", ALL), function=True, high=10),
     "minperctamemory": FunctionDirective(Availability("9.4", "sm_80+")),
-}  # fmt: skip
+}
 _LANGUAGES = frozenset(
     {"nvsal", "nvvm", "cuda c++", "cuda c++ tile", "tile ir", "python-cutile", "fortran", "optix", "ptx", "unknown"}
 )

@@ -38,7 +38,7 @@ class alloc(_Allocation, opcode="tcgen05.alloc"):
     """
 
     syntax = "tcgen05.alloc.cta_group.sync.aligned{.exclusive}{.space}.b32 [dst], columns"
-    dst: OperandLike = address("space", bits=(32, 64))
+    dst: OperandLike = address("space", bits=(32, 64), memory="write")
     columns: OperandLike = source("u32")
     _: KW_ONLY
     exclusive: bool = False

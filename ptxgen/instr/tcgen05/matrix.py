@@ -35,14 +35,20 @@ def _ashift(form: Any) -> str | None:
 
 
 class Product(
-    Instruction, opcode="tcgen05.mma", section="9.7.16.10.9.1", ptx="8.6", targets=FAMILY,
-    completed_by="tcgen05.commit", fences=BY_TENSOR_CORE,
-):  # fmt: skip
+    Instruction,
+    opcode="tcgen05.mma",
+    section="9.7.16.10.9.1",
+    ptx="8.6",
+    targets=FAMILY,
+    completed_by="tcgen05.commit",
+    fences=BY_TENSOR_CORE,
+    multiplies=True,
+):
     """The matrices of all products, with A in shared memory."""
 
-    d: OperandLike = address("tmem", bits=(32,), untyped=True)
-    a: OperandLike = source("u64")
-    b: OperandLike = source("u64")
+    d: OperandLike = address("tmem", bits=(32,), untyped=True, memory="read-write")
+    a: OperandLike = source("u64", memory="read", memory_space="shared")
+    b: OperandLike = source("u64", memory="read", memory_space="shared")
 
 
 class _Unscaled(Product):
@@ -79,7 +85,7 @@ class mma_ts(mma):
         "tcgen05.mma.cta_group.kind{.ashift}{.collector}"
         " [d], [a], b, idesc{, disable_output_lane}, enable_input_d{, scale_input_d}"
     )
-    a: OperandLike = address("tmem", bits=(32,), untyped=True)
+    a: OperandLike = address("tmem", bits=(32,), untyped=True, memory="read")
     _: KW_ONLY
     ashift: bool = False
     _a = rule("ashift")(_ashift)
@@ -92,7 +98,7 @@ class mma_sp(_Unscaled, section="9.7.16.10.9.2"):
         "tcgen05.mma.sp.cta_group.kind{.collector}"
         " [d], a, b, [metadata], idesc{, disable_output_lane}, enable_input_d{, scale_input_d}"
     )
-    metadata: OperandLike = address("tmem", bits=(32,), untyped=True)
+    metadata: OperandLike = address("tmem", bits=(32,), untyped=True, memory="read")
     idesc: OperandLike = source("u32")
     enable_input_d: OperandLike = predicate(negatable=True, immediate=True)
     disable_output_lane: OperandLike = vector("b32", _lanes, mixed=True, default=None)
@@ -107,7 +113,7 @@ class mma_sp_ts(mma_sp):
         "tcgen05.mma.sp.cta_group.kind{.ashift}{.collector}"
         " [d], [a], b, [metadata], idesc{, disable_output_lane}, enable_input_d{, scale_input_d}"
     )
-    a: OperandLike = address("tmem", bits=(32,), untyped=True)
+    a: OperandLike = address("tmem", bits=(32,), untyped=True, memory="read")
     _: KW_ONLY
     ashift: bool = False
     _a = rule("ashift")(_ashift)

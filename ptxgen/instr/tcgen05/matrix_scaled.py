@@ -51,8 +51,8 @@ class mma_scaled(_Scaled):
         " [d], a, b, idesc, [scale_a], [scale_b], enable_input_d"
     )
     idesc: OperandLike = source("u32")
-    scale_a: OperandLike = address("tmem", bits=(32,), untyped=True)
-    scale_b: OperandLike = address("tmem", bits=(32,), untyped=True)
+    scale_a: OperandLike = address("tmem", bits=(32,), untyped=True, memory="read")
+    scale_b: OperandLike = address("tmem", bits=(32,), untyped=True, memory="read")
     enable_input_d: OperandLike = predicate(negatable=True, immediate=True)
 
 
@@ -63,7 +63,7 @@ class mma_scaled_ts(mma_scaled):
         "tcgen05.mma.cta_group.kind.block_scale{.scale_vectorsize}{.collector}"
         " [d], [a], b, idesc, [scale_a], [scale_b], enable_input_d"
     )
-    a: OperandLike = address("tmem", bits=(32,), untyped=True)
+    a: OperandLike = address("tmem", bits=(32,), untyped=True, memory="read")
 
 
 class mma_sp_scaled(_Scaled, section="9.7.16.10.9.2"):
@@ -73,10 +73,10 @@ class mma_sp_scaled(_Scaled, section="9.7.16.10.9.2"):
         "tcgen05.mma.sp.cta_group.kind.block_scale{.scale_vectorsize}{.collector}"
         " [d], a, b, [metadata], idesc, [scale_a], [scale_b], enable_input_d"
     )
-    metadata: OperandLike = address("tmem", bits=(32,), untyped=True)
+    metadata: OperandLike = address("tmem", bits=(32,), untyped=True, memory="read")
     idesc: OperandLike = source("u32")
-    scale_a: OperandLike = address("tmem", bits=(32,), untyped=True)
-    scale_b: OperandLike = address("tmem", bits=(32,), untyped=True)
+    scale_a: OperandLike = address("tmem", bits=(32,), untyped=True, memory="read")
+    scale_b: OperandLike = address("tmem", bits=(32,), untyped=True, memory="read")
     enable_input_d: OperandLike = predicate(negatable=True, immediate=True)
     needs = {**_NEEDS, "kind=mxf4": Availability("8.6", SINGLE), "kind=mxf4nvf4": Availability("8.7", SINGLE)}
 
@@ -88,4 +88,4 @@ class mma_sp_scaled_ts(mma_sp_scaled):
         "tcgen05.mma.sp.cta_group.kind.block_scale{.scale_vectorsize}{.collector}"
         " [d], [a], b, [metadata], idesc, [scale_a], [scale_b], enable_input_d"
     )
-    a: OperandLike = address("tmem", bits=(32,), untyped=True)
+    a: OperandLike = address("tmem", bits=(32,), untyped=True, memory="read")

@@ -16,11 +16,25 @@ class _Stationary(Product, opcode="tcgen05.mma.ws", section="9.7.16.10.9.3"):
     kind: Literal["f16", "tf32", "f8f6f4", "i8"] = modifier("kind::")
     collector: (
         Literal[
-            "b0::fill", "b0::use", "b0::lastuse", "b0::discard", "b1::fill", "b1::use", "b1::lastuse", "b1::discard",
-            "b2::fill", "b2::use", "b2::lastuse", "b2::discard", "b3::fill", "b3::use", "b3::lastuse", "b3::discard",
+            "b0::fill",
+            "b0::use",
+            "b0::lastuse",
+            "b0::discard",
+            "b1::fill",
+            "b1::use",
+            "b1::lastuse",
+            "b1::discard",
+            "b2::fill",
+            "b2::use",
+            "b2::lastuse",
+            "b2::discard",
+            "b3::fill",
+            "b3::use",
+            "b3::lastuse",
+            "b3::discard",
         ]
         | None
-    ) = modifier("collector::", default=None)  # fmt: skip
+    ) = modifier("collector::", default=None)
     needs = {"kind=i8": I8}
 
 
@@ -40,7 +54,7 @@ class mma_ws_ts(mma_ws):
     """As mma_ws, with A in TMEM at `a`."""
 
     syntax = "tcgen05.mma.ws.cta_group::1.kind{.collector} [d], [a], b, idesc, enable_input_d{, zero_column_mask}"
-    a: OperandLike = address("tmem", bits=(32,), untyped=True)
+    a: OperandLike = address("tmem", bits=(32,), untyped=True, memory="read")
 
 
 class mma_ws_sp(_Stationary, section="9.7.16.10.9.4"):
@@ -50,7 +64,7 @@ class mma_ws_sp(_Stationary, section="9.7.16.10.9.4"):
         "tcgen05.mma.ws.sp.cta_group::1.kind{.collector}"
         " [d], a, b, [metadata], idesc, enable_input_d{, zero_column_mask}"
     )
-    metadata: OperandLike = address("tmem", bits=(32,), untyped=True)
+    metadata: OperandLike = address("tmem", bits=(32,), untyped=True, memory="read")
     idesc: OperandLike = source("u32")
     enable_input_d: OperandLike = predicate(negatable=True, immediate=True)
     zero_column_mask: OperandLike = source("u64", default=None)
@@ -63,4 +77,4 @@ class mma_ws_sp_ts(mma_ws_sp):
         "tcgen05.mma.ws.sp.cta_group::1.kind{.collector}"
         " [d], [a], b, [metadata], idesc, enable_input_d{, zero_column_mask}"
     )
-    a: OperandLike = address("tmem", bits=(32,), untyped=True)
+    a: OperandLike = address("tmem", bits=(32,), untyped=True, memory="read")

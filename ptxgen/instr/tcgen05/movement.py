@@ -29,9 +29,14 @@ def _repeats(form: Any) -> str | None:
 
 
 class _Load(
-    Instruction, section="9.7.16.8.3", ptx="8.6", targets=FAMILY, issued_by="warp", completed_by="tcgen05.wait::ld",
+    Instruction,
+    section="9.7.16.8.3",
+    ptx="8.6",
+    targets=FAMILY,
+    issued_by="warp",
+    completed_by="tcgen05.wait::ld",
     fences=BETWEEN_THREADS,
-):  # fmt: skip
+):
     @rule("registers", reads_names=True)
     def _registers(self) -> str | None:
         """No register takes two results; of others ptxas 13.5 says so, here it loses its way (measured)."""
@@ -43,7 +48,7 @@ class ld(_Load, opcode="tcgen05.ld"):
 
     syntax = "tcgen05.ld.sync.aligned.shape.num{.pack}.b32 r, [taddr]"
     r: OperandLike = vector("b32", _registers)
-    taddr: OperandLike = address("tmem", bits=(32,))
+    taddr: OperandLike = address("tmem", bits=(32,), memory="read")
     _: KW_ONLY
     shape: Literal["16x64b", "16x128b", "16x256b", "32x32b"]
     num: Literal[1, 2, 4, 8, 16, 32, 64, 128] = modifier("x")
@@ -56,17 +61,17 @@ class ld_halves(_Load, opcode="tcgen05.ld"):
 
     syntax = "tcgen05.ld.sync.aligned.16x32bx2.num{.pack}.b32 r, [taddr], split"
     r: OperandLike = vector("b32", lambda form: form.num)
-    taddr: OperandLike = address("tmem", bits=(32,))
+    taddr: OperandLike = address("tmem", bits=(32,), memory="read")
     split: OperandLike = immediate(-(2**63), 2**64 - 1)
     _: KW_ONLY
     num: Literal[1, 2, 4, 8, 16, 32, 64, 128] = modifier("x")
     pack: bool = flag("pack::16b", default=False)
 
 
-class _Reduction(_Load, opcode="tcgen05.ld.red", ptx="8.8", targets="sm_103f sm_110f"):
+class _Reduction(_Load, opcode="tcgen05.ld.red", ptx="8.8", targets="sm_103f sm_110f", results=("r", "result")):
     r: OperandLike = vector("b32", lambda form: form.num)
     result: OperandLike = register("b32")
-    taddr: OperandLike = address("tmem", bits=(32,))
+    taddr: OperandLike = address("tmem", bits=(32,), memory="read")
     _: KW_ONLY
     num: Literal[2, 4, 8, 16, 32, 64, 128] = modifier("x")
     op: Literal["min", "max"]
@@ -109,24 +114,24 @@ class _Compression(_Load, ptx="9.4", targets="sm_107a"):
     abs: bool = False
 
 
-class ld_spcompress(_Compression, opcode="tcgen05.ld.spcompress"):
+class ld_spcompress(_Compression, opcode="tcgen05.ld.spcompress", results=("indices", "r")):
     """Load `num` .f32 columns and keep 2 of each 4 in `r`, the least or greatest; `indices` tells which, 2 bits each.
 
     `abs` takes absolute values.
     """
 
     syntax = "tcgen05.ld.spcompress.sync.aligned.32x32b.num.op{.abs}.sp::2:4.f32.b2 indices, r, [taddr]"
-    taddr: OperandLike = address("tmem", bits=(32,))
+    taddr: OperandLike = address("tmem", bits=(32,), memory="read")
 
 
-class ld_red_spcompress(_Compression, opcode="tcgen05.ld.red.spcompress"):
+class ld_red_spcompress(_Compression, opcode="tcgen05.ld.red.spcompress", results=("indices", "r", "result")):
     """As ld_spcompress; `result` gets the least or greatest of the columns of each lane."""
 
     syntax = (
         "tcgen05.ld.red.spcompress.sync.aligned.32x32b.num.op{.abs}{.NaN}.sp::2:4.f32.b2 indices, r, result, [taddr]"
     )
     result: OperandLike = register("b32")
-    taddr: OperandLike = address("tmem", bits=(32,))
+    taddr: OperandLike = address("tmem", bits=(32,), memory="read")
     _: KW_ONLY
     NaN: bool = False
 
@@ -135,10 +140,16 @@ class ld_red_spcompress(_Compression, opcode="tcgen05.ld.red.spcompress"):
 
 
 class _Store(
-    Instruction, opcode="tcgen05.st", section="9.7.16.8.4", ptx="8.6", targets=FAMILY, issued_by="warp",
-    completed_by="tcgen05.wait::st", fences=BETWEEN_THREADS,
-):  # fmt: skip
-    taddr: OperandLike = address("tmem", bits=(32,))
+    Instruction,
+    opcode="tcgen05.st",
+    section="9.7.16.8.4",
+    ptx="8.6",
+    targets=FAMILY,
+    issued_by="warp",
+    completed_by="tcgen05.wait::st",
+    fences=BETWEEN_THREADS,
+):
+    taddr: OperandLike = address("tmem", bits=(32,), memory="write")
     _: KW_ONLY
     num: Literal[1, 2, 4, 8, 16, 32, 64, 128] = modifier("x")
     unpack: bool = flag("unpack::16b", default=False)
@@ -162,7 +173,16 @@ class st_halves(_Store):
     r: OperandLike = vector("b32", lambda form: form.num, mixed=True)
 
 
-class wait(Instruction, opcode="tcgen05", section="9.7.16.8.5", ptx="8.6", targets=FAMILY, issued_by="warp", leading=1):
+class wait(
+    Instruction,
+    opcode="tcgen05",
+    section="9.7.16.8.5",
+    ptx="8.6",
+    targets=FAMILY,
+    issued_by="warp",
+    leading=1,
+    synchronizes=True,
+):
     """Wait until this thread's earlier tcgen05.ld (or st) are done, so that their registers may be used."""
 
     syntax = "tcgen05.what.sync.aligned"
@@ -174,9 +194,14 @@ class wait(Instruction, opcode="tcgen05", section="9.7.16.8.5", ptx="8.6", targe
 
 
 class cp(
-    Instruction, opcode="tcgen05.cp", section="9.7.16.9.2", ptx="8.6", targets=FAMILY, completed_by="tcgen05.commit",
+    Instruction,
+    opcode="tcgen05.cp",
+    section="9.7.16.9.2",
+    ptx="8.6",
+    targets=FAMILY,
+    completed_by="tcgen05.commit",
     fences=BY_TENSOR_CORE,
-):  # fmt: skip
+):
     """Copy a matrix of lanes x bits, which the shared-memory descriptor `sdesc` describes, to TMEM at `taddr`.
 
     64x128b and 32x128b go to several warps' lanes, as `multicast` says; 4x256b puts one row into each warp's.
@@ -184,8 +209,8 @@ class cp(
     """
 
     syntax = "tcgen05.cp.cta_group.shape{.multicast}{.dst_fmt}{.src_fmt} [taddr], sdesc"
-    taddr: OperandLike = address("tmem", bits=(32,))
-    sdesc: OperandLike = source("u64")
+    taddr: OperandLike = address("tmem", bits=(32,), memory="write")
+    sdesc: OperandLike = source("u64", memory="read", memory_space="shared")
     _: KW_ONLY
     cta_group: Literal[1, 2] = modifier("cta_group::")
     shape: Literal["128x256b", "4x256b", "128x128b", "64x128b", "32x128b"]
@@ -212,12 +237,17 @@ class cp(
 
 
 class shift(
-    Instruction, opcode="tcgen05.shift", section="9.7.16.9.3", ptx="8.6", targets=SINGLE,
-    completed_by="tcgen05.commit", fences="tcgen05.fence::after_thread_sync once its mbarrier has been waited for",
-):  # fmt: skip
+    Instruction,
+    opcode="tcgen05.shift",
+    section="9.7.16.9.3",
+    ptx="8.6",
+    targets=SINGLE,
+    completed_by="tcgen05.commit",
+    fences="tcgen05.fence::after_thread_sync once its mbarrier has been waited for",
+):
     """Move the rows of 8 columns at `taddr` down by one, all but the last; the lane of `taddr` is a multiple of 32."""
 
     syntax = "tcgen05.shift.cta_group.down [taddr]"
-    taddr: OperandLike = address("tmem", bits=(32,))
+    taddr: OperandLike = address("tmem", bits=(32,), memory="read-write")
     _: KW_ONLY
     cta_group: Literal[1, 2] = modifier("cta_group::")

@@ -8,14 +8,14 @@ from ptxgen.instr.model.operands import address, source
 from ptxgen.instr.tcgen05.common import FAMILY
 
 
-class commit(Instruction, opcode="tcgen05.commit", section="9.7.16.12.1", ptx="8.6", targets=FAMILY):
+class commit(Instruction, opcode="tcgen05.commit", section="9.7.16.12.1", ptx="8.6", targets=FAMILY, synchronizes=True):
     """Arrive once on an mbarrier when all earlier mma, cp and shift of this thread are done.
 
     Implies fence::before_thread_sync. `mask` names the CTAs of the cluster whose mbarrier at this offset is meant.
     """
 
     syntax = "tcgen05.commit.cta_group.mbarrier::arrive::one{.space}{.multicast}.b64 [mbar]{, mask}"
-    mbar: OperandLike = address("space", bits=(32, 64))
+    mbar: OperandLike = address("space", bits=(32, 64), memory="read-write")
     mask: OperandLike = source("u16", low=0, high=65535, when="multicast", default=None)
     _: KW_ONLY
     cta_group: Literal[1, 2] = modifier("cta_group::")
@@ -23,7 +23,9 @@ class commit(Instruction, opcode="tcgen05.commit", section="9.7.16.12.1", ptx="8
     multicast: bool = flag("multicast::cluster", default=False)
 
 
-class fence(Instruction, opcode="tcgen05", section="9.7.16.11.1", ptx="8.6", targets=FAMILY, leading=1):
+class fence(
+    Instruction, opcode="tcgen05", section="9.7.16.11.1", ptx="8.6", targets=FAMILY, leading=1, synchronizes=True
+):
     """Order this thread's asynchronous tcgen05 operations before, or after, a synchronization of threads."""
 
     syntax = "tcgen05.where"

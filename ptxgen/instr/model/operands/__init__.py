@@ -31,7 +31,7 @@ from ptxgen.instr.model.operands.specification import (
     TypeRef,
     type_of,
 )
-from ptxgen.instr.model.symbols import Problem, Resolver, Severity, Symbol, SymbolKind
+from ptxgen.instr.model.symbols import Access, Problem, Resolver, Severity, Symbol, SymbolKind
 
 __all__ = [
     "EXAMPLE_BRANCHES",
@@ -43,6 +43,7 @@ __all__ = [
     "EXAMPLE_REGISTERS",
     "EXAMPLE_RESULT",
     "GENERIC",
+    "Access",
     "AddressSpec",
     "ArgumentsSpec",
     "CalleeSpec",
@@ -114,13 +115,30 @@ def source(
     advice: bool = False,
     packed: str | None = None,
     when: str | None = None,
+    memory: Access | None = None,
+    memory_space: str | None = None,
     default: Any = ...,
 ) -> Any:
-    """A register or constant operand, `low` to `high` in steps of `multiple` if it is a constant."""
+    """A register or constant operand, `low` to `high` in steps of `multiple` if it is a constant.
+
+    One with `memory` is a descriptor of what is in `memory_space`.
+    """
     return SourceSpec(
-        type=type, immediate=immediate, special=special, symbol=symbol, wide=wide, low=low, high=high,
-        multiple=multiple, advice=advice, packed=packed, when=when, optional=default is None,
-    )  # fmt: skip
+        type=type,
+        immediate=immediate,
+        special=special,
+        symbol=symbol,
+        wide=wide,
+        low=low,
+        high=high,
+        multiple=multiple,
+        advice=advice,
+        packed=packed,
+        when=when,
+        memory=memory,
+        memory_space=memory_space,
+        optional=default is None,
+    )
 
 
 def immediate(low: int, high: int, *, multiple: int = 1, advice: bool = False, default: Any = ...) -> Any:
@@ -137,6 +155,8 @@ def address(
     variables: tuple[str, ...] = GENERIC,
     written: bool = False,
     unified: bool = False,
+    memory: Access | None = None,
+    memory_space: str | None = None,
     default: Any = ...,
 ) -> Any:
     """An address operand in brackets; the arguments are the fields of `AddressSpec`."""
@@ -148,6 +168,8 @@ def address(
         variables=variables,
         written=written,
         unified=unified,
+        memory=memory,
+        memory_space=memory_space,
         optional=default is None,
     )
 
@@ -168,14 +190,30 @@ def vector(
     apart: bool = False,
     bits: tuple[int, ...] = (),
     when: str | None = None,
+    memory: Access | None = None,
+    memory_space: str | None = None,
     default: Any = ...,
 ) -> Any:
     """A vector operand in braces; with `scalar`, a plain register where the count is 1."""
     return VectorSpec(
-        type=type, count=count, scalar=scalar, sink=sink, discard=discard, immediate=immediate, mixed=mixed,
-        special=special, wide=wide, exact=exact, apart=apart, bits=bits, braced=braced, when=when,
+        type=type,
+        count=count,
+        scalar=scalar,
+        sink=sink,
+        discard=discard,
+        immediate=immediate,
+        mixed=mixed,
+        special=special,
+        wide=wide,
+        exact=exact,
+        apart=apart,
+        bits=bits,
+        braced=braced,
+        when=when,
+        memory=memory,
+        memory_space=memory_space,
         optional=default is None,
-    )  # fmt: skip
+    )
 
 
 def part(
@@ -230,9 +268,21 @@ def sink() -> Any:
     return SinkSpec()
 
 
-def opaque(type: str, *, unified_type: str | None = None, sampler: str | None = None) -> Any:
+def opaque(
+    type: str,
+    *,
+    unified_type: str | None = None,
+    sampler: str | None = None,
+    memory: Access = "none",
+) -> Any:
     """A texture, sampler or surface in brackets; the arguments are the fields of `OpaqueSpec`."""
-    return OpaqueSpec(type=type, unified_type=unified_type, sampler=sampler)
+    return OpaqueSpec(
+        type=type,
+        unified_type=unified_type,
+        sampler=sampler,
+        memory=memory,
+        memory_space="surface" if type == "surfref" else "texture",
+    )
 
 
 def sampler(*, default: Any = ...) -> Any:

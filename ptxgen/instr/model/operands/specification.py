@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ptxgen.instr.model.symbols import Problem, Resolver, Subject, Symbol, SymbolKind
+from ptxgen.instr.model.symbols import Access, Problem, Resolver, Subject, Symbol, SymbolKind
 from ptxgen.instr.model.types import TYPES, Type, holds, holds_wider
 from ptxgen.syntax import Expression, Immediate, Name, Negation, Operand, Subscript
 
@@ -24,12 +24,15 @@ class Specification(ABC):
     """Base of all operand declarations.
 
     `default` None makes the operand optional; `when` names a modifier that, if given, makes it required, and
-    otherwise forbids it, or one value of a modifier: `"override=global_dim_stride"`.
+    otherwise forbids it, or one value of a modifier: `"override=global_dim_stride"`. `memory` is how the memory is
+    accessed that the operand addresses or describes, in `memory_space` or, without it, in the space of the address.
     """
 
     name: str = ""
     optional: bool = False
     when: str | None = None
+    memory: Access | None = None
+    memory_space: str | None = None
 
     def wanted(self, modifiers: Mapping[str, Any]) -> bool:
         """Whether these modifiers ask for an operand that depends on them."""
