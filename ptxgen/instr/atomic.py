@@ -57,7 +57,7 @@ def _wrong_type(form: Any, types: dict[str, tuple[str, ...]]) -> str | None:
     legal = types[form.op]
     if form.type in legal:
         return None
-    return f"{form.form.opcode}.{form.op} takes {' '.join('.' + name for name in legal)}, not .{form.type}"
+    return f"{form.form.opcode}.{form.op} requires {' '.join('.' + name for name in legal)}, not .{form.type}"
 
 
 def _operation(form: Any) -> str | None:
@@ -77,7 +77,7 @@ def _count(form: Any) -> int:
 def _hint(form: Any) -> str | None:
     """The hint is for global memory."""
     if form.hint and form.space not in (None, "global"):
-        return f".L2::cache_hint is for .global or generic addresses, not .{form.space}"
+        return f".L2::cache_hint requires .global or generic addresses, not .{form.space}"
     return None
 
 

@@ -19,7 +19,7 @@ _BARRIER = "9.7.13.1"
 def _arrives(form: Any) -> str | None:
     """An arrival without a thread count of its own would never complete the barrier."""
     if isinstance(form.threads, Immediate | Expression) and form.threads.evaluate() == 0:
-        return f"{form.form.opcode}.arrive needs a thread count, a multiple of 32 from 32 on, not {form.threads}"
+        return f"{form.form.opcode}.arrive requires a thread count, a multiple of 32 from 32 on, not {form.threads}"
     return None
 
 

@@ -51,11 +51,11 @@ def mask_limit(form: Any) -> int:
 def _semantics(form: Any) -> str | None:
     """.relaxed reads and writes atomic elements, so names a scope and their type."""
     if form.sem == "relaxed" and not (form.scope and form.b128):
-        return ".relaxed needs a scope and .b128, as in .relaxed.gpu"
+        return ".relaxed requires a scope and .b128, as in .relaxed.gpu"
     if form.scope and form.sem != "relaxed":
-        return f".{form.scope} needs .relaxed"
+        return f".{form.scope} requires .relaxed"
     if form.sem == "weak" and form.b128:
-        return ".b128 takes .relaxed, not .weak"
+        return ".b128 requires .relaxed, not .weak"
     return None
 
 
@@ -109,16 +109,16 @@ class load(
     def _own_cta(self) -> str | None:
         """Multicast writes to other CTAs, and bytes outside are for one's own."""
         if self.dst == "shared::cta" and self.multicast:
-            return f".multicast::{self.multicast} takes .shared::cluster, not .shared::cta"
+            return f".multicast::{self.multicast} requires .shared::cluster, not .shared::cta"
         if self.dst == "shared::cluster" and self.ignore_oob:
-            return ".ignore_oob takes .shared::cta, not .shared::cluster"
+            return ".ignore_oob requires .shared::cta, not .shared::cluster"
         return None
 
     @rule("report-outside")
     def _report_outside(self) -> str | None:
         """What lies outside has no value to report."""
         if self.ignore_oob and self.report not in (None, "disabled"):
-            return f".ignore_oob takes .mbarrier::report::disabled, not .mbarrier::report::{self.report}"
+            return f".ignore_oob requires .mbarrier::report::disabled, not .mbarrier::report::{self.report}"
         return None
 
 
@@ -200,23 +200,23 @@ def _types(form: Any) -> str | None:
     """Each operation has its types."""
     legal = (_REDUCIBLE_SHARED if isinstance(form, reduce_shared) else _REDUCIBLE)[form.op]
     if form.type not in legal:
-        return f".{form.op} takes {', '.join('.' + name for name in legal)}, not .{form.type}"
+        return f".{form.op} requires {', '.join('.' + name for name in legal)}, not .{form.type}"
     return None
 
 
 def _scoped(form: Any) -> str | None:
     """.relaxed names a scope; a scope without semantics does not exist."""
     if bool(form.sem) != bool(form.scope):
-        return f"{form.form.opcode} needs both the semantics and the scope, as in .relaxed.gpu, or neither"
+        return f"{form.form.opcode} requires both the semantics and the scope, as in .relaxed.gpu, or neither"
     return None
 
 
 def _subnormal(form: Any) -> str | None:
     """Sums of half precision must say that they keep subnormal numbers; those of single precision may."""
     if form.noftz and (form.op != "add" or form.type not in ("f16", "bf16", "f32")):
-        return f".noftz is for .add of .f16, .bf16 and .f32, not .{form.op} of .{form.type}"
+        return f".noftz requires .add of .f16, .bf16 or .f32, not .{form.op} of .{form.type}"
     if not form.noftz and form.op == "add" and form.type in ("f16", "bf16"):
-        return f".add of .{form.type} needs .noftz"
+        return f".add of .{form.type} requires .noftz"
     return None
 
 

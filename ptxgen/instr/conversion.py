@@ -90,11 +90,11 @@ class cvt(Instruction, section="9.7.9.21", ptx="1.0", targets=ALL):
         if wanted == "float" and (found is None or found in _INTEGER_ROUNDING):
             return f"{what} needs .rn, .rz, .rm or .rp" + (f", not .{found}" if found else "")
         if wanted == "either" and found is not None and found not in _INTEGER_ROUNDING:
-            return f"{what} takes .rni, .rzi, .rmi or .rpi, not .{found}"
+            return f"{what} requires .rni, .rzi, .rmi or .rpi, not .{found}"
         if wanted == "optional" and found in _INTEGER_ROUNDING:
-            return f"{what} takes .rn, .rz, .rm or .rp, not .{found}"
+            return f"{what} requires .rn, .rz, .rm or .rp, not .{found}"
         if wanted == "none" and found is not None:
-            return f"{what} is exact and takes no rounding, not .{found}"
+            return f"{what} is exact and allows no rounding, not .{found}"
         return None
 
     @rule("sat")
@@ -104,16 +104,16 @@ class cvt(Instruction, section="9.7.9.21", ptx="1.0", targets=ALL):
             return None
         what = f"cvt.{self.dtype}.{self.atype}"
         if "bf16" in (self.dtype, self.atype):
-            return f"{what} takes no .sat"
+            return f"{what} allows no .sat"
         if self.dtype not in _WIDTH and self.atype not in _WIDTH and _contains(self.dtype, self.atype):
-            return f"{what} takes no .sat: every .{self.atype} fits .{self.dtype}"
+            return f"{what} allows no .sat: every .{self.atype} fits .{self.dtype}"
         return None
 
     @rule("ftz")
     def _ftz(self) -> str | None:
         """.ftz is for conversions from or to .f32."""
         if self.ftz and "f32" not in (self.dtype, self.atype):
-            return f"cvt.ftz needs .f32 on one side, not .{self.dtype}.{self.atype}"
+            return f"cvt.ftz requires .f32 on one side, not .{self.dtype}.{self.atype}"
         return None
 
 
@@ -196,7 +196,7 @@ class cvt_tf32(Instruction, opcode="cvt", section="9.7.9.21", ptx="7.0", targets
     @rule("relu")
     def _relu(self) -> str | None:
         """.relu is for .rn and .rz."""
-        return "cvt.rna.tf32.f32 has no .relu; .rn and .rz have" if self.relu and self.rounding == "rna" else None
+        return "cvt.rna.tf32.f32 allows no .relu; use .rn or .rz" if self.relu and self.rounding == "rna" else None
 
     @rule("constant", reads_operands=True)
     def _constant(self) -> str | None:
@@ -266,7 +266,7 @@ class cvt_narrow4_rs(Instruction, opcode="cvt", section="9.7.9.21", ptx="8.7", t
 
 def _signed(form: Any) -> str | None:
     """.relu is for formats with a sign."""
-    return "cvt from .ue5m3x2 has no .relu; its values have no sign" if form.relu and form.atype == "ue5m3x2" else None
+    return "cvt from .ue5m3x2 allows no .relu: it has no sign" if form.relu and form.atype == "ue5m3x2" else None
 
 
 class cvt_f16x2(Instruction, opcode="cvt", section="9.7.9.21", ptx="7.8", targets="sm_89+"):
@@ -346,7 +346,7 @@ class _ToUe5m3(Instruction, opcode="cvt", section="9.7.9.21", ptx="9.4", targets
     @rule("scaled")
     def _scaled(self) -> str | None:
         """Scaling goes with .rn and .rz."""
-        return "cvt.rp.ue5m3x2 takes no scale; .rn and .rz do" if self.scaled and self.rounding == "rp" else None
+        return "cvt.rp.ue5m3x2 allows no scale; use .rn or .rz" if self.scaled and self.rounding == "rp" else None
 
 
 class cvt_ue5m3x2(_ToUe5m3):

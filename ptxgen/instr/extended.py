@@ -19,9 +19,9 @@ def _last_word(form: Any) -> str | None:
     """What carries nothing out may have 16 bits, or .sat with .s32 (measured, ptxas 13.5; not in the manual)."""
     name = form.form.opcode
     if form.cc and form.type in ("u16", "s16"):
-        return f"{name}.cc takes 32-bit and 64-bit types, not .{form.type}"
+        return f"{name}.cc requires 32-bit or 64-bit types, not .{form.type}"
     if form.sat and (form.cc or form.type != "s32"):
-        return f"{name}.sat takes .s32 without .cc, not {'.cc' if form.cc else ''}.{form.type}"
+        return f"{name}.sat requires .s32 without .cc, not {'.cc' if form.cc else ''}.{form.type}"
     return None
 
 
@@ -112,4 +112,4 @@ class madc(Instruction, section="9.7.2.6", ptx="3.0", targets=ALL, leading=1, la
     @rule("saturated-half")
     def _saturated(self) -> str | None:
         """.sat is for the high half, as in mad."""
-        return f"madc.sat takes .hi, not .{self.half}" if self.sat and self.half != "hi" else None
+        return f"madc.sat requires .hi, not .{self.half}" if self.sat and self.half != "hi" else None

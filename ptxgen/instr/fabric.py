@@ -32,7 +32,7 @@ class _Operation(Instruction, section=_SECTION, ptx="9.3", targets=_TARGETS, fen
 def _semantics(form: Any) -> str | None:
     """.relaxed names its scope."""
     if form.sem and not form.scope:
-        return ".relaxed needs its scope, .sys"
+        return ".relaxed requires its scope, .sys"
     return None
 
 
@@ -42,7 +42,7 @@ def _op_type(form: Any, added: tuple[str, ...], ordered: tuple[str, ...]) -> str
     legal = {"add": added, "min": ordered, "max": ordered}.get(form.op, bits)
     if form.type in legal:
         return None
-    return f".{form.op} takes {', '.join('.' + each for each in legal)}, not .{form.type}"
+    return f".{form.op} requires {', '.join('.' + each for each in legal)}, not .{form.type}"
 
 
 class submit(Instruction, opcode="fabric.submit", section=_SECTION + ".5", ptx="9.3", targets=_TARGETS):
@@ -204,11 +204,11 @@ class try_pullred(
         legal = {"f16": ("f32",), "bf16": ("f32",), "e4m3": ("f16", "f32"), "e5m2": ("f16", "f32")}
         if self.acc is None:
             small = self.op == "add" and self.type in ("e4m3", "e5m2")
-            return f".add of .{self.type} needs .acc::f16 or .acc::f32" if small else None
+            return f".add of .{self.type} requires .acc::f16 or .acc::f32" if small else None
         if self.op == "add" and self.acc in legal.get(self.type, ()):
             return None
         return (
-            ".acc::f16 is for .add of .e4m3 and .e5m2, .acc::f32 for these and .f16 and .bf16, "
+            ".acc::f16 requires .add of .e4m3 or .e5m2, .acc::f32 for these and .f16 and .bf16, "
             f"not .acc::{self.acc} for .{self.op} of .{self.type}"
         )
 

@@ -19,14 +19,14 @@ def f32_only(form: Any) -> str | None:
     """.ftz, .sat, .NaN and .xorsign are for .f32."""
     for name in ("ftz", "sat", "NaN", "xorsign"):
         if form.type == "f64" and getattr(form, name, False):
-            return f"{form.form.opcode}.f64 has no .{name}; it is for .f32"
+            return f"{form.form.opcode}.f64 allows no .{name}; .{name} requires .f32"
     return None
 
 
 def signed_magnitude(form: Any) -> str | None:
     """.xorsign and .abs come together."""
     if form.xorsign != form.abs:
-        return f"{form.form.opcode} takes .xorsign.abs together, or neither"
+        return f"{form.form.opcode} requires .xorsign and .abs together, or neither"
     return None
 
 
@@ -318,7 +318,7 @@ class _Angle(_Approximate):
     def _flushed(self) -> str | None:
         """.2pi comes with .ftz (measured, ptxas 13.5)."""
         if self.two_pi and not self.ftz:
-            return f"{self.form.opcode}.approx.2pi needs .ftz too: {self.form.opcode}.approx.ftz.2pi.f32"
+            return f"{self.form.opcode}.approx.2pi requires .ftz too: {self.form.opcode}.approx.ftz.2pi.f32"
         return None
 
 

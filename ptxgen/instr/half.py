@@ -23,7 +23,7 @@ def _f16_only(form: Any) -> str | None:
     """.ftz and .sat are for .f16 and .f16x2."""
     for name in ("ftz", "sat"):
         if form.type.startswith("bf16") and getattr(form, name, False):
-            return f"{form.form.opcode}.{form.type} has no .{name}; it is for .f16 and .f16x2"
+            return f"{form.form.opcode}.{form.type} allows no .{name}; .{name} requires .f16 or .f16x2"
     return None
 
 
@@ -86,7 +86,7 @@ class fma(_Operation, section="9.7.4.4"):
         """.sat excludes .relu; .ftz excludes .oob, which .sat does not (measured, ptxas 13.5)."""
         for one, other in (("sat", "relu"), ("ftz", "oob")):
             if getattr(self, one) and getattr(self, other):
-                return f"fma.{self.type} takes .{one} or .{other}, not both"
+                return f"fma.{self.type} allows .{one} or .{other}, not both"
         return None
 
 

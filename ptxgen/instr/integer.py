@@ -19,7 +19,7 @@ _SATURATED: dict[str, Availability] = {**dict.fromkeys(("u32", "u16x2", "s16x2")
 def _relu(form: Any) -> str | None:
     """.relu is for signed types: .s32, .s16x2 and .s8x4."""
     if form.relu and form.type not in ("s32", "s16x2", "s8x4"):
-        return f"{form.form.opcode}.relu takes .s32, .s16x2 or .s8x4, not .{form.type}"
+        return f"{form.form.opcode}.relu requires .s32, .s16x2 or .s8x4, not .{form.type}"
     return None
 
 

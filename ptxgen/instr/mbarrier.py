@@ -45,14 +45,14 @@ _INIT_FENCES = "fence.mbarrier_init for other CTAs, fence.mbarrier_init or fence
 def _semantics(form: Any) -> str | None:
     """.relaxed names a scope; a scope without semantics does not exist."""
     if bool(form.sem) != bool(form.scope):
-        return f"{form.form.opcode} needs both the semantics and the scope, as in .release.cta, or neither"
+        return f"{form.form.opcode} requires both the semantics and the scope, as in .release.cta, or neither"
     return None
 
 
 def _report(form: Any) -> str | None:
     """The report belongs to the primary phase."""
     if (form.report is not None or form.value is not None) and form.phase_type != "primary":
-        return "a report needs .phase_type::primary"
+        return "a report requires .phase_type::primary"
     return None
 
 

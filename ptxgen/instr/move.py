@@ -59,7 +59,7 @@ class mov_vector(Instruction, section="9.7.9.3", ptx="1.0", targets=ALL, move=Tr
     def _width(self) -> str | None:
         """At most 128 bits are moved."""
         if self.vec == "v4" and self.type.endswith("64"):
-            return f"mov.v4 takes 16-bit and 32-bit types, not .{self.type}"
+            return f"mov.v4 requires 16-bit or 32-bit types, not .{self.type}"
         return None
 
 

@@ -38,7 +38,7 @@ def _order(form: Any) -> str | None:
         return None
     if form.scope:
         return f"{form.form.opcode} has the scope .{form.scope} but no order; write .relaxed.{form.scope}"
-    return f"{form.form.opcode}.{form.sem} needs a scope, as in .{form.sem}.gpu"
+    return f"{form.form.opcode}.{form.sem} requires a scope, as in .{form.sem}.gpu"
 
 
 def _operation(form: Any) -> str | None:
@@ -46,7 +46,7 @@ def _operation(form: Any) -> str | None:
     legal = _TYPES[form.op]
     if form.type in legal:
         return None
-    return f"{form.form.opcode}.{form.op} takes {' '.join('.' + name for name in legal)}, not .{form.type}"
+    return f"{form.form.opcode}.{form.op} requires {' '.join('.' + name for name in legal)}, not .{form.type}"
 
 
 def _width(form: Any) -> str | None:
@@ -55,13 +55,13 @@ def _width(form: Any) -> str | None:
     if bits in (32, 64, 128) and not (form.vec and form.type == "f64"):
         return None
     found = f".{form.vec}.{form.type}" if form.vec else f".{form.type}"
-    return f"{form.form.opcode} takes 32, 64 or 128 bits, and .f64 without a vector, not {found}"
+    return f"{form.form.opcode} requires 32, 64 or 128 bits, or .f64 without a vector, not {found}"
 
 
 def _float_operation(form: Any) -> str | None:
     """.f32 and .f64 are added only."""
     if form.op != "add" and form.type in ("f32", "f64"):
-        return f"{form.form.opcode} of .{form.type} takes .add, not .{form.op}"
+        return f"{form.form.opcode} of .{form.type} requires .add, not .{form.op}"
     return None
 
 
@@ -106,9 +106,7 @@ class ld_reduce_float(_Load):
         legal = _HALF if self.acc == "f32" else _NARROW
         if self.acc is None or (self.op == "add" and self.type in legal):
             return None
-        return (
-            f".acc::{self.acc} is for .add of {' '.join('.' + name for name in legal)}, not .{self.op} of .{self.type}"
-        )
+        return f".acc::{self.acc} requires .add of {' '.join('.' + name for name in legal)}, not .{self.op}.{self.type}"
 
 
 class _Store(Instruction, opcode="multimem.st", section="9.7.9.14", ptx="8.1", targets="sm_90+"):
@@ -178,7 +176,7 @@ class red_float(_Reduce):
         """min and max take vectors (measured, ptxas 13.5)."""
         if self.op == "add" or self.vec:
             return None
-        return f"multimem.red.{self.op} of .{self.type} takes a vector, as in .v2.{self.type}"
+        return f"multimem.red.{self.op} of .{self.type} requires a vector, as in .v2.{self.type}"
 
 
 class st_async(

@@ -41,16 +41,16 @@ def _comparison(form: Any) -> str | None:
     )
     if form.compare not in legal.split():
         takes = " ".join("." + name for name in legal.split())
-        return f"{form.form.opcode} of .{type} takes {takes}, not .{form.compare}"
+        return f"{form.form.opcode} of .{type} requires {takes}, not .{form.compare}"
     return None
 
 
 def _flush(form: Any) -> str | None:
-    """.ftz is for comparisons of .f32, .f16 and .f16x2, and not for .bf16 results."""
+    """.ftz is for comparisons of .f32, .f16 or .f16x2, and not for .bf16 results."""
     if form.ftz and _compared(form) not in ("f32", "f16", "f16x2"):
-        return f"{form.form.opcode}.ftz is for .f32, .f16 and .f16x2, not .{_compared(form)}"
+        return f"{form.form.opcode}.ftz requires .f32, .f16 or .f16x2, not .{_compared(form)}"
     if form.ftz and getattr(form, "dtype", "") == "bf16":
-        return f"{form.form.opcode}.ftz has no .bf16 result"
+        return f"{form.form.opcode}.ftz allows no .bf16 result"
     return None
 
 
@@ -58,7 +58,7 @@ def _constant(form: Any) -> str | None:
     """With .bf16 or .bf16x2, c is a register (measured, ptxas 13.5)."""
     types = (_compared(form), getattr(form, "dtype", ""))
     if isinstance(form.c, Immediate | Expression) and any(type.startswith("bf16") for type in types):
-        return f"{form.form.opcode} with .bf16 takes a predicate register as c, not the constant {form.c}"
+        return f"{form.form.opcode} with .bf16 requires a predicate register as c, not the constant {form.c}"
     return None
 
 
@@ -186,7 +186,7 @@ class set_half2(_Set, section="9.7.7.1", ptx="4.2", targets="sm_53+"):
     def _packed(self) -> str | None:
         """Halves in a packed float type come from the same type."""
         if self.dtype.endswith("x2") and self.dtype != self.stype:
-            return f"set.{self.dtype} takes .{self.dtype}, not .{self.stype}"
+            return f"set.{self.dtype} requires .{self.dtype}, not .{self.stype}"
         return None
 
 

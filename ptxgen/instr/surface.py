@@ -113,7 +113,7 @@ class sured(_Reduction, opcode="sured.b"):
         )
         if self.type in legal:
             return None
-        return f"sured.b.{self.op} takes {' '.join(f'.{each}' for each in legal)}, not .{self.type}"
+        return f"sured.b.{self.op} requires {' '.join(f'.{each}' for each in legal)}, not .{self.type}"
 
 
 class sured_formatted(_Reduction, opcode="sured.p"):
@@ -128,7 +128,7 @@ class sured_formatted(_Reduction, opcode="sured.p"):
     def _operation(self) -> str | None:
         """64 bits for the minimum and maximum alone."""
         if self.type == "b64" and self.op not in ("min", "max"):
-            return f"sured.p.{self.op} takes .b32, not .b64"
+            return f"sured.p.{self.op} requires .b32, not .b64"
         return None
 
 

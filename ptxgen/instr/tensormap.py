@@ -29,7 +29,7 @@ class replace(Instruction, opcode="tensormap.replace", section=_SECTION, ptx="8.
     def _types(self) -> str | None:
         """An address has 64 bits."""
         legal = "b64" if self.field == "global_address" else "b32"
-        return None if self.type == legal else f".{self.field} takes .{legal}, not .{self.type}"
+        return None if self.type == legal else f".{self.field} requires .{legal}, not .{self.type}"
 
 
 class replace_dimension(
@@ -51,7 +51,7 @@ class replace_dimension(
     def _types(self) -> str | None:
         """A stride has 64 bits."""
         legal = "b64" if self.field == "global_stride" else "b32"
-        return None if self.type == legal else f".{self.field} takes .{legal}, not .{self.type}"
+        return None if self.type == legal else f".{self.field} requires .{legal}, not .{self.type}"
 
 
 #: The largest value of each field. Element types: 0 u8, u16, u32, s32, u64, s64, f16, f32, f32.ftz, f64, bf16, tf32,
@@ -82,7 +82,7 @@ class replace_choice(
         """Each field has its choices."""
         most = _CHOICES[self.field]
         value: Any = self.value
-        return None if value.evaluate() <= most else f".{self.field} takes 0 to {most}, not {value}"
+        return None if value.evaluate() <= most else f".{self.field} requires 0 to {most}, not {value}"
 
 
 class cp_fenceproxy(

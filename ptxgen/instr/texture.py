@@ -60,7 +60,7 @@ class _Fetch(Instruction, section="9.7.10.3", ptx="1.0", targets=ALL, fences=_CA
     def _no_offset(self: Any) -> str | None:
         """Cubes have no offsets."""
         if self.offset is not None and self.geom in ("cube", "acube"):
-            return f"a fetch from .{self.geom} has no offset, not {self.offset}"
+            return f"a fetch from .{self.geom} allows no offset, not {self.offset}"
         return None
 
 
@@ -84,13 +84,13 @@ class _Filtered(_Fetch):
     def _coordinates(self) -> str | None:
         """Directions into a cube are floats, samples have integer coordinates."""
         wanted = {"cube": "f32", "acube": "f32", "2dms": "s32", "a2dms": "s32"}.get(self.geom) or self.ctype
-        return None if self.ctype == wanted else f".{self.geom} takes coordinates of type .{wanted}, not .{self.ctype}"
+        return None if self.ctype == wanted else f".{self.geom} requires .{wanted} coordinates, not .{self.ctype}"
 
     @rule("depth", reads_operands=True)
     def _depth(self: Any) -> str | None:
         """Depth textures are no volumes, and have coordinates of type .f32."""
         if self.depth is not None and (self.geom == "3d" or self.ctype != "f32"):
-            return f"a depth compare takes .f32 coordinates in all but .3d, not .{self.ctype} ones in .{self.geom}"
+            return f"a depth compare requires .f32 coordinates in all but .3d, not .{self.ctype} ones in .{self.geom}"
         return None
 
 

@@ -72,16 +72,16 @@ def _dimensions(form: Any) -> str | None:
     """Four rows are rows of a matrix; pixels have at least width and channels, in a batch."""
     mode = form.load_mode or "tile"
     if mode in ("tile::gather4", "tile::scatter4") and form.dim != 2:
-        return f".{mode} takes .2d, not .{form.dim}d"
+        return f".{mode} requires .2d, not .{form.dim}d"
     if mode.startswith("im2col") and form.dim < 3:
-        return f".{mode} takes .3d, .4d or .5d, not .{form.dim}d"
+        return f".{mode} requires .3d, .4d or .5d, not .{form.dim}d"
     return None
 
 
 def _own_cta(form: Any) -> str | None:
     """Multicast writes to other CTAs."""
     if form.dst == "shared::cta" and form.multicast:
-        return f".multicast::{form.multicast} takes .shared::cluster, not .shared::cta"
+        return f".multicast::{form.multicast} requires .shared::cluster, not .shared::cta"
     return None
 
 
@@ -91,14 +91,14 @@ def _override(form: Any) -> str | None:
         return None
     written = f".override::{form.override}"
     if not form.override_address:
-        return f"{written} needs .override::global_address"
+        return f"{written} requires .override::global_address"
     if (form.override == "global_dim") != (form.dim == 1):
         other = "global_dim" if form.dim == 1 else "global_dim_stride"
-        return f".{form.dim}d takes .override::{other}, not {written}"
+        return f".{form.dim}d requires .override::{other}, not {written}"
     if form.load_mode not in (None, "tile"):
-        return f"{written} takes .tile, not .{form.load_mode}"
+        return f"{written} requires .tile, not .{form.load_mode}"
     if getattr(form, "multicast", None) not in (None, "cluster::32b"):
-        return f"{written} takes .multicast::cluster::32b, not .multicast::{form.multicast}"
+        return f"{written} requires .multicast::cluster::32b, not .multicast::{form.multicast}"
     return None
 
 
@@ -107,7 +107,7 @@ def _origin(form: Any) -> str | None:
     if form.override and isinstance(form.coords, Vector):
         constants = [each for each in form.coords.elements if isinstance(each, Immediate | Expression)]
         if any(each.evaluate() != 0 for each in constants):
-            return f".override::{form.override} takes coordinates of 0, not {form.coords}"
+            return f".override::{form.override} requires coordinates of 0, not {form.coords}"
     return None
 
 

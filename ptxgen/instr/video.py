@@ -39,9 +39,9 @@ class _Scalar(Instruction, ptx="2.0", targets=ALL):
         """What is put into c or combined with it needs c, and is not both."""
         selector = self.d.component if isinstance(self.d, Name) else None
         if self.op2 and selector:
-            return f"{self.form.opcode} takes a selector on d or .{self.op2}, not both: d is {self.d}"
+            return f"{self.form.opcode} allows a selector on d or .{self.op2}, not both: d is {self.d}"
         if (self.op2 or selector) and self.c is None:
-            return f"{self.form.opcode} with {'.' + self.op2 if self.op2 else self.d} needs c, the third source"
+            return f"{self.form.opcode} with {'.' + self.op2 if self.op2 else self.d} requires c, the third source"
         return None
 
 
@@ -122,9 +122,9 @@ class vmad(Instruction, section="9.7.18.1.3", ptx="2.0", targets=ALL):
         """One minus at most, and none with .po; -a * -b is the product itself."""
         a, b, c = (isinstance(operand, Negation) for operand in (self.a, self.b, self.c))
         if (a != b) and c:
-            return f"vmad takes a minus for the product or for c, not both: {self.a}, {self.b}, {self.c}"
+            return f"vmad allows a minus for the product or for c, not both: {self.a}, {self.b}, {self.c}"
         if self.po and (a != b or c):
-            return f"vmad.po takes no minus: {self.a}, {self.b}, {self.c}"
+            return f"vmad.po allows no minus: {self.a}, {self.b}, {self.c}"
         return None
 
 
@@ -156,7 +156,7 @@ class _Halves(_Packed, section="9.7.18.2.1"):
     @rule("saturated-sum")
     def _sum(self) -> str | None:
         """.sat clamps parts, which .add sums up."""
-        return f"{self.form.opcode} takes .sat or .add, not both" if self.sat and self.add else None
+        return f"{self.form.opcode} allows .sat or .add, not both" if self.sat and self.add else None
 
 
 class _Bytes(_Halves, section="9.7.18.2.3"):

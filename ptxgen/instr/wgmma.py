@@ -57,7 +57,7 @@ def _enable(form: Any) -> str | None:
 def _half_precision(form: Any) -> str | None:
     """bf16 accumulates in f32."""
     if form.type == "bf16" and form.dtype == "f16":
-        return "wgmma.mma_async of .bf16 gives a D of .f32, not .f16"
+        return "wgmma.mma_async of .bf16 requires a D of .f32, not .f16"
     return None
 
 

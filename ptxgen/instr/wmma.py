@@ -55,7 +55,7 @@ def _shape(form: Any, legal: dict[str, tuple[str, ...]]) -> str | None:
     shapes = legal[form.type]
     if form.shape in shapes:
         return None
-    return f"{form.form.opcode} of .{form.type} takes {' '.join(f'.{each}' for each in shapes)}, not .{form.shape}"
+    return f"{form.form.opcode} of .{form.type} requires {' '.join(f'.{each}' for each in shapes)}, not .{form.shape}"
 
 
 def _multiplicand_shape(form: Any) -> str | None:
@@ -109,7 +109,7 @@ class load(
         """Types of less than 8 bits take a row-major A and a column-major B."""
         legal = "row" if self.matrix == "a" else "col"
         if self.type in ("s4", "u4", "b1") and self.layout != legal:
-            return f"wmma.load.{self.matrix} of .{self.type} takes .{legal}, not .{self.layout}"
+            return f"wmma.load.{self.matrix} of .{self.type} requires .{legal}, not .{self.layout}"
         return None
 
 

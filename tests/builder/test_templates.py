@@ -154,8 +154,8 @@ def test_an_error_inside_a_macro_names_the_file_of_the_macro(tmp_path: Path) -> 
 
 GATES = [
     ("sm_100a", "8.6", None),
-    ("sm_90a", "8.6", "tcgen05 is not on sm_90a; it needs the family of sm_100f or the family of sm_110f"),
-    ("sm_100a", "8.5", "sm_100a needs PTX ISA 8.6 or later, .version is 8.5"),
+    ("sm_90a", "8.6", "tcgen05 is not on sm_90a; it requires the family of sm_100f or the family of sm_110f"),
+    ("sm_100a", "8.5", "sm_100a requires PTX ISA 8.6 or later, .version is 8.5"),
 ]
 
 

@@ -273,19 +273,23 @@ def test_every_code_of_the_core_has_a_row() -> None:
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("add.u32 %r1, %rd2, 1;", "a must be of type .u32, but %rd2 is declared .b64"),
-        ("add.u32 %r1, %none, 1;", "%none is not declared; declare it, for example .reg .u32 %none;"),
-        ("bar.sync 16;", "name must be 0 to 15, not 16"),
-        ("bar.sync 0, 33;", "threads must be 0 or more in steps of 32, not 33"),
-        ("ld.shared.u32 %r1, [array];", "the address a must be in .shared, but array is .global"),
-        ("ld.global.u32 %r1, [%r1];", "the address a is .global, so 64 bits wide, but %r1 is declared .b32"),
-        ("ld.global.v2.u32 {%r1}, [%rd1];", "d must have 2 elements, not 1"),
-        ("mov.u32 %r1, %tid;", "a must be one register; %tid is a vector of 4, write %tid.x"),
-        ("mov.u32 %r1, %clock64;", "%clock64 is read as a 64-bit integer, not as .u32"),
-        ("@%r1 ret;", "the guard must be a .pred register, but %r1 is .b32"),
+        ("add.u32 %r1, %rd2, 1;", "operand type mismatch: a must be of type .u32, but %rd2 is declared .b64"),
+        ("add.u32 %r1, %none, 1;", "undeclared name: %none is not declared; declare it, for example .reg .u32 %none;"),
+        ("bar.sync 16;", "constant out of range: name must be 0 to 15, not 16"),
+        ("bar.sync 0, 33;", "constant out of range: threads must be 0 or more in steps of 32, not 33"),
+        ("ld.shared.u32 %r1, [array];", "state space mismatch: the address a must be in .shared, but array is .global"),
+        (
+            "ld.global.u32 %r1, [%r1];",
+            "operand type mismatch: the address a is .global, so 64 bits wide, but %r1 is declared .b32",
+        ),
+        ("ld.global.v2.u32 {%r1}, [%rd1];", "vector length mismatch: d must have 2 elements, not 1"),
+        ("mov.u32 %r1, %tid;", "vector length mismatch: a must be one register; %tid is a vector of 4, write %tid.x"),
+        ("mov.u32 %r1, %clock64;", "operand type mismatch: %clock64 is read as a 64-bit integer, not as .u32"),
+        ("@%r1 ret;", "operand type mismatch: the guard must be a .pred register, but %r1 is .b32"),
         (
             "setp.lo.s32 %p1, %r1, %r2;",
-            "setp of .s32 takes .eq .ne .lt .le .gt .ge, not .lo; the nearest legal form is setp.lt.s32",
+            "illegal instruction: setp of .s32 requires .eq .ne .lt .le .gt .ge, not .lo;"
+            " the nearest legal form is setp.lt.s32",
         ),
     ],
 )
@@ -296,7 +300,7 @@ def test_message_has_rule_value_and_remedy(line: str, message: str) -> None:
 def test_position_and_text_of_a_diagnostic() -> None:
     (found,) = check(module("    add.u33 %r1, %r2, %r3;"))
     assert (found.line, found.column, found.end_column) == (LINE, 8, 12)
-    assert str(found).startswith(f"{LINE}:8: error: add has no modifier .u33; it takes .u16 ")
+    assert str(found).startswith(f"{LINE}:8: error: unknown modifier: add has no modifier .u33; it has .u16 ")
     assert str(found).endswith("; the nearest legal form is add.u32 [unknown-modifier]")
     assert found.nearest == "add.u32"
 
@@ -364,7 +368,7 @@ def test_return_values_are_written_and_parameters_are_not() -> None:
     head = ".version 8.0\n.target sm_80\n.address_size 64\n"
     body = "{ .reg .b32 %r1; st.param.b32 [result], %r1; st.param.b32 [given], %r1; ret; }"
     found = check(f"{head}.func (.param .b32 result) f(.param .b32 given) {body}")
-    assert [each.message for each in found] == ["the argument given cannot be written"]
+    assert [each.message for each in found] == ["state space mismatch: the argument given cannot be written"]
 
 
 def test_remembering_keeps_scopes_and_guards_apart() -> None:
@@ -398,7 +402,7 @@ def test_target_argument_replaces_the_directive() -> None:
     assert [each.code for each in check(text)] == ["target"]
     assert check(text, "sm_100a") == []
     assert [each.message for each in check(text, "gfx942")] == [
-        "'gfx942' is not a target; write it like sm_90a, sm_100a or sm_120f"
+        "unsupported target: 'gfx942' is not a target; write it like sm_90a, sm_100a or sm_120f"
     ]
 
 

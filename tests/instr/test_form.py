@@ -103,7 +103,7 @@ WRONG: list[tuple[Callable[[], Instruction], str, str]] = [
     (
         lambda: integer.add("%r1", "%r2", 5, kind="u32"),
         "unknown-modifier",
-        "no modifier or operand 'kind'; it takes d, a, b, type",
+        "no modifier or operand 'kind'; it has d, a, b, type",
     ),
     (
         lambda: floating.add("%f1", "%f2", "%f3", sat="yes", type="f32"),
@@ -115,7 +115,7 @@ WRONG: list[tuple[Callable[[], Instruction], str, str]] = [
     (
         lambda: tcgen05.commit("%r1", "%h1", cta_group=1),
         "operand-count",
-        "the operand mask needs the modifier .multicast",
+        "the operand mask requires the modifier .multicast",
     ),
     (lambda: tcgen05.commit("%r1", cta_group=1, multicast=True), "operand-count", "the operand mask is missing"),
     (
@@ -143,12 +143,12 @@ WRONG: list[tuple[Callable[[], Instruction], str, str]] = [
     (
         lambda: floating.add("%d1", "%d2", "%d3", ftz=True, type="f64"),
         "add.f32-only",
-        "add.f64 has no .ftz; it is for .f32",
+        "add.f64 allows no .ftz; .ftz requires .f32",
     ),
     (
         lambda: tcgen05.ld([f"%r{i}" for i in range(256)], "%t", shape="16x256b", num=64),
         "ld.num",
-        "tcgen05.ld.16x256b takes .x1 to .x32, not .x64",
+        "tcgen05.ld.16x256b requires .x1 to .x32, not .x64",
     ),
     (
         lambda: tcgen05.alloc("%r1", 48, cta_group=1),
@@ -158,7 +158,7 @@ WRONG: list[tuple[Callable[[], Instruction], str, str]] = [
     (
         lambda: tcgen05.mma("%t", "%a", "%b", "%i", "%p", scale_input_d=3, cta_group=1, kind="f8f6f4"),
         "mma.scale-input-d",
-        "scale-input-d is for .kind::f16 and .kind::tf32, not .kind::f8f6f4",
+        "scale-input-d requires .kind::f16 or .kind::tf32, not .kind::f8f6f4",
     ),
     (
         lambda: tcgen05.mma("%t", "%a", "%b", "%i", "%p", scale_input_d=16, cta_group=1, kind="f16"),
@@ -168,22 +168,22 @@ WRONG: list[tuple[Callable[[], Instruction], str, str]] = [
     (
         lambda: tcgen05.mma_ts("%t", "%a", "%b", "%i", "%p", cta_group=1, kind="f16", ashift=True, collector="fill"),
         "mma_ts.ashift",
-        ".ashift takes .collector::a::lastuse or ::discard, not ::fill",
+        ".ashift requires .collector::a::lastuse or ::discard, not ::fill",
     ),
     (
         lambda: tma.load("%r1", "%rd1", ["%r2"] * 5, "%r3", dim=3, dst="shared::cta", load_mode="tile::gather4"),
         "load.dimensions",
-        ".tile::gather4 takes .2d, not .3d",
+        ".tile::gather4 requires .2d, not .3d",
     ),
     (
         lambda: tma.store("%rd1", ["%r2"] * 5, "%r1", dim=3, load_mode="tile::scatter4"),
         "store.dimensions",
-        ".tile::scatter4 takes .2d, not .3d",
+        ".tile::scatter4 requires .2d, not .3d",
     ),
     (
         lambda: tma.load("%r1", "%rd1", ["%r2"], "%r3", "%h1", dim=1, dst="shared::cta", multicast="cluster"),
         "load.own-cta",
-        ".multicast::cluster takes .shared::cluster, not .shared::cta",
+        ".multicast::cluster requires .shared::cluster, not .shared::cta",
     ),
 ]
 
@@ -247,11 +247,11 @@ def test_availability() -> None:
     made = tcgen05.mma("%t", "%a", "%b", "%i", "%p", scale_input_d=1, cta_group=1, kind="f16")
     assert made.availability_problems(parse_target("sm_100a"), (8, 6)) == []
     assert [p.message for p in made.availability_problems(parse_target("sm_110a"), (9, 0))] == [
-        "tcgen05.mma: scale_input_d is not on sm_110a; it needs the family of sm_100f"
+        "tcgen05.mma: scale_input_d is not on sm_110a; it requires the family of sm_100f"
     ]
     assert [p.message for p in made.availability_problems(parse_target("sm_90a"), (8, 5))][:2] == [
-        "tcgen05.mma needs PTX ISA 8.6 or later, .version is 8.5",
-        "tcgen05.mma is not on sm_90a; it needs the family of sm_100f or the family of sm_110f",
+        "tcgen05.mma requires PTX ISA 8.6 or later, .version is 8.5",
+        "tcgen05.mma is not on sm_90a; it requires the family of sm_100f or the family of sm_110f",
     ]
 
 
@@ -275,7 +275,7 @@ def test_notation() -> None:
     class call(Instruction, opcode="test.call", leading=1, **_ABOUT):
         syntax = "test.call.now{.scale}{.twice}.kind {p,} [d, c], a|q{, b}"
         p: Any = predicate_operand(default=None)
-        d: Any = address()
+        d: Any = address(memory="read")
         c: Any = vector("b32", 2, immediate=True)
         a: Any = register("kind")
         q: Any = predicate_operand()
@@ -317,7 +317,7 @@ def _recognized(line: str) -> Instruction | Unrecognized:
 def test_modifiers_decide_which_operands_stand_in_brackets() -> None:
     class fetch(Instruction, opcode="fetch", **_ABOUT):
         syntax = "fetch{.moved}{.sized} [a{, base}{, sizes, stride}, c]"
-        a: Any = address()
+        a: Any = address(memory="read")
         c: Any = vector("b32", 1)
         base: Any = source("u64", immediate=False, when="moved", default=None)
         sizes: Any = vector("b16", 2, when="sized", default=None)
@@ -343,7 +343,7 @@ def test_modifiers_decide_which_operands_stand_in_brackets() -> None:
         "fetch.one [%a, %b, {%c}];",
     ):
         assert isinstance(_recognized(wrong), Unrecognized), wrong
-    with pytest.raises(InstructionError, match=r"the operand stride needs the modifier .sized=both"):
+    with pytest.raises(InstructionError, match=r"the operand stride requires the modifier .sized=both"):
         fetch("%rd1", ["%r1"], sizes=["%h1", "%h2"], stride=2, sized="one")
     with pytest.raises(InstructionError, match="the operand stride is missing"):
         fetch("%rd1", ["%r1"], sizes=["%h1", "%h2"], sized="both")
@@ -384,12 +384,12 @@ def test_rules_and_needs() -> None:
 
     assert needed("%a", a="u8", b="u8") == []
     assert needed("%a", a="u16", b="u8") == []
-    assert needed("%a", a="u8", b="u16") == ["both: b=u16 needs PTX ISA 3.0 or later, .version is 1.0"]
+    assert needed("%a", a="u8", b="u16") == ["both: b=u16 requires PTX ISA 3.0 or later, .version is 1.0"]
     assert len(needed("%a", a="u8", b="u8", fast=True)) == 1
     assert len(needed("%a", a="u16", b="u8", fast=True)) == 2
     assert len(needed("%a", "%b", a="u8", b="u8")) == 1
     assert len(needed("%a", "(1 << 3) | 5", a="u8", b="u8")) == 2
-    assert needed("_", a="u8", b="u8") == ["both: d=_ needs PTX ISA 7.0 or later, .version is 1.0"]
+    assert needed("_", a="u8", b="u8") == ["both: d=_ requires PTX ISA 7.0 or later, .version is 1.0"]
     assert len(needed("%a", a="u8", b="u8", fast=True, target="sm_80")) == 2
     with pytest.raises(InstructionError, match=r"test_form.both: not both"):
         both("%a", a="u16", b="u16")
@@ -419,7 +419,7 @@ def test_inheritance() -> None:
 
     class child_at(child, section="1"):
         syntax = "child{.fast}{.num} [a]{, b}"
-        a: Any = address()
+        a: Any = address(memory="read")
         num: Literal[1, 2] | None = modifier("x", default=None)
 
     assert [form.form.key for form in REGISTRY["child"]] == ["test_form.child", "test_form.child_at"]

@@ -113,11 +113,12 @@ def test_places_and_messages() -> None:
 }
 """
     assert [str(each) for each in check.check(text)] == [
-        "5:9: error: a .pred is a register, the parameter b cannot be in .param [variable-type]",
-        "7:5: error: .maxntid must be 1 or more, in 32 bits, not 0 [directive-value]",
-        "10:5: error: r is declared already in this block [redeclared]",
-        "11:10: error: f takes 2 values, not 0 [call-count]",
-        "4:1: error: f is declared, but has no body; declare it .extern if another module has it [undefined-function]",
+        "5:9: error: illegal variable type: a .pred is a register, the parameter b cannot be in .param [variable-type]",
+        "7:5: error: illegal directive value: .maxntid must be 1 or more, in 32 bits, not 0 [directive-value]",
+        "10:5: error: redeclared name: r is declared already in this block [redeclared]",
+        "11:10: error: argument count mismatch: f takes 2 values, not 0 [call-count]",
+        "4:1: error: undefined function: f is declared, but has no body; declare it .extern if another module has it"
+        " [undefined-function]",
     ]
 
 

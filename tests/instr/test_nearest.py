@@ -138,12 +138,12 @@ def test_nearest(opcode: str, nearest: str | None) -> None:
 
 #: A rule, the opcode that breaks it, and whether the rule says already what the suggestion would.
 SAID = [
-    ("wgmma.fence needs .aligned: `wgmma.fence.sync.aligned`", "wgmma.fence.sync", True),
-    ("wgmma.mma_async needs .sync .aligned: `...`", "wgmma.mma_async.m64n8k16.f32.f16.f16", True),
-    ("cvt.u64.u32 takes no .sat: every .u32 fits .u64", "cvt.sat.u64.u32", True),
+    ("wgmma.fence requires .aligned: `wgmma.fence.sync.aligned`", "wgmma.fence.sync", True),
+    ("wgmma.mma_async requires .sync .aligned: `...`", "wgmma.mma_async.m64n8k16.f32.f16.f16", True),
+    ("cvt.u64.u32 allows no .sat: every .u32 fits .u64", "cvt.sat.u64.u32", True),
     ("cvt.u32.f32 needs .rni, .rzi, .rmi or .rpi, not .rn", "cvt.rn.u32.f32", False),
-    ("atom.add takes .u32 .s32 .u64 .f32 .f64, not .s64", "atom.shared.add.s64", False),
-    ("bar has no modifier .aligned; it takes .cta .sync", "bar.sync.aligned", False),
+    ("atom.add requires .u32 .s32 .u64 .f32 .f64, not .s64", "atom.shared.add.s64", False),
+    ("bar has no modifier .aligned; it has .cta .sync", "bar.sync.aligned", False),
 ]
 
 

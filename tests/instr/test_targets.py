@@ -87,7 +87,7 @@ def test_first_version_of_each_target_is_that_of_ptxas() -> None:
 
 
 def test_target_problem_names_the_version() -> None:
-    assert target_problem(Target(100, "f"), (8, 6)) == ".target sm_100f needs PTX ISA 8.8 or later, .version is 8.6"
+    assert target_problem(Target(100, "f"), (8, 6)) == ".target sm_100f requires PTX ISA 8.8 or later, .version is 8.6"
     assert target_problem(Target(80, "a"), (8, 6)) == (
         ".target sm_80a does not exist; the a targets begin with sm_90a, the f targets with sm_100f"
     )

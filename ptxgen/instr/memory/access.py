@@ -69,7 +69,7 @@ def width(form: Any) -> str | None:
     """At most 128 bits, or 256 bits of 32-bit or 64-bit elements in .global or generic (measured, ptxas 13.5)."""
     if form.vec == "v8" and TYPES[form.type].bits < 32:
         # ptxas 13.5 takes these in some state spaces and crashes in others (measured).
-        return f".v8 takes 32-bit types, not .{form.type}"
+        return f".v8 requires 32-bit types, not .{form.type}"
     if is_256_bit(form) and form.space in (None, "global"):
         return None
     broken = narrow(form)
@@ -79,7 +79,7 @@ def width(form: Any) -> str | None:
 def l2_priority(form: Any) -> str | None:
     """Eviction priorities of L2 are for accesses of 256 bits."""
     if form.l2 and not is_256_bit(form):
-        return f".L2::{form.l2} is for .v8 of 32-bit and .v4 of 64-bit types, not {_named(form)}"
+        return f".L2::{form.l2} requires .v8 of 32-bit or .v4 of 64-bit types, not {_named(form)}"
     return None
 
 
@@ -90,4 +90,4 @@ def hints(form: Any) -> str | None:
     given = [token for token in form.modifiers if token.startswith(("L1::", "L2::"))]
     if not given:
         return None
-    return f".{given[0]} is for .global or generic addresses, not .{form.space}"
+    return f".{given[0]} requires .global or generic addresses, not .{form.space}"

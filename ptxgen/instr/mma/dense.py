@@ -32,7 +32,7 @@ class f16_m8n8k4(Mma, ptx="6.4", targets="sm_70+"):
     def _accumulators(self) -> str | None:
         """An f32 C asks for an f32 D."""
         if self.ctype == "f32" and self.dtype == "f16":
-            return "mma.m8n8k4 with .f32 as the type of C gives a D of .f32, not .f16"
+            return "mma.m8n8k4 with .f32 as the type of C requires a D of .f32, not .f16"
         return None
 
 
@@ -129,7 +129,7 @@ class f8f6f4(Mma, ptx="8.6", targets="sm_100f sm_110f sm_120f"):
         """.m16n8k16 is for 8-bit types."""
         narrow = [each for each in (self.atype, self.btype) if each not in ("e4m3", "e5m2")]
         if self.shape == "m16n8k16" and narrow:
-            return f".m16n8k16 takes .e4m3 and .e5m2, not .{narrow[0]}; .m16n8k32 takes it"
+            return f".m16n8k16 requires .e4m3 or .e5m2, not .{narrow[0]}; .m16n8k32 allows it"
         return None
 
 

@@ -18,7 +18,7 @@ _NEEDS = {"scale_vec::4X ue8m0": Availability("9.1", "sm_120f")}
 def _factors(form: Any) -> str | None:
     """.ue4m3 factors come in fours."""
     if form.stype == "ue4m3" and form.scale_vec != "4X":
-        return f".ue4m3 takes .scale_vec::4X, not .scale_vec::{form.scale_vec}"
+        return f".ue4m3 requires .scale_vec::4X, not .scale_vec::{form.scale_vec}"
     return None
 
 

@@ -17,7 +17,7 @@ from ptxgen.instr.model.places import blamed
 from ptxgen.instr.model.recognize import Unrecognized, once, overlooked
 from ptxgen.instr.model.scope import Scope, declare, declare_labels, declare_parameters, list_behind, list_symbol
 from ptxgen.instr.model.special import DIRECTIVES
-from ptxgen.instr.model.symbols import Problem, Severity, Symbol
+from ptxgen.instr.model.symbols import Problem, Severity, Symbol, title_of
 from ptxgen.instr.module.cta_groups import group_of, group_problems
 from ptxgen.instr.module.debugging import Debugging
 from ptxgen.instr.module.functions import directive_problems, pragma_problems
@@ -56,8 +56,9 @@ class Diagnostic:
 
     @property
     def message(self) -> str:
-        """A sentence that says the rule, what was found, and the nearest legal form."""
-        return f"{self.rule}; the nearest legal form is {self.nearest}" if self.nearest else self.rule
+        """The class of the error, the rule with what was found, and the nearest legal form."""
+        rule = f"{title_of(self.code)}: {self.rule}"
+        return f"{rule}; the nearest legal form is {self.nearest}" if self.nearest else rule
 
     def __str__(self) -> str:
         return f"{self.line}:{self.column}: {self.severity}: {self.message} [{self.code}]"
@@ -68,8 +69,8 @@ def check(
 ) -> list[Diagnostic]:
     """Diagnostics of PTX text or of a parsed module; no errors among them means that the text is legal.
 
-    `target` (`sm_100a`) replaces the module's own `.target`. A `warning` is what ptxas takes, but what no one wants.
-    `analysis` is one of the module that others use too. Raises PtxSyntaxError on text that does not parse.
+    `target` (`sm_100a`) replaces the module's own `.target`. A `warning` is about what ptxas accepts, but hardly anyone
+    means. `analysis` is one of the module that others use too. Raises PtxSyntaxError on text that does not parse.
     """
     module = text_or_module if isinstance(text_or_module, syntax.Module) else syntax.parse(text_or_module)
     return list(_Checker(module, target, analysis or Analysis(module)).run())
@@ -235,7 +236,7 @@ class _Checker:
         symbol = scope(base.text) if isinstance(base, syntax.Name) else None
         if symbol is None or (symbol.kind, symbol.space) != ("variable", "param") or symbol in self._returned:
             return None
-        return Problem("call-sequence", f"{statement.opcode} of {base} needs a call before it that returns {base}")
+        return Problem("call-sequence", f"{statement.opcode} of {base} requires a call before it that returns {base}")
 
     def instruction(self, opcode: str, found: Instruction | Unrecognized, scope: Scope) -> list[Problem]:
         """What is wrong with a recognized instruction, its guard apart."""
@@ -244,10 +245,10 @@ class _Checker:
         problems = found.operand_problems(scope)
         if len(once(tokens := opcode.split("."))) < len(tokens):
             token = next(token for token in tokens if tokens.count(token) > 1)
-            message = f"a modifier of {opcode} is given twice"
+            message = f"{opcode} repeats a modifier"
             problems.append(Problem("repeated-modifier", message, "warning", part=f".{token}"))
         for token in overlooked(opcode):
-            message = f"{opcode} has no modifier .{token}; ptxas overlooks it"
+            message = f"{opcode} has no modifier .{token}; ptxas ignores it"
             problems.append(Problem("overlooked-modifier", message, "warning", part=f".{token}"))
         if self.context.target is not None:
             problems += found.availability_problems(self.context.target, self.context.version)
@@ -267,7 +268,7 @@ class _Checker:
         if wanted is None or function is None or function.kind != "entry":
             return
         if not any(each.name == wanted and each.arguments != ("0",) for each in function.directives):
-            yield Problem("directive-missing", f"an entry that reads {name} needs .{wanted} with a size")
+            yield Problem("directive-missing", f"an entry that reads {name} requires .{wanted} with a size")
 
 
 def _results(statement: syntax.Instruction, scope: Scope) -> Iterator[Symbol]:

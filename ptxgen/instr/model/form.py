@@ -387,7 +387,7 @@ class Instruction:
             if name not in form.positional or name in values:
                 known = ", ".join(form.positional)
                 raise InstructionError(
-                    form.key, [Problem("unknown-modifier", f"no modifier or operand {name!r}; it takes {known}")]
+                    form.key, [Problem("unknown-modifier", f"no modifier or operand {name!r}; it has {known}")]
                 )
             values[name] = value
         state = self.__dict__
@@ -515,7 +515,7 @@ class Instruction:
                 if spec.wanted(self.__dict__) if spec.when else not (spec.optional or self._half(spec)):
                     problems.append(Problem("operand-count", f"the operand {name} is missing"))
             elif spec.when and not spec.wanted(self.__dict__):
-                problems.append(Problem("operand-count", f"the operand {name} needs the modifier .{spec.when}"))
+                problems.append(Problem("operand-count", f"the operand {name} requires the modifier .{spec.when}"))
             elif not spec.fits(operand):
                 message = f"{name} must be {spec.describe()}, not {operand}"
                 problems.append(Problem("operand-kind", message, operand=name))

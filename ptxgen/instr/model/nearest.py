@@ -77,8 +77,8 @@ def names_fix(rule: str, opcode: str, nearest: str) -> bool:
     before, after = opcode.split("."), nearest.split(".")
     added, dropped = _without(after, before), _without(before, after)
     if added and not dropped:
-        return f" needs .{' .'.join(added)}:" in rule
-    return not added and bool(dropped) and (" takes no " in rule or " once is enough" in rule)
+        return f" requires .{' .'.join(added)}:" in rule
+    return not added and bool(dropped) and (" allows no " in rule or "write it once" in rule)
 
 
 def _without(tokens: Sequence[str], others: Sequence[str]) -> list[str]:

@@ -102,7 +102,7 @@ def recognize(statement: syntax.Instruction, resolve: Resolver | None = None) ->
     if head in REGISTRY:
         lines = ", ".join(dict.fromkeys(form.form.opcode for form in REGISTRY[head]))
         return Unrecognized(
-            (Problem("unknown-instruction", f"{statement.opcode} is no instruction; there are {lines}"),)
+            (Problem("unknown-instruction", f"{statement.opcode} is not an instruction; {head} has {lines}"),)
         )
     return Unrecognized((Problem("unknown-instruction", f"PTX has no instruction {head}"),))
 
@@ -244,15 +244,15 @@ def _explain(form: type[Instruction], tokens: Sequence[str]) -> tuple[int, Probl
         token = unknown[0]
         every = [known for slot in slots for known in slot.tokens]
         if tokens.count(token) > 1 and token in every:
-            message = f"{opcode}: .{token} is given twice; once is enough"
+            message = f"{opcode}: .{token} is repeated; write it once"
             return distance, Problem("repeated-modifier", message, part=f".{token}")
         if token in every:
-            message = f"{opcode}: no place is left for .{token} in `{form.form.syntax}`"
+            message = f"{opcode}: .{token} is one too many for `{form.form.syntax}`"
             return distance, Problem("unknown-modifier", message, part=f".{token}")
         if not difflib.get_close_matches(token, every, n=1, cutoff=0.5):
             distance += 1  # of two forms, the one with a similar modifier explains better
         known = " ".join("." + name for name in every[:24]) + (" ..." if len(every) > 24 else "")
-        message = f"{opcode} has no modifier .{token}; it takes {known or 'none'}"
+        message = f"{opcode} has no modifier .{token}; it has {known or 'none'}"
         return distance, Problem("unknown-modifier", message, part=f".{token}")
     if not missing:
         twice = [slot for slot in slots if slot.field and sum(other.field == slot.field for other in slots) > 1]
@@ -269,7 +269,7 @@ def _explain(form: type[Instruction], tokens: Sequence[str]) -> tuple[int, Probl
         for slot in missing
         if slot.field is not None and len(slot.tokens) > 1
     )
-    message = f"{opcode} needs {lacking}" + (f" ({legal})" if legal else "") + f": `{form.form.syntax}`"
+    message = f"{opcode} requires {lacking}" + (f" ({legal})" if legal else "") + f": `{form.form.syntax}`"
     return distance, Problem("missing-modifier", message)
 
 

@@ -84,13 +84,67 @@ class Subject(Protocol):
     def opcode_text(self) -> str: ...
 
 
+#: The class of each error; where it is missing, the code reads as one.
+_TITLES = {
+    "address-size": "illegal address size",
+    "address-width": "truncated address",
+    "alias": "illegal alias",
+    "alignment": "illegal alignment",
+    "array-size": "illegal array size",
+    "attribute": "illegal attribute",
+    "call-count": "argument count mismatch",
+    "call-sequence": "load before the call",
+    "constant-size": "too many constants",
+    "cta-group": "conflicting CTA groups",
+    "directive-conflict": "conflicting directives",
+    "directive-missing": "missing directive",
+    "directive-order": "misplaced directive",
+    "directive-place": "misplaced directive",
+    "directive-repeated": "repeated directive",
+    "directive-value": "illegal directive value",
+    "file-index": "illegal file index",
+    "guard": "illegal guard",
+    "immediate-range": "constant out of range",
+    "data-range": "constant out of range",
+    "initializer": "illegal initial value",
+    "linkage": "illegal linkage",
+    "location": "unknown location",
+    "missing-directive": "missing directive",
+    "missing-modifier": "missing modifier",
+    "modifier-order": "misplaced modifier",
+    "operand-count": "operand mismatch",
+    "operand-kind": "operand kind mismatch",
+    "operand-type": "operand type mismatch",
+    "overlooked-modifier": "ignored modifier",
+    "parameter-attribute": "illegal parameter",
+    "parameter-name": "illegal parameter",
+    "parameter-size": "illegal parameter",
+    "pragma": "illegal pragma",
+    "ptx-version": "unsupported PTX version",
+    "redeclared": "redeclared name",
+    "removed": "removed from PTX",
+    "repeated-modifier": "repeated modifier",
+    "return-count": "too many return values",
+    "state-space": "state space mismatch",
+    "target": "unsupported target",
+    "target-option": "illegal target option",
+    "texture-mode": "texture mode mismatch",
+    "undeclared-name": "undeclared name",
+    "undefined-function": "undefined function",
+    "unknown-instruction": "unknown instruction",
+    "unknown-modifier": "unknown modifier",
+    "variable-type": "illegal variable type",
+    "vector-length": "vector length mismatch",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Problem:
     """A broken rule: a stable code and one sentence with the rule, what was found and what is legal.
 
-    A `warning` is what ptxas takes, but what no one wants. `operand` is the name of the operand that breaks the rule
-    ("guard" is the guard), `part` the text at fault: a modifier (`.x3`), or a name or constant among the operands.
-    Both are empty where it is the whole statement.
+    A `warning` is about what ptxas accepts, but hardly anyone means. `operand` is the name of the operand that
+    breaks the rule ("guard" is the guard), `part` the text at fault: a modifier (`.x3`), or a name or constant among
+    the operands. Both are empty where it is the whole statement.
     """
 
     code: str
@@ -100,12 +154,20 @@ class Problem:
     part: str = field(default="", compare=False)
 
 
+def title_of(code: str) -> str:
+    """The class of an error, which begins its message: `operand type mismatch`, `illegal alignment`.
+
+    A rule of one instruction, whose code has the declaration before a dot, makes an `illegal instruction`.
+    """
+    return "illegal instruction" if "." in code else _TITLES.get(code, code.replace("-", " "))
+
+
 def unavailable(
     what: str, availability: Availability, target: Target | None, version: tuple[int, int]
 ) -> Iterator[Problem]:
     """Why this PTX version or target does not have it; None is any target."""
     if not availability.has_version(version):
         found = f"{version[0]}.{version[1]}"
-        yield Problem("ptx-version", f"{what} needs PTX ISA {availability.ptx} or later, .version is {found}")
+        yield Problem("ptx-version", f"{what} requires PTX ISA {availability.ptx} or later, .version is {found}")
     if target is not None and not availability.has_target(target):
-        yield Problem("target", f"{what} is not on {target}; it needs {availability.where}")
+        yield Problem("target", f"{what} is not on {target}; it requires {availability.where}")

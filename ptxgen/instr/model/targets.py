@@ -76,7 +76,7 @@ def target_problem(target: Target, version: tuple[int, int]) -> str | None:
         near = min(TARGETS, key=lambda name: abs(parse_target(name).number - target.number))
         return f".target {target} does not exist; the nearest is {near}"
     if since is not None and version < parse_version(since):
-        return f".target {target} needs PTX ISA {since} or later, .version is {version[0]}.{version[1]}"
+        return f".target {target} requires PTX ISA {since} or later, .version is {version[0]}.{version[1]}"
     return None
 
 

@@ -35,7 +35,7 @@ class Debugging:
         if statement.index >= _LIMIT:
             yield Problem("file-index", f"the index of a .file must be less than 2^32, not {statement.index}")
         elif statement.index in self.files:
-            yield Problem("redeclared", f".file {statement.index} is given already")
+            yield Problem("redeclared", f".file {statement.index} is declared already")
         self.files.add(statement.index)
         if len(statement.arguments) > 2:
             yield from self.context.lacks("the time stamp of .file", _SIZES)
@@ -46,7 +46,7 @@ class Debugging:
             yield from self.context.lacks("inlined_at", _INLINED)
             if statement.inlined_at not in self.places:
                 place = " ".join(map(str, statement.inlined_at))
-                yield Problem("location", f"inlined_at {place} must be the place of a .loc before this one")
+                yield Problem("location", f"inlined_at {place} must be the position of an earlier .loc")
             name = (statement.function_name or "").partition("+")[0]
             if not name.startswith("."):
                 self.wanted.append((statement, name))
@@ -71,7 +71,7 @@ class Debugging:
         first = each.values[0]
         if not first.lstrip("-")[:1].isdigit():
             if each.type not in ("b32", "b64"):
-                yield Problem("variable-type", f"the address {first} needs .b32 or .b64, not .{each.type}")
+                yield Problem("variable-type", f"the address {first} requires .b32 or .b64, not .{each.type}")
             if "+" in first:
                 yield from self.context.lacks(f"the sum {first} in a section", _SUMS)
             elif "-" in first:

@@ -92,14 +92,14 @@ def _problems(
         yield from context.removed(name, _SINCE_MAXNCTAPERSM_IS_GONE, "use .minnctapersm")
     yield from _place_problems(function, each.name, known)
     if each.name == "noreturn" and before:
-        yield Problem("directive-order", f".noreturn stands first, before .{before[0]}")
+        yield Problem("directive-order", f".noreturn must come first, before .{before[0]}")
     elif each.name == "noreturn" and function.returns:
-        yield Problem("directive-conflict", ".noreturn is for functions that return nothing")
+        yield Problem("directive-conflict", ".noreturn requires a function without return values")
     for argument in each.arguments:
         if argument.startswith('"'):
             if argument[1:-1] not in _LANGUAGES:
                 legal = ", ".join(sorted(_LANGUAGES))
-                yield Problem("directive-value", f".language {argument} is not known; it takes {legal}", "warning")
+                yield Problem("directive-value", f".language {argument} is unknown; use {legal}", "warning")
             continue
         value = integer_value(argument)
         if not known.low <= value <= known.high:
@@ -108,10 +108,10 @@ def _problems(
     if known.excludes in names:
         yield Problem("directive-conflict", f"{name} and .{known.excludes} exclude each other")
     if each.name in before and not known.repeatable:
-        yield Problem("directive-repeated", f"{name} is given twice; once is enough")
+        yield Problem("directive-repeated", f"{name} is repeated; write it once")
     missing = [f".{needed}" for needed in known.needs if needed not in names]
     if missing:
-        yield Problem("directive-missing", f"{name} needs {' and '.join(missing)} too")
+        yield Problem("directive-missing", f"{name} requires {' and '.join(missing)} too")
     if each.name == "minnctapersm" and not {"maxntid", "reqntid"} & set(names):
         message = f"{name} is ignored without .maxntid or .reqntid"
         yield Problem("directive-missing", message, "warning")
@@ -135,7 +135,7 @@ def _place_problems(
         for kind, there in (("entries", known.entry), ("functions", known.function), ("prototypes", known.prototype))
         if there
     ]
-    yield Problem("directive-place", f".{name} is not for {where}; it is for {' and '.join(legal)}")
+    yield Problem("directive-place", f".{name} does not belong to {where}; it belongs to {' and '.join(legal)}")
 
 
 # Pragmas. PTX ISA 12.

@@ -55,7 +55,7 @@ def context_of(module: syntax.Module, target: str | None) -> tuple[Context, list
         if item.name == "address_size":
             found += [(item, problem) for problem in _address_size(item, version)]
         elif item.name == "target" and "debug" in item.arguments and not _has_debug_sections(module):
-            message = ".target debug wants debug information, a .section with a name such as .debug_info"
+            message = ".target debug requires debug information: a .section such as .debug_info"
             found.append((item, Problem("missing-directive", message)))
     return Context(architecture, version, "independent" if "texmode_independent" in options else "unified"), found
 
@@ -69,7 +69,7 @@ def _target(
     mode: str | None = None
     written = [item for item in directives if item.name == "target"]
     if not written and wanted is None:
-        message = "after .version stands .target, for example .target sm_100a"
+        message = ".version must be followed by .target, for example .target sm_100a"
         found.append((directives[0] if directives else None, Problem("missing-directive", message)))
     for item in written:
         for position, word in enumerate(item.arguments):
@@ -85,7 +85,7 @@ def _target(
                     problems.append(Problem("target-option", f".target has one texture mode, not {mode} and {word}"))
                 mode = word
             elif word == "map_f64_to_f32" and architecture is not None and architecture.number >= 13:
-                message = f"map_f64_to_f32 is for targets without .f64, sm_10 to sm_12, not {architecture}"
+                message = f"map_f64_to_f32 requires a target without .f64, sm_10 to sm_12, not {architecture}"
                 problems.append(Problem("target-option", message))
             found += [(item, problem) for problem in problems]
     if wanted is not None:
@@ -101,7 +101,7 @@ def _target(
 def _address_size(item: syntax.Directive, version: tuple[int, int]) -> Iterator[Problem]:
     yield from unavailable(".address_size", _ADDRESS_SIZE, None, version)
     if item.arguments[0] == "32":
-        yield Problem("address-size", ".address_size must be 64; ptxas does not assemble 32-bit code any more")
+        yield Problem("address-size", ".address_size must be 64; ptxas no longer assembles 32-bit code")
 
 
 def _has_debug_sections(module: syntax.Module) -> bool:

@@ -36,7 +36,7 @@ def initializer_problems(
     name, value = declared.name, declared.initializer
     assert value is not None
     if statement.linkage == "extern":
-        yield Problem("initializer", f"{name} is .extern, so its value is given where it is defined, not here")
+        yield Problem("initializer", f"{name} is .extern, so its value belongs to its definition")
     elif statement.space not in ("global", "const"):
         yield Problem(
             "initializer", f"only .global and .const variables have an initial value, {name} is .{statement.space}"
@@ -80,7 +80,7 @@ def _shaped(
             yield from _value(name, value, statement, context, scope)
         return
     if not isinstance(value, syntax.Initializer):
-        yield Problem("initializer", f"{name} is a list here, so it needs braces, not {value}")
+        yield Problem("initializer", f"{name} is an array here and requires braces, not {value}")
         return
     found = len(value.elements)
     if dims and length is not None and found > length:
@@ -157,13 +157,13 @@ def _address(
     if statement.type not in allowed:
         legal = " or ".join("." + each for each in allowed)
         hint = "; a byte of it is written as 0xFF(name)" if statement.type == "u8" else ""
-        yield Problem("initializer", f"the address {value} needs type {legal}, but {name} is .{statement.type}{hint}")
+        yield Problem("initializer", f"address {value} requires type {legal}, but {name} is .{statement.type}{hint}")
     mask = operators.get("mask")
     if mask is not None:
         yield from context.lacks(f"the mask in {value}", _MASK)
         number = mask.operands[0]
         if isinstance(number, syntax.Immediate) and number.evaluate() not in _MASKS:
-            yield Problem("initializer", f"the mask in {value} must be 0xFF at a byte's place, as 0xFF00")
+            yield Problem("initializer", f"the mask in {value} must be 0xFF shifted by whole bytes, as 0xFF00")
     if "generic" in operators:
         yield from context.lacks("generic()", _GENERIC)
     is_entry = any(each.entry for each in found.signatures)

@@ -57,12 +57,12 @@ class Linker:
         if new.linkage == "weak":
             yield from self.context.lacks(".weak", _WEAK)
         if len(new.attributes) > 1:
-            yield Problem("attribute", f"{name} has .unified twice; once is enough")
+            yield Problem("attribute", f"{name} has .unified twice; write it once")
         for attribute in new.attributes:
             if attribute.startswith(".unified"):
                 yield from self.context.lacks(".attribute(.unified)", _UNIFIED)
             else:
-                yield Problem("attribute", f"{attribute} is for .global variables, not for the function {name}")
+                yield Problem("attribute", f"{attribute} requires a .global variable, not the function {name}")
         if new.linkage == "extern" and new.body is not None:
             yield Problem("linkage", f"{name} is .extern, so it cannot have a body")
         found = _Function(new, signature(new), _directives(new), new.body is not None)
@@ -130,7 +130,7 @@ class Linker:
         name, target = new.arguments
         for each in (name, target):
             if each in self.variables:
-                yield Problem("alias", f"{each} is a variable; .alias is for functions")
+                yield Problem("alias", f"{each} is a variable; .alias requires a function")
                 return
             if each not in self.functions:
                 yield Problem("undeclared-name", f"{each} must be declared before .alias")
@@ -140,7 +140,7 @@ class Linker:
             yield Problem("alias", f"{name} cannot be an alias of itself")
         elif "entry" in (alias.first.kind, function.first.kind):
             entry = name if alias.first.kind == "entry" else target
-            yield Problem("alias", f"{entry} is an entry; .alias is for functions")
+            yield Problem("alias", f"{entry} is an entry; .alias requires a .func")
         elif alias.defined:
             yield Problem("alias", f"{name} has a body (line {alias.first.line}), so it cannot be an alias")
         elif alias.alias_of is not None:

@@ -40,7 +40,7 @@ def parameter_problems(
         for problem in problems:
             yield each, problem
         if each.ptr and not is_entry and isinstance(function, syntax.Function):
-            message = f".ptr is for parameters of entries, not for {each.name} of a function"
+            message = f".ptr requires a parameter of an entry, not {each.name} of a function"
             yield each, Problem("parameter-attribute", message)
     for each in function.returns:
         for problem in _formal(each, context, unnamed=unnamed, is_return=True):
@@ -73,7 +73,7 @@ def _entry(each: syntax.Parameter, context: Context) -> Iterator[Problem]:
         return
     yield from _common(each, context)
     if each.array is not None and not each.size:
-        yield Problem("array-size", f"the parameter {each.name} of an entry needs a size")
+        yield Problem("array-size", f"the parameter {each.name} of an entry requires a size")
     if each.ptr:
         yield from context.lacks(".ptr", _POINTER)
         if each.ptr_align is not None and not power_of_two(each.ptr_align):
@@ -86,17 +86,17 @@ def _formal(
 ) -> Iterator[Problem]:
     """A parameter or return value of a function."""
     if each.type in OPAQUE:
-        yield Problem("variable-type", f".{each.type} is for parameters of entries, not for {each.name} of a function")
+        yield Problem("variable-type", f".{each.type} requires a parameter of an entry, not {each.name} of a function")
         return
     yield from _common(each, context)
     if each.name == "_" and not unnamed:
-        yield Problem("parameter-name", "a parameter of a function needs a name; _ is for call prototypes")
+        yield Problem("parameter-name", "a parameter of a function requires a name; only a call prototype may write _")
     if each.space == "param":
         yield from context.lacks(f"{each.name} in .param", _IN_PARAM)
         yield from alignment_problems(f"the parameter {each.name}", each.align)
     if each.array is not None and not each.size:
         if is_return:
-            yield Problem("array-size", f"the return value {each.name} needs a size")
+            yield Problem("array-size", f"the return value {each.name} requires a size")
         elif not is_last:
             yield Problem("array-size", f"only the last parameter may be an array without size, {each.name} is not")
         elif each.array == (None,):

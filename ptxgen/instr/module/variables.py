@@ -32,7 +32,7 @@ def type_problems(type: str, vector: int | None, align: int | None, what: str, c
     if type in _TYPES:
         yield from context.lacks(f"the type .{type}", _TYPES[type])
     if type == "samplerref" and context.texture_mode != "independent":
-        yield Problem("target-option", f".samplerref {what} needs .target texmode_independent")
+        yield Problem("target-option", f".samplerref {what} requires .target texmode_independent")
     if align is not None and not power_of_two(align):
         yield Problem("alignment", f"the alignment of {what} must be a power of two, not {align}")
     if vector is not None:
@@ -109,7 +109,7 @@ def alignment_problems(what: str, align: int | None) -> Iterator[Problem]:
 def _space_problems(statement: syntax.Variable, what: str, context: Context, *, in_body: bool) -> Iterator[Problem]:
     space = statement.space
     if space == "sreg":
-        yield Problem("state-space", f"special registers are there; {what} cannot be declared")
+        yield Problem("state-space", f".sreg is predefined; {what} cannot be declared")
     elif space == "tex":
         yield from context.removed(f".tex {what}", (1, 5), "declare a .global .texref")
     elif not in_body and space in ("local", "param"):
@@ -125,14 +125,14 @@ def _linkage_problems(statement: syntax.Variable, what: str, context: Context) -
         yield from context.lacks(f".{linkage}", _LINKAGES[linkage])
     if linkage == "common":
         if space != "global":
-            yield Problem("linkage", f".common is for .global variables, but {what} is in .{space}")
+            yield Problem("linkage", f".common requires .global variables, but {what} is in .{space}")
         elif statement.type in OPAQUE:
             yield Problem("linkage", f".common is not for {what} of type .{statement.type}")
     for attribute in statement.attributes:
         name = attribute.strip(".").partition("(")[0]
         yield from context.lacks(f".attribute(.{name})", _ATTRIBUTES[name])
         if space != "global":
-            yield Problem("attribute", f".{name} is for .global variables, but {what} is in .{space}")
+            yield Problem("attribute", f".{name} requires .global variables, but {what} is in .{space}")
 
 
 def _array_problems(each: syntax.Declarator, statement: syntax.Variable, *, in_body: bool) -> Iterator[Problem]:
@@ -140,7 +140,7 @@ def _array_problems(each: syntax.Declarator, statement: syntax.Variable, *, in_b
     for dimension in each.dims:
         size *= dimension or 0
     if size == 0 and statement.linkage != "extern" and not _sized_by_value(each):
-        yield Problem("array-size", f"the array {each} needs a size, an initial value or .extern")
+        yield Problem("array-size", f"the array {each} requires a size, an initial value or .extern")
     elif in_body and statement.space == "const" and _size_of(each, statement) > _CONSTANT_BYTES:
         yield Problem("constant-size", f".const variables have {_CONSTANT_BYTES} bytes at most, {each.name} has more")
 

@@ -23,14 +23,14 @@ def _lanes(form: Any) -> int:
 def _scale(form: Any) -> str | None:
     """scale-input-d is for f16 and tf32."""
     if form.scale_input_d is not None and form.kind not in ("f16", "tf32"):
-        return f"scale-input-d is for .kind::f16 and .kind::tf32, not .kind::{form.kind}"
+        return f"scale-input-d requires .kind::f16 or .kind::tf32, not .kind::{form.kind}"
     return None
 
 
 def _ashift(form: Any) -> str | None:
     """.ashift goes with the collector operations lastuse and discard."""
     if form.ashift and form.collector in ("fill", "use"):
-        return f".ashift takes .collector::a::lastuse or ::discard, not ::{form.collector}"
+        return f".ashift requires .collector::a::lastuse or ::discard, not ::{form.collector}"
     return None
 
 

@@ -40,7 +40,7 @@ class _Scaled(Product):
         if self.scale_vectorsize in legal:
             return None
         sizes = [f".{each}" if each else "none" for each in (*legal, self.scale_vectorsize)]
-        return f".kind::{self.kind} takes {', '.join(sizes[:-1])} as .scale_vectorsize, not {sizes[-1]}"
+        return f".kind::{self.kind} requires {', '.join(sizes[:-1])} as .scale_vectorsize, not {sizes[-1]}"
 
 
 class mma_scaled(_Scaled):

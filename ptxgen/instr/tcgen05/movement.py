@@ -21,7 +21,7 @@ def _repeats(form: Any) -> str | None:
     """At most 128 registers a thread."""
     limit = MAX_REPEAT[form.shape]
     if form.num > limit:
-        return f"{form.form.opcode}.{form.shape} takes .x1 to .x{limit}, not .x{form.num}"
+        return f"{form.form.opcode}.{form.shape} requires .x1 to .x{limit}, not .x{form.num}"
     return None
 
 
@@ -233,7 +233,7 @@ class cp(
         """Both formats, or neither."""
         if bool(self.dst_fmt) == bool(self.src_fmt):
             return None
-        return f"tcgen05.cp needs .b8x16 with .b6x16_p32 or .b4x16_p64, not .{self.dst_fmt or self.src_fmt} alone"
+        return f"tcgen05.cp requires .b8x16 with .b6x16_p32 or .b4x16_p64, not .{self.dst_fmt or self.src_fmt} alone"
 
 
 class shift(

@@ -51,7 +51,7 @@ class CalleeSpec(Specification):
         if symbol is None:
             yield Problem("undeclared-name", f"the function {operand} is not declared before this call")
         elif symbol.kind == "register":
-            yield Problem("operand-count", f"a call of the pointer {operand} needs a list of functions or a prototype")
+            yield Problem("operand-count", f"a call of pointer {operand} requires a list of functions or a prototype")
         elif symbol.kind != "function" or any(each.entry for each in symbol.signatures):
             found = "entry" if symbol.kind == "function" else symbol.kind
             yield Problem("operand-kind", f"{self.name} must be a .func, not the {found} {operand}")

@@ -64,12 +64,12 @@ class AddressSpec(Specification):
         base = operand.base if isinstance(operand, Address) else operand
         unified, offset = (operand.unified, operand.offset) if isinstance(operand, Address) else (False, 0)
         if unified and (not self.unified or space not in (None, "global")):
-            yield Problem("operand-kind", f"the address {self.name} of {form.opcode_text} takes no .unified: {operand}")
+            yield Problem("operand-kind", f"the address {self.name} of {form.opcode_text} allows no .unified")
         elif isinstance(base, Subscript) or (offset < 0 and "+" not in str(operand)):
             yield Problem("operand-kind", f"the address {self.name} must be [base] or [base+offset], not {operand}")
         elif not isinstance(base, Name):
             if space != "local":
-                yield Problem("operand-kind", f"a number as address is for .local alone, not {operand}")
+                yield Problem("operand-kind", f"a constant address requires .local, not {operand}")
         elif resolve is not None:
             symbol = resolve(base.text)
             if symbol is None:
@@ -79,7 +79,7 @@ class AddressSpec(Specification):
             elif symbol.kind in ADDRESSABLE and symbol.kind != "function":
                 yield from self._variable(base, symbol, form)
                 if unified and not symbol.unified:
-                    yield Problem("operand-kind", f"{operand} needs a variable with the attribute .unified, not {base}")
+                    yield Problem("operand-kind", f"{operand} requires a variable with attribute .unified, not {base}")
             else:
                 kind = f"{symbol.kind} register" if symbol.kind == "special" else symbol.kind
                 yield Problem(
@@ -310,7 +310,7 @@ def repeated(form: Subject, *results: str) -> str | None:
         operand = getattr(form, name)
         for item in operand.elements if isinstance(operand, Vector) else [operand]:
             if isinstance(item, Name) and item.text in seen:
-                return f"the results of {form.opcode_text} must be in different registers; {item} takes two"
+                return f"the results of {form.opcode_text} must be in different registers; {item} stands twice"
             seen.add(str(item))
     return None
 
@@ -335,7 +335,7 @@ class PartSpec(SourceSpec):
         if isinstance(inner, Name) and inner.component is not None:
             if not re.fullmatch(self.selectors, inner.component):
                 legal = f"a selector like {self.selectors}" if self.selectors else "no selector"
-                yield Problem("operand-kind", f"{self.name} takes {legal}, not .{inner.component}")
+                yield Problem("operand-kind", f"{self.name} allows {legal}, not .{inner.component}")
                 return
             inner = Name(inner.base)
         yield from SourceSpec.problems(self, inner, form, resolve)

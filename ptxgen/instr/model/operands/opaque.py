@@ -65,7 +65,7 @@ class OpaqueSpec(AddressSpec):
             given = getattr(form, self.sampler) is not None
             if given and mode == "unified":
                 rule = "in the unified texture mode the .texref holds the sampler: [texture, coordinates]"
-                yield Problem("texture-mode", f"{rule}; a sampler of its own needs .target option texmode_independent")
+                yield Problem("texture-mode", f"{rule}; a separate sampler requires .target texmode_independent")
             elif not given and mode == "independent":
                 rule = "in .target option texmode_independent the sampler is an operand"
                 yield Problem("texture-mode", f"{rule}: [texture, sampler, coordinates]")

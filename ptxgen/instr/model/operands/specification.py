@@ -318,7 +318,7 @@ class SourceSpec(Specification):
         if symbol.space == "global" and wanted.bits == 32 and not is_sum:
             return Problem("operand-type", f"the address of {operand} in .global is 64 bits wide, not {wanted}")
         if symbol.kind == "variable" and symbol.space == "param":
-            return Problem("operand-kind", f"{operand} holds what a call takes or returns, and has no address")
+            return Problem("operand-kind", f"{operand} is an argument or result of a call and has no address")
         if symbol.kind == "function" and is_sum:
             return Problem("operand-kind", f"{self.name} must be the plain function {operand}, without an offset")
         return None
