@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -18,7 +17,7 @@ _Run = Callable[[Group], None]
 
 
 @semantics(address.isspacep)
-def in_space(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
+def in_space(op: address.isspacep, binder: Binder, statement: syntax.Instruction) -> _Run:
     """The window of parameters lies in that of global memory (9.7.9.19)."""
     a, p, space = binder.source(op.a, "u64"), binder.destination(op.p, "pred"), op.space.split("::")[0]
 
@@ -31,7 +30,7 @@ def in_space(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
 
 
 @semantics(address.cvta, address.cvta_to)
-def convert_address(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
+def convert_address(op: address.cvta | address.cvta_to, binder: Binder, statement: syntax.Instruction) -> _Run:
     base = np.uint64(WINDOWS[op.space.split("::")[0]])
     a, d = binder.source(op.a, op.size), binder.destination(op.d, op.size)
     if isinstance(op, address.cvta):

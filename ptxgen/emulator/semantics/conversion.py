@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, get_args
 
 import ml_dtypes
 import numpy as np
@@ -66,7 +66,7 @@ def _saturated(value: NDArray[Any], dtype: str) -> NDArray[Any]:
 
 
 @semantics(conversion.cvt)
-def convert(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
+def convert(op: conversion.cvt, binder: Binder, statement: syntax.Instruction) -> _Run:
     source_float, target_float = op.atype in _FLOATS, op.dtype in _FLOATS
     read = binder.source(op.a, op.atype)
     write = binder.destination(op.d, op.dtype)
@@ -84,6 +84,7 @@ def convert(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     if not target_float:
         limits = np.iinfo(stored)
         if source_float:
+            assert op.rounding is not None  # a rule of cvt
             rounded = _TO_INTEGER[op.rounding]
 
             def to_integer(g: Group) -> None:
@@ -117,6 +118,7 @@ def convert(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     def to_float(g: Group) -> None:
         value = value_of(g)
         if not source_float:
+            assert op.rounding is not None  # a rule of cvt
             if op.dtype == "f64":
                 result = value.astype(np.float64) if op.rounding == "rn" else _integer_to_f64(value, op.rounding)
             else:
@@ -141,7 +143,7 @@ def convert(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     return to_float
 
 
-def _nan_of(result: NDArray[Any], value: NDArray[Any], op: Any) -> NDArray[Any]:
+def _nan_of(result: NDArray[Any], value: NDArray[Any], op: conversion.cvt) -> NDArray[Any]:
     """The NaNs of a conversion to float (measured, H200, 2026-11-20).
 
     From .f64 they keep sign and leading payload bits, quiet. Otherwise 16-bit results, and .f32 results that round to
@@ -192,7 +194,7 @@ def _integer_to_float(value: NDArray[Any], dtype: str, rounding: str) -> NDArray
 
 
 @semantics(conversion.cvt_half, conversion.cvt_half2)
-def convert_half(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
+def convert_half(op: conversion.cvt_half | conversion.cvt_half2, binder: Binder, statement: syntax.Instruction) -> _Run:
     """.f32 to one or two 16-bit floats; the first source goes to the high half."""
     kind = op.dtype.removesuffix("x2")
     finite = ml_dtypes.finfo(_FLOATS[kind]).max
@@ -236,7 +238,9 @@ def _width(type: str) -> int:
     return TYPES[type].bits // int(type[-1])
 
 
-def _sources(op: Any, binder: Binder) -> list[Callable[[Group], NDArray[Any]]]:
+def _sources(
+    op: _ToNarrow | _Stochastic | _ToScale | _ToFixed, binder: Binder
+) -> list[Callable[[Group], NDArray[Any]]]:
     """The values to convert, as .f32, the first for the top: a and b, four registers, or the halves of a pair."""
     pair = isinstance(op, conversion.cvt_ue8m0x2_pair | conversion.cvt_s2f6x2_pair | conversion.cvt_narrow2_pair)
     if not pair:
@@ -252,9 +256,9 @@ def _sources(op: Any, binder: Binder) -> list[Callable[[Group], NDArray[Any]]]:
     return [half(16), half(0)]
 
 
-def _scales(op: Any, binder: Binder) -> Callable[[Group], list[Any]]:
+def _scales(op: _FromNarrow | _ToFixed, binder: Binder) -> Callable[[Group], list[Any]]:
     """The two factors of .scaled::n2::ue8m0, the first for the top value; 1 without them."""
-    if not getattr(op, "scaled", False):
+    if isinstance(op, conversion.cvt_f16x2 | conversion.cvt_bf16x2_ue8m0x2) or not op.scaled:
         return lambda g: [np.float32(1), np.float32(1)]
     scale = binder.source(op.scale, "b16")
 
@@ -265,8 +269,11 @@ def _scales(op: Any, binder: Binder) -> Callable[[Group], list[Any]]:
     return read
 
 
-@semantics(conversion.cvt_narrow2, conversion.cvt_narrow2_pair)
-def convert_narrow(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
+_ToNarrow = conversion.cvt_narrow2 | conversion.cvt_narrow2_pair
+
+
+@semantics(*get_args(_ToNarrow))
+def convert_narrow(op: _ToNarrow, binder: Binder, statement: syntax.Instruction) -> _Run:
     if op.scaled:
         raise Unmodelled("cvt with .scaled::n1::ue8m0")
     sources, d = _sources(op, binder), binder.destination(op.d, op.dtype)
@@ -302,8 +309,11 @@ def _reversed(half: NDArray[np.uint32]) -> NDArray[np.uint32]:
     return half
 
 
-@semantics(conversion.cvt_half2_rs, conversion.cvt_narrow4_rs)
-def convert_randomly(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
+_Stochastic = conversion.cvt_half2_rs | conversion.cvt_narrow4_rs
+
+
+@semantics(*get_args(_Stochastic))
+def convert_randomly(op: _Stochastic, binder: Binder, statement: syntax.Instruction) -> _Run:
     """Random bits stand beside the highest bits that are cut off."""
     name, count = op.dtype[:-2], int(op.dtype[-1])
     sources, random = _sources(op, binder), binder.source(op.rbits, "b32")
@@ -322,7 +332,7 @@ def convert_randomly(op: Any, binder: Binder, statement: syntax.Instruction) -> 
 
 
 @semantics(conversion.cvt_tf32)
-def convert_tf32(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
+def convert_tf32(op: conversion.cvt_tf32, binder: Binder, statement: syntax.Instruction) -> _Run:
     """The 19 bits of .tf32 are the upper ones of the register; the others are 0, those of a NaN too (measured, H100).
 
     .rna is no instruction of the hardware: ptxas adds half a unit to numbers and cuts all words off, and of what is
@@ -344,8 +354,11 @@ def convert_tf32(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run
     return lambda g: d(g, convert(np.asarray(a(g))))
 
 
-@semantics(conversion.cvt_f16x2, conversion.cvt_bf16x2, conversion.cvt_bf16x2_ue8m0x2)
-def convert_from_narrow(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
+_FromNarrow = conversion.cvt_f16x2 | conversion.cvt_bf16x2 | conversion.cvt_bf16x2_ue8m0x2
+
+
+@semantics(*get_args(_FromNarrow))
+def convert_from_narrow(op: _FromNarrow, binder: Binder, statement: syntax.Instruction) -> _Run:
     """Every value of these formats is one of .f16 and .bf16; scaling may round. NaN is 0x7fff."""
     atype = getattr(op, "atype", "ue8m0x2")
     if atype == "ue5m3x2":
@@ -384,8 +397,11 @@ def convert_from_narrow(op: Any, binder: Binder, statement: syntax.Instruction) 
     return run
 
 
-@semantics(conversion.cvt_ue8m0x2, conversion.cvt_ue8m0x2_pair)
-def convert_to_scale(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
+_ToScale = conversion.cvt_ue8m0x2 | conversion.cvt_ue8m0x2_pair
+
+
+@semantics(*get_args(_ToScale))
+def convert_to_scale(op: _ToScale, binder: Binder, statement: syntax.Instruction) -> _Run:
     """The power of two next to a magnitude, 2**-127 at least; too large ones give NaN, or 2**127 with .satfinite.
 
     The sign does not count (CUDA 13.0, cuda_fp8.hpp, __nv_cvt_bfloat16raw_to_e8m0).
@@ -403,8 +419,11 @@ def convert_to_scale(op: Any, binder: Binder, statement: syntax.Instruction) -> 
     return lambda g: d(g, _packed([one(source(g)) for source in sources], 8))
 
 
-@semantics(conversion.cvt_s2f6x2, conversion.cvt_s2f6x2_pair)
-def convert_to_fixed(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
+_ToFixed = conversion.cvt_s2f6x2 | conversion.cvt_s2f6x2_pair
+
+
+@semantics(*get_args(_ToFixed))
+def convert_to_fixed(op: _ToFixed, binder: Binder, statement: syntax.Instruction) -> _Run:
     """Units of 2**-6 in 8 bits, clamped; NaN gives the largest value."""
     sources, scales, d = _sources(op, binder), _scales(op, binder), binder.destination(op.d, "b16")
     rounded = {"rn": np.rint, "rz": np.trunc}[op.rounding]
@@ -417,8 +436,11 @@ def convert_to_fixed(op: Any, binder: Binder, statement: syntax.Instruction) -> 
     return lambda g: d(g, _packed([one(source(g), s) for source, s in zip(sources, scales(g), strict=True)], 8))
 
 
-@semantics(conversion.cvt_pack16, conversion.cvt_pack)
-def pack_integers(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
+_Pack = conversion.cvt_pack16 | conversion.cvt_pack
+
+
+@semantics(*get_args(_Pack))
+def pack_integers(op: _Pack, binder: Binder, statement: syntax.Instruction) -> _Run:
     a, b, d = binder.source(op.a, "s32"), binder.source(op.b, "s32"), binder.destination(op.d, "u32")
     c = binder.source(op.c, "b32") if isinstance(op, conversion.cvt_pack) else None
     bits = int(op.type[1:])

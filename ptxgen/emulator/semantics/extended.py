@@ -7,7 +7,7 @@ opposite of the borrow, as addc after sub.cc tells (measured, H100, driver 580, 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,10 +37,11 @@ def _saturated(a: _Words, b: _Words, carry: Any) -> _Words:
     return np.clip(x + y + np.asarray(carry), -(2**31), 2**31 - 1).astype(np.int32).view(np.uint32)
 
 
-@semantics(
-    extended.add_cc, extended.addc, extended.sub_cc, extended.subc, extended.mad_cc, extended.madc,
-)  # fmt: skip
-def carried(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
+_Extended = extended.add_cc | extended.addc | extended.sub_cc | extended.subc | extended.mad_cc | extended.madc
+
+
+@semantics(*get_args(_Extended))
+def carried(op: _Extended, binder: Binder, statement: syntax.Instruction) -> _Run:
     type = TYPES[op.type]
     unsigned = np.dtype(f"u{type.bytes}")
     subtract = isinstance(op, extended.sub_cc | extended.subc)

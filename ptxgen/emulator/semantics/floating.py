@@ -6,7 +6,7 @@ What is defined to the bit is so here; for approximations see `ptxgen.emulator.a
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,7 @@ from ptxgen.emulator.load.operands import Binder, joined, parts
 from ptxgen.emulator.semantics import semantics
 from ptxgen.emulator.state.group import Group
 from ptxgen.instr import floating
+from ptxgen.instr.model.form import Instruction
 
 _Run = Callable[[Group], None]
 _Doubles = NDArray[np.float64]
@@ -32,7 +33,7 @@ def quieted(value: NDArray[Any], result: NDArray[Any]) -> NDArray[Any]:
     return np.where(nan, words.view(np.float64), result)
 
 
-def nan_of_operands(op: Any, result: _Doubles, *operands: _Doubles) -> _Doubles:
+def nan_of_operands(op: Instruction, result: _Doubles, *operands: _Doubles) -> _Doubles:
     """The NaNs of .f64 results, made quiet: b before a, in fma b before c before a, in div a before b (measured)."""
     order = {1: (0,), 2: (0, 1), 3: (0, 2, 1)}[len(operands)]
     for index in reversed(order) if isinstance(op, floating.div) else order:
@@ -40,13 +41,9 @@ def nan_of_operands(op: Any, result: _Doubles, *operands: _Doubles) -> _Doubles:
     return result
 
 
-def _rounding(op: Any) -> str:
-    return getattr(op, "rounding", None) or "rn"
-
-
-def _single(op: Any) -> Callable[..., Any]:
+def _single(op: _Arithmetic | _Packed) -> Callable[..., Any]:
     """The .f32 function of a sum, difference, product or fused product, with the modifiers of the instruction."""
-    rounding, ftz, sat = _rounding(op), op.ftz, getattr(op, "sat", False)
+    rounding, ftz, sat = op.rounding or "rn", op.ftz, getattr(op, "sat", False)
     if isinstance(op, floating.add | floating.add_f32x2):
         return lambda a, b: single.add(a, b, rounding, ftz, sat)
     if isinstance(op, floating.sub | floating.sub_f32x2):
@@ -56,9 +53,9 @@ def _single(op: Any) -> Callable[..., Any]:
     return lambda a, b, c: single.fused(a, b, c, rounding, ftz, sat)
 
 
-def _double(op: Any) -> Callable[..., Any]:
+def _double(op: _Arithmetic) -> Callable[..., Any]:
     """The same in .f64, without regard to which NaN comes out."""
-    rounding = _rounding(op)
+    rounding = op.rounding or "rn"
     if isinstance(op, floating.add):
         return lambda a, b: exact.add(a, b, rounding)
     if isinstance(op, floating.sub):
@@ -70,10 +67,11 @@ def _double(op: Any) -> Callable[..., Any]:
     return lambda a, b, c: exact.fused(a, b, c, rounding)
 
 
-def _apply(op: Any, binder: Binder, function: Callable[..., Any], type: str) -> _Run:
+def _apply(op: Instruction, binder: Binder, function: Callable[..., Any], type: str) -> _Run:
     """d = function(operands), all of one type."""
-    names = [name for name in op.form.operands if name != "d"]
-    sources, d = [binder.source(getattr(op, name), type) for name in names], binder.destination(op.d, type)
+    operands = {name: getattr(op, name) for name in op.form.operands}
+    result = operands.pop("d")
+    sources, d = [binder.source(operand, type) for operand in operands.values()], binder.destination(result, type)
     if len(sources) == 1:
         (a,) = sources
         return lambda g: d(g, function(np.asarray(a(g))))
@@ -83,8 +81,11 @@ def _apply(op: Any, binder: Binder, function: Callable[..., Any], type: str) -> 
     return lambda g: d(g, function(*(np.asarray(source(g)) for source in sources)))
 
 
-@semantics(floating.add, floating.sub, floating.mul, floating.fma, floating.mad, floating.div)
-def arithmetic(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
+_Arithmetic = floating.add | floating.sub | floating.mul | floating.fma | floating.mad | floating.div
+
+
+@semantics(*get_args(_Arithmetic))
+def arithmetic(op: _Arithmetic, binder: Binder, statement: syntax.Instruction) -> _Run:
     if op.type == "f64":
         function = _double(op)
         return _apply(op, binder, lambda *values: nan_of_operands(op, function(*values), *values), "f64")
@@ -93,8 +94,11 @@ def arithmetic(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     return _apply(op, binder, _single(op), "f32")
 
 
-@semantics(floating.add_f32x2, floating.sub_f32x2, floating.mul_f32x2, floating.fma_f32x2)
-def packed(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
+_Packed = floating.add_f32x2 | floating.sub_f32x2 | floating.mul_f32x2 | floating.fma_f32x2
+
+
+@semantics(*get_args(_Packed))
+def packed(op: _Packed, binder: Binder, statement: syntax.Instruction) -> _Run:
     function = _single(op)
 
     def halves(*words: Any) -> Any:
@@ -106,7 +110,7 @@ def packed(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
 
 
 @semantics(floating.abs, floating.neg)
-def sign_change(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
+def sign_change(op: floating.abs | floating.neg, binder: Binder, statement: syntax.Instruction) -> _Run:
     function = np.abs if isinstance(op, floating.abs) else np.negative
     if op.type == "f64":
         return _apply(op, binder, lambda a: quieted(a, function(a)), "f64")
@@ -114,7 +118,7 @@ def sign_change(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
 
 
 @semantics(floating.min, floating.max)
-def extremum(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
+def extremum(op: floating.min | floating.max, binder: Binder, statement: syntax.Instruction) -> _Run:
     smaller = isinstance(op, floating.min)
 
     def choose(a: Any, b: Any) -> Any:
@@ -135,7 +139,7 @@ def extremum(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
 
 
 @semantics(floating.min3, floating.max3)
-def extremum_of_three(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
+def extremum_of_three(op: floating.min3 | floating.max3, binder: Binder, statement: syntax.Instruction) -> _Run:
     smaller = isinstance(op, floating.min3)
 
     def choose(*values: Any) -> Any:
@@ -150,12 +154,12 @@ def extremum_of_three(op: Any, binder: Binder, statement: syntax.Instruction) ->
 
 
 @semantics(floating.copysign)
-def copy_sign(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
+def copy_sign(op: floating.copysign, binder: Binder, statement: syntax.Instruction) -> _Run:
     return _apply(op, binder, lambda a, b: np.copysign(b, a), op.type)
 
 
 @semantics(floating.testp)
-def test_property(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
+def test_property(op: floating.testp, binder: Binder, statement: syntax.Instruction) -> _Run:
     """Zeros count as normal, and not as subnormal (9.7.3.1)."""
     a, p = binder.source(op.a, op.type), binder.destination(op.p, "pred")
     tiny = np.float32(2.0**-126) if op.type == "f32" else np.float64(2.0**-1022)
@@ -173,7 +177,7 @@ def test_property(op: Any, binder: Binder, statement: syntax.Instruction) -> _Ru
 
 
 @semantics(floating.rcp)
-def reciprocal(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
+def reciprocal(op: floating.rcp, binder: Binder, statement: syntax.Instruction) -> _Run:
     """.ftz does nothing in .f64."""
     if op.type == "f64":
         one = np.array(1.0)
@@ -182,7 +186,7 @@ def reciprocal(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
 
 
 @semantics(floating.sqrt)
-def root(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
+def root(op: floating.sqrt, binder: Binder, statement: syntax.Instruction) -> _Run:
     if op.type == "f64":
         return _apply(op, binder, lambda a: nan_of_operands(op, exact.square_root(a, op.rounding), a), "f64")
     return _apply(op, binder, lambda a: single.square_root(a, op.rounding, op.ftz), "f32")
@@ -201,13 +205,13 @@ _APPROXIMATIONS: dict[type, Callable[..., Any]] = {
 
 
 @semantics(*_APPROXIMATIONS)
-def approximation(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
+def approximation(op: Instruction, binder: Binder, statement: syntax.Instruction) -> _Run:
     function, ftz = _APPROXIMATIONS[type(op)], getattr(op, "ftz", False)
     return _apply(op, binder, lambda *values: function(*values, ftz), "f32")
 
 
 @semantics(floating.sin, floating.cos)
-def circular(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
+def circular(op: floating.sin | floating.cos, binder: Binder, statement: syntax.Instruction) -> _Run:
     if isinstance(op, floating.sin):
         function = functions.sine_of_turns if op.two_pi else functions.sine
     else:
@@ -215,8 +219,11 @@ def circular(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     return _apply(op, binder, lambda a: function(a, op.ftz), "f32")
 
 
-@semantics(floating.rcp_approx_f64, floating.rsqrt_ftz_f64)
-def upper_half(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
+_UpperHalf = floating.rcp_approx_f64 | floating.rsqrt_ftz_f64
+
+
+@semantics(*get_args(_UpperHalf))
+def upper_half(op: _UpperHalf, binder: Binder, statement: syntax.Instruction) -> _Run:
     """From the upper 32 bits of a to those of d; subnormals are zeros, NaN is 0x7fffffff00000000 (9.7.3.14, 17)."""
     upper, nan = np.uint64(0xFFFFFFFF << 32), np.uint64(0x7FFFFFFF << 32)
     squared = isinstance(op, floating.rsqrt_ftz_f64)
@@ -234,6 +241,6 @@ def upper_half(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
 
 
 @semantics(floating.rsqrt_f64)
-def reciprocal_root_f64(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
+def reciprocal_root_f64(op: floating.rsqrt_f64, binder: Binder, statement: syntax.Instruction) -> _Run:
     """A software routine on hardware; here as there the rounded value, but next to ties."""
     return _apply(op, binder, lambda a: nan_of_operands(op, functions.reciprocal_root_f64(a), a), "f64")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,9 @@ from ptxgen.instr import half
 
 _Run = Callable[[Group], None]
 _Words = NDArray[np.uint16]
+_Arithmetic = half.add | half.sub | half.mul | half.fma
+_Approximate = half.tanh | half.ex2 | half.ex2_bf16
+_Half = _Arithmetic | half.neg | half.abs | half.min | half.max | _Approximate
 
 _SIGN, _NAN = np.uint16(0x8000), np.uint16(0x7FFF)
 #: The NaN that tensor copies fill in beyond the edges. fma.oob looks for it, of either sign, in a and b, not in c
@@ -26,23 +29,24 @@ _SIGN, _NAN = np.uint16(0x8000), np.uint16(0x7FFF)
 _OOB_NAN = np.uint16(0x7FF7)
 
 
-def _format(op: Any) -> Format:
+def _format(op: _Half) -> Format:
     return FORMATS[op.type.removesuffix("x2")]
 
 
-def _apply(op: Any, binder: Binder, function: Callable[..., _Words]) -> _Run:
+def _apply(op: _Half, binder: Binder, function: Callable[..., _Words]) -> _Run:
     """d = function(operands) on words of 16 bits, or on both halves of words of 32."""
     packed = op.type.endswith("x2")
     type = "b32" if packed else "b16"
-    names = [name for name in op.form.operands if name != "d"]
-    sources, d = [binder.source(getattr(op, name), type) for name in names], binder.destination(op.d, type)
+    operands = {name: getattr(op, name) for name in op.form.operands}
+    result = operands.pop("d")
+    sources, d = [binder.source(operand, type) for operand in operands.values()], binder.destination(result, type)
     if not packed:
         return lambda g: d(g, function(*(np.asarray(source(g)) for source in sources)))
     return lambda g: d(g, joined(function(*(parts(source(g), np.uint16) for source in sources)), np.uint32))
 
 
-@semantics(half.add, half.sub, half.mul, half.fma)
-def operation(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
+@semantics(*get_args(_Arithmetic))
+def operation(op: _Arithmetic, binder: Binder, statement: syntax.Instruction) -> _Run:
     format = _format(op)
 
     def exact(*words: _Words) -> NDArray[np.float64]:
@@ -80,7 +84,7 @@ def _flushed(result: _Words, value: NDArray[np.float64], format: Format) -> _Wor
 
 
 @semantics(half.neg, half.abs)
-def sign_change(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
+def sign_change(op: half.neg | half.abs, binder: Binder, statement: syntax.Instruction) -> _Run:
     format, negate = _format(op), isinstance(op, half.neg)
 
     def compute(a: _Words) -> _Words:
@@ -92,7 +96,7 @@ def sign_change(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
 
 
 @semantics(half.min, half.max)
-def extremum(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
+def extremum(op: half.min | half.max, binder: Binder, statement: syntax.Instruction) -> _Run:
     format, smaller = _format(op), isinstance(op, half.min)
 
     def compute(a: _Words, b: _Words) -> _Words:
@@ -111,7 +115,7 @@ def extremum(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
 def _approximation(function: Callable[[Any], Any]) -> Callable[..., _Run]:
     """A function of one number, computed in .f64 and rounded; hardware may differ within the manual's bounds."""
 
-    def bind(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
+    def bind(op: _Approximate, binder: Binder, statement: syntax.Instruction) -> _Run:
         format, ftz = _format(op), isinstance(op, half.ex2_bf16)
 
         def compute(a: _Words) -> _Words:

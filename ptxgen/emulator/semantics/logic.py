@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
@@ -23,33 +23,36 @@ _FUNCTIONS: dict[type, Any] = {
 
 
 @semantics(logic.and_, logic.or_, logic.xor)
-def words(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
+def words(op: logic.and_ | logic.or_ | logic.xor, binder: Binder, statement: syntax.Instruction) -> _Run:
     function = _FUNCTIONS[type(op)]
     a, b, d = binder.source(op.a, op.type), binder.source(op.b, op.type), binder.destination(op.d, op.type)
     return lambda g: d(g, function(a(g), b(g)))
 
 
-@semantics(logic.and_pred, logic.or_pred, logic.xor_pred)
-def predicates(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
+_Predicates = logic.and_pred | logic.or_pred | logic.xor_pred
+
+
+@semantics(*get_args(_Predicates))
+def predicates(op: _Predicates, binder: Binder, statement: syntax.Instruction) -> _Run:
     function = _FUNCTIONS[type(op)]
     a, b, d = binder.predicate(op.a), binder.predicate(op.b), binder.destination(op.d, "pred")
     return lambda g: d(g, function(a(g), b(g)))
 
 
 @semantics(logic.not_)
-def complement(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
+def complement(op: logic.not_, binder: Binder, statement: syntax.Instruction) -> _Run:
     a, d = binder.source(op.a, op.type), binder.destination(op.d, op.type)
     return lambda g: d(g, ~np.asarray(a(g)))
 
 
 @semantics(logic.not_pred)
-def complement_predicate(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
+def complement_predicate(op: logic.not_pred, binder: Binder, statement: syntax.Instruction) -> _Run:
     a, d = binder.predicate(op.a), binder.destination(op.d, "pred")
     return lambda g: d(g, ~np.asarray(a(g)))
 
 
 @semantics(logic.shl, logic.shr)
-def shift(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
+def shift(op: logic.shl | logic.shr, binder: Binder, statement: syntax.Instruction) -> _Run:
     type = TYPES[op.type]
     dtype, bits, signed = numpy_type(type), type.bits, type.kind == "signed"
     a, b, d = binder.source(op.a, type), binder.source(op.b, "u32"), binder.destination(op.d, type)
@@ -72,7 +75,7 @@ def shift(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
 
 
 @semantics(logic.cnot)
-def is_zero(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
+def is_zero(op: logic.cnot, binder: Binder, statement: syntax.Instruction) -> _Run:
     a, d = binder.source(op.a, op.type), binder.destination(op.d, op.type)
     return lambda g: d(g, np.asarray(a(g)) == 0)
 
@@ -91,7 +94,7 @@ def _table(lut: int) -> Callable[[Any, Any, Any], Any]:
 
 
 @semantics(logic.lop3, logic.lop3_bool)
-def three_input(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
+def three_input(op: logic.lop3 | logic.lop3_bool, binder: Binder, statement: syntax.Instruction) -> _Run:
     a, b, c = (binder.source(operand, "b32") for operand in (op.a, op.b, op.c))
     d = binder.destination(op.d, "b32")
     function = _table(int(op.lut.evaluate()))
@@ -109,7 +112,7 @@ def three_input(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
 
 
 @semantics(logic.shf)
-def funnel_shift(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
+def funnel_shift(op: logic.shf, binder: Binder, statement: syntax.Instruction) -> _Run:
     a, b, c = (binder.source(operand, "u32") for operand in (op.a, op.b, op.c))
     d = binder.destination(op.d, "b32")
 

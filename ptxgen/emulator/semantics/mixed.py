@@ -24,7 +24,7 @@ def _widened(binder: Binder, operand: Any, type: str) -> Reader:
 
 
 @semantics(mixed.add, mixed.sub)
-def sum_of(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
+def sum_of(op: mixed.add | mixed.sub, binder: Binder, statement: syntax.Instruction) -> _Run:
     a, c, d = _widened(binder, op.a, op.atype), binder.source(op.c, "f32"), binder.destination(op.d, "f32")
     rounding, negated = op.rounding or "rn", isinstance(op, mixed.sub)
 
@@ -36,7 +36,7 @@ def sum_of(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
 
 
 @semantics(mixed.fma)
-def fused(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
+def fused(op: mixed.fma, binder: Binder, statement: syntax.Instruction) -> _Run:
     a, b = _widened(binder, op.a, op.abtype), _widened(binder, op.b, op.abtype)
     c, d = binder.source(op.c, "f32"), binder.destination(op.d, "f32")
     return lambda g: d(g, single.fused(a(g), b(g), np.asarray(c(g)), op.rounding, sat=op.sat))

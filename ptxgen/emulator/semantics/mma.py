@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,13 +22,18 @@ from ptxgen.emulator.semantics import semantics
 from ptxgen.emulator.semantics.barrier import require_whole_warps
 from ptxgen.emulator.state.group import Group
 from ptxgen.instr import mma, wmma
-from ptxgen.instr.mma.common import ScaledMma, SparseMma
 from ptxgen.instr.model.fragments import dimensions
 from ptxgen.layouts import fragments
 from ptxgen.layouts.fragments import Fragment, inverse
 
 _Run = Callable[[Group], None]
 _Values = NDArray[np.float32]
+_SparseScaled = mma.sp_mxf8f6f4 | mma.sp_mxf4 | mma.sp_mxf4nvf4
+_Scaled = mma.mxf8f6f4 | mma.mxf4 | mma.mxf4nvf4 | _SparseScaled
+_Sparse = mma.sp_f16 | mma.sp_bf16 | mma.sp_tf32 | mma.sp_f8 | mma.sp_f8f6f4 | mma.sp_i8 | mma.sp_i4 | _SparseScaled
+_Dense = mma.f16 | mma.bf16 | mma.tf32 | mma.f64 | mma.f8 | mma.f8f6f4 | mma.i8 | mma.i4 | mma.b1
+_Mma = mma.f16_m8n8k4 | _Dense | _Sparse | _Scaled
+WmmaMma = wmma.mma_f16 | wmma.mma_bf16 | wmma.mma_tf32 | wmma.mma_f64 | wmma.mma_i8 | wmma.mma_i4 | wmma.mma_b1
 
 
 class Layout(NamedTuple):
@@ -78,7 +83,7 @@ def _quad_layout(a_layout: Any, b_layout: Any, c_bits: int, d_bits: int) -> Layo
     )
 
 
-def _types(op: Any) -> tuple[str, str]:
+def _types(op: _Mma) -> tuple[str, str]:
     """The types of A and B."""
     return op.atype, op.btype
 
@@ -98,49 +103,25 @@ class _Operand:
         return np.ascontiguousarray(matrix_multiply.split(words, self.bits).reshape(g.size, -1)[:, places])
 
 
-@semantics(
-    mma.f16_m8n8k4,
-    mma.f16,
-    mma.bf16,
-    mma.tf32,
-    mma.f64,
-    mma.f8,
-    mma.f8f6f4,
-    mma.i8,
-    mma.i4,
-    mma.b1,
-    mma.sp_f16,
-    mma.sp_bf16,
-    mma.sp_tf32,
-    mma.sp_f8,
-    mma.sp_f8f6f4,
-    mma.sp_i8,
-    mma.sp_i4,
-    mma.mxf8f6f4,
-    mma.mxf4,
-    mma.mxf4nvf4,
-    mma.sp_mxf8f6f4,
-    mma.sp_mxf4,
-    mma.sp_mxf4nvf4,
-)
-def multiply(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
-    sparse, c_bits, d_bits = isinstance(op, SparseMma), *accumulator_bits(op)
+@semantics(*get_args(_Mma))
+def multiply(op: _Mma, binder: Binder, statement: syntax.Instruction) -> _Run:
+    sparse, c_bits, d_bits = isinstance(op, _Sparse), *accumulator_bits(op)
     if isinstance(op, mma.f16_m8n8k4):
         layout = _quad_layout(op.alayout, op.blayout, c_bits, d_bits)
     else:
         layout = _layout(op.shape, op.bits, sparse, c_bits, d_bits)
-    metadata = _Metadata(op, binder, statement) if sparse else None
-    scales = _Scales(op, binder) if isinstance(op, ScaledMma) else None
+    metadata = _Metadata(op, binder, statement) if isinstance(op, _Sparse) else None
+    scales = _Scales(op, binder) if isinstance(op, _Scaled) else None
     return product_of(op, binder, statement, layout, _types(op), op.bits, metadata, scales)
 
 
-def accumulator_bits(op: Any) -> tuple[int, int]:
+def accumulator_bits(op: _Mma | WmmaMma) -> tuple[int, int]:
     """Bits of an element of C and of D."""
     return DTYPES[getattr(op, "ctype", op.dtype)].bits, DTYPES[op.dtype].bits
 
 
 def product_of(
-    op: Any,
+    op: _Mma | WmmaMma,
     binder: Binder,
     statement: syntax.Instruction,
     layout: Layout,
@@ -188,7 +169,7 @@ def product_of(
 
 
 def _sum(
-    op: Any, binder: Binder, types: tuple[str, str], c_type: str, d_type: str
+    op: _Mma | WmmaMma, binder: Binder, types: tuple[str, str], c_type: str, d_type: str
 ) -> Callable[[_Values, _Values, _Values, NDArray[np.int64] | None], NDArray[Any]]:
     """How the instruction adds products to C: in one sum, or in the steps that ptxas makes of it."""
     if isinstance(op, mma.f16_m8n8k4):
@@ -231,7 +212,7 @@ def _nan(a: NDArray[np.float64], b: NDArray[np.float64], c: NDArray[np.float64])
 class _Metadata:
     """The columns of the stored elements of a sparse A."""
 
-    def __init__(self, op: Any, binder: Binder, statement: syntax.Instruction) -> None:
+    def __init__(self, op: _Sparse, binder: Binder, statement: syntax.Instruction) -> None:
         self.word, self.bits, self.statement = binder.source(binder.vector(op.e)[0], "b32"), op.bits, statement
         self.k = dimensions(op.shape)[2]
         self.thread, self.bit = fragments.metadata_places(self.k, op.bits, int(op.f.evaluate()))
@@ -248,8 +229,10 @@ class _Metadata:
 class _Scales:
     """The scale factors of blocks of A's rows and B's columns. PTX ISA 9.7.14.3."""
 
-    def __init__(self, op: Any, binder: Binder) -> None:
-        self.count = int((op.scale_vec or op.default_size)[0])
+    def __init__(self, op: _Scaled, binder: Binder) -> None:
+        size = op.scale_vec or op.default_size
+        assert size is not None
+        self.count = int(size[0])
         self.type, self.types = getattr(op, "stype", "ue8m0"), _types(op)
         self.groups = op.bits == 4
         self.words = [binder.source(binder.vector(each)[0], "b32") for each in (op.scale_a, op.scale_b)]

@@ -18,7 +18,7 @@ _Run = Callable[[Group], None]
 
 
 @semantics(move.mov)
-def copy(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
+def copy(op: move.mov, binder: Binder, statement: syntax.Instruction) -> _Run:
     """A whole vector register is packed or unpacked."""
     if len(binder.vector(op.a)) > 1:
         return pack(op, binder, statement)
@@ -29,13 +29,13 @@ def copy(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
 
 
 @semantics(move.mov_pred)
-def copy_predicate(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
+def copy_predicate(op: move.mov_pred, binder: Binder, statement: syntax.Instruction) -> _Run:
     a, d = binder.predicate(op.a), binder.destination(op.d, "pred")
     return lambda g: d(g, a(g))
 
 
 @semantics(move.mov_vector)
-def copy_vector(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
+def copy_vector(op: move.mov_vector, binder: Binder, statement: syntax.Instruction) -> _Run:
     """All elements are read before the first is written."""
     sources = [binder.source(element, op.type) for element in binder.vector(op.a)]
     destinations = [binder.destination(element, op.type) for element in binder.vector(op.d)]
@@ -53,7 +53,7 @@ def _part_type(type: str, count: int) -> str:
 
 
 @semantics(move.mov_pack, move.mov_pack4)
-def pack(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
+def pack(op: move.mov_pack | move.mov_pack4, binder: Binder, statement: syntax.Instruction) -> _Run:
     parts = binder.vector(op.a)
     part = _part_type(op.type, len(parts))
     sources = [binder.source(element, part) for element in parts]
@@ -83,7 +83,7 @@ def pack(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
 
 
 @semantics(move.mov_unpack, move.mov_unpack4)
-def unpack(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
+def unpack(op: move.mov_unpack | move.mov_unpack4, binder: Binder, statement: syntax.Instruction) -> _Run:
     parts = binder.vector(op.d)
     part = _part_type(op.type, len(parts))
     destinations = [binder.destination(element, part) for element in parts]
@@ -154,7 +154,7 @@ def _constant_permutation(a: Reader, b: Reader, d: Writer, digits: tuple[int, ..
 
 
 @semantics(move.prmt)
-def permute(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
+def permute(op: move.prmt, binder: Binder, statement: syntax.Instruction) -> _Run:
     a, b, c = (binder.source(operand, "b32") for operand in (op.a, op.b, op.c))
     d = binder.destination(op.d, "b32")
     places = np.arange(4, dtype=np.uint32) * np.uint32(4)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
@@ -40,7 +40,7 @@ def comparison(name: str, is_float: bool) -> Callable[[Any, Any], Any]:
     return function
 
 
-def _combination(op: Any, binder: Binder) -> Callable[[Group, Any], Any]:
+def _combination(op: _Setp | _Set, binder: Binder) -> Callable[[Group, Any], Any]:
     """The result of a comparison combined with the predicate c, if the instruction does so."""
     if op.combine is None:
         return lambda g, result: result
@@ -49,7 +49,7 @@ def _combination(op: Any, binder: Binder) -> Callable[[Group, Any], Any]:
     return lambda g, result: combine(result, c(g))
 
 
-def _compared(op: Any, binder: Binder, type: str) -> Callable[[Group], Any]:
+def _compared(op: _Setp | _Set, binder: Binder, type: str) -> Callable[[Group], Any]:
     """The comparison of a and b; of packed types with a last axis of two, the low halves first."""
     base, packed = type.removesuffix("x2"), type.endswith("x2")
     is_float = base in ("f16", "bf16", "f32", "f64")
@@ -69,8 +69,11 @@ def _compared(op: Any, binder: Binder, type: str) -> Callable[[Group], Any]:
     return lambda g: np.asarray(function(a(g), b(g)))
 
 
-@semantics(predicate.setp, predicate.setp_half, predicate.setp_half2)
-def compare(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
+_Setp = predicate.setp | predicate.setp_half | predicate.setp_half2
+
+
+@semantics(*get_args(_Setp))
+def compare(op: _Setp, binder: Binder, statement: syntax.Instruction) -> _Run:
     """q is the opposite of p, or the comparison of the high halves."""
     result_of, combined = _compared(op, binder, op.type), _combination(op, binder)
     packed = op.type.endswith("x2")
@@ -94,8 +97,11 @@ def compare(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
 _TRUE: dict[str, int] = {"f16": 0x3C00, "bf16": 0x3F80, "f32": 0x3F800000}
 
 
-@semantics(predicate.set, predicate.set_half, predicate.set_of_half, predicate.set_half2)
-def set_register(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
+_Set = predicate.set | predicate.set_half | predicate.set_of_half | predicate.set_half2
+
+
+@semantics(*get_args(_Set))
+def set_register(op: _Set, binder: Binder, statement: syntax.Instruction) -> _Run:
     result_of, combined = _compared(op, binder, op.stype), _combination(op, binder)
     packed = op.stype.endswith("x2")
     type = f"b{TYPES[op.dtype].bits}"
@@ -115,14 +121,14 @@ def set_register(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run
 
 
 @semantics(predicate.selp)
-def select(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
+def select(op: predicate.selp, binder: Binder, statement: syntax.Instruction) -> _Run:
     a, b, d = binder.source(op.a, op.type), binder.source(op.b, op.type), binder.destination(op.d, op.type)
     c = binder.predicate(op.c)
     return lambda g: d(g, np.where(c(g), a(g), b(g)))
 
 
 @semantics(predicate.slct, predicate.slct_float)
-def select_by_sign(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
+def select_by_sign(op: predicate.slct | predicate.slct_float, binder: Binder, statement: syntax.Instruction) -> _Run:
     """a where c is 0 or more; -0.0 is, NaN is not (9.7.6.4)."""
     a, b, d = binder.source(op.a, op.type), binder.source(op.b, op.type), binder.destination(op.d, op.type)
     c = binder.source(op.c, "s32" if isinstance(op, predicate.slct) else "f32")

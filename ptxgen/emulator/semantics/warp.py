@@ -26,13 +26,17 @@ _Flags = NDArray[np.bool_]
 _Masks = NDArray[np.uint32]
 _Gate = Callable[[Group, "Scheduler"], tuple[Callable[[int], object], "_Flags | None"]]
 
+_Reduction = warp.redux | warp.redux_bits | warp.redux_float
+_Comparison = warp.vote | warp.vote_ballot | warp.match_any | warp.match_all
+#: Instructions with a mask of the lanes that execute them together.
+_Collective = barrier.bar_warp_sync | warp.elect | warp.shfl | _Reduction | _Comparison
 _LANES = np.arange(32, dtype=np.uint32)
 _BITS = np.uint32(1) << _LANES
 _ALL = np.uint32(0xFFFFFFFF)
 
 
 def _together(
-    op: Any,
+    op: _Collective,
     binder: Binder,
     statement: syntax.Instruction,
     sources: Sequence[Reader],
@@ -107,7 +111,7 @@ def _together(
 
 
 @semantics(barrier.bar_warp_sync, kind="blocking")
-def synchronize(op: Any, binder: Binder, statement: syntax.Instruction) -> _Gate:
+def synchronize(op: barrier.bar_warp_sync, binder: Binder, statement: syntax.Instruction) -> _Gate:
     def met(machine: Machine, rows: NDArray[np.int64], active: _Flags, masks: Any) -> None:
         events = machine.events
         if np.ndim(masks) == 0:
@@ -167,7 +171,7 @@ def _reduced(function: np.ufunc, active: _Flags, masks: _Masks, values: NDArray[
 
 
 @semantics(warp.elect, kind="blocking")
-def elect(op: Any, binder: Binder, statement: syntax.Instruction) -> _Gate:
+def elect(op: warp.elect, binder: Binder, statement: syntax.Instruction) -> _Gate:
     """The first lane of the mask; which one it is, PTX leaves open."""
     d, p = binder.destination(op.d, "b32"), binder.destination(op.p, "pred")
 
@@ -200,14 +204,16 @@ def _shuffled(mode: str) -> Callable[[Arrays], Arrays]:
     return compute
 
 
-def _shuffle_operands(op: Any, binder: Binder) -> tuple[list[Reader], list[Writer | None]]:
+def _shuffle_operands(
+    op: warp.shfl | warp.shfl_without_sync, binder: Binder
+) -> tuple[list[Reader], list[Writer | None]]:
     sources = [binder.source(operand, "b32") for operand in (op.a, op.b, op.c)]
     p = binder.destination(op.p, "pred") if op.p is not None else None
     return sources, [binder.destination(op.d, "b32"), p]
 
 
 @semantics(warp.shfl, kind="blocking")
-def shuffle(op: Any, binder: Binder, statement: syntax.Instruction) -> _Gate:
+def shuffle(op: warp.shfl, binder: Binder, statement: syntax.Instruction) -> _Gate:
     """What comes from a lane that does not take part is left open; here it is what that lane's register holds."""
     sources, writers = _shuffle_operands(op, binder)
     shuffled = _shuffled(op.mode)
@@ -222,7 +228,9 @@ def shuffle(op: Any, binder: Binder, statement: syntax.Instruction) -> _Gate:
 
 
 @semantics(warp.shfl_without_sync)
-def shuffle_active(op: Any, binder: Binder, statement: syntax.Instruction) -> Callable[[Group], None]:
+def shuffle_active(
+    op: warp.shfl_without_sync, binder: Binder, statement: syntax.Instruction
+) -> Callable[[Group], None]:
     sources, (d, p) = _shuffle_operands(op, binder)
     shuffled = _shuffled(op.mode)
 
@@ -248,7 +256,7 @@ _REDUCTIONS: dict[str, tuple[np.ufunc, dict[str, int]]] = {
 
 
 @semantics(warp.redux, warp.redux_bits, kind="blocking")
-def reduce(op: Any, binder: Binder, statement: syntax.Instruction) -> _Gate:
+def reduce(op: warp.redux | warp.redux_bits, binder: Binder, statement: syntax.Instruction) -> _Gate:
     type = getattr(op, "type", "u32")
     function, neutral = _REDUCTIONS[op.op]
 
@@ -260,7 +268,7 @@ def reduce(op: Any, binder: Binder, statement: syntax.Instruction) -> _Gate:
 
 
 @semantics(warp.redux_float, kind="blocking")
-def reduce_float(op: Any, binder: Binder, statement: syntax.Instruction) -> _Gate:
+def reduce_float(op: warp.redux_float, binder: Binder, statement: syntax.Instruction) -> _Gate:
     """Compared as integers, in which -0 is less than +0; NaNs win or do not count."""
     a, d = binder.source(op.a, "f32"), binder.destination(op.d, "f32")
     smaller = op.op == "min"
@@ -295,14 +303,16 @@ def _ballots(active: _Flags, masks: _Masks, operands: Arrays) -> Arrays:
 
 
 @semantics(warp.vote, warp.vote_ballot, kind="blocking")
-def vote(op: Any, binder: Binder, statement: syntax.Instruction) -> _Gate:
+def vote(op: warp.vote | warp.vote_ballot, binder: Binder, statement: syntax.Instruction) -> _Gate:
     ballot = isinstance(op, warp.vote_ballot)
     a, d = binder.predicate(op.a), binder.destination(op.d, "b32" if ballot else "pred")
     return _together(op, binder, statement, (a,), (d,), _ballots if ballot else _votes(op.mode))
 
 
 @semantics(warp.vote_without_sync, warp.vote_ballot_without_sync)
-def vote_active(op: Any, binder: Binder, statement: syntax.Instruction) -> Callable[[Group], None]:
+def vote_active(
+    op: warp.vote_without_sync | warp.vote_ballot_without_sync, binder: Binder, statement: syntax.Instruction
+) -> Callable[[Group], None]:
     """Among the lanes that the emulator runs together here."""
     ballot = isinstance(op, warp.vote_ballot_without_sync)
     a, d = binder.predicate(op.a), binder.destination(op.d, "b32" if ballot else "pred")
@@ -317,7 +327,7 @@ def vote_active(op: Any, binder: Binder, statement: syntax.Instruction) -> Calla
 
 
 @semantics(warp.match_any, warp.match_all, kind="blocking")
-def match(op: Any, binder: Binder, statement: syntax.Instruction) -> _Gate:
+def match(op: warp.match_any | warp.match_all, binder: Binder, statement: syntax.Instruction) -> _Gate:
     a, d = binder.source(op.a, op.type), binder.destination(op.d, "b32")
     if isinstance(op, warp.match_any):
         writers: list[Writer | None] = [d]
@@ -337,7 +347,7 @@ def match(op: Any, binder: Binder, statement: syntax.Instruction) -> _Gate:
 
 
 @semantics(warp.activemask)
-def active_mask(op: Any, binder: Binder, statement: syntax.Instruction) -> Callable[[Group], None]:
+def active_mask(op: warp.activemask, binder: Binder, statement: syntax.Instruction) -> Callable[[Group], None]:
     """The lanes that the emulator runs together here; which they are, PTX leaves open."""
     d = binder.destination(op.d, "b32")
     return lambda g: d(g, np.broadcast_to(lanes_of(g.active)[:, None], (g.size, 32)))

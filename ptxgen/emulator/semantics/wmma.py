@@ -7,7 +7,7 @@ memory. Of B its columns are the lines.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,13 +18,14 @@ from ptxgen.emulator.load.operands import Binder
 from ptxgen.emulator.memory.access import load_words, parts_of, store_words
 from ptxgen.emulator.semantics import semantics
 from ptxgen.emulator.semantics.barrier import require_whole_warps
-from ptxgen.emulator.semantics.mma import Layout, accumulator_bits, product_of
+from ptxgen.emulator.semantics.mma import Layout, WmmaMma, accumulator_bits, product_of
 from ptxgen.emulator.state.group import Group
 from ptxgen.instr import wmma
 from ptxgen.instr.model.fragments import dimensions
 from ptxgen.layouts.fragments import wmma_elements
 
 _Run = Callable[[Group], None]
+_Transfer = wmma.load | wmma.load_c | wmma.store_d
 
 
 class _Matrix(NamedTuple):
@@ -41,7 +42,7 @@ class _Matrix(NamedTuple):
         return self.depth if self.along else self.lines
 
 
-def _matrix(op: Any) -> _Matrix:
+def _matrix(op: _Transfer) -> _Matrix:
     m, n, k = dimensions(op.shape)
     which = getattr(op, "matrix", "c")
     lines, depth = {"a": (m, k), "b": (n, k), "c": (m, n)}[which]
@@ -51,7 +52,7 @@ def _matrix(op: Any) -> _Matrix:
 class _Places:
     """Where the elements of a fragment lie in memory."""
 
-    def __init__(self, op: Any, binder: Binder) -> None:
+    def __init__(self, op: _Transfer, binder: Binder) -> None:
         self.matrix = matrix = _matrix(op)
         self.count = len(binder.vector(op.r))
         numbers = wmma_elements(matrix.lines, matrix.depth, matrix.bits, self.count)
@@ -73,7 +74,7 @@ class _Places:
 
 
 @semantics(wmma.load, wmma.load_c)
-def load(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
+def load(op: wmma.load | wmma.load_c, binder: Binder, statement: syntax.Instruction) -> _Run:
     places = _Places(op, binder)
     destinations = [binder.destination(each, f"b{max(places.bits, 32)}") for each in binder.vector(op.r)]
 
@@ -93,7 +94,7 @@ def load(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
 
 
 @semantics(wmma.store_d)
-def store(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
+def store(op: wmma.store_d, binder: Binder, statement: syntax.Instruction) -> _Run:
     places = _Places(op, binder)
     sources = [binder.source(each, f"b{max(places.bits, 32)}") for each in binder.vector(op.r)]
 
@@ -108,8 +109,8 @@ def store(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     return run
 
 
-@semantics(wmma.mma_f16, wmma.mma_bf16, wmma.mma_tf32, wmma.mma_f64, wmma.mma_i8, wmma.mma_i4, wmma.mma_b1)
-def multiply(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
+@semantics(*get_args(WmmaMma))
+def multiply(op: WmmaMma, binder: Binder, statement: syntax.Instruction) -> _Run:
     m, n, k = dimensions(op.shape)
     bits, (c_bits, d_bits) = matrix_multiply.BITS[op.type], accumulator_bits(op)
 
