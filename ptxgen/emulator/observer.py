@@ -128,7 +128,6 @@ class Observer:
     def registers_read(self, rows: NDArray[np.int64], registers: Set[int]) -> None:
         """Warps read registers, by number, that an observer has put into `machine.watched`."""
 
-
     # Asynchronous work.
 
     def work_issued(self, work: AsyncWork) -> None:

@@ -79,9 +79,7 @@ def deliver(
     signal = Signal(statement, size)
     for copy in copies:
         barrier = machine.promise(copy.barrier_slot, copy.barrier, row, signal)
-        unordered = machine.checks is not None and not machine.checks.order.has_observed_init_fence(
-            row, barrier
-        )
+        unordered = machine.checks is not None and not machine.checks.order.has_observed_init_fence(row, barrier)
         if unordered or not barrier.fenced:
             findings = machine.findings
             issuer = findings.access("issuer", statement, row)

@@ -31,7 +31,6 @@ Reader = Callable[["Group"], Any]
 Writer = Callable[["Group", Any], None]
 
 
-
 class Unmodelled(Exception):
     """An instruction or operand that the emulator has no semantics for; the run ends as incomplete if reached."""
 

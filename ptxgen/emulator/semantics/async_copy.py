@@ -167,9 +167,7 @@ def _finish(machine: Machine, row: int, copies: list[Copy]) -> None:
             if not each_copy.told:
                 machine.checks.shared.copied(row, each_copy.granules)
             lanes = np.flatnonzero(each_copy.lanes)
-            machine.checks.lanes.copied(
-                row, int(machine.row_slot[row]), lanes, each_copy.offsets, each_copy.size
-            )
+            machine.checks.lanes.copied(row, int(machine.row_slot[row]), lanes, each_copy.offsets, each_copy.size)
 
 
 def _wait(pending: int, commits: bool) -> _Gate:

@@ -56,9 +56,7 @@ class CtaBarrier:
         self.first = operation
         self.arrived: list[Arrival] = []
 
-    def arrive(
-        self, row: int, lanes: NDArray[np.bool_], reduction: Reduction, position: int, *, waits: bool
-    ) -> None:
+    def arrive(self, row: int, lanes: NDArray[np.bool_], reduction: Reduction, position: int, *, waits: bool) -> None:
         self.arrived.append(Arrival(row, lanes, reduction, position, waits))
 
     def reduce(self) -> None:

@@ -54,9 +54,7 @@ class HappensBefore(Observer):
     `clusters` (None: no more than are resident).
     """
 
-    def __init__(
-        self, slots: int, warps: int, size: int, findings: Findings, *, clusters: int | None = None
-    ) -> None:
+    def __init__(self, slots: int, warps: int, size: int, findings: Findings, *, clusters: int | None = None) -> None:
         #: Warps of a CTA, CTAs of a cluster, warps of a cluster: knowledge is by warp of the cluster.
         self.warps, self.size, self.members = warps, size, warps * size
         self._findings = findings

@@ -57,9 +57,11 @@ class WaitClocks(Observer):
         unread = self._unread.setdefault(result, {})
         self._watched.add(result)
         before = unread.get(row)
-        unread[row] = completed, lanes if before is None else lanes | before[1], scopes[1:] if (
-            scopes is not None and cluster
-        ) else scopes
+        unread[row] = (
+            completed,
+            lanes if before is None else lanes | before[1],
+            scopes[1:] if (scopes is not None and cluster) else scopes,
+        )
 
     def registers_read(self, rows: NDArray[np.int64], registers: Set[int]) -> None:
         for predicate in registers & self._unread.keys():

@@ -54,9 +54,7 @@ class _Conflict(NamedTuple):
 class LaneAccesses(OrderListener):
     """The last accesses to each word of the resident CTAs' shared memories, by lane."""
 
-    def __init__(
-        self, happens_before: HappensBefore, slots: int, bytes: int, findings: Findings
-    ) -> None:
+    def __init__(self, happens_before: HappensBefore, slots: int, bytes: int, findings: Findings) -> None:
         self._happens_before, self._findings, warps = happens_before, findings, happens_before.warps
         #: The accesses of warps by granules, where their lines are found.
         granules = -(-bytes // GRANULE)

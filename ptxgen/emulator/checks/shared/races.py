@@ -80,9 +80,7 @@ class SharedRaces:
             if number and number not in known.operations:
                 earlier = self._happens_before.operations.get(number)
                 if earlier is not None:
-                    why, parity = self._waits.why(
-                        row, Event(number), reads=verb == "reads", by=access.number
-                    )
+                    why, parity = self._waits.why(row, Event(number), reads=verb == "reads", by=access.number)
                     places = (slot, np.array(granules)[numbers == number])
                     product = next((each for each in (access, earlier) if each.what in _PRODUCTS), None)
                     copies = verb == "overwrites" and access.what in _COPIES and earlier.what in _COPIES

@@ -38,6 +38,8 @@ _COPIES = (_LARGE, _ZERO)
 _ALONE = 8
 #: Launches on more global memory than this many bytes are not repeated: the copy would cost too much each time.
 _MOST = 1 << 26
+
+
 class Begin(Protocol):
     """Begins a launch anew on some memory, with a perturbation."""
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ptxgen.emulator.state.group import Group
     from ptxgen.emulator.state.machine import Machine
 
+
 class Taint:
     """Which quarters of some registers, (warps, 32, 4), hold values that do not depend on what nothing has written.
 
