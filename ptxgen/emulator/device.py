@@ -310,7 +310,7 @@ class Emulator:
         timeline = Timeline(self.schedule, self.seed)
         machine = Machine(config, memory or self.memory, timeline, Findings(checks), perturbation)
         if checks:
-            observe(machine, advice=perturbation is None and self.advice is not None)
+            observe(machine, advice=self.advice if perturbation is None else None)
         machine.findings.accept(self.accept, kernel.name)
         if machine.shared.size > (limit := shared_per_sm(self.target)):
             raise LaunchError(
@@ -331,8 +331,8 @@ class Emulator:
 
     def _report(self, launch: Launch, scheduler: Scheduler, status: Status | None, seconds: float) -> LaunchReport:
         machine = scheduler.machine
-        if status == "ok" and machine.efficiency is not None and self.advice is not None:
-            machine.efficiency.report(machine.findings, self.advice)
+        if status is not None:
+            machine.events.launch_ends(status)
         sys.stdout.write("".join(machine.printed))
         if status is None:
             machine.findings.report(launches.NOT_RUN, None, summary=_NOT_RUN, rule="", ends=True)
@@ -346,7 +346,7 @@ class Emulator:
             seconds=seconds,
             kernel=launch.kernel.name,
             device=self.name,
-            older_values=machine.checks.strong.older_values() if machine.checks is not None else [],
+            older_values=machine.strong_loads.returned(),
             unused_accepts=machine.findings.unused_accepts if status in ("ok", "findings") else [],
         )
 

@@ -13,15 +13,18 @@ bands numbers of 16 lanes of tensor memory.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence, Set
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ptxgen.syntax import Statement
+from ptxgen.device import Status
+from ptxgen.syntax import Instruction, Statement
 
 if TYPE_CHECKING:
     from ptxgen.emulator.engines.work import AsyncWork
+    from ptxgen.emulator.memory.located import Bytes
+    from ptxgen.emulator.memory.order import Order
     from ptxgen.emulator.state.mbarriers import MBarrier
     from ptxgen.emulator.state.signals import Signal
     from ptxgen.emulator.state.tensor_transfers import TensorLoad
@@ -45,6 +48,9 @@ class Observer:
 
     def ctas_end(self, slots: Sequence[int]) -> None:
         """The last threads of the CTAs in these slots have exited."""
+
+    def launch_ends(self, status: Status) -> None:
+        """The launch is over, with this status."""
 
     # Barriers of CTAs and clusters, and convergence of lanes.
 
@@ -127,6 +133,69 @@ class Observer:
 
     def registers_read(self, rows: NDArray[np.int64], registers: Set[int]) -> None:
         """Warps read registers, by number, that an observer has put into `machine.watched`."""
+
+    # Accesses to memory by instructions. Lanes of `mask` (warps, 32), all where it is None, access `size` bytes each.
+
+    def memory_requested(
+        self,
+        rows: NDArray[np.int64],
+        mask: Lanes | None,
+        space: str,
+        places: Bytes,
+        size: int,
+        statement: Instruction,
+    ) -> None:
+        """A load, store or cp.async asks for bytes at addresses that its lanes name: hardware takes the same ones."""
+
+    def memory_loads(
+        self,
+        rows: NDArray[np.int64],
+        mask: Lanes | None,
+        space: str,
+        places: Bytes,
+        size: int,
+        statement: Instruction,
+        order: Order | None,
+    ) -> None:
+        """Lanes load; a strong load (volatile, relaxed, acquire) has an order."""
+
+    def memory_stores(
+        self,
+        rows: NDArray[np.int64],
+        mask: Lanes | None,
+        space: str,
+        places: Bytes,
+        size: int,
+        statement: Instruction,
+        values: Sequence[NDArray[Any]],
+        order: Order | None,
+    ) -> None:
+        """Lanes are about to store values, neighboring words of each lane; a strong store has an order."""
+
+    def memory_updates(
+        self,
+        rows: NDArray[np.int64],
+        mask: Lanes | None,
+        space: str,
+        places: Bytes,
+        size: int,
+        statement: Instruction,
+        turns: NDArray[np.int64] | None,
+        order: Order,
+        *,
+        returns: bool,
+        uses: bool,
+    ) -> None:
+        """Lanes are about to change memory by an atomic operation, one after the other: the active lanes in the order
+        of `turns`, or without it in that of warps and lanes. It `returns` what it finds there (red does not), and
+        `uses` it (exch does not).
+        """
+
+    def strong_stores_done(self, data: NDArray[np.uint8]) -> None:
+        """The strong stores or atomic operations that were about to change these bytes of memory have done so."""
+
+    def heap_grows(self, bytes: int) -> None:
+        """Global memory is so large from now on."""
 
     # Asynchronous work.
 

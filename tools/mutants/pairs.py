@@ -16,14 +16,12 @@ from unittest import mock
 import numpy as np
 from numpy.typing import NDArray
 
-from ptxgen.emulator.checks.order import happens_before
+from ptxgen.emulator.checks import observers
 from ptxgen.emulator.checks.order.vector_clock import PENDING, AsyncOperation
 from ptxgen.emulator.checks.shared.accesses import SharedAccesses
+from ptxgen.emulator.checks.shared.instructions import SharedInstructions
 from ptxgen.emulator.checks.shared.lanes import LaneAccesses
-from ptxgen.emulator.memory import access
-from ptxgen.emulator.memory.access import changing_lanes, track_strong
 from ptxgen.emulator.memory.granules import GRANULE
-from ptxgen.emulator.semantics import atomic
 
 #: Who accesses: a warp, in one of its intervals, or an asynchronous operation (row -1) by its number.
 _Actor = tuple[int, int]
@@ -42,8 +40,8 @@ class AllPairs(SharedAccesses):
         #: (slot, unit) -> (actor, writes) -> bytes, line.
         self._history: dict[tuple[int, int], dict[tuple[_Actor, bool], tuple[int, int]]] = {}
 
-    def clear(self, slots: NDArray[np.int64]) -> None:
-        super().clear(slots)
+    def slots_reused(self, slots: NDArray[np.int64]) -> None:
+        super().slots_reused(slots)
         gone = set(slots.tolist())
         for place in [place for place in self._history if place[0] in gone]:
             del self._history[place]
@@ -201,14 +199,24 @@ class AllLanes(LaneAccesses):
         super().asynchronous(operation, row, slot, granules, writes=writes)
 
 
-def _tracked(g: Any, places: Any, size: int, statement: Any, what: Any, **how: Any) -> None:
-    """`track_strong`, telling of the lanes besides; atomic operations count as stores."""
-    lanes = g.machine.checks.lanes if g.machine.checks is not None else None
-    if isinstance(lanes, AllLanes) and places.slots is not None and places.inside is not None:
-        values, writes = how.get("values", ()), what != "strong load"
-        chosen = changing_lanes(g, places, size, values) if values else g.active
-        lanes.tell(g.indices, places.slots, places.inside, chosen, size, statement, writes=writes, strong=True)
-    track_strong(g, places, size, statement, what, **how)
+class AllInstructions(SharedInstructions):
+    """Accesses of instructions that also report the lanes of strong ones; atomic operations count as stores."""
+
+    def strong(
+        self,
+        rows: Any,
+        active: Any,
+        places: Any,
+        size: int,
+        statement: Any,
+        what: Any,
+        changing: Any = None,
+        **how: Any,
+    ) -> None:
+        if isinstance(self._lanes, AllLanes):
+            chosen, writes = active if changing is None else changing, what != "strong load"
+            self._lanes.tell(rows, places.slots, places.inside, chosen, size, statement, writes=writes, strong=True)
+        super().strong(rows, active, places, size, statement, what, changing, **how)
 
 
 @contextlib.contextmanager
@@ -218,9 +226,8 @@ def all_pairs() -> Iterator[list[str]]:
     made = type("AllPairs", (AllPairs,), {"unordered": unordered})
     lanes = type("AllLanes", (AllLanes,), {"unordered": unordered})
     with (
-        mock.patch.object(happens_before, "SharedAccesses", made),
-        mock.patch.object(happens_before, "LaneAccesses", lanes),
-        mock.patch.object(access, "track_strong", _tracked),
-        mock.patch.object(atomic, "track_strong", _tracked),
+        mock.patch.object(observers, "SharedAccesses", made),
+        mock.patch.object(observers, "LaneAccesses", lanes),
+        mock.patch.object(observers, "SharedInstructions", AllInstructions),
     ):
         yield unordered

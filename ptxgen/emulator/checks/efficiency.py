@@ -12,8 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ptxgen.device import Status
 from ptxgen.emulator.checks.findings import Findings
 from ptxgen.emulator.checks.registry import efficiency as checks
+from ptxgen.emulator.memory.located import Bytes, lanes_of
+from ptxgen.emulator.observer import Lanes, Observer
 from ptxgen.layouts.banks import LINE_BYTES, wavefronts
 from ptxgen.syntax import Statement
 
@@ -45,12 +48,37 @@ class _Tally:
     last: _Pattern | None = None
 
 
-class Efficiency:
-    """What the loads and stores of a launch took of memory's time, by instruction."""
+class Efficiency(Observer):
+    """What the loads and stores of a launch took of memory's time, by instruction: of the memories of the warps' own
+    CTAs, and of global memory. `row_slot` has the CTA slot of each warp. What takes `times` what it needs is advised
+    about at the end of a launch without findings.
+    """
 
-    def __init__(self) -> None:
+    def __init__(self, row_slot: NDArray[np.int64], findings: Findings, times: float) -> None:
+        self._row_slot, self._findings, self._times = row_slot, findings, times
         self._shared: dict[int, _Tally] = {}
         self._global: dict[int, _Tally] = {}
+
+    def memory_requested(
+        self,
+        rows: NDArray[np.int64],
+        mask: Lanes | None,
+        space: str,
+        places: Bytes,
+        size: int,
+        statement: Statement,
+    ) -> None:
+        active = lanes_of(rows, mask)
+        if space == "global":
+            self.heap(places.offsets, active, size, statement)
+        elif places.inside is not None and places.slots is not None:
+            own = active & (places.slots == self._row_slot[rows][:, None])
+            if own.any():
+                self.shared(places.inside, own, size, statement)
+
+    def launch_ends(self, status: Status) -> None:
+        if status == "ok":
+            self.report()
 
     def shared(self, inside: NDArray[np.int64], active: NDArray[np.bool_], size: int, statement: Statement) -> None:
         """Warps access `size` bytes a lane at these offsets (warps, 32) of their CTA's shared memory."""
@@ -78,19 +106,19 @@ class Efficiency:
         tally.took += int(last.took.sum())
         tally.needed += int(last.needed.sum())
 
-    def report(self, findings: Findings, times: float) -> None:
-        """Advice for each instruction that takes `times` what it needs or more, the most wasteful first."""
+    def report(self) -> None:
+        """Advice for each instruction that takes so many times what it needs or more, the most wasteful first."""
         for check, tallies, space, unit in (
             (checks.BANK_CONFLICTS, self._shared, "shared", "wavefronts"),
             (checks.UNCOALESCED_ACCESS, self._global, "global", "sectors"),
         ):
             total = sum(tally.took for tally in tallies.values())
             for tally in sorted(tallies.values(), key=lambda tally: tally.needed - tally.took):
-                if tally.took < times * tally.needed or tally.took - tally.needed < max(_SHARE * total, _LEAST):
+                if tally.took < self._times * tally.needed or tally.took - tally.needed < max(_SHARE * total, _LEAST):
                     continue
                 took, needed = tally.worst
-                access = findings.access("accessor", tally.statement, space=space)
-                findings.report(
+                access = self._findings.access("accessor", tally.statement, space=space)
+                self._findings.report(
                     check,
                     tally.statement,
                     summary=f"{access} takes {tally.took} {unit} of {space} memory where {tally.needed} would do "

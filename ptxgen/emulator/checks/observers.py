@@ -16,14 +16,17 @@ from ptxgen.emulator.checks.order.happens_before import HappensBefore
 from ptxgen.emulator.checks.order.launch_control import LaunchControl
 from ptxgen.emulator.checks.order.stale_loads import StaleLoads
 from ptxgen.emulator.checks.order.strong_accesses import StrongAccesses
+from ptxgen.emulator.checks.order.strong_instructions import StrongInstructions
 from ptxgen.emulator.checks.order.waits import WaitClocks
 from ptxgen.emulator.checks.shared.accesses import SharedAccesses
 from ptxgen.emulator.checks.shared.cta_exit import CtaExit
+from ptxgen.emulator.checks.shared.instructions import SharedInstructions
 from ptxgen.emulator.checks.shared.lanes import LaneAccesses
 from ptxgen.emulator.checks.tensor.accesses import TensorAccesses
 from ptxgen.emulator.checks.tensor.fences import TensorFences
 from ptxgen.emulator.checks.tensor.order import TensorOrder
 from ptxgen.emulator.checks.trackers import Checks
+from ptxgen.emulator.checks.uninitialized.local_memory import LocalAccesses
 from ptxgen.emulator.checks.uninitialized.registers import Unwritten
 from ptxgen.emulator.load.program import Program
 from ptxgen.emulator.observer import Observer
@@ -31,8 +34,8 @@ from ptxgen.emulator.schedule.code import Watcher
 from ptxgen.emulator.state.machine import Machine
 
 
-def observe(machine: Machine, *, advice: bool) -> None:
-    """Have a machine's launch checked; with `advice` also for what it wastes of memory's time."""
+def observe(machine: Machine, *, advice: float | None) -> None:
+    """Have a machine's launch checked; from `advice` times the time of memory that they need also its accesses."""
     findings, clusters, slots, bytes = machine.findings, machine.clusters, machine.slots, machine.shared.pitch
     order = HappensBefore(slots, machine.warps_per_cta, clusters.size, findings, clusters=clusters.count)
     waits = StaleWaits(order, machine.mbarriers)
@@ -45,13 +48,14 @@ def observe(machine: Machine, *, advice: bool) -> None:
     exits = CtaExit(order, cluster_barriers, shared, findings)
     strong = StrongAccesses(order, findings)
     if machine.config.has_strong_loads and machine.timeline.schedule != "eager":
-        strong.stale = StaleLoads(order, lanes.interval, machine.timeline)
+        machine.strong_loads = strong.stale = StaleLoads(order, lanes.interval, machine.timeline)
         order.sequences = True
     wait_clocks = WaitClocks(order, waits, machine.watched)
     tensormaps = Tensormaps(findings)
     transactions = Transactions(order, machine.mbarriers, findings)
     events = GlobalEvents(order, lanes.interval, len(machine.memory.data), findings)
     grids = GridRaces(order, events, findings)
+    accesses = GlobalAccesses(order, lanes, events, grids, findings)
     copies = GlobalCopies(order, events, grids, findings)
     observers: list[Observer] = [
         transactions,
@@ -70,9 +74,15 @@ def observe(machine: Machine, *, advice: bool) -> None:
         tensor_fences,
         tensor,
         exits,
+        # Strong accesses come last: what they release and acquire counts after them.
+        SharedInstructions(order, lanes, shared, random_turns=machine.timeline.schedule == "random"),
+        accesses,
+        LocalAccesses(machine.stack.memory, findings),
+        StrongInstructions(strong),
     ]
+    if advice is not None:
+        observers.append(Efficiency(machine.row_slot, findings, advice))
     machine.observe(observers)
-    machine.efficiency = Efficiency() if advice else None
     machine.checks = Checks(
         order,
         waits,
@@ -81,10 +91,9 @@ def observe(machine: Machine, *, advice: bool) -> None:
         exits,
         tensor,
         tensor_fences,
-        strong,
         transactions,
         events,
-        GlobalAccesses(order, lanes, events, grids, findings),
+        accesses,
         copies,
         grids,
         tensormaps,

@@ -12,7 +12,6 @@ from ptxgen.emulator.checks.global_memory.tensormaps import Tensormaps
 from ptxgen.emulator.checks.mbarrier.stale_waits import StaleWaits
 from ptxgen.emulator.checks.mbarrier.transactions import Transactions
 from ptxgen.emulator.checks.order.happens_before import HappensBefore
-from ptxgen.emulator.checks.order.strong_accesses import StrongAccesses
 from ptxgen.emulator.checks.shared.accesses import SharedAccesses
 from ptxgen.emulator.checks.shared.cta_exit import CtaExit
 from ptxgen.emulator.checks.shared.lanes import LaneAccesses
@@ -31,7 +30,6 @@ class Checks:
     exits: CtaExit
     tensor: TensorAccesses
     tensor_fences: TensorFences
-    strong: StrongAccesses
     transactions: Transactions
     global_events: GlobalEvents
     global_accesses: GlobalAccesses

@@ -15,8 +15,9 @@ from ptxgen import syntax
 from ptxgen.emulator.checks.registry.clusters import ASYNC_STORE_CTA
 from ptxgen.emulator.checks.registry.memory import NOT_SHARED
 from ptxgen.emulator.memory import MemoryFault
-from ptxgen.emulator.memory.access import Bytes, Part, locate
+from ptxgen.emulator.memory.access import Part, locate
 from ptxgen.emulator.memory.granules import granules_of
+from ptxgen.emulator.memory.located import Bytes
 from ptxgen.emulator.state.group import Group
 from ptxgen.emulator.state.signals import Signal
 

@@ -17,9 +17,10 @@ from ptxgen.emulator.checks.registry.memory import COPY_SIZE, MISALIGNED
 from ptxgen.emulator.engines.cp_async import Copy, WarpCopies
 from ptxgen.emulator.load.operands import Binder
 from ptxgen.emulator.memory import MemoryFault
-from ptxgen.emulator.memory.access import Bytes, locate, measure
+from ptxgen.emulator.memory.access import locate
 from ptxgen.emulator.memory.global_memory import HEAP_BASE
 from ptxgen.emulator.memory.granules import granules_of
+from ptxgen.emulator.memory.located import Bytes
 from ptxgen.emulator.semantics import semantics
 from ptxgen.emulator.state.group import Group
 from ptxgen.emulator.state.machine import Machine
@@ -93,9 +94,10 @@ def _issue(
     machine, active = g.machine, g.active
     shared, offsets, inside = places.data, places.offsets, places.inside
     assert inside is not None
-    measure(g, "shared", places, size, statement)
-    if machine.efficiency is not None and (g.active & (read > 0)).any():
-        machine.efficiency.heap(sources, g.active & (read > 0), size, statement)
+    events = machine.events
+    events.memory_requested(g.indices, g.mask, "shared", places, size, statement)
+    if events.observes("memory_requested") and (reading := active & (read > 0)).any():
+        events.memory_requested(g.indices, reading, "global", Bytes(machine.memory.data, sources), size, statement)
     whole = active & (read == size)
     if machine.checks is not None and whole.any():
         machine.checks.global_accesses.access(

@@ -14,13 +14,14 @@ from numpy.typing import NDArray
 
 from ptxgen import syntax
 from ptxgen.dtypes import scalar_type
-from ptxgen.emulator.checks.order.strong_accesses import Order, level, order_of
 from ptxgen.emulator.checks.registry.memory import ATOMIC_SPACE, NOT_GLOBAL
 from ptxgen.emulator.engines.async_stores import Work, later
 from ptxgen.emulator.load.operands import Binder, numpy_type
 from ptxgen.emulator.memory import MemoryFault
-from ptxgen.emulator.memory.access import Bytes, Part, locate, parts_of, strong_atomic, track_strong
+from ptxgen.emulator.memory.access import Part, locate, parts_of
 from ptxgen.emulator.memory.atomics import Operation, accumulate, update
+from ptxgen.emulator.memory.located import Bytes
+from ptxgen.emulator.memory.order import Order, level, order_of
 from ptxgen.emulator.memory.reductions import canonical, decrement, greater, increment, lesser
 from ptxgen.emulator.semantics import semantics
 from ptxgen.emulator.semantics.memory import space_of
@@ -86,10 +87,10 @@ def operation_of(op: str, type: str, space: str | None, noftz: bool) -> tuple[Op
     return _ASSOCIATIVE[op], True, dtype
 
 
-def turns(machine: Machine, lanes: int) -> Any:
-    """An index that puts some lanes into the order in which they take their turns."""
+def turns(machine: Machine, lanes: int) -> NDArray[np.int64] | None:
+    """The order in which some lanes take their turns, None for their own."""
     if machine.timeline.schedule != "random" or lanes < 2:
-        return slice(None)
+        return None
     return np.random.default_rng(machine.timeline.random.getrandbits(64)).permutation(lanes)
 
 
@@ -97,17 +98,18 @@ def apply(
     machine: Machine,
     words: _Words,
     index: NDArray[np.int64],
-    order: Any,
+    order: NDArray[np.int64] | None,
     operation: Operation,
     associative: bool,
     *operands: _Words,
 ) -> _Words:
     """Change words for each lane in its turn; gives what the lanes found."""
-    at = index[order]
+    lanes = slice(None) if order is None else order
+    at = index[lanes]
     before = words[at]
     found = np.empty((len(index), *words.shape[1:]), words.dtype)
     how = accumulate if associative else update
-    found[order] = how(words, at, operation, *(operand[order] for operand in operands))
+    found[lanes] = how(words, at, operation, *(operand[lanes] for operand in operands))
     raw = f"V{words.dtype.itemsize}"
     machine.effects += bool((words[at].view(raw) != before.view(raw)).any())
     return found
@@ -133,21 +135,17 @@ def change(
         raise MemoryFault(ATOMIC_SPACE, f"an atomic operation accesses .{part.space} memory")
     places = locate(g, part.space, part.addresses, size * count, "an atomic operation")
     data, offsets = places.data, places.offsets
-    track_strong(g, places, size * count, statement, "atomic operation", reads=uses, observes=reads)
-    if part.space == "global" and machine.checks is not None:
-        machine.checks.global_accesses.strong(
-            g.indices, offsets, g.mask, size * count, statement, "atomic operation", reads=reads, writes=True
-        )
     taking = turns(machine, int(g.active.sum()))
-    strong_atomic(part, places, size * count, taking, order, statement, reads=reads)
+    machine.events.memory_updates(
+        g.indices, g.mask, part.space, places, size * count, statement, taking, order, returns=reads, uses=uses
+    )
     words = data.view(np.uint64).reshape(-1, 2) if size == 16 else data.view(dtype)
     index = offsets[g.active] // size
     found = [
         apply(machine, words, index + i, taking, operation, associative, *(operand[:, i] for operand in operands))
         for i in range(count)
     ]
-    if machine.checks is not None and machine.checks.strong.stale is not None:
-        machine.checks.strong.stale.stored(data)
+    machine.events.strong_stores_done(data)
     return np.stack(found, axis=1)
 
 

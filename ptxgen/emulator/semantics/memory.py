@@ -9,13 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen import syntax
-from ptxgen.emulator.checks.order.strong_accesses import Order, level, order_of
 from ptxgen.emulator.checks.registry.memory import BULK_SIZE, NOT_GLOBAL, NOT_SHARED
 from ptxgen.emulator.engines.async_stores import Work, later
 from ptxgen.emulator.load.operands import Binder, Unmodelled, numpy_type
 from ptxgen.emulator.memory import MemoryFault
-from ptxgen.emulator.memory.access import Bytes, Part, load_words, locate, parts_of, store_words
+from ptxgen.emulator.memory.access import Part, load_words, locate, parts_of, store_words
 from ptxgen.emulator.memory.granules import granules_of
+from ptxgen.emulator.memory.located import Bytes
+from ptxgen.emulator.memory.order import Order, level, order_of
 from ptxgen.emulator.semantics import semantics
 from ptxgen.emulator.state.group import Group
 from ptxgen.emulator.state.machine import Machine

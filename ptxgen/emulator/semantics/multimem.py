@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 
 from ptxgen import syntax
-from ptxgen.emulator.checks.order.strong_accesses import Order, level, order_of
 from ptxgen.emulator.checks.registry.memory import NOT_GLOBAL
 from ptxgen.emulator.load.operands import Binder, Reader, numpy_type
 from ptxgen.emulator.memory import MemoryFault
 from ptxgen.emulator.memory.access import Part, load_words, locate, parts_of, store_words
+from ptxgen.emulator.memory.order import Order, level, order_of
 from ptxgen.emulator.semantics import semantics
 from ptxgen.emulator.semantics.atomic import change, operands_of, operation_of
 from ptxgen.emulator.state.group import Group

@@ -93,8 +93,7 @@ def _numbers(passed: Passed) -> NDArray[np.uint64]:
 def _allocate(lane: Lane, arguments: list[int]) -> int:
     machine = lane.machine
     address = machine.memory.allocate(arguments[0])
-    if machine.checks is not None:
-        machine.checks.global_events.grow(len(machine.memory.data))
+    machine.events.heap_grows(len(machine.memory.data))
     return address
 
 

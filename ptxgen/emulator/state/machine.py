@@ -20,6 +20,7 @@ from ptxgen.emulator.load.shared_names import SharedNames
 from ptxgen.emulator.memory import GlobalMemory, MemoryFault, SharedMemory, TensorMemory
 from ptxgen.emulator.memory.bank import Bank
 from ptxgen.emulator.memory.global_memory import POISON_BYTE
+from ptxgen.emulator.memory.strong_loads import StrongLoads
 from ptxgen.emulator.observer import Events, Observer
 from ptxgen.emulator.state.bulk_groups import BulkGroups
 from ptxgen.emulator.state.clusters import RANK_SHIFT, Clusters
@@ -36,7 +37,6 @@ from ptxgen.emulator.state.tensor_transfers import TensorTransfers
 from ptxgen.emulator.state.warpgroups import Warpgroups
 
 if TYPE_CHECKING:
-    from ptxgen.emulator.checks.efficiency import Efficiency
     from ptxgen.emulator.checks.trackers import Checks
 
 #: What griddepcontrol.wait waits for.
@@ -104,7 +104,8 @@ class Machine:
         self.events = Events()
         #: The checks, for what does not emit events yet.
         self.checks: Checks | None = None
-        self.efficiency: Efficiency | None = None
+        #: What strong loads return.
+        self.strong_loads = StrongLoads()
         initial = config.register_count
         #: Registers by warp, None where nothing tells how many there are.
         self.register_pool = RegisterPool(initial, slots, self.warps_per_cta) if initial is not None else None

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ptxgen import syntax
-from ptxgen.emulator.checks.registry import memory, uninitialized
+from ptxgen.emulator.checks.registry import memory
 from ptxgen.emulator.load.registers import Register
 from ptxgen.emulator.memory import MemoryFault
 from ptxgen.emulator.memory.local_memory import LocalMemory
@@ -115,23 +114,3 @@ class ThreadStack:
                 rule=f"The stack of the thread ends at {end:#x}",
             )
         return offsets
-
-    def mark_written(self, g: Group, offsets: NDArray[np.int64], size: int) -> None:
-        """Stores of `size` bytes at these places of `memory.data`."""
-        chosen = offsets if g.mask is None else offsets[g.mask]
-        self.memory.written.reshape(-1, size)[chosen // size] = True
-
-    def require_written(self, g: Group, offsets: NDArray[np.int64], size: int, statement: syntax.Statement) -> None:
-        """Report loads of which no byte was ever stored: copies of a struct read its padding too."""
-        chosen = offsets if g.mask is None else offsets[g.mask]
-        some = self.memory.written.reshape(-1, size)[chosen // size].any(axis=-1)
-        if not some.all():
-            at = int(chosen[~some][0]) % self.memory.pitch
-            reader = g.machine.findings.access("reader", statement, space="local", address=at)
-            found = uninitialized.UNINITIALIZED_LOCAL.finding(
-                statement,
-                summary=f"{reader} reads local memory at {at:#x}",
-                rule="The thread has written none of these bytes",
-                accesses=(reader,),
-            )
-            g.machine.findings.suspects.report("local", found, plain=True)

@@ -14,11 +14,13 @@ What bulk and tensor copies do is in `global_copies`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ptxgen.emulator.checks.changes import changing_lanes
 from ptxgen.emulator.checks.findings import Findings
 from ptxgen.emulator.checks.global_memory.events import Events, GlobalEvents, does
 from ptxgen.emulator.checks.global_memory.grid_races import GridRaces
@@ -27,6 +29,9 @@ from ptxgen.emulator.checks.order.vector_clock import PENDING
 from ptxgen.emulator.checks.registry import races
 from ptxgen.emulator.checks.shared.lanes import LaneAccesses
 from ptxgen.emulator.memory.global_memory import HEAP_BASE
+from ptxgen.emulator.memory.located import Bytes, lanes_of
+from ptxgen.emulator.memory.order import Order
+from ptxgen.emulator.observer import Observer
 from ptxgen.syntax import Statement
 
 if TYPE_CHECKING:
@@ -37,7 +42,7 @@ _LANES = np.arange(32, dtype=np.int32)
 Mask = NDArray[np.bool_] | None
 
 
-class GlobalAccesses:
+class GlobalAccesses(Observer):
     """What threads load and store, against the last events at the same places."""
 
     def __init__(
@@ -52,6 +57,62 @@ class GlobalAccesses:
         self._events, self._grids, self._findings = events, grids, findings
         #: Which words strong loads have seen.
         self._observed = np.zeros(0, np.bool_)
+
+    def memory_loads(
+        self,
+        rows: NDArray[np.int64],
+        mask: Mask,
+        space: str,
+        places: Bytes,
+        size: int,
+        statement: Statement,
+        order: Order | None,
+    ) -> None:
+        if space != "global":
+            return
+        if order is None:
+            self.access(rows, places.offsets, mask, size, statement)
+        else:
+            self.strong(rows, places.offsets, mask, size, statement, "strong load", reads=True, writes=False)
+
+    def memory_stores(
+        self,
+        rows: NDArray[np.int64],
+        mask: Mask,
+        space: str,
+        places: Bytes,
+        size: int,
+        statement: Statement,
+        values: Sequence[NDArray[Any]],
+        order: Order | None,
+    ) -> None:
+        if space != "global":
+            return
+        if order is None:
+            same = ~changing_lanes(lanes_of(rows, mask), places, size, values)
+            self.access(rows, places.offsets, mask, size, statement, same)
+        else:
+            self.strong(rows, places.offsets, mask, size, statement, "strong store", reads=False, writes=True)
+
+    def memory_updates(
+        self,
+        rows: NDArray[np.int64],
+        mask: Mask,
+        space: str,
+        places: Bytes,
+        size: int,
+        statement: Statement,
+        turns: NDArray[np.int64] | None,
+        order: Order,
+        *,
+        returns: bool,
+        uses: bool,
+    ) -> None:
+        if space == "global":
+            self.strong(rows, places.offsets, mask, size, statement, "atomic operation", reads=returns, writes=True)
+
+    def heap_grows(self, bytes: int) -> None:
+        self._events.grow(bytes)
 
     def access(
         self, rows: NDArray[np.int64], offsets: NDArray[np.int64], mask: Mask, size: int, statement: Statement,

@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 
 from ptxgen.emulator.checks.order.happens_before import HappensBefore
 from ptxgen.emulator.checks.order.partial_release import bits
-from ptxgen.emulator.checks.order.strong_accesses import StrongAccesses, level
+from ptxgen.emulator.checks.order.strong_accesses import StrongAccesses
 from ptxgen.emulator.checks.order.waits import WaitClocks
+from ptxgen.emulator.memory.order import level
 from ptxgen.emulator.observer import Lanes, Observer
 from ptxgen.emulator.state.mbarriers import MBarrier
 

@@ -18,17 +18,22 @@ Words are kept with the size of their accesses: of 16 bytes that are accessed in
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen.device import OlderValue
 from ptxgen.emulator.checks.order.strong_history import Place, slot_of, unit_of
+from ptxgen.emulator.checks.order.strong_words import StrongWords
 from ptxgen.emulator.checks.order.vector_clock import VectorClock
 from ptxgen.emulator.engines.timeline import Timeline
+from ptxgen.emulator.memory.located import Bytes, lanes_of
+from ptxgen.emulator.memory.strong_loads import StrongLoads
+from ptxgen.emulator.observer import Lanes
+from ptxgen.syntax import Instruction
 
 if TYPE_CHECKING:
     from ptxgen.emulator.checks.order.happens_before import HappensBefore
@@ -50,7 +55,7 @@ class Change:
     line: int
 
 
-class StaleLoads:
+class StaleLoads(StrongLoads):
     """The last change of each word that strong accesses use. Made for programs with strong loads alone."""
 
     def __init__(self, happens_before: HappensBefore, lane_intervals: NDArray[np.int64], timeline: Timeline) -> None:
@@ -69,8 +74,37 @@ class StaleLoads:
         #: How often loads of a line have found what was there before the store of another.
         self._returned: Counter[tuple[int, int]] = Counter()
 
+    def replace(
+        self,
+        rows: NDArray[np.int64],
+        mask: Lanes | None,
+        space: str,
+        places: Bytes,
+        values: Sequence[NDArray[Any]],
+        statement: Instruction,
+    ) -> bool:
+        active, size = lanes_of(rows, mask), values[0].dtype.itemsize * len(values)
+        words = StrongWords.of(rows, active, space, places)
+        # Most words are data that nothing stores to: only what has changed may be older.
+        changed = set(words.places.tolist()) if words is not None else set[Place]()
+        changed = {each for each in changed if self.changed(each, size)}
+        if words is None or not changed:
+            return False
+        replaced = False
+        for position, row, own, lanes in words.by_warp():
+            for word, lane in zip(own, lanes, strict=True):
+                if word not in changed:
+                    continue
+                offset = int(places.offsets[position, lane])
+                alike = active[position] & (places.offsets[position] == offset)
+                older = self.load(row, alike, word, places.data, offset, statement.line)
+                if older is not None:
+                    replaced = True
+                    for value, old in zip(values, older[0].view(values[0].dtype), strict=True):
+                        value[position, older[1]] = old
+        return replaced
+
     def returned(self) -> list[OlderValue]:
-        """The older values that loads have found, by line."""
         return [OlderValue(*lines, times) for lines, times in sorted(self._returned.items())]
 
     def clear(self, slots: Container[int]) -> None:

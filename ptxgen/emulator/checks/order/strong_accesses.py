@@ -16,17 +16,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import count
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ptxgen.device import OlderValue
 from ptxgen.device.report import Access
 from ptxgen.emulator.checks.findings import Findings
 from ptxgen.emulator.checks.order.strong_history import Accesses, Place, slot_of, slots_of
 from ptxgen.emulator.checks.order.vector_clock import VectorClock
 from ptxgen.emulator.checks.registry import races
+from ptxgen.emulator.memory.order import CLUSTER, CTA, GPU, SCOPES, Order
 from ptxgen.emulator.observer import Observer
 from ptxgen.syntax import Statement
 
@@ -34,32 +34,10 @@ if TYPE_CHECKING:
     from ptxgen.emulator.checks.order.happens_before import HappensBefore
     from ptxgen.emulator.checks.order.stale_loads import StaleLoads
 
-CTA, CLUSTER, GPU = range(3)
-_LEVELS = {"cta": CTA, "cluster": CLUSTER, "gpu": GPU, "sys": GPU, "gl": GPU}
-_NAMES = ("cta", "cluster", "gpu")
 #: So much is kept apart of what warps have told with a word.
 _FEW = 3
 #: Instead of a scope: what is known at once, and what no acquiring fence makes known.
 _AT_ONCE, _NEVER = -1, GPU + 1
-
-
-def level(scope: str | None) -> int:
-    """The width of a scope, of `membar` too; by default that of the GPU."""
-    return GPU if scope is None else _LEVELS[scope.lstrip(".")]
-
-
-class Order(NamedTuple):
-    """What a strong access does besides: acquire, release; and for whom."""
-
-    acquires: bool
-    releases: bool
-    level: int
-
-
-def order_of(op: Any) -> Order:
-    """The order of a strong access. Volatile and mmio accesses are relaxed in the scope of the system (8.4)."""
-    sem, scope = getattr(op, "sem", None), getattr(op, "scope", None)
-    return Order(sem in ("acquire", "acq_rel"), sem in ("release", "acq_rel"), level(scope))
 
 
 #: Who told something (of `HappensBefore.actors`), within which scope, and whether all that it knew.
@@ -168,10 +146,6 @@ class StrongAccesses(Observer):
         if self.stale is not None:
             self.stale.clear(gone)
 
-    def older_values(self) -> list[OlderValue]:
-        """What strong loads have found of what was there before."""
-        return [] if self.stale is None else self.stale.returned()
-
     # Fences.
 
     def release_fence(self, row: int, level: int) -> None:
@@ -207,19 +181,19 @@ class StrongAccesses(Observer):
 
     def together(
         self, rows: NDArray[np.int64], positions: NDArray[np.int64], words: NDArray[np.int64], order: Order,
-        statement: Statement, *, reads: bool, writes: bool, older: bool | None = None,
+        statement: Statement, *, reads: bool, writes: bool,
     ) -> bool:  # fmt: skip
         """Lanes make strong loads (`reads`), stores (`writes`) or atomic operations (both; red only writes) in one
         instruction, one after the other: those of `rows[positions]`, which ascend. A warp may come several times.
 
-        False where each warp must tell `access` for itself, since something is told or heard, or may be `older` than
-        what is there (by default wherever there may be older values).
+        False where each warp must tell `access` for itself, since something is told or heard, or is stored where loads
+        may return older values.
         """
         made = self._happens_before.strong.add(
             rows, positions, words, order.level, statement, reads=reads, writes=writes
         )
         self._touch(rows, made)
-        if older or (older is None and self.stale is not None):
+        if writes and self.stale is not None:
             return False
         known = self._happens_before.known
         if writes and (order.releases or any(known[row].covered for row in rows.tolist())):
@@ -417,9 +391,9 @@ class StrongAccesses(Observer):
                         races.NARROW_SCOPE,
                         statement,
                         summary=f"{found} and {earlier} access the same word{shown}",
-                        rule=f"They race: the scope of {narrower} is .{_NAMES[narrow]}, which does not include the "
+                        rule=f"They race: the scope of {narrower} is .{SCOPES[narrow]}, which does not include the "
                         "other thread",
-                        fix=f"use .{_NAMES[needed]} for both",
+                        fix=f"use .{SCOPES[needed]} for both",
                         accesses=(found, earlier),
                     )
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from ptxgen.device import Status
+from ptxgen.emulator.checks.order.stale_loads import StaleLoads
 from ptxgen.emulator.checks.uninitialized.suspects import Source, Verdict
 from ptxgen.emulator.memory.global_memory import POISON_BYTE
 from ptxgen.emulator.state.perturbation import Perturbation
@@ -75,8 +76,7 @@ class Rerun:
 
     def verdicts(self, sources: frozenset[Source]) -> Mapping[Source, Verdict]:
         """What becomes of what was read from each of these, to which nothing had been written, where that shows."""
-        trackers = self._done.machine.checks
-        checks = trackers is not None and trackers.strong.stale is not None  # they choose what strong loads give
+        checks = isinstance(self._done.machine.strong_loads, StaleLoads)  # they choose what strong loads return
         tried = (Perturbation(_LARGE, sources=sources), Perturbation(_ZERO, sources=sources, odd=_TWO))
         if all(self._verdict(each, checks=checks) == "dropped" for each in tried):
             return dict.fromkeys(sources, "dropped") if self.left_something else {}

@@ -1,0 +1,46 @@
+"""Which lanes of a store change memory: writing again what is there races with nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptxgen.emulator.memory.granules import starts
+from ptxgen.emulator.memory.located import Bytes
+
+
+def changing_lanes(
+    active: NDArray[np.bool_], places: Bytes, size: int, values: Sequence[NDArray[Any]]
+) -> NDArray[np.bool_]:
+    """Which active lanes store something else than is in memory, or than a warp before them in the group stores there.
+
+    Where lanes of one warp hit the same place, the last one counts: what the others store is never there to see.
+    """
+    part = size // len(values)
+    word = np.dtype(f"u{part}")
+    index = places.offsets // part
+    new = np.stack([np.broadcast_to(np.ascontiguousarray(value).view(word), index.shape) for value in values], axis=-1)
+    old = places.data.view(word)[index[..., None] + np.arange(len(values))]
+    every = np.flatnonzero(active)
+    places_of = index.reshape(-1)[every]
+    if (places_of[1:] > places_of[:-1]).all():
+        return active & (new != old).any(axis=-1)
+    order = np.argsort(places_of, kind="stable")
+    every, places_of = every[order], places_of[order]
+    begins = starts(places_of)
+    if begins.all():
+        return active & (new != old).any(axis=-1)
+    # Lanes by place, then by warp: the last of each warp there, and that of the first warp for all others.
+    last = np.r_[begins[1:] | (every[1:] // 32 != every[:-1] // 32), True]
+    every, place = every[last], (np.cumsum(begins) - 1)[last]
+    before = every[np.searchsorted(place, place)]
+    apart = before // 32 != every // 32
+    flat = new.reshape(-1, len(values))
+    old.reshape(-1, len(values))[every[apart]] = flat[before[apart]]
+    changing = (new != old).any(axis=-1)
+    wins = np.zeros(changing.shape, np.bool_)
+    wins.reshape(-1)[every] = True
+    return changing & wins

@@ -1,0 +1,106 @@
+"""What strong loads, stores and atomic operations of threads release and acquire."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptxgen.emulator.checks.order.strong_accesses import StrongAccesses
+from ptxgen.emulator.checks.order.strong_words import StrongWords
+from ptxgen.emulator.memory.located import Bytes, lanes_of
+from ptxgen.emulator.memory.order import Order
+from ptxgen.emulator.observer import Lanes, Observer
+from ptxgen.syntax import Instruction
+
+
+class StrongInstructions(Observer):
+    """Passes on what strong loads, stores and atomic operations release and acquire."""
+
+    def __init__(self, strong: StrongAccesses) -> None:
+        self._strong = strong
+
+    def memory_loads(
+        self,
+        rows: NDArray[np.int64],
+        mask: Lanes | None,
+        space: str,
+        places: Bytes,
+        size: int,
+        statement: Instruction,
+        order: Order | None,
+    ) -> None:
+        words = StrongWords.of(rows, lanes_of(rows, mask), space, places) if order is not None else None
+        if order is None or words is None:
+            return
+        if not self._strong.together(rows, words.positions, words.places, order, statement, reads=True, writes=False):
+            for _, row, own, _ in words.by_warp():
+                self._strong.access(row, own, order, reads=True, writes=False)
+
+    def memory_stores(
+        self,
+        rows: NDArray[np.int64],
+        mask: Lanes | None,
+        space: str,
+        places: Bytes,
+        size: int,
+        statement: Instruction,
+        values: Sequence[NDArray[Any]],
+        order: Order | None,
+    ) -> None:
+        if order is not None:
+            self._change(rows, mask, space, places, size, statement, None, order, reads=False)
+
+    def memory_updates(
+        self,
+        rows: NDArray[np.int64],
+        mask: Lanes | None,
+        space: str,
+        places: Bytes,
+        size: int,
+        statement: Instruction,
+        turns: NDArray[np.int64] | None,
+        order: Order,
+        *,
+        returns: bool,
+        uses: bool,
+    ) -> None:
+        self._change(rows, mask, space, places, size, statement, turns, order, reads=returns)
+
+    def _change(
+        self,
+        rows: NDArray[np.int64],
+        mask: Lanes | None,
+        space: str,
+        places: Bytes,
+        size: int,
+        statement: Instruction,
+        turns: NDArray[np.int64] | None,
+        order: Order,
+        *,
+        reads: bool,
+    ) -> None:
+        """Lanes store, or with `turns` one after the other: each reads (red does not count as reading), then stores."""
+        active, strong = lanes_of(rows, mask), self._strong
+        words = StrongWords.of(rows, active, space, places)
+        if words is None:
+            return
+        if turns is None or len(rows) == 1:
+            turns, actors, positions, at = None, rows, words.positions, words.places
+        else:
+            actors, positions, at = rows[words.positions[turns]], np.arange(len(turns)), words.places[turns]
+        if strong.together(actors, positions, at, order, statement, reads=reads, writes=True):
+            return
+        for position, row, own, firsts in words.by_warp() if turns is None else words.by_turn(turns):
+            if strong.stale is not None:
+                for word, lane in zip(own, firsts, strict=True):
+                    offset = int(places.offsets[position, lane])
+                    alike = active[position] & (places.offsets[position] == offset)
+                    strong.stale.store(row, alike, word, places.data, offset, size, statement.line)
+            strong.access(row, own, order, reads=reads, writes=True)
+
+    def strong_stores_done(self, data: NDArray[np.uint8]) -> None:
+        if self._strong.stale is not None:
+            self._strong.stale.stored(data)

@@ -1,0 +1,61 @@
+"""The words of strong accesses by the lanes of warps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptxgen.emulator.checks.order.strong_history import Place, in_shared_memory
+from ptxgen.emulator.memory.global_memory import HEAP_BASE
+from ptxgen.emulator.memory.granules import starts
+from ptxgen.emulator.memory.located import Bytes
+from ptxgen.emulator.observer import Lanes
+
+#: A warp's strong accesses: its position in the group, the warp, its words, and of each the first lane.
+_OfWarp = tuple[int, int, list[Place], list[int]]
+
+
+class StrongWords(NamedTuple):
+    """The words of strong accesses: by active lane its number (32 to a warp), its word, its warp's position."""
+
+    rows: NDArray[np.int64]
+    lanes: NDArray[np.int64]
+    places: NDArray[np.int64]
+    positions: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, rows: NDArray[np.int64], active: Lanes, space: str, places: Bytes) -> StrongWords | None:
+        """Those of the active lanes of warps; None for local memory, which no other thread reaches."""
+        lanes = np.flatnonzero(active)
+        if places.slots is not None and places.inside is not None:
+            slots = np.broadcast_to(places.slots, places.inside.shape).reshape(-1)[lanes]
+            return cls(rows, lanes, in_shared_memory(slots, places.inside.reshape(-1)[lanes]), lanes // 32)
+        return (
+            cls(rows, lanes, places.offsets.reshape(-1)[lanes] + HEAP_BASE, lanes // 32) if space == "global" else None
+        )
+
+    def by_warp(self) -> Iterator[_OfWarp]:
+        """Each warp with its different words."""
+        order = np.lexsort((self.places, self.positions))
+        places, positions = self.places[order], self.positions[order]
+        first = starts(places) | starts(positions)
+        lanes, places, positions = self.lanes[order][first] % 32, places[first], positions[first]
+        begins = np.flatnonzero(starts(positions)).tolist()
+        for begin, end in zip(begins, [*begins[1:], len(places)], strict=True):
+            position = int(positions[begin])
+            yield position, int(self.rows[position]), places[begin:end].tolist(), lanes[begin:end].tolist()
+
+    def by_turn(self, turns: NDArray[np.int64]) -> Iterator[_OfWarp]:
+        """Of each warp at each word the first and the last lane, in this order.
+
+        The operations of a warp between the two release and acquire nothing that these do not.
+        """
+        keys = np.stack([self.places[turns], self.positions[turns]])
+        _, first = np.unique(keys, axis=1, return_index=True)
+        _, last = np.unique(keys[:, ::-1], axis=1, return_index=True)
+        for turn in turns[np.union1d(first, len(turns) - 1 - last)].tolist():
+            position = int(self.positions[turn])
+            yield position, int(self.rows[position]), [int(self.places[turn])], [int(self.lanes[turn]) % 32]

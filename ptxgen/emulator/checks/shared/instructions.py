@@ -1,0 +1,199 @@
+"""What loads, stores and atomic operations of threads do to shared memory, for the trackers of its accesses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptxgen.emulator.checks.changes import changing_lanes
+from ptxgen.emulator.checks.order.happens_before import HappensBefore
+from ptxgen.emulator.checks.order.vector_clock import AsyncOperation
+from ptxgen.emulator.checks.shared.accesses import SharedAccesses
+from ptxgen.emulator.checks.shared.lanes import LaneAccesses
+from ptxgen.emulator.memory.granules import by_granule, granules_of, starts
+from ptxgen.emulator.memory.located import Bytes, lanes_of
+from ptxgen.emulator.memory.order import Order
+from ptxgen.emulator.observer import Lanes, Observer
+from ptxgen.syntax import Instruction
+
+#: What a warp accesses in a CTA's memory: its position in the group, the slot, granules, and the bytes of each that it
+#: touches and that it changes.
+_Piece = tuple[int, int, NDArray[np.int64], NDArray[np.uint16], NDArray[np.uint16]]
+
+
+class SharedInstructions(Observer):
+    """Finds the granules that each warp accesses in each CTA's memory; `random_turns`: the last of lanes that change a
+    word by atomic operations is any of them.
+    """
+
+    def __init__(
+        self, happens_before: HappensBefore, lanes: LaneAccesses, shared: SharedAccesses, *, random_turns: bool
+    ) -> None:
+        self._happens_before, self._lanes, self._shared = happens_before, lanes, shared
+        self._random_turns = random_turns
+
+    def memory_loads(
+        self,
+        rows: NDArray[np.int64],
+        mask: Lanes | None,
+        space: str,
+        places: Bytes,
+        size: int,
+        statement: Instruction,
+        order: Order | None,
+    ) -> None:
+        if places.slots is None:
+            return
+        if order is None:
+            self.weak(rows, mask, places, size, statement, None)
+        else:
+            self.strong(rows, lanes_of(rows, mask), places, size, statement, "strong load", reads=True, observes=True)
+
+    def memory_stores(
+        self,
+        rows: NDArray[np.int64],
+        mask: Lanes | None,
+        space: str,
+        places: Bytes,
+        size: int,
+        statement: Instruction,
+        values: Sequence[NDArray[Any]],
+        order: Order | None,
+    ) -> None:
+        if places.slots is None:
+            return
+        active = lanes_of(rows, mask)
+        changing = changing_lanes(active, places, size, values)
+        if order is None:
+            self.weak(rows, mask, places, size, statement, changing)
+        else:
+            self.strong(rows, active, places, size, statement, "strong store", changing)
+
+    def memory_updates(
+        self,
+        rows: NDArray[np.int64],
+        mask: Lanes | None,
+        space: str,
+        places: Bytes,
+        size: int,
+        statement: Instruction,
+        turns: NDArray[np.int64] | None,
+        order: Order,
+        *,
+        returns: bool,
+        uses: bool,
+    ) -> None:
+        if places.slots is not None:
+            active = lanes_of(rows, mask)
+            # It comes in place of what it observes; with random turns the last one is not known.
+            self.strong(
+                rows,
+                active,
+                places,
+                size,
+                statement,
+                "atomic operation",
+                reads=uses,
+                observes=returns and self._random_turns,
+            )
+
+    def weak(
+        self,
+        rows: NDArray[np.int64],
+        mask: Lanes | None,
+        places: Bytes,
+        size: int,
+        statement: Instruction,
+        changing: Lanes | None,
+    ) -> None:
+        """Weak loads, or stores of lanes of which some are `changing` what is there; the others race with nothing."""
+        slots, inside, active = places.slots, places.inside, lanes_of(rows, mask)
+        assert slots is not None
+        assert inside is not None
+        order, shared = self._happens_before, self._shared
+        self._lanes.access(rows, slots, inside, active, size, statement, changing)
+        lagging, apart = order.any_lagging(rows), slots.shape[1] > 1
+        if not apart and not lagging and self._together(rows, mask, inside, changing, size, statement):
+            return
+        everywhere, new = np.broadcast_to(slots, inside.shape), active if changing is None else changing
+        for position, slot, granules, masks, changed in _pieces(everywhere, inside, active, new, size):
+            row = int(rows[position])
+            partly = order.lagging(row) if lagging else None
+            if partly is not None:
+                behind = active[position] & partly[1] & (everywhere[position] == slot)
+                if changing is not None:
+                    behind &= changing[position]
+                if behind.any():
+                    touched = granules_of(inside[position][behind], size)
+                    shared.lagging(row, *touched, statement, slot, partly[0], writes=changing is not None)
+            if changing is None:
+                shared.read(row, granules, masks, statement, slot)
+            else:
+                shared.write(row, granules, masks, statement, slot, changed)
+
+    def _together(
+        self,
+        rows: NDArray[np.int64],
+        mask: Lanes | None,
+        inside: NDArray[np.int64],
+        changing: Lanes | None,
+        size: int,
+        statement: Instruction,
+    ) -> bool:
+        """Weak accesses of all warps at once; False where something is found, which each warp reports for itself."""
+        chosen = slice(None) if mask is None else np.flatnonzero(mask)
+        offsets, position = inside.reshape(-1)[chosen], np.arange(inside.size)[chosen] // 32
+        new = changing.reshape(-1)[chosen] if changing is not None else np.zeros(len(offsets), np.bool_)
+        at, granules, masks, changed = by_granule(position, offsets, size, new)
+        return self._shared.accesses(rows, at, granules, masks, changed if changing is not None else None, statement)
+
+    def strong(
+        self,
+        rows: NDArray[np.int64],
+        active: Lanes,
+        places: Bytes,
+        size: int,
+        statement: Instruction,
+        what: Literal["strong load", "strong store", "atomic operation"],
+        changing: Lanes | None = None,
+        *,
+        reads: bool = False,
+        observes: bool = False,
+    ) -> None:
+        """Strong accesses do not race with each other, and with nothing where they are not `changing` what is there.
+
+        `reads`: what is there goes into the result. `observes`: the warp sees what others have stored (red does not).
+        """
+        slots, inside, lanes = places.slots, places.inside, np.flatnonzero(active)
+        assert slots is not None
+        assert inside is not None
+        writes = what != "strong load"
+        if writes:
+            self._lanes.forget(slots, inside, active, size)
+        self._shared.strong(
+            rows[lanes // 32],
+            np.broadcast_to(slots, inside.shape).reshape(-1)[lanes],
+            inside.reshape(-1)[lanes],
+            size,
+            np.ones(len(lanes), np.bool_) if changing is None else changing.reshape(-1)[lanes],
+            AsyncOperation(0, what, statement, 0),
+            reads=reads,
+            writes=writes,
+            observes=observes,
+        )
+
+
+def _pieces(
+    slots: NDArray[np.int64], inside: NDArray[np.int64], active: Lanes, new: Lanes, size: int
+) -> Iterator[_Piece]:
+    """The accesses of a group by warp and CTA: slots, offsets, and which lanes access and change, all (warps, 32)."""
+    chosen, most = np.flatnonzero(active), int(slots.max()) + 1
+    owners = chosen // 32 * most + slots.reshape(-1)[chosen]
+    places, granules, masks, changed = by_granule(owners, inside.reshape(-1)[chosen], size, new.reshape(-1)[chosen])
+    begins = np.flatnonzero(starts(places)).tolist()
+    for begin, end in zip(begins, [*begins[1:], len(places)], strict=True):
+        position, slot = divmod(int(places[begin]), most)
+        yield position, slot, granules[begin:end], masks[begin:end], changed[begin:end]

@@ -1,0 +1,65 @@
+"""Loads of local memory that its thread has not written."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptxgen.emulator.checks.findings import Findings
+from ptxgen.emulator.checks.registry import uninitialized
+from ptxgen.emulator.memory.local_memory import LocalMemory
+from ptxgen.emulator.memory.located import Bytes
+from ptxgen.emulator.memory.order import Order
+from ptxgen.emulator.observer import Lanes, Observer
+from ptxgen.syntax import Instruction
+
+
+class LocalAccesses(Observer):
+    """Keeps which bytes of the threads' stacks hold a value; `LocalMemory` drops that with their variables."""
+
+    def __init__(self, memory: LocalMemory, findings: Findings) -> None:
+        self._memory, self._findings = memory, findings
+
+    def memory_stores(
+        self,
+        rows: NDArray[np.int64],
+        mask: Lanes | None,
+        space: str,
+        places: Bytes,
+        size: int,
+        statement: Instruction,
+        values: Sequence[NDArray[Any]],
+        order: Order | None,
+    ) -> None:
+        if space == "local":
+            chosen = places.offsets if mask is None else places.offsets[mask]
+            self._memory.written.reshape(-1, size)[chosen // size] = True
+
+    def memory_loads(
+        self,
+        rows: NDArray[np.int64],
+        mask: Lanes | None,
+        space: str,
+        places: Bytes,
+        size: int,
+        statement: Instruction,
+        order: Order | None,
+    ) -> None:
+        """Loads of which no byte was ever stored: copies of a struct read its padding too."""
+        if space != "local":
+            return
+        chosen = places.offsets if mask is None else places.offsets[mask]
+        some = self._memory.written.reshape(-1, size)[chosen // size].any(axis=-1)
+        if not some.all():
+            at = int(chosen[~some][0]) % self._memory.pitch
+            reader = self._findings.access("reader", statement, space="local", address=at)
+            found = uninitialized.UNINITIALIZED_LOCAL.finding(
+                statement,
+                summary=f"{reader} reads local memory at {at:#x}",
+                rule="The thread has written none of these bytes",
+                accesses=(reader,),
+            )
+            self._findings.suspects.report("local", found, plain=True)

@@ -1,0 +1,29 @@
+"""What strong accesses and fences do besides their access: acquire, release, and for whom. PTX ISA 8.4, 8.5, 8.7."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+#: Widths of scopes.
+CTA, CLUSTER, GPU = range(3)
+SCOPES = ("cta", "cluster", "gpu")
+_LEVELS = {"cta": CTA, "cluster": CLUSTER, "gpu": GPU, "sys": GPU, "gl": GPU}
+
+
+def level(scope: str | None) -> int:
+    """The width of a scope, of `membar` too; by default that of the GPU."""
+    return GPU if scope is None else _LEVELS[scope.lstrip(".")]
+
+
+class Order(NamedTuple):
+    """How a strong access is ordered: it acquires, it releases, for threads of a scope."""
+
+    acquires: bool
+    releases: bool
+    level: int
+
+
+def order_of(op: Any) -> Order:
+    """The order of a strong access. Volatile and mmio accesses are relaxed in the scope of the system (8.4)."""
+    sem, scope = getattr(op, "sem", None), getattr(op, "scope", None)
+    return Order(sem in ("acquire", "acq_rel"), sem in ("release", "acq_rel"), level(scope))

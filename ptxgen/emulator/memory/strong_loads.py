@@ -1,0 +1,35 @@
+"""What strong loads return: the value in memory, or an older one that the memory model permits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptxgen.device import OlderValue
+from ptxgen.emulator.memory.located import Bytes
+from ptxgen.syntax import Instruction
+
+
+class StrongLoads:
+    """Every strong load returns what is in memory."""
+
+    def replace(
+        self,
+        rows: NDArray[np.int64],
+        mask: NDArray[np.bool_] | None,
+        space: str,
+        places: Bytes,
+        values: Sequence[NDArray[Any]],
+        statement: Instruction,
+    ) -> bool:
+        """May put older values in place of loaded ones, and whether it has. `values` are the neighboring words of each
+        lane, (warps, 32).
+        """
+        return False
+
+    def returned(self) -> list[OlderValue]:
+        """The older values that loads have returned, by line."""
+        return []
