@@ -194,6 +194,22 @@ class Observer:
     def strong_stores_done(self, data: NDArray[np.uint8]) -> None:
         """The strong stores or atomic operations that were about to change these bytes of memory have done so."""
 
+    def block_stored(self, row: int, lane: int, slot: int, start: int, size: int, statement: Instruction) -> None:
+        """st.bulk: a thread has stored `size` bytes, a multiple of 8, from an offset of a CTA's shared memory on."""
+
+    def tensormap_changes(self, row: int, lane: int, slot: int | None, address: int, statement: Instruction) -> None:
+        """tensormap.replace: a thread is about to change a map at an offset of a CTA's shared memory, or without a slot
+        at an address in global memory.
+        """
+
+    def tensormap_publishes(self, row: int, slot: int, offset: int, address: int, statement: Instruction) -> None:
+        """tensormap.cp_fenceproxy: a warp copies a map from shared memory to an address in global memory, and releases
+        it to the tensormap proxy.
+        """
+
+    def tensormap_used(self, row: int, address: int, data: bytes, statement: Instruction) -> None:
+        """A warp's tensor copy reads its map, these bytes, at an address in global memory."""
+
     def heap_grows(self, bytes: int) -> None:
         """Global memory is so large from now on."""
 
@@ -232,6 +248,33 @@ class Observer:
 
     def work_awaited(self, row: int, lanes: Lanes, works: Sequence[AsyncWork], *, reads: bool = False) -> None:
         """Lanes of a warp have waited for works of its own; with `reads` only until they had read their sources."""
+
+    def copies_issued(
+        self,
+        works: Sequence[AsyncWork],
+        rows: NDArray[np.int64],
+        mask: Lanes | None,
+        places: Bytes,
+        sources: NDArray[np.int64],
+        read: NDArray[np.int64],
+        size: int,
+        statement: Instruction,
+    ) -> None:
+        """cp.async: each warp issues one of the works. Lanes of `mask` copy `read` bytes (warps, 32) from `sources`,
+        offsets of the heap, and zeros behind them, to `size` bytes of their own CTA's memory.
+        """
+
+    def copies_awaited(self, row: int, works: Sequence[AsyncWork], signaled: Sequence[AsyncWork]) -> None:
+        """A warp has waited for its cp.async; for those `signaled` an mbarrier has got an arrival before."""
+
+    def copies_arrive_later(self, row: int, works: Sequence[AsyncWork], signal: Signal) -> None:
+        """A warp asks for an arrival on an mbarrier once these cp.async of its lanes are over."""
+
+    def copies_arrive(self, row: int, works: Sequence[AsyncWork]) -> None:
+        """An mbarrier gets the arrival for these cp.async, the first for each."""
+
+    def async_store_issued(self, work: AsyncWork, offsets: NDArray[np.int64], size: int, signal: Signal) -> None:
+        """Lanes of a warp issue st.async or red.async of `size` bytes each to offsets (lanes,) of a CTA's memory."""
 
     def response_issued(self, work: AsyncWork, slots: Sequence[int], granules: NDArray[np.int64]) -> None:
         """A request for launch control will write its response to these granules of CTAs' memories."""

@@ -20,6 +20,7 @@ from ptxgen.emulator.checks.order.strong_instructions import StrongInstructions
 from ptxgen.emulator.checks.order.waits import WaitClocks
 from ptxgen.emulator.checks.shared.accesses import SharedAccesses
 from ptxgen.emulator.checks.shared.cta_exit import CtaExit
+from ptxgen.emulator.checks.shared.generic_copies import GenericCopies
 from ptxgen.emulator.checks.shared.instructions import SharedInstructions
 from ptxgen.emulator.checks.shared.lanes import LaneAccesses
 from ptxgen.emulator.checks.tensor.accesses import TensorAccesses
@@ -75,8 +76,9 @@ def observe(machine: Machine, *, advice: float | None) -> None:
         tensor,
         exits,
         # Strong accesses come last: what they release and acquire counts after them.
-        SharedInstructions(order, lanes, shared, random_turns=machine.timeline.schedule == "random"),
         accesses,
+        SharedInstructions(order, lanes, shared, random_turns=machine.timeline.schedule == "random"),
+        GenericCopies(order, lanes, shared),
         LocalAccesses(machine.stack.memory, findings),
         StrongInstructions(strong),
     ]

@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from ptxgen import syntax
 from ptxgen.emulator.checks.registry.clusters import ASYNC_STORE_CTA
 from ptxgen.emulator.checks.registry.memory import NOT_SHARED
+from ptxgen.emulator.engines.work import AsyncWork
 from ptxgen.emulator.memory import MemoryFault
 from ptxgen.emulator.memory.access import Part, locate
-from ptxgen.emulator.memory.granules import granules_of
 from ptxgen.emulator.memory.located import Bytes
-from ptxgen.emulator.state.group import Group
+from ptxgen.emulator.state.machine import Machine
 from ptxgen.emulator.state.signals import Signal
 
 #: Does it for some lanes, which (warps, 32) of the part marks.
@@ -53,29 +53,20 @@ def later(
                 )
             chosen = np.zeros_like(g.active)
             chosen[position] = lanes
-            _queue(g, row, slot, offset, inside[position][lanes], size, statement, what, lambda c=chosen: do(c))
+            issued = machine.issue(what, statement, slot, row, lanes)
+            _queue(machine, issued, offset, inside[position][lanes], size, lambda c=chosen: do(c))
 
 
 def _queue(
-    g: Group, row: int, slot: int, offset: int, inside: NDArray[np.int64], size: int, statement: syntax.Instruction,
-    what: str, do: Callable[[], None],
-) -> None:  # fmt: skip
-    machine, checks = g.machine, g.machine.checks
-    granules, masks = granules_of(inside, size)
-    signal = Signal(statement, len(inside) * size)
-    clock = 0
-    if checks is not None:
-        if what == "st.async":
-            checks.shared.copy(row, granules, masks, statement, slot, what)
-        else:
-            checks.shared.reduce(row, granules, masks, statement, slot)
-        clock, signal.given = checks.order.clock(row), checks.order.release(row)
-    machine.promise(slot, offset, row, signal)
+    machine: Machine, issued: AsyncWork, mbarrier: int, offsets: NDArray[np.int64], size: int, do: Callable[[], None]
+) -> None:
+    """Queue stores to these offsets that complete on an mbarrier beside them."""
+    signal, slot = Signal(issued.statement, len(offsets) * size), issued.slot
+    machine.events.async_store_issued(issued, offsets, size, signal)
+    machine.promise(slot, mbarrier, issued.row, signal)
 
     def complete() -> None:
         do()
-        if checks is not None:
-            checks.shared.copied(row, granules, slot, clock)
-        machine.complete_on(slot, offset, signal)
+        machine.complete_on(slot, mbarrier, signal)
 
-    machine.submit(int(machine.row_slot[row]), statement, complete)
+    machine.submit(int(machine.row_slot[issued.row]), issued.statement, complete, works=[issued])

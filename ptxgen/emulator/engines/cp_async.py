@@ -8,21 +8,22 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from ptxgen.emulator.engines.work import AsyncWork
+
 Lanes = NDArray[np.bool_]
 
 
 @dataclass(slots=True, eq=False)
 class Copy:
-    """What one instruction copies for some lanes of a warp: `size` bytes each to offsets in shared memory."""
+    """What one instruction copies for some lanes of a warp, and whether an mbarrier has got an arrival for it."""
 
-    lanes: Lanes
-    granules: NDArray[np.int64]
-    offsets: NDArray[np.int64]
-    size: int
+    work: AsyncWork
     done: bool = False
-    #: The interval of the warp in which it first asked for an arrival on an mbarrier, and whether one has told of it.
-    asked: int | None = None
-    told: bool = False
+    signaled: bool = False
+
+    @property
+    def lanes(self) -> Lanes:
+        return self.work.lanes
 
 
 @dataclass(slots=True, eq=False)
@@ -65,10 +66,12 @@ class WarpCopies:
         self.groups = [group for group in self.groups if group not in groups]
 
     def of(self, lanes: Lanes) -> list[Copy]:
-        """All copies of these lanes that nobody has waited for, in groups or not, nor an mbarrier told of."""
-        self.open = [(copy, left) for copy, left in self.open if not copy.told]
+        """All copies of these lanes that have not been waited for, in groups or not, nor signaled."""
+        self.open = [(copy, left) for copy, left in self.open if not copy.signaled]
         inside = [copy for group in self.groups for copy in group.copies if (group.lanes & lanes).any()]
-        return [copy for copy in inside if not copy.told] + [copy for copy, left in self.open if (left & lanes).any()]
+        return [copy for copy in inside if not copy.signaled] + [
+            copy for copy, left in self.open if (left & lanes).any()
+        ]
 
     def when_done(self, copies: list[Copy], action: Callable[[], None]) -> None:
         """Do something once these copies are done, which some are not yet."""

@@ -14,7 +14,11 @@ WARP: NDArray[np.bool_] = np.ones(32, np.bool_)
 LANE_MASKS: NDArray[np.bool_] = np.eye(32, dtype=np.bool_)
 
 
-@dataclass(slots=True, eq=False)
+#: Work of the generic proxy: it counts as stores of the warp that has waited for it.
+GENERIC = frozenset(["cp.async", "st.async", "red.async"])
+
+
+@dataclass(slots=True, eq=False, weakref_slot=True)
 class AsyncWork:
     """A copy, a product or another operation, from its issue to its completion.
 

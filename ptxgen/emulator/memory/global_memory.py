@@ -12,6 +12,8 @@ from ptxgen.emulator.checks.registry.calls import BAD_FREE
 from ptxgen.emulator.checks.registry.memory import MISALIGNED, OUT_OF_BOUNDS
 from ptxgen.emulator.memory.faults import MemoryFault, first
 
+#: Bytes of a tensormap.
+MAP_BYTES = 128
 #: First address of global memory. Shared, local and parameter windows lie below it (the values are ours).
 HEAP_BASE = 0x7F00_0000_0000
 #: Generic addresses of the shared window: base + CTA rank in the cluster << 24 + offset.

@@ -19,7 +19,6 @@ from ptxgen.emulator.load.operands import Binder
 from ptxgen.emulator.memory import MemoryFault
 from ptxgen.emulator.memory.access import locate
 from ptxgen.emulator.memory.global_memory import HEAP_BASE
-from ptxgen.emulator.memory.granules import granules_of
 from ptxgen.emulator.memory.located import Bytes
 from ptxgen.emulator.semantics import semantics
 from ptxgen.emulator.state.group import Group
@@ -98,40 +97,36 @@ def _issue(
     events.memory_requested(g.indices, g.mask, "shared", places, size, statement)
     if events.observes("memory_requested") and (reading := active & (read > 0)).any():
         events.memory_requested(g.indices, reading, "global", Bytes(machine.memory.data, sources), size, statement)
-    whole = active & (read == size)
-    if machine.checks is not None and whole.any():
-        machine.checks.global_accesses.access(
-            g.indices, np.where(whole, sources, 0), None if whole.all() else whole, size, statement, what="cp.async"
-        )
     at_once = machine.timeline.schedule == "eager"
     if at_once:
         _move(machine, shared, size, offsets[active], sources[active], read[active])
         machine.effects += 1
-    if machine.checks is not None and places.slots is not None:
-        machine.checks.lanes.access(g.indices, places.slots, inside, active, size, statement, active)
-    for position, row in enumerate(map(int, g.indices)):
-        lanes = active[position].copy()
-        granules, masks = granules_of(inside[position][lanes], size)
-        made = Copy(lanes, granules, inside[position][lanes], size, done=at_once)
-        machine.copies.setdefault(row, WarpCopies()).add(made)
-        if machine.checks is not None:
-            machine.checks.shared.copy(row, granules, masks, statement)
-        if not at_once:
+    works = [
+        machine.issue("cp.async", statement, int(machine.row_slot[row]), row, active[position].copy())
+        for position, row in enumerate(g.indices.tolist())
+    ]
+    events.copies_issued(works, g.indices, g.mask, places, sources, read, size, statement)
+    for position, work in enumerate(works):
+        made = Copy(work, done=at_once)
+        machine.copies.setdefault(work.row, WarpCopies()).add(made)
+        if at_once:
+            events.work_completed(work)
+        else:
+            lanes = work.lanes
             where = (offsets[position][lanes], sources[position][lanes], read[position][lanes])
-            _queue(machine, row, made, shared, where, size, statement)
+            _queue(machine, made, shared, where, size)
 
 
-def _queue(
-    machine: Machine, row: int, made: Copy, shared: NDArray[np.uint8], where: Any, size: int,
-    statement: syntax.Instruction,
-) -> None:  # fmt: skip
+def _queue(machine: Machine, made: Copy, shared: NDArray[np.uint8], where: Any, size: int) -> None:
+    work = made.work
+
     def complete() -> None:
         _move(machine, shared, size, *where)
         made.done = True
-        machine.copies[row].notice()
-        machine.wake(("cp.async", row))
+        machine.copies[work.row].notice()
+        machine.wake(("cp.async", work.row))
 
-    machine.submit(int(machine.row_slot[row]), statement, complete)
+    machine.submit(work.slot, work.statement, complete, works=[work])
 
 
 def _move(
@@ -162,16 +157,6 @@ def commit_group(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run
     return run
 
 
-def _finish(machine: Machine, row: int, copies: list[Copy]) -> None:
-    """The warp knows that these copies are done."""
-    if machine.checks is not None:
-        for each_copy in copies:
-            if not each_copy.told:
-                machine.checks.shared.copied(row, each_copy.granules)
-            lanes = np.flatnonzero(each_copy.lanes)
-            machine.checks.lanes.copied(row, int(machine.row_slot[row]), lanes, each_copy.offsets, each_copy.size)
-
-
 def _wait(pending: int, commits: bool) -> _Gate:
     def run(g: Group, scheduler: Scheduler) -> tuple[Callable[[int], object], NDArray[np.bool_] | None]:
         machine, active = g.machine, g.active
@@ -183,10 +168,13 @@ def _wait(pending: int, commits: bool) -> _Gate:
             if commits and mine.open:
                 mine.commit(active[position].copy())
             awaited = mine.awaited(active[position], pending)
-            if not all(each_copy.done for group in awaited for each_copy in group.copies):
+            copies = [each_copy for group in awaited for each_copy in group.copies]
+            if not all(each_copy.done for each_copy in copies):
                 passing[position] = False
                 continue
-            _finish(machine, row, [each_copy for group in awaited for each_copy in group.copies])
+            signaled = [each_copy.work for each_copy in copies if each_copy.signaled]
+            works = [each_copy.work for each_copy in copies if not each_copy.signaled]
+            machine.events.copies_awaited(row, works, signaled)
             mine.forget(awaited)
         return lambda row: ("cp.async", row), None if passing.all() else passing
 
@@ -206,11 +194,7 @@ def wait_all(op: Any, binder: Binder, statement: syntax.Instruction) -> _Gate:
 
 @semantics(mbarrier.cp_async_arrive)
 def arrive_when_done(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
-    """Each lane arrives once its copies so far are done. Without .noinc the phase expects that arrival besides others.
-
-    Who waits for the phase also knows what the warp knew when it asked for the arrival, though PTX promises the copies
-    alone.
-    """
+    """Each lane arrives once its copies so far are done. Without .noinc the phase expects one arrival more for it."""
     address = binder.address(op.addr)
 
     def run(g: Group) -> None:
@@ -231,19 +215,15 @@ def _arrive_later(
     machine: Machine, row: int, lanes: NDArray[np.bool_], slot: int, barrier: MBarrier, statement: syntax.Instruction
 ) -> None:
     mine = machine.copies.setdefault(row, WarpCopies())
-    copies, checks = mine.of(lanes), machine.checks
-    clock = checks.order.clock(row) if checks is not None else 0
-    for each_copy in copies:
-        if each_copy.asked is None:
-            each_copy.asked = clock
-    signal = Signal(statement, 0, checks.order.release(row) if checks is not None else None)
+    copies, signal = mine.of(lanes), Signal(statement, 0)
+    machine.events.copies_arrive_later(row, [each_copy.work for each_copy in copies], signal)
     barrier.under_way.append(signal)
 
     def arrive() -> None:
-        for each_copy in copies:
-            if checks is not None and not each_copy.told:  # its place may be that of another copy by now
-                checks.shared.copied(row, each_copy.granules, None, each_copy.asked)
-            each_copy.told = True
+        fresh = [each_copy for each_copy in copies if not each_copy.signaled]  # a place may be another copy's by now
+        machine.events.copies_arrive(row, [each_copy.work for each_copy in fresh])
+        for each_copy in fresh:
+            each_copy.signaled = True
         machine.arrive_on(slot, barrier, signal, int(lanes.sum()))
 
     if all(each_copy.done for each_copy in copies):

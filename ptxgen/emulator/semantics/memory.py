@@ -14,7 +14,6 @@ from ptxgen.emulator.engines.async_stores import Work, later
 from ptxgen.emulator.load.operands import Binder, Unmodelled, numpy_type
 from ptxgen.emulator.memory import MemoryFault
 from ptxgen.emulator.memory.access import Part, load_words, locate, parts_of, store_words
-from ptxgen.emulator.memory.granules import granules_of
 from ptxgen.emulator.memory.located import Bytes
 from ptxgen.emulator.memory.order import Order, level, order_of
 from ptxgen.emulator.semantics import semantics
@@ -117,12 +116,12 @@ def fill(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
                 raise MemoryFault(NOT_SHARED, f"st.bulk accesses .{part.space} memory")
             for position, lane in np.argwhere(part.group.active):
                 row, start = int(part.group.indices[position]), int(part.addresses[position, lane])
-                _zero(machine, row, start, int(sizes[part.chosen][position, lane]), statement)
+                _zero(machine, row, int(lane), start, int(sizes[part.chosen][position, lane]), statement)
 
     return run
 
 
-def _zero(machine: Machine, row: int, address: int, size: int, statement: syntax.Instruction) -> None:
+def _zero(machine: Machine, row: int, lane: int, address: int, size: int, statement: syntax.Instruction) -> None:
     slot, start = machine.clusters.locate(row, address, "shared")
     if size % _BULK_GRANULE:
         raise MemoryFault(
@@ -133,9 +132,8 @@ def _zero(machine: Machine, row: int, address: int, size: int, statement: syntax
     machine.shared.require(start, size, _BULK_GRANULE, "st.bulk")
     machine.shared.data[slot, start : start + size] = 0
     machine.effects += 1
-    if machine.checks is not None and size:
-        granules, masks = granules_of(np.arange(start, start + size, _BULK_GRANULE), _BULK_GRANULE)
-        machine.checks.shared.write(row, granules, masks, statement, slot)
+    if size:
+        machine.events.block_stored(row, lane, slot, start, size, statement)
 
 
 # Stores that happen later.

@@ -14,25 +14,18 @@ from ptxgen.emulator.checks.registry.descriptors import ILLEGAL_TENSORMAP
 from ptxgen.emulator.checks.registry.memory import MISALIGNED
 from ptxgen.emulator.load.operands import Binder, Reader
 from ptxgen.emulator.memory import MemoryFault
-from ptxgen.emulator.memory.global_memory import HEAP_BASE, SHARED_WINDOW, WINDOW_BYTES
+from ptxgen.emulator.memory.global_memory import HEAP_BASE, MAP_BYTES, SHARED_WINDOW, WINDOW_BYTES
 from ptxgen.emulator.semantics import semantics
 from ptxgen.emulator.semantics.mbarrier import each
 from ptxgen.emulator.state.group import Group
 from ptxgen.emulator.state.machine import Machine
 from ptxgen.instr import tensormap
-from ptxgen.layouts.tma import CHUNK
 
 _Run = Callable[[Group], None]
-#: Bytes of a tensormap, and the multiple that it begins on.
-MAP_BYTES = 128
+#: The multiple of bytes that a tensormap begins on.
 MAP_ALIGNMENT = 64
 #: Strides are kept in units of so many bytes (CUDA driver API, cuTensorMapEncodeTiled).
 STRIDE_UNIT = 16
-
-
-def _shared_granules(machine: Machine, offset: int, what: str) -> NDArray[np.int64]:
-    machine.shared.require(offset, MAP_BYTES, MAP_ALIGNMENT, what)
-    return np.arange(offset // CHUNK, (offset + MAP_BYTES) // CHUNK, dtype=np.int64)
 
 
 def _global_bytes(machine: Machine, address: int, what: str) -> NDArray[np.uint8]:
@@ -46,17 +39,6 @@ def _global_bytes(machine: Machine, address: int, what: str) -> NDArray[np.uint8
     offset = address - HEAP_BASE
     machine.memory.require_mapped(np.array([offset, offset + MAP_BYTES - 1]), what)
     return machine.memory.view(address, MAP_BYTES)
-
-
-def _track(machine: Machine, row: int, address: int, statement: syntax.Instruction) -> None:
-    """Report the change of a map in global memory to the checks."""
-    if machine.checks is not None:
-        granules = (address - HEAP_BASE) // CHUNK + np.arange(MAP_BYTES // CHUNK)
-        machine.checks.global_accesses.write_map(row, granules, statement)
-
-
-def _all_bytes(granules: NDArray[np.int64]) -> NDArray[np.uint16]:
-    return np.full(len(granules), 0xFFFF, np.uint16)
 
 
 @semantics(tensormap.replace, tensormap.replace_dimension, tensormap.replace_choice)
@@ -73,17 +55,12 @@ def replace(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
         for row, lane, (place, number) in each(g, address(g), value(g)):
             if op.space == "shared::cta" or SHARED_WINDOW <= place < SHARED_WINDOW + WINDOW_BYTES:
                 slot, offset = machine.clusters.locate(row, place, op.space)
-                granules = _shared_granules(machine, offset, "tensormap.replace")
-                if machine.checks is not None:
-                    machine.checks.lanes.access_granules(row, lane, slot, granules, statement, writes=True)
-                    machine.checks.shared.read(row, granules, _all_bytes(granules), statement, slot)
-                    machine.checks.shared.write(row, granules, _all_bytes(granules), statement, slot)
+                machine.shared.require(offset, MAP_BYTES, MAP_ALIGNMENT, "tensormap.replace")
+                machine.events.tensormap_changes(row, lane, slot, offset, statement)
                 data = machine.shared.data[slot, offset : offset + MAP_BYTES]
             else:
                 data = _global_bytes(machine, place, "tensormap.replace")
-                if machine.checks is not None:
-                    machine.checks.tensormaps.written(place, statement, released=False)
-                _track(machine, row, place, statement)
+                machine.events.tensormap_changes(row, lane, None, place, statement)
             if op.field == "global_stride" and number % STRIDE_UNIT:
                 issuer = machine.findings.access("issuer", statement, row, lanes=1 << lane)
                 machine.findings.report(
@@ -116,13 +93,9 @@ def publish(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
                 continue
             done.add((row, to, place))
             slot, offset = machine.clusters.locate(row, place, "shared::cta")
-            granules = _shared_granules(machine, offset, "tensormap.cp_fenceproxy from shared memory")
-            if machine.checks is not None:
-                machine.checks.shared.read(row, granules, _all_bytes(granules), statement)
+            machine.shared.require(offset, MAP_BYTES, MAP_ALIGNMENT, "tensormap.cp_fenceproxy from shared memory")
             data = _global_bytes(machine, to, "tensormap.cp_fenceproxy to global memory")
+            machine.events.tensormap_publishes(row, slot, offset, to, statement)
             data[:] = machine.shared.data[slot, offset : offset + MAP_BYTES]
-            if machine.checks is not None:
-                machine.checks.tensormaps.written(to, statement, released=True)
-            _track(machine, row, to, statement)
 
     return run

@@ -72,11 +72,7 @@ def tensormap_at(machine: Machine, row: int, address: int, statement: syntax.Ins
         return decode(machine.parameters[offset : offset + 128].tobytes())
     machine.memory.require_mapped(np.array([address - HEAP_BASE, address - HEAP_BASE + 127]), "the tensormap")
     data = machine.memory.view(address, 128).tobytes()
-    if machine.checks is not None:
-        machine.checks.tensormaps.use(address, data, statement)
-    if machine.checks is not None:
-        granules = (address - HEAP_BASE) // GRANULE + np.arange(128 // GRANULE)
-        machine.checks.global_copies.use_map(row, granules, statement)
+    machine.events.tensormap_used(row, address, data, statement)
     return decode(data)
 
 

@@ -28,7 +28,8 @@ from ptxgen.emulator.checks.global_memory.shadow import GRANULE, NOBODY, SHIFT, 
 from ptxgen.emulator.checks.order.vector_clock import PENDING
 from ptxgen.emulator.checks.registry import races
 from ptxgen.emulator.checks.shared.lanes import LaneAccesses
-from ptxgen.emulator.memory.global_memory import HEAP_BASE
+from ptxgen.emulator.engines.work import AsyncWork
+from ptxgen.emulator.memory.global_memory import HEAP_BASE, MAP_BYTES
 from ptxgen.emulator.memory.located import Bytes, lanes_of
 from ptxgen.emulator.memory.order import Order
 from ptxgen.emulator.observer import Observer
@@ -110,6 +111,30 @@ class GlobalAccesses(Observer):
     ) -> None:
         if space == "global":
             self.strong(rows, places.offsets, mask, size, statement, "atomic operation", reads=returns, writes=True)
+
+    def copies_issued(
+        self,
+        works: Sequence[AsyncWork],
+        rows: NDArray[np.int64],
+        mask: Mask,
+        places: Bytes,
+        sources: NDArray[np.int64],
+        read: NDArray[np.int64],
+        size: int,
+        statement: Statement,
+    ) -> None:
+        """Copies that read all of their source do so as loads would; of others nothing is kept."""
+        whole = lanes_of(rows, mask) & (read == size)
+        if whole.any():
+            offsets, lanes = np.where(whole, sources, 0), None if whole.all() else whole
+            self.access(rows, offsets, lanes, size, statement, what="cp.async")
+
+    def tensormap_changes(self, row: int, lane: int, slot: int | None, address: int, statement: Statement) -> None:
+        if slot is None:
+            self._write_map(row, address, statement)
+
+    def tensormap_publishes(self, row: int, slot: int, offset: int, address: int, statement: Statement) -> None:
+        self._write_map(row, address, statement)
 
     def heap_grows(self, bytes: int) -> None:
         self._events.grow(bytes)
@@ -194,8 +219,9 @@ class GlobalAccesses(Observer):
                 events.copy_reader[_granules(offsets, size)], offsets, rows, mask, statement, what
             )
 
-    def write_map(self, row: int, granules: NDArray[np.int64], statement: Statement) -> None:
+    def _write_map(self, row: int, address: int, statement: Statement) -> None:
         """A thread of a warp changes a tensormap, or all its threads together do."""
+        granules = (address - HEAP_BASE) // GRANULE + np.arange(MAP_BYTES // GRANULE)
         rows, offsets, events = np.array([row]), (granules * GRANULE)[None], self._events
         if self._grids.before is not None or self._grids.after is not None:
             self._grids.copy(row, granules, "change of a tensormap", statement, writes=True)

@@ -22,6 +22,7 @@ from ptxgen.emulator.checks.global_memory.shadow import GRANULE, NOBODY, SHIFT, 
 from ptxgen.emulator.checks.order.vector_clock import PENDING, AsyncOperation
 from ptxgen.emulator.checks.registry import races
 from ptxgen.emulator.engines.work import AsyncWork
+from ptxgen.emulator.memory.global_memory import HEAP_BASE, MAP_BYTES
 from ptxgen.emulator.observer import Lanes, Observer
 from ptxgen.syntax import Statement
 
@@ -83,8 +84,9 @@ class GlobalCopies(Observer):
         events.copy_writer[granules] = made
         return events.stamp(made)
 
-    def use_map(self, row: int, granules: NDArray[np.int64], statement: Statement) -> None:
-        """A copy that warp `row` asks for reads its tensormap there; `checks.tensormaps` has the fences."""
+    def tensormap_used(self, row: int, address: int, data: bytes, statement: Statement) -> None:
+        """`Tensormaps` has the fences."""
+        granules = (address - HEAP_BASE) // GRANULE + np.arange(MAP_BYTES // GRANULE)
         what = "use of a tensormap"
         if self._grids.before is not None or self._grids.after is not None:
             self._grids.copy(row, granules, what, statement, writes=False)

@@ -33,6 +33,13 @@ class Tensormaps(Observer):
         self.findings = findings
         self._maps: dict[int, _State] = {}
 
+    def tensormap_changes(self, row: int, lane: int, slot: int | None, address: int, statement: Statement) -> None:
+        if slot is None:
+            self.written(address, statement, released=False)
+
+    def tensormap_publishes(self, row: int, slot: int, offset: int, address: int, statement: Statement) -> None:
+        self.written(address, statement, released=True)
+
     def written(self, address: int, statement: Statement, *, released: bool) -> None:
         """An instruction changes a map; `released` if it fences too."""
         state = self._maps.setdefault(address, _State())
@@ -48,8 +55,7 @@ class Tensormaps(Observer):
         if state.released:
             state.changed = None
 
-    def use(self, address: int, data: bytes, statement: Statement) -> None:
-        """A copy reads a map."""
+    def tensormap_used(self, row: int, address: int, data: bytes, statement: Statement) -> None:
         state = self._maps.setdefault(address, _State())
         if state.changed is not None:
             fence = "generic.acquire of its address" if state.released else "generic.release"

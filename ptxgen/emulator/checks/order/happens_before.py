@@ -29,7 +29,7 @@ from ptxgen.emulator.checks.order.partial_release import ALL
 from ptxgen.emulator.checks.order.remote_clocks import ClusterEpoch, RemoteClocks
 from ptxgen.emulator.checks.order.strong_history import StrongRecord
 from ptxgen.emulator.checks.order.vector_clock import AsyncOperation, VectorClock
-from ptxgen.emulator.engines.work import AsyncWork
+from ptxgen.emulator.engines.work import GENERIC, AsyncWork
 from ptxgen.emulator.observer import Lanes, Observer, handler
 from ptxgen.emulator.state.convergence import flags_of
 from ptxgen.syntax import Statement
@@ -507,6 +507,8 @@ class HappensBefore(Observer):
         return -len(self._inits)
 
     def work_issued(self, work: AsyncWork) -> None:
+        if work.what in GENERIC:
+            return
         made = AsyncOperation(work.number, work.what, work.statement, work.slot, work.swizzle, work.row, work.lane)
         self.operations[made.number] = made
         if made.what.startswith("tcgen05"):

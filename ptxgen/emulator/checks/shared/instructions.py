@@ -13,12 +13,15 @@ from ptxgen.emulator.checks.order.happens_before import HappensBefore
 from ptxgen.emulator.checks.order.vector_clock import AsyncOperation
 from ptxgen.emulator.checks.shared.accesses import SharedAccesses
 from ptxgen.emulator.checks.shared.lanes import LaneAccesses
-from ptxgen.emulator.memory.granules import by_granule, granules_of, starts
+from ptxgen.emulator.memory.global_memory import MAP_BYTES
+from ptxgen.emulator.memory.granules import GRANULE, by_granule, granules_of, starts
 from ptxgen.emulator.memory.located import Bytes, lanes_of
 from ptxgen.emulator.memory.order import Order
 from ptxgen.emulator.observer import Lanes, Observer
 from ptxgen.syntax import Instruction
 
+#: Bytes in which blocks are counted.
+_WORD = 8
 #: What a warp accesses in a CTA's memory: its position in the group, the slot, granules, and the bytes of each that it
 #: touches and that it changes.
 _Piece = tuple[int, int, NDArray[np.int64], NDArray[np.uint16], NDArray[np.uint16]]
@@ -99,6 +102,21 @@ class SharedInstructions(Observer):
                 reads=uses,
                 observes=returns and self._random_turns,
             )
+
+    def block_stored(self, row: int, lane: int, slot: int, start: int, size: int, statement: Instruction) -> None:
+        granules, masks = granules_of(np.arange(start, start + size, _WORD), _WORD)
+        self._shared.write(row, granules, masks, statement, slot)
+
+    def tensormap_changes(self, row: int, lane: int, slot: int | None, address: int, statement: Instruction) -> None:
+        """A weak load and store of the whole map."""
+        if slot is not None:
+            granules, masks = _granules_of_map(address)
+            self._lanes.access_granules(row, lane, slot, granules, statement, writes=True)
+            self._shared.read(row, granules, masks, statement, slot)
+            self._shared.write(row, granules, masks, statement, slot)
+
+    def tensormap_publishes(self, row: int, slot: int, offset: int, address: int, statement: Instruction) -> None:
+        self._shared.read(row, *_granules_of_map(offset), statement)
 
     def weak(
         self,
@@ -184,6 +202,11 @@ class SharedInstructions(Observer):
             writes=writes,
             observes=observes,
         )
+
+
+def _granules_of_map(offset: int) -> tuple[NDArray[np.int64], NDArray[np.uint16]]:
+    granules = np.arange(offset // GRANULE, (offset + MAP_BYTES) // GRANULE, dtype=np.int64)
+    return granules, np.full(len(granules), 0xFFFF, np.uint16)
 
 
 def _pieces(

@@ -1,0 +1,103 @@
+"""cp.async, st.async and red.async, which write shared memory in the generic proxy: what a thread has waited for counts
+as its own stores. PTX ISA 9.7.9.25.3, 9.7.9.12, 9.7.13.7.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptxgen.emulator.checks.order.happens_before import HappensBefore
+from ptxgen.emulator.checks.shared.accesses import SharedAccesses
+from ptxgen.emulator.checks.shared.lanes import LaneAccesses
+from ptxgen.emulator.engines.work import AsyncWork
+from ptxgen.emulator.memory.granules import granules_of
+from ptxgen.emulator.memory.located import Bytes, lanes_of
+from ptxgen.emulator.observer import Lanes, Observer
+from ptxgen.emulator.state.signals import Signal
+from ptxgen.syntax import Instruction
+
+_STORES = frozenset(["st.async", "red.async"])
+
+
+@dataclass(slots=True)
+class _Copy:
+    """What a warp writes: offsets of the lanes, bytes of each, the granules, and the interval in which it counts as
+    stored for who waits for an mbarrier (None: no mbarrier gets an arrival for it).
+    """
+
+    offsets: NDArray[np.int64]
+    size: int
+    granules: NDArray[np.int64]
+    clock: int | None = None
+
+
+class GenericCopies(Observer):
+    """Until somebody has waited for what is under way, nobody may touch what it writes."""
+
+    def __init__(self, happens_before: HappensBefore, lanes: LaneAccesses, shared: SharedAccesses) -> None:
+        self._happens_before, self._lanes, self._shared = happens_before, lanes, shared
+        #: As long as somebody may wait for the work.
+        self._copies: WeakKeyDictionary[AsyncWork, _Copy] = WeakKeyDictionary()
+
+    def copies_issued(
+        self,
+        works: Sequence[AsyncWork],
+        rows: NDArray[np.int64],
+        mask: Lanes | None,
+        places: Bytes,
+        sources: NDArray[np.int64],
+        read: NDArray[np.int64],
+        size: int,
+        statement: Instruction,
+    ) -> None:
+        slots, inside, active = places.slots, places.inside, lanes_of(rows, mask)
+        assert slots is not None
+        assert inside is not None
+        self._lanes.access(rows, slots, inside, active, size, statement, active)
+        for position, work in enumerate(works):
+            offsets = inside[position][active[position]]
+            granules, masks = granules_of(offsets, size)
+            self._copies[work] = _Copy(offsets, size, granules)
+            self._shared.copy(work.row, granules, masks, statement)
+
+    def copies_awaited(self, row: int, works: Sequence[AsyncWork], signaled: Sequence[AsyncWork]) -> None:
+        for work in works:
+            self._shared.copied(row, self._copies[work].granules)
+        for work in (*works, *signaled):
+            copy = self._copies[work]
+            self._lanes.copied(row, work.slot, np.flatnonzero(work.lanes), copy.offsets, copy.size)
+
+    def copies_arrive_later(self, row: int, works: Sequence[AsyncWork], signal: Signal) -> None:
+        """Who waits for the phase has also observed what the warp had done when it asked for the arrival, though PTX
+        promises the copies alone.
+        """
+        clock = self._happens_before.clock(row)
+        for work in works:
+            copy = self._copies[work]
+            copy.clock = clock if copy.clock is None else copy.clock
+        signal.given = self._happens_before.release(row)
+
+    def copies_arrive(self, row: int, works: Sequence[AsyncWork]) -> None:
+        for work in works:
+            copy = self._copies[work]
+            self._shared.copied(row, copy.granules, None, copy.clock)
+
+    def async_store_issued(self, work: AsyncWork, offsets: NDArray[np.int64], size: int, signal: Signal) -> None:
+        """Who waits for the mbarrier has also observed what the thread had, though PTX orders the store alone."""
+        granules, masks = granules_of(offsets, size)
+        if work.what == "red.async":
+            self._shared.reduce(work.row, granules, masks, work.statement, work.slot)
+        else:
+            self._shared.copy(work.row, granules, masks, work.statement, work.slot, work.what)
+        self._copies[work] = _Copy(offsets, size, granules, self._happens_before.clock(work.row))
+        signal.given = self._happens_before.release(work.row)
+
+    def work_completed(self, work: AsyncWork) -> None:
+        if work.what in _STORES:
+            copy = self._copies.pop(work)
+            self._shared.copied(work.row, copy.granules, work.slot, copy.clock)
