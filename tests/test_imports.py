@@ -76,3 +76,23 @@ def test_cycles_are_found() -> None:
 
 def test_the_package_imports_in_one_direction() -> None:
     assert [sorted(each) for each in cycles(GRAPH) if len(each) > MOST] == []
+
+
+#: What the emulator's state may use of its checks: to report what it refuses itself.
+REPORTS = ("findings", "registry", "causes")
+
+
+def test_the_state_of_the_emulator_knows_no_check() -> None:
+    checks = "ptxgen.emulator.checks"
+    wings = [
+        f"ptxgen.emulator.{wing}"
+        for wing in ("load", "state", "memory", "engines", "schedule", "arithmetic", "semantics")
+    ]
+    found = [
+        (name, other)
+        for name, others in GRAPH.items()
+        if name.startswith("ptxgen.emulator.") and name.split(".")[2] in wings
+        for other in others
+        if other.startswith(checks + ".") and other.split(".")[3] not in REPORTS
+    ]
+    assert found == []

@@ -13,7 +13,7 @@ bands numbers of 16 lanes of tensor memory.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence, Set
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,10 +29,8 @@ if TYPE_CHECKING:
     from ptxgen.emulator.state.signals import Signal
     from ptxgen.emulator.state.tensor_transfers import TensorLoad
 
-if TYPE_CHECKING:
-    pass
-
 Lanes = NDArray[np.bool_]
+AnObserver = TypeVar("AnObserver", bound="Observer")
 
 
 class Observer:
@@ -48,6 +46,9 @@ class Observer:
 
     def ctas_end(self, slots: Sequence[int]) -> None:
         """The last threads of the CTAs in these slots have exited."""
+
+    def grid_follows(self, before: Events) -> None:
+        """This grid begins while the one before it, with these events, may still run (griddepcontrol)."""
 
     def launch_ends(self, status: Status) -> None:
         """The launch is over, with this status."""
@@ -112,6 +113,55 @@ class Observer:
 
     def tensor_fence(self, rows: NDArray[np.int64], lanes: Lanes, *, before: bool) -> None:
         """Threads execute tcgen05.fence::before_thread_sync, or ::after_thread_sync if not `before`."""
+
+    # Mbarriers.
+
+    def mbarrier_initialized(self, row: int, slot: int, mbarrier: MBarrier) -> None:
+        """A warp makes an mbarrier in the shared memory of a CTA."""
+
+    def mbarrier_invalidated(self, row: int, slot: int, mbarrier: MBarrier, statement: Statement) -> None:
+        """A warp executes mbarrier.inval: the object is gone."""
+
+    def mbarrier_used(self, row: int, slot: int, mbarrier: MBarrier, statement: Statement) -> None:
+        """A warp uses an mbarrier in any way, or issues what will signal it."""
+
+    def mbarriers_updated(
+        self, row: int, lanes: int, slot: int, statement: Statement, *, arrives: bool, relaxed: bool
+    ) -> None:
+        """Lanes (bits) of a warp are about to update mbarriers by one instruction, the first of them in CTA `slot`."""
+
+    def mbarrier_updated(
+        self,
+        row: int,
+        slot: int,
+        mbarrier: MBarrier,
+        statement: Statement,
+        *,
+        expects: bool,
+        arrives: bool,
+        scope: str | None,
+    ) -> None:
+        """A lane of a warp is about to update an mbarrier: it `expects` bytes (expect_tx), it `arrives`, or both; with
+        neither it executes mbarrier.complete_tx.
+        """
+
+    def signal_promised(self, row: int, mbarrier: MBarrier, signal: Signal) -> None:
+        """A warp issues asynchronous work that will signal an mbarrier."""
+
+    def copy_signals(self, row: int, slot: int, mbarrier: MBarrier, statement: Statement) -> None:
+        """That work is a copy, which completes in the async proxy."""
+
+    def signal_arrives(self, mbarrier: MBarrier, signal: Signal) -> None:
+        """Asynchronous work completes bytes on an mbarrier, or arrives on it."""
+
+    def mbarrier_phase_ends(self, mbarrier: MBarrier) -> None:
+        """All that the present phase of an mbarrier expects has come; the next phase is about to begin."""
+
+    def mbarrier_polled(self, row: int, mbarrier: MBarrier, statement: Statement) -> None:
+        """A test or wait of a warp finds a phase not ended."""
+
+    def ended_mbarrier_waited(self, row: int, mbarrier: MBarrier, statement: Statement) -> None:
+        """A warp waits for a phase that had ended before mbarrier.inval, which it comes after."""
 
     # Waits.
 
@@ -350,6 +400,10 @@ class Events(Observer):
         self.observers = tuple(observers)
         for name in (name for name in vars(Observer) if not name.startswith("_")):
             setattr(self, name, handler(Observer, name, observers))
+
+    def find(self, kind: type[AnObserver]) -> AnObserver | None:
+        """The observer of a class, if there is one."""
+        return next((each for each in self.observers if isinstance(each, kind)), None)
 
     def observes(self, name: str) -> bool:
         """Whether anybody handles an event: asks before work that only the event needs."""

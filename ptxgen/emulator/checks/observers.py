@@ -8,12 +8,15 @@ from ptxgen.emulator.checks.global_memory.copies import GlobalCopies
 from ptxgen.emulator.checks.global_memory.events import GlobalEvents
 from ptxgen.emulator.checks.global_memory.grid_races import GridRaces
 from ptxgen.emulator.checks.global_memory.tensormaps import Tensormaps
+from ptxgen.emulator.checks.mbarrier.initialization import Initialization
+from ptxgen.emulator.checks.mbarrier.invalidation import Invalidation
 from ptxgen.emulator.checks.mbarrier.stale_waits import StaleWaits
 from ptxgen.emulator.checks.mbarrier.transactions import Transactions
 from ptxgen.emulator.checks.order.barriers import ClusterBarrierClocks, CtaBarrierClocks
 from ptxgen.emulator.checks.order.fences import FenceClocks
 from ptxgen.emulator.checks.order.happens_before import HappensBefore
 from ptxgen.emulator.checks.order.launch_control import LaunchControl
+from ptxgen.emulator.checks.order.mbarriers import MbarrierOrder
 from ptxgen.emulator.checks.order.stale_loads import StaleLoads
 from ptxgen.emulator.checks.order.strong_accesses import StrongAccesses
 from ptxgen.emulator.checks.order.strong_instructions import StrongInstructions
@@ -26,7 +29,6 @@ from ptxgen.emulator.checks.shared.lanes import LaneAccesses
 from ptxgen.emulator.checks.tensor.accesses import TensorAccesses
 from ptxgen.emulator.checks.tensor.fences import TensorFences
 from ptxgen.emulator.checks.tensor.order import TensorOrder
-from ptxgen.emulator.checks.trackers import Checks
 from ptxgen.emulator.checks.uninitialized.local_memory import LocalAccesses
 from ptxgen.emulator.checks.uninitialized.registers import Unwritten
 from ptxgen.emulator.load.program import Program
@@ -39,7 +41,8 @@ def observe(machine: Machine, *, advice: float | None) -> None:
     """Have a machine's launch checked; from `advice` times the time of memory that they need also its accesses."""
     findings, clusters, slots, bytes = machine.findings, machine.clusters, machine.slots, machine.shared.pitch
     order = HappensBefore(slots, machine.warps_per_cta, clusters.size, findings, clusters=clusters.count)
-    waits = StaleWaits(order, machine.mbarriers)
+    mbarriers = MbarrierOrder(order)
+    waits = StaleWaits(order, mbarriers, machine.mbarriers)
     lanes = LaneAccesses(order, slots, bytes, findings)
     shared = SharedAccesses(order, waits, lanes, slots, bytes, findings)
     tensor_fences = TensorFences(machine.warps, machine.warps_per_cta)
@@ -51,7 +54,7 @@ def observe(machine: Machine, *, advice: float | None) -> None:
     if machine.config.has_strong_loads and machine.timeline.schedule != "eager":
         machine.strong_loads = strong.stale = StaleLoads(order, lanes.interval, machine.timeline)
         order.sequences = True
-    wait_clocks = WaitClocks(order, waits, machine.watched)
+    wait_clocks = WaitClocks(order, mbarriers, waits, machine.watched)
     tensormaps = Tensormaps(findings)
     transactions = Transactions(order, machine.mbarriers, findings)
     events = GlobalEvents(order, lanes.interval, len(machine.memory.data), findings)
@@ -75,6 +78,9 @@ def observe(machine: Machine, *, advice: float | None) -> None:
         tensor_fences,
         tensor,
         exits,
+        mbarriers,
+        Initialization(order, mbarriers, findings),
+        Invalidation(order, mbarriers, findings),
         # Strong accesses come last: what they release and acquire counts after them.
         accesses,
         SharedInstructions(order, lanes, shared, random_turns=machine.timeline.schedule == "random"),
@@ -85,21 +91,6 @@ def observe(machine: Machine, *, advice: float | None) -> None:
     if advice is not None:
         observers.append(Efficiency(machine.row_slot, findings, advice))
     machine.observe(observers)
-    machine.checks = Checks(
-        order,
-        waits,
-        lanes,
-        shared,
-        exits,
-        tensor,
-        tensor_fences,
-        transactions,
-        events,
-        accesses,
-        copies,
-        grids,
-        tensormaps,
-    )
 
 
 def watchers(machine: Machine, program: Program) -> list[Watcher]:

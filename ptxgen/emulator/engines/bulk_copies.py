@@ -14,8 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen import syntax
-from ptxgen.emulator.checks import causes
-from ptxgen.emulator.checks.registry import mbarriers
 from ptxgen.emulator.checks.registry.clusters import NOT_OWN_SHARED
 from ptxgen.emulator.memory import MemoryFault
 from ptxgen.emulator.state.bulk_groups import BulkStore
@@ -79,23 +77,7 @@ def deliver(
     signal = Signal(statement, size)
     for copy in copies:
         barrier = machine.promise(copy.barrier_slot, copy.barrier, row, signal)
-        unordered = machine.checks is not None and not machine.checks.order.has_observed_init_fence(row, barrier)
-        if unordered or not barrier.fenced:
-            findings = machine.findings
-            issuer = findings.access("issuer", statement, row)
-            made = findings.access(
-                "initializer", barrier.statement, space="shared", slot=copy.barrier_slot, address=copy.barrier
-            )
-            ordered = " that is ordered before the copy" if barrier.fenced else ""
-            findings.report(
-                mbarriers.MBARRIER_INIT_PROXY,
-                statement,
-                summary=f"{issuer} completes on {made.place}, whose init (line {made.line}) no fence.mbarrier_init or "
-                f"fence.proxy.async{ordered} has made visible to the async proxy",
-                rule="",
-                accesses=(issuer, made),
-                cause=causes.UNFENCED_INIT,
-            )
+        machine.events.copy_signals(row, copy.barrier_slot, barrier, statement)
     work = machine.issue(what, statement, copies[0].slot if source is None else source[0], row, lane, swizzle=swizzle)
     signal.operation, events = work.number, machine.events
     events.work_signals(work, signal, copies[0].barrier)

@@ -9,11 +9,10 @@ import numpy as np
 
 from ptxgen.device.report import Access, Role
 from ptxgen.emulator.checks import causes
-from ptxgen.emulator.checks.mbarrier.transactions import byte_list
 from ptxgen.emulator.checks.registry import barriers, mbarriers
 from ptxgen.emulator.load.program import EXITED, Operation
 from ptxgen.emulator.state.mbarriers import MBarrier
-from ptxgen.emulator.state.signals import lines
+from ptxgen.emulator.state.signals import byte_list, lines
 from ptxgen.syntax import Statement
 
 if TYPE_CHECKING:

@@ -58,9 +58,8 @@ class Grids:
         scheduler.machine.waits_for_grids = lambda: None in self.statuses[:number]
         if number:
             before = self.begun[-1].machine
-            here, there = scheduler.machine.checks, before.checks
-            if before.releases and here is not None and there is not None:
-                here.grid_races.follow(there.grid_races)
+            if before.releases:
+                scheduler.machine.events.grid_follows(before.events)
         self.begun.append(scheduler)
 
     def _allows(self, number: int) -> bool:

@@ -13,7 +13,7 @@ from ptxgen.emulator.load.operands import Binder
 from ptxgen.emulator.memory import MemoryFault
 from ptxgen.emulator.semantics import semantics
 from ptxgen.emulator.state.barriers import Reduction
-from ptxgen.emulator.state.convergence import lanes_of
+from ptxgen.emulator.state.convergence import bits_of
 from ptxgen.emulator.state.group import Group
 from ptxgen.instr import barrier
 
@@ -30,7 +30,7 @@ def require_whole_warps(g: Group, statement: syntax.Instruction) -> None:
     if missing.any():
         position = int(missing.any(axis=1).argmax())
         here, present = g.active[position], g.machine.present[g.indices[position]]
-        access = g.machine.findings.access("accessor", statement, int(g.indices[position]), lanes=int(lanes_of(here)))
+        access = g.machine.findings.access("accessor", statement, int(g.indices[position]), lanes=int(bits_of(here)))
         g.machine.findings.report(
             barriers.DIVERGENT_WARP,
             statement,

@@ -10,13 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen import syntax
-from ptxgen.emulator.checks.order.mbarrier_scope import Reach
-from ptxgen.emulator.checks.order.partial_release import bits
-from ptxgen.emulator.checks.order.vector_clock import VectorClock
 from ptxgen.emulator.checks.registry import mbarriers
 from ptxgen.emulator.load.operands import Binder, Unmodelled
 from ptxgen.emulator.memory import MemoryFault
 from ptxgen.emulator.semantics import semantics
+from ptxgen.emulator.state.convergence import bits_of
 from ptxgen.emulator.state.group import Group
 from ptxgen.emulator.state.machine import Machine
 from ptxgen.emulator.state.mbarriers import MBarrier, Polled
@@ -90,9 +88,7 @@ def init(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
                 )
             called, _ = machine.places.name("shared", offset)
             made = MBarrier(offset, expected, expected, row, statement, layout, called=called)
-            if machine.checks is not None:
-                made.made_at, made.number = machine.checks.order.clock(row), machine.checks.order.init()
-                machine.checks.shared.barrier_lives(slot, offset, True)
+            machine.events.mbarrier_initialized(row, slot, made)
             new.add(id(made))
             machine.mbarriers[slot][offset] = made
             machine.ended_mbarriers[slot].pop(offset, None)
@@ -113,55 +109,10 @@ def invalidate(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
             barrier = machine.mbarrier(slot, offset, row, statement)
             machine.ended_mbarriers[slot][offset] = machine.mbarriers[slot].pop(offset)
             barrier.ended_by = statement
-            if machine.checks is not None:
-                machine.checks.transactions.ends(barrier, "mbarrier.inval ends the mbarrier")
-            if machine.checks is not None:
-                _still_used(machine, row, barrier, statement)
-                machine.checks.shared.barrier_lives(slot, offset, False)
+            machine.events.mbarrier_invalidated(row, slot, barrier, statement)
             machine.effects += 1
 
     return run
-
-
-def _note_use(
-    machine: Machine, row: int, barrier: MBarrier, statement: syntax.Instruction, waited: bool = False
-) -> None:
-    if machine.checks is not None:
-        barrier.users[row] = machine.checks.order.clock(row), statement, waited
-
-
-def _still_used(machine: Machine, row: int, barrier: MBarrier, statement: syntax.Instruction) -> None:
-    """Report uses of an mbarrier that do not happen before its mbarrier.inval.
-
-    Of waits for a completed phase it is advice: Gluon of Triton 3.9 invalidates so, and its kernels run.
-    """
-    assert machine.checks is not None
-    for other, (clock, used, waited) in barrier.users.items():
-        if other != row and not machine.checks.order.has_observed(row, other, clock):
-            _report_inval(machine, barrier, row, other, used, statement, waited)
-
-
-def _report_inval(
-    machine: Machine,
-    barrier: MBarrier,
-    row: int | None,
-    user: int,
-    used: syntax.Statement,
-    statement: syntax.Statement,
-    waited: bool,
-) -> None:
-    invalidation = machine.findings.access("accessor", statement, row, space="shared", address=barrier.address)
-    use = machine.findings.access(
-        "waiter" if waited else "accessor", used, user, space="shared", address=barrier.address
-    )
-    machine.findings.report(
-        mbarriers.MBARRIER_INVAL_RACE,
-        statement,
-        summary=f"{invalidation} invalidates {invalidation.place} while {use} may still use it",
-        rule="The two warps have not synchronized after the use",
-        accesses=(invalidation, use),
-        severity="advice" if waited else "error",
-    )
 
 
 def _awaited(
@@ -171,8 +122,7 @@ def _awaited(
     ended = machine.ended_mbarriers[slot].get(offset)
     if ended is None or not ended.parity_done(parity):
         return machine.mbarrier(slot, offset, row, statement)
-    if machine.checks is not None and ended.ended_by is not None:
-        _report_inval(machine, ended, None, row, statement, ended.ended_by, True)
+    machine.events.ended_mbarrier_waited(row, ended, statement)
     return ended
 
 
@@ -206,27 +156,27 @@ class _Use:
     relaxed: bool = False
     scope: str | None = None
 
-    def reach(self, own: bool) -> Reach:
-        """For which waits an arrival counts, at an object of its own CTA or of another one."""
-        return "cta" if own else "cluster" if self.scope == "cluster" else "none"
-
     def apply(self, machine: Machine, row: int, slot: int, offset: int, amount: int, count: int) -> int:
-        """Do it; the object's state before. What the warp knows must have been released by `release`."""
+        """Do it; the object's state before."""
         barrier = machine.mbarrier(slot, offset, row, self.statement)
-        _note_use(machine, row, barrier, self.statement)
         before = state_of(barrier)
+        machine.events.mbarrier_updated(
+            row,
+            slot,
+            barrier,
+            self.statement,
+            expects=self.expects and not self.completes,
+            arrives=self.arrives,
+            scope=self.scope,
+        )
         if self.completes:
             barrier.account.by_hand = True
             barrier.complete(amount, self.statement)
         elif self.expects:
-            if machine.checks is not None:
-                machine.checks.transactions.expects(barrier, row, self.statement, arrives=self.arrives)
             barrier.expect(amount, self.statement)
         if self.drops:
             barrier.drop(count)
         if self.arrives:
-            if machine.checks is not None:
-                machine.checks.transactions.arrived(barrier, row)
             barrier.arrive(count, self.statement)
             barrier.last_arrival = self.statement
         if self.no_complete and not barrier.pending and not barrier.tx:
@@ -241,12 +191,6 @@ class _Use:
             )
         return before
 
-    def release(self, machine: Machine, row: int, lanes: int) -> VectorClock | None:
-        """What an arrival of lanes (bits) of a warp makes known: what a fence has released where it is relaxed."""
-        if machine.checks is None or not self.arrives:
-            return None
-        return machine.checks.order.released.get(row) if self.relaxed else machine.checks.order.release(row, lanes)
-
 
 def _bind(op: Any, binder: Binder, use: _Use) -> _Run:
     address = binder.address(op.addr)
@@ -258,21 +202,20 @@ def _bind(op: Any, binder: Binder, use: _Use) -> _Run:
     def run(g: Group) -> None:
         machine, clusters = g.machine, g.machine.clusters
         states = np.zeros((g.size, 32), np.uint64)
-        position, lanes = {int(row): index for index, row in enumerate(g.indices)}, bits(g.active)
-        given: dict[int, VectorClock | None] = {}  # the lanes of a warp arrive together
+        position, lanes = {int(row): index for index, row in enumerate(g.indices)}, bits_of(g.active)
+        begun: set[int] = set()  # the lanes of a warp arrive together
         sizes, counts = size(g) if size is not None else 0, count(g) if count is not None else 1
         masks = mask(g) if mask is not None else 0
         for row, lane, (place, amount, arrivals, named) in each(g, address(g), sizes, counts, masks):
             slot, offset = clusters.locate(row, place, use.space)
-            if row not in given:
-                if machine.checks is not None and slot != machine.row_slot[row] and not use.relaxed:
-                    machine.checks.exits.reaches(slot, row, use.statement)
-                given[row] = use.release(machine, row, int(lanes[position[row]]))
+            if row not in begun:
+                begun.add(row)
+                machine.events.mbarriers_updated(
+                    row, int(lanes[position[row]]), slot, use.statement, arrives=use.arrives, relaxed=use.relaxed
+                )
             for each_slot in clusters.multicast(slot, named) if mask is not None else (slot,):
                 states[position[row], lane] = use.apply(machine, row, each_slot, offset, amount, arrivals)
-                barrier = machine.mbarriers[each_slot][offset]
-                barrier.release(given[row], use.reach(each_slot == machine.row_slot[row]))
-                machine.settle(each_slot, barrier)
+                machine.settle(each_slot, machine.mbarriers[each_slot][offset])
         if state is not None:
             state(g, states)
 
@@ -367,16 +310,17 @@ def _tested(
                 barrier = _awaited(machine, slot, offset, row, parity, statement)
                 if reads_report and barrier.layout == "v0":
                     raise Unmodelled("the report of an mbarrier of layout v0, which keeps none,")
-                _note_use(machine, row, barrier, statement, barrier.parity_done(parity))
                 asking = lanes & (places[position] == place) & (phases[position] == phase)
                 if not barrier.parity_done(parity):
                     machine.polled[row] = Polled(slot, barrier, statement)
+                    machine.events.mbarrier_polled(row, barrier, statement)
                     # Of lanes that wait for different objects some give up at once, as they may.
                     if asked.setdefault(row, offset) == offset:
                         wait[position] |= asking
                 else:
                     machine.polled.pop(row, None)
                     done[position] |= asking
+                    barrier.waited(row, statement)
                     machine.events.mbarrier_waited(
                         row,
                         asking,

@@ -13,7 +13,7 @@ from ptxgen.emulator.arithmetic.single import NAN
 from ptxgen.emulator.checks.registry import barriers
 from ptxgen.emulator.load.operands import Binder, Reader, Writer, constant
 from ptxgen.emulator.semantics import semantics
-from ptxgen.emulator.state.convergence import Arrays, Compute, Wait, flags_of, lanes_of
+from ptxgen.emulator.state.convergence import Arrays, Compute, Wait, bits_of, flags_of
 from ptxgen.emulator.state.group import Group
 from ptxgen.instr import barrier, warp
 from ptxgen.instr.model.types import TYPES
@@ -73,7 +73,7 @@ def _together(
         if outside.any():
             masks = np.where(outside, masks | _BITS, masks)
             _report(g, outside, statement)
-        missing = (masks & lanes_of(present & ~active)[:, None]) != 0
+        missing = (masks & bits_of(present & ~active)[:, None]) != 0
         if not (missing & active).any() and not g.machine.convergence.any:
             met(g.machine, g.indices, active, masks)
             write(g, compute(active, masks, operands))
@@ -119,13 +119,13 @@ def synchronize(op: barrier.bar_warp_sync, binder: Binder, statement: syntax.Ins
             return
         if not events.observes("lane_groups_converge"):
             return
-        left_out = lanes_of(machine.present[rows])[:, None] & ~masks
+        left_out = bits_of(machine.present[rows])[:, None] & ~masks
         narrow = (active & (left_out != 0)).any(axis=1)
         if not narrow.all():
             events.lanes_converge(rows[~narrow])
         for position in np.flatnonzero(narrow):
             here = active[position]
-            members = lanes_of(here)
+            members = bits_of(here)
             events.lane_groups_converge(
                 int(rows[position]), [int(mask & members) for mask in np.unique(masks[position][here])]
             )
@@ -137,7 +137,7 @@ def _report(g: Group, outside: _Flags, statement: syntax.Instruction) -> None:
     position = int(outside.any(axis=1).argmax())
     lanes = ", ".join(map(str, np.flatnonzero(outside[position])))
     access = g.machine.findings.access(
-        "accessor", statement, int(g.indices[position]), lanes=int(lanes_of(outside[position]))
+        "accessor", statement, int(g.indices[position]), lanes=int(bits_of(outside[position]))
     )
     g.machine.findings.report(
         barriers.WARP_MASK,
@@ -152,7 +152,7 @@ def _members(active: _Flags, masks: _Masks) -> _Flags | None:
     """Whose operands count for each lane: (warps, 32, 32), None where it is all lanes that are there."""
     if not masks.ndim:  # the whole warp
         return None
-    here = lanes_of(active)[:, None]
+    here = bits_of(active)[:, None]
     if (((masks & here) == here) | ~active).all():
         return None
     return flags_of(masks) & active[:, None, :]
@@ -320,7 +320,7 @@ def vote_active(
 
     def run(g: Group) -> None:
         active = g.active
-        masks = np.broadcast_to(lanes_of(active)[:, None], active.shape)
+        masks = np.broadcast_to(bits_of(active)[:, None], active.shape)
         d(g, compute(active, masks, [g.full(a(g))])[0])
 
     return run
@@ -339,9 +339,9 @@ def match(op: warp.match_any | warp.match_all, binder: Binder, statement: syntax
         members = flags_of(masks) & active[:, None, :]
         same = (value[:, :, None] == value[:, None, :]) & members
         if isinstance(op, warp.match_any):
-            return [lanes_of(same)]
+            return [bits_of(same)]
         every = (same | ~members).all(axis=2)
-        return [np.where(every, lanes_of(members), np.uint32(0)), every]
+        return [np.where(every, bits_of(members), np.uint32(0)), every]
 
     return _together(op, binder, statement, (a,), writers, compute)
 
@@ -350,4 +350,4 @@ def match(op: warp.match_any | warp.match_all, binder: Binder, statement: syntax
 def active_mask(op: warp.activemask, binder: Binder, statement: syntax.Instruction) -> Callable[[Group], None]:
     """The lanes that the emulator runs together here; which they are, PTX leaves open."""
     d = binder.destination(op.d, "b32")
-    return lambda g: d(g, np.broadcast_to(lanes_of(g.active)[:, None], (g.size, 32)))
+    return lambda g: d(g, np.broadcast_to(bits_of(g.active)[:, None], (g.size, 32)))

@@ -14,16 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 _LANES = np.arange(32, dtype=np.uint32)
-_BITS = np.uint32(1) << _LANES
 
 Arrays = list[NDArray[Any]]
 #: From the lanes that take part (rows, 32), their masks (rows, 32) and operands (rows, 32) to results (rows, 32).
 Compute = Callable[[NDArray[np.bool_], NDArray[np.uint32], Arrays], Arrays]
 
 
-def lanes_of(flags: NDArray[np.bool_]) -> NDArray[np.uint32]:
+def bits_of(flags: NDArray[np.bool_]) -> NDArray[np.uint32]:
     """Flags of lanes (..., 32) as a mask (...): bit n is lane n."""
-    return np.bitwise_or.reduce(np.where(flags, _BITS, np.uint32(0)), axis=-1)
+    return np.packbits(flags, axis=-1, bitorder="little").view(np.uint32)[..., 0]
 
 
 def flags_of(mask: Any) -> NDArray[np.bool_]:

@@ -1,11 +1,11 @@
-"""The state of a launch: resident CTAs, their registers and memories, barriers, and what the checks know."""
+"""The state of a launch: resident CTAs, their registers and memories, and barriers."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,9 +35,6 @@ from ptxgen.emulator.state.special_registers import special_registers
 from ptxgen.emulator.state.stack import ThreadStack
 from ptxgen.emulator.state.tensor_transfers import TensorTransfers
 from ptxgen.emulator.state.warpgroups import Warpgroups
-
-if TYPE_CHECKING:
-    from ptxgen.emulator.checks.trackers import Checks
 
 #: What griddepcontrol.wait waits for.
 GRIDS_BEFORE = "the end of the grids before"
@@ -102,8 +99,6 @@ class Machine:
         self.ended_mbarriers: list[dict[int, MBarrier]] = [{} for _ in range(slots)]
         #: Who observes the launch.
         self.events = Events()
-        #: The checks, for what does not emit events yet.
-        self.checks: Checks | None = None
         #: What strong loads return.
         self.strong_loads = StrongLoads()
         initial = config.register_count
@@ -295,45 +290,21 @@ class Machine:
                 f"no mbarrier at {self.findings.name('shared', address)}",
                 rule="mbarrier.init of this address is missing",
             )
-        checks = self.checks
-        if checks is not None and row != found.made_by and not checks.order.has_observed_init(row, found):
-            apart = self.row_slot[row] != self.row_slot[found.made_by]
-            relaxed = checks.order.ordered_by_relaxed_arrival(row, found.made_by, found.made_at)
-            if relaxed:
-                rule = "Only barrier.cluster.arrive.relaxed lies between them, which orders nothing by itself"
-                fix = "fence.mbarrier_init.release.cluster before the barrier.cluster.arrive.relaxed"
-            else:
-                rule = "The two warps have not synchronized since the init"
-                fix = f"{'fence.mbarrier_init and barrier.cluster' if apart else 'a barrier'} between the two"
-            user = self.findings.access("accessor", statement, row, slot=slot, space="shared", address=address)
-            init = self.findings.access(
-                "initializer", found.statement, found.made_by, slot=slot, space="shared", address=address
-            )
-            self.findings.report(
-                mbarriers.MBARRIER_INIT_RACE,
-                statement,
-                summary=f"{user} uses {user.place} before {init}{' of a peer CTA' if apart else ''} is visible to it",
-                rule=rule,
-                fix=fix,
-                accesses=(user, init),
-                severity="advice" if relaxed else "error",
-            )
+        self.events.mbarrier_used(row, slot, found, statement)
         return found
 
     def settle(self, slot: int, barrier: MBarrier) -> None:
         """End the phase of a barrier if it is complete, and wake who waits for it."""
         self.effects += 1
         if barrier.is_complete:
-            if self.checks is not None:
-                self.checks.transactions.phase_ends(barrier)
+            self.events.mbarrier_phase_ends(barrier)
             barrier.end_phase()
             self.wake(("mbarrier", slot, barrier.address))
 
     def promise(self, slot: int, address: int, row: int, signal: Signal) -> MBarrier:
         """Warp `row` issues what will signal an mbarrier. Raises MemoryFault if there is none."""
         barrier = self.mbarrier(slot, address, row, signal.statement)
-        if self.checks is not None and signal.size:
-            self.checks.transactions.issued(barrier, row, signal)
+        self.events.signal_promised(row, barrier, signal)
         barrier.under_way.append(signal)
         return barrier
 
@@ -347,12 +318,13 @@ class Machine:
                 rule="mbarrier.init of this address is missing, or mbarrier.inval came before the copy was complete",
             )
         barrier.over(signal)
+        self.events.signal_arrives(barrier, signal)
         barrier.complete(signal.size, signal.statement, signal.operation)
         self.settle(slot, barrier)
 
     def arrive_on(self, slot: int, barrier: MBarrier, signal: Signal, count: int = 1) -> None:
         """What an asynchronous operation arrives on an mbarrier for is over."""
         barrier.over(signal)
-        barrier.account.closed = True
+        self.events.signal_arrives(barrier, signal)
         barrier.arrive(count, signal.statement)
         self.settle(slot, barrier)

@@ -8,11 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-import numpy as np
-
 from ptxgen.emulator.checks import causes
-from ptxgen.emulator.checks.order.mbarrier_scope import Reach, Told, tell
-from ptxgen.emulator.checks.order.vector_clock import VectorClock
 from ptxgen.emulator.checks.registry import mbarriers
 from ptxgen.emulator.memory.faults import MemoryFault
 from ptxgen.emulator.state.signals import Account, Signal, lines
@@ -25,21 +21,15 @@ _COMBINED = 12
 
 
 class Wait(NamedTuple):
-    """A wait that succeeded: for which phase, where. Before phase 0 the one before it, -1, counts as over."""
+    """A wait that passed: for which phase, where. Before phase 0 the one before it, -1, counts as over."""
 
     phase: int
     statement: Statement
-    #: The warp's interval, and whether its wait before, in another interval, was for the same phase.
-    clock: int
-    again: bool
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, weakref_slot=True)
 class MBarrier:
-    """One object. `phase` counts completed phases; its parity is what the waits name.
-
-    `arriving` collects what this phase's arrivals and operations release, `completed` what the ended phases have.
-    """
+    """One object. `phase` counts completed phases; its parity is what the waits name."""
 
     address: int
     expected: int
@@ -50,17 +40,9 @@ class MBarrier:
     phase: int = 0
     tx: int = 0
     fenced: bool = False
-    made_at: int = 0
-    number: int = 0
-    arriving: VectorClock | None = None
-    completed: VectorClock | None = None
-    #: What of it counts for waits of which scope, once there was an arrival that does not count for all.
-    told: Told | None = None
     last_arrival: Statement | None = None
     ended_by: Statement | None = None
-    #: The last operation of each warp on it: the warp's interval, where, and whether it was a wait that is over.
-    users: dict[int, tuple[int, Statement, bool]] = field(default_factory=dict)
-    #: The last wait of each warp that succeeded.
+    #: The last wait of each warp that passed.
     waits: dict[int, Wait] = field(default_factory=dict)
     #: Copies and commits that have been issued for it and are not over.
     under_way: list[Signal] = field(default_factory=list)
@@ -72,27 +54,10 @@ class MBarrier:
     #: Whether its bytes have been found wrong.
     miscounted: bool = False
 
-    def release(self, given: VectorClock | None, reach: Reach = "cta") -> None:
-        """Add what an arrival or a completed operation makes known."""
-        if given is None:
-            return
-        if self.told is None and reach != "cta":
-            self.told = np.zeros((2, len(given.clocks)), np.int64)
-            for before in (self.completed, self.arriving):
-                if before is not None:
-                    tell(self.told, before.clocks, "cta")
-        if self.told is not None:
-            tell(self.told, given.clocks, reach)
-        if self.arriving is None:
-            self.arriving = given.copy()
-        else:
-            self.arriving.join(given)
-
     def over(self, signal: Signal) -> None:
         """An operation that was to signal it is over."""
         if signal in self.under_way:  # not if the object has been made anew since
             self.under_way.remove(signal)
-        self.release(signal.given)
         self.last_arrival = signal.statement
 
     def expect(self, size: int, statement: Statement) -> None:
@@ -162,18 +127,10 @@ class MBarrier:
         self.phase += 1
         self.previous, self.account = self.account, Account()
         self.pending = self.expected
-        if self.arriving is not None:
-            if self.completed is None:
-                self.completed = self.arriving
-            else:
-                self.completed.join(self.arriving)
-            self.arriving = None
 
-    def waited(self, row: int, statement: Statement, clock: int) -> None:
-        """A warp's wait has succeeded, in this interval: it was for the phase before the present one."""
-        last, phase = self.waits.get(row), self.phase - 1
-        again = last is not None and last.phase == phase and (last.again or last.clock != clock)
-        self.waits[row] = Wait(phase, statement, clock, again)
+    def waited(self, row: int, statement: Statement) -> None:
+        """A warp's wait has passed: it was for the phase before the present one."""
+        self.waits[row] = Wait(self.phase - 1, statement)
 
     def parity_done(self, parity: int) -> bool:
         """Whether the phase of this parity has ended: the current phase has the other one."""

@@ -4,25 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from ptxgen.device.report import line_list
 from ptxgen.syntax import Statement
 
-if TYPE_CHECKING:
-    from ptxgen.emulator.checks.order.vector_clock import VectorClock
 
-
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, weakref_slot=True)
 class Signal:
     """What an asynchronous operation does to an mbarrier when done: complete_tx of `size` bytes, or, of 0, an arrival.
 
-    `given` is the clock that a wait for it acquires, `operation` its number in happens-before (0: none).
+    `operation` is the number of the work that signals (0: none).
     """
 
     statement: Statement
     size: int
-    given: VectorClock | None = None
     operation: int = 0
 
 
@@ -36,10 +31,6 @@ class Account:
     arrivals: dict[int, tuple[Statement, int]] = field(default_factory=dict)
     #: The operations whose bytes arrived.
     operations: list[int] = field(default_factory=list)
-    #: Warp and epoch of each expect_tx that no arrival is known to follow.
-    open: list[tuple[int, int]] = field(default_factory=list)
-    #: Whether an expect_tx happens before an arrival.
-    closed: bool = False
     #: Whether threads have lowered the count themselves, by mbarrier.complete_tx: then nothing is reported.
     by_hand: bool = False
 

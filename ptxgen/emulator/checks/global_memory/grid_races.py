@@ -17,6 +17,7 @@ from ptxgen.emulator.checks.global_memory.events import READS, Events, GlobalEve
 from ptxgen.emulator.checks.global_memory.shadow import GRANULE, SHIFT, Places, distinct_events
 from ptxgen.emulator.checks.registry import races
 from ptxgen.emulator.memory.global_memory import HEAP_BASE
+from ptxgen.emulator.observer import Events as LaunchEvents
 from ptxgen.emulator.observer import Observer
 from ptxgen.syntax import Statement
 
@@ -37,9 +38,10 @@ class GridRaces(Observer):
         #: Those, and others that know of it.
         self._free: set[int] = set()
 
-    def follow(self, earlier: GridRaces) -> None:
-        """This grid begins while that one may still run."""
-        self.before, earlier.after = earlier._events, self._events
+    def grid_follows(self, before: LaunchEvents) -> None:
+        earlier = before.find(GridRaces)
+        if earlier is not None:
+            self.before, earlier.after = earlier._events, self._events
 
     def grids_waited(self, rows: NDArray[np.int64]) -> None:
         """Warps have waited for the grids before."""

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 from ptxgen.emulator.checks import causes
 from ptxgen.emulator.checks.order.remote_clocks import ClusterEpoch
 from ptxgen.emulator.checks.order.vector_clock import PENDING, VectorClock
-from ptxgen.syntax import Statement
 
 if TYPE_CHECKING:
     from ptxgen.emulator.checks.order.happens_before import HappensBefore
+    from ptxgen.emulator.checks.order.mbarriers import MbarrierOrder
     from ptxgen.emulator.state.mbarriers import MBarrier, Wait
 
 
@@ -40,14 +40,15 @@ class Event:
 class StaleWaits:
     """The last waits of warps, against the phases in which what they need completes."""
 
-    def __init__(self, happens_before: HappensBefore, mbarriers: Sequence[dict[int, MBarrier]]) -> None:
-        self._happens_before, self._mbarriers = happens_before, mbarriers
+    def __init__(
+        self, happens_before: HappensBefore, order: MbarrierOrder, mbarriers: Sequence[dict[int, MBarrier]]
+    ) -> None:
+        self._happens_before, self._order, self._mbarriers = happens_before, order, mbarriers
         #: The object of each warp's last wait that succeeded.
         self._last: dict[int, MBarrier] = {}
 
-    def waited(self, row: int, barrier: MBarrier, statement: Statement) -> None:
-        """A warp's wait has succeeded."""
-        barrier.waited(row, statement, self._happens_before.clock(row))
+    def waited(self, row: int, barrier: MBarrier) -> None:
+        """A warp's wait has passed."""
         self._last[row] = barrier
 
     def why(self, row: int, event: Event, *, reads: bool, by: int = 0) -> tuple[str, bool]:
@@ -66,7 +67,7 @@ class StaleWaits:
                 return self._explain(row, barrier, last, phase, reads)
         barrier = self._last.get(row)
         last = barrier.waits.get(row) if barrier is not None else None
-        if barrier is None or last is None or reads or not last.again:
+        if barrier is None or last is None or reads or not self._again(barrier, row):
             return "", False
         return f"; {_passed(barrier, last)}, as the wait before: the parity was not flipped", True
 
@@ -92,6 +93,10 @@ class StaleWaits:
             "phase before the first"
         )
 
+    def _again(self, barrier: MBarrier, row: int) -> bool:
+        """Whether the last wait of a warp on an mbarrier was for the same phase as the one before."""
+        return self._order.of(barrier).waits[row].again
+
     def _near(self, row: int) -> Iterator[MBarrier]:
         """The objects of a warp's cluster."""
         first = row // self._happens_before.members * self._happens_before.size
@@ -101,17 +106,18 @@ class StaleWaits:
     def _completes(self, barrier: MBarrier, row: int, event: Event) -> int | None:
         """The first phase whose completion orders an event; None if none is known to."""
         epoch = self._happens_before.known[row].epoch
-        if any(event.is_before(signal.given, epoch) for signal in barrier.under_way):
+        clocks, given = self._order.of(barrier), self._happens_before.given
+        if any(event.is_before(given.get(signal), epoch) for signal in barrier.under_way):
             return barrier.phase
-        if event.is_before(barrier.arriving, epoch):
+        if event.is_before(clocks.arriving, epoch):
             return barrier.phase
-        if event.is_before(barrier.completed, epoch) and barrier.waits[row].phase < barrier.phase - 1:
+        if event.is_before(clocks.completed, epoch) and barrier.waits[row].phase < barrier.phase - 1:
             return barrier.waits[row].phase + 1
         return None
 
     def _explain(self, row: int, barrier: MBarrier, last: Wait, phase: int, reads: bool) -> tuple[str, bool]:
         need = f"but the operation completes phase {phase} (parity {phase & 1})"
-        if last.again:
+        if self._again(barrier, row):
             return (
                 f"; {_passed(barrier, last)}, as the wait before, {need}: the parity was not flipped",
                 True,

@@ -7,7 +7,9 @@ copy of the phase before the last arrival: else the phase may complete while a c
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
 from ptxgen.device.report import Access, Role, Severity
 from ptxgen.emulator.checks import causes
@@ -22,6 +24,14 @@ if TYPE_CHECKING:
     from ptxgen.emulator.state.mbarriers import MBarrier
 
 
+@dataclass(slots=True)
+class _Announced:
+    """The expect_tx of a phase, by warp and its interval, and whether an arrival is known to follow one of them."""
+
+    open: list[tuple[int, int]] = field(default_factory=list)
+    closed: bool = False
+
+
 class Transactions(Observer):
     """The rules, applied at each operation on an mbarrier."""
 
@@ -29,11 +39,13 @@ class Transactions(Observer):
         self, happens_before: HappensBefore, mbarriers: Sequence[Mapping[int, MBarrier]], findings: Findings
     ) -> None:
         self._happens_before, self._mbarriers, self._findings = happens_before, mbarriers, findings
+        #: Of the present phase of each object.
+        self._announced: WeakKeyDictionary[MBarrier, _Announced] = WeakKeyDictionary()
 
     def ctas_end(self, slots: Sequence[int]) -> None:
         for slot in slots:
             for mbarrier in self._mbarriers[slot].values():
-                self.ends(mbarrier, "the CTA exits")
+                self._ends(mbarrier, "the CTA exits")
 
     def _report(
         self,
@@ -68,14 +80,14 @@ class Transactions(Observer):
     def _access(self, barrier: MBarrier, role: Role, statement: Statement | None, row: int | None = None) -> Access:
         return self._findings.access(role, statement, row, space="shared", address=barrier.address, phase=barrier.phase)
 
-    def issued(self, barrier: MBarrier, row: int, signal: Signal) -> None:
+    def signal_promised(self, row: int, mbarrier: MBarrier, signal: Signal) -> None:
         """A warp issues a copy that will complete on the object; it is not in `under_way` yet.
 
         If no expect_tx of this phase covers its bytes, and the warp has not waited for the copies of the phase before,
         both may be credited to that phase.
         """
-        before, now = barrier.previous, barrier.account
-        if before is None or not before.operations:
+        barrier, before, now = mbarrier, mbarrier.previous, mbarrier.account
+        if before is None or not before.operations or not signal.size:
             return
         sent = now.bytes_come + sum(each.size for each in barrier.under_way) + signal.size
         if now.bytes_expected >= sent:
@@ -94,27 +106,38 @@ class Transactions(Observer):
             f"waited for phase {barrier.phase - 1}, which expects {byte_list(before.expected)}",
         )
 
-    def expects(self, barrier: MBarrier, row: int, statement: Statement, *, arrives: bool) -> None:
-        """A warp announces bytes; `arrives` says whether the same instruction arrives."""
-        account = barrier.account
-        if arrives:
-            account.closed = True
-            return
-        if not account.closed:
-            account.open.append((row, self._happens_before.clock(row)))
-        if not barrier.pending and barrier.phase_may_have_ended:
-            self._late(barrier, statement)
-
-    def arrived(self, barrier: MBarrier, row: int) -> None:
-        """A warp arrives: what happens before that comes before the end of the phase."""
-        account = barrier.account
-        if not account.closed and account.open:
+    def mbarrier_updated(
+        self,
+        row: int,
+        slot: int,
+        mbarrier: MBarrier,
+        statement: Statement,
+        *,
+        expects: bool,
+        arrives: bool,
+        scope: str | None,
+    ) -> None:
+        """A warp announces bytes, or arrives: what happens before that comes before the end of the phase."""
+        announced = self._announced.setdefault(mbarrier, _Announced())
+        if expects and arrives:
+            announced.closed = True
+        elif expects:
+            if not announced.closed:
+                announced.open.append((row, self._happens_before.clock(row)))
+            if not mbarrier.pending and mbarrier.phase_may_have_ended:
+                self._late(mbarrier, statement)
+        if arrives and not announced.closed and announced.open:
             has_observed = self._happens_before.has_observed
-            account.closed = any(other == row or has_observed(row, other, clock) for other, clock in account.open)
+            announced.closed = any(other == row or has_observed(row, other, clock) for other, clock in announced.open)
 
-    def phase_ends(self, barrier: MBarrier) -> None:
+    def signal_arrives(self, mbarrier: MBarrier, signal: Signal) -> None:
+        if not signal.size:
+            self._announced.setdefault(mbarrier, _Announced()).closed = True
+
+    def mbarrier_phase_ends(self, mbarrier: MBarrier) -> None:
         """No arrival is pending, and as many bytes as expected have arrived."""
-        account = barrier.account
+        barrier, account = mbarrier, mbarrier.account
+        expected = self._announced.pop(mbarrier, None)
         in_flight = [each for each in barrier.under_way if each.size]
         if in_flight:
             size = sum(each.size for each in in_flight)
@@ -128,7 +151,7 @@ class Transactions(Observer):
                 rule=f"expect_tx {announced} but the copies of the phase transfer {account.bytes_come + size}",
                 fix=f"announce {account.bytes_come + size} bytes by expect_tx before the last arrival of the phase",
             )
-        elif account.open and not account.closed and not account.by_hand:
+        elif expected is not None and expected.open and not expected.closed and not account.by_hand:
             self._late(barrier, next(iter(account.expected.values()))[0])
 
     def _late(self, barrier: MBarrier, statement: Statement) -> None:
@@ -141,7 +164,10 @@ class Transactions(Observer):
             fix="mbarrier.arrive.expect_tx, or expect_tx before the arrival of the same thread",
         )
 
-    def ends(self, barrier: MBarrier, how: str) -> None:
+    def mbarrier_invalidated(self, row: int, slot: int, mbarrier: MBarrier, statement: Statement) -> None:
+        self._ends(mbarrier, "mbarrier.inval ends the mbarrier")
+
+    def _ends(self, barrier: MBarrier, how: str) -> None:
         """The object is gone: `how` says why, as `the CTA exits`."""
         account = barrier.account
         if barrier.under_way or not barrier.tx or account.by_hand:

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen.emulator.checks.order.happens_before import HappensBefore
-from ptxgen.emulator.checks.order.partial_release import bits
 from ptxgen.emulator.checks.order.strong_accesses import StrongAccesses
 from ptxgen.emulator.checks.order.waits import WaitClocks
 from ptxgen.emulator.memory.order import level
 from ptxgen.emulator.observer import Lanes, Observer
-from ptxgen.emulator.state.mbarriers import MBarrier
+from ptxgen.emulator.state.convergence import bits_of
 
 
 class FenceClocks(Observer):
@@ -36,7 +33,7 @@ class FenceClocks(Observer):
         scope: str | None,
     ) -> None:
         happens_before, strong, width = self._happens_before, self._strong, level(scope)
-        for row, lane_bits in zip(rows.tolist(), bits(lanes).tolist(), strict=True):
+        for row, lane_bits in zip(rows.tolist(), bits_of(lanes).tolist(), strict=True):
             if acquires:
                 self._waits.acquire(row)
                 strong.acquire_fence(row, width)
@@ -49,8 +46,5 @@ class FenceClocks(Observer):
                 strong.release_fence(row, width)
 
     def proxy_fence(self, rows: NDArray[np.int64], lanes: Lanes, *, shared: bool, heap: bool) -> None:
-        for row, lane_bits in zip(rows.tolist(), bits(lanes).tolist(), strict=True):
+        for row, lane_bits in zip(rows.tolist(), bits_of(lanes).tolist(), strict=True):
             self._happens_before.fence_proxy(row, lane_bits, shared=shared, heap=heap)
-
-    def mbarrier_init_fence(self, row: int, mbarriers: Sequence[MBarrier]) -> None:
-        self._happens_before.release_inits(row, [made.number for made in mbarriers])

@@ -16,7 +16,8 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +25,7 @@ from numpy.typing import NDArray
 from ptxgen.device.report import Access, Role
 from ptxgen.emulator.checks.findings import Findings
 from ptxgen.emulator.checks.order.listener import OrderListener
-from ptxgen.emulator.checks.order.mbarrier_scope import ClusterScope, Told
+from ptxgen.emulator.checks.order.mbarrier_scope import ClusterScope, Scopes
 from ptxgen.emulator.checks.order.partial_release import ALL
 from ptxgen.emulator.checks.order.remote_clocks import ClusterEpoch, RemoteClocks
 from ptxgen.emulator.checks.order.strong_history import StrongRecord
@@ -32,10 +33,8 @@ from ptxgen.emulator.checks.order.vector_clock import AsyncOperation, VectorCloc
 from ptxgen.emulator.engines.work import GENERIC, AsyncWork
 from ptxgen.emulator.observer import Lanes, Observer, handler
 from ptxgen.emulator.state.convergence import flags_of
+from ptxgen.emulator.state.signals import Signal
 from ptxgen.syntax import Statement
-
-if TYPE_CHECKING:
-    from ptxgen.emulator.state.signals import Signal
 
 #: Known operations after which those that everybody knows are dropped.
 _MANY = 256
@@ -86,6 +85,8 @@ class HappensBefore(Observer):
         self.fenced = np.zeros((slots * warps, self.members), np.int64)
         #: The warps whose stores to the heap some fence.proxy.async has covered, and up to which interval.
         self._fenced_in_global: RemoteClocks | None = None
+        #: What who waits for a signal of asynchronous work acquires.
+        self.given: WeakKeyDictionary[Signal, VectorClock] = WeakKeyDictionary()
         self.strong = StrongRecord(self, slots * warps)
         #: Relaxed arrivals at barriers of clusters, as stores, and waits there, as loads of the same word.
         self.relaxed_arrivals = StrongRecord(self, slots * warps)
@@ -321,10 +322,10 @@ class HappensBefore(Observer):
         return made.number in self.known[row].operations
 
     def acquire(
-        self, row: int, given: VectorClock, lanes: NDArray[np.bool_] | None = None, told: Told | None = None
+        self, row: int, given: VectorClock, lanes: NDArray[np.bool_] | None = None, scopes: Scopes | None = None
     ) -> None:
-        """A warp learns what was released to it; or some of its lanes do, and the others where they next meet. `told`
-        is what of it scopes include.
+        """A warp learns what was released to it; or some of its lanes do, and the others where they next meet.
+        `scopes` is what of it scopes include.
         """
         if len(given.operations) > _MANY:
             given.operations.intersection_update(self.operations.keys() | self._inits)
@@ -334,7 +335,7 @@ class HappensBefore(Observer):
         elif row in self._partly:
             self._partly[row][0].join(given)
         if given.epoch is known.epoch:
-            self.scopes.acquired(row, given.clocks, told)
+            self.scopes.acquired(row, given.clocks, scopes)
         known.join(given)
         if given.epoch is known.epoch and given.clocks[row % self.members] >= self._lanes_converged[row]:
             alone = np.array([row])  # by way of whoever has learnt from the warp since
@@ -516,8 +517,8 @@ class HappensBefore(Observer):
 
     def work_signals(self, work: AsyncWork, signal: Signal, offset: int) -> None:
         self.operations[work.number].mbarrier = offset
-        signal.given = self.tell(work.row)
-        signal.given.operations.add(work.number)
+        given = self.given[signal] = self.tell(work.row)
+        given.operations.add(work.number)
 
     def work_awaited(self, row: int, lanes: Lanes, works: Sequence[AsyncWork], *, reads: bool = False) -> None:
         self.acquire_operations(row, [work.number for work in works], lanes)

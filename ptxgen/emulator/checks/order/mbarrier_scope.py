@@ -4,7 +4,7 @@ An arrival releases, and a wait acquires, for threads of its scope alone (PTX IS
 synchronize so, copies and the tensor core follow all the same: CUTLASS and Triton leave the scope out there. Accesses
 by threads do not: with .cluster ptxas puts a MEMBAR before the arrival and a CCTL.IVALL behind the wait, with .cta
 neither (ptxas 13.5, sm_90a and sm_100a). Kept is what each warp knows by scopes that are wide enough. What one warp
-tells the next in its CTA by an mbarrier counts as known so: something may be missed, nothing invented.
+releases to the next in its CTA by an mbarrier counts as known so: something may be missed, nothing invented.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 #: What of an mbarrier's arrivals counts for waits of scope .cta, and for those of .cluster: (2, warps of the cluster).
-Told = NDArray[np.int64]
+Scopes = NDArray[np.int64]
 #: For which waits an arrival counts: of both scopes, of .cluster, of none.
 Reach = Literal["cta", "cluster", "none"]
 #: What an arrival and a wait do for their scope.
@@ -23,9 +23,9 @@ RELEASES = {"arrival": "release", "wait": "acquire"}
 _ROWS = {"cta": slice(0, 2), "cluster": slice(1, 2), "none": slice(0, 0)}
 
 
-def tell(told: Told, clocks: NDArray[np.int64], reach: Reach) -> None:
+def widen(scopes: Scopes, clocks: NDArray[np.int64], reach: Reach) -> None:
     """Add an arrival that gives these clocks."""
-    rows = told[_ROWS[reach]]
+    rows = scopes[_ROWS[reach]]
     np.maximum(rows, clocks, out=rows)
 
 
@@ -38,13 +38,13 @@ class ClusterScope:
         self._clocks = clocks
         self._wide: NDArray[np.int64] | None = None
 
-    def acquired(self, row: int, clocks: NDArray[np.int64], told: Told | None) -> None:
-        """A warp is about to learn these clocks; with `told`, from an mbarrier, of which that is wide: (2, warps)."""
+    def acquired(self, row: int, clocks: NDArray[np.int64], scopes: Scopes | None) -> None:
+        """A warp is about to learn these clocks; with `scopes`, from an mbarrier, of which that is wide: (2, warps)."""
         if self._wide is None:
-            if told is None:
+            if scopes is None:
                 return
             self._wide = np.stack([self._clocks, self._clocks])
-        np.maximum(self._wide[:, row], clocks if told is None else np.minimum(told, clocks), out=self._wide[:, row])
+        np.maximum(self._wide[:, row], clocks if scopes is None else np.minimum(scopes, clocks), out=self._wide[:, row])
 
     def together(self, rows: NDArray[np.int64], clocks: NDArray[np.int64] | None = None) -> None:
         """Warps (.., those of a CTA) learn what all of the CTA know, and these clocks besides."""

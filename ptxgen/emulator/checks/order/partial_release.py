@@ -18,11 +18,6 @@ ALL = 2**32 - 1
 _MOST = 256
 
 
-def bits(lanes: NDArray[np.bool_]) -> NDArray[np.uint32]:
-    """The lanes (..., 32) of each of some warps as bits (...)."""
-    return np.packbits(lanes, axis=-1, bitorder="little").view(np.uint32)[..., 0]
-
-
 @dataclass(slots=True)
 class Part:
     """An interval in which only some lanes of a warp have done it: bits of the lanes, the warp's clock when the first

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from ptxgen.emulator.checks.mbarrier.stale_waits import StaleWaits
 from ptxgen.emulator.checks.order.happens_before import HappensBefore
-from ptxgen.emulator.checks.order.mbarrier_scope import Told
+from ptxgen.emulator.checks.order.mbarrier_scope import Scopes
+from ptxgen.emulator.checks.order.mbarriers import MbarrierOrder
 from ptxgen.emulator.checks.order.vector_clock import VectorClock
 from ptxgen.emulator.observer import Lanes, Observer
 from ptxgen.emulator.state.mbarriers import MBarrier
@@ -19,10 +20,12 @@ from ptxgen.syntax import Statement
 class WaitClocks(Observer):
     """Waits that have succeeded and do not order anything yet; `watched` takes the registers to be told of."""
 
-    def __init__(self, happens_before: HappensBefore, waits: StaleWaits, watched: set[int]) -> None:
-        self._happens_before, self._waits, self._watched = happens_before, waits, watched
+    def __init__(
+        self, happens_before: HappensBefore, mbarriers: MbarrierOrder, waits: StaleWaits, watched: set[int]
+    ) -> None:
+        self._happens_before, self._mbarriers, self._waits, self._watched = happens_before, mbarriers, waits, watched
         #: By predicate register and warp, what its lanes acquire when they read the result; what of it scopes include.
-        self._unread: dict[int, dict[int, tuple[VectorClock, Lanes, Told | None]]] = {}
+        self._unread: dict[int, dict[int, tuple[VectorClock, Lanes, Scopes | None]]] = {}
         #: What relaxed waits of a warp have seen since its last acquiring fence.
         self.unfenced: dict[int, VectorClock] = {}
 
@@ -44,8 +47,10 @@ class WaitClocks(Observer):
         result: int,
     ) -> None:
         """A relaxed wait orders later accesses only after a fence, others only in a program that reads the result."""
-        self._waits.waited(row, mbarrier, statement)
-        completed, scopes = mbarrier.completed, mbarrier.told
+        self._mbarriers.waited(row, mbarrier, statement)
+        self._waits.waited(row, mbarrier)
+        clocks = self._mbarriers.of(mbarrier)
+        completed, scopes = clocks.completed, clocks.scopes
         if completed is None:
             return
         if relaxed:

@@ -24,6 +24,7 @@ from ptxgen.emulator.checks.shared.strong_stores import StrongStores
 from ptxgen.emulator.engines.work import AsyncWork
 from ptxgen.emulator.memory.granules import GRANULE, Masks, by_granule, distinct, granules_of, starts
 from ptxgen.emulator.observer import Observer
+from ptxgen.emulator.state.mbarriers import MBarrier
 from ptxgen.syntax import Statement
 
 if TYPE_CHECKING:
@@ -399,14 +400,12 @@ class SharedAccesses(Observer):
         self.core_reader[slot, granules] = 0
         self.copy_reader[slot, granules] = 0
 
-    def barrier_lives(self, slot: int, offset: int, alive: bool) -> None:
-        """From now on there is an mbarrier at an offset of a CTA's memory, or none any more."""
-        mask = np.uint16(0xFF << offset % GRANULE)
-        self._has_barriers |= alive
-        if alive:
-            self.barriers[slot, offset // GRANULE] |= mask
-        else:
-            self.barriers[slot, offset // GRANULE] &= ~mask
+    def mbarrier_initialized(self, row: int, slot: int, mbarrier: MBarrier) -> None:
+        self._has_barriers = True
+        self.barriers[slot, mbarrier.address // GRANULE] |= np.uint16(0xFF << mbarrier.address % GRANULE)
+
+    def mbarrier_invalidated(self, row: int, slot: int, mbarrier: MBarrier, statement: Statement) -> None:
+        self.barriers[slot, mbarrier.address // GRANULE] &= ~np.uint16(0xFF << mbarrier.address % GRANULE)
 
     def _spare_barriers(
         self,

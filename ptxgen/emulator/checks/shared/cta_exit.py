@@ -58,8 +58,11 @@ class CtaExit(Observer):
             or slot in self._commits
         )
 
-    def reaches(self, slot: int, row: int, statement: Statement) -> None:
-        """A warp uses an mbarrier in the memory of another CTA of its cluster."""
+    def mbarriers_updated(
+        self, row: int, lanes: int, slot: int, statement: Statement, *, arrives: bool, relaxed: bool
+    ) -> None:
+        if relaxed or slot == row // self._happens_before.warps:
+            return
         self._users.setdefault(slot, {})[row % self._happens_before.members] = (
             self._happens_before.clock(row),
             statement,

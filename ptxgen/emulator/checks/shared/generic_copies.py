@@ -80,7 +80,7 @@ class GenericCopies(Observer):
         for work in works:
             copy = self._copies[work]
             copy.clock = clock if copy.clock is None else copy.clock
-        signal.given = self._happens_before.release(row)
+        self._happens_before.given[signal] = self._happens_before.release(row)
 
     def copies_arrive(self, row: int, works: Sequence[AsyncWork]) -> None:
         for work in works:
@@ -95,7 +95,7 @@ class GenericCopies(Observer):
         else:
             self._shared.copy(work.row, granules, masks, work.statement, work.slot, work.what)
         self._copies[work] = _Copy(offsets, size, granules, self._happens_before.clock(work.row))
-        signal.given = self._happens_before.release(work.row)
+        self._happens_before.given[signal] = self._happens_before.release(work.row)
 
     def work_completed(self, work: AsyncWork) -> None:
         if work.what in _STORES:

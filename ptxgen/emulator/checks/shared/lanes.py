@@ -25,12 +25,13 @@ from numpy.typing import NDArray
 from ptxgen.device.report import Role
 from ptxgen.emulator.checks.findings import Findings
 from ptxgen.emulator.checks.order.listener import OrderListener
-from ptxgen.emulator.checks.order.partial_release import Part, PartialReleases, bits
+from ptxgen.emulator.checks.order.partial_release import Part, PartialReleases
 from ptxgen.emulator.checks.order.vector_clock import AsyncOperation
 from ptxgen.emulator.checks.order.warp_sync import MaskedSyncs
 from ptxgen.emulator.checks.registry import Check, races
 from ptxgen.emulator.checks.shared.last_accesses import ThreadAccesses
 from ptxgen.emulator.memory.granules import GRANULE, distinct
+from ptxgen.emulator.state.convergence import bits_of
 from ptxgen.syntax import Instruction, Statement
 
 if TYPE_CHECKING:
@@ -109,7 +110,7 @@ class LaneAccesses(OrderListener):
         if changing is None:
             self._load(rows, words, events, statement)
         else:
-            self._store(rows, words, events, statement, changing[active], bits(active))
+            self._store(rows, words, events, statement, changing[active], bits_of(active))
 
     def forget(self, slots: NDArray[np.int64], inside: NDArray[np.int64], active: NDArray[np.bool_], size: int) -> None:
         """Strong stores: whoever accesses the words later is not behind the weak accesses of before."""

@@ -41,10 +41,10 @@ class TensorOrder(Observer):
         """All earlier operations are over then, those of earlier commits too (9.7.16.12.1)."""
         happens_before, issuer = self._happens_before, commits[0][1].slot
         self._fences.before_thread_sync(row)  # implied
-        signal.given = happens_before.release(row)
+        given = happens_before.given[signal] = happens_before.release(row)
         earlier = [number for number in self._issued.get(issuer, ()) if number in happens_before.operations]
         self._issued[issuer] = earlier
-        signal.given.operations.update(earlier)
+        given.operations.update(earlier)
         for operation in map(happens_before.operations.__getitem__, earlier):
             operation.mbarrier = offset if operation.mbarrier is None else operation.mbarrier
         for slot, work in commits:
@@ -52,7 +52,7 @@ class TensorOrder(Observer):
                 happens_before.forget(work.number)
             else:
                 earlier.append(work.number)  # who waits for this, or a later one, has observed that it has come
-                signal.given.operations.add(work.number)
+                given.operations.add(work.number)
 
     def tensor_fence(self, rows: NDArray[np.int64], lanes: Lanes, *, before: bool) -> None:
         for row in rows.tolist():

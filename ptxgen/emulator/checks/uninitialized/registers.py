@@ -21,7 +21,7 @@ from ptxgen.emulator.checks.registry import uninitialized
 from ptxgen.emulator.checks.uninitialized.taint import Taint
 from ptxgen.emulator.load.register_use import Use
 from ptxgen.emulator.load.registers import Register
-from ptxgen.emulator.state.convergence import lanes_of
+from ptxgen.emulator.state.convergence import bits_of
 from ptxgen.syntax import Statement
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ class Unwritten:
     def _found(self, read: _Read, g: Group, statement: Statement, rule: str) -> Finding:
         lanes = g.active & ~read.written[g.rows]
         position = int(lanes.any(axis=1).argmax())
-        bits = int(lanes_of(lanes[position]))
+        bits = int(bits_of(lanes[position]))
         reader = self._machine.findings.access("reader", statement, int(g.indices[position]), lanes=bits, space="reg")
         reader = replace(reader, name=read.name)
         return uninitialized.UNINITIALIZED_REGISTER.finding(

@@ -16,6 +16,7 @@ import numpy as np
 
 from ptxgen.device import Status
 from ptxgen.emulator.checks.order.stale_loads import StaleLoads
+from ptxgen.emulator.checks.shared.accesses import SharedAccesses
 from ptxgen.emulator.checks.uninitialized.suspects import Source, Verdict
 from ptxgen.emulator.memory.global_memory import POISON_BYTE
 from ptxgen.emulator.state.perturbation import Perturbation
@@ -67,8 +68,8 @@ class Rerun:
 
     def harmless(self) -> bool:
         """Whether it does and leaves the same with other bytes in memory where it should not have read."""
-        assert self._done.machine.checks is not None
-        shared = self._done.machine.checks.shared
+        shared = self._done.machine.events.find(SharedAccesses)
+        assert shared is not None
         reads, writes, sources = shared.read_too_early, shared.written_at_once, frozenset[Source](["tensor"])
         return all(
             self._verdict(Perturbation(byte, True, sources, reads=reads, writes=writes)) == "dropped" for byte in _BYTES

@@ -1,0 +1,141 @@
+"""What mbarriers order: arrivals release, and waits for their phase acquire. PTX ISA 9.7.13.15."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from ptxgen.emulator.checks.order.happens_before import HappensBefore
+from ptxgen.emulator.checks.order.mbarrier_scope import Reach, Scopes, widen
+from ptxgen.emulator.checks.order.vector_clock import VectorClock
+from ptxgen.emulator.observer import Observer
+from ptxgen.emulator.state.mbarriers import MBarrier
+from ptxgen.emulator.state.signals import Signal
+from ptxgen.syntax import Statement
+
+
+class Use(NamedTuple):
+    """The last operation of a warp on an mbarrier: its interval, where, and whether it was a wait that has passed."""
+
+    clock: int
+    statement: Statement
+    waited: bool
+
+
+class LastWait(NamedTuple):
+    """The phase of a warp's last wait that passed, its interval, and whether the one before was for the same phase."""
+
+    phase: int
+    clock: int
+    again: bool
+
+
+@dataclass(slots=True, eq=False)
+class MbarrierClocks:
+    """What is known of one mbarrier: `made_by` which warp in which interval, and the number of its init.
+
+    `arriving` collects what the arrivals and completed operations of this phase release, `completed` what those of
+    the phases that have ended have released.
+    """
+
+    made_by: int
+    made_at: int
+    number: int
+    arriving: VectorClock | None = None
+    completed: VectorClock | None = None
+    #: What of it counts for waits of which scope, once there was an arrival that does not count for all.
+    scopes: Scopes | None = None
+    users: dict[int, Use] = field(default_factory=dict)
+    waits: dict[int, LastWait] = field(default_factory=dict)
+
+    def release(self, given: VectorClock | None, reach: Reach = "cta") -> None:
+        """Add what an arrival or a completed operation releases."""
+        if given is None:
+            return
+        if self.scopes is None and reach != "cta":
+            self.scopes = np.zeros((2, len(given.clocks)), np.int64)
+            for before in (self.completed, self.arriving):
+                if before is not None:
+                    widen(self.scopes, before.clocks, "cta")
+        if self.scopes is not None:
+            widen(self.scopes, given.clocks, reach)
+        if self.arriving is None:
+            self.arriving = given.copy()
+        else:
+            self.arriving.join(given)
+
+    def end_phase(self) -> None:
+        """Begin the next phase."""
+        if self.arriving is not None:
+            if self.completed is None:
+                self.completed = self.arriving
+            else:
+                self.completed.join(self.arriving)
+            self.arriving = None
+
+
+class MbarrierOrder(Observer):
+    """The clocks of all mbarriers."""
+
+    def __init__(self, happens_before: HappensBefore) -> None:
+        self._happens_before = happens_before
+        self._clocks: WeakKeyDictionary[MBarrier, MbarrierClocks] = WeakKeyDictionary()
+        #: What the warp of the present instruction releases by its arrivals, which its lanes make together.
+        self._releasing: VectorClock | None = None
+
+    def of(self, mbarrier: MBarrier) -> MbarrierClocks:
+        """What is known of an mbarrier."""
+        return self._clocks[mbarrier]
+
+    def mbarrier_initialized(self, row: int, slot: int, mbarrier: MBarrier) -> None:
+        happens_before = self._happens_before
+        self._clocks[mbarrier] = MbarrierClocks(row, happens_before.clock(row), happens_before.init())
+
+    def mbarrier_init_fence(self, row: int, mbarriers: Sequence[MBarrier]) -> None:
+        self._happens_before.release_inits(row, [self.of(made).number for made in mbarriers])
+
+    def mbarriers_updated(
+        self, row: int, lanes: int, slot: int, statement: Statement, *, arrives: bool, relaxed: bool
+    ) -> None:
+        """A relaxed arrival releases what a fence has released."""
+        if arrives:
+            order = self._happens_before
+            self._releasing = order.released.get(row) if relaxed else order.release(row, lanes)
+
+    def mbarrier_updated(
+        self,
+        row: int,
+        slot: int,
+        mbarrier: MBarrier,
+        statement: Statement,
+        *,
+        expects: bool,
+        arrives: bool,
+        scope: str | None,
+    ) -> None:
+        clocks = self.of(mbarrier)
+        clocks.users[row] = Use(self._happens_before.clock(row), statement, waited=False)
+        if arrives:
+            own = slot == row // self._happens_before.warps
+            clocks.release(self._releasing, "cta" if own else "cluster" if scope == "cluster" else "none")
+
+    def signal_arrives(self, mbarrier: MBarrier, signal: Signal) -> None:
+        self.of(mbarrier).release(self._happens_before.given.get(signal))
+
+    def mbarrier_phase_ends(self, mbarrier: MBarrier) -> None:
+        self.of(mbarrier).end_phase()
+
+    def mbarrier_polled(self, row: int, mbarrier: MBarrier, statement: Statement) -> None:
+        self.of(mbarrier).users[row] = Use(self._happens_before.clock(row), statement, waited=False)
+
+    def waited(self, row: int, mbarrier: MBarrier, statement: Statement) -> None:
+        """A wait of a warp has passed: it was for the phase before the present one."""
+        clocks, now, phase = self.of(mbarrier), self._happens_before.clock(row), mbarrier.phase - 1
+        clocks.users[row] = Use(now, statement, waited=True)
+        last = clocks.waits.get(row)
+        again = last is not None and last.phase == phase and (last.again or last.clock != now)
+        clocks.waits[row] = LastWait(phase, now, again)
