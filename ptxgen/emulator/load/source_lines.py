@@ -10,7 +10,7 @@ from pathlib import PurePath
 from ptxgen import syntax
 from ptxgen.device import Finding
 
-#: Calls inside calls that are told of an inlined place.
+#: Calls inside calls that are shown of an inlined place.
 _DEEPEST = 4
 #: How messages name a line of the PTX.
 _LINE = re.compile(r"\bline (\d+)\b")

@@ -46,7 +46,7 @@ def _together(
 ) -> _Gate:
     """A gate at which the lanes of a mask meet: they give the `sources`, `compute` makes what the `writers` write.
 
-    `met` is told of warps whose lanes have come, of which lanes, and of their masks.
+    `met` is called with warps whose lanes have come, of which lanes, and of their masks.
     """
     mask = binder.source(op.mask, "u32")
     name, signature = op.form.opcode, op.opcode_text

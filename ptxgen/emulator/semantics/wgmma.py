@@ -1,6 +1,6 @@
 """Warpgroup-wide products of Hopper. PTX ISA 9.7.15.
 
-A product is one asynchronous operation of its warpgroup, whose warps meet to issue it: so one warp's wait tells of all
+A product is one asynchronous operation of its warpgroup, whose warps meet to issue it: so one warp's wait covers all
 of it, and one thread may free a stage (CUTLASS relies on that, include/cutlass/pipeline). Shared memory, A in registers
 and the accumulator are read, and the accumulator is written, when it completes. Products of a warpgroup complete in the
 order of their issue.

@@ -2,9 +2,9 @@
 
 A store conflicts with an earlier access, a load with an earlier store, of which its warp does not know: through
 barriers, mbarriers, or strong accesses (volatile, relaxed, acquire and release, atomics), which do not race with each
-other and tell what their warp knows. Weak accesses race with strong ones, unless the warp has seen what the strong one
-stored at that word by a strong load of it (PTX ISA 8.9.5, observation); a strong
-store after a weak load in the same CTA is left.
+other and publish what their warp knows. Weak accesses race with strong ones, unless the warp has seen what the strong
+one stored at that word by a strong load of it (PTX ISA 8.9.5, observation); a strong store after a weak load in the
+same CTA is left.
 
 Lanes of one warp conflict that load what another one has stored, or store something else there, before they synchronize
 (`lane_accesses` says how). A store after another lane's load is left: the value may come from it through shuffles.

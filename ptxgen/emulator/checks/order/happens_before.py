@@ -98,14 +98,18 @@ class HappensBefore(Observer):
         self._forget(np.arange(slots))
 
     def attach(self, *listeners: OrderListener) -> None:
-        """Tell these of synchronization from now on."""
+        """Notify these of synchronization from now on."""
 
-        def tell(name: str) -> Callable[..., None]:
+        def notify(name: str) -> Callable[..., None]:
             return handler(OrderListener, name, listeners)
 
-        self._released, self._intervals_end = tell("released"), tell("intervals_end")
-        self._converged, self._groups_converged = tell("converged"), tell("groups_converged")
-        self._proxy_fenced, self._keep_alive, self._retired = tell("proxy_fenced"), tell("keep_alive"), tell("retired")
+        self._released, self._intervals_end = notify("released"), notify("intervals_end")
+        self._converged, self._groups_converged = notify("converged"), notify("groups_converged")
+        self._proxy_fenced, self._keep_alive, self._retired = (
+            notify("proxy_fenced"),
+            notify("keep_alive"),
+            notify("retired"),
+        )
 
     def _begin(self, place: int) -> None:
         """A cluster becomes resident."""
@@ -264,11 +268,11 @@ class HappensBefore(Observer):
         return self._give(row)
 
     def _give(self, row: int) -> VectorClock:
-        given = self.tell(row)
+        given = self.publish(row)
         self._intervals_end([row])
         return given
 
-    def tell(self, row: int) -> VectorClock:
+    def publish(self, row: int) -> VectorClock:
         """What others learn from an operation that a warp issues now; what the warp does later is not part of it."""
         given = self.known[row].copy()
         self.known[row].clocks[row % self.members] += 1
@@ -279,7 +283,7 @@ class HappensBefore(Observer):
         self._intervals_end([row])
 
     def end_intervals(self, rows: NDArray[np.int64]) -> None:
-        """What these warps do next is not part of what they have told, if anybody asks."""
+        """What these warps do next is not part of what they have published, if anybody asks."""
         self.clocks[rows, rows % self.members] += 1
         self._intervals_end(rows.tolist())
 
@@ -415,7 +419,7 @@ class HappensBefore(Observer):
         together.clocks = self.clocks[rows].max(axis=0)
         for row in rows[1:]:
             known = self.known[row]
-            if any(known.is_like(each) for each in joined):  # most are: one warp has heard of something
+            if any(known.is_like(each) for each in joined):  # most are: one warp has acquired something
                 together.operations |= known.operations
             else:
                 together.join(known)
@@ -472,7 +476,7 @@ class HappensBefore(Observer):
         return covered is not None and covered.has_observed(self.epoch_of(actor), actor % self.members, clock)
 
     def before_thread_sync(self, row: int) -> None:
-        """tcgen05.fence::before_thread_sync: relaxed arrivals after it tell of tcgen05 operations (9.7.16.6.4)."""
+        """tcgen05.fence::before_thread_sync: relaxed arrivals after it release tcgen05 operations (9.7.16.6.4)."""
         known = self.known[row]
         given = self.released.get(row)
         if given is None:
@@ -517,7 +521,7 @@ class HappensBefore(Observer):
 
     def work_signals(self, work: AsyncWork, signal: Signal, offset: int) -> None:
         self.operations[work.number].mbarrier = offset
-        given = self.given[signal] = self.tell(work.row)
+        given = self.given[signal] = self.publish(work.row)
         given.operations.add(work.number)
 
     def work_awaited(self, row: int, lanes: Lanes, works: Sequence[AsyncWork], *, reads: bool = False) -> None:

@@ -1,4 +1,4 @@
-"""What the vector clocks tell the trackers of accesses, which they do not know."""
+"""What the vector clocks notify the trackers of accesses of, which they do not know."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Strong accesses (volatile, relaxed, acquire, release, atomics): what they tell other warps, and whom they reach.
+"""Strong accesses (volatile, relaxed, acquire, release, atomics): what they publish, and to whom.
 
 A release pattern on a word, seen by an acquire pattern on it, orders what came before the one before what comes after
 the other (PTX ISA 8.8, 8.9.4). A strong access alone does neither: it needs .release or a fence before the store,
@@ -34,28 +34,28 @@ if TYPE_CHECKING:
     from ptxgen.emulator.checks.order.happens_before import HappensBefore
     from ptxgen.emulator.checks.order.stale_loads import StaleLoads
 
-#: So much is kept apart of what warps have told with a word.
+#: The publications of so many warps are kept apart for a word.
 _FEW = 3
 #: Instead of a scope: what is known at once, and what no acquiring fence makes known.
 _AT_ONCE, _NEVER = -1, GPU + 1
 
 
-#: Who told something (of `HappensBefore.actors`), within which scope, and whether all that it knew.
-_Teller = tuple[int, int, bool]
+#: Who published something (of `HappensBefore.actors`), within which scope, and whether all that it knew.
+_Publisher = tuple[int, int, bool]
 #: The width of a scope and its CTA or cluster, 0 for the GPU.
 _Domain = tuple[int, int]
-#: Numbers for what several have told, put together.
+#: Numbers for what several have published, put together.
 _TOGETHER = count(1)
 
 
-class _Telling:
-    """What stores of one instruction by a warp have told, within scopes; nobody changes the knowledge any more."""
+class _Publication:
+    """What stores of one instruction by a warp have published, within scopes; nobody changes the clocks any more."""
 
     __slots__ = ("actor", "clock", "ctas", "domain", "number", "parts")
 
     def __init__(
         self, actor: int, clock: int, number: int, ctas: frozenset[int],
-        parts: dict[_Teller, tuple[_Domain, VectorClock]],
+        parts: dict[_Publisher, tuple[_Domain, VectorClock]],
     ) -> None:  # fmt: skip
         #: The warp and its interval: who knows it up to there knows all this. Below 0 if they are several.
         self.actor, self.clock = actor, clock
@@ -68,14 +68,16 @@ class _Telling:
         #: The scope of all parts, None if they are several.
         self.domain = domains.pop() if len(domains) == 1 else None
 
-    def after(self, before: _Telling) -> _Telling:
-        """This, and what the same warp has told before and not again."""
-        missing = {teller: part for teller, part in before.parts.items() if teller not in self.parts}
-        return _Telling(self.actor, self.clock, self.number, self.ctas, {**self.parts, **missing}) if missing else self
+    def after(self, before: _Publication) -> _Publication:
+        """This, and what the same warp has published before and not again."""
+        missing = {publisher: part for publisher, part in before.parts.items() if publisher not in self.parts}
+        return (
+            _Publication(self.actor, self.clock, self.number, self.ctas, {**self.parts, **missing}) if missing else self
+        )
 
 
-#: The last telling of each warp, with all that it told before; of many warps together by a number below 0.
-_Told = dict[int, _Telling]
+#: The last publication of each warp, with all that it published before; of many warps by a number below 0.
+_Published = dict[int, _Publication]
 
 
 def _has(known: VectorClock | None, other: VectorClock) -> bool:
@@ -117,15 +119,15 @@ def report_unfenced(findings: Findings, found: Access, other: Access, side: str,
 
 
 class StrongAccesses(Observer):
-    """What strong stores have told, by word, and what fences of each warp cover."""
+    """What strong stores have published, by word, and what fences of each warp cover."""
 
     def __init__(self, happens_before: HappensBefore, findings: Findings) -> None:
         self._happens_before, self._findings = happens_before, findings
-        self._told: dict[Place, _Told] = {}
+        self._published: dict[Place, _Published] = {}
         #: Relaxed loads of a warp since its last acquiring fence: what they saw, and the scope that it takes.
         self._seen: dict[int, list[tuple[VectorClock, int]]] = {}
-        #: By warp: the number of the last that it has heard, but not acquired, by teller and the scope that it takes.
-        self._heard: dict[int, dict[tuple[_Teller, int], int]] = {}
+        #: By warp: the last number that it has observed, but not acquired, by publisher and the scope that it takes.
+        self._observed: dict[int, dict[tuple[_Publisher, int], int]] = {}
         self._number = 0
         #: The last accesses to each word, from the record up to an entry; whether they are needed, since the scope of
         #: some access does not include all threads that could reach its word.
@@ -137,19 +139,19 @@ class StrongAccesses(Observer):
 
     def slots_reused(self, slots: NDArray[np.int64]) -> None:
         gone = set(slots.tolist())
-        for place in [place for place in self._told if slot_of(place) in gone]:
-            del self._told[place]
+        for place in [place for place in self._published if slot_of(place) in gone]:
+            del self._published[place]
         self._happens_before.strong.clear(gone)
-        for row in self._happens_before.rows_of(slots).tolist() if self._seen or self._heard else ():
+        for row in self._happens_before.rows_of(slots).tolist() if self._seen or self._observed else ():
             self._seen.pop(row, None)
-            self._heard.pop(row, None)
+            self._observed.pop(row, None)
         if self.stale is not None:
             self.stale.clear(gone)
 
     # Fences.
 
     def release_fence(self, row: int, level: int) -> None:
-        """A fence that releases: `HappensBefore.release_fence` has been told."""
+        """A fence that releases, after `HappensBefore.release_fence`."""
         covered = self._happens_before.released[row].certain()
         for within in range(level + 1):
             self._happens_before.known[row].cover(within, covered)
@@ -186,8 +188,8 @@ class StrongAccesses(Observer):
         """Lanes make strong loads (`reads`), stores (`writes`) or atomic operations (both; red only writes) in one
         instruction, one after the other: those of `rows[positions]`, which ascend. A warp may come several times.
 
-        False where each warp must tell `access` for itself, since something is told or heard, or is stored where loads
-        may return older values.
+        False where `access` must follow for each warp, since something is published or observed, or is stored where
+        loads may return older values.
         """
         made = self._happens_before.strong.add(
             rows, positions, words, order.level, statement, reads=reads, writes=writes
@@ -198,32 +200,33 @@ class StrongAccesses(Observer):
         known = self._happens_before.known
         if writes and (order.releases or any(known[row].covered for row in rows.tolist())):
             return False
-        if reads and self._told and not self._told.keys().isdisjoint(words.tolist()):
+        if reads and self._published and not self._published.keys().isdisjoint(words.tolist()):
             return False
         if writes:
             self._happens_before.end_intervals(rows)
         return True
 
     def access(self, row: int, places: Sequence[Place], order: Order, *, reads: bool, writes: bool) -> None:
-        """A warp makes the strong accesses of which `together` has been told, to different words: all read before any
+        """A warp makes the strong accesses that `together` has recorded, to different words: all read before any
         writes.
 
-        What all stores to a word have told counts, also where a load gives an older value.
+        What all stores to a word have published counts, also where a load returns an older value.
         """
         if reads:
-            self._hear(row, places, order)
+            self._observe(row, places, order)
         if writes:
-            self._tell(row, places, order, heard=reads and order.acquires)
+            self._publish(row, places, order, acquired=reads and order.acquires)
 
     def _domain(self, row: int, within: int) -> int:
         """Which CTA or cluster the scope is, as this warp sees it."""
         actor = self._happens_before.actor(row)
         return (actor // self._happens_before.warps, actor // self._happens_before.members, 0)[within]
 
-    def _tell(self, row: int, places: Sequence[Place], order: Order, *, heard: bool) -> None:
-        """What comes before a store is told with the word: all of it if it releases, else what fences cover.
+    def _publish(self, row: int, places: Sequence[Place], order: Order, *, acquired: bool) -> None:
+        """What comes before a store is published with the word: all of it if it releases, else what fences cover.
 
-        What a warp that releases knows itself need not be told by others too; with `heard` it has just acquired that.
+        What a warp that releases knows itself need not be published by others too; `acquired`: it has just acquired
+        that.
         """
         if not order.releases and not self._happens_before.known[row].covered:
             self._happens_before.end_intervals(np.array([row]))
@@ -237,88 +240,99 @@ class StrongAccesses(Observer):
         parts = self._given(row, order, everything)
         if not parts:
             return
-        telling = _Telling(actor, clock, self._number, frozenset([self._domain(row, CTA)]), parts)
+        publication = _Publication(actor, clock, self._number, frozenset([self._domain(row, CTA)]), parts)
         domain = order.level, self._domain(row, order.level)
-        known: dict[_Telling, bool] = {}  # most places were told by the same
+        known: dict[_Publication, bool] = {}  # most places have the same
         for place in places:
-            told = self._told.get(place)
-            if told is None:
-                self._told[place] = {actor: telling}
+            published = self._published.get(place)
+            if published is None:
+                self._published[place] = {actor: publication}
                 continue
             if order.releases:
-                for each in told.values():
+                for each in published.values():
                     if each not in known:
-                        known[each] = each.domain == domain and (heard or self._is_known(row, each, None))
-                told = {teller: each for teller, each in told.items() if not known[each]}
-                self._told[place] = told
-            before = told.get(actor)
-            told[actor] = (
-                telling if before is None or before.parts.keys() <= telling.parts.keys() else telling.after(before)
+                        known[each] = each.domain == domain and (acquired or self._is_known(row, each, None))
+                published = {publisher: each for publisher, each in published.items() if not known[each]}
+                self._published[place] = published
+            before = published.get(actor)
+            published[actor] = (
+                publication
+                if before is None or before.parts.keys() <= publication.parts.keys()
+                else publication.after(before)
             )
-            if len(told) > _FEW:
-                self._told[place] = self._together(told)
+            if len(published) > _FEW:
+                self._published[place] = self._together(published)
 
-    def _together(self, told: _Told) -> _Told:
-        """The same as of one teller in each scope, of and for those CTAs that are still there."""
+    def _together(self, published: _Published) -> _Published:
+        """The same as of one publisher in each scope, of and for those CTAs that are still there."""
         joined: dict[_Domain, VectorClock] = {}
         ctas: set[int] = set()
-        for telling in told.values():
-            ctas |= telling.ctas
-            for domain, known in telling.parts.values():
+        for publication in published.values():
+            ctas |= publication.ctas
+            for domain, known in publication.parts.values():
                 if domain in joined:
                     joined[domain].join(known)
                 elif self._lives(domain):
                     joined[domain] = known.copy()
-        parts: dict[_Teller, tuple[_Domain, VectorClock]] = {
+        parts: dict[_Publisher, tuple[_Domain, VectorClock]] = {
             (-next(_TOGETHER), GPU, False): (domain, known) for domain, known in joined.items()
         }
         actor = -next(_TOGETHER)
-        return {actor: _Telling(actor, 0, self._number, frozenset(filter(self._happens_before.lives, ctas)), parts)}
+        return {actor: _Publication(actor, 0, self._number, frozenset(filter(self._happens_before.lives, ctas)), parts)}
 
     def _lives(self, domain: _Domain) -> bool:
-        """Whether somebody may yet be told within a scope."""
+        """Whether somebody within a scope may yet observe it."""
         within, number = domain
         return within == GPU or self._happens_before.lives(
             number * (self._happens_before.size if within == CLUSTER else 1)
         )
 
-    def _given(self, row: int, order: Order, everything: VectorClock) -> dict[_Teller, tuple[_Domain, VectorClock]]:
-        """What a store tells, by scope."""
+    def _given(self, row: int, order: Order, everything: VectorClock) -> dict[_Publisher, tuple[_Domain, VectorClock]]:
+        """What a store publishes, by scope."""
         if order.releases:
-            told = {order.level: everything}
+            published = {order.level: everything}
         else:
-            told = {within: known for within, known in everything.covered.items() if within <= order.level}
-            told = {within: known for within, known in told.items() if within == GPU or not _has(told.get(GPU), known)}
+            published = {within: known for within, known in everything.covered.items() if within <= order.level}
+            published = {
+                within: known
+                for within, known in published.items()
+                if within == GPU or not _has(published.get(GPU), known)
+            }
         actor = self._happens_before.actor(row)
         return {
             (actor, within, known is everything): ((within, self._domain(row, within)), known)
-            for within, known in told.items()
+            for within, known in published.items()
         }
 
-    def _hear(self, row: int, places: Sequence[Place], order: Order) -> None:
-        """What was told with the words is known if the access acquires; else a fence may do that, or nothing does."""
+    def _observe(self, row: int, places: Sequence[Place], order: Order) -> None:
+        """What was published with the words is known if the access acquires; else a fence may do that, or nothing."""
         cta, own = self._domain(row, CTA), self._happens_before.actor(row)
         domains = {(within, self._domain(row, within)) for within in (CTA, CLUSTER, GPU)}
-        tellings = {telling for told in map(self._told.get, places) if told for telling in told.values()}
+        publications = {
+            publication
+            for published in map(self._published.get, places)
+            if published
+            for publication in published.values()
+        }
         #: What the warp knows now, and what it would know, by the scope that it takes.
         together: dict[int, VectorClock] = {}
-        heard, tellers = self._heard.setdefault(row, {}), set[_Teller]()
-        for telling in sorted(tellings, key=lambda each: -each.number):
-            needed = self._needed(cta, telling.ctas)
+        observed, publishers = self._observed.setdefault(row, {}), set[_Publisher]()
+        for publication in sorted(publications, key=lambda each: -each.number):
+            needed = self._needed(cta, publication.ctas)
             enough = (
                 _AT_ONCE if order.acquires and needed <= order.level else needed if needed <= order.level else _NEVER
             )
             fresh: list[VectorClock] = []
-            for teller, (domain, known) in telling.parts.items():
-                if domain not in domains or teller in tellers:
+            for publisher, (domain, known) in publication.parts.items():
+                if domain not in domains or publisher in publishers:
                     continue
-                tellers.add(teller)  # the newest that it told with these words
+                publishers.add(publisher)  # the newest that it published with these words
                 if enough != _AT_ONCE:
-                    if heard.get((teller, enough), 0) >= telling.number:
+                    if observed.get((publisher, enough), 0) >= publication.number:
                         continue
-                    heard[teller, enough] = telling.number
+                    observed[publisher, enough] = publication.number
                 fresh.append(known)
-            if not fresh or (telling.actor != own and self._is_known(row, telling, together.get(enough))):
+            if not fresh or (publication.actor != own and self._is_known(row, publication, together.get(enough))):
                 continue
             for known in fresh:
                 if enough == _AT_ONCE:
@@ -332,12 +346,12 @@ class StrongAccesses(Observer):
                 self._seen.setdefault(row, []).append((known, enough))
             self._happens_before.known[row].doubt(known.certain())
 
-    def _is_known(self, row: int, telling: _Telling, others: VectorClock | None) -> bool:
-        """Whether a warp, or others that it hears at the same time, know a warp that still lives up to what it told."""
-        happens_before, actor = self._happens_before, telling.actor
+    def _is_known(self, row: int, publication: _Publication, others: VectorClock | None) -> bool:
+        """Whether a warp, or others that it observes too, know a warp that still lives up to what it published."""
+        happens_before, actor = self._happens_before, publication.actor
         if actor < 0 or not happens_before.lives(actor // happens_before.warps):
             return False
-        place = happens_before.epoch_of(actor), actor % happens_before.members, telling.clock
+        place = happens_before.epoch_of(actor), actor % happens_before.members, publication.clock
         return happens_before.known[row].has_observed(*place) or (others is not None and others.has_observed(*place))
 
     def _needed(self, cta: int, others: frozenset[int]) -> int:

@@ -1,9 +1,9 @@
 """The strong accesses that have run, in their order, so that a conflict can be explained by them.
 
-A store that does not release tells nothing (PTX ISA 8.8), and no correct program asks what it would have told. So
-nothing of the kind is kept up to date: who would know of an access if strong stores released by themselves is searched
-for in the record, when a conflict has been found. From a strong store it passes on to who reads the word by a strong
-access later, and to all who know of that by what synchronizes.
+A store that does not release publishes nothing (PTX ISA 8.8), and no correct program depends on what it would have
+published. So nothing of the kind is kept up to date: who would know of an access if strong stores released by
+themselves is searched for in the record, when a conflict has been found. From a strong store it passes on to who reads
+the word by a strong access later, and to all who know of that by what synchronizes.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 Place = int
 _SHARED, _SLOT_BITS = 1 << 62, 32
 #: So much is kept, in accesses of lanes and what an instruction takes besides. Beyond, the oldest are dropped, and what
-#: only they explain is told as a race.
+#: only they explain is reported as a race.
 _MOST, _BESIDES = 1 << 23, 32
 #: Searches that are kept, to be continued where the record goes on.
 _SEARCHES = 16
@@ -192,8 +192,8 @@ class _Search:
         #: The first interval of each warp in which it would know, in the order in which they were found.
         self._ordered: dict[int, int] = {}
         self._places: list[tuple[ClusterEpoch, int, int]] = []
-        #: Words that tell of it.
-        self._told: set[Place] = set()
+        #: Words that publish it.
+        self._published: set[Place] = set()
         #: What has been looked at, and how many of those who would know were known then; -1: it has one of them.
         self._seen: dict[int, int] = {}
         if actor >= 0:
@@ -213,8 +213,8 @@ class _Search:
                     self._read(entry)
                     if actor in self._ordered:
                         break
-                elif self._told:
-                    self._told = {place for place in self._told if slot_of(place) != entry}
+                elif self._published:
+                    self._published = {place for place in self._published if slot_of(place) != entry}
 
     def _becomes_ordered(self, actor: int, clock: int) -> None:
         self._ordered[actor] = clock
@@ -242,10 +242,10 @@ class _Search:
         for position, actor in enumerate(entry.actors):
             clock = entry.clocks[position]
             ordered = self._is_ordered(actor, clock) or self._had(entry.known[position])
-            if not ordered and entry.reads and self._told and not self._told.isdisjoint(entry.of(position)):
+            if not ordered and entry.reads and self._published and not self._published.isdisjoint(entry.of(position)):
                 ordered = True
             if ordered:
                 if actor not in self._ordered:
                     self._becomes_ordered(actor, clock)
                 if entry.writes:
-                    self._told.update(entry.of(position))
+                    self._published.update(entry.of(position))

@@ -53,8 +53,8 @@ class VectorClock:
     operations: set[int] = field(default_factory=set)
     remote: RemoteClocks | None = None
     tensor: NDArray[np.int64] | None = None
-    #: What fences cover, by the width of their scope: strong stores that come after tell it. Nobody changes that, nor
-    #: what is unacquired, any more: there comes another instead.
+    #: What fences cover, by the width of their scope: strong stores that come after publish it. Nobody changes
+    #: that, nor what is unacquired, any more: there comes another instead.
     covered: dict[int, VectorClock] = field(default_factory=dict)
     unacquired: VectorClock | None = None
     sequenced: VectorClock | None = None

@@ -18,7 +18,7 @@ from ptxgen.syntax import Statement
 
 
 class WaitClocks(Observer):
-    """Waits that have succeeded and do not order anything yet; `watched` takes the registers to be told of."""
+    """Waits that have succeeded and do not order anything yet; `watched` takes the registers whose reading matters."""
 
     def __init__(
         self, happens_before: HappensBefore, mbarriers: MbarrierOrder, waits: StaleWaits, watched: set[int]

@@ -294,7 +294,7 @@ class SharedAccesses(Observer):
         self, row: int, granules: NDArray[np.int64], masks: Masks, statement: Statement, slot: int,
         known: VectorClock, *, writes: bool,
     ) -> None:  # fmt: skip
-        """Lanes of a warp that know only this access some bytes, before `read` or `write` tells of all its lanes."""
+        """Lanes of a warp that know only this access bytes; `read` or `write` follows for all its lanes."""
         access = AsyncOperation(0, "store" if writes else "load", statement, slot)
         self._against_writers(access, row, slot, granules, masks, "overwrites" if writes else "reads", known)
         if writes:

@@ -311,7 +311,7 @@ class LaneAccesses(OrderListener):
             member = part.row % members
             own, issuer = fenced[part.row, member], fenced[row, member]
             if part.end is None:
-                covered = row == part.row  # which `asynchronous` tells of
+                covered = row == part.row  # which `asynchronous` reports
             else:
                 covered = own >= part.end
             if hit.any() and not covered and (row == part.row or issuer < part.begin):

@@ -226,7 +226,7 @@ def _require_cells(machine: Machine, call: Call, spans: list[tuple[str, list[int
 def _emit_accesses(
     machine: Machine, work: AsyncWork, call: Call, spans: list[tuple[str, list[int], range, range]]
 ) -> None:
-    """Tell the observers what a product will read and write."""
+    """Emit what a product will read and write."""
     events, shape = machine.events, call.shape
     columns_of_d = range(call.d[1], call.d[1] + shape.columns)
     columns_of_a = range(call.a_place[1], call.a_place[1] + shape.columns_of_a)
