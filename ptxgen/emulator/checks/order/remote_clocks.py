@@ -83,7 +83,7 @@ class _Search:
 class RemoteClocks:
     """Clocks of the warps of other clusters, which nobody changes any more."""
 
-    __slots__ = ("__weakref__", "_joined", "_latest", "_search", "_released", "places")
+    __slots__ = ("__weakref__", "_joined", "_latest", "_released", "_search", "places")
 
     def __init__(self, latest: NDArray[np.int64], places: int, released: _Released | None) -> None:
         #: (places, warps of a cluster): the number of the last cluster there and the clock, as one integer.
