@@ -30,7 +30,7 @@ from ptxgen.device import (
     read_accepts,
 )
 from ptxgen.emulator.checks.findings import Findings
-from ptxgen.emulator.checks.observers import observe, watchers
+from ptxgen.emulator.checks.observers import checks_of, watchers
 from ptxgen.emulator.checks.registry import launches
 from ptxgen.emulator.checks.uninitialized.rerun import Rerun, judge, snapshot
 from ptxgen.emulator.engines.timeline import Schedule, Timeline
@@ -39,6 +39,7 @@ from ptxgen.emulator.load.program import Program
 from ptxgen.emulator.load.source_lines import SourceLines
 from ptxgen.emulator.memory import GlobalMemory
 from ptxgen.emulator.memory.global_memory import Contents
+from ptxgen.emulator.observer import Observer
 from ptxgen.emulator.schedule.grids import Grids
 from ptxgen.emulator.schedule.scheduler import Scheduler
 from ptxgen.emulator.state.config import MachineConfig
@@ -164,7 +165,8 @@ class Emulator:
     `multiprocessors` bounds the CTAs that run at a time, `max_steps` the blocks of instructions that a launch may run:
     what has not ended by then ends as incomplete. From `advice` times the wavefronts or sectors that it needs on, a
     load or store is advised about (`bank-conflicts`, `uncoalesced-access`); None for never. `accept` are reviewed
-    findings that reports leave out, or a TOML file of them (`ptxgen.device.accept`). Raises ValueError for other values
+    findings that reports leave out, or a TOML file of them (`ptxgen.device.accept`). `observers` see what happens, as
+    `LineCounts` does. Raises ValueError for other values
     than these, AcceptError (a ValueError) for a bad file, TargetError (a ValueError) for a target that does not exist.
     """
 
@@ -180,6 +182,7 @@ class Emulator:
         multiprocessors: int | None = None,
         max_steps: int = 10_000_000,
         accept: str | Path | Sequence[Accept] = (),
+        observers: Sequence[Observer] = (),
     ) -> None:
         for problem in _option_problems(schedule, seed, checks, advice, multiprocessors, max_steps):
             raise ValueError(f"Emulator: {problem}")
@@ -194,6 +197,8 @@ class Emulator:
         self.schedule: Schedule = schedule
         self.seed, self.checks, self.advice, self.progress = seed, checks, advice, progress
         self.max_steps = max_steps
+        #: What observes launches besides the checks (`ptxgen.emulator.observer`), reruns left out.
+        self.observers = tuple(observers)
         self.accept = read_accepts(accept) if isinstance(accept, str | Path) else tuple(accept)
         self.multiprocessors = multiprocessors or _MULTIPROCESSORS.get(target, 132)
         self.memory = GlobalMemory()
@@ -309,8 +314,11 @@ class Emulator:
         checks = self.checks and checks
         timeline = Timeline(self.schedule, self.seed)
         machine = Machine(config, memory or self.memory, timeline, Findings(checks), perturbation)
+        observers = [] if perturbation is not None else list(self.observers)
         if checks:
-            observe(machine, advice=self.advice if perturbation is None else None)
+            observers[:0] = checks_of(machine, advice=self.advice if perturbation is None else None)
+        machine.observe(observers)
+        machine.events.launch_begins(machine)
         machine.findings.accept(self.accept, kernel.name)
         if machine.shared.size > (limit := shared_per_sm(self.target)):
             raise LaunchError(

@@ -13,7 +13,7 @@ bands numbers of 16 lanes of tensor memory.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence, Set
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,9 @@ from ptxgen.device import Status
 from ptxgen.syntax import Instruction, Statement
 
 if TYPE_CHECKING:
+    from ptxgen.emulator.engines.timeline import Timeline
     from ptxgen.emulator.engines.work import AsyncWork
+    from ptxgen.emulator.memory import GlobalMemory, SharedMemory, TensorMemory
     from ptxgen.emulator.memory.located import Bytes
     from ptxgen.emulator.memory.order import Order
     from ptxgen.emulator.state.mbarriers import MBarrier
@@ -33,10 +35,38 @@ Lanes = NDArray[np.bool_]
 AnObserver = TypeVar("AnObserver", bound="Observer")
 
 
+class MachineView(Protocol):
+    """What observers see of the machine of a launch (`ptxgen.emulator.state.machine`)."""
+
+    #: Its `now` is the virtual time, in blocks that have run.
+    timeline: Timeline
+    warps_per_cta: int
+    #: The CTA slot of each warp.
+    row_slot: NDArray[np.int64]
+    memory: GlobalMemory
+    shared: SharedMemory
+    tensor: TensorMemory
+    #: By CTA slot and offset.
+    mbarriers: list[dict[int, MBarrier]]
+
+    def warp_name(self, row: int) -> str: ...
+    def cta_name(self, slot: int) -> str: ...
+
+
 class Observer:
     """Handles events of one launch; every method is empty here."""
 
     # The launch.
+
+    def launch_begins(self, machine: MachineView) -> None:
+        """A launch begins; nothing has run yet."""
+
+    def instruction_issued(
+        self, rows: NDArray[np.int64], lanes: Lanes, executes: Lanes, statement: Instruction
+    ) -> None:
+        """Lanes of warps come to an instruction together; its guard lets those that are in `executes` execute it, now
+        or once what they wait for has come.
+        """
 
     def slots_reused(self, slots: NDArray[np.int64]) -> None:
         """The CTAs in these slots have ended, and others are about to begin there."""

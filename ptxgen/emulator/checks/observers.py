@@ -37,8 +37,8 @@ from ptxgen.emulator.schedule.code import Watcher
 from ptxgen.emulator.state.machine import Machine
 
 
-def observe(machine: Machine, *, advice: float | None) -> None:
-    """Have a machine's launch checked; from `advice` times the time of memory that they need also its accesses."""
+def checks_of(machine: Machine, *, advice: float | None) -> list[Observer]:
+    """What checks a machine's launch; from `advice` times the time of memory that they need also its accesses."""
     findings, clusters, slots, bytes = machine.findings, machine.clusters, machine.slots, machine.shared.pitch
     order = HappensBefore(slots, machine.warps_per_cta, clusters.size, findings, clusters=clusters.count)
     mbarriers = MbarrierOrder(order)
@@ -90,7 +90,7 @@ def observe(machine: Machine, *, advice: float | None) -> None:
     ]
     if advice is not None:
         observers.append(Efficiency(machine.row_slot, findings, advice))
-    machine.observe(observers)
+    return observers
 
 
 def watchers(machine: Machine, program: Program) -> list[Watcher]:

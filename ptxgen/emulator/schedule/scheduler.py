@@ -75,6 +75,7 @@ class Scheduler:
         self._patience = _QUIET_STEPS
         self._look_at, self._give_ups, self.spinning = 0, 0, False
         self.code = Code(program, machine, watchers)
+        self._traced = machine.events.observes("instruction_issued")
         state = [warps.place, warps.held, *machine.registers]
         self._rounds, self._retries = Repetition(state), Repetition(state)
         machine.wake, machine.cancel = warps.wake, self._cancel
@@ -312,6 +313,8 @@ class Scheduler:
             acting = current
             if operation.guard is not None:
                 acting = current.narrowed(current.full(operation.guard(current)))
+            if self._traced:
+                self._emit_issue(current, acting, operation)
             if operation.kind == "terminator":
                 self._end(current, acting, operation, block)
                 machine.timeline.advance(1)
@@ -340,6 +343,12 @@ class Scheduler:
         else:
             self.warps.move(current, block.following)
         machine.timeline.advance(1)
+
+    def _emit_issue(self, group: Group, acting: Group | None, operation: Operation) -> None:
+        executes = np.zeros((group.size, 32), np.bool_)
+        if acting is not None:
+            executes[np.isin(group.indices, acting.indices)] = acting.active
+        self.machine.events.instruction_issued(group.indices, group.active, executes, operation.statement)
 
     def _end(self, group: Group, acting: Group | None, operation: Operation, block: Block) -> None:
         """The last instruction of a block: lanes under its guard do it, the others go on."""
