@@ -1,5 +1,6 @@
 """What a user may have observe a launch: `Emulator(observers=[LineCounts()])`."""
 
 from ptxgen.emulator.observers.line_counts import Count, LineCounts
+from ptxgen.emulator.observers.trace import Trace, TraceError
 
-__all__ = ["Count", "LineCounts"]
+__all__ = ["Count", "LineCounts", "Trace", "TraceError"]

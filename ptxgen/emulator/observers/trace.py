@@ -1,0 +1,230 @@
+"""A trace of a launch for ui.perfetto.dev: a track per warp, and per kind of asynchronous work of each CTA.
+
+Time is the emulator's: a microsecond of the trace is one block of instructions. It shows order, not duration: `eager`
+completes asynchronous work at once, `late` when no thread can go on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptxgen.emulator.engines.work import AsyncWork
+from ptxgen.emulator.observer import Lanes, MachineView, Observer
+from ptxgen.emulator.state.mbarriers import MBarrier
+from ptxgen.emulator.state.signals import Signal
+from ptxgen.syntax import Instruction, Statement
+
+if TYPE_CHECKING:
+    from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import TracePacket
+    from perfetto.trace_builder.proto_builder import TraceProtoBuilder
+
+#: Nanoseconds of the trace for one block.
+_BLOCK = 1000
+_SEQUENCE = 1
+
+
+class TraceError(RuntimeError):
+    """The trace cannot be written; the message says what to install."""
+
+
+@dataclass(slots=True)
+class _Slice:
+    """What a track shows from one time to another; `end` is None while it lasts."""
+
+    begin: int
+    end: int | None
+    name: str
+    line: int
+    #: Work that begins or ends with it: arrows.
+    flows: list[int] = field(default_factory=list)
+    ended_flows: list[int] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class _Track:
+    group: str
+    name: str
+    slices: list[_Slice] = field(default_factory=list)
+
+
+class Trace(Observer):
+    """Records one launch, or several, one behind the other. `roles` name warps of a CTA: {5: "load"}."""
+
+    def __init__(self, roles: Mapping[int, str] | None = None) -> None:
+        self._roles = roles or {}
+        self._machine: MachineView | None = None
+        #: Where the present launch begins, in blocks.
+        self._start = 0
+        self._tracks: dict[tuple[str, str], _Track] = {}
+        self._launches = 0
+        self._rows: dict[int, _Track] = {}
+        self._waiting: dict[int, str] = {}
+        self._running: dict[int, tuple[_Track, _Slice]] = {}
+        self._signals: dict[int, list[int]] = {}
+        self._flow_base = 0
+
+    # What happens.
+
+    def launch_begins(self, machine: MachineView) -> None:
+        if self._machine is not None:
+            self._start += self._machine.timeline.now + 1
+        self._machine, self._launches = machine, self._launches + 1
+        self._flow_base = self._launches << 40
+        for table in (self._rows, self._waiting, self._running, self._signals):
+            table.clear()
+
+    def slots_reused(self, slots: NDArray[np.int64]) -> None:
+        assert self._machine is not None
+        warps = self._machine.warps_per_cta
+        for row in [row for row in self._rows if row // warps in set(slots.tolist())]:
+            del self._rows[row]
+
+    def instruction_issued(
+        self, rows: NDArray[np.int64], lanes: Lanes, executes: Lanes, statement: Instruction
+    ) -> None:
+        now = self._now()
+        for row in rows.tolist():
+            track = self._warp(row)
+            last = track.slices[-1] if track.slices else None
+            if last is not None and last.begin <= now < (last.end or 0):
+                continue  # a later instruction of the block
+            waited = self._waiting.pop(row, None)
+            if last is not None and waited is not None and last.end is not None and last.end < now:
+                track.slices.append(_Slice(last.end, now, f"wait for {waited}", statement.line))
+            if last is not None and last.line == statement.line and last.end == now:
+                last.end = now + 1  # goes round
+                continue
+            track.slices.append(_Slice(now, now + 1, f"{statement.opcode} (line {statement.line})", statement.line))
+
+    def mbarrier_polled(self, row: int, mbarrier: MBarrier, statement: Statement) -> None:
+        self._waiting[row] = f"phase {mbarrier.phase} of {mbarrier.name}"
+
+    def mbarrier_waited(
+        self,
+        row: int,
+        lanes: Lanes,
+        mbarrier: MBarrier,
+        statement: Statement,
+        *,
+        relaxed: bool,
+        cluster: bool,
+        result: int,
+    ) -> None:
+        slices = self._warp(row).slices
+        if slices:
+            slices[-1].ended_flows += self._signals.pop(id(mbarrier), [])
+
+    def barrier_arrives(self, slot: int, name: int, row: int, lanes: Lanes, *, waits: bool) -> None:
+        if waits:
+            self._waiting[row] = f"barrier {name}"
+
+    def work_issued(self, work: AsyncWork) -> None:
+        assert self._machine is not None
+        group, kind = self._machine.cta_name(work.slot), work.what
+        taken = 1
+        while self._open(group, _numbered(kind, taken)):
+            taken += 1
+        track = self._track(group, _numbered(kind, taken))
+        line = work.statement.line
+        made = _Slice(self._now(), None, f"{kind} (line {line})", line, [self._flow(work)])
+        track.slices.append(made)
+        self._running[work.number] = track, made
+        issuer = self._warp(work.row).slices
+        if issuer:
+            issuer[-1].flows.append(self._flow(work))
+
+    def work_completed(self, work: AsyncWork) -> None:
+        found = self._running.pop(work.number, None)
+        if found is not None:
+            found[1].end = max(self._now(), found[1].begin + 1)
+
+    def signal_arrives(self, mbarrier: MBarrier, signal: Signal) -> None:
+        if signal.operation:
+            self._signals.setdefault(id(mbarrier), []).append(self._flow_base + signal.operation)
+
+    # Tracks.
+
+    def _now(self) -> int:
+        assert self._machine is not None
+        return self._start + self._machine.timeline.now
+
+    def _flow(self, work: AsyncWork) -> int:
+        return self._flow_base + work.number
+
+    def _open(self, group: str, name: str) -> bool:
+        """Whether the last work of a track lasts, or has ended just now."""
+        track = self._tracks.get((group, name))
+        return track is not None and bool(track.slices) and (track.slices[-1].end or np.inf) > self._now()
+
+    def _track(self, group: str, name: str) -> _Track:
+        return self._tracks.setdefault((group, name), _Track(group, name))
+
+    def _warp(self, row: int) -> _Track:
+        found = self._rows.get(row)
+        if found is None:
+            assert self._machine is not None
+            warp = row % self._machine.warps_per_cta
+            role = f" ({self._roles[warp]})" if warp in self._roles else ""
+            found = self._track(self._machine.cta_name(int(self._machine.row_slot[row])), f"warp {warp}{role}")
+            self._rows[row] = found
+        return found
+
+    # The file.
+
+    def write(self, path: str | Path) -> None:
+        """Write the trace. Raises TraceError without the package `perfetto` (`pip install "ptxgen[trace]"`)."""
+        try:
+            from perfetto.trace_builder.proto_builder import TraceProtoBuilder
+        except ModuleNotFoundError as error:
+            raise TraceError('a trace needs the package perfetto: pip install "ptxgen[trace]"') from error
+        builder = TraceProtoBuilder()
+        groups: dict[str, int] = {}
+        tracks = sorted(self._tracks.values(), key=lambda track: _order(track.name))
+        for track in tracks:
+            if track.group not in groups:
+                groups[track.group] = len(groups) + 1
+                descriptor = _packet(builder).track_descriptor
+                descriptor.uuid, descriptor.name = groups[track.group], track.group
+        for number, track in enumerate(tracks, len(groups) + 1):
+            descriptor = _packet(builder).track_descriptor
+            descriptor.uuid, descriptor.parent_uuid, descriptor.name = number, groups[track.group], track.name
+            descriptor.sibling_order_rank = number
+            _write(builder, number, track.slices, self._now() + 1)
+        Path(path).write_bytes(builder.serialize())
+
+
+def _packet(builder: TraceProtoBuilder) -> TracePacket:
+    packet = builder.add_packet()
+    packet.trusted_packet_sequence_id = _SEQUENCE
+    return packet
+
+
+def _write(builder: TraceProtoBuilder, track: int, slices: Sequence[_Slice], end: int) -> None:
+    for each in slices:
+        packet = _packet(builder)
+        packet.timestamp = each.begin * _BLOCK
+        event = packet.track_event
+        event.type, event.track_uuid, event.name = event.TYPE_SLICE_BEGIN, track, each.name
+        event.flow_ids.extend(each.flows)
+        event.terminating_flow_ids.extend(each.ended_flows)
+        annotation = event.debug_annotations.add()
+        annotation.name, annotation.int_value = "line", each.line
+        packet = _packet(builder)
+        packet.timestamp = (end if each.end is None else each.end) * _BLOCK
+        packet.track_event.type, packet.track_event.track_uuid = event.TYPE_SLICE_END, track
+
+
+def _numbered(kind: str, number: int) -> str:
+    """Work that overlaps other work of its kind has tracks of its own."""
+    return kind if number == 1 else f"{kind} {number}"
+
+
+def _order(name: str) -> tuple[bool, list[tuple[int, str]]]:
+    """Warps first; `warp 10` comes behind `warp 9`."""
+    return not name.startswith("warp"), [(int(word), "") if word.isdigit() else (0, word) for word in name.split()]
