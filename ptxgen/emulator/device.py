@@ -6,6 +6,7 @@ import sys
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from math import prod
 from pathlib import Path
@@ -40,6 +41,7 @@ from ptxgen.emulator.load.source_lines import SourceLines
 from ptxgen.emulator.memory import GlobalMemory
 from ptxgen.emulator.memory.global_memory import Contents
 from ptxgen.emulator.observer import Observer
+from ptxgen.emulator.observers import Breakpoint
 from ptxgen.emulator.schedule.grids import Grids
 from ptxgen.emulator.schedule.scheduler import Scheduler
 from ptxgen.emulator.state.config import MachineConfig
@@ -215,6 +217,21 @@ class Emulator:
         """New global memory; its bytes are 0xCD until the kernel writes them."""
         return EmulatedArray(self.memory, shape, dtype)
 
+    @contextmanager
+    def breakpoint(self, line: int, hit: int = 1, *, warp: int | None = None) -> Iterator[Breakpoint]:
+        """Take the state of a launch inside when a warp comes to a line of the PTX for the n-th time.
+
+        `with emulator.breakpoint(line=87, hit=2) as at: emulator.launch(...)`, then `at.state.shared["a"].tile(...)`.
+        The launch goes on to its end.
+        """
+        made = Breakpoint(line, hit, warp=warp)
+        before = self.observers
+        self.observers = (*before, made)
+        try:
+            yield made
+        finally:
+            self.observers = before
+
     def launch(
         self,
         kernel: Kernel,
@@ -318,7 +335,7 @@ class Emulator:
         if checks:
             observers[:0] = checks_of(machine, advice=self.advice if perturbation is None else None)
         machine.observe(observers)
-        machine.events.launch_begins(machine)
+        machine.events.launch_begins(machine, program)
         machine.findings.accept(self.accept, kernel.name)
         if machine.shared.size > (limit := shared_per_sm(self.target)):
             raise LaunchError(

@@ -24,10 +24,13 @@ from ptxgen.syntax import Instruction, Statement
 if TYPE_CHECKING:
     from ptxgen.emulator.engines.timeline import Timeline
     from ptxgen.emulator.engines.work import AsyncWork
+    from ptxgen.emulator.load.registers import Register
+    from ptxgen.emulator.load.shared_names import SharedNames
     from ptxgen.emulator.memory import GlobalMemory, SharedMemory, TensorMemory
     from ptxgen.emulator.memory.located import Bytes
     from ptxgen.emulator.memory.order import Order
     from ptxgen.emulator.state.mbarriers import MBarrier
+    from ptxgen.emulator.state.places import Places
     from ptxgen.emulator.state.signals import Signal
     from ptxgen.emulator.state.tensor_transfers import TensorLoad
 
@@ -48,9 +51,19 @@ class MachineView(Protocol):
     tensor: TensorMemory
     #: By CTA slot and offset.
     mbarriers: list[dict[int, MBarrier]]
+    shared_names: SharedNames
+    places: Places
+    #: (warps, 32) words each, by the number of the register.
+    registers: list[NDArray[Any]]
 
     def warp_name(self, row: int) -> str: ...
     def cta_name(self, slot: int) -> str: ...
+
+
+class ProgramView(Protocol):
+    """What observers see of the program of a launch (`ptxgen.emulator.load.program`)."""
+
+    def registers_at(self, line: int) -> dict[str, Register]: ...
 
 
 class Observer:
@@ -58,7 +71,7 @@ class Observer:
 
     # The launch.
 
-    def launch_begins(self, machine: MachineView) -> None:
+    def launch_begins(self, machine: MachineView, program: ProgramView) -> None:
         """A launch begins; nothing has run yet."""
 
     def instruction_issued(

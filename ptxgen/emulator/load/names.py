@@ -69,6 +69,13 @@ class Names:
                 return length
         return None
 
+    def in_scope(self) -> dict[str, Register]:
+        """All registers by name, those of outer scopes that are not hidden too."""
+        found: dict[str, Register] = {}
+        for scope in self._outwards():
+            found = {**scope.registers, **found}
+        return found
+
     def label(self, name: str) -> int | None:
         """Where a label stands."""
         return next((scope.labels[name] for scope in self._outwards() if name in scope.labels), None)

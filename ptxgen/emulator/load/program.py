@@ -159,6 +159,13 @@ class Program:
 
     # Registers.
 
+    def registers_at(self, line: int) -> dict[str, Register]:
+        """The registers that are in scope at an instruction of the text and that the program uses, by name."""
+        for each in self._lines:
+            if each is not None and each.statement.line == line:
+                return each.names.in_scope()
+        return {}
+
     def register(self, bits: int) -> Register:
         """A new register of the program."""
         made = Register(RESERVED + len(self.registers), bits)

@@ -52,6 +52,11 @@ class SharedNames:
         #: An array without a size: all of the dynamic shared memory.
         self._dynamic = [SharedPart(base, end - base, each.name, end - base) for each in parts if not each.size][:1]
 
+    @property
+    def parts(self) -> list[SharedPart]:
+        """Everything that has a name, from the start of the CTA's memory on."""
+        return sorted([*self._regions, *self._variables, *self._dynamic], key=lambda each: each.start)
+
     def name(self, offset: int) -> tuple[str, int | None]:
         """What is at an offset, and its stage in a ring; an empty name where nothing says."""
         for parts in (self._regions, self._variables, self._dynamic):

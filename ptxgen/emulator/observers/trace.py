@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen.emulator.engines.work import AsyncWork
-from ptxgen.emulator.observer import Lanes, MachineView, Observer
+from ptxgen.emulator.observer import Lanes, MachineView, Observer, ProgramView
 from ptxgen.emulator.state.mbarriers import MBarrier
 from ptxgen.emulator.state.signals import Signal
 from ptxgen.syntax import Instruction, Statement
@@ -71,7 +71,7 @@ class Trace(Observer):
 
     # What happens.
 
-    def launch_begins(self, machine: MachineView) -> None:
+    def launch_begins(self, machine: MachineView, program: ProgramView) -> None:
         if self._machine is not None:
             self._start += self._machine.timeline.now + 1
         self._machine, self._launches = machine, self._launches + 1

@@ -140,8 +140,9 @@ class Machine:
             self.add_register(np.zeros(shape_of, register.dtype))
         #: Registers as other types of their width, by the number of the view.
         self.views = [self.registers[index].view(dtype) for index, dtype in config.views]
-        names = SharedNames(config.variables, config.regions, self.shared.size)
-        findings.places = self.places = Places(self.clusters, self.cta, names, memory)
+        #: What lies where in the shared memory of a CTA.
+        self.shared_names = SharedNames(config.variables, config.regions, self.shared.size)
+        findings.places = self.places = Places(self.clusters, self.cta, self.shared_names, memory)
 
     def add_register(self, register: NDArray[Any]) -> None:
         """One more register of the program, (warps, 32) or more, that holds nothing yet."""

@@ -1,0 +1,211 @@
+"""What a launch holds when an instruction is reached: shared memory, tensor memory, registers, mbarriers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from numpy.typing import NDArray
+
+from ptxgen.dtypes import scalar_type
+from ptxgen.emulator.observer import Lanes, MachineView, Observer, ProgramView
+from ptxgen.layouts.tma import tile_offsets
+from ptxgen.syntax import Instruction
+
+
+class BreakpointError(LookupError):
+    """The launch has not come to the breakpoint, or holds nothing of that name; the message says what there is."""
+
+
+def _dtype(name: npt.DTypeLike) -> np.dtype[Any]:
+    """A NumPy type, or a type of PTX by its name (`bf16`)."""
+    if isinstance(name, str):
+        try:
+            return np.dtype(scalar_type(name))
+        except KeyError:
+            pass
+    return np.dtype(name)
+
+
+@dataclass(frozen=True)
+class SharedView:
+    """A named part of a CTA's shared memory: `bytes` of it from the offset `start` on, in `stages` equal ones."""
+
+    name: str
+    start: int
+    bytes: NDArray[np.uint8]
+    stages: int = 1
+
+    def stage(self, number: int) -> SharedView:
+        """One stage of a ring. Raises BreakpointError if there is none of that number."""
+        if not 0 <= number < self.stages:
+            raise BreakpointError(f"{self.name} has {self.stages} stages, no stage {number}")
+        size = len(self.bytes) // self.stages
+        at = number * size
+        return SharedView(f"{self.name} stage {number}", self.start + at, self.bytes[at : at + size])
+
+    def values(self, dtype: npt.DTypeLike) -> NDArray[Any]:
+        """The bytes as elements, in the order in which they lie there."""
+        kind = _dtype(dtype)
+        return self.bytes[: len(self.bytes) // kind.itemsize * kind.itemsize].view(kind)
+
+    def tile(self, shape: Sequence[int], dtype: npt.DTypeLike, *, swizzle: str = "none") -> NDArray[Any]:
+        """The part as the tile that a TMA load of a box puts there: `shape` outermost first, as NumPy orders it.
+
+        A row must fill the swizzle's row, as in a box of TMA. Raises BreakpointError where the tile is larger than the
+        part, ValueError for a shape that no box has with this swizzle.
+        """
+        kind = _dtype(dtype)
+        offsets = tile_offsets(list(shape)[::-1], kind.itemsize, swizzle, self.start)
+        end = int(offsets.max()) + kind.itemsize
+        if end > len(self.bytes) or int(offsets.min()) < 0:
+            raise BreakpointError(f"a tile of {end} bytes is larger than {self.name}, which has {len(self.bytes)}")
+        index = offsets[..., None] + np.arange(kind.itemsize)
+        return self.bytes[index].reshape(-1).view(kind).reshape(tuple(shape))
+
+
+@dataclass(frozen=True)
+class MbarrierState:
+    """An mbarrier: `phase` counts completed phases, `tx` are the bytes that the present one still expects."""
+
+    name: str
+    address: int
+    phase: int
+    pending: int
+    expected: int
+    tx: int
+
+    @property
+    def parity(self) -> int:
+        """The parity of the present phase: a wait with it blocks."""
+        return self.phase & 1
+
+    def __str__(self) -> str:
+        return (
+            f"{self.name or hex(self.address)}: phase {self.phase} (parity {self.parity}), "
+            f"{self.pending} of {self.expected} arrivals pending, {self.tx} bytes outstanding"
+        )
+
+
+class _Named(Mapping[str, Any]):
+    """A mapping whose missing keys are answered with those that there are."""
+
+    def __init__(self, what: str, found: Mapping[str, Any]) -> None:
+        self._what, self._found = what, found
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._found:
+            there = ", ".join(list(self._found)[:20]) or "none"
+            raise BreakpointError(f"no {self._what} {name!r}; there are: {there}{', ...' * (len(self._found) > 20)}")
+        return self._found[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._found)
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+
+@dataclass(frozen=True)
+class State:
+    """What a CTA holds when one of its warps has come to an instruction and has not executed it.
+
+    `lanes` are those that have come, (32,). `registers` are those of the warp, (32,) words each as unsigned integers.
+    `tensor` are the cells of its tensor memory: (128 lanes, 512 columns) of 32 bits.
+    """
+
+    line: int
+    instruction: str
+    hit: int
+    time: int
+    cta: tuple[int, int, int]
+    warp: int
+    lanes: NDArray[np.bool_]
+    shared: Mapping[str, SharedView]
+    registers: Mapping[str, NDArray[Any]]
+    tensor: NDArray[np.uint32]
+    mbarriers: Mapping[str, MbarrierState]
+
+    def __str__(self) -> str:
+        x, y, z = self.cta
+        return f"line {self.line}, hit {self.hit}: {self.instruction} (warp {self.warp}, CTA ({x}, {y}, {z}))"
+
+
+class Breakpoint(Observer):
+    """Takes the state at the n-th time that a warp comes to a line, of all warps or of one of each CTA (`warp`)."""
+
+    def __init__(self, line: int, hit: int = 1, *, warp: int | None = None) -> None:
+        if hit < 1:
+            raise ValueError(f"hit must be 1 or more, not {hit}")
+        self.line, self.hit, self.warp = line, hit, warp
+        self.hits = 0
+        self._state: State | None = None
+        self._machine: MachineView | None = None
+        self._program: ProgramView | None = None
+
+    @property
+    def state(self) -> State:
+        """The state. Raises BreakpointError if no launch has come there so often."""
+        if self._state is None:
+            who = "a warp" if self.warp is None else f"warp {self.warp}"
+            raise BreakpointError(
+                f"no launch since has come to line {self.line} {self.hit} times: {who} came there {self.hits} times"
+            )
+        return self._state
+
+    def launch_begins(self, machine: MachineView, program: ProgramView) -> None:
+        self._machine, self._program = machine, program
+
+    def instruction_issued(
+        self, rows: NDArray[np.int64], lanes: Lanes, executes: Lanes, statement: Instruction
+    ) -> None:
+        if statement.line != self.line or self._state is not None:
+            return
+        assert self._machine is not None
+        for position, row in enumerate(rows.tolist()):
+            if self.warp is not None and row % self._machine.warps_per_cta != self.warp:
+                continue
+            self.hits += 1
+            if self.hits == self.hit:
+                self._state = self._taken(row, lanes[position], statement)
+                return
+
+    def _taken(self, row: int, lanes: NDArray[np.bool_], statement: Instruction) -> State:
+        machine, program = self._machine, self._program
+        assert machine is not None
+        assert program is not None
+        slot = int(machine.row_slot[row])
+        memory = machine.shared.data[slot].copy()
+        shared = {
+            part.name: SharedView(
+                part.name,
+                part.start,
+                memory[part.start : part.start + part.size],
+                part.size // part.element if part.ring else 1,
+            )
+            for part in machine.shared_names.parts
+        }
+        registers = {
+            name: machine.registers[register.index][row].copy()
+            for name, register in program.registers_at(statement.line).items()
+        }
+        mbarriers: dict[str, MbarrierState] = {}
+        for address, each in sorted(machine.mbarriers[slot].items()):
+            name = machine.shared_names.name(address)[0] or f"{address:#x}"
+            mbarriers[name] = MbarrierState(name, address, each.phase, each.pending, each.expected, each.tx)
+        return State(
+            line=statement.line,
+            instruction=" ".join(statement.text.split()),
+            hit=self.hit,
+            time=machine.timeline.now,
+            cta=machine.places.cta(slot),
+            warp=row % machine.warps_per_cta,
+            lanes=lanes.copy(),
+            shared=_Named("shared variable or region", shared),
+            registers=_Named("register", registers),
+            tensor=machine.tensor.cells[slot].copy(),
+            mbarriers=_Named("mbarrier", mbarriers),
+        )
