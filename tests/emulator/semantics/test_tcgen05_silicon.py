@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import numpy as np
@@ -11,13 +10,12 @@ import pytest
 from tests.emulator.semantics.test_tcgen05_kinds import idesc
 from tests.emulator.semantics.test_tcgen05_movement import source_descriptor
 from tests.support.harness import codes
-from tests.support.paths import DATA
+from tests.support.silicon import rows
 from tests.support.tensor_layouts import Bench, codes_of, errors
 
 
 def recorded(name: str) -> dict[str, Any]:
-    rows = map(json.loads, (DATA / "silicon" / "tcgen05_moves_b200.jsonl").read_text().splitlines())
-    return next(row for row in rows if row.get("name") == name)
+    return next(row for row in rows("tcgen05_moves_b200.jsonl") if row["name"] == name)
 
 
 def test_shift() -> None:
@@ -48,7 +46,80 @@ def test_copy() -> None:
     )
     report, words = bench.run(columns=8)
     assert report.status == "ok", report.summary()
-    assert words[:, 0].tolist() == [0xC0000000 | first for first in row["first_words"]]
+    expected = np.array(row["first_words"])[:, None] + np.arange(row["words"])
+    assert (words == (expected | 0xC0000000)).all()
+
+
+@pytest.mark.parametrize("place", range(5))
+def test_shifts_in_a_row(place: int) -> None:
+    """1, 2, 4, 8 and 16 shifts, one after the other without a wait."""
+    row = recorded("shifts-in-a-row")
+    bench = Bench(6)
+    column = bench.fill(np.tile(row["before"], 4)[:, None] + np.zeros(8, np.uint32))
+    bench.sync()
+    for _ in range(row["shifts"][place]):
+        bench.issue("tcgen05.shift.cta_group::1.down [{at}];", at=column)
+    report, words = bench.run()
+    assert report.status == "ok", report.summary()
+    assert words[:32, column].tolist() == row["after"][place]
+
+
+@pytest.mark.parametrize("shape", ["16x64b", "16x128b", "16x256b", "16x32bx2"])
+def test_cells(shape: str) -> None:
+    """Tags that one shape stores, read by 32x32b, and the other way round."""
+    row = recorded(f"cells-{shape}")
+    cells, half = np.array(row["cells"]), ", 8" if shape == "16x32bx2" else ""
+    registers = cells.shape[1]
+    if half:  # the upper threads' cells begin 8 columns further
+        cells[16:, :, 1] += 8
+    names = ", ".join(f"%r{i}" for i in range(registers))
+    form = f"sync.aligned.{shape}.x{row['num']}.b32"
+    bench = Bench(7)
+    stored, loaded = bench.fill(np.zeros((128, 16), np.uint32)), bench.fill(np.arange(2048).reshape(128, 16))
+    copied = bench.fill(np.zeros((128, 8), np.uint32))
+    some = f"add.u32 %x, %taddr, {loaded}; tcgen05.ld.{form} {{{names}}}, [%x]{half}; tcgen05.wait::ld.sync.aligned;\n"
+    some += f"add.u32 %x, %taddr, {copied};\n"
+    some += f"tcgen05.st.sync.aligned.32x32b.x{registers}.b32 [%x], {{{names}}};\n"
+    some += "".join(f"mad.lo.u32 %r{i}, %t, {registers}, {i + 1};\n" for i in range(registers))
+    some += f"add.u32 %x, %taddr, {stored}; tcgen05.st.{form} [%x]{half}, {{{names}}};\n"
+    bench.body += some + "tcgen05.wait::st.sync.aligned;\n"
+    report, words = bench.run()
+    assert report.status == "ok", report.summary()
+    for warp in range(4):
+        lanes = words[32 * warp : 32 * warp + 32]
+        assert (lanes[:, copied : copied + registers] == (32 * warp + cells[..., 0]) * 16 + cells[..., 1]).all()
+        expected = np.zeros((32, 16), np.uint32)
+        tags = (32 * warp + np.arange(32))[:, None] * registers + np.arange(registers) + 1
+        expected[cells[..., 0], cells[..., 1]] = tags
+        assert (lanes[:, stored : stored + 16] == expected).all()
+
+
+@pytest.mark.parametrize("place", range(8))
+def test_disabled_lanes(place: int) -> None:
+    """A set bit of the mask keeps what D held in its lane."""
+    row = recorded("disable-output-lane")
+    n = row["n"]
+    bench = Bench(8)
+    ones = np.full((128, row["k"]), 0x3F80, np.uint32)
+    left, right = bench.matrix(ones, "bf16", "k", "32B"), bench.matrix(ones[:n], "bf16", "k", "32B")
+    column = bench.fill(np.full((128, n), row["before"], np.uint32))
+    bench.sync()
+    masks = ", ".join(f"%m{i}" for i in range(4))
+    bench.body += ".reg .b32 %m<4>;\n" + "".join(
+        f"mov.b32 %m{i}, {mask};\n" for i, mask in enumerate(row["masks"][place])
+    )
+    bench.issue(
+        "tcgen05.mma.cta_group::1.kind::f16 [{d}], {a}, {b}, {idesc}, {{" + masks + "}}, 0;",
+        d=column,
+        a=left.descriptor,
+        b=right.descriptor,
+        idesc=idesc(row["m"], n, "bf16", "bf16"),
+    )
+    report, words = bench.run()
+    assert report.status == "ok", report.summary()
+    expected = np.full((128, n), row["before"], np.uint32)
+    expected[row["lanes"][place]] = row["written"]
+    assert (words[:, column : column + n] == expected).all()
 
 
 @pytest.mark.parametrize(("a", "b"), [("f16", "bf16"), ("bf16", "f16")])
