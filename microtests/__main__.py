@@ -134,7 +134,7 @@ def machine() -> dict[str, str]:
 
 def make_kit(parser: argparse.ArgumentParser, found: Sequence[Definition], options: argparse.Namespace) -> int:
     """Ask a GPU, or the emulator in its place, all there is, and write its file."""
-    targets, seconds = kit.KITS[options.kit], options.seconds or kit.SECONDS[options.kit]
+    targets = kit.KITS[options.kit]
     ordered = kit.order(found)
     if options.device == "gpu":
         try:
@@ -144,15 +144,18 @@ def make_kit(parser: argparse.ArgumentParser, found: Sequence[Definition], optio
         if gpu.target not in targets:
             parser.error(f"this GPU is {gpu.target}; kit {options.kit} is for {', '.join(targets)}")
         heading = {"kit": options.kit, "target": gpu.target, **machine()}
-        answers, encode = kit.on_gpu(ordered, options.jobs, seconds), gpu.tensormap
+        answers, encode = kit.on_gpu(ordered, options.jobs, options.seconds or kit.SECONDS[options.kit]), gpu.tensormap
     else:
+        target = options.target[0] if options.target else targets[0]
+        if target not in targets:
+            parser.error(f"kit {options.kit} is for {', '.join(targets)}, not {target}")
         heading = {
             "kit": options.kit,
-            "target": targets[0],
-            "device": f"emulated {targets[0]}",
+            "target": target,
+            "device": f"emulated {target}",
             "date": datetime.date.today().isoformat(),
         }
-        answers, encode = kit.emulated(ordered, targets[0], seconds), None
+        answers, encode = kit.emulated(ordered, target, options.jobs, options.seconds), None
     path = options.output or Path(f"{options.kit}-{heading['target']}.kit.gz")
     verdicts, progress = Counter[str](), Progress(len(ordered))
 
@@ -204,11 +207,11 @@ def main() -> int:
     parser.add_argument("filters", nargs="*", help="families, or beginnings of names; all by default")
     parser.add_argument("--device", choices=("emulator", "ptxas", "gpu"), default="emulator")
     parser.add_argument("--record", action="store_true", help="write down what the GPU answers")
-    parser.add_argument("--target", action="append", help="a target for ptxas, or several; all by default")
+    parser.add_argument("--target", action="append", help="a target for ptxas (or several; all by default), or of --kit in the emulator")
     parser.add_argument("--schedule", choices=("eager", "late", "random"), default="eager")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=max(1, min(12, (os.cpu_count() or 2) - 2)))
-    parser.add_argument("--seconds", type=float, default=None, help="begin nothing more after this time (gpu)")
+    parser.add_argument("--seconds", type=float, default=None, help="begin nothing more after this time (gpu, --kit)")
     parser.add_argument("--coverage", action="store_true", help="write down which declarations have microtests")
     parser.add_argument("--kit", choices=tuple(kit.KITS), help="all answers of one generation, in one file to send in")
     parser.add_argument("--output", type=Path, help="the file of --kit")

@@ -23,7 +23,7 @@ Edit = Callable[[dict[str, Any]], None]
 
 def made(path: Path, target: str = "sm_100a", edit: Edit | None = None) -> Path:
     """A file of some microtests; `edit` changes answers."""
-    answers = list(kit.emulated(kit.order(chosen(SOME)), target, 100.0))
+    answers = list(kit.emulated(kit.order(chosen(SOME)), target))
     for each in answers:
         if edit is not None:
             edit(each)
@@ -142,3 +142,14 @@ def test_risky_questions_have_their_own_process(monkeypatch: pytest.MonkeyPatch)
     assert len(answers) == len(chosen(SOME))
     assert all(len(names) == 1 and names[0] in questions() for names in asked)
     assert not any(name in questions() for names, whole in batches for name in names if not whole)
+
+
+def test_the_emulator_runs_everything_in_several_processes() -> None:
+    """In order, without a limit of time; with one, what is left has no answer."""
+    found = kit.order(chosen(["tcgen05_questions.shift", "wgmma.desc"]))
+    answers = list(kit.emulated(found, "sm_100a", jobs=2))
+    assert [each["name"] for each in answers] == [each.name for each in found if each.family != "wgmma"]
+    assert {each["verdict"] for each in answers} == {"passed"}
+    late = list(kit.emulated(found, "sm_100a", seconds=-1.0))
+    assert {each["message"] for each in late} == {"no time was left"}
+    assert len(late) == len(found)

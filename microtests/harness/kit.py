@@ -12,12 +12,15 @@ import json
 import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import nullcontext
 from dataclasses import dataclass
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
 from microtests.harness import recordings
-from microtests.harness.definition import Definition
+from microtests.harness.definition import Definition, definitions
 from microtests.harness.draft import Draft, NotThereError
 from microtests.harness.gpu import run_on_gpu
 from microtests.harness.questions import is_question
@@ -27,7 +30,7 @@ from ptxgen.emulator import Emulator
 
 #: Targets of each kit; the emulator takes the first.
 KITS = {"blackwell": ("sm_100a", "sm_103a", "sm_120a", "sm_110a", "sm_121a"), "hopper": ("sm_90a",)}
-#: Seconds after which nothing more is begun.
+#: Seconds after which a GPU begins nothing more; the emulator in its place runs everything.
 SECONDS = {"blackwell": 480.0, "hopper": 240.0}
 #: The most that a file may have, and what its answers may take of it before they are kept as hashes.
 MOST_BYTES, _WHOLE_BYTES = 20_000_000, 12_000_000
@@ -75,22 +78,35 @@ def on_gpu(found: Sequence[Definition], jobs: int, seconds: float) -> Iterator[A
     yield from run_on_gpu(others, jobs, total=max(0.0, ends - time.monotonic()))
 
 
-def emulated(found: Iterable[Definition], target: str, seconds: float) -> Iterator[Answer]:
-    """Answers of the emulator in the place of a GPU."""
-    ends = time.monotonic() + seconds
-    for each in found:
-        if time.monotonic() > ends:
-            yield {"name": each.name, "verdict": "failed", "message": "no time was left", "seconds": 0.0}
-            continue
-        try:
-            draft = each.draft(target)
-        except NotThereError:
-            continue
-        result = run(each, Emulator(target), draft)
-        made = {"name": each.name, "verdict": result.verdict, "message": result.message, "seconds": result.seconds}
-        if result.outputs or (draft.fault and result.verdict == "passed"):
-            made["entry"] = entry(result, draft) if is_question(each) else recordings.entry(result, draft)
-        yield made
+def emulated(
+    found: Sequence[Definition], target: str, jobs: int = 1, seconds: float | None = None
+) -> Iterator[Answer]:
+    """Answers of the emulator in the place of a GPU, whole unless `seconds` end it early."""
+    ends = None if seconds is None else time.time() + seconds
+    with ProcessPoolExecutor(jobs) if jobs > 1 else nullcontext() as pool:
+        names = [each.name for each in found]
+        if pool is None:
+            answers = map(_emulate, names, repeat(target), repeat(ends))
+        else:
+            answers = pool.map(_emulate, names, repeat(target), repeat(ends), chunksize=20)
+        yield from (answer for answer in answers if answer["verdict"] != "absent")
+
+
+def _emulate(name: str, target: str, ends: float | None) -> Answer:
+    """One answer; `ends` is a time of the clock, which all processes share."""
+    made: Answer = {"name": name, "verdict": "failed", "message": "no time was left", "seconds": 0.0}
+    if ends is not None and time.time() > ends:
+        return made
+    definition = definitions()[name]
+    try:
+        draft = definition.draft(target)
+    except NotThereError as reason:
+        return made | {"verdict": "absent", "message": str(reason)}
+    result = run(definition, Emulator(target), draft)
+    made |= {"verdict": result.verdict, "message": result.message, "seconds": result.seconds}
+    if result.outputs or (draft.fault and result.verdict == "passed"):
+        made["entry"] = entry(result, draft) if is_question(definition) else recordings.entry(result, draft)
+    return made
 
 
 def write(path: Path, heading: dict[str, Any], answers: Iterable[Answer], encode: Callable[[Any], bytes] | None) -> int:
