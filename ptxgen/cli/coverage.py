@@ -39,7 +39,7 @@ def coverage(
     from rich.table import Table
 
     with output() as out:
-        table = Table(box=None, header_style="bold", padding=(0, 1, 0, 0))
+        table = Table(box=None, header_style="bold", padding=(0, 1, 0, 0), pad_edge=False)
         table.add_column("family", style="cyan", no_wrap=True)
         for name in _COLUMNS:
             table.add_column(name, justify="right", no_wrap=True)

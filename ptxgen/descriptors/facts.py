@@ -285,7 +285,7 @@ FACTS: tuple[Fact, ...] = (
         "32 keeps its own. .ashift does so after the product.",
         measured(
             "B200, by others: cicuvc/nvidia-sass-document, notes/sm100/instr/utcshift.md at 0ddf110, recorded one "
-            "tcgen05.shift at lane 0; by NVIDIA for .ashift: CUTLASS examples/python/CuTeDSL/experimental/primitives/"
+            "tcgen05.shift at lane 0, and 1 to 16 in a row; by NVIDIA for .ashift: CUTLASS examples/python/CuTeDSL/experimental/primitives/"
             "tcgen05/1cta_mma_a_from_tmem.py. An address on lane 32, 64 or 96: by analogy"
         ),
         "tcgen05.cp.4x256b then brings the new last row of each quarter: its row r goes to lane 32r past the address.",
@@ -300,7 +300,9 @@ FACTS: tuple[Fact, ...] = (
         "Bit i of word w of disable-output-lane keeps lane 32w + i of D as it is.",
         measured("B200, by others: cicuvc/nvidia-sass-document, utchmma.md at 01c97e0; PTX ISA 9.7.16.10.9.1"),
         "With cta_group::2 eight words name the lanes of both CTAs, those of the even one first.",
-        silicon="B200, by others: recorded at M 128; at M 64, in pairs and with .ws: no public record",
+        silicon=(
+            "B200, by others: recorded at M 128 (tests/data/silicon); at M 64, in pairs and with .ws: no public record"
+        ),
     ),
     Fact(
         "f16-mixed",
@@ -387,7 +389,7 @@ FACTS: tuple[Fact, ...] = (
         "Odd multiples of 8 are accepted with a warning.",
         silicon=(
             "B200, by others: sf-tensor/tcgen05 8fce64d, tcgen05_shape_probe.cu, runs every multiple of 8 at M 64"
-            " and 128"
+            " and 128; cicuvc/nvidia-sass-document recorded M 128 with N 8 (tests/data/silicon)"
         ),
     ),
     Fact(
@@ -425,6 +427,7 @@ FACTS: tuple[Fact, ...] = (
         "Word 2: types 11 to 13 are the packed ones, bits 19-20 the swizzle's atom, bit 22 the 96-byte swizzle.",
         inferred("the SASS that ptxas makes of tensormap.replace for sm_100a and sm_103a; no driver has confirmed it"),
         "Maps that use them carry a warning.",
+        silicon="",
     ),
     Fact(
         "tensormap-bit-85",
@@ -490,6 +493,7 @@ FACTS: tuple[Fact, ...] = (
             "takes after a tcgen05.shift of the 128 rows before them"
         ),
         "The 32 pixels after a halo begin with the same pixels again. Every pixel of a halo counts in complete_tx.",
+        silicon="",
     ),
     Fact(
         "tma-swizzle-96b",
@@ -500,6 +504,7 @@ FACTS: tuple[Fact, ...] = (
             "mlc-ai/TIRx-harness reads so (numsim, swizzle.rs); narrower rows by analogy with the other modes"
         ),
         "sm_103a alone has it, and no matrix descriptor.",
+        silicon="",
     ),
     Fact(
         "cvt-narrow",
@@ -507,11 +512,14 @@ FACTS: tuple[Fact, ...] = (
         "cvt to .ue8m0x2 and .e2m1x2, .bf16x2 from .ue8m0x2, and .scaled::n2::ue8m0 give what the formats and "
         "roundings of PTX ISA 9.7.9.21 say, subnormal numbers, NaN and overflow too.",
         measured(
-            "B200, driver 595.58.03, by others: 1,344 words in mlc-ai/TIRx-harness, "
+            "B200, driver 595.58.03, by others: 8,448 words of 33 forms in mlc-ai/TIRx-harness, "
             "tools/tests/numsim/microtests/cases/ptx_cvt_narrow_goldens.py at 8123af3"
         ),
         "The emulator computes them so; microtests conversion.",
-        silicon="B200, by others: recorded there",
+        silicon=(
+            "B200, by others: recorded (tests/data/silicon), with 24 forms of 8-bit floats and 70 scalar ones; .e2m3x2 "
+            "and .e3m2x2: no public record"
+        ),
     ),
     Fact(
         "cvt-rs-bits",
@@ -519,12 +527,13 @@ FACTS: tuple[Fact, ...] = (
         "cvt.rs with four results: of each pair (a, b and e, f) the second takes its 16 random bits as they are, the "
         "first takes the same bits in reverse order.",
         measured(
-            "B200, driver 595.58.03, by others: 256 answers for .e2m1x4, 144 for .e5m2x4 and 117 for .e4m3x4 of "
-            "mlc-ai/TIRx-harness, tools/tests/numsim/microtests/cases/ptx_cvt_narrow_goldens.py, agree, and with no "
-            "other order of bits; .e2m3x4 and .e3m2x4 by analogy: the manual has one figure for these and 8-bit ones"
+            "B200, driver 595.58.03, by others: 1,536 words of .e2m1x4, .e4m3x4 and .e5m2x4 in mlc-ai/TIRx-harness, "
+            "tools/tests/numsim/microtests/cases/ptx_cvt_narrow_goldens.py at 8123af3, agree, and with no other order "
+            "of bits; .e2m3x4 and .e3m2x4 by analogy: the manual has one figure for these and 8-bit ones"
         ),
         "a and b have the upper half of rbits, e and f the lower one; of .e2m1x4 a and b have the upper bytes of both "
         "halves, e and f the lower bytes.",
+        silicon="B200, by others: recorded (tests/data/silicon); .e2m3x4, .e3m2x4, .f16x2 and .bf16x2: no public record",
     ),
     Fact(
         "tma-tf32",
@@ -550,6 +559,7 @@ FACTS: tuple[Fact, ...] = (
             "reads so (numsim, swizzle.rs)"
         ),
         "No matrix descriptor has this mode.",
+        silicon="",
     ),
     *SUM_FACTS,
 )
