@@ -207,7 +207,9 @@ def main() -> int:
     parser.add_argument("filters", nargs="*", help="families, or beginnings of names; all by default")
     parser.add_argument("--device", choices=("emulator", "ptxas", "gpu"), default="emulator")
     parser.add_argument("--record", action="store_true", help="write down what the GPU answers")
-    parser.add_argument("--target", action="append", help="a target for ptxas (or several; all by default), or of --kit in the emulator")
+    parser.add_argument(
+        "--target", action="append", help="a target for ptxas (or several; all by default), or of --kit in the emulator"
+    )
     parser.add_argument("--schedule", choices=("eager", "late", "random"), default="eager")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=max(1, min(12, (os.cpu_count() or 2) - 2)))

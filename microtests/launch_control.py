@@ -11,6 +11,7 @@ import numpy as np
 
 from microtests.harness.definition import microtest
 from microtests.harness.draft import Draft
+from microtests.harness.questions import question
 from ptxgen.builder import Register
 from ptxgen.instr import atomic, barrier, cluster, control, fence, integer, logic, mbarrier, memory, predicate
 
@@ -75,3 +76,47 @@ def try_cancel(draft: Draft, how: str, space: Any, size: int) -> None:
         draft(cluster.arrive(), cluster.wait())
     draft(control.exit())
     assert tid
+
+
+#: The words of all responses with a CTA, put together by or, less what its number accounts for; and of those without.
+_LAYOUTS = {
+    "x in word 0, y and z in the halves of word 1, bit 0 of word 2; refused: zeros": (0, 0, 1, 0, 0, 0, 0, 0),
+    "the same; refused: anything but bit 0 of word 2": (0, 0, 1, 0, 0xFFFFFFFF, 0xFFFFFFFF, 0xFFFFFFFE, 0xFFFFFFFF),
+}
+
+
+@question("Where in its 16 bytes has a response of cluster launch control what?", tuple(_LAYOUTS))
+def response(draft: Draft, rule: str) -> None:
+    """Every response's words, those with a CTA less its number, put together by or."""
+    draft.launch(grid=(20, 15, 20), block=32)
+    expected = np.array(_LAYOUTS[rule], np.uint32)
+    out = draft.output(expected, initial=np.zeros(8, np.uint32))
+    box, bar = draft.shared(16), draft.shared(8, 8)
+    first, parity, again, waits = draft.is_thread(0), draft.reg("b32", "parity"), draft.label("again"), draft.label()
+    draft(mbarrier.init(f"[{bar}]", 1, space="shared::cta").when(first), fence.fence_mbarrier_init())
+    draft(integer.add(parity, draft.zero(), 0, type="u32"))
+    draft.place(again)
+    draft(mbarrier.arrive_expect_tx("_", f"[{bar}]", 16, space="shared::cta").when(first))
+    draft(fence.fence_proxy_async(), barrier.bar_warp_sync(0xFFFFFFFF))
+    draft(cluster.try_cancel(f"[{box}]", f"[{bar}]", space="shared::cta").when(first))
+    over, granted, answer = draft.reg("pred"), draft.reg("pred"), draft.reg("b128")
+    draft.place(waits)
+    draft(mbarrier.try_wait_parity(over, f"[{bar}]", parity, space="shared::cta"))
+    draft.branch(waits, over, negated=True)
+    words = draft.regs("b32", 4)
+    draft(memory.ld(answer, f"[{box}]", space="shared", type="b128"))
+    draft(memory.ld(words, f"[{box}]", space="shared", vec="v4", type="b32"))
+    draft(cluster.is_canceled(granted, answer))
+    refused = draft.label("refused")
+    draft.branch(refused, granted, negated=True)
+    x, y, z = draft.regs("b32", 3)
+    draft(cluster.get_first_ctaid_vector([x, y, z, "_"], answer), logic.shl(z, z, 16, type="b32"))
+    draft(logic.xor(words[0], words[0], x, type="b32"), logic.or_(y, y, z, type="b32"))
+    draft(logic.xor(words[1], words[1], y, type="b32"), logic.xor(parity, parity, 1, type="b32"))
+    for index, word in enumerate(words):
+        draft(atomic.red(f"[{out}+{4 * index}]", word, space="global", op="or", type="b32").when(first))
+    draft.branch(again)
+    draft.place(refused)
+    for index, word in enumerate(words):
+        draft(atomic.red(f"[{out}+{16 + 4 * index}]", word, space="global", op="or", type="b32").when(first))
+    draft(control.exit())

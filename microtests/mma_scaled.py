@@ -91,7 +91,7 @@ def _factors(kind: str, shape: tuple[int, int], rng: np.random.Generator) -> tup
     return 2.0**powers, (powers + 127).astype(np.uint8)
 
 
-def _placed(codes: np.ndarray, which: str, byte: int, thread: int, rng: np.random.Generator) -> np.ndarray:
+def placed(codes: np.ndarray, which: str, byte: int, thread: int, rng: np.random.Generator) -> np.ndarray:
     """The factors [rows, n] in registers of the lanes that the selector names; the others hold anything."""
     found = rng.integers(0, 256, (32, 4)).astype(np.uint8)
     for row, factors in enumerate(codes):
@@ -118,7 +118,7 @@ def scaled(draft: Draft, word: Word, selector: int) -> None:
     b = operands.b * np.repeat(fb, block, 1).T
     scale: list[Register] = []
     for codes, which, thread in ((codes_a, "a", thread_a), (codes_b, "b", thread_b)):
-        scale += load_registers(draft, _placed(codes, which, byte, thread, rng), operands.tid)
+        scale += load_registers(draft, placed(codes, which, byte, thread, rng), operands.tid)
     draft(like(made, operands.found, *operands.given, scale[0], [byte, thread_a], scale[1], [byte, thread_b]))
     operands.finish(a @ b)
 

@@ -19,7 +19,9 @@ from microtests.harness.tensor import LANES, Tensor
 from microtests.harness.tensor_products import Product
 from microtests.tcgen05_ws import made as stationary
 from microtests.tensor_sums_floor import RULES, least, probes
+from ptxgen.builder import Register
 from ptxgen.instr import integer, logic, tcgen05
+from ptxgen.instr.model.form import Instruction
 
 # Sums.
 
@@ -226,6 +228,12 @@ def shift_lane(draft: Draft, rule: str, lane: int) -> None:
 _WIDTHS = {"8": 8, "32": 32, "all that are allocated": 60}
 
 
+@question("Which lanes does tcgen05.shift move at lane 96?", (_SHIFTS[0], *_SHIFTS[2:]), 96)
+def shift_last_lane(draft: Draft, rule: str, lane: int) -> None:
+    """One shift at the last quarter."""
+    shift_lane(draft, rule, lane)
+
+
 @question("How many columns does tcgen05.shift move?", tuple(_WIDTHS))
 def shift_columns(draft: Draft, rule: str) -> None:
     """Columns behind the 8 of 32 bytes."""
@@ -264,28 +272,79 @@ def unpack(draft: Draft, rule: str) -> None:
     tensor.end()
 
 
-_LANES = ("it faults", "that of the own quarter", "that of the other quarter")
+_REACH = ("it faults", "that of the own quarter", "that of the other quarter")
 
 
-@question("What does a tcgen05.ld reach with another warp's lane field?", _LANES)
+@question("What does a tcgen05.ld reach with another warp's lane field?", _REACH)
 def other_quarter(draft: Draft, rule: str) -> None:
     """Each warp loads with the lane field of the next one."""
     cells = np.random.default_rng(78).integers(0, 2**32, (LANES, 4), dtype=np.uint32)
-    if rule == _LANES[0]:
+    tensor, other = _next_quarter(draft, rule, cells)
+    registers = draft.regs("b32", 4)
+    draft(tcgen05.ld(registers, f"[{other}]", shape="32x32b", num=4), tcgen05.wait(what="ld"))
+    expected = np.roll(cells, -32, axis=0) if rule == _REACH[2] else cells
+    at = draft.offset(draft.output(expected), draft.thread, 16)
+    for index, register in enumerate(registers):
+        draft.store(at, register, 4 * index)
+    tensor.end()
+
+
+@question("What does a tcgen05.st reach with another warp's lane field?", _REACH)
+def store_to_other_quarter(draft: Draft, rule: str) -> None:
+    """Each warp stores with the lane field of the next one."""
+    cells, words = np.random.default_rng(79).integers(0, 2**32, (2, LANES, 4), dtype=np.uint32)
+    tensor, other = _next_quarter(draft, rule, cells)
+    at, registers = draft.offset(draft.input(words), draft.thread, 16), draft.regs("b32", 4)
+    for index, register in enumerate(registers):
+        draft.load_into(register, at, 4 * index)
+    draft(tcgen05.st(f"[{other}]", registers, shape="32x32b", num=4), tcgen05.wait(what="st"))
+    tensor.between_threads()
+    tensor.dump(np.roll(words, 32, axis=0) if rule == _REACH[2] else words)
+    tensor.end()
+
+
+def _next_quarter(draft: Draft, rule: str, cells: np.ndarray) -> tuple[Tensor, Register]:
+    """Filled tensor memory, and its address with the lane field of the next warp."""
+    if rule == _REACH[0]:
         draft.fault = "tmem-lane-rights"
-    tensor = Tensor(draft, 4)
+    tensor = Tensor(draft, cells.shape[1])
     tensor.fill(cells)
     tensor.between_threads()
     other = draft.reg("b32", "other")
     draft(integer.add(other, draft.thread, 32, type="u32"), logic.and_(other, other, 0x60, type="b32"))
     draft(logic.shl(other, other, 16, type="b32"), integer.add(other, other, tensor.base, type="u32"))
-    registers = draft.regs("b32", 4)
-    draft(tcgen05.ld(registers, f"[{other}]", shape="32x32b", num=4), tcgen05.wait(what="ld"))
-    expected = np.roll(cells, -32, axis=0) if rule == _LANES[2] else cells
-    at = draft.offset(draft.output(expected), draft.thread, 16)
-    for index, register in enumerate(registers):
-        draft.store(at, register, 4 * index)
-    tensor.end()
+    return tensor, other
+
+
+_COLLECTED = ("the one its descriptor names", "the one in the buffer")
+
+
+@dataclass(kw_only=True)
+class Collected(Product):
+    """A product with .collector::a::fill, and one with ::use whose descriptor names another A."""
+
+    second: tuple[np.ndarray, np.ndarray]
+    taken: tuple[np.ndarray, np.ndarray]
+
+    def instructions(self, tensor: Tensor) -> list[Instruction]:
+        self.collectors = ("fill",)
+        filling = super().instructions(tensor)
+        first, self.left, self.collectors = self.left, self.second, ("use",)
+        using = super().instructions(tensor)
+        self.left = first
+        return filling + using
+
+    def result(self) -> np.ndarray:
+        return ((self.left[1] + self.taken[1]) @ self.right[1].T + self.c).astype(np.float32)
+
+
+@question("Which A does .collector::a::use take?", _COLLECTED, ("f16", "bf16"), ("tf32", "tf32"), ("f8f6f4", "e4m3"))
+def collector(draft: Draft, rule: str, kind: Any, type: str) -> None:
+    """A descriptor of another A than the one that ::fill had."""
+    rng, shape = np.random.default_rng(83), (128, 256 // max(layouts.BITS[type], 8))
+    first, second = (layouts.elements(type, shape, rng, False) for _ in range(2))
+    taken = second if rule == _COLLECTED[0] else first
+    Collected(kind=kind, a=type, b=type, given_a=first, second=second, taken=taken).run(draft)
 
 
 # Refusals.

@@ -60,7 +60,7 @@ class _Tiles:
             a_words.append(matrices.a_registers(atype, _given(atype, stored, rng)))
             b_words.append(matrices.a_registers(btype, _given(btype, b, rng)))
             c_words.append(matrices.d_registers(dtype, c))
-            if atype in ("e4m3", "e5m2"):
+            if atype in ("e4m3", "e5m2") and not draft.target.startswith("sm_12"):
                 d = sums.total_of_halves(a, b, c, dtype, 4 if sparse else 2, named)
             else:
                 d = sums.total(a, b, c, (atype, btype, dtype), named=named)

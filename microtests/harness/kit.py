@@ -78,9 +78,7 @@ def on_gpu(found: Sequence[Definition], jobs: int, seconds: float) -> Iterator[A
     yield from run_on_gpu(others, jobs, total=max(0.0, ends - time.monotonic()))
 
 
-def emulated(
-    found: Sequence[Definition], target: str, jobs: int = 1, seconds: float | None = None
-) -> Iterator[Answer]:
+def emulated(found: Sequence[Definition], target: str, jobs: int = 1, seconds: float | None = None) -> Iterator[Answer]:
     """Answers of the emulator in the place of a GPU, whole unless `seconds` end it early."""
     ends = None if seconds is None else time.time() + seconds
     with ProcessPoolExecutor(jobs) if jobs > 1 else nullcontext() as pool:

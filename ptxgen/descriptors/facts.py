@@ -285,8 +285,8 @@ FACTS: tuple[Fact, ...] = (
         "32 keeps its own. .ashift does so after the product.",
         measured(
             "B200, by others: cicuvc/nvidia-sass-document, notes/sm100/instr/utcshift.md at 0ddf110, recorded one "
-            "tcgen05.shift at lane 0, and 1 to 16 in a row; by NVIDIA for .ashift: CUTLASS examples/python/CuTeDSL/experimental/primitives/"
-            "tcgen05/1cta_mma_a_from_tmem.py. An address on lane 32, 64 or 96: by analogy"
+            "tcgen05.shift at lane 0, and 1 to 16 in a row; by NVIDIA for .ashift: CUTLASS "
+            "examples/python/CuTeDSL/experimental/primitives/tcgen05/1cta_mma_a_from_tmem.py. An address on lane 32, 64 or 96: by analogy"
         ),
         "tcgen05.cp.4x256b then brings the new last row of each quarter: its row r goes to lane 32r past the address.",
         silicon=(
@@ -533,7 +533,9 @@ FACTS: tuple[Fact, ...] = (
         ),
         "a and b have the upper half of rbits, e and f the lower one; of .e2m1x4 a and b have the upper bytes of both "
         "halves, e and f the lower bytes.",
-        silicon="B200, by others: recorded (tests/data/silicon); .e2m3x4, .e3m2x4, .f16x2 and .bf16x2: no public record",
+        silicon=(
+            "B200, by others: recorded (tests/data/silicon); .e2m3x4, .e3m2x4, .f16x2 and .bf16x2: no public record"
+        ),
     ),
     Fact(
         "tma-tf32",
