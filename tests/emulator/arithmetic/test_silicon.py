@@ -1,96 +1,12 @@
-"""Sums of tensor cores against words that a B200 gave to others (tests/data/silicon), bit for bit."""
+"""Sums of tensor cores against what others hold a B200 to, without words: groups of products, and floors.
 
-import gzip
-import json
-from typing import Any
+Recorded words are compared in tests/emulator/semantics: test_mma_silicon, test_tcgen05_silicon.
+"""
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
-from ptxgen.emulator.arithmetic import matrix_multiply, split_multiply, tensor_sums
-from ptxgen.emulator.arithmetic.formats import values
-from tests.support.paths import DATA
-
-FOLDER = DATA / "silicon"
-Row = dict[str, Any]
-
-
-def lines(name: str) -> list[Row]:
-    """The rows of a file, without its heading."""
-    data = (FOLDER / name).read_bytes()
-    text = gzip.decompress(data) if name.endswith(".gz") else data
-    heading, *rows = map(json.loads, text.decode().splitlines())
-    assert {"device", "source", "commit", "license"} <= heading.keys()
-    return rows
-
-
-def singles(hexadecimal: str) -> NDArray[np.float32]:
-    return np.frombuffer(bytes.fromhex(hexadecimal), ">u4").astype(np.uint32).view(np.float32)
-
-
-@pytest.mark.parametrize("d_type", ["f32", "f16"])
-@pytest.mark.parametrize("kind", ["bf16", "f16", "tf32", "e4m3", "e5m2"])
-def test_mma_sync(kind: str, d_type: str) -> None:
-    """mma.sync of sm_100: 800 recorded dot products of each type; K is 16, of tf32 4, of 8 bits 32."""
-    rows = [row for row in lines("mma_sync_sums_b200.jsonl.gz") if row["type"] == kind and d_type in row]
-    if not rows:
-        assert (kind, d_type) in {("bf16", "f16"), ("tf32", "f16")}
-        return
-    a, b = (np.stack([singles(row[side]) for row in rows])[:, None] for side in "ab")
-    c = np.stack([singles(row["c"]) for row in rows])[:, None]
-    c = c.astype({"f16": np.float16, "f32": np.float32}[d_type]).astype(np.float32)
-    if kind in ("e4m3", "e5m2"):
-        found = split_multiply.halves(a, b, c, d_type, None, tensor_sums.USUAL)
-    else:
-        found = tensor_sums.fused(a, b, c, (kind, kind, d_type))
-    recorded = np.concatenate([singles(row[d_type]) for row in rows])
-    words = found.astype(np.float32).view(np.uint32).reshape(-1)
-    assert len(rows) == 800
-    assert (words == recorded.view(np.uint32)).all()
-
-
-def operand(codes: list[int], type: str) -> NDArray[np.float32]:
-    """Values [1, K] of words as the recording has them."""
-    words = np.array(codes, np.uint32)
-    if type in ("tf32", "bf16"):
-        return (words & np.uint32(0xFFFFE000 if type == "tf32" else 0xFFFF0000)).view(np.float32)[None]
-    if type == "f16":
-        return words.astype(np.uint16).view(np.float16).astype(np.float32)[None]
-    if type in ("s8", "u8"):
-        return words.astype(np.uint8).view({"s8": np.int8, "u8": np.uint8}[type]).astype(np.float32)[None]
-    return values(type)[words][None]
-
-
-def tcgen05_word(row: Row) -> int:
-    """What the emulator's arithmetic makes of a row."""
-    a, b = operand(row["a"], row["a_type"]), operand(row["b"], row["b_type"])
-    if row["d_type"] == "s32":
-        before = np.array([[row["c"]]], np.uint32)
-        product = matrix_multiply.multiply(a, b)
-        return int(matrix_multiply.total(product, before, saturate=row["saturate"])[0, 0])
-    if row["d_type"] == "f16":
-        c = np.array([[row["c"]]], np.uint16).view(np.float16).astype(np.float32)
-    else:
-        c = np.array([[row["c"]]], np.uint32).view(np.float32)
-    types = row["a_type"], row["b_type"], row["d_type"]
-    if "scale" not in row:
-        sums = tensor_sums.fused(a, b, c, types)
-    else:
-        count = row["scale_vec"]
-        octets = [np.array([row[name][:count]], np.uint8) for name in ("scale_a", "scale_b")]
-        left, right = (matrix_multiply.scale_factors(each, row["scale"]) for each in octets)
-        scales = left, right
-        if row["kind"] == "mxf8f6f4":
-            sums = tensor_sums.fused(a, b, c, types, scales=scales)
-        else:
-            sums = tensor_sums.fused_groups(a, b, c, scales, scale_type=row["scale"])
-    return int(tensor_sums.words_of(sums, row["d_type"])[0, 0])
-
-
-@pytest.mark.parametrize("row", lines("tcgen05_mma_words_b200.jsonl"), ids=lambda row: row["name"])
-def test_tcgen05_mma(row: Row) -> None:
-    assert tcgen05_word(row) == row["d"]
+from ptxgen.emulator.arithmetic import tensor_sums
 
 
 def test_cancelling_groups_count() -> None:

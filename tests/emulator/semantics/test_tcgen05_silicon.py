@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.emulator.semantics.test_tcgen05_kinds import idesc
+from tests.emulator.semantics.test_tcgen05_kinds import idesc, scale_words
 from tests.emulator.semantics.test_tcgen05_movement import source_descriptor
+from tests.support.block_scales import scaled_idesc
 from tests.support.harness import codes
 from tests.support.silicon import rows
 from tests.support.tensor_layouts import Bench, codes_of, errors
@@ -16,6 +17,35 @@ from tests.support.tensor_layouts import Bench, codes_of, errors
 
 def recorded(name: str) -> dict[str, Any]:
     return next(row for row in rows("tcgen05_moves_b200.jsonl") if row["name"] == name)
+
+
+@pytest.mark.parametrize("row", rows("tcgen05_mma_words_b200.jsonl"), ids=lambda row: row["name"])
+def test_words(row: dict[str, Any]) -> None:
+    """A recorded dot product in the last row and column of a product, which are zeros elsewhere."""
+    kind, types, count = row["kind"], (row["a_type"], row["b_type"]), row.get("scale_vec", 0)
+    bench, n, packed = Bench(9), 8, kind in ("mxf4", "mxf4nvf4")
+    a, b = np.zeros((128, len(row["a"])), np.uint32), np.zeros((n, len(row["b"])), np.uint32)
+    shift = 16 if "bf16" in types else 0
+    a[-1], b[-1] = np.array(row["a"], np.uint32) >> shift, np.array(row["b"], np.uint32) >> shift
+    given: dict[str, Any] = {"d": bench.fill(np.full((128, n), row["c"], np.uint32))}
+    text = f"tcgen05.mma.cta_group::1.kind::{kind} [{{d}}], {{a}}, {{b}}, {{idesc}}, 1;"
+    if count:
+        size = f".scale_vec::{count}X" if kind == "mxf4nvf4" else ""
+        text = f"tcgen05.mma.cta_group::1.kind::{kind}.block_scale{size} [{{d}}], {{a}}, {{b}}, {{idesc}}, "
+        text += "[{sfa}], [{sfb}], 1;"
+        for name, rows_of, columns in (("sfa", 128, 4), ("sfb", n, 1)):
+            factors = np.tile(np.array(row[f"scale_{name[2]}"][:count], np.uint32), (rows_of, 1))
+            given[name] = bench.fill(scale_words(factors, 0, columns))
+        descriptor = scaled_idesc(n, *types, row["scale"], packed=packed)
+    else:
+        descriptor = idesc(128, n, *types, row["d_type"], saturate=row.get("saturate", False))
+    bench.sync()
+    for name, codes_of_it, type in (("a", a, types[0]), ("b", b, types[1])):
+        given[name] = bench.matrix(codes_of_it, type, "k", "32B", packed).descriptor
+    bench.issue(text, **given, idesc=descriptor)
+    report, words = bench.run()
+    assert not errors(report), report.summary()
+    assert words[-1, given["d"] + n - 1] == row["d"]
 
 
 def test_shift() -> None:
