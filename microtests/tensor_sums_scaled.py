@@ -5,6 +5,7 @@ The candidates are the rules of docs/hardware.md ("Sums in tensor cores"); the e
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import ml_dtypes
@@ -24,9 +25,10 @@ from ptxgen.instr import integer, mma
 _TILES = 3
 
 
-def _words(*forms: Any) -> list[Word]:
-    """Forms of one pair of types each, and of each type of D and of factors."""
-    return [Word(made) for form in forms for made in form.variants() if getattr(made, "btype", "") == made.atype]
+def _words(*forms: Any, keep: Callable[[Any], bool]) -> list[Word]:
+    """Forms whose A and B have one type, of those that are to be kept."""
+    variants = (made for form in forms for made in form.variants())
+    return [Word(made) for made in variants if getattr(made, "btype", "") == getattr(made, "atype", "") and keep(made)]
 
 
 class _Tiles:
@@ -88,7 +90,7 @@ def _lines(tiles: _Tiles, rng: np.random.Generator) -> tuple[np.ndarray, np.ndar
 @question(
     "How are products of 8, 6 and 4 bits added on sm_120?",
     tuple(_SUMS),
-    *(word for word in _words(mma.f8f6f4) if (word.made.atype, word.made.dtype) != ("e2m1", "f16")),  # exact in f16
+    *_words(mma.f8f6f4, keep=lambda made: (made.atype, made.dtype) != ("e2m1", "f16")),  # these are exact
 )
 def narrow(draft: Draft, rule: str, word: Word) -> None:
     """Numbers of all sizes, which cancel, and C far below and above them."""
@@ -110,7 +112,7 @@ def narrow(draft: Draft, rule: str, word: Word) -> None:
 @question(
     "How are products of mxf8f6f4 added on sm_120?",
     tuple(name for name, each in _SUMS.items() if each is not None),
-    *(word for word in _words(mma.mxf8f6f4) if word.made.scale_vec is None),
+    *_words(mma.mxf8f6f4, keep=lambda made: made.scale_vec is None),
 )
 def mxf8f6f4(draft: Draft, rule: str, word: Word) -> None:
     """Normal numbers of all sizes, which cancel, times factors of each row and column, and C far below and above."""
@@ -139,7 +141,7 @@ _GROUPS = {
 @question(
     "How many products of mxf4 and mxf4nvf4 are added before they are cut on sm_120?",
     tuple(_GROUPS),
-    *(Word(made) for form in (mma.mxf4, mma.mxf4nvf4) for made in form.variants() if made.scale_vec is not None),
+    *_words(mma.mxf4, mma.mxf4nvf4, keep=lambda made: made.scale_vec is not None),
 )
 def groups(draft: Draft, rule: str, word: Word) -> None:
     """Blocks far below the largest one, which cancels in the upper rows."""
@@ -177,11 +179,10 @@ _FLOORS = {
 @question(
     "What is the least exponent at which sums of mxf4 and mxf4nvf4 are cut on sm_120?",
     tuple(_FLOORS),
-    *(
-        Word(made)
-        for form in (mma.mxf4, mma.mxf4nvf4)
-        for made in form.variants()
-        if made.scale_vec is not None and getattr(made, "stype", "ue8m0") == "ue8m0"
+    *_words(
+        mma.mxf4,
+        mma.mxf4nvf4,
+        keep=lambda made: made.scale_vec is not None and getattr(made, "stype", "ue8m0") == "ue8m0",
     ),
 )
 def floor_groups(draft: Draft, rule: str, word: Word) -> None:
@@ -201,7 +202,7 @@ def floor_groups(draft: Draft, rule: str, word: Word) -> None:
 @question(
     "Has mxf8f6f4 a least exponent at which a sum is cut on sm_120?",
     ("none", "7 below", "0 below", "3 below"),
-    *(word for word in _words(mma.mxf8f6f4) if word.made.scale_vec is None and word.made.atype in ("e4m3", "e5m2")),
+    *_words(mma.mxf8f6f4, keep=lambda made: made.scale_vec is None and made.atype in ("e4m3", "e5m2")),
 )
 def floor_mxf8f6f4(draft: Draft, rule: str, word: Word) -> None:
     """Products that their scale factors make tiny."""

@@ -67,7 +67,7 @@ class Output:
 class Launch:
     """The shape of a launch."""
 
-    grid: int = 1
+    grid: int | tuple[int, int, int] = 1
     block: int = 32
     cluster: int | None = None
 
@@ -97,7 +97,7 @@ class Draft:
 
     # The launch and its arguments.
 
-    def launch(self, *, grid: int = 1, block: int = 32, cluster: int | None = None) -> None:
+    def launch(self, *, grid: int | tuple[int, int, int] = 1, block: int = 32, cluster: int | None = None) -> None:
         """CTAs, threads of each, CTAs of a cluster."""
         self.shape = Launch(grid, block, cluster)
 

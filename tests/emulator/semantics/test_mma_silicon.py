@@ -97,7 +97,7 @@ def test_scale_selectors(row: dict[str, Any]) -> None:
     """Which lane's byte scales a row of A or a column of B: a different power of two in each byte of each lane."""
     ones = np.full((1, 32), 0x38383838, np.uint32)
     lane = np.arange(32, dtype=np.uint32)
-    codes = sum((4 * lane + byte) << (8 * byte) for byte in range(4)).astype(np.uint32)[None]
+    codes = np.stack([4 * lane + byte for byte in range(4)], -1).astype(np.uint8).view(np.uint32).reshape(1, 32)
     plain = np.full((1, 32), 0x7F7F7F7F, np.uint32)
     selector = f"{{{row['byte_id']}, {row['thread_id']}}}"
     factors = [[codes], [plain]] if row["side"] == "a" else [[plain], [codes]]
