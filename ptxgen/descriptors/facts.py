@@ -286,8 +286,8 @@ FACTS: tuple[Fact, ...] = (
         measured(
             "B200, by others: cicuvc/nvidia-sass-document, notes/sm100/instr/utcshift.md at 0ddf110, recorded one "
             "tcgen05.shift at lane 0, and 1 to 16 in a row; by NVIDIA for .ashift: CUTLASS "
-            "examples/python/CuTeDSL/experimental/primitives/tcgen05/1cta_mma_a_from_tmem.py. An address on lane 32, 64 "
-            "or 96: by analogy"
+            "examples/python/CuTeDSL/experimental/primitives/tcgen05/1cta_mma_a_from_tmem.py. An address on lane 32, "
+            "64 or 96: by analogy"
         ),
         "tcgen05.cp.4x256b then brings the new last row of each quarter: its row r goes to lane 32r past the address.",
         silicon=(
