@@ -148,25 +148,6 @@ class Findings:
         made = check.finding(statement, summary=summary, rule=rule, fix=fix, accesses=accesses, severity=severity)
         self.keep(made, ends=ends, reads=reads, cause=cause)
 
-    def add(
-        self,
-        code: str,
-        message: str,
-        statement: Statement | None,
-        *,
-        severity: Severity = "error",
-        ends: bool = False,
-        reads: bool = False,
-        cause: Cause = None,
-    ) -> None:
-        """Temporary, until every check uses `report`: a message in one piece. Raises KeyError for an undeclared code.
-
-        The same message at other lines is one finding, and so are messages at one line that name different warps.
-        """
-        line, text = (statement.line, statement.text.strip()) if statement is not None else (None, "")
-        made = Finding(code, severity, message, line, text, section=CHECKS[code].section)
-        self.keep(made, ends=ends, reads=reads, cause=cause)
-
     def keep(self, finding: Finding, *, ends: bool = False, reads: bool = False, cause: Cause = None) -> None:
         """Keep a finding, or count it to the one that says the same."""
         if not (self.checks or ends):

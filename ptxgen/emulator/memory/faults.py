@@ -9,21 +9,20 @@ from numpy.typing import NDArray
 
 from ptxgen.device.report import Access, Finding
 from ptxgen.emulator.checks.causes import Cause
-from ptxgen.emulator.checks.registry import CHECKS, Check
+from ptxgen.emulator.checks.registry import Check
 from ptxgen.syntax import Statement
 
 
 class MemoryFault(Exception):
     """What ends a launch: an access outside memory, misaligned, or to memory of the wrong kind, an illegal operand.
 
-    `check` is its declaration, `summary` what happened, `rule` and `fix` as in `Findings.report`. A code in place of
-    the check is temporary, until every fault names its declaration: the message is then `summary` alone. `place` is the
-    first lane at fault among those that access memory together: the position of its warp, and its lane.
+    `check` is its declaration, `summary` what happened, `rule` and `fix` as in `Findings.report`. `place` is
+    the first lane at fault among those that access memory together: the position of its warp, and its lane.
     """
 
     def __init__(
         self,
-        check: Check | str,
+        check: Check,
         summary: str,
         place: tuple[int, int] | None = None,
         *,
@@ -32,9 +31,7 @@ class MemoryFault(Exception):
         accesses: tuple[Access, ...] = (),
         cause: Cause = None,
     ) -> None:
-        self.check = CHECKS[check] if isinstance(check, str) else check
-        self.summary, self.rule, self.fix, self.accesses = summary, rule, fix, accesses
-        self._declared = not isinstance(check, str)
+        self.check, self.summary, self.rule, self.fix, self.accesses = check, summary, rule, fix, accesses
         self.place, self.cause = place, cause
         #: Where it belongs, when that is not the instruction that runs now.
         self.statement: Statement | None = None
@@ -46,12 +43,9 @@ class MemoryFault(Exception):
     def finding(self, statement: Statement | None) -> Finding:
         """The finding with which the launch ends, at its own statement or at the one that was running."""
         at = self.statement or statement
-        made = self.check.finding(
+        return self.check.finding(
             at, summary=self.summary, rule=self.rule, fix=self.fix, accesses=self._accesses(at), severity="error"
         )
-        if self._declared:
-            return made
-        return Finding(made.code, "error", self.summary, made.line, made.instruction, section=made.section)
 
     def _accesses(self, statement: Statement | None) -> tuple[Access, ...]:
         """The accesses, with the line and instruction that stopped where they have none."""

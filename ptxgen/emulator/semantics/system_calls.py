@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen import syntax
+from ptxgen.emulator.checks.registry import calls
 from ptxgen.emulator.load.calls import Passed, elements, giver, taker
 from ptxgen.emulator.load.operands import Binder, Unmodelled
 from ptxgen.emulator.memory import MemoryFault
@@ -106,7 +107,7 @@ def _free(lane: Lane, arguments: list[int]) -> int:
 def _fail(lane: Lane, arguments: list[int]) -> int:
     message, file, line, function, _ = arguments
     where = f"{lane.text(file)}:{line}: {lane.text(function)}"
-    raise MemoryFault("assertion", f"{where}: the assertion `{lane.text(message)}` does not hold")
+    raise MemoryFault(calls.ASSERTION, f"{where}: the assertion `{lane.text(message)}` does not hold", rule="")
 
 
 def _print(lane: Lane, arguments: list[int]) -> int:

@@ -8,8 +8,11 @@ import numpy as np
 import pytest
 
 from ptxgen import Kernel
+from ptxgen.device.report import Severity
 from ptxgen.emulator import Emulator
 from ptxgen.emulator.checks.findings import Findings, line_list
+from ptxgen.emulator.checks.registry import Check, mbarriers, races
+from ptxgen.syntax import Statement
 from tests.support.harness import codes, module
 from tests.support.tensor_kernel import FIRST, IMAGE, READ, THREADS, WAIT, source
 
@@ -18,49 +21,63 @@ STATEMENTS = Kernel.from_ptx(module("\nret;" * 120)).entry.body.statements  # ty
 RACE = "the load reads data of the store of line 9 by {}, with which its warp has not synchronized"
 
 
+def report(
+    findings: Findings,
+    check: Check,
+    summary: str,
+    statement: Statement,
+    *,
+    severity: Severity | None = None,
+    ends: bool = False,
+) -> None:
+    findings.report(check, statement, summary=summary, rule="", fix="", severity=severity, ends=ends)
+
+
 def test_warps_fold() -> None:
     findings = Findings()
     for _ in range(2):
         for warp in ("warp 3", "warp 5 of the CTA of rank 1", "warp 5"):
-            findings.add("shared-race", RACE.format(warp), STATEMENTS[0])
+            report(findings, races.SHARED_RACE, RACE.format(warp), STATEMENTS[0])
     (found,) = findings.list()
-    assert found.message == RACE.format("warp 3") + " (the same of 2 other warps)"
+    assert found.message == f"race: {RACE.format('warp 3')}. (the same of 2 other warps)"
     assert (found.line, found.instruction) == (STATEMENTS[0].line, "ret;")
     one = Findings()
     for warp in (0, 1):
-        one.add("shared-race", RACE.format(f"warp {warp}"), STATEMENTS[0])
+        report(one, races.SHARED_RACE, RACE.format(f"warp {warp}"), STATEMENTS[0])
     assert one.list()[0].message.endswith(" (the same of 1 other warp)")
 
 
 def test_what_stays_apart() -> None:
     """Another line, code, severity, or another word than the warp; and what the launch ended with."""
     findings = Findings()
-    findings.add("shared-race", RACE.format("warp 0"), STATEMENTS[0])
-    findings.add("shared-race", RACE.format("warp 1"), STATEMENTS[1])
-    findings.add("missing-fence", RACE.format("warp 2"), STATEMENTS[0])
-    findings.add("shared-race", RACE.format("warp 3"), STATEMENTS[0], severity="advice")
-    findings.add("shared-race", RACE.format("warp 4 of another CTA"), STATEMENTS[0])
-    findings.add("shared-race", RACE.format("lane 4 of warp 0"), STATEMENTS[0])
+    report(findings, races.SHARED_RACE, RACE.format("warp 0"), STATEMENTS[0])
+    report(findings, races.SHARED_RACE, RACE.format("warp 1"), STATEMENTS[1])
+    report(findings, races.MISSING_FENCE, RACE.format("warp 2"), STATEMENTS[0])
+    report(findings, races.SHARED_RACE, RACE.format("warp 3"), STATEMENTS[0], severity="advice")
+    report(findings, races.SHARED_RACE, RACE.format("warp 4 of another CTA"), STATEMENTS[0])
+    report(findings, races.SHARED_RACE, RACE.format("lane 4 of warp 0"), STATEMENTS[0])
     assert not any("the same" in each.message for each in findings.list())
     assert len(findings.list()) == 6
     for warp in (0, 1):
-        findings.add("deadlock", f"warp {warp} stays", STATEMENTS[0], ends=True)
+        report(findings, mbarriers.DEADLOCK, f"warp {warp} stays", STATEMENTS[0], ends=True)
     assert [each.code for each in findings.list()][:3] == ["deadlock", "deadlock", "shared-race"]
 
 
 def test_lines_fold() -> None:
     findings = Findings()
     lines = [each.line for each in STATEMENTS]
-    findings.add("shared-race", RACE.format("warp 0"), STATEMENTS[0])
-    findings.add("shared-race", RACE.format("warp 0"), STATEMENTS[1])
+    report(findings, races.SHARED_RACE, RACE.format("warp 0"), STATEMENTS[0])
+    report(findings, races.SHARED_RACE, RACE.format("warp 0"), STATEMENTS[1])
     assert findings.list()[0].message.endswith(f" (so does line {lines[1]})")
     for statement in STATEMENTS[2:101]:
-        findings.add("shared-race", RACE.format("warp 0"), statement)
+        report(findings, races.SHARED_RACE, RACE.format("warp 0"), statement)
     shown = ", ".join(map(str, lines[1:9]))
     assert findings.list()[0].message.endswith(f" (so do lines {shown} and 92 more)")
-    findings.add("shared-race", RACE.format("warp 1"), STATEMENTS[50])  # a line for which the finding stands
+    report(findings, races.SHARED_RACE, RACE.format("warp 1"), STATEMENTS[50])  # a line for which the finding stands
     (found,) = findings.list()
-    assert found.message == RACE.format("warp 0") + f" (so do lines {shown} and 92 more) (the same of 1 other warp)"
+    assert (
+        found.message == f"race: {RACE.format('warp 0')}. (so do lines {shown} and 92 more) (the same of 1 other warp)"
+    )
 
 
 def test_lists_of_lines() -> None:
@@ -74,10 +91,10 @@ def test_the_limit_counts_what_is_folded_once() -> None:
     findings = Findings()
     for line in (3, 4):
         for warp in range(30):
-            findings.add("shared-race", f"reads what line {line} stores by warp {warp}", STATEMENTS[line])
+            report(findings, races.SHARED_RACE, f"reads what line {line} stores by warp {warp}", STATEMENTS[line])
     assert len(findings.list()) == 2
     for line in range(40):
-        findings.add("shared-race", f"reads what line {line} loads", STATEMENTS[0])
+        report(findings, races.SHARED_RACE, f"reads what line {line} loads", STATEMENTS[0])
     assert len(findings.list()) == 20
 
 
@@ -112,7 +129,7 @@ mbarrier.init.shared.b64 [bar], 1;
 def test_much_advice_hides_no_error() -> None:
     findings = Findings()
     for number in range(30):
-        findings.add("shared-race", f"advice {number}", STATEMENTS[number], severity="advice")
-    findings.add("shared-race", "an error", STATEMENTS[40])
+        report(findings, races.SHARED_RACE, f"advice {number}", STATEMENTS[number], severity="advice")
+    report(findings, races.SHARED_RACE, "an error", STATEMENTS[40])
     assert findings.errors
     assert sorted(each.severity for each in findings.list()) == ["advice"] * 20 + ["error"]

@@ -10,9 +10,7 @@ import sys
 
 import pytest
 
-from ptxgen.emulator.checks.findings import Findings
 from ptxgen.emulator.checks.registry import CHECKS, Check
-from ptxgen.emulator.memory import MemoryFault
 from tests.support.paths import ROOT
 
 Launches = dict[str, list[tuple[str, list[str]]]]
@@ -30,13 +28,6 @@ def test_a_declaration_says_everything(code: str) -> None:
     assert re.fullmatch(r"(\d+(\.\d+)*)?", check.section)
     assert check.example
     assert set(check.explains) <= CHECKS.keys()
-
-
-def test_an_undeclared_code_is_an_error() -> None:
-    with pytest.raises(KeyError):
-        Findings().add("no-such-code", "it is wrong", None)
-    with pytest.raises(KeyError):
-        MemoryFault("no-such-code", "it is wrong")
 
 
 def _ids(check: Check) -> tuple[str, str]:

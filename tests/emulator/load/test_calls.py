@@ -385,7 +385,7 @@ def test_assertions() -> None:
           """
     report, _ = run(body, items)
     assert (report.status, codes(report)) == ("fault", ["assertion"])
-    assert report.findings[0].message == "k.cu:12: void k(): the assertion `n > 0` does not hold"
+    assert report.findings[0].message == "assertion failed: k.cu:12: void k(): the assertion `n > 0` does not hold."
     clean, _ = run(body.replace("%i, 5;", "%i, 5000;"), items)
     assert (clean.status, codes(clean)) == ("ok", [])
 

@@ -8,8 +8,6 @@ from typing import Literal
 
 from ptxgen.device.report import Finding
 from ptxgen.emulator.checks.causes import Cause
-from ptxgen.emulator.checks.registry import CHECKS
-from ptxgen.syntax import Statement
 
 #: What is read: a register, by its number in `Machine.registers`, or the memory "tensor" or "local".
 Source = int | str
@@ -55,11 +53,6 @@ class Suspects:
         if len(self._kept) < _LIMIT or source not in self.sources:
             self._kept.setdefault((finding.summary, finding.line), _Suspect(source, finding, plain, cause))
         self.sources |= {source}
-
-    def add(self, source: Source, code: str, message: str, statement: Statement, *, plain: bool) -> None:
-        """Temporary, until every check uses `report`: a message in one piece."""
-        made = Finding(code, "error", message, statement.line, statement.text.strip(), section=CHECKS[code].section)
-        self.report(source, made, plain=plain)
 
     def settled(self, verdicts: Mapping[Source, Verdict], *, failed: bool) -> Iterator[tuple[Finding, Cause]]:
         """The findings that they turn out to be, with their causes; those of values that are dropped are none.

@@ -12,6 +12,7 @@ from ptxgen import Kernel
 from ptxgen.device import LaunchReport
 from ptxgen.emulator import Emulator
 from ptxgen.emulator.checks.findings import HARMLESS, Findings
+from ptxgen.emulator.checks.registry import races, tcgen05
 from ptxgen.emulator.checks.uninitialized import rerun
 from tests.support.harness import launch, module, poisoned
 from tests.support.tensor_kernel import TEXT, Operand, commit, dump, instruction_descriptor, mma
@@ -307,21 +308,21 @@ def test_copies_to_one_place(use: str, severity: str, schedule: Any) -> None:
 
 def test_a_finding_is_harmless_only_if_it_is_so_each_time() -> None:
     findings = Findings()
-    findings.add("shared-race", "it reads", None, reads=True)
+    findings.report(races.SHARED_RACE, None, summary="it reads", rule="", fix="", reads=True)
     assert findings.may_be_harmless
-    findings.add("shared-race", "it reads", None)
+    findings.report(races.SHARED_RACE, None, summary="it reads", rule="", fix="")
     assert not findings.may_be_harmless
-    findings.add("tensor-race", "it reads", None, reads=True)
+    findings.report(tcgen05.TENSOR_RACE, None, summary="it reads", rule="", fix="", reads=True)
     findings.make_harmless()
     assert [(each.severity, each.message) for each in findings.list()] == [
-        ("error", "it reads"), ("advice", f"it reads; {HARMLESS}"),
+        ("error", "race: it reads."), ("advice", f"race in tensor memory: it reads. {HARMLESS}."),
     ]  # fmt: skip
 
 
 def test_errors_that_are_not_kept_count() -> None:
     findings = Findings()
     for number in range(20):
-        findings.add("shared-race", f"{number} reads", None, reads=True)
+        findings.report(races.SHARED_RACE, None, summary=f"{number} reads", rule="", fix="", reads=True)
     assert findings.may_be_harmless
-    findings.add("shared-race", "one more", None)
+    findings.report(races.SHARED_RACE, None, summary="one more", rule="", fix="")
     assert not findings.may_be_harmless

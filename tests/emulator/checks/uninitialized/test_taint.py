@@ -10,6 +10,7 @@ import pytest
 
 from ptxgen import Kernel
 from ptxgen.emulator.checks.findings import Findings
+from ptxgen.emulator.checks.registry import uninitialized
 from ptxgen.emulator.checks.uninitialized import rerun
 from ptxgen.emulator.checks.uninitialized.suspects import Suspects
 from ptxgen.instr import load_all
@@ -227,8 +228,10 @@ def test_of_many_reads_one_of_each_source_is_kept() -> None:
     suspects = findings.suspects
     statement = Kernel.from_ptx(module("ret;")).entry
     for number in range(300):
-        suspects.add("local", "uninitialized-local", f"{number}", statement, plain=False)
-    suspects.add(7, "uninitialized-register", "the last", statement, plain=False)
+        found = uninitialized.UNINITIALIZED_LOCAL.finding(statement, summary=f"{number}", rule="", fix="")
+        suspects.report("local", found, plain=False)
+    last = uninitialized.UNINITIALIZED_REGISTER.finding(statement, summary="the last", rule="", fix="")
+    suspects.report(7, last, plain=False)
     findings.settle({"local": "dropped", 7: "used"}, failed=False)
-    (found,) = findings.list()
-    assert (found.severity, found.message.startswith("the last; ")) == ("error", True)
+    (kept,) = findings.list()
+    assert (kept.severity, "the last. " in kept.message) == ("error", True)
