@@ -217,7 +217,8 @@ class Gpu:
         if key in self._modules:
             self._modules.move_to_end(key)
             return self._modules[key][1]
-        cubin = assemble(kernel.text, self.target, self._ptxas)
+        # Line tables lead a profiler's samples to PTX lines; they change no instruction.
+        cubin = assemble(kernel.text, self.target, self._ptxas, options=("-lineinfo",))
         module = self._call("cuModuleLoadData", cubin.data)
         function = self._call("cuModuleGetFunction", module, kernel.name.encode())
         self._modules[key] = (module, function)
