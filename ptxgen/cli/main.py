@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from ptxgen.cli import coverage, errors, explain, kernels, layout, ptx, run, sass, verify
+from ptxgen.cli import coverage, errors, explain, kernels, layout, ncu, ptx, run, sass, verify
 
 app = typer.Typer(
     name="ptxgen",
@@ -24,6 +24,7 @@ kernels.register(app)
 ptx.register(app)
 explain.register(app)
 sass.register(app)
+ncu.register(app)
 layout.register(app)
 coverage.register(app)
 verify.register(app)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated, Literal, get_args
@@ -71,6 +72,18 @@ def run(
             "--accept", metavar="FILE.toml", help="Leave out the reviewed findings that it names.", show_default=False
         ),
     ] = None,
+    ncu: Annotated[
+        bool, typer.Option("--ncu", help="Profile it on the GPU with Nsight Compute, and print that summary.")
+    ] = False,
+    ncu_report: Annotated[
+        str | None,
+        typer.Option(
+            "--ncu-report",
+            metavar="FILE",
+            help="Where --ncu leaves its report; else KERNEL.ncu-rep.",
+            show_default=False,
+        ),
+    ] = None,
     verbose: Annotated[bool, typer.Option("-v", "--verbose", help="Show what follows from each finding.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
 ) -> int:
@@ -104,6 +117,19 @@ def run(
     if advice is not None and not advice > 1:
         raise InputError(f"--advice must be more than 1, not {advice:g}: every access takes what it needs")
     accepted = read_accepts(accept) if accept is not None else ()
+    if ncu:
+        if device != "gpu":
+            raise InputError("--ncu profiles a GPU: add --device gpu")
+        words = [kernel, "--m", str(m), "--n", str(n), "--k", str(k), "--seed", str(seed)]
+        given = {"--dtype": dtype, "--c-dtype": c_dtype, "--ptx": ptx}
+        words += [word for setting in settings for word in ("--set", setting)]
+        words += [word for option, value in given.items() if value is not None for word in (option, value)]
+        report_name = ncu_report or re.sub(r"[^\w.]+", "-", kernel).strip("-.") + ".ncu-rep"
+        if not report_name.endswith(".ncu-rep"):  # ncu would add it
+            raise InputError(f"--ncu-report must end in .ncu-rep, not {report_name!r}")
+        return _profiled(report_name, words, as_json=as_json)
+    if ncu_report is not None:
+        raise InputError("--ncu-report goes with --ncu")
     if kernel.endswith(".py"):
 
         def make(target: str, now: Schedule, trial: int) -> Device:
@@ -164,6 +190,29 @@ def run(
         with output() as console:
             report.print(console)
     return OK if result.ok else WRONG
+
+
+def _profiled(report_name: str, words: Sequence[str], *, as_json: bool) -> int:
+    """Run `ptxgen run WORDS --device gpu` under ncu, and print the summary of its report and the command.
+
+    Raises GpuNotFoundError without a GPU, ProfilerError without ncu or a report.
+    """
+    import shlex
+    import sys
+    from pathlib import Path
+
+    from ptxgen.cli.ncu import show
+    from ptxgen.gpu import Gpu
+    from ptxgen.ncu.profile import find_ncu, profile, profile_command
+
+    find_ncu()
+    Gpu()
+    report = Path(report_name)
+    command = profile_command([sys.executable, "-m", "ptxgen", "run", *words, "--device", "gpu"], report)
+    profile(command, report)
+    if not as_json:
+        print(f"$ {shlex.join(command)}")
+    return show([str(report)], None, None, everything=False, lines=5, as_csv=False, as_json=as_json)
 
 
 def trials(count: int, seed: int) -> Iterator[tuple[Schedule, int]]:
