@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from ptxgen.device import Status
+from ptxgen.device import Access, Status
 from ptxgen.emulator.checks.registry import launches, tcgen05
 from ptxgen.emulator.load.operands import Unmodelled
 from ptxgen.emulator.load.program import EXITED, RETURNED, Block, Incomplete, Operation, Program
@@ -30,6 +30,7 @@ from ptxgen.emulator.state.convergence import Wait
 from ptxgen.emulator.state.group import Group
 from ptxgen.emulator.state.machine import Machine
 from ptxgen.emulator.state.warps import Warps
+from ptxgen.syntax import Statement
 
 #: Steps without any effect after which work completes that is not due yet, and lanes that wait to be met run too.
 _QUIET_STEPS = 256
@@ -69,7 +70,9 @@ class Scheduler:
         self._late: list[NDArray[np.int64]] = []
         self.instructions = 0
         self.blocked = False
+        #: The instruction that runs, and who executes it.
         self._operation: Operation | None = None
+        self._group: Group | None = None
         self._seen_effects, self._quiet_since, self._gave_up_at = -1, 0, -1
         #: Steps without any effect after which lanes take turns: fewer where some have been spinning before.
         self._patience = _QUIET_STEPS
@@ -225,6 +228,8 @@ class Scheduler:
                 pass
         except MemoryFault as fault:
             statement = self._operation.statement if self._operation is not None else None
+            if not fault.accesses:
+                fault.accesses = self._faulting(fault.statement or statement)
             machine.findings.keep(fault.finding(statement), ends=True, cause=fault.cause)
             return "fault"
         except Unmodelled as reached:
@@ -237,6 +242,15 @@ class Scheduler:
             machine.findings.report(launches.NOT_MODELLED, reached.statement, summary=str(reached), rule="", ends=True)
             return "incomplete"
         return "findings" if machine.findings.errors else "ok"
+
+    def _faulting(self, statement: Statement | None) -> tuple[Access, ...]:
+        """Who has executed the instruction that faults: the warp, if it is one alone that executes it now."""
+        if statement is None:
+            return ()
+        running, group = self._operation, self._group
+        here = running is not None and running.statement is statement and group is not None and group.size == 1
+        row = int(group.indices[0]) if here and group is not None else None
+        return (self.machine.findings.access("accessor", statement, row),)
 
     def _require_steps(self) -> None:
         """Refuse a grid that cannot end within `max_steps`. Raises Incomplete."""
@@ -321,6 +335,7 @@ class Scheduler:
                 return
             if acting is None:
                 continue
+            self._group = acting
             if operation.kind == "plain":
                 operation.run(acting)
                 continue
