@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,7 @@ from ptxgen.emulator.load.registers import Register
 from ptxgen.emulator.load.variables import Place, statements_of
 from ptxgen.emulator.memory import MemoryFault
 from ptxgen.emulator.state.group import Group
+from ptxgen.instr import control
 from ptxgen.instr.model.recognize import traits_of
 from ptxgen.instr.model.types import TYPES
 
@@ -242,7 +243,7 @@ class Calls:
         self.callees: dict[str, Callee] = {}
         self._sites: list[Site] = []
 
-    def site(self, binder: Binder, op: Any, callee: Callee, following: int) -> int:
+    def site(self, binder: Binder, op: control.call | control.call_pointer, callee: Callee, following: int) -> int:
         """The number of a call at one place of one function. Raises Unmodelled if the values do not fit."""
         function = callee.function
         given, wanted = elements(op.arguments), elements(op.returns)

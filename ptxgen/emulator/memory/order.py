@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 #: Widths of scopes.
 CTA, CLUSTER, GPU = range(3)
@@ -23,7 +23,6 @@ class Order(NamedTuple):
     level: int
 
 
-def order_of(op: Any) -> Order:
-    """The order of a strong access. Volatile and mmio accesses are relaxed in the scope of the system (8.4)."""
-    sem, scope = getattr(op, "sem", None), getattr(op, "scope", None)
+def order_of(sem: str | None, scope: str | None) -> Order:
+    """The order of a strong access; without `sem` it is relaxed, without `scope` in that of the GPU."""
     return Order(sem in ("acquire", "acq_rel"), sem in ("release", "acq_rel"), level(scope))

@@ -7,7 +7,7 @@ They belong to the generic proxy: what a thread has waited for counts as its own
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,15 +31,17 @@ if TYPE_CHECKING:
     from ptxgen.emulator.schedule.scheduler import Scheduler
 
 _Run = Callable[[Group], None]
+#: Of each lane that copies, the offsets in shared memory and on the heap, and how many bytes it reads.
+_Lanes = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
 _Gate = Callable[[Group, "Scheduler"], tuple[Callable[[int], object], NDArray[np.bool_] | None]]
 
 
 @semantics(async_copy.copy, async_copy.copy_ignore)
-def copy(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
+def copy(op: async_copy.copy | async_copy.copy_ignore, binder: Binder, statement: syntax.Instruction) -> _Run:
     size = int(op.size.evaluate())
     destination, source = binder.address(op.dst), binder.address(op.src)
     ignore = binder.predicate(op.ignore) if isinstance(op, async_copy.copy_ignore) else None
-    given = getattr(op, "src_size", None)
+    given = op.src_size if isinstance(op, async_copy.copy) else None
     wanted = binder.source(given, "u32") if given is not None else None
 
     def run(g: Group) -> None:
@@ -86,9 +88,13 @@ def _checked(g: Group, addresses: NDArray[np.int64], read: NDArray[np.int64], si
 
 
 def _issue(
-    g: Group, places: Bytes, sources: NDArray[np.int64], read: NDArray[np.int64], size: int,
+    g: Group,
+    places: Bytes,
+    sources: NDArray[np.int64],
+    read: NDArray[np.int64],
+    size: int,
     statement: syntax.Instruction,
-) -> None:  # fmt: skip
+) -> None:
     """Queue the copies of each warp; all at once where the schedule lets them complete at once."""
     machine, active = g.machine, g.active
     shared, offsets, inside = places.data, places.offsets, places.inside
@@ -99,7 +105,7 @@ def _issue(
         events.memory_requested(g.indices, reading, "global", Bytes(machine.memory.data, sources), size, statement)
     at_once = machine.timeline.schedule == "eager"
     if at_once:
-        _move(machine, shared, size, offsets[active], sources[active], read[active])
+        _move(machine, shared, size, (offsets[active], sources[active], read[active]))
         machine.effects += 1
     works = [
         machine.issue("cp.async", statement, int(machine.row_slot[row]), row, active[position].copy())
@@ -117,11 +123,11 @@ def _issue(
             _queue(machine, made, shared, where, size)
 
 
-def _queue(machine: Machine, made: Copy, shared: NDArray[np.uint8], where: Any, size: int) -> None:
+def _queue(machine: Machine, made: Copy, shared: NDArray[np.uint8], where: _Lanes, size: int) -> None:
     work = made.work
 
     def complete() -> None:
-        _move(machine, shared, size, *where)
+        _move(machine, shared, size, where)
         made.done = True
         machine.copies[work.row].notice()
         machine.wake(("cp.async", work.row))
@@ -129,11 +135,9 @@ def _queue(machine: Machine, made: Copy, shared: NDArray[np.uint8], where: Any, 
     machine.submit(work.slot, work.statement, complete, works=[work])
 
 
-def _move(
-    machine: Machine, shared: NDArray[np.uint8], size: int, places: NDArray[np.int64], sources: NDArray[np.int64],
-    read: NDArray[np.int64],
-) -> None:  # fmt: skip
+def _move(machine: Machine, shared: NDArray[np.uint8], size: int, lanes: _Lanes) -> None:
     """Copy the bytes that are read, and zeros behind them."""
+    places, sources, read = lanes
     if (read == size).all():
         words, kind = machine.memory.data, {4: np.uint32, 8: np.uint64, 16: np.complex128}[size]
         shared.view(kind)[places // size] = words.view(kind)[sources // size]
@@ -148,7 +152,7 @@ def _move(
 
 
 @semantics(async_copy.commit_group)
-def commit_group(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
+def commit_group(op: async_copy.commit_group, binder: Binder, statement: syntax.Instruction) -> _Run:
     def run(g: Group) -> None:
         active = g.active
         for position, row in enumerate(map(int, g.indices)):
@@ -182,18 +186,18 @@ def _wait(pending: int, commits: bool) -> _Gate:
 
 
 @semantics(async_copy.wait_group, kind="blocking")
-def wait_group(op: Any, binder: Binder, statement: syntax.Instruction) -> _Gate:
+def wait_group(op: async_copy.wait_group, binder: Binder, statement: syntax.Instruction) -> _Gate:
     return _wait(max(int(op.count.evaluate()), 0), commits=False)
 
 
 @semantics(async_copy.wait_all, kind="blocking")
-def wait_all(op: Any, binder: Binder, statement: syntax.Instruction) -> _Gate:
+def wait_all(op: async_copy.wait_all, binder: Binder, statement: syntax.Instruction) -> _Gate:
     """As a commit and a wait for all groups (9.7.9.25.3.3)."""
     return _wait(0, commits=True)
 
 
 @semantics(mbarrier.cp_async_arrive)
-def arrive_when_done(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
+def arrive_when_done(op: mbarrier.cp_async_arrive, binder: Binder, statement: syntax.Instruction) -> _Run:
     """Each lane arrives once its copies so far are done. Without .noinc the phase expects one arrival more for it."""
     address = binder.address(op.addr)
 

@@ -7,7 +7,7 @@ one. The elements of vectors and of packed values are atomic separately.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,7 @@ from ptxgen import syntax
 from ptxgen.dtypes import scalar_type
 from ptxgen.emulator.checks.registry.memory import ATOMIC_SPACE, NOT_GLOBAL
 from ptxgen.emulator.engines.async_stores import Work, later
-from ptxgen.emulator.load.operands import Binder, numpy_type
+from ptxgen.emulator.load.operands import Binder, Writer, numpy_type
 from ptxgen.emulator.memory import MemoryFault
 from ptxgen.emulator.memory.access import Part, locate, parts_of
 from ptxgen.emulator.memory.atomics import Operation, accumulate, update
@@ -115,10 +115,12 @@ def apply(
     return found
 
 
+_Atom = atomic.atom | atomic.atom_add_noftz | atomic.atom_vector | atomic.atom_vector_half | atomic.atom_vector_packed
 #: Atomic operations that give nothing back: they read for no one.
-_RED = (
-    atomic.red, atomic.red_add_noftz, atomic.red_vector, atomic.red_vector_half, atomic.red_vector_packed,
-)  # fmt: skip
+_Red = atomic.red | atomic.red_add_noftz | atomic.red_vector | atomic.red_vector_half | atomic.red_vector_packed
+#: Those of one value with any operation, and those that only add.
+_Scalar = atomic.atom | atomic.red
+_Sum = atomic.atom_add_noftz | atomic.atom_vector | atomic.red_add_noftz | atomic.red_vector
 
 
 def change(
@@ -149,20 +151,17 @@ def change(
     return np.stack(found, axis=1)
 
 
-@semantics(
-    atomic.atom, atomic.atom_add_noftz, atomic.atom_vector, atomic.atom_vector_half, atomic.atom_vector_packed,
-    atomic.red, atomic.red_add_noftz, atomic.red_vector, atomic.red_vector_half, atomic.red_vector_packed,
-)  # fmt: skip
-def modify(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
-    type, kind, noftz = TYPES[op.type], getattr(op, "op", "add"), getattr(op, "noftz", True)
-    if isinstance(op, atomic.atom | atomic.red):
-        noftz = False
-    address, named = binder.address(op.a), space_of(op, binder, op.a)
+@semantics(*get_args(_Atom | _Red))
+def modify(op: _Atom | _Red, binder: Binder, statement: syntax.Instruction) -> _Run:
+    type = TYPES[op.type]
+    kind = "add" if isinstance(op, _Sum) else op.op
+    noftz = op.noftz if isinstance(op, atomic.atom_vector | atomic.red_vector) else not isinstance(op, _Scalar)
+    address, named = binder.address(op.a), space_of(op.space, binder, op.a)
     registers = binder.vector(op.b)
     sources = [binder.source(each, type) for each in registers]
-    destination = getattr(op, "d", None)
-    results = [binder.destination(each, type) for each in binder.vector(destination)] if destination else []
-    order, reads, uses = order_of(op), not isinstance(op, _RED), kind != "exch"
+    reads, uses = isinstance(op, _Atom), kind != "exch"
+    results = [binder.destination(each, type) for each in binder.vector(op.d)] if isinstance(op, _Atom) else []
+    order = order_of(op.sem, op.scope)
     binder.strong = True
 
     def run(g: Group) -> None:
@@ -193,7 +192,7 @@ def operands_of(part: Part, values: Sequence[_Words], dtype: np.dtype[Any]) -> _
     return lanes if lanes.ndim == 3 else lanes.view(dtype)
 
 
-def _give(part: Part, results: Sequence[Any], found: _Words, dtype: np.dtype[Any]) -> None:
+def _give(part: Part, results: Sequence[Writer], found: _Words, dtype: np.dtype[Any]) -> None:
     """Write what the lanes found to their registers."""
     g = part.group
     words = found if found.ndim == 3 else np.ascontiguousarray(found).view(dtype)
@@ -204,28 +203,28 @@ def _give(part: Part, results: Sequence[Any], found: _Words, dtype: np.dtype[Any
 
 
 @semantics(atomic.atom_cas)
-def compare_and_swap(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
+def compare_and_swap(op: atomic.atom_cas, binder: Binder, statement: syntax.Instruction) -> _Run:
     type = TYPES[op.type]
-    address, named = binder.address(op.a), space_of(op, binder, op.a)
+    address, named = binder.address(op.a), space_of(op.space, binder, op.a)
     expected, new, result = binder.source(op.b, type), binder.source(op.c, type), binder.destination(op.d, type)
     binder.strong = True
-    dtype = numpy_type(type)
+    dtype, order = numpy_type(type), order_of(op.sem, op.scope)
 
     def run(g: Group) -> None:
         values = [_full(g, expected(g)), _full(g, new(g))]
         addresses = np.ascontiguousarray(g.full(address(g)))
         for part in parts_of(g, named, addresses):
             operands = [operands_of(part, [value], dtype) for value in values]
-            found = change(part, type.bytes, 1, dtype, _swap_if, False, operands, statement, order_of(op))
+            found = change(part, type.bytes, 1, dtype, _swap_if, False, operands, statement, order)
             _give(part, [result], found, dtype)
 
     return run
 
 
 @semantics(atomic.red_async)
-def reduce_later(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
+def reduce_later(op: atomic.red_async, binder: Binder, statement: syntax.Instruction) -> _Run:
     type = TYPES[op.type]
-    address, named, barrier = binder.address(op.a), space_of(op, binder, op.a), binder.address(op.mbar)
+    address, named, barrier = binder.address(op.a), space_of(op.space, binder, op.a), binder.address(op.mbar)
     operation, associative, dtype = operation_of(op.op, op.type, "shared", noftz=False)
     source = binder.source(op.b, type)
 
@@ -249,9 +248,11 @@ def reduce_later(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run
 
 
 @semantics(atomic.red_async_release, atomic.red_async_mmio)
-def reduce_globally(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
+def reduce_globally(
+    op: atomic.red_async_release | atomic.red_async_mmio, binder: Binder, statement: syntax.Instruction
+) -> _Run:
     type = TYPES[op.type]
-    address, named, source = binder.address(op.a), space_of(op, binder, op.a), binder.source(op.b, type)
+    address, named, source = binder.address(op.a), space_of(op.space, binder, op.a), binder.source(op.b, type)
     operation, associative, dtype = operation_of(op.op, op.type, "global", noftz=False)
     order = Order(acquires=False, releases=True, level=level(op.scope))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, get_args
 
 import numpy as np
 
@@ -40,19 +40,29 @@ def require_whole_warps(g: Group, statement: syntax.Instruction) -> None:
         )
 
 
-@semantics(
-    barrier.bar_sync, barrier.barrier_sync, barrier.bar_arrive, barrier.barrier_arrive, barrier.bar_red,
-    barrier.barrier_red, barrier.bar_red_popc, barrier.barrier_red_popc, kind="terminator",
-)  # fmt: skip
-def synchronize(op: Any, binder: Binder, statement: syntax.Instruction) -> _End:
+_Bar = barrier.bar_sync | barrier.bar_arrive | barrier.bar_red | barrier.bar_red_popc
+_Barrier = barrier.barrier_sync | barrier.barrier_arrive | barrier.barrier_red | barrier.barrier_red_popc
+
+
+def _kind(op: _Bar | _Barrier) -> str:
+    """What it does besides arriving: sync, arrive, popc, and, or."""
+    if isinstance(op, barrier.bar_red | barrier.barrier_red):
+        return op.op
+    if isinstance(op, barrier.bar_red_popc | barrier.barrier_red_popc):
+        return "popc"
+    return "sync" if isinstance(op, barrier.bar_sync | barrier.barrier_sync) else "arrive"
+
+
+@semantics(*get_args(_Bar | _Barrier), kind="terminator")
+def synchronize(op: _Bar | _Barrier, binder: Binder, statement: syntax.Instruction) -> _End:
     name = binder.source(op.name, "u32")
     threads = binder.source(op.threads, "u32") if op.threads is not None else None
-    aligned = getattr(op, "aligned", True)
-    kind = next((each for each in ("sync", "arrive", "popc") if each in op.modifiers), None) or op.op
-    value = binder.predicate(op.c) if hasattr(op, "c") else None
-    write = None
-    if value is not None:
-        write = binder.destination(op.d, "u32") if kind == "popc" else binder.destination(op.p, "pred")
+    aligned, kind = op.traits.aligned, _kind(op)
+    value = write = None
+    if isinstance(op, barrier.bar_red | barrier.barrier_red):
+        value, write = binder.predicate(op.c), binder.destination(op.p, "pred")
+    elif isinstance(op, barrier.bar_red_popc | barrier.barrier_red_popc):
+        value, write = binder.predicate(op.c), binder.destination(op.d, "u32")
 
     def run(g: Group, scheduler: Scheduler, block: Block, operation: Operation) -> None:
         names = g.full(name(g))

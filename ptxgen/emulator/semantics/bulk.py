@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen import syntax
 from ptxgen.emulator.checks.registry.memory import BULK_IGNORE, MISALIGNED
-from ptxgen.emulator.engines.bulk_copies import deliver, destinations, each_store, keep_in_group
+from ptxgen.emulator.engines.bulk_copies import Destination, deliver, destinations, each_store, keep_in_group
 from ptxgen.emulator.load.operands import Binder, Reader, Unmodelled
 from ptxgen.emulator.memory import MemoryFault
 from ptxgen.emulator.memory.global_memory import HEAP_BASE, POISON_BYTE
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from ptxgen.emulator.schedule.scheduler import Scheduler
 
 _Run = Callable[[Group], None]
+_Gate = Callable[[Group, "Scheduler"], tuple[Callable[[int], object], NDArray[np.bool_] | None]]
 
 
 def _require_size(size: int, what: str) -> None:
@@ -60,7 +61,7 @@ def _whole_granules(start: int, stop: int) -> NDArray[np.int64]:
 
 
 @semantics(bulk.load)
-def load(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
+def load(op: bulk.load, binder: Binder, statement: syntax.Instruction) -> _Run:
     if op.report not in (None, "disabled"):
         raise Unmodelled(f"mbarrier::report::{op.report}")
     destination, source = binder.address(op.dst_mem), binder.address(op.src_mem)
@@ -84,7 +85,9 @@ def load(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
 
             inside = slice(left, count - right)
 
-            def act(start: int = start, count: int = count, inside: slice = inside, copies: Any = copies) -> None:
+            def act(
+                start: int = start, count: int = count, inside: slice = inside, copies: list[Destination] = copies
+            ) -> None:
                 data = np.full(count, POISON_BYTE, np.uint8)  # what is ignored is undefined
                 data[inside] = machine.memory.data[start : start + count][inside]
                 for copy in copies:
@@ -97,12 +100,12 @@ def load(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
 
 
 @semantics(bulk.copy, bulk.reduce_shared)
-def copy(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
+def copy(op: bulk.copy | bulk.reduce_shared, binder: Binder, statement: syntax.Instruction) -> _Run:
     """From this CTA's shared memory to that of another, or combined with it."""
     destination, source = binder.address(op.dst_mem), binder.address(op.src_mem)
     size, barrier = binder.source(op.size, "u32"), binder.address(op.mbar)
-    combine = combiner(op.op, op.type) if isinstance(op, bulk.reduce_shared) else None
-    word = f"u{TYPES[op.type].bytes}" if combine is not None else "u1"
+    reduces = isinstance(op, bulk.reduce_shared)
+    combine, word = (combiner(op.op, op.type), f"u{TYPES[op.type].bytes}") if reduces else (None, "u1")
     what = "bulk copy"
 
     def run(g: Group) -> None:
@@ -114,7 +117,7 @@ def copy(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
             read = _granules(machine, start, count, f"a {what}")
             granules = _granules(machine, copies[0].offset, count, f"a {what}")
 
-            def act(slot: int = slot, start: int = start, count: int = count, to: Any = copies[0]) -> None:
+            def act(slot: int = slot, start: int = start, count: int = count, to: Destination = copies[0]) -> None:
                 given = machine.shared.data[slot, start : start + count].view(word)
                 target = machine.shared.data[to.slot, to.offset : to.offset + count].view(word)
                 target[:] = given if combine is None else combine(target, given)
@@ -124,24 +127,28 @@ def copy(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     return run
 
 
-@semantics(bulk.store, bulk.reduce, bulk.multimem_store, bulk.multimem_reduce)
-def store(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
+_Reduction = bulk.reduce | bulk.multimem_reduce
+_Store = bulk.store | bulk.multimem_store
+
+
+@semantics(*get_args(_Store | _Reduction))
+def store(op: _Store | _Reduction, binder: Binder, statement: syntax.Instruction) -> _Run:
     """From shared to global memory, or combined with it; a byte mask repeats every 16 bytes.
 
     A multimem address is that of the one device that there is.
     """
     destination, source = binder.address(op.dst_mem), binder.address(op.src_mem)
     size = binder.source(op.size, "u32")
-    masked = getattr(op, "cp_mask", False)
-    mask: Reader = binder.source(op.byte_mask, "u16") if masked else lambda g: 0xFFFF
-    # An .add of .f32 flushes nothing (measured), whatever .noftz says.
-    combine: Combine | None = combiner(op.op, op.type) if hasattr(op, "op") else None
-    word = f"u{TYPES[op.type].bytes}" if combine is not None else "u1"
-    what = "bulk store" if combine is None else "bulk reduction"
+    mask: Reader | None = binder.source(op.byte_mask, "u16") if isinstance(op, _Store) and op.cp_mask else None
+    combine: Combine | None = None
+    word, what = "u1", "bulk store"
+    if isinstance(op, _Reduction):
+        # An .add of .f32 flushes nothing (measured), whatever .noftz says.
+        combine, word, what = combiner(op.op, op.type), f"u{TYPES[op.type].bytes}", "bulk reduction"
 
     def run(g: Group) -> None:
         machine = g.machine
-        values = destination(g), source(g), size(g), mask(g)
+        values = destination(g), source(g), size(g), mask(g) if mask is not None else 0xFFFF
         for row, lanes, (to, place, count, bits) in each_store(g, values, merge=combine is None):
             _require_size(count, f"a {what}")
             slot, start = machine.clusters.locate(row, place, "shared::cta")
@@ -149,10 +156,12 @@ def store(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
             offset = _global_offset(machine, to, count, f"a {what}")
             keep = np.tile((bits >> np.arange(GRANULE) & 1).astype(np.bool_), count // GRANULE)
 
-            def read(slot: int = slot, start: int = start, count: int = count) -> Any:
+            def read(slot: int = slot, start: int = start, count: int = count) -> NDArray[np.uint8]:
                 return machine.shared.data[slot, start : start + count].copy()
 
-            def write(data: Any, offset: int = offset, count: int = count, keep: Any = keep) -> None:
+            def write(
+                data: NDArray[np.uint8], offset: int = offset, count: int = count, keep: NDArray[np.bool_] = keep
+            ) -> None:
                 target = machine.memory.data[offset : offset + count].view(word)
                 if combine is not None:
                     target[:] = combine(target, data.view(word))
@@ -166,13 +175,13 @@ def store(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
 
 
 @semantics(bulk.prefetch, bulk.applypriority)
-def prefetch(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
+def prefetch(op: bulk.prefetch | bulk.applypriority, binder: Binder, statement: syntax.Instruction) -> _Run:
     """A hint."""
     return lambda g: None
 
 
 @semantics(bulk.commit_group)
-def commit_group(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
+def commit_group(op: bulk.commit_group, binder: Binder, statement: syntax.Instruction) -> _Run:
     def run(g: Group) -> None:
         for row in g.indices:
             g.machine.bulk_groups.commit(int(row))
@@ -181,7 +190,7 @@ def commit_group(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run
 
 
 @semantics(bulk.wait_group, kind="blocking")
-def wait_group(op: Any, binder: Binder, statement: syntax.Instruction) -> Callable[..., Any]:
+def wait_group(op: bulk.wait_group, binder: Binder, statement: syntax.Instruction) -> _Gate:
     """All but the latest groups must be done, or with .read have read their sources."""
     pending, reads = max(int(op.pending.value), 0), op.read
 

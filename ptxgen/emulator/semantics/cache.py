@@ -7,7 +7,7 @@ line loses its contents.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import get_args
 
 import numpy as np
 
@@ -30,13 +30,16 @@ _SECOND = {None: 0x00, "evict_unchanged": 0x00, "evict_first": 0x10}
 _FRACTIONAL, _RANGE = 0x100, 0x180
 
 
-@semantics(cache.prefetch, cache.prefetch_keep, cache.prefetch_tensormap, cache.prefetchu, cache.applypriority)
-def nothing(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
+_Hint = cache.prefetch | cache.prefetch_keep | cache.prefetch_tensormap | cache.prefetchu | cache.applypriority
+
+
+@semantics(*get_args(_Hint))
+def nothing(op: _Hint, binder: Binder, statement: syntax.Instruction) -> _Run:
     return lambda g: None
 
 
 @semantics(cache.discard)
-def discard(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
+def discard(op: cache.discard, binder: Binder, statement: syntax.Instruction) -> _Run:
     """The bytes become indeterminate: poison here. Raises MemoryFault outside arrays and off lines of 128 bytes."""
     address = binder.address(op.a)
 
@@ -61,7 +64,7 @@ def discard(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
 
 
 @semantics(cache.createpolicy_fractional)
-def fractional_policy(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
+def fractional_policy(op: cache.createpolicy_fractional, binder: Binder, statement: syntax.Instruction) -> _Run:
     """The fraction counts in sixteenths."""
     code = _FRACTIONAL + _FIRST[op.first] + _SECOND[op.second]
     policy = binder.destination(op.policy, "u64")
@@ -75,7 +78,7 @@ def fractional_policy(op: Any, binder: Binder, statement: syntax.Instruction) ->
 
 
 @semantics(cache.createpolicy_range)
-def range_policy(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
+def range_policy(op: cache.createpolicy_range, binder: Binder, statement: syntax.Instruction) -> _Run:
     """The range counts in blocks of a power of two, of 4096 bytes at least, so that 128 of them hold the total."""
     code = _RANGE + _FIRST[op.first] + _SECOND[op.second]
     address, policy = binder.address(op.a), binder.destination(op.policy, "u64")
@@ -93,6 +96,6 @@ def range_policy(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run
 
 
 @semantics(cache.createpolicy_cvt)
-def converted_policy(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
+def converted_policy(op: cache.createpolicy_cvt, binder: Binder, statement: syntax.Instruction) -> _Run:
     a, policy = binder.source(op.a, "u64"), binder.destination(op.policy, "u64")
     return lambda g: policy(g, a(g))

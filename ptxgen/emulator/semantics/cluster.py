@@ -6,7 +6,7 @@ PTX ISA 9.7.9.23, 9.7.9.24, 9.7.13.3, 9.7.13.13, 9.7.13.17, 9.7.13.18.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from ptxgen.emulator.schedule.scheduler import Scheduler
 
 _Run = Callable[[Group], None]
+_Gate = Callable[[Group, "Scheduler"], tuple[Callable[[int], object] | None, NDArray[np.bool_] | None]]
 
 #: The highest rank that fits into an address of the shared window; no cluster has it.
 _NOBODY = 0xFF
@@ -46,7 +47,7 @@ def _window(g: Group, addresses: NDArray[np.int64], space: str | None) -> NDArra
 
 
 @semantics(cluster.mapa)
-def map_address(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
+def map_address(op: cluster.mapa, binder: Binder, statement: syntax.Instruction) -> _Run:
     a, rank, d = binder.source(op.a, op.type), binder.source(op.cta, "u32"), binder.destination(op.d, op.type)
     word = np.uint32 if op.type == "u32" else np.uint64
 
@@ -61,7 +62,7 @@ def map_address(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
 
 
 @semantics(cluster.getctarank)
-def rank_of_address(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
+def rank_of_address(op: cluster.getctarank, binder: Binder, statement: syntax.Instruction) -> _Run:
     a, d = binder.source(op.a, op.type), binder.destination(op.d, "u32")
 
     def run(g: Group) -> None:
@@ -73,7 +74,7 @@ def rank_of_address(op: Any, binder: Binder, statement: syntax.Instruction) -> _
 
 
 @semantics(cluster.arrive, kind="blocking")
-def arrive(op: Any, binder: Binder, statement: syntax.Instruction) -> Callable[..., Any]:
+def arrive(op: cluster.arrive, binder: Binder, statement: syntax.Instruction) -> _Gate:
     """Always passes; a gate since the scheduler counts the arrivals."""
 
     def run(g: Group, scheduler: Scheduler) -> tuple[None, None]:
@@ -86,7 +87,7 @@ def arrive(op: Any, binder: Binder, statement: syntax.Instruction) -> Callable[.
 
 
 @semantics(cluster.wait, kind="blocking")
-def wait(op: Any, binder: Binder, statement: syntax.Instruction) -> Callable[..., Any]:
+def wait(op: cluster.wait, binder: Binder, statement: syntax.Instruction) -> _Gate:
     def run(g: Group, scheduler: Scheduler) -> tuple[Callable[[int], object], NDArray[np.bool_] | None]:
         if op.aligned:
             require_whole_warps(g, statement)
@@ -98,7 +99,7 @@ def wait(op: Any, binder: Binder, statement: syntax.Instruction) -> Callable[...
 
 
 @semantics(cluster.griddepcontrol, kind="blocking")
-def dependent_grids(op: Any, binder: Binder, statement: syntax.Instruction) -> Callable[..., Any]:
+def dependent_grids(op: cluster.griddepcontrol, binder: Binder, statement: syntax.Instruction) -> _Gate:
     """`grids` decides when the next grid begins, and when those before have ended."""
     waits = op.action == "wait"
 
@@ -122,7 +123,7 @@ _RESPONSE = 16
 
 
 @semantics(cluster.try_cancel)
-def try_cancel(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
+def try_cancel(op: cluster.try_cancel, binder: Binder, statement: syntax.Instruction) -> _Run:
     address, barrier = binder.address(op.addr), binder.address(op.mbar)
 
     def run(g: Group) -> None:
@@ -171,14 +172,14 @@ def _request(
     machine.submit(own, statement, complete, works=[work])
 
 
-def _response(binder: Binder, operand: Any) -> Callable[[Group], NDArray[np.uint32]]:
+def _response(binder: Binder, operand: syntax.Operand) -> Callable[[Group], NDArray[np.uint32]]:
     """The words of a response: (warps, 32, 4)."""
     read = binder.source(operand, "b128")
     return lambda g: np.ascontiguousarray(read(g)).view(np.uint32).reshape(g.size, 32, 4)
 
 
 @semantics(cluster.is_canceled)
-def is_canceled(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
+def is_canceled(op: cluster.is_canceled, binder: Binder, statement: syntax.Instruction) -> _Run:
     response, p = _response(binder, op.response), binder.destination(op.p, "pred")
     return lambda g: p(g, _granted(response(g)))
 
@@ -205,13 +206,13 @@ def _first(g: Group, words: NDArray[np.uint32], statement: syntax.Instruction) -
 
 
 @semantics(cluster.get_first_ctaid)
-def first_coordinate(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
+def first_coordinate(op: cluster.get_first_ctaid, binder: Binder, statement: syntax.Instruction) -> _Run:
     response, d, axis = _response(binder, op.response), binder.destination(op.d, "b32"), "xyz".index(op.dimension)
     return lambda g: d(g, _first(g, response(g), statement)[..., axis])
 
 
 @semantics(cluster.get_first_ctaid_vector)
-def first_cta(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
+def first_cta(op: cluster.get_first_ctaid_vector, binder: Binder, statement: syntax.Instruction) -> _Run:
     response = _response(binder, op.response)
     destinations = [binder.destination(element, "b32") for element in binder.vector(op.d)]
 

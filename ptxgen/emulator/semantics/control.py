@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -26,13 +26,13 @@ _End = Callable[[Group, "Scheduler", "Block", "Operation"], None]
 
 
 @semantics(control.bra, kind="terminator", leaves=True)
-def branch(op: Any, binder: Binder, statement: syntax.Instruction) -> _End:
+def branch(op: control.bra, binder: Binder, statement: syntax.Instruction) -> _End:
     target = binder.targets[0]
     return lambda g, scheduler, block, operation: scheduler.warps.move(g, target)
 
 
 @semantics(control.brx_idx, kind="terminator", leaves=True)
-def branch_by_index(op: Any, binder: Binder, statement: syntax.Instruction) -> _End:
+def branch_by_index(op: control.brx_idx, binder: Binder, statement: syntax.Instruction) -> _End:
     """An index past the list goes anywhere (9.7.12.4): it ends as a fault."""
     index, targets = binder.source(op.index, "u32"), binder.targets
 
@@ -51,7 +51,7 @@ def branch_by_index(op: Any, binder: Binder, statement: syntax.Instruction) -> _
 
 
 @semantics(control.ret, kind="terminator", leaves=True)
-def go_back(op: Any, binder: Binder, statement: syntax.Instruction) -> _End:
+def go_back(op: control.ret, binder: Binder, statement: syntax.Instruction) -> _End:
     calls = binder.program.calls
     if binder.in_entry:
         return leave(op, binder, statement)
@@ -59,12 +59,12 @@ def go_back(op: Any, binder: Binder, statement: syntax.Instruction) -> _End:
 
 
 @semantics(control.exit, kind="terminator", leaves=True)
-def leave(op: Any, binder: Binder, statement: syntax.Instruction) -> _End:
+def leave(op: control.exit | control.ret, binder: Binder, statement: syntax.Instruction) -> _End:
     return lambda g, scheduler, block, operation: scheduler.exit(g)
 
 
 @semantics(control.call, kind="terminator")
-def call(op: Any, binder: Binder, statement: syntax.Instruction) -> _End:
+def call(op: control.call, binder: Binder, statement: syntax.Instruction) -> _End:
     calls, name = binder.program.calls, str(op.function)
     function = binder.program.layout.functions.get(name)
     if function is None:
@@ -80,7 +80,7 @@ def call(op: Any, binder: Binder, statement: syntax.Instruction) -> _End:
 
 
 @semantics(control.call_pointer, kind="terminator")
-def call_pointer(op: Any, binder: Binder, statement: syntax.Instruction) -> _End:
+def call_pointer(op: control.call_pointer, binder: Binder, statement: syntax.Instruction) -> _End:
     """Whatever function the register holds, if it takes these arguments."""
     calls, pointer = binder.program.calls, binder.source(op.pointer, "u64")
     names = binder.program.layout.function_at

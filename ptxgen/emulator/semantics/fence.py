@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import get_args
 
 import numpy as np
 
@@ -30,51 +30,59 @@ def _orders(
 
 
 @semantics(fence.fence, fence.membar)
-def order(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
+def order(op: fence.fence | fence.membar, binder: Binder, statement: syntax.Instruction) -> _Run:
     """No semantics means acq_rel; membar is the older fence.sc."""
-    sem = getattr(op, "sem", None)
-    scope = op.level if isinstance(op, fence.membar) else op.scope
-    sequences = isinstance(op, fence.membar) or sem == "sc"
-    return _orders(acquires=sem != "release", releases=sem != "acquire", scope=scope, sequences=sequences)
+    sem, scope = ("sc", op.level) if isinstance(op, fence.membar) else (op.sem, op.scope)
+    return _orders(acquires=sem != "release", releases=sem != "acquire", scope=scope, sequences=sem == "sc")
 
 
 @semantics(fence.fence_acquire_shared)
-def acquire_shared(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
+def acquire_shared(op: fence.fence_acquire_shared, binder: Binder, statement: syntax.Instruction) -> _Run:
     """The restriction to shared memory is not kept: a missing wider fence is not reported."""
     return _orders(acquires=True, releases=False)
 
 
 @semantics(fence.fence_release_shared, fence.fence_release_reads)
-def release_shared(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
+def release_shared(
+    op: fence.fence_release_shared | fence.fence_release_reads, binder: Binder, statement: syntax.Instruction
+) -> _Run:
     return _orders(acquires=False, releases=True)
 
 
 @semantics(fence.fence_proxy_async_acquire)
-def acquire_for_copies(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
+def acquire_for_copies(op: fence.fence_proxy_async_acquire, binder: Binder, statement: syntax.Instruction) -> _Run:
     return _orders(acquires=True, releases=False, proxy=True)
 
 
-@semantics(fence.fence_proxy_async_release, fence.fence_proxy_async_release_reads)
-def release_for_copies(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
+_ReleaseForCopies = fence.fence_proxy_async_release | fence.fence_proxy_async_release_reads
+
+
+@semantics(*get_args(_ReleaseForCopies))
+def release_for_copies(op: _ReleaseForCopies, binder: Binder, statement: syntax.Instruction) -> _Run:
     return _orders(acquires=False, releases=True, proxy=True)
 
 
 @semantics(fence.fence_proxy_alias, fence.fence_proxy_alias_ordered)
-def order_aliases(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
+def order_aliases(
+    op: fence.fence_proxy_alias | fence.fence_proxy_alias_ordered, binder: Binder, statement: syntax.Instruction
+) -> _Run:
     """There are no aliases in the emulator's memory."""
     return lambda g: None
 
 
 @semantics(fence.membar_proxy)
-def older_proxy_fence(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
+def older_proxy_fence(op: fence.membar_proxy, binder: Binder, statement: syntax.Instruction) -> _Run:
     """membar.proxy.async is fence.proxy.async."""
     return _publish(shared=True, heap=True) if op.kind == "async" else lambda g: None
 
 
 @semantics(fence.fence_mbarrier_init, fence.fence_proxy_async)
-def publish_barriers(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
-    stores = isinstance(op, fence.fence_proxy_async)
-    return _publish(shared=stores and op.space != "global", heap=stores and op.space in (None, "global"))
+def publish_barriers(
+    op: fence.fence_mbarrier_init | fence.fence_proxy_async, binder: Binder, statement: syntax.Instruction
+) -> _Run:
+    if isinstance(op, fence.fence_mbarrier_init):
+        return _publish(shared=False, heap=False)
+    return _publish(shared=op.space != "global", heap=op.space in (None, "global"))
 
 
 def _publish(*, shared: bool, heap: bool) -> _Run:
@@ -100,7 +108,7 @@ def _publish(*, shared: bool, heap: bool) -> _Run:
 
 
 @semantics(fence.fence_proxy_tensormap_release)
-def release_tensormaps(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
+def release_tensormaps(op: fence.fence_proxy_tensormap_release, binder: Binder, statement: syntax.Instruction) -> _Run:
     """The maps that have been changed may be acquired from now on."""
 
     def run(g: Group) -> None:
@@ -110,7 +118,7 @@ def release_tensormaps(op: Any, binder: Binder, statement: syntax.Instruction) -
 
 
 @semantics(fence.fence_proxy_tensormap_acquire)
-def acquire_tensormap(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
+def acquire_tensormap(op: fence.fence_proxy_tensormap_acquire, binder: Binder, statement: syntax.Instruction) -> _Run:
     """Later copies see the map at an address as it was released."""
     address = binder.address(op.addr)
 

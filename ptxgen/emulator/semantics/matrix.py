@@ -6,7 +6,7 @@ Threads give the addresses of rows of 16 bytes; which thread gets which element 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,24 +22,43 @@ from ptxgen.emulator.semantics import semantics
 from ptxgen.emulator.semantics.barrier import require_whole_warps
 from ptxgen.emulator.state.group import Group
 from ptxgen.instr import matrix
-from ptxgen.layouts.fragments import PACKED_BITS, inverse, load_fragment, store_fragment, transpose_fragments
+from ptxgen.instr.model.form import Instruction
+from ptxgen.layouts.fragments import (
+    PACKED_BITS,
+    MatrixShape,
+    inverse,
+    load_fragment,
+    store_fragment,
+    transpose_fragments,
+)
 
 _Run = Callable[[Group], None]
 #: Bytes of a row, which an address gives.
 _ROW = 16
 _WORD = np.dtype(np.uint32)
-_SHAPES: dict[type, Any] = {
-    matrix.ldmatrix: "m8n8", matrix.ldmatrix_m16n16: "m16n16", matrix.ldmatrix_m8n16_unpack: "m8n16",
-    matrix.ldmatrix_m16n16_unpack: "m16n16", matrix.stmatrix: "m8n8", matrix.stmatrix_m16n8: "m16n8",
-}  # fmt: skip
+_Unpacking = matrix.ldmatrix_m8n16_unpack | matrix.ldmatrix_m16n16_unpack
+_Load = matrix.ldmatrix | matrix.ldmatrix_m16n16 | _Unpacking
+_Store = matrix.stmatrix | matrix.stmatrix_m16n8
+_SHAPES: dict[type[Instruction], MatrixShape] = {
+    matrix.ldmatrix: "m8n8",
+    matrix.ldmatrix_m16n16: "m16n16",
+    matrix.ldmatrix_m8n16_unpack: "m8n16",
+    matrix.ldmatrix_m16n16_unpack: "m16n16",
+    matrix.stmatrix: "m8n8",
+    matrix.stmatrix_m16n8: "m16n8",
+}
 
 
-def _transposed(op: Any) -> bool:
+def _transposed(op: _Load | _Store) -> bool:
     """Only m8n8 has a choice: the others stand for one of the two."""
-    return bool(getattr(op, "trans", not isinstance(op, matrix.ldmatrix_m8n16_unpack)))
+    if isinstance(op, matrix.ldmatrix | matrix.stmatrix):
+        return op.trans
+    return not isinstance(op, matrix.ldmatrix_m8n16_unpack)
 
 
-def _addressed(g: Group, op: Any, addresses: Any, rows: int) -> tuple[Group | None, NDArray[np.int64]]:
+def _addressed(
+    g: Group, op: _Load | _Store, addresses: NDArray[np.int64], rows: int
+) -> tuple[Group | None, NDArray[np.int64]]:
     """The threads that give the addresses of so many rows, and these as shared addresses: (warps, 32)."""
     offsets = np.array(g.full(addresses), np.int64)
     givers = np.zeros((g.size, 32), np.bool_)
@@ -54,15 +73,15 @@ def _addressed(g: Group, op: Any, addresses: Any, rows: int) -> tuple[Group | No
     return part, offsets
 
 
-@semantics(matrix.ldmatrix, matrix.ldmatrix_m16n16, matrix.ldmatrix_m8n16_unpack, matrix.ldmatrix_m16n16_unpack)
-def load(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
+@semantics(*get_args(_Load))
+def load(op: _Load, binder: Binder, statement: syntax.Instruction) -> _Run:
     """Elements of 6 and 4 bits go to the low bits of a byte each, the rest of it zero.
 
     CUTLASS says so of b4x16_p64 (include/cute/atom/mma_traits_sm120.hpp, fp4_shift_A); 6 bits are inferred.
     """
     fragment = load_fragment(_SHAPES[type(op)], op.num, _transposed(op))
     row, element = fragment
-    packed = PACKED_BITS.get(getattr(op, "src", ""))
+    packed = PACKED_BITS[op.src] if isinstance(op, _Unpacking) else None
     bits = 32 // row.shape[2]
     address = binder.address(op.addr)
     destinations = [binder.destination(each, "b32") for each in binder.vector(op.r)]
@@ -93,8 +112,8 @@ def _join(elements: NDArray[Any]) -> NDArray[np.uint32]:
     return np.ascontiguousarray(elements).view(np.uint32)[..., 0]
 
 
-@semantics(matrix.stmatrix, matrix.stmatrix_m16n8)
-def store(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
+@semantics(*get_args(_Store))
+def store(op: _Store, binder: Binder, statement: syntax.Instruction) -> _Run:
     fragment = store_fragment(_SHAPES[type(op)], op.num, _transposed(op))
     bits = 32 // fragment[0].shape[2]
     rows = int(fragment[0].max()) + 1
@@ -117,7 +136,7 @@ def store(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
 
 
 @semantics(matrix.movmatrix)
-def transpose(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
+def transpose(op: matrix.movmatrix, binder: Binder, statement: syntax.Instruction) -> _Run:
     given, taken = transpose_fragments()
     holder = inverse(given, 8, 8)[taken]
     source, destination = binder.source(op.a, "b32"), binder.destination(op.d, "b32")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,50 +23,55 @@ from ptxgen.instr import memory
 from ptxgen.instr.model.types import TYPES
 
 _Run = Callable[[Group], None]
+_Mmio = memory.ld_mmio | memory.st_mmio
+_ReadOnly = memory.ld_readonly | memory.ld_readonly_nc | memory.ld_nc | memory.ld_nc_keep | memory.ldu
+_Load = memory.ld | memory.ld_keep | memory.ld_volatile | memory.ld_ordered | memory.ld_mmio | _ReadOnly
+_Store = memory.st | memory.st_keep | memory.st_volatile | memory.st_ordered | memory.st_mmio
 
 #: What st.bulk counts its bytes in, and is aligned to.
 _BULK_GRANULE = 8
 
 
-def space_of(op: Any, binder: Binder, operand: syntax.Operand) -> str | None:
-    """The state space of an access, None if the address is generic.
+def space_of(space: str | None, binder: Binder, operand: syntax.Operand) -> str | None:
+    """The state space of an access to the modifier `space`, None if the address is generic.
 
     A name has its own space: for .param the entry's parameters or a variable on the stack, and where the instruction
     says none, that of the variable (measured: SASS of ptxas 13.5 for ld, st and atom).
     """
     place = binder.place(operand)
-    space = op.space if op.space in (None, "shared::cluster") else op.space.split("::")[0]
-    if place is not None and (space is None or space == "param"):
+    base = space if space is None or space == "shared::cluster" else space.split("::")[0]
+    if place is not None and (base is None or base == "param"):
         return place.space
-    if space == "param" and (op.space == "param::func" or not binder.in_entry):
+    if base == "param" and (space == "param::func" or not binder.in_entry):
         return "local"
-    return space
+    return base
 
 
-def _vector(op: Any, operand: syntax.Operand, binder: Binder) -> tuple[syntax.Operand, ...]:
-    found, required = binder.vector(operand), memory.elements(op) if hasattr(op, "vec") else 1
+def _vector(
+    op: _Load | _Store | memory.st_async, operand: syntax.Operand, binder: Binder
+) -> tuple[syntax.Operand, ...]:
+    found, required = binder.vector(operand), 1 if isinstance(op, _Mmio) else memory.elements(op)
     if len(found) != required:
         raise Unmodelled(f"{len(found)} registers for {required} elements")
     return found
 
 
-#: Loads and stores that order nothing.
-_WEAK = (
-    memory.ld, memory.ld_keep, memory.ld_readonly, memory.ld_readonly_nc, memory.ld_nc, memory.ld_nc_keep, memory.ldu,
-    memory.st, memory.st_keep,
-)  # fmt: skip
+def _order(op: _Load | _Store) -> Order | None:
+    """None for weak accesses. Volatile and mmio ones are relaxed, or as they say, in the scope of the system (8.4)."""
+    if isinstance(op, memory.ld_volatile | memory.st_volatile):
+        return order_of(None, "sys")
+    if isinstance(op, _Mmio):
+        return order_of(op.sem, "sys")
+    return order_of(op.sem, op.scope) if isinstance(op, memory.ld_ordered | memory.st_ordered) else None
 
 
-@semantics(
-    memory.ld, memory.ld_keep, memory.ld_volatile, memory.ld_ordered, memory.ld_readonly, memory.ld_readonly_nc,
-    memory.ld_nc, memory.ld_nc_keep, memory.ldu, memory.ld_mmio,
-)  # fmt: skip
-def load(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
+@semantics(*get_args(_Load))
+def load(op: _Load, binder: Binder, statement: syntax.Instruction) -> _Run:
     type = TYPES[op.type]
     dtype, words = numpy_type(type), type.bits // 64 if type.bits == 128 else 1
-    address, named = binder.address(op.a), space_of(op, binder, op.a)
+    address, named = binder.address(op.a), space_of(op.space, binder, op.a)
     destinations = [binder.destination(element, type) for element in _vector(op, op.d, binder)]
-    order = None if isinstance(op, _WEAK) else order_of(op)
+    order = _order(op)
     binder.strong = order is not None
     if order is not None:
         binder.program.has_strong_loads = True
@@ -83,13 +88,13 @@ def load(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     return run
 
 
-@semantics(memory.st, memory.st_keep, memory.st_volatile, memory.st_ordered, memory.st_mmio)
-def store(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
+@semantics(*get_args(_Store))
+def store(op: _Store, binder: Binder, statement: syntax.Instruction) -> _Run:
     type = TYPES[op.type]
     dtype = numpy_type(type)
-    address, named = binder.address(op.a), space_of(op, binder, op.a)
+    address, named = binder.address(op.a), space_of(op.space, binder, op.a)
     sources = [binder.source(element, type) for element in _vector(op, op.b, binder)]
-    order = None if isinstance(op, _WEAK) else order_of(op)
+    order = _order(op)
     binder.strong = order is not None
 
     def run(g: Group) -> None:
@@ -104,9 +109,9 @@ def store(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
 
 
 @semantics(memory.st_bulk, memory.st_bulk_32)
-def fill(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
+def fill(op: memory.st_bulk | memory.st_bulk_32, binder: Binder, statement: syntax.Instruction) -> _Run:
     """Zeros, as if a thread stored them. Raises MemoryFault outside the CTA's own shared memory."""
-    address, named = binder.address(op.a), space_of(op, binder, op.a)
+    address, named = binder.address(op.a), space_of(op.space, binder, op.a)
     size = binder.source(op.size, "u32" if isinstance(op, memory.st_bulk_32) else "u64")
 
     def run(g: Group) -> None:
@@ -140,10 +145,10 @@ def _zero(machine: Machine, row: int, lane: int, address: int, size: int, statem
 
 
 @semantics(memory.st_async)
-def store_later(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
+def store_later(op: memory.st_async, binder: Binder, statement: syntax.Instruction) -> _Run:
     type = TYPES[op.type]
     dtype, size = numpy_type(type), type.bytes * memory.elements(op)
-    address, named, barrier = binder.address(op.a), space_of(op, binder, op.a), binder.address(op.mbar)
+    address, named, barrier = binder.address(op.a), space_of(op.space, binder, op.a), binder.address(op.mbar)
     sources = [binder.source(element, type) for element in _vector(op, op.b, binder)]
 
     def run(g: Group) -> None:
@@ -173,10 +178,12 @@ def _halves(g: Group, values: list[Any], bits: int) -> list[NDArray[Any]]:
 
 
 @semantics(memory.st_async_release, memory.st_async_mmio)
-def store_globally(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
+def store_globally(
+    op: memory.st_async_release | memory.st_async_mmio, binder: Binder, statement: syntax.Instruction
+) -> _Run:
     type = TYPES[op.type]
     dtype = numpy_type(type)
-    address, named, source = binder.address(op.a), space_of(op, binder, op.a), binder.source(op.b, type)
+    address, named, source = binder.address(op.a), space_of(op.space, binder, op.a), binder.source(op.b, type)
     order = Order(acquires=False, releases=True, level=level(op.scope))
 
     def run(g: Group) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,10 +21,11 @@ if TYPE_CHECKING:
     from ptxgen.emulator.schedule.scheduler import Scheduler
 
 _Run = Callable[[Group], None]
+_Gate = Callable[[Group, "Scheduler"], tuple[Callable[[int], object], NDArray[np.bool_] | None]]
 
 
 @semantics(miscellaneous.setmaxnreg, kind="blocking")
-def set_registers(op: Any, binder: Binder, statement: syntax.Instruction) -> Callable[..., Any]:
+def set_registers(op: miscellaneous.setmaxnreg, binder: Binder, statement: syntax.Instruction) -> _Gate:
     """A pool per CTA holds what warps gave back; more than it has must be waited for (9.7.19.5)."""
     count, raises = int(op.count.evaluate()), op.action == "inc"
 
@@ -59,14 +60,17 @@ def set_registers(op: Any, binder: Binder, statement: syntax.Instruction) -> Cal
     return run
 
 
-@semantics(miscellaneous.nanosleep, miscellaneous.pmevent, miscellaneous.pmevent_mask, miscellaneous.mark)
-def nothing(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
+_Pause = miscellaneous.nanosleep | miscellaneous.pmevent | miscellaneous.pmevent_mask | miscellaneous.mark
+
+
+@semantics(*get_args(_Pause))
+def nothing(op: _Pause, binder: Binder, statement: syntax.Instruction) -> _Run:
     """Time passes anyway, and the emulator keeps no events."""
     return lambda g: None
 
 
 @semantics(miscellaneous.trap, miscellaneous.brkpt)
-def stop(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
+def stop(op: miscellaneous.trap | miscellaneous.brkpt, binder: Binder, statement: syntax.Instruction) -> _Run:
     """Without a debugger a breakpoint ends the kernel as a trap does."""
 
     def run(g: Group) -> None:

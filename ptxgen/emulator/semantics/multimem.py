@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ptxgen import syntax
 from ptxgen.emulator.checks.registry.memory import NOT_GLOBAL
@@ -37,11 +38,11 @@ def _parts(g: Group, space: str | None, address: Reader, statement: syntax.Instr
 
 
 @semantics(multimem.ld_reduce, multimem.ld_reduce_float)
-def load(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
+def load(op: multimem.ld_reduce | multimem.ld_reduce_float, binder: Binder, statement: syntax.Instruction) -> _Run:
     type = TYPES[op.type]
     dtype, address = numpy_type(type), binder.address(op.a)
     destinations = [binder.destination(element, type) for element in binder.vector(op.d)]
-    order = order_of(op) if op.sem not in (None, "weak") else None
+    order = order_of(op.sem, op.scope) if op.sem not in (None, "weak") else None
 
     def run(g: Group) -> None:
         for space, inside, part, _ in _parts(g, op.space, address, statement):
@@ -53,11 +54,11 @@ def load(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
 
 
 @semantics(multimem.st, multimem.st_float)
-def store(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
+def store(op: multimem.st | multimem.st_float, binder: Binder, statement: syntax.Instruction) -> _Run:
     type = TYPES[op.type]
     dtype, address = numpy_type(type), binder.address(op.a)
     sources = [binder.source(element, type) for element in binder.vector(op.b)]
-    order = order_of(op) if op.sem not in (None, "weak") else None
+    order = order_of(op.sem, op.scope) if op.sem not in (None, "weak") else None
 
     def run(g: Group) -> None:
         for space, inside, part, _ in _parts(g, op.space, address, statement):
@@ -68,7 +69,7 @@ def store(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
 
 
 @semantics(multimem.red, multimem.red_float)
-def reduce(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
+def reduce(op: multimem.red | multimem.red_float, binder: Binder, statement: syntax.Instruction) -> _Run:
     """As red: its elements are atomic each for itself.
 
     Sums of .f32 flush subnormal numbers: ptxas 13.5 makes REDG.E.ADD.F32.FTZ of both (SASS of sm_90a and sm_100a).
@@ -76,22 +77,20 @@ def reduce(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
     type, address = TYPES[op.type], binder.address(op.a)
     operation, associative, dtype = operation_of(op.op, op.type, "global", noftz=False)
     sources = [binder.source(element, type) for element in binder.vector(op.b)]
-    order = order_of(op)
+    order = order_of(op.sem, op.scope)
 
     def run(g: Group) -> None:
         values = [g.full(source(g)) for source in sources]
         for part in _parts(g, op.space, address, statement):
             operand = operands_of(part, values, dtype)
-            change(
-                part, dtype.itemsize, operand.shape[1], dtype, operation, associative, [operand], statement, order,
-                reads=False,
-            )  # fmt: skip
+            size, count = dtype.itemsize, operand.shape[1]
+            change(part, size, count, dtype, operation, associative, [operand], statement, order, reads=False)
 
     return run
 
 
 @semantics(multimem.st_async, multimem.red_async)
-def later(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
+def later(op: multimem.st_async | multimem.red_async, binder: Binder, statement: syntax.Instruction) -> _Run:
     """Like st.async.release and red.async.release, whose completion no instruction waits for."""
     type, address, source = TYPES[op.type], binder.address(op.a), binder.source(op.b, op.type)
     dtype = numpy_type(type)
@@ -103,7 +102,7 @@ def later(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
             locate(part.group, part.space, part.addresses, type.bytes, statement.opcode)
             held = value[part.chosen]
 
-            def complete(part: Part = part, held: Any = held) -> None:
+            def complete(part: Part = part, held: NDArray[Any] = held) -> None:
                 if not adds:
                     store_words(part.group, part.space, part.addresses, dtype, [held], statement, order=order)
                     return

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -19,7 +18,7 @@ _Run = Callable[[Group], None]
 
 
 @semantics(stack.alloca)
-def allocate(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
+def allocate(op: stack.alloca, binder: Binder, statement: syntax.Instruction) -> _Run:
     """What is taken lasts until the function returns, or until a pointer from before is restored."""
     size, pointer = binder.source(op.size, op.type), binder.destination(op.ptr, op.type)
     align = int(op.align.evaluate()) if op.align is not None else 8
@@ -36,13 +35,13 @@ def allocate(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
 
 
 @semantics(stack.stacksave)
-def save(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
+def save(op: stack.stacksave, binder: Binder, statement: syntax.Instruction) -> _Run:
     d = binder.destination(op.d, op.type)
     return lambda g: d(g, g.machine.stack.pointer[g.rows].astype(np.uint64))
 
 
 @semantics(stack.stackrestore)
-def restore(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
+def restore(op: stack.stackrestore, binder: Binder, statement: syntax.Instruction) -> _Run:
     a = binder.source(op.a, op.type)
 
     def run(g: Group) -> None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +19,7 @@ from ptxgen.emulator.memory import MemoryFault
 from ptxgen.emulator.memory.access import locate, parts_of
 from ptxgen.emulator.state.group import Group
 from ptxgen.emulator.state.machine import Machine
+from ptxgen.instr import control
 
 #: A lane's arguments to what the function returns.
 _Function = Callable[["Lane", list[int]], int]
@@ -56,7 +56,7 @@ class Lane:
         return found.decode("utf-8", "replace")
 
 
-def system_call(op: Any, binder: Binder, name: str) -> Callable[[Group], None]:
+def system_call(op: control.call, binder: Binder, name: str) -> Callable[[Group], None]:
     """What a call of a declared function does that the module does not define. Raises Unmodelled if it is unknown."""
     function = _FUNCTIONS.get(name)
     if function is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,11 +41,14 @@ def _global_bytes(machine: Machine, address: int, what: str) -> NDArray[np.uint8
     return machine.memory.view(address, MAP_BYTES)
 
 
-@semantics(tensormap.replace, tensormap.replace_dimension, tensormap.replace_choice)
-def replace(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
+_Replace = tensormap.replace | tensormap.replace_dimension | tensormap.replace_choice
+
+
+@semantics(*get_args(_Replace))
+def replace(op: _Replace, binder: Binder, statement: syntax.Instruction) -> _Run:
     """A weak read and write of the whole object by the generic proxy."""
     address = binder.address(op.addr)
-    type = getattr(op, "type", "b32")
+    type = "b32" if isinstance(op, tensormap.replace_choice) else op.type
     value: Reader = binder.source(op.value, "u64" if type == "b64" else "u32")
     ordinal = int(op.ordinal.evaluate()) if isinstance(op, tensormap.replace_dimension) else 0
 
@@ -80,7 +83,7 @@ def replace(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
 
 
 @semantics(tensormap.cp_fenceproxy)
-def publish(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
+def publish(op: tensormap.cp_fenceproxy, binder: Binder, statement: syntax.Instruction) -> _Run:
     """The threads of a warp copy the same bytes to the same place, and release them to the tensormap proxy."""
     destination, source = binder.address(op.dst), binder.address(op.src)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,7 @@ from ptxgen.emulator.checks.registry.descriptors import (
 )
 from ptxgen.emulator.checks.registry.memory import MISALIGNED, OUT_OF_BOUNDS
 from ptxgen.emulator.engines import tensor_copies
-from ptxgen.emulator.engines.bulk_copies import deliver, destinations, each_store, keep_in_group
+from ptxgen.emulator.engines.bulk_copies import Destination, deliver, destinations, each_store, keep_in_group
 from ptxgen.emulator.engines.tensor_copies import Box
 from ptxgen.emulator.load.operands import Binder, Reader, Unmodelled
 from ptxgen.emulator.memory import MemoryFault
@@ -38,6 +38,9 @@ from ptxgen.emulator.state.machine import Machine
 from ptxgen.instr import tma
 
 _Run = Callable[[Group], None]
+_Load = tma.load | tma.load_im2col
+_Store = tma.store | tma.reduce
+_Hint = tma.prefetch | tma.prefetch_im2col | tma.applypriority | tma.applypriority_im2col
 
 #: Shared-memory alignment of a tensor copy, in bytes (9.7.9.25.5; a kernel that breaks it ends, measured).
 _ALIGNMENT = 128
@@ -77,9 +80,14 @@ def tensormap_at(machine: Machine, row: int, address: int, statement: syntax.Ins
 
 
 def box_of(
-    machine: Machine, op: Any, row: int, address: int, coords: Sequence[int], offsets: Sequence[int],
+    machine: Machine,
+    op: _Load | _Store,
+    row: int,
+    address: int,
+    coords: Sequence[int],
+    offsets: Sequence[int],
     statement: syntax.Instruction,
-) -> Box:  # fmt: skip
+) -> Box:
     """What an instruction copies, by the tensormap at `address`. Raises MemoryFault where the two do not fit."""
     tensormap, mode = tensormap_at(machine, row, address, statement), op.load_mode or "tile"
     required = "im2col" if mode.startswith("im2col") else "tiled"
@@ -99,11 +107,11 @@ def box_of(
     return tensor_copies.wide_pixels(tensormap, coords, halo, offset, fixed=mode == "im2col::w::128")
 
 
-def _require_modelled(op: Any) -> None:
+def _require_modelled(op: _Load | _Store) -> None:
     """What PTX 9.4 adds for sm_107 is not there."""
     if op.override_address:
         raise Unmodelled("override::global_address")
-    if getattr(op, "report", None) not in (None, "disabled"):
+    if isinstance(op, _Load) and op.report not in (None, "disabled"):
         raise Unmodelled(f"mbarrier::report::{op.report}")
 
 
@@ -111,7 +119,7 @@ def _vector(binder: Binder, operand: syntax.Operand, type: str) -> list[Reader]:
     return [binder.source(element, type) for element in binder.vector(operand)]
 
 
-def _aligned(machine: Machine, box: Box, start: int) -> Any:
+def _aligned(machine: Machine, box: Box, start: int) -> NDArray[np.int64]:
     """The 16-byte units of a box at `start`. Raises MemoryFault where they are misaligned or outside."""
     if start % _ALIGNMENT:
         raise MemoryFault(
@@ -126,8 +134,8 @@ def _aligned(machine: Machine, box: Box, start: int) -> Any:
     return granules
 
 
-@semantics(tma.load, tma.load_im2col)
-def load(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
+@semantics(*get_args(_Load))
+def load(op: _Load, binder: Binder, statement: syntax.Instruction) -> _Run:
     _require_modelled(op)
     destination, barrier = binder.address(op.dst_mem), binder.address(op.mbar)
     map_address = binder.address(op.tensor_map)
@@ -149,25 +157,23 @@ def load(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
             )
             granules = _aligned(machine, box, copies[0].offset)
 
-            def act(box: Box = box, granules: Any = granules, copies: Any = copies) -> None:
+            def act(box: Box = box, granules: NDArray[np.int64] = granules, copies: list[Destination] = copies) -> None:
                 data = box.gather(machine.memory)
                 for copy in copies:
                     box.put(machine.shared.data[copy.slot], granules, data)
 
-            deliver(
-                machine, row, lane, statement, copies, granules, box.bytes, "tensor copy", act, box.tensormap.swizzle,
-                heap=box.heap_granules(),
-            )  # fmt: skip
+            size, swizzle, heap = box.bytes, box.tensormap.swizzle, box.heap_granules()
+            deliver(machine, row, lane, statement, copies, granules, size, "tensor copy", act, swizzle, heap=heap)
 
     return run
 
 
-@semantics(tma.store, tma.reduce)
-def store(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
+@semantics(*get_args(_Store))
+def store(op: _Store, binder: Binder, statement: syntax.Instruction) -> _Run:
     _require_modelled(op)
     source, map_address = binder.address(op.src_mem), binder.address(op.tensor_map)
     coordinates = _vector(binder, op.coords, "s32")
-    reduction = getattr(op, "op", None)
+    reduction = op.op if isinstance(op, tma.reduce) else None
 
     def run(g: Group) -> None:
         values = [source(g), map_address(g), *(coordinate(g) for coordinate in coordinates)]
@@ -178,9 +184,16 @@ def store(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
 
 
 def _issue_store(
-    machine: Machine, op: Any, row: int, lanes: NDArray[np.bool_], statement: syntax.Instruction, where: int,
-    coords: Sequence[int], place: int, reduction: str | None,
-) -> None:  # fmt: skip
+    machine: Machine,
+    op: _Store,
+    row: int,
+    lanes: NDArray[np.bool_],
+    statement: syntax.Instruction,
+    where: int,
+    coords: Sequence[int],
+    place: int,
+    reduction: str | None,
+) -> None:
     """Queue one box from shared to global memory, as part of the warp's open group."""
     if min(coords) < 0:
         # Measured (H200, driver 580, 2026-11-20): the store ends the kernel with an illegal-instruction error.
@@ -202,10 +215,10 @@ def _issue_store(
         )
     combine = _tensor_combiner(reduction, tensormap.dtype) if reduction is not None else None
 
-    def read() -> Any:
+    def read() -> NDArray[np.uint8]:
         return machine.shared.data[slot].view(np.complex128)[granules].view(np.uint8)
 
-    def write(data: Any) -> None:
+    def write(data: NDArray[np.uint8]) -> None:
         if combine is None:
             box.scatter(machine.memory, data)
         else:
@@ -239,7 +252,7 @@ def _tensor_combiner(reduction: str, dtype: str) -> Combine:
     return combiner(reduction, dtype)
 
 
-@semantics(tma.prefetch, tma.prefetch_im2col, tma.applypriority, tma.applypriority_im2col)
-def prefetch(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
+@semantics(*get_args(_Hint))
+def prefetch(op: _Hint, binder: Binder, statement: syntax.Instruction) -> _Run:
     """A hint."""
     return lambda g: None
