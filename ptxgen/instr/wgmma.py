@@ -26,16 +26,12 @@ _ROWS = 16
 _MIXED = {f"atype={a} btype={b}": Availability("8.4", "sm_90a") for a, b in (("s8", "u8"), ("u8", "s8"))}
 
 
-def _dtype(form: Any) -> str:
-    return getattr(form, "dtype", "s32")
-
-
 def _d_type(form: Any) -> str:
-    return {"f16": "f16x2"}.get(_dtype(form), _dtype(form))
+    return "f16x2" if form.dtype == "f16" else form.dtype
 
 
 def _d_count(form: Any) -> int:
-    return registers(_ROWS * form.n, 16 if _dtype(form) == "f16" else 32)
+    return registers(_ROWS * form.n, 16 if form.dtype == "f16" else 32)
 
 
 def _a_type(form: Any) -> str:
@@ -181,6 +177,7 @@ class mma_async_f8_rs(_DenseScaled):
 class mma_async_i8(_Dense):
     """8-bit integers; `satfinite` clamps the sums instead of wrapping them."""
 
+    dtype = "s32"
     syntax = "wgmma.mma_async.sync.aligned.n{.satfinite}.s32.atype.btype d, a, b, scale_d"
     _: KW_ONLY
     n: _IntegerN = modifier("m64n", "k32")
@@ -193,6 +190,7 @@ class mma_async_i8(_Dense):
 class mma_async_i8_rs(_Dense):
     """As mma_async_i8, with A in registers."""
 
+    dtype = "s32"
     syntax = "wgmma.mma_async.sync.aligned.n{.satfinite}.s32.atype.btype d, a, b, scale_d"
     a: OperandLike = vector("u32", _a_count)
     _: KW_ONLY
@@ -207,6 +205,7 @@ class mma_async_b1(_Dense):
     """Single bits: the number of ones in a row of A and a column of B."""
 
     atype = btype = "b1"
+    dtype = "s32"
     syntax = "wgmma.mma_async.sync.aligned.n.s32.b1.b1.and.popc d, a, b, scale_d"
     _: KW_ONLY
     n: _IntegerN = modifier("m64n", "k256")
@@ -216,6 +215,7 @@ class mma_async_b1_rs(_Dense):
     """As mma_async_b1, with A in registers."""
 
     atype = btype = "b1"
+    dtype = "s32"
     syntax = "wgmma.mma_async.sync.aligned.n.s32.b1.b1.and.popc d, a, b, scale_d"
     a: OperandLike = vector("u32", _a_count)
     _: KW_ONLY
@@ -313,6 +313,7 @@ class mma_async_sp_f8_rs(_SparseScaled):
 class mma_async_sp_i8(_Sparse):
     """As mma_async_i8, with 2 of 4 elements of A."""
 
+    dtype = "s32"
     syntax = "wgmma.mma_async.sp.sync.aligned.n{.satfinite}.s32.atype.btype d, a, b, sp_meta, sp_sel, scale_d"
     sp_sel: OperandLike = immediate(0, 0)
     _: KW_ONLY
@@ -326,6 +327,7 @@ class mma_async_sp_i8(_Sparse):
 class mma_async_sp_i8_rs(_Sparse):
     """As mma_async_sp_i8, with A in registers."""
 
+    dtype = "s32"
     syntax = "wgmma.mma_async.sp.sync.aligned.n{.satfinite}.s32.atype.btype d, a, b, sp_meta, sp_sel, scale_d"
     a: OperandLike = vector("u32", _a_count)
     sp_sel: OperandLike = immediate(0, 0)

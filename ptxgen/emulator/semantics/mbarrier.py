@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,37 @@ if TYPE_CHECKING:
     from ptxgen.emulator.schedule.scheduler import Scheduler
 
 _Run = Callable[[Group], None]
-
+_Gate = Callable[[Group, "Scheduler"], tuple[Callable[[int], object], NDArray[np.bool_] | None]]
+_Multicast = (
+    mbarrier.expect_tx_multicast
+    | mbarrier.complete_tx_multicast
+    | mbarrier.arrive_multicast
+    | mbarrier.arrive_expect_tx_multicast
+    | mbarrier.arrive_drop_multicast
+    | mbarrier.arrive_drop_expect_tx_multicast
+)
+#: Operations on the tx-count alone, those with an arrival, and arrivals with a count.
+_Tx = mbarrier.expect_tx | mbarrier.expect_tx_multicast | mbarrier.complete_tx | mbarrier.complete_tx_multicast
+_ArriveTx = (
+    mbarrier.arrive_expect_tx
+    | mbarrier.arrive_expect_tx_remote
+    | mbarrier.arrive_expect_tx_multicast
+    | mbarrier.arrive_drop_expect_tx
+    | mbarrier.arrive_drop_expect_tx_remote
+    | mbarrier.arrive_drop_expect_tx_multicast
+)
+_Arrive = (
+    mbarrier.arrive
+    | mbarrier.arrive_remote
+    | mbarrier.arrive_multicast
+    | mbarrier.arrive_no_complete
+    | mbarrier.arrive_drop
+    | mbarrier.arrive_drop_remote
+    | mbarrier.arrive_drop_multicast
+    | mbarrier.arrive_drop_no_complete
+)
+_Parity = mbarrier.test_wait_parity | mbarrier.try_wait_parity
+_Wait = mbarrier.test_wait | mbarrier.try_wait | _Parity
 
 #: Arrivals that an object may expect, by its layout.
 _MOST_ARRIVALS = {"v0": 2**20 - 1, "v1": 511}
@@ -38,7 +68,7 @@ def each(g: Group, *values: Any) -> Iterator[tuple[int, int, tuple[int, ...]]]:
 
 
 @semantics(mbarrier.init)
-def init(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
+def init(op: mbarrier.init, binder: Binder, statement: syntax.Instruction) -> _Run:
     """Layout v1 (PTX 9.3) counts less, and keeps reports of copies that went wrong; here those end the kernel."""
     layout = op.layout or "v0"
     most = _MOST_ARRIVALS[layout]
@@ -99,7 +129,7 @@ def init(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
 
 
 @semantics(mbarrier.inval)
-def invalidate(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
+def invalidate(op: mbarrier.inval, binder: Binder, statement: syntax.Instruction) -> _Run:
     address = binder.address(op.addr)
 
     def run(g: Group) -> None:
@@ -192,12 +222,12 @@ class _Use:
         return before
 
 
-def _bind(op: Any, binder: Binder, use: _Use) -> _Run:
+def _bind(op: _Tx | _ArriveTx | _Arrive, binder: Binder, use: _Use) -> _Run:
     address = binder.address(op.addr)
-    size = binder.source(op.tx_count, "u32") if hasattr(op, "tx_count") else None
-    count = binder.source(op.count, "u32") if getattr(op, "count", None) is not None else None
-    mask = binder.source(op.mask, "u32") if hasattr(op, "mask") else None
-    state = binder.destination(op.state, "b64") if hasattr(op, "state") else None
+    size = None if isinstance(op, _Arrive) else binder.source(op.tx_count, "u32")
+    count = binder.source(op.count, "u32") if isinstance(op, _Arrive) and op.count is not None else None
+    mask = binder.source(op.mask, "u32") if isinstance(op, _Multicast) else None
+    state = None if isinstance(op, _Tx) else binder.destination(op.state, "b64")
 
     def run(g: Group) -> None:
         machine, clusters = g.machine, g.machine.clusters
@@ -222,15 +252,8 @@ def _bind(op: Any, binder: Binder, use: _Use) -> _Run:
     return run
 
 
-@semantics(
-    mbarrier.expect_tx, mbarrier.expect_tx_multicast, mbarrier.complete_tx, mbarrier.complete_tx_multicast,
-    mbarrier.arrive, mbarrier.arrive_remote, mbarrier.arrive_multicast, mbarrier.arrive_no_complete,
-    mbarrier.arrive_expect_tx, mbarrier.arrive_expect_tx_remote, mbarrier.arrive_expect_tx_multicast,
-    mbarrier.arrive_drop, mbarrier.arrive_drop_remote, mbarrier.arrive_drop_multicast,
-    mbarrier.arrive_drop_no_complete, mbarrier.arrive_drop_expect_tx, mbarrier.arrive_drop_expect_tx_remote,
-    mbarrier.arrive_drop_expect_tx_multicast,
-)  # fmt: skip
-def use(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
+@semantics(*get_args(_Tx | _ArriveTx | _Arrive))
+def use(op: _Tx | _ArriveTx | _Arrive, binder: Binder, statement: syntax.Instruction) -> _Run:
     """Expect or complete bytes, arrive, drop: on the current phase of the object, which may end it."""
     words = op.opcode_text.split(".")
     drops = "arrive_drop" in words
@@ -252,7 +275,7 @@ def use(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
 
 
 @semantics(mbarrier.pending_count)
-def pending_count(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
+def pending_count(op: mbarrier.pending_count, binder: Binder, statement: syntax.Instruction) -> _Run:
     state, count = binder.source(op.state, "b64"), binder.destination(op.count, "u32")
 
     def run(g: Group) -> None:
@@ -263,7 +286,7 @@ def pending_count(op: Any, binder: Binder, statement: syntax.Instruction) -> _Ru
 
 
 @semantics(mbarrier.check_layout)
-def check_layout(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
+def check_layout(op: mbarrier.check_layout, binder: Binder, statement: syntax.Instruction) -> _Run:
     address, p = binder.address(op.addr), binder.destination(op.p, "pred")
 
     def run(g: Group) -> None:
@@ -278,7 +301,7 @@ def check_layout(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run
 
 
 def _tested(
-    op: Any, binder: Binder, statement: syntax.Instruction
+    op: _Wait, binder: Binder, statement: syntax.Instruction
 ) -> Callable[[Group], tuple[NDArray[np.bool_], NDArray[np.bool_], dict[int, int]]]:
     """Which lanes find their phase ended, which may wait for it, and the offset of the object that each row awaits.
 
@@ -288,7 +311,7 @@ def _tested(
     report = binder.destination(op.report, "pred") if op.report is not None else None
     value = binder.destination(op.value, "b8") if op.value is not None else None
     address = binder.address(op.addr)
-    by_parity = hasattr(op, "parity")
+    by_parity = isinstance(op, _Parity)
     result = binder.register(op.p).index if str(op.p) != "_" else -1
     wanted = binder.source(op.parity, "u32") if by_parity else binder.source(op.state, "b64")
 
@@ -340,7 +363,7 @@ def _tested(
 
 
 @semantics(mbarrier.test_wait, mbarrier.test_wait_parity)
-def test(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
+def test(op: mbarrier.test_wait | mbarrier.test_wait_parity, binder: Binder, statement: syntax.Instruction) -> _Run:
     tested, p = _tested(op, binder, statement), binder.destination(op.p, "pred")
 
     def run(g: Group) -> None:
@@ -350,7 +373,7 @@ def test(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
 
 
 @semantics(mbarrier.try_wait, mbarrier.try_wait_parity, kind="blocking")
-def try_wait(op: Any, binder: Binder, statement: syntax.Instruction) -> Callable[..., Any]:
+def try_wait(op: mbarrier.try_wait | mbarrier.try_wait_parity, binder: Binder, statement: syntax.Instruction) -> _Gate:
     """Lanes whose phase has not ended are held until it does, or until nobody else can go on: then p is false."""
     tested, p = _tested(op, binder, statement), binder.destination(op.p, "pred")
 

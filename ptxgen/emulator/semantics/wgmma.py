@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,6 +47,21 @@ if TYPE_CHECKING:
 _Run = Callable[[Group], None]
 _Gate = Callable[[Group, "Scheduler"], tuple[Callable[[int], object], NDArray[np.bool_] | None]]
 _Words = list[NDArray[Any]]
+_F16 = wgmma.mma_async_f16 | wgmma.mma_async_f16_rs | wgmma.mma_async_sp_f16 | wgmma.mma_async_sp_f16_rs
+_Tf32 = wgmma.mma_async_tf32 | wgmma.mma_async_tf32_rs | wgmma.mma_async_sp_tf32 | wgmma.mma_async_sp_tf32_rs
+_F8 = wgmma.mma_async_f8 | wgmma.mma_async_f8_rs | wgmma.mma_async_sp_f8 | wgmma.mma_async_sp_f8_rs
+_I8 = wgmma.mma_async_i8 | wgmma.mma_async_i8_rs | wgmma.mma_async_sp_i8 | wgmma.mma_async_sp_i8_rs
+_Mma = _F16 | _Tf32 | _F8 | _I8 | wgmma.mma_async_b1 | wgmma.mma_async_b1_rs
+_Sparse = (
+    wgmma.mma_async_sp_f16
+    | wgmma.mma_async_sp_f16_rs
+    | wgmma.mma_async_sp_tf32
+    | wgmma.mma_async_sp_tf32_rs
+    | wgmma.mma_async_sp_f8
+    | wgmma.mma_async_sp_f8_rs
+    | wgmma.mma_async_sp_i8
+    | wgmma.mma_async_sp_i8_rs
+)
 _ROWS = 64
 _ALL_BYTES = np.uint16(0xFFFF)
 #: Bits of a row of A and of a column of B that a dense product takes.
@@ -74,16 +89,9 @@ class Shape(NamedTuple):
         return _DEPTH // self.bits * (2 if self.sparse else 1)
 
 
-def _shape(op: Any) -> Shape:
-    one: Any = getattr(op, "type", None)  # of A and B, where both have it
-    return Shape(
-        getattr(op, "atype", one),
-        getattr(op, "btype", one),
-        getattr(op, "dtype", "s32"),
-        op.n,
-        hasattr(op, "sp_meta"),
-        getattr(op, "satfinite", False),
-    )
+def _shape(op: _Mma) -> Shape:
+    a_type, b_type = (op.type, op.type) if isinstance(op, _F16) else (op.atype, op.btype)
+    return Shape(a_type, b_type, op.dtype, op.n, isinstance(op, _Sparse), isinstance(op, _I8) and op.satfinite)
 
 
 # Operands in shared memory.
@@ -175,7 +183,7 @@ def _write(registers: _Words, warps: NDArray[np.int64], words: NDArray[Any]) -> 
         register[warps] = word
 
 
-def _uniform(words: Sequence[NDArray[Any]], machine: Machine, statement: Any) -> None:
+def _uniform(words: Sequence[NDArray[Any]], machine: Machine, statement: syntax.Instruction) -> None:
     """Report descriptors and flags that are not the same in all threads of a warpgroup: [warpgroups, 4, 32]."""
     for word in words:
         if (word != word[:, :1, :1]).any():
@@ -187,35 +195,15 @@ def _uniform(words: Sequence[NDArray[Any]], machine: Machine, statement: Any) ->
             )
 
 
-@semantics(
-    wgmma.mma_async_f16,
-    wgmma.mma_async_f16_rs,
-    wgmma.mma_async_tf32,
-    wgmma.mma_async_tf32_rs,
-    wgmma.mma_async_f8,
-    wgmma.mma_async_f8_rs,
-    wgmma.mma_async_i8,
-    wgmma.mma_async_i8_rs,
-    wgmma.mma_async_b1,
-    wgmma.mma_async_b1_rs,
-    wgmma.mma_async_sp_f16,
-    wgmma.mma_async_sp_f16_rs,
-    wgmma.mma_async_sp_tf32,
-    wgmma.mma_async_sp_tf32_rs,
-    wgmma.mma_async_sp_f8,
-    wgmma.mma_async_sp_f8_rs,
-    wgmma.mma_async_sp_i8,
-    wgmma.mma_async_sp_i8_rs,
-    kind="blocking",
-)
-def multiply(op: Any, binder: Binder, statement: syntax.Instruction) -> _Gate:
+@semantics(*get_args(_Mma), kind="blocking")
+def multiply(op: _Mma, binder: Binder, statement: syntax.Instruction) -> _Gate:
     return _Multiply(op, binder, statement).run
 
 
 class _Multiply:
     """One wgmma.mma_async, bound."""
 
-    def __init__(self, op: Any, binder: Binder, statement: syntax.Instruction) -> None:
+    def __init__(self, op: _Mma, binder: Binder, statement: syntax.Instruction) -> None:
         self.shape, self.statement = _shape(op), statement
         self.d = [binder.register(element) for element in binder.vector(op.d)]
         self.a = [binder.input(element) for element in op.a.elements] if isinstance(op.a, syntax.Vector) else []
@@ -224,10 +212,15 @@ class _Multiply:
         self.scale_d = binder.predicate(op.scale_d)
         binder.adds.update(register.index for register in self.d)
         binder.if_true = self.scale_d
-        self.metadata = binder.source(binder.vector(op.sp_meta)[0], "b32") if self.shape.sparse else None
-        self.selector = int(op.sp_sel.evaluate()) if self.shape.sparse else 0
-        self.negate = _sign(op, "imm_scale_a") != _sign(op, "imm_scale_b")
-        self.majors: tuple[Major, Major] = (_major(op, "imm_trans_a"), _major(op, "imm_trans_b"))
+        sparse = isinstance(op, _Sparse)
+        self.metadata = binder.source(binder.vector(op.sp_meta)[0], "b32") if sparse else None
+        self.selector = int(op.sp_sel.evaluate()) if sparse else 0
+        scaled = isinstance(op, _F16 | _Tf32 | _F8)
+        self.negate = scaled and op.imm_scale_a.evaluate() != op.imm_scale_b.evaluate()
+        self.majors: tuple[Major, Major] = (
+            _major(op.imm_trans_a) if isinstance(op, wgmma.mma_async_f16 | wgmma.mma_async_sp_f16) else "k",
+            _major(op.imm_trans_b) if isinstance(op, _F16) else "k",
+        )
         self.accumulator = binder.program.follow(self.d)
         self.input = binder.program.follow(self.a)
 
@@ -396,21 +389,15 @@ class _Work(NamedTuple):
         return _Work(*(None if each is None else each[chosen] for each in self))  # type: ignore[arg-type]
 
 
-def _sign(op: Any, name: str) -> int:
-    operand = getattr(op, name, None)
-    return 1 if operand is None else int(operand.evaluate())
-
-
-def _major(op: Any, name: str) -> Major:
-    operand = getattr(op, name, None)
-    return "mn" if operand is not None and operand.evaluate() else "k"
+def _major(transposed: syntax.Immediate | syntax.Expression) -> Major:
+    return "mn" if transposed.evaluate() else "k"
 
 
 # Order.
 
 
 @semantics(wgmma.fence, kind="blocking")
-def fence(op: Any, binder: Binder, statement: syntax.Instruction) -> _Gate:
+def fence(op: wgmma.fence, binder: Binder, statement: syntax.Instruction) -> _Gate:
     """The warps of a warpgroup meet here, as they do on hardware (WARPGROUP.ARRIVE of its SASS)."""
 
     def run(g: Group, scheduler: Scheduler) -> tuple[Callable[[int], object], NDArray[np.bool_] | None]:
@@ -433,7 +420,7 @@ def fence(op: Any, binder: Binder, statement: syntax.Instruction) -> _Gate:
 
 
 @semantics(wgmma.commit_group)
-def commit(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
+def commit(op: wgmma.commit_group, binder: Binder, statement: syntax.Instruction) -> _Run:
     def run(g: Group) -> None:
         require_whole_warps(g, statement)
         for row in g.indices:
@@ -443,7 +430,7 @@ def commit(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
 
 
 @semantics(wgmma.wait_group, kind="blocking")
-def wait(op: Any, binder: Binder, statement: syntax.Instruction) -> _Gate:
+def wait(op: wgmma.wait_group, binder: Binder, statement: syntax.Instruction) -> _Gate:
     """Warps stay until the groups before the latest ones are done."""
     pending = int(op.pending.evaluate())
 

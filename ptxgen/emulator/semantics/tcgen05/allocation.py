@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,10 +24,11 @@ if TYPE_CHECKING:
     from ptxgen.emulator.schedule.scheduler import Scheduler
 
 _Run = Callable[[Group], None]
+_Gate = Callable[[Group, "Scheduler"], tuple[Callable[[int], object], NDArray[np.bool_] | None]]
 
 
 @semantics(tcgen05.alloc, kind="blocking")
-def alloc(op: Any, binder: Binder, statement: syntax.Instruction) -> Callable[..., Any]:
+def alloc(op: tcgen05.alloc, binder: Binder, statement: syntax.Instruction) -> _Gate:
     """Warps stay until there is room and, in a pair, until a warp of the peer asks too.
 
     .exclusive takes all columns, whatever the operand says (SASS of ptxas 13.5).
@@ -88,7 +89,7 @@ def _tell(
 
 
 @semantics(tcgen05.dealloc, kind="blocking")
-def dealloc(op: Any, binder: Binder, statement: syntax.Instruction) -> Callable[..., Any]:
+def dealloc(op: tcgen05.dealloc, binder: Binder, statement: syntax.Instruction) -> _Gate:
     """In a pair, a warp may have to wait for the peer's (9.7.16.7.1): here it does, unless all is as early as legal."""
     address, columns = binder.source(op.taddr, "b32"), binder.source(op.columns, "b32")
 
@@ -132,7 +133,7 @@ def _pair(machine: Machine, slot: int, cta_group: int) -> Sequence[int]:
 
 
 @semantics(tcgen05.relinquish_alloc_permit)
-def relinquish(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
+def relinquish(op: tcgen05.relinquish_alloc_permit, binder: Binder, statement: syntax.Instruction) -> _Run:
     def run(g: Group) -> None:
         require_whole_warps(g, statement)
         g.machine.tensor.relinquished[g.machine.row_slot[g.indices]] = True

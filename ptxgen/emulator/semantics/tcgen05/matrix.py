@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,33 +33,40 @@ from ptxgen.layouts.tmem import LANES, bands_of, metadata_cells, split_address
 
 #: Scale vectors by kind and .scale_vectorsize (PTX ISA tables 56 and 57).
 _VECTORS = {
-    ("mxf8f6f4", None): "1X", ("mxf8f6f4", "block32"): "1X", ("mxf4", None): "2X", ("mxf4", "block32"): "2X",
-    ("mxf4nvf4", "block32"): "2X", ("mxf4nvf4", "block16"): "4X",
-}  # fmt: skip
+    ("mxf8f6f4", None): "1X",
+    ("mxf8f6f4", "block32"): "1X",
+    ("mxf4", None): "2X",
+    ("mxf4", "block32"): "2X",
+    ("mxf4nvf4", "block32"): "2X",
+    ("mxf4nvf4", "block16"): "4X",
+}
+_Sparse = tcgen05.mma_sp | tcgen05.mma_sp_ts
+_Unscaled = tcgen05.mma | tcgen05.mma_ts | _Sparse
+_SparseScaled = tcgen05.mma_sp_scaled | tcgen05.mma_sp_scaled_ts
+_Scaled = tcgen05.mma_scaled | tcgen05.mma_scaled_ts | _SparseScaled
+_SparseStationary = tcgen05.mma_ws_sp | tcgen05.mma_ws_sp_ts
+_Stationary = tcgen05.mma_ws | tcgen05.mma_ws_ts | _SparseStationary
+_Mma = _Unscaled | _Scaled | _Stationary
 
 
-def _form(op: Any) -> Form:
+def _form(op: _Mma) -> Form:
     vector = ""
-    if hasattr(op, "scale_a"):
+    if isinstance(op, _Scaled):
         size = op.scale_vectorsize
         vector = size[-2:] if size and size.startswith("scale_vec") else _VECTORS[op.kind, size]
     return Form(
         kind=op.kind,
-        cta_group=getattr(op, "cta_group", 1),
-        ws=hasattr(op, "zero_column_mask"),
-        sparse=hasattr(op, "metadata"),
+        cta_group=1 if isinstance(op, _Stationary) else op.cta_group,
+        ws=isinstance(op, _Stationary),
+        sparse=isinstance(op, _Sparse | _SparseScaled | _SparseStationary),
         scale_vector=vector,
         a_in_tensor_memory=isinstance(op.a, syntax.Address),
-        ashift=getattr(op, "ashift", False),
+        ashift=isinstance(op, tcgen05.mma_ts | tcgen05.mma_sp_ts) and op.ashift,
     )
 
 
-@semantics(
-    tcgen05.mma, tcgen05.mma_ts, tcgen05.mma_sp, tcgen05.mma_sp_ts, tcgen05.mma_scaled, tcgen05.mma_scaled_ts,
-    tcgen05.mma_sp_scaled, tcgen05.mma_sp_scaled_ts, tcgen05.mma_ws, tcgen05.mma_ws_ts, tcgen05.mma_ws_sp,
-    tcgen05.mma_ws_sp_ts,
-)  # fmt: skip
-def mma(op: Any, binder: Binder, statement: syntax.Instruction) -> Callable[[Group], None]:
+@semantics(*get_args(_Mma))
+def mma(op: _Mma, binder: Binder, statement: syntax.Instruction) -> Callable[[Group], None]:
     """Collector buffers change no values: an operand must not change while its product may still read it."""
     form = _form(op)
     readers: dict[str, Reader] = {
@@ -69,16 +76,18 @@ def mma(op: Any, binder: Binder, statement: syntax.Instruction) -> Callable[[Gro
         "idesc": binder.source(op.idesc, "b32"),
         "accumulate": binder.predicate(op.enable_input_d),
     }
-    for name in ("metadata", "scale_a", "scale_b"):
-        if hasattr(op, name):
-            readers[name] = binder.address(getattr(op, name))
-    if getattr(op, "zero_column_mask", None) is not None:
+    if isinstance(op, _Sparse | _SparseScaled | _SparseStationary):
+        readers["metadata"] = binder.address(op.metadata)
+    if isinstance(op, _Scaled):
+        readers["scale_a"], readers["scale_b"] = binder.address(op.scale_a), binder.address(op.scale_b)
+    if isinstance(op, _Stationary) and op.zero_column_mask is not None:
         readers["mask"] = binder.source(op.zero_column_mask, "b64")
-    off = getattr(op, "disable_output_lane", None)
-    for index, word in enumerate(binder.vector(off) if off is not None else ()):
-        readers[f"off{index}"] = binder.source(word, "b32")
-    scale = getattr(op, "scale_input_d", None)
-    scale_input = int(scale.evaluate()) if scale is not None else 0
+    scale_input = 0
+    if isinstance(op, _Unscaled):
+        off = op.disable_output_lane
+        for index, word in enumerate(binder.vector(off) if off is not None else ()):
+            readers[f"off{index}"] = binder.source(word, "b32")
+        scale_input = int(op.scale_input_d.evaluate()) if op.scale_input_d is not None else 0
 
     def run(g: Group) -> None:
         advise_one_lane(g, readers["d"](g), statement)
@@ -141,9 +150,14 @@ def _scale_place(place: tuple[int, int]) -> tuple[int, int]:
 
 
 def _matrices(
-    machine: Machine, shape: Shape, slots: Sequence[int], value: int, side: str, statement: syntax.Instruction,
+    machine: Machine,
+    shape: Shape,
+    slots: Sequence[int],
+    value: int,
+    side: str,
+    statement: syntax.Instruction,
     more: int = 0,
-) -> list[SharedMatrix]:  # fmt: skip
+) -> list[SharedMatrix]:
     """The parts of A or B in the shared memory of each CTA; `more` rows of B are there for a column shift."""
     idesc = shape.idesc
     left = side == "a"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +31,7 @@ from ptxgen.layouts.tmem import (
     LANES,
     WARP_LANES,
     Cells,
+    LoadShape,
     bands_of,
     copy_lanes,
     load_cells,
@@ -43,17 +44,23 @@ if TYPE_CHECKING:
     from ptxgen.emulator.schedule.scheduler import Scheduler
 
 _Run = Callable[[Group], None]
+_Gate = Callable[[Group, "Scheduler"], tuple[Callable[[int], object], NDArray[np.bool_] | None]]
+_Reduction = tcgen05.ld_red | tcgen05.ld_red_halves
+_Load = tcgen05.ld | tcgen05.ld_halves | _Reduction
+_Store = tcgen05.st | tcgen05.st_halves
+_Halves = tcgen05.ld_halves | tcgen05.ld_red_halves | tcgen05.st_halves
 #: Columns that tcgen05.shift moves: 32 bytes.
 _SHIFT_COLUMNS = 8
 
 
-def _cells(op: Any, packed: bool, count: int) -> tuple[str, Cells]:
+def _cells(op: _Load | _Store, packed: bool, count: int) -> tuple[str, Cells]:
     """The shape and the cells of `count` registers, [32, registers] or [32, registers, 2] if packed."""
-    split = int(op.split.evaluate()) if hasattr(op, "split") else 0
-    if hasattr(op, "split"):
-        shape = "16x32bx2"
-    else:
-        shape = getattr(op, "shape", "32x32b")
+    shape: LoadShape = "32x32b"
+    split = 0
+    if isinstance(op, _Halves):
+        shape, split = "16x32bx2", int(op.split.evaluate())
+    elif not isinstance(op, tcgen05.ld_red):
+        shape = op.shape
     lanes, columns = (packed_cells if packed else load_cells)(shape, op.num, split)
     if count != columns.shape[1]:
         raise Unmodelled(f"{count} registers where .{shape}.x{op.num} has {columns.shape[1]}")
@@ -106,21 +113,22 @@ def _span(cells: Cells, column: int) -> range:
 # Loads.
 
 
-@semantics(tcgen05.ld, tcgen05.ld_halves, tcgen05.ld_red, tcgen05.ld_red_halves)
-def load(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
-    packed = getattr(op, "pack", False)
+@semantics(*get_args(_Load))
+def load(op: _Load, binder: Binder, statement: syntax.Instruction) -> _Run:
+    packed = not isinstance(op, _Reduction) and op.pack
     registers = [binder.register(element) for element in binder.vector(op.r)]
     shape, cells = _cells(op, packed, len(registers))
     address = binder.address(op.taddr)
-    result = binder.register(op.result) if hasattr(op, "result") else None
+    reduction = op if isinstance(op, _Reduction) else None
+    result = binder.register(reduction.result) if reduction is not None else None
     written = [*registers, result] if result is not None else registers
 
     def fetch(words: NDArray[np.uint32]) -> NDArray[np.uint32]:
         """What the registers get of the cells' words: [32, registers], the reduction last."""
         if packed:
             return words[..., 0] & np.uint32(0xFFFF) | words[..., 1] << np.uint32(16)
-        if result is not None:
-            return np.concatenate([words, _reduced(words, op)[:, None]], axis=1)
+        if reduction is not None:
+            return np.concatenate([words, _reduced(words, reduction)[:, None]], axis=1)
         return words
 
     def run(g: Group) -> None:
@@ -176,7 +184,7 @@ def _submit_load(
     machine.submit(slot, statement, complete, pipe=pipe, works=[work])
 
 
-def _reduced(words: NDArray[np.uint32], op: Any) -> NDArray[np.uint32]:
+def _reduced(words: NDArray[np.uint32], op: _Reduction) -> NDArray[np.uint32]:
     """Least or greatest of each thread's words, [32]."""
     least = op.op == "min"
     if op.type != "f32":
@@ -198,8 +206,8 @@ def _reduced(words: NDArray[np.uint32], op: Any) -> NDArray[np.uint32]:
 # Stores.
 
 
-@semantics(tcgen05.st, tcgen05.st_halves)
-def store(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
+@semantics(*get_args(_Store))
+def store(op: _Store, binder: Binder, statement: syntax.Instruction) -> _Run:
     """The registers are read at once; the cells change later, those of one warp in the order of its stores."""
     sources = [binder.source(element, "b32") for element in binder.vector(op.r)]
     shape, cells = _cells(op, op.unpack, len(sources))
@@ -242,7 +250,7 @@ def _submit_store(machine: Machine, work: AsyncWork, cells: Cells, words: NDArra
 
 
 @semantics(tcgen05.wait, kind="blocking")
-def wait(op: Any, binder: Binder, statement: syntax.Instruction) -> Callable[..., Any]:
+def wait(op: tcgen05.wait, binder: Binder, statement: syntax.Instruction) -> _Gate:
     """Warps stay until their loads, or their stores, have arrived."""
 
     def run(g: Group, scheduler: Scheduler) -> tuple[Callable[[int], object], NDArray[np.bool_] | None]:
@@ -269,7 +277,7 @@ def wait(op: Any, binder: Binder, statement: syntax.Instruction) -> Callable[...
 
 
 @semantics(tcgen05.cp)
-def copy(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
+def copy(op: tcgen05.cp, binder: Binder, statement: syntax.Instruction) -> _Run:
     """Each CTA of a pair copies from its own shared memory."""
     rows, bits = COPY_SHAPES[op.shape]
     lanes = copy_lanes(op.shape, op.multicast)
@@ -323,7 +331,7 @@ def _submit_copy(
 
 
 @semantics(tcgen05.shift)
-def shift(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
+def shift(op: tcgen05.shift, binder: Binder, statement: syntax.Instruction) -> _Run:
     address = binder.address(op.taddr)
 
     def run(g: Group) -> None:

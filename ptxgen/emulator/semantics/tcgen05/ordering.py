@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from ptxgen import syntax
 from ptxgen.emulator.checks.registry import memory
@@ -20,7 +19,7 @@ _Run = Callable[[Group], None]
 
 
 @semantics(tcgen05.commit)
-def commit(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
+def commit(op: tcgen05.commit, binder: Binder, statement: syntax.Instruction) -> _Run:
     """One arrival on the mbarrier, or on those at its offset in the CTAs that a multicast mask names."""
     address = binder.address(op.mbar)
     mask = binder.source(op.mask, "b16") if op.multicast else None
@@ -74,7 +73,7 @@ def _arrive_when_done(
 
 
 @semantics(tcgen05.fence)
-def fence(op: Any, binder: Binder, statement: syntax.Instruction) -> _Run:
+def fence(op: tcgen05.fence, binder: Binder, statement: syntax.Instruction) -> _Run:
     def run(g: Group) -> None:
         g.machine.events.tensor_fence(g.indices, g.active, before=op.where == "before_thread_sync")
 
