@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
 from ptxgen import syntax
 from ptxgen.emulator.load.operands import Binder
 from ptxgen.emulator.memory.access import WINDOWS, in_window
 from ptxgen.emulator.semantics import semantics
+from ptxgen.emulator.semantics.kinds import Plain
 from ptxgen.emulator.state.group import Group
 from ptxgen.instr import address
 
-_Run = Callable[[Group], None]
-
 
 @semantics(address.isspacep)
-def in_space(op: address.isspacep, binder: Binder, statement: syntax.Instruction) -> _Run:
+def in_space(op: address.isspacep, binder: Binder, statement: syntax.Instruction) -> Plain:
     """The window of parameters lies in that of global memory (9.7.9.19)."""
     a, p, space = binder.source(op.a, "u64"), binder.destination(op.p, "pred"), op.space.split("::")[0]
 
@@ -30,7 +27,7 @@ def in_space(op: address.isspacep, binder: Binder, statement: syntax.Instruction
 
 
 @semantics(address.cvta, address.cvta_to)
-def convert_address(op: address.cvta | address.cvta_to, binder: Binder, statement: syntax.Instruction) -> _Run:
+def convert_address(op: address.cvta | address.cvta_to, binder: Binder, statement: syntax.Instruction) -> Plain:
     base = np.uint64(WINDOWS[op.space.split("::")[0]])
     a, d = binder.source(op.a, op.size), binder.destination(op.d, op.size)
     if isinstance(op, address.cvta):

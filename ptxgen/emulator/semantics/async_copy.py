@@ -6,7 +6,6 @@ They belong to the generic proxy: what a thread has waited for counts as its own
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,6 +20,7 @@ from ptxgen.emulator.memory.access import locate
 from ptxgen.emulator.memory.global_memory import HEAP_BASE
 from ptxgen.emulator.memory.located import Bytes
 from ptxgen.emulator.semantics import semantics
+from ptxgen.emulator.semantics.kinds import Blocking, Passing, Plain
 from ptxgen.emulator.state.group import Group
 from ptxgen.emulator.state.machine import Machine
 from ptxgen.emulator.state.mbarriers import MBarrier
@@ -30,14 +30,12 @@ from ptxgen.instr import async_copy, mbarrier
 if TYPE_CHECKING:
     from ptxgen.emulator.schedule.scheduler import Scheduler
 
-_Run = Callable[[Group], None]
 #: Of each lane that copies, the offsets in shared memory and on the heap, and how many bytes it reads.
 _Lanes = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
-_Gate = Callable[[Group, "Scheduler"], tuple[Callable[[int], object], NDArray[np.bool_] | None]]
 
 
 @semantics(async_copy.copy, async_copy.copy_ignore)
-def copy(op: async_copy.copy | async_copy.copy_ignore, binder: Binder, statement: syntax.Instruction) -> _Run:
+def copy(op: async_copy.copy | async_copy.copy_ignore, binder: Binder, statement: syntax.Instruction) -> Plain:
     size = int(op.size.evaluate())
     destination, source = binder.address(op.dst), binder.address(op.src)
     ignore = binder.predicate(op.ignore) if isinstance(op, async_copy.copy_ignore) else None
@@ -152,7 +150,7 @@ def _move(machine: Machine, shared: NDArray[np.uint8], size: int, lanes: _Lanes)
 
 
 @semantics(async_copy.commit_group)
-def commit_group(op: async_copy.commit_group, binder: Binder, statement: syntax.Instruction) -> _Run:
+def commit_group(op: async_copy.commit_group, binder: Binder, statement: syntax.Instruction) -> Plain:
     def run(g: Group) -> None:
         active = g.active
         for position, row in enumerate(map(int, g.indices)):
@@ -161,8 +159,8 @@ def commit_group(op: async_copy.commit_group, binder: Binder, statement: syntax.
     return run
 
 
-def _wait(pending: int, commits: bool) -> _Gate:
-    def run(g: Group, scheduler: Scheduler) -> tuple[Callable[[int], object], NDArray[np.bool_] | None]:
+def _wait(pending: int, commits: bool) -> Blocking:
+    def run(g: Group, scheduler: Scheduler) -> Passing:
         machine, active = g.machine, g.active
         passing = np.ones((g.size, 32), np.bool_)
         for position, row in enumerate(map(int, g.indices)):
@@ -186,18 +184,18 @@ def _wait(pending: int, commits: bool) -> _Gate:
 
 
 @semantics(async_copy.wait_group, kind="blocking")
-def wait_group(op: async_copy.wait_group, binder: Binder, statement: syntax.Instruction) -> _Gate:
+def wait_group(op: async_copy.wait_group, binder: Binder, statement: syntax.Instruction) -> Blocking:
     return _wait(max(int(op.count.evaluate()), 0), commits=False)
 
 
 @semantics(async_copy.wait_all, kind="blocking")
-def wait_all(op: async_copy.wait_all, binder: Binder, statement: syntax.Instruction) -> _Gate:
+def wait_all(op: async_copy.wait_all, binder: Binder, statement: syntax.Instruction) -> Blocking:
     """As a commit and a wait for all groups (9.7.9.25.3.3)."""
     return _wait(0, commits=True)
 
 
 @semantics(mbarrier.cp_async_arrive)
-def arrive_when_done(op: mbarrier.cp_async_arrive, binder: Binder, statement: syntax.Instruction) -> _Run:
+def arrive_when_done(op: mbarrier.cp_async_arrive, binder: Binder, statement: syntax.Instruction) -> Plain:
     """Each lane arrives once its copies so far are done. Without .noinc the phase expects one arrival more for it."""
     address = binder.address(op.addr)
 

@@ -6,7 +6,7 @@ one. The elements of vectors and of packed values are atomic separately.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, get_args
 
 import numpy as np
@@ -24,13 +24,13 @@ from ptxgen.emulator.memory.located import Bytes
 from ptxgen.emulator.memory.order import Order, level, order_of
 from ptxgen.emulator.memory.reductions import canonical, decrement, greater, increment, lesser
 from ptxgen.emulator.semantics import semantics
+from ptxgen.emulator.semantics.kinds import Plain
 from ptxgen.emulator.semantics.memory import space_of
 from ptxgen.emulator.state.group import Group
 from ptxgen.emulator.state.machine import Machine
 from ptxgen.instr import atomic
 from ptxgen.instr.model.types import TYPES
 
-_Run = Callable[[Group], None]
 _Words = NDArray[Any]
 
 #: The elements of floating-point types.
@@ -152,7 +152,7 @@ def change(
 
 
 @semantics(*get_args(_Atom | _Red))
-def modify(op: _Atom | _Red, binder: Binder, statement: syntax.Instruction) -> _Run:
+def modify(op: _Atom | _Red, binder: Binder, statement: syntax.Instruction) -> Plain:
     type = TYPES[op.type]
     kind = "add" if isinstance(op, _Sum) else op.op
     noftz = op.noftz if isinstance(op, atomic.atom_vector | atomic.red_vector) else not isinstance(op, _Scalar)
@@ -203,7 +203,7 @@ def _give(part: Part, results: Sequence[Writer], found: _Words, dtype: np.dtype[
 
 
 @semantics(atomic.atom_cas)
-def compare_and_swap(op: atomic.atom_cas, binder: Binder, statement: syntax.Instruction) -> _Run:
+def compare_and_swap(op: atomic.atom_cas, binder: Binder, statement: syntax.Instruction) -> Plain:
     type = TYPES[op.type]
     address, named = binder.address(op.a), space_of(op.space, binder, op.a)
     expected, new, result = binder.source(op.b, type), binder.source(op.c, type), binder.destination(op.d, type)
@@ -222,7 +222,7 @@ def compare_and_swap(op: atomic.atom_cas, binder: Binder, statement: syntax.Inst
 
 
 @semantics(atomic.red_async)
-def reduce_later(op: atomic.red_async, binder: Binder, statement: syntax.Instruction) -> _Run:
+def reduce_later(op: atomic.red_async, binder: Binder, statement: syntax.Instruction) -> Plain:
     type = TYPES[op.type]
     address, named, barrier = binder.address(op.a), space_of(op.space, binder, op.a), binder.address(op.mbar)
     operation, associative, dtype = operation_of(op.op, op.type, "shared", noftz=False)
@@ -250,7 +250,7 @@ def reduce_later(op: atomic.red_async, binder: Binder, statement: syntax.Instruc
 @semantics(atomic.red_async_release, atomic.red_async_mmio)
 def reduce_globally(
     op: atomic.red_async_release | atomic.red_async_mmio, binder: Binder, statement: syntax.Instruction
-) -> _Run:
+) -> Plain:
     type = TYPES[op.type]
     address, named, source = binder.address(op.a), space_of(op.space, binder, op.a), binder.source(op.b, type)
     operation, associative, dtype = operation_of(op.op, op.type, "global", noftz=False)

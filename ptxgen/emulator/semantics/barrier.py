@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, get_args
 
 import numpy as np
@@ -12,6 +11,7 @@ from ptxgen.emulator.checks.registry import barriers
 from ptxgen.emulator.load.operands import Binder
 from ptxgen.emulator.memory import MemoryFault
 from ptxgen.emulator.semantics import semantics
+from ptxgen.emulator.semantics.kinds import Terminator
 from ptxgen.emulator.state.barriers import Reduction
 from ptxgen.emulator.state.convergence import bits_of
 from ptxgen.emulator.state.group import Group
@@ -20,8 +20,6 @@ from ptxgen.instr import barrier
 if TYPE_CHECKING:
     from ptxgen.emulator.load.program import Block, Operation
     from ptxgen.emulator.schedule.scheduler import Scheduler
-
-_End = Callable[[Group, "Scheduler", "Block", "Operation"], None]
 
 
 def require_whole_warps(g: Group, statement: syntax.Instruction) -> None:
@@ -54,7 +52,7 @@ def _kind(op: _Bar | _Barrier) -> str:
 
 
 @semantics(*get_args(_Bar | _Barrier), kind="terminator")
-def synchronize(op: _Bar | _Barrier, binder: Binder, statement: syntax.Instruction) -> _End:
+def synchronize(op: _Bar | _Barrier, binder: Binder, statement: syntax.Instruction) -> Terminator:
     name = binder.source(op.name, "u32")
     threads = binder.source(op.threads, "u32") if op.threads is not None else None
     aligned, kind = op.traits.aligned, _kind(op)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, get_args
 
 import numpy as np
@@ -17,6 +16,7 @@ from ptxgen.emulator.memory.global_memory import HEAP_BASE, POISON_BYTE
 from ptxgen.emulator.memory.granules import GRANULE
 from ptxgen.emulator.memory.reductions import Combine, combiner
 from ptxgen.emulator.semantics import semantics
+from ptxgen.emulator.semantics.kinds import Blocking, Passing, Plain
 from ptxgen.emulator.semantics.mbarrier import each
 from ptxgen.emulator.state.group import Group
 from ptxgen.emulator.state.machine import Machine
@@ -25,9 +25,6 @@ from ptxgen.instr.model.types import TYPES
 
 if TYPE_CHECKING:
     from ptxgen.emulator.schedule.scheduler import Scheduler
-
-_Run = Callable[[Group], None]
-_Gate = Callable[[Group, "Scheduler"], tuple[Callable[[int], object], NDArray[np.bool_] | None]]
 
 
 def _require_size(size: int, what: str) -> None:
@@ -61,7 +58,7 @@ def _whole_granules(start: int, stop: int) -> NDArray[np.int64]:
 
 
 @semantics(bulk.load)
-def load(op: bulk.load, binder: Binder, statement: syntax.Instruction) -> _Run:
+def load(op: bulk.load, binder: Binder, statement: syntax.Instruction) -> Plain:
     if op.report not in (None, "disabled"):
         raise Unmodelled(f"mbarrier::report::{op.report}")
     destination, source = binder.address(op.dst_mem), binder.address(op.src_mem)
@@ -100,7 +97,7 @@ def load(op: bulk.load, binder: Binder, statement: syntax.Instruction) -> _Run:
 
 
 @semantics(bulk.copy, bulk.reduce_shared)
-def copy(op: bulk.copy | bulk.reduce_shared, binder: Binder, statement: syntax.Instruction) -> _Run:
+def copy(op: bulk.copy | bulk.reduce_shared, binder: Binder, statement: syntax.Instruction) -> Plain:
     """From this CTA's shared memory to that of another, or combined with it."""
     destination, source = binder.address(op.dst_mem), binder.address(op.src_mem)
     size, barrier = binder.source(op.size, "u32"), binder.address(op.mbar)
@@ -132,7 +129,7 @@ _Store = bulk.store | bulk.multimem_store
 
 
 @semantics(*get_args(_Store | _Reduction))
-def store(op: _Store | _Reduction, binder: Binder, statement: syntax.Instruction) -> _Run:
+def store(op: _Store | _Reduction, binder: Binder, statement: syntax.Instruction) -> Plain:
     """From shared to global memory, or combined with it; a byte mask repeats every 16 bytes.
 
     A multimem address is that of the one device that there is.
@@ -175,13 +172,13 @@ def store(op: _Store | _Reduction, binder: Binder, statement: syntax.Instruction
 
 
 @semantics(bulk.prefetch, bulk.applypriority)
-def prefetch(op: bulk.prefetch | bulk.applypriority, binder: Binder, statement: syntax.Instruction) -> _Run:
+def prefetch(op: bulk.prefetch | bulk.applypriority, binder: Binder, statement: syntax.Instruction) -> Plain:
     """A hint."""
     return lambda g: None
 
 
 @semantics(bulk.commit_group)
-def commit_group(op: bulk.commit_group, binder: Binder, statement: syntax.Instruction) -> _Run:
+def commit_group(op: bulk.commit_group, binder: Binder, statement: syntax.Instruction) -> Plain:
     def run(g: Group) -> None:
         for row in g.indices:
             g.machine.bulk_groups.commit(int(row))
@@ -190,11 +187,11 @@ def commit_group(op: bulk.commit_group, binder: Binder, statement: syntax.Instru
 
 
 @semantics(bulk.wait_group, kind="blocking")
-def wait_group(op: bulk.wait_group, binder: Binder, statement: syntax.Instruction) -> _Gate:
+def wait_group(op: bulk.wait_group, binder: Binder, statement: syntax.Instruction) -> Blocking:
     """All but the latest groups must be done, or with .read have read their sources."""
     pending, reads = max(int(op.pending.value), 0), op.read
 
-    def run(g: Group, scheduler: Scheduler) -> tuple[Callable[[int], object], NDArray[np.bool_] | None]:
+    def run(g: Group, scheduler: Scheduler) -> Passing:
         machine = g.machine
         passing = np.ones((g.size, 32), np.bool_)
         for position, row in enumerate(g.indices):

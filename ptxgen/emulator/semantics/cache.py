@@ -6,7 +6,6 @@ line loses its contents.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import get_args
 
 import numpy as np
@@ -18,10 +17,9 @@ from ptxgen.emulator.memory import MemoryFault
 from ptxgen.emulator.memory.access import parts_of
 from ptxgen.emulator.memory.global_memory import HEAP_BASE, POISON_BYTE
 from ptxgen.emulator.semantics import semantics
+from ptxgen.emulator.semantics.kinds import Plain
 from ptxgen.emulator.state.group import Group
 from ptxgen.instr import cache
-
-_Run = Callable[[Group], None]
 
 _LINE = 128
 #: Codes of priorities: of the primary part, and of the other.
@@ -34,12 +32,12 @@ _Hint = cache.prefetch | cache.prefetch_keep | cache.prefetch_tensormap | cache.
 
 
 @semantics(*get_args(_Hint))
-def nothing(op: _Hint, binder: Binder, statement: syntax.Instruction) -> _Run:
+def nothing(op: _Hint, binder: Binder, statement: syntax.Instruction) -> Plain:
     return lambda g: None
 
 
 @semantics(cache.discard)
-def discard(op: cache.discard, binder: Binder, statement: syntax.Instruction) -> _Run:
+def discard(op: cache.discard, binder: Binder, statement: syntax.Instruction) -> Plain:
     """The bytes become indeterminate: poison here. Raises MemoryFault outside arrays and off lines of 128 bytes."""
     address = binder.address(op.a)
 
@@ -64,7 +62,7 @@ def discard(op: cache.discard, binder: Binder, statement: syntax.Instruction) ->
 
 
 @semantics(cache.createpolicy_fractional)
-def fractional_policy(op: cache.createpolicy_fractional, binder: Binder, statement: syntax.Instruction) -> _Run:
+def fractional_policy(op: cache.createpolicy_fractional, binder: Binder, statement: syntax.Instruction) -> Plain:
     """The fraction counts in sixteenths."""
     code = _FRACTIONAL + _FIRST[op.first] + _SECOND[op.second]
     policy = binder.destination(op.policy, "u64")
@@ -78,7 +76,7 @@ def fractional_policy(op: cache.createpolicy_fractional, binder: Binder, stateme
 
 
 @semantics(cache.createpolicy_range)
-def range_policy(op: cache.createpolicy_range, binder: Binder, statement: syntax.Instruction) -> _Run:
+def range_policy(op: cache.createpolicy_range, binder: Binder, statement: syntax.Instruction) -> Plain:
     """The range counts in blocks of a power of two, of 4096 bytes at least, so that 128 of them hold the total."""
     code = _RANGE + _FIRST[op.first] + _SECOND[op.second]
     address, policy = binder.address(op.a), binder.destination(op.policy, "u64")
@@ -96,6 +94,6 @@ def range_policy(op: cache.createpolicy_range, binder: Binder, statement: syntax
 
 
 @semantics(cache.createpolicy_cvt)
-def converted_policy(op: cache.createpolicy_cvt, binder: Binder, statement: syntax.Instruction) -> _Run:
+def converted_policy(op: cache.createpolicy_cvt, binder: Binder, statement: syntax.Instruction) -> Plain:
     a, policy = binder.source(op.a, "u64"), binder.destination(op.policy, "u64")
     return lambda g: policy(g, a(g))

@@ -19,6 +19,7 @@ from ptxgen.emulator.memory import MemoryFault
 from ptxgen.emulator.memory.global_memory import POISON_BYTE, SHARED_WINDOW, WINDOW_BYTES
 from ptxgen.emulator.semantics import semantics
 from ptxgen.emulator.semantics.barrier import require_whole_warps
+from ptxgen.emulator.semantics.kinds import Blocking, Passing, Plain
 from ptxgen.emulator.semantics.mbarrier import each
 from ptxgen.emulator.state.clusters import OFFSET_MASK, RANK_SHIFT
 from ptxgen.emulator.state.group import Group
@@ -29,8 +30,6 @@ from ptxgen.instr import cluster
 if TYPE_CHECKING:
     from ptxgen.emulator.schedule.scheduler import Scheduler
 
-_Run = Callable[[Group], None]
-_Gate = Callable[[Group, "Scheduler"], tuple[Callable[[int], object] | None, NDArray[np.bool_] | None]]
 
 #: The highest rank that fits into an address of the shared window; no cluster has it.
 _NOBODY = 0xFF
@@ -47,7 +46,7 @@ def _window(g: Group, addresses: NDArray[np.int64], space: str | None) -> NDArra
 
 
 @semantics(cluster.mapa)
-def map_address(op: cluster.mapa, binder: Binder, statement: syntax.Instruction) -> _Run:
+def map_address(op: cluster.mapa, binder: Binder, statement: syntax.Instruction) -> Plain:
     a, rank, d = binder.source(op.a, op.type), binder.source(op.cta, "u32"), binder.destination(op.d, op.type)
     word = np.uint32 if op.type == "u32" else np.uint64
 
@@ -62,7 +61,7 @@ def map_address(op: cluster.mapa, binder: Binder, statement: syntax.Instruction)
 
 
 @semantics(cluster.getctarank)
-def rank_of_address(op: cluster.getctarank, binder: Binder, statement: syntax.Instruction) -> _Run:
+def rank_of_address(op: cluster.getctarank, binder: Binder, statement: syntax.Instruction) -> Plain:
     a, d = binder.source(op.a, op.type), binder.destination(op.d, "u32")
 
     def run(g: Group) -> None:
@@ -74,10 +73,10 @@ def rank_of_address(op: cluster.getctarank, binder: Binder, statement: syntax.In
 
 
 @semantics(cluster.arrive, kind="blocking")
-def arrive(op: cluster.arrive, binder: Binder, statement: syntax.Instruction) -> _Gate:
+def arrive(op: cluster.arrive, binder: Binder, statement: syntax.Instruction) -> Blocking:
     """Always passes; a gate since the scheduler counts the arrivals."""
 
-    def run(g: Group, scheduler: Scheduler) -> tuple[None, None]:
+    def run(g: Group, scheduler: Scheduler) -> Passing:
         if op.aligned:
             require_whole_warps(g, statement)
         scheduler.cluster_barriers.arrive(g, statement, relaxed=op.sem == "relaxed")
@@ -87,8 +86,8 @@ def arrive(op: cluster.arrive, binder: Binder, statement: syntax.Instruction) ->
 
 
 @semantics(cluster.wait, kind="blocking")
-def wait(op: cluster.wait, binder: Binder, statement: syntax.Instruction) -> _Gate:
-    def run(g: Group, scheduler: Scheduler) -> tuple[Callable[[int], object], NDArray[np.bool_] | None]:
+def wait(op: cluster.wait, binder: Binder, statement: syntax.Instruction) -> Blocking:
+    def run(g: Group, scheduler: Scheduler) -> Passing:
         if op.aligned:
             require_whole_warps(g, statement)
         passing = scheduler.cluster_barriers.passing(g, statement)
@@ -99,11 +98,11 @@ def wait(op: cluster.wait, binder: Binder, statement: syntax.Instruction) -> _Ga
 
 
 @semantics(cluster.griddepcontrol, kind="blocking")
-def dependent_grids(op: cluster.griddepcontrol, binder: Binder, statement: syntax.Instruction) -> _Gate:
+def dependent_grids(op: cluster.griddepcontrol, binder: Binder, statement: syntax.Instruction) -> Blocking:
     """`grids` decides when the next grid begins, and when those before have ended."""
     waits = op.action == "wait"
 
-    def run(g: Group, scheduler: Scheduler) -> tuple[Callable[[int], object] | None, NDArray[np.bool_] | None]:
+    def run(g: Group, scheduler: Scheduler) -> Passing:
         machine = g.machine
         if waits and machine.waits_for_grids():
             return lambda row: GRIDS_BEFORE, np.zeros((g.size, 32), np.bool_)
@@ -123,7 +122,7 @@ _RESPONSE = 16
 
 
 @semantics(cluster.try_cancel)
-def try_cancel(op: cluster.try_cancel, binder: Binder, statement: syntax.Instruction) -> _Run:
+def try_cancel(op: cluster.try_cancel, binder: Binder, statement: syntax.Instruction) -> Plain:
     address, barrier = binder.address(op.addr), binder.address(op.mbar)
 
     def run(g: Group) -> None:
@@ -179,7 +178,7 @@ def _response(binder: Binder, operand: syntax.Operand) -> Callable[[Group], NDAr
 
 
 @semantics(cluster.is_canceled)
-def is_canceled(op: cluster.is_canceled, binder: Binder, statement: syntax.Instruction) -> _Run:
+def is_canceled(op: cluster.is_canceled, binder: Binder, statement: syntax.Instruction) -> Plain:
     response, p = _response(binder, op.response), binder.destination(op.p, "pred")
     return lambda g: p(g, _granted(response(g)))
 
@@ -206,13 +205,13 @@ def _first(g: Group, words: NDArray[np.uint32], statement: syntax.Instruction) -
 
 
 @semantics(cluster.get_first_ctaid)
-def first_coordinate(op: cluster.get_first_ctaid, binder: Binder, statement: syntax.Instruction) -> _Run:
+def first_coordinate(op: cluster.get_first_ctaid, binder: Binder, statement: syntax.Instruction) -> Plain:
     response, d, axis = _response(binder, op.response), binder.destination(op.d, "b32"), "xyz".index(op.dimension)
     return lambda g: d(g, _first(g, response(g), statement)[..., axis])
 
 
 @semantics(cluster.get_first_ctaid_vector)
-def first_cta(op: cluster.get_first_ctaid_vector, binder: Binder, statement: syntax.Instruction) -> _Run:
+def first_cta(op: cluster.get_first_ctaid_vector, binder: Binder, statement: syntax.Instruction) -> Plain:
     response = _response(binder, op.response)
     destinations = [binder.destination(element, "b32") for element in binder.vector(op.d)]
 

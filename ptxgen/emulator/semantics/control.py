@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,6 +13,7 @@ from ptxgen.emulator.load.calls import elements
 from ptxgen.emulator.load.operands import Binder, Unmodelled
 from ptxgen.emulator.memory import MemoryFault
 from ptxgen.emulator.semantics import semantics
+from ptxgen.emulator.semantics.kinds import Terminator
 from ptxgen.emulator.semantics.system_calls import system_call
 from ptxgen.emulator.state.group import Group
 from ptxgen.instr import control
@@ -22,17 +22,15 @@ if TYPE_CHECKING:
     from ptxgen.emulator.load.program import Block, Operation
     from ptxgen.emulator.schedule.scheduler import Scheduler
 
-_End = Callable[[Group, "Scheduler", "Block", "Operation"], None]
-
 
 @semantics(control.bra, kind="terminator", leaves=True)
-def branch(op: control.bra, binder: Binder, statement: syntax.Instruction) -> _End:
+def branch(op: control.bra, binder: Binder, statement: syntax.Instruction) -> Terminator:
     target = binder.targets[0]
     return lambda g, scheduler, block, operation: scheduler.warps.move(g, target)
 
 
 @semantics(control.brx_idx, kind="terminator", leaves=True)
-def branch_by_index(op: control.brx_idx, binder: Binder, statement: syntax.Instruction) -> _End:
+def branch_by_index(op: control.brx_idx, binder: Binder, statement: syntax.Instruction) -> Terminator:
     """An index past the list goes anywhere (9.7.12.4): it ends as a fault."""
     index, targets = binder.source(op.index, "u32"), binder.targets
 
@@ -51,7 +49,7 @@ def branch_by_index(op: control.brx_idx, binder: Binder, statement: syntax.Instr
 
 
 @semantics(control.ret, kind="terminator", leaves=True)
-def go_back(op: control.ret, binder: Binder, statement: syntax.Instruction) -> _End:
+def go_back(op: control.ret, binder: Binder, statement: syntax.Instruction) -> Terminator:
     calls = binder.program.calls
     if binder.in_entry:
         return leave(op, binder, statement)
@@ -59,12 +57,12 @@ def go_back(op: control.ret, binder: Binder, statement: syntax.Instruction) -> _
 
 
 @semantics(control.exit, kind="terminator", leaves=True)
-def leave(op: control.exit | control.ret, binder: Binder, statement: syntax.Instruction) -> _End:
+def leave(op: control.exit | control.ret, binder: Binder, statement: syntax.Instruction) -> Terminator:
     return lambda g, scheduler, block, operation: scheduler.exit(g)
 
 
 @semantics(control.call, kind="terminator")
-def call(op: control.call, binder: Binder, statement: syntax.Instruction) -> _End:
+def call(op: control.call, binder: Binder, statement: syntax.Instruction) -> Terminator:
     calls, name = binder.program.calls, str(op.function)
     function = binder.program.layout.functions.get(name)
     if function is None:
@@ -80,7 +78,7 @@ def call(op: control.call, binder: Binder, statement: syntax.Instruction) -> _En
 
 
 @semantics(control.call_pointer, kind="terminator")
-def call_pointer(op: control.call_pointer, binder: Binder, statement: syntax.Instruction) -> _End:
+def call_pointer(op: control.call_pointer, binder: Binder, statement: syntax.Instruction) -> Terminator:
     """Whatever function the register holds, if it takes these arguments."""
     calls, pointer = binder.program.calls, binder.source(op.pointer, "u64")
     names = binder.program.layout.function_at

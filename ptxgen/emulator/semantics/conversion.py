@@ -16,11 +16,11 @@ from ptxgen.emulator.arithmetic.formats import FORMATS, decode, encode
 from ptxgen.emulator.arithmetic.single import canonical, flush, flush_rounded, round_f32
 from ptxgen.emulator.load.operands import Binder, Unmodelled, numpy_type
 from ptxgen.emulator.semantics import semantics
+from ptxgen.emulator.semantics.kinds import Plain
 from ptxgen.emulator.state.group import Group
 from ptxgen.instr import conversion
 from ptxgen.instr.model.types import TYPES
 
-_Run = Callable[[Group], None]
 _FLOATS: dict[str, Any] = {name: scalar_type(name) for name in ("f16", "bf16", "f32", "f64")}
 _TO_INTEGER = {"rni": np.rint, "rzi": np.trunc, "rmi": np.floor, "rpi": np.ceil}
 
@@ -66,7 +66,7 @@ def _saturated(value: NDArray[Any], dtype: str) -> NDArray[Any]:
 
 
 @semantics(conversion.cvt)
-def convert(op: conversion.cvt, binder: Binder, statement: syntax.Instruction) -> _Run:
+def convert(op: conversion.cvt, binder: Binder, statement: syntax.Instruction) -> Plain:
     source_float, target_float = op.atype in _FLOATS, op.dtype in _FLOATS
     read = binder.source(op.a, op.atype)
     write = binder.destination(op.d, op.dtype)
@@ -194,7 +194,9 @@ def _integer_to_float(value: NDArray[Any], dtype: str, rounding: str) -> NDArray
 
 
 @semantics(conversion.cvt_half, conversion.cvt_half2)
-def convert_half(op: conversion.cvt_half | conversion.cvt_half2, binder: Binder, statement: syntax.Instruction) -> _Run:
+def convert_half(
+    op: conversion.cvt_half | conversion.cvt_half2, binder: Binder, statement: syntax.Instruction
+) -> Plain:
     """.f32 to one or two 16-bit floats; the first source goes to the high half."""
     kind = op.dtype.removesuffix("x2")
     finite = ml_dtypes.finfo(_FLOATS[kind]).max
@@ -273,7 +275,7 @@ _ToNarrow = conversion.cvt_narrow2 | conversion.cvt_narrow2_pair
 
 
 @semantics(*get_args(_ToNarrow))
-def convert_narrow(op: _ToNarrow, binder: Binder, statement: syntax.Instruction) -> _Run:
+def convert_narrow(op: _ToNarrow, binder: Binder, statement: syntax.Instruction) -> Plain:
     if op.scaled:
         raise Unmodelled("cvt with .scaled::n1::ue8m0")
     sources, d = _sources(op, binder), binder.destination(op.d, op.dtype)
@@ -313,7 +315,7 @@ _Stochastic = conversion.cvt_half2_rs | conversion.cvt_narrow4_rs
 
 
 @semantics(*get_args(_Stochastic))
-def convert_randomly(op: _Stochastic, binder: Binder, statement: syntax.Instruction) -> _Run:
+def convert_randomly(op: _Stochastic, binder: Binder, statement: syntax.Instruction) -> Plain:
     """Random bits stand beside the highest bits that are cut off."""
     name, count = op.dtype[:-2], int(op.dtype[-1])
     sources, random = _sources(op, binder), binder.source(op.rbits, "b32")
@@ -332,7 +334,7 @@ def convert_randomly(op: _Stochastic, binder: Binder, statement: syntax.Instruct
 
 
 @semantics(conversion.cvt_tf32)
-def convert_tf32(op: conversion.cvt_tf32, binder: Binder, statement: syntax.Instruction) -> _Run:
+def convert_tf32(op: conversion.cvt_tf32, binder: Binder, statement: syntax.Instruction) -> Plain:
     """The 19 bits of .tf32 are the upper ones of the register; the others are 0, those of a NaN too (measured, H100).
 
     .rna is no instruction of the hardware: ptxas adds half a unit to numbers and cuts all words off, and of what is
@@ -358,7 +360,7 @@ _FromNarrow = conversion.cvt_f16x2 | conversion.cvt_bf16x2 | conversion.cvt_bf16
 
 
 @semantics(*get_args(_FromNarrow))
-def convert_from_narrow(op: _FromNarrow, binder: Binder, statement: syntax.Instruction) -> _Run:
+def convert_from_narrow(op: _FromNarrow, binder: Binder, statement: syntax.Instruction) -> Plain:
     """Every value of these formats is one of .f16 and .bf16; scaling may round. NaN is 0x7fff."""
     atype = getattr(op, "atype", "ue8m0x2")
     if atype == "ue5m3x2":
@@ -401,7 +403,7 @@ _ToScale = conversion.cvt_ue8m0x2 | conversion.cvt_ue8m0x2_pair
 
 
 @semantics(*get_args(_ToScale))
-def convert_to_scale(op: _ToScale, binder: Binder, statement: syntax.Instruction) -> _Run:
+def convert_to_scale(op: _ToScale, binder: Binder, statement: syntax.Instruction) -> Plain:
     """The power of two next to a magnitude, 2**-127 at least; too large ones give NaN, or 2**127 with .satfinite.
 
     The sign does not count (CUDA 13.0, cuda_fp8.hpp, __nv_cvt_bfloat16raw_to_e8m0).
@@ -423,7 +425,7 @@ _ToFixed = conversion.cvt_s2f6x2 | conversion.cvt_s2f6x2_pair
 
 
 @semantics(*get_args(_ToFixed))
-def convert_to_fixed(op: _ToFixed, binder: Binder, statement: syntax.Instruction) -> _Run:
+def convert_to_fixed(op: _ToFixed, binder: Binder, statement: syntax.Instruction) -> Plain:
     """Units of 2**-6 in 8 bits, clamped; NaN gives the largest value."""
     sources, scales, d = _sources(op, binder), _scales(op, binder), binder.destination(op.d, "b16")
     rounded = {"rn": np.rint, "rz": np.trunc}[op.rounding]
@@ -440,7 +442,7 @@ _Pack = conversion.cvt_pack16 | conversion.cvt_pack
 
 
 @semantics(*get_args(_Pack))
-def pack_integers(op: _Pack, binder: Binder, statement: syntax.Instruction) -> _Run:
+def pack_integers(op: _Pack, binder: Binder, statement: syntax.Instruction) -> Plain:
     a, b, d = binder.source(op.a, "s32"), binder.source(op.b, "s32"), binder.destination(op.d, "u32")
     c = binder.source(op.c, "b32") if isinstance(op, conversion.cvt_pack) else None
     bits = int(op.type[1:])

@@ -6,7 +6,6 @@ opposite of the borrow, as addc after sub.cc tells (measured, H100, driver 580, 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, get_args
 
 import numpy as np
@@ -16,11 +15,11 @@ from ptxgen import syntax
 from ptxgen.emulator.load.operands import Binder, numpy_type
 from ptxgen.emulator.semantics import semantics
 from ptxgen.emulator.semantics.integer import high_half
+from ptxgen.emulator.semantics.kinds import Plain
 from ptxgen.emulator.state.group import Group
 from ptxgen.instr import extended
 from ptxgen.instr.model.types import TYPES
 
-_Run = Callable[[Group], None]
 _Words = NDArray[Any]
 
 
@@ -41,7 +40,7 @@ _Extended = extended.add_cc | extended.addc | extended.sub_cc | extended.subc | 
 
 
 @semantics(*get_args(_Extended))
-def carried(op: _Extended, binder: Binder, statement: syntax.Instruction) -> _Run:
+def carried(op: _Extended, binder: Binder, statement: syntax.Instruction) -> Plain:
     type = TYPES[op.type]
     unsigned = np.dtype(f"u{type.bytes}")
     subtract = isinstance(op, extended.sub_cc | extended.subc)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import get_args
 
 import numpy as np
@@ -10,15 +9,14 @@ import numpy as np
 from ptxgen import syntax
 from ptxgen.emulator.load.operands import Binder
 from ptxgen.emulator.semantics import semantics
+from ptxgen.emulator.semantics.kinds import Plain
 from ptxgen.emulator.state.group import Group
 from ptxgen.instr import fence
-
-_Run = Callable[[Group], None]
 
 
 def _orders(
     acquires: bool, releases: bool, proxy: bool = False, scope: str = "sys", *, sequences: bool = False
-) -> _Run:
+) -> Plain:
     """A fence of threads; `proxy`: it also shows the async proxy stores to shared memory, `sequences`: it is .sc."""
 
     def run(g: Group) -> None:
@@ -30,14 +28,14 @@ def _orders(
 
 
 @semantics(fence.fence, fence.membar)
-def order(op: fence.fence | fence.membar, binder: Binder, statement: syntax.Instruction) -> _Run:
+def order(op: fence.fence | fence.membar, binder: Binder, statement: syntax.Instruction) -> Plain:
     """No semantics means acq_rel; membar is the older fence.sc."""
     sem, scope = ("sc", op.level) if isinstance(op, fence.membar) else (op.sem, op.scope)
     return _orders(acquires=sem != "release", releases=sem != "acquire", scope=scope, sequences=sem == "sc")
 
 
 @semantics(fence.fence_acquire_shared)
-def acquire_shared(op: fence.fence_acquire_shared, binder: Binder, statement: syntax.Instruction) -> _Run:
+def acquire_shared(op: fence.fence_acquire_shared, binder: Binder, statement: syntax.Instruction) -> Plain:
     """The restriction to shared memory is not kept: a missing wider fence is not reported."""
     return _orders(acquires=True, releases=False)
 
@@ -45,12 +43,12 @@ def acquire_shared(op: fence.fence_acquire_shared, binder: Binder, statement: sy
 @semantics(fence.fence_release_shared, fence.fence_release_reads)
 def release_shared(
     op: fence.fence_release_shared | fence.fence_release_reads, binder: Binder, statement: syntax.Instruction
-) -> _Run:
+) -> Plain:
     return _orders(acquires=False, releases=True)
 
 
 @semantics(fence.fence_proxy_async_acquire)
-def acquire_for_copies(op: fence.fence_proxy_async_acquire, binder: Binder, statement: syntax.Instruction) -> _Run:
+def acquire_for_copies(op: fence.fence_proxy_async_acquire, binder: Binder, statement: syntax.Instruction) -> Plain:
     return _orders(acquires=True, releases=False, proxy=True)
 
 
@@ -58,20 +56,20 @@ _ReleaseForCopies = fence.fence_proxy_async_release | fence.fence_proxy_async_re
 
 
 @semantics(*get_args(_ReleaseForCopies))
-def release_for_copies(op: _ReleaseForCopies, binder: Binder, statement: syntax.Instruction) -> _Run:
+def release_for_copies(op: _ReleaseForCopies, binder: Binder, statement: syntax.Instruction) -> Plain:
     return _orders(acquires=False, releases=True, proxy=True)
 
 
 @semantics(fence.fence_proxy_alias, fence.fence_proxy_alias_ordered)
 def order_aliases(
     op: fence.fence_proxy_alias | fence.fence_proxy_alias_ordered, binder: Binder, statement: syntax.Instruction
-) -> _Run:
+) -> Plain:
     """There are no aliases in the emulator's memory."""
     return lambda g: None
 
 
 @semantics(fence.membar_proxy)
-def older_proxy_fence(op: fence.membar_proxy, binder: Binder, statement: syntax.Instruction) -> _Run:
+def older_proxy_fence(op: fence.membar_proxy, binder: Binder, statement: syntax.Instruction) -> Plain:
     """membar.proxy.async is fence.proxy.async."""
     return _publish(shared=True, heap=True) if op.kind == "async" else lambda g: None
 
@@ -79,13 +77,13 @@ def older_proxy_fence(op: fence.membar_proxy, binder: Binder, statement: syntax.
 @semantics(fence.fence_mbarrier_init, fence.fence_proxy_async)
 def publish_barriers(
     op: fence.fence_mbarrier_init | fence.fence_proxy_async, binder: Binder, statement: syntax.Instruction
-) -> _Run:
+) -> Plain:
     if isinstance(op, fence.fence_mbarrier_init):
         return _publish(shared=False, heap=False)
     return _publish(shared=op.space != "global", heap=op.space in (None, "global"))
 
 
-def _publish(*, shared: bool, heap: bool) -> _Run:
+def _publish(*, shared: bool, heap: bool) -> Plain:
     """Objects that these warps made may be completed on by asynchronous copies from now on, except if the fence is for
     global memory alone.
 
@@ -108,7 +106,7 @@ def _publish(*, shared: bool, heap: bool) -> _Run:
 
 
 @semantics(fence.fence_proxy_tensormap_release)
-def release_tensormaps(op: fence.fence_proxy_tensormap_release, binder: Binder, statement: syntax.Instruction) -> _Run:
+def release_tensormaps(op: fence.fence_proxy_tensormap_release, binder: Binder, statement: syntax.Instruction) -> Plain:
     """The maps that have been changed may be acquired from now on."""
 
     def run(g: Group) -> None:
@@ -118,7 +116,7 @@ def release_tensormaps(op: fence.fence_proxy_tensormap_release, binder: Binder, 
 
 
 @semantics(fence.fence_proxy_tensormap_acquire)
-def acquire_tensormap(op: fence.fence_proxy_tensormap_acquire, binder: Binder, statement: syntax.Instruction) -> _Run:
+def acquire_tensormap(op: fence.fence_proxy_tensormap_acquire, binder: Binder, statement: syntax.Instruction) -> Plain:
     """Later copies see the map at an address as it was released."""
     address = binder.address(op.addr)
 

@@ -16,11 +16,10 @@ from ptxgen.emulator.arithmetic import exact, functions, single
 from ptxgen.emulator.arithmetic.single import canonical, flush
 from ptxgen.emulator.load.operands import Binder, joined, parts
 from ptxgen.emulator.semantics import semantics
-from ptxgen.emulator.state.group import Group
+from ptxgen.emulator.semantics.kinds import Plain
 from ptxgen.instr import floating
 from ptxgen.instr.model.form import Instruction
 
-_Run = Callable[[Group], None]
 _Doubles = NDArray[np.float64]
 
 
@@ -67,7 +66,7 @@ def _double(op: _Arithmetic) -> Callable[..., Any]:
     return lambda a, b, c: exact.fused(a, b, c, rounding)
 
 
-def _apply(op: Instruction, binder: Binder, function: Callable[..., Any], type: str) -> _Run:
+def _apply(op: Instruction, binder: Binder, function: Callable[..., Any], type: str) -> Plain:
     """d = function(operands), all of one type."""
     operands = {name: getattr(op, name) for name in op.form.operands}
     result = operands.pop("d")
@@ -85,7 +84,7 @@ _Arithmetic = floating.add | floating.sub | floating.mul | floating.fma | floati
 
 
 @semantics(*get_args(_Arithmetic))
-def arithmetic(op: _Arithmetic, binder: Binder, statement: syntax.Instruction) -> _Run:
+def arithmetic(op: _Arithmetic, binder: Binder, statement: syntax.Instruction) -> Plain:
     if op.type == "f64":
         function = _double(op)
         return _apply(op, binder, lambda *values: nan_of_operands(op, function(*values), *values), "f64")
@@ -98,7 +97,7 @@ _Packed = floating.add_f32x2 | floating.sub_f32x2 | floating.mul_f32x2 | floatin
 
 
 @semantics(*get_args(_Packed))
-def packed(op: _Packed, binder: Binder, statement: syntax.Instruction) -> _Run:
+def packed(op: _Packed, binder: Binder, statement: syntax.Instruction) -> Plain:
     function = _single(op)
 
     def halves(*words: Any) -> Any:
@@ -110,7 +109,7 @@ def packed(op: _Packed, binder: Binder, statement: syntax.Instruction) -> _Run:
 
 
 @semantics(floating.abs, floating.neg)
-def sign_change(op: floating.abs | floating.neg, binder: Binder, statement: syntax.Instruction) -> _Run:
+def sign_change(op: floating.abs | floating.neg, binder: Binder, statement: syntax.Instruction) -> Plain:
     function = np.abs if isinstance(op, floating.abs) else np.negative
     if op.type == "f64":
         return _apply(op, binder, lambda a: quieted(a, function(a)), "f64")
@@ -118,7 +117,7 @@ def sign_change(op: floating.abs | floating.neg, binder: Binder, statement: synt
 
 
 @semantics(floating.min, floating.max)
-def extremum(op: floating.min | floating.max, binder: Binder, statement: syntax.Instruction) -> _Run:
+def extremum(op: floating.min | floating.max, binder: Binder, statement: syntax.Instruction) -> Plain:
     smaller = isinstance(op, floating.min)
 
     def choose(a: Any, b: Any) -> Any:
@@ -139,7 +138,7 @@ def extremum(op: floating.min | floating.max, binder: Binder, statement: syntax.
 
 
 @semantics(floating.min3, floating.max3)
-def extremum_of_three(op: floating.min3 | floating.max3, binder: Binder, statement: syntax.Instruction) -> _Run:
+def extremum_of_three(op: floating.min3 | floating.max3, binder: Binder, statement: syntax.Instruction) -> Plain:
     smaller = isinstance(op, floating.min3)
 
     def choose(*values: Any) -> Any:
@@ -154,12 +153,12 @@ def extremum_of_three(op: floating.min3 | floating.max3, binder: Binder, stateme
 
 
 @semantics(floating.copysign)
-def copy_sign(op: floating.copysign, binder: Binder, statement: syntax.Instruction) -> _Run:
+def copy_sign(op: floating.copysign, binder: Binder, statement: syntax.Instruction) -> Plain:
     return _apply(op, binder, lambda a, b: np.copysign(b, a), op.type)
 
 
 @semantics(floating.testp)
-def test_property(op: floating.testp, binder: Binder, statement: syntax.Instruction) -> _Run:
+def test_property(op: floating.testp, binder: Binder, statement: syntax.Instruction) -> Plain:
     """Zeros count as normal, and not as subnormal (9.7.3.1)."""
     a, p = binder.source(op.a, op.type), binder.destination(op.p, "pred")
     tiny = np.float32(2.0**-126) if op.type == "f32" else np.float64(2.0**-1022)
@@ -177,7 +176,7 @@ def test_property(op: floating.testp, binder: Binder, statement: syntax.Instruct
 
 
 @semantics(floating.rcp)
-def reciprocal(op: floating.rcp, binder: Binder, statement: syntax.Instruction) -> _Run:
+def reciprocal(op: floating.rcp, binder: Binder, statement: syntax.Instruction) -> Plain:
     """.ftz does nothing in .f64."""
     if op.type == "f64":
         one = np.array(1.0)
@@ -186,7 +185,7 @@ def reciprocal(op: floating.rcp, binder: Binder, statement: syntax.Instruction) 
 
 
 @semantics(floating.sqrt)
-def root(op: floating.sqrt, binder: Binder, statement: syntax.Instruction) -> _Run:
+def root(op: floating.sqrt, binder: Binder, statement: syntax.Instruction) -> Plain:
     if op.type == "f64":
         return _apply(op, binder, lambda a: nan_of_operands(op, exact.square_root(a, op.rounding), a), "f64")
     return _apply(op, binder, lambda a: single.square_root(a, op.rounding, op.ftz), "f32")
@@ -205,13 +204,13 @@ _APPROXIMATIONS: dict[type, Callable[..., Any]] = {
 
 
 @semantics(*_APPROXIMATIONS)
-def approximation(op: Instruction, binder: Binder, statement: syntax.Instruction) -> _Run:
+def approximation(op: Instruction, binder: Binder, statement: syntax.Instruction) -> Plain:
     function, ftz = _APPROXIMATIONS[type(op)], getattr(op, "ftz", False)
     return _apply(op, binder, lambda *values: function(*values, ftz), "f32")
 
 
 @semantics(floating.sin, floating.cos)
-def circular(op: floating.sin | floating.cos, binder: Binder, statement: syntax.Instruction) -> _Run:
+def circular(op: floating.sin | floating.cos, binder: Binder, statement: syntax.Instruction) -> Plain:
     if isinstance(op, floating.sin):
         function = functions.sine_of_turns if op.two_pi else functions.sine
     else:
@@ -223,7 +222,7 @@ _UpperHalf = floating.rcp_approx_f64 | floating.rsqrt_ftz_f64
 
 
 @semantics(*get_args(_UpperHalf))
-def upper_half(op: _UpperHalf, binder: Binder, statement: syntax.Instruction) -> _Run:
+def upper_half(op: _UpperHalf, binder: Binder, statement: syntax.Instruction) -> Plain:
     """From the upper 32 bits of a to those of d; subnormals are zeros, NaN is 0x7fffffff00000000 (9.7.3.14, 17)."""
     upper, nan = np.uint64(0xFFFFFFFF << 32), np.uint64(0x7FFFFFFF << 32)
     squared = isinstance(op, floating.rsqrt_ftz_f64)
@@ -241,6 +240,6 @@ def upper_half(op: _UpperHalf, binder: Binder, statement: syntax.Instruction) ->
 
 
 @semantics(floating.rsqrt_f64)
-def reciprocal_root_f64(op: floating.rsqrt_f64, binder: Binder, statement: syntax.Instruction) -> _Run:
+def reciprocal_root_f64(op: floating.rsqrt_f64, binder: Binder, statement: syntax.Instruction) -> Plain:
     """A software routine on hardware; here as there the rounded value, but next to ties."""
     return _apply(op, binder, lambda a: nan_of_operands(op, functions.reciprocal_root_f64(a), a), "f64")

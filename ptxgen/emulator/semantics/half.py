@@ -14,10 +14,9 @@ from ptxgen.emulator.arithmetic.formats import FORMATS, Format
 from ptxgen.emulator.arithmetic.single import extremum as smaller_or_larger
 from ptxgen.emulator.load.operands import Binder, joined, parts
 from ptxgen.emulator.semantics import semantics
-from ptxgen.emulator.state.group import Group
+from ptxgen.emulator.semantics.kinds import Plain
 from ptxgen.instr import half
 
-_Run = Callable[[Group], None]
 _Words = NDArray[np.uint16]
 _Arithmetic = half.add | half.sub | half.mul | half.fma
 _Approximate = half.tanh | half.ex2 | half.ex2_bf16
@@ -33,7 +32,7 @@ def _format(op: _Half) -> Format:
     return FORMATS[op.type.removesuffix("x2")]
 
 
-def _apply(op: _Half, binder: Binder, function: Callable[..., _Words]) -> _Run:
+def _apply(op: _Half, binder: Binder, function: Callable[..., _Words]) -> Plain:
     """d = function(operands) on words of 16 bits, or on both halves of words of 32."""
     packed = op.type.endswith("x2")
     type = "b32" if packed else "b16"
@@ -46,7 +45,7 @@ def _apply(op: _Half, binder: Binder, function: Callable[..., _Words]) -> _Run:
 
 
 @semantics(*get_args(_Arithmetic))
-def operation(op: _Arithmetic, binder: Binder, statement: syntax.Instruction) -> _Run:
+def operation(op: _Arithmetic, binder: Binder, statement: syntax.Instruction) -> Plain:
     format = _format(op)
 
     def exact(*words: _Words) -> NDArray[np.float64]:
@@ -84,7 +83,7 @@ def _flushed(result: _Words, value: NDArray[np.float64], format: Format) -> _Wor
 
 
 @semantics(half.neg, half.abs)
-def sign_change(op: half.neg | half.abs, binder: Binder, statement: syntax.Instruction) -> _Run:
+def sign_change(op: half.neg | half.abs, binder: Binder, statement: syntax.Instruction) -> Plain:
     format, negate = _format(op), isinstance(op, half.neg)
 
     def compute(a: _Words) -> _Words:
@@ -96,7 +95,7 @@ def sign_change(op: half.neg | half.abs, binder: Binder, statement: syntax.Instr
 
 
 @semantics(half.min, half.max)
-def extremum(op: half.min | half.max, binder: Binder, statement: syntax.Instruction) -> _Run:
+def extremum(op: half.min | half.max, binder: Binder, statement: syntax.Instruction) -> Plain:
     format, smaller = _format(op), isinstance(op, half.min)
 
     def compute(a: _Words, b: _Words) -> _Words:
@@ -112,10 +111,10 @@ def extremum(op: half.min | half.max, binder: Binder, statement: syntax.Instruct
     return _apply(op, binder, compute)
 
 
-def _approximation(function: Callable[[Any], Any]) -> Callable[..., _Run]:
+def _approximation(function: Callable[[Any], Any]) -> Callable[..., Plain]:
     """A function of one number, computed in .f64 and rounded; hardware may differ within the manual's bounds."""
 
-    def bind(op: _Approximate, binder: Binder, statement: syntax.Instruction) -> _Run:
+    def bind(op: _Approximate, binder: Binder, statement: syntax.Instruction) -> Plain:
         format, ftz = _format(op), isinstance(op, half.ex2_bf16)
 
         def compute(a: _Words) -> _Words:

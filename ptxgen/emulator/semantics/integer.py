@@ -10,12 +10,12 @@ import numpy as np
 from ptxgen import syntax
 from ptxgen.emulator.load.operands import Binder, joined, numpy_type, parts
 from ptxgen.emulator.semantics import semantics
+from ptxgen.emulator.semantics.kinds import Plain
 from ptxgen.emulator.state.group import Group
 from ptxgen.instr import integer
 from ptxgen.instr.integer import doubled
 from ptxgen.instr.model.types import TYPES
 
-_Run = Callable[[Group], None]
 _Binary = integer.add | integer.sub | integer.div | integer.rem
 
 
@@ -32,10 +32,10 @@ def _by_parts(function: Callable[..., Any], type: str) -> Callable[..., Any]:
     return run
 
 
-def _binary(function: Callable[[Any, Any], Any]) -> Callable[..., _Run]:
+def _binary(function: Callable[[Any, Any], Any]) -> Callable[..., Plain]:
     """A meaning d = function(a, b) in the instruction's type."""
 
-    def bind(op: _Binary, binder: Binder, statement: syntax.Instruction) -> _Run:
+    def bind(op: _Binary, binder: Binder, statement: syntax.Instruction) -> Plain:
         type = op.type
         a, b, d = binder.source(op.a, type), binder.source(op.b, type), binder.destination(op.d, type)
         compute = _by_parts(function, type)
@@ -67,7 +67,7 @@ semantics(integer.rem)(_binary(truncated_remainder))
 
 
 @semantics(integer.min, integer.max)
-def extremum(op: integer.min | integer.max, binder: Binder, statement: syntax.Instruction) -> _Run:
+def extremum(op: integer.min | integer.max, binder: Binder, statement: syntax.Instruction) -> Plain:
     pick = np.minimum if isinstance(op, integer.min) else np.maximum
     a, b, d = binder.source(op.a, op.type), binder.source(op.b, op.type), binder.destination(op.d, op.type)
 
@@ -79,7 +79,7 @@ def extremum(op: integer.min | integer.max, binder: Binder, statement: syntax.In
 
 
 @semantics(integer.add_sat, integer.sub_sat)
-def saturating(op: integer.add_sat | integer.sub_sat, binder: Binder, statement: syntax.Instruction) -> _Run:
+def saturating(op: integer.add_sat | integer.sub_sat, binder: Binder, statement: syntax.Instruction) -> Plain:
     a, b, d = binder.source(op.a, op.type), binder.source(op.b, op.type), binder.destination(op.d, op.type)
     sign = 1 if isinstance(op, integer.add_sat) else -1
 
@@ -111,7 +111,7 @@ def high_half(a: Any, b: Any, bits: int, signed: bool) -> Any:
 
 
 @semantics(integer.mul, integer.mad)
-def multiply(op: integer.mul | integer.mad, binder: Binder, statement: syntax.Instruction) -> _Run:
+def multiply(op: integer.mul | integer.mad, binder: Binder, statement: syntax.Instruction) -> Plain:
     type = TYPES[op.type]
     a, b, d = binder.source(op.a, type), binder.source(op.b, type), binder.destination(op.d, type)
     c = binder.source(op.c, type) if isinstance(op, integer.mad) else None
@@ -128,7 +128,7 @@ def multiply(op: integer.mul | integer.mad, binder: Binder, statement: syntax.In
 
 
 @semantics(integer.mul_wide, integer.mad_wide)
-def multiply_wide(op: integer.mul_wide | integer.mad_wide, binder: Binder, statement: syntax.Instruction) -> _Run:
+def multiply_wide(op: integer.mul_wide | integer.mad_wide, binder: Binder, statement: syntax.Instruction) -> Plain:
     wide = TYPES[doubled(op)]
     a, b, d = binder.source(op.a, op.type), binder.source(op.b, op.type), binder.destination(op.d, wide)
     c = binder.source(op.c, wide) if isinstance(op, integer.mad_wide) else None
@@ -142,14 +142,14 @@ def multiply_wide(op: integer.mul_wide | integer.mad_wide, binder: Binder, state
 
 
 @semantics(integer.abs, integer.neg)
-def sign_change(op: integer.abs | integer.neg, binder: Binder, statement: syntax.Instruction) -> _Run:
+def sign_change(op: integer.abs | integer.neg, binder: Binder, statement: syntax.Instruction) -> Plain:
     a, d = binder.source(op.a, op.type), binder.destination(op.d, op.type)
     function = _by_parts(np.abs if isinstance(op, integer.abs) else np.negative, op.type)
     return lambda g: d(g, function(a(g)))
 
 
 @semantics(integer.bfe)
-def extract(op: integer.bfe, binder: Binder, statement: syntax.Instruction) -> _Run:
+def extract(op: integer.bfe, binder: Binder, statement: syntax.Instruction) -> Plain:
     """9.7.1.19: bits past the top are copies of the sign (or zero), and a field of no bits is 0.
 
     The manual takes b and c from 0 to 255. Of larger ones the 32-bit form reads the low 8 bits, the 64-bit form all
@@ -177,7 +177,9 @@ def extract(op: integer.bfe, binder: Binder, statement: syntax.Instruction) -> _
 
 
 @semantics(integer.mad_sat, integer.mad24_sat)
-def multiply_saturating(op: integer.mad_sat | integer.mad24_sat, binder: Binder, statement: syntax.Instruction) -> _Run:
+def multiply_saturating(
+    op: integer.mad_sat | integer.mad24_sat, binder: Binder, statement: syntax.Instruction
+) -> Plain:
     a, b, c = (binder.source(operand, "s32") for operand in (op.a, op.b, op.c))
     d = binder.destination(op.d, "s32")
     short = isinstance(op, integer.mad24_sat)
@@ -197,7 +199,7 @@ def _low_24(value: Any, signed: bool) -> Any:
 
 
 @semantics(integer.mul24, integer.mad24)
-def multiply_24(op: integer.mul24 | integer.mad24, binder: Binder, statement: syntax.Instruction) -> _Run:
+def multiply_24(op: integer.mul24 | integer.mad24, binder: Binder, statement: syntax.Instruction) -> Plain:
     a, b, d = binder.source(op.a, op.type), binder.source(op.b, op.type), binder.destination(op.d, op.type)
     c = binder.source(op.c, op.type) if isinstance(op, integer.mad24) else None
     signed, dtype = op.type == "s32", numpy_type(TYPES[op.type])
@@ -212,7 +214,7 @@ def multiply_24(op: integer.mul24 | integer.mad24, binder: Binder, statement: sy
 
 
 @semantics(integer.clmad)
-def multiply_without_carry(op: integer.clmad, binder: Binder, statement: syntax.Instruction) -> _Run:
+def multiply_without_carry(op: integer.clmad, binder: Binder, statement: syntax.Instruction) -> Plain:
     """The product of polynomials over GF(2) (measured, H200, driver 580, 2026-11-20)."""
     a, b, c = (binder.source(operand, "u64") for operand in (op.a, op.b, op.c))
     d = binder.destination(op.d, "u64")
@@ -229,7 +231,7 @@ def multiply_without_carry(op: integer.clmad, binder: Binder, statement: syntax.
 
 
 @semantics(integer.sad)
-def absolute_difference(op: integer.sad, binder: Binder, statement: syntax.Instruction) -> _Run:
+def absolute_difference(op: integer.sad, binder: Binder, statement: syntax.Instruction) -> Plain:
     a, b, c = (binder.source(operand, op.type) for operand in (op.a, op.b, op.c))
     d = binder.destination(op.d, op.type)
 
@@ -250,10 +252,10 @@ def bit_length(word: Any) -> Any:
     return np.bitwise_count(word).astype(np.uint32)
 
 
-def _count(function: Callable[[Any, int], Any]) -> Callable[..., _Run]:
+def _count(function: Callable[[Any, int], Any]) -> Callable[..., Plain]:
     """A meaning d = function(a, width), d of 32 bits whatever the type of a."""
 
-    def bind(op: integer.popc | integer.clz, binder: Binder, statement: syntax.Instruction) -> _Run:
+    def bind(op: integer.popc | integer.clz, binder: Binder, statement: syntax.Instruction) -> Plain:
         type = TYPES[op.type]
         a, d = binder.source(op.a, type), binder.destination(op.d, "u32")
         return lambda g: d(g, function(np.asarray(a(g)), type.bits))
@@ -266,7 +268,7 @@ semantics(integer.clz)(_count(lambda a, width: np.uint32(width) - bit_length(a))
 
 
 @semantics(integer.bfind)
-def find_highest(op: integer.bfind, binder: Binder, statement: syntax.Instruction) -> _Run:
+def find_highest(op: integer.bfind, binder: Binder, statement: syntax.Instruction) -> Plain:
     type = TYPES[op.type]
     a, d = binder.source(op.a, type), binder.destination(op.d, "u32")
     unsigned = np.dtype(f"u{type.bytes}")
@@ -281,7 +283,7 @@ def find_highest(op: integer.bfind, binder: Binder, statement: syntax.Instructio
 
 
 @semantics(integer.fns)
-def find_nth(op: integer.fns, binder: Binder, statement: syntax.Instruction) -> _Run:
+def find_nth(op: integer.fns, binder: Binder, statement: syntax.Instruction) -> Plain:
     """The manual's loop, for all lanes at once."""
     mask, base, offset = binder.source(op.mask, "u32"), binder.source(op.base, "u32"), binder.source(op.offset, "s32")
     d = binder.destination(op.d, "b32")
@@ -309,7 +311,7 @@ def find_nth(op: integer.fns, binder: Binder, statement: syntax.Instruction) -> 
 
 
 @semantics(integer.brev)
-def reverse_bits(op: integer.brev, binder: Binder, statement: syntax.Instruction) -> _Run:
+def reverse_bits(op: integer.brev, binder: Binder, statement: syntax.Instruction) -> Plain:
     type = TYPES[op.type]
     a, d = binder.source(op.a, type), binder.destination(op.d, type)
 
@@ -327,7 +329,7 @@ def reverse_bits(op: integer.brev, binder: Binder, statement: syntax.Instruction
 
 
 @semantics(integer.bfi)
-def insert(op: integer.bfi, binder: Binder, statement: syntax.Instruction) -> _Run:
+def insert(op: integer.bfi, binder: Binder, statement: syntax.Instruction) -> Plain:
     """Of c and d the low 8 bits count (9.7.1.20); in the 64-bit form all of them do (measured, H100)."""
     type = TYPES[op.type]
     number, width = numpy_type(type).type, type.bits
@@ -351,7 +353,7 @@ def _ones(count: Any, number: Any, width: int) -> Any:
 
 
 @semantics(integer.szext)
-def extend(op: integer.szext, binder: Binder, statement: syntax.Instruction) -> _Run:
+def extend(op: integer.szext, binder: Binder, statement: syntax.Instruction) -> Plain:
     a, b, d = binder.source(op.a, "u32"), binder.source(op.b, "u32"), binder.destination(op.d, "u32")
     signed = op.type == "s32"
 
@@ -368,7 +370,7 @@ def extend(op: integer.szext, binder: Binder, statement: syntax.Instruction) -> 
 
 
 @semantics(integer.bmsk)
-def mask_of_ones(op: integer.bmsk, binder: Binder, statement: syntax.Instruction) -> _Run:
+def mask_of_ones(op: integer.bmsk, binder: Binder, statement: syntax.Instruction) -> Plain:
     a, b, d = binder.source(op.a, "u32"), binder.source(op.b, "u32"), binder.destination(op.d, "u32")
 
     def run(g: Group) -> None:
@@ -382,7 +384,7 @@ def mask_of_ones(op: integer.bmsk, binder: Binder, statement: syntax.Instruction
 
 
 @semantics(integer.dp4a, integer.dp2a)
-def dot_product(op: integer.dp4a | integer.dp2a, binder: Binder, statement: syntax.Instruction) -> _Run:
+def dot_product(op: integer.dp4a | integer.dp2a, binder: Binder, statement: syntax.Instruction) -> Plain:
     """Four bytes by four bytes, or two halves of a by two bytes of b."""
     halves = isinstance(op, integer.dp2a)
     a, b, c = (binder.source(operand, "u32") for operand in (op.a, op.b, op.c))

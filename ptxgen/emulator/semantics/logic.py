@@ -10,11 +10,10 @@ import numpy as np
 from ptxgen import syntax
 from ptxgen.emulator.load.operands import Binder, constant, numpy_type
 from ptxgen.emulator.semantics import semantics
+from ptxgen.emulator.semantics.kinds import Plain
 from ptxgen.emulator.state.group import Group
 from ptxgen.instr import logic
 from ptxgen.instr.model.types import TYPES
-
-_Run = Callable[[Group], None]
 
 _FUNCTIONS: dict[type, Any] = {
     logic.and_: np.bitwise_and, logic.or_: np.bitwise_or, logic.xor: np.bitwise_xor,
@@ -23,7 +22,7 @@ _FUNCTIONS: dict[type, Any] = {
 
 
 @semantics(logic.and_, logic.or_, logic.xor)
-def words(op: logic.and_ | logic.or_ | logic.xor, binder: Binder, statement: syntax.Instruction) -> _Run:
+def words(op: logic.and_ | logic.or_ | logic.xor, binder: Binder, statement: syntax.Instruction) -> Plain:
     function = _FUNCTIONS[type(op)]
     a, b, d = binder.source(op.a, op.type), binder.source(op.b, op.type), binder.destination(op.d, op.type)
     return lambda g: d(g, function(a(g), b(g)))
@@ -33,26 +32,26 @@ _Predicates = logic.and_pred | logic.or_pred | logic.xor_pred
 
 
 @semantics(*get_args(_Predicates))
-def predicates(op: _Predicates, binder: Binder, statement: syntax.Instruction) -> _Run:
+def predicates(op: _Predicates, binder: Binder, statement: syntax.Instruction) -> Plain:
     function = _FUNCTIONS[type(op)]
     a, b, d = binder.predicate(op.a), binder.predicate(op.b), binder.destination(op.d, "pred")
     return lambda g: d(g, function(a(g), b(g)))
 
 
 @semantics(logic.not_)
-def complement(op: logic.not_, binder: Binder, statement: syntax.Instruction) -> _Run:
+def complement(op: logic.not_, binder: Binder, statement: syntax.Instruction) -> Plain:
     a, d = binder.source(op.a, op.type), binder.destination(op.d, op.type)
     return lambda g: d(g, ~np.asarray(a(g)))
 
 
 @semantics(logic.not_pred)
-def complement_predicate(op: logic.not_pred, binder: Binder, statement: syntax.Instruction) -> _Run:
+def complement_predicate(op: logic.not_pred, binder: Binder, statement: syntax.Instruction) -> Plain:
     a, d = binder.predicate(op.a), binder.destination(op.d, "pred")
     return lambda g: d(g, ~np.asarray(a(g)))
 
 
 @semantics(logic.shl, logic.shr)
-def shift(op: logic.shl | logic.shr, binder: Binder, statement: syntax.Instruction) -> _Run:
+def shift(op: logic.shl | logic.shr, binder: Binder, statement: syntax.Instruction) -> Plain:
     type = TYPES[op.type]
     dtype, bits, signed = numpy_type(type), type.bits, type.kind == "signed"
     a, b, d = binder.source(op.a, type), binder.source(op.b, "u32"), binder.destination(op.d, type)
@@ -75,7 +74,7 @@ def shift(op: logic.shl | logic.shr, binder: Binder, statement: syntax.Instructi
 
 
 @semantics(logic.cnot)
-def is_zero(op: logic.cnot, binder: Binder, statement: syntax.Instruction) -> _Run:
+def is_zero(op: logic.cnot, binder: Binder, statement: syntax.Instruction) -> Plain:
     a, d = binder.source(op.a, op.type), binder.destination(op.d, op.type)
     return lambda g: d(g, np.asarray(a(g)) == 0)
 
@@ -94,7 +93,7 @@ def _table(lut: int) -> Callable[[Any, Any, Any], Any]:
 
 
 @semantics(logic.lop3, logic.lop3_bool)
-def three_input(op: logic.lop3 | logic.lop3_bool, binder: Binder, statement: syntax.Instruction) -> _Run:
+def three_input(op: logic.lop3 | logic.lop3_bool, binder: Binder, statement: syntax.Instruction) -> Plain:
     a, b, c = (binder.source(operand, "b32") for operand in (op.a, op.b, op.c))
     d = binder.destination(op.d, "b32")
     function = _table(int(op.lut.evaluate()))
@@ -112,7 +111,7 @@ def three_input(op: logic.lop3 | logic.lop3_bool, binder: Binder, statement: syn
 
 
 @semantics(logic.shf)
-def funnel_shift(op: logic.shf, binder: Binder, statement: syntax.Instruction) -> _Run:
+def funnel_shift(op: logic.shf, binder: Binder, statement: syntax.Instruction) -> Plain:
     a, b, c = (binder.source(operand, "u32") for operand in (op.a, op.b, op.c))
     d = binder.destination(op.d, "b32")
 

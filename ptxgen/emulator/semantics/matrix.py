@@ -5,7 +5,6 @@ Threads give the addresses of rows of 16 bytes; which thread gets which element 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, get_args
 
 import numpy as np
@@ -20,6 +19,7 @@ from ptxgen.emulator.memory.access import load_words, store_words
 from ptxgen.emulator.memory.global_memory import SHARED_WINDOW, WINDOW_BYTES
 from ptxgen.emulator.semantics import semantics
 from ptxgen.emulator.semantics.barrier import require_whole_warps
+from ptxgen.emulator.semantics.kinds import Plain
 from ptxgen.emulator.state.group import Group
 from ptxgen.instr import matrix
 from ptxgen.instr.model.form import Instruction
@@ -32,7 +32,6 @@ from ptxgen.layouts.fragments import (
     transpose_fragments,
 )
 
-_Run = Callable[[Group], None]
 #: Bytes of a row, which an address gives.
 _ROW = 16
 _WORD = np.dtype(np.uint32)
@@ -74,7 +73,7 @@ def _addressed(
 
 
 @semantics(*get_args(_Load))
-def load(op: _Load, binder: Binder, statement: syntax.Instruction) -> _Run:
+def load(op: _Load, binder: Binder, statement: syntax.Instruction) -> Plain:
     """Elements of 6 and 4 bits go to the low bits of a byte each, the rest of it zero.
 
     CUTLASS says so of b4x16_p64 (include/cute/atom/mma_traits_sm120.hpp, fp4_shift_A); 6 bits are inferred.
@@ -113,7 +112,7 @@ def _join(elements: NDArray[Any]) -> NDArray[np.uint32]:
 
 
 @semantics(*get_args(_Store))
-def store(op: _Store, binder: Binder, statement: syntax.Instruction) -> _Run:
+def store(op: _Store, binder: Binder, statement: syntax.Instruction) -> Plain:
     fragment = store_fragment(_SHAPES[type(op)], op.num, _transposed(op))
     bits = 32 // fragment[0].shape[2]
     rows = int(fragment[0].max()) + 1
@@ -136,7 +135,7 @@ def store(op: _Store, binder: Binder, statement: syntax.Instruction) -> _Run:
 
 
 @semantics(matrix.movmatrix)
-def transpose(op: matrix.movmatrix, binder: Binder, statement: syntax.Instruction) -> _Run:
+def transpose(op: matrix.movmatrix, binder: Binder, statement: syntax.Instruction) -> Plain:
     given, taken = transpose_fragments()
     holder = inverse(given, 8, 8)[taken]
     source, destination = binder.source(op.a, "b32"), binder.destination(op.d, "b32")

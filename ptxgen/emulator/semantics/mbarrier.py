@@ -14,6 +14,7 @@ from ptxgen.emulator.checks.registry import mbarriers
 from ptxgen.emulator.load.operands import Binder, Unmodelled
 from ptxgen.emulator.memory import MemoryFault
 from ptxgen.emulator.semantics import semantics
+from ptxgen.emulator.semantics.kinds import Blocking, Passing, Plain
 from ptxgen.emulator.state.convergence import bits_of
 from ptxgen.emulator.state.group import Group
 from ptxgen.emulator.state.machine import Machine
@@ -23,8 +24,6 @@ from ptxgen.instr import mbarrier
 if TYPE_CHECKING:
     from ptxgen.emulator.schedule.scheduler import Scheduler
 
-_Run = Callable[[Group], None]
-_Gate = Callable[[Group, "Scheduler"], tuple[Callable[[int], object], NDArray[np.bool_] | None]]
 _Multicast = (
     mbarrier.expect_tx_multicast
     | mbarrier.complete_tx_multicast
@@ -68,7 +67,7 @@ def each(g: Group, *values: Any) -> Iterator[tuple[int, int, tuple[int, ...]]]:
 
 
 @semantics(mbarrier.init)
-def init(op: mbarrier.init, binder: Binder, statement: syntax.Instruction) -> _Run:
+def init(op: mbarrier.init, binder: Binder, statement: syntax.Instruction) -> Plain:
     """Layout v1 (PTX 9.3) counts less, and keeps reports of copies that went wrong; here those end the kernel."""
     layout = op.layout or "v0"
     most = _MOST_ARRIVALS[layout]
@@ -129,7 +128,7 @@ def init(op: mbarrier.init, binder: Binder, statement: syntax.Instruction) -> _R
 
 
 @semantics(mbarrier.inval)
-def invalidate(op: mbarrier.inval, binder: Binder, statement: syntax.Instruction) -> _Run:
+def invalidate(op: mbarrier.inval, binder: Binder, statement: syntax.Instruction) -> Plain:
     address = binder.address(op.addr)
 
     def run(g: Group) -> None:
@@ -222,7 +221,7 @@ class _Use:
         return before
 
 
-def _bind(op: _Tx | _ArriveTx | _Arrive, binder: Binder, use: _Use) -> _Run:
+def _bind(op: _Tx | _ArriveTx | _Arrive, binder: Binder, use: _Use) -> Plain:
     address = binder.address(op.addr)
     size = None if isinstance(op, _Arrive) else binder.source(op.tx_count, "u32")
     count = binder.source(op.count, "u32") if isinstance(op, _Arrive) and op.count is not None else None
@@ -253,7 +252,7 @@ def _bind(op: _Tx | _ArriveTx | _Arrive, binder: Binder, use: _Use) -> _Run:
 
 
 @semantics(*get_args(_Tx | _ArriveTx | _Arrive))
-def use(op: _Tx | _ArriveTx | _Arrive, binder: Binder, statement: syntax.Instruction) -> _Run:
+def use(op: _Tx | _ArriveTx | _Arrive, binder: Binder, statement: syntax.Instruction) -> Plain:
     """Expect or complete bytes, arrive, drop: on the current phase of the object, which may end it."""
     words = op.opcode_text.split(".")
     drops = "arrive_drop" in words
@@ -275,7 +274,7 @@ def use(op: _Tx | _ArriveTx | _Arrive, binder: Binder, statement: syntax.Instruc
 
 
 @semantics(mbarrier.pending_count)
-def pending_count(op: mbarrier.pending_count, binder: Binder, statement: syntax.Instruction) -> _Run:
+def pending_count(op: mbarrier.pending_count, binder: Binder, statement: syntax.Instruction) -> Plain:
     state, count = binder.source(op.state, "b64"), binder.destination(op.count, "u32")
 
     def run(g: Group) -> None:
@@ -286,7 +285,7 @@ def pending_count(op: mbarrier.pending_count, binder: Binder, statement: syntax.
 
 
 @semantics(mbarrier.check_layout)
-def check_layout(op: mbarrier.check_layout, binder: Binder, statement: syntax.Instruction) -> _Run:
+def check_layout(op: mbarrier.check_layout, binder: Binder, statement: syntax.Instruction) -> Plain:
     address, p = binder.address(op.addr), binder.destination(op.p, "pred")
 
     def run(g: Group) -> None:
@@ -363,7 +362,7 @@ def _tested(
 
 
 @semantics(mbarrier.test_wait, mbarrier.test_wait_parity)
-def test(op: mbarrier.test_wait | mbarrier.test_wait_parity, binder: Binder, statement: syntax.Instruction) -> _Run:
+def test(op: mbarrier.test_wait | mbarrier.test_wait_parity, binder: Binder, statement: syntax.Instruction) -> Plain:
     tested, p = _tested(op, binder, statement), binder.destination(op.p, "pred")
 
     def run(g: Group) -> None:
@@ -373,11 +372,13 @@ def test(op: mbarrier.test_wait | mbarrier.test_wait_parity, binder: Binder, sta
 
 
 @semantics(mbarrier.try_wait, mbarrier.try_wait_parity, kind="blocking")
-def try_wait(op: mbarrier.try_wait | mbarrier.try_wait_parity, binder: Binder, statement: syntax.Instruction) -> _Gate:
+def try_wait(
+    op: mbarrier.try_wait | mbarrier.try_wait_parity, binder: Binder, statement: syntax.Instruction
+) -> Blocking:
     """Lanes whose phase has not ended are held until it does, or until nobody else can go on: then p is false."""
     tested, p = _tested(op, binder, statement), binder.destination(op.p, "pred")
 
-    def run(g: Group, scheduler: Scheduler) -> tuple[Callable[[int], object], NDArray[np.bool_] | None]:
+    def run(g: Group, scheduler: Scheduler) -> Passing:
         done, waiting, asked = tested(g)
         p(g, done)
         passing = ~waiting | scheduler.warps.timed_out[g.rows][:, None]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, get_args
 
 import numpy as np
@@ -17,12 +16,12 @@ from ptxgen.emulator.memory.access import Part, load_words, locate, parts_of, st
 from ptxgen.emulator.memory.located import Bytes
 from ptxgen.emulator.memory.order import Order, level, order_of
 from ptxgen.emulator.semantics import semantics
+from ptxgen.emulator.semantics.kinds import Plain
 from ptxgen.emulator.state.group import Group
 from ptxgen.emulator.state.machine import Machine
 from ptxgen.instr import memory
 from ptxgen.instr.model.types import TYPES
 
-_Run = Callable[[Group], None]
 _Mmio = memory.ld_mmio | memory.st_mmio
 _ReadOnly = memory.ld_readonly | memory.ld_readonly_nc | memory.ld_nc | memory.ld_nc_keep | memory.ldu
 _Load = memory.ld | memory.ld_keep | memory.ld_volatile | memory.ld_ordered | memory.ld_mmio | _ReadOnly
@@ -66,7 +65,7 @@ def _order(op: _Load | _Store) -> Order | None:
 
 
 @semantics(*get_args(_Load))
-def load(op: _Load, binder: Binder, statement: syntax.Instruction) -> _Run:
+def load(op: _Load, binder: Binder, statement: syntax.Instruction) -> Plain:
     type = TYPES[op.type]
     dtype, words = numpy_type(type), type.bits // 64 if type.bits == 128 else 1
     address, named = binder.address(op.a), space_of(op.space, binder, op.a)
@@ -89,7 +88,7 @@ def load(op: _Load, binder: Binder, statement: syntax.Instruction) -> _Run:
 
 
 @semantics(*get_args(_Store))
-def store(op: _Store, binder: Binder, statement: syntax.Instruction) -> _Run:
+def store(op: _Store, binder: Binder, statement: syntax.Instruction) -> Plain:
     type = TYPES[op.type]
     dtype = numpy_type(type)
     address, named = binder.address(op.a), space_of(op.space, binder, op.a)
@@ -109,7 +108,7 @@ def store(op: _Store, binder: Binder, statement: syntax.Instruction) -> _Run:
 
 
 @semantics(memory.st_bulk, memory.st_bulk_32)
-def fill(op: memory.st_bulk | memory.st_bulk_32, binder: Binder, statement: syntax.Instruction) -> _Run:
+def fill(op: memory.st_bulk | memory.st_bulk_32, binder: Binder, statement: syntax.Instruction) -> Plain:
     """Zeros, as if a thread stored them. Raises MemoryFault outside the CTA's own shared memory."""
     address, named = binder.address(op.a), space_of(op.space, binder, op.a)
     size = binder.source(op.size, "u32" if isinstance(op, memory.st_bulk_32) else "u64")
@@ -145,7 +144,7 @@ def _zero(machine: Machine, row: int, lane: int, address: int, size: int, statem
 
 
 @semantics(memory.st_async)
-def store_later(op: memory.st_async, binder: Binder, statement: syntax.Instruction) -> _Run:
+def store_later(op: memory.st_async, binder: Binder, statement: syntax.Instruction) -> Plain:
     type = TYPES[op.type]
     dtype, size = numpy_type(type), type.bytes * memory.elements(op)
     address, named, barrier = binder.address(op.a), space_of(op.space, binder, op.a), binder.address(op.mbar)
@@ -180,7 +179,7 @@ def _halves(g: Group, values: list[Any], bits: int) -> list[NDArray[Any]]:
 @semantics(memory.st_async_release, memory.st_async_mmio)
 def store_globally(
     op: memory.st_async_release | memory.st_async_mmio, binder: Binder, statement: syntax.Instruction
-) -> _Run:
+) -> Plain:
     type = TYPES[op.type]
     dtype = numpy_type(type)
     address, named, source = binder.address(op.a), space_of(op.space, binder, op.a), binder.source(op.b, type)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ptxgen import syntax
 from ptxgen.emulator.checks.registry import barriers, calls
@@ -14,22 +12,20 @@ from ptxgen.emulator.load.operands import Binder
 from ptxgen.emulator.memory import MemoryFault
 from ptxgen.emulator.semantics import semantics
 from ptxgen.emulator.semantics.barrier import require_whole_warps
+from ptxgen.emulator.semantics.kinds import Blocking, Passing, Plain
 from ptxgen.emulator.state.group import Group
 from ptxgen.instr import miscellaneous
 
 if TYPE_CHECKING:
     from ptxgen.emulator.schedule.scheduler import Scheduler
 
-_Run = Callable[[Group], None]
-_Gate = Callable[[Group, "Scheduler"], tuple[Callable[[int], object], NDArray[np.bool_] | None]]
-
 
 @semantics(miscellaneous.setmaxnreg, kind="blocking")
-def set_registers(op: miscellaneous.setmaxnreg, binder: Binder, statement: syntax.Instruction) -> _Gate:
+def set_registers(op: miscellaneous.setmaxnreg, binder: Binder, statement: syntax.Instruction) -> Blocking:
     """A pool per CTA holds what warps gave back; more than it has must be waited for (9.7.19.5)."""
     count, raises = int(op.count.evaluate()), op.action == "inc"
 
-    def run(g: Group, scheduler: Scheduler) -> tuple[Callable[[int], object], NDArray[np.bool_] | None]:
+    def run(g: Group, scheduler: Scheduler) -> Passing:
         machine = g.machine
         require_whole_warps(g, statement)
         passing = np.ones((g.size, 32), np.bool_)
@@ -64,13 +60,13 @@ _Pause = miscellaneous.nanosleep | miscellaneous.pmevent | miscellaneous.pmevent
 
 
 @semantics(*get_args(_Pause))
-def nothing(op: _Pause, binder: Binder, statement: syntax.Instruction) -> _Run:
+def nothing(op: _Pause, binder: Binder, statement: syntax.Instruction) -> Plain:
     """Time passes anyway, and the emulator keeps no events."""
     return lambda g: None
 
 
 @semantics(miscellaneous.trap, miscellaneous.brkpt)
-def stop(op: miscellaneous.trap | miscellaneous.brkpt, binder: Binder, statement: syntax.Instruction) -> _Run:
+def stop(op: miscellaneous.trap | miscellaneous.brkpt, binder: Binder, statement: syntax.Instruction) -> Plain:
     """Without a debugger a breakpoint ends the kernel as a trap does."""
 
     def run(g: Group) -> None:

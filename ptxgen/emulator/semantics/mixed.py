@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,10 +11,9 @@ from ptxgen.emulator.arithmetic import single
 from ptxgen.emulator.arithmetic.formats import decode
 from ptxgen.emulator.load.operands import Binder, Reader
 from ptxgen.emulator.semantics import semantics
+from ptxgen.emulator.semantics.kinds import Plain
 from ptxgen.emulator.state.group import Group
 from ptxgen.instr import mixed
-
-_Run = Callable[[Group], None]
 
 
 def _widened(binder: Binder, operand: Any, type: str) -> Reader:
@@ -24,7 +22,7 @@ def _widened(binder: Binder, operand: Any, type: str) -> Reader:
 
 
 @semantics(mixed.add, mixed.sub)
-def sum_of(op: mixed.add | mixed.sub, binder: Binder, statement: syntax.Instruction) -> _Run:
+def sum_of(op: mixed.add | mixed.sub, binder: Binder, statement: syntax.Instruction) -> Plain:
     a, c, d = _widened(binder, op.a, op.atype), binder.source(op.c, "f32"), binder.destination(op.d, "f32")
     rounding, negated = op.rounding or "rn", isinstance(op, mixed.sub)
 
@@ -36,7 +34,7 @@ def sum_of(op: mixed.add | mixed.sub, binder: Binder, statement: syntax.Instruct
 
 
 @semantics(mixed.fma)
-def fused(op: mixed.fma, binder: Binder, statement: syntax.Instruction) -> _Run:
+def fused(op: mixed.fma, binder: Binder, statement: syntax.Instruction) -> Plain:
     a, b = _widened(binder, op.a, op.abtype), _widened(binder, op.b, op.abtype)
     c, d = binder.source(op.c, "f32"), binder.destination(op.d, "f32")
     return lambda g: d(g, single.fused(a(g), b(g), np.asarray(c(g)), op.rounding, sat=op.sat))

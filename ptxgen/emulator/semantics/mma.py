@@ -20,13 +20,13 @@ from ptxgen.emulator.arithmetic.exact import fused
 from ptxgen.emulator.load.operands import Binder, Reader
 from ptxgen.emulator.semantics import semantics
 from ptxgen.emulator.semantics.barrier import require_whole_warps
+from ptxgen.emulator.semantics.kinds import Plain
 from ptxgen.emulator.state.group import Group
 from ptxgen.instr import mma, wmma
 from ptxgen.instr.model.fragments import dimensions
 from ptxgen.layouts import fragments
 from ptxgen.layouts.fragments import Fragment, inverse
 
-_Run = Callable[[Group], None]
 _Values = NDArray[np.float32]
 _SparseScaled = mma.sp_mxf8f6f4 | mma.sp_mxf4 | mma.sp_mxf4nvf4
 _Scaled = mma.mxf8f6f4 | mma.mxf4 | mma.mxf4nvf4 | _SparseScaled
@@ -104,7 +104,7 @@ class _Operand:
 
 
 @semantics(*get_args(_Mma))
-def multiply(op: _Mma, binder: Binder, statement: syntax.Instruction) -> _Run:
+def multiply(op: _Mma, binder: Binder, statement: syntax.Instruction) -> Plain:
     sparse, c_bits, d_bits = isinstance(op, _Sparse), *accumulator_bits(op)
     if isinstance(op, mma.f16_m8n8k4):
         layout = _quad_layout(op.alayout, op.blayout, c_bits, d_bits)
@@ -129,7 +129,7 @@ def product_of(
     bits: int,
     metadata: _Metadata | None = None,
     scales: _Scales | None = None,
-) -> _Run:
+) -> Plain:
     """An instruction with operands d, a, b and c in registers of this layout."""
     d_type, c_type = op.dtype, getattr(op, "ctype", op.dtype)
     c_bits, d_bits = accumulator_bits(op)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,15 +9,14 @@ import numpy as np
 from ptxgen import syntax
 from ptxgen.emulator.load.operands import Binder, Reader, Writer, constant, joined, parts
 from ptxgen.emulator.semantics import semantics
+from ptxgen.emulator.semantics.kinds import Plain
 from ptxgen.emulator.state.group import Group
 from ptxgen.instr import move
 from ptxgen.instr.model.types import TYPES
 
-_Run = Callable[[Group], None]
-
 
 @semantics(move.mov)
-def copy(op: move.mov, binder: Binder, statement: syntax.Instruction) -> _Run:
+def copy(op: move.mov, binder: Binder, statement: syntax.Instruction) -> Plain:
     """A whole vector register is packed or unpacked."""
     if len(binder.vector(op.a)) > 1:
         return pack(op, binder, statement)
@@ -29,13 +27,13 @@ def copy(op: move.mov, binder: Binder, statement: syntax.Instruction) -> _Run:
 
 
 @semantics(move.mov_pred)
-def copy_predicate(op: move.mov_pred, binder: Binder, statement: syntax.Instruction) -> _Run:
+def copy_predicate(op: move.mov_pred, binder: Binder, statement: syntax.Instruction) -> Plain:
     a, d = binder.predicate(op.a), binder.destination(op.d, "pred")
     return lambda g: d(g, a(g))
 
 
 @semantics(move.mov_vector)
-def copy_vector(op: move.mov_vector, binder: Binder, statement: syntax.Instruction) -> _Run:
+def copy_vector(op: move.mov_vector, binder: Binder, statement: syntax.Instruction) -> Plain:
     """All elements are read before the first is written."""
     sources = [binder.source(element, op.type) for element in binder.vector(op.a)]
     destinations = [binder.destination(element, op.type) for element in binder.vector(op.d)]
@@ -53,7 +51,7 @@ def _part_type(type: str, count: int) -> str:
 
 
 @semantics(move.mov_pack, move.mov_pack4)
-def pack(op: move.mov_pack | move.mov_pack4, binder: Binder, statement: syntax.Instruction) -> _Run:
+def pack(op: move.mov_pack | move.mov_pack4, binder: Binder, statement: syntax.Instruction) -> Plain:
     parts = binder.vector(op.a)
     part = _part_type(op.type, len(parts))
     sources = [binder.source(element, part) for element in parts]
@@ -83,7 +81,7 @@ def pack(op: move.mov_pack | move.mov_pack4, binder: Binder, statement: syntax.I
 
 
 @semantics(move.mov_unpack, move.mov_unpack4)
-def unpack(op: move.mov_unpack | move.mov_unpack4, binder: Binder, statement: syntax.Instruction) -> _Run:
+def unpack(op: move.mov_unpack | move.mov_unpack4, binder: Binder, statement: syntax.Instruction) -> Plain:
     parts = binder.vector(op.d)
     part = _part_type(op.type, len(parts))
     destinations = [binder.destination(element, part) for element in parts]
@@ -126,7 +124,7 @@ def selected_constant(mode: str | None, control: int) -> tuple[int, ...]:
     return tuple(control >> place & 15 for place in (0, 4, 8, 12)) if mode is None else _BYTE_MODES[mode][control & 3]
 
 
-def _constant_permutation(a: Reader, b: Reader, d: Writer, digits: tuple[int, ...]) -> _Run:
+def _constant_permutation(a: Reader, b: Reader, d: Writer, digits: tuple[int, ...]) -> Plain:
     """Runs of bytes that stay side by side move together."""
     runs: list[tuple[int, int, int]] = []  # first byte, place, bytes
     for place, digit in enumerate(digits):
@@ -154,7 +152,7 @@ def _constant_permutation(a: Reader, b: Reader, d: Writer, digits: tuple[int, ..
 
 
 @semantics(move.prmt)
-def permute(op: move.prmt, binder: Binder, statement: syntax.Instruction) -> _Run:
+def permute(op: move.prmt, binder: Binder, statement: syntax.Instruction) -> Plain:
     a, b, c = (binder.source(operand, "b32") for operand in (op.a, op.b, op.c))
     d = binder.destination(op.d, "b32")
     places = np.arange(4, dtype=np.uint32) * np.uint32(4)

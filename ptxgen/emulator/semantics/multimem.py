@@ -7,7 +7,6 @@ Copies of whole rows are in `bulk`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -21,11 +20,10 @@ from ptxgen.emulator.memory.access import Part, load_words, locate, parts_of, st
 from ptxgen.emulator.memory.order import Order, level, order_of
 from ptxgen.emulator.semantics import semantics
 from ptxgen.emulator.semantics.atomic import change, operands_of, operation_of
+from ptxgen.emulator.semantics.kinds import Plain
 from ptxgen.emulator.state.group import Group
 from ptxgen.instr import multimem
 from ptxgen.instr.model.types import TYPES
-
-_Run = Callable[[Group], None]
 
 
 def _parts(g: Group, space: str | None, address: Reader, statement: syntax.Instruction) -> list[Part]:
@@ -38,7 +36,7 @@ def _parts(g: Group, space: str | None, address: Reader, statement: syntax.Instr
 
 
 @semantics(multimem.ld_reduce, multimem.ld_reduce_float)
-def load(op: multimem.ld_reduce | multimem.ld_reduce_float, binder: Binder, statement: syntax.Instruction) -> _Run:
+def load(op: multimem.ld_reduce | multimem.ld_reduce_float, binder: Binder, statement: syntax.Instruction) -> Plain:
     type = TYPES[op.type]
     dtype, address = numpy_type(type), binder.address(op.a)
     destinations = [binder.destination(element, type) for element in binder.vector(op.d)]
@@ -54,7 +52,7 @@ def load(op: multimem.ld_reduce | multimem.ld_reduce_float, binder: Binder, stat
 
 
 @semantics(multimem.st, multimem.st_float)
-def store(op: multimem.st | multimem.st_float, binder: Binder, statement: syntax.Instruction) -> _Run:
+def store(op: multimem.st | multimem.st_float, binder: Binder, statement: syntax.Instruction) -> Plain:
     type = TYPES[op.type]
     dtype, address = numpy_type(type), binder.address(op.a)
     sources = [binder.source(element, type) for element in binder.vector(op.b)]
@@ -69,7 +67,7 @@ def store(op: multimem.st | multimem.st_float, binder: Binder, statement: syntax
 
 
 @semantics(multimem.red, multimem.red_float)
-def reduce(op: multimem.red | multimem.red_float, binder: Binder, statement: syntax.Instruction) -> _Run:
+def reduce(op: multimem.red | multimem.red_float, binder: Binder, statement: syntax.Instruction) -> Plain:
     """As red: its elements are atomic each for itself.
 
     Sums of .f32 flush subnormal numbers: ptxas 13.5 makes REDG.E.ADD.F32.FTZ of both (SASS of sm_90a and sm_100a).
@@ -90,7 +88,7 @@ def reduce(op: multimem.red | multimem.red_float, binder: Binder, statement: syn
 
 
 @semantics(multimem.st_async, multimem.red_async)
-def later(op: multimem.st_async | multimem.red_async, binder: Binder, statement: syntax.Instruction) -> _Run:
+def later(op: multimem.st_async | multimem.red_async, binder: Binder, statement: syntax.Instruction) -> Plain:
     """Like st.async.release and red.async.release, whose completion no instruction waits for."""
     type, address, source = TYPES[op.type], binder.address(op.a), binder.source(op.b, op.type)
     dtype = numpy_type(type)

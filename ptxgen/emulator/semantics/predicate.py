@@ -13,11 +13,10 @@ from ptxgen.emulator.arithmetic.formats import FORMATS, decode
 from ptxgen.emulator.arithmetic.single import flush
 from ptxgen.emulator.load.operands import Binder, joined, numpy_type, parts
 from ptxgen.emulator.semantics import semantics
+from ptxgen.emulator.semantics.kinds import Plain
 from ptxgen.emulator.state.group import Group
 from ptxgen.instr import predicate
 from ptxgen.instr.model.types import TYPES
-
-_Run = Callable[[Group], None]
 
 _ORDERED: dict[str, Any] = {
     "eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal,
@@ -73,7 +72,7 @@ _Setp = predicate.setp | predicate.setp_half | predicate.setp_half2
 
 
 @semantics(*get_args(_Setp))
-def compare(op: _Setp, binder: Binder, statement: syntax.Instruction) -> _Run:
+def compare(op: _Setp, binder: Binder, statement: syntax.Instruction) -> Plain:
     """q is the opposite of p, or the comparison of the high halves."""
     result_of, combined = _compared(op, binder, op.type), _combination(op, binder)
     packed = op.type.endswith("x2")
@@ -101,7 +100,7 @@ _Set = predicate.set | predicate.set_half | predicate.set_of_half | predicate.se
 
 
 @semantics(*get_args(_Set))
-def set_register(op: _Set, binder: Binder, statement: syntax.Instruction) -> _Run:
+def set_register(op: _Set, binder: Binder, statement: syntax.Instruction) -> Plain:
     result_of, combined = _compared(op, binder, op.stype), _combination(op, binder)
     packed = op.stype.endswith("x2")
     type = f"b{TYPES[op.dtype].bits}"
@@ -121,14 +120,14 @@ def set_register(op: _Set, binder: Binder, statement: syntax.Instruction) -> _Ru
 
 
 @semantics(predicate.selp)
-def select(op: predicate.selp, binder: Binder, statement: syntax.Instruction) -> _Run:
+def select(op: predicate.selp, binder: Binder, statement: syntax.Instruction) -> Plain:
     a, b, d = binder.source(op.a, op.type), binder.source(op.b, op.type), binder.destination(op.d, op.type)
     c = binder.predicate(op.c)
     return lambda g: d(g, np.where(c(g), a(g), b(g)))
 
 
 @semantics(predicate.slct, predicate.slct_float)
-def select_by_sign(op: predicate.slct | predicate.slct_float, binder: Binder, statement: syntax.Instruction) -> _Run:
+def select_by_sign(op: predicate.slct | predicate.slct_float, binder: Binder, statement: syntax.Instruction) -> Plain:
     """a where c is 0 or more; -0.0 is, NaN is not (9.7.6.4)."""
     a, b, d = binder.source(op.a, op.type), binder.source(op.b, op.type), binder.destination(op.d, op.type)
     c = binder.source(op.c, "s32" if isinstance(op, predicate.slct) else "f32")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
 from ptxgen import syntax
@@ -11,14 +9,13 @@ from ptxgen.emulator.checks.registry import calls
 from ptxgen.emulator.load.operands import Binder
 from ptxgen.emulator.memory import MemoryFault
 from ptxgen.emulator.semantics import semantics
+from ptxgen.emulator.semantics.kinds import Plain
 from ptxgen.emulator.state.group import Group
 from ptxgen.instr import stack
 
-_Run = Callable[[Group], None]
-
 
 @semantics(stack.alloca)
-def allocate(op: stack.alloca, binder: Binder, statement: syntax.Instruction) -> _Run:
+def allocate(op: stack.alloca, binder: Binder, statement: syntax.Instruction) -> Plain:
     """What is taken lasts until the function returns, or until a pointer from before is restored."""
     size, pointer = binder.source(op.size, op.type), binder.destination(op.ptr, op.type)
     align = int(op.align.evaluate()) if op.align is not None else 8
@@ -35,13 +32,13 @@ def allocate(op: stack.alloca, binder: Binder, statement: syntax.Instruction) ->
 
 
 @semantics(stack.stacksave)
-def save(op: stack.stacksave, binder: Binder, statement: syntax.Instruction) -> _Run:
+def save(op: stack.stacksave, binder: Binder, statement: syntax.Instruction) -> Plain:
     d = binder.destination(op.d, op.type)
     return lambda g: d(g, g.machine.stack.pointer[g.rows].astype(np.uint64))
 
 
 @semantics(stack.stackrestore)
-def restore(op: stack.stackrestore, binder: Binder, statement: syntax.Instruction) -> _Run:
+def restore(op: stack.stackrestore, binder: Binder, statement: syntax.Instruction) -> Plain:
     a = binder.source(op.a, op.type)
 
     def run(g: Group) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import get_args
 
 import numpy as np
@@ -16,12 +15,12 @@ from ptxgen.emulator.load.operands import Binder, Reader
 from ptxgen.emulator.memory import MemoryFault
 from ptxgen.emulator.memory.global_memory import HEAP_BASE, MAP_BYTES, SHARED_WINDOW, WINDOW_BYTES
 from ptxgen.emulator.semantics import semantics
+from ptxgen.emulator.semantics.kinds import Plain
 from ptxgen.emulator.semantics.mbarrier import each
 from ptxgen.emulator.state.group import Group
 from ptxgen.emulator.state.machine import Machine
 from ptxgen.instr import tensormap
 
-_Run = Callable[[Group], None]
 #: The multiple of bytes that a tensormap begins on.
 MAP_ALIGNMENT = 64
 #: Strides are kept in units of so many bytes (CUDA driver API, cuTensorMapEncodeTiled).
@@ -45,7 +44,7 @@ _Replace = tensormap.replace | tensormap.replace_dimension | tensormap.replace_c
 
 
 @semantics(*get_args(_Replace))
-def replace(op: _Replace, binder: Binder, statement: syntax.Instruction) -> _Run:
+def replace(op: _Replace, binder: Binder, statement: syntax.Instruction) -> Plain:
     """A weak read and write of the whole object by the generic proxy."""
     address = binder.address(op.addr)
     type = "b32" if isinstance(op, tensormap.replace_choice) else op.type
@@ -83,7 +82,7 @@ def replace(op: _Replace, binder: Binder, statement: syntax.Instruction) -> _Run
 
 
 @semantics(tensormap.cp_fenceproxy)
-def publish(op: tensormap.cp_fenceproxy, binder: Binder, statement: syntax.Instruction) -> _Run:
+def publish(op: tensormap.cp_fenceproxy, binder: Binder, statement: syntax.Instruction) -> Plain:
     """The threads of a warp copy the same bytes to the same place, and release them to the tensormap proxy."""
     destination, source = binder.address(op.dst), binder.address(op.src)
 

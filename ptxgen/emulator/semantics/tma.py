@@ -5,7 +5,7 @@ The tensormap reaches the emulator as its 128 bytes in memory, and is decoded fr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import get_args
 
@@ -32,12 +32,12 @@ from ptxgen.emulator.memory.global_memory import HEAP_BASE, PARAM_WINDOW, WINDOW
 from ptxgen.emulator.memory.granules import GRANULE
 from ptxgen.emulator.memory.reductions import TENSOR_TYPES, Combine, combiner
 from ptxgen.emulator.semantics import semantics
+from ptxgen.emulator.semantics.kinds import Plain
 from ptxgen.emulator.semantics.mbarrier import each
 from ptxgen.emulator.state.group import Group
 from ptxgen.emulator.state.machine import Machine
 from ptxgen.instr import tma
 
-_Run = Callable[[Group], None]
 _Load = tma.load | tma.load_im2col
 _Store = tma.store | tma.reduce
 _Hint = tma.prefetch | tma.prefetch_im2col | tma.applypriority | tma.applypriority_im2col
@@ -135,7 +135,7 @@ def _aligned(machine: Machine, box: Box, start: int) -> NDArray[np.int64]:
 
 
 @semantics(*get_args(_Load))
-def load(op: _Load, binder: Binder, statement: syntax.Instruction) -> _Run:
+def load(op: _Load, binder: Binder, statement: syntax.Instruction) -> Plain:
     _require_modelled(op)
     destination, barrier = binder.address(op.dst_mem), binder.address(op.mbar)
     map_address = binder.address(op.tensor_map)
@@ -169,7 +169,7 @@ def load(op: _Load, binder: Binder, statement: syntax.Instruction) -> _Run:
 
 
 @semantics(*get_args(_Store))
-def store(op: _Store, binder: Binder, statement: syntax.Instruction) -> _Run:
+def store(op: _Store, binder: Binder, statement: syntax.Instruction) -> Plain:
     _require_modelled(op)
     source, map_address = binder.address(op.src_mem), binder.address(op.tensor_map)
     coordinates = _vector(binder, op.coords, "s32")
@@ -253,6 +253,6 @@ def _tensor_combiner(reduction: str, dtype: str) -> Combine:
 
 
 @semantics(*get_args(_Hint))
-def prefetch(op: _Hint, binder: Binder, statement: syntax.Instruction) -> _Run:
+def prefetch(op: _Hint, binder: Binder, statement: syntax.Instruction) -> Plain:
     """A hint."""
     return lambda g: None

@@ -13,6 +13,7 @@ from ptxgen.emulator.arithmetic.single import NAN
 from ptxgen.emulator.checks.registry import barriers
 from ptxgen.emulator.load.operands import Binder, Reader, Writer, constant
 from ptxgen.emulator.semantics import semantics
+from ptxgen.emulator.semantics.kinds import Blocking, Passing
 from ptxgen.emulator.state.convergence import Arrays, Compute, Wait, bits_of, flags_of
 from ptxgen.emulator.state.group import Group
 from ptxgen.instr import barrier, warp
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
 _Flags = NDArray[np.bool_]
 _Masks = NDArray[np.uint32]
-_Gate = Callable[[Group, "Scheduler"], tuple[Callable[[int], object], "_Flags | None"]]
 
 _Reduction = warp.redux | warp.redux_bits | warp.redux_float
 _Comparison = warp.vote | warp.vote_ballot | warp.match_any | warp.match_all
@@ -43,7 +43,7 @@ def _together(
     writers: Sequence[Writer | None],
     compute: Compute,
     met: Callable[[Machine, NDArray[np.int64], _Flags, Any], None] = lambda machine, rows, active, masks: None,
-) -> _Gate:
+) -> Blocking:
     """A gate at which the lanes of a mask meet: they give the `sources`, `compute` makes what the `writers` write.
 
     `met` is called with warps whose lanes have come, of which lanes, and of their masks.
@@ -59,7 +59,7 @@ def _together(
             if writer is not None:
                 writer(g, result)
 
-    def run(g: Group, scheduler: Scheduler) -> tuple[Callable[[int], object], _Flags | None]:
+    def run(g: Group, scheduler: Scheduler) -> Passing:
         named = mask(g)
         operands = [g.full(source(g)) for source in sources]
         active = g.active
@@ -111,7 +111,7 @@ def _together(
 
 
 @semantics(barrier.bar_warp_sync, kind="blocking")
-def synchronize(op: barrier.bar_warp_sync, binder: Binder, statement: syntax.Instruction) -> _Gate:
+def synchronize(op: barrier.bar_warp_sync, binder: Binder, statement: syntax.Instruction) -> Blocking:
     def met(machine: Machine, rows: NDArray[np.int64], active: _Flags, masks: Any) -> None:
         events = machine.events
         if np.ndim(masks) == 0:
@@ -171,7 +171,7 @@ def _reduced(function: np.ufunc, active: _Flags, masks: _Masks, values: NDArray[
 
 
 @semantics(warp.elect, kind="blocking")
-def elect(op: warp.elect, binder: Binder, statement: syntax.Instruction) -> _Gate:
+def elect(op: warp.elect, binder: Binder, statement: syntax.Instruction) -> Blocking:
     """The first lane of the mask; which one it is, PTX leaves open."""
     d, p = binder.destination(op.d, "b32"), binder.destination(op.p, "pred")
 
@@ -213,7 +213,7 @@ def _shuffle_operands(
 
 
 @semantics(warp.shfl, kind="blocking")
-def shuffle(op: warp.shfl, binder: Binder, statement: syntax.Instruction) -> _Gate:
+def shuffle(op: warp.shfl, binder: Binder, statement: syntax.Instruction) -> Blocking:
     """What comes from a lane that does not take part is left open; here it is what that lane's register holds."""
     sources, writers = _shuffle_operands(op, binder)
     shuffled = _shuffled(op.mode)
@@ -256,7 +256,7 @@ _REDUCTIONS: dict[str, tuple[np.ufunc, dict[str, int]]] = {
 
 
 @semantics(warp.redux, warp.redux_bits, kind="blocking")
-def reduce(op: warp.redux | warp.redux_bits, binder: Binder, statement: syntax.Instruction) -> _Gate:
+def reduce(op: warp.redux | warp.redux_bits, binder: Binder, statement: syntax.Instruction) -> Blocking:
     type = getattr(op, "type", "u32")
     function, neutral = _REDUCTIONS[op.op]
 
@@ -268,7 +268,7 @@ def reduce(op: warp.redux | warp.redux_bits, binder: Binder, statement: syntax.I
 
 
 @semantics(warp.redux_float, kind="blocking")
-def reduce_float(op: warp.redux_float, binder: Binder, statement: syntax.Instruction) -> _Gate:
+def reduce_float(op: warp.redux_float, binder: Binder, statement: syntax.Instruction) -> Blocking:
     """Compared as integers, in which -0 is less than +0; NaNs win or do not count."""
     a, d = binder.source(op.a, "f32"), binder.destination(op.d, "f32")
     smaller = op.op == "min"
@@ -303,7 +303,7 @@ def _ballots(active: _Flags, masks: _Masks, operands: Arrays) -> Arrays:
 
 
 @semantics(warp.vote, warp.vote_ballot, kind="blocking")
-def vote(op: warp.vote | warp.vote_ballot, binder: Binder, statement: syntax.Instruction) -> _Gate:
+def vote(op: warp.vote | warp.vote_ballot, binder: Binder, statement: syntax.Instruction) -> Blocking:
     ballot = isinstance(op, warp.vote_ballot)
     a, d = binder.predicate(op.a), binder.destination(op.d, "b32" if ballot else "pred")
     return _together(op, binder, statement, (a,), (d,), _ballots if ballot else _votes(op.mode))
@@ -327,7 +327,7 @@ def vote_active(
 
 
 @semantics(warp.match_any, warp.match_all, kind="blocking")
-def match(op: warp.match_any | warp.match_all, binder: Binder, statement: syntax.Instruction) -> _Gate:
+def match(op: warp.match_any | warp.match_all, binder: Binder, statement: syntax.Instruction) -> Blocking:
     a, d = binder.source(op.a, op.type), binder.destination(op.d, "b32")
     if isinstance(op, warp.match_any):
         writers: list[Writer | None] = [d]

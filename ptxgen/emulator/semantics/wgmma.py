@@ -8,7 +8,7 @@ order of their issue.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
@@ -28,6 +28,7 @@ from ptxgen.emulator.memory.granules import GRANULE
 from ptxgen.emulator.memory.shared_memory import RESERVED_BYTES
 from ptxgen.emulator.semantics import semantics
 from ptxgen.emulator.semantics.barrier import require_whole_warps
+from ptxgen.emulator.semantics.kinds import Blocking, Passing, Plain
 from ptxgen.emulator.state.group import Group
 from ptxgen.emulator.state.machine import Machine
 from ptxgen.emulator.state.warpgroups import Arrival, Kept, Product
@@ -44,8 +45,6 @@ from ptxgen.layouts.operands import Major, operand_addresses
 if TYPE_CHECKING:
     from ptxgen.emulator.schedule.scheduler import Scheduler
 
-_Run = Callable[[Group], None]
-_Gate = Callable[[Group, "Scheduler"], tuple[Callable[[int], object], NDArray[np.bool_] | None]]
 _Words = list[NDArray[Any]]
 _F16 = wgmma.mma_async_f16 | wgmma.mma_async_f16_rs | wgmma.mma_async_sp_f16 | wgmma.mma_async_sp_f16_rs
 _Tf32 = wgmma.mma_async_tf32 | wgmma.mma_async_tf32_rs | wgmma.mma_async_sp_tf32 | wgmma.mma_async_sp_tf32_rs
@@ -196,7 +195,7 @@ def _uniform(words: Sequence[NDArray[Any]], machine: Machine, statement: syntax.
 
 
 @semantics(*get_args(_Mma), kind="blocking")
-def multiply(op: _Mma, binder: Binder, statement: syntax.Instruction) -> _Gate:
+def multiply(op: _Mma, binder: Binder, statement: syntax.Instruction) -> Blocking:
     return _Multiply(op, binder, statement).run
 
 
@@ -224,7 +223,7 @@ class _Multiply:
         self.accumulator = binder.program.follow(self.d)
         self.input = binder.program.follow(self.a)
 
-    def run(self, g: Group, scheduler: Scheduler) -> tuple[Callable[[int], object], NDArray[np.bool_] | None]:
+    def run(self, g: Group, scheduler: Scheduler) -> Passing:
         machine, warpgroups = g.machine, g.machine.warpgroups
         require_whole_warps(g, self.statement)
         rows, present = warpgroups.members(g.indices, "wgmma.mma_async")
@@ -397,10 +396,10 @@ def _major(transposed: syntax.Immediate | syntax.Expression) -> Major:
 
 
 @semantics(wgmma.fence, kind="blocking")
-def fence(op: wgmma.fence, binder: Binder, statement: syntax.Instruction) -> _Gate:
+def fence(op: wgmma.fence, binder: Binder, statement: syntax.Instruction) -> Blocking:
     """The warps of a warpgroup meet here, as they do on hardware (WARPGROUP.ARRIVE of its SASS)."""
 
-    def run(g: Group, scheduler: Scheduler) -> tuple[Callable[[int], object], NDArray[np.bool_] | None]:
+    def run(g: Group, scheduler: Scheduler) -> Passing:
         machine = g.machine
         require_whole_warps(g, statement)
         rows = g.indices
@@ -420,7 +419,7 @@ def fence(op: wgmma.fence, binder: Binder, statement: syntax.Instruction) -> _Ga
 
 
 @semantics(wgmma.commit_group)
-def commit(op: wgmma.commit_group, binder: Binder, statement: syntax.Instruction) -> _Run:
+def commit(op: wgmma.commit_group, binder: Binder, statement: syntax.Instruction) -> Plain:
     def run(g: Group) -> None:
         require_whole_warps(g, statement)
         for row in g.indices:
@@ -430,11 +429,11 @@ def commit(op: wgmma.commit_group, binder: Binder, statement: syntax.Instruction
 
 
 @semantics(wgmma.wait_group, kind="blocking")
-def wait(op: wgmma.wait_group, binder: Binder, statement: syntax.Instruction) -> _Gate:
+def wait(op: wgmma.wait_group, binder: Binder, statement: syntax.Instruction) -> Blocking:
     """Warps stay until the groups before the latest ones are done."""
     pending = int(op.pending.evaluate())
 
-    def run(g: Group, scheduler: Scheduler) -> tuple[Callable[[int], object], NDArray[np.bool_] | None]:
+    def run(g: Group, scheduler: Scheduler) -> Passing:
         machine = g.machine
         require_whole_warps(g, statement)
         passing = np.ones((g.size, 32), np.bool_)

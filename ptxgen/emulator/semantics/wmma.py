@@ -6,7 +6,6 @@ memory. Of B its columns are the lines.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple, get_args
 
 import numpy as np
@@ -18,13 +17,13 @@ from ptxgen.emulator.load.operands import Binder
 from ptxgen.emulator.memory.access import load_words, parts_of, store_words
 from ptxgen.emulator.semantics import semantics
 from ptxgen.emulator.semantics.barrier import require_whole_warps
+from ptxgen.emulator.semantics.kinds import Plain
 from ptxgen.emulator.semantics.mma import Layout, WmmaMma, accumulator_bits, product_of
 from ptxgen.emulator.state.group import Group
 from ptxgen.instr import wmma
 from ptxgen.instr.model.fragments import dimensions
 from ptxgen.layouts.fragments import wmma_elements
 
-_Run = Callable[[Group], None]
 _Transfer = wmma.load | wmma.load_c | wmma.store_d
 
 
@@ -74,7 +73,7 @@ class _Places:
 
 
 @semantics(wmma.load, wmma.load_c)
-def load(op: wmma.load | wmma.load_c, binder: Binder, statement: syntax.Instruction) -> _Run:
+def load(op: wmma.load | wmma.load_c, binder: Binder, statement: syntax.Instruction) -> Plain:
     places = _Places(op, binder)
     destinations = [binder.destination(each, f"b{max(places.bits, 32)}") for each in binder.vector(op.r)]
 
@@ -94,7 +93,7 @@ def load(op: wmma.load | wmma.load_c, binder: Binder, statement: syntax.Instruct
 
 
 @semantics(wmma.store_d)
-def store(op: wmma.store_d, binder: Binder, statement: syntax.Instruction) -> _Run:
+def store(op: wmma.store_d, binder: Binder, statement: syntax.Instruction) -> Plain:
     places = _Places(op, binder)
     sources = [binder.source(each, f"b{max(places.bits, 32)}") for each in binder.vector(op.r)]
 
@@ -110,7 +109,7 @@ def store(op: wmma.store_d, binder: Binder, statement: syntax.Instruction) -> _R
 
 
 @semantics(*get_args(WmmaMma))
-def multiply(op: WmmaMma, binder: Binder, statement: syntax.Instruction) -> _Run:
+def multiply(op: WmmaMma, binder: Binder, statement: syntax.Instruction) -> Plain:
     m, n, k = dimensions(op.shape)
     bits, (c_bits, d_bits) = matrix_multiply.BITS[op.type], accumulator_bits(op)
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ptxgen import syntax
 from ptxgen.emulator.checks.registry import tcgen05 as tcgen05_checks
@@ -14,6 +13,7 @@ from ptxgen.emulator.load.operands import Binder
 from ptxgen.emulator.memory.granules import GRANULE
 from ptxgen.emulator.semantics import semantics
 from ptxgen.emulator.semantics.barrier import require_whole_warps
+from ptxgen.emulator.semantics.kinds import Blocking, Passing, Plain
 from ptxgen.emulator.semantics.tcgen05.pairs import slots_of
 from ptxgen.emulator.state.group import Group
 from ptxgen.emulator.state.machine import Machine
@@ -23,19 +23,16 @@ from ptxgen.layouts.tmem import COLUMNS
 if TYPE_CHECKING:
     from ptxgen.emulator.schedule.scheduler import Scheduler
 
-_Run = Callable[[Group], None]
-_Gate = Callable[[Group, "Scheduler"], tuple[Callable[[int], object], NDArray[np.bool_] | None]]
-
 
 @semantics(tcgen05.alloc, kind="blocking")
-def alloc(op: tcgen05.alloc, binder: Binder, statement: syntax.Instruction) -> _Gate:
+def alloc(op: tcgen05.alloc, binder: Binder, statement: syntax.Instruction) -> Blocking:
     """Warps stay until there is room and, in a pair, until a warp of the peer asks too.
 
     .exclusive takes all columns, whatever the operand says (SASS of ptxas 13.5).
     """
     destination, columns = binder.address(op.dst), binder.source(op.columns, "b32")
 
-    def run(g: Group, scheduler: Scheduler) -> tuple[Callable[[int], object], NDArray[np.bool_] | None]:
+    def run(g: Group, scheduler: Scheduler) -> Passing:
         machine = g.machine
         require_whole_warps(g, statement)
         places, wanted = g.full(destination(g)), g.full(columns(g))
@@ -89,11 +86,11 @@ def _tell(
 
 
 @semantics(tcgen05.dealloc, kind="blocking")
-def dealloc(op: tcgen05.dealloc, binder: Binder, statement: syntax.Instruction) -> _Gate:
+def dealloc(op: tcgen05.dealloc, binder: Binder, statement: syntax.Instruction) -> Blocking:
     """In a pair, a warp may have to wait for the peer's (9.7.16.7.1): here it does, unless all is as early as legal."""
     address, columns = binder.source(op.taddr, "b32"), binder.source(op.columns, "b32")
 
-    def run(g: Group, scheduler: Scheduler) -> tuple[Callable[[int], object], NDArray[np.bool_] | None]:
+    def run(g: Group, scheduler: Scheduler) -> Passing:
         machine = g.machine
         require_whole_warps(g, statement)
         places, wanted = g.full(address(g)), g.full(columns(g))
@@ -133,7 +130,7 @@ def _pair(machine: Machine, slot: int, cta_group: int) -> Sequence[int]:
 
 
 @semantics(tcgen05.relinquish_alloc_permit)
-def relinquish(op: tcgen05.relinquish_alloc_permit, binder: Binder, statement: syntax.Instruction) -> _Run:
+def relinquish(op: tcgen05.relinquish_alloc_permit, binder: Binder, statement: syntax.Instruction) -> Plain:
     def run(g: Group) -> None:
         require_whole_warps(g, statement)
         g.machine.tensor.relinquished[g.machine.row_slot[g.indices]] = True

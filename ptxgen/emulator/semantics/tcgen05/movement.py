@@ -18,6 +18,7 @@ from ptxgen.emulator.memory import MemoryFault
 from ptxgen.emulator.memory.tensor_memory import POISON
 from ptxgen.emulator.semantics import semantics
 from ptxgen.emulator.semantics.barrier import require_whole_warps
+from ptxgen.emulator.semantics.kinds import Blocking, Passing, Plain
 from ptxgen.emulator.semantics.mbarrier import each
 from ptxgen.emulator.semantics.tcgen05.elements import expanded
 from ptxgen.emulator.semantics.tcgen05.operands import SharedMatrix, advise_version, shared_matrix
@@ -43,8 +44,6 @@ from ptxgen.layouts.tmem import (
 if TYPE_CHECKING:
     from ptxgen.emulator.schedule.scheduler import Scheduler
 
-_Run = Callable[[Group], None]
-_Gate = Callable[[Group, "Scheduler"], tuple[Callable[[int], object], NDArray[np.bool_] | None]]
 _Reduction = tcgen05.ld_red | tcgen05.ld_red_halves
 _Load = tcgen05.ld | tcgen05.ld_halves | _Reduction
 _Store = tcgen05.st | tcgen05.st_halves
@@ -114,7 +113,7 @@ def _span(cells: Cells, column: int) -> range:
 
 
 @semantics(*get_args(_Load))
-def load(op: _Load, binder: Binder, statement: syntax.Instruction) -> _Run:
+def load(op: _Load, binder: Binder, statement: syntax.Instruction) -> Plain:
     packed = not isinstance(op, _Reduction) and op.pack
     registers = [binder.register(element) for element in binder.vector(op.r)]
     shape, cells = _cells(op, packed, len(registers))
@@ -207,7 +206,7 @@ def _reduced(words: NDArray[np.uint32], op: _Reduction) -> NDArray[np.uint32]:
 
 
 @semantics(*get_args(_Store))
-def store(op: _Store, binder: Binder, statement: syntax.Instruction) -> _Run:
+def store(op: _Store, binder: Binder, statement: syntax.Instruction) -> Plain:
     """The registers are read at once; the cells change later, those of one warp in the order of its stores."""
     sources = [binder.source(element, "b32") for element in binder.vector(op.r)]
     shape, cells = _cells(op, op.unpack, len(sources))
@@ -250,10 +249,10 @@ def _submit_store(machine: Machine, work: AsyncWork, cells: Cells, words: NDArra
 
 
 @semantics(tcgen05.wait, kind="blocking")
-def wait(op: tcgen05.wait, binder: Binder, statement: syntax.Instruction) -> _Gate:
+def wait(op: tcgen05.wait, binder: Binder, statement: syntax.Instruction) -> Blocking:
     """Warps stay until their loads, or their stores, have arrived."""
 
-    def run(g: Group, scheduler: Scheduler) -> tuple[Callable[[int], object], NDArray[np.bool_] | None]:
+    def run(g: Group, scheduler: Scheduler) -> Passing:
         machine = g.machine
         passing = np.ones((g.size, 32), np.bool_)
         require_whole_warps(g, statement)
@@ -277,7 +276,7 @@ def wait(op: tcgen05.wait, binder: Binder, statement: syntax.Instruction) -> _Ga
 
 
 @semantics(tcgen05.cp)
-def copy(op: tcgen05.cp, binder: Binder, statement: syntax.Instruction) -> _Run:
+def copy(op: tcgen05.cp, binder: Binder, statement: syntax.Instruction) -> Plain:
     """Each CTA of a pair copies from its own shared memory."""
     rows, bits = COPY_SHAPES[op.shape]
     lanes = copy_lanes(op.shape, op.multicast)
@@ -331,7 +330,7 @@ def _submit_copy(
 
 
 @semantics(tcgen05.shift)
-def shift(op: tcgen05.shift, binder: Binder, statement: syntax.Instruction) -> _Run:
+def shift(op: tcgen05.shift, binder: Binder, statement: syntax.Instruction) -> Plain:
     address = binder.address(op.taddr)
 
     def run(g: Group) -> None:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from ptxgen import syntax
 from ptxgen.emulator.checks.registry import memory
 from ptxgen.emulator.load.operands import Binder
 from ptxgen.emulator.semantics import semantics
+from ptxgen.emulator.semantics.kinds import Plain
 from ptxgen.emulator.semantics.mbarrier import each
 from ptxgen.emulator.semantics.tcgen05.pairs import advise_one_lane, pipe_of
 from ptxgen.emulator.state.group import Group
@@ -15,11 +14,9 @@ from ptxgen.emulator.state.machine import Machine
 from ptxgen.emulator.state.signals import Signal
 from ptxgen.instr import tcgen05
 
-_Run = Callable[[Group], None]
-
 
 @semantics(tcgen05.commit)
-def commit(op: tcgen05.commit, binder: Binder, statement: syntax.Instruction) -> _Run:
+def commit(op: tcgen05.commit, binder: Binder, statement: syntax.Instruction) -> Plain:
     """One arrival on the mbarrier, or on those at its offset in the CTAs that a multicast mask names."""
     address = binder.address(op.mbar)
     mask = binder.source(op.mask, "b16") if op.multicast else None
@@ -73,7 +70,7 @@ def _arrive_when_done(
 
 
 @semantics(tcgen05.fence)
-def fence(op: tcgen05.fence, binder: Binder, statement: syntax.Instruction) -> _Run:
+def fence(op: tcgen05.fence, binder: Binder, statement: syntax.Instruction) -> Plain:
     def run(g: Group) -> None:
         g.machine.events.tensor_fence(g.indices, g.active, before=op.where == "before_thread_sync")
 
