@@ -99,7 +99,7 @@ class Observer:
     # Barriers of CTAs and clusters, and convergence of lanes.
 
     def barrier_arrives(self, slot: int, name: int, row: int, lanes: Lanes, *, waits: bool) -> None:
-        """Lanes of a warp arrive at barrier `name` of a CTA; without `waits` they go on (bar.arrive)."""
+        """Lanes of a warp arrive at barrier `name` of a CTA; without `waits` they do not block (bar.arrive)."""
 
     def barrier_completes(self, slot: int, name: int, rows: list[int]) -> None:
         """All threads that a barrier expects have arrived; warps `rows` have waited there."""

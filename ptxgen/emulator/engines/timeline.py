@@ -46,7 +46,7 @@ class Timeline:
         heapq.heappush(self._queue, (due, self._sequence, action))
 
     def last(self, action: Action) -> None:
-        """Queue what comes only when no thread can go on."""
+        """Queue what is done only when no thread can run."""
         self._sequence += 1
         heapq.heappush(self._queue, (float("inf"), self._sequence, action))
 
@@ -57,7 +57,7 @@ class Timeline:
             heapq.heappop(self._queue)[2]()
 
     def jump(self) -> bool:
-        """Go to the next piece of work and do it, since no thread can go on before. False if there is none."""
+        """Advance to the next piece of work and do it: no thread can run before. False if there is none."""
         if not self._queue:
             return False
         due, _, action = heapq.heappop(self._queue)

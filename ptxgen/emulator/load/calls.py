@@ -56,7 +56,7 @@ class Callee:
 
 @dataclass(slots=True)
 class Site:
-    """A call of a function at one place: how values go in and come out, and where the lanes go on."""
+    """A call site: how arguments go in and results come out, and the pc to which the lanes return."""
 
     callee: Callee
     give: list[Give]
@@ -142,7 +142,7 @@ def callees_first(functions: Sequence[syntax.Function]) -> tuple[list[str], set[
 
 
 def _calls_pointer(function: syntax.Function) -> bool:
-    """Whether it has a call with two names: the pointer, and what tells its signature."""
+    """Whether it has a call with two names: the pointer, and its signature."""
     calls = (each for each in statements_of(function.body) if isinstance(each, syntax.Instruction) and each.is_call)
     return any(sum(isinstance(operand, syntax.Name) for operand in call.operands) > 1 for call in calls)
 
@@ -167,7 +167,7 @@ def elements(operand: syntax.Operand | None) -> tuple[syntax.Operand, ...]:
 
 
 def giver(binder: Binder, operand: syntax.Operand, formal: syntax.Parameter) -> Give:
-    """Reads what stands for a parameter: a register, a constant or a variable on the stack."""
+    """Reads an argument: a register, a constant or a variable on the stack."""
     place = binder.place(operand)
     if place is not None:
         return _from_stack(place)
@@ -231,9 +231,9 @@ def _to_stack(place: Place) -> Take:
 
 
 class MovesLanes(Protocol):
-    """Who lets the lanes of a group go on at another block (`state.warps`)."""
+    """What sets the pc of the lanes of a group (`state.warps`)."""
 
-    def move(self, group: Group, place: int) -> None: ...
+    def move(self, group: Group, pc: int) -> None: ...
 
 
 class Calls:
@@ -244,7 +244,7 @@ class Calls:
         self._sites: list[Site] = []
 
     def site(self, binder: Binder, op: control.call | control.call_pointer, callee: Callee, following: int) -> int:
-        """The number of a call at one place of one function. Raises Unmodelled if the values do not fit."""
+        """The number of a new call site. Raises Unmodelled if arguments and parameters do not match."""
         function = callee.function
         given, wanted = elements(op.arguments), elements(op.returns)
         if len(given) != len(function.parameters) or len(wanted) != len(function.returns):

@@ -77,7 +77,7 @@ class Names:
         return found
 
     def label(self, name: str) -> int | None:
-        """Where a label stands."""
+        """Where a label is."""
         return next((scope.labels[name] for scope in self._outwards() if name in scope.labels), None)
 
     def list(self, name: str) -> list[str] | None:

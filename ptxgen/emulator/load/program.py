@@ -57,7 +57,7 @@ class Operation:
 
 @dataclass(slots=True)
 class Block:
-    """Instructions that run one after the other. Only the first may be a gate, only the last an end.
+    """Instructions that run one after the other. Only the first may block, only the last be a terminator.
 
     `following` is the rank of the block after it in the text, `targets` those of its branch.
     """
@@ -66,12 +66,12 @@ class Block:
     following: int = EXITED
     targets: list[int] = field(default_factory=list)
     aligned: bool = False
-    """Whether it has an instruction that wants all threads of the warp (.aligned, bar)."""
+    """Whether it has an instruction that requires all threads of the warp (.aligned, bar)."""
     strong: bool = False
     """Whether it has strong accesses."""
     separable: bool = False
-    """Whether lanes may do it apart, for the sake of its strong accesses: it does not want all threads of the warp, nor
-    lead back, so that those who come first wait for the others.
+    """Whether lanes may run it separately, for the sake of its strong accesses: it does not require the whole warp, nor
+    branch back, so that the first lanes wait for the others.
     """
 
 

@@ -1,4 +1,4 @@
-"""Telling a loop that never ends from a long one: warps that come back to a state in which they have been before."""
+"""Livelocks: warps that return to an earlier state spin forever, unlike those in a long loop."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 
 class Repetition:
-    """Compares warps with what they were at an earlier look, an ever older one (Brent's cycle detection).
+    """Compares the state of warps with that of an earlier look (Brent's cycle detection).
 
-    As long as nothing changes around a warp, what it does follows from its registers and from where its lanes stand: if
-    these repeat after it has run, it goes round for ever.
+    While nothing changes around a warp, what it does follows from its registers and the pcs of its lanes: if these
+    repeat after it has run, it spins forever.
     """
 
     def __init__(self, state: Sequence[NDArray[Any]]) -> None:
@@ -27,7 +27,7 @@ class Repetition:
         self._copy, self._looks, self._next = None, 0, 1
 
     def look(self, last_run: NDArray[np.int64], step: int) -> NDArray[np.bool_]:
-        """Which warps have come back to an earlier state; `last_run` says in which step each has run last."""
+        """Which warps have returned to an earlier state; `last_run` says in which step each has run last."""
         if self._copy is not None:
             same = last_run > self._taken_at
             for array, copy in zip(self._state, self._copy, strict=True):

@@ -1,12 +1,11 @@
-"""Running a launch: CTAs begin and end, warps execute blocks, and somebody goes on as long as anybody can.
+"""Running a launch: CTAs begin and end, warps execute blocks as long as any of them can.
 
-`warps` has where lanes stand and wait and who goes next, `barriers` the barriers of CTAs and clusters, `progress` tells
-endless loops, `deadlock` reports.
+`state.warps` has the pcs of lanes, what they wait for and which run next, `state.barriers` the barriers of CTAs and
+clusters; `livelock` finds endless loops, `deadlock` reports.
 
-All warps that stand at the same block run together. A warp with divergent lanes runs those in the first block in
-execution order (`flow`); the others wait for them there, unless nothing else can go on: then they do, since
-independent thread scheduling promises every lane progress. A launch in which nobody can go on and no asynchronous work
-is left is deadlocked.
+All warps with the same pc run together. A divergent warp runs the lanes with the lowest pc, in execution order
+(`load.flow`); the others wait for them, unless nothing else can run: then they do, since independent thread scheduling
+promises every lane progress. A launch in which no lane can run and no asynchronous work is left is deadlocked.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ _LOOK_EVERY = 16
 
 
 class Scheduler:
-    """Runs a program on a machine until the grid is done or cannot go on."""
+    """Runs a program on a machine until the grid is done, or nothing in it can run."""
 
     def __init__(
         self,
@@ -79,30 +78,30 @@ class Scheduler:
         self._look_at, self._give_ups, self.spinning = 0, 0, False
         self.code = Code(program, machine, watchers)
         self._traced = machine.events.observes("instruction_issued")
-        state = [warps.place, warps.held, *machine.registers]
+        state = [warps.pc, warps.held, *machine.registers]
         self._rounds, self._retries = Repetition(state), Repetition(state)
         machine.wake, machine.cancel = warps.wake, self._cancel
         self._start(range(clusters.resident))
 
     # CTAs.
 
-    def _start(self, places: Sequence[int]) -> None:
-        """Begin the next clusters of the grid in these resident ones, all their CTAs together."""
+    def _start(self, residents: Sequence[int]) -> None:
+        """Start the next clusters of the grid in the slots of these resident ones, all their CTAs together."""
         machine, clusters, first = self.machine, self.clusters, self._next_cluster
-        places = places[: clusters.count - first]
-        if not len(places):
+        residents = residents[: clusters.count - first]
+        if not len(residents):
             return
-        self._next_cluster += len(places)
-        machine.begin_clusters(places, range(first, self._next_cluster))
-        begun = np.array(places, np.int64)[:, None]
+        self._next_cluster += len(residents)
+        machine.begin_clusters(residents, range(first, self._next_cluster))
+        begun = np.array(residents, np.int64)[:, None]
         slots = (begun * clusters.size + np.arange(clusters.size)).ravel()
         rows = begun * clusters.warps + np.arange(clusters.warps)
-        self.cluster_barriers.begin(places, rows.ravel())
+        self.cluster_barriers.begin(residents, rows.ravel())
         clusters.ended[slots] = False
         self.left[slots] = machine.threads
         timeline = machine.timeline
         if timeline.schedule == "random" and self.ctas > clusters.size:
-            late = np.array([timeline.random.getrandbits(1) for _ in places], np.bool_)
+            late = np.array([timeline.random.getrandbits(1) for _ in residents], np.bool_)
             if late.any():
                 if not self._late:
                     timeline.last(self._begin_late)
@@ -158,17 +157,17 @@ class Scheduler:
                 accesses=(allocator,),
             )
 
-    def _finish_clusters(self, places: Sequence[int]) -> None:
-        """All CTAs of these resident clusters have ended: the next ones begin in their places."""
+    def _finish_clusters(self, residents: Sequence[int]) -> None:
+        """All CTAs of these resident clusters have ended: the next ones take their slots."""
         machine = self.machine
         if not machine.inflight.any():
-            self._start(places)
+            self._start(residents)
             return
-        for place in places:
-            slots = self.clusters.slots(place)
+        for resident in residents:
+            slots = self.clusters.slots(resident)
             while machine.inflight[slots.start : slots.stop].any() and machine.timeline.jump():
                 pass
-            self._start([place])
+            self._start([resident])
 
     def exit(self, group: Group) -> None:
         """All lanes of a group leave the kernel."""
@@ -189,16 +188,16 @@ class Scheduler:
         ended = here[self.left[here] == 0]
         if len(ended):
             self._finish(ended.tolist())
-        places = distinct(slots // self.clusters.size)
-        going = (self.left.reshape(-1, self.clusters.size)[places] != 0).any(axis=1)
+        residents = distinct(slots // self.clusters.size)
+        going = (self.left.reshape(-1, self.clusters.size)[residents] != 0).any(axis=1)
         if not going.any():
-            self._finish_clusters(places.tolist())
+            self._finish_clusters(residents.tolist())
             return
-        for place in places.tolist():
-            if self.left[self.clusters.slots(place)].any():
-                self.cluster_barriers.check(place)
+        for resident in residents.tolist():
+            if self.left[self.clusters.slots(resident)].any():
+                self.cluster_barriers.check(resident)
             else:
-                self._finish_clusters([place])
+                self._finish_clusters([resident])
 
     # The loop.
 
@@ -212,7 +211,7 @@ class Scheduler:
         return status
 
     def advance(self) -> Status | None:
-        """Go one step on; the status if the launch ends with it. `blocked` then tells whether nobody could go on."""
+        """Run one step; the status if the launch ends with it. `blocked` is then whether no lane could run."""
         machine, self.blocked = self.machine, False
         try:
             if not self.warps.steps:
@@ -268,11 +267,11 @@ class Scheduler:
         return self.finished + len(self.machine.released) >= self.ctas
 
     def look_again(self) -> None:
-        """Another grid has done something: what went round without end may find something new."""
+        """Another grid has had an effect: loops that spin may find something new."""
         self.spinning, self._seen_effects, self._gave_up_at = False, -1, -1
 
     def _next(self) -> Group | None:
-        """Who goes next; None when nobody can, or when all that can only go round."""
+        """The warps to run next; None when none can, or when all that can only spin."""
         machine = self.machine
         quiet = self.warps.steps - self._quiet_since
         if machine.effects != self._seen_effects:
@@ -290,18 +289,18 @@ class Scheduler:
             self._rounds.restart()
             if machine.timeline.jump():
                 return self.warps.pick()
-        if self.warps.steps >= self._look_at and self._all_go_round(quiet):
+        if self.warps.steps >= self._look_at and self._all_spin(quiet):
             self._rounds.restart()
             if not self._unblock():
                 self.spinning = True
                 return None
         return self.warps.pick_fairly()
 
-    def _all_go_round(self, quiet: int) -> bool:
+    def _all_spin(self, quiet: int) -> bool:
         self._look_at = self.warps.steps + _LOOK_EVERY
         if self.machine.reads_time:
             return quiet > _QUIET_LIMIT
-        moving = ((self.warps.place != EXITED) & ~self.warps.held).any(axis=1)
+        moving = ((self.warps.pc != EXITED) & ~self.warps.held).any(axis=1)
         return bool((self._rounds.look(self.warps.last_run, self.warps.steps) | ~moving).all())
 
     def _step(self, group: Group) -> None:
@@ -309,8 +308,8 @@ class Scheduler:
         machine = self.machine
         self.warps.steps += 1
         self.warps.last_run[group.rows] = self.warps.steps
-        place = int(self.warps.place[group.indices[0], int(group.active[0].argmax())])
-        block = self.code[place]
+        pc = int(self.warps.pc[group.indices[0], int(group.active[0].argmax())])
+        block = self.code[pc]
         if self.warps.steps > self.max_steps:
             raise Incomplete(
                 block.operations[0].statement if block.operations else None,
@@ -366,7 +365,7 @@ class Scheduler:
         self.machine.events.instruction_issued(group.indices, group.active, executes, operation.statement)
 
     def _end(self, group: Group, acting: Group | None, operation: Operation, block: Block) -> None:
-        """The last instruction of a block: lanes under its guard do it, the others go on."""
+        """The last instruction of a block: lanes under its guard execute it, the others fall through."""
         if acting is not None and acting.size == group.size and (acting.mask is group.mask or acting.mask is None):
             operation.run(acting, self, block, operation)
             return
@@ -408,7 +407,7 @@ class Scheduler:
                     )
 
     def _unblock(self) -> bool:
-        """Nobody can go on: let asynchronous work complete, parked lanes run, timed waits give up."""
+        """No lane can run: let asynchronous work complete, parked lanes run, timed waits give up."""
         machine = self.machine
         if self.spinning:
             return False

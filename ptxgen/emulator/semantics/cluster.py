@@ -74,7 +74,7 @@ def rank_of_address(op: cluster.getctarank, binder: Binder, statement: syntax.In
 
 @semantics(cluster.arrive, kind="blocking")
 def arrive(op: cluster.arrive, binder: Binder, statement: syntax.Instruction) -> Blocking:
-    """Always passes; a gate since the scheduler counts the arrivals."""
+    """Always passes; blocking because the scheduler counts the arrivals."""
 
     def run(g: Group, scheduler: Scheduler) -> Passing:
         if op.aligned:

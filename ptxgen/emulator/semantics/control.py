@@ -31,7 +31,7 @@ def branch(op: control.bra, binder: Binder, statement: syntax.Instruction) -> Te
 
 @semantics(control.brx_idx, kind="terminator", leaves=True)
 def branch_by_index(op: control.brx_idx, binder: Binder, statement: syntax.Instruction) -> Terminator:
-    """An index past the list goes anywhere (9.7.12.4): it ends as a fault."""
+    """An index past the list is undefined (9.7.12.4): a fault here."""
     index, targets = binder.source(op.index, "u32"), binder.targets
 
     def run(g: Group, scheduler: Scheduler, block: Block, operation: Operation) -> None:
@@ -79,7 +79,7 @@ def call(op: control.call, binder: Binder, statement: syntax.Instruction) -> Ter
 
 @semantics(control.call_pointer, kind="terminator")
 def call_pointer(op: control.call_pointer, binder: Binder, statement: syntax.Instruction) -> Terminator:
-    """Whatever function the register holds, if it takes these arguments."""
+    """Calls the function whose address the register holds, if its parameters match."""
     calls, pointer = binder.program.calls, binder.source(op.pointer, "u64")
     names = binder.program.layout.function_at
     shape = len(elements(op.arguments)), len(elements(op.returns))

@@ -316,7 +316,7 @@ _Stochastic = conversion.cvt_half2_rs | conversion.cvt_narrow4_rs
 
 @semantics(*get_args(_Stochastic))
 def convert_randomly(op: _Stochastic, binder: Binder, statement: syntax.Instruction) -> Plain:
-    """Random bits stand beside the highest bits that are cut off."""
+    """Random bits are added to the highest bits that are cut off."""
     name, count = op.dtype[:-2], int(op.dtype[-1])
     sources, random = _sources(op, binder), binder.source(op.rbits, "b32")
     d = binder.destination(op.d, op.dtype)

@@ -1,4 +1,4 @@
-"""Fences. They change no values, since accesses execute in order; observers hear of them. PTX ISA 9.7.13."""
+"""Fences. They change no values, since accesses execute in order: they only emit events. PTX ISA 9.7.13."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ptxgen.instr import fence
 def _orders(
     acquires: bool, releases: bool, proxy: bool = False, scope: str = "sys", *, sequences: bool = False
 ) -> Plain:
-    """A fence of threads; `proxy`: it also shows the async proxy stores to shared memory, `sequences`: it is .sc."""
+    """A fence of threads; `proxy`: stores to shared memory become visible to the async proxy; `sequences`: .sc."""
 
     def run(g: Group) -> None:
         g.machine.events.fence(
@@ -36,7 +36,7 @@ def order(op: fence.fence | fence.membar, binder: Binder, statement: syntax.Inst
 
 @semantics(fence.fence_acquire_shared)
 def acquire_shared(op: fence.fence_acquire_shared, binder: Binder, statement: syntax.Instruction) -> Plain:
-    """The restriction to shared memory is not kept: a missing wider fence is not reported."""
+    """Taken as a fence for all memory: that a wider one is missing is not reported."""
     return _orders(acquires=True, releases=False)
 
 
@@ -84,10 +84,11 @@ def publish_barriers(
 
 
 def _publish(*, shared: bool, heap: bool) -> Plain:
-    """Objects that these warps made may be completed on by asynchronous copies from now on, except if the fence is for
-    global memory alone.
+    """The mbarriers that these warps initialized become visible to asynchronous copies, except by a fence for global
+    memory alone.
 
-    fence.proxy.async also shows them the stores to shared or global memory that these warps know.
+    fence.proxy.async also makes visible the stores to shared memory, or to global memory (`heap`), that are ordered
+    before it.
     """
     shows_inits = shared or not heap
 

@@ -49,7 +49,7 @@ _SHAPES: dict[type[Instruction], MatrixShape] = {
 
 
 def _transposed(op: _Load | _Store) -> bool:
-    """Only m8n8 has a choice: the others stand for one of the two."""
+    """Only m8n8 has a choice: each of the others has one of the two."""
     if isinstance(op, matrix.ldmatrix | matrix.stmatrix):
         return op.trans
     return not isinstance(op, matrix.ldmatrix_m8n16_unpack)

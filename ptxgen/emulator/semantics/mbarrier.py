@@ -375,7 +375,7 @@ def test(op: mbarrier.test_wait | mbarrier.test_wait_parity, binder: Binder, sta
 def try_wait(
     op: mbarrier.try_wait | mbarrier.try_wait_parity, binder: Binder, statement: syntax.Instruction
 ) -> Blocking:
-    """Lanes whose phase has not ended are held until it does, or until nobody else can go on: then p is false."""
+    """Lanes whose phase has not completed wait for it, or until no other lane can run: then p is false."""
     tested, p = _tested(op, binder, statement), binder.destination(op.p, "pred")
 
     def run(g: Group, scheduler: Scheduler) -> Passing:

@@ -44,9 +44,9 @@ def _together(
     compute: Compute,
     met: Callable[[Machine, NDArray[np.int64], _Flags, Any], None] = lambda machine, rows, active, masks: None,
 ) -> Blocking:
-    """A gate at which the lanes of a mask meet: they give the `sources`, `compute` makes what the `writers` write.
+    """A blocking instruction at which the lanes of a mask converge: `compute` makes results of their `sources`.
 
-    `met` is called with warps whose lanes have come, of which lanes, and of their masks.
+    The `writers` write them. `met` is called with the warps whose lanes have converged, these lanes, and their masks.
     """
     mask = binder.source(op.mask, "u32")
     name, signature = op.form.opcode, op.opcode_text

@@ -1,7 +1,7 @@
 """Warpgroup-wide products of Hopper. PTX ISA 9.7.15.
 
-A product is one asynchronous operation of its warpgroup, whose warps meet to issue it: so one warp's wait covers all
-of it, and one thread may free a stage (CUTLASS relies on that, include/cutlass/pipeline). Shared memory, A in registers
+An MMA is one asynchronous operation of its warpgroup, whose warps converge to issue it: one warp's wait covers all of
+it, and one thread may free a stage (CUTLASS relies on that, include/cutlass/pipeline). Shared memory, A in registers
 and the accumulator are read, and the accumulator is written, when it completes. Products of a warpgroup complete in the
 order of their issue.
 """
@@ -397,7 +397,7 @@ def _major(transposed: syntax.Immediate | syntax.Expression) -> Major:
 
 @semantics(wgmma.fence, kind="blocking")
 def fence(op: wgmma.fence, binder: Binder, statement: syntax.Instruction) -> Blocking:
-    """The warps of a warpgroup meet here, as they do on hardware (WARPGROUP.ARRIVE of its SASS)."""
+    """The warps of a warpgroup converge here, as they do on hardware (WARPGROUP.ARRIVE of its SASS)."""
 
     def run(g: Group, scheduler: Scheduler) -> Passing:
         machine = g.machine

@@ -103,7 +103,7 @@ class CtaBarriers:
             self._warps.move(group, block.following)
             return  # no effect: a CTA may spin with a barrier in its loop
         machine.effects += 1
-        group.store(self._warps.place, np.asarray(block.following))
+        group.store(self._warps.pc, np.asarray(block.following))
         waits = reduction.kind != "arrive"
         if waits:
             group.store(self._warps.held, np.asarray(True))

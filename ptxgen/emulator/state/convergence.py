@@ -41,7 +41,7 @@ class Wait(NamedTuple):
 
 
 class Convergence:
-    """The operands of lanes that wait, and the results of those that have met and have yet to go on."""
+    """The operands of lanes that wait, and the results of those that have converged and not run on yet."""
 
     def __init__(self) -> None:
         #: By warp, signature and mask: who has come (32 flags), and their operands (32 each).
@@ -53,9 +53,9 @@ class Convergence:
         self, row: int, signature: object, here: NDArray[np.bool_], present: NDArray[np.bool_],
         masks: NDArray[np.uint32], operands: Sequence[NDArray[Any]], compute: Compute,
     ) -> tuple[NDArray[np.bool_], Arrays]:  # fmt: skip
-        """The lanes `here` of a warp come, for the first time or again. Those that may go on, and their results.
+        """The lanes `here` of a warp arrive, or look again. Gives those that may run on, and their results.
 
-        All arrays have an element for each lane. Only lanes of the same `signature` and mask meet.
+        All arrays have an element for each lane. Only lanes of the same `signature` and mask converge.
         """
         known = self._results.get((row, signature))
         fresh = here if known is None else here & ~known[0]
@@ -94,5 +94,5 @@ class Convergence:
 
     @property
     def any(self) -> bool:
-        """Whether lanes wait for others, or are about to go on."""
+        """Whether lanes wait for others, or have results that they have not taken."""
         return bool(self._open or self._results)

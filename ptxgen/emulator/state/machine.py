@@ -184,11 +184,11 @@ class Machine:
 
     # CTAs.
 
-    def begin_clusters(self, places: Sequence[int], numbers: Sequence[int]) -> None:
+    def begin_clusters(self, residents: Sequence[int], numbers: Sequence[int]) -> None:
         """Put clusters of the grid, by number, into the slots of resident ones."""
         clusters, warps = self.clusters, self.warps_per_cta
         ctas = clusters.ctas(numbers)
-        slots = (np.array(places, np.int64)[:, None] * clusters.size + np.arange(clusters.size)).ravel()
+        slots = (np.array(residents, np.int64)[:, None] * clusters.size + np.arange(clusters.size)).ravel()
         rows = (slots[:, None] * warps + np.arange(warps)).ravel()
         self.cta[rows] = np.repeat(ctas, warps, axis=0)
         self.present[rows] = self.live[rows]

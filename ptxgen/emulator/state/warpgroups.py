@@ -331,7 +331,7 @@ class Warpgroups:
         return found or kept
 
     def settle(self, rows: NDArray[np.int64], numbers: frozenset[int] | None = None) -> None:
-        """Write what is kept of warps, if one of them has waited for all products that go on with it.
+        """Write what is kept of warps, if one of them has waited for all MMAs that accumulate into it.
 
         With `numbers`, what is kept of these registers, whatever is under way: a product reads them as A.
         """
@@ -347,7 +347,7 @@ class Warpgroups:
         self._write_back(ready)
 
     def _free(self, row: int, numbers: frozenset[int]) -> bool:
-        """Whether no product that the warp has not waited for goes on with an accumulator."""
+        """Whether no MMA that the warp has not waited for accumulates into these registers."""
         return all(product.accumulator.isdisjoint(numbers) for product in self._pending(row))
 
     def _write_back(self, ready: list[Kept]) -> None:
@@ -359,7 +359,7 @@ class Warpgroups:
     # Fences and groups.
 
     def arrive(self, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Warps come to wgmma.fence, or look again; which of them may go on, since their whole warpgroup has come."""
+        """Warps arrive at wgmma.fence, or look again; gives those whose whole warpgroup has arrived: they may pass."""
         self.arrivals[rows] += ~self.waiting[rows]
         together, _ = self.members(rows, "wgmma.fence")
         position = np.searchsorted(together[:, 0], rows - rows % self.per_cta % WARPS)

@@ -1,4 +1,4 @@
-"""Where the lanes of all warps stand, which of them wait and for what, and which warps go next."""
+"""The pc of every lane, which lanes wait and for what, and which warps run next."""
 
 from __future__ import annotations
 
@@ -19,17 +19,20 @@ _PATIENCE = 256
 
 
 class Warps:
-    """The warps of a machine, by row: the block at which each lane stands, and whether it is held there."""
+    """The warps of a machine, by row: the pc of each lane, and whether it is held there.
+
+    A pc is the rank of a block in execution order (`Program.blocks`), or EXITED.
+    """
 
     def __init__(self, machine: Machine, program: Program) -> None:
         self._machine = machine
         warps = machine.warps
-        self.place = np.full((warps, 32), EXITED, np.int64)
+        self.pc = np.full((warps, 32), EXITED, np.int64)
         self.held = np.zeros((warps, 32), np.bool_)
-        #: The first block in execution order at which lanes of a warp stand: those run, if they are not held.
+        #: The lowest pc of each warp: the lanes that are there run, if they are not held.
         self.current = np.full(warps, EXITED, np.int64)
         self.ready = np.zeros(warps, np.bool_)
-        #: Whether all lanes of a warp stand there.
+        #: Whether all lanes of a warp are there, and not held.
         self.uniform = np.zeros(warps, np.bool_)
         #: The steps of the launch, and in which each warp has run last.
         self.steps = 0
@@ -40,54 +43,54 @@ class Warps:
         self.timed_out = np.zeros(warps, np.bool_)
         self._aligned = np.array([block.aligned for block in program.blocks], np.bool_)
         self._separable = np.array([block.separable for block in program.blocks], np.bool_)
-        #: Whether lanes of a warp are run apart where they make strong accesses, as hardware may do.
+        #: Whether lanes of a warp run separately where they make strong accesses, as hardware may do.
         self._apart = machine.timeline.schedule == "random" and bool(self._separable.any())
-        self._fair_place = -1
-        #: Lanes that have gone on while others of their warp, who come first, had not caught up.
+        self._fair_pc = -1
+        #: Lanes that have run ahead of others of their warp with a lower pc.
         self._ahead = np.zeros((warps, 32), np.bool_)
         self._any_ahead = False
 
     def begin(self, rows: NDArray[np.int64], entry: int) -> None:
-        """New CTAs are in these rows: their threads stand at the entry."""
-        self.place[rows] = np.where(self._machine.live[rows], entry, EXITED)
+        """New CTAs start in these rows: the pc of their threads is the entry."""
+        self.pc[rows] = np.where(self._machine.live[rows], entry, EXITED)
         self.held[rows] = False
         self.last_run[rows] = self.steps
         self.refresh(rows)
 
     def leave(self, group: Group) -> None:
         """All lanes of a group have left the kernel."""
-        group.store(self.place, np.asarray(EXITED))
+        group.store(self.pc, np.asarray(EXITED))
         self.refresh(group.indices)
 
     def refresh(self, rows: NDArray[np.int64]) -> None:
-        """Recompute where these warps stand after their lanes moved or were held or woken."""
-        place = self.place[rows]
-        current = self._first(rows, place) if self._any_ahead else place.min(axis=1)
-        candidates = (place == current[:, None]) & ~self.held[rows]
+        """Recompute the pc and readiness of these warps after their lanes moved or were held or woken."""
+        pc = self.pc[rows]
+        current = self._first(rows, pc) if self._any_ahead else pc.min(axis=1)
+        candidates = (pc == current[:, None]) & ~self.held[rows]
         self.current[rows] = current
         self.ready[rows] = candidates.any(axis=1) & (current != EXITED)
         self.uniform[rows] = candidates.all(axis=1)
 
-    def _first(self, rows: NDArray[np.int64], place: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Where these warps go on: what wants the whole warp waits for others, where lanes came there ahead of them."""
-        waits = self._ahead[rows] & self._aligned[np.minimum(place, len(self._aligned) - 1)]
-        current = np.where(waits, EXITED, place).min(axis=1)
-        current = np.where(current == EXITED, place.min(axis=1), current)
-        whole = ((place == current[:, None]) | (place == EXITED)).all(axis=1)
+    def _first(self, rows: NDArray[np.int64], pc: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The pc at which these warps run next: lanes that ran ahead wait at `.aligned` instructions for the others."""
+        waits = self._ahead[rows] & self._aligned[np.minimum(pc, len(self._aligned) - 1)]
+        current = np.where(waits, EXITED, pc).min(axis=1)
+        current = np.where(current == EXITED, pc.min(axis=1), current)
+        whole = ((pc == current[:, None]) | (pc == EXITED)).all(axis=1)
         if whole.any():
             self._ahead[rows[whole]] = False
             self._any_ahead = bool(self._ahead.any())
         return current
 
-    def move(self, group: Group, place: int) -> None:
+    def move(self, group: Group, pc: int) -> None:
         """All lanes of a group go to a block."""
         if group.mask is None:
-            self.place[group.rows] = place
+            self.pc[group.rows] = pc
             if self.uniform[group.rows].all():
-                self.current[group.rows] = place
+                self.current[group.rows] = pc
                 return
         else:
-            group.store(self.place, np.asarray(place))
+            group.store(self.pc, np.asarray(pc))
         self.refresh(group.indices)
 
     def hold(self, group: Group, key: Callable[[int], object], operation: Operation) -> None:
@@ -114,32 +117,32 @@ class Warps:
     # Who goes next.
 
     def pick_fairly(self) -> Group | None:
-        """One place after the other, also those whose lanes wait for the rest of their warp to come.
+        """One pc after the other, also where lanes wait for the rest of their warp to converge.
 
-        Except where instructions want the whole warp: there lanes wait on, unless nothing else helps (`parked`).
+        Except where instructions require the whole warp: there lanes keep waiting, unless nothing else runs (`parked`).
         """
-        free = (self.place != EXITED) & ~self.held
-        parked = self.place != self.current[:, None]
-        free &= ~(parked & self._aligned[np.minimum(self.place, len(self._aligned) - 1)])
-        places = self.place[free]
-        if not len(places):
+        free = (self.pc != EXITED) & ~self.held
+        parked = self.pc != self.current[:, None]
+        free &= ~(parked & self._aligned[np.minimum(self.pc, len(self._aligned) - 1)])
+        pcs = self.pc[free]
+        if not len(pcs):
             return None
-        later = places[places > self._fair_place]
-        self._fair_place = place = int(later.min() if len(later) else places.min())
-        mask = free & (self.place == place)
+        later = pcs[pcs > self._fair_pc]
+        self._fair_pc = pc = int(later.min() if len(later) else pcs.min())
+        mask = free & (self.pc == pc)
         self._go_ahead(mask & parked)
         rows = np.flatnonzero(mask.any(axis=1))
         mask = mask[rows]
         return Group(self._machine, rows, None if mask.all() else mask)
 
     def _go_ahead(self, lanes: NDArray[np.bool_]) -> None:
-        """Lanes, (warps, 32), go on before others of their warps."""
+        """Lanes, (warps, 32), run ahead of others of their warps."""
         if lanes.any():
             self._ahead |= lanes
             self._any_ahead = True
 
     def pick(self) -> Group | None:
-        """The warps to run next: those at the first block, or now and then those that waited longest."""
+        """The warps to run next: those with the lowest pc, or now and then those that waited longest."""
         ready = self.ready
         if not ready.any():
             return None
@@ -148,24 +151,24 @@ class Warps:
             return group
         if timeline.schedule == "random":
             rows = np.flatnonzero(ready)
-            place = current[rows[timeline.random.randrange(len(rows))]]
+            pc = current[rows[timeline.random.randrange(len(rows))]]
         else:
-            place = np.where(ready, current, EXITED).min()
+            pc = np.where(ready, current, EXITED).min()
             if self.steps % 64 == 0:
                 oldest = int(np.where(ready, self.last_run, self.steps).argmin())
                 if ready[oldest] and self.steps - self.last_run[oldest] > _PATIENCE:
-                    place = current[oldest]
-        rows = np.flatnonzero(ready & (current == place))
-        if self._apart and self._separable[place]:
-            return self._some_lanes(rows, (self.place[rows] == place) & ~self.held[rows])
+                    pc = current[oldest]
+        rows = np.flatnonzero(ready & (current == pc))
+        if self._apart and self._separable[pc]:
+            return self._some_lanes(rows, (self.pc[rows] == pc) & ~self.held[rows])
         if self.uniform[rows].all():
             return Group(self._machine, rows, None)
-        return Group(self._machine, rows, (self.place[rows] == place) & ~self.held[rows])
+        return Group(self._machine, rows, (self.pc[rows] == pc) & ~self.held[rows])
 
     def _some_lanes(self, rows: NDArray[np.int64], mask: NDArray[np.bool_]) -> Group:
         """Some of these lanes (warps, 32), at random: the others come later.
 
-        So bar.warp.sync that is missing between strong accesses, which do not race, shows as a wrong result.
+        So a bar.warp.sync that is missing between strong accesses, which do not race, shows as a wrong result.
         """
         bits = self._machine.timeline.random.getrandbits(32)
         chosen = mask & (bits >> np.arange(32) & 1).astype(np.bool_)
@@ -175,23 +178,23 @@ class Warps:
         return Group(self._machine, rows[some], chosen[some])
 
     def _some_ahead(self) -> Group | None:
-        """Lanes that wait for others of their warp to come, at a place where they may make strong accesses before."""
-        ahead = (self.place != EXITED) & ~self.held & (self.place > self.current[:, None])
-        ahead &= self._separable[np.minimum(self.place, len(self._separable) - 1)]
-        places = np.unique(self.place[ahead])
-        if not len(places):
+        """Lanes that wait for others of their warp to converge, at one pc where they may make strong accesses first."""
+        ahead = (self.pc != EXITED) & ~self.held & (self.pc > self.current[:, None])
+        ahead &= self._separable[np.minimum(self.pc, len(self._separable) - 1)]
+        pcs = np.unique(self.pc[ahead])
+        if not len(pcs):
             return None
-        ahead &= self.place == places[self._machine.timeline.random.randrange(len(places))]
+        ahead &= self.pc == pcs[self._machine.timeline.random.randrange(len(pcs))]
         rows = np.flatnonzero(ahead.any(axis=1))
         return Group(self._machine, rows, ahead[rows])
 
     def parked(self) -> Group | None:
-        """Lanes of divergent warps whose first lanes are held, at one place."""
-        free = (self.place != EXITED) & ~self.held & (self.place != self.current[:, None])
+        """Lanes of divergent warps whose first lanes are held, at one pc."""
+        free = (self.pc != EXITED) & ~self.held & (self.pc != self.current[:, None])
         rows = np.flatnonzero(free.any(axis=1))
         if not len(rows):
             return None
-        place = np.where(free, self.place, EXITED)[rows].min()
-        mask = free[rows] & (self.place[rows] == place)
+        pc = np.where(free, self.pc, EXITED)[rows].min()
+        mask = free[rows] & (self.pc[rows] == pc)
         chosen = mask.any(axis=1)
         return Group(self._machine, rows[chosen], mask[chosen])
