@@ -89,9 +89,14 @@ class Efficiency(Observer):
         self._count(self._global, offsets, active, size, statement, SECTOR_BYTES)
 
     def _count(
-        self, tallies: dict[int, _Tally], places: NDArray[np.int64], active: NDArray[np.bool_], size: int,
-        statement: Statement, period: int,
-    ) -> None:  # fmt: skip
+        self,
+        tallies: dict[int, _Tally],
+        places: NDArray[np.int64],
+        active: NDArray[np.bool_],
+        size: int,
+        statement: Statement,
+        period: int,
+    ) -> None:
         """Add an execution; a pattern that is the last one, moved by a multiple of `period` bytes, costs the same."""
         tally = tallies.setdefault(id(statement), _Tally(statement))
         lowest = int(np.where(active, places, np.iinfo(np.int64).max).min())

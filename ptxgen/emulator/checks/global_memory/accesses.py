@@ -140,9 +140,15 @@ class GlobalAccesses(Observer):
         self._events.grow(bytes)
 
     def access(
-        self, rows: NDArray[np.int64], offsets: NDArray[np.int64], mask: Mask, size: int, statement: Statement,
-        same: NDArray[np.bool_] | None = None, what: str = "load",
-    ) -> None:  # fmt: skip
+        self,
+        rows: NDArray[np.int64],
+        offsets: NDArray[np.int64],
+        mask: Mask,
+        size: int,
+        statement: Statement,
+        same: NDArray[np.bool_] | None = None,
+        what: str = "load",
+    ) -> None:
         """Warps load `size` bytes at these offsets (warps, 32) of the heap, or store them, weakly.
 
         A store gives `same`, (warps, 32): which lanes change nothing. Writing again what is there is harmless.
@@ -179,9 +185,17 @@ class GlobalAccesses(Observer):
             self._keep_store(rows, offsets, mask, size, entries, racing, statement, again)
 
     def strong(
-        self, rows: NDArray[np.int64], offsets: NDArray[np.int64], mask: Mask, size: int, statement: Statement,
-        what: str, *, reads: bool, writes: bool,
-    ) -> None:  # fmt: skip
+        self,
+        rows: NDArray[np.int64],
+        offsets: NDArray[np.int64],
+        mask: Mask,
+        size: int,
+        statement: Statement,
+        what: str,
+        *,
+        reads: bool,
+        writes: bool,
+    ) -> None:
         """Warps do the same by strong accesses: a load, a store, or an atomic operation, which is both."""
         events = self._events
         grids = self._grids
@@ -255,9 +269,16 @@ class GlobalAccesses(Observer):
                 earlier.keep(offsets[lost], size, entries[lost])
 
     def _keep_store(
-        self, rows: NDArray[np.int64], offsets: NDArray[np.int64], mask: Mask, size: int, entries: Entries,
-        racing: Mask, statement: Statement, again: NDArray[np.bool_] | None,
-    ) -> None:  # fmt: skip
+        self,
+        rows: NDArray[np.int64],
+        offsets: NDArray[np.int64],
+        mask: Mask,
+        size: int,
+        entries: Entries,
+        racing: Mask,
+        statement: Statement,
+        again: NDArray[np.bool_] | None,
+    ) -> None:
         """Of what several lanes of a warp store to the same place, at once or the same again, none is remembered."""
         writer = self._events.writer
         ascending = self._keep(writer, offsets, mask, size, entries)
@@ -348,9 +369,14 @@ class GlobalAccesses(Observer):
             self._events.report(pair >> 32, pair & 0xFFFFFFFF, what, statement, address, lanes)
 
     def _against_strong(
-        self, rows: NDArray[np.int64], offsets: NDArray[np.int64], racing: Mask, size: int, statement: Statement,
+        self,
+        rows: NDArray[np.int64],
+        offsets: NDArray[np.int64],
+        racing: Mask,
+        size: int,
+        statement: Statement,
         what: str,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Strong stores that the warps do not know, and have not seen at that word either."""
         events = self._events.strong.at(offsets, size) >> SHIFT
         unordered = self._unordered(events, rows, racing)

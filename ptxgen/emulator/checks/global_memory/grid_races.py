@@ -60,9 +60,16 @@ class GridRaces(Observer):
         return False
 
     def access(
-        self, rows: NDArray[np.int64], offsets: NDArray[np.int64], racing: NDArray[np.bool_] | None, size: int,
-        statement: Statement, what: str, *, strong: bool = False,
-    ) -> None:  # fmt: skip
+        self,
+        rows: NDArray[np.int64],
+        offsets: NDArray[np.int64],
+        racing: NDArray[np.bool_] | None,
+        size: int,
+        statement: Statement,
+        what: str,
+        *,
+        strong: bool = False,
+    ) -> None:
         """Warps load or store `size` bytes a lane at these offsets (warps, 32) of the heap, those lanes that race."""
         for other, which in ((self.before, "before"), (self.after, "after")):
             if other is None:

@@ -123,9 +123,15 @@ class StaleLoads(StrongLoads):
             known.join(before)
 
     def store(
-        self, row: int, lanes: NDArray[np.bool_], place: Place, data: NDArray[np.uint8], offset: int, size: int,
+        self,
+        row: int,
+        lanes: NDArray[np.bool_],
+        place: Place,
+        data: NDArray[np.uint8],
+        offset: int,
+        size: int,
         line: int,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Lanes of a warp are about to change a word by a strong store or an atomic operation: its bytes are at an
         offset.
         """

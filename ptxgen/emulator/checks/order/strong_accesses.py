@@ -54,9 +54,13 @@ class _Publication:
     __slots__ = ("actor", "clock", "ctas", "domain", "number", "parts")
 
     def __init__(
-        self, actor: int, clock: int, number: int, ctas: frozenset[int],
+        self,
+        actor: int,
+        clock: int,
+        number: int,
+        ctas: frozenset[int],
         parts: dict[_Publisher, tuple[_Domain, VectorClock]],
-    ) -> None:  # fmt: skip
+    ) -> None:
         #: The warp and its interval: who knows it up to there knows all this. Below 0 if they are several.
         self.actor, self.clock = actor, clock
         #: In the order in which they came.
@@ -182,9 +186,16 @@ class StrongAccesses(Observer):
     # Accesses.
 
     def together(
-        self, rows: NDArray[np.int64], positions: NDArray[np.int64], words: NDArray[np.int64], order: Order,
-        statement: Statement, *, reads: bool, writes: bool,
-    ) -> bool:  # fmt: skip
+        self,
+        rows: NDArray[np.int64],
+        positions: NDArray[np.int64],
+        words: NDArray[np.int64],
+        order: Order,
+        statement: Statement,
+        *,
+        reads: bool,
+        writes: bool,
+    ) -> bool:
         """Lanes make strong loads (`reads`), stores (`writes`) or atomic operations (both; red only writes) in one
         instruction, one after the other: those of `rows[positions]`, which ascend. A warp may come several times.
 

@@ -105,19 +105,32 @@ class StrongRecord:
             self._entries.append(slot)
 
     def add(
-        self, rows: NDArray[np.int64], positions: NDArray[np.int64], words: NDArray[np.int64], level: int,
-        statement: Statement, *, reads: bool, writes: bool,
-    ) -> Accesses:  # fmt: skip
+        self,
+        rows: NDArray[np.int64],
+        positions: NDArray[np.int64],
+        words: NDArray[np.int64],
+        level: int,
+        statement: Statement,
+        *,
+        reads: bool,
+        writes: bool,
+    ) -> Accesses:
         """Lanes access these words, those of `rows[positions]`, which ascend; not all rows need have some."""
         key = rows.tobytes(), words.tobytes()
         if not writes and (before := self._loads.get(key)) is not None and before.statement is statement:
             return before
         begins = np.searchsorted(positions, np.arange(len(rows) + 1)).tolist()
         made = Accesses(
-            self._happens_before.actors(rows).tolist(), self._happens_before.intervals(rows).tolist(),
+            self._happens_before.actors(rows).tolist(),
+            self._happens_before.intervals(rows).tolist(),
             self._snapshots(rows),
-            words, begins, level, reads, writes, statement,
-        )  # fmt: skip
+            words,
+            begins,
+            level,
+            reads,
+            writes,
+            statement,
+        )
         if writes:
             self._loads.clear()
         else:

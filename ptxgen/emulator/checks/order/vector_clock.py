@@ -154,9 +154,7 @@ class VectorClock:
 
     def certain(self) -> VectorClock:
         """A copy without doubts, and without what counts for tensor memory alone."""
-        return VectorClock(
-            self.epoch, self.clocks.copy(), set(self.operations), self.remote, sequenced=self.sequenced
-        )  # fmt: skip
+        return VectorClock(self.epoch, self.clocks.copy(), set(self.operations), self.remote, sequenced=self.sequenced)
 
     def has_observed(self, epoch: ClusterEpoch, member: int, clock: int) -> bool:
         """Whether this has a warp of a cluster up to an interval of its."""

@@ -139,9 +139,13 @@ class SharedAccesses(Observer):
             each.forget(slot, granules, _ALL)
 
     def async_read(
-        self, operation: AsyncOperation, row: int, granules: NDArray[np.int64], slot: int | None = None,
+        self,
+        operation: AsyncOperation,
+        row: int,
+        granules: NDArray[np.int64],
+        slot: int | None = None,
         masks: Masks | np.uint16 = _ALL,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """A tensor-core operation or bulk store issued by warp `row` reads bytes of these 16-byte granules."""
         slot = operation.slot if slot is None else slot
         self._lanes.asynchronous(operation, row, slot, granules, writes=False)
@@ -186,9 +190,14 @@ class SharedAccesses(Observer):
                 self._against_writers(operation, row, slot, granules, _ALL, "reads")
 
     def accesses(
-        self, rows: NDArray[np.int64], at: NDArray[np.int64], granules: NDArray[np.int64], masks: Masks,
-        changed: Masks | None, statement: Statement,
-    ) -> bool:  # fmt: skip
+        self,
+        rows: NDArray[np.int64],
+        at: NDArray[np.int64],
+        granules: NDArray[np.int64],
+        masks: Masks,
+        changed: Masks | None,
+        statement: Statement,
+    ) -> bool:
         """Loads of many warps from their own CTA's memory, or stores if `changed` is given, as `read` and `write` take
         them: `rows[at]` accesses each of `granules`. False where something is to be reported, and the caller checks
         them one by one; nothing is kept then.
@@ -270,9 +279,14 @@ class SharedAccesses(Observer):
         )
 
     def write(
-        self, row: int, granules: NDArray[np.int64], masks: Masks, statement: Statement, slot: int | None = None,
+        self,
+        row: int,
+        granules: NDArray[np.int64],
+        masks: Masks,
+        statement: Statement,
+        slot: int | None = None,
         changed: Masks | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """A warp's own store to some bytes of each granule. Those of them that are `changed` (all by default) may race:
         writing again what is there is harmless, and compilers do it where several warps hold the same value.
         """
@@ -291,9 +305,16 @@ class SharedAccesses(Observer):
         self._overwritten(slot, granules, masks)
 
     def lagging(
-        self, row: int, granules: NDArray[np.int64], masks: Masks, statement: Statement, slot: int,
-        known: VectorClock, *, writes: bool,
-    ) -> None:  # fmt: skip
+        self,
+        row: int,
+        granules: NDArray[np.int64],
+        masks: Masks,
+        statement: Statement,
+        slot: int,
+        known: VectorClock,
+        *,
+        writes: bool,
+    ) -> None:
         """Lanes of a warp that know only this access bytes; `read` or `write` follows for all its lanes."""
         access = AsyncOperation(0, "store" if writes else "load", statement, slot)
         self._against_writers(access, row, slot, granules, masks, "overwrites" if writes else "reads", known)
@@ -301,9 +322,14 @@ class SharedAccesses(Observer):
             self._against_readers(access, row, slot, granules, masks, known)
 
     def copy(
-        self, row: int, granules: NDArray[np.int64], masks: Masks, statement: Statement, slot: int | None = None,
+        self,
+        row: int,
+        granules: NDArray[np.int64],
+        masks: Masks,
+        statement: Statement,
+        slot: int | None = None,
         what: str = "cp.async",
-    ) -> None:  # fmt: skip
+    ) -> None:
         """A cp.async or st.async begins to write: no thread may access these bytes before a wait for it."""
         slot = row // self._happens_before.warps if slot is None else slot
         self._races.copy_lines[statement.line] = what
@@ -329,9 +355,18 @@ class SharedAccesses(Observer):
         self.stores.settle(slot, row % self._happens_before.members, granules, clock)
 
     def strong(
-        self, rows: NDArray[np.int64], slots: NDArray[np.int64], inside: NDArray[np.int64], size: int,
-        changing: NDArray[np.bool_], access: AsyncOperation, *, reads: bool, writes: bool, observes: bool,
-    ) -> None:  # fmt: skip
+        self,
+        rows: NDArray[np.int64],
+        slots: NDArray[np.int64],
+        inside: NDArray[np.int64],
+        size: int,
+        changing: NDArray[np.bool_],
+        access: AsyncOperation,
+        *,
+        reads: bool,
+        writes: bool,
+        observes: bool,
+    ) -> None:
         """Lanes of these warps make strong accesses of `size` bytes at offsets of slots' memories, and where they write
         some are `changing` what is there. All arrays are (lanes,); the last lane to write counts, or where reading it
         `observes` what others have written, and which is last is open, none. The slot of `access` does not count.
@@ -358,9 +393,16 @@ class SharedAccesses(Observer):
             self.strong_stores.observe(slots, warps, inside, size)
 
     def _strong_races(
-        self, rows: NDArray[np.int64], slots: NDArray[np.int64], inside: NDArray[np.int64], size: int,
-        changing: NDArray[np.bool_], access: AsyncOperation, *, writes: bool,
-    ) -> None:  # fmt: skip
+        self,
+        rows: NDArray[np.int64],
+        slots: NDArray[np.int64],
+        inside: NDArray[np.int64],
+        size: int,
+        changing: NDArray[np.bool_],
+        access: AsyncOperation,
+        *,
+        writes: bool,
+    ) -> None:
         """Strong accesses race with weak ones alone (8.7), among them those of copies and products."""
         members, memories, place = self._happens_before.members, len(self.written), (slots, inside // GRANULE)
         copies = (self.async_writer, self.core_reader, self.copy_reader) if writes else (self.async_writer,)
@@ -458,9 +500,17 @@ class SharedAccesses(Observer):
         return bool(self.written[slot, at // GRANULE] >> np.uint16(at % GRANULE) & np.uint16(1))
 
     def _against_writers(
-        self, access: AsyncOperation, row: int, slot: int, granules: NDArray[np.int64], masks: Masks | np.uint16,
-        verb: str, known: VectorClock | None = None, *, weak: bool = False,
-    ) -> None:  # fmt: skip
+        self,
+        access: AsyncOperation,
+        row: int,
+        slot: int,
+        granules: NDArray[np.int64],
+        masks: Masks | np.uint16,
+        verb: str,
+        known: VectorClock | None = None,
+        *,
+        weak: bool = False,
+    ) -> None:
         """All writers there, or the `weak` accesses alone."""
         known = self._happens_before.observed_by(row, access.lane) if known is None else known
         self._races.against_operations(access, row, slot, granules, self.async_writer[slot, granules], verb, known)
@@ -468,9 +518,14 @@ class SharedAccesses(Observer):
             self._races.against_warps(access, row, stores, slot, granules, masks, verb, known)
 
     def _against_readers(
-        self, access: AsyncOperation, row: int, slot: int, granules: NDArray[np.int64], masks: Masks | np.uint16,
+        self,
+        access: AsyncOperation,
+        row: int,
+        slot: int,
+        granules: NDArray[np.int64],
+        masks: Masks | np.uint16,
         known: VectorClock | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         known = self._happens_before.observed_by(row, access.lane) if known is None else known
         verb = "overwrites what may still be read by"
         for readers in (self.core_reader, self.copy_reader):

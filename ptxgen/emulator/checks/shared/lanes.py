@@ -100,9 +100,15 @@ class LaneAccesses(OrderListener):
         self._next += len(rows)
 
     def access(
-        self, rows: NDArray[np.int64], slots: NDArray[np.int64], inside: NDArray[np.int64], active: NDArray[np.bool_],
-        size: int, statement: Instruction, changing: NDArray[np.bool_] | None,
-    ) -> None:  # fmt: skip
+        self,
+        rows: NDArray[np.int64],
+        slots: NDArray[np.int64],
+        inside: NDArray[np.int64],
+        active: NDArray[np.bool_],
+        size: int,
+        statement: Instruction,
+        changing: NDArray[np.bool_] | None,
+    ) -> None:
         """Active lanes load `size` bytes at offsets `inside` of slots' memories; or store, and `changing` says which of
         them something new: all (warps, 32), but slots also (warps, 1).
         """
@@ -169,9 +175,13 @@ class LaneAccesses(OrderListener):
         return (slot * self._words + granules * per_unit)[:, None] + np.arange(per_unit)
 
     def _places(
-        self, slots: NDArray[np.int64], inside: NDArray[np.int64], active: NDArray[np.bool_], size: int,
+        self,
+        slots: NDArray[np.int64],
+        inside: NDArray[np.int64],
+        active: NDArray[np.bool_],
+        size: int,
         rows: NDArray[np.int64] | None,
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:  # fmt: skip
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The words of each active lane, and its event: (lanes, words), (lanes, 1)."""
         if size < self._word:
             self._divide(size)
@@ -213,9 +223,14 @@ class LaneAccesses(OrderListener):
         self._loaded[rows] = self.interval[rows]
 
     def _store(
-        self, rows: NDArray[np.int64], words: NDArray[np.int64], events: NDArray[np.int64], statement: Instruction,
-        changing: NDArray[np.bool_], lanes: NDArray[np.uint32],
-    ) -> None:  # fmt: skip
+        self,
+        rows: NDArray[np.int64],
+        words: NDArray[np.int64],
+        events: NDArray[np.int64],
+        statement: Instruction,
+        changing: NDArray[np.bool_],
+        lanes: NDArray[np.uint32],
+    ) -> None:
         before = self._writer[words]
         if self._releases.parts and changing.any():
             self._unreleased(rows, words[changing], events[changing], True, statement)
@@ -240,9 +255,13 @@ class LaneAccesses(OrderListener):
         return bool((accessed[rows] == self.interval[rows]).any()) or self.narrow.any(rows)
 
     def _conflict(
-        self, rows: NDArray[np.int64], words: NDArray[np.int64], events: NDArray[np.int64], before: NDArray[np.int64],
+        self,
+        rows: NDArray[np.int64],
+        words: NDArray[np.int64],
+        events: NDArray[np.int64],
+        before: NDArray[np.int64],
         chosen: NDArray[np.bool_] | None,
-    ) -> _Conflict | None:  # fmt: skip
+    ) -> _Conflict | None:
         """Where an event by another lane is that the lane does not know: the first of them among the chosen lanes."""
         hit = (before >> _SHIFT == events >> _SHIFT) & (before != events)
         if self.narrow.any(rows):
@@ -260,9 +279,13 @@ class LaneAccesses(OrderListener):
         return _Conflict(row, event & _SEVERAL - 1, int(words[at]), int(before[at]))
 
     def _unreleased(
-        self, rows: NDArray[np.int64], words: NDArray[np.int64], events: NDArray[np.int64] | None,
-        writes: bool, statement: Statement,
-    ) -> None:  # fmt: skip
+        self,
+        rows: NDArray[np.int64],
+        words: NDArray[np.int64],
+        events: NDArray[np.int64] | None,
+        writes: bool,
+        statement: Statement,
+    ) -> None:
         """Find stores by lanes of other warps that others of their lanes alone have released; without events one warp
         accesses all words.
         """

@@ -85,9 +85,14 @@ class ThreadAccesses:
         table.latest[at] = max(table.latest[at], clock)
 
     def add_own(
-        self, slots: NDArray[np.int64], warps: NDArray[np.int64], granules: NDArray[np.int64], masks: Masks,
-        clocks: NDArray[np.int64], line: int,
-    ) -> None:  # fmt: skip
+        self,
+        slots: NDArray[np.int64],
+        warps: NDArray[np.int64],
+        granules: NDArray[np.int64],
+        masks: Masks,
+        clocks: NDArray[np.int64],
+        line: int,
+    ) -> None:
         """As `add`, for warps of several CTAs in their own memories, none of which is `apart`."""
         if not self._known[slots].all():
             for slot in distinct(slots).tolist():

@@ -72,9 +72,15 @@ class SharedRaces:
         return self._findings.access(role, access.statement, row, space="shared", address=at)
 
     def against_operations(
-        self, access: AsyncOperation, row: int, slot: int, granules: NDArray[np.int64], numbers: NDArray[np.int64],
-        verb: str, known: VectorClock,
-    ) -> None:  # fmt: skip
+        self,
+        access: AsyncOperation,
+        row: int,
+        slot: int,
+        granules: NDArray[np.int64],
+        numbers: NDArray[np.int64],
+        verb: str,
+        known: VectorClock,
+    ) -> None:
         """Asynchronous operations on these granules (numbers; 0: none) whose completion is not in `known`."""
         for number in distinct(numbers).tolist():
             if number and number not in known.operations:
@@ -95,9 +101,18 @@ class SharedRaces:
                     self._async_race(access, row, slot, at, verb, earlier, why, parity, reads=reads, cause=cause)
 
     def against_warps(
-        self, access: AsyncOperation, row: int, accesses: ThreadAccesses | StrongStores, slot: int,
-        granules: NDArray[np.int64], masks: Masks | np.uint16, verb: str, known: VectorClock, *, loads: bool = False,
-    ) -> None:  # fmt: skip
+        self,
+        access: AsyncOperation,
+        row: int,
+        accesses: ThreadAccesses | StrongStores,
+        slot: int,
+        granules: NDArray[np.int64],
+        masks: Masks | np.uint16,
+        verb: str,
+        known: VectorClock,
+        *,
+        loads: bool = False,
+    ) -> None:
         """The last `accesses` of other warps to these bytes that are unordered with `known`."""
         what = "load" if loads else "store"
         happens_before = self._happens_before
@@ -162,9 +177,16 @@ class SharedRaces:
         return ""
 
     def _against_scopes(
-        self, access: AsyncOperation, row: int, accesses: ThreadAccesses | StrongStores, what: str, slot: int,
-        granules: NDArray[np.int64], masks: Masks | np.uint16, verb: str,
-    ) -> None:  # fmt: skip
+        self,
+        access: AsyncOperation,
+        row: int,
+        accesses: ThreadAccesses | StrongStores,
+        what: str,
+        slot: int,
+        granules: NDArray[np.int64],
+        masks: Masks | np.uint16,
+        verb: str,
+    ) -> None:
         """Advice: hardware has been seen to order what the default scope of mbarriers does not (docs/checks.md)."""
         happens_before = self._happens_before
         wide, known = happens_before.scopes.wide(row, happens_before.warps), happens_before.clocks[row]
@@ -189,9 +211,19 @@ class SharedRaces:
                 )
 
     def _async_race(
-        self, access: AsyncOperation, row: int, slot: int, at: int, verb: str, earlier: AsyncOperation, why: str,
-        parity: bool, *, reads: bool, cause: Cause,
-    ) -> None:  # fmt: skip
+        self,
+        access: AsyncOperation,
+        row: int,
+        slot: int,
+        at: int,
+        verb: str,
+        earlier: AsyncOperation,
+        why: str,
+        parity: bool,
+        *,
+        reads: bool,
+        cause: Cause,
+    ) -> None:
         """An access at an offset of a CTA's memory while an asynchronous operation may be there, since no wait orders
         them; `why` is what a wait of the warp has to do with it, and `parity` whether a wrong one explains it.
         """

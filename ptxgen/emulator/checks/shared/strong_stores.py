@@ -38,9 +38,15 @@ class StrongStores:
             self._known[slot] = False
 
     def add(
-        self, slots: NDArray[np.int64], warps: NDArray[np.int64], inside: NDArray[np.int64], size: int,
-        clocks: NDArray[np.int64], changing: NDArray[np.bool_], line: int,
-    ) -> None:  # fmt: skip
+        self,
+        slots: NDArray[np.int64],
+        warps: NDArray[np.int64],
+        inside: NDArray[np.int64],
+        size: int,
+        clocks: NDArray[np.int64],
+        changing: NDArray[np.bool_],
+        line: int,
+    ) -> None:
         """Lanes store `size` bytes each at offsets of slots' memories, those of them that are `changing` something new;
         all are one-dimensional, and the last lane counts.
         """
@@ -87,9 +93,14 @@ class StrongStores:
             yield member, int(self._line[slot, bytes[last]]), int(clock[last]), int(bytes[last])
 
     def any_unordered(
-        self, slots: NDArray[np.int64], warps: NDArray[np.int64], granules: NDArray[np.int64], masks: Masks,
-        known: _Clocks, at: NDArray[np.int64],
-    ) -> bool:  # fmt: skip
+        self,
+        slots: NDArray[np.int64],
+        warps: NDArray[np.int64],
+        granules: NDArray[np.int64],
+        masks: Masks,
+        known: _Clocks,
+        at: NDArray[np.int64],
+    ) -> bool:
         """Whether `unordered` has something for many warps: by access the slot, the warp, a granule and its bytes, and
         which of the `known` it has.
         """
