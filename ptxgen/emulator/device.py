@@ -295,9 +295,14 @@ class Emulator:
         return pack_arguments(launch.kernel, launch.args)
 
     def _begin(
-        self, launch: Launch, shape: LaunchShape, parameters: bytes, memory: GlobalMemory | None = None,
-        perturbation: Perturbation | None = None, checks: bool = True,
-    ) -> Scheduler:  # fmt: skip
+        self,
+        launch: Launch,
+        shape: LaunchShape,
+        parameters: bytes,
+        memory: GlobalMemory | None = None,
+        perturbation: Perturbation | None = None,
+        checks: bool = True,
+    ) -> Scheduler:
         """A kernel on a machine of its own, of which nothing has run yet, or for a rerun on a copy of global memory.
 
         Raises LaunchError.

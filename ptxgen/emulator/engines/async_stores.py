@@ -26,9 +26,14 @@ Work = Callable[[NDArray[np.bool_]], None]
 
 
 def later(
-    part: Part, barriers: NDArray[np.int64], space: str | None, size: int, statement: syntax.Instruction,
-    what: str, work: Callable[[Bytes], Work],
-) -> None:  # fmt: skip
+    part: Part,
+    barriers: NDArray[np.int64],
+    space: str | None,
+    size: int,
+    statement: syntax.Instruction,
+    what: str,
+    work: Callable[[Bytes], Work],
+) -> None:
     """Queue `work` on `size` bytes a lane, warp by warp and mbarrier by mbarrier. Raises MemoryFault.
 
     `what` is "st.async", a weak store, or "red.async", which races with nothing.

@@ -65,11 +65,20 @@ def destinations(
 
 
 def deliver(
-    machine: Machine, row: int, lane: int, statement: syntax.Instruction, copies: Sequence[Destination],
-    granules: NDArray[np.int64], size: int, what: str, act: Callable[[], None], swizzle: str | None = None,
-    masks: NDArray[np.uint16] | np.uint16 = _ALL, source: tuple[int, NDArray[np.int64]] | None = None,
+    machine: Machine,
+    row: int,
+    lane: int,
+    statement: syntax.Instruction,
+    copies: Sequence[Destination],
+    granules: NDArray[np.int64],
+    size: int,
+    what: str,
+    act: Callable[[], None],
+    swizzle: str | None = None,
+    masks: NDArray[np.uint16] | np.uint16 = _ALL,
+    source: tuple[int, NDArray[np.int64]] | None = None,
     heap: NDArray[np.int64] | None = None,
-) -> None:  # fmt: skip
+) -> None:
     """Queue a copy to these granules of the destinations: `act` does it, then `size` bytes complete on each mbarrier.
 
     `source` are the slot and the granules that it reads, if that is shared memory too; `heap` those of global memory.
@@ -118,10 +127,19 @@ def each_store(
 
 
 def keep_in_group(
-    machine: Machine, row: int, lanes: NDArray[np.bool_], statement: syntax.Instruction, slot: int,
-    granules: NDArray[np.int64], what: str, heap: NDArray[np.int64], read: Callable[[], Any],
-    write: Callable[[Any], None], swizzle: str | None = None, masks: NDArray[np.uint16] | None = None,
-) -> None:  # fmt: skip
+    machine: Machine,
+    row: int,
+    lanes: NDArray[np.bool_],
+    statement: syntax.Instruction,
+    slot: int,
+    granules: NDArray[np.int64],
+    what: str,
+    heap: NDArray[np.int64],
+    read: Callable[[], Any],
+    write: Callable[[Any], None],
+    swizzle: str | None = None,
+    masks: NDArray[np.uint16] | None = None,
+) -> None:
     """Queue a copy from these granules of shared memory to those of the heap, in the warp's open group.
 
     `masks` are the bytes of each granule that it needs, where these are not all.

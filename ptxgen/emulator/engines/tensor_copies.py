@@ -228,9 +228,13 @@ def pixels(tensormap: Im2colMap, coords: Sequence[int], offsets: Sequence[int]) 
                 rule=f"The pixel box of this map allows {low} to {high} there (5.5.4.1)",
             )
     walked = pixel_positions(
-        tensormap.spatial_dims, tensormap.pixel_box_lower, tensormap.pixel_box_upper,
-        (*tensormap.element_strides[spatial], tensormap.element_strides[-1]), start, tensormap.pixels_per_column,
-    )  # fmt: skip
+        tensormap.spatial_dims,
+        tensormap.pixel_box_lower,
+        tensormap.pixel_box_upper,
+        (*tensormap.element_strides[spatial], tensormap.element_strides[-1]),
+        start,
+        tensormap.pixels_per_column,
+    )
     return _column(tensormap, coords, walked + np.array([*offsets, 0]))
 
 
@@ -267,9 +271,13 @@ def wide_pixels(tensormap: Im2colMap, coords: Sequence[int], halo: int, offset: 
     # wOffset moves the box with the first pixel, so that the walk is the same, `offset` further on (5.5.5.4).
     count, groups = (_WIDE, _WIDE_GROUPS) if fixed else (tensormap.pixels_per_column, 1)
     along = pixel_positions(
-        tensormap.dims[1:2], tensormap.pixel_box_lower[:1], tensormap.pixel_box_upper[:1],
-        (tensormap.element_strides[1], tensormap.element_strides[-1]), (coords[1], coords[-1]), count + halo,
-    )  # fmt: skip
+        tensormap.dims[1:2],
+        tensormap.pixel_box_lower[:1],
+        tensormap.pixel_box_upper[:1],
+        (tensormap.element_strides[1], tensormap.element_strides[-1]),
+        (coords[1], coords[-1]),
+        count + halo,
+    )
     ends = count // groups * np.arange(1, groups + 1)
     along = np.concatenate([along[:count], along[(ends + np.arange(halo)[:, None]).ravel()]])
     walked = np.empty((len(along), tensormap.rank - 1), np.int64)

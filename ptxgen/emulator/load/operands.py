@@ -93,9 +93,12 @@ class Binder:
         return found
 
     def depends(
-        self, target: syntax.Operand, bits: int, quarters: Sequence[Iterable[tuple[syntax.Operand, int]]],
+        self,
+        target: syntax.Operand,
+        bits: int,
+        quarters: Sequence[Iterable[tuple[syntax.Operand, int]]],
         source_bits: int | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Each quarter of a register that the instruction writes depends on these quarters of operands alone.
 
         Nothing is kept where a register has not just so many bits, but is wider.

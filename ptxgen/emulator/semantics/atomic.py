@@ -124,9 +124,19 @@ _Sum = atomic.atom_add_noftz | atomic.atom_vector | atomic.red_add_noftz | atomi
 
 
 def change(
-    part: Part, size: int, count: int, dtype: np.dtype[Any], operation: Operation, associative: bool,
-    operands: Sequence[_Words], statement: syntax.Instruction, order: Order, *, reads: bool = True, uses: bool = True,
-) -> _Words:  # fmt: skip
+    part: Part,
+    size: int,
+    count: int,
+    dtype: np.dtype[Any],
+    operation: Operation,
+    associative: bool,
+    operands: Sequence[_Words],
+    statement: syntax.Instruction,
+    order: Order,
+    *,
+    reads: bool = True,
+    uses: bool = True,
+) -> _Words:
     """Do an operation for the active lanes of a part, on `count` neighboring elements of `size` bytes each.
 
     `operands` are (lanes, count); so is the result, what the lanes found. It `reads` if it gives that back (red does
@@ -172,9 +182,18 @@ def modify(op: _Atom | _Red, binder: Binder, statement: syntax.Instruction) -> P
             operand = operands_of(part, values, dtype)
             size = 16 if type.bits == 128 else dtype.itemsize
             found = change(
-                part, size, operand.shape[1], dtype, operation, associative, [operand], statement, order,
-                reads=reads, uses=uses,
-            )  # fmt: skip
+                part,
+                size,
+                operand.shape[1],
+                dtype,
+                operation,
+                associative,
+                [operand],
+                statement,
+                order,
+                reads=reads,
+                uses=uses,
+            )
             _give(part, results, found, numpy_type(type))
 
     return run

@@ -91,9 +91,14 @@ def _together(
                 return compute(active, masks, operands)
 
             going, results = meetings.exchange(
-                row, signature, g.active[position], g.machine.present[row], masks[position],
-                [each[position] for each in operands], computed,
-            )  # fmt: skip
+                row,
+                signature,
+                g.active[position],
+                g.machine.present[row],
+                masks[position],
+                [each[position] for each in operands],
+                computed,
+            )
             passing[position] = going
             if going.any():
                 collected = collected or [np.zeros((g.size, 32), each.dtype) for each in results]
@@ -194,9 +199,7 @@ def _shuffled(mode: str) -> Callable[[Arrays], Arrays]:
         if mode == "up":
             wanted, inside = lane - offset, lane - offset >= highest
         else:
-            wanted = {
-                "down": lane + offset, "bfly": lane ^ offset, "idx": (lane & segment) | (offset & ~segment),
-            }[mode]  # fmt: skip
+            wanted = {"down": lane + offset, "bfly": lane ^ offset, "idx": (lane & segment) | (offset & ~segment)}[mode]
             inside = wanted <= highest
         chosen = np.where(inside, wanted, lane)
         return [np.take_along_axis(values, chosen, axis=1), inside]

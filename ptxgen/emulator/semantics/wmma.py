@@ -124,5 +124,5 @@ def multiply(op: WmmaMma, binder: Binder, statement: syntax.Instruction) -> Plai
 
     layout = Layout(
         holders(op.a, m, k, bits), holders(op.b, n, k, bits), holders(op.c, m, n, c_bits), numbers(op.d, m, n, d_bits)
-    )  # fmt: skip
+    )
     return product_of(op, binder, statement, layout, (op.type, op.type), bits)

@@ -50,9 +50,15 @@ class Convergence:
         self._results: dict[tuple[int, object], tuple[NDArray[np.bool_], Arrays]] = {}
 
     def exchange(
-        self, row: int, signature: object, here: NDArray[np.bool_], present: NDArray[np.bool_],
-        masks: NDArray[np.uint32], operands: Sequence[NDArray[Any]], compute: Compute,
-    ) -> tuple[NDArray[np.bool_], Arrays]:  # fmt: skip
+        self,
+        row: int,
+        signature: object,
+        here: NDArray[np.bool_],
+        present: NDArray[np.bool_],
+        masks: NDArray[np.uint32],
+        operands: Sequence[NDArray[Any]],
+        compute: Compute,
+    ) -> tuple[NDArray[np.bool_], Arrays]:
         """The lanes `here` of a warp arrive, or look again. Gives those that may run on, and their results.
 
         All arrays have an element for each lane. Only lanes of the same `signature` and mask converge.
@@ -72,9 +78,15 @@ class Convergence:
         return going, results
 
     def _come(
-        self, row: int, signature: object, lanes: NDArray[np.bool_], present: NDArray[np.bool_], mask: int,
-        operands: Sequence[NDArray[Any]], compute: Compute,
-    ) -> None:  # fmt: skip
+        self,
+        row: int,
+        signature: object,
+        lanes: NDArray[np.bool_],
+        present: NDArray[np.bool_],
+        mask: int,
+        operands: Sequence[NDArray[Any]],
+        compute: Compute,
+    ) -> None:
         key = (row, signature, mask)
         arrived, kept = self._open.setdefault(key, (np.zeros(32, np.bool_), [np.zeros_like(each) for each in operands]))
         for old, new in zip(kept, operands, strict=True):

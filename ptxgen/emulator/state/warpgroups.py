@@ -258,9 +258,13 @@ class Warpgroups:
             yield from group
 
     def issue(
-        self, rows: NDArray[np.int64], accumulator: Sequence[int], input: Sequence[int], columns: int,
+        self,
+        rows: NDArray[np.int64],
+        accumulator: Sequence[int],
+        input: Sequence[int],
+        columns: int,
         statement: Statement,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Check a product of these warps before it begins: the fence before it, and what of its registers is in use."""
         problem = None
         if not self.arrivals[rows].all():
