@@ -353,6 +353,15 @@ def _unpacked(index: int, row: list) -> Instruction:  # type: ignore[type-arg]
     opcode, *modifiers = mnemonic.split(".")
     registers = Registers(frozenset(map(tuple, reads)), frozenset(map(tuple, writes)), tuple(live))
     return Instruction(
-        index, address, predicate, opcode, tuple(modifiers), tuple(operands), int(word, 16), registers, line, source,
+        index,
+        address,
+        predicate,
+        opcode,
+        tuple(modifiers),
+        tuple(operands),
+        int(word, 16),
+        registers,
+        line,
+        source,
         tuple(targets),
-    )  # fmt: skip
+    )

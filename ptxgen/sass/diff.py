@@ -227,9 +227,14 @@ def _resources(one: Function, other: Function) -> list[tuple[str, int | None, in
 
 
 def _difference(
-    i: int, j: int, one: Function, other: Function, a_codes: Sequence[Canonical], b_codes: Sequence[Canonical],
+    i: int,
+    j: int,
+    one: Function,
+    other: Function,
+    a_codes: Sequence[Canonical],
+    b_codes: Sequence[Canonical],
     pairs: dict[int, int],
-) -> Difference | None:  # fmt: skip
+) -> Difference | None:
     """What differs besides registers, control code and encoding."""
     left, right = one.instructions[i], other.instructions[j]
     if left.opcode != right.opcode:
