@@ -289,9 +289,22 @@ def reduce_scatter4(draft: Draft, op: Any) -> None:
     rows, dims, width = (3, 0, 9, 5), (128, 12), 32
     indices = boxes.rows_of(dims, 32, rows, width)
     initial, memory_ = operands("u32", 128 * 12, 66).reshape(-1, 4), operands("u32", 256, 67)
-    store_box(draft, "u32", dims, memory_, indices, (width, 1), "128b", lambda to, source: draft(
-        tma.reduce(f"[{to}]", coordinates(draft, (32, *rows)), f"[{source}]", dim=2, op=op, load_mode="tile::scatter4")
-    ), lambda old, new: reduced(op, "u32", old, new), initial)  # fmt: skip
+    store_box(
+        draft,
+        "u32",
+        dims,
+        memory_,
+        indices,
+        (width, 1),
+        "128b",
+        lambda to, source: draft(
+            tma.reduce(
+                f"[{to}]", coordinates(draft, (32, *rows)), f"[{source}]", dim=2, op=op, load_mode="tile::scatter4"
+            )
+        ),
+        lambda old, new: reduced(op, "u32", old, new),
+        initial,
+    )
 
 
 def _sum(dtype: str, format: Format, x: int, y: int) -> int:
