@@ -205,9 +205,23 @@ def test_the_whole_space_of_plain_kinds(data: Any) -> None:
 
 
 def by_the_tables(
-    kind: str, cta_group: int, ws: bool, sparse: bool, sparsity_selector: int, saturate: bool, d_type: str, a_type: str,
-    b_type: str, negate_a: bool, negate_b: bool, a_major: str, b_major: str, n: int, m: int, max_shift: int,
-) -> bool:  # fmt: skip
+    kind: str,
+    cta_group: int,
+    ws: bool,
+    sparse: bool,
+    sparsity_selector: int,
+    saturate: bool,
+    d_type: str,
+    a_type: str,
+    b_type: str,
+    negate_a: bool,
+    negate_b: bool,
+    a_major: str,
+    b_major: str,
+    n: int,
+    m: int,
+    max_shift: int,
+) -> bool:
     if ws:  # table 39
         shape = cta_group == 1 and m <= 128 and n in ((64, 128) if sparse else (64, 128, 256))
     elif kind == "i8":

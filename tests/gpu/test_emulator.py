@@ -127,8 +127,9 @@ def kernel_text(blocks: list[str]) -> str:
         ".visible .entry many(.param .u64 data)\n{\n.reg .b64 %at, %lane;\n.reg .b32 %word, %cta;\n"
         "ld.param.u64 %at, [data];\ncvta.to.global.u64 %at, %at;\nmov.u32 %word, %tid.x;\nmov.u32 %cta, %ctaid.x;\n"
         f"mad.lo.u32 %word, %cta, 128, %word;\nmul.wide.u32 %lane, %word, {WORD};\nadd.u64 %at, %at, %lane;\n"
-        + "\n".join(blocks) + "\nret;\n}\n"
-    )  # fmt: skip
+        + "\n".join(blocks)
+        + "\nret;\n}\n"
+    )
 
 
 def approximate(variant: Instruction) -> bool:

@@ -29,9 +29,12 @@ def result(device: Device, plan: GemmPlan, shape: tuple[int, int, int]) -> np.nd
     c = device.array(np.zeros((shape[0], job.problem.leading("c")), TYPES[plan.c_dtype].numpy))
     problem = job.problem
     report = device.launch(
-        Kernel.from_ptx(plan.text), problem.grid, problem.block, problem.arguments(a, b, c),
+        Kernel.from_ptx(plan.text),
+        problem.grid,
+        problem.block,
+        problem.arguments(a, b, c),
         shared_bytes=plan.shared.bytes,
-    )  # fmt: skip
+    )
     assert report.status == "ok", report.summary()
     return c.numpy().view(np.uint8)
 

@@ -32,9 +32,14 @@ def test_the_driver_encodes_the_same_bytes(gpu: Gpu) -> None:
                 made: TensorMap = TensorMap.tiled(*first, record["box"], **options, target=gpu.target)
             else:
                 made = TensorMap.im2col(
-                    *first, record["pixel_box_lower"], record["pixel_box_upper"], record["channels_per_pixel"],
-                    record["pixels_per_column"], **options, target=gpu.target,
-                )  # fmt: skip
+                    *first,
+                    record["pixel_box_lower"],
+                    record["pixel_box_upper"],
+                    record["channels_per_pixel"],
+                    record["pixels_per_column"],
+                    **options,
+                    target=gpu.target,
+                )
         except DescriptorError:
             continue
         assert gpu.tensormap(made) == made.encode(), made

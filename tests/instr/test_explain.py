@@ -14,8 +14,11 @@ from ptxgen.syntax import PtxSyntaxError
 def test_parts_of_an_instruction() -> None:
     (found,) = explain("@%p tcgen05.ld.sync.aligned.32x32b.x2.b32 {%r1, %r2}, [%r3];")
     assert (found.key, found.issued_by, found.completed_by, found.ptx) == (
-        "tcgen05.ld", "warp", "tcgen05.wait::ld", "8.6",
-    )  # fmt: skip
+        "tcgen05.ld",
+        "warp",
+        "tcgen05.wait::ld",
+        "8.6",
+    )
     assert "sm_100a" in found.targets
     assert not {"sm_90a", "sm_100", "sm_120a"} & set(found.targets)
     assert [(part.text, part.name) for part in found.modifiers] == [
@@ -30,8 +33,10 @@ def test_parts_of_an_instruction() -> None:
 
 def test_version_is_that_of_the_modifiers_too() -> None:
     assert [explain(f"mbarrier.arrive{each}.b64 _, [%a]")[0].ptx for each in ("", ".release.cta", ".relaxed.cta")] == [
-        "7.1", "8.0", "8.6",
-    ]  # fmt: skip
+        "7.1",
+        "8.0",
+        "8.6",
+    ]
 
 
 def test_an_opcode_alone_lists_its_syntax_lines_with_their_operands() -> None:
@@ -55,8 +60,9 @@ def test_what_is_not_legal() -> None:
 def test_formats_without_constants() -> None:
     (found,) = explain("cvt.rn.satfinite.scaled::n1::ue8m0.e4m3x2.f32 %h1, %f1, %f2, %b1")
     assert [part.meaning for part in found.modifiers[2:4]] == [
-        "divided by one power of two first", "2 floats with 4 bits of exponent and 3 of fraction",
-    ]  # fmt: skip
+        "divided by one power of two first",
+        "2 floats with 4 bits of exponent and 3 of fraction",
+    ]
     assert [part.meaning for part in found.operands[2:]] == ["a .f32 register or a constant", "a .ue8m0 register"]
     assert (found.ptx, found.problems) == ("9.4", ())
 
@@ -64,8 +70,10 @@ def test_formats_without_constants() -> None:
 def test_plain_values_for_json() -> None:
     (found,) = explain("add.u32 %r1, %r2, 1")
     assert json.loads(json.dumps(found.as_dict()))["operands"][2] == {
-        "text": "1", "name": "b", "meaning": "a .u32 register or a constant",
-    }  # fmt: skip
+        "text": "1",
+        "name": "b",
+        "meaning": "a .u32 register or a constant",
+    }
 
 
 @pytest.mark.parametrize("text", ["", "add.u32 %r1,", "here:", "add.u32 %r1, %r2, 1; ret", "}"])

@@ -9,16 +9,33 @@ from tests.support.tensor_layouts import CODES, values_of
 
 
 def scaled_idesc(
-    n: int, a: str, b: str, scale: str, ids: tuple[int, int] = (0, 0), *, sparse: bool = False, packed: bool = False,
-    negate: tuple[bool, bool] = (False, False), majors: str = "kk",
-) -> int:  # fmt: skip
+    n: int,
+    a: str,
+    b: str,
+    scale: str,
+    ids: tuple[int, int] = (0, 0),
+    *,
+    sparse: bool = False,
+    packed: bool = False,
+    negate: tuple[bool, bool] = (False, False),
+    majors: str = "kk",
+) -> int:
     """PTX ISA tables 43 and 44, M 128."""
     code = {**CODES, "e2m1": 1} if packed else CODES
     return (
-        sparse << 2 | ids[1] << 4 | code[a] << 7 | code[b] << 10 | negate[0] << 13 | negate[1] << 14
-        | (majors[0] == "m") << 15 | (majors[1] == "m") << 16 | n // 8 << 17 | (scale == "ue8m0") << 23 | 1 << 27
+        sparse << 2
+        | ids[1] << 4
+        | code[a] << 7
+        | code[b] << 10
+        | negate[0] << 13
+        | negate[1] << 14
+        | (majors[0] == "m") << 15
+        | (majors[1] == "m") << 16
+        | n // 8 << 17
+        | (scale == "ue8m0") << 23
+        | 1 << 27
         | ids[0] << 29
-    )  # fmt: skip
+    )
 
 
 def scale_codes(rng: np.random.Generator, rows: int, count: int, type: str) -> NDArray[np.uint32]:

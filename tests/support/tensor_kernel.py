@@ -99,9 +99,14 @@ def source(body: str, target: str = "sm_100a") -> str:
 
 
 def run(
-    body: str, image: NDArray[np.uint8], words: int, *, emulator: Emulator | None = None,
-    target: str = "sm_100a", **options: Any,
-) -> tuple[LaunchReport, NDArray[np.uint32]]:  # fmt: skip
+    body: str,
+    image: NDArray[np.uint8],
+    words: int,
+    *,
+    emulator: Emulator | None = None,
+    target: str = "sm_100a",
+    **options: Any,
+) -> tuple[LaunchReport, NDArray[np.uint32]]:
     """The report, and `words` 32-bit words of output."""
     emulator = emulator or Emulator(target, **options)
     padded = np.zeros(IMAGE, np.uint8)
@@ -122,9 +127,12 @@ class Operand:
     def descriptor(self) -> int:
         """PTX ISA table 40: addresses and offsets in 16 bytes; 0b001 in bits 46-48."""
         return (
-            (BASE + self.start) >> 4 | (self.lbo >> 4) << 16 | (self.sbo >> 4) << 32 | 1 << 46
+            (BASE + self.start) >> 4
+            | (self.lbo >> 4) << 16
+            | (self.sbo >> 4) << 32
+            | 1 << 46
             | SWIZZLE_CODES[self.swizzle] << 61
-        )  # fmt: skip
+        )
 
     def address(self, row: int, k: int) -> int:
         """Of element (row, k) of a 16-bit operand."""
@@ -165,9 +173,16 @@ def instruction_descriptor(
     """PTX ISA table 42, kind::f16."""
     codes = {"f16": 0, "bf16": 1}
     return (
-        (d == "f32") << 4 | codes[a] << 7 | codes[b] << 10 | negate[0] << 13 | negate[1] << 14
-        | (majors[0] == "mn") << 15 | (majors[1] == "mn") << 16 | (n >> 3) << 17 | (m >> 4) << 24
-    )  # fmt: skip
+        (d == "f32") << 4
+        | codes[a] << 7
+        | codes[b] << 10
+        | negate[0] << 13
+        | negate[1] << 14
+        | (majors[0] == "mn") << 15
+        | (majors[1] == "mn") << 16
+        | (n >> 3) << 17
+        | (m >> 4) << 24
+    )
 
 
 def mma(a: int, b: int, idesc: int, accumulate: str | int, column: int = 0) -> str:

@@ -89,9 +89,12 @@ class Matrix:
     def descriptor(self) -> int:
         """PTX ISA table 40."""
         return (
-            (BASE + self.start) >> 4 | (self.lbo >> 4) << 16 | (self.sbo >> 4) << 32 | 1 << 46
+            (BASE + self.start) >> 4
+            | (self.lbo >> 4) << 16
+            | (self.sbo >> 4) << 32
+            | 1 << 46
             | SWIZZLE_CODES[self.swizzle] << 61
-        )  # fmt: skip
+        )
 
     def place(self, row: int, k: int) -> tuple[int, int]:
         """(byte of the image, bit) of an element: 9.7.16.3.3 and 9.7.16.10.4."""

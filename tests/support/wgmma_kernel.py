@@ -140,9 +140,12 @@ class Operand:
     @property
     def descriptor(self) -> int:
         return (
-            (BASE + self.start) >> 4 | (self.lbo >> 4) << 16 | (self.sbo >> 4) << 32 | self.base_offset << 49
+            (BASE + self.start) >> 4
+            | (self.lbo >> 4) << 16
+            | (self.sbo >> 4) << 32
+            | self.base_offset << 49
             | SWIZZLES[self.swizzle][2] << 62
-        )  # fmt: skip
+        )
 
     def address(self, row: int, k: int) -> int:
         """The first byte of element (row, k); of single bits, the byte that it is in."""
