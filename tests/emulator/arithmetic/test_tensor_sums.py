@@ -77,8 +77,13 @@ def test_scales(low: int) -> None:
     found = tensor_sums.fused(a.astype(np.float32), b.astype(np.float32), c, ("e4m3", "e4m3", "f32"), scales=scales)
     for row, column in np.ndindex(32, 16):
         factor = float(scales[0][row, 0] * scales[1][column, 0])
-        wanted = total_of(a[row] * b[column], exponents("e4m3", a[row]) + exponents("e4m3", b[column]), factor,
-                          float(c[row, column]), 25)  # fmt: skip
+        wanted = total_of(
+            a[row] * b[column],
+            exponents("e4m3", a[row]) + exponents("e4m3", b[column]),
+            factor,
+            float(c[row, column]),
+            25,
+        )
         assert found[row, column] == wanted
 
 

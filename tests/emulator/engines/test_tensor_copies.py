@@ -278,9 +278,18 @@ def test_four_rows(swizzle: str) -> None:
 
 def wide_map(step: int, fixed: bool) -> TensorMap:
     return TensorMap.im2col_wide(
-        "u16", 0, (16, 7, 5, 9), (32, 32 * 7, 32 * 35), -1, 1, 16, 20, wide_mode=int(fixed), swizzle="64B",
+        "u16",
+        0,
+        (16, 7, 5, 9),
+        (32, 32 * 7, 32 * 35),
+        -1,
+        1,
+        16,
+        20,
+        wide_mode=int(fixed),
+        swizzle="64B",
         element_strides=[1, step, 1, 1],
-    )  # fmt: skip
+    )
 
 
 #: First pixel, wHalo, wOffset, stride.

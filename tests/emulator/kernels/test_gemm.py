@@ -230,9 +230,12 @@ def test_random_edits_end(part: int) -> None:
         schedule: Any = rng.choice(["eager", "late", "random"])
         try:
             done = run(
-                130, 20, 136, edit=lambda _, edited=edited: edited,
+                130,
+                20,
+                136,
+                edit=lambda _, edited=edited: edited,
                 emulator=Emulator(schedule=schedule, seed=number, max_steps=2_000),
-            )  # fmt: skip
+            )
         except DOCUMENTED:
             continue
         assert done.report.status in ("ok", "findings", "incomplete", "deadlock", "fault")

@@ -71,7 +71,8 @@ def test_constants_and_dropped_results() -> None:
 
 
 def test_values_on_the_stack() -> None:
-    right("""{ .param .b32 x;
+    right(
+        """{ .param .b32 x;
 .param .align 8 .b8 p[8];
 .param .b32 y;
 st.param.b32 [x], %i;
@@ -79,7 +80,9 @@ st.param.b32 [p], 100;
         st.param.b32 [p+4], %i;
         call (y), add3, (x, p);
         ld.param.u32 %x, [y];
-        }""", lambda i: 2 * i + 100)  # fmt: skip
+        }""",
+        lambda i: 2 * i + 100,
+    )
 
 
 def test_calls_of_calls() -> None:
@@ -203,8 +206,11 @@ mad.wide.u32 %address, %y, 8, %address;
             call (%x), %address, (%i), {signature};
             """
         right(body, lambda i: [2 * i, i * i, i + 1][i % 3], POINTERS)
-    right("mov.u64 %address, next; shape: .callprototype (.reg .u32 _) _ (.reg .u32 _);"
-          "call (%x), %address, (%i), shape;", lambda i: i + 1, POINTERS)  # fmt: skip
+    right(
+        "mov.u64 %address, next; shape: .callprototype (.reg .u32 _) _ (.reg .u32 _);call (%x), %address, (%i), shape;",
+        lambda i: i + 1,
+        POINTERS,
+    )
 
 
 def test_a_pointer_to_no_function() -> None:

@@ -59,9 +59,12 @@ def run(
 @pytest.mark.parametrize("slots", [1, 3])
 def test_waiting_makes_the_grid_before_visible(schedule: Any, seed: int, release: str, slots: int) -> None:
     reports, first, second = run(
-        FIRST.format(release=release), SECOND.format(wait=WAIT, then=""), schedule=schedule, seed=seed,
+        FIRST.format(release=release),
+        SECOND.format(wait=WAIT, then=""),
+        schedule=schedule,
+        seed=seed,
         multiprocessors=slots,
-    )  # fmt: skip
+    )
     assert [(each.status, codes(each)) for each in reports] == [("ok", [])] * 2, reports[1].summary()
     assert (first == 3 * np.arange(N) + 1).all()
     assert (second == first + 5).all()

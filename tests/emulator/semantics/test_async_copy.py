@@ -32,9 +32,7 @@ def buffer(size: int) -> str:
 
 def back(size: int) -> str:
     """Shared memory to the output, by words."""
-    return "".join(
-        f"ld.shared.u32 %x, [%place+{i}]; st.global.u32 [%at+{i}], %x;" for i in range(0, size, 4)
-    )  # fmt: skip
+    return "".join(f"ld.shared.u32 %x, [%place+{i}]; st.global.u32 [%at+{i}], %x;" for i in range(0, size, 4))
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
@@ -98,9 +96,12 @@ def test_groups(first: int, second: int, right: bool, schedule: Any) -> None:
     """wait_group N leaves the N latest groups on their way; what is read too early is a race, whenever it comes."""
     data = np.random.default_rng(1).integers(0, 2**32, 2 * THREADS, dtype=np.uint32)
     report, (found,) = launch(
-        PIPELINE.format(first=first, second=second), [poisoned(2 * THREADS)], block=THREADS, inputs=[data],
+        PIPELINE.format(first=first, second=second),
+        [poisoned(2 * THREADS)],
+        block=THREADS,
+        inputs=[data],
         schedule=schedule,
-    )  # fmt: skip
+    )
     if right:
         assert report.status == "ok", report.summary()
         assert (found == data).all()
@@ -114,9 +115,13 @@ def test_late_copies_come_when_they_are_waited_for() -> None:
     """As late as legal: a load before the wait finds what was there."""
     data = np.arange(2 * THREADS, dtype=np.uint32)
     _, (found,) = launch(
-        PIPELINE.format(first=2, second=0), [poisoned(2 * THREADS)], block=THREADS, inputs=[data], schedule="late",
+        PIPELINE.format(first=2, second=0),
+        [poisoned(2 * THREADS)],
+        block=THREADS,
+        inputs=[data],
+        schedule="late",
         checks=False,
-    )  # fmt: skip
+    )
     assert (found[:THREADS] == 0xCDCDCDCD).all()
     assert (found[THREADS:] == data[THREADS:]).all()
 
@@ -279,9 +284,11 @@ def test_arrivals_that_the_count_has_no_room_for() -> None:
     waits, _ = launch(ARRIVAL.format(arrive=ASYNC.format(""), count=1), [poisoned(THREADS)], block=THREADS, inputs=data)
     assert waits.status == "deadlock"
     many, _ = launch(
-        ARRIVAL.format(arrive=ASYNC.format(".noinc"), count=THREADS - 3), [poisoned(THREADS)], block=THREADS,
+        ARRIVAL.format(arrive=ASYNC.format(".noinc"), count=THREADS - 3),
+        [poisoned(THREADS)],
+        block=THREADS,
         inputs=data,
-    )  # fmt: skip
+    )
     assert codes(many)[0] == "mbarrier-overflow"
 
 
@@ -321,9 +328,7 @@ def wait(bar: int) -> str:
 def test_arrivals_of_stages_come_in_any_order(seed: int) -> None:
     """An arrival for later copies, which counts for earlier ones too, may come before theirs does."""
     data = np.random.default_rng(1).integers(0, 2**32, 512, dtype=np.uint32)
-    sums = "".join(
-        f"{wait(n)} ld.shared.u32 %y, [%stage+{512 * n}]; add.u32 %x, %x, %y;" for n in range(4)
-    )  # fmt: skip
+    sums = "".join(f"{wait(n)} ld.shared.u32 %y, [%stage+{512 * n}]; add.u32 %x, %x, %y;" for n in range(4))
     pause = "mov.u32 %y, 0; pause: add.u32 %y, %y, 1; setp.lt.u32 %p, %y, 400; @%p bra pause;"
     fill = "".join(copy(n, n, pause if n == 0 else "") for n in range(4))
     body = f"{HEAD} {STAGES} @%p bra take; {fill} ret; take: mov.u32 %x, 0; {sums} st.global.u32 [%at], %x; ret;"
@@ -343,7 +348,10 @@ def test_an_arrival_tells_nothing_of_a_later_copy_to_the_same_place() -> None:
         """
     for awaited, expected in (("", ["shared-race"]), (wait(2), [])):
         report, _ = launch(
-            body.replace("AWAITED", awaited), [poisoned(32, np.uint32)], block=32, inputs=[data.view(np.uint8)],
+            body.replace("AWAITED", awaited),
+            [poisoned(32, np.uint32)],
+            block=32,
+            inputs=[data.view(np.uint8)],
             schedule="late",
-        )  # fmt: skip
+        )
         assert codes(report) == expected, report.summary()

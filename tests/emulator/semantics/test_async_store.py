@@ -43,9 +43,7 @@ def test_stores_to_a_peer(vector: int, generic: bool, schedule: Any) -> None:
     to_generic = "cvt.u64.u32 {0}, %place; cvta.shared::cluster.u64 {0}, {0};"
     space = "" if generic else ".shared::cluster"
     target = ("[%address]", "[%other]") if generic else ("[%place]", "[%y]")
-    back = "".join(
-        f"ld.shared.u32 %x, [%place+{4 * k}]; st.global.u32 [%from+{4 * k}], %x;" for k in range(vector)
-    )  # fmt: skip
+    back = "".join(f"ld.shared.u32 %x, [%place+{4 * k}]; st.global.u32 [%from+{4 * k}], %x;" for k in range(vector))
     body = f"""{HEAD} .reg .b32 {", ".join(names)}; .shared .align 16 .b8 buffer[{size * THREADS}];
         {BARRIER.format(bytes=size * THREADS)} {MEET}
         mov.u32 %rank, %cluster_ctarank;

@@ -73,9 +73,18 @@ GROUP = "cp.async.bulk.commit_group; cp.async.bulk.wait_group 0;"
 
 
 def run(
-    body: str, *, wait: str = "", expect: int = 0, count: int = 512, ctas: int = 1, schedule: Any = "eager",
-    data: Any = None, checks: bool = True, target: str = "sm_100a", version: str = "8.8",
-) -> tuple[LaunchReport, Any, Any, Any, str]:  # fmt: skip
+    body: str,
+    *,
+    wait: str = "",
+    expect: int = 0,
+    count: int = 512,
+    ctas: int = 1,
+    schedule: Any = "eager",
+    data: Any = None,
+    checks: bool = True,
+    target: str = "sm_100a",
+    version: str = "8.8",
+) -> tuple[LaunchReport, Any, Any, Any, str]:
     """(report, global memory afterwards, shared memories afterwards, what both held before, text)."""
     emulator = Emulator(target, schedule=schedule, checks=checks)
     generator = np.random.default_rng(1)

@@ -57,9 +57,13 @@ def test_special_registers(grid: Any, cluster: Any) -> None:
     )
     count = grid[0] * grid[1] * grid[2]
     report, (found,) = launch(
-        "\n".join(lines), [poisoned(count * (len(REGISTERS) + 1))], grid=grid, block=1, cluster=cluster,
+        "\n".join(lines),
+        [poisoned(count * (len(REGISTERS) + 1))],
+        grid=grid,
+        block=1,
+        cluster=cluster,
         multiprocessors=20,
-    )  # fmt: skip
+    )
     assert report.status == "ok", report.summary()
     dims = cluster or (1, 1, 1)
     expected = []
@@ -350,9 +354,13 @@ def test_a_grid_of_clusters() -> None:
         "ret;"
     )
     report, (found,) = launch(
-        body, [poisoned(6)], grid=3, block=1, directives=".reqntid 1 .reqnctapercluster 2 .blocksareclusters",
+        body,
+        [poisoned(6)],
+        grid=3,
+        block=1,
+        directives=".reqntid 1 .reqnctapercluster 2 .blocksareclusters",
         version="9.0",
-    )  # fmt: skip
+    )
     assert report.status == "ok", report.summary()
     assert found.tolist() == np.arange(6).tolist()
 

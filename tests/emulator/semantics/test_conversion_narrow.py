@@ -232,9 +232,8 @@ def test_tf32(op: Any) -> None:
             expected.append(0)
             continue
         rest, magnitude = magnitude & 0x1FFF, magnitude & ~0x1FFF
-        up = {
-            "rz": False, "rna": rest >= 0x1000, "rn": rest > 0x1000 or (rest == 0x1000 and magnitude >> 13 & 1),
-        }[op.rounding]  # fmt: skip
+        nearest = rest > 0x1000 or (rest == 0x1000 and magnitude >> 13 & 1)
+        up = {"rz": False, "rna": rest >= 0x1000, "rn": nearest}[op.rounding]
         magnitude += 0x2000 if up else 0
         if op.satfinite:
             magnitude = min(magnitude, 0x7F7FE000)

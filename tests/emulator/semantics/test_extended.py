@@ -24,9 +24,7 @@ def half(op: Any, a: int, b: int) -> int:
     return (a * b >> (max(bits, 32) if op.half == "hi" else 0)) & ((1 << bits) - 1)
 
 
-@pytest.mark.parametrize(
-    "op", legal(extended.addc, extended.subc, extended.madc), ids=lambda op: op.opcode_text
-)  # fmt: skip
+@pytest.mark.parametrize("op", legal(extended.addc, extended.subc, extended.madc), ids=lambda op: op.opcode_text)
 def test_words_with_a_carry(op: Any) -> None:
     """A carry from 32-bit words, the instruction, and the carry after it by addc."""
     bits = bits_of(op.type)

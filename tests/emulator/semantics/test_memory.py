@@ -246,8 +246,10 @@ def test_global_variables_last_from_launch_to_launch() -> None:
     """As on a GPU, where the module stays loaded; another device has its own."""
     text = module(
         "{ .reg .u32 %x; .reg .b64 %a; ld.param.u64 %a, [p]; ld.global.u32 %x, [count]; add.u32 %x, %x, 1;"
-        "st.global.u32 [count], %x; st.global.u32 [%a], %x; } ret;", ".param .u64 p", items=".global .u32 count = 40;",
-    )  # fmt: skip
+        "st.global.u32 [count], %x; st.global.u32 [%a], %x; } ret;",
+        ".param .u64 p",
+        items=".global .u32 count = 40;",
+    )
     for _ in range(2):
         emulator = Emulator()
         array = emulator.array(np.zeros(1, np.uint32))
@@ -508,9 +510,14 @@ def test_a_grid_in_turns(multiprocessors: int, schedule: Any) -> None:
         xor.b32 %x, %x, %never; add.u32 %x, %x, %i; st.global.u32 [%at], %x; bar.sync 0;
         st.shared.u32 [word], %i; mov.u32 %never, %i; ret;"""
     report, (found,) = launch(
-        body, [poisoned(24 * 42)], block=(7, 3, 2), grid=(4, 3, 2), multiprocessors=multiprocessors, schedule=schedule,
+        body,
+        [poisoned(24 * 42)],
+        block=(7, 3, 2),
+        grid=(4, 3, 2),
+        multiprocessors=multiprocessors,
+        schedule=schedule,
         checks=False,
-    )  # fmt: skip
+    )
     assert report.status == "ok", report.summary()
     assert found.tolist() == list(range(24 * 42))
 

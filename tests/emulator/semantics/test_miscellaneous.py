@@ -162,9 +162,7 @@ def persistent(
 ) -> Any:
     multicast = ".multicast::cluster::all" if cluster > 1 else ""
     body = PERSISTENT.replace("MULTICAST", multicast).replace("CHECK", check).replace("FENCE", fence)
-    return launch(
-        body, [np.zeros(24, np.uint32)], block=1, grid=24, cluster=cluster, multiprocessors=5, **options
-    )  # fmt: skip
+    return launch(body, [np.zeros(24, np.uint32)], block=1, grid=24, cluster=cluster, multiprocessors=5, **options)
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)

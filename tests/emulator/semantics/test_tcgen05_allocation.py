@@ -30,10 +30,20 @@ def read(*slots: int) -> str:
 
 def test_allocations_are_disjoint_and_used_again() -> None:
     body = (
-        ALLOC.format(0, 128) + ALLOC.format(4, 256) + ALLOC.format(8, 32) + read(0, 1, 2) + FREE.format("%r0", 128)
-        + ALLOC.format(12, 64) + read(3) + FREE.format("%r3", 64) + FREE.format("%r1", 256) + FREE.format("%r2", 32)
-        + ALLOC.format(16, 512) + read(4) + FREE.format("%r4", 512)
-    )  # fmt: skip
+        ALLOC.format(0, 128)
+        + ALLOC.format(4, 256)
+        + ALLOC.format(8, 32)
+        + read(0, 1, 2)
+        + FREE.format("%r0", 128)
+        + ALLOC.format(12, 64)
+        + read(3)
+        + FREE.format("%r3", 64)
+        + FREE.format("%r1", 256)
+        + FREE.format("%r2", 32)
+        + ALLOC.format(16, 512)
+        + read(4)
+        + FREE.format("%r4", 512)
+    )
     report, found = allocations(body, grid=3, multiprocessors=1)
     assert report.status == "ok", report.summary()
     assert set(codes(report)) == {"tmem-allocation-grows"}  # advice: 256 after 128, and 512 after 64
@@ -126,10 +136,11 @@ def test_all_columns_for_one(columns: int, schedule: Any) -> None:
     """.exclusive takes all 512, however few it names: each of three CTAs stores to the last ones."""
     exclusive = "tcgen05.alloc.cta_group::1.sync.aligned.exclusive"
     body = (
-        ALLOC.format(0, columns).replace("tcgen05.alloc.cta_group::1.sync.aligned", exclusive) + read(0)
+        ALLOC.format(0, columns).replace("tcgen05.alloc.cta_group::1.sync.aligned", exclusive)
+        + read(0)
         + "add.u32 %x, %r0, 504; tcgen05.st.sync.aligned.32x32b.x8.b32 [%x], {%r1, %r2, %r3, %r4, %r5, %r6, %r7, %r8};"
         "tcgen05.wait::st.sync.aligned;" + FREE.format("%r0", columns).replace(".aligned.b32", ".aligned.exclusive.b32")
-    )  # fmt: skip
+    )
     assert ".exclusive.b32 %r0" in body
     zeros = "".join(f"mov.b32 %r{i}, 0;" for i in range(1, 9))
     report, found = allocations(zeros + body, version="9.4", grid=3, multiprocessors=1, schedule=schedule)

@@ -37,9 +37,13 @@ def descriptor(places: list[int], number: int, absolute: bool = True) -> int:
     tile, byte = divmod(48 * number, ROW)
     following = places[min(tile + 1, len(places) - 1)]
     return (
-        (BASE + places[tile] + byte) >> 4 | (BASE + following) >> 4 << 16 | 8 * ROW >> 4 << 32 | 1 << 46
-        | absolute << 52 | 2 << 61
-    )  # fmt: skip
+        (BASE + places[tile] + byte) >> 4
+        | (BASE + following) >> 4 << 16
+        | 8 * ROW >> 4 << 32
+        | 1 << 46
+        | absolute << 52
+        | 2 << 61
+    )
 
 
 def scale_words(codes: NDArray[np.uint32]) -> NDArray[np.uint32]:
@@ -77,9 +81,13 @@ def test_a_row_of_four_instructions(kind: str, size: str, scale: str, count: int
         word, byte = divmod(number * count, 4)
         bench.issue(
             MMA.format(kind=kind, size=size, left="{a}", more=int(number > 0)),
-            d=column, a=descriptor(left, number), b=descriptor(right, number), sfa=at_a + 4 * word,
-            sfb=at_b + 4 * word, idesc=K96 | scaled_idesc(n, "e2m1", "e2m1", scale, (byte, byte), packed=True),
-        )  # fmt: skip
+            d=column,
+            a=descriptor(left, number),
+            b=descriptor(right, number),
+            sfa=at_a + 4 * word,
+            sfb=at_b + 4 * word,
+            idesc=K96 | scaled_idesc(n, "e2m1", "e2m1", scale, (byte, byte), packed=True),
+        )
     report, words = bench.run(schedule=schedule, target="sm_103a")
     assert not errors(report), report.summary()
     block = 96 // count
@@ -98,10 +106,14 @@ def one(target: str = "sm_103a", absolute: bool = True, number: int = 0, dense_k
     bench.sync()
     right, column = tiles(bench, b), bench.take(n)
     bench.issue(
-        MMA.format(kind="mxf4", size="", left="[{a}]", more=0), d=column, a=place,
-        b=descriptor(right, number, absolute), sfa=at_a, sfb=at_b,
+        MMA.format(kind="mxf4", size="", left="[{a}]", more=0),
+        d=column,
+        a=place,
+        b=descriptor(right, number, absolute),
+        sfa=at_a,
+        sfb=at_b,
         idesc=dense_k | scaled_idesc(n, "e2m1", "e2m1", "ue8m0", packed=True),
-    )  # fmt: skip
+    )
     report, words = bench.run(target=target)
     x = values_of(a, "e2m1") * np.repeat(scale_values(sfa[:, :3], "ue8m0"), 32, axis=1)
     part = b[:, 96 * number : 96 * number + 96]

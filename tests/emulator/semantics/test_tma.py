@@ -78,11 +78,16 @@ def load(
         parameters, argument = ".param .align 64 .b8 map[256]", tensormap + bytes(128)
     text = module(
         KERNEL.format(
-            map=how, offset=offset, bytes=expect, rank=rank or len(coords), coords=", ".join(map(str, coords)),
-            where=where, tile=tile,
+            map=how,
+            offset=offset,
+            bytes=expect,
+            rank=rank or len(coords),
+            coords=", ".join(map(str, coords)),
+            where=where,
+            tile=tile,
         ),
         parameters + ", .param .u64 out",
-    )  # fmt: skip
+    )
     report = emulator.launch(Kernel.from_ptx(text), 1, 128, [argument, out])
     return report, out.numpy(), text
 
@@ -122,9 +127,15 @@ def test_boxes(rank: int, swizzle: str) -> None:
         offset = 128 * rng.randrange(0, 9) if swizzle != "none" else 128 * rng.randrange(20)
         count = int(np.prod(box)) * size
         report, found, _ = load(
-            tensormap.encode(), coords, emulator=emulator, offset=offset, expect=count, in_global=number % 4 == 1,
-            where=rng.choice(["cta", "cluster"]), tile=rng.choice(["", ".tile"]),
-        )  # fmt: skip
+            tensormap.encode(),
+            coords,
+            emulator=emulator,
+            offset=offset,
+            expect=count,
+            in_global=number % 4 == 1,
+            where=rng.choice(["cta", "cluster"]),
+            tile=rng.choice(["", ".tile"]),
+        )
         context = f"{dtype} dims {dims} strides {strides} box {box} at {coords}, {swizzle}, {fill}, +{offset}"
         assert report.status == "ok", f"{context}: {report.summary()}"
         outside = NAN[dtype] if fill == "nan" else bytes(size)
@@ -176,9 +187,15 @@ def test_faults(name: str, change: dict[str, Any], code: str, in_global: bool) -
     if change.get("zero"):
         raw = bytearray(128)
     report, _, text = load(
-        bytes(raw), change.get("coords", (0, 0)), emulator=emulator, rank=change.get("rank"),
-        offset=change.get("offset", 0), expect=512, shift=change.get("shift", 0), in_global=in_global,
-    )  # fmt: skip
+        bytes(raw),
+        change.get("coords", (0, 0)),
+        emulator=emulator,
+        rank=change.get("rank"),
+        offset=change.get("offset", 0),
+        expect=512,
+        shift=change.get("shift", 0),
+        in_global=in_global,
+    )
     assert report.status == "fault", report.summary()
     assert codes(report) == [code], report.summary()
     assert report.findings[0].line == line_of(text, "cp.async.bulk")
@@ -266,9 +283,16 @@ def test_strided_boxes_complete_with_the_rows_that_they_take(steps: tuple[int, i
 def column(emulator: Emulator, values: np.ndarray, **changes: Any) -> bytes:
     options = {"swizzle": "none", "lower": (-1, 0), "upper": (0, -1), **changes}
     return TensorMap.im2col(
-        "u16", emulator.array(values), (16, 6, 5, 4), (32, 192, 960), options["lower"], options["upper"], 16, 30,
+        "u16",
+        emulator.array(values),
+        (16, 6, 5, 4),
+        (32, 192, 960),
+        options["lower"],
+        options["upper"],
+        16,
+        30,
         swizzle=options["swizzle"],
-    ).encode()  # fmt: skip
+    ).encode()
 
 
 @pytest.mark.parametrize("schedule", ["eager", "late", "random"])
@@ -279,9 +303,13 @@ def test_columns_of_pixels(schedule: Any) -> None:
     tensormap = column(emulator, values)
     text = KERNEL.replace("[bar];\n    waiting", "[bar], {{1, 2}};\n    waiting").replace("{tile}", ".im2col")
     kernel = text.format(
-        map="mov.b64 %map, map; cvta.param.u64 %map, %map;", offset=0, bytes=960, rank=4, coords="0, 4, 2, 1",
+        map="mov.b64 %map, map; cvta.param.u64 %map, %map;",
+        offset=0,
+        bytes=960,
+        rank=4,
+        coords="0, 4, 2, 1",
         where="cluster",
-    )  # fmt: skip
+    )
     out = emulator.empty(BUFFER, np.uint8)
     text = module(kernel, ".param .align 64 .b8 map[128], .param .u64 out")
     report = emulator.launch(Kernel.from_ptx(text), 1, 128, [tensormap, out])
@@ -315,9 +343,13 @@ def test_a_halo_completes_with_the_column(halo: int, status: str, schedule: Any)
         "{tile}", ".im2col::w"
     )
     kernel = text.format(
-        map="mov.b64 %map, map; cvta.param.u64 %map, %map;", offset=0, bytes=12 * 32, rank=4, coords="0, -1, 2, 1",
+        map="mov.b64 %map, map; cvta.param.u64 %map, %map;",
+        offset=0,
+        bytes=12 * 32,
+        rank=4,
+        coords="0, -1, 2, 1",
         where="cta",
-    )  # fmt: skip
+    )
     out = emulator.empty(BUFFER, np.uint8)
     text = module(kernel, ".param .align 64 .b8 map[128], .param .u64 out")
     report = emulator.launch(Kernel.from_ptx(text), 1, 128, [wide(emulator, values), out])
@@ -495,9 +527,14 @@ def test_copies_are_asynchronous() -> None:
         emulator = Emulator(schedule=schedule)
         out = emulator.empty(BUFFER, np.uint8)
         text = KERNEL.format(
-            map="mov.b64 %map, map; cvta.param.u64 %map, %map;", offset=0, bytes=512, rank=2, coords="0, 0",
-            where="cta", tile="",
-        ).replace("@!%q bra w;", "")  # fmt: skip
+            map="mov.b64 %map, map; cvta.param.u64 %map, %map;",
+            offset=0,
+            bytes=512,
+            rank=2,
+            coords="0, 0",
+            where="cta",
+            tile="",
+        ).replace("@!%q bra w;", "")
         text = module(text, ".param .align 64 .b8 map[128], .param .u64 out")
         report = emulator.launch(Kernel.from_ptx(text), 1, 128, [simple(emulator).encode(), out])
         assert report.status == "findings"

@@ -51,9 +51,16 @@ STORE = """
 
 
 def store(
-    tensormap: bytes, coords: tuple[int, ...], image: np.ndarray, emulator: Emulator, *, offset: int = 0,
-    edit: tuple[str, str] = ("", ""), read: str = "", then: str = "",
-) -> tuple[LaunchReport, str]:  # fmt: skip
+    tensormap: bytes,
+    coords: tuple[int, ...],
+    image: np.ndarray,
+    emulator: Emulator,
+    *,
+    offset: int = 0,
+    edit: tuple[str, str] = ("", ""),
+    read: str = "",
+    then: str = "",
+) -> tuple[LaunchReport, str]:
     text = STORE.replace("$OFFSET", str(offset)).replace("$RANK", str(len(coords))).replace("$READ", read)
     text = text.replace("$COORDS", ", ".join(map(str, coords))).replace("$THEN", then).replace(*edit)
     text = module(text, ".param .align 64 .b8 map[128], .param .u64 in")

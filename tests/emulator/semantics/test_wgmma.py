@@ -57,9 +57,18 @@ def exact_values(rng: np.random.Generator, shape: tuple[int, ...], type: str, *,
 
 
 def instruction(
-    n: int, name: str, *, a: str, b: int, scale: str = "1", signs: tuple[int, int] = (1, 1),
-    majors: tuple[str, str] = ("k", "k"), sparse: str = "", first: int = 0, saturate: bool = False,
-) -> str:  # fmt: skip
+    n: int,
+    name: str,
+    *,
+    a: str,
+    b: int,
+    scale: str = "1",
+    signs: tuple[int, int] = (1, 1),
+    majors: tuple[str, str] = ("k", "k"),
+    sparse: str = "",
+    first: int = 0,
+    saturate: bool = False,
+) -> str:
     d, a_type, b_type = types_of(name)
     k = 256 // BITS[a_type] * (2 if sparse else 1)
     count = n // 4 if d == "f16" else n // 2
@@ -134,9 +143,7 @@ def test_products(name: str, source: str, n: int, a_major: str, b_major: str, sw
     if source == "memory":
         first.put(image, a)
     operand = f"{first.descriptor:#x}" if source == "memory" else A_REGISTERS
-    body = FENCE + instruction(
-        n, name, a=operand, b=second.descriptor, signs=signs, majors=(a_major, b_major)
-    ) + WAIT  # fmt: skip
+    body = FENCE + instruction(n, name, a=operand, b=second.descriptor, signs=signs, majors=(a_major, b_major)) + WAIT
     words = words_of(c)
     found = run(
         body, words.shape[1], image, c=words, a=a_words(a, bits), schedule=rng.choice(["eager", "late", "random"])
@@ -239,9 +246,11 @@ def test_scale_d() -> None:
     product = expected(a, b, None, "f32")
     c = np.full((64, 32), np.nan, np.float32)
     for scale, setup, adds in (
-        ("0", "", False), ("1", "", True), ("%p", "setp.ne.u32 %p, 0, 0;", False),
+        ("0", "", False),
+        ("1", "", True),
+        ("%p", "setp.ne.u32 %p, 0, 0;", False),
         ("!%p", "setp.ne.u32 %p, 0, 0;", True),
-    ):  # fmt: skip
+    ):
         body = setup + FENCE + instruction(32, "f32.f16", a=f"{left:#x}", b=right, scale=scale) + WAIT
         start = product if adds else c
         found = run(body, 16, image, c=words_of(start))
@@ -318,9 +327,7 @@ def test_sparse(name: str, source: str, n: int, swizzle: str, selector: int) -> 
         others = np.arange(128) % 4 // 2 != selector
         words[others] = numbers.integers(0, 1 << 32, 64, dtype=np.uint32)
     operand = f"{first.descriptor:#x}" if source == "memory" else A_REGISTERS
-    body = FENCE + instruction(
-        n, name, a=operand, b=second.descriptor, sparse=f", %meta, {selector}", scale="0"
-    ) + WAIT  # fmt: skip
+    body = FENCE + instruction(n, name, a=operand, b=second.descriptor, sparse=f", %meta, {selector}", scale="0") + WAIT
     found = run(body, n // (4 if d_type == "f16" else 2), image, a=a_words(stored, bits), metadata=words)
     assert found.report.status == "ok", found.report.summary()
     assert (matrix_of(found.words, n, d_type) == expected(whole, b, None, d_type)).all()
@@ -343,9 +350,9 @@ def test_what_zeros_meet_does_not_count() -> None:
     first, second = Operand("k", "128B", 0, 0, 1024, 16), Operand("k", "128B", B_START, 0, 1024, 16)
     first.put(image, stored)
     second.put(image, b)
-    body = FENCE + instruction(
-        16, "f32.f16", a=f"{first.descriptor:#x}", b=second.descriptor, sparse=", %meta, 0"
-    ) + WAIT  # fmt: skip
+    body = (
+        FENCE + instruction(16, "f32.f16", a=f"{first.descriptor:#x}", b=second.descriptor, sparse=", %meta, 0") + WAIT
+    )
     found = run(body, 8, image, metadata=metadata_words(chunks, 16, 0))
     assert (matrix_of(found.words, 16, "f32") == expected(whole, clean, None, "f32")).all()
 

@@ -45,9 +45,14 @@ def registers(count: int, name: str) -> str:
 
 
 def multiply(
-    shape: str, sizes: tuple[int, int, int], types: tuple[str, str, str], layouts: tuple[str, str, str, str],
-    counts: tuple[int, int, int, int], instruction: str, extra: int = 0,
-) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]:  # fmt: skip
+    shape: str,
+    sizes: tuple[int, int, int],
+    types: tuple[str, str, str],
+    layouts: tuple[str, str, str, str],
+    counts: tuple[int, int, int, int],
+    instruction: str,
+    extra: int = 0,
+) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]:
     """A, B and C as they were, and D. `types` are those of A and B, of C and of D; `counts` the registers of each."""
     rng = np.random.default_rng([*shape.encode(), *instruction.encode()])
     (m, n, k), (ab, c_type, d_type) = sizes, types

@@ -74,9 +74,15 @@ def wait(bar: str, scope: str, phase: int = 0) -> str:
 
 def run(body: str, schedule: Any = "eager") -> tuple[LaunchReport, np.ndarray]:
     report, (found,) = launch(
-        KERNEL.replace("BODY", body).replace("; ", ";\n"), [np.zeros(128, np.uint32)], block=64, grid=2, cluster=2,
-        kernel_target="sm_90a", schedule=schedule, seed=3,
-    )  # fmt: skip
+        KERNEL.replace("BODY", body).replace("; ", ";\n"),
+        [np.zeros(128, np.uint32)],
+        block=64,
+        grid=2,
+        cluster=2,
+        kernel_target="sm_90a",
+        schedule=schedule,
+        seed=3,
+    )
     return report, found
 
 

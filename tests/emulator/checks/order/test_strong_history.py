@@ -55,9 +55,14 @@ def test_searches_against_vector_clocks(most: int, monkeypatch: pytest.MonkeyPat
                 lanes = [(position, rng.randrange(5) * 4) for position in range(len(group)) for _ in range(2)]
                 reads, writes = rng.choice(((True, False), (False, True), (True, True)))
                 happens_before.strong.add(
-                    np.array(group), np.array([lane[0] for lane in lanes]), np.array([lane[1] for lane in lanes]),
-                    2, STATEMENT, reads=reads, writes=writes,
-                )  # fmt: skip
+                    np.array(group),
+                    np.array([lane[0] for lane in lanes]),
+                    np.array([lane[1] for lane in lanes]),
+                    2,
+                    STATEMENT,
+                    reads=reads,
+                    writes=writes,
+                )
                 for position, each in enumerate(group):
                     words = [word for at, word in lanes if at == position]
                     reference.access(each, words, reads=reads, writes=writes)

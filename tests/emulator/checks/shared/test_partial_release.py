@@ -99,9 +99,8 @@ BROKEN = {
 
 def run(make: str, use: str, schedule: Any = "eager", lane: int = 0) -> LaunchReport:
     text = KERNEL.replace("MAKE", make).replace("USED", use).replace("LANE", str(lane)).replace("; ", ";\n")
-    return launch(
-        text, [np.arange(64, dtype=np.uint32)], block=64, kernel_target="sm_90a", schedule=schedule, seed=7
-    )[0]  # fmt: skip
+    data = [np.arange(64, dtype=np.uint32)]
+    return launch(text, data, block=64, kernel_target="sm_90a", schedule=schedule, seed=7)[0]
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)

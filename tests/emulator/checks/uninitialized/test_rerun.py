@@ -131,8 +131,8 @@ def test_one_launch_prints(capsys: pytest.CaptureFixture[str]) -> None:
         """,
         ".param .u64 out",
         items=".extern .func (.param .b32 r) vprintf (.param .b64 a, .param .b64 b);\n"
-        '.global .align 1 .b8 format[4] = {104, 105, 10, 0};',
-    )  # fmt: skip
+        ".global .align 1 .b8 format[4] = {104, 105, 10, 0};",
+    )
     emulator = Emulator("sm_100a")
     report = emulator.launch(Kernel.from_ptx(text), 1, 1, [emulator.array(np.zeros(1, np.uint32))])
     assert (report.status, capsys.readouterr().out) == ("ok", "hi\n"), report.summary()

@@ -169,7 +169,7 @@ OPERATIONS = """
     shfl.sync.up.b32 D, A, 9, 0, -1;
     @%p mov.b32 D, A;
     mul.wide.u16 D, %h0, %h1
-""".replace("\n", " ").split(";")  # fmt: skip
+""".replace("\n", " ").split(";")
 
 
 #: Families of lanewise instructions that are not tried: addresses, policies, queries, and what compilers do not emit.
