@@ -103,9 +103,10 @@ def with_directives(kernel: Kernel, shape: LaunchShape) -> tuple[LaunchShape, li
     """
     found: list[Finding] = []
     extents = {
-        each.name: ([int(extent) for extent in each.arguments] + [1, 1])[:3] for each in kernel.entry.directives
+        each.name: ([int(extent) for extent in each.arguments] + [1, 1])[:3]
+        for each in kernel.entry.directives
         if each.name in ("reqntid", "maxntid", "reqnctapercluster", "maxclusterrank")
-    }  # fmt: skip
+    }
     directives = {each.name: each for each in kernel.entry.directives}
 
     def refuse(name: str, message: str) -> None:

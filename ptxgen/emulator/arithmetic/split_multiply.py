@@ -22,7 +22,7 @@ def splits_f8(target: Target) -> bool:
 
 def halves(a: Values, b: Values, c: Values, d_type: str, columns: NDArray[np.int64] | None, rule: Rule) -> NDArray[Any]:
     """Products of 8-bit floats: one of .f16 with every other pair of K (of a sparse A pairs that are stored), then one
-    with the rest, and C is added to their sum. Shapes as for `tensor_sums.fused`."""  # fmt: skip
+    with the rest, and C is added to their sum. Shapes as for `tensor_sums.fused`."""
     width = 2 if columns is None else 4
     first = np.arange(a.shape[-1]) // width % 2 == 0
     product = None

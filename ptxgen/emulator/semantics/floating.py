@@ -166,11 +166,13 @@ def test_property(op: floating.testp, binder: Binder, statement: syntax.Instruct
     def holds(value: Any) -> Any:
         magnitude = np.abs(value)
         return {
-            "finite": lambda: np.isfinite(value), "infinite": lambda: np.isinf(value),
-            "number": lambda: ~np.isnan(value), "notanumber": lambda: np.isnan(value),
+            "finite": lambda: np.isfinite(value),
+            "infinite": lambda: np.isinf(value),
+            "number": lambda: ~np.isnan(value),
+            "notanumber": lambda: np.isnan(value),
             "normal": lambda: np.isfinite(value) & ((magnitude >= tiny) | (magnitude == 0)),
             "subnormal": lambda: (magnitude < tiny) & (magnitude != 0),
-        }[op.property]()  # fmt: skip
+        }[op.property]()
 
     return lambda g: p(g, holds(np.asarray(a(g))))
 

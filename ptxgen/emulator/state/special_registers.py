@@ -26,9 +26,7 @@ Read = Callable[[Rows], NDArray[Any]]
 #: Registers that change by themselves, by the beginnings of their names.
 CLOCKS = ("%clock", "%globaltimer")
 _VECTORS = ("%tid", "%ctaid", "%ntid", "%nctaid", "%cluster_nctaid", "%nclusterid", "%cluster_ctaid", "%clusterid")
-_TIMES = {
-    "%clock": 0, "%clock64": 0, "%clock_hi": 32, "%globaltimer": 0, "%globaltimer_lo": 0, "%globaltimer_hi": 32,
-}  # fmt: skip
+_TIMES = {"%clock": 0, "%clock64": 0, "%clock_hi": 32, "%globaltimer": 0, "%globaltimer_lo": 0, "%globaltimer_hi": 32}
 _OTHERS = (
     "%laneid", "%lanemask_eq", "%lanemask_lt", "%lanemask_le", "%lanemask_gt", "%lanemask_ge", "%warpid", "%smid",
     "%cluster_ctarank", "%is_explicit_cluster", "%nwarpid", "%nsmid", "%cluster_nctarank", "%gridid",
