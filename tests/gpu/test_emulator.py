@@ -160,9 +160,11 @@ def arithmetic_forms() -> list[type[Instruction]]:
         form
         for forms in REGISTRY.values()
         for form in forms
-        if form.form.key.split(".")[0] in FAMILIES and find(form) is not None and "cvta" not in form.form.key
+        if form.form.key.split(".")[0] in FAMILIES
+        and find(form) is not None
+        and "cvta" not in form.form.key
         and form.form.key not in ("integer.div", "integer.rem", "integer.fns")  # by zero and from bit 32 on open in PTX
-    ]  # fmt: skip
+    ]
 
 
 @pytest.mark.parametrize("form", arithmetic_forms(), ids=lambda form: form.form.key)

@@ -147,8 +147,10 @@ ROWS: list[tuple[str, str | None]] = [
     ("cvt.rn.bf16.f32.relu %h1, %f1;", None),
     ("cvt.rn.relu.f32.bf16 %h1, %f1;", "modifier-order"),
     ("cp.async.bulk.tensor.shared::cta.1d.global.mbarrier::complete_tx::bytes [smem], [%rd1, {%r1}], [smem];", None),
-    ("cp.async.bulk.tensor.1d.global.shared::cta.mbarrier::complete_tx::bytes [smem], [%rd1, {%r1}], [smem];",
-     "modifier-order"),
+    (
+        "cp.async.bulk.tensor.1d.global.shared::cta.mbarrier::complete_tx::bytes [smem], [%rd1, {%r1}], [smem];",
+        "modifier-order",
+    ),
     ("add.u33 %r1, %r2, %r3;", "unknown-modifier"),
     ("testp.finite.normal.f32 %p1, %f1;", "unknown-modifier"),
     ("tensormap.replace.tile.rank.box_dim.global.b1024.b32 [%rd1], 1;", "unknown-modifier"),
@@ -170,7 +172,7 @@ ROWS: list[tuple[str, str | None]] = [
     ("add.u32 %r1, %r2;", "operand-count"),
     ("frobnicate.u32 %r1;", "unknown-instruction"),
     ("add.u32 %r1, %r2, %r3, %r4;", "operand-count"),
-]  # fmt: skip
+]
 
 #: Lines that are legal or not according to target and version.
 GATES: list[tuple[str, str, str, str | None]] = [
@@ -198,7 +200,7 @@ GATES: list[tuple[str, str, str, str | None]] = [
     ("mbarrier.arrive.shared.b64 %rd1, [smem], 2;", "sm_90", "7.8", None),
     ("vote.any.pred %p1, %p2;", "sm_75", "6.3", None),
     ("vote.any.pred %p1, %p2;", "sm_75", "6.4", "removed"),
-]  # fmt: skip
+]
 
 WARNINGS = [
     ("ld.shared.u32 %r1, [%h1];", "address-width"),

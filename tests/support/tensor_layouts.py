@@ -16,9 +16,7 @@ from tests.support.tensor_kernel import BASE, IMAGE, SWIZZLE_CODES, SWIZZLES, co
 #: (exponent bits, mantissa bits, bias) of narrow floats; the largest exponents that are no infinity or NaN.
 FLOATS = {"e4m3": (4, 3, 7), "e5m2": (5, 2, 15), "e2m3": (2, 3, 1), "e3m2": (3, 2, 3), "e2m1": (2, 1, 1)}
 BITS = {"f16": 16, "bf16": 16, "tf32": 32, "s8": 8, "u8": 8, "e4m3": 8, "e5m2": 8, "e2m3": 6, "e3m2": 6, "e2m1": 4}
-CODES = {
-    "f16": 0, "bf16": 1, "tf32": 2, "u8": 0, "s8": 1, "e4m3": 0, "e5m2": 1, "e2m3": 3, "e3m2": 4, "e2m1": 5,
-}  # fmt: skip
+CODES = {"f16": 0, "bf16": 1, "tf32": 2, "u8": 0, "s8": 1, "e4m3": 0, "e5m2": 1, "e2m3": 3, "e3m2": 4, "e2m1": 5}
 D_CODES = {"f16": 0, "f32": 1, "s32": 2}
 
 

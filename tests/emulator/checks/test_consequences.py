@@ -20,11 +20,10 @@ SCHEDULES = ["eager", "late", "random"]
 WAIT_LOADED = r"\$wait:\n.*?\n.*?bra \$wait;\n"
 
 CAUSES: list[tuple[Callable[[str], str], str, set[str]]] = [
-    (lambda text: text.replace("[%r_full], 32768", "[%r_full], 16384"), "expect-tx",
-     {"deadlock", "shared-race"}),
+    (lambda text: text.replace("[%r_full], 32768", "[%r_full], 16384"), "expect-tx", {"deadlock", "shared-race"}),
     (lambda text: text.replace("[%r_full], 32768", "[%r_full], 32784"), "expect-tx", {"deadlock"}),
     (lambda text: re.sub(WAIT_LOADED, "", text, count=1), "shared-race", {"shared-race"}),
-]  # fmt: skip
+]
 
 
 def one(findings: list[Finding]) -> tuple[str, set[str]]:
@@ -86,8 +85,9 @@ def test_advice_explains_no_error() -> None:
     findings.report(races.SHARED_RACE, None, summary="race", cause=cause)
     findings.report(races.SHARED_RACE, None, summary="advice", severity="advice", cause=cause)
     assert [(each.code, each.severity, len(each.consequences)) for each in findings.list()] == [
-        ("expect-tx", "advice", 1), ("shared-race", "error", 0),
-    ]  # fmt: skip
+        ("expect-tx", "advice", 1),
+        ("shared-race", "error", 0),
+    ]
 
 
 def test_what_ended_the_launch_leads_its_cause_to_the_front() -> None:

@@ -17,8 +17,10 @@ from tests.support.paths import DATA
 TEXT = (DATA / "cases" / "cute_90_gemm_f16.ptx").read_text()
 SCHEDULES = ["eager", "late", "random"]
 FENCE, COMMIT, WAIT = (
-    "wgmma.fence.sync.aligned;", "wgmma.commit_group.sync.aligned;", "wgmma.wait_group.sync.aligned \t0;"
-)  # fmt: skip
+    "wgmma.fence.sync.aligned;",
+    "wgmma.commit_group.sync.aligned;",
+    "wgmma.wait_group.sync.aligned \t0;",
+)
 IN_FLIGHT = {"wgmma-register-in-flight", "shared-race"}
 
 

@@ -182,8 +182,9 @@ setp.eq.u32 %p|%q, %x, 2;
            @%q st.global.u32 [%at], %y;
            ret;
            """,
-        lambda i: (2 if i % 4 == 2 else 1 + i) * (2 if i > 50 else 1)
-        + 1000 * ((i % 4 == 0) if i > 50 else (i % 4 == 2)),
+        lambda i: (
+            (2 if i % 4 == 2 else 1 + i) * (2 if i > 50 else 1) + 1000 * ((i % 4 == 0) if i > 50 else (i % 4 == 2))
+        ),
     ),
     (
         "falls off the end",
@@ -207,7 +208,7 @@ setp.lt.u32 %p, %x, 3;
            """,
         lambda i: (8 - i % 6) + 10 * (8 - i % 6 - (1 if i % 6 < 3 else 0)),
     ),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("schedule", "seed"), SCHEDULES)

@@ -252,7 +252,7 @@ def test_an_array_of_another_device() -> None:
         ),
         ("and.b32 %s, %t, 32; shr.u32 %s, %s, 4; add.u32 %s, %s, 1024; st.shared.u32 [%s], %t;", "lane 0 of warp 1"),
     ],
-)  # fmt: skip
+)
 def test_a_fault_names_the_thread(body: str, thread: str) -> None:
     head = ".shared .b32 data[36]; .reg .u32 %t, %s, %c; .reg .b64 %a; .reg .pred %p; mov.u32 %t, %tid.x;"
     report, _ = launch(f"{head} mov.u32 %c, %ctaid.x; {body} ret;", [poisoned(38)], block=64, grid=2)

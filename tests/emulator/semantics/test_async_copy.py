@@ -220,7 +220,7 @@ FAULTS = [
     ("cp.async.cg.shared.global [%place], [%from+304], 16;", None),
     ("mov.u32 %n, 4; cp.async.cg.shared.global [%place], [%from+320], 16, %n;", "out-of-bounds"),
     ("mov.u32 %n, 0; cp.async.cg.shared.global [%place], [%from+320], 16, %n;", None),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("text", "code"), FAULTS)

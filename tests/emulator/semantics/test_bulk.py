@@ -206,7 +206,7 @@ FAULTS = [
     ("cp.async.bulk.global.shared::cta.bulk_group [%in], [buffer+8], %n;" + GROUP, {}, "misaligned"),
     ("cp.async.bulk.global.shared::cta.bulk_group [%in+4008], [buffer], %n;" + GROUP, {}, "misaligned"),
     ("cp.async.bulk.global.shared::cta.bulk_group [%in+4048], [buffer], %n;" + GROUP, {}, "out-of-bounds"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("body", "options", "code"), FAULTS)

@@ -38,8 +38,9 @@ HEAD = """
 SYNC = "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;\n"
 REGISTERS = [
     *(f"%{name}.{axis}" for name in ("cluster_ctaid", "cluster_nctaid", "clusterid", "nclusterid") for axis in "xyz"),
-    "%cluster_ctarank", "%cluster_nctarank",
-]  # fmt: skip
+    "%cluster_ctarank",
+    "%cluster_nctarank",
+]
 
 
 @pytest.mark.parametrize(

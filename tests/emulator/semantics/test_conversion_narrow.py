@@ -73,9 +73,11 @@ def rounded(value: float, name: str, mode: str, noise: Fraction = Fraction(0), r
     rest = (magnitude - exact[below]) / (exact[below + 1] - exact[below])
     half = Fraction(1, 2)
     up = {
-        "rn": rest > half or (rest == half and below % 2 == 1), "rna": rest >= half, "rz": False,
+        "rn": rest > half or (rest == half and below % 2 == 1),
+        "rna": rest >= half,
+        "rz": False,
         "rs": rest + noise >= 1,
-    }[mode]  # fmt: skip
+    }[mode]
     return sign | (below + up)
 
 
@@ -245,7 +247,7 @@ FROM_NARROW = [
     op
     for op in legal(conversion.cvt_f16x2, conversion.cvt_bf16x2)
     if op.atype not in ("ue5m3x2", "s2f6x2") and is_modelled(op)
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("op", FROM_NARROW, ids=lambda op: op.opcode_text)

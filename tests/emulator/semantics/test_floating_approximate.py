@@ -17,9 +17,7 @@ from ptxgen.instr import floating
 from tests.support.exact import float_edges
 from tests.support.harness import ON_GPU, lanewise
 
-NAN, INF, NEGATIVE_INF, ZERO, NEGATIVE_ZERO, ONE = (
-    0x7FFFFFFF, 0x7F800000, 0xFF800000, 0, 0x80000000, 0x3F800000,
-)  # fmt: skip
+NAN, INF, NEGATIVE_INF, ZERO, NEGATIVE_ZERO, ONE = (0x7FFFFFFF, 0x7F800000, 0xFF800000, 0, 0x80000000, 0x3F800000)
 TINY = 2.0**-126
 COUNT = 600
 

@@ -239,16 +239,12 @@ def test_bit_fields(op: Any) -> None:
         sign = 0
         if op.type[0] == "s" and length:
             sign = word >> min(position + length - 1, bits - 1) & 1
-        taken = [
-            word >> position + i & 1 if i < length and position + i < bits else sign for i in range(bits)
-        ]  # fmt: skip
+        taken = [word >> position + i & 1 if i < length and position + i < bits else sign for i in range(bits)]
         expected.append(sum(bit << i for i, bit in enumerate(taken)))
     same(found, expected, op.opcode_text, {"a": a, "b": b, "c": c})
 
 
-BITWISE = {
-    logic.and_: operator.and_, logic.or_: operator.or_, logic.xor: operator.xor, logic.not_: lambda a: ~a,
-}  # fmt: skip
+BITWISE = {logic.and_: operator.and_, logic.or_: operator.or_, logic.xor: operator.xor, logic.not_: lambda a: ~a}
 
 
 @pytest.mark.parametrize("op", legal(*BITWISE), ids=lambda op: op.opcode_text)

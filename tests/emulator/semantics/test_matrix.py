@@ -36,8 +36,10 @@ THREADS = 64
 def reader(instruction: str, count: int, address: str = "%place") -> str:
     names = ", ".join(f"%r{i}" for i in range(count))
     stores = "\n".join(f"st.global.u32 [%o+{4 * i}], %r{i};" for i in range(count))
-    return f"{FILL}{SYNC}{instruction} {{{names}}}, [{address}];\nmul.wide.u32 %g, %t, {4 * count};" \
-           f"add.u64 %o, %out0, %g;\n{stores}\nret;"  # fmt: skip
+    return (
+        f"{FILL}{SYNC}{instruction} {{{names}}}, [{address}];\nmul.wide.u32 %g, %t, {4 * count};"
+        f"add.u64 %o, %out0, %g;\n{stores}\nret;"
+    )
 
 
 def rows(seed: int) -> tuple[NDArray[np.uint8], NDArray[np.uint32]]:
@@ -56,8 +58,10 @@ def load(instruction: str, count: int, seed: int, **options: Any) -> tuple[Any, 
     return report, out.view(np.uint8).reshape(2, 32, 4 * count), taken
 
 
-GENERIC = ("cvta.shared.u64 %o, image; cvt.u64.u32 %g, %place; mov.u32 %w, image; cvt.u64.u32 %in0, %w;"
-           "sub.u64 %g, %g, %in0; add.u64 %g, %g, %o;")  # fmt: skip
+GENERIC = (
+    "cvta.shared.u64 %o, image; cvt.u64.u32 %g, %place; mov.u32 %w, image; cvt.u64.u32 %in0, %w;"
+    "sub.u64 %g, %g, %in0; add.u64 %g, %g, %o;"
+)
 
 
 LOADS = list(itertools.product((1, 2, 4), (False, True), (".shared", ".shared::cta")))

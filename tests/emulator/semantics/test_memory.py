@@ -184,8 +184,9 @@ def test_local_memory_is_each_threads_own() -> None:
     assert found.tolist() == [200 * i + i % 9 + 4 for i in range(5 * THREADS)]
 
 
-@pytest.mark.parametrize(("offset", "code"), [(0, None), (28, None), (32, "out-of-bounds"), (-4, "out-of-bounds"),
-                                              (2, "misaligned")])  # fmt: skip
+@pytest.mark.parametrize(
+    ("offset", "code"), [(0, None), (28, None), (32, "out-of-bounds"), (-4, "out-of-bounds"), (2, "misaligned")]
+)
 def test_bounds_of_local_memory(offset: int, code: str | None) -> None:
     body = f"""{HEAD} .local .align 4 .b8 mine[32]; mov.u64 %address, mine;
         st.local.u32 [%address+{offset}], %x; ret;"""
@@ -237,9 +238,7 @@ def test_global_and_constant_variables() -> None:
     report, (found,) = launch(body, [poisoned(len(loads))], block=1, items=items)
     assert report.status == "ok", report.summary()
     minus_four, half, one_and_a_half = 0xFFFC, 0x3F000000, 0x3FF80000
-    assert found.tolist() == [
-        0, 4, 0, half, minus_four, 0xFFFFFFFF, 8, 0, 2, 8, half, half, one_and_a_half, 7, 0
-    ]  # fmt: skip
+    assert found.tolist() == [0, 4, 0, half, minus_four, 0xFFFFFFFF, 8, 0, 2, 8, half, half, one_and_a_half, 7, 0]
 
 
 def test_global_variables_last_from_launch_to_launch() -> None:
@@ -280,11 +279,12 @@ def test_windows_of_generic_addresses() -> None:
     spaces = ["const", "global", "local", "shared", "shared::cta", "shared::cluster", "param", "param::entry"]
     places = {
         "const": "mov.u64 %address, c; cvta.const.u64 %address, %address;",
-        "global": "mov.u64 %address, g;", "heap": "mov.u64 %address, %in0;",
+        "global": "mov.u64 %address, g;",
+        "heap": "mov.u64 %address, %in0;",
         "local": "mov.u64 %address, l; cvta.local.u64 %address, %address;",
         "shared": "mov.u64 %address, s; cvta.shared.u64 %address, %address;",
         "param": "mov.u64 %address, p_in0; cvta.param.u64 %address, %address;",
-    }  # fmt: skip
+    }
     body = f"{HEAD} .shared .u32 s; .local .u32 l;"
     for row, place in enumerate(places.values()):
         for column, space in enumerate(spaces):

@@ -223,9 +223,10 @@ SCALED = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("sparse", "kind", "size", "stype", "a_type", "b_type", "byte", "pair", "one"), [
-    (sparse, *case) for sparse in (False, True) for case in SCALED
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("sparse", "kind", "size", "stype", "a_type", "b_type", "byte", "pair", "one"),
+    [(sparse, *case) for sparse in (False, True) for case in SCALED],
+)
 def test_scale_factors(
     sparse: bool, kind: str, size: str, stype: str, a_type: str, b_type: str, byte: int, pair: int, one: int
 ) -> None:

@@ -235,7 +235,7 @@ REACH = [
     ("lanes of no half", "16x64b", "add.u32 %x, %taddr, 0x080000;", "tmem-lane-rights"),
     ("past the last column", "16x64b", "add.u32 %x, %taddr, 511;", "tmem-out-of-bounds"),
     ("lanes that do not exist", "32x32b", "add.u32 %x, %taddr, 0x1000000;", "tmem-lane-rights"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("name", "shape", "address", "code"), REACH, ids=[each[0] for each in REACH])
@@ -344,7 +344,7 @@ PAIRS = [
     "tcgen05.commit.cta_group::2.mbarrier::arrive::one.shared::cluster.b64 [done];",
     "tcgen05.cp.cta_group::2.128x256b [%d], {a};",
     "tcgen05.shift.cta_group::2.down [%d];",
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("instruction", PAIRS)

@@ -136,7 +136,7 @@ def test_a_in_tensor_memory(number: int, absolute: bool) -> None:
         ({"target": "sm_100a", "dense_k": 0}, "the absolute LBO mode on sm_100a"),
         ({"absolute": False, "number": 2}, "48 bytes of K from byte 96 of a row pass its end"),
     ],
-)  # fmt: skip
+)
 def test_faults(change: dict[str, Any], words: str) -> None:
     report, *_ = one(**change)
     assert (report.status, report.findings[-1].code) == ("fault", "illegal-descriptor")

@@ -170,7 +170,7 @@ FAULTS = [
     ("a first coordinate that is no multiple of 16 bytes", {"coords": (4, 0)}, "misaligned"),
     ("a tensor larger than its array", {"dims": (64, 33), "coords": (0, 26)}, "out-of-bounds"),
     ("a tensor with a longer last row", {"dims": (64, 33), "strides": (124 + 4,), "coords": (32, 30)}, "out-of-bounds"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("in_global", [False, True])
@@ -376,7 +376,7 @@ MISFITS = [
     ("wide without swizzle", "4d.shared::cta.global.im2col::w", "0, 0, 0, 0", "column", ", {0, 1}", "tensormap-box"),
     ("a large halo", "4d.shared::cta.global.im2col::w::128", "0, 0, 0, 0", "wide", ", {32, 0}", "tensormap-pixel"),
     ("four rows of more", "2d.shared::cta.global.tile::gather4", "0, 0, 1, 2, 3", "tile2", "", "tensormap-box"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(

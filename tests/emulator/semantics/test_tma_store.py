@@ -122,7 +122,7 @@ STORE_ORDER = [
     ("overwriting before the wait", ("cp.async.bulk.wait_group 0;", ""), OVERWRITE, "shared-race", "st.shared.u32"),
     ("a wait for all but one", ("wait_group 0;", "wait_group 1;"), OVERWRITE, "shared-race", "st.shared.u32"),
     ("no commit", ("cp.async.bulk.commit_group;", ""), OVERWRITE, "shared-race", "st.shared.u32"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("schedule", ["eager", "late", "random"])

@@ -66,9 +66,11 @@ def test_shuffles(mode: str, control: int) -> None:
 
 
 MASKS = [
-    (32, "-1", "ok", ""), (16, "0xffff", "ok", ""), (16, "-1", "ok", ""),
+    (32, "-1", "ok", ""),
+    (16, "0xffff", "ok", ""),
+    (16, "-1", "ok", ""),
     (32, "0xffff", "findings", "lanes 16, 17, 18"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("threads", "mask", "status", "message"), MASKS)

@@ -114,12 +114,14 @@ CASES = [
     for index, (name, source, a_major, b_major, swizzle) in enumerate(
         (name, source, a_major, b_major, swizzle)
         for name, source, a_major, b_major in (
-            ("f32.f16", "memory", "mn", "k"), ("f32.bf16", "memory", "k", "mn"), ("f16.f16", "memory", "mn", "mn"),
+            ("f32.f16", "memory", "mn", "k"),
+            ("f32.bf16", "memory", "k", "mn"),
+            ("f16.f16", "memory", "mn", "mn"),
             ("f32.f16", "registers", "k", "mn"),
         )
         for swizzle in MODES
     )
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("name", "source", "n", "a_major", "b_major", "swizzle"), CASES)

@@ -94,9 +94,11 @@ def multiply(
 
 #: Of A, B, C and D.
 LAYOUTS = [
-    ("row", "col", "row", "col"), ("col", "row", "row", "row"), ("row", "row", "col", "row"),
+    ("row", "col", "row", "col"),
+    ("col", "row", "row", "row"),
+    ("row", "row", "col", "row"),
     ("col", "col", "col", "col"),
-]  # fmt: skip
+]
 FLOATS = [
     (type, shape, d, c, layouts, extra)
     for index, (type, shape, d, c) in enumerate(
@@ -106,7 +108,7 @@ FLOATS = [
         + [("f64", "m8n8k4", "f64", "f64")] * 2
     )
     for layouts, extra in [(LAYOUTS[index % 4], 16 * (index % 2))]
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("type", "shape", "d", "c", "layouts", "extra"), FLOATS)

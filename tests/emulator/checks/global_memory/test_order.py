@@ -134,10 +134,12 @@ def test_plain_beside_strong(first: str, then: str, schedule: Any) -> None:
         "setp.ne.u32 %q, %t, 0; @%q bra end; atom.relaxed.gpu.global.add.u32 %y, [%flag], 1;"
         "setp.ne.u32 %p, %y, 3; @%p bra end; st.global.u32 [%flag], 0; ld.global.u32 %y, [%flag]; end:",
         "setp.ne.u32 %q, %t, 0; @%q bra end; red.relaxed.gpu.global.add.u32 [%flag], 1;"
-        + waits(4).replace("acquire", "relaxed") + "ld.global.u32 %y, [%flag]; end:",
+        + waits(4).replace("acquire", "relaxed")
+        + "ld.global.u32 %y, [%flag]; end:",
         # One of the CTA has seen it, and the barrier tells the others.
         "setp.ne.u32 %q, %t, 0; @%q bra met; red.relaxed.gpu.global.add.u32 [%flag], 1;"
-        + waits(4).replace("acquire", "relaxed") + "met: bar.sync 0; ld.global.u32 %y, [%flag];",
+        + waits(4).replace("acquire", "relaxed")
+        + "met: bar.sync 0; ld.global.u32 %y, [%flag];",
         # Strong accesses of all kinds.
         "st.relaxed.gpu.global.u32 [%out0], %t; atom.global.exch.b32 %y, [%out0], %t;"
         "ld.volatile.global.u32 %y, [%out0]; red.global.max.u32 [%out0], 9; st.volatile.global.u32 [%out0], %c;",
@@ -145,7 +147,7 @@ def test_plain_beside_strong(first: str, then: str, schedule: Any) -> None:
         "setp.ne.u32 %q, %t, 0; @%q bra end; red.global.add.u32 [%out0], 1; add.u32 %y, %c, 4; cvt.u64.u32 %at, %y;"
         "add.u64 %at, %at, %out0; st.global.u8 [%at], %c; end:",
     ],
-)  # fmt: skip
+)
 def test_plain_beside_strong_in_order(body: str, schedule: Any) -> None:
     report = run(body, grid=4, block=64, schedule=schedule)
     assert (report.status, codes(report)) == ("ok", []), report.summary()

@@ -25,17 +25,18 @@ KERNELS = {
     "vectors": (
         "shl.b32 %x, %t, 4; cvt.u64.u32 %at, %x; xor.b32 %x, %x, 512; cvt.u64.u32 %next, %x;"
         "add.u64 %at, %at, %out0; add.u64 %next, %next, %out0;"
-        "st.global.v4.u32 [%at], {{%t, %t, %t, %t}}; {} ld.global.u32 %x, [%next+8];", "bar.sync 0;", {"block": 64},
+        "st.global.v4.u32 [%at], {{%t, %t, %t, %t}}; {} ld.global.u32 %x, [%next+8];",
+        "bar.sync 0;",
+        {"block": 64},
     ),
-    "halves of words": (
-        "st.global.u32 [%at], %t; {} ld.global.u16 %h, [%next+2];", "barrier.sync 1;", {"block": 64}
-    ),
+    "halves of words": ("st.global.u32 [%at], %t; {} ld.global.u16 %h, [%next+2];", "barrier.sync 1;", {"block": 64}),
     "generic addresses": ("st.u32 [%at], %t; {} ld.u32 %x, [%next];", "bar.sync 0;", {"block": 64}),
     "a cluster": (
         "setp.eq.u32 %q, %c, 0; @%q st.global.u32 [%at], %t; {} setp.eq.u32 %q, %c, 1; @%q ld.global.u32 %x, [%at];",
-        "barrier.cluster.arrive; barrier.cluster.wait;", {"block": 32, "grid": 2, "cluster": 2},
+        "barrier.cluster.arrive; barrier.cluster.wait;",
+        {"block": 32, "grid": 2, "cluster": 2},
     ),
-}  # fmt: skip
+}
 
 
 def run(body: str, **options: Any) -> Any:
@@ -101,11 +102,13 @@ UNFENCED = {
     "relaxed exchange": ("atom.relaxed.gpu.global.exch.b32 %x, [%flag], 1;", TAKES["swap"], "error"),
     "relaxed load": (GIVES["release"], "ld.relaxed.gpu.global.u32 %x, [%flag];", "advice"),
     "relaxed load, fence of the CTA": (
-        GIVES["release"], "ld.relaxed.gpu.global.u32 %x, [%flag]; fence.acq_rel.cta;", "advice",
+        GIVES["release"],
+        "ld.relaxed.gpu.global.u32 %x, [%flag]; fence.acq_rel.cta;",
+        "advice",
     ),
     "relaxed swap": (GIVES["exchange"], "atom.relaxed.gpu.global.cas.b32 %x, [%flag], 1, 1;", "advice"),
     "release after a load": (GIVES["release"], "ld.relaxed.gpu.global.u32 %x, [%flag]; fence.release.gpu;", "advice"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
@@ -123,10 +126,12 @@ def test_missing_fences(give: str, take: str, severity: str, schedule: Any) -> N
 @pytest.mark.parametrize("schedule", SCHEDULES)
 @pytest.mark.parametrize(
     ("give", "take"),
-    [("st.release.cta.global.u32 [%flag], 1;", TAKES["acquire"]),
-     ("atom.release.cta.global.exch.b32 %x, [%flag], 1;", TAKES["swap"]),
-     (GIVES["release"], "ld.acquire.cta.global.u32 %x, [%flag];")],
-)  # fmt: skip
+    [
+        ("st.release.cta.global.u32 [%flag], 1;", TAKES["acquire"]),
+        ("atom.release.cta.global.exch.b32 %x, [%flag], 1;", TAKES["swap"]),
+        (GIVES["release"], "ld.acquire.cta.global.u32 %x, [%flag];"),
+    ],
+)
 def test_narrow_scopes(give: str, take: str, schedule: Any) -> None:
     """A scope must include the other thread; within a CTA that of the CTA is enough."""
     body = FLAG.replace("GIVE", give).replace("TAKE", take)

@@ -142,7 +142,7 @@ CLEAN = {
         f"{PUT} bar.sync 0; @!%one bra.uni ON; fence.acq_rel.cluster; "
         f"mbarrier.arrive.relaxed.cluster.shared::cluster.b64 _, [%full]; ON: {wait('full', 'cluster')} {GET}"
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)

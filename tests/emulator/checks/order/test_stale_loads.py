@@ -41,13 +41,14 @@ WRONG = {
     "no release": (RIGHT["membar"][0].removeprefix("membar.gl;"), *RIGHT["membar"][1:]),
     "no acquire": (*RIGHT["membar"][:2], ""),
     "relaxed store": (
-        "st.relaxed.gpu.global.u32 [%flag], 1;", *RIGHT["release and acquire"][1:],
+        "st.relaxed.gpu.global.u32 [%flag], 1;",
+        *RIGHT["release and acquire"][1:],
     ),
     "relaxed load": (*RIGHT["release and acquire"][:1], "ld.relaxed.gpu.global.u32 %x, [%flag];", ""),
     "fence of the CTA": (RIGHT["membar"][0].replace("membar.gl", "membar.cta"), *RIGHT["membar"][1:]),
     "acquire of the CTA": (*RIGHT["membar"][:2], "membar.cta;"),
     "unfenced swap": (*RIGHT["atomics"][:2], ""),
-}  # fmt: skip
+}
 
 
 def run(body: str, *, block: int = 32, grid: int = 2, **options: Any) -> Any:

@@ -89,12 +89,14 @@ START = "barrier.cluster.arrive; barrier.cluster.wait;"
 @pytest.mark.parametrize("schedule", SCHEDULES)
 @pytest.mark.parametrize(
     ("give", "take", "code"),
-    [("st.release.cluster.shared::cluster.u32 [%far], 1;", "ld.acquire.cluster.shared.u32 %x, [flag];", None),
-     ("red.release.cluster.shared::cluster.add.u32 [%far], 1;", "ld.acquire.cluster.shared.u32 %x, [flag];", None),
-     ("st.volatile.shared::cluster.u32 [%far], 1;", "ld.acquire.cluster.shared.u32 %x, [flag];", "missing-fence"),
-     ("st.release.cta.shared::cluster.u32 [%far], 1;", "ld.acquire.cluster.shared.u32 %x, [flag];", "narrow-scope"),
-     ("st.release.cluster.shared::cluster.u32 [%far], 1;", "ld.acquire.cta.shared.u32 %x, [flag];", "narrow-scope")],
-)  # fmt: skip
+    [
+        ("st.release.cluster.shared::cluster.u32 [%far], 1;", "ld.acquire.cluster.shared.u32 %x, [flag];", None),
+        ("red.release.cluster.shared::cluster.add.u32 [%far], 1;", "ld.acquire.cluster.shared.u32 %x, [flag];", None),
+        ("st.volatile.shared::cluster.u32 [%far], 1;", "ld.acquire.cluster.shared.u32 %x, [flag];", "missing-fence"),
+        ("st.release.cta.shared::cluster.u32 [%far], 1;", "ld.acquire.cluster.shared.u32 %x, [flag];", "narrow-scope"),
+        ("st.release.cluster.shared::cluster.u32 [%far], 1;", "ld.acquire.cta.shared.u32 %x, [flag];", "narrow-scope"),
+    ],
+)
 def test_flags_between_peers(give: str, take: str, code: str | None, schedule: Any) -> None:
     body = PEERS.replace("GIVE", give).replace("TAKE", take)
     report = run(body, START, block=32, grid=2, cluster=2, schedule=schedule)

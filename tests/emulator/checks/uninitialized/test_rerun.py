@@ -315,8 +315,9 @@ def test_a_finding_is_harmless_only_if_it_is_so_each_time() -> None:
     findings.report(tcgen05.TENSOR_RACE, None, summary="it reads", rule="", fix="", reads=True)
     findings.make_harmless()
     assert [(each.severity, each.message) for each in findings.list()] == [
-        ("error", "race: it reads."), ("advice", f"race in tensor memory: it reads. {HARMLESS}."),
-    ]  # fmt: skip
+        ("error", "race: it reads."),
+        ("advice", f"race in tensor memory: it reads. {HARMLESS}."),
+    ]
 
 
 def test_errors_that_are_not_kept_count() -> None:
