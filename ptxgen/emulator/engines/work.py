@@ -20,7 +20,7 @@ GENERIC = frozenset(["cp.async", "st.async", "red.async"])
 
 @dataclass(slots=True, eq=False, weakref_slot=True)
 class AsyncWork:
-    """A copy, a product or another operation, from its issue to its completion.
+    """A copy, an MMA or another operation, from its issue to its completion.
 
     `number` counts the work of a launch from 1 on, `what` names its kind (`tcgen05.mma`, `tensor copy`). `slot` is the
     CTA for which it is, `row` the warp that has issued it and `lanes`, (32,), which of its threads; `pipe` orders work

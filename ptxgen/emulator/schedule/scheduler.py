@@ -383,7 +383,7 @@ class Scheduler:
         """A register that a tcgen05.ld has yet to write is waited for by who reads it (9.7.16.6.4.5, PTX ISA 9.2).
 
         The manual says of this dependency that it orders nothing else, but a load that has brought its values has read
-        the cells: CuTe DSL (4.8) lets no other warp wait for more before it frees them or has the next product there.
+        the cells: CuTe DSL (4.8) lets no other warp wait for more before it frees them or has the next MMA there.
         """
         if not operation.reads:
             return

@@ -1,4 +1,4 @@
-"""mma.sync: products of matrices in the registers of a warp, dense, sparse and with scale factors. PTX ISA 9.7.14.5.
+"""mma.sync: MMAs in the registers of a warp, dense, sparse and with scale factors. PTX ISA 9.7.14.5.
 
 `ptxgen.layouts.fragments` maps elements to lanes, `ptxgen.emulator.arithmetic.tensor_sums` rounds the sums. Products
 of .f64 are fused multiply-adds in the order of K (the manual leaves it open; measured, H200).

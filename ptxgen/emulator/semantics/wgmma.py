@@ -1,8 +1,8 @@
-"""Warpgroup-wide products of Hopper. PTX ISA 9.7.15.
+"""Warpgroup-wide MMAs of Hopper. PTX ISA 9.7.15.
 
 An MMA is one asynchronous operation of its warpgroup, whose warps converge to issue it: one warp's wait covers all of
 it, and one thread may free a stage (CUTLASS relies on that, include/cutlass/pipeline). Shared memory, A in registers
-and the accumulator are read, and the accumulator is written, when it completes. Products of a warpgroup complete in the
+and the accumulator are read, and the accumulator is written, when it completes. The MMAs of a warpgroup complete in the
 order of their issue.
 """
 
@@ -31,7 +31,7 @@ from ptxgen.emulator.semantics.barrier import require_whole_warps
 from ptxgen.emulator.semantics.kinds import Blocking, Passing, Plain
 from ptxgen.emulator.state.group import Group
 from ptxgen.emulator.state.machine import Machine
-from ptxgen.emulator.state.warpgroups import Arrival, Kept, Product
+from ptxgen.emulator.state.warpgroups import Arrival, Kept, PendingMma
 from ptxgen.instr import wgmma
 from ptxgen.layouts.fragments import (
     WARPGROUP,
@@ -63,7 +63,7 @@ _Sparse = (
 )
 _ROWS = 64
 _ALL_BYTES = np.uint16(0xFFFF)
-#: Bits of a row of A and of a column of B that a dense product takes.
+#: Bits of a row of A and of a column of B that a dense MMA takes.
 _DEPTH = 256
 
 
@@ -243,7 +243,7 @@ class _Multiply:
         )
 
     def _issue(self, g: Group, rows: NDArray[np.int64]) -> None:
-        """Queue the products of whole warpgroups, `rows` [n, 4]."""
+        """Queue the MMAs of whole warpgroups, `rows` [n, 4]."""
         machine = g.machine
         readers = (self.b_descriptor, self.scale_d, self.a_descriptor)
         values = [g.full(reader(g)).reshape(*rows.shape, 32) for reader in readers if reader is not None]
@@ -279,7 +279,7 @@ class _Multiply:
         statement, size = self.statement, machine.shared.size
         slots = machine.row_slot[work.rows[:, 0]]
         pipe = ("wgmma", int(work.rows[0, 0]))
-        begun: list[Product] = []
+        begun: list[PendingMma] = []
         for position, rows in enumerate(work.rows):
             a = self._a_chunks(int(work.a[position]), size) if work.a is not None else None
             b = self._b_chunks(int(work.b[position]), size)
@@ -289,23 +289,23 @@ class _Multiply:
                     machine.events.work_reads_shared(
                         issued, rows.tolist(), issued.slot, chunks.granules, _ALL_BYTES, chunks.swizzle
                     )
-            product = Product(frozenset(self.accumulator), frozenset(self.input), issued)
-            machine.warpgroups.begin(rows, product)
-            begun.append(product)
+            mma = PendingMma(frozenset(self.accumulator), frozenset(self.input), issued)
+            machine.warpgroups.begin(rows, mma)
+            begun.append(mma)
 
         def execute() -> None:
             if begun[0].done:
-                return  # something has asked for the result before
-            with machine.while_reading([product.work.number for product in begun]):
+                return  # a read of the result has completed it
+            with machine.while_reading([mma.work.number for mma in begun]):
                 self._compute(machine, slots, work)
-            for product in begun:
-                product.done = True
+            for mma in begun:
+                mma.done = True
             for row in work.rows.ravel():
                 machine.wake(("wgmma.wait_group", int(row)))
 
-        for product in begun:
-            product.finish = execute
-        works = [product.work for product in begun]
+        for mma in begun:
+            mma.finish = execute
+        works = [mma.work for mma in begun]
         machine.submit(slots if len(slots) == 1 else np.unique(slots), statement, execute, pipe=pipe, works=works)
 
     def _a_chunks(self, value: int, size: int) -> Chunks:
@@ -349,7 +349,7 @@ class _Multiply:
         b: NDArray[np.float32],
         columns: NDArray[np.int64] | None,
     ) -> None:
-        """Add products [warpgroups, 64, n] to accumulators, which stay out of the registers until somebody may look."""
+        """Add products [warpgroups, 64, n] to accumulators, which go to registers only when these may be read."""
         shape, bits = self.shape, 16 if self.shape.d_type == "f16" else 32
         warps = work.rows.ravel()
         kept = machine.warpgroups.keep(
@@ -376,7 +376,7 @@ def _arrays(machine: Machine, registers: Sequence[Register]) -> list[NDArray[Any
 
 
 class _Work(NamedTuple):
-    """Products of some warpgroups: their warps [n, 4], descriptors, flags and metadata [n, ...]."""
+    """MMAs of some warpgroups: their warps [n, 4], descriptors, flags and metadata [n, ...]."""
 
     rows: NDArray[np.int64]
     a: NDArray[np.uint64] | None
@@ -440,10 +440,10 @@ def wait(op: wgmma.wait_group, binder: Binder, statement: syntax.Instruction) ->
         for position, row in enumerate(g.indices):
             row = int(row)
             awaited = machine.warpgroups.awaited(row, pending)
-            if not all(product.done for product in awaited):
+            if not all(mma.done for mma in awaited):
                 passing[position] = False
                 continue
-            machine.events.work_awaited(row, WARP, [product.work for product in awaited])
+            machine.events.work_awaited(row, WARP, [mma.work for mma in awaited])
             machine.warpgroups.retire(row, pending)
         machine.warpgroups.settle(g.indices[passing[:, 0]])
         return lambda row: ("wgmma.wait_group", row), None if passing.all() else passing

@@ -28,7 +28,7 @@ Watch = Callable[[NDArray[np.int64]], None]
 WARPS = 4
 
 
-class Product:
+class PendingMma:
     """A wgmma.mma_async of one warpgroup: its registers by number, its work, and whether it is done.
 
     `finish` completes it now, `copies` holds the numbers of the registers with copies of its accumulator.
@@ -83,7 +83,7 @@ class Warpgroups:
     ) -> None:
         self.per_cta, self.findings = per_cta, findings
         #: MMAs of a warp by group, the open group last.
-        self.groups: dict[int, list[list[Product]]] = {}
+        self.groups: dict[int, list[list[PendingMma]]] = {}
         #: Accumulators that have not been written to their registers.
         self.kept: list[Kept] = []
         #: How often each warp has arrived at wgmma.fence, and whether it waits there.
@@ -100,7 +100,7 @@ class Warpgroups:
         self._touched = np.zeros((len(numbers), warps), np.int32)
         #: The columns of the accumulator that a register has been a part of since the fence; 0: none.
         self._columns = np.zeros((len(numbers), warps), np.int16)
-        #: Whether any register was touched since the fence; which accumulator (0: none) the last product since had.
+        #: Whether any register was touched since the fence; which accumulator (0: none) the last MMA since had.
         self._dirty = np.zeros(warps, np.bool_)
         self._latest = np.zeros(warps, np.int64)
         self._accumulators: dict[tuple[tuple[int, ...], int], int] = {}
@@ -179,7 +179,7 @@ class Warpgroups:
         def watch(rows: NDArray[np.int64]) -> None:
             for row in rows.tolist() if self.groups else ():
                 if self.groups.get(row):
-                    if plain:  # also into the accumulator of the next product
+                    if plain:  # also into the accumulator of the next MMA
                         self._move(row, read, from_copies, to_copies, statement)
                         self._check_access(row, frozenset(), written, frozenset(), statement)
                     else:
@@ -192,8 +192,8 @@ class Warpgroups:
         return watch
 
     def _touch(self, index: NDArray[np.int64], rows: NDArray[np.int64], line: int, move: bool) -> None:
-        """Registers are touched. nvcc puts a mov, as that of zeros, between the fence and the first product of an
-        accumulator, and movs of A before each product, where inline assembly takes floats as "r": that is harmless,
+        """Registers are touched. nvcc puts a mov, as that of zeros, between the fence and the first MMA of an
+        accumulator, and movs of A before each MMA, where inline assembly takes floats as "r": that is harmless,
         since ptxas (13.0) makes nothing of it that the fence would have to order.
         """
         if not move:
@@ -210,50 +210,50 @@ class Warpgroups:
         """A move of accumulators in flight: ptxas puts a wait before it (its message C7517), so it gets the result."""
         self._forget(row, to)
         pending = list(self._pending(row))
-        for position, product in enumerate(pending):
-            if product.accumulator.isdisjoint(read) and product.copies.isdisjoint(from_copies):
+        for position, mma in enumerate(pending):
+            if mma.accumulator.isdisjoint(read) and mma.copies.isdisjoint(from_copies):
                 continue
             for earlier in pending[: position + 1]:
                 earlier.finish()
-            product.copies |= to
-            self._in_flight(row, "reader", "copies the accumulator", product, statement, advice=True)
+            mma.copies |= to
+            self._in_flight(row, "reader", "copies the accumulator", mma, statement, advice=True)
 
     def _forget(self, row: int, copies: frozenset[int]) -> None:
         """Registers get something else than copies of accumulators."""
-        for product in self._pending(row) if copies else ():
-            product.copies -= copies
+        for mma in self._pending(row) if copies else ():
+            mma.copies -= copies
 
     def _check_access(
         self, row: int, read: frozenset[int], written: frozenset[int], copies: frozenset[int], statement: Statement
     ) -> None:
-        for product in self._pending(row):
-            if not product.accumulator.isdisjoint(read | written):
-                verb, what = "reads" if not product.accumulator.isdisjoint(read) else "writes", "the accumulator"
-            elif not product.copies.isdisjoint(copies):
+        for mma in self._pending(row):
+            if not mma.accumulator.isdisjoint(read | written):
+                verb, what = "reads" if not mma.accumulator.isdisjoint(read) else "writes", "the accumulator"
+            elif not mma.copies.isdisjoint(copies):
                 verb, what = "reads", "a copy of the accumulator"
-            elif not product.input.isdisjoint(written):
+            elif not mma.input.isdisjoint(written):
                 verb, what = "writes", "A"
             else:
                 continue
-            self._in_flight(row, "reader" if verb == "reads" else "writer", f"{verb} {what}", product, statement)
+            self._in_flight(row, "reader" if verb == "reads" else "writer", f"{verb} {what}", mma, statement)
 
     def _in_flight(
-        self, row: int, role: Role, what: str, product: Product, statement: Statement, *, advice: bool = False
+        self, row: int, role: Role, what: str, mma: PendingMma, statement: Statement, *, advice: bool = False
     ) -> None:
         """An instruction accesses a register of an MMA in flight; `what` continues its name."""
         access = self.findings.access(role, statement, row, space="reg")
-        issuer = self.findings.access("issuer", product.statement, row, space="reg")
+        issuer = self.findings.access("issuer", mma.statement, row, space="reg")
         self.findings.report(
             wgmma.WGMMA_REGISTER_IN_FLIGHT,
             statement,
-            summary=f"{access} {what} of the wgmma.mma_async of line {product.statement.line}",
+            summary=f"{access} {what} of the wgmma.mma_async of line {mma.statement.line}",
             rule=f"No wgmma.wait_group has waited for that MMA{', so ptxas inserts a wait' if advice else ''}",
-            fix=f"wgmma.wait_group between line {product.statement.line} and line {statement.line}",
+            fix=f"wgmma.wait_group between line {mma.statement.line} and line {statement.line}",
             accesses=(access, issuer),
             severity="advice" if advice else None,
         )
 
-    def _pending(self, row: int) -> Iterator[Product]:
+    def _pending(self, row: int) -> Iterator[PendingMma]:
         for group in self.groups.get(row, ()):
             yield from group
 
@@ -265,7 +265,7 @@ class Warpgroups:
         columns: int,
         statement: Statement,
     ) -> None:
-        """Check a product of these warps before it begins: the fence before it, and what of its registers is in use."""
+        """Check an MMA of these warps before it begins: the fence before it, and which of its registers are in use."""
         problem = None
         if not self.arrivals[rows].all():
             problem = "The first wgmma.mma_async of a warp needs one"
@@ -314,12 +314,12 @@ class Warpgroups:
             "wgmma.fence separates the two"
         )
 
-    def begin(self, rows: NDArray[np.int64], product: Product) -> None:
-        """A product of these warps is under way, in their open group."""
+    def begin(self, rows: NDArray[np.int64], mma: PendingMma) -> None:
+        """An MMA of these warps is in flight, in their open group."""
         for row in rows:
-            self.groups.setdefault(int(row), [[]])[-1].append(product)
+            self.groups.setdefault(int(row), [[]])[-1].append(mma)
 
-    # Accumulators between products.
+    # Accumulators between MMAs.
 
     def keep(self, kept: Kept) -> Kept:
         """What is kept of these accumulators of these warps, or `kept`, new. Others with the registers are written."""
@@ -337,7 +337,7 @@ class Warpgroups:
     def settle(self, rows: NDArray[np.int64], numbers: frozenset[int] | None = None) -> None:
         """Write what is kept of warps, if one of them has waited for all MMAs that accumulate into it.
 
-        With `numbers`, what is kept of these registers, whatever is under way: a product reads them as A.
+        With `numbers`, what is kept of these registers, whatever is in flight: an MMA reads them as A.
         """
         ready: list[Kept] = []
         for kept in self.kept:
@@ -352,7 +352,7 @@ class Warpgroups:
 
     def _free(self, row: int, numbers: frozenset[int]) -> bool:
         """Whether no MMA that the warp has not waited for accumulates into these registers."""
-        return all(product.accumulator.isdisjoint(numbers) for product in self._pending(row))
+        return all(mma.accumulator.isdisjoint(numbers) for mma in self._pending(row))
 
     def _write_back(self, ready: list[Kept]) -> None:
         for kept in ready:
@@ -380,10 +380,10 @@ class Warpgroups:
         """wgmma.commit_group: the open group is closed, empty or not."""
         self.groups.setdefault(row, [[]]).append([])
 
-    def awaited(self, row: int, pending: int) -> list[Product]:
-        """The products that wgmma.wait_group waits for: those of all groups but the latest `pending`."""
+    def awaited(self, row: int, pending: int) -> list[PendingMma]:
+        """The MMAs that wgmma.wait_group waits for: those of all groups but the latest `pending`."""
         groups = self.groups.get(row, [[]])
-        return [product for group in groups[: max(len(groups) - 1 - pending, 0)] for product in group]
+        return [mma for group in groups[: max(len(groups) - 1 - pending, 0)] for mma in group]
 
     def retire(self, row: int, pending: int) -> None:
         """The groups before the latest `pending` have been waited for."""

@@ -63,8 +63,8 @@ class HappensBefore(Observer):
         #: Those of them that are of tcgen05.
         self._tensor_operations: set[int] = set()
         self._inits: set[int] = set()
-        #: In which intervals the warps of a warpgroup, by the row of its first, were when they issued each product.
-        self._products: dict[int, list[tuple[int, ...]]] = {}
+        #: In which intervals the warps of a warpgroup, by the row of its first, were when they issued each MMA.
+        self._mmas: dict[int, list[tuple[int, ...]]] = {}
         #: Whether strong loads may return older values (`stale_loads`).
         self.sequences = False
         #: What each warp knows of the intervals of the warps of its cluster; `known[row].clocks` is a row of it.
@@ -143,7 +143,7 @@ class HappensBefore(Observer):
         self.scopes.forget(rows)
         for row in rows.tolist():
             self.known[row] = VectorClock(self.epoch(row), self.clocks[row])
-        for table in (self.released, self._products):
+        for table in (self.released, self._mmas):
             if table:
                 for row in rows.tolist():
                     table.pop(row, None)
@@ -309,15 +309,15 @@ class HappensBefore(Observer):
         own, other = divmod(row % self.members, self.warps), divmod(member, self.warps)
         return own[0] == other[0] and own[1] // 4 == other[1] // 4
 
-    def before_product(self, row: int, known: VectorClock, member: int, clock: int) -> bool:
-        """Whether `known`, of a warp of this cluster, has one of a warpgroup after a product that it issued together
-        with another (`member`), when that had come past an interval: in time, if not in memory.
+    def before_mma(self, row: int, known: VectorClock, member: int, clock: int) -> bool:
+        """Whether `known`, of a warp of this cluster, is after an MMA that the warpgroup of `member` issued once
+        `member` was past interval `clock`: after it in time, if not in the memory model.
         """
         first = member - member % self.warps % 4
-        products = self._products.get(row - row % self.members + first, [])
+        mmas = self._mmas.get(row - row % self.members + first, [])
         for each, after in enumerate(known.clocks[first : first + 4].tolist()):
-            count = bisect_left(products, after, key=lambda clocks: clocks[each])
-            if count and products[count - 1][member - first] >= clock:
+            count = bisect_left(mmas, after, key=lambda clocks: clocks[each])
+            if count and mmas[count - 1][member - first] >= clock:
                 return True
         return False
 
@@ -529,7 +529,7 @@ class HappensBefore(Observer):
 
     def warpgroup_issues(self, rows: Sequence[int]) -> None:
         """What comes later is in intervals of its own."""
-        self._products.setdefault(rows[0], []).append(tuple(self.clock(row) for row in rows))
+        self._mmas.setdefault(rows[0], []).append(tuple(self.clock(row) for row in rows))
         for row in rows:
             self._end_interval(row)
 

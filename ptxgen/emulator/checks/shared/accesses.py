@@ -69,7 +69,7 @@ class SharedAccesses(Observer):
 
     @property
     def read_too_early(self) -> dict[int, list[tuple[int, NDArray[np.int64]]]]:
-        """What products, by number, have read while it may be overwritten: (CTA slot, granules)."""
+        """What MMAs, by number, have read while it may be overwritten: (CTA slot, granules)."""
         return self._races.read_too_early
 
     @property
@@ -403,7 +403,7 @@ class SharedAccesses(Observer):
         *,
         writes: bool,
     ) -> None:
-        """Strong accesses race with weak ones alone (8.7), among them those of copies and products."""
+        """Strong accesses race with weak ones alone (8.7), among them those of copies and MMAs."""
         members, memories, place = self._happens_before.members, len(self.written), (slots, inside // GRANULE)
         copies = (self.async_writer, self.core_reader, self.copy_reader) if writes else (self.async_writer,)
         numbers = [found for found in (table[place] for table in copies) if found.any()]

@@ -1,7 +1,7 @@
 """Races in shared memory: unordered accesses to the same bytes, and how they are reported.
 
 What orders them in time alone, though not by the manual's words, makes it advice: a relaxed arrival at the cluster's
-barrier within a CTA, and products that a warpgroup issues together.
+barrier within a CTA, and MMAs that a warpgroup issues together.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from ptxgen.emulator.memory.granules import GRANULE, Masks, distinct
 if TYPE_CHECKING:
     from ptxgen.emulator.checks.order.happens_before import HappensBefore
 
-#: What reads rows of which the accumulator's reader may drop some.
-_PRODUCTS = ("tcgen05.mma", "wgmma.mma_async")
+#: MMAs: of the rows that they read, the kernel may drop some from the accumulator.
+_MMAS = ("tcgen05.mma", "wgmma.mma_async")
 #: What writes shared memory whether or not it is read: prefetches into L2 drop their copies there.
 _COPIES = ("tensor copy", "bulk copy")
 _RELAXED = "barrier.cluster.arrive.relaxed"
@@ -40,7 +40,7 @@ class SharedRaces:
         self, happens_before: HappensBefore, waits: StaleWaits, stores: ThreadAccesses, findings: Findings
     ) -> None:
         self._happens_before, self._waits, self._stores, self._findings = happens_before, waits, stores, findings
-        #: What products, by number, read while it may be overwritten: (CTA slot, granules).
+        #: What MMAs, by number, read while it may be overwritten: (CTA slot, granules).
         self.read_too_early: dict[int, list[tuple[int, NDArray[np.int64]]]] = {}
         #: What copies, by number, write while another copy may be writing it.
         self.written_at_once: dict[int, list[tuple[int, NDArray[np.int64]]]] = {}
@@ -88,14 +88,14 @@ class SharedRaces:
                 if earlier is not None:
                     why, parity = self._waits.why(row, Event(number), reads=verb == "reads", by=access.number)
                     places = (slot, np.array(granules)[numbers == number])
-                    product = next((each for each in (access, earlier) if each.what in _PRODUCTS), None)
+                    mma = next((each for each in (access, earlier) if each.what in _MMAS), None)
                     copies = verb == "overwrites" and access.what in _COPIES and earlier.what in _COPIES
-                    if product is not None:
-                        self.read_too_early.setdefault(product.number, []).append(places)
+                    if mma is not None:
+                        self.read_too_early.setdefault(mma.number, []).append(places)
                     if copies:
                         for each in (access, earlier):
                             self.written_at_once.setdefault(each.number, []).append(places)
-                    reads = product is not None or copies
+                    reads = mma is not None or copies
                     cause = earlier.cause | self._waits.missed(row) if parity else earlier.cause
                     at = int(places[1][0]) * GRANULE
                     self._async_race(access, row, slot, at, verb, earlier, why, parity, reads=reads, cause=cause)
@@ -138,12 +138,12 @@ class SharedRaces:
                     severity="advice",
                 )
                 continue
-            by_product = self._ordered_by_product(access, row, what, warp, clock, known)
+            by_mma = self._ordered_by_mma(access, row, what, warp, clock, known)
             event = Event(member=warp, clock=clock)
             why, parity = "", False
-            if not by_product:
+            if not by_mma:
                 why, parity = self._waits.why(row, event, reads=verb == "reads", by=access.number)
-            rule = by_product or _sentence(why)
+            rule = by_mma or _sentence(why)
             if not rule and relaxed:
                 rule = f"Only {_RELAXED} comes between them, which releases nothing"
             if not rule:
@@ -155,16 +155,16 @@ class SharedRaces:
                 summary=f"{found} {_does(found)} {found.place}, which {other} {past}",
                 rule=rule,
                 accesses=(found, other),
-                severity="advice" if by_product else "error",
+                severity="advice" if by_mma else "error",
             )
         if access.what in ("load", "store"):
             self._against_scopes(access, row, accesses, what, slot, granules, masks, verb)
 
-    def _ordered_by_product(
+    def _ordered_by_mma(
         self, access: AsyncOperation, row: int, what: str, warp: int, clock: int, known: VectorClock
     ) -> str:
         """The rule where a wgmma.mma_async that a warpgroup issues together orders another warp's access, or empty."""
-        if what == "load" and self._happens_before.before_product(row, known, warp, clock):
+        if what == "load" and self._happens_before.before_mma(row, known, warp, clock):
             return (
                 "The reader has not synchronized with this warp; only another warp of its warpgroup has, after a "
                 "wgmma.mma_async"

@@ -67,7 +67,7 @@ def _form(op: _Mma) -> Form:
 
 @semantics(*get_args(_Mma))
 def mma(op: _Mma, binder: Binder, statement: syntax.Instruction) -> Callable[[Group], None]:
-    """Collector buffers change no values: an operand must not change while its product may still read it."""
+    """Collector buffers change no values: an operand must not change while its MMA may still read it."""
     form = _form(op)
     readers: dict[str, Reader] = {
         "d": binder.address(op.d),
@@ -179,7 +179,7 @@ def _lanes_off(words: Sequence[int]) -> NDArray[np.bool_] | None:
 
 
 def _tensor_reads(call: Call) -> list[tuple[str, list[int], range, range]]:
-    """(what, bands of the lanes, lanes, columns) of what the product reads in tensor memory besides D."""
+    """(what, bands of the lanes, lanes, columns) of what the MMA reads in tensor memory besides D."""
     shape, form = call.shape, call.shape.form
     all_lanes = range(LANES)
     found: list[tuple[str, list[int], range, range]] = []
@@ -240,7 +240,7 @@ def _require_cells(machine: Machine, call: Call, spans: list[tuple[str, list[int
 def _emit_accesses(
     machine: Machine, work: AsyncWork, call: Call, spans: list[tuple[str, list[int], range, range]]
 ) -> None:
-    """Emit what a product will read and write."""
+    """Emit what an MMA will read and write."""
     events, shape = machine.events, call.shape
     columns_of_d = range(call.d[1], call.d[1] + shape.columns)
     columns_of_a = range(call.a_place[1], call.a_place[1] + shape.columns_of_a)

@@ -1,4 +1,4 @@
-"""What one tcgen05.mma multiplies: its shapes, and the product on the values that are in memory when it runs."""
+"""What one tcgen05.mma multiplies: its shapes, and the MMA of the values that are in memory when it runs."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Form:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Lanes of D that hold columns `first` to `last` of the product."""
+    """Lanes of D that hold columns `first` to `last` of the result."""
 
     lanes: NDArray[np.int64]
     first: int
@@ -239,7 +239,7 @@ class Factors(NamedTuple):
 
 
 def _factors(machine: Machine, call: Call, slot: int, number: int, left: Values | None, right: Values) -> Factors:
-    """What a part of D is the product of."""
+    """The factors of a part of D."""
     shape = call.shape
     cells = machine.tensor.cells[slot]
     if left is None:
@@ -360,7 +360,7 @@ def _accumulate(machine: Machine, call: Call, index: int, part: Part, factors: F
 def _sums(
     cells: NDArray[np.uint32], call: Call, part: Part, factors: Factors, c: Values | None
 ) -> NDArray[np.floating]:
-    """C and the products, [rows, columns], as .f32 or .f16."""
+    """C plus the product, [rows, columns], as .f32 or .f16."""
     shape, (a, b, columns) = call.shape, factors
     types = shape.idesc.a_type, shape.idesc.b_type, shape.d_type
     if not shape.form.scale_vector:
@@ -391,7 +391,7 @@ def _scaled_input(before: Values, call: Call) -> Values:
 
 
 def _shift_rows(machine: Machine, call: Call, slot: int) -> None:
-    """.ashift: each quarter's rows of A move up by one lane, after the product (fact shift-direction)."""
+    """.ashift: each quarter's rows of A move up by one lane, after the MMA (fact shift-direction)."""
     column = call.a_place[1]
     cells = machine.tensor.cells[slot][:, column : column + call.shape.columns_of_a]
     to, source = shift_lanes()
