@@ -1,7 +1,7 @@
 """Copies of single words from global to shared memory. PTX ISA 9.7.9.25.3, and 9.7.13.15.15 for their arrival on an
 mbarrier.
 
-They belong to the generic proxy: what a thread has waited for counts as its own stores.
+They belong to the generic proxy: copies that a thread has waited for count as its own stores.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def copy(op: async_copy.copy | async_copy.copy_ignore, binder: Binder, statement
 
 
 def _checked(g: Group, addresses: NDArray[np.int64], read: NDArray[np.int64], size: int) -> NDArray[np.int64]:
-    """Heap offsets of the sources: those of whole copies checked as a load is, of others only the bytes they read."""
+    """Heap offsets of the sources. Whole copies are checked as loads are, others only in the bytes that they read."""
     machine = g.machine
     reading = g.narrowed(read > 0)
     offsets = addresses - HEAP_BASE
@@ -200,11 +200,11 @@ def arrive_when_done(op: mbarrier.cp_async_arrive, binder: Binder, statement: sy
     address = binder.address(op.addr)
 
     def run(g: Group) -> None:
-        machine, active, places = g.machine, g.active, g.full(address(g))
+        machine, active, addresses = g.machine, g.active, g.full(address(g))
         for position, row in enumerate(map(int, g.indices)):
-            for place in np.unique(places[position][active[position]]):
-                lanes = active[position] & (places[position] == place)
-                slot, offset = machine.clusters.locate(row, int(place), op.space)
+            for at in np.unique(addresses[position][active[position]]):
+                lanes = active[position] & (addresses[position] == at)
+                slot, offset = machine.clusters.locate(row, int(at), op.space)
                 barrier = machine.mbarrier(slot, offset, row, statement)
                 if not op.noinc:
                     barrier.pending += int(lanes.sum())
@@ -222,7 +222,7 @@ def _arrive_later(
     barrier.under_way.append(signal)
 
     def arrive() -> None:
-        fresh = [each_copy for each_copy in copies if not each_copy.signaled]  # a place may be another copy's by now
+        fresh = [each_copy for each_copy in copies if not each_copy.signaled]  # earlier arrivals signaled the others
         machine.events.copies_arrive(row, [each_copy.work for each_copy in fresh])
         for each_copy in fresh:
             each_copy.signaled = True

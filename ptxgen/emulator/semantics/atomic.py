@@ -38,7 +38,7 @@ _FLOATS: dict[str, Any] = {
     name: scalar_type(name.removesuffix("x2")) for name in ("f16", "f16x2", "bf16", "bf16x2", "f32", "f64")
 }
 _BITWISE: dict[str, Operation] = {"and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor}
-#: Operations on integers in which only the order of the operands counts, not where the parentheses stand.
+#: Associative operations on integers.
 _ASSOCIATIVE: dict[str, Operation] = {
     **_BITWISE, "add": np.add, "min": np.minimum, "max": np.maximum, "exch": lambda old, new: new,
 }  # fmt: skip
@@ -55,7 +55,7 @@ def _sum(old: _Words, value: _Words) -> _Words:
 
 
 def _double_sum(old: _Words, value: _Words) -> _Words:
-    """As add.f64 does it in global memory: a NaN comes back as it is, signalling too (measured, H200)."""
+    """As add.f64 does it in global memory: a NaN comes back as it is, signaling too (measured, H200)."""
     with np.errstate(invalid="ignore"):
         total = old + value
     total = np.where(np.isnan(total), np.uint64(0xFFF8 << 48).view(np.float64), total)
@@ -116,7 +116,7 @@ def apply(
 
 
 _Atom = atomic.atom | atomic.atom_add_noftz | atomic.atom_vector | atomic.atom_vector_half | atomic.atom_vector_packed
-#: Atomic operations that give nothing back: they read for no one.
+#: Atomic operations without a result.
 _Red = atomic.red | atomic.red_add_noftz | atomic.red_vector | atomic.red_vector_half | atomic.red_vector_packed
 #: Those of one value with any operation, and those that only add.
 _Scalar = atomic.atom | atomic.red
@@ -241,7 +241,7 @@ def compare_and_swap(op: atomic.atom_cas, binder: Binder, statement: syntax.Inst
 
 
 @semantics(atomic.red_async)
-def reduce_later(op: atomic.red_async, binder: Binder, statement: syntax.Instruction) -> Plain:
+def reduce_async(op: atomic.red_async, binder: Binder, statement: syntax.Instruction) -> Plain:
     type = TYPES[op.type]
     address, named, barrier = binder.address(op.a), space_of(op.space, binder, op.a), binder.address(op.mbar)
     operation, associative, dtype = operation_of(op.op, op.type, "shared", noftz=False)
@@ -267,7 +267,7 @@ def reduce_later(op: atomic.red_async, binder: Binder, statement: syntax.Instruc
 
 
 @semantics(atomic.red_async_release, atomic.red_async_mmio)
-def reduce_globally(
+def reduce_async_release(
     op: atomic.red_async_release | atomic.red_async_mmio, binder: Binder, statement: syntax.Instruction
 ) -> Plain:
     type = TYPES[op.type]

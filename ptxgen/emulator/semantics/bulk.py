@@ -1,4 +1,4 @@
-"""Bulk copies: bytes in a row between global and shared memory. PTX ISA 9.7.9.25.4 and 9.7.9.25.6."""
+"""Bulk copies: contiguous bytes between global and shared memory. PTX ISA 9.7.9.25.4 and 9.7.9.25.6."""
 
 from __future__ import annotations
 
@@ -35,7 +35,10 @@ def _require_size(size: int, what: str) -> None:
 
 
 def _global_offset(machine: Machine, address: int, size: int, what: str, *, before: int = 0, after: int = 0) -> int:
-    """The heap offset of `size` bytes, of which the first and the last few may lie outside. Raises MemoryFault."""
+    """The heap offset of `size` bytes, of which the first `before` and the last `after` may lie outside.
+
+    Raises MemoryFault.
+    """
     if address % GRANULE:
         raise MemoryFault(
             MISALIGNED,
@@ -188,7 +191,7 @@ def commit_group(op: bulk.commit_group, binder: Binder, statement: syntax.Instru
 
 @semantics(bulk.wait_group, kind="blocking")
 def wait_group(op: bulk.wait_group, binder: Binder, statement: syntax.Instruction) -> Blocking:
-    """All but the latest groups must be done, or with .read have read their sources."""
+    """All but the latest `pending` groups must be complete, or with .read have read their sources."""
     pending, reads = max(int(op.pending.value), 0), op.read
 
     def run(g: Group, scheduler: Scheduler) -> Passing:

@@ -99,7 +99,7 @@ def wait(op: cluster.wait, binder: Binder, statement: syntax.Instruction) -> Blo
 
 @semantics(cluster.griddepcontrol, kind="blocking")
 def dependent_grids(op: cluster.griddepcontrol, binder: Binder, statement: syntax.Instruction) -> Blocking:
-    """`grids` decides when the next grid begins, and when those before have ended."""
+    """`schedule.grids` decides when the next grid begins, and when those before it have ended."""
     waits = op.action == "wait"
 
     def run(g: Group, scheduler: Scheduler) -> Passing:
@@ -188,8 +188,8 @@ def _granted(words: NDArray[np.uint32]) -> NDArray[np.bool_]:
 
 
 def _first(g: Group, words: NDArray[np.uint32], statement: syntax.Instruction) -> NDArray[np.uint32]:
-    """The coordinates, poison where the request was refused. Only advice then: Gluon of Triton 3.9 reads them before
-    it looks at is_canceled, and does not use them.
+    """The coordinates, poison where the request was refused: only advice, since Gluon (Triton 3.9) reads them before
+    is_canceled and discards them.
     """
     refused = ~_granted(words)
     if (refused & g.active).any():

@@ -68,7 +68,7 @@ def each(g: Group, *values: Any) -> Iterator[tuple[int, int, tuple[int, ...]]]:
 
 @semantics(mbarrier.init)
 def init(op: mbarrier.init, binder: Binder, statement: syntax.Instruction) -> Plain:
-    """Layout v1 (PTX 9.3) counts less, and keeps reports of copies that went wrong; here those end the kernel."""
+    """Layout v1 (PTX 9.3) has smaller counts, and keeps reports of failed copies; here those end the kernel."""
     layout = op.layout or "v0"
     most = _MOST_ARRIVALS[layout]
     address, count = binder.address(op.addr), binder.source(op.count, "u32")
@@ -147,7 +147,7 @@ def invalidate(op: mbarrier.inval, binder: Binder, statement: syntax.Instruction
 def _awaited(
     machine: Machine, slot: int, offset: int, row: int, parity: int, statement: syntax.Instruction
 ) -> MBarrier:
-    """The object that a warp waits on, also an invalidated one if the phase was complete by then."""
+    """The object that a warp waits on; an invalidated one if the phase was complete before."""
     ended = machine.ended_mbarriers[slot].get(offset)
     if ended is None or not ended.parity_done(parity):
         return machine.mbarrier(slot, offset, row, statement)
@@ -253,7 +253,7 @@ def _bind(op: _Tx | _ArriveTx | _Arrive, binder: Binder, use: _Use) -> Plain:
 
 @semantics(*get_args(_Tx | _ArriveTx | _Arrive))
 def use(op: _Tx | _ArriveTx | _Arrive, binder: Binder, statement: syntax.Instruction) -> Plain:
-    """Expect or complete bytes, arrive, drop: on the current phase of the object, which may end it."""
+    """Expect or complete bytes, arrive, drop: on the current phase of the object, which may complete it."""
     words = op.opcode_text.split(".")
     drops = "arrive_drop" in words
     return _bind(
@@ -302,9 +302,9 @@ def check_layout(op: mbarrier.check_layout, binder: Binder, statement: syntax.In
 def _tested(
     op: _Wait, binder: Binder, statement: syntax.Instruction
 ) -> Callable[[Group], tuple[NDArray[np.bool_], NDArray[np.bool_], dict[int, int]]]:
-    """Which lanes find their phase ended, which may wait for it, and the offset of the object that each row awaits.
+    """Which lanes find their phase complete, which may wait for it, and the offset of the object that each row awaits.
 
-    A copy that goes wrong ends the kernel, so that there is never a report, and conditional phases end as primary ones.
+    A copy that fails ends the kernel, so there is never a report, and conditional phases complete as primary ones do.
     """
     reads_report = op.report is not None or op.value is not None
     report = binder.destination(op.report, "pred") if op.report is not None else None

@@ -27,12 +27,12 @@ _ReadOnly = memory.ld_readonly | memory.ld_readonly_nc | memory.ld_nc | memory.l
 _Load = memory.ld | memory.ld_keep | memory.ld_volatile | memory.ld_ordered | memory.ld_mmio | _ReadOnly
 _Store = memory.st | memory.st_keep | memory.st_volatile | memory.st_ordered | memory.st_mmio
 
-#: What st.bulk counts its bytes in, and is aligned to.
+#: The unit of the size of st.bulk, and its alignment, in bytes.
 _BULK_GRANULE = 8
 
 
 def space_of(space: str | None, binder: Binder, operand: syntax.Operand) -> str | None:
-    """The state space of an access to the modifier `space`, None if the address is generic.
+    """The state space of an access with the modifier `space`, None if the address is generic.
 
     A name has its own space: for .param the entry's parameters or a variable on the stack, and where the instruction
     says none, that of the variable (measured: SASS of ptxas 13.5 for ld, st and atom).
@@ -140,11 +140,11 @@ def _zero(machine: Machine, row: int, lane: int, address: int, size: int, statem
         machine.events.block_stored(row, lane, slot, start, size, statement)
 
 
-# Stores that happen later.
+# Asynchronous stores.
 
 
 @semantics(memory.st_async)
-def store_later(op: memory.st_async, binder: Binder, statement: syntax.Instruction) -> Plain:
+def store_async(op: memory.st_async, binder: Binder, statement: syntax.Instruction) -> Plain:
     type = TYPES[op.type]
     dtype, size = numpy_type(type), type.bytes * memory.elements(op)
     address, named, barrier = binder.address(op.a), space_of(op.space, binder, op.a), binder.address(op.mbar)
@@ -177,7 +177,7 @@ def _halves(g: Group, values: list[Any], bits: int) -> list[NDArray[Any]]:
 
 
 @semantics(memory.st_async_release, memory.st_async_mmio)
-def store_globally(
+def store_async_release(
     op: memory.st_async_release | memory.st_async_mmio, binder: Binder, statement: syntax.Instruction
 ) -> Plain:
     type = TYPES[op.type]

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @semantics(miscellaneous.setmaxnreg, kind="blocking")
 def set_registers(op: miscellaneous.setmaxnreg, binder: Binder, statement: syntax.Instruction) -> Blocking:
-    """A pool per CTA holds what warps gave back; more than it has must be waited for (9.7.19.5)."""
+    """A pool per CTA holds the registers that warps released; a warp waits until it has enough (9.7.19.5)."""
     count, raises = int(op.count.evaluate()), op.action == "inc"
 
     def run(g: Group, scheduler: Scheduler) -> Passing:

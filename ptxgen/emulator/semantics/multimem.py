@@ -1,8 +1,8 @@
 """Operations on multimem addresses. PTX ISA 9.7.9.14.
 
-A multimem address stands for the same place in several devices. The emulator is one device: each of its global
+A multimem address names the same location in several devices. The emulator is one device: each of its global
 addresses is also the multimem address of a multicast object with that device alone, and reducing one value gives it.
-Copies of whole rows are in `bulk`.
+Bulk copies are in `bulk`.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def store(op: multimem.st | multimem.st_float, binder: Binder, statement: syntax
 
 @semantics(multimem.red, multimem.red_float)
 def reduce(op: multimem.red | multimem.red_float, binder: Binder, statement: syntax.Instruction) -> Plain:
-    """As red: its elements are atomic each for itself.
+    """As red: its elements are atomic separately.
 
     Sums of .f32 flush subnormal numbers: ptxas 13.5 makes REDG.E.ADD.F32.FTZ of both (SASS of sm_90a and sm_100a).
     """
@@ -88,8 +88,8 @@ def reduce(op: multimem.red | multimem.red_float, binder: Binder, statement: syn
 
 
 @semantics(multimem.st_async, multimem.red_async)
-def later(op: multimem.st_async | multimem.red_async, binder: Binder, statement: syntax.Instruction) -> Plain:
-    """Like st.async.release and red.async.release, whose completion no instruction waits for."""
+def operate_async(op: multimem.st_async | multimem.red_async, binder: Binder, statement: syntax.Instruction) -> Plain:
+    """As st.async.release and red.async.release, whose completion no instruction waits for."""
     type, address, source = TYPES[op.type], binder.address(op.a), binder.source(op.b, op.type)
     dtype = numpy_type(type)
     adds, order = isinstance(op, multimem.red_async), Order(acquires=False, releases=True, level=level(op.scope))

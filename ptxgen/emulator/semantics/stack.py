@@ -16,7 +16,7 @@ from ptxgen.instr import stack
 
 @semantics(stack.alloca)
 def allocate(op: stack.alloca, binder: Binder, statement: syntax.Instruction) -> Plain:
-    """What is taken lasts until the function returns, or until a pointer from before is restored."""
+    """The allocation lasts until the function returns, or until an earlier stack pointer is restored."""
     size, pointer = binder.source(op.size, op.type), binder.destination(op.ptr, op.type)
     align = int(op.align.evaluate()) if op.align is not None else 8
 

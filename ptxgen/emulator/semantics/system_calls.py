@@ -1,6 +1,6 @@
-"""Functions that the driver gives a kernel: vprintf, malloc, free and __assertfail (CUDA programming guide).
+"""Functions that the driver provides: vprintf, malloc, free and __assertfail (CUDA programming guide).
 
-What a kernel prints comes out when the launch ends, as on a GPU.
+The output of a kernel appears when the launch ends, as on a GPU.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Lane:
 
 
 def system_call(op: control.call, binder: Binder, name: str) -> Callable[[Group], None]:
-    """What a call of a declared function does that the module does not define. Raises Unmodelled if it is unknown."""
+    """Runs a call of a function that the module declares and does not define. Raises Unmodelled if it is unknown."""
     function = _FUNCTIONS.get(name)
     if function is None:
         raise Unmodelled(f"the function {name}, which the module does not define,")
@@ -153,7 +153,7 @@ def _converted(match: re.Match[str], values: _Values, lane: Lane) -> str:
     return (shape + {"i": "d", "u": "d"}.get(kind, kind)) % values.integer(size, kind in "di")
 
 
-#: What each does, the types of its arguments, and of what it returns.
+#: The functions, with the types of their arguments and results.
 _FUNCTIONS: dict[str, tuple[_Function, tuple[str, ...], tuple[str, ...]]] = {
     "vprintf": (_print, ("b64", "b64"), ("b32",)),
     "malloc": (_allocate, ("b64",), ("b64",)),

@@ -1,4 +1,4 @@
-"""Tensormaps that a kernel changes, and their release to the tensormap proxy. PTX ISA 9.7.9.26 and 9.7.13.16."""
+"""Tensormaps that a kernel modifies, and their release to the tensormap proxy. PTX ISA 9.7.9.26 and 9.7.13.16."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ptxgen.emulator.state.group import Group
 from ptxgen.emulator.state.machine import Machine
 from ptxgen.instr import tensormap
 
-#: The multiple of bytes that a tensormap begins on.
+#: The alignment of a tensormap, in bytes.
 MAP_ALIGNMENT = 64
 #: Strides are kept in units of so many bytes (CUDA driver API, cuTensorMapEncodeTiled).
 STRIDE_UNIT = 16

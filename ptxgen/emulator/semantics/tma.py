@@ -45,13 +45,13 @@ _Hint = tma.prefetch | tma.prefetch_im2col | tma.applypriority | tma.applypriori
 #: Shared-memory alignment of a tensor copy, in bytes (9.7.9.25.5; a kernel that breaks it ends, measured).
 _ALIGNMENT = 128
 #: The bits of a tensormap that a copy reads. CuTe DSL (4.8.1) encodes its maps without the driver: their second half,
-#: the driver's notes about the box, is whatever was on the stack; bit 1 of word 2, which the driver leaves 0, is set.
+#: the driver's data about the box, is whatever was on the stack; bit 1 of word 2, which the driver leaves 0, is set.
 _READ_BITS = (1 << 512) - 1 & ~(1 << 2 * 32 + 1)
 
 
 @lru_cache(maxsize=256)
 def decode(data: bytes) -> TiledMap | Im2colMap:
-    """The tensormap of 128 bytes. Raises MemoryFault, with the rule, where they are none."""
+    """The tensormap of 128 bytes. Raises MemoryFault, with the rule, where they are not a legal one."""
     read = without_unused_dimensions(int.from_bytes(data, "little") & _READ_BITS).to_bytes(128, "little")
     try:
         return TensorMap.decode(read)
@@ -88,7 +88,7 @@ def box_of(
     offsets: Sequence[int],
     statement: syntax.Instruction,
 ) -> Box:
-    """What an instruction copies, by the tensormap at `address`. Raises MemoryFault where the two do not fit."""
+    """The box that an instruction copies, by the tensormap at `address`. Raises MemoryFault where the two mismatch."""
     tensormap, mode = tensormap_at(machine, row, address, statement), op.load_mode or "tile"
     required = "im2col" if mode.startswith("im2col") else "tiled"
     if tensormap.mode != required:
@@ -108,7 +108,7 @@ def box_of(
 
 
 def _require_modelled(op: _Load | _Store) -> None:
-    """What PTX 9.4 adds for sm_107 is not there."""
+    """Raise Unmodelled for what PTX 9.4 adds for sm_107."""
     if op.override_address:
         raise Unmodelled("override::global_address")
     if isinstance(op, _Load) and op.report not in (None, "disabled"):

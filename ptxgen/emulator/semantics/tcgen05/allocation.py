@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @semantics(tcgen05.alloc, kind="blocking")
 def alloc(op: tcgen05.alloc, binder: Binder, statement: syntax.Instruction) -> Blocking:
-    """Warps stay until there is room and, in a pair, until a warp of the peer asks too.
+    """Warps block until there is room and, in a pair, until a warp of the peer allocates too.
 
     .exclusive takes all columns, whatever the operand says (SASS of ptxas 13.5).
     """
@@ -47,11 +47,11 @@ def alloc(op: tcgen05.alloc, binder: Binder, statement: syntax.Instruction) -> B
             if column is None:
                 return False
             _advise_size(machine, int(machine.row_slot[row]), size, statement)
-            _tell(machine, row, int(places[position, lanes][0]), op.space, column, statement)
+            _write_address(machine, row, int(places[position, lanes][0]), op.space, column, statement)
             machine.wake(("tmem", slots[0]))
             return True
 
-        # Those that are not held yet cannot be woken: what one of them gets, its peer, who asked before, gets too.
+        # Twice: warps that are not held yet cannot be woken, and an allocation serves the peer, tried before it, too.
         waiting = [position for position in range(g.size) if not served(position)]
         waiting = [position for position in waiting if not served(position)]
         passing[waiting] = False
@@ -73,7 +73,7 @@ def _advise_size(machine: Machine, slot: int, size: int, statement: syntax.Instr
     machine.tensor.last_size[slot] = size
 
 
-def _tell(
+def _write_address(
     machine: Machine, row: int, place: int, space: str | None, column: int, statement: syntax.Instruction
 ) -> None:
     """Write the address of an allocation to the CTA's shared memory."""
@@ -87,7 +87,7 @@ def _tell(
 
 @semantics(tcgen05.dealloc, kind="blocking")
 def dealloc(op: tcgen05.dealloc, binder: Binder, statement: syntax.Instruction) -> Blocking:
-    """In a pair, a warp may have to wait for the peer's (9.7.16.7.1): here it does, unless all is as early as legal."""
+    """In a pair, a warp may have to wait for the peer's (9.7.16.7.1): here it does, except under `eager`."""
     address, columns = binder.source(op.taddr, "b32"), binder.source(op.columns, "b32")
 
     def run(g: Group, scheduler: Scheduler) -> Passing:
@@ -108,7 +108,7 @@ def dealloc(op: tcgen05.dealloc, binder: Binder, statement: syntax.Instruction) 
                 machine.events.tensor_freed(row, slot, range(column, column + size), statement)
                 machine.effects += 1
                 machine.wake(("tmem", pair[0]))
-        # Only now: the peer may be one of these warps, and nobody wakes those that are not held yet.
+        # Only now: the peer may be one of these warps, and warps that are not held yet cannot be woken.
         for position, row in enumerate(g.indices):
             row = int(row)
             pair = _pair(machine, int(machine.row_slot[row]), op.cta_group)

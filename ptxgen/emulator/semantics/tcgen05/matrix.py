@@ -172,7 +172,7 @@ def _matrices(
 
 
 def _lanes_off(words: Sequence[int]) -> NDArray[np.bool_] | None:
-    """Which lanes stay as they are: bit i of word w is lane 32w + i (9.7.16.10.9.1). None for none."""
+    """The lanes that are not written: bit i of word w is lane 32w + i (9.7.16.10.9.1). None if there are none."""
     if not any(words):
         return None
     return ((np.array(words, np.uint32)[:, None] >> np.arange(32, dtype=np.uint32)) & 1).astype(np.bool_).ravel()

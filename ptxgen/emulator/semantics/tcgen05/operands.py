@@ -43,9 +43,9 @@ class SharedMatrix:
 
 @lru_cache(maxsize=4096)
 def matrix_descriptor(value: int) -> SmemDescriptor:
-    """The descriptor of 64 bits. Raises MemoryFault, with the rule, where they are none.
+    """The descriptor of 64 bits. Raises MemoryFault, with the rule, where they are not a legal one.
 
-    0 in place of the version is taken: fact descriptor-version.
+    Version 0 is accepted: fact descriptor-version.
     """
     try:
         return SmemDescriptor.decode(value if value & _VERSION_BITS else value | _VERSION)
@@ -56,7 +56,7 @@ def matrix_descriptor(value: int) -> SmemDescriptor:
 
 
 def advise_version(machine: Machine, value: int, statement: syntax.Instruction) -> None:
-    """Say where a descriptor has 0 as its version (fact descriptor-version)."""
+    """Report a descriptor whose version is 0 (fact descriptor-version)."""
     if not value & _VERSION_BITS:
         machine.findings.report(
             descriptors.DESCRIPTOR_VERSION,

@@ -1,4 +1,4 @@
-"""When tcgen05 operations are done, and what they are ordered with. PTX ISA 9.7.16.11 and 9.7.16.12."""
+"""Completion of tcgen05 operations, and their order with other threads. PTX ISA 9.7.16.11 and 9.7.16.12."""
 
 from __future__ import annotations
 

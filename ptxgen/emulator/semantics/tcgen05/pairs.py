@@ -1,4 +1,4 @@
-"""Who issues an operation, and on which CTAs it works: the issuing one, or the pair that it belongs to.
+"""The CTAs on which an operation works: the issuing one, or its pair.
 
 PTX ISA 9.7.16.5.
 """
@@ -6,9 +6,9 @@ PTX ISA 9.7.16.5.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ptxgen import syntax
 from ptxgen.emulator.checks.registry import tcgen05
@@ -42,11 +42,11 @@ def pipe_of(machine: Machine, row: int, cta_group: int) -> tuple[str, int]:
     return "tensor core", slot if cta_group == 1 else machine.clusters.pair(slot)[0]
 
 
-def advise_one_lane(g: Group, places: Any, statement: syntax.Instruction) -> None:
-    """A single thread issues an operation (9.7.16.5): of several lanes each would issue one of its own."""
+def advise_one_lane(g: Group, addresses: NDArray[np.int64], statement: syntax.Instruction) -> None:
+    """A single thread issues an operation (9.7.16.5): with several lanes each issues one of its own."""
     if not g.machine.findings.checks:
         return
-    active, values = g.active, g.full(places)
+    active, values = g.active, g.full(addresses)
     first = np.take_along_axis(values, active.argmax(axis=1)[:, None], axis=1)
     lanes = int(((values == first) & active).sum(axis=1).max(initial=0))
     if lanes > 1:
