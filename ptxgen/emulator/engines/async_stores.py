@@ -1,4 +1,4 @@
-"""st.async and red.async: what happens to shared memory later, and then completes on an mbarrier beside it.
+"""st.async and red.async: asynchronous stores to shared memory that complete on an mbarrier of the destination's CTA.
 
 PTX ISA 9.7.9.12, 9.7.13.7. They belong to the generic proxy. A wait for the mbarrier also acquires what happened
 before the store in its thread, though PTX orders the store alone.
@@ -65,7 +65,7 @@ def later(
 def _queue(
     machine: Machine, issued: AsyncWork, mbarrier: int, offsets: NDArray[np.int64], size: int, do: Callable[[], None]
 ) -> None:
-    """Queue stores to these offsets that complete on an mbarrier beside them."""
+    """Queue stores to these offsets that complete on an mbarrier of the destination's CTA."""
     signal, slot = Signal(issued.statement, len(offsets) * size), issued.slot
     machine.events.async_store_issued(issued, offsets, size, signal)
     machine.promise(slot, mbarrier, issued.row, signal)

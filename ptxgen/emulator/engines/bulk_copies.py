@@ -1,7 +1,7 @@
-"""What all bulk copies share: where they go, how they complete, and the groups in which threads wait for them.
+"""Common parts of bulk copies: destinations, completion, and the groups in which threads wait for them.
 
 PTX ISA 9.7.9.25.2 to 9.7.9.25.6. A copy to shared memory completes on an mbarrier, one from it in the bulk group of the
-thread that asked for it; groups are kept by warp: what its threads issue is waited for together.
+thread that issued it; groups are kept by warp: the copies of its threads are waited for together.
 """
 
 from __future__ import annotations
@@ -110,11 +110,11 @@ def deliver(
 def each_store(
     g: Group, values: Sequence[Any], *, merge: bool
 ) -> Iterator[tuple[int, NDArray[np.bool_], tuple[int, ...]]]:
-    """(row, lanes, values) of the copies to global memory that warps ask for; `lanes`, (32), are who asks.
+    """(row, lanes, values) of the copies to global memory that warps issue; `lanes` (32,) are the issuing ones.
 
-    With `merge`, lanes of a warp that ask for the same are one copy: they store the same bytes to the same place, and
-    ptxas (13.5) makes one instruction of them, where it loops over the lanes of a reduction. CuTe DSL's epilogues have
-    whole warps ask.
+    With `merge`, lanes of a warp that issue the same are one copy: they store the same bytes to the same place, and
+    ptxas (13.5) makes one instruction of them, where it loops over the lanes of a reduction. In CuTe DSL's
+    epilogues whole warps issue.
     """
     full = np.stack([g.full(value).astype(np.int64, copy=False) for value in values], axis=-1)
     for position, row in enumerate(map(int, g.indices)):

@@ -1,4 +1,4 @@
-"""cp.async: copies that a thread has asked for, and the groups in which it waits for them. PTX ISA 9.7.9.25.3."""
+"""cp.async: the copies that a thread has issued, and the groups in which it waits for them. PTX ISA 9.7.9.25.3."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Lanes = NDArray[np.bool_]
 
 @dataclass(slots=True, eq=False)
 class Copy:
-    """What one instruction copies for some lanes of a warp, and whether an mbarrier has got an arrival for it."""
+    """The copies of one instruction for some lanes of a warp, and whether they are signaled to an mbarrier."""
 
     work: AsyncWork
     done: bool = False
@@ -28,7 +28,7 @@ class Copy:
 
 @dataclass(slots=True, eq=False)
 class CopyGroup:
-    """What some lanes committed together; it may be empty."""
+    """The copies that some lanes committed together; it may be empty."""
 
     lanes: Lanes
     copies: list[Copy]

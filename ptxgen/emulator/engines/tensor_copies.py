@@ -1,4 +1,4 @@
-"""What one tensor copy touches: parts of a tensor in global memory, and their places in shared memory.
+"""The bytes of one tensor copy: parts of a tensor in global memory, and where they go in shared memory.
 
 PTX ISA 5.5 and 9.7.9.25.5. Facts that the manual does not have were measured on an H100 (driver 580.159.04, 2026-11-22;
 docs/hardware.md).

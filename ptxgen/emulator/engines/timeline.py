@@ -1,9 +1,9 @@
 """Virtual time: when asynchronous work completes.
 
 Time counts executed block steps. Work is queued with a delay that the schedule decides: `eager` completes it as early
-as legal (at once), `late` as late as legal (only when no thread can go on), `random` after a seeded random delay. Work
+as legal (at once), `late` as late as legal (only when no thread can run), `random` after a seeded random delay. Work
 in the same pipe completes in the order of its issue. What strong loads return follows the schedule too
-(`checks.stale_loads`).
+(`checks.order.stale_loads`).
 """
 
 from __future__ import annotations

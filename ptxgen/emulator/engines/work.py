@@ -1,4 +1,4 @@
-"""Asynchronous work: what threads issue and does not end with its instruction."""
+"""Asynchronous work: operations that outlast their instruction."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls of functions: which a kernel can reach, how arguments travel, and where threads return to.
+"""Calls of functions: which a kernel can reach, how arguments are passed, and where threads return to.
 
 PTX ISA 7 (the ABI), 9.7.12.5. A call takes the lanes to the first block of the function; their `ret` takes them back. A
 function has one set of registers for all calls, since a thread is in one call of it at a time; functions that can
@@ -185,7 +185,7 @@ def giver(binder: Binder, operand: syntax.Operand, formal: syntax.Parameter) -> 
 
 
 def taker(binder: Binder, operand: syntax.Operand, formal: syntax.Parameter) -> Take:
-    """Writes what comes for a parameter, or comes back, to a register or a variable on the stack."""
+    """Writes a parameter or a result to a register or a variable on the stack."""
     place = binder.place(operand)
     if place is not None:
         return _to_stack(place)
@@ -200,7 +200,7 @@ def taker(binder: Binder, operand: syntax.Operand, formal: syntax.Parameter) -> 
 
 
 def _on_stack(g: Group, place: Place) -> NDArray[np.int64]:
-    """Where the bytes of a variable lie for each lane."""
+    """The offsets of the bytes of a variable on the stack of each lane."""
     stack = g.machine.stack
     threads = g.indices[:, None] * 32 + np.arange(32)
     start = threads * stack.memory.pitch + stack.frame[g.rows] + place.address

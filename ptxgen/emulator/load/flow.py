@@ -1,8 +1,8 @@
 """Control flow of a kernel: basic blocks and the order in which divergent lanes run them.
 
 The order is a topological one in which each loop is contiguous and its exits come after it (nested strongly connected
-components). A warp always runs its lanes in the first block of this order, so lanes that took different ways meet again
-at the first block that all of them reach.
+components). A warp always runs its lanes in the first block of this order, so divergent lanes reconverge at the first
+block that all of them reach.
 """
 
 from __future__ import annotations

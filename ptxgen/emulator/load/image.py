@@ -1,4 +1,4 @@
-"""What a module's variables are in memory once it is loaded: global and constant ones, with their initial values.
+"""A loaded module: its global and constant variables in memory, with their initial values.
 
 PTX ISA 5.4.4: what has no initial value is zero. A plain name stands for the address in the variable's own state space,
 `generic(name)` for its generic address.
@@ -23,7 +23,7 @@ _CODE_BYTES = 256
 
 
 class Layout:
-    """Where a module's variables and functions lie, as far as no device decides it: `places` has them by name.
+    """The addresses of a module's variables and functions that no device decides: `places` has them by name.
 
     Global variables have a symbol, the number under which `Image.addresses` has their address.
     """

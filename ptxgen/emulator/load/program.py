@@ -1,4 +1,4 @@
-"""From a parsed kernel to executable blocks: names resolved, instructions recognized, meanings bound."""
+"""From a parsed kernel to executable blocks: names resolved, instructions recognized, semantics bound."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ class RegisterFlow:
 
 
 class Program:
-    """A kernel's blocks, by rank: the lower of two divergent places runs first.
+    """A kernel's blocks, by rank: of divergent lanes those with the lower pc run first.
 
     It knows no machine: many launches share one, which `of` keeps with the kernel.
     """

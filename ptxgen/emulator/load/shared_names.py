@@ -1,4 +1,4 @@
-"""What lies where in a CTA's shared memory, by name: declared variables, and regions of the dynamic shared memory."""
+"""Names of a CTA's shared memory: declared variables, and regions of the dynamic shared memory."""
 
 from __future__ import annotations
 
@@ -54,11 +54,11 @@ class SharedNames:
 
     @property
     def parts(self) -> list[SharedPart]:
-        """Everything that has a name, from the start of the CTA's memory on."""
+        """All named parts, by address."""
         return sorted([*self._regions, *self._variables, *self._dynamic], key=lambda each: each.start)
 
     def name(self, offset: int) -> tuple[str, int | None]:
-        """What is at an offset, and its stage in a ring; an empty name where nothing says."""
+        """The name of an offset, and its stage in a ring; an empty name where it has none."""
         for parts in (self._regions, self._variables, self._dynamic):
             index = bisect_right(parts, offset, key=lambda each: each.start) - 1
             if index >= 0 and offset < parts[index].start + parts[index].size:

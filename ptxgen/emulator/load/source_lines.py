@@ -18,7 +18,7 @@ _Place = tuple[int, int, int]
 
 
 class SourceLines:
-    """What a module's `.loc` say: each holds for the instructions behind it, up to the next or the function's end."""
+    """What a module's `.loc` say: each holds for the instructions after it, up to the next or the function's end."""
 
     def __init__(self, module: syntax.Module) -> None:
         self._files: dict[int, str] = {}
@@ -37,7 +37,7 @@ class SourceLines:
     def of(self, line: int) -> str:
         """Where an instruction in a line of the PTX comes from: `norm.cu:12:5, inlined at k.cu:40:9`; empty if unknown.
 
-        Line 0 is what compilers write where they know none.
+        Compilers write line 0 where they have none.
         """
         index = bisect_right(self._lines, line) - 1
         location = self._locations[index] if index >= 0 else None
@@ -51,7 +51,7 @@ class SourceLines:
         return ", inlined at ".join(self._name(place) for place in places)
 
     def located(self, finding: Finding) -> Finding:
-        """A finding with where its instruction and those of its accesses come from, in its texts too."""
+        """A finding with the source lines of its instruction and of its accesses, in its texts too."""
         source = "" if finding.line is None else self.of(finding.line)
 
         def named(match: re.Match[str]) -> str:

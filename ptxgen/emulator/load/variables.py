@@ -1,4 +1,4 @@
-"""Where variables lie: in global and constant memory, in a CTA's shared memory, in the stack frames of threads."""
+"""Addresses of variables: in global and constant memory, in a CTA's shared memory, in the stack frames of threads."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def named(variable: syntax.Variable) -> Iterator[tuple[str, int, syntax.Declarat
 
 
 def alignment(declared: syntax.Variable | syntax.Parameter) -> int:
-    """What a variable is aligned to: .align raises that of its type."""
+    """The alignment of a variable: .align raises that of its type."""
     kind = TYPES.get(declared.type)
     return max(declared.align or 1, (kind.bytes if kind else 1) * (declared.vector or 1))
 
@@ -111,7 +111,7 @@ class Variables:
         return self._block(function.body, end) if function.body is not None else end
 
     def _block(self, block: syntax.Block, end: int) -> int:
-        """Variables of a block; blocks beside each other share their room."""
+        """Variables of a block; sibling blocks share their bytes."""
         for statement in block.statements:
             if isinstance(statement, syntax.Variable) and statement.space in ("local", "param"):
                 for name, size, _ in named(statement):

@@ -1,4 +1,4 @@
-"""How instructions reach memory: state spaces of generic addresses, checked places of bytes, loads and stores.
+"""How instructions access memory: state spaces of generic addresses, checked locations, loads and stores.
 
 The emulator executes accesses one instruction at a time, and caching has no effect on values. Where strong loads may
 return older values, a policy says which (`strong_loads`).
@@ -113,8 +113,8 @@ def load_words(
 ) -> list[NDArray[Any]]:
     """`count` neighboring values per lane from a state space; addresses are those of the space.
 
-    A strong load (volatile, relaxed, acquire) has an order. What it costs is not `measured` where the addresses of the
-    lanes are not those that hardware would take.
+    A strong load (volatile, relaxed, acquire) has an order. Without `measured` its cost does not count: hardware would
+    access other addresses.
     """
     machine, size = g.machine, dtype.itemsize
     total = size * count

@@ -14,7 +14,7 @@ from ptxgen.syntax import Statement
 
 
 class MemoryFault(Exception):
-    """What ends a launch: an access outside memory, misaligned, or to memory of the wrong kind, an illegal operand.
+    """Ends a launch: an access outside memory, misaligned, or to memory of the wrong kind, an illegal operand.
 
     `check` is its declaration, `summary` what happened, `rule` and `fix` as in `Findings.report`. `place` is
     the first lane at fault among those that access memory together: the position of its warp, and its lane.

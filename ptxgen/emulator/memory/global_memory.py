@@ -125,7 +125,7 @@ class GlobalMemory:
         return HEAP_BASE + offset
 
     def free(self, address: int) -> None:
-        """Give an array back. Raises MemoryFault unless one begins there."""
+        """Free an array. Raises MemoryFault unless one begins there."""
         index = self._before(address)
         array = self._allocations[index] if index >= 0 else None
         if array is None or array.address != address or self.kind[address - HEAP_BASE] == _UNMAPPED:
@@ -133,7 +133,7 @@ class GlobalMemory:
         self.kind[address - HEAP_BASE : address - HEAP_BASE + array.bytes] = _UNMAPPED
 
     def name(self, address: int, name: str) -> None:
-        """Say what the array that begins at an address is called, for messages."""
+        """Name the array that begins at an address, for messages."""
         index = self._before(address)
         if index >= 0 and self._allocations[index].address == address:
             self._allocations[index].contents = replace(self._allocations[index].contents, name=name)
@@ -157,7 +157,7 @@ class GlobalMemory:
         return f"{array.contents.name}[{', '.join(str(int(each)) for each in places)}]"
 
     def describe(self, address: int) -> str:
-        """Where an address lies, for messages: as an element of the nearest array."""
+        """An address for messages: as an element of the nearest array."""
         index = self._before(address)
         near = [self._allocations[at] for at in (index, index + 1) if 0 <= at < len(self._allocations)]
         if not near:

@@ -1,4 +1,4 @@
-"""Local memory: a stack of bytes for each thread, addressed by offsets that mean other bytes in each thread.
+"""Local memory: a stack of bytes for each thread, at offsets that are private to the thread.
 
 A thread has at most 512 KiB of it (CUDA programming guide, table of technical specifications).
 """
@@ -26,7 +26,7 @@ class LocalMemory:
         self.written: NDArray[np.bool_] = np.zeros((threads, self.pitch), np.bool_)
 
     def poison(self, byte: int) -> None:
-        """What memory holds from now on before anything is written to it."""
+        """Set the byte that uninitialized memory holds from now on."""
         self._poison = byte
         self.data[...] = byte
 

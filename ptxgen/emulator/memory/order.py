@@ -1,4 +1,4 @@
-"""What strong accesses and fences do besides their access: acquire, release, and for whom. PTX ISA 8.4, 8.5, 8.7."""
+"""The order of strong accesses and fences: acquire, release, and the scope. PTX ISA 8.4, 8.5, 8.7."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def level(scope: str | None) -> int:
 
 
 class Order(NamedTuple):
-    """How a strong access is ordered: it acquires, it releases, for threads of a scope."""
+    """Whether a strong access acquires or releases, and the width of its scope."""
 
     acquires: bool
     releases: bool

@@ -1,4 +1,4 @@
-"""What atomic operations and bulk copies do in memory. PTX ISA 9.7.13.5, 9.7.9.25.4.2, 9.7.9.25.5.3."""
+"""The operations of atomics and of reducing bulk copies. PTX ISA 9.7.13.5, 9.7.9.25.4.2, 9.7.9.25.5.3."""
 
 from __future__ import annotations
 

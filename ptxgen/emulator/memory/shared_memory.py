@@ -1,7 +1,7 @@
 """Shared memory of the resident CTAs: one row of bytes per CTA slot, addressed by 32-bit window offsets.
 
 A CTA's variables start at 1024: sm_90 and later reserve the first KiB for the system (measured from cubins of ptxas
-13.0). Bits 24 and up of an address hold the CTA's rank in its cluster, which is 0 so far.
+13.0). Bits 24 and up of an address hold the CTA's rank in its cluster.
 """
 
 from __future__ import annotations

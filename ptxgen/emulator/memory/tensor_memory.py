@@ -52,7 +52,7 @@ class TensorMemory:
         self.freeing: set[int] = set()
 
     def clear(self, slots: NDArray[np.int64]) -> None:
-        """Make slots ready for the next CTAs; nothing is to be done before the first allocation of the launch."""
+        """Clear slots for the next CTAs; before the first allocation of the launch there is nothing to clear."""
         if not self._used:
             return
         for slot in slots.tolist():
@@ -68,7 +68,7 @@ class TensorMemory:
     def allocate(self, slots: Sequence[int], slot: int, row: int, columns: int, statement: Statement) -> int | None:
         """The first column of a new allocation in a CTA's slot, None when it must wait. Raises MemoryFault if illegal.
 
-        `slots` are the CTA, or the pair, which gets the same columns in both once a warp (`row`) of each has asked.
+        `slots` are the CTA, or the pair, which gets the same columns in both once a warp (`row`) of each allocates.
         """
         self._used = True
         if columns not in (32, 64, 128, 256, 512):

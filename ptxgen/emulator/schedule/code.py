@@ -1,4 +1,4 @@
-"""The blocks of a program as one machine runs them: with what watches their instructions."""
+"""The blocks of a program as one machine runs them: with the watchers of their instructions."""
 
 from __future__ import annotations
 

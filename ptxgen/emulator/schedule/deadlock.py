@@ -1,4 +1,4 @@
-"""The report of a deadlock: who waits where, for what, and what is wrong with what they wait for."""
+"""The report of a deadlock: which warps wait where, for what, and why it does not come."""
 
 from __future__ import annotations
 

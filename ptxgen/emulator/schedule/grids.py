@@ -1,8 +1,8 @@
-"""Launches in a stream of which each may begin before the one before has ended: programmatic dependent launch.
+"""Programmatic dependent launch: launches in a stream that may begin before the one before has ended.
 
 PTX ISA 9.7.13.13 (griddepcontrol) and the CUDA programming guide: a grid may begin once all CTAs of the one before have
 executed griddepcontrol.launch_dependents or ended; its griddepcontrol.wait waits until all grids before have ended and
-their memory is visible. When it really begins is up to the schedule: with `eager` only after the end of the one before,
+their memory is visible. The schedule decides when it begins: with `eager` only after the end of the one before,
 as it may, with `late` as soon as it is allowed, and then ahead of the one before; with `random` at random.
 """
 
@@ -32,7 +32,7 @@ class Grids:
         self._blocked: set[int] = set()
 
     def run(self) -> list[Status | None]:
-        """Run all to their end; None for those that did not come to it since another one went wrong."""
+        """Run all to their end; None for those that did not reach it because another one failed."""
         if len(self._begin) == 1:
             self.begun = [self._begin[0]()]
             return [self.begun[0].run()]

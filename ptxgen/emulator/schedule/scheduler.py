@@ -111,14 +111,14 @@ class Scheduler:
             self.warps.begin(rows.ravel(), self.program.entry)
 
     def _begin_late(self) -> None:
-        """What others have done lies before these CTAs, as it may."""
+        """Late CTAs start: the effects of others are ordered before them, as they may be."""
         late, self._late = self._late, []
         self.machine.effects += 1
         for rows in late:
             self.warps.begin(rows, self.program.entry)
 
     def _cancel(self) -> int | None:
-        """Take a cluster that has not begun out of the grid, for whoever asked."""
+        """Cancel a cluster that has not begun (clusterlaunchcontrol); its number, None if there is none."""
         if self._next_cluster >= self.clusters.count:
             return None
         self.finished += self.clusters.size
@@ -380,7 +380,7 @@ class Scheduler:
         operation.run(acting, self, block, operation)
 
     def _check_pending(self, group: Group, operation: Operation) -> None:
-        """A register that a tcgen05.ld has yet to write is waited for by who reads it (9.7.16.6.4.5, PTX ISA 9.2).
+        """A read of a register that a tcgen05.ld has yet to write waits for it (9.7.16.6.4.5, PTX ISA 9.2).
 
         The manual says of this dependency that it orders nothing else, but a load that has brought its values has read
         the cells: CuTe DSL (4.8) lets no other warp wait for more before it frees them or has the next MMA there.
@@ -413,7 +413,7 @@ class Scheduler:
             return False
         if machine.timeline.jump() or self._release_parked():
             return True
-        if not self.warps.waits or self._waits_for_ever():
+        if not self.warps.waits or self._waits_forever():
             return False
         for key in list(self.warps.waits):
             for row, _, _ in self.warps.waits[key]:
@@ -421,7 +421,7 @@ class Scheduler:
             self.warps.wake(key)
         return True
 
-    def _waits_for_ever(self) -> bool:
+    def _waits_forever(self) -> bool:
         """Whether giving up has brought every waiting warp back to where it was, with nothing changed."""
         if self._gave_up_at != self.machine.effects:
             self._gave_up_at, self._give_ups = self.machine.effects, 0

@@ -97,7 +97,7 @@ class CtaBarriers:
     def arrive(
         self, group: Group, block: Block, name: int, threads: int | None, operation: Operation, reduction: Reduction
     ) -> None:
-        """Lanes arrive at barrier `name`. They wait at the block after it for the others, except to `arrive`."""
+        """Lanes arrive at barrier `name`. Except for `arrive` they wait at the block after it for the others."""
         machine = self._machine
         if reduction.kind == "sync" and self._complete_at_once(group, name, threads):
             self._warps.move(group, block.following)
@@ -176,7 +176,7 @@ class CtaBarriers:
         return barrier.threads if barrier.threads is not None else int(self._left[slot])
 
     def count(self, barrier: CtaBarrier) -> int:
-        """Threads that have arrived. Where the barrier names a number, lanes that a warp lacks count (9.7.13, bar)."""
+        """Threads that have arrived. With a thread count, missing lanes of a warp count too (9.7.13, bar)."""
         count = sum(int(arrival.lanes.sum()) for arrival in barrier.arrived)
         if barrier.threads is not None:
             for row in {arrival.row for arrival in barrier.arrived}:
@@ -196,13 +196,13 @@ class ClusterBarriers:
         self._waits = np.zeros((machine.warps, 32), np.int64)
 
     def begin(self, clusters: Sequence[int], rows: NDArray[np.int64]) -> None:
-        """New clusters are there, in these rows."""
+        """New clusters start in these rows."""
         self._arrivals[rows] = self._waits[rows] = 0
         for cluster in clusters:
             self.barriers[cluster] = ClusterBarrier()
 
     def arrive(self, group: Group, statement: Statement, *, relaxed: bool) -> None:
-        """Threads arrive at their cluster's barrier and go on. Arriving twice in a phase is a finding."""
+        """Threads arrive at their cluster's barrier and do not wait. Arriving twice in a phase is a finding."""
         machine, active = self._machine, group.active
         machine.effects += 1
         for position, row in enumerate(group.indices):
@@ -221,7 +221,7 @@ class ClusterBarriers:
             self.check(int(cluster))
 
     def leave(self, group: Group) -> None:
-        """Threads exit, for which the barrier does not wait: a phase that ends without their arrival comes after it."""
+        """Threads exit: the barrier does not wait for them. A phase that completes without them is after their exit."""
         machine, active = self._machine, group.active
         if not machine.events.observes("cluster_leaves"):
             return
@@ -232,7 +232,7 @@ class ClusterBarriers:
                 machine.events.cluster_leaves(row, lanes)
 
     def passing(self, group: Group, statement: Statement) -> NDArray[np.bool_]:
-        """Which threads may pass barrier.cluster.wait: those whose last arrival's phase has ended."""
+        """Which threads may pass barrier.cluster.wait: those whose last arrival's phase is complete."""
         machine, active = self._machine, group.active
         passing = np.ones((group.size, 32), np.bool_)
         for position, row in enumerate(group.indices):
@@ -257,7 +257,7 @@ class ClusterBarriers:
         return passing
 
     def check(self, cluster: int) -> None:
-        """End the phase if every thread of the cluster has arrived or left."""
+        """Complete the phase if every thread of the cluster has arrived or exited."""
         barrier = self.barriers[cluster]
         arrived, expected = self.count(cluster)
         if not arrived or arrived < expected:
@@ -267,7 +267,7 @@ class ClusterBarriers:
         self._warps.wake(("cluster", cluster))
 
     def count(self, cluster: int) -> tuple[int, int]:
-        """Threads that have arrived in this phase, and those that are there."""
+        """Threads that have arrived in this phase, and those that have not exited."""
         rows = slice(cluster * self._clusters.warps, (cluster + 1) * self._clusters.warps)
         present = self._machine.present[rows]
         here = (self._arrivals[rows] > self.barriers[cluster].phase) & present

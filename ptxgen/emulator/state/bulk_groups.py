@@ -12,7 +12,7 @@ from ptxgen.emulator.engines.work import AsyncWork
 
 @dataclass(slots=True, eq=False)
 class BulkStore:
-    """A copy to global memory: the lanes, (32,), that asked for it, whether it has read its source, and is done."""
+    """A copy to global memory: the lanes (32,) that issued it, whether it has read its source and is complete."""
 
     lanes: NDArray[np.bool_]
     work: AsyncWork
@@ -28,7 +28,7 @@ class BulkGroups:
         self.groups: dict[int, list[list[BulkStore]]] = {}
 
     def add(self, row: int, store: BulkStore) -> None:
-        """A copy of a warp is issued, into its open group."""
+        """A warp issues a copy: it belongs to the open group."""
         self.groups.setdefault(row, [[]])[-1].append(store)
 
     def commit(self, row: int) -> None:
@@ -41,7 +41,7 @@ class BulkGroups:
         return groups[: max(len(groups) - 1 - pending, 0)]
 
     def retire(self, row: int, count: int) -> None:
-        """The first groups, so many, are done and waited for."""
+        """The first `count` groups are complete and waited for."""
         groups = self.groups.get(row)
         if groups is not None:
             del groups[:count]

@@ -1,4 +1,4 @@
-"""Clusters: which CTAs share one, and where an address in their shared memories leads. PTX ISA 2.2.3, 5.1.8.
+"""Clusters: which CTAs form one, and the CTA and offset of an address in their shared memories. PTX ISA 2.2.3, 5.1.8.
 
 The CTAs of a cluster are resident together, in consecutive slots by rank. An address in the shared window holds the
 CTA's rank in bits 24 and up and an offset below, also for a CTA's own variables: kernels clear a bit of it to reach the
@@ -20,7 +20,7 @@ from ptxgen.emulator.memory.global_memory import SHARED_WINDOW, WINDOW_BYTES
 
 Dims = tuple[int, int, int]
 
-#: The rank's place in a shared address.
+#: The first bit of the rank in a shared address.
 RANK_SHIFT = 24
 OFFSET_MASK = (1 << RANK_SHIFT) - 1
 #: A shared address has 32 bits, and wider registers are truncated (6.4.1): a generic address of shared memory will do.
@@ -28,7 +28,7 @@ _ADDRESS_MASK = WINDOW_BYTES - 1
 
 
 class Clusters:
-    """The clusters of a launch; without any, each CTA is one of its own. `slots` is a multiple of `size`."""
+    """The clusters of a launch; without clusters each CTA is its own. `slots` is a multiple of `size`."""
 
     def __init__(self, grid: Dims, dims: Dims | None, slots: int, warps_per_cta: int) -> None:
         #: Whether the launch asked for clusters.

@@ -1,4 +1,4 @@
-"""What a machine is made for: a kernel's program on its target, and the shape of a launch."""
+"""The configuration of a machine: a kernel's program on its target, and the shape of a launch."""
 
 from __future__ import annotations
 

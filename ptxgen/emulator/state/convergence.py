@@ -1,8 +1,8 @@
-"""Lanes of a warp that wait for each other: the .sync instructions whose mask names who takes part. PTX ISA 9.7.13.
+"""Lanes of a warp that wait for each other: the .sync instructions with a mask of lanes. PTX ISA 9.7.13.
 
-Mostly all lanes of a mask come to the instruction together. Where they do not, since threads of a warp go their own
-ways, those that come leave their operands here and wait until all that have not exited have come to an instruction
-with the same qualifiers and the same mask, which need not be the same line.
+Mostly all lanes of a mask arrive together. In a divergent warp, those that arrive leave their operands here and wait
+until all others that have not exited arrive at an instruction with the same qualifiers and the same mask, which need
+not be the same line.
 """
 
 from __future__ import annotations

@@ -145,12 +145,12 @@ class Machine:
         findings.places = self.places = Places(self.clusters, self.cta, self.shared_names, memory)
 
     def add_register(self, register: NDArray[Any]) -> None:
-        """One more register of the program, (warps, 32) or more, that holds nothing yet."""
+        """Another register of the program, (warps, 32) or more, uninitialized."""
         self.registers.append(register)
         self._empty(len(self.registers) - 1, slice(None))
 
     def _empty(self, number: int, rows: slice | NDArray[np.int64]) -> None:
-        """Let a register of some warps hold nothing, as for a CTA that begins: predicates are false."""
+        """Make a register of some warps uninitialized, as for a new CTA: predicates are false."""
         register = self.registers[number]
         if self.perturbation is not None and number in self.perturbation.sources:
             filled = register[rows]
@@ -202,7 +202,7 @@ class Machine:
         self.events.ctas_begin(slots)
 
     def _clear(self, slots: NDArray[np.int64], rows: NDArray[np.int64]) -> None:
-        """Empty what the CTAs before have left in these slots, whose warps are `rows`."""
+        """Clear what earlier CTAs left in these slots, whose warps are `rows`."""
         for index in range(len(self.registers)):
             self._empty(index, rows)
         for table in (
@@ -295,7 +295,7 @@ class Machine:
         return found
 
     def settle(self, slot: int, barrier: MBarrier) -> None:
-        """End the phase of a barrier if it is complete, and wake who waits for it."""
+        """Start the next phase of a barrier if this one is complete, and wake the warps that wait for it."""
         self.effects += 1
         if barrier.is_complete:
             self.events.mbarrier_phase_ends(barrier)
@@ -303,7 +303,7 @@ class Machine:
             self.wake(("mbarrier", slot, barrier.address))
 
     def promise(self, slot: int, address: int, row: int, signal: Signal) -> MBarrier:
-        """Warp `row` issues what will signal an mbarrier. Raises MemoryFault if there is none."""
+        """Warp `row` issues an operation that will signal an mbarrier. Raises MemoryFault if there is none."""
         barrier = self.mbarrier(slot, address, row, signal.statement)
         self.events.signal_promised(row, barrier, signal)
         barrier.under_way.append(signal)
@@ -324,7 +324,7 @@ class Machine:
         self.settle(slot, barrier)
 
     def arrive_on(self, slot: int, barrier: MBarrier, signal: Signal, count: int = 1) -> None:
-        """What an asynchronous operation arrives on an mbarrier for is over."""
+        """Asynchronous work is complete: its arrival on an mbarrier."""
         barrier.over(signal)
         self.events.signal_arrives(barrier, signal)
         barrier.arrive(count, signal.statement)

@@ -1,6 +1,6 @@
-"""mbarrier objects: phases, pending arrivals, tx-counts, and who waits. PTX ISA 9.7.13.15.
+"""mbarrier objects: phases, pending arrivals, tx-counts and waits. PTX ISA 9.7.13.15.
 
-An object lives beside the bytes of shared memory that name it: its 64 bits are opaque to PTX.
+An object is kept apart from its bytes in shared memory: its 64 bits are opaque to PTX.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _COMBINED = 12
 
 
 class Wait(NamedTuple):
-    """A wait that passed: for which phase, where. Before phase 0 the one before it, -1, counts as over."""
+    """A wait that passed: its phase and instruction. Before phase 0, phase -1 counts as complete."""
 
     phase: int
     statement: Statement
@@ -55,7 +55,7 @@ class MBarrier:
     miscounted: bool = False
 
     def over(self, signal: Signal) -> None:
-        """An operation that was to signal it is over."""
+        """An operation that signals it is complete."""
         if signal in self.under_way:  # not if the object has been made anew since
             self.under_way.remove(signal)
         self.last_arrival = signal.statement
@@ -67,7 +67,7 @@ class MBarrier:
         self._check_tx()
 
     def arrive(self, count: int, statement: Statement) -> None:
-        """Take arrivals. Raises MemoryFault when there are more than the phase expects."""
+        """Count arrivals. Raises MemoryFault when there are more than the phase expects."""
         if count > self.pending:
             had = self.expected - self.pending
             came = f" ({lines(each for each, _ in self.account.arrivals.values())})" if self.account.arrivals else ""
@@ -96,7 +96,7 @@ class MBarrier:
     def complete(self, size: int, statement: Statement, operation: int = 0) -> None:
         """Lower the tx-count, as a copy of `size` bytes does when it is done; it may go below zero."""
         self.tx -= size
-        self.account.come(statement, size)
+        self.account.receive(statement, size)
         if operation:
             self.account.operations.append(operation)
         self._check_tx()
@@ -111,7 +111,7 @@ class MBarrier:
 
     @property
     def phase_may_have_ended(self) -> bool:
-        """Whether the bytes on their way, or some of the copies, are those that this phase lacks."""
+        """Whether the outstanding bytes, or those of some of the copies in flight, are what this phase lacks."""
         sums = {0}
         for size in [each.size for each in self.under_way[-_COMBINED:]]:
             sums |= {total + size for total in sums}
@@ -119,21 +119,21 @@ class MBarrier:
 
     @property
     def is_complete(self) -> bool:
-        """Whether all that the phase expects has come."""
+        """Whether all expected arrivals and bytes have arrived."""
         return not self.pending and not self.tx
 
     def end_phase(self) -> None:
-        """Begin the next phase."""
+        """Complete this phase and start the next."""
         self.phase += 1
         self.previous, self.account = self.account, Account()
         self.pending = self.expected
 
     def waited(self, row: int, statement: Statement) -> None:
-        """A warp's wait has passed: it was for the phase before the present one."""
+        """A warp's wait has passed: it was for the phase before the current one."""
         self.waits[row] = Wait(self.phase - 1, statement)
 
     def parity_done(self, parity: int) -> bool:
-        """Whether the phase of this parity has ended: the current phase has the other one."""
+        """Whether the phase of this parity is complete: the current phase has the other parity."""
         return (self.phase & 1) != (parity & 1)
 
     @property
@@ -145,7 +145,7 @@ class MBarrier:
 
 
 class Polled(NamedTuple):
-    """A test that has found a phase not ended: of which object, in which CTA slot, where."""
+    """A test that found its phase incomplete: the CTA slot, the object and the instruction."""
 
     slot: int
     barrier: MBarrier

@@ -1,4 +1,4 @@
-"""Memory of a rerun, perturbed where the launch has read what it should not: does anything depend on it?"""
+"""Perturbed memory of a rerun: other bytes where the launch read what it should not. Does the result change?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who a warp is and what an address is called: the parties of findings, by name."""
+"""Names of warps and addresses, for findings."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Places:
         return x, y, z
 
     def name(self, space: str, address: int) -> tuple[str, int | None]:
-        """What an address is called, and its stage in a ring; an empty name where nothing says.
+        """The name of an address, and its stage in a ring; an empty name where it has none.
 
         `address` is an offset in the shared memory of a CTA, or a global address.
         """

@@ -56,7 +56,7 @@ def _least(entry: syntax.Function) -> int:
 
 
 def _raised(entry: syntax.Function) -> list[int]:
-    """What the setmaxnreg.inc of an entry ask for."""
+    """The counts of the setmaxnreg.inc of an entry."""
     return [
         int(count.evaluate())
         for each in syntax.walk([entry])
@@ -94,7 +94,7 @@ class RegisterPool:
         self.pool[slots] = 0
 
     def change(self, row: int, wanted: int) -> bool:
-        """Give a warp this many; False if the pool has too few now."""
+        """Set the register count of a warp; False if the pool has too few now."""
         slot, more = row // self._warps, wanted - int(self.count[row])
         if more > self.pool[slot]:
             self._asked[row] = wanted
@@ -105,7 +105,7 @@ class RegisterPool:
         return True
 
     def describe(self, row: int) -> str:
-        """What a warp waits for, and who has it: for a deadlock report."""
+        """What a warp waits for, and which warps hold it: for a deadlock report."""
         asked, held = self._asked[row], int(self.count[row])
         return (
             f"{asked} registers for each thread of the warp, {asked - held} more than the {held} that it has; the "

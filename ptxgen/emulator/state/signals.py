@@ -1,4 +1,4 @@
-"""What completes phases of mbarriers: signals of asynchronous work, and the bytes of a phase. PTX ISA 9.7.13.15.3."""
+"""Signals of asynchronous work to mbarriers, and the bytes of a phase. PTX ISA 9.7.13.15.3."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Signal:
 
 @dataclass(slots=True)
 class Account:
-    """The bytes of one phase, by instruction: (it, bytes). Keys are identities, since equal text is another place."""
+    """The bytes of one phase by instruction: (instruction, bytes). Keys are identities, as text may repeat."""
 
     expected: dict[int, tuple[Statement, int]] = field(default_factory=dict)
     came: dict[int, tuple[Statement, int]] = field(default_factory=dict)
@@ -42,7 +42,7 @@ class Account:
         """Arrivals."""
         _add(self.arrivals, statement, count)
 
-    def come(self, statement: Statement, size: int) -> None:
+    def receive(self, statement: Statement, size: int) -> None:
         """Bytes have arrived."""
         _add(self.came, statement, size)
 

@@ -1,4 +1,4 @@
-"""Special registers: what a warp reads of its place, its launch and the clock. PTX ISA 10."""
+"""Special registers: of the thread, its warp and CTA, the launch and the clock. PTX ISA 10."""
 
 from __future__ import annotations
 

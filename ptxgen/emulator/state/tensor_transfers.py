@@ -1,4 +1,4 @@
-"""tcgen05.ld and tcgen05.st of warps that are under way, until tcgen05.wait. PTX ISA 9.7.16.8."""
+"""tcgen05.ld and tcgen05.st in flight, until tcgen05.wait. PTX ISA 9.7.16.8."""
 
 from __future__ import annotations
 
