@@ -250,7 +250,7 @@ def _sources(
         reads = [binder.source(operand, "f32") for operand in operands]
         return [lambda g, read=read: np.asarray(read(g)) for read in reads]
     read = binder.source(op.a, "b32")
-    name = "f16" if getattr(op, "atype", "") == "f16x2" else "bf16"
+    name = "f16" if isinstance(op, conversion.cvt_narrow2_pair) and op.atype == "f16x2" else "bf16"
 
     def half(shift: int) -> Callable[[Group], NDArray[Any]]:
         return lambda g: decode(np.asarray(read(g)) >> np.uint32(shift) & np.uint32(0xFFFF), name)
@@ -321,7 +321,7 @@ def convert_randomly(op: _Stochastic, binder: Binder, statement: syntax.Instruct
     sources, random = _sources(op, binder), binder.source(op.rbits, "b32")
     d = binder.destination(op.d, op.dtype)
     format, width = FORMATS[name], _width(op.dtype)
-    finite = getattr(op, "satfinite", True)
+    finite = isinstance(op, conversion.cvt_narrow4_rs) or op.satfinite
 
     def run(g: Group) -> None:
         words = []
@@ -362,14 +362,15 @@ _FromNarrow = conversion.cvt_f16x2 | conversion.cvt_bf16x2 | conversion.cvt_bf16
 @semantics(*get_args(_FromNarrow))
 def convert_from_narrow(op: _FromNarrow, binder: Binder, statement: syntax.Instruction) -> Plain:
     """Every value of these formats is one of .f16 and .bf16; scaling may round. NaN is 0x7fff."""
-    atype = getattr(op, "atype", "ue8m0x2")
+    atype = "ue8m0x2" if isinstance(op, conversion.cvt_bf16x2_ue8m0x2) else op.atype
     if atype == "ue5m3x2":
         raise Unmodelled("the format ue5m3")
     target = FORMATS["f16" if isinstance(op, conversion.cvt_f16x2) else "bf16"]
     name, width = atype[:-2], _width(atype)
     mask = (1 << FORMATS[name].bits) - 1 if name in FORMATS else 255
     a, d, scales = binder.source(op.a, atype), binder.destination(op.d, "b32"), _scales(op, binder)
-    relu, finite = getattr(op, "relu", False), getattr(op, "satfinite", False)
+    relu = not isinstance(op, conversion.cvt_bf16x2_ue8m0x2) and op.relu
+    finite = isinstance(op, conversion.cvt_bf16x2) and op.satfinite
 
     def value_of(word: NDArray[Any]) -> NDArray[Any]:
         if name == "s2f6":  # fixed-point, two's complement
@@ -379,7 +380,7 @@ def convert_from_narrow(op: _FromNarrow, binder: Binder, statement: syntax.Instr
     def encoded(value: Any) -> NDArray[np.uint32]:
         return encode(_relu(value) if relu else value, target, "rn", finite=finite)
 
-    if not getattr(op, "scaled", False):
+    if not (isinstance(op, conversion.cvt_bf16x2) and op.scaled):
         table = encoded(value_of(np.arange(mask + 1, dtype=np.uint32)) * np.float64(1))
 
         def look_up(g: Group) -> None:

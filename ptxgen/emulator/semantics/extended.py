@@ -49,8 +49,8 @@ def carried(op: _Extended, binder: Binder, statement: syntax.Instruction) -> Pla
     d = binder.destination(op.d, f"u{type.bits}")
     a, b = binder.source(op.a, type), binder.source(op.b, type)
     c = binder.source(op.c, type) if isinstance(op, extended.mad_cc | extended.madc) else None
-    low = getattr(op, "half", "lo") == "lo"
-    saturating = getattr(op, "sat", False) and c is None  # madc.hi.sat wraps all the same (measured, H100)
+    low = not isinstance(op, extended.mad_cc | extended.madc) or op.half == "lo"
+    saturating = isinstance(op, extended.addc | extended.subc) and op.sat  # madc.hi.sat wraps (measured, H100)
 
     def product(x: Any, y: Any) -> _Words:
         if low:

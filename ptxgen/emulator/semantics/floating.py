@@ -42,7 +42,8 @@ def nan_of_operands(op: Instruction, result: _Doubles, *operands: _Doubles) -> _
 
 def _single(op: _Arithmetic | _Packed) -> Callable[..., Any]:
     """The .f32 function of a sum, difference, product or fused product, with the modifiers of the instruction."""
-    rounding, ftz, sat = op.rounding or "rn", op.ftz, getattr(op, "sat", False)
+    rounding, ftz = op.rounding or "rn", op.ftz
+    sat = not isinstance(op, floating.div | _Packed) and op.sat
     if isinstance(op, floating.add | floating.add_f32x2):
         return lambda a, b: single.add(a, b, rounding, ftz, sat)
     if isinstance(op, floating.sub | floating.sub_f32x2):
@@ -103,7 +104,7 @@ def packed(op: _Packed, binder: Binder, statement: syntax.Instruction) -> Plain:
     def halves(*words: Any) -> Any:
         return joined(function(*(parts(word, np.float32) for word in words)), np.uint64)
 
-    sources = [getattr(op, name) for name in "abc" if hasattr(op, name)]
+    sources = [op.a, op.b, *([op.c] if isinstance(op, floating.fma_f32x2) else [])]
     binder.depends(op.d, 64, [[(each, first + n) for each in sources for n in (0, 1)] for first in (0, 0, 2, 2)])
     return _apply(op, binder, halves, "b64")
 
@@ -193,7 +194,16 @@ def root(op: floating.sqrt, binder: Binder, statement: syntax.Instruction) -> Pl
     return _apply(op, binder, lambda a: single.square_root(a, op.rounding, op.ftz), "f32")
 
 
-_APPROXIMATIONS: dict[type, Callable[..., Any]] = {
+_Flushing = (
+    floating.rcp_approx
+    | floating.sqrt_approx
+    | floating.rsqrt
+    | floating.lg2
+    | floating.ex2
+    | floating.div_full
+    | floating.div_approx
+)
+_APPROXIMATIONS: dict[type[Instruction], Callable[..., Any]] = {
     floating.rcp_approx: functions.reciprocal,
     floating.sqrt_approx: functions.root,
     floating.rsqrt: functions.reciprocal_root,
@@ -206,8 +216,8 @@ _APPROXIMATIONS: dict[type, Callable[..., Any]] = {
 
 
 @semantics(*_APPROXIMATIONS)
-def approximation(op: Instruction, binder: Binder, statement: syntax.Instruction) -> Plain:
-    function, ftz = _APPROXIMATIONS[type(op)], getattr(op, "ftz", False)
+def approximation(op: _Flushing | floating.tanh, binder: Binder, statement: syntax.Instruction) -> Plain:
+    function, ftz = _APPROXIMATIONS[type(op)], isinstance(op, _Flushing) and op.ftz
     return _apply(op, binder, lambda *values: function(*values, ftz), "f32")
 
 

@@ -66,9 +66,9 @@ def operation(op: _Arithmetic, binder: Binder, statement: syntax.Instruction) ->
             one = np.uint16(0x3C00)
             positive = ((result & _SIGN) == 0) & ~arithmetic.is_nan(result, format)
             result = np.where(positive, np.minimum(result, one), np.uint16(0))
-        if getattr(op, "relu", False):
+        if isinstance(op, half.fma) and op.relu:
             result = np.where((result & _SIGN) != 0, np.uint16(0), result)
-        if getattr(op, "oob", False):
+        if isinstance(op, half.fma) and op.oob:
             outside = (given[0] & ~_SIGN == _OOB_NAN) | (given[1] & ~_SIGN == _OOB_NAN)
             result = np.where(outside, np.uint16(0), result)
         return result

@@ -33,6 +33,7 @@ _Scaled = mma.mxf8f6f4 | mma.mxf4 | mma.mxf4nvf4 | _SparseScaled
 _Sparse = mma.sp_f16 | mma.sp_bf16 | mma.sp_tf32 | mma.sp_f8 | mma.sp_f8f6f4 | mma.sp_i8 | mma.sp_i4 | _SparseScaled
 _Dense = mma.f16 | mma.bf16 | mma.tf32 | mma.f64 | mma.f8 | mma.f8f6f4 | mma.i8 | mma.i4 | mma.b1
 _Mma = mma.f16_m8n8k4 | _Dense | _Sparse | _Scaled
+_Integer = mma.i8 | mma.i4 | mma.sp_i8 | mma.sp_i4 | wmma.mma_i8 | wmma.mma_i4
 WmmaMma = wmma.mma_f16 | wmma.mma_bf16 | wmma.mma_tf32 | wmma.mma_f64 | wmma.mma_i8 | wmma.mma_i4 | wmma.mma_b1
 
 
@@ -117,7 +118,11 @@ def multiply(op: _Mma, binder: Binder, statement: syntax.Instruction) -> Plain:
 
 def accumulator_bits(op: _Mma | WmmaMma) -> tuple[int, int]:
     """Bits of an element of C and of D."""
-    return DTYPES[getattr(op, "ctype", op.dtype)].bits, DTYPES[op.dtype].bits
+    return DTYPES[_c_type(op)].bits, DTYPES[op.dtype].bits
+
+
+def _c_type(op: _Mma | WmmaMma) -> str:
+    return op.ctype if isinstance(op, mma.f16_m8n8k4 | wmma.mma_f16) else op.dtype
 
 
 def product_of(
@@ -131,11 +136,13 @@ def product_of(
     scales: _Scales | None = None,
 ) -> Plain:
     """An instruction with operands d, a, b and c in registers of this layout."""
-    d_type, c_type = op.dtype, getattr(op, "ctype", op.dtype)
+    d_type, c_type = op.dtype, _c_type(op)
     c_bits, d_bits = accumulator_bits(op)
     a, b, c = _Operand(op.a, binder, bits), _Operand(op.b, binder, bits), _Operand(op.c, binder, c_bits)
     destinations = [binder.destination(each, "b64" if d_bits == 64 else "b32") for each in binder.vector(op.d)]
-    packed, rounding = bits == 4, getattr(op, "rounding", None) or "rn"
+    packed, rounding = bits == 4, (isinstance(op, mma.f64 | wmma.mma_f64) and op.rounding) or "rn"
+    xor = isinstance(op, mma.b1 | wmma.mma_b1) and op.op == "xor"
+    saturate = isinstance(op, _Integer) and op.satfinite
     add = _sum(op, binder, types, c_type, d_type) if d_type in ("f16", "f32") else None
 
     def run(g: Group) -> None:
@@ -153,10 +160,10 @@ def product_of(
                 values = matrix_multiply.dense(values[0], columns, values[1].shape[-1]), values[1]
             if add is None:
                 product = matrix_multiply.multiply(*values)
-                if getattr(op, "op", None) == "xor":
+                if xor:
                     ones = [each.sum(axis=-1) for each in values]
                     product = ones[0][..., :, None] + ones[1][..., None, :] - 2 * product
-                words = matrix_multiply.total(product, before, saturate=getattr(op, "satfinite", False))
+                words = matrix_multiply.total(product, before, saturate=saturate)
             else:
                 c_values = matrix_multiply.addends(before, c_type)
                 sums = add(*values, c_values, columns) if scales is None else scales.sum(g, *values, c_values, columns)
@@ -216,7 +223,7 @@ class _Metadata:
         self.word, self.bits, self.statement = binder.source(binder.vector(op.e)[0], "b32"), op.bits, statement
         self.k = dimensions(op.shape)[2]
         self.thread, self.bit = fragments.metadata_places(self.k, op.bits, int(op.f.evaluate()))
-        self.ordered = getattr(op, "variant", "sp::ordered_metadata") != "sp"
+        self.ordered = isinstance(op, mma.sp_f8f6f4 | _SparseScaled) or op.variant != "sp"
 
     def __call__(self, g: Group) -> NDArray[np.int64]:
         """[warps, m, k / 2]."""
@@ -233,7 +240,8 @@ class _Scales:
         size = op.scale_vec or op.default_size
         assert size is not None
         self.count = int(size[0])
-        self.type, self.types = getattr(op, "stype", "ue8m0"), _types(op)
+        self.type = op.stype if isinstance(op, mma.mxf4nvf4 | mma.sp_mxf4nvf4) else "ue8m0"
+        self.types = _types(op)
         self.groups = op.bits == 4
         self.words = [binder.source(binder.vector(each)[0], "b32") for each in (op.scale_a, op.scale_b)]
         self.selectors = [

@@ -77,7 +77,7 @@ def compare(op: _Setp, binder: Binder, statement: syntax.Instruction) -> Plain:
     result_of, combined = _compared(op, binder, op.type), _combination(op, binder)
     packed = op.type.endswith("x2")
     p = binder.destination(op.p, "pred")
-    second = getattr(op, "q", None)
+    second = None if isinstance(op, predicate.setp_half) else op.q
     q = binder.destination(second, "pred") if second is not None else None
 
     def run(g: Group) -> None:
@@ -131,7 +131,7 @@ def select_by_sign(op: predicate.slct | predicate.slct_float, binder: Binder, st
     """a where c is 0 or more; -0.0 is, NaN is not (9.7.6.4)."""
     a, b, d = binder.source(op.a, op.type), binder.source(op.b, op.type), binder.destination(op.d, op.type)
     c = binder.source(op.c, "s32" if isinstance(op, predicate.slct) else "f32")
-    ftz = getattr(op, "ftz", False)
+    ftz = isinstance(op, predicate.slct_float) and op.ftz
 
     def run(g: Group) -> None:
         sign = flush(c(g)) if ftz else np.asarray(c(g))

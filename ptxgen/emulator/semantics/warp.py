@@ -260,7 +260,7 @@ _REDUCTIONS: dict[str, tuple[np.ufunc, dict[str, int]]] = {
 
 @semantics(warp.redux, warp.redux_bits, kind="blocking")
 def reduce(op: warp.redux | warp.redux_bits, binder: Binder, statement: syntax.Instruction) -> Blocking:
-    type = getattr(op, "type", "u32")
+    type = op.type if isinstance(op, warp.redux) else "u32"
     function, neutral = _REDUCTIONS[op.op]
 
     def compute(active: _Flags, masks: _Masks, operands: Arrays) -> Arrays:

@@ -43,7 +43,7 @@ class _Matrix(NamedTuple):
 
 def _matrix(op: _Transfer) -> _Matrix:
     m, n, k = dimensions(op.shape)
-    which = getattr(op, "matrix", "c")
+    which = op.matrix if isinstance(op, wmma.load) else "c"
     lines, depth = {"a": (m, k), "b": (n, k), "c": (m, n)}[which]
     return _Matrix(lines, depth, matrix_multiply.BITS[op.type], (op.layout == "col") == (which == "b"))
 
