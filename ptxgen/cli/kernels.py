@@ -77,7 +77,9 @@ def _described(entry: KernelEntry) -> dict[str, Any]:
 
 
 def _shown(value: object) -> str:
-    return "-" if value == "" else str(value)
+    from ptxgen.gemm.config import as_text
+
+    return "-" if value == "" else as_text(value)
 
 
 def _values(option: dict[str, Any]) -> str:

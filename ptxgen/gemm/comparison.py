@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -95,6 +95,25 @@ def compare(
     pattern = describe_pattern(wrong, *tile)
     count = int(np.count_nonzero(wrong))
     return Comparison(wrong.size, count, unwritten, largest, largest_at, tolerance, ratio, first, pattern)
+
+
+def merged(batches: list[Comparison]) -> Comparison:
+    """One comparison of all batches: counts of all, the largest error of any, and where the first wrong batch is."""
+    if len(batches) == 1:
+        return batches[0]
+    largest = max(batches, key=lambda each: each.largest_error)
+    first, number = next(((each, i) for i, each in enumerate(batches) if each.wrong), (batches[0], 0))
+    bad = sum(1 for each in batches if each.wrong)
+    pattern = f"in batch {number}, the first of {bad} of {len(batches)} that are wrong: {first.pattern}" if bad else ""
+    return replace(
+        largest,
+        elements=sum(each.elements for each in batches),
+        wrong=sum(each.wrong for each in batches),
+        unwritten=sum(each.unwritten for each in batches),
+        ratio=max(each.ratio for each in batches),
+        first_wrong=first.first_wrong,
+        pattern=pattern,
+    )
 
 
 def half_ulp(values: npt.NDArray[np.float64], dtype: str) -> npt.NDArray[np.float64]:

@@ -11,6 +11,15 @@ from ptxgen.gemm.types import ALIASES, INPUTS, OUTPUTS, TYPES
 
 _MAJORS = ("k", "mn")
 _SCHEDULERS = ("grid", "static", "clc")
+_ACTIVATIONS = ("none", "relu", "gelu", "silu")
+
+
+_SWITCH = {"true": True, "false": False}
+
+
+def as_text(value: Any) -> str:
+    """A value as `--set` takes it."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def option(
@@ -22,7 +31,10 @@ def option(
 
 @dataclass(frozen=True, kw_only=True)
 class GemmConfig:
-    """C = A·Bᵀ: tile sizes in elements. Raises PlanError for a value that is not among an option's."""
+    """C = activation(alpha·A·Bᵀ + beta·source + bias), by default A·Bᵀ; tile sizes are in elements.
+
+    Raises PlanError for a value that is not among an option's.
+    """
 
     dtype: str = option("bf16", "type of A, and of B unless b_dtype is given", choices=INPUTS)
     b_dtype: str = option("", "type of B, where it differs (e4m3 with e5m2)", choices=("", *INPUTS))
@@ -43,6 +55,11 @@ class GemmConfig:
     tmem_load: str = option("32x32b", "shape of tcgen05.ld; 16x256b goes with stmatrix", choices=("32x32b", "16x256b"))
     chunk: int = option(256, "columns of C that the epilogue stores at a time", range=(16, 256, 16))
     chunk_buffers: int = option(1, "chunks of C in shared memory", range=(1, 4, 1))
+    alpha: bool = option(False, "scale A·Bᵀ by alpha, an argument of the launch", choices=(False, True))
+    source: str = option("", "type of an M×N source, to add beta times that (the C of BLAS)", choices=("", *OUTPUTS))
+    bias: str = option("", "type of a bias along N, to add that", choices=("", *OUTPUTS))
+    activation: str = option("none", "what is applied last; gelu is its tanh form", choices=_ACTIVATIONS)
+    batched: bool = option(False, "many products at once, one per batch", choices=(False, True))
     scheduler: str = option(
         "grid", "one tile per CTA, as many CTAs as slots, or cluster launch control", choices=_SCHEDULERS
     )
@@ -54,7 +71,7 @@ class GemmConfig:
     def __post_init__(self) -> None:
         for each in fields(self):
             value = getattr(self, each.name)
-            if each.name.endswith("dtype"):
+            if each.name.endswith("dtype") or each.name in ("source", "bias"):
                 value = ALIASES.get(value, value or "")
                 object.__setattr__(self, each.name, value)
             _require(each, value)
@@ -62,7 +79,7 @@ class GemmConfig:
     def chosen(self) -> list[str]:
         """What differs from the defaults, as `--set` takes it."""
         values = [(each, getattr(self, each.name)) for each in fields(self)]
-        return [f"{each.name}={value}" for each, value in values if value != each.default]
+        return [f"{each.name}={as_text(value)}" for each, value in values if value != each.default]
 
     @property
     def b_type(self) -> str:
@@ -81,7 +98,7 @@ class GemmConfig:
 def _require(each: Field[Any], value: Any) -> None:
     choices, limits = each.metadata["choices"], each.metadata["range"]
     if choices is not None and value not in choices:
-        shown = [str(choice) or "empty" for choice in choices]
+        shown = [as_text(choice) or "empty" for choice in choices]
         raise PlanError(f"{each.name} must be {', '.join(shown[:-1])} or {shown[-1]}, not {value}")
     if limits is not None:
         first, last, step = limits
@@ -101,6 +118,10 @@ def parse_options(given: Mapping[str, str]) -> dict[str, Any]:
             if not (x and m.isdigit() and n.isdigit()):
                 raise PlanError(f"tile must be M x N such as 256x224, not {text!r}")
             made.update(m_tile=int(m), n_tile=int(n))
+        elif name in known and isinstance(known[name].default, bool):
+            if text not in _SWITCH:
+                raise PlanError(f"{name} must be true or false, not {text!r}")
+            made[name] = _SWITCH[text]
         elif name in known and isinstance(known[name].default, int):
             try:
                 made[name] = int(text)

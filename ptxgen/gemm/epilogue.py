@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import gcd
 from typing import Any
 
-from ptxgen.descriptors import TensorMap
 from ptxgen.descriptors.tensormap import TiledMap
 from ptxgen.gemm.accumulator import Accumulator, RegisterAccumulator
+from ptxgen.gemm.combination import LinearCombination
 from ptxgen.gemm.errors import PlanError
+from ptxgen.gemm.operand import Batches, matrix_map
 from ptxgen.gemm.shared_map import Wanted
 from ptxgen.gemm.types import TYPES
 
@@ -34,6 +35,8 @@ class Epilogue:
     buffers: int
     warps: int = 4
     tmem: bool = True
+    combination: LinearCombination = field(default_factory=LinearCombination)
+    batched: bool = False
 
     @classmethod
     def of(
@@ -45,6 +48,8 @@ class Epilogue:
         tmem_load: str,
         chunk: int,
         buffers: int,
+        combination: LinearCombination,
+        batched: bool,
     ) -> Epilogue:
         """Raises PlanError for a C that cannot go through stmatrix, where there is no other way."""
         narrow, tmem = TYPES[c_type].bytes == 2, isinstance(accumulator, Accumulator)
@@ -54,8 +59,13 @@ class Epilogue:
             fragments, warps = True, 4 * accumulator.warpgroups
         else:
             fragments, warps = tmem_load == "16x256b" and (not tma or narrow), 4
-        columns = gcd(chunk if tma else _BATCH, accumulator.n)
-        return cls(c_type, tma, fragments, accumulator.n, accumulator.rows_per_warp, columns, buffers, warps, tmem)
+        # With a combination each value takes many lines: short chunks keep the text short.
+        widest = chunk if tma else _BATCH
+        if combination.present:
+            widest = min(widest, _BATCH if tma else _BATCH // 2)
+        columns = gcd(widest, accumulator.n)
+        rows = accumulator.rows_per_warp
+        return cls(c_type, tma, fragments, accumulator.n, rows, columns, buffers, warps, tmem, combination, batched)
 
     @property
     def c_bytes(self) -> int:
@@ -112,19 +122,15 @@ class Epilogue:
         words = f"C, {self.warps * self.rows_per_warp} rows of {self.chunk} columns"
         return [Wanted("c", self.buffers * self.buffer_bytes, 1024, words, self.buffers)]
 
-    def tensormap(self, address: Any, m: int, n: int, leading: int) -> TiledMap:
+    def tensormap(self, address: Any, m: int, n: int, leading: int, batches: Batches | None = None) -> TiledMap:
         """The tensormap of C; a box is one warp's rows of a panel."""
-        return TensorMap.tiled(
-            TYPES[self.c_type].tensormap,
-            address,
-            dims=(n, m),
-            strides=(leading * self.c_bytes,),
-            box=(self.panel_columns, self.rows_per_warp),
-            swizzle=self.swizzle,
+        return matrix_map(
+            self.c_type, address, (n, m), leading, (self.panel_columns, self.rows_per_warp), self.swizzle, batches
         )
 
     def explain(self) -> str:
-        load = ("tcgen05.ld 16x256b, " if self.fragments else "tcgen05.ld 32x32b, ") if self.tmem else ""
+        what = f"C = {self.combination.explain()}; " if self.combination.present else ""
+        load = what + ("tcgen05.ld 16x256b, " if self.fragments else "tcgen05.ld 32x32b, ") if self.tmem else ""
         if not self.tma:
             return f"{load}direct stores of {self.c_type}, guarded at the edges of C"
         pack = "stmatrix" if self.fragments else "st.shared"

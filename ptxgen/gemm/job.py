@@ -7,15 +7,16 @@ have to do with it. Executing is left to the device, showing to whoever asked.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
 
 from ptxgen.device import Device, DeviceArray, Finding, Kernel, LaunchReport
-from ptxgen.gemm.comparison import BLOCK, POISON, Comparison, compare, line_list
+from ptxgen.gemm.comparison import BLOCK, POISON, Comparison, compare, line_list, merged
 from ptxgen.gemm.plan import GemmPlan
 from ptxgen.gemm.problem import GemmProblem
 from ptxgen.gemm.reference import Reference
@@ -26,6 +27,7 @@ from ptxgen.syntax import Instruction, walk
 
 #: C starts on a multiple of this, as the driver's own allocations do.
 C_ALIGNMENT = 256
+_SCALARS = {"alpha": 3, "beta": -2}
 _MIN_GUARD = 4096
 _MAX_GUARD = 1 << 22
 
@@ -159,7 +161,8 @@ class GemmResult:
 class GemmJob:
     """A plan applied to a problem with random inputs; the same seed gives the same inputs. Raises PlanError.
 
-    Lines of matrices start on 16 bytes where the kernel requires it, whatever M, N and K are.
+    `more`: other fields of GemmProblem. Unless it says otherwise, alpha is 3 and beta −2, so that a kernel that drops
+    one is wrong. Lines of matrices start on 16 bytes where the kernel requires it, whatever M, N and K are.
     """
 
     plan: GemmPlan
@@ -167,13 +170,14 @@ class GemmJob:
     n: int
     k: int
     seed: int = 0
+    more: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         _ = self.problem  # raises PlanError for sizes that the plan does not take
 
     @cached_property
     def problem(self) -> GemmProblem:
-        return self.plan.padded_problem(self.m, self.n, self.k)
+        return self.plan.padded_problem(self.m, self.n, self.k, **{**_SCALARS, **self.more})
 
     @cached_property
     def reference(self) -> Reference:
@@ -184,7 +188,9 @@ class GemmJob:
         """Roughly the memory that a run takes: inputs, their copies on an emulated device, C, and the comparison."""
         a, b, c = (TYPES[self.problem.dtype(name)].bytes for name in ("a", "b", "c"))
         inputs = self.k * (self.m * (4 + 3 * a) + self.n * (4 + 3 * b))
-        return inputs + self.m * self.n * (3 * c + 1) + BLOCK * (8 * BLOCK * 6 + 4 * 8 * self.k)
+        source = 12 if self.plan.epilogue.combination.source else 0
+        per_batch = inputs + self.m * self.n * (3 * c + 1 + source)
+        return self.problem.batches * per_batch + BLOCK * (8 * BLOCK * 6 + 4 * 8 * self.k)
 
     def run(self, device: Device, *, text: str | None = None) -> GemmResult:
         """Launch on a device and compare. `text` replaces the plan's PTX, for trying an edited kernel.
@@ -198,9 +204,11 @@ class GemmJob:
             kernel = Kernel.from_ptx(source, regions=plan.shared.named)
         with _timed(timings, "inputs"):
             device_a, device_b = (device.array(self.reference.lines(name)) for name in ("a", "b"))
+            source = None if self.reference.source is None else device.array(self.reference.lines("source"))
+            bias = None if self.reference.bias is None else device.array(self.reference.bias)
             guarded = _GuardedOutput(device, self.problem)
         with _timed(timings, "encode"):
-            arguments = self.problem.arguments(device_a, device_b, guarded.address)
+            arguments = self.problem.arguments(device_a, device_b, guarded.address, source, bias)
         with _timed(timings, "launch"):
             launch = device.launch(
                 kernel, self.problem.grid, self.problem.block, arguments, shared_bytes=plan.shared.bytes
@@ -214,24 +222,30 @@ class GemmJob:
         return GemmResult(self.problem, self.seed, kernel, launch, comparison, guards, reason, timings)
 
     def compare(self, c: np.ndarray) -> Comparison:
-        """Compare C (M×N) with the reference."""
-        return compare(c, self.reference.expect, (self.plan.m_tile, self.plan.n_tile))
+        """Compare C (M×N, of all batches one after the other) with the reference."""
+        tile, m = (self.plan.m_tile, self.plan.n_tile), self.problem.m
+        return merged(
+            [
+                compare(c[batch * m : (batch + 1) * m], partial(self.reference.expect, batch=batch), tile)
+                for batch in range(self.problem.batches)
+            ]
+        )
 
 
 def run_gemm(
-    device: Device, plan: GemmPlan, m: int, n: int, k: int, *, seed: int = 0, text: str | None = None
+    device: Device, plan: GemmPlan, m: int, n: int, k: int, *, seed: int = 0, text: str | None = None, **more: Any
 ) -> GemmResult:
-    """Run a plan on random inputs and compare: `GemmJob(plan, m, n, k, seed).run(device, text=text)`."""
-    return GemmJob(plan, m, n, k, seed).run(device, text=text)
+    """Run a plan on random inputs and compare: `GemmJob(plan, m, n, k, seed, more).run(device, text=text)`."""
+    return GemmJob(plan, m, n, k, seed, more).run(device, text=text)
 
 
 class _GuardedOutput:
     """C in a larger buffer of poison: what lies around it and between its rows shows stray stores."""
 
     def __init__(self, device: Device, problem: GemmProblem) -> None:
-        self.shape, self.leading = (problem.m, problem.n), problem.leading("c")
+        self.shape, self.leading = (problem.batches * problem.m, problem.n), problem.leading("c")
         self.dtype = TYPES[problem.plan.c_dtype].numpy
-        self.bytes = problem.m * self.leading * self.dtype.itemsize
+        self.bytes = self.shape[0] * self.leading * self.dtype.itemsize
         # An unguarded store of the last tile's rows goes as far as a tile of whole rows past the end.
         reach = min(problem.plan.m_tile * self.leading * self.dtype.itemsize, _MAX_GUARD)
         guard = -(-max(_MIN_GUARD, reach) // C_ALIGNMENT) * C_ALIGNMENT

@@ -18,6 +18,14 @@ MMA_ROW_BYTES = 32
 
 
 @dataclass(frozen=True, slots=True)
+class Batches:
+    """How many matrices there are, and the elements from one to the next."""
+
+    count: int
+    stride: int
+
+
+@dataclass(frozen=True, slots=True)
 class Copy:
     """One TMA load of a stage: bytes from the operand's start, and elements from the tile's origin along K and rows."""
 
@@ -44,6 +52,7 @@ class Operand:
     wgmma: bool = False
     peers: int = 1
     load: Load = "tma"
+    batched: bool = False
 
     def __post_init__(self) -> None:
         if self.load == "direct":
@@ -174,14 +183,34 @@ class Operand:
         made = WgmmaDescriptor if self.wgmma else SmemDescriptor
         return made(start_address=0, leading_byte_offset=leading, stride_byte_offset=stride, swizzle=self.swizzle)
 
-    def tensormap(self, address: Any, rows: int, k: int, leading: int) -> TiledMap:
-        """The tensormap of a matrix of `rows` x `k` elements whose lines are `leading` elements apart."""
-        return TensorMap.tiled(
-            self.type.tensormap,
-            address,
-            dims=(k, rows) if self.major == "k" else (rows, k),
-            strides=(leading * self.type.bytes,),
-            box=self.box,
-            swizzle=self.swizzle,
-            l2_promotion="128B",
-        )
+    def tensormap(self, address: Any, rows: int, k: int, leading: int, batches: Batches | None = None) -> TiledMap:
+        """The tensormap of matrices of `rows` x `k` elements whose lines are `leading` elements apart."""
+        dims = (k, rows) if self.major == "k" else (rows, k)
+        return matrix_map(self.dtype, address, dims, leading, self.box, self.swizzle, batches, l2_promotion="128B")
+
+
+def matrix_map(
+    dtype: str,
+    address: Any,
+    dims: tuple[int, int],
+    leading: int,
+    box: tuple[int, int],
+    swizzle: str,
+    batches: Batches | None,
+    *,
+    l2_promotion: str = "none",
+) -> TiledMap:
+    """The tensormap of a matrix, or of many with the batch as third dimension; sizes in elements, innermost first."""
+    made, size = TYPES[dtype], TYPES[dtype].bytes
+    strides, third, depth = (leading * size,), (), ()
+    if batches is not None:
+        strides, third, depth = (*strides, batches.stride * size), (batches.count,), (1,)
+    return TensorMap.tiled(
+        made.tensormap,
+        address,
+        dims=(*dims, *third),
+        strides=strides,
+        box=(*box, *depth),
+        swizzle=swizzle,
+        l2_promotion=l2_promotion,
+    )

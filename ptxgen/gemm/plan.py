@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from ptxgen.gemm.accumulator import Accumulator, RegisterAccumulator
+from ptxgen.gemm.combination import LinearCombination
 from ptxgen.gemm.config import GemmConfig
 from ptxgen.gemm.epilogue import Epilogue
 from ptxgen.gemm.errors import PlanError
@@ -66,8 +67,14 @@ class GemmPlan:
             raise PlanError(f"clusters lie along M or along N here, but {cluster[0]}×{cluster[1]} goes along both")
         peers = cluster[0] // group
         load: Load = "copies" if design == "copies" else "tma"
-        a = Operand("a", config.dtype, config.a_major, config.m_tile // group, config.swizzle, wgmma, cluster[1], load)
-        b = Operand("b", config.b_type, config.b_major, config.n_tile // group, config.swizzle, wgmma, peers, load)
+        batched = config.batched
+        a, b = (
+            Operand(name, dtype, major, rows // group, config.swizzle, wgmma, sharing, load, batched)
+            for name, dtype, major, rows, sharing in (
+                ("a", config.dtype, config.a_major, config.m_tile, cluster[1]),
+                ("b", config.b_type, config.b_major, config.n_tile, peers),
+            )
+        )
         specialized = design == "specialized"
         m, n = config.m_tile, config.n_tile
         accumulator: Accumulator | RegisterAccumulator
@@ -79,10 +86,14 @@ class GemmPlan:
             roles = Roles.of(specialized=specialized, scheduler=config.scheduler == "clc")
         epilogue = Epilogue.of(
             accumulator, config.c_type, tma=config.epilogue == "tma", tmem_load=config.tmem_load,
-            chunk=config.chunk, buffers=config.chunk_buffers,
+            chunk=config.chunk, buffers=config.chunk_buffers, batched=batched,
+            combination=LinearCombination.of(
+                accumulator.d_type, alpha=config.alpha, source=config.source, bias=config.bias,
+                activation=config.activation,
+            ),
         )  # fmt: skip
         scheduler = TileScheduler(
-            config.scheduler, accumulator.rows, config.n_tile, cluster, config.panel, config.slots
+            config.scheduler, accumulator.rows, config.n_tile, cluster, config.panel, config.slots, batched
         )
         pipelines = _pipelines(config, a, b, scheduler, accumulator)
         wanted = [
@@ -109,13 +120,15 @@ class GemmPlan:
     @classmethod
     def _naive(cls, config: GemmConfig, template: Template, target: str) -> GemmPlan:
         """One thread per element of C: no tensor cores, no shared memory, no tensormaps."""
-        a = Operand("a", config.dtype, config.a_major, NAIVE_TILE, "none", load="direct")
-        b = Operand("b", config.b_type, config.b_major, NAIVE_TILE, "none", load="direct")
+        batched = config.batched
+        a = Operand("a", config.dtype, config.a_major, NAIVE_TILE, "none", load="direct", batched=batched)
+        b = Operand("b", config.b_type, config.b_major, NAIVE_TILE, "none", load="direct", batched=batched)
         if a.type.kind != "f16" or a.dtype != b.dtype:
             raise PlanError(f"the naive kernel multiplies bf16 or f16, not {a.dtype} by {b.dtype}")
         accumulator = RegisterAccumulator(NAIVE_TILE, NAIVE_TILE, "f32")
-        epilogue = Epilogue(config.c_type, False, False, NAIVE_TILE, NAIVE_TILE, NAIVE_TILE, 1, tmem=False)
-        scheduler = TileScheduler("grid", NAIVE_TILE, NAIVE_TILE, (1, 1), 0)
+        tile = NAIVE_TILE
+        epilogue = Epilogue(config.c_type, False, False, tile, tile, tile, 1, tmem=False, batched=batched)
+        scheduler = TileScheduler("grid", NAIVE_TILE, NAIVE_TILE, (1, 1), 0, batched=batched)
         shared = SharedMap.place((), target=target)
         roles = Roles(warps=NAIVE_TILE * NAIVE_TILE // 32)
         return cls(config, template, target, a, b, accumulator, epilogue, scheduler, roles, (), shared)
@@ -134,11 +147,17 @@ class GemmPlan:
     @property
     def parameters(self) -> list[tuple[str, str]]:
         """The entry's parameters, in order: declaration and name."""
-        tensormap, word = ".param .align 64 .b8", ".param .u32"
+        tensormap, word, long = ".param .align 64 .b8", ".param .u32", ".param .u64"
+        combination, batched = self.epilogue.combination, self.config.batched
+        scalar = f".param .{combination.compute}"
         made: list[tuple[str, str]] = []
-        for name, tma in (("a", self.a.tma), ("b", self.b.tma), ("c", self.epilogue.tma)):
-            made += [(tensormap, f"tensormap_{name}[128]")] if tma else [(".param .u64", name), (word, f"ld{name}")]
-        return [*made, (word, "m"), (word, "n"), (word, "k")]
+        matrices = [("a", self.a.tma), ("b", self.b.tma), ("c", self.epilogue.tma)]
+        for name, tma in [*matrices, *[("source", False)] * bool(combination.source)]:
+            made += [(tensormap, f"tensormap_{name}[128]")] if tma else [(long, name), (word, f"ld{name}")]
+            made += [(long, f"stride_{name}")] * (batched and not tma)
+        made += [(long, "bias")] * bool(combination.bias)
+        made += [(scalar, "alpha")] * combination.alpha + [(scalar, "beta")] * bool(combination.source)
+        return [*made, (word, "m"), (word, "n"), (word, "k"), *[(word, "batches")] * batched]
 
     @property
     def cluster(self) -> tuple[int, int, int] | None:
@@ -167,15 +186,15 @@ class GemmPlan:
         text = self.template.render(target=self.target, version=self.config.ptx, plan=self)
         return f"{text}// ptxgen: {' '.join([self.name, *self.config.chosen()])}\n" if self.name else text
 
-    def problem(self, m: int, n: int, k: int, **leading: int) -> GemmProblem:
-        """This plan applied to a problem size; `lda`, `ldb` and `ldc` are leading dimensions, all in elements."""
+    def problem(self, m: int, n: int, k: int, **more: Any) -> GemmProblem:
+        """This plan applied to a problem; `more` are other fields of GemmProblem, such as `lda`, in elements."""
         from ptxgen.gemm.problem import GemmProblem
 
-        return GemmProblem(self, m, n, k, **leading)
+        return GemmProblem(self, m, n, k, **more)
 
-    def padded_problem(self, m: int, n: int, k: int) -> GemmProblem:
+    def padded_problem(self, m: int, n: int, k: int, **more: Any) -> GemmProblem:
         """The same with lines of matrices on 16 bytes, as TMA requires, where the kernel uses it for them."""
-        found = {}
+        found: dict[str, Any] = {}
         lines = {"a": k if self.a.major == "k" else m, "b": k if self.b.major == "k" else n, "c": n}
         dtypes = {"a": self.a.dtype, "b": self.b.dtype, "c": self.c_dtype}
         aligned = {"a": self.a.load != "direct", "b": self.b.load != "direct", "c": self.epilogue.tma}
@@ -183,7 +202,7 @@ class GemmPlan:
             if needed:
                 step = 16 // TYPES[dtypes[name]].bytes
                 found[f"ld{name}"] = -(-lines[name] // step) * step
-        return self.problem(m, n, k, **found)
+        return self.problem(m, n, k, **{**found, **more})
 
 
 def _pipelines(

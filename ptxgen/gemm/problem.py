@@ -5,13 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
+import numpy as np
+
 from ptxgen.descriptors.tensormap import TiledMap
 from ptxgen.device import DeviceArray
 from ptxgen.gemm.errors import PlanError
+from ptxgen.gemm.operand import Batches
 from ptxgen.gemm.plan import GemmPlan
 from ptxgen.gemm.types import TYPES
 
-Matrix = Literal["a", "b", "c"]
+Matrix = Literal["a", "b", "c", "source"]
 #: What TMA requires strides to be a multiple of, in bytes.
 _STRIDE = 16
 
@@ -20,7 +23,9 @@ _STRIDE = 16
 class GemmProblem:
     """A plan and a problem. Sizes in elements; a leading dimension of 0 means that there is no gap between lines.
 
-    A is M×K, B N×K and C M×N; a line is a row, or a column where an operand is MN-major. Raises PlanError.
+    A is M×K, B N×K, C and the source M×N; a line is a row, or a column where an operand is MN-major. The matrices of a
+    batch follow those of the one before without a gap. `alpha` and `beta` count where the kernel takes them.
+    Raises PlanError.
     """
 
     plan: GemmPlan
@@ -30,24 +35,38 @@ class GemmProblem:
     lda: int = 0
     ldb: int = 0
     ldc: int = 0
+    ldsource: int = 0
+    batches: int = 1
+    alpha: float = 1
+    beta: float = 1
 
     def __post_init__(self) -> None:
-        for name, value in (("M", self.m), ("N", self.n), ("K", self.k)):
+        for name, value in (("M", self.m), ("N", self.n), ("K", self.k), ("the number of batches", self.batches)):
             if not 1 <= value < 2**31:
                 raise PlanError(f"{name} must be 1 to {2**31 - 1}, not {value}")
-        matrices: tuple[Matrix, ...] = ("a", "b", "c")
-        for name in matrices:
+        if self.batches > 1 and not self.plan.config.batched:
+            raise PlanError(f"{self.batches} batches take a kernel with batched=true; this one multiplies once")
+        if self.plan.epilogue.combination.compute == "s32":
+            for name, value in (("alpha", self.alpha), ("beta", self.beta)):
+                if value != int(value) or not -(2**31) <= value < 2**31:
+                    raise PlanError(f"{name} must be a whole number of 32 bits, as the accumulator is s32; not {value}")
+        for name in self.matrices:
             self._require_stride(name)
         _ = self.grid
+
+    @property
+    def matrices(self) -> tuple[Matrix, ...]:
+        """The matrices that the kernel takes, in the order of its parameters."""
+        return ("a", "b", "c", "source") if self.plan.epilogue.combination.source else ("a", "b", "c")
 
     def _require_stride(self, name: Matrix) -> None:
         leading, contiguous = self.leading(name), self.extents(name)[1]
         if leading < contiguous:
             raise PlanError(
-                f"ld{name} must be at least {contiguous}, the length of a line of {name.upper()}, not {leading}"
+                f"ld{name} must be at least {contiguous}, the length of a line of {title(name)}, not {leading}"
             )
-        used = {"a": self.plan.a.load != "direct", "b": self.plan.b.load != "direct", "c": self.plan.epilogue.tma}
-        if not used[name]:
+        aligned = {"a": self.plan.a.load != "direct", "b": self.plan.b.load != "direct", "c": self.plan.epilogue.tma}
+        if not aligned.get(name):
             return
         step = _STRIDE // TYPES[self.dtype(name)].bytes
         if leading % step:
@@ -57,25 +76,31 @@ class GemmProblem:
                 else {"a": "MK", "b": "NK", "c": "NN"}[name][self._along(name)]
             )
             raise PlanError(
-                f"{what} must be a multiple of {step} (lines of {name.upper()} must start on {_STRIDE} bytes), not "
+                f"{what} must be a multiple of {step} (lines of {title(name)} must start on {_STRIDE} bytes), not "
                 f"{leading}; pad the lines to ld{name} = {-(-leading // step) * step}"
             )
 
     def _along(self, name: Matrix) -> int:
         """1 where a line runs along the second dimension: K of A and B, N of C."""
-        return 1 if name == "c" or getattr(self.plan, name).major == "k" else 0
+        return 1 if name in ("c", "source") or getattr(self.plan, name).major == "k" else 0
 
     def dtype(self, name: Matrix) -> str:
+        if name == "source":
+            return self.plan.epilogue.combination.source
         return self.plan.c_dtype if name == "c" else getattr(self.plan, name).dtype
 
     def extents(self, name: Matrix) -> tuple[int, int]:
         """Lines of a matrix, and elements of a line."""
-        shape = {"a": (self.m, self.k), "b": (self.n, self.k), "c": (self.m, self.n)}[name]
+        shape = {"a": (self.m, self.k), "b": (self.n, self.k)}.get(name, (self.m, self.n))
         return shape if self._along(name) else (shape[1], shape[0])
 
     def leading(self, name: Matrix) -> int:
         """Elements from one line of a matrix to the next."""
         return getattr(self, f"ld{name}") or self.extents(name)[1]
+
+    def stride(self, name: Matrix) -> int:
+        """Elements from a matrix to that of the next batch."""
+        return self.extents(name)[0] * self.leading(name)
 
     @property
     def tensormaps(self) -> tuple[Matrix, ...]:
@@ -85,7 +110,7 @@ class GemmProblem:
 
     @property
     def grid(self) -> tuple[int, int, int]:
-        return self.plan.scheduler.grid(self.m, self.n)
+        return self.plan.scheduler.grid(self.m, self.n, self.batches)
 
     @property
     def block(self) -> tuple[int, int, int]:
@@ -93,33 +118,55 @@ class GemmProblem:
 
     def tensormap(self, which: Matrix, address: Any) -> TiledMap:
         """The tensormap of a matrix at an address (or device array)."""
+        batches = Batches(self.batches, self.stride(which)) if self.plan.config.batched else None
         if which == "c":
-            return self.plan.epilogue.tensormap(address, self.m, self.n, self.leading("c"))
+            return self.plan.epilogue.tensormap(address, self.m, self.n, self.leading("c"), batches)
         rows = self.m if which == "a" else self.n
-        return getattr(self.plan, which).tensormap(address, rows, self.k, self.leading(which))
+        return getattr(self.plan, which).tensormap(address, rows, self.k, self.leading(which), batches)
 
-    def arguments(self, a: Any, b: Any, c: Any) -> list[Any]:
-        """The launch arguments in the order of the entry's parameters; each matrix a device array or an address.
+    def arguments(self, a: Any, b: Any, c: Any, source: Any = None, bias: Any = None) -> list[Any]:
+        """The launch arguments in the order of the entry's parameters; each array a device array or an address.
 
         Raises PlanError for arrays of another size or type.
         """
-        given: dict[Matrix, Any] = {"a": a, "b": b, "c": c}
-        for name, array in given.items():
-            if not isinstance(array, DeviceArray):
-                continue
-            (lines, line), leading, dtype = self.extents(name), self.leading(name), TYPES[self.dtype(name)]
-            size = ((lines - 1) * leading + line) * dtype.bytes
-            shown = f"{name.upper()} is {lines}×{line} {dtype.name}"
-            if array.nbytes not in (size, lines * leading * dtype.bytes):
-                raise PlanError(
-                    f"{shown}, {size} bytes, but the array of shape {array.shape} and type {array.dtype} has "
-                    f"{array.nbytes}"
-                )
-            if array.dtype.itemsize not in (1, dtype.bytes):
-                raise PlanError(
-                    f"{shown}, but the elements of the array have {array.dtype.itemsize} bytes ({array.dtype})"
-                )
+        combination, batched = self.plan.epilogue.combination, self.plan.config.batched
+        given: dict[Matrix, Any] = {"a": a, "b": b, "c": c, "source": source}
+        for name, array, there in (("source", source, combination.source), ("bias", bias, combination.bias)):
+            if (array is None) == bool(there):
+                words = f"a {name}, but none is given" if there else f"no {name}, but one is given"
+                raise PlanError(f"the kernel takes {words}")
         made: list[Any] = []
-        for name, array in given.items():
-            made += [self.tensormap(name, array)] if name in self.tensormaps else [array, self.leading(name)]
-        return [*made, self.m, self.n, self.k]
+        for name in self.matrices:
+            (lines, line), leading, count = self.extents(name), self.leading(name), self.batches
+            shown = f"{title(name)} is {f'{count}×' if batched else ''}{lines}×{line}"
+            least = (count * lines - 1) * leading + line
+            self._require_array(given[name], shown, self.dtype(name), (least, count * lines * leading))
+            if name in self.tensormaps:
+                made.append(self.tensormap(name, given[name]))
+            else:
+                made += [given[name], leading, *[self.stride(name)] * batched]
+        if combination.bias:
+            self._require_array(bias, f"the bias is {self.n}", combination.bias, (self.n,))
+            made.append(bias)
+        scalar = np.float32 if combination.compute == "f32" else np.int32
+        made += [scalar(self.alpha)] * combination.alpha + [scalar(self.beta)] * bool(combination.source)
+        return [*made, self.m, self.n, self.k, *[self.batches] * batched]
+
+    def _require_array(self, array: Any, shown: str, dtype: str, sizes: tuple[int, ...]) -> None:
+        """That a device array has a size and type; `sizes` in elements, the first without a gap at the end."""
+        made = TYPES[dtype]
+        if not isinstance(array, DeviceArray):
+            return
+        shown = f"{shown} {made.name}"
+        if array.nbytes not in [size * made.bytes for size in sizes]:
+            raise PlanError(
+                f"{shown}, {sizes[0] * made.bytes} bytes, but the array of shape {array.shape} and type {array.dtype} "
+                f"has {array.nbytes}"
+            )
+        if array.dtype.itemsize not in (1, made.bytes):
+            raise PlanError(f"{shown}, but the elements of the array have {array.dtype.itemsize} bytes ({array.dtype})")
+
+
+def title(name: Matrix) -> str:
+    """A matrix in words."""
+    return "the source" if name == "source" else name.upper()

@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from ptxgen.gemm.combination import LinearCombination
 from ptxgen.gemm.comparison import half_ulp
 from ptxgen.gemm.problem import GemmProblem, Matrix
 from ptxgen.gemm.types import TYPES
@@ -15,6 +16,10 @@ from ptxgen.gemm.types import TYPES
 _SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 #: What fills the gaps between lines: NaN in every floating-point type, so that a kernel that reads it shows.
 _GAP = 0xFF
+#: Roundings of alpha, beta and bias: a product and two sums.
+_ROUNDINGS = 3
+#: The largest slope of an activation: by how much it may enlarge an error.
+_STEEPEST = {"gelu": 1.13, "silu": 1.1}
 
 
 @dataclass(frozen=True)
@@ -26,27 +31,78 @@ class Reference:
 
     @cached_property
     def inputs(self) -> tuple[np.ndarray, np.ndarray]:
-        """A (M×K) and B (N×K): standard normal, rounded to their types; integers over their whole range."""
+        """A (M×K) and B (N×K), of all batches where there are: standard normal, rounded to their types.
+
+        Integers are over their whole range.
+        """
         problem, random = self.problem, np.random.default_rng(self.seed)
-        return _random(random, (problem.m, problem.k), problem.dtype("a")), _random(
-            random, (problem.n, problem.k), problem.dtype("b")
+        batches = (problem.batches,) if problem.plan.config.batched else ()
+        return _random(random, (*batches, problem.m, problem.k), problem.dtype("a")), _random(
+            random, (*batches, problem.n, problem.k), problem.dtype("b")
         )
 
+    @cached_property
+    def source(self) -> np.ndarray | None:
+        """The source, batches×M×N, as the inputs are; None where the kernel takes none."""
+        problem, dtype = self.problem, self._combination.source
+        random = np.random.default_rng([self.seed, 1])
+        return _random(random, (problem.batches, problem.m, problem.n), dtype) if dtype else None
+
+    @cached_property
+    def bias(self) -> np.ndarray | None:
+        """The bias, N elements; None where the kernel takes none."""
+        dtype, random = self._combination.bias, np.random.default_rng([self.seed, 2])
+        return _random(random, (self.problem.n,), dtype) if dtype else None
+
+    @property
+    def _combination(self) -> LinearCombination:
+        return self.problem.plan.epilogue.combination
+
     def lines(self, which: Matrix) -> np.ndarray:
-        """A or B as it lies in memory: lines with their gaps, shape [lines, leading dimension]."""
+        """A matrix as it lies in memory: lines with their gaps, shape [batches · lines, leading dimension]."""
         problem = self.problem
-        values = self.inputs[0 if which == "a" else 1]
-        if getattr(problem.plan, which).major == "mn":
-            values = values.T
+        values = self.source if which == "source" else self.inputs[0 if which == "a" else 1]
+        assert values is not None
+        if which != "source" and getattr(problem.plan, which).major == "mn":
+            values = np.swapaxes(values, -1, -2)
+        values = values.reshape(-1, values.shape[-1])
         made = np.full((values.shape[0], problem.leading(which) * values.itemsize), _GAP, np.uint8).view(values.dtype)
         made[:, : values.shape[1]] = values
         return made
 
-    def expect(self, rows: slice, columns: slice) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-        """The product for rows and columns of C, and what each element may be off by."""
-        a, b = self.inputs[0][rows].astype(np.float64), self.inputs[1][columns].astype(np.float64)
-        expected = a @ b.T
-        return expected, self.tolerances(expected, np.abs(a) @ np.abs(b).T)
+    def expect(
+        self, rows: slice, columns: slice, batch: int = 0
+    ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+        """What rows and columns of C must hold, and what each element may be off by."""
+        a, b = (each[batch] if each.ndim == 3 else each for each in self.inputs)
+        a, b = a[rows].astype(np.float64), b[columns].astype(np.float64)
+        expected, sums = a @ b.T, np.abs(a) @ np.abs(b).T
+        if not self._combination.present:
+            return expected, self.tolerances(expected, sums)
+        return self._combined(expected, sums, rows, columns, batch)
+
+    def _combined(
+        self, product: npt.NDArray[np.float64], sums: npt.NDArray[np.float64], rows: slice, columns: slice, batch: int
+    ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+        """The same with what the epilogue makes of the product."""
+        combination, problem = self._combination, self.problem
+        alpha = float(np.float32(problem.alpha)) if combination.alpha else 1.0
+        beta = float(np.float32(problem.beta))
+        value = alpha * product
+        size = np.abs(value)
+        if self.source is not None:
+            part = beta * self.source[batch, rows, columns].astype(np.float64)
+            value, size = value + part, size + np.abs(part)
+        if self.bias is not None:
+            part = self.bias[columns].astype(np.float64)
+            value, size = value + part, size + np.abs(part)
+        if combination.compute == "s32":  # sums wrap, as the instructions' do
+            value = (value + 2.0**31) % 2.0**32 - 2.0**31
+            return np.maximum(value, 0) if combination.activation == "relu" else value, np.zeros_like(value)
+        allowed = abs(alpha) * problem.k * 2.0**-23 * sums + _ROUNDINGS * 2.0**-24 * size
+        result, allowed = _activated(combination.activation, value, allowed)
+        c_type = TYPES[problem.plan.c_dtype]
+        return result, allowed if c_type.bytes == 4 else allowed + half_ulp(np.abs(result) + allowed, c_type.name)
 
     @property
     def tolerance_reason(self) -> str:
@@ -58,6 +114,14 @@ class Reference:
             "K·2⁻²³·Σ|a·b|: the products are exact in fp32, and K of them added in any order are off by at most "
             "K·2⁻²⁴·Σ|a·b|, doubled because tensor cores may truncate where others round"
         )
+        if self._combination.present:
+            reason = f"|alpha|·{reason}; plus {_ROUNDINGS}·2⁻²⁴ of the terms' sizes for their sums"
+        if self._combination.activation in _STEEPEST:
+            name = self._combination.activation
+            reason += (
+                f"; times {_STEEPEST[name]}, the steepest slope of {name}, plus |x|·(2⁻¹² + 2⁻²¹): tanh.approx.f32 is "
+                "off by at most 2⁻¹¹ of its value (PTX ISA 9.7.3.22), and counts for |x|/2"
+            )
         if c_type.bytes < 4:
             power = str(c_type.digits).translate(_SUPERSCRIPTS)
             reason += f"; plus half an ulp for the rounding to {c_type.name} (at most 2⁻{power}·|c|)"
@@ -74,7 +138,19 @@ class Reference:
         return accumulation + half_ulp(np.abs(expected) + accumulation, c_type.name)
 
 
-def _random(random: np.random.Generator, shape: tuple[int, int], dtype: str) -> np.ndarray:
+def _activated(
+    name: str, x: npt.NDArray[np.float64], allowed: npt.NDArray[np.float64]
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """An activation of values that may be off by `allowed`, and what its results may be off by."""
+    if name == "none":
+        return x, allowed
+    if name == "relu":
+        return np.maximum(x, 0), allowed
+    inner = x / 2 if name == "silu" else np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)
+    return x / 2 * (1 + np.tanh(inner)), _STEEPEST[name] * allowed + np.abs(x) * (2.0**-12 + 2.0**-21)
+
+
+def _random(random: np.random.Generator, shape: tuple[int, ...], dtype: str) -> np.ndarray:
     made = TYPES[dtype]
     if made.is_integer:
         limits = np.iinfo(made.numpy)
