@@ -11,6 +11,8 @@ from ptxgen.gemm.types import ALIASES, INPUTS, OUTPUTS, TYPES
 
 _MAJORS = ("k", "mn")
 _SCHEDULERS = ("grid", "static", "clc")
+_CONSUMERS = ("cooperative", "pingpong")
+_ORDERS = ("panels", "hilbert")
 _ACTIVATIONS = ("none", "relu", "gelu", "silu")
 
 
@@ -63,9 +65,13 @@ class GemmConfig:
     scheduler: str = option(
         "grid", "one tile per CTA, as many CTAs as slots, or cluster launch control", choices=_SCHEDULERS
     )
+    consumers: str = option(
+        "cooperative", "warpgroups share a tile, or take turns: one multiplies while one stores", choices=_CONSUMERS
+    )
     slots: int = option(132, "CTAs of a static scheduler, one a multiprocessor", range=(1, 1024, 1))
     clc_stages: int = option(1, "responses of cluster launch control in flight", range=(1, 4, 1))
     panel: int = option(0, "tiles along N of a panel in the order of tiles; 0: along M", range=(0, 16, 1))
+    order: str = option("panels", "order of tiles: panels, or along a Hilbert curve", choices=_ORDERS)
     ptx: str = option("8.6", "PTX ISA version", choices=("8.6", "8.7", "8.8", "9.0"))
 
     def __post_init__(self) -> None:

@@ -50,15 +50,16 @@ class Epilogue:
         buffers: int,
         combination: LinearCombination,
         batched: bool,
+        warps: int,
     ) -> Epilogue:
         """Raises PlanError for a C that cannot go through stmatrix, where there is no other way."""
         narrow, tmem = TYPES[c_type].bytes == 2, isinstance(accumulator, Accumulator)
         if isinstance(accumulator, RegisterAccumulator):
             if tma and not narrow:
                 raise PlanError(f"the TMA epilogue of wgmma stores 16-bit types by stmatrix, not {c_type}; take direct")
-            fragments, warps = True, 4 * accumulator.warpgroups
+            fragments = True
         else:
-            fragments, warps = tmem_load == "16x256b" and (not tma or narrow), 4
+            fragments = tmem_load == "16x256b" and (not tma or narrow)
         # With a combination each value takes many lines: short chunks keep the text short.
         widest = chunk if tma else _BATCH
         if combination.present:
@@ -74,6 +75,11 @@ class Epilogue:
     @property
     def chunks(self) -> int:
         return self.n_tile // self.chunk
+
+    @property
+    def rotates(self) -> bool:
+        """Whether the registers of wgmma go through a loop over chunks, as all chunks written out would be too long."""
+        return self.chunks > 1 and (self.combination.present or (not self.tma and self.n_tile > 128))
 
     @property
     def batch(self) -> int:

@@ -206,9 +206,10 @@ class GemmJob:
             device_a, device_b = (device.array(self.reference.lines(name)) for name in ("a", "b"))
             source = None if self.reference.source is None else device.array(self.reference.lines("source"))
             bias = None if self.reference.bias is None else device.array(self.reference.bias)
+            order = None if self.problem.tile_order is None else device.array(self.problem.tile_order)
             guarded = _GuardedOutput(device, self.problem)
         with _timed(timings, "encode"):
-            arguments = self.problem.arguments(device_a, device_b, guarded.address, source, bias)
+            arguments = self.problem.arguments(device_a, device_b, guarded.address, source, bias, order)
         with _timed(timings, "launch"):
             launch = device.launch(
                 kernel, self.problem.grid, self.problem.block, arguments, shared_bytes=plan.shared.bytes

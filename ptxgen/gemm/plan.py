@@ -80,20 +80,34 @@ class GemmPlan:
         accumulator: Accumulator | RegisterAccumulator
         if wgmma:
             accumulator = RegisterAccumulator.of(a, b, m=m, n=n)
-            roles = Roles.warpgroups(accumulator.warpgroups, accumulator.registers, specialized=specialized)
+            consumers = accumulator.warpgroups
+            if config.consumers == "pingpong":
+                if consumers > 1:
+                    raise PlanError(f"pingpong gives each warpgroup a tile of its own: m_tile must be 64, not {m}")
+                if config.scheduler != "static":
+                    raise PlanError("pingpong takes a persistent kernel: scheduler=static")
+                consumers = 2
+            roles = Roles.warpgroups(consumers, accumulator.registers, specialized=specialized)
         else:
             accumulator = Accumulator.of(a, b, m=m, n=n, cta_group=group, stages=config.accumulators)
             roles = Roles.of(specialized=specialized, scheduler=config.scheduler == "clc")
         epilogue = Epilogue.of(
             accumulator, config.c_type, tma=config.epilogue == "tma", tmem_load=config.tmem_load,
-            chunk=config.chunk, buffers=config.chunk_buffers, batched=batched,
+            chunk=config.chunk, buffers=config.chunk_buffers, batched=batched, warps=roles.storing,
             combination=LinearCombination.of(
                 accumulator.d_type, alpha=config.alpha, source=config.source, bias=config.bias,
                 activation=config.activation,
             ),
         )  # fmt: skip
         scheduler = TileScheduler(
-            config.scheduler, accumulator.rows, config.n_tile, cluster, config.panel, config.slots, batched
+            config.scheduler,
+            accumulator.rows,
+            config.n_tile,
+            cluster,
+            config.panel,
+            config.slots,
+            batched,
+            config.order,
         )
         pipelines = _pipelines(config, a, b, scheduler, accumulator)
         wanted = [
@@ -157,6 +171,7 @@ class GemmPlan:
             made += [(long, f"stride_{name}")] * (batched and not tma)
         made += [(long, "bias")] * bool(combination.bias)
         made += [(scalar, "alpha")] * combination.alpha + [(scalar, "beta")] * bool(combination.source)
+        made += [(long, "order")] * self.scheduler.hilbert
         return [*made, (word, "m"), (word, "n"), (word, "k"), *[(word, "batches")] * batched]
 
     @property
@@ -216,7 +231,10 @@ def _pipelines(
     what = "a K block of A and B"
     if isinstance(accumulator, RegisterAccumulator):
         # Every consumer warp of every CTA of the cluster, all of which share A or B.
-        return [Pipeline("ab", config.stages, 1, a.bytes + b.bytes, 4 * accumulator.warpgroups * ctas, what, clustered)]
+        ab = Pipeline("ab", config.stages, 1, a.bytes + b.bytes, 4 * accumulator.warpgroups * ctas, what, clustered)
+        # Warpgroups that take turns: the warps of one arrive where the other waits.
+        turns = [Pipeline("turn", 2, 4, 0, 0, "the turn of a warpgroup to multiply")]
+        return [ab, *turns * (config.consumers == "pingpong")]
     # A commit of every pair that this CTA loads for: those of its row and those of its column of the cluster.
     commits = config.cluster_n + config.cluster_m // group - 1
     if not a.tma:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from ptxgen.descriptors.tensormap import TiledMap
 from ptxgen.device import DeviceArray
+from ptxgen.dtypes import DTYPES
 from ptxgen.gemm.errors import PlanError
 from ptxgen.gemm.operand import Batches
 from ptxgen.gemm.plan import GemmPlan
@@ -124,14 +127,23 @@ class GemmProblem:
         rows = self.m if which == "a" else self.n
         return getattr(self.plan, which).tensormap(address, rows, self.k, self.leading(which), batches)
 
-    def arguments(self, a: Any, b: Any, c: Any, source: Any = None, bias: Any = None) -> list[Any]:
+    @cached_property
+    def tile_order(self) -> npt.NDArray[np.uint32] | None:
+        """The table of tiles that the kernel takes; None where it takes none."""
+        return self.plan.scheduler.table(self.m, self.n)
+
+    def arguments(self, a: Any, b: Any, c: Any, source: Any = None, bias: Any = None, order: Any = None) -> list[Any]:
         """The launch arguments in the order of the entry's parameters; each array a device array or an address.
 
         Raises PlanError for arrays of another size or type.
         """
         combination, batched = self.plan.epilogue.combination, self.plan.config.batched
         given: dict[Matrix, Any] = {"a": a, "b": b, "c": c, "source": source}
-        for name, array, there in (("source", source, combination.source), ("bias", bias, combination.bias)):
+        for name, array, there in (
+            ("source", source, combination.source),
+            ("bias", bias, combination.bias),
+            ("table of tiles", order, self.plan.scheduler.hilbert),
+        ):
             if (array is None) == bool(there):
                 words = f"a {name}, but none is given" if there else f"no {name}, but one is given"
                 raise PlanError(f"the kernel takes {words}")
@@ -150,11 +162,14 @@ class GemmProblem:
             made.append(bias)
         scalar = np.float32 if combination.compute == "f32" else np.int32
         made += [scalar(self.alpha)] * combination.alpha + [scalar(self.beta)] * bool(combination.source)
+        if self.tile_order is not None:
+            self._require_array(order, f"the table of tiles is {self.tile_order.size}", "u32", (self.tile_order.size,))
+            made.append(order)
         return [*made, self.m, self.n, self.k, *[self.batches] * batched]
 
     def _require_array(self, array: Any, shown: str, dtype: str, sizes: tuple[int, ...]) -> None:
         """That a device array has a size and type; `sizes` in elements, the first without a gap at the end."""
-        made = TYPES[dtype]
+        made = DTYPES[dtype]
         if not isinstance(array, DeviceArray):
             return
         shown = f"{shown} {made.name}"

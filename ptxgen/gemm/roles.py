@@ -61,6 +61,11 @@ class Roles:
         return cls(warps=4 + 4 * consumers, load=0, mma=4, epilogue=4, registers=registers)
 
     @property
+    def storing(self) -> int:
+        """Warps that store C."""
+        return self.warps - self.epilogue if self.epilogue else 4
+
+    @property
     def threads(self) -> int:
         return 32 * self.warps
 

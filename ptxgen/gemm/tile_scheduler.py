@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+import numpy.typing as npt
+
 from ptxgen.gemm.errors import PlanError
 
 
@@ -13,6 +16,7 @@ class TileScheduler:
 
     With `static` the grid has at most `slots` CTAs, each of which goes on to the tile that many further on.
 
+    With `order` hilbert the kernel reads where the tile of a number is from a table in global memory. Else, with
     `panel` > 0: tiles go along N `panel` at a time before the next row of tiles, so that those that run at the same
     time share more of A and B. `cluster` is CTAs along M and N. `batched`: the tiles of a batch come after those of the
     one before, in the third dimension of the grid or in one row of numbers.
@@ -25,6 +29,7 @@ class TileScheduler:
     panel: int
     slots: int = 0
     batched: bool = False
+    order: str = "panels"
 
     @property
     def persistent(self) -> bool:
@@ -58,11 +63,51 @@ class TileScheduler:
             raise PlanError(f"{batches} batches do not fit: a grid has at most 65535 in z")
         return x, y, batches
 
+    @property
+    def hilbert(self) -> bool:
+        return self.order == "hilbert"
+
+    def table(self, m: int, n: int) -> npt.NDArray[np.uint32] | None:
+        """Where each tile of a problem is, x + 65536·y in clusters, in the order of a Hilbert curve; None for panels.
+
+        The curve fills the smallest square of a power of two that holds all tiles; what lies outside is left out.
+        Raises PlanError for more tiles along M or N than such a word has.
+        """
+        if not self.hilbert:
+            return None
+        x, y = (
+            -(-extent // (tile * ctas))
+            for extent, tile, ctas in zip((m, n), (self.rows, self.columns), self.cluster, strict=True)
+        )
+        if max(x, y) > 65536:
+            raise PlanError(f"order=hilbert takes at most 65536 tiles along M and N, not {x}×{y}")
+        at_x, at_y = (each.ravel() for each in np.meshgrid(np.arange(x), np.arange(y), indexing="ij"))
+        ranks = _hilbert_ranks(at_x, at_y, 1 << (max(x, y) - 1).bit_length())
+        return (at_x + 65536 * at_y)[np.argsort(ranks)].astype(np.uint32)
+
     def explain(self) -> str:
         static = f"persistent, at most {self.slots} CTAs"
         words = {"grid": "one tile per CTA", "clc": "persistent, cluster launch control", "static": static}[self.kind]
-        words += f", panels of {self.panel} tiles along N" if self.panel else ", along M"
+        if self.hilbert:
+            words += ", along a Hilbert curve"
+        else:
+            words += f", panels of {self.panel} tiles along N" if self.panel else ", along M"
         words += ", batch after batch" if self.batched else ""
         if self.cluster_ctas > 1:
             words += f", clusters of {self.cluster[0]}×{self.cluster[1]} CTAs"
         return words
+
+
+def _hilbert_ranks(x: npt.NDArray[np.int64], y: npt.NDArray[np.int64], side: int) -> npt.NDArray[np.int64]:
+    """How far along the Hilbert curve of a square each point is; `side` is a power of two."""
+    ranks = np.zeros_like(x)
+    half = side // 2
+    while half:
+        right, upper = (x & half) > 0, (y & half) > 0
+        ranks += half * half * ((3 * right) ^ upper)
+        # Each quarter holds a curve that is turned so that its ends meet those of its neighbors.
+        mirrored = right & ~upper
+        x, y = np.where(mirrored, half - 1 - (x & (half - 1)), x), np.where(mirrored, half - 1 - (y & (half - 1)), y)
+        x, y = np.where(upper, x, y), np.where(upper, y, x)
+        half //= 2
+    return ranks

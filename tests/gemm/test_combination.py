@@ -138,7 +138,7 @@ def test_inputs_of_the_job() -> None:
     [
         ({"source": "s32"}, {}, "the accumulator is f32; source cannot be s32"),
         ({"dtype": "s8", "bias": "f32"}, {}, "the accumulator is s32; bias cannot be f32"),
-        ({"dtype": "s8", "activation": "gelu"}, {}, "the accumulator is s32; activation must be none or relu, not gelu"),
+        ({"dtype": "s8", "activation": "gelu"}, {}, "accumulator is s32; activation must be none or relu, not gelu"),
         ({"activation": "tanh"}, {}, "activation must be none, relu, gelu or silu, not tanh"),
         ({"alpha": 2}, {}, "alpha must be false or true, not 2"),
         ({}, {"batches": 2}, "2 batches take a kernel with batched=true"),
