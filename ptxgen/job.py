@@ -27,15 +27,16 @@ class JobError(ValueError):
 class Job:
     """What a kernel is run with, and what must come out.
 
-    `outputs` gives shape and type of each; `arguments` are the entry's parameters in order, where a text names an input
-    or output and anything else is passed as it is. `reference` takes the inputs and gives all outputs. An element may
-    be off by `tolerance` times the largest magnitude of its output, and `reason` says why; 0: it must be equal.
+    `outputs` gives shape and type of each. `arguments` are the entry's parameters in order: a text names an input or
+    output, and anything else is passed as it is. For tensormaps it may be a function that makes them of the arrays by
+    name, of which an output is an address. `reference` takes the inputs and gives all outputs. An element may be off by
+    `tolerance` times the largest magnitude of its output, and `reason` says why; 0: it must be equal.
     """
 
     ptx: str
     inputs: Mapping[str, np.ndarray]
     outputs: Mapping[str, tuple[tuple[int, ...], npt.DTypeLike]]
-    arguments: Sequence[Any]
+    arguments: Sequence[Any] | Callable[[Mapping[str, Any]], Sequence[Any]]
     grid: Extent
     block: Extent
     reference: Callable[[Mapping[str, np.ndarray]], Mapping[str, np.ndarray]]
@@ -55,10 +56,11 @@ class Job:
             size = int(np.prod(shape)) * np.dtype(dtype).itemsize
             guarded[name] = device.array(np.full(2 * _GUARD + size, _POISON, np.uint8))
             arrays[name] = guarded[name].address + _GUARD
-        unknown = [each for each in self.arguments if isinstance(each, str) and each not in arrays]
+        given = self.arguments(arrays) if callable(self.arguments) else self.arguments
+        unknown = [each for each in given if isinstance(each, str) and each not in arrays]
         if unknown:
             raise JobError(f"the job passes {', '.join(unknown)}; its arrays are {', '.join(arrays)}")
-        arguments = [arrays[each] if isinstance(each, str) else each for each in self.arguments]
+        arguments = [arrays[each] if isinstance(each, str) else each for each in given]
         launch = device.launch(
             kernel, self.grid, self.block, arguments, cluster=self.cluster, shared_bytes=self.shared_bytes
         )

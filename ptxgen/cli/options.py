@@ -43,7 +43,8 @@ def find_kernel(name: str) -> KernelEntry:
 
     known = kernels()
     if "#" not in name and not any(name == each.name or name in each.rungs for each in known.values()):
-        raise InputError(f"there is no kernel {name!r}{nearest(name, known)} ('ptxgen kernels' lists all)")
+        near = nearest(name, [*known, *(rung for each in known.values() for rung in each.rungs)])
+        raise InputError(f"there is no kernel {name!r}{near} ('ptxgen kernels' lists all)")
     return find(name)
 
 

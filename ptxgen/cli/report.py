@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console, Group, RenderableType
@@ -63,20 +64,22 @@ class RunReport:
     def _rows(self) -> list[tuple[str, RenderableType]]:
         problem = self.result.problem
         plan = problem.plan
-        x, y, _ = problem.grid
+        grid = problem.grid[: 3 if plan.config.batched else 2]
         types = plan.a.dtype if plan.a.dtype == plan.b.dtype else f"{plan.a.dtype} and {plan.b.dtype}"
         sums = plan.accumulator.d_type
         steps = -(-problem.k // plan.k_tile)
+        sizes = ", ".join(f"{name} {value:.12g}" for name, value in problem.sizes.items())
         return [
             (
                 "problem",
-                f"C = A·Bᵀ with M {problem.m}, N {problem.n}, K {problem.k}; "
+                f"C = {plan.epilogue.combination.explain()} with {sizes}; "
                 f"{types} in, {sums} accumulation, {plan.c_dtype} out; seed {self.result.seed}",
             ),
             (
                 "tile",
                 f"{plan.m_tile}×{plan.n_tile}, {steps} step{'s' * (steps > 1)} of {plan.k_tile} in K; "
-                f"grid {x}×{y} = {x * y} CTA{'s' * (x * y > 1)} of {plan.roles.threads} threads",
+                f"grid {'×'.join(map(str, grid))} = {prod(grid)} CTA{'s' * (prod(grid) > 1)} of {plan.roles.threads} "
+                "threads",
             ),
             ("scheduler", plan.scheduler.explain()),
             ("roles", plan.roles.explain()),
@@ -262,7 +265,7 @@ class RunReport:
             "kernel": self.kernel,
             "ok": result.ok,
             "status": result.status,
-            "problem": {"m": problem.m, "n": problem.n, "k": problem.k, "seed": result.seed},
+            "problem": {**{name.lower(): value for name, value in problem.sizes.items()}, "seed": result.seed},
             "config": {**asdict(plan.config), "c_dtype": plan.c_dtype},
             "target": plan.target,
             "device": result.launch.device,

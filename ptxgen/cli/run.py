@@ -6,6 +6,7 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Literal, get_args
 
 import typer
@@ -30,6 +31,12 @@ def run(
     m: Annotated[int, typer.Option("--m", help="Rows of A and C.")] = 512,
     n: Annotated[int, typer.Option("--n", help="Rows of B, columns of C.")] = 512,
     k: Annotated[int, typer.Option("--k", help="Columns of A and B.")] = 512,
+    batches: Annotated[int, typer.Option("--batches", help="Products, of a kernel with batched=true.")] = 1,
+    alpha: Annotated[float, typer.Option("--alpha", help="What A·Bᵀ is times, of a kernel with alpha=true.")] = 3,
+    beta: Annotated[float, typer.Option("--beta", help="What the source is times, of a kernel with one.")] = -2,
+    lda: Annotated[int, typer.Option("--lda", help="Elements from a line of A to the next; 0: padded.")] = 0,
+    ldb: Annotated[int, typer.Option("--ldb", help="The same of B.")] = 0,
+    ldc: Annotated[int, typer.Option("--ldc", help="The same of C.")] = 0,
     settings: Settings = [],  # noqa: B006  (typer's way to say many)
     dtype: DType = None,
     c_dtype: CDType = None,
@@ -142,7 +149,9 @@ def run(
         settings = [*own, *settings]
     start = time.perf_counter()
     plan = make_plan(kernel, settings, dtype, c_dtype)
-    job = GemmJob(plan, m, n, k, seed)
+    leading = {name: value for name, value in (("lda", lda), ("ldb", ldb), ("ldc", ldc)) if value}
+    more = {"batches": batches, "alpha": alpha, "beta": beta, **leading}
+    job = GemmJob(plan, m, n, k, seed, more)
     _require_memory(job)
     if ptx is None:
         text = plan.text
@@ -167,7 +176,7 @@ def run(
             made = open_device(device, kernel, plan.target, now, trial, progress.advance, advice, accepted)
             named = f", schedule {tried} of {schedules}: {now}, seed {trial}" if schedules else ""
             progress.begin(f"running on {made.name}{named}")
-            result = (job if trial == seed else GemmJob(plan, m, n, k, trial)).run(made, text=text)
+            result = (job if trial == seed else replace(job, seed=trial)).run(made, text=text)
             unused = [each for each in unused if each in result.launch.unused_accepts]
     timings = {"plan+render": planned, "assemble": assembled}
     timings.update({name: value for name, value in result.timings.items() if name != "render"})

@@ -52,7 +52,7 @@ class GemmConfig:
     cluster_m: int = option(1, "CTAs of a cluster along M", choices=(1, 2, 4, 8))
     cluster_n: int = option(1, "CTAs of a cluster along N", choices=(1, 2, 4, 8))
     stages: int = option(1, "K blocks of A and B in shared memory", range=(1, 12, 1))
-    accumulators: int = option(1, "accumulators in tensor memory", choices=(1, 2))
+    accumulators: int = option(1, "accumulators in tensor memory", range=(1, 4, 1))
     epilogue: str = option("direct", "how C leaves: st.global, or shared memory and TMA", choices=("direct", "tma"))
     tmem_load: str = option("32x32b", "shape of tcgen05.ld; 16x256b goes with stmatrix", choices=("32x32b", "16x256b"))
     chunk: int = option(256, "columns of C that the epilogue stores at a time", range=(16, 256, 16))

@@ -135,7 +135,8 @@ class GemmResult:
     def summary(self) -> str:
         """The outcome as text: one line, then what is wrong and what the device advises, with lines of the PTX."""
         problem = self.problem
-        lines = [f"{self.kernel.name}, M {problem.m}, N {problem.n}, K {problem.k}: {self.status}"]
+        sizes = ", ".join(f"{name} {value:.12g}" for name, value in problem.sizes.items())
+        lines = [f"{self.kernel.name}, {sizes}: {self.status}"]
         for severity, complaints in (("error", self.complaints), ("advice", self.advice)):
             for each in complaints:
                 place = f"line {each.lines[0]}: " if len(each.lines) == 1 else ""

@@ -58,6 +58,17 @@ class GemmProblem:
         _ = self.grid
 
     @property
+    def sizes(self) -> dict[str, float]:
+        """M, N and K, and batches, alpha and beta where the kernel takes them, by their names."""
+        made: dict[str, float] = {"M": self.m, "N": self.n, "K": self.k}
+        combination = self.plan.epilogue.combination
+        if self.plan.config.batched:
+            made["batches"] = self.batches
+        if combination.alpha:
+            made["alpha"] = self.alpha
+        return {**made, "beta": self.beta} if combination.source else made
+
+    @property
     def matrices(self) -> tuple[Matrix, ...]:
         """The matrices that the kernel takes, in the order of its parameters."""
         return ("a", "b", "c", "source") if self.plan.epilogue.combination.source else ("a", "b", "c")

@@ -31,6 +31,10 @@ class TileScheduler:
     batched: bool = False
     order: str = "panels"
 
+    def __post_init__(self) -> None:
+        if self.kind == "static" and self.slots < self.cluster_ctas:
+            raise PlanError(f"slots must be at least {self.cluster_ctas}, the CTAs of a cluster, not {self.slots}")
+
     @property
     def persistent(self) -> bool:
         return self.kind != "grid"
