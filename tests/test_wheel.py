@@ -12,6 +12,7 @@ from zipfile import ZipFile
 
 import pytest
 
+from tests.support.guide import agrees, follow
 from tests.support.paths import ROOT
 
 LAUNCH = """
@@ -95,3 +96,25 @@ def test_the_commands_work(scripts: Path, tmp_path: Path) -> None:
 def test_a_launch_works(scripts: Path, tmp_path: Path) -> None:
     found = Path(run([str(scripts / "python"), "-c", LAUNCH], tmp_path).strip())
     assert found.is_relative_to(scripts.parent)
+
+
+def test_the_guide_happens_as_it_is_written(scripts: Path, tmp_path: Path) -> None:
+    """Your own kernel in an hour: every file written, every command run, with the wheel and in an empty folder."""
+    environment = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "COLUMNS")}
+    environment["PATH"] = f"{scripts}{os.pathsep}{environment['PATH']}"
+
+    def shell(command: str, folder: Path) -> str:
+        done = subprocess.run(
+            ["bash", "-c", command], cwd=folder, env=environment, text=True, stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT, check=False,
+        )  # fmt: skip
+        return done.stdout
+
+    assert follow((ROOT / "docs" / "your-own-kernel.md").read_text(), tmp_path, shell) > 10
+
+
+def test_what_a_page_shows_is_compared() -> None:
+    assert agrees(("a 1.5 ms", "...", "c"), ["a 20 ms", "b", "b", "c"])
+    assert agrees((), [])
+    for shown in (("a",), ("a", "...", "d"), ("...", "b"), ("a", "c")):
+        assert not agrees(shown, ["a", "b", "c"])

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ptxgen.cli.errors import InputError
 from ptxgen.cli.options import CDType, DType, KernelName, Settings, find_kernel, make_plan
 
 if TYPE_CHECKING:
@@ -22,6 +24,15 @@ def kernels(
     kernel: Annotated[
         str | None, typer.Argument(metavar="[KERNEL]", help="Show the options of this one.", show_default=False)
     ] = None,
+    copy: Annotated[
+        str | None,
+        typer.Option(
+            "--copy",
+            metavar="FOLDER",
+            help="Start a kernel of your own from it: copy its template, and name it in a ladder.toml.",
+            show_default=False,
+        ),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print names, rungs and options as JSON.")] = False,
 ) -> None:
     """List the kernels, or what can be chosen about one and what it adds to the rung before it."""
@@ -32,6 +43,9 @@ def kernels(
     from ptxgen.gemm import kernels as packaged
 
     entries = list(packaged().values()) if kernel is None else [find_kernel(kernel)]
+    if copy is not None:
+        _copy(entries[0] if kernel is not None else None, copy)
+        return
     if as_json:
         import json
 
@@ -62,6 +76,38 @@ def kernels(
             table.add_row(name, _shown(option["default"]), _values(option), escape(option["help"]))
         out.print("[bold]options[/], their defaults and values; tile=MxN is short for m_tile and n_tile")
         out.print(Padding(table, (0, 0, 0, 2)))
+
+
+#: The ladder of a folder that `--copy` starts.
+_LADDER = """\
+[[rung]]
+name = "mine"
+from = "{entry.name}"
+template = "{template}"
+summary = "a kernel of my own"
+set = {{ }}
+"""
+
+
+def _copy(entry: KernelEntry | None, folder: str) -> None:
+    """Copy a kernel's template to a folder, with a ladder.toml that names it. Raises InputError; replaces no file."""
+    from ptxgen.builder import KERNELS_FOLDER
+    from ptxgen.cli.files import reason
+
+    if entry is None:
+        raise InputError("--copy takes the name of one kernel: ptxgen kernels KERNEL --copy FOLDER")
+    source = (entry.template.folder or KERNELS_FOLDER) / entry.template.name
+    made = {Path(folder) / source.name: source.read_text()}
+    made[Path(folder) / "ladder.toml"] = _LADDER.format(entry=entry, template=source.name)
+    if existing := [str(path) for path in made if path.exists()]:
+        raise InputError(f"{' and '.join(existing)} already there; --copy replaces no file")
+    try:
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        for path, text in made.items():
+            path.write_text(text)
+    except OSError as error:
+        raise InputError(f"cannot write {folder}: {reason(error)}") from None
+    print(f"{folder}: {', '.join(path.name for path in made)}; run it: ptxgen run {folder}#mine")
 
 
 def _described(entry: KernelEntry) -> dict[str, Any]:

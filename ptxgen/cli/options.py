@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -43,6 +44,8 @@ def find_kernel(name: str) -> KernelEntry:
 
     known = kernels()
     if "#" not in name and not any(name == each.name or name in each.rungs for each in known.values()):
+        if Path(name).is_dir():
+            raise InputError(f"{name} is a folder: name a rung of its ladder.toml, as {name}#RUNG")
         near = nearest(name, [*known, *(rung for each in known.values() for rung in each.rungs)])
         raise InputError(f"there is no kernel {name!r}{near} ('ptxgen kernels' lists all)")
     return find(name)
