@@ -87,7 +87,8 @@ class RegisterAccumulator:
     """An accumulator of m x n in registers: 64 rows per warpgroup for wgmma, or one element per thread.
 
     The registers of a wgmma are those of stmatrix fragments: two neighboring elements of a row in every 8 columns, and
-    the same of the row 8 further down.
+    the same of the row 8 further down. `promoted`: the sums of a K block are in registers of their own and are added to
+    the accumulator by the CUDA cores, as wgmma keeps only 13 bits of fraction in sums of 8-bit floating point.
     """
 
     m: int
@@ -97,23 +98,22 @@ class RegisterAccumulator:
     trans: str = ""
     cta_group: int = 1
     stages: int = 1
+    promoted: bool = False
 
     @classmethod
     def of(cls, a: Operand, b: Operand, *, m: int, n: int) -> RegisterAccumulator:
         """The accumulator of wgmma. Raises PlanError for types that it does not multiply."""
         floating = not a.type.is_integer
         pairs = {a.dtype, b.dtype}
-        if a.type.kind == "f8f6f4":
-            raise PlanError(
-                f"{a.dtype} is not offered on sm_90a: its wgmma keeps 14 bits of sums, which needs promotion"
-            )
-        if (len(pairs) > 1 and not a.type.is_integer) or a.type.kind != b.type.kind:
+        promoted = a.type.kind == "f8f6f4"
+        mixed = a.type.is_integer or promoted
+        if (len(pairs) > 1 and not mixed) or a.type.kind != b.type.kind:
             raise PlanError(f"no wgmma multiplies {a.dtype} by {b.dtype}")
         d_type = "f32" if floating else "s32"
         name = f"wgmma.mma_async.sync.aligned.m64n{n}k{a.mma_k}.{d_type}.{a.dtype}.{b.dtype}"
         scales = ", 1, 1" if floating else ""
         majors = f", {int(a.major == 'mn')}, {int(b.major == 'mn')}" if a.type.bytes == 2 else ""
-        return cls(m, n, d_type, name, scales + majors)
+        return cls(m, n, d_type, name, scales + majors, promoted=promoted)
 
     @property
     def warpgroups(self) -> int:
@@ -135,7 +135,8 @@ class RegisterAccumulator:
     @property
     def registers(self) -> int:
         """Registers of a thread."""
-        return self.n // 2 if self.opcode else 1
+        return (1 + self.promoted) * self.n // 2 if self.opcode else 1
 
     def explain(self) -> str:
-        return f"{self.registers} register{'s' * (self.registers > 1)} a thread"
+        words = f"{self.registers} register{'s' * (self.registers > 1)} a thread"
+        return f"{words}, half of them for sums of one K block, which are added in fp32" if self.promoted else words

@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from ptxgen.gemm.accumulator import RegisterAccumulator
 from ptxgen.gemm.combination import LinearCombination
 from ptxgen.gemm.comparison import half_ulp
 from ptxgen.gemm.problem import GemmProblem, Matrix
@@ -16,6 +17,8 @@ from ptxgen.gemm.types import TYPES
 _SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 #: What fills the gaps between lines: NaN in every floating-point type, so that a kernel that reads it shows.
 _GAP = 0xFF
+#: Elements of K that a wgmma on 8-bit types takes.
+_FP8_K = 32
 #: Roundings of alpha, beta and bias: a product and two sums.
 _ROUNDINGS = 3
 #: The largest slope of an activation: by how much it may enlarge an error.
@@ -76,13 +79,26 @@ class Reference:
         """What rows and columns of C must hold, and what each element may be off by."""
         a, b = (each[batch] if each.ndim == 3 else each for each in self.inputs)
         a, b = a[rows].astype(np.float64), b[columns].astype(np.float64)
-        expected, sums = a @ b.T, np.abs(a) @ np.abs(b).T
+        expected = a @ b.T
+        accumulation = self.problem.k * 2.0**-23 * (np.abs(a) @ np.abs(b).T)
+        if self._promoted:
+            accumulation = accumulation + _cut_sums(a, b, self.problem.plan.k_tile)
         if not self._combination.present:
-            return expected, self.tolerances(expected, sums)
-        return self._combined(expected, sums, rows, columns, batch)
+            return expected, self.tolerances(expected, accumulation)
+        return self._combined(expected, accumulation, rows, columns, batch)
+
+    @property
+    def _promoted(self) -> bool:
+        accumulator = self.problem.plan.accumulator
+        return isinstance(accumulator, RegisterAccumulator) and accumulator.promoted
 
     def _combined(
-        self, product: npt.NDArray[np.float64], sums: npt.NDArray[np.float64], rows: slice, columns: slice, batch: int
+        self,
+        product: npt.NDArray[np.float64],
+        accumulation: npt.NDArray[np.float64],
+        rows: slice,
+        columns: slice,
+        batch: int,
     ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
         """The same with what the epilogue makes of the product."""
         combination, problem = self._combination, self.problem
@@ -99,7 +115,7 @@ class Reference:
         if combination.compute == "s32":  # sums wrap, as the instructions' do
             value = (value + 2.0**31) % 2.0**32 - 2.0**31
             return np.maximum(value, 0) if combination.activation == "relu" else value, np.zeros_like(value)
-        allowed = abs(alpha) * problem.k * 2.0**-23 * sums + _ROUNDINGS * 2.0**-24 * size
+        allowed = abs(alpha) * accumulation + _ROUNDINGS * 2.0**-24 * size
         result, allowed = _activated(combination.activation, value, allowed)
         c_type = TYPES[problem.plan.c_dtype]
         return result, allowed if c_type.bytes == 4 else allowed + half_ulp(np.abs(result) + allowed, c_type.name)
@@ -114,6 +130,11 @@ class Reference:
             "K·2⁻²³·Σ|a·b|: the products are exact in fp32, and K of them added in any order are off by at most "
             "K·2⁻²⁴·Σ|a·b|, doubled because tensor cores may truncate where others round"
         )
+        if self._promoted:
+            reason += (
+                "; plus 34·2⁻¹³ of the largest addend or sum of each wgmma, which cuts its 33 addends and the result off "
+                "at 13 bits of fraction (docs/hardware.md)"
+            )
         if self._combination.present:
             reason = f"|alpha|·{reason}; plus {_ROUNDINGS}·2⁻²⁴ of the terms' sizes for their sums"
         if self._combination.activation in _STEEPEST:
@@ -127,15 +148,30 @@ class Reference:
             reason += f"; plus half an ulp for the rounding to {c_type.name} (at most 2⁻{power}·|c|)"
         return reason
 
-    def tolerances(self, expected: npt.NDArray[np.float64], sums: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        """What each element may be off by; `sums` holds Σ|a·b|."""
+    def tolerances(
+        self, expected: npt.NDArray[np.float64], accumulation: npt.NDArray[np.float64]
+    ) -> npt.NDArray[np.float64]:
+        """What each element may be off by; `accumulation` is what its sum may be."""
         c_type = TYPES[self.problem.plan.c_dtype]
         if c_type.is_integer:
-            return np.zeros_like(sums)
-        accumulation = self.problem.k * 2.0**-23 * sums
+            return np.zeros_like(accumulation)
         if c_type.bytes == 4:
             return accumulation
         return accumulation + half_ulp(np.abs(expected) + accumulation, c_type.name)
+
+
+def _cut_sums(a: npt.NDArray[np.float64], b: npt.NDArray[np.float64], block: int) -> npt.NDArray[np.float64]:
+    """What the sums of wgmma on 8-bit floating point may be off by, where each K block of so many starts from zero."""
+    allowed = np.zeros((a.shape[0], b.shape[0]))
+    for start in range(0, a.shape[1], block):
+        sums = np.zeros_like(allowed)
+        for k in range(start, min(start + block, a.shape[1]), _FP8_K):
+            left, right = a[:, k : k + _FP8_K], b[:, k : k + _FP8_K]
+            largest = np.abs(left).max(axis=1)[:, None] * np.abs(right).max(axis=1)[None, :]
+            before, sums = np.abs(sums), sums + left @ right.T
+            size = np.maximum(np.maximum(largest, before), np.abs(sums)) + allowed
+            allowed = allowed + (_FP8_K + 2) * 2.0**-13 * size
+    return allowed
 
 
 def _activated(

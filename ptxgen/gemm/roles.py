@@ -48,7 +48,7 @@ class Roles:
         if not specialized:
             if consumers > 1:
                 raise PlanError(f"one warpgroup multiplies 64 rows: m_tile must be 64 here, not {64 * consumers}")
-            return cls()
+            consumers = 0
         registers = _REGISTERS.get(consumers)
         # ptxas plans with what a thread has at the launch, whatever setmaxnreg says.
         threads = 128 * (1 + consumers)
@@ -58,6 +58,8 @@ class Roles:
                 f"a consumer needs {accumulator} registers for its accumulator and {_OTHER_REGISTERS} more, "
                 f"{accumulator + _OTHER_REGISTERS}; of {threads} threads each has {limit}"
             )
+        if not specialized:
+            return cls()
         return cls(warps=4 + 4 * consumers, load=0, mma=4, epilogue=4, registers=registers)
 
     @property

@@ -63,6 +63,8 @@ CHOICES: list[tuple[str, dict[str, Any]]] = [
     ("blackwell/panels", {"n_tile": 224, "cluster_m": 4, "cluster_n": 2, "panel": 3, "stages": 5}),
     ("blackwell/tilus-copies", {"dtype": "e4m3", "m_tile": 64, "c_dtype": "f32"}),
     ("hopper/wgmma", {"dtype": "tf32"}),
+    ("hopper/ring", {"dtype": "e5m2", "b_dtype": "e4m3", "n_tile": 48}),
+    ("hopper/persistent", {"dtype": "e4m3", "n_tile": 64, "slots": 4}),
     ("hopper/ring", {"a_major": "mn", "b_major": "mn", "c_dtype": "f32"}),
     ("hopper/specialized", {"dtype": "s8", "b_dtype": "u8", "n_tile": 64}),
     ("hopper/specialized", {"m_tile": 192, "n_tile": 192, "stages": 3}),

@@ -1,4 +1,4 @@
-"""Ping-pong consumers, and tiles along a Hilbert curve."""
+"""Ping-pong consumers, tiles along a Hilbert curve, and promoted sums."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ PINGPONG: dict[str, Any] = {"consumers": "pingpong", "m_tile": 64, "n_tile": 64,
 HILBERT: dict[str, Any] = {"order": "hilbert", "n_tile": 64}
 #: (rung, shape, choices); slots of 4 CTAs with many tiles, an odd number of them, and one tile.
 CASES: list[tuple[str, tuple[int, int, int], dict[str, Any]]] = [
-    ("hopper/overlapped", (300, 133, 136), PINGPONG),
-    ("hopper/persistent", (70, 200, 264), {**PINGPONG, "cluster_m": 1, "stages": 3, **HILBERT, "slots": 2}),
+    ("hopper/overlapped", (200, 133, 72), PINGPONG),
+    ("hopper/persistent", (70, 200, 200), {**PINGPONG, "cluster_m": 1, "stages": 3, **HILBERT, "slots": 2}),
     ("hopper/overlapped", (1, 1, 64), PINGPONG),
-    ("blackwell/panels", (300, 200, 72), HILBERT),
-    ("blackwell/tilus-raster", (300, 200, 72), HILBERT),
+    ("blackwell/panels", (260, 70, 64), {**HILBERT, "n_tile": 32, "stages": 2}),
+    ("blackwell/tilus-raster", (200, 100, 64), HILBERT),
 ]
 
 
@@ -64,10 +64,27 @@ def test_without_turns_the_warpgroups_mix_their_stages() -> None:
     assert text != plan.text
     schedules: list[tuple[Any, int]] = [("eager", 0), ("late", 0), ("random", 1)]
     results = [
-        run_gemm(ptxgen.Emulator("sm_90a", schedule, seed=seed), plan, 300, 200, 136, text=text)
+        run_gemm(ptxgen.Emulator("sm_90a", schedule, seed=seed), plan, 200, 133, 136, text=text)
         for schedule, seed in schedules
     ]
     assert not any(result.ok for result in results)
+
+
+def test_a_sum_that_is_not_promoted_is_found() -> None:
+    plan = find("hopper/wgmma").plan(dtype="e4m3", n_tile=48)
+    for line, other in (
+        ("add.f32 %r_value3, %r_value3, %r_partial3;", "mov.b32 %r_value3, %r_partial3;"),
+        ("%rd_step_a, %rd_step_b, 1,", "%rd_step_a, %rd_step_b, 0,"),
+    ):
+        assert line in plan.text
+        result = run_gemm(ptxgen.Emulator("sm_90a"), plan, 64, 48, 400, text=plan.text.replace(line, other))
+        assert not result.ok
+
+
+def test_both_sums_of_eight_bit_types_must_fit() -> None:
+    words = "a consumer needs 256 registers for its accumulator and 26 more, 282; of 128 threads each has 255"
+    with pytest.raises(PlanError, match=words):
+        find("hopper/wgmma").plan(dtype="e4m3", n_tile=256)
 
 
 @pytest.mark.parametrize("side", [1, 2, 8, 32])
