@@ -132,8 +132,8 @@ class Reference:
         )
         if self._promoted:
             reason += (
-                "; plus 34·2⁻¹³ of the largest addend or sum of each wgmma, which cuts its 33 addends and the result off "
-                "at 13 bits of fraction (docs/hardware.md)"
+                "; plus 34·2⁻¹³ of the largest addend or sum of each wgmma, which cuts its 33 addends and the result "
+                "off at 13 bits of fraction (docs/hardware.md)"
             )
         if self._combination.present:
             reason = f"|alpha|·{reason}; plus {_ROUNDINGS}·2⁻²⁴ of the terms' sizes for their sums"

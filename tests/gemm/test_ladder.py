@@ -14,6 +14,7 @@ from ptxgen import assemble, check
 from ptxgen.builder import KERNELS_FOLDER
 from ptxgen.gemm import PlanError, find, kernels
 from ptxgen.gemm.job import run_gemm
+from tools import rung_table
 
 NAMES = list(kernels())
 SCHEDULES = [("eager", 0), ("late", 0), ("random", 1)]
@@ -98,6 +99,13 @@ def test_a_rung_is_at_most_ten_lines_and_says_who_chose_what() -> None:
         for rung in tomllib.loads(text)["rung"]:
             assert rung["summary"]
             assert "id" not in rung or rung["article"]
+
+
+def test_the_table_of_the_docs_is_that_of_the_ladders() -> None:
+    page = rung_table.PAGE.read_text()
+    shown = rung_table.registers_shown(page)
+    assert set(shown) == set(NAMES)
+    assert rung_table.renewed(page, lambda name, _: shown[name]) == page
 
 
 def test_rungs_are_found_by_id() -> None:

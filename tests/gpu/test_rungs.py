@@ -19,6 +19,7 @@ CHOICES: list[dict[str, Any]] = [
     {},
     {"dtype": "f16", "b_major": "mn"},
     {"dtype": "s8", "c_dtype": "s32", "epilogue": "direct"},
+    {"dtype": "e4m3", "b_dtype": "e5m2", "c_dtype": "bf16", "n_tile": 128},
 ]
 
 

@@ -31,6 +31,7 @@ class Case:
     schedule: Any
     seed: int
     multiprocessors: int | None = None
+    batches: int = 1
 
     def __str__(self) -> str:
         words = [self.name, *(f"{name}={value}" for name, value in self.choices.items()), str(self.shape)]
@@ -52,6 +53,23 @@ def cases(entry: KernelEntry) -> Iterator[Case]:
                 choices = {"dtype": dtype, "a_major": a_major, "b_major": b_major, "c_dtype": ""}
                 given = {name: value for name, value in choices.items() if name in entry.options}
                 yield Case(entry.name, given, (511, 253, 72), "random", 0)
+    for choices in other_choices(entry):
+        batches = 2 if choices.get("batched") else 1
+        for schedule, seed in schedules[: 3 if batches == 1 else len(schedules)]:
+            yield Case(entry.name, choices, (250, 133, 136), schedule, seed, 4, batches)
+
+
+def other_choices(entry: KernelEntry) -> Iterator[dict[str, Any]]:
+    """Options of the epilogue, batches, orders and consumers, as far as a rung takes them."""
+    everything = {"alpha": True, "source": "bf16", "bias": "f32", "activation": "gelu", "batched": True}
+    found: list[dict[str, Any]] = [everything, {"batched": True}, {"order": "hilbert", "n_tile": 64}]
+    found += [{"source": dtype, "bias": dtype, "activation": "relu"} for dtype in ("bf16", "f16", "f32")]
+    found += [{"c_dtype": dtype, "alpha": True, "activation": "silu"} for dtype in ("bf16", "f16", "f32")]
+    found += [{"dtype": "s8", "alpha": True, "source": "s32", "bias": "s32", "activation": "relu"}]
+    found += [{"consumers": "pingpong", "m_tile": 64, "n_tile": 64, "slots": 4, **more} for more in ({}, everything)]
+    for choices in found:
+        if all(name in entry.options for name in choices):
+            yield choices
 
 
 def judge(case: Case) -> str | None:
@@ -61,7 +79,7 @@ def judge(case: Case) -> str | None:
     except PlanError:
         return None
     device = ptxgen.Emulator(plan.target, case.schedule, seed=case.seed, multiprocessors=case.multiprocessors)
-    result = run_gemm(device, plan, *case.shape, seed=case.seed)
+    result = run_gemm(device, plan, *case.shape, seed=case.seed, batches=case.batches)
     return "" if result.ok and not result.advice else result.summary()
 
 
