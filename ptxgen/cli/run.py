@@ -32,11 +32,17 @@ def run(
     n: Annotated[int, typer.Option("--n", help="Rows of B, columns of C.")] = 512,
     k: Annotated[int, typer.Option("--k", help="Columns of A and B.")] = 512,
     batches: Annotated[int, typer.Option("--batches", help="Products, of a kernel with batched=true.")] = 1,
-    alpha: Annotated[float, typer.Option("--alpha", help="What A·Bᵀ is times, of a kernel with alpha=true.")] = 3,
-    beta: Annotated[float, typer.Option("--beta", help="What the source is times, of a kernel with one.")] = -2,
-    lda: Annotated[int, typer.Option("--lda", help="Elements from a line of A to the next; 0: padded.")] = 0,
-    ldb: Annotated[int, typer.Option("--ldb", help="The same of B.")] = 0,
-    ldc: Annotated[int, typer.Option("--ldc", help="The same of C.")] = 0,
+    alpha: Annotated[
+        float | None, typer.Option("--alpha", help="What a kernel with alpha=true scales A·Bᵀ by.", show_default=False)
+    ] = None,
+    beta: Annotated[
+        float | None, typer.Option("--beta", help="What a kernel with a source scales it by.", show_default=False)
+    ] = None,
+    lda: Annotated[
+        int | None, typer.Option("--lda", help="Elements from a line of A to the next.", show_default=False)
+    ] = None,
+    ldb: Annotated[int | None, typer.Option("--ldb", help="The same of B.", show_default=False)] = None,
+    ldc: Annotated[int | None, typer.Option("--ldc", help="The same of C.", show_default=False)] = None,
     settings: Settings = [],  # noqa: B006  (typer's way to say many)
     dtype: DType = None,
     c_dtype: CDType = None,
@@ -149,8 +155,8 @@ def run(
         settings = [*own, *settings]
     start = time.perf_counter()
     plan = make_plan(kernel, settings, dtype, c_dtype)
-    leading = {name: value for name, value in (("lda", lda), ("ldb", ldb), ("ldc", ldc)) if value}
-    more = {"batches": batches, "alpha": alpha, "beta": beta, **leading}
+    given = {"batches": batches, "alpha": alpha, "beta": beta, "lda": lda, "ldb": ldb, "ldc": ldc}
+    more = {name: value for name, value in given.items() if value is not None}
     job = GemmJob(plan, m, n, k, seed, more)
     _require_memory(job)
     if ptx is None:

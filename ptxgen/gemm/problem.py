@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from ptxgen.descriptors.tensormap import TiledMap
 from ptxgen.device import DeviceArray
-from ptxgen.dtypes import DTYPES
+from ptxgen.dtypes import DTYPES, scalar_type
 from ptxgen.gemm.errors import PlanError
 from ptxgen.gemm.operand import Batches
 from ptxgen.gemm.plan import GemmPlan
@@ -191,6 +191,8 @@ class GemmProblem:
             )
         if array.dtype.itemsize not in (1, made.bytes):
             raise PlanError(f"{shown}, but the elements of the array have {array.dtype.itemsize} bytes ({array.dtype})")
+        if array.dtype.kind != "u" and array.dtype != np.dtype(scalar_type(dtype)):  # unsigned integers are raw bits
+            raise PlanError(f"{shown}, but the array has the type {array.dtype}")
 
 
 def title(name: Matrix) -> str:

@@ -229,6 +229,8 @@ def test_arrays_of_another_size_or_type_are_refused() -> None:
             (device.empty((256, 32), np.float32), b, c),
             r"A is 256×64 bf16, but the elements .* have 4 bytes \(float32\)",
         ),
+        ((device.empty((256, 64), np.float16), b, c), "A is 256×64 bf16, but the array has the type float16"),
+        ((a, b, device.empty((256, 128), np.int32)), "C is 256×128 f32, but the array has the type int32"),
         ((a, a, c), "B is 128×64 bf16"),
         ((a, b, a), "C is 256×128 f32"),
     ):
