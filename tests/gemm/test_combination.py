@@ -36,7 +36,8 @@ CASES: list[tuple[str, tuple[int, int, int], dict[str, Any], dict[str, Any]]] = 
      {**FULL, "tmem_load": "32x32b", "c_dtype": "f32", "m_tile": 64, "n_tile": 48}, {}),
     ("blackwell/swizzled", (40, 45, 64),
      {"dtype": "s8", "alpha": True, "source": "s32", "bias": "s32", "activation": "relu", "n_tile": 48}, {}),
-    ("blackwell/clc", (140, 40, 64), {**FULL, "n_tile": 32, "batched": True, "stages": 2}, {"batches": 2, "ldsource": 43}),
+    ("blackwell/clc", (140, 40, 64),
+     {**FULL, "n_tile": 32, "batched": True, "stages": 2}, {"batches": 2, "ldsource": 43}),
     ("hopper/wgmma", (70, 45, 64), {"source": "f32", "bias": "f16", "n_tile": 48}, {"beta": 1.5}),
     ("hopper/overlapped", (130, 40, 72), {**FULL, "n_tile": 32, "slots": 2, "batched": True}, {"batches": 2}),
 ]  # fmt: skip
