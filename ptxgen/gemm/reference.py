@@ -136,7 +136,8 @@ class Reference:
                 "off at 13 bits of fraction (docs/hardware.md)"
             )
         if self._combination.present:
-            reason = f"|alpha|·{reason}; plus {_ROUNDINGS}·2⁻²⁴ of the terms' sizes for their sums"
+            scaled = "|alpha|·" if self._combination.alpha else ""
+            reason = f"{scaled}{reason}; plus {_ROUNDINGS}·2⁻²⁴ of the terms' sizes for their sums"
         if self._combination.activation in _STEEPEST:
             name = self._combination.activation
             reason += (
