@@ -17,7 +17,7 @@ PINGPONG: dict[str, Any] = {"consumers": "pingpong", "m_tile": 64, "n_tile": 64,
 HILBERT: dict[str, Any] = {"order": "hilbert", "n_tile": 64}
 #: (rung, shape, choices); slots of 4 CTAs with many tiles, an odd number of them, and one tile.
 CASES: list[tuple[str, tuple[int, int, int], dict[str, Any]]] = [
-    ("hopper/overlapped", (200, 133, 72), PINGPONG),
+    ("hopper/overlapped", (200, 133, 128), PINGPONG),
     ("hopper/persistent", (70, 200, 200), {**PINGPONG, "cluster_m": 1, "stages": 3, **HILBERT, "slots": 2}),
     ("hopper/overlapped", (1, 1, 64), PINGPONG),
     ("blackwell/panels", (260, 70, 64), {**HILBERT, "n_tile": 32, "stages": 2}),
