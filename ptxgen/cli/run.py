@@ -130,11 +130,14 @@ def run(
     if advice is not None and not advice > 1:
         raise InputError(f"--advice must be more than 1, not {advice:g}: every access takes what it needs")
     accepted = read_accepts(accept) if accept is not None else ()
+    sizes = {"batches": batches, "alpha": alpha, "beta": beta, "lda": lda, "ldb": ldb, "ldc": ldc}
+    more = {name: value for name, value in sizes.items() if value is not None}
     if ncu:
         if device != "gpu":
             raise InputError("--ncu profiles a GPU: add --device gpu")
         words = [kernel, "--m", str(m), "--n", str(n), "--k", str(k), "--seed", str(seed)]
         given = {"--dtype": dtype, "--c-dtype": c_dtype, "--ptx": ptx}
+        words += [word for name, value in more.items() for word in (f"--{name}", str(value))]
         words += [word for setting in settings for word in ("--set", setting)]
         words += [word for option, value in given.items() if value is not None for word in (option, value)]
         report_name = ncu_report or re.sub(r"[^\w.]+", "-", kernel).strip("-.") + ".ncu-rep"
@@ -155,8 +158,6 @@ def run(
         settings = [*own, *settings]
     start = time.perf_counter()
     plan = make_plan(kernel, settings, dtype, c_dtype)
-    given = {"batches": batches, "alpha": alpha, "beta": beta, "lda": lda, "ldb": ldb, "ldc": ldc}
-    more = {name: value for name, value in given.items() if value is not None}
     job = GemmJob(plan, m, n, k, seed, more)
     _require_memory(job)
     if ptx is None:

@@ -213,13 +213,16 @@ RUN = ("run", "hopper/swizzled", "--device", "gpu", "--ncu")
 def test_run_profiles_and_prints_the_summary(fake: Fake, cli: Cli) -> None:
     pytest.importorskip("ncu_report")
     log = fake("report")
-    made = cli(*RUN, "--m", "256", "--set", "stages=3", "--dtype", "f16")
+    made = cli(*RUN, "--m", "256", "--set", "stages=3", "--dtype", "f16", "--alpha", "0.5", "--lda", "520")
     assert made.code == 0, made.err
     words = log.read_text().split("\n")
     assert words[:3] == ["--set", "full", "--import-source"]
     command = words[words.index(sys.executable) :]
     assert command[1:4] == ["-m", "ptxgen", "run"]
-    for option, value in (("--m", "256"), ("--set", "stages=3"), ("--dtype", "f16"), ("--device", "gpu")):
+    for option, value in (
+        ("--m", "256"), ("--set", "stages=3"), ("--dtype", "f16"), ("--device", "gpu"), ("--alpha", "0.5"),
+        ("--lda", "520"),
+    ):  # fmt: skip
         assert command[command.index(option) + 1] == value
     assert "--ncu" not in command
     first, *rest = made.out.splitlines()
