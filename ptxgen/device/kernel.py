@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from ptxgen.device.report import shortened
@@ -101,6 +101,10 @@ class Kernel:
                 raise KernelError(f"{len(parts)} entries of the PTX text have {entry!r} in their names: {found}")
             chosen = parts[0]
         return cls(text, module, chosen, chosen.name, tuple(regions))
+
+    def __reduce__(self) -> tuple[Callable[..., Kernel], tuple[str, str]]:
+        """Another process gets the text, and makes the rest again."""
+        return partial(Kernel.from_ptx, regions=self.regions), (self.text, self.name)
 
     @cached_property
     def analysis(self) -> Analysis:

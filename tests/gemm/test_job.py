@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from typing import Any
 
 import ml_dtypes
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 
 from ptxgen.device import Finding, KernelError, LaunchReport, OlderValue
+from ptxgen.emulator import Emulator
 from ptxgen.gemm import PlanError, find
 from ptxgen.gemm.comparison import describe_pattern, half_ulp, line_list, number_list
 from ptxgen.gemm.job import C_ALIGNMENT, GemmJob, run_gemm
@@ -308,3 +310,17 @@ def test_number_lists() -> None:
     assert line_list(()) == "no line"
     assert line_list((9,)) == "line 9"
     assert line_list((9, 3)) == "lines 3, 9"
+
+
+def test_a_result_travels_between_processes() -> None:
+    """With its findings, lines and regions, without what devices made of the kernel."""
+    plan = KERNEL.plan()
+    text = plan.text.replace("], 32768;", "], 16384;")
+    assert text != plan.text
+    result = run_gemm(Emulator("sm_100a"), plan, 128, 128, 128, text=text)
+    assert not result.ok
+    again = pickle.loads(pickle.dumps(result))
+    assert again.summary() == result.summary()
+    assert again.mma_lines == result.mma_lines
+    assert again.kernel == result.kernel
+    assert again.launch.findings == result.launch.findings
