@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, cast
 
+from ptxgen.cli import devices
+from ptxgen.cli.devices import Schedule
 from ptxgen.cli.errors import OK, WRONG, InputError
 
 if TYPE_CHECKING:
-    from ptxgen.device import Device
+    from ptxgen.device import Accept
+    from ptxgen.job import JobResult
 
 #: The last line of a kernel's PTX.
 _SIGNATURE = re.compile(r"^// ptxgen: (\S+)((?: \S+=\S*)*)$", re.MULTILINE)
@@ -28,35 +30,52 @@ def named_in(path: str, text: str) -> tuple[str, list[str]]:
 
 
 def run_job(
-    path: str, seed: int, trials: Iterable[tuple[Any, int]], make: Callable[[str, Any, int], Device], as_json: bool
+    path: str,
+    seed: int,
+    schedule: Schedule,
+    device: str,
+    advice: float | None,
+    accept: tuple[Accept, ...],
+    schedules: int | None,
+    jobs: int | None,
+    dask: str | None,
+    as_json: bool,
 ) -> int:
-    """Run the job of a Python file under schedules, up to the first that fails, and report. Raises JobError."""
+    """Run the job of a Python file once, or under schedules up to the first that fails, and report. Raises JobError."""
     import json
 
+    from ptxgen.cli.schedules import JobTrial, search, trials
     from ptxgen.job import load_job
     from ptxgen.toolchain import assemble
 
     job = load_job(Path(path), seed)
     cubin = assemble(job.ptx, job.target)
-    tried, result, schedule = 0, None, ""
-    for schedule, number in trials:
-        tried += 1
-        result = job.run(make(job.target, schedule, number))
-        if not result.ok:
-            break
-    assert result is not None
+    found = None
+    if schedules:
+        planned = [
+            JobTrial(schedule=now, seed=each, advice=advice, accept=accept, path=path, inputs=seed)
+            for now, each in trials(schedules, seed)
+        ]
+        found = search(planned, jobs, dask)
+        schedule, result = found.tried[-1].schedule, cast("JobResult", found.last)
+    else:
+        made = devices.open_device(device, path, job.target, schedule, seed, advice=advice, accept=accept)
+        result = job.run(made)
     if as_json:
-        made = {
+        said = {
             "job": path, "ok": result.ok, "status": result.status, "target": job.target, "schedule": schedule,
-            "schedules_tried": tried, "wrong": result.wrong, "instructions": result.launch.instructions,
+            "schedules_tried": len(found.tried) if found else 1, "schedules": found.json() if found else None,
+            "wrong": result.wrong, "instructions": result.launch.instructions,
             "findings": [each.to_json() for each in result.launch.findings],
             "ptxas": {"registers": cubin.registers, "spill_stores": cubin.spill_stores},
         }  # fmt: skip
-        print(json.dumps(made, indent=2))
+        print(json.dumps(said, indent=2))
     else:
         print(result.summary())
         print(
             f"ptxas: {cubin.registers} registers; outputs compared with a tolerance of {job.tolerance:g} ({job.reason})"
         )
+        if found:
+            print(f"schedules: {found.summary}")
         print("✓ correct" if result.ok else f"✗ {result.status}")
     return OK if result.ok else WRONG

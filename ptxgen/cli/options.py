@@ -35,6 +35,16 @@ Target = Annotated[
     str | None,
     typer.Option("--target", metavar="sm_NNN", help="Instead of the text's own .target.", show_default=False),
 ]
+Jobs = Annotated[
+    int | None,
+    typer.Option(
+        "--jobs", metavar="N", help="Processes; one a core unless given, 0: none but this one.", show_default=False
+    ),
+]
+DaskAddress = Annotated[
+    str | None,
+    typer.Option("--dask", metavar="ADDRESS", help="Let the workers of a Dask cluster do it.", show_default=False),
+]
 
 
 def find_kernel(name: str) -> KernelEntry:

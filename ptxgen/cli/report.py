@@ -18,6 +18,7 @@ from ptxgen.cli.terminal import grid
 from ptxgen.gemm.accumulator import Accumulator
 
 if TYPE_CHECKING:
+    from ptxgen.cli.schedules import Search
     from ptxgen.device import Accept, Finding
     from ptxgen.gemm.job import Complaint, GemmResult
     from ptxgen.toolchain import Cubin
@@ -29,7 +30,7 @@ _MOST_COMPLAINTS = 8
 class RunReport:
     """What `ptxgen run` found; `schedule` is None on a GPU, `edited` the file that replaced the kernel's PTX.
 
-    `tried` is how many schedules were, where several were asked for; the report is of the last. `verbose` shows what
+    `search` is what `--schedules` did; the report is of the last schedule that it tried. `verbose` shows what
     follows from each finding, `unused_accepts` are accepted findings that no schedule has.
     """
 
@@ -39,7 +40,7 @@ class RunReport:
     timings: Mapping[str, float]
     schedule: str | None = None
     edited: str | None = None
-    tried: int | None = None
+    search: Search | None = None
     verbose: bool = False
     unused_accepts: Sequence[Accept] = ()
 
@@ -90,6 +91,7 @@ class RunReport:
             ("descriptors", self._descriptors()),
             ("ptxas", self._assembled()),
             ("launch", self._launched()),
+            *([("schedules", self.search.summary)] if self.search else []),
             *self._compared(),
             ("time", self._times()),
         ]
@@ -235,12 +237,13 @@ class RunReport:
     def _verdict(self) -> Text:
         result = self.result
         if result.ok:
-            under = f" under all {self.tried} schedules" if self.tried is not None else ""
+            under = f" under all {len(self.search.tried)} schedules" if self.search else ""
             return Text(f"✓ correct{under}", style="bold green")
         words = Text(f"✗ {result.status}", style="bold red")
-        if self.tried is not None:
+        if self.search:
             words.append(
-                f" in schedule {self.tried}; again with --schedule {self.schedule} --seed {result.seed}", style="yellow"
+                f" in schedule {len(self.search.tried)}; again with --schedule {self.schedule} --seed {result.seed}",
+                style="yellow",
             )
         if self.edited is None and result.complaints:
             words.append("  ('ptxgen build' gives the PTX that the lines are of)", style="dim")
@@ -270,7 +273,8 @@ class RunReport:
             "target": plan.target,
             "device": result.launch.device,
             "schedule": self.schedule,
-            "schedules_tried": self.tried,
+            "schedules_tried": len(self.search.tried) if self.search else None,
+            "schedules": self.search.json() if self.search else None,
             "ptx_file": self.edited,
             "grid": problem.grid,
             "block": problem.block,

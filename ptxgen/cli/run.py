@@ -5,21 +5,17 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Literal, get_args
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
+from ptxgen.cli import devices
 from ptxgen.cli.errors import OK, WRONG, InputError, choose
-from ptxgen.cli.options import CDType, DType, KernelName, Settings, make_plan
+from ptxgen.cli.options import CDType, DaskAddress, DType, Jobs, KernelName, Settings, make_plan
 
 if TYPE_CHECKING:
-    from ptxgen.device import Accept, Device
-    from ptxgen.gemm.job import GemmJob
-
-Schedule = Literal["eager", "late", "random"]
-SCHEDULES: tuple[Schedule, ...] = get_args(Schedule)
+    from ptxgen.gemm.job import GemmJob, GemmResult
 
 
 def register(app: typer.Typer) -> None:
@@ -62,6 +58,8 @@ def run(
             show_default=False,
         ),
     ] = None,
+    jobs: Jobs = None,
+    dask: DaskAddress = None,
     advice: Annotated[
         float | None,
         typer.Option(
@@ -108,13 +106,14 @@ def run(
     from ptxgen.cli.files import parse_ptx, read_ptx
     from ptxgen.cli.jobs import named_in, run_job
     from ptxgen.cli.report import RunReport
+    from ptxgen.cli.schedules import GemmTrial, search, trials
     from ptxgen.cli.terminal import output, steps
     from ptxgen.device import read_accepts
     from ptxgen.gemm.job import GemmJob
     from ptxgen.toolchain import assemble
 
-    chosen = choose("--schedule", schedule, SCHEDULES)
-    choose("--device", device, ("emulator", "gpu"))
+    chosen = choose("--schedule", schedule, devices.SCHEDULES)
+    choose("--device", device, devices.DEVICES)
     if seed < 0:
         raise InputError(f"--seed must be 0 or more, not {seed}")
     if schedules is not None and schedules < 1:
@@ -123,6 +122,8 @@ def run(
         raise InputError("--schedules is for the emulator: a GPU decides for itself when work completes")
     if schedules and schedule != "eager":
         raise InputError("--schedules tries eager, late and random in turn; leave out --schedule")
+    if not schedules and (jobs is not None or dask is not None):
+        raise InputError("--jobs and --dask are for --schedules: one run is one process")
     if advice is not None and device != "emulator":
         raise InputError("--advice is for the emulator: of a GPU ask Nsight Compute")
     if accept is not None and device != "emulator":
@@ -147,11 +148,7 @@ def run(
     if ncu_report is not None:
         raise InputError("--ncu-report goes with --ncu")
     if kernel.endswith(".py"):
-
-        def make(target: str, now: Schedule, trial: int) -> Device:
-            return open_device(device, kernel, target, now, trial, lambda *_: None, advice, accepted)
-
-        return run_job(kernel, seed, list(trials(schedules, seed)) if schedules else [(chosen, seed)], make, as_json)
+        return run_job(kernel, seed, chosen, device, advice, accepted, schedules, jobs, dask, as_json)
     if kernel.endswith(".ptx"):
         ptx = kernel
         kernel, own = named_in(kernel, read_ptx(kernel))
@@ -171,20 +168,20 @@ def run(
         start = time.perf_counter()
         cubin = assemble(text, plan.target)
         assembled = time.perf_counter() - start
-        progress.begin("starting the device")
-        planned_trials: list[tuple[Schedule, int]] = [(chosen, seed)]
-        if schedules:
-            planned_trials = list(trials(schedules, seed))
-        tried, result, now = 0, None, chosen
-        unused = accepted
-        while result is None or (result.ok and tried < len(planned_trials)):
-            now, trial = planned_trials[tried]
-            tried += 1
-            made = open_device(device, kernel, plan.target, now, trial, progress.advance, advice, accepted)
-            named = f", schedule {tried} of {schedules}: {now}, seed {trial}" if schedules else ""
-            progress.begin(f"running on {made.name}{named}")
-            result = (job if trial == seed else replace(job, seed=trial)).run(made, text=text)
-            unused = [each for each in unused if each in result.launch.unused_accepts]
+    found = None
+    if schedules:
+        tries = [
+            GemmTrial(schedule=now, seed=each, advice=advice, accept=accepted, kernel=kernel, job=job, text=text)
+            for now, each in trials(schedules, seed)
+        ]
+        found = search(tries, jobs, dask)
+        result = cast("GemmResult", found.last)
+    else:
+        with steps() as progress:
+            progress.begin("starting the device")
+            made = devices.open_device(device, kernel, plan.target, chosen, seed, progress.advance, advice, accepted)
+            progress.begin(f"running on {made.name}")
+            result = job.run(made, text=text)
     timings = {"plan+render": planned, "assemble": assembled}
     timings.update({name: value for name, value in result.timings.items() if name != "render"})
     report = RunReport(
@@ -192,11 +189,11 @@ def run(
         result,
         cubin,
         timings,
-        now if device == "emulator" else None,
+        (found.tried[-1].schedule if found else chosen) if device == "emulator" else None,
         ptx,
-        tried if schedules else None,
+        found,
         verbose,
-        unused,
+        found.unused_accepts if found else result.launch.unused_accepts,
     )
     if as_json:
         import json
@@ -229,39 +226,6 @@ def _profiled(report_name: str, words: Sequence[str], *, as_json: bool) -> int:
     if not as_json:
         print(f"$ {shlex.join(command)}")
     return show([str(report)], None, None, everything=False, lines=5, as_csv=False, as_json=as_json)
-
-
-def trials(count: int, seed: int) -> Iterator[tuple[Schedule, int]]:
-    """The schedules that `--schedules` tries, each with its seed."""
-    yield from list[tuple[Schedule, int]]([("eager", seed), ("late", seed)])[:count]
-    for number in range(count - 2):
-        yield "random", seed + number
-
-
-def open_device(
-    device: str,
-    kernel: str,
-    target: str,
-    schedule: Schedule,
-    seed: int,
-    progress: Callable[[int, int], None],
-    advice: float | None = None,
-    accept: Sequence[Accept] = (),
-) -> Device:
-    """The emulator or the GPU. Raises GpuNotFoundError, and InputError for a GPU that cannot run the target."""
-    if device == "emulator":
-        from ptxgen.emulator import Emulator
-
-        return Emulator(target=target, schedule=schedule, seed=seed, advice=advice, progress=progress, accept=accept)
-    from ptxgen.gpu import Gpu
-
-    gpu = Gpu()
-    if gpu.target != target:
-        raise InputError(
-            f"{kernel} is for {target}, but the GPU here ({gpu.name}) is {gpu.target}; leave out --device gpu to use "
-            "the emulator"
-        )
-    return gpu
 
 
 def _require_memory(job: GemmJob) -> None:

@@ -21,7 +21,7 @@ KERNEL = "blackwell/swizzled"
 
 
 def run_on(device: FakeDevice, cli: Cli, monkeypatch: pytest.MonkeyPatch, *arguments: object) -> Outcome:
-    monkeypatch.setattr("ptxgen.cli.run.open_device", lambda *_: device)
+    monkeypatch.setattr("ptxgen.cli.devices.open_device", lambda *_, **__: device)
     return cli("run", KERNEL, "--m", 128, "--n", 256, "--k", 64, *arguments)
 
 
@@ -202,18 +202,28 @@ def test_many_schedules(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     assert outcome.out.splitlines()[-1] == "✓ correct under all 4 schedules"
     opened: list[tuple[Any, ...]] = []
 
-    def open_device(device: str, kernel: str, target: str, schedule: str, seed: int, *_: Any) -> FakeDevice:
+    def open_device(device: str, kernel: str, target: str, schedule: str, seed: int, *_: Any, **__: Any) -> FakeDevice:
         opened.append((schedule, seed))
         findings = [Finding("shared-race", "error", "two accesses", 30, "x")] if seed == 7 else []
         return FakeDevice(report=LaunchReport("findings" if findings else "ok", findings, 5, device="a fake"))
 
-    monkeypatch.setattr("ptxgen.cli.run.open_device", open_device)
-    outcome = cli("run", KERNEL, "--m", 128, "--n", 256, "--k", 64, "--schedules", 20, "--seed", 5)
+    monkeypatch.setattr("ptxgen.cli.devices.open_device", open_device)
+    outcome = cli("run", KERNEL, "--m", 128, "--n", 256, "--k", 64, "--schedules", 20, "--seed", 5, "--jobs", 0)
     assert opened == [("eager", 5), ("late", 5), ("random", 5), ("random", 6), ("random", 7)]
     assert outcome.code == 1
     assert "✗ findings in schedule 5; again with --schedule random --seed 7" in outcome.out
-    report = json.loads(cli("run", KERNEL, "--m", 128, "--n", 256, "--k", 64, "--schedules", 1, "--json").out)
+    report = json.loads(
+        cli("run", KERNEL, "--m", 128, "--n", 256, "--k", 64, "--schedules", 1, "--jobs", 0, "--json").out
+    )
     assert (report["schedules_tried"], report["schedule"]) == (1, "eager")
+    assert report["schedules"] == [{"schedule": "eager", "seed": 0, "status": "ok"}]
+
+
+@pytest.mark.parametrize("option", [("--jobs", 2), ("--dask", "tcp://127.0.0.1:1")])
+def test_one_run_is_one_process(cli: Cli, option: tuple[object, ...]) -> None:
+    outcome = cli("run", KERNEL, *option)
+    assert (outcome.code, outcome.out) == (2, "")
+    assert outcome.err.splitlines() == ["error: --jobs and --dask are for --schedules: one run is one process"]
 
 
 def test_advice(cli: Cli) -> None:

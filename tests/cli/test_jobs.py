@@ -23,6 +23,50 @@ def test_a_job_in_a_python_file(cli: Cli) -> None:
     assert (said["ok"], said["status"], said["schedule"], said["findings"]) == (True, "ok", "late", [])
 
 
+#: Right only where the last warp is the last to come, as it is with most schedules.
+LAST_WARP = """
+import numpy as np
+import ptxgen
+
+PTX = '''
+.version 8.0
+.target sm_90a
+.address_size 64
+.visible .entry last(.param .u64 y)
+{
+    .reg .b32 %warp, %before;
+    .reg .b64 %y;
+    ld.param.u64 %y, [y];
+    mov.u32 %warp, %tid.x;
+    shr.u32 %warp, %warp, 5;
+    atom.global.exch.b32 %before, [%y], %warp;
+    ret;
+}
+'''
+job = ptxgen.Job(
+    ptx=PTX, inputs={}, outputs={"y": ((1,), np.uint32)}, arguments=["y"], grid=1, block=64, target="sm_90a",
+    reference=lambda inputs: {"y": np.array([1], np.uint32)},
+)
+"""
+
+
+def test_the_first_schedule_that_fails(cli: Cli, tmp_path: Path) -> None:
+    """It is the first in order, whatever else runs at the same time, and the same as without processes."""
+    path = tmp_path / "last.py"
+    path.write_text(LAST_WARP)
+    assert cli("run", path).code == 0
+    outcome = cli("run", path, "--schedules", 30, "--jobs", 2)
+    assert (outcome.code, outcome.err) == (1, "")
+    here = json.loads(cli("run", path, "--schedules", 30, "--json", "--jobs", 0).out)
+    there = json.loads(cli("run", path, "--schedules", 30, "--json", "--jobs", 2).out)
+    assert here == there
+    tried = [each["status"] for each in here["schedules"]]
+    assert (set(tried[:-1]), tried[-1]) == ({"ok"}, "wrong")
+    assert 2 < len(tried) < 30
+    assert outcome.out.splitlines()[-2].startswith(f"schedules: {len(tried)} of 30 tried, eager, late")
+    assert outcome.out.splitlines()[-2].endswith(f"random {len(tried) - 3}: wrong")
+
+
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [

@@ -1,0 +1,41 @@
+"""What runs a kernel: the emulator with a schedule, or the GPU."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Literal, get_args
+
+from ptxgen.cli.errors import InputError
+
+if TYPE_CHECKING:
+    from ptxgen.device import Accept, Device
+
+Schedule = Literal["eager", "late", "random"]
+SCHEDULES: tuple[Schedule, ...] = get_args(Schedule)
+DEVICES = ("emulator", "gpu")
+
+
+def open_device(
+    device: str,
+    kernel: str,
+    target: str,
+    schedule: Schedule,
+    seed: int,
+    progress: Callable[[int, int], None] | None = None,
+    advice: float | None = None,
+    accept: Sequence[Accept] = (),
+) -> Device:
+    """The emulator or the GPU. Raises GpuNotFoundError, and InputError for a GPU that cannot run the target."""
+    if device == "emulator":
+        from ptxgen.emulator import Emulator
+
+        return Emulator(target=target, schedule=schedule, seed=seed, advice=advice, progress=progress, accept=accept)
+    from ptxgen.gpu import Gpu
+
+    gpu = Gpu()
+    if gpu.target != target:
+        raise InputError(
+            f"{kernel} is for {target}, but the GPU here ({gpu.name}) is {gpu.target}; leave out --device gpu to use "
+            "the emulator"
+        )
+    return gpu

@@ -1,0 +1,145 @@
+"""`ptxgen run --schedules N`: a kernel under one schedule after the other, over several processes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+import ptxgen.emulator  # noqa: F401  (so that workers begin with it)
+from ptxgen.cli import devices
+from ptxgen.cli.devices import Schedule
+from ptxgen.executor import Executor, WorkError
+from ptxgen.gemm.job import GemmJob, GemmResult
+from ptxgen.job import JobResult, load_job
+
+if TYPE_CHECKING:
+    from ptxgen.device import Accept, Device, LaunchReport
+
+
+class Result(Protocol):
+    """What GEMMs and other jobs have in common."""
+
+    @property
+    def ok(self) -> bool: ...
+    @property
+    def status(self) -> str: ...
+    @property
+    def launch(self) -> LaunchReport: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trial:
+    """A schedule and its seed, and how the emulator is asked to check."""
+
+    schedule: Schedule
+    seed: int
+    advice: float | None = None
+    accept: tuple[Accept, ...] = ()
+
+    def __str__(self) -> str:
+        return f"{self.schedule}, seed {self.seed}"
+
+    def device(self, kernel: str, target: str) -> Device:
+        return devices.open_device(
+            "emulator", kernel, target, self.schedule, self.seed, advice=self.advice, accept=self.accept
+        )
+
+    def run(self) -> Result:
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, kw_only=True)
+class GemmTrial(Trial):
+    """Of a GEMM, whose inputs have the same seed; `text` replaces the plan's PTX."""
+
+    kernel: str
+    job: GemmJob
+    text: str
+
+    def run(self) -> GemmResult:
+        device = self.device(self.kernel, self.job.plan.target)
+        return replace(self.job, seed=self.seed).run(device, text=self.text)
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobTrial(Trial):
+    """Of the job of a Python file, whose inputs have the seed `inputs`."""
+
+    path: str
+    inputs: int
+
+    def run(self) -> JobResult:
+        """Raises JobError."""
+        job = load_job(Path(self.path), self.inputs)
+        return job.run(self.device(self.path, job.target))
+
+
+def run_trial(trial: Trial) -> Result:
+    return trial.run()
+
+
+def trials(count: int, seed: int) -> Iterator[tuple[Schedule, int]]:
+    """The schedules that `--schedules` tries, each with its seed."""
+    yield from list[tuple[Schedule, int]]([("eager", seed), ("late", seed)])[:count]
+    for number in range(count - 2):
+        yield "random", seed + number
+
+
+@dataclass(frozen=True)
+class Search:
+    """The schedules that were tried, in order, up to the first that finds something; `last` is of the last of them."""
+
+    tried: tuple[Trial, ...]
+    statuses: tuple[str, ...]
+    count: int
+    last: Result
+    unused_accepts: tuple[Accept, ...]
+
+    @property
+    def summary(self) -> str:
+        """One line: which were tried, and what they found."""
+        right = len(self.tried) - (not self.last.ok)
+        parts = [f"{len(self.tried)} of {self.count} tried"] if len(self.tried) < self.count else []
+        if right:
+            parts.append(f"{_names(self.tried[:right])} correct")
+        if not self.last.ok:
+            parts.append(f"{_names(self.tried[right:])}: {self.last.status}")
+        return ", ".join(parts)
+
+    def json(self) -> list[dict[str, Any]]:
+        """Each schedule with its seed and what became of it."""
+        made = zip(self.tried, self.statuses, strict=True)
+        return [{"schedule": trial.schedule, "seed": trial.seed, "status": status} for trial, status in made]
+
+
+def search(planned: Sequence[Trial], jobs: int | None, dask: str | None) -> Search:
+    """Try schedules until one finds something. Raises what a run raises, and WorkError where workers died."""
+    tried: list[Trial] = []
+    statuses: list[str] = []
+    died: list[str] = []
+    last: Result | None = None
+    unused = planned[0].accept
+    with Executor(jobs, dask) as executor:
+        for outcome in executor.map(run_trial, planned, what="schedules"):
+            if isinstance(outcome.error, WorkError):  # which says nothing of the others
+                died.append(outcome.problem)
+                continue
+            last = outcome.result()
+            tried.append(outcome.item)
+            statuses.append(last.status)
+            unused = tuple(each for each in unused if each in last.launch.unused_accepts)
+            if not last.ok:
+                break
+    if last is None or (last.ok and died):
+        raise WorkError("; ".join(died))
+    return Search(tuple(tried), tuple(statuses), len(planned), last, unused)
+
+
+def _names(tried: Sequence[Trial]) -> str:
+    """Schedules in words: "eager, late, random 0-7"."""
+    words = [each.schedule for each in tried if each.schedule != "random"]
+    if seeds := [each.seed for each in tried if each.schedule == "random"]:
+        words.append(f"random {seeds[0]}" + (f"-{seeds[-1]}" if len(seeds) > 1 else ""))
+    return ", ".join(words)
