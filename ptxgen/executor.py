@@ -22,7 +22,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from concurrent.futures import Executor as Pool
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from multiprocessing import forkserver
 from multiprocessing.context import BaseContext
 from multiprocessing.process import BaseProcess
@@ -215,7 +215,7 @@ class _Process:
         self._process: BaseProcess | None = None
 
     def submit(self, function: Callable[[Any], object], item: object) -> Future[_Done]:
-        context = _context(function.__module__)
+        context = _context((function.func if isinstance(function, partial) else function).__module__)
         with _undisturbed():  # a process that nobody knows of would be waited for at the end
             try:
                 pool = self._pool or ProcessPoolExecutor(1, context, _begin)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from ptxgen.executor import Executor
 from ptxgen.instr.logic import shl, shr
 from ptxgen.instr.model.certified import Certificate, certificates, digest
 from tools.certify import Case, __main__, cases, judges, sweep
@@ -18,7 +19,8 @@ LINES = 20_000
 def test_sample_agrees(tmp_path: Path) -> None:
     share = LINES // len(cases.declared())
     settings = Settings(neighbors=share, each=0, seed=20261120, forms=share, everywhere=False, gates=False)
-    results = sweep.sweep([], settings, 2, tmp_path, "13.5", quiet=True)
+    with Executor(2) as executor:
+        results = sweep.sweep([], settings, executor, tmp_path, "13.5", quiet=True)
     differing = [text for result in results for text in result.disagreements]
     assert not differing, "\n".join(differing)
     assert {result.key for result in results} == {form.form.key for form in cases.declared()}
@@ -84,11 +86,12 @@ def test_a_disagreement_with_a_stated_reason_is_marked(monkeypatch: pytest.Monke
 
 def test_what_was_done_is_not_done_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     settings = Settings(neighbors=10, each=1, seed=0, gates=False)
-    first = sweep.sweep(["logic.shl"], settings, 1, tmp_path, "13.5", quiet=True)
+    here = Executor(0)
+    first = sweep.sweep(["logic.shl"], settings, here, tmp_path, "13.5", quiet=True)
     monkeypatch.setattr(sweep, "do", None)
-    assert sweep.sweep(["logic.shl"], settings, 1, tmp_path, "13.5", quiet=True) == first
+    assert sweep.sweep(["logic.shl"], settings, here, tmp_path, "13.5", quiet=True) == first
     with pytest.raises(TypeError):
-        sweep.sweep(["logic.shl"], Settings(neighbors=10, each=1, seed=1), 1, tmp_path, "13.5", quiet=True)
+        sweep.sweep(["logic.shl"], Settings(neighbors=10, each=1, seed=1), here, tmp_path, "13.5", quiet=True)
 
 
 def test_the_table_adds_up(capsys: pytest.CaptureFixture[str]) -> None:

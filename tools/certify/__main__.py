@@ -11,6 +11,7 @@ from pathlib import Path
 import tools.certify
 from ptxgen.instr.model.certified import Certificate, digest, write_certificates
 from ptxgen.toolchain import find_ptxas, ptxas_version
+from tools import executing
 from tools.certify import cases
 from tools.certify.irreconcilable import STRICTER
 from tools.certify.sweep import Reason, Result, Settings, sweep
@@ -36,14 +37,15 @@ def main() -> int:
     parser.add_argument("--each", type=float, default=4, help="neighbors of each form (default 4)")
     parser.add_argument("--forms", type=int, default=None, help="legal forms of a chunk (default all)")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--jobs", type=int, default=2)
+    executing.add_options(parser)
     parser.add_argument("--one-target", action="store_true", help="assemble a legal form on one of its targets only")
     parser.add_argument("--folder", type=Path, default=ROOT / "build" / "certify", help="where results are kept")
     parser.add_argument("--record", action="store_true", help="write the result into the package, for the coverage")
     arguments = parser.parse_args()
     settings = Settings(arguments.neighbors, arguments.each, arguments.seed, arguments.forms, not arguments.one_target)
     version = ptxas_version(find_ptxas())
-    results = sweep(arguments.families, settings, arguments.jobs, arguments.folder, version)
+    with executing.executor(parser, arguments) as executor:
+        results = sweep(arguments.families, settings, executor, arguments.folder, version)
     differing = [text for result in results for text in result.disagreements]
     print_table(results)
     if arguments.record:

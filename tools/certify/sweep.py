@@ -11,15 +11,14 @@ import itertools
 import json
 import random
 import sys
-import time
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict, dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import TypedDict
 
+from ptxgen.executor import Executor
 from ptxgen.instr import load_all
 from ptxgen.instr.model.certified import digest
 from ptxgen.instr.model.form import REGISTRY, Instruction
@@ -65,6 +64,10 @@ class Chunk:
     """What is compared together, since lines that share modules cost less."""
 
     parts: tuple[Part, ...]
+
+    def __str__(self) -> str:
+        first, last = self.parts[0], self.parts[-1]
+        return f"{first.key} {first.start} to {last.key} {last.stop}"
 
     @property
     def effort(self) -> int:
@@ -185,38 +188,43 @@ def excuse(result: Result, differing: Disagreement) -> None:
 
 
 def sweep(
-    families: Sequence[str], settings: Settings, jobs: int, folder: Path, ptxas_version: str, *, quiet: bool = False
-) -> list[Result]:
-    """All chunks of some families; those that are in the folder already are read."""
+    families: Sequence[str], settings: Settings, executor: Executor, folder: Path, ptxas_version: str, *,
+    quiet: bool = False,
+) -> list[Result]:  # fmt: skip
+    """All chunks of some families; those that are in the folder already are read.
+
+    A chunk that fails leaves the others; its error is raised when they are done.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     every = chunks(families)
     results: list[Result] = []
-    left: list[tuple[Chunk, Path]] = []
+    left: list[tuple[Chunk, Settings, Path]] = []
     for chunk in every:
         path = folder / f"{chunk.name(settings, ptxas_version)}.json"
         if path.is_file():
             results += [Result(**row) for row in json.loads(path.read_text())]
         else:
-            left.append((chunk, path))
+            left.append((chunk, settings, path))
     if results and not quiet:
         print(f"{len(every) - len(left)} of {len(every)} chunks were done before", file=sys.stderr)
-    began, work, done = time.monotonic(), sum(chunk.effort for chunk, _ in left), 0
-    with ProcessPoolExecutor(jobs) as pool:
-        running = {pool.submit(do, chunk, settings): (chunk, path) for chunk, path in left}
-        for number, future in enumerate(as_completed(running), 1):
-            chunk, path = running[future]
-            found = future.result()
-            path.write_text(json.dumps([asdict(each) for each in found]))
-            results += found
-            done += chunk.effort
-            if not quiet:
-                spent = time.monotonic() - began
-                print(
-                    f"{number}/{len(left)} chunks, {done / work:.0%}, {sum(each.forms for each in results):,} forms, "
-                    f"{sum(each.neighbors for each in results):,} neighbors, {spent:.0f} s, "
-                    f"about {spent * (work - done) / done:.0f} s left",
-                    file=sys.stderr,
-                )
-            for text in itertools.chain.from_iterable(each.disagreements for each in found):
-                print(text, flush=True)
+    failed: list[Exception] = []
+    for outcome in executor.map(
+        _work, left, ordered=False, name=lambda item: str(item[0]), what="" if quiet else "chunks",
+        effort=lambda item: item[0].effort,
+    ):  # fmt: skip
+        if outcome.error is not None:
+            print(outcome.problem, file=sys.stderr)
+            failed.append(outcome.error)
+            continue
+        found = outcome.result()
+        outcome.item[2].write_text(json.dumps([asdict(each) for each in found]))
+        results += found
+        for text in itertools.chain.from_iterable(each.disagreements for each in found):
+            print(text, flush=True)
+    if failed:
+        raise failed[0]
     return results
+
+
+def _work(item: tuple[Chunk, Settings, Path]) -> list[Result]:
+    return do(*item[:2])

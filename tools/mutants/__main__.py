@@ -13,15 +13,16 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
 
 import tools.mutants
+from ptxgen.executor import Executor
+from tools import executing
 from tools.mutants.equivalent import reason
-from tools.mutants.judge import MORE_SEEDS, SCHEDULES, Baseline, Verdict, baseline, judge
+from tools.mutants.judge import MORE_SEEDS, SCHEDULES, Verdict, baseline_of, judge
 from tools.mutants.mutations import Mutant, mutants
 from tools.mutants.subjects import load, names
 
@@ -84,42 +85,32 @@ def drawn(subject: str, sample: int | None, seed: int) -> list[Mutant]:
 
 
 def run(
-    subjects: Sequence[str], sample: int | None, seed: int, jobs: int, kept: Kept
+    subjects: Sequence[str], sample: int | None, seed: int, executor: Executor, kept: Kept
 ) -> tuple[list[Verdict], dict[str, str]]:
-    """Judge mutants over several processes, with progress; and why subjects were left out."""
+    """Judge mutants with progress; and why subjects were left out. A mutant that ends its process is a crash."""
     verdicts: list[Verdict] = []
     left_out: dict[str, str] = {}
     began = time.monotonic()
-    with ProcessPoolExecutor(jobs) as pool:
-        for subject in subjects:
-            chosen = drawn(subject, sample, seed)
-            missing = [mutant for mutant in chosen if kept.verdict(subject, mutant) is None]
-            if missing:
-                whole = pool.submit(_baseline, subject).result()
-                if whole.broken:
-                    left_out[subject] = whole.broken
-                    print(f"{subject}: left out, it is not right itself: {whole.broken}", flush=True)
-                    continue
-                pending = [pool.submit(judge, subject, mutant, whole) for mutant in missing]
-                for number, future in enumerate(pending, 1):
-                    verdict = future.result()
-                    kept.add(verdict)
-                    if not (verdict.caught or verdict.fate == "unreached" or why_equivalent(verdict)):
-                        print(f"{verdict.fate}: {subject}: {verdict.mutant} {verdict.told}", flush=True)
-                    if sys.stderr.isatty():
-                        print(
-                            f"{subject}: {number}/{len(missing)}, {time.monotonic() - began:.0f} s  ",
-                            end="\r",
-                            file=sys.stderr,
-                        )
-            found = [kept.verdict(subject, mutant) for mutant in chosen]
-            verdicts += [verdict for verdict in found if verdict is not None]
-            print(f"{subject}: {len(chosen)} mutants, {time.monotonic() - began:.0f} s", flush=True)
+    for subject in subjects:
+        chosen = drawn(subject, sample, seed)
+        missing = [mutant for mutant in chosen if kept.verdict(subject, mutant) is None]
+        if missing:
+            (first,) = executor.map(baseline_of, [subject])
+            whole = first.result()
+            if whole.broken:
+                left_out[subject] = whole.broken
+                print(f"{subject}: left out, it is not right itself: {whole.broken}", flush=True)
+                continue
+            one = functools.partial(judge, subject, whole=whole)
+            for outcome in executor.map(one, missing, what=f"mutants of {subject}"):
+                verdict = outcome.value or Verdict(subject, outcome.item, "crash", str(outcome.error))
+                kept.add(verdict)
+                if not (verdict.caught or verdict.fate == "unreached" or why_equivalent(verdict)):
+                    print(f"{verdict.fate}: {subject}: {verdict.mutant} {verdict.told}", flush=True)
+        found = [kept.verdict(subject, mutant) for mutant in chosen]
+        verdicts += [verdict for verdict in found if verdict is not None]
+        print(f"{subject}: {len(chosen)} mutants, {time.monotonic() - began:.0f} s", flush=True)
     return verdicts, left_out
-
-
-def _baseline(subject: str) -> Baseline:
-    return baseline(load(subject))
 
 
 def why_equivalent(verdict: Verdict) -> str:
@@ -216,7 +207,7 @@ def main() -> int:
         formatter_class=argparse.RawTextHelpFormatter,
     )
     parser.add_argument("subjects", nargs="*", help=f"kernels; all by default: {', '.join(names())}")
-    parser.add_argument("--jobs", type=int, default=2)
+    executing.add_options(parser)
     parser.add_argument("--sample", type=int, default=None, help="mutants of each kernel")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--resume", action="store_true", help=f"judge only what {KEPT} does not have, or has as alive")
@@ -226,7 +217,8 @@ def main() -> int:
     if unknown:
         parser.error(f"there is no kernel {', '.join(sorted(unknown))}")
     kept = Kept(KEPT, resume=options.resume)
-    verdicts, left_out = run(options.subjects or names(), options.sample, options.seed, options.jobs, kept)
+    with executing.executor(parser, options) as executor:
+        verdicts, left_out = run(options.subjects or names(), options.sample, options.seed, executor, kept)
     print("\n".join(table(verdicts)))
     if options.record:
         REPORT.write_text(report(verdicts, left_out, options.sample))

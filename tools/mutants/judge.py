@@ -93,6 +93,11 @@ def baseline(subject: Subject) -> Baseline:
     return Baseline("", instructions, frozenset(advice), tuple(results), frozenset(places))
 
 
+def baseline_of(name: str) -> Baseline:
+    """That of the subject of this name."""
+    return baseline(load(name))
+
+
 def _digest(data: bytes) -> bytes:
     return hashlib.blake2b(data).digest()
 

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import argparse
 import sys
-import time
 
-from ptxgen.device import Device
 from ptxgen.emulator.engines.timeline import Schedule
-from ptxgen.gpu import Gpu, GpuNotFoundError
+from ptxgen.executor import Executor
+from ptxgen.gpu import GpuNotFoundError
+from tools import executing
 from tools.recorded.case import SCHEDULES, load, names
 from tools.recorded.files import FOLDERS
+from tools.recorded.runs import Run, gpu, run
 
 
 def main() -> int:
@@ -27,36 +28,34 @@ def main() -> int:
     parser.add_argument("--schedule", choices=(*SCHEDULES, "all"), default="eager")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--device", choices=("emulator", "gpu"), default="emulator")
+    executing.add_options(parser)
     options = parser.parse_args()
-    try:
-        gpu = Gpu() if options.device == "gpu" else None
-    except GpuNotFoundError as missing:
-        parser.error(str(missing))
-    schedules: list[Schedule] = [each for each in SCHEDULES if options.schedule in (each, "all")]
     chosen = [
         name for name in names(*options.folder) if not options.parts or any(part in name for part in options.parts)
     ]
-    runs = bad = 0
-    for name in chosen:
-        case = load(name)
-        if gpu is not None and case.target != gpu.target:
-            continue
-        devices: dict[str, Device] = {gpu.name: gpu} if gpu is not None else {}
-        if gpu is None:
-            devices = {schedule: case.emulator(schedule, options.seed) for schedule in schedules}
-        for where, device in devices.items():
-            began = time.process_time()
-            outcome = case.run(device)
-            runs += 1
-            bad += not outcome.right
-            print(
-                f"{'ok  ' if outcome.right else 'FAIL'} {name} {where} {time.process_time() - began:.1f} s", flush=True
-            )
-            if not outcome.right:
-                report = outcome.report.summary().replace("\n", "\n    ")[:2000]
-                older = map(str, outcome.report.older_values)
-                print("    " + report, *outcome.wrong.values(), *older, sep="\n    ", flush=True)
-    print(f"{runs - bad} of {runs}")
+    schedules: list[Schedule] = [each for each in SCHEDULES if options.schedule in (each, "all")]
+    if options.device == "gpu":
+        try:
+            runs = [Run(name, None) for name in chosen if load(name).target == gpu().target]
+        except GpuNotFoundError as missing:
+            parser.error(str(missing))
+        executor = Executor(0)
+    else:
+        runs = [Run(name, schedule, options.seed) for name in chosen for schedule in schedules]
+        executor = executing.executor(parser, options)
+    bad = 0
+    with executor:
+        for outcome in executor.map(run, runs, what="runs"):
+            if outcome.error is not None:
+                print(f"FAIL {outcome.problem}", flush=True)
+                bad += 1
+                continue
+            ran = outcome.result()
+            bad += bool(ran.wrong)
+            print(f"{'FAIL' if ran.wrong else 'ok  '} {outcome.name} {ran.seconds:.1f} s", flush=True)
+            if ran.wrong:
+                print("    " + ran.wrong[0], *ran.wrong[1:], sep="\n    ", flush=True)
+    print(f"{len(runs) - bad} of {len(runs)}")
     return 1 if bad else 0
 
 
