@@ -59,7 +59,7 @@ rungs: $(DEVELOPMENT) ## Run every kernel of the ladders at all shapes, types an
 	$(BIN)/python -m tools.rungs --jobs $(JOBS)
 
 witnesses: $(DEVELOPMENT) ## Run all recorded kernels of compilers under all schedules (minutes)
-	$(BIN)/python -m tools.recorded --schedule all
+	$(BIN)/python -m tools.recorded --schedule all --jobs $(JOBS)
 
 bench: $(DEVELOPMENT) ## Measure parsing, checking, rendering and emulating
 	$(BIN)/python -m bench.speed

@@ -16,6 +16,13 @@ _SHARED_PER_SM = {
 _LARGEST = 228 * _KIB
 #: What the system reserves of it for each CTA, in bytes.
 SHARED_RESERVED = 1 * _KIB
+#: Streaming multiprocessors of an H200, and of a B200.
+_MULTIPROCESSORS = {"sm_90a": 132, "sm_100a": 148}
+#: What an SM of these holds: CTAs, warps, and registers, of which a warp gets a multiple of `_REGISTER_UNIT` in one of
+#: `_PARTITIONS` parts (CUDA programming guide, compute capabilities); and columns of tensor memory.
+_CTAS_PER_SM, _WARPS_PER_SM, _REGISTERS_PER_SM = 32, 64, 65536
+_REGISTER_UNIT, _PARTITIONS = 256, 4
+_TMEM_COLUMNS = 512
 
 
 def shared_per_sm(target: str) -> int:
@@ -27,3 +34,26 @@ def shared_per_sm(target: str) -> int:
 def shared_per_cta(target: str) -> int:
     """The most bytes of shared memory that a kernel can use in a CTA."""
     return shared_per_sm(target) - SHARED_RESERVED
+
+
+def multiprocessors(target: str) -> int:
+    """Streaming multiprocessors of the GPU of a target that the emulator stands for."""
+    return _MULTIPROCESSORS.get(target, 132)
+
+
+def ctas_per_sm(target: str, *, threads: int, registers: int, shared_bytes: int, tmem_columns: int = 0) -> int:
+    """How many CTAs an SM of Hopper or Blackwell holds at a time: what each has of threads, registers a thread, shared
+    memory and tensor memory decides.
+    """
+    warps = -(-threads // 32)
+    of_warp = -(-max(registers, 1) * 32 // _REGISTER_UNIT) * _REGISTER_UNIT
+    of_partition = _REGISTERS_PER_SM // _PARTITIONS // of_warp
+    limits = [
+        _CTAS_PER_SM,
+        _WARPS_PER_SM // warps,
+        of_partition * _PARTITIONS // warps,
+        shared_per_sm(target) // (shared_bytes + SHARED_RESERVED),
+    ]
+    if tmem_columns:
+        limits.append(_TMEM_COLUMNS // tmem_columns)
+    return min(limits)

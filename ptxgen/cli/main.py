@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from ptxgen.cli import coverage, errors, explain, kernels, layout, ncu, ptx, run, sass, verify
+from ptxgen.cli import coverage, errors, explain, kernels, layout, ncu, ptx, run, sass, sweep, verify
 
 app = typer.Typer(
     name="ptxgen",
@@ -20,6 +20,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 run.register(app)
+sweep.register(app)
 kernels.register(app)
 ptx.register(app)
 explain.register(app)

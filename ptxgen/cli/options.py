@@ -61,9 +61,18 @@ def find_kernel(name: str) -> KernelEntry:
     return find(name)
 
 
+def require_option(entry: KernelEntry, kernel: str, name: str) -> None:
+    """Raises InputError for an option that a kernel, as the command line names it, has not."""
+    from ptxgen.cli.errors import InputError, nearest
+
+    if name not in (*entry.options, "tile"):
+        near = nearest(name, entry.options)
+        raise InputError(f"{entry.name} has no option {name!r}{near} ('ptxgen kernels {kernel}' lists them)")
+
+
 def make_plan(kernel: str, settings: list[str], dtype: str | None, c_dtype: str | None) -> GemmPlan:
     """The plan of a kernel with settings such as "stages=4". Raises InputError and PlanError for what does not fit."""
-    from ptxgen.cli.errors import InputError, nearest
+    from ptxgen.cli.errors import InputError
     from ptxgen.gemm import parse_options
 
     entry = find_kernel(kernel)
@@ -72,9 +81,7 @@ def make_plan(kernel: str, settings: list[str], dtype: str | None, c_dtype: str 
         name, equals, value = setting.partition("=")
         if not equals:
             raise InputError(f"--set takes OPTION=VALUE, not {setting!r}")
-        if name not in (*entry.options, "tile"):
-            near = nearest(name, entry.options)
-            raise InputError(f"{entry.name} has no option {name!r}{near} ('ptxgen kernels {kernel}' lists them)")
+        require_option(entry, kernel, name)
         given[name] = value
     for name, value in (("dtype", dtype), ("c_dtype", c_dtype)):
         if value is not None:

@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from ptxgen import limits
 from ptxgen.device import (
     Accept,
     DeviceArray,
@@ -51,8 +52,6 @@ from ptxgen.emulator.state.register_pool import initial_count
 from ptxgen.instr.model.targets import VERSIONS, TargetError, parse_target, runs_on, target_problem
 from ptxgen.limits import SHARED_RESERVED, shared_per_sm
 
-#: Streaming multiprocessors of the emulated GPU: those of a B200 with sm_100a, of an H200 with sm_90a.
-_MULTIPROCESSORS = {"sm_90a": 132, "sm_100a": 148}
 #: Diagnostics of an illegal kernel that a report repeats.
 _REFUSALS = 20
 #: How many modules stay loaded, as in `Gpu`.
@@ -203,7 +202,7 @@ class Emulator:
         #: What observes launches besides the checks (`ptxgen.emulator.observer`), reruns left out.
         self.observers = tuple(observers)
         self.accept = read_accepts(accept) if isinstance(accept, str | Path) else tuple(accept)
-        self.multiprocessors = multiprocessors or _MULTIPROCESSORS.get(target, 132)
+        self.multiprocessors = multiprocessors or limits.multiprocessors(target)
         self.memory = GlobalMemory()
         self._images: OrderedDict[str, Image] = OrderedDict()
 

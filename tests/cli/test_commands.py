@@ -32,7 +32,7 @@ def shift_columns(c: np.ndarray) -> None:
 def test_help_leads_everywhere(cli: Cli) -> None:
     outcome = cli("--help")
     assert outcome.code == 0
-    commands = ["run", "kernels", "build", "assemble", "check", "explain", "layout", "coverage"]
+    commands = ["run", "sweep", "kernels", "build", "assemble", "check", "explain", "layout", "coverage"]
     for command in commands:
         assert command in outcome.out
         detail = cli(command, "--help")

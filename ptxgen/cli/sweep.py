@@ -1,0 +1,270 @@
+"""`ptxgen sweep`: every combination of some options of a kernel, as a table."""
+
+from __future__ import annotations
+
+import itertools
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ptxgen.cli import devices
+from ptxgen.cli.errors import OK, WRONG, InputError, choose
+from ptxgen.cli.options import DaskAddress, Jobs, KernelName, find_kernel, require_option
+
+if TYPE_CHECKING:
+    from ptxgen.cli.combinations import Combination, Row
+    from ptxgen.executor import Executor
+    from ptxgen.gemm import KernelEntry
+
+#: What --sort takes beside the options.
+SORTS = ("registers", "shared", "tmem", "spills", "waves", "time")
+_OPTIONS_OF_TILE = ("m_tile", "n_tile")
+
+
+def register(app: typer.Typer) -> None:
+    app.command(rich_help_panel="Kernels")(sweep)
+
+
+def sweep(
+    kernel: KernelName,
+    options: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[OPTION=VALUE,VALUE...]...",
+            help="Options as --set of 'ptxgen run' takes them, with all values.",
+            show_default=False,
+        ),
+    ] = None,
+    settings: Annotated[
+        list[str],
+        typer.Option("--set", metavar="OPTION=VALUE,...", help="The same, as 'ptxgen run' has it.", show_default=False),
+    ] = [],  # noqa: B006  (typer's way to say many)
+    m: Annotated[int, typer.Option("--m", help="Rows of A and C.")] = 512,
+    n: Annotated[int, typer.Option("--n", help="Rows of B, columns of C.")] = 512,
+    k: Annotated[int, typer.Option("--k", help="Columns of A and B.")] = 512,
+    multiprocessors: Annotated[
+        int | None,
+        typer.Option(
+            "--multiprocessors",
+            metavar="N",
+            help="Of the GPU whose waves are counted; a B200 has 148, an H200 132.",
+            show_default=False,
+        ),
+    ] = None,
+    run: Annotated[bool, typer.Option("--run", help="Run each in the emulator, and compare with NumPy.")] = False,
+    schedule: Annotated[str, typer.Option("--schedule", metavar="eager|late|random", help="Of --run.")] = "eager",
+    seed: Annotated[int, typer.Option("--seed", help="Of the inputs and the random schedule.")] = 0,
+    device: Annotated[
+        str, typer.Option("--device", metavar="emulator|gpu", help="gpu: run each there, compare and time it.")
+    ] = "emulator",
+    sort: Annotated[
+        str | None,
+        typer.Option(
+            "--sort", metavar="COLUMN", help=f"Least first: {', '.join(SORTS)}, or an option.", show_default=False
+        ),
+    ] = None,
+    jobs: Jobs = None,
+    dask: DaskAddress = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV.")] = False,
+) -> int:
+    """Plan, check and assemble every combination of options; what is not legal says why.
+
+    Waves are the tiles of C by the CTAs that the GPU holds at a time. Exit code 0 if every legal combination is right
+    and clean.
+    """  # fmt: skip
+    from ptxgen.cli.combinations import Combination
+    from ptxgen.executor import Executor
+    from ptxgen.limits import multiprocessors as usual
+
+    chosen = choose("--schedule", schedule, devices.SCHEDULES)
+    choose("--device", device, devices.DEVICES)
+    for name, value in (("--m", m), ("--n", n), ("--k", k), ("--multiprocessors", multiprocessors), ("--seed", seed)):
+        least = 0 if name == "--seed" else 1
+        if value is not None and not least <= value < 2**31:
+            raise InputError(f"{name} must be {least} to {2**31 - 1}, not {value}")
+    if as_json and as_csv:
+        raise InputError("choose one of --json and --csv")
+    if kernel.endswith((".py", ".ptx")):
+        raise InputError(f"{kernel} has no options to sweep; give a kernel of 'ptxgen kernels', or FOLDER#RUNG")
+    entry = find_kernel(kernel)
+    values = _values(entry, kernel, [*(options or ()), *settings])
+    if sort is not None:
+        choose("--sort", sort, (*SORTS, *values))
+    if device == "gpu":
+        gpu = devices.open_device(device, kernel, entry.target, chosen, seed)
+        del gpu  # each combination has a process and a context of its own: a fault ends both
+    slots = multiprocessors or usual(entry.target)
+    named = f"{entry.folder.resolve()}#{entry.name}" if entry.folder else entry.name
+    todo = [
+        Combination(named, tuple(zip(values, each, strict=True)), m, n, k, slots, chosen if run else None, seed)
+        for each in itertools.product(*values.values())
+    ]
+    with Executor(jobs, dask) as executor:
+        rows = _rows(executor, todo)
+    if device == "gpu":
+        rows = [_on_gpu(one) if row.ok else row for one, row in zip(todo, rows, strict=True)]
+    if sort is not None:
+        rows.sort(key=lambda row: _key(row, sort))
+    heading = {
+        "kernel": kernel, "target": entry.target, "problem": {"m": m, "n": n, "k": k}, "multiprocessors": slots,
+        "device": device if run or device == "gpu" else None, "schedule": chosen if run else None,
+    }  # fmt: skip
+    if as_json:
+        import json
+
+        from ptxgen.cli import combinations
+
+        print(json.dumps({**heading, "rows": [combinations.as_json(row) for row in rows]}, indent=2))
+    elif as_csv:
+        _print_csv(rows, list(values))
+    else:
+        _print_table(rows, values, heading)
+    return OK if all(row.ok for row in rows if row.legal) else WRONG
+
+
+def _values(entry: KernelEntry, kernel: str, given: Sequence[str]) -> dict[str, list[str]]:
+    """The values of each option. Raises InputError and PlanError for an option or a value that there is not."""
+    from ptxgen.gemm import GemmConfig, parse_options
+
+    found: dict[str, list[str]] = {}
+    for each in given:
+        name, equals, words = each.partition("=")
+        if not equals:
+            raise InputError(f"options are OPTION=VALUE,VALUE such as stages=4,5,6, not {each!r}")
+        require_option(entry, kernel, name)
+        if name in found:
+            raise InputError(f"{name} is given twice; list its values with commas: {name}=VALUE,VALUE")
+        found[name] = list(dict.fromkeys(words.split(",")))
+        for value in found[name]:
+            made = parse_options({name: value})
+            if missing := [option for option in made if option not in entry.options]:
+                require_option(entry, kernel, missing[0])
+            GemmConfig(**made)  # says which values the option takes
+    if both := [name for name in _OPTIONS_OF_TILE if name in found and "tile" in found]:
+        raise InputError(f"tile is short for {' and '.join(_OPTIONS_OF_TILE)}; leave out {both[0]}")
+    return found
+
+
+def _rows(executor: Executor, todo: Sequence[Combination]) -> list[Row]:
+    from ptxgen.cli.combinations import Row, evaluate
+
+    made = []
+    for outcome in executor.map(evaluate, todo, what="combinations"):
+        died = Row(outcome.item.options, "died", outcome.problem)
+        made.append(outcome.value if outcome.value is not None else died)
+    return made
+
+
+def _on_gpu(one: Combination) -> Row:
+    """The row with what the GPU says, in a process of its own."""
+    from ptxgen.executor import Executor
+
+    with Executor(1) as executor:
+        (made,) = _rows(executor, [replace(one, gpu=True)])
+    return made
+
+
+def _key(row: Row, sort: str) -> tuple[bool, Any]:
+    """What to sort by: rows that have no such value last."""
+    if sort in SORTS:
+        field = {"shared": "shared_bytes", "tmem": "tmem_columns", "time": "seconds"}.get(sort, sort)
+        value = _spills(row) if sort == "spills" else getattr(row, field)
+        return value is None, value or 0
+    text = dict(row.options)[sort]
+    parts = text.split("x")
+    return False, (0, [int(each) for each in parts]) if all(map(str.isdigit, parts)) else (1, text)
+
+
+def _spills(row: Row) -> int | None:
+    return None if row.spill_stores is None else row.spill_stores + (row.spill_loads or 0)
+
+
+def _print_csv(rows: Sequence[Row], options: Sequence[str]) -> None:
+    import csv
+
+    from ptxgen.cli.combinations import Row
+
+    names = [name for name in Row.__dataclass_fields__ if name not in ("options", "reason")]
+    writer = csv.writer(sys.stdout, lineterminator="\n")
+    writer.writerow([*options, *names, "reason"])
+    for row in rows:
+        shown = ["" if (value := getattr(row, name)) is None else value for name in names]
+        writer.writerow([*(value for _, value in row.options), *shown, row.reason])
+
+
+def _print_table(rows: Sequence[Row], options: dict[str, list[str]], heading: dict[str, Any]) -> None:
+    """The table, with a column for each option that has several values; and below it why rows are not right."""
+    from rich.measure import Measurement
+    from rich.table import Table
+    from rich.text import Text
+
+    from ptxgen.cli.terminal import output
+
+    timed = any(row.seconds is not None for row in rows)
+    ran = heading["device"] is not None
+    heads = [
+        "registers",
+        "shared",
+        "TMEM",
+        "spills",
+        "CTAs/SM",
+        "tiles",
+        "waves",
+        *(["µs", "TFLOP/s"] if timed else []),
+    ]
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
+    varied = [name for name, values in options.items() if len(values) > 1]
+    for name in varied:
+        table.add_column(name, style="cyan", no_wrap=True)
+    for name in heads:
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("")
+    for row in rows:
+        cells = [
+            row.registers, row.shared_bytes, row.tmem_columns, _spills(row), row.ctas_per_sm, row.tiles,
+            None if row.waves is None else f"{row.waves:.2f}",
+        ]  # fmt: skip
+        if timed:
+            cells += [
+                None if row.seconds is None else f"{row.seconds * 1e6:.1f}",
+                None if row.tflops is None else f"{row.tflops:.0f}",
+            ]
+        words, style = _verdict(row, "✓ correct" if ran else "✓")
+        values = [value for name, value in row.options if name in varied]
+        table.add_row(*values, *("-" if each is None else str(each) for each in cells), Text(words, style=style))
+    legal = [row for row in rows if row.legal]
+    bad = sum(not row.ok for row in legal)
+    size = "M {m}, N {n}, K {k}".format(**heading["problem"])
+    how = f", run {heading['schedule']}" if heading["schedule"] else ""
+    same = "".join(f" {name}={value}" for name, (value, *others) in options.items() if not others)
+    with output() as console:
+        title = Text.assemble(
+            (str(heading["kernel"]), "bold"), (same, "cyan"), f" for {heading['target']}, {size}{how}"
+        )
+        console.print(title)
+        width = console.width
+        console.width = max(width, Measurement.get(console, console.options.update(width=1000), table).maximum)
+        console.print(table)  # whole, however narrow the terminal
+        console.width = width
+        for row in rows:
+            if not row.ok:
+                words, style = _verdict(row, "")
+                named = " ".join(f"{name}={value}" for name, value in row.options if name in varied)
+                console.print(Text.assemble((f"{named} " if named else "", "cyan"), (f"{words}: ", style), row.reason))
+        console.print(
+            f"{len(rows)} combination{'s' * (len(rows) != 1)}: {len(legal)} legal, {len(rows) - len(legal)} illegal; "
+            + (f"{bad} of the legal ones went wrong" if bad else "every legal one is clean")
+            + f". Waves: tiles by the CTAs that {heading['multiprocessors']} multiprocessors hold.",
+            style="red" if bad else "dim",
+        )
+
+
+def _verdict(row: Row, right: str) -> tuple[str, str]:
+    """The last column of a row, and its style."""
+    if row.ok:
+        return right, "green"
+    return (f"✗ {row.status}", "red") if row.legal else ("illegal", "yellow")
