@@ -23,7 +23,7 @@ from concurrent.futures import Executor as Pool
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from functools import cache, partial
-from multiprocessing import forkserver
+from multiprocessing import forkserver, resource_tracker
 from multiprocessing.context import BaseContext
 from multiprocessing.process import BaseProcess
 from types import TracebackType
@@ -35,7 +35,7 @@ Item = TypeVar("Item")
 Value = TypeVar("Value")
 
 #: Seconds that an interrupted worker has to end its item before it is killed; `subprocess.run` takes 0.25 of them.
-_GRACE = 0.4
+_GRACE = 0.3
 #: Seconds in which a Dask scheduler must answer.
 _ANSWER = 10
 
@@ -274,6 +274,7 @@ def _context(module: str) -> BaseContext:
         return multiprocessing.get_context("spawn")
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload([module])
+    resource_tracker.ensure_running()  # first, since it unblocks Ctrl-C
     with _undisturbed():  # the server and its processes have Ctrl-C blocked from their beginning
         forkserver.ensure_running()
     loaded = context.Process(target=bool)
@@ -388,6 +389,7 @@ def _dask_workers(address: str) -> tuple[list[_Worker], Callable[[], object]]:
     except ImportError as error:
         raise ExecutorError(f"Dask is not installed ({error}); install it with: pip install 'ptxgen[dask]'") from error
     try:
+        distributed.comm.get_address_host_port(address, strict=True)
         client = distributed.Client(address, timeout=_ANSWER, set_as_default=False)
     except (OSError, ValueError) as error:  # TimeoutError is an OSError
         said = next(iter(str(error).splitlines()), "")

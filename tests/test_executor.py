@@ -288,8 +288,9 @@ def test_dask_survives_a_crash(cluster: Any) -> None:
     assert outcomes[2].problem.startswith("killed: its worker process died: Attempted to run task")
 
 
-def test_no_dask_scheduler(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("address", ["tcp://127.0.0.1:1", "nonsense", "carrier://pigeon:1", ""])
+def test_no_dask_scheduler(monkeypatch: pytest.MonkeyPatch, address: str) -> None:
     pytest.importorskip("distributed", reason="Dask is not installed (the extra dask)")
     monkeypatch.setattr(importlib.import_module("ptxgen.executor"), "_ANSWER", 1)
-    with pytest.raises(ExecutorError, match="no Dask scheduler answers at"):
-        Executor(dask="tcp://127.0.0.1:1")
+    with pytest.raises(ExecutorError, match=f"no Dask scheduler answers at {address!r}: "):
+        Executor(dask=address)

@@ -150,10 +150,14 @@ def _values(entry: KernelEntry, kernel: str, given: Sequence[str]) -> dict[str, 
 
 
 def _rows(executor: Executor, todo: Sequence[Combination]) -> list[Row]:
+    """Evaluate combinations. Raises ToolNotFoundError: without ptxas there is none that could be evaluated."""
     from ptxgen.cli.combinations import Row, evaluate
+    from ptxgen.toolchain import ToolNotFoundError
 
     made = []
     for outcome in executor.map(evaluate, todo, what="combinations"):
+        if isinstance(outcome.error, ToolNotFoundError):
+            raise outcome.error
         died = Row(outcome.item.options, "died", outcome.problem)
         made.append(outcome.value if outcome.value is not None else died)
     return made

@@ -16,7 +16,7 @@ from ptxgen.cli.combinations import LAUNCHES, WARM_UP
 from ptxgen.device import Finding, LaunchReport
 from ptxgen.executor import Executor
 from ptxgen.gemm import find
-from ptxgen.toolchain import assemble
+from ptxgen.toolchain import ToolNotFoundError, assemble
 from tests.support.command_line import Cli
 from tests.support.fake_device import FakeDevice
 
@@ -128,6 +128,15 @@ def test_a_worker_that_dies(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ptxgen.cli.combinations.assemble", broken)
     (row,) = rows(cli, "modular-k3", "--jobs", 0, code=1)
     assert (row["status"], row["reason"]) == ("died", "blackwell/swizzled: MemoryError")
+
+
+def test_without_ptxas(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(*_: object) -> None:
+        raise ToolNotFoundError("there is no ptxas")
+
+    monkeypatch.setattr("ptxgen.cli.combinations.assemble", missing)
+    outcome = cli("sweep", "modular-k3", "n_tile=64,128", "--jobs", 0)
+    assert (outcome.code, outcome.out, outcome.err) == (2, "", "error: there is no ptxas\n")
 
 
 def test_a_gpu_times_them(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:

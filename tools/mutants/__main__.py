@@ -103,7 +103,7 @@ def run(
                 continue
             one = functools.partial(judge, subject, whole=whole)
             for outcome in executor.map(one, missing, what=f"mutants of {subject}"):
-                verdict = outcome.value or Verdict(subject, outcome.item, "crash", str(outcome.error))
+                verdict = outcome.value or Verdict(subject, outcome.item, "crash", outcome.problem)
                 kept.add(verdict)
                 if not (verdict.caught or verdict.fate == "unreached" or why_equivalent(verdict)):
                     print(f"{verdict.fate}: {subject}: {verdict.mutant} {verdict.told}", flush=True)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 
 import pytest
 
 from ptxgen.emulator import Emulator
+from ptxgen.executor import Executor
+from tools.mutants import __main__ as command
 from tools.mutants.equivalent import reason
-from tools.mutants.judge import Baseline, baseline, judge
+from tools.mutants.judge import Baseline, Verdict, baseline, judge
 from tools.mutants.mutations import Mutant, mutants
 from tools.mutants.pairs import STRONG, all_pairs
 from tools.mutants.subjects import load
@@ -70,3 +73,24 @@ def test_strong_accesses_of_lanes_are_compared(line: int, orders: bool) -> None:
         with all_pairs() as unordered:
             subject.run(text, Emulator(subject.target, "late"))
         assert any(each.startswith(STRONG) for each in unordered) == told
+
+
+def test_a_mutant_that_ends_its_worker_is_a_crash(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The others are judged; what is kept has it too."""
+    subject = "t36_90_softmax"
+    chosen = command.drawn(subject, 3, 0)
+
+    def judge_or_die(name: str, mutant: Mutant, whole: Baseline) -> Verdict:
+        if mutant == chosen[1]:
+            raise MemoryError
+        return Verdict(name, mutant, "finding")
+
+    monkeypatch.setattr(command, "judge", judge_or_die)
+    kept = command.Kept(tmp_path / "mutants.jsonl", resume=False)
+    verdicts, left_out = command.run([subject], 3, 0, Executor(0), kept)
+    assert [each.fate for each in verdicts] == ["finding", "crash", "finding"]
+    assert verdicts[1].told == f"{chosen[1]}: MemoryError"
+    assert not left_out
+    assert "crash: t36_90_softmax" in capsys.readouterr().out
