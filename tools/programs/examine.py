@@ -141,3 +141,8 @@ def examine(seed: int) -> tuple[str, Crash | None]:
     except Exception:  # what must not happen
         return "crash", Crash(seed, text, traceback.format_exc())
     return report.status, None
+
+
+def examine_all(seeds: range) -> list[tuple[str, Crash | None]]:
+    """Run some programs, one after the other."""
+    return [examine(seed) for seed in seeds]
