@@ -6,9 +6,16 @@ from pathlib import Path
 
 import pytest
 
+from ptxgen import progress
 from ptxgen.cli.main import execute
 from ptxgen.gemm import find
 from tests.support.command_line import Cli, Outcome
+
+
+@pytest.fixture(autouse=True)
+def no_progress(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No line of progress, which a slow machine would add to standard error."""
+    monkeypatch.setattr(progress, "EVERY", float("inf"))
 
 
 @pytest.fixture
