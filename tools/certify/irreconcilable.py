@@ -113,7 +113,7 @@ STRICTER = (
         "Four rows of a tensor of any number of dimensions, or of none",
         form=r"tma\.applypriority",
         line="gather4",
-        objection=r"takes \.2d, not|needs \.dim",
+        objection=r"takes \.2d, not|requires \.dim",
     ),
     Irreconcilable(
         "Registers of any type with the address of a tensormap",
@@ -149,13 +149,13 @@ STRICTER = (
         "Asynchronous stores without mbarrier or order, with other spaces, lengths and widths of addresses",
         form=r"memory\.st_async|atomic\.red_async",
         line="",
-        objection=r"must be as in|has no modifier|needs \.|64 bits wide|vector|1 elem",
+        objection=r"must be as in|has no modifier|requires \.|64 bits wide|vector|1 elem",
     ),
     Irreconcilable(
         "Asynchronous stores without mbarrier or order, with other spaces, lengths and widths of addresses",
         form=r"multimem\.\w+_async",
         line="",
-        objection=r"needs \.release|64 bits wide",
+        objection=r"requires \.release|64 bits wide",
     ),
     Irreconcilable(
         "Braces around one value, which multimem.red refuses",
@@ -263,7 +263,7 @@ STRICTER = (
         "Layouts, which wgmma.mma_async overlooks, and .aligned left out, which the manual has as mandatory",
         form=r"wgmma\.",
         line="",
-        objection=r"has no modifier \.(row|col)\b|needs \.aligned",
+        objection=r"has no modifier \.(row|col)\b|requires \.aligned",
     ),
     Irreconcilable(
         "Rows of matrices at 16-bit addresses",
@@ -359,13 +359,13 @@ STRICTER = (
         "No property to test",
         form=r"floating\.testp",
         line=r"^testp\.f",
-        objection="needs .property",
+        objection="requires .property",
     ),
     Irreconcilable(
         "Roundings of .bf16 that become .f16 arithmetic",
         form=r"half\.fma",
         line=r"^fma\.r[zmp].*\.bf16",
-        objection="needs|no modifier",
+        objection="requires|no modifier",
     ),
     Irreconcilable(
         "`.pred` besides the type, which arithmetic overlooks",
