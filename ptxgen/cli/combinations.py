@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -15,11 +14,11 @@ from ptxgen.cli import devices
 from ptxgen.cli.devices import Schedule
 from ptxgen.device import Kernel
 from ptxgen.gemm import GemmPlan, PlanError, find, parse_options
-from ptxgen.gemm.job import C_ALIGNMENT, GemmJob
+from ptxgen.gemm.job import GemmJob, GemmResult
 from ptxgen.toolchain import AssemblerError, assemble
 
 if TYPE_CHECKING:
-    from ptxgen.device import Device
+    from ptxgen.device import Device, LaunchReport
 
 #: Launches of which the median is the time on a GPU, and those before them that do not count.
 LAUNCHES, WARM_UP = 20, 3
@@ -109,29 +108,37 @@ def evaluate(combination: Combination) -> Row:
     )  # fmt: skip
     if one.schedule is None and not one.gpu:
         return row
-    device = devices.open_device(
-        "gpu" if one.gpu else "emulator", one.kernel, plan.target, one.schedule or "eager", one.seed
-    )
-    result = job.run(device)
-    if not result.ok:
-        return replace(row, status=result.status, reason=_one_line(result.complaints[0]))
     if not one.gpu:
+        device = devices.open_device("emulator", one.kernel, plan.target, one.schedule or "eager", one.seed)
+        return _judged(row, job.run(device))
+    repeated = Repeated(devices.open_device("gpu", one.kernel, plan.target, "eager", one.seed))
+    row = _judged(row, job.run(repeated))
+    if not row.ok:
         return row
-    seconds = statistics.median(launch_seconds(device, job))
+    seconds = statistics.median(repeated.seconds)
     return replace(row, seconds=seconds, tflops=2e-12 * one.m * one.n * one.k / seconds)
 
 
-def launch_seconds(device: Device, job: GemmJob) -> Iterator[float]:
-    """The seconds of each of `LAUNCHES` launches, after some that do not count."""
-    problem, plan = job.problem, job.plan
-    kernel = Kernel.from_ptx(plan.text)
-    a, b = (device.array(job.reference.lines(name)) for name in ("a", "b"))
-    c = device.empty(job.m * problem.leading("c") * 4 + C_ALIGNMENT, "uint8")
-    arguments = problem.arguments(a, b, -(-c.address // C_ALIGNMENT) * C_ALIGNMENT)
-    for number in range(WARM_UP + LAUNCHES):
-        report = device.launch(kernel, problem.grid, problem.block, arguments, shared_bytes=plan.shared.bytes)
-        if number >= WARM_UP:
-            yield report.seconds
+def _judged(row: Row, result: GemmResult) -> Row:
+    """The row with how a run ended."""
+    return row if result.ok else replace(row, status=result.status, reason=_one_line(result.complaints[0]))
+
+
+class Repeated:
+    """A device that launches a kernel again and again where it is right, and keeps the seconds of those that count."""
+
+    def __init__(self, device: Device) -> None:
+        self._device = device
+        self.name, self.target = device.name, device.target
+        self.array, self.empty = device.array, device.empty
+        self.seconds: list[float] = []
+
+    def launch(self, *arguments: Any, **options: Any) -> LaunchReport:
+        reports: list[LaunchReport] = []
+        while len(reports) < WARM_UP + LAUNCHES and all(each.ok for each in reports):
+            reports.append(self._device.launch(*arguments, **options))
+        self.seconds = [each.seconds for each in reports[WARM_UP:]]
+        return reports[-1]
 
 
 def _tiles(job: GemmJob) -> int:
