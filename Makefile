@@ -10,10 +10,10 @@ DEVELOPMENT := $(VENV)/.development-installed
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo install develop test check format certify corpus fuzz microtests mutants programs rungs witnesses blackwell bench docs reading clean
+.PHONY: help demo install develop test check format certify corpus fuzz microtests mutants programs rungs witnesses sass-score blackwell bench docs reading clean
 
 help: ## List what make can do
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 demo: install ## Build a Blackwell GEMM, run it in the emulator, compare with NumPy
 	$(BIN)/ptxgen run blackwell/swizzled --m 512 --n 512 --k 512 --dtype bf16
@@ -60,6 +60,9 @@ rungs: $(DEVELOPMENT) ## Run every kernel of the ladders at all shapes, types an
 
 witnesses: $(DEVELOPMENT) ## Run all recorded kernels of compilers under all schedules (minutes)
 	$(BIN)/python -m tools.recorded --schedule all --jobs $(JOBS)
+
+sass-score: $(DEVELOPMENT) ## Change thousands of instructions and see that `ptxgen sass diff` reports each, and record it (an hour)
+	$(BIN)/python -m tools.sass_score --jobs $(JOBS) $(if $(CCCL),--cccl $(CCCL)/ci/sass/compare_sass.py --cuobjdump $(CUOBJDUMP)) --record
 
 bench: $(DEVELOPMENT) ## Measure parsing, checking, rendering and emulating
 	$(BIN)/python -m bench.speed

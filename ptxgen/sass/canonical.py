@@ -10,6 +10,7 @@ from ptxgen.sass.listing import Function, Instruction
 #: A register in an operand: general, uniform, predicate, uniform predicate; not the constant ones (RZ, URZ, PT, UPT).
 REGISTER = re.compile(r"(?<![\w.$])(UR|UP|R|P)(\d+)(?!\w)")
 _LABEL = re.compile(r"`\(([^()]*)\)")
+_DISTANCE = re.compile(r"\s+(-?0x[0-9a-f]+)$")
 _SYMBOL = re.compile(r"\.L_x_\d+")
 _FILES = {"R": "GPR", "P": "PRED", "UR": "UGPR", "UP": "UPRED"}
 #: Where parameters begin in constant bank 0, by the major version of the target (SASS of ptxas 13.5).
@@ -34,8 +35,10 @@ def canonical(function: Function, target: str) -> list[Canonical]:
 
 def _canonical(each: Instruction, name: str, returns: frozenset[int], base: int) -> Canonical:
     operands = list(each.operands)
-    if each.opcode in ("BRX", "JMX", "BRXU", "JMXU"):  # a distance to the instruction's own address
-        operands = [re.sub(r"\s*[-+]?0x[0-9a-f]+$", "", operand) for operand in operands]
+    if each.opcode in ("BRX", "BRXU"):  # a distance to the next instruction
+        operands = [
+            _DISTANCE.sub(lambda match: f" {int(match[1], 16) + each.address + 16:#x}", one) for one in operands
+        ]
     if each.index in returns:
         operands = ["return address" if re.fullmatch(r"0x[0-9a-f]+", one) else one for one in operands]
     text = f"{each.predicate} {each.mnemonic} {', '.join(operands)}"

@@ -16,8 +16,9 @@ from typing import Literal
 from ptxgen.sass.align import align
 from ptxgen.sass.canonical import Canonical, canonical
 from ptxgen.sass.control import MASK
-from ptxgen.sass.flow import ENTRY, Flow
+from ptxgen.sass.flow import Flow
 from ptxgen.sass.listing import Function, Instruction, Listing
+from ptxgen.sass.registers import other_definitions
 from ptxgen.sass.summary import Summary, summarize
 
 Kind = Literal[
@@ -27,6 +28,11 @@ Kind = Literal[
 _RENAMED = 0.8
 #: The opcode bits of NOP.
 _NOP = 0x918
+#: Bits of an instruction word that hold register numbers, predicates among them; those that hold addresses of code.
+_REGISTER_BITS = sum(1 << bit for bit in (*range(12, 16), *range(16, 41), *range(64, 91)))
+_ADDRESS_BITS = sum(1 << bit for bit in (*range(16, 24), *range(32, 82)))
+#: Opcodes that may hold an address of code without a label in their text.
+_ADDRESSED = frozenset({"CALL", "BRX", "BRXU", "BSSY", "BRA", "MOV", "UMOV", "IMAD", "JMP", "RET"})
 
 
 @dataclass(frozen=True)
@@ -186,12 +192,12 @@ def _compared(one: Function, other: Function, a: Listing, b: Listing) -> Pair:
     found += [Difference("added", None, j, other.instructions[j].text) for j in range(len(b_codes)) if j not in back]
     renamed: list[tuple[int, int]] = []
     if moved:
-        wrong = _other_definitions(a_flow, b_flow, a_codes, b_codes, pairs)
+        wrong = other_definitions(a_flow, b_flow, a_codes, b_codes, pairs)
         for i, j in moved:
-            if wrong is None or not wrong:
-                renamed.append((i, j))
-            else:
+            if wrong:
                 found.append(Difference("register", i, j, _register_detail(a_codes[i], b_codes[j])))
+            else:
+                renamed.append((i, j))
     renamed_a = {i for i, _ in renamed}
     told = {each.a for each in found}
     for i, j in pairs.items():
@@ -269,44 +275,6 @@ def _addresses(function: Function, indices: Sequence[int]) -> str:
     return ", ".join(f"{instructions[i].address:#x}" if i < len(instructions) else "end" for i in indices) or "none"
 
 
-def _other_definitions(
-    a: Flow, b: Flow, a_codes: Sequence[Canonical], b_codes: Sequence[Canonical], pairs: dict[int, int]
-) -> set[int]:
-    """Instructions of `a` that read a register whose definitions are not those that their partner reads."""
-    wrong: set[int] = set()
-    for i, j in pairs.items():
-        mapped = _register_map(a_codes[i], b_codes[j])
-        ones, others = a.definitions[i], b.definitions[j]
-        if len(ones) != len(others):
-            wrong.add(i)
-            continue
-        for register, sources in ones.items():
-            there = _through(register, mapped)
-            if there not in others:
-                wrong.add(i)
-                break
-            expected = frozenset(ENTRY if each == ENTRY else pairs.get(each, -2 - each) for each in sources)
-            if expected != others[there] or (ENTRY in sources and register != there):
-                wrong.add(i)
-                break
-    return wrong
-
-
-def _register_map(one: Canonical, other: Canonical) -> dict[tuple[str, int], int]:
-    """How far each register that an instruction names is from that of its partner."""
-    return {register: there[1] - register[1] for register, there in zip(one.registers, other.registers, strict=False)}
-
-
-def _through(register: tuple[str, int], mapped: dict[tuple[str, int], int]) -> tuple[str, int]:
-    """The partner's register: an operand names the first of several, the others follow it."""
-    file, number = register
-    bases = [base for base in mapped if base[0] == file and base[1] <= number]
-    if not bases:
-        return register
-    base = max(bases, key=lambda each: each[1])
-    return file, number + mapped[base]
-
-
 def _register_detail(one: Canonical, other: Canonical) -> str:
     names = {"GPR": "R", "PRED": "P", "UGPR": "UR", "UPRED": "UP"}
     pairs = [
@@ -323,7 +291,11 @@ def _in_the_word(left: Instruction, right: Instruction, renamed: bool) -> tuple[
         return None
     if left.control != right.control:
         return "control", f"{left.control} -> {right.control}"
-    addressed = bool(left.targets) or left.opcode in ("CALL", "BRX", "BSSY", "BRA", "MOV", "UMOV", "IMAD", "JMP", "RET")
-    if left.word & ~MASK != right.word & ~MASK and left.text == right.text and not renamed and not addressed:
+    ignored = MASK
+    if renamed:
+        ignored |= _REGISTER_BITS
+    if left.targets or left.opcode in _ADDRESSED:
+        ignored |= _ADDRESS_BITS
+    if (left.word ^ right.word) & ~ignored and (renamed or left.text == right.text):
         return "encoding", f"{left.word:032x} -> {right.word:032x}"
     return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -98,44 +99,91 @@ class Flow:
 
     @cached_property
     def definitions(self) -> list[Mapping[Register, frozenset[int]]]:
-        """For each instruction and each register that it reads: the instructions that may have written it."""
-        instructions = self.function.instructions
-        entering: list[dict[Register, frozenset[int]]] = [{} for _ in self.blocks]
-        left = [block.number for block in self.blocks]
-        known: list[dict[Register, frozenset[int]] | None] = [None for _ in self.blocks]
-        while left:
-            number = left.pop(0)
-            block = self.blocks[number]
-            state = dict(entering[number])
-            for each in instructions[block.start : block.end]:
-                for register in each.registers.writes:
-                    here = frozenset((each.index,))
-                    state[register] = state.get(register, _OUTSIDE) | here if each.predicate else here
-            if known[number] == state:
-                continue
-            known[number] = state
-            for following in block.following:
-                target = entering[following]
-                first = known[following] is None and not target
-                changed = False
-                for register in state.keys() | target.keys():
-                    joined = state.get(register, _OUTSIDE) | (target.get(register, frozenset() if first else _OUTSIDE))
-                    if target.get(register) != joined:
-                        target[register] = joined
-                        changed = True
-                if changed or known[following] is None:
-                    left.append(following)
+        """For each instruction and each register that it reads: the instructions that may have written it.
+
+        Control also goes from a CALL to its subroutine, and from each RET to behind every CALL.
+        """
+        entering = self._entering()
         found: list[Mapping[Register, frozenset[int]]] = []
-        for block in self.blocks:
-            state = dict(entering[block.number])
-            for each in instructions[block.start : block.end]:
-                found.append({register: state.get(register, _OUTSIDE) for register in each.registers.reads})
-                for register in each.registers.writes:
+        for block, state in zip(self.blocks, entering, strict=True):
+            for each in self.function.instructions[block.start : block.end]:
+                registers = each.registers
+                found.append({register: state.get(register, _OUTSIDE) for register in registers.reads})
+                if registers.writes:
                     here = frozenset((each.index,))
-                    state[register] = state.get(register, _OUTSIDE) | here if each.predicate else here
+                    for register in registers.writes:
+                        state[register] = state.get(register, _OUTSIDE) | here if each.predicate else here
         return found
 
+    def _entering(self) -> list[dict[Register, frozenset[int]]]:
+        """The definitions that reach the start of each block."""
+        made = [self._made_in(block) for block in self.blocks]
+        following = self._following_calls()
+        entering: list[dict[Register, frozenset[int]]] = [{} for _ in self.blocks]
+        seen = [False] * len(self.blocks)
+        queued = [True] * len(self.blocks)
+        left = deque(range(len(self.blocks)))
+        while left:
+            number = left.popleft()
+            queued[number], seen[number] = False, True
+            leaving = dict(entering[number])
+            for register, (always, some) in made[number].items():
+                leaving[register] = some if always else leaving.get(register, _OUTSIDE) | some
+            for target in following[number]:
+                if _join(entering[target], leaving, first=not seen[target]) and not queued[target]:
+                    queued[target] = True
+                    left.append(target)
+        return entering
 
+    def _made_in(self, block: Block) -> dict[Register, tuple[bool, frozenset[int]]]:
+        """For each register that a block writes: whether it surely does, and which instructions may be the last."""
+        made: dict[Register, tuple[bool, frozenset[int]]] = {}
+        for each in self.function.instructions[block.start : block.end]:
+            here = frozenset((each.index,))
+            for register in each.registers.writes:
+                always, before = made.get(register, (False, _NOTHING))
+                made[register] = (always, before | here) if each.predicate else (True, here)
+        return made
+
+    def _following_calls(self) -> list[list[int]]:
+        """The blocks that may follow each block; subroutines follow their calls, and what is behind a call a RET."""
+        following = [list(block.following) for block in self.blocks]
+        instructions, subroutines = self.function.instructions, self.function.subroutines
+        behind: set[int] = set()
+        returns: list[int] = []
+        for each in instructions:
+            if each.opcode == "CALL":
+                named = [subroutines[name] for name in each.targets if name in subroutines]
+                starts = named or subroutines.values()  # a computed call may go to any
+                following[self.block_of[each.index]] += [self.block_of[start] for start in starts]
+                if each.index + 1 < len(instructions):
+                    behind.add(self.block_of[each.index + 1])
+            elif each.opcode == "RET":
+                returns.append(self.block_of[each.index])
+        for number in returns:
+            following[number] += sorted(behind)
+        return following
+
+
+def _join(target: dict[Register, frozenset[int]], leaving: Mapping[Register, frozenset[int]], *, first: bool) -> bool:
+    """Add definitions to those that reach a block; whether any is new. What a path lacks, it has from outside."""
+    if first and not target:
+        target.update(leaving)
+        return True
+    changed = False
+    for register, sources in leaving.items():
+        known = target.get(register, _OUTSIDE)
+        if not sources <= known or register not in target:
+            target[register] = known | sources
+            changed = True
+    for register in target.keys() - leaving.keys():
+        if ENTRY not in target[register]:
+            target[register] |= _OUTSIDE
+            changed = True
+    return changed
+
+
+_NOTHING: frozenset[int] = frozenset()
 _OUTSIDE = frozenset((ENTRY,))
 
 

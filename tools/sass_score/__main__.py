@@ -1,0 +1,119 @@
+"""The command `python -m tools.sass_score`."""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import hashlib
+import os
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass
+from pathlib import Path
+
+import tools.sass_score
+from ptxgen.toolchain import find_ptxas, ptxas_version
+from tools.measurements import record
+from tools.sass_score.judges import Cccl
+from tools.sass_score.kernels import SOURCES, recorded
+from tools.sass_score.pairs import Judged, Task, do
+
+#: Reported misses that are printed in full.
+_SHOWN = 40
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How much is generated: changes of each source's words, and recorded kernels with PTX edits and equal pairs."""
+
+    words: int
+    kernels: int
+
+
+def main() -> int:
+    """Print the score and each miss; exit with 1 if there are any."""
+    parser = argparse.ArgumentParser(description=tools.sass_score.__doc__)
+    parser.add_argument("--words", type=int, default=100, help="changes of words of each of the kernels (default 100)")
+    parser.add_argument("--kernels", type=int, default=1000, help="recorded kernels for PTX edits and equal pairs")
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--cccl", type=Path, help="ci/sass/compare_sass.py of a checkout of NVIDIA/cccl")
+    parser.add_argument("--cuobjdump", type=Path, help="the program, for --cccl (wheel nvidia-cuda-cuobjdump)")
+    parser.add_argument("--record", action="store_true", help="write the score into docs/measurements.md")
+    arguments = parser.parse_args()
+    if (arguments.cccl is None) != (arguments.cuobjdump is None):
+        parser.error("--cccl and --cuobjdump go together")
+    os.environ["PTXGEN_CACHE"] = ""
+    cccl = Cccl(arguments.cccl, arguments.cuobjdump) if arguments.cccl else None
+    found: list[Judged] = []
+    every = list(tasks(Sizes(arguments.words, arguments.kernels), arguments.seed, cccl))
+    with ProcessPoolExecutor(arguments.jobs) as pool:
+        for number, future in enumerate(as_completed([pool.submit(do, task) for task in every]), 1):
+            found += future.result()
+            print(f"{number}/{len(every)} tasks, {len(found)} pairs", file=sys.stderr, flush=True)
+    wrong = [each for each in found if not each.right]
+    for each in wrong[:_SHOWN]:
+        print(f"{each.fault}: {each.kind}: {each.what}")
+    text = "\n".join(report(found, cccl))
+    print(text)
+    if arguments.record:
+        record("sass", text)
+    return 1 if wrong else 0
+
+
+def tasks(sizes: Sizes, seed: int, cccl: Cccl | None) -> Iterator[Task]:
+    """What is done in one process each."""
+    for name, target in SOURCES:
+        if sizes.words:
+            yield Task("words", name, target, sizes.words, seed, cccl)
+    for name, target in recorded()[: sizes.kernels]:
+        yield Task("PTX", name, target, 1, seed, cccl)
+
+
+def report(found: list[Judged], cccl: Cccl | None) -> Iterator[str]:
+    """The score as Markdown."""
+    today = datetime.datetime.now(datetime.UTC).date().isoformat()
+    version = ptxas_version(find_ptxas())
+    refused = sum(each.refused for each in found)
+    changes, equal = ([each for each in found if each.equal is value] for value in (False, True))
+    yield f"By `make sass-score` ({today}, ptxas and nvdisasm {version}): words of {len(SOURCES)} kernels"
+    yield "for sm_80 to sm_121a are changed, and the PTX of all recorded kernels."
+    if cccl:
+        data = cccl.script.read_bytes()
+        blob = hashlib.sha1(b"blob %d\0" % len(data) + data).hexdigest()[:12]
+        yield f"cccl stands for NVIDIA/cccl's ci/sass/compare_sass.py (git blob {blob}) on the same pairs."
+    yield f"nvdisasm made no listing of {refused} changed cubins: the diff then ends with exit code 2 and its reason."
+    yield ""
+    yield "| generated change | pairs | reported | located | cccl: reported | located |"
+    yield "|---|---:|---:|---:|---:|---:|"
+    yield from rows(changes, ("all",))
+    yield ""
+    yield "| equal pair | pairs | reported as different | cccl: reported |"
+    yield "|---|---:|---:|---:|"
+    for kind, group in (*groups(equal), ("all", equal)):
+        theirs = sum(each.cccl.reported for each in group if each.cccl)
+        yield f"| {kind} | {len(group):,} | {sum(each.ours.reported for each in group):,} | {theirs if cccl else ''} |"
+
+
+def groups(found: list[Judged]) -> list[tuple[str, list[Judged]]]:
+    """By kind, in the order of their first."""
+    return [(kind, [each for each in found if each.kind == kind]) for kind in Counter(each.kind for each in found)]
+
+
+def rows(changes: list[Judged], last: tuple[str]) -> Iterator[str]:
+    """A row for each kind of change, and one for all."""
+    for kind, group in (*groups(changes), (last[0], changes)):
+        theirs = [each.cccl for each in group if each.cccl]
+        cells = [
+            len(group),
+            sum(each.ours.reported for each in group),
+            sum(each.ours.located for each in group),
+            *((sum(each.reported for each in theirs), sum(each.located for each in theirs)) if theirs else ("", "")),
+        ]
+        yield f"| {kind} | " + " | ".join(f"{cell:,}" if isinstance(cell, int) else "" for cell in cells) + " |"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
