@@ -19,17 +19,14 @@ from elftools.elf.elffile import ELFFile
 from elftools.elf.relocation import RelocationSection
 from elftools.elf.sections import SymbolTableSection
 
+from ptxgen.sass.fatbin import FatbinError, entries, is_fatbin
 from ptxgen.sass.lines import LineTable, LineTableError, read_lines
 from ptxgen.sass.listing import Function, Instruction, Listing, Registers
 from ptxgen.sass.parse import OPTIONS, ListingError, parse
 from ptxgen.toolchain import Cubin, DisassemblerError, assemble, disassemble, find_nvdisasm
 
 _ELF = b"\x7fELF"
-_FATBIN = 0xBA55ED50
 _EM_CUDA = 190
-#: Kinds of fatbin entries, and flags of compressed ones.
-_PTX_ENTRY, _ELF_ENTRY = 1, 2
-_COMPRESSED = {0x2000: "LZ4", 0x8000: "zstd"}
 #: Attributes of `.nv.info`: what each function uses.
 _REGCOUNT, _FRAME_SIZE = 0x2F, 0x11
 #: Changes with what is kept of a listing.
@@ -67,7 +64,7 @@ def load(
             raise ContainerError(f"{name}: {error.strerror or error}") from None
     if not data:
         raise ContainerError(f"{name} is empty; it must be PTX, a cubin, an ELF file or a fatbin")
-    if not data.startswith(_ELF) and not _is_fatbin(data) and (text := _ptx(data)) is not None:
+    if not data.startswith(_ELF) and not is_fatbin(data) and (text := _ptx(data)) is not None:
         ptx = text
         cubin = assemble(text, target, options=("-lineinfo",))
         data, log = cubin.data, cubin.log
@@ -82,10 +79,6 @@ def _ptx(data: bytes) -> str | None:
     except UnicodeDecodeError:
         return None
     return text if re.search(r"^\s*\.(version|target)\b", text, re.M) else None
-
-
-def _is_fatbin(data: bytes) -> bool:
-    return len(data) >= 16 and struct.unpack_from("<I", data)[0] == _FATBIN
 
 
 def _open(data: bytes, name: str) -> ELFFile:
@@ -114,47 +107,23 @@ def _extract(data: bytes, name: str, target: str | None) -> bytes:
         if not sections:
             raise ContainerError(f"{name} is an ELF file for another machine, without a section .nv_fatbin")
         data = b"".join(section.data() for section in sections)
-    if not _is_fatbin(data):
+    if not is_fatbin(data):
         start = data[:16].hex(" ")
         raise ContainerError(
             f"{name} is neither PTX, nor an ELF file, nor a fatbin: it begins with {start} ({len(data)} bytes)"
         )
-    found = list(_entries(data, name))
-    cubins = [(architecture, image) for kind, architecture, image in found if kind == _ELF_ENTRY]
-    have = ", ".join(f"sm_{architecture}" for architecture, _ in cubins) or "none"
-    if target is not None:
-        wanted = int(re.sub(r"\D", "", target))
-        cubins = [each for each in cubins if each[0] == wanted]
-    if len(cubins) != 1:
-        what = f"no cubin{f' for {target}' if target else ''}" if not cubins else f"{len(cubins)} cubins"
-        raise ContainerError(f"{name} has {what}; its cubins: {have}; name a target")
-    return cubins[0][1]
-
-
-def _entries(data: bytes, name: str) -> Iterator[tuple[int, int, bytes]]:
-    """(kind, architecture, image) of a fatbin's entries; several fatbins may follow each other."""
-    offset = 0
-    while offset + 16 <= len(data):
-        magic, _, header, size = struct.unpack_from("<IHHQ", data, offset)
-        if magic != _FATBIN:
-            return
-        position, end = offset + header, offset + header + size
-        if end > len(data):
-            raise ContainerError(f"{name}: the fatbin is truncated: it needs {end} bytes and has {len(data)}")
-        while position + 64 <= end:
-            kind, _, entry_header, image_size = struct.unpack_from("<HHIQ", data, position)
-            (architecture,) = struct.unpack_from("<I", data, position + 28)
-            (flags,) = struct.unpack_from("<Q", data, position + 40)
-            image = data[position + entry_header : position + entry_header + image_size]
-            for flag, algorithm in _COMPRESSED.items():
-                if flags & flag and kind == _ELF_ENTRY:
-                    raise ContainerError(
-                        f"{name}: the cubin for sm_{architecture} is compressed with {algorithm}; make the fatbin with "
-                        "nvcc --no-compress, or take the cubin out with cuobjdump -xelf all"
-                    )
-            yield kind, architecture, image
-            position += entry_header + image_size
-        offset = end
+    try:
+        cubins = [each for each in entries(data) if each.kind == "elf"]
+        have = ", ".join(f"sm_{each.architecture}" for each in cubins) or "none"
+        if target is not None:
+            wanted = int(re.sub(r"\D", "", target) or 0)
+            cubins = [each for each in cubins if each.architecture == wanted]
+        if len(cubins) != 1:
+            what = f"no cubin{f' for {target}' if target else ''}" if not cubins else f"{len(cubins)} cubins"
+            raise ContainerError(f"{name} has {what}; its cubins: {have}; name a target")
+        return cubins[0].image()
+    except FatbinError as error:
+        raise ContainerError(f"{name}: {error}") from None
 
 
 # Cubins.

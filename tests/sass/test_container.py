@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import struct
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from ptxgen.sass import ContainerError, load
+from ptxgen.sass.fatbin import entries
+from ptxgen.toolchain import find_ptxas
 from tests.support.cubins import cubin
 from tests.support.paths import DATA
 
@@ -15,9 +18,7 @@ from tests.support.paths import DATA
 def fatbin(*images: tuple[int, bytes], flags: int = 0) -> bytes:
     """A fatbin with a cubin for each architecture: the header's layout is that of nvcc 13."""
     entries = b"".join(
-        struct.pack("<HHIQIIHHIQQQ", 2, 0x101, 64, len(image), 0, 0, 8, 1, architecture, 0, flags, 0)[:64].ljust(
-            64, b"\0"
-        )
+        struct.pack("<HHIQIIHHIQQQQ", 2, 0x101, 64, len(image), len(image), 0, 8, 1, architecture, 0, flags, 0, 9999)
         + image
         for architecture, image in images
     )
@@ -45,6 +46,27 @@ def test_a_fatbin_of_two_targets() -> None:
         load(data, target="sm_80")
 
 
+@pytest.mark.parametrize("mode", ["default", "size", "speed", "balance", "none"])
+def test_fatbins_of_every_compression(mode: str, tmp_path: Path) -> None:
+    """What NVIDIA's fatbinary packs in each mode comes out as it went in, and fatbins may follow each other."""
+    images: list[str] = []
+    for architecture, name in (("90", "groups"), ("100", "blackwell_clc")):
+        (tmp_path / f"{name}.cubin").write_bytes(cubin(name).data)
+        images.append(f"--image3=kind=elf,sm={architecture},file={name}.cubin")
+    command = [str(find_ptxas().with_name("fatbinary")), "--create", "all.fatbin", "-64", "--compress-all"]
+    subprocess.run([*command, f"--compress-mode={mode}", *images], cwd=tmp_path, check=True)
+    data = (tmp_path / "all.fatbin").read_bytes()
+    packed = {each.architecture: each for each in entries(data)}
+    for architecture, name in ((90, "groups"), (100, "blackwell_clc")):
+        image, expected = packed[architecture].image(), cubin(name).data
+        assert image[: len(expected)] == expected
+        assert not image[len(expected) :].strip(b"\0")  # entries that are not compressed are padded
+    assert (len(packed[90].payload) < len(cubin("groups").data)) == (mode != "none")
+    assert load(data, target="sm_90a").kernel().name == "groups"
+    following = data + bytes(8) + data  # fatbins of several files in one section
+    assert [each.architecture for each in entries(following)] == [90, 100, 90, 100]
+
+
 @pytest.mark.parametrize(
     ("data", "words"),
     [
@@ -63,8 +85,9 @@ def test_damaged_files() -> None:
     data = cubin("groups").data
     with pytest.raises(ContainerError, match=r"x.cubin: .*"):
         load(data[: len(data) // 2], origin="x.cubin")
-    with pytest.raises(ContainerError, match=r"compressed with LZ4; make the fatbin with nvcc --no-compress"):
-        load(fatbin((90, data), flags=0x2000), origin="x.fatbin")
+    for flags in (0x2000, 0x8000):
+        with pytest.raises(ContainerError, match=r"x.fatbin: the entry for sm_90 cannot be decompressed: \w+"):
+            load(fatbin((90, data), flags=flags), origin="x.fatbin")
     other = bytearray(data)
     other[18:20] = struct.pack("<H", 62)  # x86-64
     with pytest.raises(ContainerError, match=r"is an ELF file for another machine, without a section .nv_fatbin"):
