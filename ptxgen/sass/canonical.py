@@ -11,6 +11,8 @@ from ptxgen.sass.listing import Function, Instruction
 REGISTER = re.compile(r"(?<![\w.$])(UR|UP|R|P)(\d+)(?!\w)")
 _LABEL = re.compile(r"`\(([^()]*)\)")
 _DISTANCE = re.compile(r"\s+(-?0x[0-9a-f]+)$")
+#: Subroutines of ptxas itself, such as divisions: counted through the module.
+_INTERNAL = re.compile(r"^\$__internal_\d+_\$")
 _SYMBOL = re.compile(r"\.L_x_\d+")
 _FILES = {"R": "GPR", "P": "PRED", "UR": "UGPR", "UP": "UPRED"}
 #: Where parameters begin in constant bank 0, by the major version of the target (SASS of ptxas 13.5).
@@ -50,10 +52,10 @@ def _canonical(each: Instruction, name: str, returns: frozenset[int], base: int)
 
 
 def _label(text: str, name: str) -> str:
-    """A label in a branch; a subroutine keeps its name, without the kernel's."""
+    """A label in a branch; a subroutine keeps its name, without the kernel's and without its number in the module."""
     if text.startswith(".L"):
         return "label"
-    return text.removeprefix(f"${name}$")
+    return _INTERNAL.sub("$", text.removeprefix(f"${name}$"))
 
 
 def _parameter(offset: int, base: int) -> str:
