@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ptxgen.toolchain import find_ptxas
-from tools.sass_score.kernels import Source, split
+from tools.sass_score.kernels import Source, parts
 
 #: A kernel that goes next to another.
 NEIGHBOR = """
@@ -30,12 +30,16 @@ _DECLARED = re.compile(r"\.reg\s+((?:\.\w+\s+)+)([^;]+);")
 _LABEL = re.compile(r"(?m)^\s*([A-Za-z_$][\w$]*)\s*:(?!:)")
 
 
+#: Where a text is assembled, unless the path is what differs.
+PATH = "kernel.ptx"
+
+
 @dataclass(frozen=True)
 class Build:
-    """One side of a pair: a text, the path under which it is assembled, and options of ptxas."""
+    """The other side of a pair: a text, the path under which it is assembled, and options of ptxas."""
 
     text: str
-    path: str = "kernel.ptx"
+    path: str = PATH
     options: tuple[str, ...] = ()
 
     def cubin(self, target: str, folder: Path) -> bytes:
@@ -49,7 +53,7 @@ class Build:
         return made.read_bytes()
 
 
-def registers(source: Source, rng: random.Random) -> tuple[Build, Build]:
+def registers(source: Source, rng: random.Random) -> Build:
     """Other names of registers."""
     names = {
         re.sub(r"<\d+>$", "", name.strip())
@@ -61,10 +65,10 @@ def registers(source: Source, rng: random.Random) -> tuple[Build, Build]:
     pattern = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))
     renamed = re.sub(rf"({pattern})(\d*)(?![\w$])", lambda match: fresh[match[1]] + match[2], source.text)
     renamed = re.sub(rf"({pattern})<", lambda match: f"{fresh[match[1]]}<", renamed)
-    return Build(source.text), Build(renamed)
+    return Build(renamed)
 
 
-def labels(source: Source, rng: random.Random) -> tuple[Build, Build]:
+def labels(source: Source, rng: random.Random) -> Build:
     """Other labels."""
     names = sorted(set(_LABEL.findall(source.text)) - {"default"}, key=len, reverse=True)
     if not names:
@@ -72,41 +76,39 @@ def labels(source: Source, rng: random.Random) -> tuple[Build, Build]:
     fresh = {name: f"$Z{number}_{rng.randrange(1000)}" for number, name in enumerate(names)}
     pattern = "|".join(re.escape(name) for name in names)
     renamed = re.sub(rf"(?<![\w$%.])({pattern})(?![\w$])", lambda match: fresh[match[1]], source.text)
-    return Build(source.text), Build(renamed)
+    return Build(renamed)
 
 
-def order(source: Source, rng: random.Random) -> tuple[Build, Build]:
-    """Two kernels in the other order."""
-    head, entry, rest = split(source.text)
-    return Build(head + entry + NEIGHBOR + rest), Build(head + NEIGHBOR + entry + rest)
+def order(source: Source, rng: random.Random) -> Build:
+    """The kernels in another order."""
+    head, entries = parts(source.text)
+    return Build(head + "\n".join(rng.sample(entries, len(entries))))
 
 
-def neighbor(source: Source, rng: random.Random) -> tuple[Build, Build]:
-    """An unused kernel next to it; the kernel itself is compared."""
-    head, entry, rest = split(source.text)
-    both = (NEIGHBOR, entry) if rng.random() < 0.5 else (entry, NEIGHBOR)
-    return Build(source.text), Build(head + "\n".join(both) + rest)
+def neighbor(source: Source, rng: random.Random) -> Build:
+    """An unused kernel next to the others."""
+    head, entries = parts(source.text)
+    entries.insert(rng.randrange(len(entries)), NEIGHBOR)
+    return Build(head + "\n".join(entries))
 
 
-def path(source: Source, rng: random.Random) -> tuple[Build, Build]:
+def path(source: Source, rng: random.Random) -> Build:
     """Another folder and file name, with line tables that hold them."""
     other = f"build-{rng.randrange(10**6)}/deep/er/other_name.ptx"
-    return Build(source.text, options=("-lineinfo",)), Build(source.text, other, ("-lineinfo",))
+    return Build(source.text, other, ("-lineinfo",))
 
 
-def lines(source: Source, rng: random.Random) -> tuple[Build, Build]:
+def lines(source: Source, rng: random.Random) -> Build:
     """Line tables against none, and other lines."""
     moved = "\n".join(f"\n{line}" if rng.random() < 0.1 else line for line in source.text.split("\n"))
-    return Build(source.text), Build("// moved\n" + moved, options=("-lineinfo",))
+    return Build("// moved\n" + moved, options=("-lineinfo",) if rng.random() < 0.5 else ())
 
 
-#: The kind in which one kernel of the files is compared.
-ONE_KERNEL = "an unused kernel next to it"
-KINDS: dict[str, Callable[[Source, random.Random], tuple[Build, Build]]] = {
+KINDS: dict[str, Callable[[Source, random.Random], Build]] = {
     "PTX registers renamed": registers,
     "labels renamed": labels,
     "kernels in another order": order,
-    ONE_KERNEL: neighbor,
+    "an unused kernel next to it": neighbor,
     "another path": path,
     "line tables, other lines": lines,
 }

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tools.sass_score.equal import NEIGHBOR
-from tools.sass_score.kernels import FILE, Source, renamed, split
+from tools.sass_score.kernels import Source, parts, renamed
 
 #: Edits of a line: what is sought, and what stands there instead.
 _EDITS: tuple[tuple[str, str], ...] = (
@@ -24,18 +24,27 @@ _EDITS: tuple[tuple[str, str], ...] = (
 )  # fmt: skip
 
 
-def edited(source: Source, rng: random.Random) -> tuple[str, int] | None:
-    """The text with one line edited, and the number of that line; None where no edit fits."""
+def edited(source: Source, rng: random.Random) -> dict[int, str]:
+    """One edited line in each kernel, by its number; kernels in which no edit fits are left out."""
     lines = source.text.split("\n")
-    for _ in range(200):
-        number = rng.randrange(len(lines))
-        pattern, new = rng.choice(_EDITS)
-        if re.match(r"\s*\.", lines[number]):
-            continue
-        changed = re.sub(pattern, new, lines[number], count=1)
-        if changed != lines[number]:
-            return "\n".join([*lines[:number], changed, *lines[number + 1 :]]), number + 1
-    return None
+    starts = [number for number, line in enumerate(lines) if ".entry" in line] + [len(lines)]
+    found: dict[int, str] = {}
+    for start, end in itertools.pairwise(starts):
+        for _ in range(100):
+            number = rng.randrange(start, end)
+            pattern, new = rng.choice(_EDITS)
+            changed = lines[number]
+            if not re.match(r"\s*\.", changed):
+                changed = re.sub(pattern, new, changed, count=1)
+            if changed != lines[number]:
+                found[number + 1] = changed
+                break
+    return found
+
+
+def with_lines(text: str, edits: dict[int, str]) -> str:
+    """The text with other lines."""
+    return "\n".join(edits.get(number, line) for number, line in enumerate(text.split("\n"), 1))
 
 
 @dataclass(frozen=True)
@@ -49,30 +58,30 @@ class KernelChange:
 
 
 def dropped(source: Source, rng: random.Random) -> KernelChange:
-    """One of two kernels is missing."""
-    head, entry, rest = split(source.text)
-    both = head + entry + NEIGHBOR + rest
-    if rng.random() < 0.5:
-        return KernelChange(both, source.text, frozenset({"zz_neighbor"}), frozenset())
-    return KernelChange(both, head + NEIGHBOR + rest, frozenset({source.entry}), frozenset())
+    """One kernel is missing."""
+    head, entries = parts(source.text)
+    number = rng.randrange(len(entries))
+    rest = head + "\n".join(entries[:number] + entries[number + 1 :])
+    return KernelChange(source.text, rest, frozenset({source.entries[number]}), frozenset())
 
 
 def duplicated(source: Source, rng: random.Random) -> KernelChange:
     """A kernel is there twice, under another name."""
-    head, entry, rest = split(source.text)
-    name = f"{source.entry}_twin" if rng.random() < 0.5 else "zz_twin"
-    twin = renamed(NEIGHBOR if name == "zz_twin" else FILE.sub("", entry), name)
-    a, b = (head + "\n".join((entry, NEIGHBOR, *more)) + rest for more in ((), (twin,)))
-    return KernelChange(a, b, frozenset(), frozenset({name}))
+    _, entries = parts(source.text)
+    number = rng.randrange(len(entries))
+    name = f"{source.entries[number]}_twin"
+    twice = source.text + "\n" + renamed(entries[number], name)
+    return KernelChange(source.text, twice, frozenset(), frozenset({name}))
 
 
 def other_name(source: Source, rng: random.Random) -> KernelChange:
     """A kernel has another name."""
-    head, entry, rest = split(source.text)
-    name = f"{source.entry}_v{rng.randrange(2, 99)}"
-    extra = NEIGHBOR if rng.random() < 0.5 else ""
-    a, b = (head + each + extra + rest for each in (entry, renamed(entry, name)))
-    return KernelChange(a, b, frozenset({source.entry}), frozenset({name}))
+    head, entries = parts(source.text)
+    number = rng.randrange(len(entries))
+    name = f"{source.entries[number]}_v{rng.randrange(2, 99)}"
+    entries[number] = renamed(entries[number], name)
+    changed = head + "\n".join(entries)
+    return KernelChange(source.text, changed, frozenset({source.entries[number]}), frozenset({name}))
 
 
 KERNEL_KINDS: dict[str, Callable[[Source, random.Random], KernelChange]] = {

@@ -27,7 +27,10 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Judged:
-    """A pair with the verdicts on it; `refused` where nvdisasm makes no listing of the changed cubin."""
+    """A pair with the verdicts on it.
+
+    `refused`: nvdisasm makes no listing of the changed cubin, or ptxas made other code of what should be an equal pair.
+    """
 
     kind: str
     what: str
@@ -40,6 +43,8 @@ class Judged:
     def fault(self) -> str:
         """What is wrong with our verdict; empty if nothing is."""
         if self.equal:
+            if self.refused:
+                return ""
             return "false report" if self.ours.reported else ""
         return "miss" if not self.ours.reported else "" if self.ours.located else "not located"
 

@@ -5,29 +5,35 @@ from __future__ import annotations
 import random
 import re
 import tempfile
+from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
-from ptxgen.sass import compare, load
-from ptxgen.toolchain import AssemblerError, disassemble
+from ptxgen.sass import Listing, compare, load
+from ptxgen.toolchain import AssemblerError, Cubin, disassemble
 from tools.sass_score import equal, in_ptx
 from tools.sass_score.in_cubins import judged
 from tools.sass_score.judges import Cccl, Judged, Verdict
-from tools.sass_score.kernels import Source, assembled, source
+from tools.sass_score.kernels import Source, assembled
 
-_ADDRESS = re.compile(r"/\*[0-9a-f]{4,}\*/")
+_ADDRESS = re.compile(r"\s*/\*[0-9a-f]{4,}\*/")
+_NUMBERED = re.compile(r"/\*[0-9a-f]{4,}\*/|(?<=\.L_x_)\d+|(?<=\$__internal_)\d+")
 _NAME = re.compile(r"%[\w$]+")
 _REGISTER = re.compile(r"\b(UR|UP|R|P)\d+\b")
+
+
+#: Times that each kind of change of kernels is made of a module.
+_KERNEL_CHANGES = 3
 
 
 @dataclass(frozen=True)
 class Task:
     """What one process does: `count` changes of the words of a kernel, or edits of its PTX and equal pairs."""
 
-    what: str
-    name: str
-    target: str
+    what: Literal["words", "PTX"]
+    source: Source
     count: int
     seed: int
     cccl: Cccl | None
@@ -35,42 +41,72 @@ class Task:
 
 def do(task: Task) -> list[Judged]:
     """Every pair of a task with its verdicts."""
-    rng = random.Random(f"{task.seed} {task.name} {task.target}")
-    made = source(task.name, task.target)
+    rng = random.Random(f"{task.seed} {task.source.name} {task.source.target}")
     with tempfile.TemporaryDirectory() as folder:
         if task.what == "words":
-            return list(judged(made, task.count, rng, Path(folder), task.cccl))
-        return [*_edits(made, rng, task.cccl), *_kernels(made, rng, task.cccl), *_equal(made, rng, task.cccl, folder)]
+            return list(judged(task.source, task.count, rng, Path(folder), task.cccl))
+        original = Side.of(assembled(task.source.text, task.source.target), task.cccl)
+        found: list[Judged] = []
+        for _ in range(task.count):
+            found += _edits(task.source, original, rng, task.cccl)
+        for _ in range(_KERNEL_CHANGES):
+            found += _kernels(task.source, original, rng, task.cccl)
+        return [*found, *_equal(task.source, original, rng, task.cccl, Path(folder))]
 
 
-def _edits(made: Source, rng: random.Random, cccl: Cccl | None) -> Iterator[Judged]:
-    """One edit of the PTX that nvdisasm prints otherwise, apart from registers and addresses."""
-    before = assembled(made.text, made.target)
-    plain = _code(before.data)
-    for _ in range(4):
-        edit = in_ptx.edited(made, rng)
-        if edit is None:
-            return
-        text, line = edit
+@dataclass(frozen=True)
+class Side:
+    """A cubin as both judges see it, and its code as nvdisasm prints it, without registers and addresses."""
+
+    listing: Listing
+    plain: dict[str, str]
+    kernels: dict[str, list[str]]
+
+    @classmethod
+    def of(cls, cubin: Cubin, cccl: Cccl | None) -> Side:
+        """The side of a cubin."""
+        return cls(load(cubin), plain(cubin.data), cccl.kernels(cubin.data) if cccl else {})
+
+
+def plain(data: bytes) -> dict[str, str]:
+    """The code of each kernel as nvdisasm prints it, without registers, addresses and numbers of labels."""
+    parts = disassemble(data).split(".section\t.text.")[1:]
+    found: dict[str, str] = {}
+    for part in parts:
+        code = "\n".join(line for line in part.split("\n") if _ADDRESS.match(line))
+        found[part.split(",", 1)[0]] = _REGISTER.sub(r"\1", _NUMBERED.sub("", code))
+    return found
+
+
+def _edits(made: Source, before: Side, rng: random.Random, cccl: Cccl | None) -> Iterator[Judged]:
+    """One edit of the PTX of each kernel, as far as nvdisasm then prints other code."""
+    edits = in_ptx.edited(made, rng)
+    while True:
+        text = in_ptx.with_lines(made.text, edits)
         try:
-            after = assembled(text, made.target)
-        except AssemblerError:
+            after = Side.of(assembled(text, made.target), cccl)
+            break
+        except AssemblerError as error:
+            for number in {each.line for each in error.diagnostics} & edits.keys():
+                del edits[number or 0]
+            if not edits:
+                return
+    starts = [number for number, line in enumerate(text.split("\n"), 1) if ".entry" in line]
+    for line, edit in edits.items():
+        name = made.entries[bisect_right(starts, line) - 1]
+        if before.plain[name] == after.plain[name]:
             continue
-        if _code(after.data) != plain:
-            found = compare(load(before), load(after))
-            lines = {
-                function.instructions[index].ptx_line
-                for pair in found.pairs
-                for each in pair.differences
-                for function, index in ((pair.a, each.a), (pair.b, each.b))
-                if index is not None
-            }
-            theirs = None
-            if cccl:
-                theirs = Verdict(cccl.kernels(before.data) != cccl.kernels(after.data))
-            what = f"{made.name}:{line} {text.splitlines()[line - 1].strip()}"
-            yield Judged("PTX line", what, Verdict(not found.same, bool(lines & _related(text, line))), theirs)
-            return
+        found = compare(before.listing, after.listing, kernel=name)
+        lines = {
+            function.instructions[index].ptx_line
+            for pair in found.pairs
+            for each in pair.differences
+            for function, index in ((pair.a, each.a), (pair.b, each.b))
+            if index is not None
+        }
+        verdict = Verdict(not found.same, bool(lines & _related(text, line)))
+        theirs = Verdict(before.kernels[name] != after.kernels[name]) if cccl else None
+        yield Judged("PTX line", f"{made.name} {name}:{line} {edit.strip()}", verdict, theirs)
 
 
 def _related(text: str, line: int) -> set[int]:
@@ -80,40 +116,32 @@ def _related(text: str, line: int) -> set[int]:
     return {line, *(number for number, each in enumerate(lines, 1) if names & set(_NAME.findall(each)))}
 
 
-def _code(data: bytes) -> str:
-    return _REGISTER.sub(r"\1", _ADDRESS.sub("", disassemble(data)))
-
-
-def _kernels(made: Source, rng: random.Random, cccl: Cccl | None) -> Iterator[Judged]:
+def _kernels(made: Source, before: Side, rng: random.Random, cccl: Cccl | None) -> Iterator[Judged]:
     """A kernel dropped, duplicated and renamed."""
     for kind, change in in_ptx.KERNEL_KINDS.items():
         pair = change(made, rng)
-        a, b = (assembled(text, made.target) for text in (pair.a, pair.b))
-        found = compare(load(a), load(b))
+        after = Side.of(assembled(pair.b, made.target), cccl)
+        found = compare(before.listing, after.listing)
         other_names = [each for each in found.pairs if each.a.name != each.b.name]
         names = {*(each.name for each in found.only_a), *(each.a.name for each in other_names)}
         others = {*(each.name for each in found.only_b), *(each.b.name for each in other_names)}
         verdict = Verdict(not found.same, names == pair.only_a and others == pair.only_b)
         theirs = None
         if cccl:
-            one, other = (frozenset(cccl.kernels(each.data)) for each in (a, b))
+            one, other = frozenset(before.kernels), frozenset(after.kernels)
             theirs = Verdict(one != other, one - other == pair.only_a and other - one == pair.only_b)
-        yield Judged(kind, made.name, verdict, theirs)
+        yield Judged(kind, f"{made.name} {pair.only_a} {pair.only_b}", verdict, theirs)
 
 
-def _equal(made: Source, rng: random.Random, cccl: Cccl | None, folder: str) -> Iterator[Judged]:
-    """One pair of each kind."""
+def _equal(made: Source, before: Side, rng: random.Random, cccl: Cccl | None, folder: Path) -> Iterator[Judged]:
+    """One pair of each kind for each kernel; `refused` where ptxas made other code."""
     for kind, change in equal.KINDS.items():
-        a, b = (
-            each.cubin(made.target, Path(folder) / f"{kind} {side}")
-            for side, each in zip("ab", change(made, rng), strict=True)
-        )
-        one, other = load(a), load(b)
-        kernel = made.entry if kind == equal.ONE_KERNEL else None
-        found = compare(one, other, kernel=kernel)
-        theirs = None
-        if cccl:
-            left, right = cccl.kernels(a), cccl.kernels(b)
-            differ = left[made.entry] != right[made.entry] if kernel else left != right
-            theirs = Verdict(differ)
-        yield Judged(kind, made.name, Verdict(not found.same), theirs, equal=True)
+        build = change(made, rng)
+        assert build.text != made.text or build.path != equal.PATH
+        data = build.cubin(made.target, folder / kind.replace(" ", "-"))
+        after, texts, kernels = load(data), plain(data), cccl.kernels(data) if cccl else {}
+        for name in made.entries:
+            found = compare(before.listing, after, kernel=name)
+            theirs = Verdict(before.kernels[name] != kernels[name]) if cccl else None
+            unequal = texts[name] != before.plain[name]
+            yield Judged(kind, f"{made.name} {name}", Verdict(not found.same), theirs, refused=unequal, equal=True)
