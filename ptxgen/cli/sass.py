@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,7 +15,7 @@ from ptxgen.cli.errors import OK, WRONG, InputError, nearest
 from ptxgen.cli.options import Target
 
 if TYPE_CHECKING:
-    from ptxgen.sass import Function, Listing
+    from ptxgen.sass import Comparison, Function, Listing
 
 _NAMED = re.compile(r"([\w./#-]+?)(?:\[(.*)\])?$")
 
@@ -68,12 +70,13 @@ def sass(
 
 def _show(word: str, target: str | None, kernel: str | None, *, loop: bool, summary_only: bool, as_json: bool) -> int:
     from ptxgen.sass import summarize
+    from ptxgen.sass.export import to_json
     from ptxgen.sass.show import listing_lines, summary_lines
 
     listing, _ = _load(word, target)
     functions = listing.functions if kernel is None else (_kernel(listing, kernel),)
     if as_json:
-        print(json.dumps([summarize(each, listing).to_json() for each in functions], indent=1))
+        print(json.dumps([to_json(listing, each, loop, summary_only) for each in functions], indent=1))
         return OK
     for each in functions:
         print(f"{each.name} ({listing.target})")
@@ -92,15 +95,10 @@ def _diff(
     from ptxgen.sass import compare
     from ptxgen.sass.show import ThresholdError, broken_thresholds, comparison_lines
 
-    (one, one_options), (other, other_options) = _load(a, target), _load(b, target)
-    names = sorted(one_options.keys() | other_options.keys())
-    options = [
-        (name, one_options.get(name, "default"), other_options.get(name, "default"))
-        for name in names
-        if one_options.get(name) != other_options.get(name)
-    ]
+    (one, first), (other, second) = _load(a, target), _load(b, target)
     try:
-        found = compare(one, other, kernel=kernel, options=options)
+        found = compare(one, other, kernel=kernel, options=_options(first, second))
+        found = replace(found, causes=_causes(found, one, first, second, target, kernel))
         broken = broken_thresholds(found, fail_on) if fail_on is not None else []
     except LookupError as error:
         raise InputError(str(error.args[0])) from None
@@ -119,6 +117,41 @@ def _diff(
     return OK if found.same else WRONG
 
 
+def _options(first: Shipped | None, second: Shipped | None) -> list[tuple[str, str, str]]:
+    """The options that differ between two shipped kernels, with both values."""
+    if first is None or second is None:
+        return []
+    kernels = [("kernel", first.name, second.name)] if first.name != second.name else []
+    names = sorted(first.options.keys() | second.options.keys())
+    values = [(name, first.value(name), second.value(name)) for name in names]
+    return kernels + [(name, str(a), str(b)) for name, a, b in values if a != b]
+
+
+def _causes(
+    found: Comparison,
+    one: Listing,
+    first: Shipped | None,
+    second: Shipped | None,
+    target: str | None,
+    kernel: str | None,
+) -> dict[str, frozenset[tuple[str, int]]]:
+    """For each of several options what differs where it alone has the value of the other side."""
+    from ptxgen.sass import compare
+
+    if first is None or second is None or first.name != second.name or found.same:
+        return {}
+    if len(found.options) == 1:
+        return {found.options[0][0]: found.places}
+    made: dict[str, frozenset[tuple[str, int]]] = {}
+    for option, _, _ in found.options:
+        try:
+            alone = replace(first, options={**first.options, option: second.value(option)}).listing(target)
+        except ValueError:  # legal with the others only
+            continue
+        made[option] = compare(one, alone, kernel=kernel).places
+    return made
+
+
 def _kernel(listing: Listing, name: str) -> Function:
     try:
         return listing.kernel(name)
@@ -126,14 +159,38 @@ def _kernel(listing: Listing, name: str) -> Function:
         raise InputError(str(error.args[0])) from None
 
 
-def _load(word: str, target: str | None) -> tuple[Listing, dict[str, str]]:
-    """A file's listing, or that of a shipped kernel and its options. Raises InputError, ContainerError."""
-    from ptxgen.gemm import find, kernels, parse_options
+@dataclass(frozen=True)
+class Shipped:
+    """A kernel of the ladders, with options as its config takes them."""
+
+    word: str
+    name: str
+    options: Mapping[str, object]
+
+    def value(self, option: str) -> object:
+        """The value of an option: the default where it is not given."""
+        from ptxgen.gemm import find
+
+        described = find(self.name).described()
+        return self.options.get(option, described[option]["default"] if option in described else None)
+
+    def listing(self, target: str | None) -> Listing:
+        """Its SASS. Raises ValueError for options that it does not take."""
+        from ptxgen.gemm import find
+        from ptxgen.sass import load
+        from ptxgen.toolchain import assemble
+
+        text = find(self.name).plan(**self.options).text
+        return load(assemble(text, target, options=("-lineinfo",)), origin=self.word)
+
+
+def _load(word: str, target: str | None) -> tuple[Listing, Shipped | None]:
+    """A file's listing, or that of a shipped kernel with its options. Raises InputError, ContainerError."""
+    from ptxgen.gemm import kernels, parse_options
     from ptxgen.sass import load
-    from ptxgen.toolchain import assemble
 
     if Path(word).is_file():
-        return load(word, target=target), {}
+        return load(word, target=target), None
     match = _NAMED.match(word)
     name = match[1] if match else word
     known = kernels()
@@ -145,6 +202,5 @@ def _load(word: str, target: str | None) -> tuple[Listing, dict[str, str]]:
         if not equals:
             raise InputError(f"{word}: options are written option=value, not {item!r}")
         options[option.strip()] = value.strip()
-    text = find(name).plan(**parse_options(options)).text
-    made = load(assemble(text, target, options=("-lineinfo",)), origin=word)
-    return made, options
+    made = Shipped(word, name, parse_options(options))
+    return made.listing(target), made

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable
+from functools import cache
 
 from ptxgen.sass.listing import Instruction
 
@@ -57,10 +58,13 @@ _WIDTH = re.compile(r"U?[S]?(8|16|32|64|128|256)$")
 
 def class_of(each: Instruction) -> str:
     """The class of an instruction, with its width where that counts: `LDS.128`; "other" where none fits."""
-    for name, pattern in _PATTERNS:
-        if pattern.match(each.opcode):
-            return f"{name}.{width_of(each)}" if name in _BY_WIDTH else name
-    return "other"
+    name = _class(each.opcode)
+    return f"{name}.{width_of(each)}" if name in _BY_WIDTH else name
+
+
+@cache
+def _class(opcode: str) -> str:
+    return next((name for name, pattern in _PATTERNS if pattern.match(opcode)), "other")
 
 
 def width_of(each: Instruction) -> int:

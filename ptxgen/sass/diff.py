@@ -8,7 +8,7 @@ compiler chose does not count (ptxas 13.5 does not always choose the same for th
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from difflib import SequenceMatcher
 from typing import Literal
@@ -79,12 +79,26 @@ class Comparison:
     only_a: tuple[Function, ...] = ()
     only_b: tuple[Function, ...] = ()
     #: Options of shipped kernels that differ: (option, a, b).
-    options: tuple[tuple[str, str, str], ...] = field(default=())
+    options: tuple[tuple[str, str, str], ...] = ()
+    #: By option the instructions of `a`, as (function, index), that differ where only this option does.
+    causes: Mapping[str, frozenset[tuple[str, int]]] = field(default_factory=dict)
 
     @property
     def same(self) -> bool:
         """Whether nothing differs: the same functions, with the same code and the same use of resources."""
         return not self.only_a and not self.only_b and all(pair.same for pair in self.pairs)
+
+    @property
+    def places(self) -> frozenset[tuple[str, int]]:
+        """The instructions of `a` that differ, as (function, index)."""
+        return frozenset(
+            (pair.a.name, each.a) for pair in self.pairs for each in pair.differences if each.a is not None
+        )
+
+    def causes_of(self, pair: Pair, difference: Difference) -> str:
+        """The options that alone make the instruction differ; empty where that is not known."""
+        place = pair.a.name, difference.a
+        return ", ".join(option for option, places in self.causes.items() if place in places)
 
     def to_json(self) -> dict[str, object]:
         """All of it as JSON values."""
@@ -105,7 +119,9 @@ class Comparison:
                     "renamed_registers": len(pair.renamed),
                     "a_summary": pair.a_summary.to_json(),
                     "b_summary": pair.b_summary.to_json(),
-                    "differences": [_located(each, pair) for each in pair.differences],
+                    "differences": [
+                        {**_located(each, pair), "cause": self.causes_of(pair, each)} for each in pair.differences
+                    ],
                 }
                 for pair in self.pairs
             ],
@@ -120,6 +136,7 @@ def _located(each: Difference, pair: Pair) -> dict[str, object]:
             made[f"{side}_address"] = instruction.address
             made[f"{side}_text"] = instruction.text
             made[f"{side}_ptx_line"] = instruction.ptx_line
+            made[f"{side}_source"] = instruction.source
     return made
 
 

@@ -18,6 +18,8 @@ _GUARD = re.compile(r"(@!?U?P[T0-9]+)\s+(.*)")
 _NOTE = re.compile(r"\(\*\"(.*?)\"\*\)")
 _TARGET = re.compile(r"`\(([^()]+)\)")
 _LABELS_IN = re.compile(r"\.L_x_\d+")
+#: In the life-range table: a register is read, written, or both.
+_MARKS = re.compile(r"[v^x]")
 _REUSE = re.compile(r"\.reuse\b")
 
 
@@ -43,12 +45,12 @@ class _Columns:
             first = min(numbers, default=len(part))
             count = part[:first].strip()
             live[FILES.index(file)] = int(count) if count.isdigit() else 0
-            for offset, number in numbers.items():
-                mark = part[offset] if offset < len(part) else " "
-                if mark in "vx":
-                    reads.add((file, number))
-                if mark in "^x":
-                    writes.add((file, number))
+            for match in _MARKS.finditer(part, first):
+                if (number := numbers.get(match.start())) is not None:
+                    if match[0] != "^":
+                        reads.add((file, number))
+                    if match[0] != "v":
+                        writes.add((file, number))
         return Registers(frozenset(reads), frozenset(writes), (live[0], live[1], live[2], live[3]))
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from ptxgen.sass.diff import Comparison, Difference, Pair
 from ptxgen.sass.flow import Flow, Loop
-from ptxgen.sass.listing import Function, Instruction, Listing
+from ptxgen.sass.listing import Function, Listing
 from ptxgen.sass.summary import LoopSummary, Summary
 
 #: Differences of a function that are shown before the rest is counted.
@@ -99,7 +99,8 @@ def loop_text(loop: LoopSummary) -> str:
     lines = f", PTX lines {loop.ptx_lines[0]} to {loop.ptx_lines[1]}" if loop.ptx_lines else ""
     return (
         f"at {loop.address:#x}, depth {loop.depth + 1}{lines}: {loop.instructions} instructions, "
-        f"stall sum {loop.stall}, {loop.scoreboard_waits} scoreboard waits; {_classes(loop.classes)}"
+        f"{loop.issue_slots} issue slots, stall sum {loop.stall}, {loop.scoreboard_waits} scoreboard waits; "
+        f"{_classes(loop.classes)}"
     )
 
 
@@ -118,13 +119,13 @@ def comparison_lines(comparison: Comparison, *, everything: bool = False) -> Ite
             kind = "kernel" if each.is_entry else "function"
             yield f"only in {side}    {kind} {each.name}, {len(each.instructions)} instructions"
     for pair in comparison.pairs:
-        yield from _pair_lines(pair, everything=everything)
+        yield from _pair_lines(comparison, pair, everything=everything)
     if comparison.same:
         count = len(comparison.pairs)
         yield f"same: {count} function{'s' * (count != 1)}, no difference"
 
 
-def _pair_lines(pair: Pair, *, everything: bool) -> Iterator[str]:
+def _pair_lines(comparison: Comparison, pair: Pair, *, everything: bool) -> Iterator[str]:
     name = pair.a.name if pair.a.name == pair.b.name else f"{pair.a.name} -> {pair.b.name} (renamed)"
     if pair.same:
         moved = f"; {_renamed(pair)}" if pair.renamed else ""
@@ -137,7 +138,7 @@ def _pair_lines(pair: Pair, *, everything: bool) -> Iterator[str]:
     if pair.renamed:
         yield f"  {_renamed(pair)}"
     shown = pair.differences if everything else pair.differences[:_SHOWN]
-    yield from _hunks(pair, shown)
+    yield from _hunks(comparison, pair, shown)
     if len(shown) < len(pair.differences):
         yield f"  and {len(pair.differences) - len(shown)} more differences (--all shows them)"
 
@@ -176,19 +177,40 @@ def _change(a: int | None, b: int | None) -> str:
     return f"{b - a:+d} ({100 * (b - a) / a:+.1f} %)"
 
 
-def _hunks(pair: Pair, differences: Sequence[Difference]) -> Iterator[str]:
-    """Differing code side by side, with PTX lines; a blank line between what does not follow each other."""
+#: Kinds whose two instructions do not show what differs.
+_HIDDEN = frozenset({"control", "encoding", "target", "register"})
+
+
+def _hunks(comparison: Comparison, pair: Pair, differences: Sequence[Difference]) -> Iterator[str]:
+    """Differing code side by side under its PTX lines; a blank line between what does not follow each other."""
+    ptx = comparison.a.ptx.splitlines(), comparison.b.ptx.splitlines()
     before: Difference | None = None
+    headings: tuple[str, str] = "", ""
     for each in differences:
         if before is not None and not _follows(before, each):
             yield ""
-        left = _side(pair.a, each.a)
-        right = _side(pair.b, each.b)
+        now = _heading(pair.a, each.a, ptx[0]), _heading(pair.b, each.b, ptx[1])
+        for side, text, old in zip("AB", now, headings, strict=True):
+            if text and text != old and (side == "A" or text != now[0]):
+                yield f"    {'  ' if now[0] == now[1] else side + ' '}{text}"
+        headings = now
+        left, right = _side(pair.a, each.a), _side(pair.b, each.b)
         sign = {"removed": "-", "added": "+"}.get(each.kind, "!")
         yield f"  {sign} {left:<72} │ {right}"
-        if each.kind not in ("removed", "added"):
-            yield f"      {each.kind}: {each.detail}"
+        causes = comparison.causes_of(pair, each) if len(comparison.causes) > 1 else ""
+        if each.kind in _HIDDEN or causes:
+            detail = f"{each.kind}: {each.detail}" if each.kind in _HIDDEN else each.kind
+            yield f"      {detail}{f'; cause: {causes}' if causes else ''}"
         before = each
+
+
+def _heading(function: Function, index: int | None, ptx: Sequence[str]) -> str:
+    """The PTX line of an instruction, with the line of its source."""
+    if index is None or (line := function.instructions[index].ptx_line) is None:
+        return ""
+    source = function.instructions[index].source
+    text = _cut(ptx[line - 1].strip()) if 0 < line <= len(ptx) else ""
+    return f"{line:>5} │ {text}{f'  ({source})' if source else ''}"
 
 
 def _follows(one: Difference, other: Difference) -> bool:
@@ -199,11 +221,7 @@ def _side(function: Function, index: int | None) -> str:
     if index is None:
         return ""
     each = function.instructions[index]
-    return f"{each.address:04x} {_line(each):>6} {each.text}"
-
-
-def _line(each: Instruction) -> str:
-    return f"@{each.ptx_line}" if each.ptx_line is not None else ""
+    return f"{each.address:04x} {each.text}"
 
 
 # Thresholds.
@@ -217,16 +235,16 @@ def broken_thresholds(comparison: Comparison, text: str) -> list[str]:
     """Which thresholds of `registers+2,spills,loop-stalls+5%` a comparison breaks, in words.
 
     `NAME` fails on any increase, `NAME+N` on more than N, `NAME+N%` on more than N percent. Names: registers, spills,
-    stack, shared, instructions, loop-stalls, loop-instructions, code (any difference), and classes such as R2UR.
-    Raises ThresholdError.
+    stack, shared, instructions, loop-stalls, loop-instructions, code (any difference), and classes such as R2UR. A
+    function that only one side has breaks any. Raises ThresholdError.
     """
     found: list[str] = []
     for item in filter(None, (part.strip() for part in text.split(","))):
         name, _, limit = item.partition("+")
         for pair in comparison.pairs:
             found += _broken(pair, name, limit, item)
-        if name == "code" and (comparison.only_a or comparison.only_b):
-            found.append("code: a function is in one file only")
+    for side, functions in (("A", comparison.only_a), ("B", comparison.only_b)):
+        found += [f"{each.name} is in {side} only, so it cannot be compared" for each in functions]
     return found
 
 

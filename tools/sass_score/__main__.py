@@ -5,12 +5,13 @@ from __future__ import annotations
 import argparse
 import datetime
 import hashlib
+import json
 import os
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import tools.sass_score
@@ -20,6 +21,7 @@ from tools.sass_score.judges import Cccl
 from tools.sass_score.kernels import SOURCES, modules, source
 from tools.sass_score.pairs import Judged, Task, do
 
+ROOT = Path(__file__).parents[2]
 #: Reported misses that are printed in full.
 _SHOWN = 40
 
@@ -41,18 +43,15 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--cccl", type=Path, help="ci/sass/compare_sass.py of a checkout of NVIDIA/cccl")
     parser.add_argument("--cuobjdump", type=Path, help="the program, for --cccl (wheel nvidia-cuda-cuobjdump)")
+    parser.add_argument("--folder", type=Path, default=ROOT / "build" / "sass-score", help="where results are kept")
     parser.add_argument("--record", action="store_true", help="write the score into docs/measurements.md")
     arguments = parser.parse_args()
     if (arguments.cccl is None) != (arguments.cuobjdump is None):
         parser.error("--cccl and --cuobjdump go together")
     os.environ["PTXGEN_CACHE"] = ""
     cccl = Cccl(arguments.cccl, arguments.cuobjdump) if arguments.cccl else None
-    found: list[Judged] = []
     every = list(tasks(Sizes(arguments.words, arguments.modules), arguments.seed, cccl))
-    with ProcessPoolExecutor(arguments.jobs) as pool:
-        for number, future in enumerate(as_completed([pool.submit(do, task) for task in every]), 1):
-            found += future.result()
-            print(f"{number}/{len(every)} tasks, {len(found)} pairs", file=sys.stderr, flush=True)
+    found = judge(every, arguments.jobs, arguments.folder)
     wrong = [each for each in found if not each.right]
     for each in wrong[:_SHOWN]:
         print(f"{each.fault}: {each.kind}: {each.what}")
@@ -61,6 +60,22 @@ def main() -> int:
     if arguments.record:
         record("sass", text)
     return 1 if wrong else 0
+
+
+def judge(every: Sequence[Task], jobs: int, folder: Path) -> list[Judged]:
+    """All pairs of some tasks; the results of a task that are in the folder already are read."""
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = {task: folder / f"{hashlib.sha256(repr(task).encode()).hexdigest()[:24]}.json" for task in every}
+    found = [Judged.from_json(row) for path in paths.values() if path.is_file() for row in json.loads(path.read_text())]
+    left = [task for task, path in paths.items() if not path.is_file()]
+    with ProcessPoolExecutor(jobs) as pool:
+        running = {pool.submit(do, task): task for task in left}
+        for number, future in enumerate(as_completed(running), 1):
+            made = future.result()
+            paths[running[future]].write_text(json.dumps([asdict(each) for each in made]))
+            found += made
+            print(f"{number}/{len(left)} tasks, {len(found)} pairs", file=sys.stderr, flush=True)
+    return found
 
 
 def tasks(sizes: Sizes, seed: int, cccl: Cccl | None) -> Iterator[Task]:

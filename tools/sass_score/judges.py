@@ -12,6 +12,7 @@ import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from ptxgen.sass import Function, Listing, compare
 from ptxgen.toolchain import find_nvdisasm
@@ -47,6 +48,12 @@ class Judged:
                 return ""
             return "false report" if self.ours.reported else ""
         return "miss" if not self.ours.reported else "" if self.ours.located else "not located"
+
+    @classmethod
+    def from_json(cls, row: dict[str, Any]) -> Judged:
+        """The opposite of `dataclasses.asdict`."""
+        ours, cccl = Verdict(**row["ours"]), Verdict(**row["cccl"]) if row["cccl"] else None
+        return cls(**{**row, "ours": ours, "cccl": cccl})
 
     @property
     def right(self) -> bool:
