@@ -10,10 +10,10 @@ DEVELOPMENT := $(VENV)/.development-installed
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo install develop test check format certify corpus fuzz microtests mutants programs rungs witnesses sass-score blackwell bench docs reading clean
+.PHONY: help demo install develop test check format certify sass-index corpus fuzz microtests mutants programs rungs witnesses sass-score sass-control blackwell bench docs reading clean
 
 help: ## List what make can do
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 demo: install ## Build a Blackwell GEMM, run it in the emulator, compare with NumPy
 	$(BIN)/ptxgen run blackwell/swizzled --m 512 --n 512 --k 512 --dtype bf16
@@ -35,6 +35,9 @@ format: $(DEVELOPMENT) ## Rewrite the sources in the project's format
 
 certify: $(DEVELOPMENT) ## Compare every instruction form with ptxas, both ways, and record it (an hour; resumes)
 	$(BIN)/python -m tools.certify --jobs $(JOBS) --record
+
+sass-index: $(DEVELOPMENT) ## Record which SASS ptxas makes of the declared forms (minutes)
+	$(BIN)/python -m tools.certify.emitted --jobs $(JOBS) --record
 
 corpus: $(DEVELOPMENT) ## Compile CUDA's own headers to PTX with nvcc, and read and check all of it (minutes)
 	$(BIN)/python -m tools.corpus --jobs $(JOBS)
@@ -64,8 +67,12 @@ witnesses: $(DEVELOPMENT) ## Run all recorded kernels of compilers under all sch
 sass-score: $(DEVELOPMENT) ## Change thousands of instructions and see that `ptxgen sass diff` reports each, and record it (an hour)
 	$(BIN)/python -m tools.sass_score --jobs $(JOBS) $(if $(CCCL),--cccl $(CCCL)/ci/sass/compare_sass.py --cuobjdump $(CUOBJDUMP)) --record
 
+sass-control: $(DEVELOPMENT) ## Decode and encode the control fields of thousands of cubins, and record it (minutes)
+	$(BIN)/python -m tools.sass_score.control --jobs $(JOBS) --record
+
 bench: $(DEVELOPMENT) ## Measure parsing, checking, rendering and emulating
 	$(BIN)/python -m bench.speed
+	$(BIN)/python -m bench.sass
 
 reading: $(DEVELOPMENT) ## Measure parsing and checking of megabytes from nvcc, beside pyptx
 	$(BIN)/python -m pip install --quiet --group bench

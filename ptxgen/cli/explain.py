@@ -259,7 +259,7 @@ def _instruction(text: str, as_json: bool) -> int:
     except ValueError as error:
         raise InputError(str(error)) from None
     if as_json:
-        print(json.dumps([each.as_dict() for each in found], indent=2))
+        print(json.dumps([{**each.as_dict(), "sass": _sass(each)} for each in found], indent=2))
     else:
         with output() as out:
             for index, each in enumerate(found):
@@ -298,7 +298,16 @@ def _show(found: Explanation, out: Console) -> None:
     table.add_row("fences", found.fences or "none of its own")
     table.add_row("since", f"PTX ISA {found.ptx}")
     table.add_row("targets", " ".join(found.targets) or "none")
+    for target, text in _sass(found).items():
+        table.add_row(f"SASS {target}", text)
     out.print(Padding(table, (0, 0, 0, 2)))
+
+
+def _sass(found: Explanation) -> dict[str, str]:
+    """What ptxas makes of an instruction, by target."""
+    from ptxgen.sass.index import emitted
+
+    return emitted(found.key, re.split(r"[\s;]", found.text, maxsplit=1)[0])
 
 
 def _number_or_none(value: str) -> int | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -73,7 +74,7 @@ def _show(word: str, target: str | None, kernel: str | None, *, loop: bool, summ
     from ptxgen.sass.export import to_json
     from ptxgen.sass.show import listing_lines, summary_lines
 
-    listing, _ = _load(word, target)
+    listing = _given(word).listing(target)
     functions = listing.functions if kernel is None else (_kernel(listing, kernel),)
     if as_json:
         print(json.dumps([to_json(listing, each, loop, summary_only) for each in functions], indent=1))
@@ -92,10 +93,37 @@ def _show(word: str, target: str | None, kernel: str | None, *, loop: bool, summ
 def _diff(
     a: str, b: str, target: str | None, kernel: str | None, fail_on: str | None, *, everything: bool, as_json: bool
 ) -> int:
+    from ptxgen.sass.cache import keep, kept, place
+
+    given = _given(a), _given(b)
+    asked = repr((a, b, target, kernel, fail_on, everything, as_json)).encode()
+    path = place("diff", *(each.data for each in given), asked)
+    match kept(path):
+        case [str(text), int(code)]:
+            pass
+        case _:
+            text, code = _compared(given, target, kernel, fail_on, everything=everything, as_json=as_json)
+            keep(path, [text, code])
+    print(text)
+    return code
+
+
+def _compared(
+    given: tuple[Given, Given],
+    target: str | None,
+    kernel: str | None,
+    fail_on: str | None,
+    *,
+    everything: bool,
+    as_json: bool,
+) -> tuple[str, int]:
+    """What a comparison prints, and its exit code."""
     from ptxgen.sass import compare
     from ptxgen.sass.show import ThresholdError, broken_thresholds, comparison_lines
 
-    (one, first), (other, second) = _load(a, target), _load(b, target)
+    with ThreadPoolExecutor(2) as pool:  # ptxas and nvdisasm run as processes of their own
+        one, other = pool.map(lambda each: each.listing(target), given)
+    first, second = (each.shipped for each in given)
     try:
         found = compare(one, other, kernel=kernel, options=_options(first, second))
         found = replace(found, causes=_causes(found, one, first, second, target, kernel))
@@ -104,17 +132,15 @@ def _diff(
         raise InputError(str(error.args[0])) from None
     except ThresholdError as error:
         raise InputError(str(error)) from None
-    if as_json:
-        print(json.dumps({**found.to_json(), "broken_thresholds": broken}, indent=1))
-    else:
-        print(f"A {a} ({one.target})\nB {b} ({other.target})")
-        for line in comparison_lines(found, everything=everything):
-            print(line.rstrip())
-        for each in broken:
-            print(f"fails: {each}")
     if fail_on is not None:
-        return WRONG if broken else OK
-    return OK if found.same else WRONG
+        code = WRONG if broken else OK
+    else:
+        code = OK if found.same else WRONG
+    if as_json:
+        return json.dumps({**found.to_json(), "broken_thresholds": broken}, indent=1), code
+    lines = [f"A {given[0].word} ({one.target})", f"B {given[1].word} ({other.target})"]
+    lines += [line.rstrip() for line in comparison_lines(found, everything=everything)]
+    return "\n".join([*lines, *(f"fails: {each}" for each in broken)]), code
 
 
 def _options(first: Shipped | None, second: Shipped | None) -> list[tuple[str, str, str]]:
@@ -174,23 +200,47 @@ class Shipped:
         described = find(self.name).described()
         return self.options.get(option, described[option]["default"] if option in described else None)
 
-    def listing(self, target: str | None) -> Listing:
-        """Its SASS. Raises ValueError for options that it does not take."""
+    def text(self) -> str:
+        """Its PTX. Raises PlanError for options that it does not take."""
         from ptxgen.gemm import find
+
+        return find(self.name).plan(**self.options).text
+
+    def listing(self, target: str | None) -> Listing:
+        """Its SASS. Raises PlanError."""
         from ptxgen.sass import load
         from ptxgen.toolchain import assemble
 
-        text = find(self.name).plan(**self.options).text
-        return load(assemble(text, target, options=("-lineinfo",)), origin=self.word)
+        return load(assemble(self.text(), target, options=("-lineinfo",)), origin=self.word)
 
 
-def _load(word: str, target: str | None) -> tuple[Listing, Shipped | None]:
-    """A file's listing, or that of a shipped kernel with its options. Raises InputError, ContainerError."""
+@dataclass(frozen=True)
+class Given:
+    """What a word names: a file with its bytes, or a shipped kernel with its PTX."""
+
+    word: str
+    data: bytes
+    shipped: Shipped | None
+
+    def listing(self, target: str | None) -> Listing:
+        """Its SASS. Raises ContainerError, AssemblerError."""
+        from ptxgen.sass import load
+
+        return self.shipped.listing(target) if self.shipped else load(self.data, target=target, origin=self.word)
+
+
+def _given(word: str) -> Given:
+    """What a word names. Raises InputError, PlanError."""
+    path = Path(word)
+    if path.is_file():
+        try:
+            return Given(word, path.read_bytes(), None)
+        except OSError as error:
+            raise InputError(f"{word} cannot be read: {error.strerror}") from None
+    if path.is_dir():
+        raise InputError(f"{word} is a folder; it must be a file or a shipped kernel")
     from ptxgen.gemm import kernels, parse_options
-    from ptxgen.sass import load
 
-    if Path(word).is_file():
-        return load(word, target=target), None
     match = _NAMED.match(word)
     name = match[1] if match else word
     known = kernels()
@@ -202,5 +252,5 @@ def _load(word: str, target: str | None) -> tuple[Listing, Shipped | None]:
         if not equals:
             raise InputError(f"{word}: options are written option=value, not {item!r}")
         options[option.strip()] = value.strip()
-    made = Shipped(word, name, parse_options(options))
-    return made.listing(target), made
+    shipped = Shipped(word, name, parse_options(options))
+    return Given(word, shipped.text().encode(), shipped)

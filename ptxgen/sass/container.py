@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 import io
-import json
 import os
 import re
 import struct
-import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -19,18 +16,17 @@ from elftools.elf.elffile import ELFFile
 from elftools.elf.relocation import RelocationSection
 from elftools.elf.sections import SymbolTableSection
 
+from ptxgen.sass.cache import keep, kept, place
 from ptxgen.sass.fatbin import FatbinError, entries, is_fatbin
 from ptxgen.sass.lines import LineTable, LineTableError, read_lines
 from ptxgen.sass.listing import Function, Instruction, Listing, Registers
 from ptxgen.sass.parse import OPTIONS, ListingError, parse
-from ptxgen.toolchain import Cubin, DisassemblerError, assemble, disassemble, find_nvdisasm
+from ptxgen.toolchain import Cubin, DisassemblerError, assemble, disassemble
 
 _ELF = b"\x7fELF"
 _EM_CUDA = 190
 #: Attributes of `.nv.info`: what each function uses.
 _REGCOUNT, _FRAME_SIZE = 0x2F, 0x11
-#: Changes with what is kept of a listing.
-_CACHE_VERSION = 1
 
 
 class ContainerError(ValueError):
@@ -144,12 +140,9 @@ class _Row(TypedDict):
 
 def _disassembled(data: bytes, name: str, *, cache: bool) -> Listing:
     """The listing of a cubin, from the cache if it is there."""
-    path = _cache_path(data) if cache else None
-    if path is not None and path.is_file():
-        try:
-            return _from_json(json.loads(path.read_text()), name)
-        except (ValueError, KeyError, TypeError, IndexError):  # of another version, or cut short: made anew
-            pass
+    path = place("listing", data) if cache else None
+    if isinstance(known := kept(path), dict):
+        return _from_json(known, name)
     elf = _open(data, name)
     try:
         text = disassemble(data, options=OPTIONS)
@@ -158,7 +151,7 @@ def _disassembled(data: bytes, name: str, *, cache: bool) -> Listing:
         raise ContainerError(f"{name}: {error}") from None
     listing = Listing(name, _target(text, name), tuple(_described(elf, functions, name)))
     if path is not None:
-        _keep(path, listing)
+        keep(path, _to_json(listing))
     return listing
 
 
@@ -260,19 +253,8 @@ def _embedded(data: bytes) -> str:
 # The cache.
 
 
-def _cache_path(data: bytes) -> Path | None:
-    folder = os.environ.get("PTXGEN_CACHE")
-    if folder == "":
-        return None
-    home = Path(folder) if folder else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "ptxgen"
-    tool = find_nvdisasm()
-    state = tool.stat()
-    key = hashlib.sha256(f"{_CACHE_VERSION} {tool} {state.st_size} {state.st_mtime_ns} ".encode() + data).hexdigest()
-    return home / "sass" / f"{key[:32]}.json"
-
-
-def _keep(path: Path, listing: Listing) -> None:
-    """Write a listing to the cache at once, or not at all: a folder that cannot be written is no error."""
+def _to_json(listing: Listing) -> dict[str, object]:
+    """A listing as the cache has it."""
     rows: list[_Row] = [
         {
             "name": each.name,
@@ -288,13 +270,7 @@ def _keep(path: Path, listing: Listing) -> None:
         }
         for each in listing.functions
     ]
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False) as file:
-            json.dump({"target": listing.target, "functions": rows}, file)
-        os.replace(file.name, path)
-    except OSError:
-        return
+    return {"target": listing.target, "functions": rows}
 
 
 def _packed(each: Instruction) -> list[object]:

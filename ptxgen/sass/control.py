@@ -37,10 +37,7 @@ class Control:
     def decode(cls, word: int) -> Control:
         """The control code in a 128-bit instruction word."""
         code = word >> _SHIFT
-        values = {name: code >> first & ((1 << bits) - 1) for name, first, bits in _FIELDS}
-        return cls(
-            values["stall"], bool(values["no_yield"]), values["write"], values["read"], values["wait"], values["reuse"]
-        )
+        return cls(code & 15, bool(code >> 4 & 1), code >> 5 & 7, code >> 8 & 7, code >> 11 & 63, code >> 17 & 15)
 
     def encode(self, word: int = 0) -> int:
         """An instruction word with this control code in place of its own. Raises ValueError for values out of range."""

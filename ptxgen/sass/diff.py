@@ -224,7 +224,13 @@ def _compared(one: Function, other: Function, a: Listing, b: Listing) -> Pair:
         found.append(Difference("encoding", None, None, "code behind the last instruction that control reaches"))
     found.sort(key=lambda each: (each.a if each.a is not None else back_position(each.b or 0, back), each.b or 0))
     return Pair(
-        one, other, summarize(one, a), summarize(other, b), tuple(found), tuple(renamed), tuple(_resources(one, other))
+        one,
+        other,
+        summarize(one, a, a_flow),
+        summarize(other, b, b_flow),
+        tuple(found),
+        tuple(renamed),
+        tuple(_resources(one, other)),
     )
 
 

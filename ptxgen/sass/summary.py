@@ -71,9 +71,9 @@ def _mmas(classes: Mapping[str, int]) -> int:
     return sum(classes.get(name, 0) for name in ("UTCMMA", "HGMMA", "MMA"))
 
 
-def summarize(function: Function, listing: Listing | None = None) -> Summary:
-    """The figures of a function; with its listing also the warnings of ptxas."""
-    flow = Flow(function)
+def summarize(function: Function, listing: Listing | None = None, flow: Flow | None = None) -> Summary:
+    """The figures of a function; with its listing also the warnings of ptxas. `flow` is its graph where it is known."""
+    flow = flow or Flow(function)
     real = [each for each in function.instructions if each.opcode != "NOP"]
     classes = counts(function.instructions)
     peaks = {

@@ -9,6 +9,7 @@ from dataclasses import replace
 import pytest
 
 from ptxgen.sass import Comparison, Function, Instruction, Listing, compare, load
+from ptxgen.sass.flow import Flow
 from ptxgen.sass.show import ThresholdError, broken_thresholds, comparison_lines
 from ptxgen.toolchain import assemble
 from tests.support.cubins import cubin, listing, starved, with_word
@@ -52,7 +53,7 @@ def edits(each: Instruction, function: Function, rng: random.Random) -> list[tup
 
 @pytest.mark.parametrize("name", KERNELS)
 def test_every_edit_is_reported_where_it_is(name: str) -> None:
-    """A sample; the recorded score has thousands (`python -m tools.sass_diff`)."""
+    """A sample; the recorded score has thousands (`make sass-score`)."""
     whole, rng = listing(name), random.Random(name)
     function = whole.functions[0]
     made = 0
@@ -187,6 +188,67 @@ def test_functions_by_name() -> None:
         compare(both, turned, kernel="nothing")
 
 
+def test_elements_of_a_vector_are_told_apart() -> None:
+    """Two registers that one load writes have the same definition, and are not the same value."""
+    text = """
+.version 8.7
+.target sm_90a
+.address_size 64
+.visible .entry k(.param .u64 p)
+{
+    .reg .b64 %a; .reg .f32 %x, %y, %z, %w;
+    ld.param.u64 %a, [p];
+    ld.global.v2.f32 {%x, %y}, [%a];
+    sub.f32 %z, %x, %y;
+    st.global.f32 [%a+8], %z;
+    ret;
+}
+"""
+    found = compare(load(assemble(text)), load(assemble(text.replace("%z, %x, %y", "%z, %y, %x"))))
+    assert not found.same
+    assert "FADD" in {found.pairs[0].a.instructions[each.a or 0].opcode for each in found.pairs[0].differences}
+
+
+def test_a_result_that_nothing_reads_keeps_its_register() -> None:
+    whole = listing("groups")
+    function = whole.functions[0]
+    read = {each for at in Flow(function).definitions for sources in at.values() for each in sources}
+    index = next(
+        each.index
+        for each in function.instructions
+        if each.index not in read and any(file == "GPR" for file, _ in each.registers.writes)
+    )
+    each = function.instructions[index]
+    (number,) = (number for file, number in each.registers.writes if file == "GPR")
+    moved = replace(
+        each,
+        operands=tuple(f"R{number + 1}" if operand == f"R{number}" else operand for operand in each.operands),
+        registers=replace(each.registers, writes=frozenset({("GPR", number + 1)})),
+    )
+    other = replace(function, instructions=(*function.instructions[:index], moved, *function.instructions[index + 1 :]))
+    found = compare(whole, replace(whole, functions=(other,)))
+    assert [(each.kind, each.a) for each in found.pairs[0].differences] == [("register", index)]
+
+
+def test_numbers_of_internal_subroutines_do_not_count() -> None:
+    """ptxas counts its subroutines (here for divisions) through the module, so kernels before this one move them."""
+    head, kernels = ".version 8.7\n.target sm_90a\n.address_size 64\n", []
+    for name, kind in (("one", "f32"), ("two", "f64"), ("three", "f32")):
+        kernels.append(
+            f".visible .entry {name}(.param .u64 p) {{ .reg .b64 %a; .reg .{kind} %x, %y;\nld.param.u64 %a, [p];\n"
+            f"ld.global.{kind} %x, [%a];\nld.global.{kind} %y, [%a+8];\ndiv.rn.{kind} %x, %x, %y;\n"
+            f"st.global.{kind} [%a], %x;\nret; }}\n"
+        )
+    one, other = (load(assemble(head + "".join(order))) for order in (kernels, kernels[::-1]))
+    numbers = [
+        re.findall(r"__internal_(\d+)", " ".join(each.text for each in side.kernel("one").instructions))
+        for side in (one, other)
+    ]
+    assert numbers[0]
+    assert numbers[0] != numbers[1]
+    assert compare(one, other).same
+
+
 def spilling() -> Comparison:
     return compare(listing("flash2"), load(assemble(starved("flash2"), options=("-maxrregcount", "40"))))
 
@@ -200,6 +262,10 @@ def test_thresholds() -> None:
     assert broken_thresholds(found, "instructions+1%")
     assert broken_thresholds(found, "code") == ["code: flash2 differs"]
     assert broken_thresholds(compare(listing("flash2"), listing("flash2")), "code,registers,spills") == []
+    both = Listing("both", "sm_90a", (*listing("groups").functions, *listing("flash2").functions))
+    assert broken_thresholds(compare(both, listing("groups")), "registers+2") == [
+        "flash2 is in A only, so it cannot be compared"
+    ]
     for bad, words in (("speed", "known are registers, spills"), ("registers+x", "a number or a percentage, not 'x'")):
         with pytest.raises(ThresholdError, match=words):
             broken_thresholds(found, bad)

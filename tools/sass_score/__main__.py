@@ -65,7 +65,8 @@ def main() -> int:
 def judge(every: Sequence[Task], jobs: int, folder: Path) -> list[Judged]:
     """All pairs of some tasks; the results of a task that are in the folder already are read."""
     folder.mkdir(parents=True, exist_ok=True)
-    paths = {task: folder / f"{hashlib.sha256(repr(task).encode()).hexdigest()[:24]}.json" for task in every}
+    code = sources()
+    paths = {task: folder / f"{hashlib.sha256((code + repr(task)).encode()).hexdigest()[:24]}.json" for task in every}
     found = [Judged.from_json(row) for path in paths.values() if path.is_file() for row in json.loads(path.read_text())]
     left = [task for task, path in paths.items() if not path.is_file()]
     with ProcessPoolExecutor(jobs) as pool:
@@ -78,13 +79,20 @@ def judge(every: Sequence[Task], jobs: int, folder: Path) -> list[Judged]:
     return found
 
 
+def sources() -> str:
+    """A digest of the code that makes and judges the pairs, and the version of ptxas: old results do not count."""
+    files = (*(ROOT / "ptxgen" / "sass").glob("*.py"), *Path(__file__).parent.glob("*.py"))
+    text = b"".join(path.read_bytes() for path in sorted(files))
+    return hashlib.sha256(text).hexdigest() + ptxas_version(find_ptxas())
+
+
 def tasks(sizes: Sizes, seed: int, cccl: Cccl | None) -> Iterator[Task]:
     """What is done in one process each."""
+    for each in modules()[: sizes.modules]:
+        yield Task("PTX", each, 2, seed, cccl)
     for name, target in SOURCES:
         if sizes.words:
             yield Task("words", source(name, target), sizes.words, seed, cccl)
-    for each in modules()[: sizes.modules]:
-        yield Task("PTX", each, 2, seed, cccl)
 
 
 def report(found: list[Judged], cccl: Cccl | None) -> Iterator[str]:

@@ -1,0 +1,227 @@
+"""Which SASS ptxas makes of each declared form: the index that `ptxgen explain` shows.
+
+    python -m tools.certify.emitted --record
+
+Every form stands alone in a kernel that loads its registers from memory (volatile) and stores them all afterwards, so
+that ptxas at -O3 can neither drop it nor fold it into its neighbors. The line table says which SASS comes from its
+line. Of a declaration with many forms as many are taken as show every modifier once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import random
+import re
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass
+
+from ptxgen.instr.model.form import Instruction
+from ptxgen.instr.model.operands import (
+    EXAMPLE_BRANCHES,
+    EXAMPLE_FUNCTION,
+    EXAMPLE_LABEL,
+    EXAMPLE_OPAQUE,
+    EXAMPLE_PARAMETER,
+    EXAMPLE_PROTOTYPE,
+    EXAMPLE_RESULT,
+)
+from ptxgen.sass import Function, load
+from ptxgen.sass.index import TARGETS, Index, write
+from ptxgen.toolchain import AssemblerError, assemble, find_ptxas, ptxas_version
+from tools.certify import cases
+
+#: Forms among which those of a declaration are chosen, and how many a declaration has at most that is taken whole.
+_DRAWN, _WHOLE = 3_000, 32
+#: Kernels in one module.
+_BATCH = 60
+#: Mnemonics that are listed of one form.
+_LISTED = 12
+_NAMED = re.compile(r"%x_(pred|[bsuf]\d+)_(\d+)")
+
+
+@dataclass(frozen=True)
+class Form:
+    """One legal form: its declaration, opcode with modifiers, and a line of it."""
+
+    key: str
+    spelling: str
+    line: str
+
+
+def chosen(declaration: type[Instruction], target: str) -> list[Form]:
+    """The forms of a declaration that a target has: all if they are few, else the shortest with each modifier."""
+    drawn = declaration.sample(_DRAWN, random.Random(declaration.form.key))
+    spelled = {each.opcode_text: each for each in drawn if target in cases.targets_of(each)}
+    forms = sorted(spelled.values(), key=lambda each: (len(each.modifiers), each.opcode_text))
+    covered: set[str] = set()
+    taken: list[Form] = []
+    for each in forms:
+        if len(forms) <= _WHOLE or not taken or not covered.issuperset(each.modifiers):
+            covered.update(each.modifiers)
+            taken.append(Form(declaration.form.key, each.opcode_text, str(each)))
+    return taken
+
+
+_FUNCTIONS = f"""\
+.func {EXAMPLE_FUNCTION}()
+{{
+    .reg .pred %p; .reg .b32 %t;
+    mov.u32 %t, %clock; setp.eq.u32 %p, %t, 0;
+    @%p call {EXAMPLE_FUNCTION};
+    ret;
+}}
+.func (.param .align 16 .b8 x_result[64]) x_returns() {{ ret; }}
+"""
+
+
+def module(forms: Sequence[Form], target: str) -> tuple[str, list[int]]:
+    """A module with a kernel for each form, named f0, f1, ..., and the number of the line of each."""
+    samplers = any(cases.needs_samplers(each.line) for each in forms)
+    lines = [
+        f".version {cases.NEWEST}",
+        f".target {target}{', texmode_independent' if samplers else ''}",
+        ".address_size 64",
+        ".global .align 16 .b8 x_global[64];",
+        ".const .align 16 .b8 x_const[64];",
+        *(f".global .{type} {name};" for type, name in EXAMPLE_OPAQUE.items() if samplers or type != "samplerref"),
+        *_FUNCTIONS.splitlines(),
+    ]
+    places: list[int] = []
+    for number, form in enumerate(forms):
+        lines += _before(number, form)
+        lines.append(form.line)
+        places.append(len(lines))
+        lines += [*_stores(form), "ret;", "}"]
+    return "\n".join(lines) + "\n", places
+
+
+def _registers(form: Form) -> list[tuple[str, str]]:
+    """(name, type) of the registers of a line."""
+    return [(match[0], match[1]) for match in {m[0]: m for m in _NAMED.finditer(form.line)}.values()]
+
+
+def _before(number: int, form: Form) -> Iterator[str]:
+    yield f".visible .entry f{number}(.param .b64 x_param) {{"
+    yield ".reg .b64 %x_memory; .reg .b32 %x_flag;"
+    for name, type in _registers(form):
+        yield f".reg .{type} {name};"
+    yield ".shared .align 128 .b8 x_shared[64];"
+    yield ".local .align 16 .b8 x_local[64];"
+    if EXAMPLE_PARAMETER in form.line:
+        yield f".param .align 16 .b8 {EXAMPLE_PARAMETER}[64];"
+    if EXAMPLE_RESULT in form.line:
+        yield f".param .align 16 .b8 {EXAMPLE_RESULT}[64];"
+    if EXAMPLE_BRANCHES in form.line:
+        yield f"{EXAMPLE_BRANCHES}: .branchtargets {EXAMPLE_LABEL};"
+    if EXAMPLE_PROTOTYPE in form.line:
+        yield f"{EXAMPLE_PROTOTYPE}: .callprototype _;"
+    yield "ld.param.b64 %x_memory, [x_param];"
+    for place, (name, type) in enumerate(_registers(form)):
+        if type == "pred":
+            yield f"ld.volatile.global.b32 %x_flag, [%x_memory+{16 * place}];"
+            yield f"setp.ne.b32 {name}, %x_flag, 0;"
+        else:
+            yield f"ld{_volatile(type)}.global.{type} {name}, [%x_memory+{16 * place}];"
+    if EXAMPLE_RESULT in form.line:
+        yield f"call ({EXAMPLE_RESULT}), x_returns;"
+    yield f"{EXAMPLE_LABEL}:"
+
+
+def _stores(form: Form) -> Iterator[str]:
+    for place, (name, type) in enumerate(_registers(form)):
+        if type == "pred":
+            yield f"selp.b32 %x_flag, 1, 0, {name};"
+            yield f"st.volatile.global.b32 [%x_memory+{16 * place + 8192}], %x_flag;"
+        else:
+            yield f"st{_volatile(type)}.global.{type} [%x_memory+{16 * place + 8192}], {name};"
+
+
+def _volatile(type: str) -> str:
+    return "" if type == "b128" else ".volatile"
+
+
+def emitted(forms: Sequence[Form], target: str) -> list[tuple[Form, str]]:
+    """The SASS of each form, those left out that ptxas refuses here."""
+    if not forms:
+        return []
+    text, places = module(forms, target)
+    try:
+        listing = load(assemble(text, target, options=("-lineinfo",), timeout=120), cache=False)
+    except AssemblerError as error:
+        named = {each.line for each in error.diagnostics if each.line is not None and each.severity != "warning"}
+        starts = [0, *places]
+        bad = {number for number in range(len(forms)) for line in named if starts[number] < line <= starts[number + 1]}
+        if not bad and len(forms) > 1:
+            middle = len(forms) // 2
+            return emitted(forms[:middle], target) + emitted(forms[middle:], target)
+        kept = [form for number, form in enumerate(forms) if number not in bad]
+        if len(forms) == 1 or not kept:
+            return []
+        return emitted(kept, target)
+    kernels = {function.name: function for function in listing.functions}
+    return [(form, sequence(kernels[f"f{number}"], places[number])) for number, form in enumerate(forms)]
+
+
+def sequence(function: Function, line: int) -> str:
+    """The mnemonics that come from a line of PTX, in the order of their first appearance, with their numbers."""
+    found = Counter(each.mnemonic for each in function.instructions if each.ptx_line == line and each.opcode != "NOP")
+    shown = [f"{count} {name}" if count > 1 else name for name, count in found.items()]
+    more = len(shown) - _LISTED
+    return ", ".join(shown[:_LISTED] + ([f"and {more} more"] if more > 0 else []))
+
+
+def work(families: Sequence[str] = ()) -> Iterator[tuple[str, list[Form]]]:
+    """Batches: a target, and forms that share a module."""
+    for target in TARGETS:
+        forms = [each for declaration in cases.declared(families) for each in chosen(declaration, target)]
+        for samplers in (False, True):
+            some = [each for each in forms if cases.needs_samplers(each.line) is samplers]
+            for start in range(0, len(some), _BATCH):
+                yield target, some[start : start + _BATCH]
+
+
+def do(batch: tuple[str, list[Form]]) -> tuple[str, list[tuple[Form, str]], int]:
+    """One batch: its target, what was emitted, and how many forms ptxas refused."""
+    target, forms = batch
+    found = emitted(forms, target)
+    return target, found, len(forms) - len(found)
+
+
+def main() -> int:
+    """Make the index, and write it with --record."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("families", nargs="*", help="families or declarations (integer, tcgen05.mma); all by default")
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--record", action="store_true", help="write the index into the package")
+    arguments = parser.parse_args()
+    batches = list(work(arguments.families))
+    forms: dict[str, dict[str, dict[str, str]]] = {}
+    refused = 0
+    with ProcessPoolExecutor(arguments.jobs) as pool:
+        for number, future in enumerate(as_completed([pool.submit(do, batch) for batch in batches]), 1):
+            target, found, missing = future.result()
+            refused += missing
+            for form, text in found:
+                forms.setdefault(form.key, {}).setdefault(target, {})[form.spelling] = text
+            print(f"{number}/{len(batches)} modules", file=sys.stderr, flush=True)
+    count = sum(len(spellings) for targets in forms.values() for spellings in targets.values())
+    print(f"{count} forms of {len(forms)} declarations; ptxas refused {refused}")
+    if arguments.record:
+        if arguments.families:
+            parser.error("--record needs all families")
+        today = datetime.datetime.now(datetime.UTC).date().isoformat()
+        write(Index(ptxas_version(find_ptxas()), today, forms))
+    else:
+        for key, targets in sorted(forms.items()):
+            for target, spellings in targets.items():
+                for spelling, text in spellings.items():
+                    print(f"{key} {target} {spelling}: {text or 'nothing'}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
