@@ -1,0 +1,86 @@
+"""`ptxgen sass`: listings, comparisons with exit codes, thresholds, the option behind a difference, bad input."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.support.command_line import Cli
+from tests.support.cubins import cubin
+
+WGMMA = "hopper/wgmma"
+
+
+@pytest.fixture
+def groups(tmp_path: Path) -> Path:
+    path = tmp_path / "groups.cubin"
+    path.write_bytes(cubin("groups").data)
+    return path
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("PTXGEN_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+def test_a_listing_and_its_main_loop(cli: Cli, groups: Path) -> None:
+    whole = cli("sass", groups)
+    assert whole.code == 0
+    assert "B0 -> " in whole.out
+    assert "issue slots, stall sum" in whole.out
+    loop = cli("sass", groups, "--loop")
+    assert 0 < len(loop.out) < len(whole.out)
+
+
+def test_json_has_every_instruction(cli: Cli, groups: Path) -> None:
+    (found,) = json.loads(cli("sass", groups, "--json").out)
+    instructions = [each for block in found["blocks"] for each in block["instructions"]]
+    assert [each["address"] for each in instructions] == [16 * place for place in range(len(instructions))]
+    assert {"stall", "no_yield", "write", "read", "wait", "waits", "reuse"} <= instructions[0]["control"].keys()
+    (summary,) = json.loads(cli("sass", groups, "--json", "--summary").out)
+    assert "blocks" not in summary
+
+
+def test_exit_codes_and_the_cache(cli: Cli, groups: Path, cache: Path) -> None:
+    assert cli("sass", "diff", groups, groups).code == 0
+    different = cli("sass", "diff", groups, WGMMA)
+    assert different.code == 1
+    assert len(list((cache / "sass").glob("diff-*.json"))) == 2
+    assert cli("sass", "diff", groups, WGMMA) == different  # from the cache
+    assert cli("sass", "diff", groups, WGMMA, "--fail-on", "registers+200").code == 1  # exceeded, or renamed
+
+
+def test_the_option_that_caused_a_difference(cli: Cli, cache: Path) -> None:
+    one = cli("sass", "diff", WGMMA, f"{WGMMA}[n_tile=64]")
+    assert one.code == 1
+    assert "options      n_tile 128 -> 64" in one.out
+    found = json.loads(cli("sass", "diff", WGMMA, f"{WGMMA}[n_tile=64]", "--json").out)
+    assert found["options"] == [["n_tile", "128", "64"]]
+    assert {each["cause"] for pair in found["functions"] for each in pair["differences"] if each["a"] is not None} == {
+        "n_tile"
+    }
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("nothing.cubin",), "there is no file and no kernel 'nothing.cubin'"),
+        (("hopper/wgmm",), "there is no file and no kernel 'hopper/wgmm'; did you mean hopper/wgmma?"),
+        (("hopper/wgmma[n_tile]",), "options are written option=value, not 'n_tile'"),
+        (("hopper/wgmma[speed=1]",), "has no option speed; it takes"),
+        (("diff", "a"), "takes two files or kernels, not 1"),
+        (("diff", "hopper/wgmma", "missing.ptx"), "there is no file and no kernel 'missing.ptx'"),
+        (("hopper/wgmma", "--fail-on", "registers"), "--fail-on goes with ptxgen sass diff A B"),
+        (("/",), "/ is a folder; it must be a file or a shipped kernel"),
+        (("hopper/wgmma", "--kernel", "nothing"), "has no function named 'nothing'; it has: gemm"),
+    ],
+)
+def test_bad_input_is_one_sentence(cli: Cli, arguments: tuple[str, ...], words: str) -> None:
+    outcome = cli("sass", *arguments)
+    assert (outcome.code, outcome.out) == (2, "")
+    assert outcome.err.startswith("error: ")
+    assert outcome.err.count("\n") == 1
+    assert words in outcome.err
