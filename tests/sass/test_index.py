@@ -40,9 +40,11 @@ def test_what_is_known_without_ptxas() -> None:
 
 
 def test_every_declaration_that_a_target_has_is_there() -> None:
-    """Except those that ptxas refuses outside the test bench of certification."""
+    """Except those that ptxas refuses outside the test bench of certification, and textures and surfaces."""
     missing: list[str] = []
     for declaration in cases.declared():
+        if declaration.form.key.split(".")[0] in ("texture", "surface"):
+            continue
         for target in TARGETS:
             has = any(target in cases.targets_of(made) for made in declaration.sample(20, random.Random(0)))
             if has and target not in index().forms.get(declaration.form.key, {}):

@@ -4,7 +4,8 @@
 
 Every form stands alone in a kernel that loads its registers from memory (volatile) and stores them all afterwards, so
 that ptxas at -O3 can neither drop it nor fold it into its neighbors. The line table says which SASS comes from its
-line. Of a declaration with many forms as many are taken as show every modifier once.
+line, except for texture and surface instructions: ptxas gives theirs the line of a neighbor, so they are left out. Of
+a declaration with many forms as many are taken as show every modifier once.
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ _DRAWN, _WHOLE = 3_000, 32
 _BATCH = 60
 #: Mnemonics that are listed of one form.
 _LISTED = 12
+_SINK = re.compile(r"(?<![\w%])_(?!\w)")
 _NAMED = re.compile(r"%x_(pred|[bsuf]\d+)_(\d+)")
 
 
@@ -53,9 +55,15 @@ class Form:
 
 
 def chosen(declaration: type[Instruction], target: str) -> list[Form]:
-    """The forms of a declaration that a target has: all if they are few, else the shortest with each modifier."""
+    """The forms of a declaration that a target has: all if they are few, else the shortest with each modifier.
+
+    Of forms with the same modifiers the one with the fewest operands is taken, and none of them `_`.
+    """
     drawn = declaration.sample(_DRAWN, random.Random(declaration.form.key))
-    spelled = {each.opcode_text: each for each in drawn if target in cases.targets_of(each)}
+    spelled: dict[str, Instruction] = {}
+    for each in sorted(drawn, key=_plainness):
+        if target in cases.targets_of(each) and not any(name in str(each) for name in EXAMPLE_OPAQUE.values()):
+            spelled.setdefault(each.opcode_text, each)
     forms = sorted(spelled.values(), key=lambda each: (len(each.modifiers), each.opcode_text))
     covered: set[str] = set()
     taken: list[Form] = []
@@ -64,6 +72,11 @@ def chosen(declaration: type[Instruction], target: str) -> list[Form]:
             covered.update(each.modifiers)
             taken.append(Form(declaration.form.key, each.opcode_text, str(each)))
     return taken
+
+
+def _plainness(made: Instruction) -> tuple[bool, int, int, str]:
+    line = str(made)
+    return _SINK.search(line) is not None, line.count(","), len(line), line
 
 
 _FUNCTIONS = f"""\
@@ -80,14 +93,12 @@ _FUNCTIONS = f"""\
 
 def module(forms: Sequence[Form], target: str) -> tuple[str, list[int]]:
     """A module with a kernel for each form, named f0, f1, ..., and the number of the line of each."""
-    samplers = any(cases.needs_samplers(each.line) for each in forms)
     lines = [
         f".version {cases.NEWEST}",
-        f".target {target}{', texmode_independent' if samplers else ''}",
+        f".target {target}",
         ".address_size 64",
         ".global .align 16 .b8 x_global[64];",
         ".const .align 16 .b8 x_const[64];",
-        *(f".global .{type} {name};" for type, name in EXAMPLE_OPAQUE.items() if samplers or type != "samplerref"),
         *_FUNCTIONS.splitlines(),
     ]
     places: list[int] = []
@@ -178,10 +189,8 @@ def work(families: Sequence[str] = ()) -> Iterator[tuple[str, list[Form]]]:
     """Batches: a target, and forms that share a module."""
     for target in TARGETS:
         forms = [each for declaration in cases.declared(families) for each in chosen(declaration, target)]
-        for samplers in (False, True):
-            some = [each for each in forms if cases.needs_samplers(each.line) is samplers]
-            for start in range(0, len(some), _BATCH):
-                yield target, some[start : start + _BATCH]
+        for start in range(0, len(forms), _BATCH):
+            yield target, forms[start : start + _BATCH]
 
 
 def do(batch: tuple[str, list[Form]]) -> tuple[str, list[tuple[Form, str]], int]:
