@@ -112,6 +112,8 @@ def report(found: list[Judged], cccl: Cccl | None) -> Iterator[str]:
         yield f"cccl stands for NVIDIA/cccl's ci/sass/compare_sass.py (git blob {blob}) on the same pairs."
     yield f"nvdisasm made no listing of {refused} changed cubins: the diff then ends with exit code 2 and its reason."
     yield f"{unequal} equal pairs are left out: ptxas made other code, as it now and then does of the same text."
+    yield "A PTX line is located where a reported instruction comes from it, or from one with a register of it; ptxas may"
+    yield "put a constant elsewhere. The other script knows no lines."
     yield ""
     yield "| generated change | pairs | reported | located | cccl: reported | located |"
     yield "|---|---:|---:|---:|---:|---:|"

@@ -55,7 +55,8 @@ def _batch(
             yield from _batch(source, data, whole, batch[middle:], before, cccl)
         else:
             ((_, change),) = batch
-            yield Judged(change.kind, _what(source, change), Verdict(True, True), refused=True)
+            both = Verdict(True, True)  # neither judge gets a listing
+            yield Judged(change.kind, _what(source, change), both, both if cccl else None, refused=True)
         return
     after = cccl.kernels(bytes(changed)) if cccl else {}
     for function, change in batch:
