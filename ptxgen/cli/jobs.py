@@ -11,6 +11,7 @@ from ptxgen.cli.devices import Schedule
 from ptxgen.cli.errors import OK, WRONG, InputError
 
 if TYPE_CHECKING:
+    from ptxgen.cli.inspect import Inspection
     from ptxgen.device import Accept
     from ptxgen.job import JobResult
 
@@ -40,6 +41,7 @@ def run_job(
     jobs: int | None,
     dask: str | None,
     as_json: bool,
+    inspection: Inspection,
 ) -> int:
     """Run the job of a Python file once, or under schedules up to the first that fails, and report. Raises JobError."""
     import json
@@ -60,6 +62,7 @@ def run_job(
         schedule, result = found.tried[-1].schedule, cast("JobResult", found.last)
     else:
         made = devices.open_device(device, path, job.target, schedule, seed, advice=advice, accept=accept)
+        inspection.observe(made, {})
         result = job.run(made)
     if as_json:
         said = {
@@ -78,4 +81,5 @@ def run_job(
         if found:
             print(f"schedules: {found.summary}")
         print("✓ correct" if result.ok else f"✗ {result.status}")
+        inspection.show()
     return OK if result.ok else WRONG

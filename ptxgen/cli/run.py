@@ -12,6 +12,7 @@ import typer
 
 from ptxgen.cli import devices
 from ptxgen.cli.errors import OK, WRONG, InputError, choose
+from ptxgen.cli.inspect import SHOWN, Inspection
 from ptxgen.cli.options import CDType, DaskAddress, DType, Jobs, KernelName, Settings, make_plan
 
 if TYPE_CHECKING:
@@ -95,6 +96,32 @@ def run(
             show_default=False,
         ),
     ] = None,
+    lines: Annotated[
+        str | None,
+        typer.Option(
+            "--lines",
+            metavar="FILE",
+            help="Write the PTX with how often each line was executed; - prints it.",
+            show_default=False,
+        ),
+    ] = None,
+    trace: Annotated[
+        str | None,
+        typer.Option("--trace", metavar="FILE.pftrace", help="Write a trace for ui.perfetto.dev.", show_default=False),
+    ] = None,
+    at: Annotated[
+        str | None,
+        typer.Option(
+            "--at",
+            metavar="LINE[#HIT][@WARP]",
+            help="Show the state when a warp comes to a line of the PTX for the n-th time: the mbarriers, or --show.",
+            show_default=False,
+        ),
+    ] = None,
+    shows: Annotated[
+        list[str],
+        typer.Option("--show", metavar="WHAT", help=f"What --at shows: {SHOWN}.", show_default=False),
+    ] = [],  # noqa: B006
     verbose: Annotated[bool, typer.Option("-v", "--verbose", help="Show what follows from each finding.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
 ) -> int:
@@ -131,6 +158,7 @@ def run(
     if advice is not None and not advice > 1:
         raise InputError(f"--advice must be more than 1, not {advice:g}: every access takes what it needs")
     accepted = read_accepts(accept) if accept is not None else ()
+    inspection = Inspection.of(lines, trace, at, shows, device=device, many=bool(schedules))
     sizes = {"batches": batches, "alpha": alpha, "beta": beta, "lda": lda, "ldb": ldb, "ldc": ldc}
     more = {name: value for name, value in sizes.items() if value is not None}
     if ncu:
@@ -148,7 +176,7 @@ def run(
     if ncu_report is not None:
         raise InputError("--ncu-report goes with --ncu")
     if kernel.endswith(".py"):
-        return run_job(kernel, seed, chosen, device, advice, accepted, schedules, jobs, dask, as_json)
+        return run_job(kernel, seed, chosen, device, advice, accepted, schedules, jobs, dask, as_json, inspection)
     if kernel.endswith(".ptx"):
         ptx = kernel
         kernel, own = named_in(kernel, read_ptx(kernel))
@@ -181,6 +209,7 @@ def run(
             progress.begin("starting the device")
             made = devices.open_device(device, kernel, plan.target, chosen, seed, progress.advance, advice, accepted)
             progress.begin(f"running on {made.name}")
+            inspection.observe(made, plan.roles.names)
             result = job.run(made, text=text)
     timings = {"plan+render": planned, "assemble": assembled}
     timings.update({name: value for name, value in result.timings.items() if name != "render"})
@@ -202,6 +231,7 @@ def run(
     else:
         with output() as console:
             report.print(console)
+        inspection.show()
     return OK if result.ok else WRONG
 
 

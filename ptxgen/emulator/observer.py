@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ptxgen.device import Status
+from ptxgen.device import Kernel, Status
 from ptxgen.syntax import Instruction, Statement
 
 if TYPE_CHECKING:
@@ -62,6 +62,8 @@ class MachineView(Protocol):
 
 class ProgramView(Protocol):
     """What observers see of the program of a launch (`ptxgen.emulator.load.program`)."""
+
+    kernel: Kernel
 
     def registers_at(self, line: int) -> dict[str, Register]: ...
 

@@ -76,6 +76,17 @@ class Roles:
         """The warp that allocates and frees tensor memory."""
         return self.mma or 0
 
+    @property
+    def names(self) -> dict[int, str]:
+        """The role of each warp that has one of its own."""
+        own = {"epilogue": None, "scheduler": self.scheduler, "load": self.load, "mma": self.mma}
+        if all(warp is None for warp in own.values()):
+            return {}
+        if self.epilogue:
+            return {0: "load", **dict.fromkeys(range(self.epilogue, self.warps), "mma and epilogue")}
+        names = dict.fromkeys(range(4), "epilogue")
+        return {**names, **{warp: role for role, warp in own.items() if warp is not None}}
+
     def explain(self) -> str:
         if self.epilogue:
             words = f"warp 0 load, warps 4-{self.warps - 1} wgmma and epilogue"

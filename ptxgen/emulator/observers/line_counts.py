@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ptxgen.emulator.observer import Lanes, Observer
+from ptxgen.emulator.observer import Lanes, MachineView, Observer, ProgramView
 from ptxgen.syntax import Instruction, Module
 
 
@@ -29,6 +29,10 @@ class LineCounts(Observer):
 
     def __init__(self) -> None:
         self._counts: dict[int, tuple[Instruction, Count]] = {}
+        self._module: Module | None = None
+
+    def launch_begins(self, machine: MachineView, program: ProgramView) -> None:
+        self._module = program.kernel.module
 
     def instruction_issued(
         self, rows: NDArray[np.int64], lanes: Lanes, executes: Lanes, statement: Instruction
@@ -43,26 +47,36 @@ class LineCounts(Observer):
         """The counts of an instruction of a module that was launched."""
         return self._counts[id(statement)][1] if id(statement) in self._counts else Count()
 
-    def by_line(self, module: Module) -> Mapping[int, Count]:
-        """The counts of every line of a module that has instructions, in order; of several on a line the most."""
+    def by_line(self, module: Module | None = None) -> Mapping[int, Count]:
+        """The counts of every line of a module that has instructions, in order; of several on a line the most.
+
+        Without a module, of the one that was launched last.
+        """
         found: dict[int, Count] = {}
-        for statement in _instructions(module):
+        for statement in _instructions(self._of(module)):
             count = self.count(statement)
             before = found.get(statement.line)
             if before is None or count.warps > before.warps:
                 found[statement.line] = count
         return dict(sorted(found.items()))
 
-    def coverage(self, module: Module) -> tuple[int, int]:
+    def coverage(self, module: Module | None = None) -> tuple[int, int]:
         """How many instructions have been executed by some thread, and how many there are."""
-        every = list(_instructions(module))
+        every = list(_instructions(self._of(module)))
         return sum(self.count(each).threads > 0 for each in every), len(every)
 
-    def listing(self, module: Module) -> str:
+    def _of(self, module: Module | None) -> Module:
+        found = module or self._module
+        if found is None:
+            raise ValueError("no launch has been counted yet")
+        return found
+
+    def listing(self, module: Module | None = None) -> str:
         """The text with the counts of its lines: warp-instructions, and the part of the threads that executed them.
 
         A line that no thread executed begins with `-`.
         """
+        module = self._of(module)
         counts = self.by_line(module)
         width = max((len(f"{count.warps:,}") for count in counts.values()), default=1)
         lines: list[str] = []

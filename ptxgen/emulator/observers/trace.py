@@ -57,7 +57,7 @@ class Trace(Observer):
     """Records one launch, or several, one behind the other. `roles` name warps of a CTA: {5: "load"}."""
 
     def __init__(self, roles: Mapping[int, str] | None = None) -> None:
-        self._roles = roles or {}
+        self.roles = dict(roles or {})
         self._machine: MachineView | None = None
         #: Where the present launch begins, in blocks.
         self._start = 0
@@ -170,7 +170,7 @@ class Trace(Observer):
         if found is None:
             assert self._machine is not None
             warp = row % self._machine.warps_per_cta
-            role = f" ({self._roles[warp]})" if warp in self._roles else ""
+            role = f" ({self.roles[warp]})" if warp in self.roles else ""
             found = self._track(self._machine.cta_name(int(self._machine.row_slot[row])), f"warp {warp}{role}")
             self._rows[row] = found
         return found

@@ -1,0 +1,133 @@
+"""What `ptxgen run` shows of a run in the emulator: executions by line, a trace, the state at a line."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from ptxgen.cli.errors import InputError
+
+if TYPE_CHECKING:
+    from ptxgen.device import Device
+    from ptxgen.emulator import Emulator
+    from ptxgen.emulator.observers import Breakpoint, LineCounts, State, Trace
+
+_AT = re.compile(r"(?:line:)?(\d+)(?:#(\d+))?(?:@(\d+))?$")
+_TILE = re.compile(r"(\d+)x(\d+):(\w+?)(?::(none|32B|64B|128B|128B_atom_\w+))?$")
+SHOWN = "smem:NAME[/STAGE][=ROWSxCOLUMNS:TYPE[:SWIZZLE]], reg:%NAME, tmem:FIRST-LAST or mbarriers"
+
+
+@dataclass
+class Inspection:
+    """The observers that the options ask for, and what to do with them behind the run."""
+
+    lines: str | None = None
+    trace: str | None = None
+    shows: Sequence[str] = ()
+    roles: Mapping[int, str] = field(default_factory=dict)
+    _counts: LineCounts | None = None
+    _trace: Trace | None = None
+    _at: Breakpoint | None = None
+
+    @classmethod
+    def of(
+        cls, lines: str | None, trace: str | None, at: str | None, shows: Sequence[str], *, device: str, many: bool
+    ) -> Inspection:
+        """What the options ask for. Raises InputError."""
+        asked = [name for name, value in (("--lines", lines), ("--trace", trace), ("--at", at)) if value is not None]
+        if asked and device != "emulator":
+            raise InputError(f"{asked[0]} is for the emulator: a GPU does not stop at a line")
+        if asked and many:
+            raise InputError(f"{asked[0]} is of one run: leave out --schedules")
+        if shows and at is None:
+            raise InputError("--show shows the state at a line: add --at LINE[#HIT]")
+        made = cls(lines, trace, shows)
+        if not asked:
+            return made
+        from ptxgen.emulator.observers import Breakpoint, LineCounts, Trace
+
+        if lines is not None:
+            made._counts = LineCounts()
+        if trace is not None:
+            made._trace = Trace(made.roles)
+        if at is not None:
+            found = _AT.match(at)
+            if found is None or not int(found[2] or 1):
+                raise InputError(f"--at takes LINE, LINE#HIT or LINE#HIT@WARP, such as line:87#2, not {at!r}")
+            warp = int(found[3]) if found[3] else None
+            made._at = Breakpoint(int(found[1]), int(found[2] or 1), warp=warp)
+        return made
+
+    def observe(self, device: Device, roles: Mapping[int, str]) -> None:
+        """Have the launches of an emulator observed; `roles` name warps of a CTA in the trace."""
+        if self._trace is not None:
+            self._trace.roles = dict(roles)
+        watching = [each for each in (self._counts, self._trace, self._at) if each is not None]
+        if watching:
+            cast("Emulator", device).observers = tuple(watching)
+
+    def show(self) -> None:
+        """Write the files and print the state. Raises InputError, BreakpointError, TraceError."""
+        if self._counts is not None and self.lines is not None:
+            executed, every = self._counts.coverage()
+            text = self._counts.listing()
+            if self.lines == "-":
+                print(text)
+            else:
+                Path(self.lines).write_text(text + "\n")
+            where = "" if self.lines == "-" else f"; {self.lines} has the counts by line"
+            print(f"lines: {executed} of {every} instructions executed{where}")
+        if self._trace is not None and self.trace is not None:
+            self._trace.write(self.trace)
+            print(f"trace: {self.trace}; open it in ui.perfetto.dev")
+        if self._at is not None:
+            state = self._at.state
+            print(state)
+            for each in self.shows or ["mbarriers"]:
+                print(_shown(state, each))
+
+
+def _shown(state: State, what: str) -> str:
+    """A part of the state as text. Raises InputError, BreakpointError."""
+    import numpy as np
+
+    kind, _, name = what.partition(":")
+    with np.printoptions(linewidth=120, threshold=256, edgeitems=4):
+        match kind:
+            case "mbarriers":
+                return "\n".join(str(each) for each in state.mbarriers.values()) or "no mbarriers"
+            case "reg" if name:
+                return f"{name}: {state.registers[name]}"
+            case "smem" if name:
+                return _tile(state, name)
+            case "tmem" if found := re.match(r"(\d+)-(\d+)$", name):
+                columns = state.tensor[:, int(found[1]) : int(found[2]) + 1]
+                return f"tensor memory, columns {name}, as .f32:\n{columns.view(np.float32)}"
+            case _:
+                raise InputError(f"--show takes {SHOWN}; not {what!r}")
+
+
+def _tile(state: State, what: str) -> str:
+    part, _, layout = what.partition("=")
+    name, _, stage = part.partition("/")
+    view = state.shared[name]
+    if stage:
+        if not stage.isdigit():
+            raise InputError(f"--show smem:{name}/{stage}: a stage is a number")
+        view = view.stage(int(stage))
+    where = f"{view.name} at {view.start:#x}, {len(view.bytes)} bytes"
+    if not layout:
+        return f"{where}:\n{view.values('u32')}"
+    found = _TILE.match(layout)
+    if found is None:
+        raise InputError(
+            f"--show smem:{name}={layout}: a tile is ROWSxCOLUMNS:TYPE[:SWIZZLE], such as 128x64:bf16:128B"
+        )
+    try:
+        tile = view.tile((int(found[1]), int(found[2])), found[3], swizzle=found[4] or "none")
+    except (ValueError, TypeError) as error:
+        raise InputError(f"--show smem:{what}: {error}") from error
+    return f"{where}:\n{tile}"

@@ -1,0 +1,79 @@
+"""`ptxgen run --lines`, `--trace`, `--at` and `--show`: what they print and write, and what they refuse."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ptxgen.gemm import find
+from tests.support.command_line import Cli
+from tests.support.paths import ROOT
+
+KERNEL = "blackwell/tilus-roles"
+SIZES = ("--m", 128, "--n", 256, "--k", 256)
+
+
+@pytest.fixture(scope="module")
+def mma_line() -> int:
+    text = find(KERNEL).plan().text
+    return next(number for number, line in enumerate(text.splitlines(), 1) if "tcgen05.mma." in line)
+
+
+def test_counts_of_lines_are_written_next_to_the_text(cli: Cli, tmp_path: Path, mma_line: int) -> None:
+    outcome = cli("run", KERNEL, *SIZES, "--lines", tmp_path / "lines.txt")
+    assert (outcome.code, outcome.err) == (0, "")
+    assert "instructions executed; " in outcome.out.splitlines()[-1]
+    line = (tmp_path / "lines.txt").read_text().splitlines()[mma_line - 1]
+    assert line.split()[:2] == ["4", str(mma_line)]  # the first MMA of each of 4 K tiles, by one warp
+
+
+def test_a_trace_is_written(cli: Cli, tmp_path: Path) -> None:
+    pytest.importorskip("perfetto")
+    outcome = cli("run", KERNEL, *SIZES, "--trace", tmp_path / "run.pftrace")
+    assert outcome.code == 0
+    assert b"warp 5 (mma)" in (tmp_path / "run.pftrace").read_bytes()
+
+
+def test_the_state_at_a_line(cli: Cli, mma_line: int) -> None:
+    shows = ("mbarriers", "smem:a/1=128x64:f16:128B", "reg:%r_warp", "tmem:0-3")
+    words = [word for each in shows for word in ("--show", each)]
+    outcome = cli("run", KERNEL, *SIZES, "--schedule", "late", "--at", f"line:{mma_line}#2@5", *words)
+    assert outcome.code == 0
+    shown = outcome.out[outcome.out.index(f"line {mma_line}, hit 2: tcgen05.mma") :]
+    assert "(warp 5, CTA (0, 0, 0))" in shown
+    assert "ab_full[2]: phase 0 (parity 0), 0 of 1 arrivals pending, 49152 bytes outstanding" in shown
+    assert "a stage 1 at " in shown
+    assert "%r_warp: [5 5 5" in shown
+    assert "tensor memory, columns 0-3" in shown
+
+
+def test_a_job_in_a_python_file_is_inspected_too(cli: Cli) -> None:
+    outcome = cli("run", ROOT / "docs" / "examples" / "rowsum.py", "--lines", "-")
+    assert outcome.code == 0
+    assert "instructions executed" in outcome.out.splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--at", "5x"], "--at takes LINE, LINE#HIT or LINE#HIT@WARP, such as line:87#2, not '5x'"),
+        (["--at", "87#0"], "--at takes LINE"),
+        (["--at", "9999"], "no launch since has come to line 9999 1 times: a warp came there 0 times"),
+        (["--show", "mbarriers"], "--show shows the state at a line: add --at LINE[#HIT]"),
+        (["--lines", "-", "--schedules", "3"], "--lines is of one run: leave out --schedules"),
+        (["--trace", "t.pftrace", "--device", "gpu"], "--trace is for the emulator: a GPU does not stop at a line"),
+        (["--at", "MMA", "--show", "smem:q"], "no shared variable or region 'q'; there are: a, "),
+        (["--at", "MMA", "--show", "smem:a/9"], "a has 4 stages, no stage 9"),
+        (["--at", "MMA", "--show", "smem:a/0=4096x64:f16:128B"], "is larger than a stage 0, which has 16384"),
+        (["--at", "MMA", "--show", "smem:a/0=128:f16"], "a tile is ROWSxCOLUMNS:TYPE[:SWIZZLE]"),
+        (["--at", "MMA", "--show", "smem:a/0=128x60:f16:128B"], "must be a multiple of 16 bytes, not 120"),
+        (["--at", "MMA", "--show", "reg:%nope"], "no register '%nope'; there are: "),
+        (["--at", "MMA", "--show", "stack"], "--show takes smem:NAME"),
+    ],
+)
+def test_what_cannot_be_shown_is_refused(cli: Cli, mma_line: int, words: list[str], sentence: str) -> None:
+    given = [word.replace("MMA", str(mma_line)) for word in words]
+    outcome = cli("run", KERNEL, *SIZES, *given)
+    assert outcome.code == 2
+    assert sentence in outcome.err
