@@ -20,7 +20,7 @@ from ptxgen.sass.cache import keep, kept, place
 from ptxgen.sass.fatbin import FatbinError, entries, is_fatbin
 from ptxgen.sass.lines import LineTable, LineTableError, read_lines
 from ptxgen.sass.listing import Function, Instruction, Listing, Registers
-from ptxgen.sass.parse import OPTIONS, ListingError, parse
+from ptxgen.sass.parse import OPTIONS, PLAIN_OPTIONS, ListingError, parse
 from ptxgen.toolchain import Cubin, DisassemblerError, assemble, disassemble
 
 _ELF = b"\x7fELF"
@@ -145,22 +145,33 @@ def _disassembled(data: bytes, name: str, *, cache: bool) -> Listing:
         return _from_json(known, name)
     elf = _open(data, name)
     try:
-        text = disassemble(data, options=OPTIONS)
+        text, live = _text(data)
         functions = parse(text)
     except (DisassemblerError, ListingError) as error:
         raise ContainerError(f"{name}: {error}") from None
-    listing = Listing(name, _target(text, name), tuple(_described(elf, functions, name)))
+    listing = Listing(name, _target(text, name), tuple(_described(elf, functions, name)), has_life_ranges=live)
     if path is not None:
         keep(path, _to_json(listing))
     return listing
 
 
+def _text(data: bytes) -> tuple[str, bool]:
+    """What nvdisasm prints, and whether it has life ranges. Raises DisassemblerError."""
+    try:
+        return disassemble(data, options=OPTIONS), True
+    except DisassemblerError as error:
+        if "life ranges" not in str(error):
+            raise
+        return disassemble(data, options=PLAIN_OPTIONS), False
+
+
 def _target(text: str, name: str) -> str:
     """The architecture that nvdisasm names."""
-    found = re.search(r"^\s*\.target\s+(\w+)", text, re.M)
-    if found is None:
-        raise ContainerError(f"{name}: nvdisasm's listing names no .target")
-    return found[1]
+    if found := re.search(r"^\s*\.target\s+(\w+)", text, re.M):
+        return found[1]
+    if found := re.search(r"^\s*\.headerflags\s.*\bEF_CUDA_SM(\d+)\b", text, re.M):  # CUDA 12 and older
+        return f"sm_{found[1]}{'a' if 'EF_CUDA_ACCELERATORS' in found[0] else ''}"
+    raise ContainerError(f"{name}: nvdisasm's listing names no architecture")
 
 
 def _described(elf: ELFFile, functions: list[Function], name: str) -> Iterator[Function]:
@@ -270,7 +281,7 @@ def _to_json(listing: Listing) -> dict[str, object]:
         }
         for each in listing.functions
     ]
-    return {"target": listing.target, "functions": rows}
+    return {"target": listing.target, "has_life_ranges": listing.has_life_ranges, "functions": rows}
 
 
 def _packed(each: Instruction) -> list[object]:
@@ -290,7 +301,7 @@ def _from_json(kept: dict[str, object], name: str) -> Listing:
         functions.append(
             Function(instructions=tuple(_unpacked(i, each) for i, each in enumerate(packed)), padding=padding, **row)
         )
-    return Listing(name, str(kept["target"]), tuple(functions))
+    return Listing(name, str(kept["target"]), tuple(functions), has_life_ranges=bool(kept.get("has_life_ranges", True)))
 
 
 def _unpacked(index: int, row: list) -> Instruction:  # type: ignore[type-arg]

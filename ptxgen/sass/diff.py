@@ -147,7 +147,16 @@ def compare(
     kernel: str | None = None,
     options: Sequence[tuple[str, str, str]] = (),
 ) -> Comparison:
-    """Compare all functions of two listings, or the one named `kernel` alone. Raises LookupError if that is missing."""
+    """Compare all functions of two listings, or the one named `kernel` alone.
+
+    Raises LookupError if that is missing, and where a listing does not say which registers instructions use.
+    """
+    for each in (a, b):
+        if not each.has_life_ranges:
+            raise LookupError(
+                f"{each.origin} cannot be compared: nvdisasm finds no life ranges of registers in a cubin of CUDA 12 "
+                "or older; assemble its PTX with ptxas 13"
+            )
     ones, others = list(a.functions), list(b.functions)
     if kernel is not None:
         ones, others = [a.kernel(kernel)], [b.kernel(kernel)]

@@ -103,6 +103,8 @@ class Listing:
     functions: tuple[Function, ...]
     ptx: str = ""
     log: str = ""
+    #: Whether it says which registers instructions read and write; not of cubins of CUDA 12 and older.
+    has_life_ranges: bool = True
 
     @property
     def kernels(self) -> tuple[Function, ...]:

@@ -10,6 +10,8 @@ from ptxgen.sass.listing import FILES, Function, Instruction, Registers
 
 #: What nvdisasm is asked for; `-gp` cannot be had in the same call, so `lines` reads the line tables itself.
 OPTIONS = ("-c", "-hex", "-plr", "-lrm", "narrow")
+#: The same without life ranges, which nvdisasm 13 does not find in cubins of CUDA 12 and older.
+PLAIN_OPTIONS = ("-c", "-hex")
 _SECTION = re.compile(r"^\s*\.section\s+\.text\.(\S+?),")
 _LABEL = re.compile(r"^([\w.$@]+):")
 _FIRST = re.compile(r"^\s*/\*([0-9a-f]{4,})\*/\s*(.*?)\s*;?\s*/\* 0x([0-9a-f]{16}) \*/")

@@ -75,7 +75,7 @@ def summary_lines(summary: Summary) -> Iterator[str]:
     live = ", ".join(f"{count} {file}" for file, count in summary.live.items() if count)
     place = f" (GPR peak at {summary.live_at.get('GPR', 0):#x}"
     line = f", PTX line {summary.live_ptx_line})" if summary.live_ptx_line is not None else ")"
-    yield f"live         {live or 'none'}{place + line if summary.live else ''}"
+    yield f"live         {live + place + line if live else 'unknown'}"
     yield f"classes      {_classes(summary.classes)}"
     main = summary.main_loop
     for loop in sorted(summary.loops, key=lambda loop: loop is not main)[:_LOOPS]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ptxgen.sass import ContainerError, load
+from ptxgen.sass import ContainerError, compare, load
 from ptxgen.sass.fatbin import entries
 from ptxgen.toolchain import find_ptxas
 from tests.support.cubins import cubin
@@ -94,3 +94,14 @@ def test_damaged_files() -> None:
         load(bytes(other), origin="host.o")
     with pytest.raises(ContainerError, match=r"missing.cubin: No such file"):
         load("missing.cubin")
+
+
+def test_a_cubin_of_cuda_12_is_listed_and_not_compared() -> None:
+    """ptxas 12.8 (sm_90a) wrote it: `out[tid] = tid`. nvdisasm 13 prints no life ranges of registers for it."""
+    found = load(DATA / "cuda" / "store_sm_90a_ptxas12.8.cubin", cache=False)
+    assert (found.target, found.has_life_ranges) == ("sm_90a", False)
+    (function,) = found.kernels
+    assert [each.opcode for each in function.instructions[:7]] == ["LDC", "S2R", "LDC", "ULDC", "IMAD", "STG", "EXIT"]
+    assert function.instructions[3].control.stall == 1
+    with pytest.raises(LookupError, match=r"cannot be compared: .* CUDA 12 or older; assemble its PTX with ptxas 13"):
+        compare(found, found)
