@@ -24,6 +24,7 @@ extern "C" __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(128)
         mbarrier_init(&s.full, 2), mbarrier_init(&s.done, 1);
         fence_mbarrier_init();
     }
+    cluster_sync();
     if (warp == 0) tmem_alloc<2>(&s.tmem, 128);
     tcgen05_before();
     cluster_sync();
