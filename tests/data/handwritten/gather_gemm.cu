@@ -55,6 +55,7 @@ extern "C" __global__ void __launch_bounds__(128)
         }
         __syncwarp();
         mbarrier_wait(&s.done, step & 1);
+        __syncthreads();
     }
     tcgen05_after();
     for (int i = 0; i < BN / 16; i++) {
