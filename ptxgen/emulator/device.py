@@ -332,6 +332,7 @@ class Emulator:
             register_count=initial_count(kernel.entry),
             reads_time=program.reads_time,
             has_strong_loads=program.has_strong_loads,
+            has_read_only_loads=program.has_read_only_loads,
         )
         checks = self.checks and checks
         timeline = Timeline(self.schedule, self.seed)

@@ -100,8 +100,20 @@ class Observer:
 
     # Barriers of CTAs and clusters, and convergence of lanes.
 
-    def barrier_arrives(self, slot: int, name: int, row: int, lanes: Lanes, *, waits: bool) -> None:
-        """Lanes of a warp arrive at barrier `name` of a CTA; without `waits` they do not block (bar.arrive)."""
+    def barrier_arrives(
+        self,
+        slot: int,
+        name: int,
+        row: int,
+        lanes: Lanes,
+        statement: Instruction,
+        *,
+        waits: bool,
+        threads: int | None,
+    ) -> None:
+        """Lanes of a warp arrive at barrier `name` of a CTA; without `waits` they do not block (bar.arrive). It
+        expects so many threads, all of the CTA where it names no number.
+        """
 
     def barrier_completes(self, slot: int, name: int, rows: list[int]) -> None:
         """All threads that a barrier expects have arrived; warps `rows` have waited there."""
@@ -128,6 +140,9 @@ class Observer:
 
     def lane_groups_converge(self, row: int, groups: Sequence[int]) -> None:
         """Only lanes of these groups (bits) of a warp synchronize, those of each with each other."""
+
+    def registers_set(self, row: int, statement: Instruction, count: int) -> None:
+        """A warp has executed setmaxnreg: each of its threads has so many registers now."""
 
     # Fences.
 
@@ -371,6 +386,9 @@ class Observer:
     def async_store_issued(self, work: AsyncWork, offsets: NDArray[np.int64], size: int, signal: Signal) -> None:
         """Lanes of a warp issue st.async or red.async of `size` bytes each to offsets (lanes,) of a CTA's memory."""
 
+    def bulk_groups_awaited(self, row: int) -> None:
+        """A warp has waited for all its bulk groups: its copies have read their sources and tensormaps."""
+
     def response_issued(self, work: AsyncWork, slots: Sequence[int], granules: NDArray[np.int64]) -> None:
         """A request for launch control will write its response to these granules of CTAs' memories."""
 
@@ -401,6 +419,9 @@ class Observer:
         self, work: AsyncWork, slot: int, bands: list[int], columns: range, *, accumulates: bool = False
     ) -> None:
         """A tcgen05.mma, cp or shift will write columns, or add to them."""
+
+    def pair_allocates(self, row: int, peer: int, statement: Instruction) -> None:
+        """A warp asks for columns of tensor memory in both CTAs of its pair; `peer` is the slot of the other one."""
 
     def tensor_freed(self, row: int, slot: int, columns: range, statement: Statement) -> None:
         """A warp frees columns of tensor memory."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ptxgen.emulator.checks.findings import Findings
 from ptxgen.emulator.checks.mbarrier.stale_waits import StaleWaits
+from ptxgen.emulator.checks.order.by_barriers import ByBarriers
 from ptxgen.emulator.checks.order.happens_before import HappensBefore
 from ptxgen.emulator.checks.order.mbarriers import MbarrierOrder
 from ptxgen.emulator.checks.order.vector_clock import AsyncOperation
@@ -17,7 +18,9 @@ def shared_accesses(findings: Findings) -> tuple[HappensBefore, SharedAccesses]:
     order = HappensBefore(1, 2, 1, findings)
     lanes = LaneAccesses(order, 1, 4096, findings)
     order.attach(lanes)
-    return order, SharedAccesses(order, StaleWaits(order, MbarrierOrder(order), [{}]), lanes, 1, 4096, findings)
+    return order, SharedAccesses(
+        order, StaleWaits(order, MbarrierOrder(order), [{}]), lanes, ByBarriers(order), 1, 4096, findings
+    )
 
 
 def issue(order: HappensBefore, what: str, statement: Statement) -> AsyncOperation:

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+from ptxgen.emulator.checks.duplicate_copies import DuplicateCopies
 from ptxgen.emulator.checks.efficiency import Efficiency
 from ptxgen.emulator.checks.global_memory.accesses import GlobalAccesses
 from ptxgen.emulator.checks.global_memory.copies import GlobalCopies
 from ptxgen.emulator.checks.global_memory.events import GlobalEvents
 from ptxgen.emulator.checks.global_memory.grid_races import GridRaces
+from ptxgen.emulator.checks.global_memory.read_only import ReadOnlyLoads
+from ptxgen.emulator.checks.global_memory.tensormap_uses import TensormapUses
 from ptxgen.emulator.checks.global_memory.tensormaps import Tensormaps
+from ptxgen.emulator.checks.lane_stores import LaneStores
 from ptxgen.emulator.checks.mbarrier.initialization import Initialization
 from ptxgen.emulator.checks.mbarrier.invalidation import Invalidation
+from ptxgen.emulator.checks.mbarrier.phases import Phases
 from ptxgen.emulator.checks.mbarrier.stale_waits import StaleWaits
 from ptxgen.emulator.checks.mbarrier.transactions import Transactions
+from ptxgen.emulator.checks.order.barrier_uses import BarrierUses
 from ptxgen.emulator.checks.order.barriers import ClusterBarrierClocks, CtaBarrierClocks
+from ptxgen.emulator.checks.order.by_barriers import ByBarriers
 from ptxgen.emulator.checks.order.fences import FenceClocks
 from ptxgen.emulator.checks.order.happens_before import HappensBefore
 from ptxgen.emulator.checks.order.launch_control import LaunchControl
@@ -26,11 +33,15 @@ from ptxgen.emulator.checks.shared.cta_exit import CtaExit
 from ptxgen.emulator.checks.shared.generic_copies import GenericCopies
 from ptxgen.emulator.checks.shared.instructions import SharedInstructions
 from ptxgen.emulator.checks.shared.lanes import LaneAccesses
+from ptxgen.emulator.checks.shared.operand_regions import OperandRegions
 from ptxgen.emulator.checks.tensor.accesses import TensorAccesses
 from ptxgen.emulator.checks.tensor.fences import TensorFences
 from ptxgen.emulator.checks.tensor.order import TensorOrder
+from ptxgen.emulator.checks.tensor.overlaps import OperandOverlaps
+from ptxgen.emulator.checks.tensor.pair_allocation import PairAllocation
 from ptxgen.emulator.checks.uninitialized.local_memory import LocalAccesses
 from ptxgen.emulator.checks.uninitialized.registers import Unwritten
+from ptxgen.emulator.checks.warpgroup_registers import WarpgroupRegisters
 from ptxgen.emulator.load.program import Program
 from ptxgen.emulator.observer import Observer
 from ptxgen.emulator.schedule.code import Watcher
@@ -44,7 +55,8 @@ def checks_of(machine: Machine, *, advice: float | None) -> list[Observer]:
     mbarriers = MbarrierOrder(order)
     waits = StaleWaits(order, mbarriers, machine.mbarriers)
     lanes = LaneAccesses(order, slots, bytes, findings)
-    shared = SharedAccesses(order, waits, lanes, slots, bytes, findings)
+    by_barriers = ByBarriers(order)
+    shared = SharedAccesses(order, waits, lanes, by_barriers, slots, bytes, findings)
     tensor_fences = TensorFences(machine.warps, machine.warps_per_cta)
     tensor = TensorAccesses(order, tensor_fences, waits, slots, findings)
     order.attach(lanes, tensor_fences, tensor)
@@ -64,20 +76,26 @@ def checks_of(machine: Machine, *, advice: float | None) -> list[Observer]:
     observers: list[Observer] = [
         transactions,
         strong,
+        by_barriers,
         order,
+        BarrierUses(order, machine.present, machine.live, findings),
         CtaBarrierClocks(order),
         cluster_barriers,
         wait_clocks,
         FenceClocks(order, wait_clocks, strong),
         TensorOrder(order, wait_clocks, tensor_fences),
         tensormaps,
+        TensormapUses(order, findings),
         grids,
         copies,
         LaunchControl(order, findings),
         shared,
         tensor_fences,
         tensor,
+        OperandOverlaps(findings),
+        PairAllocation(order, findings),
         exits,
+        Phases(order, mbarriers, findings),
         mbarriers,
         Initialization(order, mbarriers, findings),
         Invalidation(order, mbarriers, findings),
@@ -85,9 +103,15 @@ def checks_of(machine: Machine, *, advice: float | None) -> list[Observer]:
         accesses,
         SharedInstructions(order, lanes, shared, random_turns=machine.timeline.schedule == "random"),
         GenericCopies(order, lanes, shared),
+        LaneStores(findings),
+        OperandRegions(machine.shared_names.parts, findings),
+        DuplicateCopies(findings),
         LocalAccesses(machine.stack.memory, findings),
         StrongInstructions(strong),
+        WarpgroupRegisters(machine.warps_per_cta, machine.present, findings),
     ]
+    if machine.config.has_read_only_loads:
+        observers.append(ReadOnlyLoads(len(machine.memory.data), findings))
     if advice is not None:
         observers.append(Efficiency(machine.row_slot, findings, advice))
     return observers

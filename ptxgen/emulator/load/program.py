@@ -127,8 +127,8 @@ class Program:
         #: Registers seen as another type of their width: (index of the register, type).
         self.views: list[tuple[int, np.dtype[Any]]] = []
         self._view_of: dict[tuple[int, np.dtype[Any]], int] = {}
-        #: Whether it reads a clock, and whether it has strong loads.
-        self.reads_time = self.has_strong_loads = False
+        #: Whether it reads a clock, and whether it has strong loads, or loads through the read-only path.
+        self.reads_time = self.has_strong_loads = self.has_read_only_loads = False
         #: Registers of accumulators and of A of wgmma, by index: their numbers in `Warpgroups`.
         self.accumulators: dict[int, int] = {}
         #: The lines of all bodies, one after the other; None stands for the end of each.

@@ -120,7 +120,17 @@ class Trace(Observer):
         if slices:
             slices[-1].ended_flows += self._signals.pop(id(mbarrier), [])
 
-    def barrier_arrives(self, slot: int, name: int, row: int, lanes: Lanes, *, waits: bool) -> None:
+    def barrier_arrives(
+        self,
+        slot: int,
+        name: int,
+        row: int,
+        lanes: Lanes,
+        statement: Instruction,
+        *,
+        waits: bool,
+        threads: int | None,
+    ) -> None:
         if waits:
             self._waiting[row] = f"barrier {name}"
 

@@ -206,6 +206,8 @@ def wait_group(op: bulk.wait_group, binder: Binder, statement: syntax.Instructio
                 lanes = store.lanes & g.active[position]
                 if lanes.any():
                     machine.events.work_awaited(row, lanes, [store.work], reads=reads)
+            if not pending:
+                machine.events.bulk_groups_awaited(row)
             if not reads:
                 machine.bulk_groups.retire(row, len(awaited))
         return lambda row: ("bulk group", row), None if passing.all() else passing

@@ -74,6 +74,8 @@ def load(op: _Load, binder: Binder, statement: syntax.Instruction) -> Plain:
     binder.strong = order is not None
     if order is not None:
         binder.program.has_strong_loads = True
+    if ".nc" in statement.opcode:
+        binder.program.has_read_only_loads = True
 
     def run(g: Group) -> None:
         addresses = np.ascontiguousarray(g.full(address(g)))

@@ -50,6 +50,7 @@ def set_registers(op: miscellaneous.setmaxnreg, binder: Binder, statement: synta
             passing[position] = pool.change(row, count)
             if passing[position].any():
                 machine.effects += 1
+                machine.events.registers_set(row, statement, count)
                 machine.wake(("registers", int(machine.row_slot[row])))
         return lambda row: ("registers", int(machine.row_slot[row])), None if passing.all() else passing
 

@@ -117,7 +117,7 @@ class CtaBarriers:
             elif barrier.threads != threads or barrier.reduces != reduction.reduces:
                 self._mismatch(row, name, barrier, threads, operation)
             lanes = active[position].copy()
-            machine.events.barrier_arrives(*key, row, lanes, waits=waits)
+            machine.events.barrier_arrives(*key, row, lanes, operation.statement, waits=waits, threads=threads)
             barrier.arrive(row, lanes, reduction, position, waits=waits)
             barrier.operation = operation
             self._try(key)  # warp by warp: those after the last expected one begin anew

@@ -39,3 +39,4 @@ class MachineConfig:
     register_count: int | None
     reads_time: bool
     has_strong_loads: bool
+    has_read_only_loads: bool

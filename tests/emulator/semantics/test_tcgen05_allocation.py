@@ -116,14 +116,14 @@ def test_alloc_waits_until_another_warp_gives_back() -> None:
     body = f"""mov.u32 %x, %tid.x;
 setp.ge.u32 %p, %x, 32;
 @%p bra second;
-        {ALLOC.format(0, 512)} bar.sync 0;
+        {ALLOC.format(0, 512)} barrier.sync 0;
         mov.u32 %z, 0;
         w:
         add.u32 %z, %z, 1;
         setp.lt.u32 %p, %z, 50;
         @%p bra w;
         {read(0)} {FREE.format("%r0", 512)} bra end;
-        second: bar.sync 0; {ALLOC.format(4, 32)} {read(1)} {FREE.format("%r1", 32)} end: """
+        second: barrier.sync 0; {ALLOC.format(4, 32)} {read(1)} {FREE.format("%r1", 32)} end: """
     for schedule in ("eager", "late", "random"):
         report, found = allocations(body, block=64, schedule=schedule)
         assert report.status == "ok", report.summary()

@@ -13,7 +13,7 @@ from ptxgen.emulator.checks.order.happens_before import HappensBefore
 from ptxgen.emulator.checks.order.vector_clock import VectorClock
 from ptxgen.emulator.observer import Lanes, Observer
 from ptxgen.emulator.state.cluster_barrier import report_unwaited_arrival
-from ptxgen.syntax import Statement
+from ptxgen.syntax import Instruction, Statement
 
 
 class CtaBarrierClocks(Observer):
@@ -28,7 +28,17 @@ class CtaBarrierClocks(Observer):
         if self._released:
             self._released = {key: clock for key, clock in self._released.items() if key[0] not in slots}
 
-    def barrier_arrives(self, slot: int, name: int, row: int, lanes: Lanes, *, waits: bool) -> None:
+    def barrier_arrives(
+        self,
+        slot: int,
+        name: int,
+        row: int,
+        lanes: Lanes,
+        statement: Instruction,
+        *,
+        waits: bool,
+        threads: int | None,
+    ) -> None:
         if waits:
             return
         released = self._happens_before.release(row)

@@ -7,7 +7,8 @@ an interval of its warp, all that it does in the interval counts as covered: som
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 ALL = 2**32 - 1
 #: Intervals that are kept; beyond, the oldest are dropped.
 _MOST = 256
+_STEPS = 8
 
 
 @dataclass(slots=True)
@@ -28,10 +30,16 @@ class Part:
     lanes: int
     begin: int
     end: int | None = None
+    #: The warp's clock and the lanes that have done it, each time that some do; beyond the first few only the last.
+    steps: list[tuple[int, int]] = field(default_factory=list)
 
     def lacks(self, lanes: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Which of these lanes have not done it."""
         return (self.lanes >> lanes & 1) == 0
+
+    def until(self, observed: Callable[[int], bool]) -> int:
+        """The lanes (bits) that have done it by the last clock that is observed."""
+        return next((lanes for clock, lanes in reversed(self.steps) if observed(clock)), 0)
 
 
 class PartialReleases:
@@ -49,8 +57,11 @@ class PartialReleases:
         part = self._open.get(row)
         if part is not None:
             part.lanes = lanes
+            if len(part.steps) == _STEPS:
+                part.steps.pop()
+            part.steps.append((clock, lanes))
         elif accessed & ~lanes:
-            self._open[row] = self.parts[interval] = Part(row, lanes, clock)
+            self._open[row] = self.parts[interval] = Part(row, lanes, clock, steps=[(clock, lanes)])
             if len(self.parts) > _MOST:
                 del self.parts[next(iter(self.parts))]
 

@@ -21,6 +21,49 @@ BARRIER_MISMATCH = _check(
     twin="emulator/semantics/test_barrier.py::test_counts_that_do_not_match",
 )
 
+BARRIER_SHARED = _check(
+    code="barrier-shared",
+    title="barrier shared without order",
+    section="9.7.13.1",
+    rule="A warp must not arrive at a barrier before all threads that the generation before counts have arrived there.",
+    why="A barrier counts threads, whoever they are. Where two groups of warps use one number, or a warp arrives "
+    "twice, arrivals are counted in the wrong generation: some warps go on too early, others wait for ever.",
+    fix="give each group of warps a barrier number of its own",
+    example="@%first bar.sync 1, 64;      // warps 0 and 1\n"
+    "@!%first bar.sync 1, 64;     // warps 2 and 3; fixed: bar.sync 2, 64;",
+    fires="bugs/test_bugs.py::test_bug_is_reported[barrier-number-of-two-groups-eager]",
+    twin="bugs/test_bugs.py::test_right_twin_is_clean[barrier-number-of-two-groups-eager]",
+    explains=("deadlock", "shared-race", "global-race"),
+)
+
+BARRIER_SITES = _check(
+    code="barrier-sites",
+    title="divergent barrier",
+    section="9.7.13.1",
+    rule="All threads of a CTA must execute the same bar.sync (__syncthreads), where it names no number of threads.",
+    why="A bar.sync in a branch that only some warps take completes together with another one that the others reach "
+    "later: it does not order what the source says, and all later ones are off by one. synccheck of compute-sanitizer "
+    "reports divergent threads. barrier.sync without .aligned and a named barrier with a thread count allow it.",
+    fix="move the barrier out of the branch, or give the warps of the branch a barrier number with their thread count",
+    example="@%some bra A;\nbar.sync 0;\nbra B;\nA: bar.sync 0;      // fixed: one bar.sync 0 after B\nB:",
+    fires="bugs/test_bugs.py::test_bug_is_reported[barrier-in-both-branches-eager]",
+    twin="bugs/test_bugs.py::test_right_twin_is_clean[barrier-in-both-branches-eager]",
+)
+
+BARRIER_EXITED = _check(
+    code="barrier-exited",
+    title="barrier after threads have exited",
+    severity="advice",
+    section="9.7.13.1",
+    rule="A bar.sync without a thread count (__syncthreads) is one of all threads of the CTA; some have exited.",
+    why="Since sm_70 hardware does not wait for threads that have exited, but synccheck of compute-sanitizer reports "
+    "them, and projects have seen kernels hang there.",
+    fix="let all warps reach the barrier before they exit, or use a named barrier with the count of those that do",
+    example="@%producer ret;\nbar.sync 0;      // fixed: bar.sync 1, 128;",
+    fires="bugs/test_bugs.py::test_bug_is_reported[barrier-after-other-warps-exit-eager]",
+    twin="bugs/test_bugs.py::test_right_twin_is_clean[barrier-after-other-warps-exit-eager]",
+)
+
 BARRIER_NUMBER = _check(
     code="barrier-number",
     title="illegal barrier number",
@@ -114,6 +157,20 @@ SETMAXNREG_BUDGET = _check(
     "the others",
     fires="emulator/semantics/test_miscellaneous.py::test_directions",
     twin="emulator/semantics/test_miscellaneous.py::test_registers_move_between_warps",
+    explains=("deadlock",),
+)
+
+SETMAXNREG_WARPGROUP = _check(
+    code="setmaxnreg-warpgroup",
+    title="setmaxnreg not by the whole warpgroup",
+    section="9.7.19.5",
+    rule="All warps of a warpgroup must execute the same setmaxnreg instructions.",
+    why="If only some warps of a warpgroup execute it, or with other counts, the behavior is undefined: registers that "
+    "others wait for may never come free.",
+    fix="execute setmaxnreg before the branch that selects a warp of the warpgroup",
+    example="@%producer setmaxnreg.dec.sync.aligned.u32 40;      // one warp: fixed: without the guard",
+    fires="bugs/test_bugs.py::test_bug_is_reported[setmaxnreg-one-warp-eager]",
+    twin="bugs/test_bugs.py::test_right_twin_is_clean[setmaxnreg-one-warp-eager]",
     explains=("deadlock",),
 )
 

@@ -23,6 +23,20 @@ ILLEGAL_DESCRIPTOR = _check(
     twin="emulator/kernels/test_gemm.py::test_right_and_clean[1x1x64-f16-late]",
 )
 
+OPERAND_REGION = _check(
+    code="operand-region",
+    title="MMA reads behind its operand",
+    section="9.7.16.4",
+    rule="The bytes that a matrix descriptor and the shape of the MMA select must lie in the variable of shared "
+    "memory, or the region of the plan, in which the operand begins.",
+    why="A wrong stride (SBO, LBO), start or shape takes the MMA into whatever lies behind: the result is wrong, and "
+    "nothing faults.",
+    fix="correct the strides of the descriptor; ptxgen explain smem|wgmma VALUE takes it apart",
+    example="mov.b64 %b, 0x0000002000080040;      // SBO 512 where 8 rows take 256 bytes; fixed: 0x0000001000080040",
+    fires="bugs/test_bugs.py::test_bug_is_reported[stride-takes-wgmma-behind-its-operand-eager]",
+    twin="bugs/test_bugs.py::test_right_twin_is_clean[stride-takes-wgmma-behind-its-operand-eager]",
+)
+
 DESCRIPTOR_VERSION = _check(
     code="descriptor-version",
     title="descriptor version 0",

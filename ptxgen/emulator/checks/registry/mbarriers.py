@@ -114,6 +114,37 @@ MBARRIER_COUNT = _check(
     twin="emulator/semantics/test_mbarrier.py::test_faults_and_their_twins",
 )
 
+MBARRIER_SPLIT = _check(
+    code="mbarrier-split",
+    title="arrivals split over two phases",
+    section="9.7.13.15.3",
+    rule="The arrivals of the lanes of a warp by one instruction must count in one phase.",
+    why="If a phase ends among them, the count of mbarrier.init is too small: the phase completes before all threads "
+    "have arrived, and each round moves further. A wait then passes early, or for ever waits for the wrong parity.",
+    fix="initialize with the number of threads that arrive in a phase, or let one lane of each warp arrive",
+    example="mbarrier.init.shared.b64 [bar], 127;      // fixed: 128\n"
+    "mbarrier.arrive.shared.b64 _, [bar];      // by 128 threads",
+    fires="bugs/test_bugs.py::test_bug_is_reported[mbarrier-all-lanes-arrive-eager]",
+    twin="bugs/test_bugs.py::test_right_twin_is_clean[mbarrier-all-lanes-arrive-eager]",
+    explains=_AFTER_A_WRONG_PHASE,
+)
+
+MBARRIER_ROUND_BEHIND = _check(
+    code="mbarrier-round-behind",
+    title="waiter may be a round behind",
+    section="9.7.13.15.16",
+    rule="A phase of an mbarrier must not complete before all waits for the phase before it have passed: one of its "
+    "arrivals must be ordered after each of these waits.",
+    why="A wait names a phase by its parity. A waiter that is slower than a whole phase finds the parity of the next "
+    "one but one, and waits for ever or takes other data for its own.",
+    fix="let every waiter arrive on the mbarrier that gives the stage back (its init count: all of them), or put a "
+    "barrier between the wait and the next phase",
+    example="mbarrier.init.shared.b64 [empty], 1;      // 2 warps wait on [full]; fixed: 2, and both arrive",
+    fires="bugs/test_bugs.py::test_bug_is_reported[mbarrier-waiter-a-round-behind-eager]",
+    twin="bugs/test_bugs.py::test_right_twin_is_clean[mbarrier-waiter-a-round-behind-eager]",
+    explains=_AFTER_A_WRONG_PHASE,
+)
+
 MBARRIER_OVERFLOW = _check(
     code="mbarrier-overflow",
     title="too many arrivals",

@@ -138,6 +138,50 @@ MISSING_TENSORMAP_FENCE = _check(
     twin="emulator/semantics/test_tensormap.py::test_a_changed_map_is_used",
 )
 
+TENSORMAP_IN_USE = _check(
+    code="tensormap-in-use",
+    title="race",
+    section="9.7.9.25.5",
+    rule="A thread must not change a tensormap in global memory before it has observed the completion of the copies "
+    "that use it.",
+    why="The copy may read the map at any time until it is done: it may take the next group's address, or half of it. "
+    "Fences of the tensormap proxy publish a change; they do not wait for copies in flight.",
+    fix="wait for the mbarrier of the load, or for cp.async.bulk.wait_group, before the change, or use two maps in "
+    "turn",
+    example="cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%map, {%x, %y}], [tile];\n"
+    "cp.async.bulk.commit_group;\n// fixed: cp.async.bulk.wait_group 0;\n"
+    "tensormap.replace.tile.global_address.global.b1024.b64 [%map], %next;",
+    fires="bugs/test_bugs.py::test_bug_is_reported[tensormap-changed-while-loading-eager]",
+    twin="bugs/test_bugs.py::test_right_twin_is_clean[tensormap-changed-while-loading-eager]",
+)
+
+NC_LOAD = _check(
+    code="nc-load",
+    title="read-only load of written memory",
+    section="9.7.9.9",
+    rule="ld.global.nc may read only what no thread writes during the kernel.",
+    why="It goes through the texture path, which is not coherent: no barrier or fence orders it after a store. nvcc "
+    "chooses it for `const __restrict__` and __ldg.",
+    fix="ld.global without .nc",
+    example="st.global.u32 [%data], %value;\nbar.sync 0;\n"
+    "ld.global.nc.u32 %other, [%data];      // fixed: ld.global.u32 %other, [%data];",
+    fires="bugs/test_bugs.py::test_bug_is_reported[read-only-load-of-data-written-here-eager]",
+    twin="bugs/test_bugs.py::test_right_twin_is_clean[read-only-load-of-data-written-here-eager]",
+)
+
+DUPLICATE_COPY = _check(
+    code="duplicate-copy",
+    title="several lanes issue one copy",
+    section="9.7.9.25",
+    rule="One thread issues a bulk or tensor copy; each lane that executes it issues a copy of its own.",
+    why="A reduction adds its data as often as lanes issue it. Stores of the same bytes are advice: ptxas makes one "
+    "instruction of them, and CuTe DSL's epilogues rely on that, but the source pays for 32.",
+    fix="elect.sync, or a predicate of one lane",
+    example="cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%out], [tile], 256;      // fixed: @%leader",
+    fires="bugs/test_bugs.py::test_bug_is_reported[reduction-issued-by-a-whole-warp-eager]",
+    twin="bugs/test_bugs.py::test_right_twin_is_clean[reduction-issued-by-a-whole-warp-eager]",
+)
+
 GRID_RACE = _check(
     code="grid-race",
     title="race with the previous grid",

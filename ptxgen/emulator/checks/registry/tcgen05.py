@@ -178,6 +178,34 @@ TMEM_LANE_RIGHTS = _fault(
     twin="emulator/semantics/test_tcgen05.py::test_what_a_load_may_reach",
 )
 
+PAIR_NOT_STARTED = _check(
+    code="pair-not-started",
+    title="pair allocates before its peer has started",
+    severity="advice",
+    section="9.7.16.7.1",
+    rule="A CTA should synchronize with its peer before tcgen05.alloc.cta_group::2, which works in both CTAs.",
+    why="The manual lets a warp of each CTA perform the allocation together and does not say what happens to one whose "
+    "peer has not started. CUTLASS and Triton put a barrier of the cluster before it (triton-lang/triton#10735).",
+    fix="barrier.cluster.arrive and .wait before the allocation; the one that publishes mbarriers will do",
+    example="// fixed: barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;\n"
+    "tcgen05.alloc.cta_group::2.sync.aligned.shared::cta.b32 [slot], 64;",
+    fires="bugs/test_bugs.py::test_bug_is_reported[pair-allocates-before-its-peer-has-started-eager]",
+    twin="bugs/test_bugs.py::test_right_twin_is_clean[pair-allocates-before-its-peer-has-started-eager]",
+)
+
+TMEM_OVERLAP = _check(
+    code="tmem-overlap",
+    title="operands overlap in TMEM",
+    section="9.7.16.10",
+    rule="The accumulator of an MMA must not overlap its scale factors, its A or its metadata in tensor memory.",
+    why="The MMA writes D over operands that it, or the next MMA of the loop, still reads. The address of one of them "
+    "is wrong, or its shape: scale factors take a column for each 32 rows, in all four quarters of the lanes.",
+    fix="allocate columns of their own to D, A and each scale factor",
+    example="add.u32 %scales, %d, 24;      // D has 32 columns; fixed: 32",
+    fires="bugs/test_bugs.py::test_bug_is_reported[scales-overlap-the-accumulator-eager]",
+    twin="bugs/test_bugs.py::test_right_twin_is_clean[scales-overlap-the-accumulator-eager]",
+)
+
 MANY_ISSUERS = _check(
     code="many-issuers",
     title="several lanes issue",

@@ -28,9 +28,12 @@ from ptxgen.emulator.state.mbarriers import MBarrier
 from ptxgen.syntax import Statement
 
 if TYPE_CHECKING:
+    from ptxgen.emulator.checks.order.by_barriers import ByBarriers
     from ptxgen.emulator.checks.order.happens_before import HappensBefore
 
 _ALL = np.uint16(0xFFFF)
+#: Copies by which threads fill a stage again.
+_COPIES = frozenset(["tensor copy", "bulk copy"])
 
 
 class SharedAccesses(Observer):
@@ -44,6 +47,7 @@ class SharedAccesses(Observer):
         happens_before: HappensBefore,
         waits: StaleWaits,
         lanes: LaneAccesses,
+        by_barriers: ByBarriers,
         slots: int,
         bytes: int,
         findings: Findings,
@@ -65,7 +69,9 @@ class SharedAccesses(Observer):
         self.stores, self.loads = lanes.stores, lanes.loads
         self.strong_stores = StrongStores(slots, happens_before.members, bytes)
         self._races = SharedRaces(happens_before, waits, self.stores, findings)
-        self.fences = ProxyFences(happens_before, lanes, self.strong_stores, self._races.copy_lines, findings)
+        self.fences = ProxyFences(
+            happens_before, lanes, self.strong_stores, by_barriers, self._races.copy_lines, findings
+        )
 
     @property
     def read_too_early(self) -> dict[int, list[tuple[int, NDArray[np.int64]]]]:
@@ -108,12 +114,18 @@ class SharedAccesses(Observer):
         operation.swizzle = before
 
     def work_writes_shared(self, work: AsyncWork, slot: int, granules: NDArray[np.int64]) -> None:
-        self.async_write(self._happens_before.operations[work.number], work.row, granules, slot)
+        operation = self._happens_before.operations[work.number]
+        if work.what in _COPIES and slot == work.row // self._happens_before.warps:
+            # A stage: what an earlier copy has filled. Triton reads other words there without a fence.
+            filled = granules[self.async_writer[slot, granules] != 0]
+            if len(filled):
+                self.fences.require_after_loads(operation, work.row, filled, slot, response=False)
+        self.async_write(operation, work.row, granules, slot)
 
     def response_issued(self, work: AsyncWork, slots: Sequence[int], granules: NDArray[np.int64]) -> None:
         operation = self._happens_before.operations[work.number]
         for slot in slots:
-            self.fences.require_after_loads(operation, work.row, granules, slot)
+            self.fences.require_after_loads(operation, work.row, granules, slot, response=True)
             self.async_write(operation, work.row, granules, slot)
 
     def shared_stored(

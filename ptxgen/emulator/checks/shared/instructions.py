@@ -13,6 +13,7 @@ from ptxgen.emulator.checks.order.happens_before import HappensBefore
 from ptxgen.emulator.checks.order.vector_clock import AsyncOperation
 from ptxgen.emulator.checks.shared.accesses import SharedAccesses
 from ptxgen.emulator.checks.shared.lanes import LaneAccesses
+from ptxgen.emulator.engines.work import AsyncWork
 from ptxgen.emulator.memory.global_memory import MAP_BYTES
 from ptxgen.emulator.memory.granules import GRANULE, by_granule, granules_of, starts
 from ptxgen.emulator.memory.located import Bytes, lanes_of
@@ -115,8 +116,13 @@ class SharedInstructions(Observer):
             self._shared.read(row, granules, masks, statement, slot)
             self._shared.write(row, granules, masks, statement, slot)
 
+    def work_awaited(self, row: int, lanes: Lanes, works: Sequence[AsyncWork], *, reads: bool = False) -> None:
+        if lanes.all() and any(work.what.startswith("wgmma") for work in works):
+            self._lanes.product_awaited(row)
+
     def tensormap_publishes(self, row: int, slot: int, offset: int, address: int, statement: Instruction) -> None:
-        self._shared.read(row, *_granules_of_map(offset), statement)
+        granules, masks = _granules_of_map(offset)
+        self._shared.read(row, granules, masks, statement)
 
     def weak(
         self,

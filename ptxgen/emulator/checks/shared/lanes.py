@@ -17,6 +17,7 @@ as the narrowest. So a race may be missed; none is invented.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -44,7 +45,7 @@ _SEVERAL = 32
 
 
 class _Conflict(NamedTuple):
-    """Where the first lane of an access that conflicts is: its warp and lane, its word, and the event there."""
+    """Where an access conflicts: its warp and first lane, its word, and the event there."""
 
     row: int
     lane: int
@@ -71,18 +72,29 @@ class LaneAccesses(OrderListener):
         self._next = slots * warps + 1
         #: The lanes that have stored in the interval of `_stored`, as bits.
         self._storers = np.zeros(slots * warps, np.uint32)
-        self._releases, self._fences = PartialReleases(), PartialReleases()
+        #: The lanes that have loaded since their warp last waited for a product, and in which interval.
+        self._loaders, self._loading = np.zeros(slots * warps, np.uint32), np.zeros(slots * warps, np.int64)
+        self._releases, self._fences, self._returns = PartialReleases(), PartialReleases(), PartialReleases()
         self.narrow = MaskedSyncs()
 
     def released(self, row: int, lanes: int) -> None:
-        self._done(self._releases, row, lanes)
+        self._done(self._releases, row, lanes, self._stored, self._storers)
+        self._done(self._returns, row, lanes, self._loading, self._loaders)
 
     def proxy_fenced(self, row: int, lanes: int) -> None:
-        self._done(self._fences, row, lanes)
+        self._done(self._fences, row, lanes, self._stored, self._storers)
 
-    def _done(self, what: PartialReleases, row: int, lanes: int) -> None:
+    def _done(
+        self,
+        what: PartialReleases,
+        row: int,
+        lanes: int,
+        last: NDArray[np.int64],
+        accessors: NDArray[np.uint32],
+    ) -> None:
+        """Lanes release or fence; `accessors` are those that have accessed something in the intervals of `last`."""
         interval = int(self.interval[row])
-        accessed = int(self._storers[row]) if self._stored[row] == interval else 0
+        accessed = int(accessors[row]) if last[row] == interval else 0
         what.done(row, lanes, accessed=accessed, interval=interval, clock=self._happens_before.clock(row))
 
     def converged(self, rows: NDArray[np.int64], clocks: NDArray[np.int64]) -> None:
@@ -96,6 +108,7 @@ class LaneAccesses(OrderListener):
     def _meet(self, rows: NDArray[np.int64], clocks: NDArray[np.int64]) -> None:
         self._releases.met(rows, clocks)
         self._fences.met(rows, clocks)
+        self._returns.met(rows, clocks)
         self.interval[rows] = np.arange(self._next, self._next + len(rows))
         self._next += len(rows)
 
@@ -114,7 +127,7 @@ class LaneAccesses(OrderListener):
         """
         words, events = self._places(slots, inside, active, size, rows)
         if changing is None:
-            self._load(rows, words, events, statement)
+            self._load(rows, words, events, statement, bits_of(active))
         else:
             self._store(rows, words, events, statement, changing[active], bits_of(active))
 
@@ -133,7 +146,13 @@ class LaneAccesses(OrderListener):
         if writes:
             self._store(rows, words, events, statement, np.ones(1, np.bool_), np.array([1 << lane], np.uint32))
         else:
-            self._load(rows, words, events, statement)
+            self._load(rows, words, events, statement, np.array([1 << lane], np.uint32))
+
+    def product_awaited(self, row: int) -> None:
+        """All lanes of a warp have waited for a wgmma.mma_async together, so that they have loaded what they had to:
+        DeepGEMM's kernels let one lane give the stage back then.
+        """
+        self._loading[row] = 0
 
     def copied(self, row: int, slot: int, lanes: NDArray[np.int64], offsets: NDArray[np.int64], size: int) -> None:
         """Each of these lanes of a warp knows that its cp.async to an offset is done: it counts as its store."""
@@ -143,15 +162,24 @@ class LaneAccesses(OrderListener):
 
     def _stores_of(self, rows: NDArray[np.int64], lanes: NDArray[np.uint32]) -> None:
         """Lanes of each of these warps store."""
+        self._accesses_of(rows, lanes, self._stored, self._storers)
+
+    def _accesses_of(
+        self,
+        rows: NDArray[np.int64],
+        lanes: NDArray[np.uint32],
+        last: NDArray[np.int64],
+        accessors: NDArray[np.uint32],
+    ) -> None:
         now = self.interval[rows]
-        self._storers[rows] = np.where(self._stored[rows] == now, self._storers[rows], np.uint32(0)) | lanes
-        self._stored[rows] = now
+        accessors[rows] = np.where(last[rows] == now, accessors[rows], np.uint32(0)) | lanes
+        last[rows] = now
 
     def asynchronous(
         self, operation: AsyncOperation, row: int, slot: int, granules: NDArray[np.int64], *, writes: bool
     ) -> None:
         """An operation that a warp, or one lane of it, issues reads these granules, or writes them."""
-        if self._releases.parts:
+        if self._releases.parts or (writes and self._returns.parts):
             words = self._of_granules(slot, granules)
             self._unreleased(np.array([row]), words, None, writes, operation.statement)
         rows = np.array([row])
@@ -203,7 +231,12 @@ class LaneAccesses(OrderListener):
         self._word, self._words = size, self._words * parts
 
     def _load(
-        self, rows: NDArray[np.int64], words: NDArray[np.int64], events: NDArray[np.int64], statement: Instruction
+        self,
+        rows: NDArray[np.int64],
+        words: NDArray[np.int64],
+        events: NDArray[np.int64],
+        statement: Instruction,
+        lanes: NDArray[np.uint32],
     ) -> None:
         if self._recent(self._stored, rows):
             found = self._conflict(rows, words, events, self._writer[words], None)
@@ -221,6 +254,7 @@ class LaneAccesses(OrderListener):
         if other.any():
             self._reader[words[other]] = (given & -_SEVERAL | _SEVERAL)[other]
         self._loaded[rows] = self.interval[rows]
+        self._accesses_of(rows, lanes, self._loading, self._loaders)
 
     def _store(
         self,
@@ -232,7 +266,7 @@ class LaneAccesses(OrderListener):
         lanes: NDArray[np.uint32],
     ) -> None:
         before = self._writer[words]
-        if self._releases.parts and changing.any():
+        if (self._releases.parts or self._returns.parts) and changing.any():
             self._unreleased(rows, words[changing], events[changing], True, statement)
         if self._recent(self._stored, rows):
             found = self._conflict(rows, words, events, before, changing)
@@ -276,7 +310,7 @@ class LaneAccesses(OrderListener):
         at = np.unravel_index(int(hit.argmax()), hit.shape)
         event = int(np.broadcast_to(events, hit.shape)[at])
         row = int(rows[(self.interval[rows] == event >> _SHIFT).argmax()])
-        return _Conflict(row, event & _SEVERAL - 1, int(words[at]), int(before[at]))
+        return _Conflict(row, event & (1 << _SHIFT) - 1, int(words[at]), int(before[at]))
 
     def _unreleased(
         self,
@@ -286,26 +320,43 @@ class LaneAccesses(OrderListener):
         writes: bool,
         statement: Statement,
     ) -> None:
-        """Find stores by lanes of other warps that others of their lanes alone have released; without events one warp
-        accesses all words.
+        """Find stores, and what is overwritten loads, by lanes of other warps that others of their lanes alone have
+        released; without events one warp accesses all words.
         """
-        before = self._writer[words]
+        self._released_alone(self._releases, self._writer, "writer", rows, words, events, writes, statement)
+        if writes:
+            self._released_alone(self._returns, self._reader, "reader", rows, words, events, writes, statement)
+
+    def _released_alone(
+        self,
+        releases: PartialReleases,
+        table: NDArray[np.int64],
+        other: Role,
+        rows: NDArray[np.int64],
+        words: NDArray[np.int64],
+        events: NDArray[np.int64] | None,
+        writes: bool,
+        statement: Statement,
+    ) -> None:
+        if not releases.parts:
+            return
+        before = table[words]
         numbers = before >> _SHIFT
-        parts = self._releases.parts
+        parts = releases.parts
         for number in distinct(numbers[np.isin(numbers, list(parts))]).tolist():
             part = parts[number]
-            hit = (numbers == number) & part.lacks(before & _SEVERAL - 1)
-            if not hit.any():
-                continue
+            lanes = before & (1 << _SHIFT) - 1
             for row in rows.tolist():
-                mine = hit if events is None else hit & (events >> _SHIFT == self.interval[row])
-                if (
-                    row == part.row
-                    or not mine.any()
-                    or not self._happens_before.has_observed(row, part.row, part.begin)
-                ):
+                observed = partial(self._happens_before.has_observed, row, part.row)
+                if row == part.row or not observed(part.begin) or (part.end is not None and observed(part.end)):
                     continue
-                if part.end is not None and self._happens_before.has_observed(row, part.row, part.end):
+                done = part.until(observed)
+                # Several lanes are more than one: not all of them have released if one alone has.
+                lacking = np.where(lanes == _SEVERAL, done.bit_count() == 1, done >> (lanes & _SEVERAL - 1) & 1 == 0)
+                mine = (numbers == number) & lacking
+                if events is not None:
+                    mine &= events >> _SHIFT == self.interval[row]
+                if not mine.any():
                     continue
                 self._report_lone_lane(
                     row,
@@ -316,6 +367,7 @@ class LaneAccesses(OrderListener):
                     "the arrival",
                     races.SHARED_RACE,
                     statement,
+                    other,
                 )
 
     def unfenced(self, operation: AsyncOperation, row: int, slot: int, granules: NDArray[np.int64]) -> None:
@@ -350,32 +402,47 @@ class LaneAccesses(OrderListener):
                 )
 
     def _report_lone_lane(
-        self, row: int, part: Part, word: int, event: int, role: Role, what: str, check: Check, statement: Statement
+        self,
+        row: int,
+        part: Part,
+        word: int,
+        event: int,
+        role: Role,
+        what: str,
+        check: Check,
+        statement: Statement,
+        earlier: Role = "writer",
     ) -> None:
         slot, inside = divmod(word, self._words)
-        line = self.stores.last_line(slot, part.row, inside * self._word // GRANULE)
-        address, lane = inside * self._word, event & _SEVERAL - 1
+        accesses = self.stores if earlier == "writer" else self.loads
+        line = accesses.last_line(slot, part.row, inside * self._word // GRANULE)
+        address, lanes = inside * self._word, _lane(event & (1 << _SHIFT) - 1)
         found = self._findings.access(role, statement, row, space="shared", address=address)
         member = part.row % self._happens_before.members
-        other = self._happens_before.party("writer", line, row, member, address, 1 << lane)
+        other = self._happens_before.party(earlier, line, row, member, address, lanes)
+        does = ("write", "store") if earlier == "writer" else ("read", "load")
         self._findings.report(
             check,
             statement,
-            summary=f"{found} {'reads' if role == 'reader' else 'overwrites'} {found.place}, which {other} writes",
-            rule=f"After the store only other lanes of that warp execute {what}",
-            fix=f"bar.warp.sync between the store and {what}",
+            summary=f"{found} {'reads' if role == 'reader' else 'overwrites'} {found.place}, which {other} {does[0]}s",
+            rule=f"After the {does[1]} only other lanes of that warp execute {what}",
+            fix=f"bar.warp.sync between the {does[1]} and {what}",
             accesses=(found, other),
         )
 
     def _report(
-        self, found: _Conflict, role: Role, other_role: Role, accesses: ThreadAccesses, statement: Statement
+        self,
+        found: _Conflict,
+        role: Role,
+        other_role: Role,
+        accesses: ThreadAccesses,
+        statement: Statement,
     ) -> None:
         slot, word = divmod(found.word, self._words)
         line = accesses.last_line(slot, found.row, word * self._word // GRANULE)
-        lane = found.event & (1 << _SHIFT) - 1
-        address, lanes = word * self._word, None if lane == _SEVERAL else 1 << lane
+        address, lanes = word * self._word, _lane(found.event & (1 << _SHIFT) - 1)
         party = self._findings.access(
-            role, statement, found.row, lanes=1 << found.lane, space="shared", address=address
+            role, statement, found.row, lanes=_lane(found.lane), space="shared", address=address
         )
         member = found.row % self._happens_before.members
         other = self._happens_before.party(other_role, line, found.row, member, address, lanes)
@@ -388,3 +455,8 @@ class LaneAccesses(OrderListener):
             fix="bar.warp.sync between the two accesses",
             accesses=(party, other),
         )
+
+
+def _lane(lane: int) -> int | None:
+    """The bit of an event's lane; None where several are meant."""
+    return None if lane == _SEVERAL else 1 << lane

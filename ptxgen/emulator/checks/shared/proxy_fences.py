@@ -19,6 +19,7 @@ from ptxgen.emulator.checks.shared.last_accesses import ThreadAccesses
 from ptxgen.emulator.checks.shared.strong_stores import StrongStores
 
 if TYPE_CHECKING:
+    from ptxgen.emulator.checks.order.by_barriers import ByBarriers
     from ptxgen.emulator.checks.order.happens_before import HappensBefore
 
 
@@ -30,10 +31,12 @@ class ProxyFences:
         happens_before: HappensBefore,
         lanes: LaneAccesses,
         strong_stores: StrongStores,
+        by_barriers: ByBarriers,
         copy_lines: Mapping[int, str],
         findings: Findings,
     ) -> None:
         self._happens_before, self._lanes, self._strong_stores = happens_before, lanes, strong_stores
+        self._by_barriers = by_barriers
         self._stores, self._loads, self._findings = lanes.stores, lanes.loads, findings
         #: Lines of the cp.async and st.async instructions that have run.
         self._copy_lines = copy_lines
@@ -69,15 +72,22 @@ class ProxyFences:
                 severity="error" if what == "store" else "advice",
             )
 
-    def require_after_loads(self, operation: AsyncOperation, row: int, granules: NDArray[np.int64], slot: int) -> None:
+    def require_after_loads(
+        self, operation: AsyncOperation, row: int, granules: NDArray[np.int64], slot: int, *, response: bool
+    ) -> None:
         """Loads of threads come before an asynchronous write, to which `async_write` comes next, by a proxy fence too.
 
-        Advice, of responses of launch control: the manual's example has the fences (9.7.13.17). Before copies CUTLASS
-        leaves them out.
+        Advice, of responses of launch control: the manual's example has the fences (9.7.13.17). Of copies only where
+        the warp itself has loaded, or barriers alone order the load: where an mbarrier gives a stage back CUTLASS
+        leaves the fence out.
         """
         late = _unfenced(self._loads, self._visible(row), slot, granules)
         if late is None:
             return
+        if not response:
+            table = self._loads.table(slot)
+            assert table is not None
+            late &= table.clock[:, granules] <= table.of(self._by_barriers.of(row))[:, None]
         for member, line, _, at in self._loads.lines(slot, granules, late):
             writer = self._findings.access("writer", operation.statement, row, space="shared", address=at)
             reader = self._happens_before.party("reader", line, row, member, at)

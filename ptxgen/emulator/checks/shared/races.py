@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 #: MMAs: of the rows that they read, the kernel may drop some from the accumulator.
 _MMAS = ("tcgen05.mma", "wgmma.mma_async")
+#: What a CTA issues for its peer too.
+_CORE = ("tcgen05.mma", "tcgen05.cp")
 #: What writes shared memory whether or not it is read: prefetches into L2 drop their copies there.
 _COPIES = ("tensor copy", "bulk copy")
 _RELAXED = "barrier.cluster.arrive.relaxed"
@@ -159,6 +161,8 @@ class SharedRaces:
             )
         if access.what in ("load", "store"):
             self._against_scopes(access, row, accesses, what, slot, granules, masks, verb)
+        elif access.what in _CORE and slot != row // happens_before.warps:
+            self._against_scopes(access, row, accesses, what, slot, granules, masks, verb, pair=True)
 
     def _ordered_by_mma(
         self, access: AsyncOperation, row: int, what: str, warp: int, clock: int, known: VectorClock
@@ -186,15 +190,19 @@ class SharedRaces:
         granules: NDArray[np.int64],
         masks: Masks | np.uint16,
         verb: str,
+        *,
+        pair: bool = False,
     ) -> None:
-        """Advice: hardware has been seen to order what the default scope of mbarriers does not (docs/checks.md)."""
+        """Advice: hardware has been seen to order what the default scope of mbarriers does not (docs/checks.md). An
+        error where a `pair`'s operation reads what threads of the peer have written: that has been seen to fail.
+        """
         happens_before = self._happens_before
         wide, known = happens_before.scopes.wide(row, happens_before.warps), happens_before.clocks[row]
         if wide is None:
             return
         late = accesses.unordered(slot, row % happens_before.members, granules, masks, wide[0])
         for warp, line, clock, at in late:
-            if clock <= known[warp] and line not in self.copy_lines:
+            if clock <= known[warp] and (pair or line not in self.copy_lines):
                 narrow = "wait" if wide[1, warp] >= clock else "arrival"
                 found = self._found(access, row, verb, at)
                 other = self._happens_before.party("reader" if what == "load" else "writer", line, row, warp, at)
@@ -207,7 +215,7 @@ class SharedRaces:
                     "other thread",
                     fix=f"use .{RELEASES[narrow]}.cluster on the {narrow}",
                     accesses=(found, other),
-                    severity="advice",
+                    severity="error" if pair else "advice",
                 )
 
     def _async_race(

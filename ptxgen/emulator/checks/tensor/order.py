@@ -26,8 +26,8 @@ class TensorOrder(Observer):
 
     def __init__(self, happens_before: HappensBefore, waits: WaitClocks, fences: TensorFences) -> None:
         self._happens_before, self._waits, self._fences = happens_before, waits, fences
-        #: By slot, the operations that its CTA has issued and that not everybody has observed.
-        self._issued: dict[int, list[int]] = {}
+        #: By slot and thread (row, lane), the operations that it has issued and that not everybody has observed.
+        self._issued: dict[int, dict[tuple[int, int | None], list[int]]] = {}
 
     def slots_reused(self, slots: NDArray[np.int64]) -> None:
         for slot in slots.tolist() if self._issued else ():
@@ -35,15 +35,16 @@ class TensorOrder(Observer):
 
     def work_issued(self, work: AsyncWork) -> None:
         if work.what in _BY_CORE:
-            self._issued.setdefault(work.slot, []).append(work.number)
+            self._issued.setdefault(work.slot, {}).setdefault((work.row, work.lane), []).append(work.number)
 
     def tensor_committed(self, row: int, signal: Signal, commits: Sequence[tuple[int, AsyncWork]], offset: int) -> None:
-        """All earlier operations are over then, those of earlier commits too (9.7.16.12.1)."""
-        happens_before, issuer = self._happens_before, commits[0][1].slot
+        """All earlier operations of the thread are over then, those of earlier commits too (9.7.16.12.1)."""
+        happens_before, issuer, thread = self._happens_before, commits[0][1].slot, (row, commits[0][1].lane)
         self._fences.before_thread_sync(row)  # implied
         given = happens_before.given[signal] = happens_before.release(row)
-        earlier = [number for number in self._issued.get(issuer, ()) if number in happens_before.operations]
-        self._issued[issuer] = earlier
+        issued = self._issued.setdefault(issuer, {})
+        earlier = [number for number in issued.get(thread, ()) if number in happens_before.operations]
+        issued[thread] = earlier
         given.operations.update(earlier)
         for operation in map(happens_before.operations.__getitem__, earlier):
             operation.mbarrier = offset if operation.mbarrier is None else operation.mbarrier

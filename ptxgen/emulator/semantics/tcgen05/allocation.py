@@ -37,6 +37,10 @@ def alloc(op: tcgen05.alloc, binder: Binder, statement: syntax.Instruction) -> B
         require_whole_warps(g, statement)
         places, wanted = g.full(destination(g)), g.full(columns(g))
         passing = np.ones((g.size, 32), np.bool_)
+        for row in g.indices.tolist() if op.cta_group == 2 else ():
+            slot = int(machine.row_slot[row])
+            peer = next(each for each in slots_of(machine, row, 2) if each != slot)
+            machine.events.pair_allocates(row, peer, statement)
 
         def served(position: int) -> bool:
             row = int(g.indices[position])

@@ -24,10 +24,10 @@ def commit(op: tcgen05.commit, binder: Binder, statement: syntax.Instruction) ->
     def run(g: Group) -> None:
         machine = g.machine
         advise_one_lane(g, address(g), statement)
-        for row, _, (place, chosen) in each(g, address(g), mask(g) if mask is not None else 0):
+        for row, lane, (place, chosen) in each(g, address(g), mask(g) if mask is not None else 0):
             slot, offset = _commit_place(machine, row, place, op.space, statement)
             slots = machine.clusters.multicast(slot, chosen) if mask is not None else [slot]
-            _arrive_when_done(machine, row, op.cta_group, [(each, offset) for each in slots], statement)
+            _arrive_when_done(machine, row, lane, op.cta_group, [(each, offset) for each in slots], statement)
 
     return run
 
@@ -52,14 +52,19 @@ def _commit_place(
 
 
 def _arrive_when_done(
-    machine: Machine, row: int, cta_group: int, places: list[tuple[int, int]], statement: syntax.Instruction
+    machine: Machine,
+    row: int,
+    lane: int,
+    cta_group: int,
+    places: list[tuple[int, int]],
+    statement: syntax.Instruction,
 ) -> None:
     """Arrive on the mbarriers at (slot, offset) when the earlier operations of the warp's CTA are done."""
     issuer = int(machine.row_slot[row])
     signal = Signal(statement, 0)
     barriers = [(slot, machine.promise(slot, offset, row, signal)) for slot, offset in places]
     pipe = pipe_of(machine, row, cta_group)
-    commits = [(slot, machine.issue("tcgen05.commit", statement, issuer, row, pipe=pipe)) for slot, _ in places]
+    commits = [(slot, machine.issue("tcgen05.commit", statement, issuer, row, lane, pipe=pipe)) for slot, _ in places]
     machine.events.tensor_committed(row, signal, commits, places[0][1])
 
     def arrive() -> None:

@@ -76,7 +76,6 @@ def test_masks_that_leave_lanes_out(mask: str, clean: bool, schedule: Any) -> No
         PUT + "ld.global.u32 %y, [%mine]; add.u32 %y, %y, 1; st.global.u32 [%mine], %y;",
         # Several lanes store the same, or to the same place: nobody can tell which of them it was.
         "st.global.u32 [%one], 7; ld.global.u32 %y, [%one];",
-        "st.global.u32 [%one], %x; ld.global.u32 %y, [%one];",
         "@%first st.global.u32 [%one], 7; @!%first st.global.u32 [%one], 7; ld.global.u32 %y, [%one];",
         "@%first st.global.u32 [%one], 7; setp.eq.u32 %p, %t, 1; @%p st.global.u32 [%one], 7;"
         "@%first ld.global.u32 %y, [%one];",
@@ -142,7 +141,7 @@ HALF = "add.u64 %one, %out0, 64; mad.wide.u32 %one, %x, 1, %out0; and.b64 %one, 
         (OTHER, MINE),
         (MINE, "st.global.u8 [%beside], %h;"),
         (MINE, HALF + "ld.global.u16 %h, [%one];"),
-        (HALF + "@%first ld.global.u16 %h, [%one];", "setp.ge.u32 %p, %t, 32; @%p st.global.u8 [%out0], %h;"),
+        (HALF + "@%first ld.global.u16 %h, [%one];", "setp.eq.u32 %p, %t, 32; @%p st.global.u8 [%out0], %h;"),
         # What a warp does at the byte beside does not hide it.
         ("@!%first st.global.u8 [%byte], %h; @%first st.global.u8 [%byte], %h;", OTHER),
     ],
@@ -181,3 +180,11 @@ def test_copies_meet_single_bytes(schedule: Any) -> None:
     assert codes(run(body.replace("ORDER", ""), block=64, schedule=schedule)) == ["global-race"]
     assert codes(run(body.replace("ORDER", "bar.sync 0;"), block=64, schedule=schedule)) == ["missing-proxy-fence"]
     assert codes(run(body.replace("ORDER", "fence.proxy.async; bar.sync 0;"), block=64, schedule=schedule)) == []
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_lanes_that_store_different_values_to_one_word(schedule: Any) -> None:
+    """In one instruction: which of them stays is undefined."""
+    report = run("st.global.u32 [%one], %t;", schedule=schedule)
+    assert codes(report) == ["global-race"], report.summary()
+    assert "to which lane 1 stores another value" in report.findings[0].message

@@ -32,6 +32,7 @@ round:
     AFTER
 wait: mbarrier.try_wait.parity.shared::cta.b64 %p, [bar], %parity; @!%p bra wait;
     ld.shared.u32 %x, [%place]; st.global.u32 [%at], %x; ld.shared.u32 %x, [%place+4]; st.global.u32 [%at+4], %x;
+    fence.proxy.async.shared::cta;
     bar.sync 0;
     xor.b32 %parity, %parity, 1; add.u64 %from, %from, 512; add.u64 %at, %at, 512; add.u32 %i, %i, 1;
     setp.lt.u32 %more, %i, 4; @%more bra round;

@@ -51,27 +51,26 @@ def test_other_values_race(together: bool, schedule: Any) -> None:
     assert "shared-race" in found
 
 
-#: Lanes of a warp store other values to one place: with `{mask}` 31 the same in both warps, with 63 other ones in each.
-LAST_WINS = """\
+#: The lanes of two warps store to one place in one instruction.
+ONE_PLACE = """\
     .shared .align 16 .b8 room[16];
     .reg .b32 %r<9>;
-    .reg .b64 %rd<9>;
     mov.u32 %r0, %tid.x;
-    and.b32 %r1, %r0, {mask};
+    shr.u32 %r1, %r0, {shift};
     st.shared.b32 [room], %r1;
-    bar.sync 0;
-    ld.shared.b32 %r3, [room];
-    mul.wide.u32 %rd0, %r0, 4;
-    add.u64 %rd1, %out0, %rd0;
-    st.global.b32 [%rd1], %r3;
     ret;"""
 
 
 @pytest.mark.parametrize("schedule", ["eager", "late", "random"])
-@pytest.mark.parametrize(("mask", "told"), [(31, []), (63, ["shared-race"])])
-def test_what_a_warp_leaves_counts(mask: int, told: list[str], schedule: Any) -> None:
-    report, _ = launch(LAST_WINS.format(mask=mask), [poisoned(64, np.uint32)], block=64, schedule=schedule)
-    assert codes(report) == told
+@pytest.mark.parametrize(
+    ("shift", "said"),
+    [(6, None), (5, "The two warps have not synchronized"), (0, "to which lane 1 stores another value")],
+    ids=["equal", "warps", "lanes"],
+)
+def test_lanes_that_store_to_one_place(shift: int, said: str | None, schedule: Any) -> None:
+    report, _ = launch(ONE_PLACE.format(shift=shift), block=64, schedule=schedule)
+    assert set(codes(report)) == ({"shared-race"} if said else set())
+    assert said is None or any(said in each.message for each in report.findings), report.summary()
 
 
 #: Lane 0 of each of four warps stores `{type}` at `{step}` times its warp, all in one 16-byte unit.

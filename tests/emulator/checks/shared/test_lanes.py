@@ -155,9 +155,9 @@ def test_synchronized(name: str, between: str, schedule: Any) -> None:
 CLEAN = {
     "own words": "st.shared.b32 [%own], %t; ld.shared.b32 %x, [%own]; st.shared.b32 [%own], %n;",
     "all load one word": "ld.shared.b32 %x, [room]; ld.shared.b32 %y, [room]; st.shared.b32 [%own+128], %x;",
-    "one instruction stores to one word": "st.shared.b32 [room], %t; ld.shared.b32 %x, [room];",
+    "one instruction stores to one word": "mov.u32 %x, 5; st.shared.b32 [room], %x; ld.shared.b32 %x, [room];",
     "the same again": "mov.u32 %x, 5; @%first st.shared.b32 [room], %x; @!%first st.shared.b32 [room], %x;",
-    "neighboring bytes": "and.b32 %x, %t, 3; mov.u32 %y, room; add.u32 %x, %x, %y; st.shared.b8 [%x], %t;",
+    "neighboring bytes": "and.b32 %x, %t, 3; mov.u32 %y, room; add.u32 %x, %x, %y; st.shared.b8 [%x], %x;",
     "own bytes": f"{BYTE} st.shared.b8 [%x], %t; ld.shared.b8 %y, [%x]; st.shared.b8 [%x], %n; st.shared.b8 [%x], %y;",
     "bytes before words": f"ld.shared.b32 %n, [%own]; {BYTE} ld.shared.b8 %y, [%x]; st.shared.b32 [%own+128], %y;",
     "strong accesses": "st.volatile.shared.b32 [%own], %t; ld.volatile.shared.b32 %x, [%next];",

@@ -36,7 +36,7 @@ CASES = [
     ("a stored value that is overwritten",
      "@%p mov.u32 %x, 5;\nst.global.u32 [%at], %x;\nst.global.u32 [%at], %i;", None, "", ""),
     ("a stored value in a launch that leaves nothing", "@%p mov.u32 %x, 0;\n@%p st.global.u32 [%at], %x;\n"
-     ".shared .b32 s;\nst.shared.u32 [s], %x;", "advice", "%x", ""),
+     ".shared .b32 s;\n@!%p st.shared.u32 [s], %x;", "advice", "%x", ""),
     ("an added value", "@!%p mov.u32 %x, 5;\natom.global.add.u32 %y, [%out0], %x;", "error", "%x", USED),
     ("both ways", "@%p mov.u32 %x, 5; @!%p mov.u32 %x, 6;\nst.global.u32 [%at], %x;", None, "", ""),
     ("both branches", "@%p bra one; mov.u32 %x, 5; bra end; one: mov.u32 %x, 6; end:\nst.global.u32 [%at], %x;", None,
@@ -50,7 +50,8 @@ CASES = [
     ("never written, and dropped", "add.u32 %x, %z, 2; and.b32 %x, %x, 0; add.u32 %x, %x, 7; st.global.u32 [%at], %x;",
      None, "", ""),
     ("never written, and used", "add.u32 %x, %z, 2; st.global.u32 [%at], %x;", "error", "%z", USED),
-    ("half of a vector", "@%p mov.u32 %x, 5;\nst.global.v2.u32 [%out0], {%i, %x};", "advice", "%x", LEFT),
+    ("half of a vector", "@%p mov.u32 %x, 5; mov.u32 %y, 7;\n@!%p st.global.v2.u32 [%out0], {%y, %x};", "advice",
+     "%x", LEFT),
     ("what is passed on", SOME + "shfl.sync.bfly.b32 %y, %x, 1, 31, 0xffffffff; @%p st.global.u32 [%at], %y;", None,
      "", ""),
     ("what is passed on and left", SOME + "\nshfl.sync.bfly.b32 %y, %x, 16, 31, 0xffffffff; st.global.u32 [%at], %y;",

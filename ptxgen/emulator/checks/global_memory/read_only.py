@@ -1,0 +1,115 @@
+"""ld.global.nc of what the same kernel has written. PTX ISA 9.7.9.9."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptxgen.emulator.checks.findings import Findings
+from ptxgen.emulator.checks.registry import races
+from ptxgen.emulator.engines.work import AsyncWork
+from ptxgen.emulator.memory.global_memory import HEAP_BASE
+from ptxgen.emulator.memory.granules import GRANULE
+from ptxgen.emulator.memory.located import Bytes, lanes_of
+from ptxgen.emulator.memory.order import Order
+from ptxgen.emulator.observer import Lanes, Observer
+from ptxgen.syntax import Instruction, Statement
+
+
+class ReadOnlyLoads(Observer):
+    """What the launch has written of the heap, of `size` bytes, by bytes, for loads through the read-only path."""
+
+    def __init__(self, size: int, findings: Findings) -> None:
+        self._findings = findings
+        #: By byte the number of the instruction that has written there, 0 for none.
+        self._writer = np.zeros(size, np.uint16)
+        self._numbers: dict[int, int] = {}
+        self._statements: list[Statement] = []
+
+    def heap_grows(self, bytes: int) -> None:
+        self._writer = np.concatenate([self._writer, np.zeros(max(bytes - len(self._writer), 0), np.uint16)])
+
+    def _number(self, statement: Statement) -> int:
+        number = self._numbers.get(id(statement))
+        if number is None:
+            self._statements.append(statement)
+            number = self._numbers[id(statement)] = len(self._statements)
+        return number
+
+    def memory_stores(
+        self,
+        rows: NDArray[np.int64],
+        mask: Lanes | None,
+        space: str,
+        places: Bytes,
+        size: int,
+        statement: Instruction,
+        values: Sequence[NDArray[Any]],
+        order: Order | None,
+    ) -> None:
+        if space == "global" and places.slots is None:
+            self._write(rows, mask, places, size, statement)
+
+    def memory_updates(
+        self,
+        rows: NDArray[np.int64],
+        mask: Lanes | None,
+        space: str,
+        places: Bytes,
+        size: int,
+        statement: Instruction,
+        turns: NDArray[np.int64] | None,
+        order: Order,
+        *,
+        returns: bool,
+        uses: bool,
+    ) -> None:
+        if space == "global" and places.slots is None:
+            self._write(rows, mask, places, size, statement)
+
+    def _write(
+        self, rows: NDArray[np.int64], mask: Lanes | None, places: Bytes, size: int, statement: Instruction
+    ) -> None:
+        offsets = places.offsets[lanes_of(rows, mask)]
+        self._writer[offsets[:, None] + np.arange(size)] = self._number(statement)
+
+    def work_writes_global(self, work: AsyncWork, granules: NDArray[np.int64]) -> None:
+        inside = granules[(granules >= 0) & (granules < len(self._writer) // GRANULE)]
+        self._writer[inside[:, None] * GRANULE + np.arange(GRANULE)] = self._number(work.statement)
+
+    def memory_loads(
+        self,
+        rows: NDArray[np.int64],
+        mask: Lanes | None,
+        space: str,
+        places: Bytes,
+        size: int,
+        statement: Instruction,
+        order: Order | None,
+    ) -> None:
+        if space != "global" or places.slots is not None or ".nc" not in statement.opcode:
+            return
+        lanes = np.flatnonzero(lanes_of(rows, mask))
+        offsets = places.offsets.reshape(-1)[lanes]
+        writers = self._writer[offsets[:, None] + np.arange(size)].max(axis=1, initial=0)
+        if not writers.any():
+            return
+        first = int((writers != 0).argmax())
+        row, lane = divmod(int(lanes[first]), 32)
+        address = HEAP_BASE + int(offsets[first])
+        reader = self._findings.access(
+            "reader", statement, int(rows[row]), lanes=1 << lane, space="global", address=address
+        )
+        writer = self._findings.access(
+            "writer", self._statements[int(writers[first]) - 1], space="global", address=address
+        )
+        self._findings.report(
+            races.NC_LOAD,
+            statement,
+            summary=f"{reader} reads {reader.place}, which {writer} of the same kernel writes",
+            rule="The read-only path is not coherent: it may return what was there before",
+            accesses=(reader, writer),
+        )

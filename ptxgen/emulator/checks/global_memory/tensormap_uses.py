@@ -1,0 +1,112 @@
+"""Tensormaps in global memory that a kernel changes while a copy may still read them.
+
+A tensor copy reads its map at some time between its issue and its completion. A thread may change the map once it has
+observed the completion of the copy: by its mbarrier, or for its own copies by cp.async.bulk.wait_group, which also says
+that the copies have read their maps (9.7.9.25.6.2; CUTLASS's grouped GEMM waits so for its loads).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptxgen.emulator.checks.findings import Findings
+from ptxgen.emulator.checks.order.happens_before import HappensBefore
+from ptxgen.emulator.checks.registry import races
+from ptxgen.emulator.engines.work import AsyncWork
+from ptxgen.emulator.memory.global_memory import HEAP_BASE
+from ptxgen.emulator.memory.located import Bytes, lanes_of
+from ptxgen.emulator.memory.order import Order
+from ptxgen.emulator.observer import Lanes, Observer
+from ptxgen.syntax import Instruction, Statement
+
+#: Bytes of a map.
+_BYTES = 128
+
+
+@dataclass(slots=True)
+class _Use:
+    """A copy that reads a map; `read` is the epoch of its warp from which on the map is known to have been read."""
+
+    work: AsyncWork
+    read: int | None = None
+
+
+class TensormapUses(Observer):
+    """The copies that may be reading each map, by address."""
+
+    def __init__(self, happens_before: HappensBefore, findings: Findings) -> None:
+        self._happens_before, self._findings = happens_before, findings
+        self._uses: dict[int, list[_Use]] = {}
+        #: The map that the copy uses which a warp is about to issue.
+        self._next: tuple[int, int] | None = None
+
+    def tensormap_used(self, row: int, address: int, data: bytes, statement: Statement) -> None:
+        self._next = row, address
+
+    def work_issued(self, work: AsyncWork) -> None:
+        if self._next is not None and self._next[0] == work.row:
+            self._uses.setdefault(self._next[1], []).append(_Use(work))
+        self._next = None
+
+    def bulk_groups_awaited(self, row: int) -> None:
+        clock = self._happens_before.clock(row)
+        for uses in self._uses.values():
+            for use in uses:
+                if use.work.row == row and use.read is None:
+                    use.read = clock
+
+    def tensormap_changes(self, row: int, lane: int, slot: int | None, address: int, statement: Instruction) -> None:
+        if slot is None:
+            self._changed(row, address, statement)
+
+    def tensormap_publishes(self, row: int, slot: int, offset: int, address: int, statement: Instruction) -> None:
+        self._changed(row, address, statement)
+
+    def memory_stores(
+        self,
+        rows: NDArray[np.int64],
+        mask: Lanes | None,
+        space: str,
+        places: Bytes,
+        size: int,
+        statement: Instruction,
+        values: Sequence[NDArray[Any]],
+        order: Order | None,
+    ) -> None:
+        if space != "global" or places.slots is not None:
+            return
+        for address in self._uses:
+            first = address - HEAP_BASE
+            hit = (places.offsets >= first) & (places.offsets < first + _BYTES) & lanes_of(rows, mask)
+            for row in rows[hit.any(axis=1)].tolist():
+                self._changed(row, address, statement)
+
+    def _changed(self, row: int, address: int, statement: Instruction) -> None:
+        """A warp changes a map: it must have observed the completion of all copies that use it."""
+        happens_before = self._happens_before
+        uses = [use for use in self._uses.get(address, ()) if use.work.number in happens_before.operations]
+        for use in uses:
+            number, other = use.work.number, use.work.row
+            read = use.read is not None and happens_before.has_observed(row, other, use.read)
+            if not read and number not in happens_before.known[row].operations:
+                self._report(row, address, statement, use.work)
+                break
+        if address in self._uses:
+            self._uses[address] = uses
+
+    def _report(self, row: int, address: int, statement: Instruction, work: AsyncWork) -> None:
+        writer = self._findings.access("writer", statement, row, space="global", address=address)
+        reader = self._findings.access("reader", work.statement, work.row, space="global", address=address)
+        self._findings.report(
+            races.TENSORMAP_IN_USE,
+            statement,
+            summary=f"{writer} changes the tensormap {writer.place or f'{address:#x}'}, which the copy of line "
+            f"{reader.line} may still be reading",
+            rule="The thread has not waited for the copy",
+            accesses=(writer, reader),
+        )

@@ -1,0 +1,95 @@
+"""Lanes of a warp that store different values to one location by one instruction."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptxgen.emulator.checks.findings import Findings
+from ptxgen.emulator.checks.registry import races
+from ptxgen.emulator.memory.global_memory import HEAP_BASE
+from ptxgen.emulator.memory.located import Bytes, lanes_of
+from ptxgen.emulator.memory.order import Order
+from ptxgen.emulator.observer import Lanes, Observer
+from ptxgen.syntax import Instruction
+
+#: Floats that differ by no more than this, relative to them, count as one result that was rounded in other ways.
+_ROUNDING = 1e-4
+_CHECKS = {"shared": races.SHARED_RACE, "global": races.GLOBAL_RACE}
+
+
+class LaneStores(Observer):
+    """Compares what the lanes of each warp store: which of two different values stays is undefined."""
+
+    def __init__(self, findings: Findings) -> None:
+        self._findings = findings
+
+    def memory_stores(
+        self,
+        rows: NDArray[np.int64],
+        mask: Lanes | None,
+        space: str,
+        places: Bytes,
+        size: int,
+        statement: Instruction,
+        values: Sequence[NDArray[Any]],
+        order: Order | None,
+    ) -> None:
+        name = "shared" if places.slots is not None else space
+        if order is not None or name not in _CHECKS:
+            return
+        inside = places.offsets if places.inside is None else places.inside
+        lanes = np.flatnonzero(lanes_of(rows, mask))
+        offsets = places.offsets.reshape(-1)[lanes]
+        if (offsets[1:] > offsets[:-1]).all():
+            return
+        sorting = np.lexsort((offsets, lanes // 32))
+        lanes, offsets = lanes[sorting], offsets[sorting]
+        same = np.flatnonzero((offsets[1:] == offsets[:-1]) & (lanes[1:] // 32 == lanes[:-1] // 32))
+        for value in values if len(same) else ():
+            word = np.ascontiguousarray(np.broadcast_to(value, places.offsets.shape)).reshape(-1)
+            bits = word.view(f"u{word.dtype.itemsize}")
+            different = same[bits[lanes[same]] != bits[lanes[same + 1]]]
+            if len(different):
+                rounded = _rounded(bits[lanes[different]], bits[lanes[different + 1]])
+                at = different[rounded.argmin()]
+                address = (
+                    HEAP_BASE + int(offsets[at])
+                    if name == "global"
+                    else int(np.broadcast_to(inside, places.offsets.shape).reshape(-1)[lanes[at]])
+                )
+                row, two = int(rows[lanes[at] // 32]), lanes[at : at + 2] % 32
+                self._report(name, address, row, two, statement, rounded=bool(rounded.all()))
+                return
+
+    def _report(
+        self, space: str, address: int, row: int, lanes: NDArray[np.int64], statement: Instruction, *, rounded: bool
+    ) -> None:
+        first, second = (
+            self._findings.access("writer", statement, row, lanes=1 << lane, space=space, address=address)
+            for lane in lanes.tolist()
+        )
+        self._findings.report(
+            _CHECKS[space],
+            statement,
+            summary=f"{first} stores to {first.place}, to which lane {lanes[1]} stores another value in the same "
+            "instruction",
+            rule="One of the two stores takes effect; which one is undefined"
+            + (". The values differ in rounding only, as after a butterfly of shuffles" if rounded else ""),
+            fix="let one lane store, or use an atomic operation",
+            accesses=(first, second),
+            severity="advice" if rounded else "error",
+        )
+
+
+def _rounded(first: NDArray[Any], second: NDArray[Any]) -> NDArray[np.bool_]:
+    """Which pairs of words, each of floats of 32 bits, differ in rounding only."""
+    if first.dtype.itemsize < 4:
+        return np.zeros(len(first), np.bool_)
+    one, other = (each.view(np.float32).reshape(len(first), -1).astype(np.float64) for each in (first, second))
+    close = np.abs(one - other) <= _ROUNDING * np.minimum(np.abs(one), np.abs(other))
+    normal = np.minimum(np.abs(one), np.abs(other)) >= np.finfo(np.float32).tiny
+    return (close & normal | (one == other)).all(axis=1)

@@ -1,0 +1,121 @@
+"""Who uses a barrier of a CTA, and from where. PTX ISA 9.7.13.1.
+
+A barrier has no memory of who should come: it counts threads. So a warp may arrive for the next generation only after
+all arrivals of the one before, and __syncthreads in a branch pairs with whichever bar.sync the other threads reach.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptxgen.emulator.checks.findings import Findings
+from ptxgen.emulator.checks.order.happens_before import HappensBefore
+from ptxgen.emulator.checks.registry import barriers
+from ptxgen.emulator.observer import Lanes, Observer
+from ptxgen.syntax import Instruction
+
+
+@dataclass(slots=True)
+class _Generation:
+    """The arrivals that complete a barrier once: by warp its epoch and where, and the sites of those of a whole CTA."""
+
+    clocks: dict[int, int] = field(default_factory=dict)
+    statements: dict[int, Instruction] = field(default_factory=dict)
+    sites: dict[int, tuple[Instruction, int]] = field(default_factory=dict)
+
+
+class BarrierUses(Observer):
+    """Compares each arrival with the generation before, and the sites of one generation; `present` (warps, 32) are the
+    threads that have not exited, `live` those that there were.
+    """
+
+    def __init__(
+        self, happens_before: HappensBefore, present: NDArray[np.bool_], live: NDArray[np.bool_], findings: Findings
+    ) -> None:
+        self._happens_before, self._present, self._live, self._findings = happens_before, present, live, findings
+        #: By slot and number: who arrives now, and who has arrived in the generation before.
+        self._now: dict[tuple[int, int], _Generation] = {}
+        self._before: dict[tuple[int, int], _Generation] = {}
+
+    def ctas_end(self, slots: Sequence[int]) -> None:
+        for table in (self._now, self._before):
+            for key in [key for key in table if key[0] in slots]:
+                del table[key]
+
+    def barrier_arrives(
+        self,
+        slot: int,
+        name: int,
+        row: int,
+        lanes: Lanes,
+        statement: Instruction,
+        *,
+        waits: bool,
+        threads: int | None,
+    ) -> None:
+        key = slot, name
+        before, now = self._before.get(key), self._now.setdefault(key, _Generation())
+        if before is not None:
+            self._after(row, name, before, statement)
+        now.clocks[row], now.statements[row] = self._happens_before.clock(row), statement
+        aligned = statement.opcode.startswith("bar.") or ".aligned" in statement.opcode
+        if waits and threads is None and aligned:
+            now.sites.setdefault(id(statement), (statement, row))
+
+    def barrier_completes(self, slot: int, name: int, rows: list[int]) -> None:
+        self._before[slot, name] = now = self._now.pop((slot, name))
+        if len(now.sites) > 1:
+            self._report_sites(name, *list(now.sites.values())[:2])
+        elif now.sites:
+            self._require_all(slot, name, *next(iter(now.sites.values())))
+
+    def _require_all(self, slot: int, name: int, statement: Instruction, row: int) -> None:
+        """Advise that whole warps have exited which a barrier of all threads may wait for."""
+        warps = self._happens_before.warps
+        rows = slice(slot * warps, (slot + 1) * warps)
+        gone = np.flatnonzero(self._live[rows].any(axis=1) & ~self._present[rows].any(axis=1))
+        if len(gone):
+            waiter = self._findings.access("waiter", statement, row)
+            self._findings.report(
+                barriers.BARRIER_EXITED,
+                statement,
+                summary=f"{waiter} completes barrier {name} of all {int(self._live[rows].sum())} threads after "
+                f"{len(gone)} warps have exited",
+                accesses=(waiter,),
+                cause=("barrier exited", statement.line),
+            )
+
+    def _after(self, row: int, name: int, before: _Generation, statement: Instruction) -> None:
+        """Find an arrival of the generation before that an arrival is unordered with."""
+        members = self._happens_before.members
+        others = np.fromiter(before.clocks, np.int64, len(before.clocks))
+        clocks = np.fromiter(before.clocks.values(), np.int64, len(before.clocks))
+        late = (self._happens_before.clocks[row, others % members] < clocks) & (others != row)
+        if not late.any():
+            return
+        other = int(others[late.argmax()])
+        arriver = self._findings.access("arriver", statement, row)
+        earlier = self._findings.access("arriver", before.statements[other], other)
+        self._findings.report(
+            barriers.BARRIER_SHARED,
+            statement,
+            summary=f"{arriver} arrives at barrier {name}, where {earlier} arrives for the generation before",
+            rule="Nothing orders the two arrivals, so either may count in either generation",
+            accesses=(arriver, earlier),
+            cause=("barrier", name),
+        )
+
+    def _report_sites(self, name: int, first: tuple[Instruction, int], second: tuple[Instruction, int]) -> None:
+        here, there = (self._findings.access("waiter", *each) for each in (second, first))
+        self._findings.report(
+            barriers.BARRIER_SITES,
+            second[0],
+            summary=f"{here} and {there} complete barrier {name} together",
+            rule="Without a thread count all threads of the CTA must execute the same bar.sync; here a branch sends "
+            "them to different ones",
+            accesses=(here, there),
+        )

@@ -1,0 +1,92 @@
+"""setmaxnreg by whole warpgroups: all their warps execute the same ones. PTX ISA 9.7.19.5."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptxgen.device import Status
+from ptxgen.emulator.checks.findings import Findings
+from ptxgen.emulator.checks.registry import barriers
+from ptxgen.emulator.observer import Observer
+from ptxgen.syntax import Instruction
+
+#: Warps of a warpgroup.
+_WARPS = 4
+
+
+class _Change(NamedTuple):
+    """One setmaxnreg of a warp: where, and the registers of a thread that it names."""
+
+    statement: Instruction
+    registers: int
+
+
+class WarpgroupRegisters(Observer):
+    """Compares the setmaxnreg of the warps of each warpgroup; `present`, (warps, 32), have not exited."""
+
+    def __init__(self, warps_per_cta: int, present: NDArray[np.bool_], findings: Findings) -> None:
+        self._warps_per_cta, self._present, self._findings = warps_per_cta, present, findings
+        #: What each warp, by row, has executed.
+        self._done: dict[int, list[_Change]] = {}
+
+    def registers_set(self, row: int, statement: Instruction, count: int) -> None:
+        done = self._done.setdefault(row, [])
+        done.append(_Change(statement, count))
+        for other in self._warpgroup(row):
+            changes = self._done.get(other, ())
+            if len(changes) >= len(done) and changes[len(done) - 1].registers != count:
+                self._report_count(row, done[-1], other, changes[len(done) - 1])
+                return
+
+    def ctas_end(self, slots: Sequence[int]) -> None:
+        for slot in slots if self._done else ():
+            rows = range(slot * self._warps_per_cta, (slot + 1) * self._warps_per_cta)
+            self._compare([row for row in rows if row in self._done])
+            for row in rows:
+                self._done.pop(row, None)
+
+    def launch_ends(self, status: Status) -> None:
+        self._compare(sorted(self._done))
+
+    def _warpgroup(self, row: int) -> range:
+        """The warps of a warp's warpgroup."""
+        warp = row % self._warps_per_cta
+        first = warp - warp % _WARPS
+        return range(row - warp + first, row - warp + min(first + _WARPS, self._warps_per_cta))
+
+    def _compare(self, rows: Sequence[int]) -> None:
+        """Find warps that have exited without a setmaxnreg that others of their warpgroup have executed."""
+        for row in rows:
+            done = self._done[row]
+            for other in self._warpgroup(row):
+                count = len(self._done.get(other, ()))
+                if count < len(done) and not self._present[other].any():
+                    self._report_missing(row, done[count], other)
+                    break
+
+    def _report_count(self, row: int, change: _Change, other: int, there: _Change) -> None:
+        here = self._findings.access("accessor", change.statement, row)
+        peer = self._findings.access("accessor", there.statement, other)
+        self._findings.report(
+            barriers.SETMAXNREG_WARPGROUP,
+            change.statement,
+            summary=f"{here} names {change.registers} registers, {peer} of the same warpgroup {there.registers}",
+            rule="All warps of a warpgroup must execute the same setmaxnreg",
+            accesses=(here, peer),
+        )
+
+    def _report_missing(self, row: int, change: _Change, other: int) -> None:
+        here = self._findings.access("accessor", change.statement, row)
+        self._findings.report(
+            barriers.SETMAXNREG_WARPGROUP,
+            change.statement,
+            summary=f"{here} changes its registers, warp {other % self._warps_per_cta} of the same warpgroup exits "
+            "without doing so",
+            rule="All warps of a warpgroup must execute the same setmaxnreg",
+            accesses=(here,),
+            cause=("setmaxnreg", change.statement.line),
+        )

@@ -1,0 +1,36 @@
+"""Bugs that real projects shipped, rebuilt as small kernels: one module a family, one `Bug` a bug."""
+
+from __future__ import annotations
+
+from tests.bugs import (
+    async_copies,
+    barriers,
+    clusters,
+    global_memory,
+    lanes,
+    mbarriers,
+    proxies,
+    registers,
+    shared_memory,
+    tensor_memory,
+    tensormaps,
+    warps,
+)
+from tests.bugs.bug import Bug
+
+#: By family, in the order of the documentation.
+FAMILIES: dict[str, list[Bug]] = {
+    "Shared memory": shared_memory.BUGS,
+    "Lanes of a warp": lanes.BUGS,
+    "Copies by cp.async": async_copies.BUGS,
+    "Masks and warpgroups": warps.BUGS,
+    "Barriers": barriers.BUGS,
+    "mbarriers": mbarriers.BUGS,
+    "Proxies": proxies.BUGS,
+    "Tensor memory and tcgen05": tensor_memory.BUGS,
+    "Tensormaps": tensormaps.BUGS,
+    "Global memory": global_memory.BUGS,
+    "Clusters": clusters.BUGS,
+    "Registers": registers.BUGS,
+}
+BUGS = [bug for bugs in FAMILIES.values() for bug in bugs]

@@ -1,0 +1,163 @@
+"""Barriers of the CTA: who reaches them, from where, and how often."""
+
+from __future__ import annotations
+
+from tests.bugs.bug import Bug
+
+BUGS = [
+    Bug(
+        name="barrier-in-both-branches",
+        source="ggml-org/llama.cpp#27955",
+        what="each branch of a condition on the thread has a __syncthreads of its own",
+        code="barrier-sites",
+        ptx="""
+    setp.ge.u32 %p0, %warp, 2;
+    @%p0 bra OTHERS;
+    add.u32 %r0, %warp, 1;
+-    bar.sync 0;
+    bra JOIN;
+OTHERS:
+    add.u32 %r0, %warp, 2;
+-    bar.sync 0; // <--
+JOIN:
++    bar.sync 0;
+""",
+    ),
+    Bug(
+        name="barrier-in-one-branch",
+        source="ggml-org/llama.cpp#27870",
+        what="a __syncthreads inside `threadIdx.y % np == 0` pairs with the next one of the other warps",
+        code="barrier-sites",
+        also=("shared-race", "deadlock"),
+        ptx="""
+    .shared .align 4 .b32 sums[4];
+    shl.b32 %r0, %warp, 2;
+    mov.u32 %r1, sums;
+    add.u32 %r1, %r1, %r0;
+    setp.ge.u32 %p0, %warp, 2;
+    @%p0 bra JOIN;
+    @%lane0 st.shared.u32 [%r1], %warp;
+-    bar.sync 0;
+JOIN:
+    bar.sync 0; // <--
+    ld.shared.u32 %r2, [sums];
++    bar.sync 0;
+    @%thread0 st.global.u32 [%data], %r2;
+""",
+    ),
+    Bug(
+        name="barrier-in-a-divergent-branch",
+        source="tile-ai/tilelang#1026",
+        what="the compiler puts a __syncthreads into a branch that every other lane takes: the GPU hangs",
+        code="divergent-warp",
+        block=32,
+        ptx="""
+    .shared .align 4 .b32 room[32];
+    shl.b32 %r0, %lane, 2;
+    mov.u32 %r1, room;
+    add.u32 %r1, %r1, %r0;
+    and.b32 %r2, %lane, 1;
+    setp.ne.u32 %p0, %r2, 0;
+    @%p0 bra ODD;
+    st.shared.u32 [%r1], %lane;
+-    bar.sync 0; // <--
+ODD:
++    bar.sync 0;
+    @!%p0 ld.shared.u32 %r3, [%r1];
+""",
+    ),
+    Bug(
+        name="barrier-after-other-warps-exit",
+        source="flashinfer-ai/flashinfer#2996",
+        what="only the compute warps reach __syncthreads, the load warps exit: tinygemm2 hung now and then on H100",
+        code="barrier-exited",
+        severity="advice",
+        block=384,
+        ptx="""
+    setp.ge.u32 %p0, %warp, 4;
+    @%p0 bra END;
++    bar.sync 1, 128;
+-    nanosleep.u32 100;
+-    add.u32 %r0, %warp, 1;
+-    setp.eq.u32 %p1, %r0, 9;
+-    @%p1 bra END;
+-    bar.sync 0; // <--
+END:
+""",
+    ),
+    Bug(
+        name="barrier-number-of-two-groups",
+        source="flashinfer-ai/flashinfer#4533",
+        what="two pairs of warps of the correction warpgroup use one named barrier; now and then a CTA hangs",
+        code="barrier-shared",
+        also=("deadlock",),
+        ptx="""
+    setp.ge.u32 %p0, %warp, 2;
+    @%p0 bra SECOND;
+    bar.sync 1, 64;
+    bra END;
+SECOND:
+-    bar.sync 1, 64; // <--
++    bar.sync 2, 64;
+END:
+""",
+    ),
+    Bug(
+        name="barrier-arrived-twice",
+        source="vllm-project/vllm#26026",
+        what="an early return arrives at the epilogue's named barrier and loops round to it again without waiting",
+        code="barrier-shared",
+        also=("deadlock",),
+        block=64,
+        ptx="""
+    mov.u32 %r0, 0;
+    setp.ne.u32 %p0, %warp, 0;
+    @%p0 bra LOAD;
+TILE:
+-    bar.arrive 1, 64; // <--
++    bar.sync 1, 64;
+    add.u32 %r0, %r0, 1;
+    setp.lt.u32 %p1, %r0, 2;
+    @%p1 bra TILE;
+    bra END;
+LOAD:
+    bar.sync 1, 64;
+    add.u32 %r0, %r0, 1;
+    setp.lt.u32 %p1, %r0, 2;
+    @%p1 bra LOAD;
+END:
+""",
+    ),
+    Bug(
+        name="barrier-count-of-too-many-threads",
+        source="deepseek-ai/FlashMLA#57",
+        what="the named barrier names 256 threads in a path that one warpgroup of 128 takes",
+        code="deadlock",
+        block=256,
+        ptx="""
+    setp.ge.u32 %p0, %warp, 4;
+    @%p0 bra END;
+-    bar.sync 1, 256; // <--
++    bar.sync 1, 128;
+END:
+""",
+    ),
+    Bug(
+        name="barrier-of-a-tile-with-another-count",
+        source="tile-ai/tilelang#605",
+        what="two barriers get the same number, since a variable is assigned twice",
+        code="barrier-mismatch",
+        also=("deadlock", "barrier-shared"),
+        block=128,
+        ptx="""
+    setp.ge.u32 %p0, %warp, 2;
+    @%p0 bra OTHER;
+    bar.sync 1, 64;
+    bra END;
+OTHER:
+-    bar.arrive 1, 128; // <--
++    bar.sync 2, 64;
+END:
+""",
+    ),
+]

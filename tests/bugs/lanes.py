@@ -1,0 +1,202 @@
+"""Lanes of one warp: what they store, publish and read without synchronizing."""
+
+from __future__ import annotations
+
+from tests.bugs.bug import Bug
+
+BUGS = [
+    Bug(
+        name="lanes-store-different-shared",
+        source="triton-lang/triton#11614",
+        what="the epilogue of a reduction stores a warp's partial result from all 32 lanes, whose values differ",
+        code="shared-race",
+        block=32,
+        ptx="""
+    .shared .align 4 .b32 best;
+-    st.shared.u32 [best], %lane; // <--
++    @%lane0 st.shared.u32 [best], %lane;
+    bar.warp.sync 0xffffffff;
+    ld.shared.u32 %r0, [best];
+    st.global.u32 [%data], %r0;
+""",
+    ),
+    Bug(
+        name="lanes-store-rounded-sums",
+        source="triton-lang/triton#7264",
+        what="after a butterfly of shuffles all lanes store the sum to one location; the sums differ in rounding",
+        code="shared-race",
+        severity="advice",
+        block=32,
+        ptx="""
+    .shared .align 4 .b32 sum;
+    .reg .f32 %f<3>;
+    cvt.rn.f32.u32 %f0, %lane;
+    fma.rn.f32 %f0, %f0, 0f33800000, 0f3F800000;
+-    st.shared.f32 [sum], %f0; // <--
++    @%lane0 st.shared.f32 [sum], %f0;
+    bar.warp.sync 0xffffffff;
+    ld.shared.f32 %f1, [sum];
+    st.global.f32 [%data], %f1;
+""",
+    ),
+    Bug(
+        name="arrivals-coalesced-by-a-leader",
+        source="NVIDIA/libcudacxx#300",
+        what="a leader lane arrives for all lanes of its warp: nothing orders their stores before its arrival",
+        code="shared-race",
+        block=64,
+        ptx="""
+    .shared .align 16 .b8 room[128];
+    .shared .align 8 .b64 ready;
+    @%thread0 mbarrier.init.shared.b64 [ready], 32;
+    bar.sync 0;
+    shl.b32 %r0, %lane, 2;
+    mov.u32 %r1, room;
+    add.u32 %r1, %r1, %r0;
+    setp.ne.u32 %p0, %warp, 0;
+    @%p0 bra READ;
+    st.shared.u32 [%r1], %lane;
+-    @%lane0 mbarrier.arrive.shared.b64 _, [ready], 32;
++    mbarrier.arrive.shared.b64 _, [ready];
+    bra END;
+READ:
+    mbarrier.try_wait.parity.shared.b64 %done, [ready], 0;
+    @!%done bra READ;
+    ld.shared.u32 %r2, [%r1]; // <--
+END:
+""",
+    ),
+    Bug(
+        name="slot-released-while-lanes-read",
+        source="NVlabs/cuda-oxide#1066",
+        what="lane 0 gives the mailbox back while other lanes of its warp may not have read it",
+        code="shared-race",
+        block=64,
+        ptx="""
+    .shared .align 16 .b8 mailbox[128];
+    .shared .align 8 .b64 ready;
+    .shared .align 8 .b64 free;
+    @%thread0 mbarrier.init.shared.b64 [ready], 1;
+    @%thread0 mbarrier.init.shared.b64 [free], 1;
+    bar.sync 0;
+    setp.ne.u32 %p0, %warp, 0;
+    @%p0 bra READ;
+    @%lane0 st.shared.u32 [mailbox], 7;
+    @%lane0 mbarrier.arrive.shared.b64 _, [ready];
+FREE:
+    mbarrier.try_wait.parity.shared.b64 %done, [free], 0;
+    @!%done bra FREE;
+    @%lane0 st.shared.u32 [mailbox], 8; // <--
+    bra END;
+READ:
+    mbarrier.try_wait.parity.shared.b64 %done, [ready], 0;
+    @!%done bra READ;
+    ld.shared.u32 %r0, [mailbox];
++    bar.warp.sync 0xffffffff;
+    @%lane0 mbarrier.arrive.shared.b64 _, [free];
+END:
+""",
+    ),
+    Bug(
+        name="stage-refilled-while-lanes-read",
+        source="mlc-ai/TIRx-kernels#202",
+        what="a shared slot is refilled by TMA before every reader of the warp has released it",
+        code="shared-race",
+        block=64,
+        ptx="""
+    .shared .align 128 .b8 stage[256];
+    .shared .align 8 .b64 full;
+    .shared .align 8 .b64 empty;
+    @%thread0 mbarrier.init.shared.b64 [full], 1;
+    @%thread0 mbarrier.init.shared.b64 [empty], 1;
+    @%thread0 fence.mbarrier_init.release.cluster;
+    bar.sync 0;
+    setp.ne.u32 %p0, %warp, 0;
+    @%p0 bra READ;
+    @!%lane0 bra END;
+    mbarrier.arrive.expect_tx.shared.b64 _, [full], 256;
+    cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [stage], [%data], 256, [full];
+EMPTY:
+    mbarrier.try_wait.parity.shared.b64 %done, [empty], 0;
+    @!%done bra EMPTY;
+    mbarrier.arrive.expect_tx.shared.b64 _, [full], 256;
+    cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [stage], [%data], 256, [full]; // <--
+LAST:
+    mbarrier.try_wait.parity.shared.b64 %done, [full], 1;
+    @!%done bra LAST;
+    bra END;
+READ:
+    mbarrier.try_wait.parity.shared.b64 %done, [full], 0;
+    @!%done bra READ;
+    shl.b32 %r0, %lane, 3;
+    mov.u32 %r1, stage;
+    add.u32 %r1, %r1, %r0;
+    ld.shared.v2.u32 {%r2, %r3}, [%r1];
++    bar.warp.sync 0xffffffff;
+    @%lane0 mbarrier.arrive.shared.b64 _, [empty];
+END:
+""",
+    ),
+    Bug(
+        name="published-by-one-lane",
+        source="mlc-ai/TIRx-kernels#202",
+        what="one elected lane publishes shared memory before the rest of its warp has joined",
+        code="shared-race",
+        block=64,
+        ptx="""
+    .shared .align 16 .b8 scales[128];
+    .shared .align 8 .b64 ready;
+    @%thread0 mbarrier.init.shared.b64 [ready], 1;
+    bar.sync 0;
+    shl.b32 %r0, %lane, 2;
+    mov.u32 %r1, scales;
+    add.u32 %r1, %r1, %r0;
+    setp.ne.u32 %p0, %warp, 0;
+    @%p0 bra READ;
+    st.shared.u32 [%r1], %lane;
++    bar.warp.sync 0xffffffff;
+    @%lane0 mbarrier.arrive.shared.b64 _, [ready];
+    bra END;
+READ:
+    mbarrier.try_wait.parity.shared.b64 %done, [ready], 0;
+    @!%done bra READ;
+    ld.shared.u32 %r2, [%r1]; // <--
+END:
+""",
+    ),
+    Bug(
+        name="pointer-read-by-other-lanes",
+        source="ORNL/HeCBench#221",
+        what="lane 0 puts a pointer into shared memory, the other lanes read it on the next line, no __syncwarp",
+        code="shared-race",
+        block=32,
+        ptx="""
+    .shared .align 8 .b64 scratch;
+    @%lane0 st.shared.u64 [scratch], %data;
++    bar.warp.sync 0xffffffff;
+    ld.shared.u64 %rd0, [scratch]; // <--
+""",
+    ),
+    Bug(
+        name="warp-synchronous-reduction",
+        source="CanReader/FastNN#8",
+        what="the last steps of a reduction rely on lockstep: no __syncwarp between them",
+        code="shared-race",
+        block=32,
+        ptx="""
+    .shared .align 4 .b32 sums[64];
+    shl.b32 %r0, %lane, 2;
+    mov.u32 %r1, sums;
+    add.u32 %r1, %r1, %r0;
+    st.shared.u32 [%r1], %lane;
+    st.shared.u32 [%r1+128], 1;
+    bar.warp.sync 0xffffffff;
+    ld.shared.u32 %r2, [%r1];
+    ld.shared.u32 %r3, [%r1+64];
+    add.u32 %r2, %r2, %r3;
++    bar.warp.sync 0xffffffff;
+    st.shared.u32 [%r1], %r2; // <--
+    bar.warp.sync 0xffffffff;
+""",
+    ),
+]

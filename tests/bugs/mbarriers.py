@@ -1,0 +1,211 @@
+"""mbarriers: counts, phases and parities."""
+
+from __future__ import annotations
+
+from tests.bugs.bug import Bug
+
+LOAD = "cp.async.bulk.tensor.2d.shared::cta.global.mbarrier::complete_tx::bytes"
+
+BUGS = [
+    Bug(
+        name="mbarrier-all-lanes-arrive",
+        source="apache/tvm#20250",
+        what="the lowering drops the predicate of an arrival: 32 lanes arrive where the mbarrier expects one",
+        code="mbarrier-split",
+        also=("mbarrier-round-behind", "deadlock"),
+        block=64,
+        ptx="""
+    .shared .align 8 .b64 ready;
+    @%thread0 mbarrier.init.shared.b64 [ready], 1;
+    bar.sync 0;
+    setp.ne.u32 %p0, %warp, 0;
+    @%p0 bra WAIT;
+-    mbarrier.arrive.shared.b64 _, [ready]; // <--
++    @%lane0 mbarrier.arrive.shared.b64 _, [ready];
+    bra END;
+WAIT:
++    mbarrier.try_wait.parity.shared.b64 %done, [ready], 0;
++    @!%done bra WAIT;
+END:
+""",
+    ),
+    Bug(
+        name="mbarrier-dealloc-handshake-by-a-whole-warp",
+        source="triton-lang/triton#9498",
+        what="the handshake before a two-CTA tcgen05.dealloc: 32 lanes arrive on the peer's mbarrier of count 1",
+        code="mbarrier-split",
+        also=("mbarrier-round-behind", "deadlock", "cta-exit"),
+        block=32,
+        grid=2,
+        cluster=2,
+        ptx="""
+    .shared .align 8 .b64 freed;
+    @%thread0 mbarrier.init.shared.b64 [freed], 1;
+    @%thread0 fence.mbarrier_init.release.cluster;
+    barrier.cluster.arrive.aligned;
+    barrier.cluster.wait.aligned;
+    xor.b32 %r0, %rank, 1;
+    mov.u32 %r1, freed;
+    mapa.shared::cluster.u32 %r2, %r1, %r0;
+-    mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r2]; // <--
++    @%lane0 mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r2];
++WAIT:
++    mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 %done, [freed], 0;
++    @!%done bra WAIT;
+    barrier.cluster.arrive.aligned;
+    barrier.cluster.wait.aligned;
+""",
+    ),
+    Bug(
+        name="mbarrier-waiter-a-round-behind",
+        source="mlc-ai/TIRx-kernels#42",
+        what="only one of two consumers gives the stage back, so a phase can complete while the other still waits",
+        code="mbarrier-round-behind",
+        block=96,
+        ptx="""
+    .shared .align 8 .b64 full;
+    .shared .align 8 .b64 empty;
+    @%thread0 mbarrier.init.shared.b64 [full], 1;
+-    @%thread0 mbarrier.init.shared.b64 [empty], 1;
++    @%thread0 mbarrier.init.shared.b64 [empty], 2;
+    bar.sync 0;
+    mov.u32 %r0, 0;
+    setp.ne.u32 %p0, %warp, 0;
+    @%p0 bra CONSUME;
+PRODUCE:
+    @%lane0 mbarrier.arrive.shared.b64 _, [full];
+RELEASED:
+    mbarrier.try_wait.parity.shared.b64 %done, [empty], %r0;
+    @!%done bra RELEASED;
+    xor.b32 %r0, %r0, 1;
+    setp.ne.u32 %p1, %r0, 0;
+    @%p1 bra PRODUCE;
+    bra END;
+CONSUME:
+    mbarrier.try_wait.parity.shared.b64 %done, [full], %r0; // <--
+    @!%done bra CONSUME;
+    bar.warp.sync 0xffffffff;
+-    setp.eq.u32 %p2, %warp, 1;
+-    and.pred %p2, %p2, %lane0;
+-    @%p2 mbarrier.arrive.shared.b64 _, [empty];
++    @%lane0 mbarrier.arrive.shared.b64 _, [empty];
+    xor.b32 %r0, %r0, 1;
+    setp.ne.u32 %p1, %r0, 0;
+    @%p1 bra CONSUME;
+END:
+""",
+    ),
+    Bug(
+        name="mbarrier-warp-arrives-on-count-one",
+        source="deepseek-ai/DeepEP#293",
+        what="the mbarrier expects one arrival, but all threads of a warp arrive",
+        code="mbarrier-split",
+        also=("mbarrier-round-behind", "deadlock", "expect-tx"),
+        block=32,
+        ptx="""
+    .shared .align 128 .b8 stage[256];
+    .shared .align 8 .b64 full;
+    @%thread0 mbarrier.init.shared.b64 [full], 1;
+    @%thread0 fence.mbarrier_init.release.cluster;
+    bar.warp.sync 0xffffffff;
+-    mbarrier.arrive.shared.b64 _, [full]; // <--
++    @%thread0 mbarrier.arrive.expect_tx.shared.b64 _, [full], 256;
++    @%thread0 cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [stage], [%data], 256, [full];
+WAIT:
++    mbarrier.try_wait.parity.shared.b64 %done, [full], 0;
++    @!%done bra WAIT;
+""",
+    ),
+    Bug(
+        name="expect-tx-smaller-than-the-box",
+        source="mirage-project/mirage#705",
+        what="the kernel expects fewer bytes than the box of the tensormap delivers: all CTAs hang",
+        code="expect-tx",
+        also=("deadlock", "mbarrier-round-behind"),
+        block=32,
+        ptx=f"""
+    .shared .align 128 .b8 stage[1024];
+    .shared .align 8 .b64 full;
+    @%thread0 mbarrier.init.shared.b64 [full], 1;
+    @%thread0 fence.mbarrier_init.release.cluster;
+    bar.warp.sync 0xffffffff;
+-    @%thread0 mbarrier.arrive.expect_tx.shared.b64 _, [full], 512; // <--
++    @%thread0 mbarrier.arrive.expect_tx.shared.b64 _, [full], 1024;
+    @%thread0 {LOAD} [stage], [%map, {{0, 0}}], [full]; // <--
+WAIT:
+    mbarrier.try_wait.parity.shared.b64 %done, [full], 0;
+    @!%done bra WAIT;
+""",
+    ),
+    Bug(
+        name="mbarrier-used-before-its-init",
+        source="NVIDIA/Fuser#1552",
+        what="no __syncthreads after mbarrier.init: the test hung on H100",
+        code="mbarrier-init-race",
+        block=64,
+        ptx="""
+    .shared .align 8 .b64 ready;
+    @%thread0 mbarrier.init.shared.b64 [ready], 64;
++    bar.sync 0;
+-    bar.warp.sync 0xffffffff;
+    mbarrier.arrive.shared.b64 _, [ready]; // <--
+WAIT:
+    mbarrier.try_wait.parity.shared.b64 %done, [ready], 0; // <--
+    @!%done bra WAIT;
+""",
+    ),
+    Bug(
+        name="mbarrier-never-initialized",
+        source="NVIDIA/cutlass#2364",
+        what="a function called mbarrier_init_tx_bytes does an arrive.expect_tx: the mbarrier is never initialized",
+        code="mbarrier-uninitialized",
+        block=32,
+        ptx="""
+    .shared .align 8 .b64 ready;
++    @%thread0 mbarrier.init.shared.b64 [ready], 1;
+-    @%thread0 mbarrier.arrive.expect_tx.shared.b64 _, [ready], 1; // <--
+    bar.warp.sync 0xffffffff;
+""",
+    ),
+    Bug(
+        name="mbarrier-initialized-by-several-warps",
+        source="mlc-ai/TIRx-kernels#6",
+        what="every warp of the warpgroup elects a lane that initializes the mbarriers",
+        code="mbarrier-reinitialized",
+        also=("mbarrier-init-race", "shared-race"),
+        block=64,
+        ptx="""
+    .shared .align 8 .b64 ready;
+-    @%lane0 mbarrier.init.shared.b64 [ready], 64; // <--
++    @%thread0 mbarrier.init.shared.b64 [ready], 64;
+    bar.sync 0;
+    mbarrier.arrive.shared.b64 _, [ready];
+WAIT:
+    mbarrier.try_wait.parity.shared.b64 %done, [ready], 0;
+    @!%done bra WAIT;
+""",
+    ),
+    Bug(
+        name="consumer-waits-for-the-wrong-phase",
+        source="facebookexperimental/triton#186",
+        what="the consumer's phase is inverted, so that its first wait passes at once",
+        code="mbarrier-parity",
+        also=("shared-race", "deadlock"),
+        block=64,
+        ptx="""
+    .shared .align 128 .b8 stage[256];
+    .shared .align 8 .b64 full;
+    @%thread0 mbarrier.init.shared.b64 [full], 1;
+    @%thread0 fence.mbarrier_init.release.cluster;
+    bar.sync 0;
+    setp.eq.u32 %p0, %thread, 32;
+    @%p0 mbarrier.arrive.expect_tx.shared.b64 _, [full], 256;
+    @%p0 cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [stage], [%data], 256, [full];
+WAIT:
+-    mbarrier.try_wait.parity.shared.b64 %done, [full], 1; // <--
++    mbarrier.try_wait.parity.shared.b64 %done, [full], 0;
+    @!%done bra WAIT;
+    ld.shared.u32 %r0, [stage]; // <--
+""",
+    ),
+]

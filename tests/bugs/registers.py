@@ -1,0 +1,127 @@
+"""Registers that warpgroups hand over by setmaxnreg."""
+
+from __future__ import annotations
+
+from tests.bugs.bug import Bug
+
+BUGS = [
+    Bug(
+        name="setmaxnreg-one-warp",
+        source="mlc-ai/TIRx-kernels#168",
+        what="one warp of a warpgroup executes setmaxnreg, inside the branch of its role; the others do not",
+        code="setmaxnreg-warpgroup",
+        block=256,
+        directives=".maxntid 256 .minnctapersm 1",
+        ptx="""
+    setp.ge.u32 %p0, %warp, 4;
+    @%p0 bra CONSUMER;
+-    setp.ne.u32 %p1, %warp, 0;
+-    @%p1 bra END;
+    setmaxnreg.dec.sync.aligned.u32 40; // <--
+    bra END;
+CONSUMER:
+    setmaxnreg.dec.sync.aligned.u32 216;
+END:
+""",
+    ),
+    Bug(
+        name="setmaxnreg-different-counts",
+        source="mlc-ai/TIRx-kernels#151",
+        what="the warps of one warpgroup name different register counts",
+        code="setmaxnreg-warpgroup",
+        block=256,
+        directives=".maxntid 256 .minnctapersm 1",
+        ptx="""
+    setp.ge.u32 %p0, %warp, 4;
+    @%p0 bra CONSUMER;
+    setp.eq.u32 %p1, %warp, 0;
+    @%p1 bra LOAD;
+    bar.warp.sync 0xffffffff;
+-    setmaxnreg.dec.sync.aligned.u32 64; // <--
++    setmaxnreg.dec.sync.aligned.u32 40;
+    bra END;
+LOAD:
+    setmaxnreg.dec.sync.aligned.u32 40;
+    bra END;
+CONSUMER:
+    setmaxnreg.dec.sync.aligned.u32 216;
+END:
+""",
+    ),
+    Bug(
+        name="setmaxnreg-over-budget",
+        source="mlc-ai/TIRx-kernels#165",
+        what="three warpgroups request 232, 232 and 96 registers a thread: more than a multiprocessor has",
+        code="setmaxnreg-budget",
+        also=("deadlock",),
+        block=384,
+        directives=".maxntid 384 .minnctapersm 1",
+        ptx="""
+    setp.ge.u32 %p0, %warp, 8;
+    @%p0 bra PRODUCER;
+    setmaxnreg.inc.sync.aligned.u32 232; // <--
+    bra END;
+PRODUCER:
+-    setmaxnreg.dec.sync.aligned.u32 96;
++    setmaxnreg.dec.sync.aligned.u32 40;
+END:
+""",
+    ),
+    Bug(
+        name="setmaxnreg-nobody-gives-back",
+        source="pytorch/helion#3620",
+        what="the compute warps raise their registers and no other warpgroup lowers its own: the kernel hangs",
+        code="deadlock",
+        also=("setmaxnreg-budget",),
+        block=512,
+        directives=".maxntid 512 .minnctapersm 1",
+        ptx="""
+    setp.ge.u32 %p0, %warp, 8;
+    @%p0 bra PRODUCER;
+    setmaxnreg.inc.sync.aligned.u32 168; // <--
+    bra END;
+PRODUCER:
++    setmaxnreg.dec.sync.aligned.u32 80;
+END:
+    bar.sync 0;
+""",
+    ),
+    Bug(
+        name="setmaxnreg-with-launch-bounds",
+        source="NVIDIA/cutlass#2007",
+        what="__launch_bounds__(384, 1) gives 168 registers a thread: two warpgroups of 232 and one of 40 do not fit",
+        code="setmaxnreg-budget",
+        also=("deadlock",),
+        block=384,
+        directives=".maxntid 384 .minnctapersm 1",
+        ptx="""
+    setp.ge.u32 %p0, %warp, 8;
+    @%p0 bra CONSUMER;
+    setmaxnreg.inc.sync.aligned.u32 232; // <--
+    bra END;
+CONSUMER:
+-    setmaxnreg.dec.sync.aligned.u32 64;
++    setmaxnreg.dec.sync.aligned.u32 40;
+END:
+""",
+    ),
+    Bug(
+        name="setmaxnreg-for-four-warpgroups",
+        source="tile-ai/tilelang#2406",
+        what="24 and 240 registers are hard-coded for one producer and two consumers; this kernel has three consumers",
+        code="setmaxnreg-budget",
+        also=("deadlock",),
+        block=512,
+        directives=".maxntid 512 .minnctapersm 1",
+        ptx="""
+    setp.lt.u32 %p0, %warp, 4;
+    @%p0 bra PRODUCER;
+-    setmaxnreg.inc.sync.aligned.u32 240; // <--
++    setmaxnreg.inc.sync.aligned.u32 160;
+    bra END;
+PRODUCER:
+    setmaxnreg.dec.sync.aligned.u32 24;
+END:
+""",
+    ),
+]

@@ -1,0 +1,325 @@
+"""Shared memory: barriers of the CTA that are missing or come too late."""
+
+from __future__ import annotations
+
+from tests.bugs.bug import Bug
+
+#: The word of this thread in `room` at %own, that of its neighbor in the next warp at %next.
+WORDS = """
+    .shared .align 16 .b8 room[512];
+    .reg .b32 %own, %next;
+    shl.b32 %r0, %thread, 2;
+    mov.u32 %r1, room;
+    add.u32 %own, %r1, %r0;
+    xor.b32 %r0, %r0, 128;
+    add.u32 %next, %r1, %r0;
+"""
+
+BUGS = [
+    Bug(
+        name="one-thread-writes-all-read",
+        source="ORNL/HeCBench#254",
+        what="one thread writes two accumulators and all threads read them on the next line: no __syncthreads",
+        code="shared-race",
+        ptx="""
+    .shared .align 4 .b32 total;
+    @%thread0 st.shared.u32 [total], 5;
++    bar.sync 0;
+    ld.shared.u32 %r0, [total]; // <--
+""",
+    ),
+    Bug(
+        name="next-tile-loaded-while-others-read",
+        source="ORNL/HeCBench#253",
+        what="the loop loads the next tile into shared memory while other threads still read the last one",
+        code="shared-race",
+        ptx=WORDS
+        + """
+    mov.u32 %r2, 0;
+TILE:
+    add.u32 %r3, %thread, %r2;
+    st.shared.u32 [%own], %r3; // <--
+    bar.sync 0;
+    ld.shared.u32 %r4, [%next];
++    bar.sync 0;
+    add.u32 %r2, %r2, 1;
+    setp.lt.u32 %p0, %r2, 2;
+    @%p0 bra TILE;
+""",
+    ),
+    Bug(
+        name="one-barrier-in-a-loop",
+        source="yelhousni/zprize-GPU-MSM-harness#1",
+        what="each thread posts its value and one __syncthreads follows: a fast thread posts the next round's value",
+        code="shared-race",
+        ptx=WORDS
+        + """
+    mov.u32 %r2, 0;
+ROUND:
+    mad.lo.u32 %r3, %r2, 7, %thread;
+    st.shared.u32 [%own], %r3; // <--
+    bar.sync 0;
+    ld.shared.u32 %r4, [room];
+    ld.shared.u32 %r5, [%next];
++    bar.sync 0;
+    add.u32 %r2, %r2, 1;
+    setp.lt.u32 %p0, %r2, 3;
+    @%p0 bra ROUND;
+""",
+    ),
+    Bug(
+        name="thread-0-reduces-while-others-go-on",
+        source="NVIDIA/cuml#6578",
+        what="thread 0 reduces what all have written, the others go on with the loop and overwrite it",
+        code="shared-race",
+        ptx=WORDS
+        + """
+    mov.u32 %r2, 0;
+ROUND:
+    add.u32 %r3, %thread, %r2;
+    st.shared.u32 [%own], %r3; // <--
+    bar.sync 0;
+    @%thread0 ld.shared.u32 %r4, [room+256];
+    @%thread0 ld.shared.u32 %r5, [room+384];
++    bar.sync 0;
+    add.u32 %r2, %r2, 1;
+    setp.lt.u32 %p0, %r2, 2;
+    @%p0 bra ROUND;
+""",
+    ),
+    Bug(
+        name="buffer-reused-for-the-second-reduction",
+        source="flashinfer-ai/flashinfer#3607",
+        what="one buffer of warp sums for mean and variance: a fast warp writes the second before all read the first",
+        code="shared-race",
+        ptx="""
+    .shared .align 16 .b8 sums[16];
+    shl.b32 %r0, %warp, 2;
+    mov.u32 %r1, sums;
+    add.u32 %r1, %r1, %r0;
+    @%lane0 st.shared.u32 [%r1], %warp;
+    bar.sync 0;
+    ld.shared.v4.u32 {%r2, %r3, %r4, %r5}, [sums];
++    bar.sync 0;
+    add.u32 %r6, %warp, %r5;
+    add.u32 %r6, %r6, 1;
+    @%lane0 st.shared.u32 [%r1], %r6; // <--
+    bar.sync 0;
+    ld.shared.v4.u32 {%r2, %r3, %r4, %r5}, [sums];
+""",
+    ),
+    Bug(
+        name="output-tile-read-before-other-warps-write",
+        source="tile-ai/TileOPs#1633",
+        what="the accumulator goes to the output through a swizzled tile in shared memory, with no barrier around",
+        code="shared-race",
+        ptx=WORDS
+        + """
+    st.shared.u32 [%own], %thread;
++    bar.sync 3, 128;
+    ld.shared.u32 %r2, [%next]; // <--
+    mul.wide.u32 %rd0, %thread, 4;
+    add.u64 %rd0, %rd0, %data;
+    st.global.u32 [%rd0], %r2;
+""",
+    ),
+    Bug(
+        name="accumulators-alias-the-operands",
+        source="sgl-project/sglang#37287",
+        what="sC aliases the first stage of sA: a warp stores partial sums while another still reads its operand",
+        code="shared-race",
+        ptx=WORDS
+        + """
+    st.shared.u32 [%own], %thread;
+    bar.sync 1, 128;
+    ld.shared.u32 %r2, [%next];
++    bar.sync 1, 128;
+    add.u32 %r2, %r2, 1000;
+    st.shared.u32 [%own], %r2; // <--
+    bar.sync 1, 128;
+""",
+    ),
+    Bug(
+        name="atomics-on-a-counter-not-yet-cleared",
+        source="alicevision/popsift#82",
+        what="threads add to a histogram in shared memory before all of it is set to zero",
+        code="shared-race",
+        ptx=WORDS
+        + """
+    st.shared.u32 [%own], 0;
++    bar.sync 0;
+    atom.shared.add.u32 %r2, [%next], 1; // <--
+""",
+    ),
+    Bug(
+        name="sync-after-an-inner-loop-missing",
+        source="ikawrakow/ik_llama.cpp#1649",
+        what="the token loop reads sK at its end, and the next iteration overwrites sK at its top",
+        code="shared-race",
+        ptx=WORDS
+        + """
+    mov.u32 %r2, 0;
+TOKEN:
+    mad.lo.u32 %r3, %r2, 3, %thread;
+    st.shared.u32 [%own], %r3; // <--
+    bar.sync 0;
+    ld.shared.u32 %r4, [%next];
+    bar.warp.sync 0xffffffff;
++    bar.sync 0;
+    add.u32 %r2, %r2, 1;
+    setp.lt.u32 %p0, %r2, 2;
+    @%p0 bra TOKEN;
+""",
+    ),
+    Bug(
+        name="loop-without-a-sync-at-its-end",
+        source="csarofeen/pytorch#383",
+        what="the code generator emits no __syncthreads at the end of a loop whose top writes what its bottom reads",
+        code="shared-race",
+        block=64,
+        ptx=WORDS
+        + """
+    mov.u32 %r2, 10;
+AGAIN:
+    st.shared.u32 [%own], %r2; // <--
+    bar.sync 0;
+    ld.shared.u32 %r3, [%next];
++    bar.sync 0;
+    add.u32 %r2, %r2, 1;
+    setp.lt.u32 %p0, %r2, 12;
+    @%p0 bra AGAIN;
+""",
+    ),
+    Bug(
+        name="barrier-dropped-for-a-partial-warp",
+        source="tile-ai/tilelang#2556",
+        what="`if tx < 48`: the compiler drops the barrier it needs, since 48 is no multiple of a warp",
+        code="shared-race",
+        block=64,
+        ptx="""
+    .shared .align 16 .b8 s[256];
+    shl.b32 %r0, %thread, 2;
+    mov.u32 %r1, s;
+    add.u32 %r1, %r1, %r0;
+    setp.lt.u32 %p0, %thread, 48;
+    @%p0 st.shared.u32 [%r1], %thread;
++    bar.sync 0;
+    mov.u32 %r2, s;
+    sub.u32 %r2, %r2, %r0;
+    @%p0 ld.shared.u32 %r3, [%r2+188]; // <--
+""",
+    ),
+    Bug(
+        name="barrier-hoisted-out-of-the-branch",
+        source="tile-ai/tilelang#2612",
+        what="the barrier inside the guarded loop is moved before the `if`: write and read in the loop are unordered",
+        code="shared-race",
+        ptx=WORDS
+        + """
+    setp.lt.u32 %p1, %warp, 4;
+    bar.sync 0;
+    @!%p1 bra END;
+    mov.u32 %r2, 0;
+STEP:
+    mad.lo.u32 %r3, %r2, 5, %thread;
+    st.shared.u32 [%own], %r3; // <--
++    bar.sync 0;
+    ld.shared.u32 %r4, [%next];
++    bar.sync 0;
+    add.u32 %r2, %r2, 1;
+    setp.lt.u32 %p0, %r2, 2;
+    @%p0 bra STEP;
+END:
+""",
+    ),
+    Bug(
+        name="barrier-before-the-other-branch",
+        source="tile-ai/tilelang#3085",
+        what="the barriers of both branches are dropped because one was: threads 1 to 32 exchange words unordered",
+        code="shared-race",
+        block=64,
+        ptx="""
+    .shared .align 16 .b8 s[256];
+    shl.b32 %r0, %thread, 2;
+    mov.u32 %r1, s;
+    add.u32 %r2, %r1, %r0;
+    sub.u32 %r3, %r1, %r0;
+    sub.u32 %r4, %thread, 1;
+    setp.lt.u32 %p0, %r4, 32;
+    bar.sync 0;
+    @%p0 st.shared.u32 [%r2], %thread;
++    bar.sync 0;
+    @%p0 ld.shared.u32 %r5, [%r3+132]; // <--
+""",
+    ),
+    Bug(
+        name="phase-overwritten-before-others-read-it",
+        source="triton-lang/triton#11334",
+        what="cluster_barrier: a thread runs ahead and flips the phase before another warp has read it",
+        code="shared-race",
+        ptx="""
+    .shared .align 4 .b32 phase;
+    @%thread0 st.shared.u32 [phase], 0;
+    bar.sync 0;
+    ld.shared.u32 %r0, [phase];
++    bar.sync 0;
+    xor.b32 %r1, %r0, 1;
+    @%thread0 st.shared.u32 [phase], %r1; // <--
+    bar.sync 0;
+""",
+    ),
+    Bug(
+        name="tile-stored-by-wmma-read-by-other-lanes",
+        source="JustVugg/colibri#1099",
+        what="lanes read what other lanes of the warp have just stored from an accumulator: no __syncwarp",
+        code="shared-race",
+        block=32,
+        ptx="""
+    .shared .align 16 .b8 tile[256];
+    shl.b32 %r0, %lane, 3;
+    mov.u32 %r1, tile;
+    add.u32 %r2, %r1, %r0;
+    xor.b32 %r3, %r0, 8;
+    add.u32 %r3, %r1, %r3;
+    st.shared.v2.u32 [%r2], {%lane, %lane};
++    bar.warp.sync 0xffffffff;
+    ld.shared.u32 %r4, [%r3]; // <--
+""",
+    ),
+    Bug(
+        name="lanes-of-a-round-read-the-last-one",
+        source="tpruvot/ccminer#75",
+        what="each round of a tree in shared memory is read by other lanes than wrote it: no __syncwarp",
+        code="shared-race",
+        block=32,
+        ptx="""
+    .shared .align 16 .b8 levels[128];
+    shl.b32 %r0, %lane, 2;
+    mov.u32 %r1, levels;
+    add.u32 %r1, %r1, %r0;
+    st.shared.u32 [%r1], %lane;
++    bar.warp.sync 0xffffffff;
+    setp.lt.u32 %p0, %lane, 16;
+    @%p0 ld.shared.u32 %r2, [%r1+64]; // <--
+""",
+    ),
+    Bug(
+        name="row-maximum-read-before-it-is-written",
+        source="mlc-ai/TIRx-kernels#6",
+        what="FlashAttention-4 reads the row maximum in its first iteration, before anything has been written there",
+        code="uninitialized-shared",
+        block=32,
+        ptx="""
+    .shared .align 16 .b8 row_max[128];
+    shl.b32 %r0, %lane, 2;
+    mov.u32 %r1, row_max;
+    add.u32 %r1, %r1, %r0;
++    st.shared.u32 [%r1], 0;
+    ld.shared.u32 %r2, [%r1]; // <--
+    add.u32 %r2, %r2, 1;
+    mul.wide.u32 %rd0, %lane, 4;
+    add.u64 %rd0, %rd0, %data;
+    st.global.u32 [%rd0], %r2;
+""",
+    ),
+]

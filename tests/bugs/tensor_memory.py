@@ -1,0 +1,201 @@
+"""tcgen05: matrix products, tensor memory, commits and waits."""
+
+from __future__ import annotations
+
+from tests.bugs.bug import Bug
+
+#: Operands of zeros at smem_a and smem_b, an mbarrier `done`, and 64 columns of tensor memory at %tmem. %desc_a,
+#: %desc_b and %idesc describe a product of 128 x 32 x 16 in bf16.
+BEGIN = """
+    .shared .align 1024 .b8 smem_a[16384];
+    .shared .align 1024 .b8 smem_b[4096];
+    .shared .align 8 .b64 done;
+    .shared .align 8 .b64 empty;
+    .shared .align 4 .b32 slot;
+    .reg .b64 %desc_a, %desc_b;
+    .reg .b32 %idesc, %tmem, %row;
+    .reg .pred %warp0;
+    mov.b64 %desc_a, 0x4000404000010040;
+    mov.b64 %desc_b, 0x4000404000010440;
+    mov.b32 %idesc, 0x8080490;
+    setp.eq.u32 %warp0, %warp, 0;
+    @%thread0 st.bulk.weak.shared::cta [smem_a], 16384, 0;
+    @%thread0 st.bulk.weak.shared::cta [smem_b], 4096, 0;
+    @%thread0 mbarrier.init.shared.b64 [done], 1; // <--
+    @%thread0 mbarrier.init.shared.b64 [empty], 1;
+    fence.proxy.async.shared::cta;
+    @!%warp0 bra ALLOCATED;
+    tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [slot], 64;
+ALLOCATED:
+    tcgen05.fence::before_thread_sync;
+    bar.sync 0;
+    tcgen05.fence::after_thread_sync;
+    ld.shared.b32 %tmem, [slot];
+    shl.b32 %row, %warp, 21;
+    add.u32 %row, %row, %tmem;
+"""
+#: All warps are done with tensor memory.
+END = """
+    tcgen05.fence::before_thread_sync;
+    bar.sync 0;
+    tcgen05.fence::after_thread_sync;
+    @!%warp0 bra FREED;
+    tcgen05.dealloc.cta_group::1.sync.aligned.b32 %tmem, 64;
+FREED:
+"""
+MMA = "tcgen05.mma.cta_group::1.kind::f16 [%tmem], %desc_a, %desc_b, %idesc, 0;"
+COMMIT = "tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [done];"
+WAIT = """
+FINISHED:
+    mbarrier.try_wait.parity.shared.b64 %done, [done], 0;
+    @!%done bra FINISHED;
+"""
+
+BUGS = [
+    Bug(
+        name="commit-by-another-thread",
+        source="mlc-ai/TIRx-kernels#53",
+        what="tcgen05.commit by another thread than the one that issued the MMAs: it tracks only its own thread",
+        code="tensor-race",
+        note="rebuilt from a description of the thread",
+        also=("tmem-freed-in-use", "cta-exit"),
+        target="sm_100a",
+        ptx=BEGIN
+        + f"""
+    @%thread0 {MMA}
+-    setp.eq.u32 %p1, %thread, 32;
+-    @%p1 {COMMIT}
++    @%thread0 {COMMIT}
+"""
+        + WAIT
+        + """
+    tcgen05.fence::after_thread_sync;
+    tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r0}, [%row]; // <--
+    tcgen05.wait::ld.sync.aligned;
+"""
+        + END,
+    ),
+    Bug(
+        name="wait-for-a-parity-that-has-passed",
+        source="tile-ai/tilelang#3087",
+        what="the wait after the MMA names a parity that has completed, so the next copy overwrites what the MMA reads",
+        code="mbarrier-parity",
+        also=("tmem-freed-in-use", "deadlock"),
+        target="sm_100a",
+        ptx=BEGIN
+        + f"""
+    @%thread0 {MMA}
+    @%thread0 {COMMIT}
+FINISHED:
+-    mbarrier.try_wait.parity.shared.b64 %done, [done], 1; // <--
++    mbarrier.try_wait.parity.shared.b64 %done, [done], 0;
+    @!%done bra FINISHED;
+    tcgen05.fence::after_thread_sync;
+    tcgen05.ld.sync.aligned.32x32b.x1.b32 {{%r0}}, [%row]; // <--
+    tcgen05.wait::ld.sync.aligned;
+"""
+        + END,
+    ),
+    Bug(
+        name="scales-overlap-the-accumulator",
+        source="triton-lang/triton#6050",
+        what="the lowering of the scaled MMA picks the wrong shape for the scale factors in tensor memory",
+        code="tmem-overlap",
+        also=("tensor-race",),
+        target="sm_100a",
+        ptx=BEGIN
+        + """
+    mov.b32 %idesc, 0x8880000;
+-    add.u32 %r1, %tmem, 24;
+-    add.u32 %r2, %row, 24;
++    add.u32 %r1, %tmem, 32;
++    add.u32 %r2, %row, 32;
+    add.u32 %r3, %r1, 4;
+    mov.b32 %r4, 0x7F7F7F7F;
+    tcgen05.st.sync.aligned.32x32b.x8.b32 [%r2], {%r4, %r4, %r4, %r4, %r4, %r4, %r4, %r4};
+    tcgen05.wait::st.sync.aligned;
+    tcgen05.fence::before_thread_sync;
+    bar.sync 0;
+    tcgen05.fence::after_thread_sync;
+    @!%thread0 bra WAIT;
+    tcgen05.mma.cta_group::1.kind::mxf8f6f4.block_scale [%tmem], %desc_a, %desc_b, %idesc, [%r1], [%r3], 0; // <--
+    tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [done];
+WAIT:
+"""
+        + WAIT
+        + END,
+    ),
+    Bug(
+        name="aliased-columns-stored-while-read",
+        source="facebookexperimental/triton#1992",
+        what="P aliases half of S in tensor memory: a fast warp stores P over what a slow warp has yet to read",
+        code="tensor-race",
+        block=256,
+        target="sm_100a",
+        ptx=BEGIN
+        + f"""
+    and.b32 %r1, %warp, 3;
+    shl.b32 %row, %r1, 21;
+    add.u32 %row, %row, %tmem;
+    @%thread0 {MMA}
+    @%thread0 {COMMIT}
+"""
+        + WAIT
+        + """
+    tcgen05.fence::after_thread_sync;
+    setp.ge.u32 %p1, %warp, 4;
+    @%p1 bra STORE;
+    tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r0}, [%row];
+    tcgen05.wait::ld.sync.aligned;
++    tcgen05.fence::before_thread_sync;
++    bar.sync 1, 256;
+    bra STORED;
+STORE:
++    bar.sync 1, 256;
++    tcgen05.fence::after_thread_sync;
+    tcgen05.st.sync.aligned.32x32b.x1.b32 [%row], {%thread}; // <--
+    tcgen05.wait::st.sync.aligned;
+STORED:
+"""
+        + END,
+    ),
+    Bug(
+        name="operand-stored-without-proxy-fence",
+        source="sgl-project/sglang#39124",
+        what="threads store an operand that tcgen05.mma reads through the async proxy; only __syncthreads in between",
+        code="missing-proxy-fence",
+        target="sm_100a",
+        ptx=BEGIN
+        + f"""
+    shl.b32 %r0, %thread, 4;
+    mov.u32 %r1, smem_a;
+    add.u32 %r1, %r1, %r0;
+    st.shared.v4.b32 [%r1], {{%thread, %thread, %thread, %thread}};
++    fence.proxy.async.shared::cta;
+    bar.sync 0;
+    @%thread0 {MMA} // <--
+    @%thread0 {COMMIT}
+"""
+        + WAIT
+        + END,
+    ),
+    Bug(
+        name="stage-reused-while-cp-reads",
+        source="mlc-ai/TIRx-kernels#42",
+        what="the transposer stores into a stage of scale factors that the preceding tcgen05.cp may still read",
+        code="shared-race",
+        also=("tmem-freed-in-use",),
+        target="sm_100a",
+        ptx=BEGIN
+        + f"""
+    @%thread0 tcgen05.cp.cta_group::1.128x256b [%tmem], %desc_a;
+    @%thread0 {COMMIT}
+"""
+        + WAIT.replace("\nFINISHED", "\n+FINISHED").replace("\n    ", "\n+    ")
+        + """
+    @%thread0 st.shared.u32 [smem_a], 1; // <--
+"""
+        + "\n".join("-" + line for line in WAIT.strip("\n").splitlines())
+        + END,
+    ),
+]
