@@ -2,13 +2,14 @@
 
 `form` holds how a declaration is written, `operands` how its operands are, with the rules in `specification` and
 `compound`; `symbols`, `types`, `special` and `scope` what names stand for, `targets` where forms exist; `recognize` and
-`check` read PTX text. The other modules are the families; `FAMILIES` names them.
+`check` read PTX text, `find` searches. The other modules are the families; `FAMILIES` names them.
 """
 
 from __future__ import annotations
 
 import functools
 import importlib
+from typing import TYPE_CHECKING
 
 #: The modules that declare instructions.
 FAMILIES = (
@@ -56,3 +57,18 @@ def load_all() -> None:
     """Import every family, which fills `form.REGISTRY`."""
     for family in FAMILIES:
         importlib.import_module(f"ptxgen.instr.{family}")
+
+
+if TYPE_CHECKING:
+    from ptxgen.instr.model.find import find as find
+else:
+
+    def __getattr__(name: str) -> object:
+        if name == "find":
+            return importlib.import_module("ptxgen.instr.model.find").find
+        if name in FAMILIES:
+            return importlib.import_module(f"ptxgen.instr.{name}")
+        near = ""
+        if not name.startswith("__"):
+            near = importlib.import_module("ptxgen.instr.model.find").suggestion(name)
+        raise AttributeError(f"module 'ptxgen.instr' has no attribute {name!r}{near}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -92,7 +91,7 @@ def _explanation(
     return Explanation(
         text=text,
         key=form.key,
-        summary=inspect.cleandoc(type(made).__doc__ or ""),
+        summary=form.summary,
         syntax=form.syntax,
         section=form.section,
         issued_by=form.issued_by,

@@ -35,6 +35,7 @@ from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any, ClassVar, Literal, TypeVar, dataclass_transform
 
 from ptxgen.instr.model import operands as specs
+from ptxgen.instr.model.described import Documentation, SignatureOf, suggest_names
 from ptxgen.instr.model.operands import Problem, Resolver, Specification, type_of
 from ptxgen.instr.model.symbols import unavailable
 from ptxgen.instr.model.targets import Availability, Target
@@ -155,9 +156,11 @@ class Form:
 
     `issued_by` is who executes it together, `completed_by` what tells that its work is done, `fences` which fence or
     wait its effects need before others see them (empty: none). `removed` is since when and where it exists no more.
+    `summary` is the docstring of the declaration.
     """
 
     key: str
+    summary: str
     opcode: str
     syntax: str
     section: str
@@ -292,6 +295,7 @@ class Instruction:
 
     form: ClassVar[Form]
     syntax: ClassVar[str]
+    __signature__: ClassVar[SignatureOf]
     #: What a modifier token (`"relu"`), a field's value (`"dtype=bf16"`), an optional operand (`"mask"`), `_` or a
     #: constant as an operand (`"state=_"`, `"value=13"`), or several together (`"cp multicast::cluster"`) need beyond
     #: the form itself; a target (`"sm_89"`) may be among them.
@@ -349,6 +353,7 @@ class Instruction:
             raise TypeError(f"{cls.__name__}: the class arguments {sorted(missing)} are missing")
         cls.form = Form(
             key=f"{_family(cls.__module__)}.{cls.__name__}",
+            summary=inspect.cleandoc(cls.__doc__ or ""),
             opcode=name,
             syntax=cls.syntax.strip(),
             section=cls._about["section"],
@@ -374,6 +379,9 @@ class Instruction:
             leading=cls._about["leading"],
             removed=cls._about["removed"],
         )
+        cls.__doc__ = Documentation()  # type: ignore[assignment]
+        cls.__signature__ = SignatureOf()
+        suggest_names(_family(cls.__module__))
         REGISTRY.setdefault(name.split(".")[0], []).append(cls)
 
     # Making an instruction.
