@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import difflib
+import re
 from dataclasses import dataclass
 
 from ptxgen.instr.model.operands import Symbol
@@ -9,16 +11,33 @@ from ptxgen.instr.model.special import special_register
 from ptxgen.instr.model.symbols import TextureMode
 from ptxgen.instr.model.types import TYPES
 
+#: Types of registers. Values of the other formats live in untyped registers of their width.
+_KINDS = ("bits", "unsigned", "signed", "float")
+REGISTER_TYPES = (
+    *(name for name, each in TYPES.items() if each.kind == "predicate" or (each.kind in _KINDS and each.bits >= 8)),
+    "f16x2",
+)
+_NAME = re.compile(r"%?[\w$]+")
+
+
+class RegisterError(ValueError):
+    """A register of a type or name that PTX does not have."""
+
 
 @dataclass(frozen=True, slots=True)
 class Register:
-    """A declared register: `%name` of a PTX type."""
+    """A declared register: `%name` of a PTX type. Typed calls check the type."""
 
     name: str
     type: str
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def symbol(self) -> Symbol:
+        """What the name stands for."""
+        return Symbol(self.name, "register", TYPES[self.type])
 
 
 class Registers:
@@ -39,11 +58,12 @@ class Registers:
         return chosen
 
     def one(self, type: str, name: str) -> Register:
-        """A new register of a type (`u32`, `pred`, ...)."""
-        chosen = self._unique("%" + name)
-        self._symbols[chosen] = Symbol(chosen, "register", TYPES[type])
-        self._by_type.setdefault(type, []).append(chosen)
-        return Register(chosen, type)
+        """A new register of a type (`u32`, `pred`, ...), called `%name`. Raises RegisterError."""
+        _check(type, name)
+        made = Register(self._unique("%" + name.removeprefix("%")), type)
+        self._symbols[made.name] = made.symbol
+        self._by_type.setdefault(type, []).append(made.name)
+        return made
 
     def many(self, type: str, name: str, count: int) -> list[Register]:
         """`count` new registers, `%name0` and so on."""
@@ -77,3 +97,41 @@ class Registers:
                 line += f" {name}{end}"
             lines.append(line)
         return "\n".join(lines)
+
+
+#: What other languages call PTX types.
+_ALIASES = {
+    "int": "s32",
+    "long": "s64",
+    "short": "s16",
+    "char": "s8",
+    "unsigned": "u32",
+    "uint": "u32",
+    "i1": "pred",
+    "float": "f32",
+    "double": "f64",
+    "half": "b16",
+    "bool": "pred",
+    "predicate": "pred",
+    **{f"int{bits}": f"s{bits}" for bits in (8, 16, 32, 64)},
+    **{f"uint{bits}": f"u{bits}" for bits in (8, 16, 32, 64)},
+    **{f"i{bits}": f"s{bits}" for bits in (8, 16, 32, 64)},
+    **{f"float{bits}": f"f{bits}" for bits in (16, 32, 64)},
+}
+
+
+def _check(type: str, name: str) -> None:
+    if type not in REGISTER_TYPES:
+        known = TYPES.get(type)
+        bare = type.removeprefix(".").lower()
+        if known is not None and known.kind == "packed" and f"b{known.bits}" in REGISTER_TYPES:
+            advice = f"{type} values are held in registers of type b{known.bits}"
+        elif meant := bare if bare in REGISTER_TYPES else _ALIASES.get(bare):
+            advice = f"did you mean {meant}?"
+        elif near := difflib.get_close_matches(bare, REGISTER_TYPES, n=2):
+            advice = f"did you mean {' or '.join(near)}?"
+        else:
+            advice = f"there are {', '.join(REGISTER_TYPES)}"
+        raise RegisterError(f"PTX has no registers of type {type!r}; {advice}")
+    if not _NAME.fullmatch(name):
+        raise RegisterError(f"a register's name has letters, digits, _ and $, which {name!r} has not alone")

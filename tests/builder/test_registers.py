@@ -2,8 +2,10 @@
 
 import pytest
 
-from ptxgen import assemble, parse
-from ptxgen.builder import Register, Registers
+from ptxgen import assemble, check, parse
+from ptxgen.builder import REGISTER_TYPES, Register, RegisterError, Registers
+from ptxgen.instr import integer, memory, move, predicate
+from ptxgen.instr.model.form import InstructionError
 from ptxgen.instr.model.operands import Symbol
 from ptxgen.instr.model.types import TYPES
 from ptxgen.syntax import RegisterDeclaration
@@ -50,9 +52,55 @@ def test_resolves_to_the_declared_type() -> None:
     assert registers("%y") is None
 
 
-def test_unknown_type() -> None:
-    with pytest.raises(KeyError, match="b33"):
-        Registers().one("b33", "x")
+@pytest.mark.parametrize(
+    ("type", "name", "message"),
+    [
+        ("int", "%x", "PTX has no registers of type 'int'; did you mean s32?"),
+        (".f32", "x", "PTX has no registers of type '.f32'; did you mean f32?"),
+        ("b33", "x", "PTX has no registers of type 'b33'; did you mean "),
+        ("bf16", "x", "PTX has no registers of type 'bf16'; bf16 values are held in registers of type b16"),
+        ("texref", "x", "PTX has no registers of type 'texref'; there are pred, u8, s8,"),
+        ("u32", "x y", "a register's name has letters, digits, _ and $, which 'x y' has not alone"),
+    ],
+)
+def test_types_and_names_that_ptx_does_not_have(type: str, name: str, message: str) -> None:
+    with pytest.raises(RegisterError) as caught:
+        Registers().one(type, name)
+    assert str(caught.value).startswith(message)
+
+
+def test_a_percent_sign_may_be_written() -> None:
+    assert str(Registers().one("u32", "%x")) == "%x"
+
+
+@pytest.mark.parametrize("type", REGISTER_TYPES)
+def test_every_type_is_one_for_ptxas(type: str) -> None:
+    registers = Registers()
+    registers.one(type, "x")
+    text = f".version 9.0\n.target sm_90\n.address_size 64\n.entry k() {{\n{registers.declarations()}\nret;\n}}\n"
+    assert check(text) == []
+    assert assemble(text).data
+
+
+def test_typed_calls_check_the_declarations() -> None:
+    registers = Registers()
+    f, u, p = registers.one("f32", "f"), registers.one("u32", "u"), registers.one("pred", "p")
+    assert str(integer.add(u, u, "%y", type="u32")) == "add.u32 %u, %u, %y;"
+    assert str(move.mov(u, "%tid.x", type="u32")) == "mov.u32 %u, %tid.x;"
+    for made in (
+        lambda: integer.add(f, u, 1, type="u32"),
+        lambda: integer.add("%y", f, 1, type="u32"),
+        lambda: predicate.selp(u, u, u, f, type="u32"),
+    ):
+        with pytest.raises(InstructionError, match=r"%f is declared \.f32"):
+            made()
+    with pytest.raises(InstructionError, match=r"floats or integers, not \.u32 and \.f32"):
+        memory.ld([u, f], "%rd", vec="v2", type="u32")
+    with pytest.raises(InstructionError, match=r"%p is declared \.pred"):
+        memory.ld(u, p, type="u32")
+    with pytest.raises(InstructionError, match=r"the guard must be a predicate, but %u is declared \.u32"):
+        integer.add(u, u, 1, type="u32").when(u)
+    assert str(integer.add(u, u, 1, type="u32").unless(p)) == "@!%p add.u32 %u, %u, 1;"
 
 
 def test_declarations_are_what_was_made_and_legal_for_ptxas() -> None:

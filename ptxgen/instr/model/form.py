@@ -21,13 +21,13 @@ rules, needs and class arguments, as one declaration may from another. A field t
 from __future__ import annotations
 
 import contextlib
+import difflib
 import functools
 import inspect
 import itertools
 import math
 import random
 import re
-import struct
 import types
 import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -36,14 +36,12 @@ from typing import Any, ClassVar, Literal, TypeVar, dataclass_transform
 
 from ptxgen.instr.model import operands as specs
 from ptxgen.instr.model.described import Documentation, SignatureOf, suggest_names
-from ptxgen.instr.model.operands import Problem, Resolver, Specification, type_of
-from ptxgen.instr.model.symbols import unavailable
+from ptxgen.instr.model.given import Declarations, OperandLike, coerced, node
+from ptxgen.instr.model.operands import Problem, Resolver, Specification
+from ptxgen.instr.model.symbols import Declared, unavailable
 from ptxgen.instr.model.targets import Availability, Target
 from ptxgen.instr.model.traits import STATED, FormTraits, Stated, Traits, form_traits
-from ptxgen.syntax import Address, Arguments, Expression, Immediate, Operand, Pair, Vector, parse_operand
-
-#: What a typed call takes as an operand: PTX text, a number, a list (vector), a syntax node, or a builder's register.
-OperandLike = Any
+from ptxgen.syntax import Arguments, Expression, Immediate, Operand, Pair, parse_operand
 
 IssuedBy = Literal["thread", "warp", "warpgroup", "CTA", "CTA pair"]
 
@@ -394,9 +392,10 @@ class Instruction:
         for name, value in kwargs.items():
             if name not in form.positional or name in values:
                 known = ", ".join(form.positional)
-                raise InstructionError(
-                    form.key, [Problem("unknown-modifier", f"no modifier or operand {name!r}; it has {known}")]
-                )
+                close = difflib.get_close_matches(name, form.positional, n=1) if name not in values else ()
+                near = f"; did you mean {close[0]}?" if close else ""
+                message = f"no modifier or operand {name!r}; it has {known}{near}"
+                raise InstructionError(form.key, [Problem("unknown-modifier", message)])
             values[name] = value
         state = self.__dict__
         state["guard"] = None
@@ -408,8 +407,10 @@ class Instruction:
                 problems += self._slot_problems(slot, value)
         if not problems:
             for name, spec in form.operands.items():
-                state[name] = _coerce(values.get(name), spec, self)
+                state[name] = coerced(values.get(name), spec, self)
             problems = [*self.modifier_problems(), *self.operand_problems(None)]
+            if not errors(problems):
+                problems = self._type_problems(Declarations(values.values()))
         if problems := errors(problems):
             raise InstructionError(form.key, problems)
 
@@ -435,9 +436,13 @@ class Instruction:
         raise AttributeError(f"{self.form.key} is immutable; make another one")
 
     def when(self, predicate: OperandLike, *, negated: bool = False) -> typing.Self:
-        """This instruction under the guard `@predicate`."""
+        """This instruction under the guard `@predicate`. Raises InstructionError for a register of another type."""
+        symbol = predicate.symbol if isinstance(predicate, Declared) else None
+        if symbol is not None and symbol.type is not None and symbol.type.kind != "predicate":
+            message = f"the guard must be a predicate, but {predicate} is declared {symbol.type}"
+            raise InstructionError(self.form.key, [Problem("guard", message)])
         made = self.bound(self.__dict__, {})
-        made.__dict__["guard"] = ("!" if negated else "") + str(_node(predicate))
+        made.__dict__["guard"] = ("!" if negated else "") + str(node(predicate))
         return made
 
     def unless(self, predicate: OperandLike) -> typing.Self:
@@ -536,6 +541,16 @@ class Instruction:
                 for rule in self.form.rules
                 if rule.reads_operands and (message := rule.check(self))
             ]
+        return problems
+
+    def _type_problems(self, declared: Declarations) -> list[Problem]:
+        """Rules on the types of those operands of which every name is declared."""
+        problems: list[Problem] = []
+        for name, spec in self.form.operands.items() if declared else ():
+            operand = getattr(self, name)
+            if operand is not None and declared.cover(operand):
+                found = spec.problems(operand, self, declared)
+                problems.extend(replace(problem, operand=name, part=problem.part or str(operand)) for problem in found)
         return problems
 
     def _half(self, spec: Specification) -> bool:
@@ -684,39 +699,3 @@ def _plain(operand: Operand | None) -> object:
         with contextlib.suppress(ValueError):
             return operand.evaluate()
     return operand
-
-
-def _float_bits(format: str, value: float) -> str:
-    try:
-        return struct.pack(format, value).hex().upper()
-    except OverflowError:
-        raise ValueError(f"{value} does not fit .f32") from None
-
-
-def _node(value: OperandLike) -> Operand:
-    """A syntax node of what a typed call was given."""
-    if isinstance(value, Operand):
-        return value
-    if isinstance(value, bool):
-        return Immediate(str(int(value)))
-    if isinstance(value, int):
-        return Immediate(str(value))
-    if isinstance(value, float):
-        return Immediate("0f" + _float_bits(">f", value))
-    if isinstance(value, list | tuple):
-        return Vector(tuple(_node(item) for item in value))
-    return parse_operand(str(value))
-
-
-def _coerce(value: OperandLike, spec: Specification, form: Instruction) -> Operand | None:
-    """The node of an operand; adds brackets and parentheses, and the width of a float constant."""
-    if value is None or isinstance(value, Arguments):
-        return value
-    if isinstance(spec, specs.ArgumentsSpec):
-        return Arguments(tuple(_node(item) for item in (value if isinstance(value, list | tuple) else [value])))
-    if isinstance(value, float) and isinstance(spec, specs.SourceSpec) and type_of(spec.type, form).bits == 64:
-        return Immediate("0d" + _float_bits(">d", value))
-    node = _node(value)
-    if isinstance(spec, specs.AddressSpec) and not isinstance(node, Address):
-        return parse_operand(f"[{node}]")
-    return node

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal, Protocol
+from typing import ClassVar, Literal, Protocol, runtime_checkable
 
 from ptxgen.instr.model.targets import Availability, Target
 from ptxgen.instr.model.types import Type
@@ -57,6 +57,14 @@ class Symbol:
     align: int = 0
     size: int | None = None
     signatures: tuple[Signature, ...] = ()
+
+
+@runtime_checkable
+class Declared(Protocol):
+    """A name with its declaration, such as a builder's register: typed calls check what it stands for."""
+
+    @property
+    def symbol(self) -> Symbol: ...
 
 
 #: How an instruction accesses the memory that an operand addresses or describes.
