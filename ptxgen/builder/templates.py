@@ -2,14 +2,14 @@
 
 Registers need no declaration: their names say what they are (`%p_` predicate, `%rs_` 16 bits, `%r_` 32, `%rd_` 64,
 `%rq_` 128, `%f_` and `%fd_` floating point), and `{{ registers }}` stands for the declarations. The rendered text is
-checked, and an error is reported at the line of the template that it comes from. `.loc` directives name that line, so
-that findings of the emulator do, too.
+checked, and an error is reported at the line of the template that it comes from, with the lines that called its block.
+`.loc` directives name that line, so that findings of the emulator do, too.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -27,8 +27,10 @@ KERNELS_FOLDER = next(
 #: Register types by the first part of the name, in the order of their declarations.
 _REGISTERS = {"p": "pred", "rs": "b16", "r": "b32", "rd": "b64", "rq": "b128", "f": "f32", "fd": "f64"}
 _REGISTER = re.compile(r"%(p|rs|r|rd|rq|f|fd)_\w+")
-#: Behind every line of a template: where it is from.
-_MARK = re.compile("\x01([^\x01\x02]*):([0-9]+)\x02")
+#: A line of a template: its name, and the number of the line.
+Place = tuple[str, int]
+#: Behind every line of a template: where it is from; before one that may call a block: the same, to bracket its output.
+_MARK = re.compile("(?P<kind>[\x01\x05])(?P<name>[^\x01\x02]*):(?P<line>[0-9]+)\x02")
 _DECLARATIONS = "\x03"
 #: A PTX vector such as `{%r_a, %r_b}` begins like a statement of Jinja, which has white space behind its `{%`.
 _VECTOR = re.compile(r"{%(?=\w)")
@@ -37,22 +39,27 @@ _WIDTH = 100
 
 
 class TemplateError(ValueError):
-    """A template that cannot be rendered, or whose PTX is illegal: `template` and `line` say where."""
+    """A template that cannot be rendered, or whose PTX is illegal: `template` and `line` say where.
 
-    def __init__(self, template: str, line: int, message: str) -> None:
-        self.template, self.line, self.message = template, line, message
-        super().__init__(template, line, message)
+    `callers` are the lines that called the block of that line, the innermost first.
+    """
+
+    def __init__(self, template: str, line: int, message: str, callers: Sequence[Place] = ()) -> None:
+        self.template, self.line, self.message, self.callers = template, line, message, tuple(callers)
+        super().__init__(template, line, message, self.callers)
 
     def __str__(self) -> str:
-        return f"{self.template}:{self.line}: {self.message}"
+        calls = "".join(f"\n  called from {template}:{line}" for template, line in self.callers)
+        return f"{self.template}:{self.line}: {self.message}{calls}"
 
 
 @dataclass(frozen=True)
 class Rendered:
-    """PTX, and for each of its lines the template and line that it is from."""
+    """PTX; `origins` has the template and line that each of its lines is from, `callers` the calls, the innermost first."""
 
     text: str
-    origins: tuple[tuple[str, int] | None, ...]
+    origins: tuple[Place | None, ...]
+    callers: tuple[tuple[Place, ...], ...]
 
 
 @dataclass(frozen=True)
@@ -75,7 +82,7 @@ class Template:
         for line, message in problems:
             origin = rendered.origins[line - 1] or (self.name, 0)
             shown = rendered.text.splitlines()[line - 1].strip()
-            raise TemplateError(*origin, f"{message}\n  {shown}")
+            raise TemplateError(*origin, f"{message}\n  {shown}", rendered.callers[line - 1])
         return rendered.text
 
     def rendered(self, *, locations: bool = True, **values: Any) -> Rendered:
@@ -84,10 +91,10 @@ class Template:
         try:
             text = environment(folders).get_template(self.name).render(registers=_DECLARATIONS, **values)
         except (jinja2.TemplateError, KeyError, TypeError, AttributeError, ValueError, ArithmeticError) as error:
-            where = _template_frame(error, folders)
-            if where is None:
+            where = _template_frames(error, folders)
+            if not where:
                 raise
-            raise TemplateError(*where, str(error)) from error
+            raise TemplateError(*where[0], str(error), where[1:]) from error
         return _finished(text, locations)
 
 
@@ -126,76 +133,115 @@ class _MarkingLoader(jinja2.FileSystemLoader):
 
 def _marked(source: str, template: str) -> str:
     source = _VECTOR.sub(_BRACE + "%", source)
-    lines, inside = [], False
+    lines: list[str] = []
+    inside = False
+    calls: list[int] = []  # the lines of what is open: {{ over several lines, {% call %}
     for number, line in enumerate(source.split("\n"), 1):
         opened = len(re.findall(r"{[{%#]", line)) - len(re.findall(r"[}%#]}", line))
-        inside = inside or opened > 0
         stripped = line.strip()
         statement = stripped.startswith(("{%", "{#", "##")) or stripped.endswith(("%}", "#}"))
-        if stripped and not inside and not statement:
-            line += f"\x01{template}:{number}\x02"
-        if opened < 0:
-            inside = False
+        if _CALL.match(stripped) and opened == 0:
+            calls.append(number)
+            line = _mark(template, number, opens=True) + stripped
+        elif _END_CALL.match(stripped) and calls:
+            line += _mark(template, calls.pop())
+        elif not inside and opened > 0 and stripped.startswith("{{"):
+            calls.append(number)
+            line = _mark(template, number, opens=True) + line
+        elif inside and opened < 0 and calls and stripped.endswith("}}"):
+            line += _mark(template, calls.pop())
+        elif stripped and not inside and opened <= 0 and not statement:
+            prefix = _mark(template, number, opens=True) if "{{" in line else ""
+            line = prefix + line + _mark(template, number)
+        inside = (inside or opened > 0) and opened >= 0
         lines.append(line)
     return "\n".join(lines)
 
 
-def _template_frame(error: BaseException, folders: tuple[Path, ...]) -> tuple[str, int] | None:
-    """The innermost template line in the traceback."""
+_CALL, _END_CALL = re.compile(r"{%[-+]?\s*call\b"), re.compile(r"{%[-+]?\s*endcall\b")
+
+
+def _mark(template: str, number: int, *, opens: bool = False) -> str:
+    return f"{chr(5) if opens else chr(1)}{template}:{number}{chr(2)}"
+
+
+def _template_frames(error: BaseException, folders: tuple[Path, ...]) -> list[Place]:
+    """The template lines in the traceback, the innermost first."""
     if isinstance(error, jinja2.TemplateSyntaxError):
-        return str(error.name), error.lineno
-    found = None
+        return [(str(error.name), error.lineno)]
+    found: list[Place] = []
     trace = error.__traceback__
     while trace is not None:
         filename = Path(trace.tb_frame.f_code.co_filename)
         for folder in folders:
             if filename.is_relative_to(folder) and filename.suffix == ".j2":
-                found = (filename.relative_to(folder).as_posix(), trace.tb_lineno)
+                found.append((filename.relative_to(folder).as_posix(), trace.tb_lineno))
         trace = trace.tb_next
-    return found
+    return found[::-1]
+
+
+@dataclass
+class _Line:
+    """A line of rendered text: without marks, where it is from, and who called the block of that."""
+
+    text: str
+    at: Place | None
+    callers: tuple[Place, ...]
+
+
+def _lines(text: str) -> Iterator[_Line]:
+    """The lines without what a call of a macro leaves behind, and without second blank lines."""
+    calls: list[Place] = []
+    blank = True
+    for line in text.split("\n"):
+        at, marks, callers = None, list(_MARK.finditer(line)), tuple(calls)
+        for mark in marks:
+            place = (mark["name"], int(mark["line"]))
+            if mark["kind"] == chr(5):
+                calls.append(place)
+                continue
+            if place in calls:
+                del calls[len(calls) - 1 - calls[::-1].index(place) :]
+            if at is None:
+                at, callers = place, tuple(calls[::-1])
+        bare = _MARK.sub("", line).replace(_BRACE, "{").rstrip()
+        if not bare.strip() and (marks or blank):
+            continue
+        blank = not bare.strip()
+        yield _Line(bare, at, callers)
 
 
 def _finished(text: str, locations: bool) -> Rendered:
     """Without marks, indented, with declarations, `.file` and `.loc`."""
-    kept: list[tuple[str, tuple[str, int] | None]] = []
-    for line in text.split("\n"):
-        mark = _MARK.search(line)
-        bare = _MARK.sub("", line).replace(_BRACE, "{").rstrip()
-        if not bare.strip() and (mark or not kept or not kept[-1][0].strip()):
-            continue  # what a call of a macro leaves behind, or a second blank line
-        kept.append((bare, (mark[1], int(mark[2])) if mark else None))
-    files = {name: index for index, name in enumerate(dict.fromkeys(at[0] for _, at in kept if at), 1)}
-    lines: list[str] = []
-    origins: list[tuple[str, int] | None] = []
-
-    def add(line: str, at: tuple[str, int] | None) -> None:
-        lines.append(line)
-        origins.append(at)
-
+    kept = list(_lines(text))
+    files = {name: index for index, name in enumerate(dict.fromkeys(each.at[0] for each in kept if each.at), 1)}
+    made: list[_Line] = []
     depth, located = 0, None
-    for line, at in kept:
-        bare = line.strip()
+    for line in kept:
+        at, bare = line.at, line.text.strip()
         if bare.startswith(_DECLARATIONS):
-            for declared in declarations(line for line, _ in kept):
-                add(declared, at)
+            made += [_Line(declared, at, line.callers) for declared in declarations(each.text for each in kept)]
             continue
         if bare.startswith("}"):
             depth -= 1
         body = depth > 0 and bare not in "{}" and not bare.startswith("//") and not _is_label(bare)
         if locations and body and bare and not bare.startswith(".") and at is not None and at != located:
-            add(f"    .loc {files[at[0]]} {at[1]} 0", at)
+            made.append(_Line(f"    .loc {files[at[0]]} {at[1]} 0", at, line.callers))
             located = at
-        indent = line[: len(line) - len(line.lstrip())] if depth == 0 else "" if _is_label(bare) else "    " * depth
-        add(indent + bare if bare else "", at)
+        written = line.text[: len(line.text) - len(line.text.lstrip())]
+        indent = written if depth == 0 else "" if _is_label(bare) else "    " * depth
+        made.append(_Line(indent + bare if bare else "", at, line.callers))
         if bare.startswith("{") and bare.endswith("{"):
             depth += 1
         if locations and bare.startswith(".address_size"):
-            for name, index in files.items():
-                add(f'.file {index} "{name}"', None)
-    while lines and not lines[-1]:
-        lines.pop()
-        origins.pop()
-    return Rendered("\n".join(lines) + "\n", tuple(origins))
+            made += [_Line(f'.file {index} "{name}"', None, ()) for name, index in files.items()]
+    while made and not made[-1].text:
+        made.pop()
+    return Rendered(
+        "\n".join(each.text for each in made) + "\n",
+        tuple(each.at for each in made),
+        tuple(each.callers for each in made),
+    )
 
 
 def _is_label(line: str) -> bool:

@@ -152,6 +152,65 @@ def test_an_error_inside_a_macro_names_the_file_of_the_macro(tmp_path: Path) -> 
         build(tmp_path, '{% import "blocks/sync.j2" as sync %}\n{{ sync.all(99) }}')
 
 
+BLOCKS = """\
+{% macro all(name) %}
+{{ one(name) }}
+{% endmacro %}
+{% macro one(name) %}
+    bar.sync {{ name }};
+{% endmacro %}
+{% macro inverse(name) %}
+    bar.sync {{ 1 // name }};
+{% endmacro %}
+{% macro twice() %}
+{{ caller() }}
+    bar.sync 1;
+{{ caller() }}
+{% endmacro %}
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "where", "callers"),
+    [
+        ("{{ sync.all(99) }}", ("blocks/sync.j2", 5), [("blocks/sync.j2", 2), ("k.ptx.j2", FIRST + 2)]),
+        ("{{ sync.all(\n    99\n) }}", ("blocks/sync.j2", 5), [("blocks/sync.j2", 2), ("k.ptx.j2", FIRST + 2)]),
+        ("{{ sync.all(1) }}\n{{ sync.one(99) }}", ("blocks/sync.j2", 5), [("k.ptx.j2", FIRST + 3)]),
+        ("{{ sync.all(1) }}\n    bar.sync 99;", ("k.ptx.j2", FIRST + 3), []),
+        ("{{ sync.inverse(0) }}", ("blocks/sync.j2", 8), [("k.ptx.j2", FIRST + 2)]),
+        (
+            "{% call sync.twice() %}\n    bar.sync 99;\n{% endcall %}",
+            ("k.ptx.j2", FIRST + 3),
+            [("blocks/sync.j2", 11), ("k.ptx.j2", FIRST + 2)],
+        ),
+        (
+            "{% call sync.twice() %}\n    bar.sync 2;\n{% endcall %}\n    bar.sync 99;",
+            ("k.ptx.j2", FIRST + 5),
+            [],
+        ),
+    ],
+)
+def test_errors_name_the_lines_that_called_the_block(
+    tmp_path: Path, body: str, where: tuple[str, int], callers: list[tuple[str, int]]
+) -> None:
+    (tmp_path / "blocks").mkdir()
+    (tmp_path / "blocks" / "sync.j2").write_text(BLOCKS)
+    with pytest.raises(TemplateError) as caught:
+        build(tmp_path, '{% import "blocks/sync.j2" as sync %}\n    bar.sync 0;\n' + body)
+    assert (caught.value.template, caught.value.line) == where
+    assert list(caught.value.callers) == callers
+    assert str(caught.value).endswith("".join(f"\n  called from {name}:{line}" for name, line in callers))
+
+
+def test_a_call_of_a_block_leaves_no_trace(tmp_path: Path) -> None:
+    (tmp_path / "blocks").mkdir()
+    (tmp_path / "blocks" / "sync.j2").write_text(BLOCKS)
+    calls = "{% call sync.twice() %}\n    bar.sync 2;\n{% endcall %}\n{{ sync.all(\n3) }}"
+    body = '{% import "blocks/sync.j2" as sync %}\n' + calls
+    text = build(tmp_path, body)
+    assert text.endswith("{\n\n    bar.sync 2;\n    bar.sync 1;\n    bar.sync 2;\n    bar.sync 3;\n    ret;\n}\n")
+
+
 GATES = [
     ("sm_100a", "8.6", None),
     ("sm_90a", "8.6", "tcgen05 is not on sm_90a; it requires the family of sm_100f or the family of sm_110f"),
