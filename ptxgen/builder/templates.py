@@ -55,7 +55,7 @@ class TemplateError(ValueError):
 
 @dataclass(frozen=True)
 class Rendered:
-    """PTX; `origins` has the template and line that each of its lines is from, `callers` the calls, the innermost first."""
+    """PTX; `origins` has where each of its lines is from, `callers` the calls that led there, the innermost first."""
 
     text: str
     origins: tuple[Place | None, ...]
