@@ -58,12 +58,20 @@ class Row:
 
 
 @cache
+def _records() -> dict[str, dict[str, Any]]:
+    path = resources.files("ptxgen").joinpath(MICROTESTED)
+    return {row["key"]: row for row in json.loads(path.read_text())} if path.is_file() else {}
+
+
+@cache
 def microtested() -> dict[str, tuple[int, int]]:
     """By declaration: how many microtests it has, and how many of them a GPU has answered."""
-    path = resources.files("ptxgen").joinpath(MICROTESTED)
-    if not path.is_file():
-        return {}
-    return {row["key"]: (row["definitions"], row["recorded"]) for row in json.loads(path.read_text())}
+    return {key: (row["definitions"], row["recorded"]) for key, row in _records().items()}
+
+
+def microtest(key: str) -> str:
+    """The name of a microtest of a declaration, one that tests little else; empty where there is none."""
+    return str(_records().get(key, {}).get("microtest", ""))
 
 
 def coverage() -> list[Row]:

@@ -43,17 +43,27 @@ def covered(definition: Definition, draft: Draft) -> set[str]:
 
 
 def write(definitions: Iterable[Definition]) -> int:
-    """Record for each declaration how many definitions test it, and how many of these a GPU has answered."""
+    """Record for each declaration how many definitions test it, how many of these a GPU has answered, and one of them.
+
+    That is the first of those that test the fewest declarations.
+    """
     tested: Counter[str] = Counter()
     answered: Counter[str] = Counter()
+    plainest: dict[str, tuple[int, str]] = {}
     for definition in definitions:
         try:
             keys = covered(definition, definition.home())
         except NotThereError:
             continue
         tested.update(keys)
+        for key in keys:
+            if key not in plainest or len(keys) < plainest[key][0]:
+                plainest[key] = len(keys), definition.name
         if recordings.recorded(definition) is not None:
             answered.update(keys)
-    rows = [json.dumps({"key": key, "definitions": tested[key], "recorded": answered[key]}) for key in sorted(tested)]
+    rows = [
+        json.dumps({"key": key, "definitions": tested[key], "recorded": answered[key], "microtest": plainest[key][1]})
+        for key in sorted(tested)
+    ]
     FILE.write_text("[\n" + ",\n".join(rows) + "\n]\n")
     return len(rows)

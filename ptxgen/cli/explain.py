@@ -13,6 +13,7 @@ import typer
 
 from ptxgen.cli.checks import explain_checks
 from ptxgen.cli.errors import OK, WRONG, InputError, nearest
+from ptxgen.cli.find import add_python, evidence, search, show_guesses, show_search
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from ptxgen.descriptors.reading import Reading
     from ptxgen.instr.model.explain import Explanation
 
+#: Formats whose names begin opcodes, too: without a value those are meant.
+_OPCODES = ("wgmma", "tensormap")
 #: Formats by the name a person gives, with their bytes.
 FORMATS = {"smem": 8, "wgmma": 8, "idesc": 4, "zero-mask": 8, "tensormap": 128}
 
@@ -39,8 +42,8 @@ def explain(
         str | None,
         typer.Argument(
             metavar="[INSTRUCTION|CODE|FORMAT|facts|checks]",
-            help="An instruction, in quotes, with or without operands; or a format, with its VALUE: smem (tcgen05 "
-            "matrix descriptor), wgmma (its matrix descriptor), idesc (tcgen05.mma instruction descriptor), zero-mask "
+            help="An instruction, in quotes, with or without operands, or the beginning of its opcode; a number, which "
+            "is tried as each descriptor; or a format, with its VALUE: smem (tcgen05 matrix descriptor), wgmma (its matrix descriptor), idesc (tcgen05.mma instruction descriptor), zero-mask "
             "(of tcgen05.mma.ws) or tensormap; or the facts that no manual states; or the CODE of a finding; "
             "or all checks.",
             show_default=False,
@@ -95,7 +98,7 @@ def explain(
         return _diff(what, diff, given_options, as_json)
     if what is None:
         raise InputError("explain needs an INSTRUCTION, a FORMAT with a VALUE, or facts (see 'ptxgen explain --help')")
-    if value is None and what not in FORMATS:
+    if value is None and (what not in FORMATS or what in _OPCODES):
         return explain_checks(what, as_json, False) if _is_check(what) else _instruction(what, as_json)
     if value is None:
         raise InputError(f"explain {what} needs a VALUE")
@@ -252,6 +255,11 @@ def _instruction(text: str, as_json: bool) -> int:
     from ptxgen.instr.model.explain import explain as explanations
     from ptxgen.syntax import PtxSyntaxError
 
+    number = _number_or_none(text)
+    if number is not None and -(1 << 63) <= number < 1 << 64:
+        return show_guesses(text.strip(), number, as_json)
+    if (forms := search(text)) is not None:
+        return show_search(forms, as_json)
     try:
         found = explanations(text)
     except PtxSyntaxError as error:
@@ -259,7 +267,10 @@ def _instruction(text: str, as_json: bool) -> int:
     except ValueError as error:
         raise InputError(str(error)) from None
     if as_json:
-        print(json.dumps([{**each.as_dict(), "sass": _sass(each)} for each in found], indent=2))
+        made = [
+            {**each.as_dict(), "evidence": evidence(each.key) if each.key else {}, "sass": _sass(each)} for each in found
+        ]
+        print(json.dumps(made, indent=2))
     else:
         with output() as out:
             for index, each in enumerate(found):
@@ -300,6 +311,7 @@ def _show(found: Explanation, out: Console) -> None:
     table.add_row("targets", " ".join(found.targets) or "none")
     for target, text in _sass(found).items():
         table.add_row(f"SASS {target}", text)
+    add_python(table, found)
     out.print(Padding(table, (0, 0, 0, 2)))
 
 

@@ -119,3 +119,73 @@ def test_facts(cli: Cli) -> None:
     (found,) = json.loads(cli("explain", "facts", "sfb-both", "--json").out)
     assert (found["name"], found["evidence"]) == ("sfb-both-ctas", "inferred")
     assert cli("explain", "facts", "--markdown").out.startswith("# Facts that no manual states\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        (
+            "tcgen05.ld",
+            [
+                "tcgen05.ld",
+                "  lacks .sync .aligned .shape (.16x64b .16x128b .16x256b .32x32b)",
+                "  legal tcgen05.ld.sync.aligned.32x32b.x1.b32",
+                "  legal tcgen05.ld.sync.aligned.32x32b.x2.b32",
+                "  tcgen05.ld_halves ",
+                "tcgen05.ld.red",
+            ],
+        ),
+        ("cp.async.bulk.tensor", ["  lacks .dim (.1d .2d .3d .4d .5d)", "  tma.load ", "  tma.store "]),
+        ("wgmma", ["wgmma.fence", "wgmma.mma_async", "  wgmma.mma_async_f16 "]),
+        ("tensormap", ["tensormap.replace"]),
+        ("ld", ["  legal ld.b32", "  legal ld.global.b32", "ldmatrix", "  memory.ldu "]),
+        ("mbarrier.try", ["mbarrier.try_wait", "mbarrier.try_wait.parity"]),
+    ],
+)
+def test_the_beginning_of_an_opcode_lists_forms(cli: Cli, text: str, lines: list[str]) -> None:
+    outcome = cli("explain", text)
+    assert (outcome.code, outcome.err) == (0, "")
+    printed = outcome.out.splitlines()
+    for line in lines:
+        assert any(each.startswith(line) for each in printed), line
+    assert max(len(each) for each in printed if not each.startswith("  l")) <= 80
+    found = json.loads(cli("explain", text, "--json").out)
+    assert found["meant"] == ""
+    assert all(each["key"] and each["call"] and each["signature"] and each["spellings"] for each in found["forms"])
+
+
+def test_a_misspelt_opcode_lists_the_forms_that_are_meant(cli: Cli) -> None:
+    outcome = cli("explain", "tcgn05.ld")
+    assert outcome.code == 1
+    assert outcome.out.startswith("PTX has no tcgn05.ld; did you mean tcgen05.ld?\ntcgen05.ld\n")
+    outcome = cli("explain", "tcgen05.ld.sync.aligned.32x32b.x3.b32")
+    assert "the nearest legal form is tcgen05.ld.sync.aligned.32x32b.x4.b32" in outcome.out
+
+
+def test_a_number_is_tried_as_each_descriptor(cli: Cli) -> None:
+    outcome = cli("explain", SMEM)
+    assert (outcome.code, outcome.err) == (0, "")
+    assert outcome.out.startswith(f"as smem (ptxgen explain smem {SMEM}):\nSmemDescriptor {SMEM}\n")
+    assert "\nno legal wgmma: reserved bits must be 0, not 1 in bit 46\n" in outcome.out
+    assert "\nno legal zero-mask: " in outcome.out
+    outcome = cli("explain", "0x08200490")
+    assert outcome.out.startswith("as idesc ")
+    assert "also legal as wgmma: ptxgen explain wgmma 0x08200490\n" in outcome.out
+    found = json.loads(cli("explain", "0x08200490", "--json").out)
+    assert list(found) == ["idesc", "wgmma", "zero-mask", "smem"]
+    assert found["idesc"]["legal"]
+    assert cli("explain", "0xffffffffffffffff").code == 1
+    assert cli("explain", str(0xC000001000010000 - (1 << 64))).out.startswith("as wgmma ")
+
+
+def test_a_form_shows_its_call_and_who_has_tried_it(cli: Cli) -> None:
+    line = "ld.global.v2.f32 {%f1, %f2}, [%rd2+16];"
+    words = " ".join(cli("explain", line).out.split())
+    assert 'Python memory.ld(["%f1", "%f2"], "%rd2+16", space="global", vec="v2", type="f32") signature ' in words
+    assert "signature memory.ld(d, a, policy=None, *, weak: True|False = False, space:" in words
+    assert "against ptxas 13." in words
+    assert "microtest python -m microtests '" in words
+    assert "an H200 has answered " in words
+    [found] = json.loads(cli("explain", "tcgen05.ld.sync.aligned.32x32b.x4.b32", "--json").out)
+    assert found["call"] == 'tcgen05.ld(r, taddr, shape="32x32b", num=4)'
+    assert found["evidence"]["hardware"].startswith("none of ours; on Blackwell others: recorded: ")

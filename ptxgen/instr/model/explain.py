@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from ptxgen import syntax
+from ptxgen.instr.model.call import generic_call, python_call, signature_text
 from ptxgen.instr.model.form import Instruction
 from ptxgen.instr.model.glossary import meaning
 from ptxgen.instr.model.nearest import nearest_opcode
@@ -42,6 +43,9 @@ class Explanation:
     operands: tuple[Part, ...]
     problems: tuple[Problem, ...]
     nearest: str
+    #: The Python call that builds it, and what it takes.
+    call: str = ""
+    signature: str = ""
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
@@ -103,6 +107,8 @@ def _explanation(
         operands=tuple(_operands(made, bool(operands))),
         problems=problems,
         nearest="",
+        call=python_call(made) if operands else generic_call(made),
+        signature=signature_text(type(made)),
     )
 
 

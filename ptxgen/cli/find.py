@@ -1,0 +1,170 @@
+"""What `ptxgen explain` shows besides an instruction's parts: forms by the beginning of an opcode, descriptors by their
+value alone, the Python call of a form, and what vouches for it."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any
+
+from ptxgen.cli.errors import OK, WRONG
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from ptxgen.descriptors.reading import Reading
+    from ptxgen.instr.model.explain import Explanation
+    from ptxgen.instr.model.find import Found, Search
+
+#: Values of a modifier that are shown; more are counted.
+_SHOWN_VALUES = 12
+
+
+def search(text: str) -> Search | None:
+    """The forms that begin with a text, or are called like it; None for operands, and for a whole legal opcode."""
+    from ptxgen.instr.model.find import find
+    from ptxgen.instr.model.recognize import candidates
+
+    word = text.strip().rstrip(";")
+    if re.search(r"[\s@{\[]", word) or candidates(word):
+        return None
+    found = find(word)
+    # Of a whole opcode with a wrong modifier, the explanation of that says more.
+    return found if found and len(found.meant.split(".")) >= len(word.split(".")) * bool(found.meant) else None
+
+
+def show_search(found: Search, as_json: bool) -> int:
+    """The forms in groups by opcode, one line each; the opcode itself with what it lacks, and two legal spellings."""
+    from rich.text import Text
+
+    from ptxgen.cli.terminal import grid, output
+
+    if as_json:
+        print(
+            json.dumps(
+                {"text": found.text, "meant": found.meant, "forms": [each.as_dict() for each in found]}, indent=2
+            )
+        )
+        return WRONG if found.meant else OK
+    with output() as out:
+        if found.meant:
+            out.print(Text(f"PTX has no {found.text}; did you mean {found.meant}?", style="bold yellow"))
+        for index, (opcode, forms) in enumerate(found.groups()):
+            if index:
+                out.print()
+            out.print(Text(opcode, style="bold"), soft_wrap=True)
+            for each in _asked(found, opcode, forms):
+                for line in _lacking(each):
+                    out.print(line, soft_wrap=True)
+            table = grid("cyan", "")
+            room = max(16, out.width - max(len(each.key) for each in forms) - 4)
+            for each in forms:
+                table.add_row(f"  {each.key}", Text(_cut(each.summary, room)))
+            out.print(table)
+        out.print()
+        out.print(Text("ptxgen explain OPCODE.WITH.MODIFIERS explains one; help(ptxgen.instr.FAMILY.NAME) in Python"))
+    return WRONG if found.meant else OK
+
+
+def _asked(found: Search, opcode: str, forms: list[Found]) -> list[Found]:
+    """Of the opcode that was asked for, the first form, where it lacks modifiers."""
+    asked = found.meant or found.text.strip().rstrip(".;")
+    return [each for each in forms if each.lacks][:1] if f"{asked}.".startswith(f"{opcode}.") else []
+
+
+def _lacking(found: Found) -> list[Any]:
+    from rich.text import Text
+
+    lacks = " ".join(_shortened(each) for each in found.lacks)
+    lines = [Text("  lacks ", style="yellow").append(lacks, style="")]
+    return [*lines, *(Text("  legal ", style="dim").append(each, style="green") for each in found.spellings)]
+
+
+def _shortened(lack: str) -> str:
+    name, _, values = lack.partition(" (")
+    words = values.rstrip(")").split()
+    if len(words) <= _SHOWN_VALUES:
+        return lack
+    return f"{name} ({' '.join(words[:_SHOWN_VALUES])} and {len(words) - _SHOWN_VALUES} more)"
+
+
+def _cut(text: str, width: int) -> str:
+    return text if len(text) <= width else f"{text[: width - 3].rsplit(' ', 1)[0]} ..."
+
+
+def guesses(number: int) -> list[tuple[str, Reading]]:
+    """The readings of a number as each kind of descriptor that has so many bits, the legal ones first."""
+    from ptxgen import descriptors
+    from ptxgen.descriptors.instruction import read_instruction
+
+    bits = number % (1 << 64) if number >= -(1 << 63) else number
+    found: list[tuple[str, Reading]] = []
+    if -(1 << 31) <= number < 1 << 32:
+        found.append(("idesc", read_instruction(number % (1 << 32))))
+    found += [
+        ("smem", descriptors.SmemDescriptor.read(bits)),
+        ("wgmma", descriptors.WgmmaDescriptor.read(bits)),
+        ("zero-mask", descriptors.ZeroColumnMask.read(bits)),
+    ]
+    return sorted(found, key=lambda each: bool(each[1].problems))
+
+
+def show_guesses(value: str, number: int, as_json: bool) -> int:
+    """What a number means as each kind of descriptor; those that it cannot be in a line each."""
+    from rich.text import Text
+
+    from ptxgen.cli.terminal import output
+
+    found = guesses(number)
+    legal = [name for name, reading in found if not reading.problems]
+    if as_json:
+        print(json.dumps({name: reading.as_dict() for name, reading in found}, indent=2))
+        return OK if legal else WRONG
+    # A small number is hardly a 64-bit descriptor, a mask that is off hardly a mask.
+    likely = legal[:1] if "idesc" in legal else [name for name in legal if name != "zero-mask" or number >> 39 & 1]
+    with output() as out:
+        for name, reading in found:
+            if name in likely:
+                out.print(Text(f"as {name} (ptxgen explain {name} {value}):", style="bold"))
+                out.print(Text(reading.text()), soft_wrap=True)
+                out.print()
+            elif name in legal:
+                out.print(Text(f"also legal as {name}: ptxgen explain {name} {value}"))
+            else:
+                out.print(Text(f"no legal {name}: {reading.problems[0]}", style="dim"), soft_wrap=True)
+    return OK if legal else WRONG
+
+
+def add_python(table: Table, found: Explanation) -> None:
+    """Rows: the Python call that builds an instruction, its signature, its microtest and what vouches for the form."""
+    from rich.text import Text
+
+    table.add_row("Python", Text(found.call))
+    table.add_row("signature", Text(found.signature))
+    for name, words in evidence(found.key).items():
+        table.add_row(name, Text(words))
+
+
+def evidence(key: str) -> dict[str, str]:
+    """Who has tried a declaration: ptxas, the emulator, a microtest, a GPU."""
+    from ptxgen.coverage import microtest, microtested
+    from ptxgen.emulator.semantics import find as semantics
+    from ptxgen.instr.model.certified import certificates, digest
+    from ptxgen.instr.model.form import REGISTRY
+    from ptxgen.silicon import OTHERS
+
+    form = next(each for forms in REGISTRY.values() for each in forms if each.form.key == key)
+    certificate = certificates().get(key)
+    rows: dict[str, str] = {}
+    if certificate is not None and certificate.digest == digest(form):
+        rows["certified"] = f"{certificate.forms:,} forms against ptxas {certificate.ptxas}, {certificate.date}"
+    else:
+        rows["certified"] = "not since it changed (make certify)"
+    rows["emulated"] = "yes" if semantics(form) is not None else "no"
+    tested, answered = microtested().get(key, (0, 0))
+    command = f"python -m microtests '{microtest(key)}'"
+    rows["microtest"] = f"{command} ({tested} in all)" if tested else "none"
+    rows["hardware"] = f"an H200 has answered {answered} of its microtests" if answered else "none of ours"
+    if key in OTHERS:
+        rows["hardware"] += f"; on Blackwell others: {OTHERS[key]}"
+    return rows
