@@ -43,9 +43,9 @@ def explain(
         typer.Argument(
             metavar="[INSTRUCTION|CODE|FORMAT|facts|checks]",
             help="An instruction, in quotes, with or without operands, or the beginning of its opcode; a number, which "
-            "is tried as each descriptor; or a format, with its VALUE: smem (tcgen05 matrix descriptor), wgmma (its matrix descriptor), idesc (tcgen05.mma instruction descriptor), zero-mask "
-            "(of tcgen05.mma.ws) or tensormap; or the facts that no manual states; or the CODE of a finding; "
-            "or all checks.",
+            "is tried as each descriptor; or a format, with its VALUE: smem (tcgen05 matrix descriptor), wgmma "
+            "(its matrix descriptor), idesc (tcgen05.mma instruction descriptor), zero-mask (of tcgen05.mma.ws) or "
+            "tensormap; or the facts that no manual states; or the CODE of a finding; or all checks.",
             show_default=False,
         ),
     ] = None,
