@@ -65,6 +65,7 @@ _PACKAGES = frozenset(
         "pictures",
         "sass",
         "syntax",
+        "testing",
         "toolchain",
     }
 )

@@ -11,8 +11,19 @@ from ptxgen.descriptors.smem import SmemDescriptor, WgmmaDescriptor
 from ptxgen.descriptors.tensormap import TensorMap
 from ptxgen.descriptors.tile import OperandTile
 
+#: What encodes to bits and explains them.
+Descriptor = (
+    SmemDescriptor
+    | WgmmaDescriptor
+    | InstructionDescriptor
+    | BlockScaledInstructionDescriptor
+    | ZeroColumnMask
+    | TensorMap
+)
+
 __all__ = [
     "BlockScaledInstructionDescriptor",
+    "Descriptor",
     "DescriptorError",
     "Evidence",
     "InstructionDescriptor",

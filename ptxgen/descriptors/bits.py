@@ -292,7 +292,12 @@ class BitStruct:
 
     def explain(self) -> str:
         """Return a table of bits, field, raw number and meaning, then warnings and evidence."""
-        return self._reading(self._encoded, vars(self), {}, self).text()
+        return self.reading.text()
+
+    @property
+    def reading(self) -> Reading:
+        """What every bit means, as data."""
+        return self._reading(self._encoded, vars(self), {}, self)
 
     def _title(self) -> str:
         return f"{self._name()} {self._spell(self._encoded)}{self._facts(vars(self))}"

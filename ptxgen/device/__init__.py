@@ -8,15 +8,16 @@ from __future__ import annotations
 
 from ptxgen.device.accept import Accept, AcceptError, read_accepts
 from ptxgen.device.arguments import KernelArgumentError, pack_arguments
-from ptxgen.device.arrays import DeviceArray, DeviceArrayError, Extent, array_shape
+from ptxgen.device.arrays import DeviceArray, DeviceArrayError, DTypeLike, Extent, array_dtype, array_shape, host_array
 from ptxgen.device.kernel import Kernel, KernelError, ParameterInfo, SharedRegion
 from ptxgen.device.launch import Device, Launch, LaunchError, LaunchShape
-from ptxgen.device.report import Access, Finding, LaunchReport, OlderValue, Role, Severity, Status
+from ptxgen.device.report import Access, Finding, LaunchFailedError, LaunchReport, OlderValue, Role, Severity, Status
 
 __all__ = [
     "Accept",
     "AcceptError",
     "Access",
+    "DTypeLike",
     "Device",
     "DeviceArray",
     "DeviceArrayError",
@@ -27,6 +28,7 @@ __all__ = [
     "KernelError",
     "Launch",
     "LaunchError",
+    "LaunchFailedError",
     "LaunchReport",
     "LaunchShape",
     "OlderValue",
@@ -35,7 +37,9 @@ __all__ = [
     "Severity",
     "SharedRegion",
     "Status",
+    "array_dtype",
     "array_shape",
+    "host_array",
     "pack_arguments",
     "read_accepts",
 ]

@@ -1,33 +1,119 @@
-"""Arrays in global memory of a device."""
+"""Arrays in global memory of a device, and what becomes one: NumPy arrays, torch tensors, and their like."""
 
 from __future__ import annotations
 
 import math
+import sys
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+from types import EllipsisType
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from ptxgen.dtypes import DTYPES, scalar_type
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from torch import Tensor  # pyright: ignore[reportMissingImports]
+
 Extent = int | np.integer | Sequence[int]
+Index = int | slice | EllipsisType | None | npt.NDArray[Any] | tuple[Any, ...]
+#: An element type: a name as PTX has it ("bf16", "e4m3", "u8"), or what NumPy takes, ml_dtypes' types included.
+DTypeLike = npt.DTypeLike
 
 
 class DeviceArrayError(ValueError):
-    """Values written to a device array do not have its shape or dtype."""
+    """Values that a device array cannot hold: another shape or dtype than its own, or Python objects."""
+
+
+def array_dtype(dtype: DTypeLike) -> np.dtype[Any]:
+    """The NumPy type of an element type. Raises DeviceArrayError.
+
+    PTX's names come first: "u8" has 8 bits and "f16" is a half, where NumPy counts bytes. Untyped "b16" is unsigned.
+    """
+    if isinstance(dtype, str) and dtype in DTYPES:
+        known = DTYPES[dtype]
+        name = f"u{known.bits}" if known.kind == "bits" and known.bits >= 8 else dtype
+        try:
+            return np.dtype(scalar_type(name))
+        except KeyError as error:
+            raise DeviceArrayError(str(error.args[0])) from None
+    if str(dtype).startswith("torch."):
+        dtype = str(dtype).removeprefix("torch.")
+    try:
+        return np.dtype(_extended(dtype) if isinstance(dtype, str) else dtype)
+    except TypeError:
+        names = ", ".join(DTYPES)
+        raise DeviceArrayError(f"{dtype!r} is no element type; there are {names}, and those of NumPy") from None
+
+
+def _extended(name: str) -> DTypeLike:
+    """The type of ml_dtypes of this name, else the name."""
+    import ml_dtypes
+
+    return getattr(ml_dtypes, name, name) if name.startswith(("bfloat", "float", "int", "uint")) else name
+
+
+def host_array(values: object, dtype: DTypeLike | None = None) -> np.ndarray:
+    """Values as a C-contiguous NumPy array, converted to `dtype` where one is given. Raises DeviceArrayError.
+
+    Takes NumPy arrays, numbers and lists, torch tensors of every type that ml_dtypes knows, device arrays, and whatever
+    offers DLPack, `__array__` or `__array_interface__`. A torch tensor on a GPU is copied.
+    """
+    if type(values).__module__.partition(".")[0] == "torch" and hasattr(values, "detach"):
+        given = _of_torch(values)
+    elif (
+        hasattr(values, "__dlpack__")
+        and not hasattr(values, "__array__")
+        and not hasattr(values, "__array_interface__")
+    ):
+        given = np.from_dlpack(values)  # type: ignore[arg-type]
+    else:
+        given = np.asarray(values)
+    if dtype is not None:
+        given = given.astype(array_dtype(dtype), copy=False)
+    if given.dtype.hasobject or given.dtype.kind == "U":
+        kind = "text" if given.dtype.kind == "U" else "Python objects"
+        raise DeviceArrayError(
+            f"a device array holds numbers, not {kind} (dtype {given.dtype}); give them one type, such as dtype='f32'"
+        )
+    return np.ascontiguousarray(given).reshape(given.shape)
+
+
+def _of_torch(tensor: Any) -> np.ndarray:
+    torch = sys.modules["torch"]
+    host = tensor.detach().cpu().contiguous()
+    name = str(tensor.dtype).removeprefix("torch.")
+    if not hasattr(np, name):
+        return host.flatten().view(torch.uint8).numpy().view(array_dtype(name)).reshape(tuple(tensor.shape))
+    return host.numpy()
+
+
+def _torch() -> ModuleType:
+    try:
+        import torch  # pyright: ignore[reportMissingImports]
+    except ImportError:
+        raise ImportError(
+            "DeviceArray.torch() needs PyTorch, which is not installed: pip install 'ptxgen[torch]'"
+        ) from None
+    return torch
 
 
 class DeviceArray(ABC):
     """A C-contiguous array in a device's global memory.
 
     `.address` is its first byte as kernels see it, `.nbytes` its size in bytes. A device derives from this
-    class and moves raw bytes; shapes and dtypes are handled here.
+    class and moves raw bytes; shapes and dtypes are handled here. NumPy, DLPack, `len`, indexing and iteration read a
+    copy of the values that the device holds now.
     """
 
-    def __init__(self, address: int, shape: Extent, dtype: npt.DTypeLike) -> None:
+    def __init__(self, address: int, shape: Extent, dtype: DTypeLike) -> None:
         self.address = address
         self.shape = array_shape(shape)
-        self.dtype: np.dtype[Any] = np.dtype(dtype)
+        self.dtype: np.dtype[Any] = array_dtype(dtype)
         self.size = math.prod(self.shape)
         self.nbytes = self.size * self.dtype.itemsize
 
@@ -45,9 +131,51 @@ class DeviceArray(ABC):
             return np.empty(self.shape, self.dtype)
         return np.frombuffer(bytearray(self.read_bytes()), dtype=self.dtype).reshape(self.shape)
 
-    def write(self, values: npt.ArrayLike) -> None:
+    def torch(self) -> Tensor:
+        """A new CPU tensor with the values that the device holds now. Raises ImportError without PyTorch."""
+        torch, values = _torch(), self.numpy()
+        if self.dtype.isbuiltin == 1:
+            return torch.from_numpy(values)
+        known = getattr(torch, self.dtype.name, None)
+        if known is None:
+            raise DeviceArrayError(f"PyTorch has no type for {self.dtype}")
+        return torch.from_numpy(values.reshape(-1).view(np.uint8)).view(known).reshape(self.shape)
+
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> np.ndarray:
+        if copy is False:
+            raise ValueError("the values of a device array are copied to the host")
+        values = self.numpy()
+        return values if dtype is None else values.astype(dtype, copy=False)
+
+    def __dlpack__(self, **options: Any) -> Any:
+        """A copy on the host. Raises BufferError for types that NumPy has no DLPack of, such as bf16."""
+        return self.numpy().__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return 1, 0
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("a device array of no dimensions has no length")
+        return self.shape[0]
+
+    def __bool__(self) -> bool:
+        return bool(self.numpy())
+
+    def __getitem__(self, index: Index) -> Any:
+        return self.numpy()[index]
+
+    def __setitem__(self, index: Index, values: npt.ArrayLike) -> None:
+        changed = self.numpy()
+        changed[index] = host_array(values)
+        self.write(changed)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.numpy())
+
+    def write(self, values: object) -> None:
         """Replace all values. Shape and dtype must be those of this array: DeviceArrayError if not."""
-        given = np.asarray(values)
+        given = host_array(values)
         if given.shape != self.shape or given.dtype != self.dtype:
             raise DeviceArrayError(
                 f"a device array of shape {self.shape} and dtype {self.dtype} takes exactly these, but the "

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ptxgen.device.report import shortened
@@ -17,6 +19,8 @@ if TYPE_CHECKING:
 
 #: Characters of a name in a message, and entries that an error lists.
 _SHOWN_NAME, _SHOWN_ENTRIES = 48, 20
+#: One line that ends like a file, or begins like a folder; PTX has several lines, or spaces and semicolons.
+_PATH = re.compile(r"\s*[^\n;{}]*\.(ptx|cubin|txt|cu|fatbin|s)\s*|\s*[.~]{0,2}/(?![/*])[^\n;{}]*")
 
 
 class KernelError(ValueError):
@@ -77,10 +81,12 @@ class Kernel:
         """Parse PTX text and pick an entry; `entry` is needed only where there are several.
 
         It is the entry's name, or a part of it that no other entry's name contains: mangled names are long. Raises
-        PtxSyntaxError on bad text, KernelError when there is no such entry or no single one.
+        PtxSyntaxError on bad text, KernelError when there is no such entry or no single one, or for a path.
         """
         from ptxgen.syntax import parse
 
+        if not isinstance(text, str) or _PATH.fullmatch(text):
+            raise KernelError(f"{str(text)!r} looks like a path, not like PTX text; Kernel.from_file reads a file")
         module = parse(text)
         entries = list(module.entries)
         names = [each.name for each in entries]
@@ -101,6 +107,24 @@ class Kernel:
                 raise KernelError(f"{len(parts)} entries of the PTX text have {entry!r} in their names: {found}")
             chosen = parts[0]
         return cls(text, module, chosen, chosen.name, tuple(regions))
+
+    @classmethod
+    def from_file(
+        cls, path: str | os.PathLike[str], entry: str | None = None, *, regions: Sequence[SharedRegion] = ()
+    ) -> Kernel:
+        """As `from_ptx`, of a PTX file. Raises KernelError where that cannot be read or is no text."""
+        if isinstance(path, str) and "\n" in path:
+            raise KernelError("this looks like PTX text, not like a path; Kernel.from_ptx takes text")
+        try:
+            data = Path(path).read_bytes()
+        except OSError as error:
+            raise KernelError(f"cannot read {path}: {(error.strerror or str(error)).lower()}") from None
+        try:
+            text = data.decode("utf-8")
+        except UnicodeDecodeError:
+            kind = "an ELF file (a cubin?)" if data.startswith(b"\x7fELF") else "not text"
+            raise KernelError(f"{path} is {kind}; a kernel is made from PTX text") from None
+        return cls.from_ptx(text, entry, regions=regions)
 
     def __reduce__(self) -> tuple[Callable[..., Kernel], tuple[str, str]]:
         """Another process gets the text, and makes the rest again."""

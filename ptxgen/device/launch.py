@@ -7,9 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol, cast, runtime_checkable
 
-import numpy.typing as npt
-
-from ptxgen.device.arrays import DeviceArray, Extent, whole_numbers
+from ptxgen.device.arrays import DeviceArray, DTypeLike, Extent, whole_numbers
 from ptxgen.device.kernel import Kernel
 from ptxgen.device.report import LaunchReport
 
@@ -94,11 +92,11 @@ class Device(Protocol):
         """The architecture whose PTX it runs, such as "sm_90a"."""
         ...
 
-    def array(self, values: npt.ArrayLike) -> DeviceArray:
-        """Copy host values into new device memory."""
+    def array(self, values: object, dtype: DTypeLike | None = None) -> DeviceArray:
+        """Copy host values, as `dtype` if one is given, into new device memory; `host_array` says what is taken."""
         ...
 
-    def empty(self, shape: Extent, dtype: npt.DTypeLike) -> DeviceArray:
+    def empty(self, shape: Extent, dtype: DTypeLike) -> DeviceArray:
         """New device memory whose contents are undefined."""
         ...
 

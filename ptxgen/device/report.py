@@ -190,7 +190,15 @@ class OlderValue:
         return f"line {self.line} found what was there before the store of line {self.store_line}, {times}"
 
 
-@dataclass
+class LaunchFailedError(RuntimeError):
+    """A launch did not end well; `report` says how, and the text of the error is its summary."""
+
+    def __init__(self, report: LaunchReport) -> None:
+        self.report = report
+        super().__init__(report.summary())
+
+
+@dataclass(repr=False)
 class LaunchReport:
     """How one launch ended.
 
@@ -218,6 +226,18 @@ class LaunchReport:
     def ok(self) -> bool:
         """Whether the kernel ran to its end with nothing worse than advice."""
         return self.status == "ok"
+
+    def raise_for_status(self, advice: bool = False) -> LaunchReport:
+        """The report itself if the launch went well, with `advice` only if there is no advice either.
+
+        Raises LaunchFailedError, whose text is the summary.
+        """
+        if not self.ok or (advice and self.findings):
+            raise LaunchFailedError(self)
+        return self
+
+    def __repr__(self) -> str:
+        return f"<LaunchReport {self.summary()}>"
 
     def summary(self) -> str:
         """One line on the outcome, each finding below it, and one on older values where they may be in results."""

@@ -12,12 +12,12 @@ from math import prod
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
 from ptxgen import limits
 from ptxgen.device import (
     Accept,
     DeviceArray,
+    DTypeLike,
     Extent,
     Finding,
     Kernel,
@@ -27,7 +27,9 @@ from ptxgen.device import (
     LaunchReport,
     LaunchShape,
     Status,
+    array_dtype,
     array_shape,
+    host_array,
     pack_arguments,
     read_accepts,
 )
@@ -62,10 +64,11 @@ _NOT_RUN = "another launch of the stream ended in a fault, a deadlock or incompl
 class EmulatedArray(DeviceArray):
     """An array in the emulator's global memory."""
 
-    def __init__(self, memory: GlobalMemory, shape: Extent, dtype: npt.DTypeLike) -> None:
-        size = prod(array_shape(shape)) * np.dtype(dtype).itemsize
-        contents = Contents("", str(np.dtype(dtype)), np.dtype(dtype).itemsize, array_shape(shape) or (1,))
-        super().__init__(memory.allocate(size, contents), shape, dtype)
+    def __init__(self, memory: GlobalMemory, shape: Extent, dtype: DTypeLike) -> None:
+        element = array_dtype(dtype)
+        size = prod(array_shape(shape)) * element.itemsize
+        contents = Contents("", str(element), element.itemsize, array_shape(shape) or (1,))
+        super().__init__(memory.allocate(size, contents), shape, element)
         self._memory = memory
 
     def is_in(self, memory: GlobalMemory) -> bool:
@@ -206,14 +209,14 @@ class Emulator:
         self.memory = GlobalMemory()
         self._images: OrderedDict[str, Image] = OrderedDict()
 
-    def array(self, values: npt.ArrayLike) -> DeviceArray:
-        """Copy host values into new global memory."""
-        given = np.ascontiguousarray(values)
+    def array(self, values: object, dtype: DTypeLike | None = None) -> DeviceArray:
+        """Copy host values, as `dtype` if one is given, into new global memory. `host_array` says what is taken."""
+        given = host_array(values, dtype)
         made = EmulatedArray(self.memory, given.shape, given.dtype)
         made.write(given)
         return made
 
-    def empty(self, shape: Extent, dtype: npt.DTypeLike) -> DeviceArray:
+    def empty(self, shape: Extent, dtype: DTypeLike) -> DeviceArray:
         """New global memory; its bytes are 0xCD until the kernel writes them."""
         return EmulatedArray(self.memory, shape, dtype)
 

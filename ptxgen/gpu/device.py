@@ -15,18 +15,17 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
 from ptxgen.descriptors import TensorMap
 from ptxgen.device import (
     DeviceArray,
+    DTypeLike,
     Extent,
     Finding,
     Kernel,
     Launch,
     LaunchReport,
     LaunchShape,
+    host_array,
     pack_arguments,
 )
 from ptxgen.gpu.tensormap import encode_with_driver
@@ -47,7 +46,7 @@ class GpuError(RuntimeError):
 class GpuArray(DeviceArray):
     """An array in a GPU's memory, freed when the last reference to it goes."""
 
-    def __init__(self, gpu: Gpu, shape: Extent, dtype: npt.DTypeLike) -> None:
+    def __init__(self, gpu: Gpu, shape: Extent, dtype: DTypeLike) -> None:
         super().__init__(0, shape, dtype)
         self._gpu = gpu
         self.address = gpu._allocate(self.nbytes)
@@ -103,14 +102,17 @@ class Gpu:
         """The target with all that this GPU can do: "sm_90a" for compute capability 9.0, "sm_86" for 8.6."""
         return target_of_capability(*self._capability)
 
-    def array(self, values: npt.ArrayLike) -> GpuArray:
-        """Copy host values into new GPU memory (256-byte aligned, as the driver allocates it)."""
-        given = np.asarray(values)
+    def array(self, values: object, dtype: DTypeLike | None = None) -> GpuArray:
+        """Copy host values, as `dtype` if one is given, into new GPU memory (256-byte aligned, as the driver does).
+
+        `host_array` says what is taken.
+        """
+        given = host_array(values, dtype)
         array = GpuArray(self, given.shape, given.dtype)
         array.write(given)
         return array
 
-    def empty(self, shape: Extent, dtype: npt.DTypeLike) -> GpuArray:
+    def empty(self, shape: Extent, dtype: DTypeLike) -> GpuArray:
         """New GPU memory whose contents are undefined."""
         return GpuArray(self, shape, dtype)
 

@@ -5,10 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from ptxgen.descriptors import TensorMap
-from ptxgen.device import DeviceArray, Extent, Finding, Kernel, LaunchReport, array_shape, pack_arguments
+from ptxgen.device import (
+    DeviceArray,
+    DTypeLike,
+    Extent,
+    Finding,
+    Kernel,
+    LaunchReport,
+    array_shape,
+    host_array,
+    pack_arguments,
+)
 from ptxgen.dtypes import scalar_type
 
 BASE = 0x7F00_0000_0040  # not a multiple of 256, so that the job has to align C itself
@@ -19,7 +28,7 @@ ChangeMemory = Callable[[bytearray, int, int], None]
 
 
 class FakeArray(DeviceArray):
-    def __init__(self, memory: bytearray, shape: Extent, dtype: npt.DTypeLike) -> None:
+    def __init__(self, memory: bytearray, shape: Extent, dtype: DTypeLike) -> None:
         super().__init__(BASE + len(memory), shape, dtype)
         self._memory, self._offset = memory, len(memory)
         memory.extend(bytes(-(-self.nbytes // 64) * 64))
@@ -50,13 +59,13 @@ class FakeDevice:
         self.progress = progress
         self.c_address = 0
 
-    def array(self, values: npt.ArrayLike) -> FakeArray:
-        given = np.asarray(values)
+    def array(self, values: object, dtype: DTypeLike | None = None) -> FakeArray:
+        given = host_array(values, dtype)
         made = FakeArray(self.memory, given.shape, given.dtype)
         made.write(given)
         return made
 
-    def empty(self, shape: Extent, dtype: npt.DTypeLike) -> FakeArray:
+    def empty(self, shape: Extent, dtype: DTypeLike) -> FakeArray:
         return FakeArray(self.memory, shape, dtype)
 
     def launch(

@@ -1,0 +1,126 @@
+"""The pytest plugin, which pytest finds by its entry point. It imports the library only when a fixture is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from ptxgen.descriptors import Descriptor
+    from ptxgen.emulator import Emulator
+    from ptxgen.gpu import Gpu
+
+SCHEDULES = ("eager", "late", "random")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("ptxgen", "kernels in the emulator of ptxgen")
+    group.addoption(
+        "--emulator-schedules",
+        metavar="LIST",
+        help="schedules of the fixture `emulator`: some of eager,late,random, or all (the ini option "
+        "emulator_schedules says which by default, else all)",
+    )
+    group.addoption(
+        "--emulator-seeds",
+        type=int,
+        metavar="N",
+        help="how many seeds of the schedule random (ini option emulator_seeds; else 1)",
+    )
+    group.addoption(
+        "--update-descriptors",
+        action="store_true",
+        default=False,
+        help="write the snapshots of the fixture `descriptor_snapshot` anew",
+    )
+    parser.addini("emulator_schedules", "schedules of the fixture `emulator`", default="all")
+    parser.addini("emulator_seeds", "seeds of the schedule random", default="1")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line(
+        "markers", "emulator(**options): options of ptxgen.Emulator for the fixture `emulator`: target=, accept=, ..."
+    )
+    _runs(config)
+
+
+def _runs(config: pytest.Config) -> list[tuple[str, int]]:
+    """The schedules and seeds that are asked for. Raises UsageError."""
+    given = config.getoption("--emulator-schedules") or config.getini("emulator_schedules")
+    names = SCHEDULES if given == "all" else tuple(each.strip() for each in given.split(","))
+    unknown = [each for each in names if each not in SCHEDULES]
+    seeds = config.getoption("--emulator-seeds")
+    count = int(config.getini("emulator_seeds")) if seeds is None else seeds
+    if unknown or count < 1:
+        what = f"no schedule {unknown[0]!r}" if unknown else f"--emulator-seeds must be 1 or more, not {count}"
+        raise pytest.UsageError(f"{what}; schedules are {', '.join(SCHEDULES)} and all")
+    return [(name, seed) for name in names for seed in range(count if name == "random" else 1)]
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    # Only those tests have it that use the fixture of this plugin: one of the same name in a conftest needs none.
+    if "_emulator_run" in metafunc.fixturenames:
+        runs = _runs(metafunc.config)
+        names = [f"{name}-{seed}" if name == "random" else name for name, seed in runs]
+        metafunc.parametrize("_emulator_run", runs, ids=names, indirect=True)
+
+
+@pytest.fixture
+def _emulator_run(request: pytest.FixtureRequest) -> tuple[str, int]:
+    return request.param
+
+
+@pytest.fixture
+def emulator(request: pytest.FixtureRequest, _emulator_run: tuple[str, int]) -> Emulator:
+    """An emulator; the test runs once for every schedule and seed (`--emulator-schedules`, `--emulator-seeds`).
+
+    The marker `emulator` gives further options. What launches found is shown with a test that fails.
+    """
+    from ptxgen.emulator import Emulator
+
+    schedule, seed = _emulator_run
+    marker = request.node.get_closest_marker("emulator")
+    options: dict[str, Any] = {"schedule": schedule, "seed": seed, **(marker.kwargs if marker else {})}
+    made = Emulator(**options)
+    _show_findings(made, request.node)
+    return made
+
+
+def _show_findings(device: Emulator, item: pytest.Item) -> None:
+    """Add the summary of each launch that found something to what pytest shows of a failed test."""
+    launch = device.launch
+
+    def reported(*args: Any, **kwargs: Any) -> Any:
+        report = launch(*args, **kwargs)
+        if report.findings or not report.ok:
+            item.add_report_section("call", f"launch ({device.schedule}, seed {device.seed})", report.summary())
+        return report
+
+    device.launch = reported  # type: ignore[method-assign]
+
+
+@pytest.fixture
+def gpu() -> Gpu:
+    """The GPU; the test is skipped where there is none, with the reason."""
+    from ptxgen.gpu import Gpu, GpuNotFoundError
+
+    try:
+        return Gpu()
+    except GpuNotFoundError as reason:
+        pytest.skip(str(reason))
+
+
+@pytest.fixture
+def descriptor_snapshot(request: pytest.FixtureRequest) -> Callable[..., None]:
+    """`descriptor_snapshot(descriptor, name="")`: the descriptor is that of the snapshot (`--update-descriptors`)."""
+    from ptxgen.testing.descriptors import Snapshots
+
+    snapshots = Snapshots(request.path, bool(request.config.getoption("--update-descriptors")))
+
+    def check(descriptor: Descriptor, name: str = "") -> None:
+        __tracebackhide__ = True
+        snapshots.check("/".join(filter(None, (request.node.name, name))), descriptor)
+
+    return check
