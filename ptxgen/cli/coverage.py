@@ -15,6 +15,9 @@ _COLUMNS = {
     "emulated": "emulated", "tested": "microtested", "recorded": "recorded", "silicon": "witnessed",
 }  # fmt: skip
 
+#: The table's width; on a narrower terminal each family has lines of its own.
+_WIDTH = 78
+
 
 def register(app: typer.Typer) -> None:
     app.command(rich_help_panel="PTX files")(coverage)
@@ -36,9 +39,17 @@ def coverage(
     if as_markdown:
         print(page(rows), end="")
         return OK
+    from rich.padding import Padding
     from rich.table import Table
+    from rich.text import Text
 
     with output() as out:
+        if out.width < _WIDTH:
+            for row in [*rows, total(rows)]:
+                counts = ", ".join(f"{name} {getattr(row, field):,}" for name, field in _COLUMNS.items())
+                out.print(Text(row.family, style="cyan"))
+                out.print(Padding(counts, (0, 0, 0, 2)))
+            return OK
         table = Table(box=None, header_style="bold", padding=(0, 1, 0, 0), pad_edge=False)
         table.add_column("family", style="cyan", no_wrap=True)
         for name in _COLUMNS:

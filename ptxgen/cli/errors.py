@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import os
 import sys
 from collections.abc import Iterable, Sequence
 from typing import TypeVar
@@ -58,6 +59,7 @@ def choose(option: str, value: str, allowed: Sequence[_Word]) -> _Word:
 
 
 def _say(message: str, more: Sequence[str] = (), code: int = BAD_INPUT) -> int:
-    bold, plain = ("\x1b[1;31m", "\x1b[0m") if sys.stderr.isatty() else ("", "")
+    colored = sys.stderr.isatty() and not os.environ.get("NO_COLOR")
+    bold, plain = ("\x1b[1;31m", "\x1b[0m") if colored else ("", "")
     print(f"{bold}error:{plain} {message}", *more, sep="\n", file=sys.stderr)
     return code

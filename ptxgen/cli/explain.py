@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ptxgen.cli import completion
 from ptxgen.cli.checks import explain_checks
 from ptxgen.cli.errors import OK, WRONG, InputError, nearest
 from ptxgen.cli.find import add_python, evidence, search, show_guesses, show_search
@@ -47,6 +48,7 @@ def explain(
             "(its matrix descriptor), idesc (tcgen05.mma instruction descriptor), zero-mask (of tcgen05.mma.ws) or "
             "tensormap; or the facts that no manual states; or the CODE of a finding; or all checks.",
             show_default=False,
+            autocompletion=completion.subjects,
         ),
     ] = None,
     value: Annotated[

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ptxgen.cli import completion
 from ptxgen.cli.errors import InputError
 from ptxgen.cli.options import CDType, DType, KernelName, Settings, find_kernel, make_plan
 
@@ -22,7 +23,13 @@ def register(app: typer.Typer) -> None:
 
 def kernels(
     kernel: Annotated[
-        str | None, typer.Argument(metavar="[KERNEL]", help="Show the options of this one.", show_default=False)
+        str | None,
+        typer.Argument(
+            metavar="[KERNEL]",
+            help="Show the options of this one.",
+            show_default=False,
+            autocompletion=completion.kernel_names,
+        ),
     ] = None,
     copy: Annotated[
         str | None,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import shutil
 import sys
 from collections.abc import Sequence
 from typing import Annotated
@@ -10,12 +11,17 @@ from typing import Annotated
 import typer
 
 from ptxgen.cli import coverage, errors, explain, kernels, layout, ncu, ptx, run, sass, sweep, verify
+from ptxgen.cli.help import Application, Commands
 
-app = typer.Typer(
+#: Columns of a help page, at most.
+_WIDEST = 100
+
+app = Application(
     name="ptxgen",
+    cls=Commands,
     help="Build, run and check NVIDIA PTX kernels for Hopper and Blackwell, without a GPU.",
     epilog="Exit codes: 0 all is well, 1 the kernel or the PTX is wrong, 2 the command or its input cannot be used.",
-    add_completion=False,
+    rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -57,7 +63,8 @@ def execute(arguments: Sequence[str] | None = None) -> int:
             stream.reconfigure(errors="replace")  # an ASCII terminal shows ? for what it lacks
     try:
         command = typer.main.get_command(app)
-        code = command.main(args=arguments, prog_name="ptxgen", standalone_mode=False)
+        width = min(shutil.get_terminal_size().columns, _WIDEST)
+        code = command.main(args=arguments, prog_name="ptxgen", standalone_mode=False, terminal_width=width)
         return code if isinstance(code, int) else errors.OK
     except (KeyboardInterrupt, typer.Abort):
         return errors.INTERRUPTED

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ptxgen.cli import completion
+
 if TYPE_CHECKING:
     from ptxgen.gemm import GemmPlan, KernelEntry
 
@@ -16,6 +18,7 @@ KernelName = Annotated[
         metavar="KERNEL",
         help="A name or rung from 'ptxgen kernels', or FOLDER#RUNG of a folder with a ladder.toml.",
         show_default=False,
+        autocompletion=completion.kernel_names,
     ),
 ]
 Settings = Annotated[
@@ -33,7 +36,13 @@ CDType = Annotated[
 PtxFile = Annotated[str, typer.Argument(metavar="FILE.ptx", help="PTX text; - is standard input.", show_default=False)]
 Target = Annotated[
     str | None,
-    typer.Option("--target", metavar="sm_NNN", help="Instead of the text's own .target.", show_default=False),
+    typer.Option(
+        "--target",
+        metavar="sm_NNN",
+        help="Instead of the text's own .target.",
+        show_default=False,
+        autocompletion=completion.targets,
+    ),
 ]
 Jobs = Annotated[
     int | None,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+import json
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -11,6 +13,9 @@ from ptxgen.cli.options import PtxFile, Target
 
 if TYPE_CHECKING:
     from ptxgen.toolchain import Cubin
+
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -25,6 +30,7 @@ def assemble(
         str | None,
         typer.Option("-o", "--output", metavar="FILE.cubin", help="Where to write the cubin.", show_default=False),
     ] = None,
+    as_json: AsJson = False,
 ) -> int:
     """Assemble a PTX file with ptxas: registers, spills, shared memory, warnings."""
     from ptxgen.cli.files import known_target, parse_ptx, read_ptx, write_output
@@ -42,11 +48,31 @@ def assemble(
                 f"ptxas {ptxas_version()} does not know the target {error.target}{nearest(str(error.target), TARGETS)}"
             ) from None
         parse_ptx(text, file)  # what is not PTX at all has a place of its own, with column and caret
-        raise
+        if not as_json:
+            raise
+        _print_json({"file": file, "target": error.target, "ok": False, "diagnostics": error.diagnostics})
+        return WRONG
     if output is not None:
         write_output(output, made.data)
-    _show(file, made, output)
+    if as_json:
+        _print_json(
+            {
+                "file": file,
+                "target": made.target,
+                "ok": True,
+                "bytes": len(made.data),
+                "written": output,
+                "entries": made.entries,
+                "diagnostics": [*made.warnings, *made.advisories],
+            }
+        )
+    else:
+        _show(file, made, output)
     return OK
+
+
+def _print_json(value: dict[str, Any]) -> None:
+    print(json.dumps(value, indent=2, default=asdict))
 
 
 def _show(file: str, made: Cubin, output_path: str | None) -> None:
@@ -78,7 +104,7 @@ def spills(stores: int, loads: int) -> str:
     return f"{stores} bytes stored, {loads} bytes loaded a thread" if stores or loads else "none"
 
 
-def check(file: PtxFile, target: Target = None) -> int:
+def check(file: PtxFile, target: Target = None, as_json: AsJson = False) -> int:
     """Check every instruction of a PTX file: whether it is legal, and on the target, and why not."""
     from rich.text import Text
 
@@ -97,6 +123,10 @@ def check(file: PtxFile, target: Target = None) -> int:
         if count
     )
     wanted = target or module.target or "any target"
+    if as_json:
+        rows = [{**asdict(each), "nearest": each.nearest, "message": each.message} for each in found]
+        _print_json({"file": file, "target": wanted, "ok": not errors, "diagnostics": rows})
+        return WRONG if errors else OK
     with output() as out:
         for each in found:
             head = Text(f"{file}:{each.line}:{each.column}: ")

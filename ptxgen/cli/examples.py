@@ -1,0 +1,50 @@
+"""The examples that `--help` shows, by command: each a command line and what it does. A test parses all."""
+
+from __future__ import annotations
+
+EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
+    "ptxgen": (
+        ("ptxgen run blackwell/swizzled --m 512 --n 512 --k 512", "run a shipped kernel in the emulator"),
+        ("ptxgen check my.ptx", "check a file of your own"),
+        ("ptxgen explain tcgen05.ld", "list the instructions that begin so"),
+        ("ptxgen --install-completion", "complete commands and names in your shell"),
+    ),
+    "run": (
+        ("ptxgen run blackwell/swizzled --m 512 --n 512 --k 512 --dtype bf16", "run a GEMM and compare with NumPy"),
+        ("ptxgen run blackwell/swizzled --set stages=4 --schedule random --seed 7", "with an option, at random times"),
+        ("ptxgen run my_job.py --json", "run a Job of your own; the report as JSON"),
+    ),
+    "kernels": (
+        ("ptxgen kernels", "list all"),
+        ("ptxgen kernels blackwell/swizzled", "what one can be configured with"),
+    ),
+    "sweep": (("ptxgen sweep blackwell/multistage stages=2,3,4 n_tile=128,256", "build every combination, as a table"),),
+    "build": (("ptxgen build blackwell/swizzled --set stages=4 -o gemm.ptx", "write the PTX of a kernel"),),
+    "assemble": (
+        ("ptxgen assemble my.ptx -o my.cubin", "assemble for the file's own target"),
+        ("ptxgen assemble my.ptx --target sm_100a --json", "registers, spills and warnings as JSON"),
+    ),
+    "check": (
+        ("ptxgen check my.ptx", "check for the file's own target"),
+        ("ptxgen build hopper/wgmma | ptxgen check - --target sm_90a", "check standard input for a target"),
+        ("ptxgen check my.ptx --json", "every diagnostic with line, column, code and rule"),
+    ),
+    "explain": (
+        ("ptxgen explain tcgen05.ld", "list the forms that begin so, with what they lack"),
+        ("ptxgen explain 'ld.global.v2.f32 {%f1, %f2}, [%rd1];'", "all of one instruction, with its Python call"),
+        ("ptxgen explain 0x4000404000010000", "try a number as each kind of descriptor"),
+        ("ptxgen explain idesc 0x08200490 --kind f16", "one kind of descriptor"),
+        ("ptxgen explain shared-race", "a code of a finding"),
+    ),
+    "sass": (
+        ("ptxgen sass my.ptx --summary", "registers, spills and instruction classes"),
+        ("ptxgen sass diff old.ptx new.ptx", "compare two, instruction by instruction"),
+    ),
+    "ncu": (
+        ("ptxgen ncu report.ncu-rep", "what bounds each launch of a profile"),
+        ("ptxgen ncu diff before.ncu-rep after.ncu-rep", "what a change did"),
+    ),
+    "layout": (("ptxgen layout smem rows=8 columns=64 type=f16 swizzle=128B", "draw a swizzled tile"),),
+    "coverage": (("ptxgen coverage --json", "what is missing, by name"),),
+    "verify": (("ptxgen verify answers.json", "compare what a GPU answered with the emulator"),),
+}

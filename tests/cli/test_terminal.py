@@ -1,0 +1,196 @@
+"""The command in a terminal: help with examples, narrow terminals, no colors, JSON, completion, and how fast it is."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import typer
+
+from ptxgen.cli.examples import EXAMPLES
+from ptxgen.cli.main import app
+from tests.support.command_line import Cli
+from tests.support.paths import ROOT
+
+COMMANDS = typer.main.get_command(app).commands  # type: ignore[attr-defined]  # a group
+HEAD = ".version 8.6\n.target sm_90a\n.address_size 64\n"
+BROKEN = HEAD + ".entry k()\n{\n    .reg .u32 %r;\n    add.u33 %r, %r, 1;\n    ret;\n}\n"
+
+
+def environment(**more: str) -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": str(ROOT), **more}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_help_has_examples_and_ends_within_its_width(
+    cli: Cli, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for columns in (30, 80):
+        monkeypatch.setenv("COLUMNS", str(columns))
+        outcome = cli(name, "--help")
+        assert outcome.code == 0
+        examples = outcome.out.partition("\nExamples:\n")[2]
+        assert examples
+        commands = {f"  {command}" for command, _ in EXAMPLES[name]}
+        assert commands <= set(examples.splitlines())
+        body = outcome.out.partition("\n\n")[2]
+        for line in set(body.splitlines()) - commands:
+            assert len(line) <= columns or line.startswith(("  -", "  [")), line  # the name of a parameter stays whole
+
+
+@pytest.mark.parametrize("line", [command for each in EXAMPLES.values() for command, _ in each])
+def test_examples_parse(line: str) -> None:
+    for part in line.split(" | "):
+        program, *words = shlex.split(part)
+        assert program == "ptxgen"
+        if words[0].startswith("--"):
+            assert words == ["--install-completion"]
+        else:
+            COMMANDS[words[0]].make_context(words[0], words[1:])
+
+
+def test_the_groups_of_commands_are_shown(cli: Cli) -> None:
+    lines = cli("--help").out.splitlines()
+    for panel in ("Kernels:", "PTX files:", "Values:", "Examples:"):
+        assert panel in lines
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["kernels"],
+        ["kernels", "blackwell/swizzled"],
+        ["explain", "ld"],
+        ["explain", "shared-race"],
+        ["coverage"],
+        ["check", "broken.ptx"],
+    ],
+)
+def test_thirty_columns_are_enough(
+    cli: Cli, arguments: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("broken.ptx").write_text(BROKEN)
+    monkeypatch.setenv("COLUMNS", "30")
+    outcome = cli(*arguments)
+    assert outcome.err == ""
+    long = [line for line in outcome.out.splitlines() if len(line) > 30]
+    # Lines that the terminal may break where it likes: sentences and opcodes, not tables.
+    assert all("  " not in line.strip() for line in long), long
+
+
+@pytest.mark.skipif(shutil.which("script") is None, reason="script(1), which makes a terminal, is not installed")
+def test_no_color() -> None:
+    def shown(**more: str) -> str:
+        ptxgen = f"{shlex.quote(sys.executable)} -m ptxgen"
+        command = ["script", "-qec", f"{ptxgen} check nothing.ptx; {ptxgen} explain ld", "/dev/null"]
+        made = subprocess.run(
+            command, env=environment(TERM="xterm", **more), capture_output=True, text=True, check=False
+        )
+        return made.stdout
+
+    colored, plain = shown(), shown(NO_COLOR="1")
+    assert "\x1b[1;31merror:" in colored
+    assert "\x1b[36m" in colored
+    assert not any(f"\x1b[{code}m" in plain for code in ("1;31", "36", "31", "32", "1;33"))
+
+
+def test_check_as_json(cli: Cli, tmp_path: Path) -> None:
+    path = tmp_path / "k.ptx"
+    path.write_text(BROKEN)
+    outcome = cli("check", path, "--json")
+    assert (outcome.code, outcome.err) == (1, "")
+    found = json.loads(outcome.out)
+    assert (found["file"], found["target"], found["ok"]) == (str(path), "sm_90a", False)
+    [row] = found["diagnostics"]
+    assert (row["line"], row["column"], row["severity"], row["nearest"]) == (7, 8, "error", "add.u32")
+    path.write_text(BROKEN.replace("u33", "u32"))
+    assert json.loads(cli("check", path, "--json").out)["diagnostics"] == []
+    assert cli("check", path, "--json").code == 0
+
+
+def test_assemble_as_json(cli: Cli, tmp_path: Path) -> None:
+    path = tmp_path / "k.ptx"
+    path.write_text(BROKEN)
+    outcome = cli("assemble", path, "--json")
+    assert outcome.code == 1
+    found = json.loads(outcome.out)
+    assert not found["ok"]
+    assert found["diagnostics"][0]["line"] == 7
+    path.write_text(BROKEN.replace("u33", "u32"))
+    found = json.loads(cli("assemble", path, "--json").out)
+    assert found["ok"]
+    assert found["bytes"] > 1000
+    assert found["entries"][0]["name"] == "k"
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("ptxgen ch", ["check"]),
+        ("ptxgen check --ta", ["--target"]),
+        ("ptxgen check --target sm_90", ["sm_90", "sm_90a"]),
+        ("ptxgen kernels blackwell/sw", ["blackwell/swizzled"]),
+        ("ptxgen build hopper/", ["hopper/wgmma"]),
+        ("ptxgen explain tcgen05.l", ["tcgen05.ld"]),
+        ("ptxgen explain shared-r", ["shared-race"]),
+    ],
+)
+def test_completion(line: str, expected: list[str]) -> None:
+    words = line.split(" ")
+    made = subprocess.run(
+        [sys.executable, "-m", "ptxgen"],
+        env=environment(_PTXGEN_COMPLETE="complete_bash", COMP_WORDS=line, COMP_CWORD=str(len(words) - 1)),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert set(expected) <= set(made.stdout.split()), made.stderr
+
+
+def test_completion_is_shown_for_a_shell() -> None:
+    made = subprocess.run(
+        [sys.executable, "-m", "ptxgen", "--show-completion", "bash"],
+        env=environment(_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION="1"),
+        capture_output=True,
+        text=True,
+    )
+    assert "_PTXGEN_COMPLETE" in made.stdout
+
+
+def seconds(code: str) -> float:
+    """CPU seconds of a Python process that runs this, less those of one that runs nothing; the least of five."""
+
+    def least(what: str) -> float:
+        probe = f"{what}\nimport resource; usage = resource.getrusage(resource.RUSAGE_SELF); "
+        probe += "print('\\n', usage.ru_utime + usage.ru_stime)"
+        runs = [
+            subprocess.run([sys.executable, "-c", probe], env=environment(), capture_output=True, text=True, check=True)
+            for _ in range(5)
+        ]
+        return min(float(run.stdout.split()[-1]) for run in runs)
+
+    return least(code) - least("pass")
+
+
+def test_importing_takes_less_than_50_ms() -> None:
+    assert seconds("import ptxgen") < 0.05
+
+
+def test_help_takes_less_than_400_ms() -> None:
+    assert seconds("import ptxgen.cli.main as m; m.execute(['--help'])") < 0.4
+
+
+def test_importing_needs_no_heavy_module() -> None:
+    code = "import sys, ptxgen; print(*(sys.modules.keys() & {'numpy', 'jinja2', 'rich', 'typer', 'ml_dtypes'}))"
+    made = subprocess.run([sys.executable, "-c", code], env=environment(), capture_output=True, text=True, check=True)
+    assert made.stdout.split() == []
+    code = "import sys, ptxgen.cli.main as m; m.execute(['--help']); print(*(sys.modules.keys() & {'numpy', 'rich'}))"
+    made = subprocess.run([sys.executable, "-c", code], env=environment(), capture_output=True, text=True, check=True)
+    assert made.stdout.splitlines()[-1] == ""
