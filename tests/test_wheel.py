@@ -93,6 +93,37 @@ def test_the_commands_work(scripts: Path, tmp_path: Path) -> None:
     assert "9.7.16" in run([command, "explain", "tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r0}, [%r1];"], tmp_path)
 
 
+def test_the_plugin_is_found_by_pytest(scripts: Path, tmp_path: Path) -> None:
+    (tmp_path / "test_it.py").write_text("def test_it(emulator):\n    assert emulator.target\n")
+    (tmp_path / "pytest.ini").write_text(
+        "[pytest]\nfilterwarnings = error\naddopts = --strict-markers --strict-config\n"
+    )
+    pytest_command = [str(scripts / "python"), "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+    assert "3 passed" in run(pytest_command, tmp_path)
+    options = ["--emulator-schedules", "random", "--emulator-seeds", "2"]
+    assert "2 passed" in run([*pytest_command, *options], tmp_path)
+
+
+#: What the emulator needs none of: NVIDIA's wheels, the driver's interface, the reader of ELF files, PyTorch.
+TOOLS = ("nvidia", "cuda", "elftools", "torch")
+
+
+def test_the_emulator_needs_no_tool_of_nvidia(scripts: Path, tmp_path: Path) -> None:
+    without = f"import sys\nsys.modules.update(dict.fromkeys({TOOLS!r}))\n"
+    python = str(scripts / "python")
+    assert run([python, "-c", without + LAUNCH], tmp_path)
+    (tmp_path / "k.ptx").write_text(LAUNCH.split("'''")[1])
+    for arguments in (["check", "k.ptx"], ["explain", "ld"], ["build", "blackwell/swizzled"], ["coverage"]):
+        run([python, "-c", f"{without}from ptxgen.cli.main import execute\nsys.exit(execute({arguments}))"], tmp_path)
+    without += "import ptxgen.toolchain.find as find\nfind._find_in_wheels = lambda name: None\n"
+    assemble = f"{without}from ptxgen.cli.main import execute\nsys.exit(execute(['assemble', 'k.ptx']))"
+    done = subprocess.run(
+        [python, "-c", assemble], cwd=tmp_path, env={"PATH": str(tmp_path)}, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2
+    assert "ptxas was found neither in an NVIDIA wheel nor on PATH; install it with: pip install" in done.stderr
+
+
 def test_a_launch_works(scripts: Path, tmp_path: Path) -> None:
     found = Path(run([str(scripts / "python"), "-c", LAUNCH], tmp_path).strip())
     assert found.is_relative_to(scripts.parent)

@@ -29,8 +29,10 @@ def search(text: str) -> Search | None:
     if re.search(r"[\s@{\[]", word) or candidates(word):
         return None
     found = find(word)
-    # Of a whole opcode with a wrong modifier, the explanation of that says more.
-    return found if found and len(found.meant.split(".")) >= len(word.split(".")) * bool(found.meant) else None
+    # Of a whole opcode that is illegal, or has a modifier that is none, the explanation of that says more.
+    whole = any(not each.lacks and word.startswith(f"{each.opcode}.") for each in found)
+    misspelt = bool(found.meant) and len(found.meant.split(".")) < len(word.split("."))
+    return None if whole or misspelt else found or None
 
 
 def show_search(found: Search, as_json: bool) -> int:

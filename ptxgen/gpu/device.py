@@ -1,4 +1,4 @@
-"""`Gpu`: the calls of `ptxgen.device.Device` on an NVIDIA GPU, through the driver binding of cuda-python.
+"""`Gpu`: the calls of `ptxgen.device.Device` on an NVIDIA GPU, through the driver binding of cuda-bindings.
 
 Assembling is left to `ptxgen.toolchain`, packing of arguments to `ptxgen.device`.
 """
@@ -36,7 +36,7 @@ _PORTABLE_CLUSTER = 8
 
 
 class GpuNotFoundError(RuntimeError):
-    """This machine has no usable NVIDIA GPU: no driver, no cuda-python, or no such device."""
+    """This machine has no usable NVIDIA GPU: no driver, no cuda-bindings, or no such device."""
 
 
 class GpuError(RuntimeError):
@@ -265,7 +265,7 @@ def _driver() -> Any:
         driver: Any = importlib.import_module("cuda.bindings.driver")
     except ImportError as error:
         raise GpuNotFoundError(
-            f"cuda-python is missing ({error}), install it with: pip install cuda-python; {advice}"
+            f"cuda-bindings is missing ({error}), install it with: pip install cuda-bindings; {advice}"
         ) from error
     try:
         (status,) = driver.cuInit(0)
