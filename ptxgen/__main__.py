@@ -1,6 +1,21 @@
-"""`python -m ptxgen` is the command `ptxgen`."""
+"""The `ptxgen` command, also as `python -m ptxgen`."""
 
-from ptxgen.cli.main import main
+from __future__ import annotations
+
+import sys
+
+#: The exit code after Ctrl-C, as shells have it; `ptxgen.cli.errors` is not imported yet.
+_INTERRUPTED = 130
+
+
+def main() -> None:
+    """Run this process's command line. Ctrl-C while modules are being imported ends it without a traceback, too."""
+    try:
+        from ptxgen.cli.main import main
+    except KeyboardInterrupt:
+        sys.exit(_INTERRUPTED)
+    main()
+
 
 if __name__ == "__main__":
     main()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import shutil
 import sys
 from collections.abc import Sequence
@@ -76,4 +77,9 @@ def execute(arguments: Sequence[str] | None = None) -> int:
 
 
 def main() -> None:
-    sys.exit(execute())
+    """Run this process's command line, and end it."""
+    code = execute()
+    if code == errors.INTERRUPTED:
+        sys.stdout.flush()
+        os._exit(code)  # freeing a large emulator takes longer than a person waits
+    sys.exit(code)

@@ -6,8 +6,10 @@ import json
 import os
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -41,7 +43,8 @@ def test_every_help_has_examples_and_ends_within_its_width(
         assert commands <= set(examples.splitlines())
         body = outcome.out.partition("\n\n")[2]
         for line in set(body.splitlines()) - commands:
-            assert len(line) <= columns or line.startswith(("  -", "  [")), line  # the name of a parameter stays whole
+            is_name = line.startswith("  -") or line.endswith(">")  # the name of a parameter stays whole
+            assert len(line) <= columns or is_name, line
 
 
 @pytest.mark.parametrize("line", [command for each in EXAMPLES.values() for command, _ in each])
@@ -162,6 +165,23 @@ def test_completion_is_shown_for_a_shell() -> None:
         text=True,
     )
     assert "_PTXGEN_COMPLETE" in made.stdout
+
+
+@pytest.mark.parametrize("delay", [0.2, 2.0])
+def test_ctrl_c_ends_a_run_soon_and_without_a_traceback(delay: float) -> None:
+    sizes = ["--m", "4096", "--n", "4096", "--k", "4096"]
+    command = [sys.executable, "-m", "ptxgen", "run", "blackwell/swizzled", *sizes]
+    process = subprocess.Popen(command, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    time.sleep(delay)
+    assert process.poll() is None
+    began = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    errors = process.communicate(timeout=60)[1]
+    # Half a second on a machine of its own; tests share theirs.
+    assert time.monotonic() - began < 2
+    if process.returncode != -signal.SIGINT:  # Python itself was not up yet
+        assert process.returncode == 130
+        assert "Traceback" not in errors
 
 
 def seconds(code: str) -> float:
