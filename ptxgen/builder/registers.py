@@ -6,7 +6,8 @@ import difflib
 import re
 from dataclasses import dataclass
 
-from ptxgen.instr.model.operands import Symbol
+from ptxgen.instr.model.form import Instruction, InstructionError, errors
+from ptxgen.instr.model.operands import Problem, Symbol
 from ptxgen.instr.model.special import special_register
 from ptxgen.instr.model.symbols import TextureMode
 from ptxgen.instr.model.types import TYPES
@@ -83,6 +84,19 @@ class Registers:
     def __call__(self, name: str) -> Symbol | None:
         """Resolve a name, as `ptxgen.instr` asks for it."""
         return self._symbols.get(name) or special_register(name)
+
+    def check(self, made: Instruction) -> Instruction:
+        """The instruction itself, if each name in it is declared here with a fitting type. Raises InstructionError."""
+        problems = errors(made.operand_problems(self))
+        if made.guard is not None:
+            name = made.guard.lstrip("!")
+            symbol = self(name)
+            if symbol is None or symbol.type is None or symbol.type.kind != "predicate":
+                found = "is not declared" if symbol is None else f"is declared {symbol.type or symbol.kind}"
+                problems.append(Problem("guard", f"the guard must be a predicate, but {name} {found}"))
+        if problems:
+            raise InstructionError(made.form.key, problems)
+        return made
 
     def declarations(self, width: int = 100) -> str:
         """The `.reg` lines, one type after the other."""

@@ -103,6 +103,22 @@ def test_typed_calls_check_the_declarations() -> None:
     assert str(integer.add(u, u, 1, type="u32").unless(p)) == "@!%p add.u32 %u, %u, 1;"
 
 
+def test_names_that_are_text_are_checked_where_the_declarations_are() -> None:
+    registers = Registers()
+    registers.one("u32", "u")
+    registers.one("pred", "p")
+    made = integer.add("%u", "%u", 1, type="u32").when("%p")
+    assert registers.check(made) is made
+    for wrong, message in (
+        (integer.add("%u", "%v", 1, type="u32"), r"%v is not declared; declare it, for example \.reg \.u32 %v;"),
+        (integer.add("%u", "%u", 1, type="u64"), r"must be of type \.u64, but %u is declared \.u32"),
+        (made.when("%u"), r"the guard must be a predicate, but %u is declared \.u32"),
+        (made.when("%q"), r"the guard must be a predicate, but %q is not declared"),
+    ):
+        with pytest.raises(InstructionError, match=message):
+            registers.check(wrong)
+
+
 def test_declarations_are_what_was_made_and_legal_for_ptxas() -> None:
     registers = Registers()
     made = [*registers.many("b32", "a_rather_long_name_", 40), registers.one("pred", "p"), registers.one("f64", "d")]

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import KW_ONLY
 from typing import Any, ClassVar, Literal
 
+import numpy as np
 import pytest
 
 from ptxgen import parse, syntax
@@ -44,6 +45,13 @@ CALLS: list[tuple[Callable[[], Instruction], str]] = [
     (lambda: integer.add("%r1", "%r2", "(1 << 4) | 2", type="s32"), "add.s32 %r1, %r2, (1 << 4) | 2;"),
     (lambda: floating.add("%f1", "%f2", 1.0, type="f32"), "add.f32 %f1, %f2, 1.0;"),
     (lambda: floating.add("%d1", "%d2", 1.0, type="f64"), "add.f64 %d1, %d2, 1.0;"),
+    (lambda: floating.add("%f1", "%f2", 0.1, type="f32"), "add.f32 %f1, %f2, 0.1;"),
+    (lambda: floating.add("%f1", "%f2", -1e-30, type="f32"), "add.f32 %f1, %f2, -1e-30;"),
+    (lambda: floating.add("%f1", "%f2", float("inf"), type="f32"), "add.f32 %f1, %f2, 0f7F800000;"),
+    (lambda: floating.add("%d1", "%d2", 5e-324, type="f64"), "add.f64 %d1, %d2, 0d0000000000000001;"),
+    (lambda: floating.add("%d1", "%d2", np.float32(0.1), type="f64"), "add.f64 %d1, %d2, 0.10000000149011612;"),
+    (lambda: integer.add("%r1", "%r2", "0x10", type="u32"), "add.u32 %r1, %r2, 0x10;"),
+    (lambda: integer.add("%r1", "%r2", np.int64(7), type="u32"), "add.u32 %r1, %r2, 7;"),
     (lambda: floating.add("%f1", "%f2", "%f3", sat=True, rounding="rz", type="f32"), "add.rz.sat.f32 %f1, %f2, %f3;"),
     (lambda: memory.ld("%r1", "%rd1", type="u32"), "ld.u32 %r1, [%rd1];"),
     (lambda: memory.ld("%r1", "[%rd1+16]", space="global", type="u32"), "ld.global.u32 %r1, [%rd1+16];"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Iterable
+from numbers import Integral, Real
 from typing import Any
 
 from ptxgen.instr.model import operands as specs
@@ -26,8 +27,8 @@ def node(value: OperandLike) -> Operand:
         return Immediate(str(int(value)))
     if isinstance(value, int):
         return Immediate(str(value))
-    if isinstance(value, float):
-        return float_constant(value, None)
+    if _is_float(value):
+        return float_constant(float(value), None)
     if isinstance(value, list | tuple):
         return Vector(tuple(node(item) for item in value))
     return parse_operand(str(value))
@@ -39,12 +40,17 @@ def coerced(value: OperandLike, spec: Specification, form: Subject) -> Operand |
         return value
     if isinstance(spec, specs.ArgumentsSpec):
         return Arguments(tuple(node(item) for item in (value if isinstance(value, list | tuple) else [value])))
-    if isinstance(value, float) and isinstance(spec, specs.SourceSpec):
-        return float_constant(value, type_of(spec.type, form))
+    if _is_float(value) and isinstance(spec, specs.SourceSpec):
+        return float_constant(float(value), type_of(spec.type, form))
     made = node(value)
     if isinstance(spec, specs.AddressSpec) and not isinstance(made, Address):
         return parse_operand(f"[{made}]")
     return made
+
+
+def _is_float(value: OperandLike) -> bool:
+    """Whether it is a Python or NumPy float."""
+    return isinstance(value, Real) and not isinstance(value, Integral)
 
 
 def float_constant(value: float, type: Type | None) -> Immediate:
