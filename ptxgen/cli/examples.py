@@ -18,7 +18,7 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("ptxgen kernels", "list all"),
         ("ptxgen kernels blackwell/swizzled", "what one can be configured with"),
     ),
-    "sweep": (("ptxgen sweep blackwell/multistage stages=2,3,4 n_tile=128,256", "build every combination, as a table"),),
+    "sweep": (("ptxgen sweep blackwell/pipelined stages=3,4,5 n_tile=128,256", "build every combination, as a table"),),
     "build": (("ptxgen build blackwell/swizzled --set stages=4 -o gemm.ptx", "write the PTX of a kernel"),),
     "assemble": (
         ("ptxgen assemble my.ptx -o my.cubin", "assemble for the file's own target"),

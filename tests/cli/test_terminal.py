@@ -17,6 +17,7 @@ import typer
 
 from ptxgen.cli.examples import EXAMPLES
 from ptxgen.cli.main import app
+from ptxgen.gemm import kernels
 from tests.support.command_line import Cli
 from tests.support.paths import ROOT
 
@@ -56,6 +57,8 @@ def test_examples_parse(line: str) -> None:
             assert words == ["--install-completion"]
         else:
             COMMANDS[words[0]].make_context(words[0], words[1:])
+        for word in words:
+            assert "/" not in word or word in kernels(), word
 
 
 def test_the_groups_of_commands_are_shown(cli: Cli) -> None:
