@@ -8,6 +8,7 @@ checked, and an error is reported at the line of the template that it comes from
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import jinja2
+from jinja2.environment import TemplateModule
 
 _PACKAGE = Path(__file__).parent.parent
 #: The templates of the package: `ptxgen/kernels` where it is installed, `kernels` next to it in a checkout.
@@ -111,7 +113,7 @@ def environment(folders: tuple[Path, ...] = (KERNELS_FOLDER,)) -> jinja2.Environ
     made = jinja2.Environment(
         loader=_MarkingLoader(folders),
         bytecode_cache=kept,
-        undefined=jinja2.StrictUndefined,
+        undefined=_Undefined,
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
@@ -121,6 +123,21 @@ def environment(folders: tuple[Path, ...] = (KERNELS_FOLDER,)) -> jinja2.Environ
     )
     made.filters["hex"] = "0x{:x}".format
     return made
+
+
+class _Undefined(jinja2.StrictUndefined):
+    """What a template names and nobody has given; the message says what may have been meant."""
+
+    @property
+    def _undefined_message(self) -> str:
+        message, owner, name = super()._undefined_message, self._undefined_obj, self._undefined_name
+        if owner is jinja2.utils.missing or not isinstance(name, str):
+            return message
+        if isinstance(owner, TemplateModule):
+            message = f"{owner.__name__} has no macro {name!r}"
+        known = owner if isinstance(owner, dict) else [each for each in dir(owner) if not each.startswith("_")]
+        close = difflib.get_close_matches(name, map(str, known), n=1)
+        return f"{message}; did you mean {close[0]}?" if close else message
 
 
 class _MarkingLoader(jinja2.FileSystemLoader):

@@ -1,6 +1,7 @@
 """Templates of plain PTX: registers declared by their names, `.loc` of the template, and errors at its lines."""
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -200,6 +201,18 @@ def test_errors_name_the_lines_that_called_the_block(
     assert (caught.value.template, caught.value.line) == where
     assert list(caught.value.callers) == callers
     assert str(caught.value).endswith("".join(f"\n  called from {name}:{line}" for name, line in callers))
+
+
+def test_unknown_macros_and_attributes_say_what_may_be_meant(tmp_path: Path) -> None:
+    (tmp_path / "blocks").mkdir()
+    (tmp_path / "blocks" / "sync.j2").write_text(BLOCKS)
+    head = '{% import "blocks/sync.j2" as sync %}\n'
+    with pytest.raises(TemplateError, match=r"blocks/sync\.j2 has no macro 'twcie'; did you mean twice\?$"):
+        build(tmp_path, head + "{{ sync.twcie() }}")
+    with pytest.raises(TemplateError, match=r"has no attribute 'stagse'; did you mean stages\?$"):
+        build(tmp_path, "    bar.sync {{ plan.stagse }};", plan=SimpleNamespace(stages=3))
+    with pytest.raises(TemplateError, match=r"blocks/sync\.j2 has no macro 'qqqqqq'$"):
+        build(tmp_path, head + "{{ sync.qqqqqq() }}")
 
 
 def test_a_call_of_a_block_leaves_no_trace(tmp_path: Path) -> None:
