@@ -269,9 +269,7 @@ def _instruction(text: str, as_json: bool) -> int:
     except ValueError as error:
         raise InputError(str(error)) from None
     if as_json:
-        made = [
-            {**each.as_dict(), "evidence": evidence(each.key) if each.key else {}, "sass": _sass(each)} for each in found
-        ]
+        made = [{**each.as_dict(), "evidence": evidence(each.key), "sass": _sass(each)} for each in found]
         print(json.dumps(made, indent=2))
     else:
         with output() as out:

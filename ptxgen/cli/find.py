@@ -148,13 +148,15 @@ def add_python(table: Table, found: Explanation) -> None:
 
 
 def evidence(key: str) -> dict[str, str]:
-    """Who has tried a declaration: ptxas, the emulator, a microtest, a GPU."""
+    """Who has tried a declaration: ptxas, the emulator, a microtest, a GPU. Empty where the key is."""
     from ptxgen.coverage import microtest, microtested
     from ptxgen.emulator.semantics import find as semantics
     from ptxgen.instr.model.certified import certificates, digest
     from ptxgen.instr.model.form import REGISTRY
     from ptxgen.silicon import OTHERS
 
+    if not key:
+        return {}
     form = next(each for forms in REGISTRY.values() for each in forms if each.form.key == key)
     certificate = certificates().get(key)
     rows: dict[str, str] = {}
