@@ -116,6 +116,10 @@ def test_the_emulator_needs_no_tool_of_nvidia(scripts: Path, tmp_path: Path) -> 
     for arguments in (["check", "k.ptx"], ["explain", "ld"], ["build", "blackwell/swizzled"], ["coverage"]):
         run([python, "-c", f"{without}from ptxgen.cli.main import execute\nsys.exit(execute({arguments}))"], tmp_path)
     without += "import ptxgen.toolchain.find as find\nfind._find_in_wheels = lambda name: None\n"
+    without += "import os\nos.environ['PATH'] = ''\n"
+    sizes = ["--m", "128", "--n", "128", "--k", "64"]
+    launch = f"{without}from ptxgen.cli.main import execute\nsys.exit(execute({['run', 'blackwell/swizzled', *sizes]}))"
+    assert "not installed, so nothing is known of registers" in run([python, "-c", launch], tmp_path)
     assemble = f"{without}from ptxgen.cli.main import execute\nsys.exit(execute(['assemble', 'k.ptx']))"
     done = subprocess.run(
         [python, "-c", assemble], cwd=tmp_path, env={"PATH": str(tmp_path)}, capture_output=True, text=True, check=False

@@ -46,12 +46,12 @@ def run_job(
     """Run the job of a Python file once, or under schedules up to the first that fails, and report. Raises JobError."""
     import json
 
+    from ptxgen.cli.ptx import assembled
     from ptxgen.cli.schedules import JobTrial, search, trials
     from ptxgen.job import load_job
-    from ptxgen.toolchain import assemble
 
     job = load_job(Path(path), seed)
-    cubin = assemble(job.ptx, job.target)
+    cubin = assembled(job.ptx, job.target)
     found = None
     if schedules:
         planned = [
@@ -70,14 +70,13 @@ def run_job(
             "schedules_tried": len(found.tried) if found else 1, "schedules": found.json() if found else None,
             "wrong": result.wrong, "instructions": result.launch.instructions,
             "findings": [each.to_json() for each in result.launch.findings],
-            "ptxas": {"registers": cubin.registers, "spill_stores": cubin.spill_stores},
+            "ptxas": {"registers": cubin.registers, "spill_stores": cubin.spill_stores} if cubin else None,
         }  # fmt: skip
         print(json.dumps(said, indent=2))
     else:
         print(result.summary())
-        print(
-            f"ptxas: {cubin.registers} registers; outputs compared with a tolerance of {job.tolerance:g} ({job.reason})"
-        )
+        made_of_it = f"{cubin.registers} registers" if cubin else "not installed"
+        print(f"ptxas: {made_of_it}; outputs compared with a tolerance of {job.tolerance:g} ({job.reason})")
         if found:
             print(f"schedules: {found.summary}")
         print("✓ correct" if result.ok else f"✗ {result.status}")

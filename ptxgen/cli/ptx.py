@@ -71,6 +71,20 @@ def assemble(
     return OK
 
 
+def assembled(text: str, target: str) -> Cubin | None:
+    """What ptxas makes of a kernel that a device will run; None without ptxas, of which the emulator needs none.
+
+    Raises AssemblerError.
+    """
+    from ptxgen.toolchain import ToolNotFoundError
+    from ptxgen.toolchain import assemble as run_ptxas
+
+    try:
+        return run_ptxas(text, target)
+    except ToolNotFoundError:
+        return None
+
+
 def _print_json(value: dict[str, Any]) -> None:
     print(json.dumps(value, indent=2, default=asdict))
 

@@ -36,7 +36,8 @@ class RunReport:
 
     kernel: str
     result: GemmResult
-    cubin: Cubin
+    #: None where there is no ptxas.
+    cubin: Cubin | None
     timings: Mapping[str, float]
     schedule: str | None = None
     edited: str | None = None
@@ -146,6 +147,9 @@ class RunReport:
 
     def _assembled(self) -> Text:
         cubin, text = self.cubin, self.result.kernel.text
+        size = f"; PTX {len(text.encode()) / 1000:.1f} kB, {len(text.splitlines())} lines"
+        if cubin is None:
+            return Text(f"not installed, so nothing is known of registers and spills{size}")
         warnings = len(cubin.warnings)
         spilled = bool(cubin.spill_stores or cubin.spill_loads)
         spill_words = f"spills {spills(cubin.spill_stores, cubin.spill_loads)}" if spilled else "no spills"
@@ -154,7 +158,7 @@ class RunReport:
             (spill_words, "yellow" if spilled else ""),
             ", ",
             (f"{warnings or 'no'} warning{'s' * (warnings != 1)}", "yellow" if warnings else ""),
-            f"; PTX {len(text.encode()) / 1000:.1f} kB, {len(text.splitlines())} lines",
+            size,
         )
 
     def _launched(self) -> Text:
@@ -287,7 +291,9 @@ class RunReport:
             "pipelines": [asdict(each) for each in plan.pipelines],
             "descriptors": self._encoded(),
             "ptx_bytes": len(result.kernel.text.encode()),
-            "ptxas": {
+            "ptxas": None
+            if cubin is None
+            else {
                 "registers": cubin.registers,
                 "spill_stores": cubin.spill_stores,
                 "spill_loads": cubin.spill_loads,

@@ -132,12 +132,12 @@ def run(
     import ptxgen.builder  # noqa: F401  (imported here so that the time of planning and rendering is only theirs)
     from ptxgen.cli.files import parse_ptx, read_ptx
     from ptxgen.cli.jobs import named_in, run_job
+    from ptxgen.cli.ptx import assembled
     from ptxgen.cli.report import RunReport
     from ptxgen.cli.schedules import GemmTrial, search, trials
     from ptxgen.cli.terminal import output, steps
     from ptxgen.device import read_accepts
     from ptxgen.gemm.job import GemmJob
-    from ptxgen.toolchain import assemble
 
     chosen = choose("--schedule", schedule, devices.SCHEDULES)
     choose("--device", device, devices.DEVICES)
@@ -194,8 +194,8 @@ def run(
     with steps() as progress:
         progress.begin("assembling")
         start = time.perf_counter()
-        cubin = assemble(text, plan.target)
-        assembled = time.perf_counter() - start
+        cubin = assembled(text, plan.target)
+        seconds = time.perf_counter() - start
     found = None
     if schedules:
         tries = [
@@ -211,7 +211,7 @@ def run(
             progress.begin(f"running on {made.name}")
             inspection.observe(made, plan.roles.names)
             result = job.run(made, text=text)
-    timings = {"plan+render": planned, "assemble": assembled}
+    timings = {"plan+render": planned, "assemble": seconds}
     timings.update({name: value for name, value in result.timings.items() if name != "render"})
     report = RunReport(
         kernel,
