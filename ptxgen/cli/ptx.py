@@ -72,16 +72,16 @@ def assemble(
 
 
 def assembled(text: str, target: str) -> Cubin | None:
-    """What ptxas makes of a kernel that a device will run; None without ptxas, of which the emulator needs none.
+    """What ptxas makes of a kernel that a device will run; None where there is none, which the emulator can do without.
 
-    Raises AssemblerError.
+    Raises AssemblerError, and ToolNotFoundError where PTXGEN_PTXAS names no program.
     """
-    from ptxgen.toolchain import ToolNotFoundError
+    from ptxgen.toolchain import ToolNotInstalledError
     from ptxgen.toolchain import assemble as run_ptxas
 
     try:
         return run_ptxas(text, target)
-    except ToolNotFoundError:
+    except ToolNotInstalledError:
         return None
 
 

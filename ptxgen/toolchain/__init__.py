@@ -3,7 +3,7 @@
 Nothing here knows what PTX means: that is `ptxgen.syntax` and `ptxgen.instr`.
 """
 
-from ptxgen.toolchain.find import ToolNotFoundError, find_nvdisasm, find_ptxas, find_tool
+from ptxgen.toolchain.find import ToolNotFoundError, ToolNotInstalledError, find_nvdisasm, find_ptxas, find_tool
 from ptxgen.toolchain.nvdisasm import DisassemblerError, disassemble
 from ptxgen.toolchain.ptxas import (
     AssemblerError,
@@ -23,6 +23,7 @@ __all__ = [
     "DisassemblerError",
     "FunctionInfo",
     "ToolNotFoundError",
+    "ToolNotInstalledError",
     "assemble",
     "assemble_many",
     "disassemble",

@@ -16,6 +16,10 @@ class ToolNotFoundError(RuntimeError):
     """A command-line tool is in none of the places that are searched, or not where the caller said."""
 
 
+class ToolNotInstalledError(ToolNotFoundError):
+    """The tool is in none of the places that are searched, and nobody has said where it is."""
+
+
 @dataclass(frozen=True)
 class _Tool:
     name: str
@@ -58,7 +62,7 @@ def find_tool(name: str, explicit: str | os.PathLike[str] | None = None) -> Path
     on_path = shutil.which(name)
     if on_path is not None:
         return Path(on_path).absolute()
-    raise ToolNotFoundError(
+    raise ToolNotInstalledError(
         f"{name} was found neither in an NVIDIA wheel nor on PATH; "
         f"install it with: pip install {tool.distributions[0]} (or set {tool.variable} to its path)"
     )
