@@ -72,34 +72,34 @@ def test_parts() -> None:
 
 #: line, code, message
 UNKNOWN = [
-    ("add.u33 %a, %b, 1;", "unknown-modifier", "add has no modifier .u33; it takes "
+    ("add.u33 %a, %b, 1;", "unknown-modifier", "add has no modifier .u33; it has "
      ".u16 .u32 .u64 .s16 .s32 .s64 .u16x2 .s16x2 .u8x4 .s8x4"),
-    ("and.zzz %a, %b, 1;", "unknown-modifier", "and has no modifier .zzz; it takes .b16 .b32 .b64"),
-    ("exit.now;", "unknown-modifier", "exit has no modifier .now; it takes none"),
-    ("and.b32.b32 %a, %b, 1;", "repeated-modifier", "and: .b32 is given twice; once is enough"),
-    ("mul.lo.u32.s16 %a, %b, 1;", "unknown-modifier", "mul: no place is left for .s16 in `mul.half.type d, a, b`"),
+    ("and.zzz %a, %b, 1;", "unknown-modifier", "and has no modifier .zzz; it has .b16 .b32 .b64"),
+    ("exit.now;", "unknown-modifier", "exit has no modifier .now; it has none"),
+    ("and.b32.b32 %a, %b, 1;", "repeated-modifier", "and: .b32 is repeated; write it once"),
+    ("mul.lo.u32.s16 %a, %b, 1;", "unknown-modifier", "mul: .s16 is one too many for `mul.half.type d, a, b`"),
     ("elect.sync %m;", "operand-count", "elect.sync: the operands must be as in `elect.sync d|p, mask`, not %m"),
     ("setp.eq.u32 %p, %a;", "operand-count",
      "setp.eq.u32: the operands must be as in `setp.compare{.combine}{.ftz}.type p{|q}, a, b{, c}`, not %p, %a"),
-    ("and %a, %b, 1;", "missing-modifier", "and needs .type (.type is one of .b16 .b32 .b64): `and.type d, a, b`"),
+    ("and %a, %b, 1;", "missing-modifier", "and requires .type (.type is one of .b16 .b32 .b64): `and.type d, a, b`"),
     ("mad.u32 %a, %b, %c, %d;", "missing-modifier",
-     "mad needs .half (.half is one of .lo .hi): `mad.half.type d, a, b, c`"),
-    ("bar.warp 1;", "missing-modifier", "bar.warp needs .sync: `bar.warp.sync mask`"),
+     "mad requires .half (.half is one of .lo .hi): `mad.half.type d, a, b, c`"),
+    ("bar.warp 1;", "missing-modifier", "bar.warp requires .sync: `bar.warp.sync mask`"),
     ("mul.u32.lo %a, %b, %c;", "modifier-order",
      "the modifiers of mul must be in the order of `mul.half.type d, a, b`"),
     ("bar.sync.cta 0;", "modifier-order",
      "the modifiers of bar must be in the order of `bar{.cta}.sync name{, threads}`"),
     ("not.b32 %a, %b, %c;", "operand-count", "not.b32: the operands must be as in `not.type d, a`, not %a, %b, %c"),
     ("ret 1;", "operand-count", "ret: the operands must be as in `ret{.uni}`, not 1"),
-    ("exit.uni %a;", "unknown-modifier", "exit has no modifier .uni; it takes none"),
+    ("exit.uni %a;", "unknown-modifier", "exit has no modifier .uni; it has none"),
     ("not.b32;", "operand-count", "not.b32: the operands must be as in `not.type d, a`, not none"),
     ("mbarrier.try_wait.parity.b63 %p, [%a], 0;", "unknown-modifier",
-     "mbarrier.try_wait.parity has no modifier .b63; it takes "
+     "mbarrier.try_wait.parity has no modifier .b63; it has "
      ".phase_type::primary .phase_type::conditional .acquire .relaxed .cta .cluster .shared .shared::cta .b64"),
     ("tcgen05.alloc.cta_group::3.sync.aligned.b32 [%a], 32;", "unknown-modifier",
-     "tcgen05.alloc has no modifier .cta_group::3; it takes "
+     "tcgen05.alloc has no modifier .cta_group::3; it has "
      ".cta_group::1 .cta_group::2 .sync .aligned .exclusive .shared::cta .b32"),
-    ("brx.uni %a, t;", "unknown-instruction", "brx.uni is no instruction; there are brx.idx"),
+    ("brx.uni %a, t;", "unknown-instruction", "brx.uni is not an instruction; brx has brx.idx"),
     ("nosuch.u32 %a, %b, %c;", "unknown-instruction", "PTX has no instruction nosuch"),
 ]  # fmt: skip
 
