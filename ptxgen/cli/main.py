@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from ptxgen.cli import coverage, errors, explain, kernels, layout, ncu, ptx, run, sass, sweep, verify
+from ptxgen.cli import coverage, errors, explain, kernels, layout, ncu, plan, ptx, run, sass, sweep, verify
 from ptxgen.cli.help import Application, Commands
 
 #: Columns of a help page, at most.
@@ -29,6 +29,7 @@ app = Application(
 run.register(app)
 sweep.register(app)
 kernels.register(app)
+plan.register(app)
 ptx.register(app)
 explain.register(app)
 sass.register(app)

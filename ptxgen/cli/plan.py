@@ -1,0 +1,167 @@
+"""`ptxgen plan` lists configurations for a problem on a machine, with waves and bytes, and explains its choice."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ptxgen.cli.options import CDType, DType, Settings
+
+if TYPE_CHECKING:
+    from ptxgen.gemm.estimate import Estimate
+    from ptxgen.gemm.planner import Planning
+    from ptxgen.timing import Machine
+
+_HEAD = ("tile", "cluster", "sched", "ring", "kB", "TMEM", "waves", "last", "useful", "L2", "HBM", "µs", "bound")
+_LEGEND = (
+    "ring: stages; kB: shared memory; TMEM: columns; last: slots used in the last wave; useful: MMA cycles that make "
+    "C, of those of whole waves; L2, HBM: MB; µs: lower bound; bound: by what"
+)
+
+
+def register(app: typer.Typer) -> None:
+    app.command(rich_help_panel="Kernels")(plan)
+
+
+def plan(
+    m: Annotated[int, typer.Argument(metavar="M", help="Rows of C.", show_default=False)],
+    n: Annotated[int, typer.Argument(metavar="N", help="Columns of C.", show_default=False)],
+    k: Annotated[int, typer.Argument(metavar="K", help="Length of the sums.", show_default=False)],
+    dtype: DType = None,
+    c_dtype: CDType = None,
+    machine: Annotated[str, typer.Option("--machine", metavar="NAME", help="b200 or h200.")] = "b200",
+    clock: Annotated[
+        float | None,
+        typer.Option("--clock", metavar="MHZ", help="Instead of the machine's busy clock.", show_default=False),
+    ] = None,
+    settings: Settings = [],  # noqa: B006  (typer's way to say many)
+    count: Annotated[int, typer.Option("--count", metavar="N", help="How many configurations to list.")] = 8,
+    sources: Annotated[bool, typer.Option("--sources", help="Show the machine's numbers and their sources.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print all of it as JSON.")] = False,
+) -> None:
+    """List configurations of the shipped kernels for a problem: waves, bytes, memory; and which to take, with reasons.
+
+    Times are lower bounds of a simple model, for comparing configurations: see docs/plan.md.
+    """
+    from ptxgen.cli.errors import choose
+    from ptxgen.gemm.planner import plan_gemm
+    from ptxgen.timing import MACHINES
+
+    chosen = MACHINES[choose("--machine", machine, list(MACHINES))]
+    fixed = _fixed(settings, dtype, c_dtype, chosen)
+    found = plan_gemm(m, n, k, chosen, count=count, clock=clock, fixed=fixed)
+    if as_json:
+        import json
+
+        print(json.dumps(_as_dict(found, (m, n, k)), indent=2))
+        return
+    _print(found, (m, n, k), sources)
+
+
+def _fixed(settings: list[str], dtype: str | None, c_dtype: str | None, machine: Machine) -> dict[str, Any]:
+    """Options that keep their values. Raises InputError and PlanError for what is none."""
+    from ptxgen.cli.errors import InputError, nearest
+    from ptxgen.gemm import find, parse_options
+    from ptxgen.gemm.planner import RUNGS
+
+    entry = find(RUNGS[machine.target])
+    given = {name: value for name, value in (("dtype", dtype), ("c_dtype", c_dtype)) if value is not None}
+    for setting in settings:
+        name, equals, value = setting.partition("=")
+        if not equals:
+            raise InputError(f"--set takes OPTION=VALUE, not {setting!r}")
+        if name not in (*entry.options, "tile"):
+            raise InputError(f"{entry.name} has no option {name!r}{nearest(name, entry.options)}")
+        given[name] = value
+    return parse_options(given)
+
+
+def row(each: Estimate) -> tuple[str, ...]:
+    """One configuration as the cells of the table."""
+    config = each.config
+    return (
+        each.tile,
+        "×".join(map(str, each.plan.scheduler.cluster)) + " pair" * (config.cta_group == 2),
+        config.scheduler,
+        str(config.stages),
+        f"{each.plan.shared.bytes / 1000:.0f}",
+        str(each.plan.accumulator.columns or "-"),
+        f"{each.waves:.2f}",
+        f"{each.last_wave:.0%}",
+        f"{each.wave_efficiency * each.tile_efficiency * each.mma_efficiency:.1%}",
+        f"{each.l2_bytes / 1e6:.0f}",
+        f"{each.hbm_bytes / 1e6:.0f}",
+        f"{each.microseconds:.3g}" if each.microseconds < 1000 else f"{each.microseconds:.0f}",
+        each.bound_by,
+    )
+
+
+def command(found: Planning, problem: tuple[int, int, int]) -> str:
+    """The command that runs the choice in the emulator: what differs from the rung."""
+    from ptxgen.gemm import find
+    from ptxgen.gemm.config import as_text
+
+    entry, config = find(found.rung), found.chosen.config
+    own = entry.plan().config
+    changed = [name for name in entry.options if getattr(config, name) != getattr(own, name)]
+    settings = [f"--set {name}={as_text(getattr(config, name))}" for name in changed]
+    sizes = [f"--{name} {size}" for name, size in zip("mnk", problem, strict=True)]
+    return " ".join(["ptxgen run", found.rung, *sizes, *settings])
+
+
+def _print(found: Planning, problem: tuple[int, int, int], sources: bool) -> None:
+    from rich.markup import escape
+    from rich.padding import Padding
+
+    from ptxgen.cli.terminal import grid, output
+
+    best = found.chosen
+    with output() as out:
+        shape = "×".join(map(str, problem))
+        types = f"{best.plan.a.dtype} -> {best.plan.c_dtype}"
+        out.print(f"[bold]{shape}[/] {types} on {best.machine.title}, {best.clock:g} MHz, {found.rung}")
+        table = grid("bold", *[""] * (len(_HEAD) - 1), gap=1)
+        table.add_row(*(f"[dim]{word}[/]" for word in _HEAD))
+        for each in found.ranked:
+            table.add_row(*row(each))
+        out.print(Padding(table, (1, 0, 1, 0)))
+        out.print(f"[dim]{_LEGEND}[/]")
+        for sentence in found.explain():
+            out.print(escape(sentence))
+        out.print(f"\n[dim]{command(found, problem)}[/]")
+        if sources:
+            facts = grid("cyan", "", gap=2)
+            for name, figure in best.machine.figures():
+                facts.add_row(name, escape(str(figure)))
+            out.print(Padding(facts, (1, 0, 0, 0)))
+
+
+def _as_dict(found: Planning, problem: tuple[int, int, int]) -> dict[str, Any]:
+    best = found.chosen
+    machine = best.machine
+    return {
+        "problem": dict(zip("mnk", problem, strict=True)),
+        "dtype": best.plan.a.dtype,
+        "c_dtype": best.plan.c_dtype,
+        "kernel": found.rung,
+        "clock_mhz": best.clock,
+        "machine": {
+            "name": machine.name,
+            "target": machine.target,
+            "figures": {
+                name: {
+                    "value": each.value,
+                    "unit": each.unit,
+                    "status": each.evidence.kind,
+                    "source": each.evidence.source,
+                }
+                for name, each in machine.figures()
+            },
+        },
+        "chosen": best.as_dict(),
+        "shipped": found.shipped.as_dict(),
+        "gain": round(found.gain, 4),
+        "explanation": found.explain(),
+        "configurations": [each.as_dict() for each in found.ranked],
+    }

@@ -1,0 +1,247 @@
+"""Which configuration of a shipped rung should a problem run with. The model is that of `ptxgen.gemm.estimate`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Any
+
+from ptxgen.gemm.config import GemmConfig
+from ptxgen.gemm.errors import PlanError
+from ptxgen.gemm.estimate import Estimate
+from ptxgen.gemm.ladder import KernelEntry, find
+from ptxgen.gemm.plan import GemmPlan
+from ptxgen.timing import Machine
+
+#: The rung of each target whose options span the space.
+RUNGS = {"sm_100a": "blackwell/panels", "sm_90a": "hopper/overlapped"}
+#: Options that are tried in all their values; `stages` as many as fit, `panel` and `order` by the bytes from memory.
+AXES = ("m_tile", "n_tile", "cta_group", "cluster_m", "cluster_n")
+PANELS = (1, 2, 4, 8, 16)
+#: Predictions this close are tied: fewer bytes from the L2 decide, then fewer in shared memory.
+TIE = 0.02
+#: From this part of the L2's bandwidth on the choice is said to rest on that figure.
+L2_HEAVY = 0.85
+#: Microseconds below which what the model leaves out may decide (a launch takes 2 to 7).
+SHORT = 10
+LARGEST = 1 << 18
+
+
+@dataclass(frozen=True)
+class Planning:
+    """What the planner found: `ranked` with the choice first, and `shipped`, the rung with its own tile and cluster.
+
+    One configuration for each tile and cluster: its best scheduler, order and number of stages.
+    """
+
+    rung: str
+    ranked: Sequence[Estimate]
+    shipped: Estimate
+
+    @property
+    def chosen(self) -> Estimate:
+        return self.ranked[0]
+
+    @property
+    def gain(self) -> float:
+        """How much faster the choice is predicted to be than what is shipped: 0.07 is 7 %."""
+        return self.shipped.cycles / self.chosen.cycles - 1
+
+    @property
+    def safer(self) -> Estimate | None:
+        """The best configuration with far fewer bytes from the L2, where the choice is near the L2's bandwidth."""
+        best = self.chosen
+        if best.l2_cycles < L2_HEAVY * max(best.tensor_cycles, best.hbm_cycles):
+            return None
+        fewer = [each for each in self.ranked if each.l2_bytes < 0.9 * best.l2_bytes]
+        return min(fewer, key=lambda each: each.cycles, default=None)
+
+    def explain(self) -> list[str]:
+        """The choice in sentences."""
+        best, shipped = self.chosen, self.shipped
+        said = [_waves(best), _bound(best)]
+        if _shape(best) == _shape(shipped):
+            said.append(f"{self.rung} ships this tile and cluster.")
+        else:
+            words = f"about {self.gain:.0%} faster" if self.gain >= TIE else f"tied within {TIE:.0%}"
+            said.append(f"{self.rung} ships {_waves(shipped)}")
+            times = f"{_shown(shipped.microseconds)} -> {_shown(best.microseconds)} µs"
+            said.append(f"Predicted for {best.tile} instead of {shipped.tile}: {words} ({times}).")
+        if self.safer is not None:
+            figure = best.machine.l2_bandwidth
+            need, safe = best.l2_bytes / best.microseconds / 1e6, shipped.cycles / self.safer.cycles - 1
+            said.append(
+                f"It takes {need:.0f} TB/s from the L2, which has {figure.value / 1e12:g} ({figure.evidence}); with "
+                f"less, take {self.safer.tile}, about {safe:.0%} faster than what is shipped."
+            )
+        least = min(each.cycles for each in self.ranked)
+        tied = [each.tile for each in self.ranked[1:] if each.cycles <= least * (1 + TIE)]
+        if tied:
+            said.append(
+                f"Tied within {TIE:.0%}, with as many or more bytes from the L2: {', '.join(dict.fromkeys(tied))}."
+            )
+        split = best.cycles / best.even_cycles - 1
+        if split >= TIE:
+            said.append(f"A split of K (stream-K), which no rung has, could be at most {split:.0%} faster than that.")
+        if best.microseconds < SHORT:
+            said.append(f"Launch and epilogue are not in these times; below {SHORT} µs they may decide.")
+        return said
+
+
+def _shape(each: Estimate) -> tuple[object, ...]:
+    config = each.config
+    return config.m_tile, config.n_tile, config.cta_group, each.plan.scheduler.cluster
+
+
+def _shown(number: float) -> str:
+    """Three significant digits, without an exponent."""
+    return f"{number:.3g}" if number < 1000 else f"{number:.0f}"
+
+
+def _waves(each: Estimate) -> str:
+    last = each.tiles - (each.whole_waves - 1) * each.slots
+    outside = 1 - each.tile_efficiency
+    edges = f", and {outside:.0%} of their area lies outside C" if outside >= 0.005 else ""
+    return (
+        f"{_name(each)}: {each.tiles} tile{'s' * (each.tiles > 1)} on {each.slots} {each.group} make {each.waves:.2f} "
+        f"waves, so {each.whole_waves} at {each.wave_efficiency:.1%}; the last has {last} of {each.slots}{edges}."
+    )
+
+
+def _bound(each: Estimate) -> str:
+    parts = {"tensor cores": each.tensor_cycles, "L2": each.l2_cycles, "HBM": each.hbm_cycles}
+    shown = ", ".join(f"{name} {_shown(cycles / each.clock)} µs" for name, cycles in parts.items())
+    return f"The largest of {shown} bounds it, at {each.clock:g} MHz."
+
+
+def _name(each: Estimate) -> str:
+    cluster = "×".join(map(str, each.plan.scheduler.cluster))
+    return f"{each.tile} (cta_group {each.config.cta_group}, cluster {cluster})"
+
+
+def plan_gemm(
+    m: int,
+    n: int,
+    k: int,
+    machine: Machine,
+    *,
+    count: int = 8,
+    clock: float | None = None,
+    fixed: Mapping[str, Any] = {},
+) -> Planning:
+    """The best `count` configurations of a problem. `fixed` options keep their values; `clock` in MHz.
+
+    Raises PlanError for sizes out of range, options that the rung has not, and where nothing fits.
+    """
+    for name, value in (("M", m), ("N", n), ("K", k)):
+        if not 1 <= value <= LARGEST:
+            raise PlanError(f"{name} must be 1 to {LARGEST}, not {value}")
+    if count < 1:
+        raise PlanError(f"the planner lists 1 configuration or more, not {count}")
+    clock = machine.clock.value if clock is None else clock
+    if not 100 <= clock <= 10000:
+        raise PlanError(f"the clock must be 100 to 10000 MHz, not {clock:g}")
+    entry = find(RUNGS[machine.target])
+    if set(fixed) - set(entry.options):
+        entry.plan(**fixed)  # raises: names what it has
+    GemmConfig(**{**entry.defaults, **fixed})
+
+    def estimate(plan: GemmPlan) -> Estimate:
+        return Estimate(plan, machine, m, n, k, clock)
+
+    candidates = [estimate(each) for each in _candidates(entry, machine, fixed)]
+    if not candidates:
+        raise PlanError(f"no configuration of {entry.name} fits: {_refusal(entry, fixed)}")
+    found: dict[tuple[object, ...], Estimate] = {}
+    for each in candidates:
+        known = found.get(_shape(each))
+        if known is None or _rank(each) < _rank(known):
+            found[_shape(each)] = each
+    ranked: list[Estimate] = []
+    for each in sorted(found.values(), key=lambda each: each.least_cycles):
+        if len(ranked) >= count and each.least_cycles > max(ranked[count - 1].cycles, ranked[0].cycles * (1 + TIE)):
+            break
+        ranked.append(_ordered(each, fixed))
+        ranked.sort(key=lambda other: other.cycles)
+    tied = ranked[0].cycles * (1 + TIE)
+    ranked.sort(key=lambda other: (max(other.cycles, tied), other.l2_bytes, *_rank(other)))
+    own = {name: value for name, value in fixed.items() if name not in AXES}
+    shipped = _fitted(entry, own)
+    if shipped is None:
+        raise PlanError(f"{entry.name} does not fit: {_refusal(entry, own)}")
+    return Planning(entry.name, ranked[:count], estimate(shipped))
+
+
+def _rank(each: Estimate) -> tuple[float, float, bool]:
+    """What decides between configurations that move the same bytes: time, shared memory filled, a persistent grid."""
+    return each.least_cycles, each.plan.a.bytes + each.plan.b.bytes, not each.plan.scheduler.persistent
+
+
+def _candidates(entry: KernelEntry, machine: Machine, fixed: Mapping[str, Any]) -> Iterator[GemmPlan]:
+    """Every configuration that can be planned, each with as many stages as fit."""
+    described = entry.described()
+    values: dict[str, Sequence[Any]] = {}
+    for name in AXES:
+        if name in fixed:
+            values[name] = (fixed[name],)
+        elif name in described:
+            option = described[name]
+            first, last, step = option.get("range", (0, 0, 1))
+            values[name] = option.get("choices") or range(first, last + 1, step)
+    default = described["scheduler"]["default"]
+    values["scheduler"] = (fixed["scheduler"],) if "scheduler" in fixed else tuple(dict.fromkeys((default, "grid")))
+    pinned = {"cluster_m", "cluster_n"} & set(fixed)
+    for chosen in product(*values.values()):
+        choices = {**fixed, **dict(zip(values, chosen, strict=True))}
+        ctas = choices.get("cluster_m", 1) * choices.get("cluster_n", 1)
+        if ctas > machine.cluster.value and not pinned:
+            continue
+        plan = _fitted(entry, choices)
+        if plan is not None:
+            yield plan
+
+
+def _fitted(entry: KernelEntry, choices: Mapping[str, Any]) -> GemmPlan | None:
+    """The plan with as many stages as fit, and with direct stores where the rung's epilogue has no such form."""
+    for more in ({}, {"epilogue": "direct"}):
+        if more and "epilogue" in choices:
+            continue
+        chosen = {**choices, **more}
+        try:
+            if "stages" in chosen:
+                return entry.plan(**chosen)
+            one = entry.plan(**chosen, stages=1)
+        except PlanError:
+            continue
+        _, last, _ = entry.described()["stages"]["range"]
+        for stages in range(min(last, 1 + (one.shared.limit - one.shared.bytes) // (one.a.bytes + one.b.bytes)), 1, -1):
+            try:
+                return entry.plan(**chosen, stages=stages)
+            except PlanError:
+                continue
+        return one
+    return None
+
+
+def _refusal(entry: KernelEntry, choices: Mapping[str, Any]) -> str:
+    try:
+        entry.plan(**{"stages": 1, **choices})
+    except PlanError as error:
+        return str(error)
+    return "shared memory holds no stage of any tile"
+
+
+def _ordered(each: Estimate, fixed: Mapping[str, Any]) -> Estimate:
+    """With the order of tiles that brings the fewest bytes from memory; the rung's own where that is as good."""
+    if "panel" in fixed or "order" in fixed:
+        return each
+    best = each
+    others = [{"panel": panel} for panel in PANELS] + [{"panel": 0, "order": "hilbert"}]
+    for order in others:
+        scheduler = replace(each.plan.scheduler, **order)
+        plan = replace(each.plan, config=replace(each.config, **order), scheduler=scheduler)
+        other = replace(each, plan=plan)
+        if other.hbm_bytes < best.hbm_bytes:
+            best = other
+    return best

@@ -1,0 +1,158 @@
+"""Machine descriptions: every number with its unit and how it is known. The only place for such numbers.
+
+Sources by their short names. fast.cu: pranjalssh/fast.cu. SemiAnalysis: SemiAnalysisAI/microbench-blackwell, CSV files
+of B200 measurements. QuickRunCUDA: ademeure/QuickRunCUDA, B300. FlashGPU-Sim: its configurations and documents.
+TileOPs: tile-ai/TileOPs. Ours: runs on one H200.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields
+
+from ptxgen.descriptors.evidence import Evidence, documented, inferred, measured, unverified
+from ptxgen.layouts.tmem import COLUMNS
+from ptxgen.limits import shared_per_cta
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One number of a machine."""
+
+    value: float
+    unit: str
+    evidence: Evidence
+
+    def __str__(self) -> str:
+        return f"{self.value:g} {self.unit} ({self.evidence})"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Machine:
+    """A GPU as the planner and the timing model see it.
+
+    `clock` is that of a busy tensor core: it depends on power and data and is an input of every prediction in time.
+    `l2_reuse` is the part of the L2 over which a working set is read from memory again. `ring_l2` and `ring_hbm`:
+    cycles from an empty stage to the commit that frees it again, without the rows and MMAs of the stage, for operands
+    in L2 and in memory. `cluster` is the largest cluster of which SMs // CTAs run at once.
+    """
+
+    name: str
+    title: str
+    target: str
+    sms: Figure
+    clock: Figure
+    hbm_bandwidth: Figure
+    l2_bandwidth: Figure
+    l2_bytes: Figure
+    l2_reuse: Figure
+    shared_bandwidth: Figure
+    mma_columns: Figure
+    tensor: Mapping[str, Figure]
+    tma_rows: Figure
+    tma_issue: Figure
+    ring_l2: Figure
+    ring_hbm: Figure
+    cluster: Figure
+
+    @property
+    def shared_bytes(self) -> Figure:
+        """The most shared memory of a CTA."""
+        return Figure(
+            shared_per_cta(self.target), "B per CTA", documented("CUDA programming guide, compute capabilities")
+        )
+
+    @property
+    def tmem_columns(self) -> Figure:
+        """Columns of tensor memory; none on Hopper."""
+        count = 0 if self.target == "sm_90a" else COLUMNS
+        return Figure(count, "columns per SM", documented("PTX ISA 9.7.16.2"))
+
+    def figures(self) -> Iterator[tuple[str, Figure]]:
+        """Every number with its name; the tensor throughput of a kind as "tensor KIND"."""
+        for each in fields(self):
+            value = getattr(self, each.name)
+            if isinstance(value, Figure):
+                yield each.name, value
+            elif isinstance(value, Mapping):
+                yield from ((f"{each.name} {kind}", figure) for kind, figure in value.items())
+        yield "shared_bytes", self.shared_bytes
+        yield "tmem_columns", self.tmem_columns
+
+    def mma_cycles(self, m: int, n: int, cta_group: int = 1) -> float:
+        """Cycles between two MMAs of m×n with K of 32 bytes, A and B in shared memory; m and n are the pair's with 2.
+
+        The larger of N columns at full width and of the bytes that each SM reads from its shared memory: its own rows
+        of A, and its share of B.
+        """
+        read = 32 * (m + n) / cta_group / self.shared_bandwidth.value
+        return max(n / self.mma_columns.value, read)
+
+    def k_block_cycles(self, mma: float, rows: int, copies: int, stages: int, *, in_l2: bool) -> float:
+        """Cycles of one K block in a ring of stages: MMA, arrival of `rows` rows of 128 bytes, issue of the copies.
+
+        With few stages, that of the round trip of a stage divided among them.
+        """
+        floor = max(mma, rows / self.tma_rows.value, copies * self.tma_issue.value)
+        trip = (self.ring_l2 if in_l2 else self.ring_hbm).value + rows / self.tma_rows.value + mma
+        return max(floor, trip / stages)
+
+
+_CSV = "SemiAnalysis, B200"
+_PER_CYCLE = "FLOP per cycle and SM"
+_CLOCK = "1.46 to 1.66 GHz is TFLOPS over SMs x FLOP per cycle of fast.cu, Modular and cuBLAS"
+
+B200 = Machine(
+    name="b200",
+    title="NVIDIA B200",
+    target="sm_100a",
+    sms=Figure(148, "SMs", inferred("Modular's articles and published grids of B200 kernels agree")),
+    clock=Figure(1500, "MHz", inferred(f"{_CLOCK}; on B200 Modular's 1773 TFLOPS give 1.46")),
+    hbm_bandwidth=Figure(7.2e12, "B/s", measured(f"{_CSV}: TMA loads with 64 kB in flight per SM, 7.0 to 7.3 TB/s")),
+    l2_bandwidth=Figure(21e12, "B/s", measured("QuickRunCUDA, B300, not B200: 20 to 22 TB/s as kernels see it")),
+    l2_bytes=Figure(126.5e6, "B", measured("QuickRunCUDA, B300")),
+    l2_reuse=Figure(0.5, "of the L2", inferred(f"{_CSV}: round trips grow where A and B pass half of the L2")),
+    shared_bandwidth=Figure(128, "B per cycle and SM", measured("QuickRunCUDA, B300; SemiAnalysis's intervals fit it")),
+    mma_columns=Figure(2, "columns of N per cycle", measured(f"{_CSV}: intervals of N/2 cycles, every kind")),
+    tensor={
+        "f16": Figure(8192, _PER_CYCLE, measured(f"{_CSV}: 99.5 % of it")),
+        "tf32": Figure(4096, _PER_CYCLE, inferred("half of f16: K of an instruction is 32 bytes for every kind")),
+        "f8f6f4": Figure(16384, _PER_CYCLE, measured(f"{_CSV}: 99.5 % of it")),
+        "i8": Figure(16384, _PER_CYCLE, inferred("as f8f6f4: K of an instruction is 32 bytes for every kind")),
+        "mxf8f6f4": Figure(16384, _PER_CYCLE, measured(f"{_CSV}: 99.5 % of it, 1 to 5 cycles more latency")),
+        "mxf4": Figure(32768, _PER_CYCLE, measured(f"{_CSV}: 99.5 % of it")),
+        "mxf4nvf4": Figure(32768, _PER_CYCLE, measured(f"{_CSV}: 99.5 % of it")),
+    },
+    tma_rows=Figure(1, "rows of 128 B per cycle", measured(f"{_CSV}, mainloop of one CTA: 257 cycles for 256 rows")),
+    tma_issue=Figure(57, "cycles per copy", measured(f"{_CSV}, mainloop of one CTA with the smallest tiles")),
+    ring_l2=Figure(570, "cycles", inferred(f"fit to {_CSV}, mainloop of one CTA, 515 to 585")),
+    ring_hbm=Figure(1000, "cycles", inferred(f"fit to {_CSV}, mainloop of one CTA, 740 to 1060")),
+    cluster=Figure(2, "CTAs", inferred("148 SMs are 74 pairs; how many clusters of 4 or 8 its GPCs hold is not known")),
+)
+
+H200 = Machine(
+    name="h200",
+    title="NVIDIA H200",
+    target="sm_90a",
+    sms=Figure(132, "SMs", inferred("as the H100 SXM5 of NVIDIA's architecture paper")),
+    clock=Figure(1500, "MHz", inferred(f"{_CLOCK}; not the boost clock of 1.83 to 1.98")),
+    hbm_bandwidth=Figure(4.1e12, "B/s", measured("FlashGPU-Sim, H200: TMA loads 4.10 TB/s; our copies 4.3 TB/s")),
+    l2_bandwidth=Figure(17.5e12, "B/s", unverified("TileOPs's effective figure; others read 5.5 to 7 TB/s on H100")),
+    l2_bytes=Figure(60e6, "B", measured("ours")),
+    l2_reuse=Figure(0.5, "of the L2", unverified("as B200")),
+    shared_bandwidth=Figure(128, "B per cycle and SM", measured("Luo et al., arXiv 2402.13499")),
+    mma_columns=Figure(2, "columns of N per cycle", measured("Luo et al., H800: m64nN in N/2 cycles from N 64 on")),
+    tensor={
+        "f16": Figure(4096, _PER_CYCLE, measured("Luo et al., H800")),
+        "tf32": Figure(2048, _PER_CYCLE, inferred("half of f16: K of an instruction is 32 bytes for every kind")),
+        "f8f6f4": Figure(8192, _PER_CYCLE, measured("Luo et al., H800")),
+        "i8": Figure(8192, _PER_CYCLE, inferred("as f8f6f4: K of an instruction is 32 bytes for every kind")),
+    },
+    tma_rows=Figure(1, "rows of 128 B per cycle", unverified("as B200")),
+    tma_issue=Figure(33, "cycles per copy", measured("FlashGPU-Sim: 32 to 33")),
+    ring_l2=Figure(570, "cycles", unverified("as B200")),
+    ring_hbm=Figure(1000, "cycles", unverified("as B200")),
+    cluster=Figure(2, "CTAs", inferred("132 SMs are 66 pairs; clusters of 8 reach 120 SMs only (CUTLASS issue 1921)")),
+)
+
+MACHINES: dict[str, Machine] = {each.name: each for each in (B200, H200)}

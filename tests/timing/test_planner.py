@@ -1,0 +1,148 @@
+"""The planner: waves, bytes and choices, against arithmetic by hand and walks over the tiles in plain Python."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from ptxgen.gemm import PlanError, find
+from ptxgen.gemm.estimate import Estimate
+from ptxgen.gemm.planner import plan_gemm
+from ptxgen.gemm.tile_scheduler import TileScheduler
+from ptxgen.gemm.traffic import cluster_tiles, hbm_load_bytes, l2_load_bytes, tile_order
+from ptxgen.timing import MACHINES
+
+B200, H200 = MACHINES["b200"], MACHINES["h200"]
+MXFP8 = {"dtype": "e4m3", "c_dtype": "f32"}
+
+
+def estimate(m: int, n: int, k: int, **options: object) -> Estimate:
+    return Estimate(find("blackwell/panels").plan(**options), B200, m, n, k, 1500)
+
+
+def test_the_open_problem_of_the_mxfp8_article_is_wave_quantization() -> None:
+    """4096³ at 0.87 of cuBLAS: 256 tiles of 256x256 on 74 CTA pairs."""
+    found = plan_gemm(4096, 4096, 4096, B200, fixed=MXFP8)
+    shipped = found.shipped
+    assert (shipped.tile, shipped.tiles, shipped.slots, shipped.whole_waves) == ("256×256", 256, 74, 4)
+    assert round(shipped.waves, 2) == 3.46
+    assert round(shipped.wave_efficiency, 3) == 0.865
+    assert shipped.tensor_cycles == 4 * (4096 // 128) * 4 * 128
+    assert (found.chosen.tile, found.chosen.config.cta_group) == ("256×240", 2)
+    assert found.chosen.tensor_cycles == 4 * (4096 // 128) * 4 * 120
+    assert 0.06 < found.gain < 0.07
+    sentences = " ".join(found.explain())
+    assert "256 tiles on 74 CTA pairs make 3.46 waves, so 4 at 86.5%" in sentences
+    assert "Predicted for 256×240 instead of 256×256: about 7% faster" in sentences
+
+
+def test_the_tile_of_modular_for_gemma() -> None:
+    """512x8192x5376: their 256x224 makes 148 CTAs, one for each SM."""
+    found = plan_gemm(512, 8192, 5376, B200)
+    assert (found.chosen.tile, found.chosen.tiles, found.chosen.waves) == ("256×224", 74, 1)
+
+
+@pytest.mark.parametrize("machine", MACHINES.values(), ids=MACHINES)
+def test_the_choice_is_the_best_of_all_plans(machine: object) -> None:
+    """No configuration of the space is better than the choice by more than the tie."""
+    for each in (B200, H200):
+        if each is not machine:
+            continue
+        found = plan_gemm(3000, 2000, 1000, each, count=10_000)
+        least = min(other.cycles for other in found.ranked)
+        assert found.chosen.cycles <= 1.02 * least
+        few = plan_gemm(3000, 2000, 1000, each, count=3)
+        assert few.chosen.plan.config == found.chosen.plan.config
+        assert len(few.ranked) == 3
+        assert len(found.ranked) > 50
+        for other in found.ranked:
+            assert other.plan.shared.bytes <= each.shared_bytes.value
+            assert other.plan.accumulator.columns <= each.tmem_columns.value
+            more = other.config.stages + 1
+            if more <= 12:
+                with pytest.raises(PlanError, match="shared memory"):
+                    find(found.rung).plan(**{name: getattr(replace(other.config, stages=more), name)
+                                             for name in find(found.rung).options})  # fmt: skip
+
+
+@pytest.mark.parametrize("order", [{"panel": 0}, {"panel": 3}, {"panel": 16}, {"panel": 0, "order": "hilbert"}])
+def test_bytes_are_those_of_a_walk_over_the_tiles(order: dict[str, object]) -> None:
+    plan = find("blackwell/panels").plan(n_tile=96, **order)
+    scheduler, m, n, k, slots = plan.scheduler, 1500, 1234, 640, 7
+    x, y = cluster_tiles(scheduler, m, n)
+    assert (x, y) == (6, 13)
+    places = list(zip(*(each.tolist() for each in tile_order(scheduler, m, n)), strict=True))
+    assert sorted(places) == [(i, j) for i in range(x) for j in range(y)]
+
+    def size(name: str, index: int) -> int:
+        step, extent = (256, m) if name == "a" else (96, n)
+        return min(step, extent - index * step) * 2 * k
+
+    from_l2 = sum(size("a", i) + size("b", j) for i, j in places)
+    assert l2_load_bytes(scheduler, m, n, (2 * k, 2 * k)) == from_l2
+    capacity, cache, loaded = 1_000_000, list[tuple[str, int]](), 0
+    for start in range(0, len(places), slots):
+        wave = places[start : start + slots]
+        needed = sorted({("a", i) for i, _ in wave}) + sorted({("b", j) for _, j in wave})
+        loaded += sum(size(*each) for each in needed if each not in cache)
+        cache = needed + [each for each in cache if each not in needed]
+        total = 0
+        for count, each in enumerate(cache):
+            total += size(*each)
+            if total > capacity:
+                cache = cache[:count]
+                break
+    assert hbm_load_bytes(scheduler, m, n, (2 * k, 2 * k), slots, capacity) == loaded
+    once = (m + n) * 2 * k
+    assert hbm_load_bytes(scheduler, m, n, (2 * k, 2 * k), slots, once) == once < loaded < from_l2
+
+
+def test_panels_are_those_of_the_template() -> None:
+    """Three columns at a time; the last panel is narrower."""
+    scheduler = TileScheduler("grid", 10, 10, (1, 1), 3)
+    x, y = tile_order(scheduler, 20, 50)
+    assert x.tolist() == [0, 0, 0, 1, 1, 1, 0, 0, 1, 1]
+    assert y.tolist() == [0, 1, 2, 0, 1, 2, 3, 4, 3, 4]
+
+
+def test_what_bounds_a_problem() -> None:
+    assert plan_gemm(8192, 8192, 8192, B200).chosen.bound_by == "tensor"
+    assert plan_gemm(8192, 8192, 16, B200).chosen.bound_by == "HBM"
+    assert estimate(4096, 4096, 4096, m_tile=128, n_tile=64, cta_group=1, cluster_m=1).bound_by == "L2"
+    shallow, deep = (estimate(4096, 4096, 4096, stages=each) for each in (2, 6))
+    assert shallow.tensor_cycles > 1.5 * deep.tensor_cycles
+    assert shallow.mma_efficiency < 0.7 < deep.mma_efficiency == 1
+    grid, persistent = (estimate(4096, 4096, 4096, scheduler=each) for each in ("grid", "clc"))
+    assert grid.fill_cycles == 4 * persistent.fill_cycles
+
+
+def test_the_clock_moves_memory_against_the_tensor_cores() -> None:
+    slow, fast = (plan_gemm(4096, 4096, 4096, B200, clock=clock) for clock in (1000, 1900))
+    assert slow.chosen.tile == "256×128"
+    assert fast.chosen.tile == "256×240"
+    assert slow.safer is None
+    middle = plan_gemm(4096, 4096, 4096, B200)
+    assert middle.safer is not None
+    assert middle.safer.tile == "256×240"
+    assert any("TB/s from the L2" in sentence and "not B200" in sentence for sentence in middle.explain())
+
+
+def test_fixed_options_stay() -> None:
+    found = plan_gemm(4096, 4096, 4096, B200, fixed={"m_tile": 128, "n_tile": 96, "stages": 3, "cta_group": 1})
+    assert {(each.tile, each.config.stages) for each in found.ranked} == {("128×96", 3)}
+    assert plan_gemm(4096, 4096, 4096, H200, fixed={"c_dtype": "f32"}).chosen.config.epilogue == "direct"
+
+
+def test_bad_input_is_refused() -> None:
+    for m, n, k in ((0, 1, 1), (1, -1, 1), (1, 1, 1 << 20)):
+        with pytest.raises(PlanError, match="must be 1 to 262144"):
+            plan_gemm(m, n, k, B200)
+    with pytest.raises(PlanError, match="clock must be 100 to 10000 MHz, not 0"):
+        plan_gemm(64, 64, 64, B200, clock=0)
+    with pytest.raises(PlanError, match="1 configuration or more"):
+        plan_gemm(64, 64, 64, B200, count=0)
+    with pytest.raises(PlanError, match="has no option consumers"):
+        plan_gemm(64, 64, 64, B200, fixed={"consumers": "pingpong"})
+    with pytest.raises(PlanError, match=r"no configuration of blackwell/panels fits: .* must be K-major"):
+        plan_gemm(64, 64, 64, B200, fixed={"dtype": "tf32", "a_major": "mn"})
