@@ -19,6 +19,11 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("ptxgen kernels blackwell/swizzled", "what one can be configured with"),
     ),
     "sweep": (("ptxgen sweep blackwell/pipelined stages=3,4,5 n_tile=128,256", "build every combination, as a table"),),
+    "plan": (
+        ("ptxgen plan 4096 4096 4096 --dtype e4m3 --c-dtype f32", "tiles for a problem on a B200, and which to take"),
+        ("ptxgen plan 512 8192 5376 --set tile=256x256", "one tile: its waves, bytes and memory"),
+        ("ptxgen plan 8192 8192 8192 --machine h200 --clock 1755 --json", "on an H200, at a clock, as JSON"),
+    ),
     "build": (("ptxgen build blackwell/swizzled --set stages=4 -o gemm.ptx", "write the PTX of a kernel"),),
     "assemble": (
         ("ptxgen assemble my.ptx -o my.cubin", "assemble for the file's own target"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -81,10 +81,17 @@ def require_option(entry: KernelEntry, kernel: str, name: str) -> None:
 
 def make_plan(kernel: str, settings: list[str], dtype: str | None, c_dtype: str | None) -> GemmPlan:
     """The plan of a kernel with settings such as "stages=4". Raises InputError and PlanError for what does not fit."""
+    entry = find_kernel(kernel)
+    return entry.plan(**parse_settings(entry, kernel, settings, dtype, c_dtype))
+
+
+def parse_settings(
+    entry: KernelEntry, kernel: str, settings: list[str], dtype: str | None, c_dtype: str | None
+) -> dict[str, Any]:
+    """Settings as options of a kernel, as the command line names it. Raises InputError and PlanError."""
     from ptxgen.cli.errors import InputError
     from ptxgen.gemm import parse_options
 
-    entry = find_kernel(kernel)
     given: dict[str, str] = {}
     for setting in settings:
         name, equals, value = setting.partition("=")
@@ -95,4 +102,4 @@ def make_plan(kernel: str, settings: list[str], dtype: str | None, c_dtype: str 
     for name, value in (("dtype", dtype), ("c_dtype", c_dtype)):
         if value is not None:
             given[name] = value
-    return entry.plan(**parse_options(given))
+    return parse_options(given)

@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ptxgen.cli.options import CDType, DType, Settings
+from ptxgen.cli.options import CDType, DType, Settings, parse_settings
 
 if TYPE_CHECKING:
     from ptxgen.gemm.estimate import Estimate
     from ptxgen.gemm.planner import Planning
-    from ptxgen.timing import Machine
 
 _HEAD = ("tile", "cluster", "sched", "ring", "kB", "TMEM", "waves", "last", "useful", "L2", "HBM", "µs", "bound")
 _LEGEND = (
@@ -40,16 +39,18 @@ def plan(
     sources: Annotated[bool, typer.Option("--sources", help="Show the machine's numbers and their sources.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print all of it as JSON.")] = False,
 ) -> None:
-    """List configurations of the shipped kernels for a problem: waves, bytes, memory; and which to take, with reasons.
+    """List configurations of the shipped kernels for a problem, and explain which to take.
 
     Times are lower bounds of a simple model, for comparing configurations: see docs/plan.md.
     """
     from ptxgen.cli.errors import choose
-    from ptxgen.gemm.planner import plan_gemm
+    from ptxgen.gemm import find
+    from ptxgen.gemm.planner import RUNGS, plan_gemm
     from ptxgen.timing import MACHINES
 
     chosen = MACHINES[choose("--machine", machine, list(MACHINES))]
-    fixed = _fixed(settings, dtype, c_dtype, chosen)
+    rung = RUNGS[chosen.target]
+    fixed = parse_settings(find(rung), rung, settings, dtype, c_dtype)
     found = plan_gemm(m, n, k, chosen, count=count, clock=clock, fixed=fixed)
     if as_json:
         import json
@@ -57,24 +58,6 @@ def plan(
         print(json.dumps(_as_dict(found, (m, n, k)), indent=2))
         return
     _print(found, (m, n, k), sources)
-
-
-def _fixed(settings: list[str], dtype: str | None, c_dtype: str | None, machine: Machine) -> dict[str, Any]:
-    """Options that keep their values. Raises InputError and PlanError for what is none."""
-    from ptxgen.cli.errors import InputError, nearest
-    from ptxgen.gemm import find, parse_options
-    from ptxgen.gemm.planner import RUNGS
-
-    entry = find(RUNGS[machine.target])
-    given = {name: value for name, value in (("dtype", dtype), ("c_dtype", c_dtype)) if value is not None}
-    for setting in settings:
-        name, equals, value = setting.partition("=")
-        if not equals:
-            raise InputError(f"--set takes OPTION=VALUE, not {setting!r}")
-        if name not in (*entry.options, "tile"):
-            raise InputError(f"{entry.name} has no option {name!r}{nearest(name, entry.options)}")
-        given[name] = value
-    return parse_options(given)
 
 
 def row(each: Estimate) -> tuple[str, ...]:
