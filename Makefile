@@ -84,6 +84,7 @@ docs: $(DEVELOPMENT) ## Write what docs/ takes from the code again: coverage, fa
 	$(BIN)/ptxgen explain checks --markdown > docs/checks.md
 	$(BIN)/python -m tools.check_table
 	$(BIN)/python -m tools.rung_table
+	$(BIN)/python -m tools.plan_table
 	$(BIN)/python -m tools.bug_page
 	$(BIN)/ptxgen coverage --markdown > docs/coverage.md
 

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from ptxgen.gemm.estimate import Estimate
     from ptxgen.gemm.planner import Planning
 
-_HEAD = ("tile", "cluster", "sched", "ring", "kB", "TMEM", "waves", "last", "useful", "L2", "HBM", "µs", "bound")
-_LEGEND = (
+HEAD = ("tile", "cluster", "sched", "ring", "kB", "TMEM", "waves", "last", "useful", "L2", "HBM", "µs", "bound")
+LEGEND = (
     "ring: stages; kB: shared memory; TMEM: columns; last: slots used in the last wave; useful: MMA cycles that make "
     "C, of those of whole waves; L2, HBM: MB; µs: lower bound; bound: by what"
 )
@@ -104,12 +104,12 @@ def _print(found: Planning, problem: tuple[int, int, int], sources: bool) -> Non
         shape = "×".join(map(str, problem))
         types = f"{best.plan.a.dtype} -> {best.plan.c_dtype}"
         out.print(f"[bold]{shape}[/] {types} on {best.machine.title}, {best.clock:g} MHz, {found.rung}")
-        table = grid("bold", *[""] * (len(_HEAD) - 1), gap=1)
-        table.add_row(*(f"[dim]{word}[/]" for word in _HEAD))
+        table = grid("bold", *[""] * (len(HEAD) - 1), gap=1)
+        table.add_row(*(f"[dim]{word}[/]" for word in HEAD))
         for each in found.ranked:
             table.add_row(*row(each))
         out.print(Padding(table, (1, 0, 1, 0)))
-        out.print(f"[dim]{_LEGEND}[/]")
+        out.print(f"[dim]{LEGEND}[/]")
         for sentence in found.explain():
             out.print(escape(sentence))
         out.print(f"\n[dim]{command(found, problem)}[/]")

@@ -9,6 +9,7 @@ import pytest
 from ptxgen.gemm import find, parse_options
 from ptxgen.timing import MACHINES
 from tests.support.command_line import Cli
+from tools import plan_table
 
 ARTICLE = ("plan", 4096, 4096, 4096, "--dtype", "e4m3", "--c-dtype", "f32")
 
@@ -57,6 +58,12 @@ def test_the_command_that_it_prints_plans_what_it_chose(cli: Cli) -> None:
 def test_a_tile_can_be_given(cli: Cli) -> None:
     found = json.loads(cli("plan", 4096, 4096, 4096, "--set", "tile=256x256", "--set", "stages=4", "--json").out)
     assert [(each["tile"][:2], each["stages"]) for each in found["configurations"]] == [([256, 256], 4)]
+
+
+def test_the_page_is_fresh() -> None:
+    page = plan_table.PAGE.read_text()
+    assert plan_table.renewed(page) == page, "run `make docs`"
+    assert all(part() in page for part in plan_table.PARTS.values())
 
 
 def test_hopper(cli: Cli) -> None:
