@@ -104,11 +104,18 @@ def _print(found: Planning, problem: tuple[int, int, int], sources: bool) -> Non
         shape = "×".join(map(str, problem))
         types = f"{best.plan.a.dtype} -> {best.plan.c_dtype}"
         out.print(f"[bold]{shape}[/] {types} on {best.machine.title}, {best.clock:g} MHz, {found.rung}")
-        table = grid("bold", *[""] * (len(HEAD) - 1), gap=1)
-        table.add_row(*(f"[dim]{word}[/]" for word in HEAD))
-        for each in found.ranked:
-            table.add_row(*row(each))
-        out.print(Padding(table, (1, 0, 1, 0)))
+        rows = [row(each) for each in found.ranked]
+        widths = [max(map(len, column)) for column in zip(HEAD, *rows, strict=True)]
+        if sum(widths) + len(widths) > out.width:  # cut cells would be wrong numbers
+            for cells in rows:
+                out.print("\n" + ", ".join(f"{word} {cell}" for word, cell in zip(HEAD, cells, strict=True)))
+            out.print()
+        else:
+            table = grid("bold", *[""] * (len(HEAD) - 1), gap=1)
+            table.add_row(*(f"[dim]{word}[/]" for word in HEAD))
+            for cells in rows:
+                table.add_row(*cells)
+            out.print(Padding(table, (1, 0, 1, 0)))
         out.print(f"[dim]{LEGEND}[/]")
         for sentence in found.explain():
             out.print(escape(sentence))

@@ -27,6 +27,17 @@ def test_the_open_problem_of_the_mxfp8_article(cli: Cli) -> None:
     assert max(map(len, outcome.out.splitlines())) <= 80
 
 
+@pytest.mark.parametrize("columns", [30, 60, 79, 80, 110])
+def test_no_number_is_cut(cli: Cli, monkeypatch: pytest.MonkeyPatch, columns: int) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    outcome = cli("plan", 16384, 16384, 16384, "--count", 3)
+    first = json.loads(cli("plan", 16384, 16384, 16384, "--count", 3, "--json").out)["configurations"][0]
+    assert max(map(len, outcome.out.splitlines())) <= columns
+    words = outcome.out.replace(",", "").split()
+    for number in (f"{first['l2_bytes'] / 1e6:.0f}", f"{first['hbm_bytes'] / 1e6:.0f}", f"{first['waves']:.2f}"):
+        assert number in words
+
+
 def test_json_has_every_number_with_its_source(cli: Cli) -> None:
     found = json.loads(cli(*ARTICLE, "--json", "--count", 3, "--clock", 1755).out)
     assert found["problem"] == {"m": 4096, "n": 4096, "k": 4096}
