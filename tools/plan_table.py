@@ -123,8 +123,7 @@ def machines() -> str:
     def rows() -> Iterator[tuple[object, ...]]:
         for machine in MACHINES.values():
             for name, figure in machine.figures():
-                number = f"{figure.value:g} {figure.unit}"
-                yield machine.title, name, number, figure.evidence.kind, figure.evidence.source
+                yield machine.title, name, figure.shown, figure.evidence.kind, figure.evidence.source
 
     return _table(("machine", "name", "number", "status", "source"), rows())
 

@@ -23,8 +23,16 @@ class Figure:
     unit: str
     evidence: Evidence
 
+    @property
+    def shown(self) -> str:
+        """Value and unit, bytes as TB or MB where they are many."""
+        for prefix, factor in (("T", 1e12), ("M", 1e6)):
+            if self.unit.startswith("B") and self.value >= factor:
+                return f"{self.value / factor:g} {prefix}{self.unit}"
+        return f"{self.value:g} {self.unit}"
+
     def __str__(self) -> str:
-        return f"{self.value:g} {self.unit} ({self.evidence})"
+        return f"{self.shown} ({self.evidence})"
 
 
 @dataclass(frozen=True, kw_only=True)

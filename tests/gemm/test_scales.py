@@ -259,6 +259,8 @@ def test_scales_of_the_wrong_layout_or_size_are_refused() -> None:
     with pytest.raises(PlanError, match="padded but row-major"):
         require_packed("SFB", np.zeros((128, 4), np.uint8), 100, 96)
     assert len(require_packed("SFA", pack(scales).reshape(1, 2, 2, 2, 256), 256, 256)) == 2048
+    with pytest.raises(PlanError, match=f"scales of 256×256 e4m3 must be {expected}"):
+        unpack(scales, 256, 256)
     with pytest.raises(PlanError, match="unpack the blocks first"):
         dequantize(quantize(np.zeros((256, 256)))[0], pack(scales))
 

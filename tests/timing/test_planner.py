@@ -66,8 +66,9 @@ def test_the_choice_is_the_best_of_all_plans(machine: object) -> None:
                                              for name in find(found.rung).options})  # fmt: skip
 
 
+@pytest.mark.parametrize("capacity", [500_000, 1_000_000, 3_000_000])
 @pytest.mark.parametrize("order", [{"panel": 0}, {"panel": 3}, {"panel": 16}, {"panel": 0, "order": "hilbert"}])
-def test_bytes_are_those_of_a_walk_over_the_tiles(order: dict[str, object]) -> None:
+def test_bytes_are_those_of_a_walk_over_the_tiles(order: dict[str, object], capacity: int) -> None:
     plan = find("blackwell/panels").plan(n_tile=96, **order)
     scheduler, m, n, k, slots = plan.scheduler, 1500, 1234, 640, 7
     x, y = cluster_tiles(scheduler, m, n)
@@ -81,7 +82,7 @@ def test_bytes_are_those_of_a_walk_over_the_tiles(order: dict[str, object]) -> N
 
     from_l2 = sum(size("a", i) + size("b", j) for i, j in places)
     assert l2_load_bytes(scheduler, m, n, (2 * k, 2 * k)) == from_l2
-    capacity, cache, loaded = 1_000_000, list[tuple[str, int]](), 0
+    cache, loaded = list[tuple[str, int]](), 0
     for start in range(0, len(places), slots):
         wave = places[start : start + slots]
         needed = sorted({("a", i) for i, _ in wave}) + sorted({("b", j) for _, j in wave})
@@ -95,7 +96,15 @@ def test_bytes_are_those_of_a_walk_over_the_tiles(order: dict[str, object]) -> N
                 break
     assert hbm_load_bytes(scheduler, m, n, (2 * k, 2 * k), slots, capacity) == loaded
     once = (m + n) * 2 * k
-    assert hbm_load_bytes(scheduler, m, n, (2 * k, 2 * k), slots, once) == once < loaded < from_l2
+    assert hbm_load_bytes(scheduler, m, n, (2 * k, 2 * k), slots, once) == once <= loaded < from_l2
+
+
+def test_the_order_of_tiles_is_the_one_with_the_fewest_bytes_from_memory() -> None:
+    found = plan_gemm(8192, 8192, 8192, B200)
+    assert found.chosen.tile == found.shipped.tile
+    assert found.chosen.hbm_bytes < 0.7 * found.shipped.hbm_bytes
+    kept = plan_gemm(8192, 8192, 8192, B200, fixed={"panel": 2})
+    assert kept.chosen.hbm_bytes == found.shipped.hbm_bytes
 
 
 def test_panels_are_those_of_the_template() -> None:
@@ -110,11 +119,14 @@ def test_what_bounds_a_problem() -> None:
     assert plan_gemm(8192, 8192, 8192, B200).chosen.bound_by == "tensor"
     assert plan_gemm(8192, 8192, 16, B200).chosen.bound_by == "HBM"
     assert estimate(4096, 4096, 4096, m_tile=128, n_tile=64, cta_group=1, cluster_m=1).bound_by == "L2"
+    tiny = estimate(512, 512, 512, m_tile=64, n_tile=32, cta_group=1, cluster_m=1, stages=12)
+    assert tiny.k_block_cycles == 2 * B200.tma_issue.value  # A and B: one copy each
     shallow, deep = (estimate(4096, 4096, 4096, stages=each) for each in (2, 6))
     assert shallow.tensor_cycles > 1.5 * deep.tensor_cycles
     assert shallow.mma_efficiency < 0.7 < deep.mma_efficiency == 1
     grid, persistent = (estimate(4096, 4096, 4096, scheduler=each) for each in ("grid", "clc"))
-    assert grid.fill_cycles == 4 * persistent.fill_cycles
+    assert grid.fill_cycles == 4 * persistent.fill_cycles == 4 * B200.ring_hbm.value  # A and B pass half of the L2
+    assert estimate(2048, 2048, 4096).fill_cycles == B200.ring_l2.value
 
 
 def test_the_clock_moves_memory_against_the_tensor_cores() -> None:
