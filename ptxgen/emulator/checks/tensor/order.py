@@ -26,16 +26,42 @@ class TensorOrder(Observer):
 
     def __init__(self, happens_before: HappensBefore, waits: WaitClocks, fences: TensorFences) -> None:
         self._happens_before, self._waits, self._fences = happens_before, waits, fences
-        #: By slot and thread (row, lane), the operations that it has issued and that not everybody has observed.
+        #: By slot and thread (row, lane), the operations that its commits wait for and that not everybody has observed.
         self._issued: dict[int, dict[tuple[int, int | None], list[int]]] = {}
+        #: By slot, the warp of each operation and the interval in which that has issued it.
+        self._intervals: dict[int, dict[int, tuple[int, int]]] = {}
 
     def slots_reused(self, slots: NDArray[np.int64]) -> None:
         for slot in slots.tolist() if self._issued else ():
             self._issued.pop(slot, None)
+            self._intervals.pop(slot, None)
 
     def work_issued(self, work: AsyncWork) -> None:
-        if work.what in _BY_CORE:
-            self._issued.setdefault(work.slot, {}).setdefault((work.row, work.lane), []).append(work.number)
+        """An operation of another thread that is ordered before this one precedes it in the pipeline (9.7.16.6.2)."""
+        if work.what not in _BY_CORE:
+            return
+        issued, thread = self._issued.setdefault(work.slot, {}), (work.row, work.lane)
+        own, intervals = issued.setdefault(thread, []), self._intervals.setdefault(work.slot, {})
+        if len(issued) > 1:
+            own += self._before(work.row, intervals, {number for each in issued.values() for number in each} - set(own))
+        own.append(work.number)
+        intervals[work.number] = work.row, self._happens_before.clock(work.row)
+
+    def _before(self, row: int, intervals: dict[int, tuple[int, int]], numbers: set[int]) -> list[int]:
+        """Those of some operations, of other threads, whose issue is ordered before what a warp issues now.
+
+        Between the fences of tcgen05 a flag orders too whose accesses are but relaxed (9.7.16.6.3).
+        """
+        happens_before = self._happens_before
+        operations, members = happens_before.operations, happens_before.members
+        clocks = happens_before.known[row].for_tensor_memory
+        found: list[int] = []
+        for number in sorted(numbers & operations.keys() & intervals.keys()):
+            other, clock = intervals[number]
+            observed = other == row or clocks[other % members] >= clock
+            if observed or happens_before.unfenced_side(row, happens_before.actor(other), clock):
+                found.append(number)
+        return found
 
     def tensor_committed(self, row: int, signal: Signal, commits: Sequence[tuple[int, AsyncWork]], offset: int) -> None:
         """All earlier operations of the thread are over then, those of earlier commits too (9.7.16.12.1)."""
@@ -45,6 +71,9 @@ class TensorOrder(Observer):
         issued = self._issued.setdefault(issuer, {})
         earlier = [number for number in issued.get(thread, ()) if number in happens_before.operations]
         issued[thread] = earlier
+        intervals = self._intervals.get(issuer, {})
+        for number in [each for each in intervals if each not in happens_before.operations]:
+            del intervals[number]
         given.operations.update(earlier)
         for operation in map(happens_before.operations.__getitem__, earlier):
             operation.mbarrier = offset if operation.mbarrier is None else operation.mbarrier
