@@ -132,8 +132,8 @@ def _selectors(made: Any) -> int:
 
 
 def _kept(made: Any) -> bool:
-    """Ordered metadata are a subset: of the integers one type is enough with plain .sp."""
-    return "ordered" in made.opcode_text or getattr(made, "atype", "f16") in ("f16", "e4m3", "s8", "s4")
+    """Ordered metadata are a subset: of integers and 8-bit floats one type is enough with plain .sp."""
+    return "ordered" in made.opcode_text or made.atype in ("f16", "bf16", "tf32", "e4m3", "s8", "s4")
 
 
 @microtest(*((word, f) for word in each(*_SPARSE) for f in range(_selectors(word.made)) if _kept(word.made)))
