@@ -81,12 +81,13 @@ class Kernel:
         """Parse PTX text and pick an entry; `entry` is needed only where there are several.
 
         It is the entry's name, or a part of it that no other entry's name contains: mangled names are long. Raises
-        PtxSyntaxError on bad text, KernelError when there is no such entry or no single one, or for a path.
+        PtxSyntaxError on bad text, KernelError when there is no such entry or no single one, or for the name of a file,
+        TypeError for what is not text.
         """
         from ptxgen.syntax import parse
 
-        if not isinstance(text, str) or _PATH.fullmatch(text):
-            raise KernelError(f"{str(text)!r} looks like a path, not like PTX text; Kernel.from_file reads a file")
+        if isinstance(text, str) and _PATH.fullmatch(text):
+            raise KernelError(f"{text!r} looks like a path, not like PTX text; Kernel.from_file reads a file")
         module = parse(text)
         entries = list(module.entries)
         names = [each.name for each in entries]
