@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import gc
 import re
 from typing import cast
 
+from ptxgen.collection import paused_collection
 from ptxgen.syntax.declarations import Directive, Function, Location, Module, ParameterList
 from ptxgen.syntax.directive_parser import LINKAGES, SPACES, DirectiveParser
 from ptxgen.syntax.errors import quoted
@@ -37,14 +37,8 @@ def parse(text: str) -> Module:
         raise TypeError(
             f"PTX is given as its text, not as {type(text).__name__}; read a file with Path(...).read_text()"
         )
-    # The collector would walk the growing tree again and again, and there is nothing in it to free.
-    collecting = gc.isenabled()
-    gc.disable()
-    try:
+    with paused_collection():
         return _Parser(text).module()
-    finally:
-        if collecting:
-            gc.enable()
 
 
 class _Parser(DirectiveParser):

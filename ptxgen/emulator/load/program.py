@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from ptxgen import syntax
+from ptxgen.collection import paused_collection
 from ptxgen.device import Kernel
 from ptxgen.emulator.load.calls import Callee, Calls, callees_first, reachable
 from ptxgen.emulator.load.flow import execution_order
@@ -154,7 +155,8 @@ class Program:
         key = cls, target
         found = kernel.cache.get(key)
         if not isinstance(found, Program):
-            found = kernel.cache[key] = cls(kernel, target)
+            with paused_collection():
+                found = kernel.cache[key] = cls(kernel, target)
         return found
 
     # Registers.

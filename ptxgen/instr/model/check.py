@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from ptxgen import syntax
+from ptxgen.collection import paused_collection
 from ptxgen.instr.model.analyze import Analysis
 from ptxgen.instr.model.form import Instruction
 from ptxgen.instr.model.nearest import names_fix, nearest_opcode
@@ -73,7 +74,8 @@ def check(
     means. `analysis` is one of the module that others use too. Raises PtxSyntaxError on text that does not parse.
     """
     module = text_or_module if isinstance(text_or_module, syntax.Module) else syntax.parse(text_or_module)
-    return list(_Checker(module, target, analysis or Analysis(module)).run())
+    with paused_collection():
+        return list(_Checker(module, target, analysis or Analysis(module)).run())
 
 
 class _Checker:
