@@ -271,4 +271,5 @@ def shift_lanes() -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 
 def bands_of(lanes: NDArray[np.int64] | Sequence[int]) -> list[int]:
     """The bands of 16 lanes that have some of these: two accumulators of 64 rows may share columns."""
-    return np.unique(np.asarray(lanes) // BAND).tolist()
+    bands = np.asarray(lanes, np.int64) // BAND
+    return np.flatnonzero(np.bincount(bands.ravel())).tolist()

@@ -61,8 +61,13 @@ class Unwritten:
         statement, names, guard = operation.statement, operation.names, operation.guard
         if guard is not None:
             guard = self.watched_guard(guard, operation.guard_reads, statement, names)
-        use = replace(operation.use, reads=operation.use.reads - operation.guard_reads)
-        return replace(operation, guard=guard, run=self.watched(operation.run, use, statement, names))
+        use = operation.use
+        if operation.guard_reads:
+            use = replace(use, reads=use.reads - operation.guard_reads)
+        run = self.watched(operation.run, use, statement, names)
+        if run is operation.run and guard is operation.guard:
+            return operation
+        return replace(operation, guard=guard, run=run)
 
     def watched(
         self, run: Callable[..., Any], use: Use, statement: Statement, names: Callable[[str], Any]
