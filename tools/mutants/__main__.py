@@ -106,7 +106,7 @@ def run(
                 verdict = outcome.value or Verdict(subject, outcome.item, "crash", outcome.problem)
                 kept.add(verdict)
                 if not (verdict.caught or verdict.fate == "unreached" or why_equivalent(verdict)):
-                    print(f"{verdict.fate}: {subject}: {verdict.mutant} {verdict.told}", flush=True)
+                    print(f"{verdict.fate}: {subject}: {verdict.mutant} {verdict.reported}", flush=True)
         found = [kept.verdict(subject, mutant) for mutant in chosen]
         verdicts += [verdict for verdict in found if verdict is not None]
         print(f"{subject}: {len(chosen)} mutants, {time.monotonic() - began:.0f} s", flush=True)
@@ -158,7 +158,7 @@ def _percent(part: int, whole: int) -> str:
 def report(verdicts: Sequence[Verdict], left_out: dict[str, str], sample: int | None) -> str:
     """The page of the docs: totals, and one by one only what needs attention."""
     other = [each for each in verdicts if each.fate in ("unmodelled", "crash")]
-    codes = Counter(each.told for each in verdicts if each.caught and each.told)
+    codes = Counter(each.reported for each in verdicts if each.caught and each.reported)
     reasons = Counter(why for each in verdicts if (why := why_equivalent(each)))
     schedules = ", ".join(f"{name} {seed}" if name == "random" else name for name, seed in SCHEDULES)
     lines = [
@@ -190,7 +190,7 @@ def report(verdicts: Sequence[Verdict], left_out: dict[str, str], sample: int | 
         lines += [f"| {why} | {count} |" for why, count in reasons.most_common()]
     sections = (
         ("Survivors without a reason", [f"- {each.subject}, {each.mutant}" for each in verdicts if is_gap(each)]),
-        ("Mutants that end as incomplete", [f"- {each.subject}, {each.mutant}: {each.told}" for each in other]),
+        ("Mutants that end as incomplete", [f"- {each.subject}, {each.mutant}: {each.reported}" for each in other]),
         ("Kernels left out", [f"- {name}: it fails without a mutation: {why}" for name, why in left_out.items()]),
     )
     for title, items in sections:

@@ -42,7 +42,7 @@ _SYNCHRONIZES = re.compile(
     r"(@\S+\s+)?(bar|barrier|mbarrier\.(init|arrive|arrive_drop|try_wait|test_wait)|tcgen05\.(commit|wait|fence)"
     r"|wgmma\.(commit|wait)_group|cp\.async\.(bulk\.)?(commit|wait)_group|fence\.(proxy\.async|mbarrier_init))\b"
 )
-#: Strong accesses whose narrower scope the checks compare with whom they meet; where none is told, others order it.
+#: Strong accesses whose narrower scope the checks compare with whom they meet; where none is reported, others order it.
 _REACHES = re.compile(r"(@\S+\s+)?(ld|st|atom|red)\.\S*gpu\b|(@\S+\s+)?mbarrier\.")
 #: A mutant may take so many times the instructions of the kernel before it counts as a timeout.
 _PATIENCE = 20
@@ -50,12 +50,12 @@ _PATIENCE = 20
 
 @dataclass(frozen=True)
 class Verdict:
-    """What became of a mutant: the code of a finding or what else told, under which schedule."""
+    """What became of a mutant: the code of a finding, or what else shows it, and under which schedule."""
 
     subject: str
     mutant: Mutant
     fate: Fate
-    told: str = ""
+    reported: str = ""
     schedule: str = ""
 
     @property
@@ -85,8 +85,8 @@ def baseline(subject: Subject) -> Baseline:
             device = Emulator(subject.target, schedule, seed)
             report, right, result = subject.run(subject.text, device)
             if report.status != "ok" or not right:
-                told = report.findings[0].code if report.findings else "wrong result"
-                return Baseline(f"{schedule} {seed}: {report.status}, {told}")
+                reported = report.findings[0].code if report.findings else "wrong result"
+                return Baseline(f"{schedule} {seed}: {report.status}, {reported}")
             instructions = max(instructions, report.instructions)
             advice |= {finding.code for finding in report.all_findings}
             results.append(_digest(result))
@@ -127,8 +127,8 @@ def _run(
 ) -> tuple[Verdict, bytes]:
     """What tells under one schedule, "survived" if nothing does; and the results."""
 
-    def verdict(fate: Fate, told: str = "") -> Verdict:
-        return Verdict(subject.name, mutant, fate, told, f"{schedule} {seed}" if schedule == "random" else schedule)
+    def verdict(fate: Fate, reported: str = "") -> Verdict:
+        return Verdict(subject.name, mutant, fate, reported, f"{schedule} {seed}" if schedule == "random" else schedule)
 
     device = Emulator(subject.target, schedule, seed, max_steps=_PATIENCE * max(whole.instructions, 1000))
     try:
@@ -138,17 +138,17 @@ def _run(
     except Exception as error:  # what an emulator must not do
         return verdict("crash", f"{type(error).__name__}: {error}"), b""
     errors = [finding for finding in report.all_findings if finding.severity == "error"]
-    told = errors[0].code if errors else ""
+    reported = errors[0].code if errors else ""
     if report.status == "deadlock":
-        return verdict("deadlock", told), result
+        return verdict("deadlock", reported), result
     if report.status == "fault":
-        return verdict("fault", told), result
+        return verdict("fault", reported), result
     if report.status == "incomplete":
         if any("max_steps" in finding.message for finding in errors):
             return verdict("timeout"), result
         return verdict("unmodelled", errors[0].message if errors else ""), result
     if report.status == "findings":
-        return verdict("finding", told), result
+        return verdict("finding", reported), result
     if not right:
         return verdict("wrong result"), result
     if fresh := sorted({finding.code for finding in report.all_findings} - whole.advice):

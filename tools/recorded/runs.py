@@ -48,4 +48,4 @@ def run(one: Run) -> Ran:
     if outcome.right:
         return Ran(seconds)
     report = outcome.report.summary().replace("\n", "\n    ")[:2000]
-    return Ran(seconds, (report, *outcome.wrong.values(), *map(str, outcome.report.older_values)))
+    return Ran(seconds, (report, *outcome.wrong.values(), *map(str, outcome.report.stale_values)))

@@ -91,6 +91,6 @@ def test_a_mutant_that_ends_its_worker_is_a_crash(
     kept = command.Kept(tmp_path / "mutants.jsonl", resume=False)
     verdicts, left_out = command.run([subject], 3, 0, Executor(0), kept)
     assert [each.fate for each in verdicts] == ["finding", "crash", "finding"]
-    assert verdicts[1].told == f"{chosen[1]}: MemoryError"
+    assert verdicts[1].reported == f"{chosen[1]}: MemoryError"
     assert not left_out
     assert "crash: t36_90_softmax" in capsys.readouterr().out
