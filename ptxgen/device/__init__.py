@@ -11,7 +11,7 @@ from ptxgen.device.arguments import KernelArgumentError, pack_arguments
 from ptxgen.device.arrays import DeviceArray, DeviceArrayError, DTypeLike, Extent, array_dtype, array_shape, host_array
 from ptxgen.device.kernel import Kernel, KernelError, ParameterInfo, SharedRegion
 from ptxgen.device.launch import Device, Launch, LaunchError, LaunchShape
-from ptxgen.device.report import Access, Finding, LaunchFailedError, LaunchReport, OlderValue, Role, Severity, Status
+from ptxgen.device.report import Access, Finding, LaunchFailedError, LaunchReport, Role, Severity, StaleValue, Status
 
 __all__ = [
     "Accept",
@@ -31,11 +31,11 @@ __all__ = [
     "LaunchFailedError",
     "LaunchReport",
     "LaunchShape",
-    "OlderValue",
     "ParameterInfo",
     "Role",
     "Severity",
     "SharedRegion",
+    "StaleValue",
     "Status",
     "array_dtype",
     "array_shape",

@@ -17,7 +17,7 @@ Role = Literal["reader", "writer", "accessor", "waiter", "arriver", "issuer", "i
 
 #: Characters of an instruction that are shown under a finding.
 _SHOWN_INSTRUCTION = 200
-#: Older values that a summary shows, and lines that a message lists.
+#: Stale values that a summary shows, and lines that a message lists.
 _SHOWN_OLDER, _SHOWN_LINES = 8, 8
 #: Parts of an opcode that a name of the instruction leaves out, with what follows: `2d`, `u32`, `shared::cta`, `sync`.
 _DETAIL = re.compile(r"\d|[a-z]+\d+$|.*::|(sync|aligned)$")
@@ -175,7 +175,7 @@ def _sentence(text: str) -> str:
 
 
 @dataclass(frozen=True, order=True)
-class OlderValue:
+class StaleValue:
     """A strong load (in `line`) found what was there before a strong store (in `store_line`), so many `times`.
 
     That may be (PTX ISA 8.10), since nothing orders the store before the load, and is right where the load polls.
@@ -204,7 +204,7 @@ class LaunchReport:
 
     `instructions` counts executed warp-instructions (0 on a GPU, which does not count them), `seconds` is the
     time that execution took: on the device for a GPU, of the emulation for the emulator. If results are wrong under
-    `late` or `random` alone, look at `older_values` first: fences may be missing there. `unused_accepts` are entries of
+    `late` or `random` alone, look at `stale_values` first: fences may be missing there. `unused_accepts` are entries of
     the accepted findings for this kernel that have not come up.
     """
 
@@ -214,7 +214,7 @@ class LaunchReport:
     seconds: float = 0.0
     kernel: str = ""
     device: str = ""
-    older_values: list[OlderValue] = field(default_factory=list)
+    stale_values: list[StaleValue] = field(default_factory=list)
     unused_accepts: list[Accept] = field(default_factory=list)
 
     @property
@@ -240,7 +240,7 @@ class LaunchReport:
         return f"<LaunchReport {self.summary()}>"
 
     def summary(self) -> str:
-        """One line on the outcome, each finding below it, and one on older values where they may be in results."""
+        """One line on the outcome, each finding below it, and one on stale values where they may be in results."""
         what = " on ".join(part for part in (self.kernel, self.device) if part)
         facts = [f"{self.seconds * 1e3:.3f} ms"]
         if self.instructions:
@@ -251,15 +251,15 @@ class LaunchReport:
                 facts.append(f"{count} {severity if count == 1 else plural}")
         head = f"{what + ': ' if what else ''}{self.status} ({', '.join(facts)})"
         lines = [head, *(str(finding) for finding in self.findings)]
-        if self.older_values and self.status in ("ok", "findings"):  # else there are no results
-            lines.append(self.older_values_text)
+        if self.stale_values and self.status in ("ok", "findings"):  # else there are no results
+            lines.append(self.stale_values_text)
         lines += [f"accepted, but not found any more: {each}" for each in self.unused_accepts]
         return "\n".join(lines)
 
     @property
-    def older_values_text(self) -> str:
-        """What the first of `older_values` are, in words."""
-        shown = "; ".join(map(str, self.older_values[:_SHOWN_OLDER]))
-        more = len(self.older_values) - _SHOWN_OLDER
-        rest = f"; and {more} more in older_values" if more > 0 else ""
-        return f"strong loads found older values, which is right where they poll: {shown}{rest}"
+    def stale_values_text(self) -> str:
+        """What the first of `stale_values` are, in words."""
+        shown = "; ".join(map(str, self.stale_values[:_SHOWN_OLDER]))
+        more = len(self.stale_values) - _SHOWN_OLDER
+        rest = f"; and {more} more in stale_values" if more > 0 else ""
+        return f"strong loads found stale values, which is right where they poll: {shown}{rest}"

@@ -163,7 +163,7 @@ class Emulator:
 
     `schedule` says when asynchronous work completes: `eager` as early as legal, `late` as late as legal, `random` at
     random times, with warps and lanes in random order and some CTAs begun late, reproducible by `seed`
-    (docs/emulator.md). `checks` looks for races, missing waits and fences; with them strong loads return older values
+    (docs/emulator.md). `checks` looks for races, missing waits and fences; with them strong loads return stale values
     than the last, unless `eager`, where nothing orders them after the store; without them there are only faults, and
     what else ends a launch. A launch that has read what it should not is repeated, unseen, to find out whether anything
     depends on that (docs/emulator.md, "Values that are dropped"). `progress(done, ctas)` is called as CTAs end.
@@ -380,7 +380,7 @@ class Emulator:
             seconds=seconds,
             kernel=launch.kernel.name,
             device=self.name,
-            older_values=machine.strong_loads.returned(),
+            stale_values=machine.strong_loads.returned(),
             unused_accepts=machine.findings.unused_accepts if status in ("ok", "findings") else [],
         )
 

@@ -125,11 +125,11 @@ class GemmResult:
 
     @property
     def advice(self) -> list[Complaint]:
-        """What the device advises; it does not make the run wrong, but may tell why it is: so may older values."""
+        """What the device advises; it does not make the run wrong, but may tell why it is: so may stale values."""
         found = [_complaint(each) for each in self.launch.findings if each.severity == "advice"]
-        if self.wrong and self.launch.older_values:
-            lines = tuple(sorted({each.line for each in self.launch.older_values}))
-            found.append(Complaint(self.launch.older_values_text, lines, lines[:1]))
+        if self.wrong and self.launch.stale_values:
+            lines = tuple(sorted({each.line for each in self.launch.stale_values}))
+            found.append(Complaint(self.launch.stale_values_text, lines, lines[:1]))
         return found
 
     def summary(self) -> str:

@@ -9,7 +9,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from ptxgen.device import Finding, KernelError, LaunchReport, OlderValue
+from ptxgen.device import Finding, KernelError, LaunchReport, StaleValue
 from ptxgen.emulator import Emulator
 from ptxgen.gemm import PlanError, find
 from ptxgen.gemm.comparison import describe_pattern, half_ulp, line_list, number_list
@@ -219,11 +219,11 @@ def test_advice_leaves_a_right_result_ok_and_is_told_with_a_wrong_one() -> None:
         assert "line 12: advice: [slow] this is slow" in result.summary()
 
 
-def test_older_values_are_told_with_a_wrong_result() -> None:
+def test_stale_values_are_told_with_a_wrong_result() -> None:
     def change(c: np.ndarray) -> None:
         c[0, 0] += 100
 
-    report = LaunchReport("ok", older_values=[OlderValue(20, 12, 3)])
+    report = LaunchReport("ok", stale_values=[StaleValue(20, 12, 3)])
     wrong = run_gemm(FakeDevice(change, report=report), KERNEL.plan(), 128, 128, 64)
     (told,) = wrong.advice
     assert told.lines == (20,)

@@ -21,8 +21,8 @@ from ptxgen.device import (
     LaunchError,
     LaunchReport,
     LaunchShape,
-    OlderValue,
     ParameterInfo,
+    StaleValue,
     Status,
     array_shape,
     pack_arguments,
@@ -336,16 +336,16 @@ def test_a_summary_cuts_long_instructions() -> None:
 
 
 @pytest.mark.parametrize("status", ["ok", "findings", "incomplete", "fault"])
-def test_a_summary_tells_of_older_values_that_may_be_in_results(status: Status) -> None:
-    older = [OlderValue(9, 4, 3), OlderValue(12, 5, 1)]
-    lines = LaunchReport(status, older_values=older).summary().splitlines()[1:]
+def test_a_summary_tells_of_stale_values_that_may_be_in_results(status: Status) -> None:
+    older = [StaleValue(9, 4, 3), StaleValue(12, 5, 1)]
+    lines = LaunchReport(status, stale_values=older).summary().splitlines()[1:]
     told = (
-        "strong loads found older values, which is right where they poll: line 9 found what was there before the store "
+        "strong loads found stale values, which is right where they poll: line 9 found what was there before the store "
         "of line 4, 3 times; line 12 found what was there before the store of line 5, once"
     )
     assert lines == ([told] if status in ("ok", "findings") else [])
-    many = LaunchReport("ok", older_values=older * 10).summary().splitlines()[1:]
-    assert [each.endswith("; and 12 more in older_values") for each in many] == [True]
+    many = LaunchReport("ok", stale_values=older * 10).summary().splitlines()[1:]
+    assert [each.endswith("; and 12 more in stale_values") for each in many] == [True]
 
 
 @pytest.mark.parametrize("path", sorted((Path(__file__).parent / "ptx").glob("*.ptx")), ids=lambda path: path.stem)

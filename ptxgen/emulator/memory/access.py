@@ -1,7 +1,7 @@
 """How instructions access memory: state spaces of generic addresses, checked locations, loads and stores.
 
 The emulator executes accesses one instruction at a time, and caching has no effect on values. Where strong loads may
-return older values, a policy says which (`strong_loads`).
+return stale values, a policy says which (`strong_loads`).
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ptxgen.device import OlderValue
+from ptxgen.device import StaleValue
 from ptxgen.emulator.memory.located import Bytes
 from ptxgen.syntax import Instruction
 
@@ -25,11 +25,11 @@ class StrongLoads:
         values: Sequence[NDArray[Any]],
         statement: Instruction,
     ) -> bool:
-        """May put older values in place of loaded ones, and whether it has. `values` are the neighboring words of each
+        """May put stale values in place of loaded ones, and whether it has. `values` are the neighboring words of each
         lane, (warps, 32).
         """
         return False
 
-    def returned(self) -> list[OlderValue]:
-        """The older values that loads have returned, by line."""
+    def returned(self) -> list[StaleValue]:
+        """The stale values that loads have returned, by line."""
         return []

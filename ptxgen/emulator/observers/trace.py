@@ -98,7 +98,7 @@ class Trace(Observer):
             if last is not None and waited is not None and last.end is not None and last.end < now:
                 track.slices.append(_Slice(last.end, now, f"wait for {waited}", statement.line))
             if last is not None and last.line == statement.line and last.end == now:
-                last.end = now + 1  # goes round
+                last.end = now + 1  # spins
                 continue
             track.slices.append(_Slice(now, now + 1, f"{statement.opcode} (line {statement.line})", statement.line))
 

@@ -1,4 +1,4 @@
-"""How findings are told: one for what many warps and lines do wrong in the same way; without checks none of theirs."""
+"""How findings fold: one for what many warps and lines do wrong in the same way; without checks none of theirs."""
 
 from __future__ import annotations
 

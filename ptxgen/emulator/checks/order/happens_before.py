@@ -65,7 +65,7 @@ class HappensBefore(Observer):
         self._inits: set[int] = set()
         #: In which intervals the warps of a warpgroup, by the row of its first, were when they issued each MMA.
         self._mmas: dict[int, list[tuple[int, ...]]] = {}
-        #: Whether strong loads may return older values (`stale_loads`).
+        #: Whether strong loads may return stale values (`stale_loads`).
         self.sequences = False
         #: What each warp knows of the intervals of the warps of its cluster; `known[row].clocks` is a row of it.
         self.clocks = np.zeros((slots * warps, self.members), np.int64)

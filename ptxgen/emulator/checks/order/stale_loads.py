@@ -1,10 +1,10 @@
-"""Older values that strong loads return, where the memory model permits it (PTX ISA 8.10).
+"""Stale values that strong loads return, where the memory model permits it (PTX ISA 8.10).
 
 A load may read what was in a word before its last strong store, if that store does not precede the load in causality
 order (8.10.6), and neither the loading warp nor one whose read precedes the load has read the newer value (8.10.5,
-8.9.4). The schedule `late` has every warp read the older value once for each such store, `random` some of them, and
+8.9.4). The schedule `late` has every warp read the stale value once for each such store, `random` some of them, and
 `eager` none. So a flag without its fence, which races with nothing where the data are volatile too, gives a wrong
-result; a loop that polls goes round once more.
+result; a loop that polls spins once more.
 
 The same holds for the lanes of one warp, which bar.warp.sync and barriers order, and what `lane_accesses` takes for
 that besides.
@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ptxgen.device import OlderValue
+from ptxgen.device import StaleValue
 from ptxgen.emulator.checks.order.strong_history import Place, slot_of, unit_of
 from ptxgen.emulator.checks.order.strong_words import StrongWords
 from ptxgen.emulator.checks.order.vector_clock import VectorClock
@@ -104,8 +104,8 @@ class StaleLoads(StrongLoads):
                         value[position, older[1]] = old
         return replaced
 
-    def returned(self) -> list[OlderValue]:
-        return [OlderValue(*lines, times) for lines, times in sorted(self._returned.items())]
+    def returned(self) -> list[StaleValue]:
+        return [StaleValue(*lines, times) for lines, times in sorted(self._returned.items())]
 
     def clear(self, slots: Container[int]) -> None:
         """Make slots ready for the next CTAs."""
@@ -161,13 +161,13 @@ class StaleLoads(StrongLoads):
         self._held.clear()
 
     def changed(self, place: Place, size: int) -> bool:
-        """Whether a strong load of this size may find an older value in a word."""
+        """Whether a strong load of this size may find a stale value in a word."""
         return self._alike(place, size) and place in self._changes
 
     def load(
         self, row: int, lanes: NDArray[np.bool_], place: Place, data: NDArray[np.uint8], offset: int, line: int
     ) -> tuple[NDArray[np.uint8], NDArray[np.bool_]] | None:
-        """The older value that some of these lanes of a warp read by a strong load of a word that has `changed`."""
+        """The stale value that some of these lanes of a warp read by a strong load of a word that has `changed`."""
         change = self._changes.get(place)
         if change is None:
             return None

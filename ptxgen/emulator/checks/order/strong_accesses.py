@@ -138,7 +138,7 @@ class StrongAccesses(Observer):
         self._touched: dict[Place, _Touch] = {}
         self._touched_up_to = 0
         self._narrow = False
-        #: Older values that loads may return; None where nothing does.
+        #: Stale values that loads may return; None where nothing does.
         self.stale: StaleLoads | None = None
 
     def slots_reused(self, slots: NDArray[np.int64]) -> None:
@@ -200,7 +200,7 @@ class StrongAccesses(Observer):
         instruction, one after the other: those of `rows[positions]`, which ascend. A warp may come several times.
 
         False where `access` must follow for each warp, since something is published or observed, or is stored where
-        loads may return older values.
+        loads may return stale values.
         """
         made = self._happens_before.strong.add(
             rows, positions, words, order.level, statement, reads=reads, writes=writes
@@ -221,7 +221,7 @@ class StrongAccesses(Observer):
         """A warp makes the strong accesses that `together` has recorded, to different words: all read before any
         writes.
 
-        What all stores to a word have published counts, also where a load returns an older value.
+        What all stores to a word have published counts, also where a load returns a stale value.
         """
         if reads:
             self._observe(row, places, order)
@@ -355,7 +355,7 @@ class StrongAccesses(Observer):
         for enough, known in sorted(together.items(), key=lambda each: each[0]):
             if enough != _NEVER:
                 self._seen.setdefault(row, []).append((known, enough))
-            self._happens_before.known[row].doubt(known.certain())
+            self._happens_before.known[row].add_unacquired(known.certain())
 
     def _is_known(self, row: int, publication: _Publication, others: VectorClock | None) -> bool:
         """Whether a warp, or others that it observes too, know a warp that still lives up to what it published."""

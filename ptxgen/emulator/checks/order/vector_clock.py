@@ -96,7 +96,7 @@ class VectorClock:
         for within, known in other.covered.items():
             self.cover(within, known)
         if other.unacquired is not None:
-            self.doubt(other.unacquired)
+            self.add_unacquired(other.unacquired)
 
     def _join_certain(self, other: VectorClock) -> None:
         """Learn what is certain, and does not count for tensor memory alone."""
@@ -122,7 +122,7 @@ class VectorClock:
         before = self.covered.get(within)
         self.covered = {**self.covered, within: known if before is None else before._with(known)}
 
-    def doubt(self, other: VectorClock) -> None:
+    def add_unacquired(self, other: VectorClock) -> None:
         """Learn what was released, but is not acquired, and which nobody changes any more."""
         self.unacquired = other if self.unacquired is None else self.unacquired._with(other)
 

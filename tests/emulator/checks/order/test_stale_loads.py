@@ -1,4 +1,4 @@
-"""Older values that strong loads return where nothing orders a store before them, and how kernels exclude them."""
+"""Stale values that strong loads return where nothing orders a store before them, and how kernels exclude them."""
 
 from __future__ import annotations
 
@@ -208,13 +208,13 @@ def test_lanes_that_know_each_other() -> None:
         assert run(body.replace("BETWEEN", between), grid=1, schedule="late") == [seen], between
 
 
-def test_the_report_says_which_loads_found_older_values() -> None:
+def test_the_report_says_which_loads_found_stale_values() -> None:
     """The load is in the line after the store."""
     words, left = np.zeros(64, np.uint32), np.zeros(2, np.uint32)
     for schedule, expected in (("eager", 0), ("late", 1)):
         report, _ = launch(HEAD + passing(*WRONG["no acquire"]), [words, left], grid=2, schedule=schedule)
-        assert len(report.older_values) == expected
-        for each in report.older_values:
+        assert len(report.stale_values) == expected
+        for each in report.stale_values:
             assert (each.line - each.store_line, each.times) == (1, 2)  # of the flag, and of the data
             assert (
                 str(each) == f"line {each.line} found what was there before the store of line {each.line - 1}, 2 times"
