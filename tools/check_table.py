@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ptxgen.cli.checks import table
+from ptxgen.cli.reference.checks import table
 from ptxgen.emulator.checks.registry import CHECKS
 
 PAGE = Path(__file__).parents[1] / "docs" / "emulator.md"

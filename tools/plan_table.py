@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from ptxgen.cli.plan import HEAD, LEGEND, row
+from ptxgen.cli.kernels.plan import HEAD, LEGEND, row
 from ptxgen.gemm.estimate import Estimate
 from ptxgen.gemm.planner import Planning, plan_gemm
 from ptxgen.timing import MACHINES

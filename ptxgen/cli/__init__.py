@@ -1,1 +1,1 @@
-"""The `ptxgen` command: one module per group of commands, over the library. Nothing imports it."""
+"""The `ptxgen` command, over the library: a folder per group of commands. Nothing imports it."""

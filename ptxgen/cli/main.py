@@ -11,8 +11,12 @@ from typing import Annotated
 
 import typer
 
-from ptxgen.cli import coverage, errors, explain, kernels, layout, ncu, plan, ptx, run, sass, sweep, verify
-from ptxgen.cli.help import Application, Commands
+from ptxgen.cli import errors
+from ptxgen.cli.common.help import Application, Commands
+from ptxgen.cli.kernels import kernels, plan, sweep
+from ptxgen.cli.launch import run
+from ptxgen.cli.reference import coverage, explain, layout, verify
+from ptxgen.cli.toolchain import ncu, ptx, sass
 
 #: Columns of a help page, at most.
 _WIDEST = 100

@@ -28,8 +28,8 @@ def place(kind: str, *parts: bytes) -> Path | None:
 
 
 def _state() -> bytes:
-    here = Path(__file__)
-    files = (find_nvdisasm(), find_ptxas(), *sorted(here.parent.glob("*.py")), here.parents[1] / "cli" / "sass.py")
+    here = Path(__file__).parent
+    files = (find_nvdisasm(), find_ptxas(), *sorted(here.glob("*.py")), here.parent / "cli" / "toolchain" / "sass.py")
     states = ((path, path.stat()) for path in files)
     return repr([(str(path), state.st_size, state.st_mtime_ns) for path, state in states]).encode()
 

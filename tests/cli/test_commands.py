@@ -21,7 +21,7 @@ KERNEL = "blackwell/swizzled"
 
 
 def run_on(device: FakeDevice, cli: Cli, monkeypatch: pytest.MonkeyPatch, *arguments: object) -> Outcome:
-    monkeypatch.setattr("ptxgen.cli.devices.open_device", lambda *_, **__: device)
+    monkeypatch.setattr("ptxgen.cli.launch.devices.open_device", lambda *_, **__: device)
     return cli("run", KERNEL, "--m", 128, "--n", 256, "--k", 64, *arguments)
 
 
@@ -207,7 +207,7 @@ def test_many_schedules(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
         findings = [Finding("shared-race", "error", "two accesses", 30, "x")] if seed == 7 else []
         return FakeDevice(report=LaunchReport("findings" if findings else "ok", findings, 5, device="a fake"))
 
-    monkeypatch.setattr("ptxgen.cli.devices.open_device", open_device)
+    monkeypatch.setattr("ptxgen.cli.launch.devices.open_device", open_device)
     outcome = cli("run", KERNEL, "--m", 128, "--n", 256, "--k", 64, "--schedules", 20, "--seed", 5, "--jobs", 0)
     assert opened == [("eager", 5), ("late", 5), ("random", 5), ("random", 6), ("random", 7)]
     assert outcome.code == 1

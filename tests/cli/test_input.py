@@ -220,7 +220,7 @@ def test_a_problem_larger_than_the_memory(cli: Cli) -> None:
 
 
 def test_a_text_that_is_no_such_kernel(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ptxgen.cli.devices.open_device", lambda *_, **__: FakeDevice())
+    monkeypatch.setattr("ptxgen.cli.launch.devices.open_device", lambda *_, **__: FakeDevice())
     path = tmp_path / "other.ptx"
     path.write_text(".version 8.6\n.target sm_100a\n.address_size 64\n.visible .entry k(.param .u32 n) { ret; }\n")
     outcome = cli(*RUN, "--ptx", path, "--m", 64, "--n", 64, "--k", 64)
@@ -232,7 +232,7 @@ def test_ctrl_c_is_quiet(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("ptxgen.cli.devices.open_device", interrupted)
+    monkeypatch.setattr("ptxgen.cli.launch.devices.open_device", interrupted)
     outcome = cli(*RUN)
     assert (outcome.code, outcome.out, outcome.err) == (130, "", "")
 
@@ -241,7 +241,7 @@ def test_a_bug_of_ours_is_not_hidden(cli: Cli, monkeypatch: pytest.MonkeyPatch) 
     def broken(*_: object) -> None:
         raise ZeroDivisionError("ours")
 
-    monkeypatch.setattr("ptxgen.cli.devices.open_device", broken)
+    monkeypatch.setattr("ptxgen.cli.launch.devices.open_device", broken)
     with pytest.raises(ZeroDivisionError):
         cli(*RUN)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ptxgen.cli import completion
+from ptxgen.cli.common import completion
 
 if TYPE_CHECKING:
     from ptxgen.gemm import GemmPlan, KernelEntry

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from ptxgen.cli.examples import EXAMPLES
+from ptxgen.cli.common.examples import EXAMPLES
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 

@@ -12,7 +12,7 @@ import pytest
 
 from ptxgen import limits
 from ptxgen.builder import KERNELS_FOLDER
-from ptxgen.cli.combinations import LAUNCHES, WARM_UP
+from ptxgen.cli.kernels.combinations import LAUNCHES, WARM_UP
 from ptxgen.device import Finding, LaunchReport
 from ptxgen.executor import Executor
 from ptxgen.gemm import find
@@ -125,7 +125,7 @@ def test_a_worker_that_dies(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_: object) -> None:
         raise MemoryError
 
-    monkeypatch.setattr("ptxgen.cli.combinations.assemble", broken)
+    monkeypatch.setattr("ptxgen.cli.kernels.combinations.assemble", broken)
     (row,) = rows(cli, "modular-k3", "--jobs", 0, code=1)
     assert (row["status"], row["reason"]) == ("died", "blackwell/swizzled: MemoryError")
 
@@ -134,7 +134,7 @@ def test_without_ptxas(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     def missing(*_: object) -> None:
         raise ToolNotFoundError("there is no ptxas")
 
-    monkeypatch.setattr("ptxgen.cli.combinations.assemble", missing)
+    monkeypatch.setattr("ptxgen.cli.kernels.combinations.assemble", missing)
     outcome = cli("sweep", "modular-k3", "n_tile=64,128", "--jobs", 0)
     assert (outcome.code, outcome.out, outcome.err) == (2, "", "error: there is no ptxas\n")
 
@@ -165,7 +165,7 @@ def test_a_gpu_times_them(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
         executors.append(jobs)
         return Executor(0)
 
-    monkeypatch.setattr("ptxgen.cli.devices.open_device", open_device)
+    monkeypatch.setattr("ptxgen.cli.launch.devices.open_device", open_device)
     monkeypatch.setattr("ptxgen.executor.Executor", here)
     right, wrong = rows(cli, "modular-k3", "n_tile=128,64", *SMALL, "--device", "gpu", code=1)
     assert executors == [None, 1, 1]
@@ -217,7 +217,7 @@ def test_no_gpu(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     def missing(*_: Any, **__: Any) -> None:
         raise GpuNotFoundError("this machine has no NVIDIA driver")
 
-    monkeypatch.setattr("ptxgen.cli.devices.open_device", missing)
+    monkeypatch.setattr("ptxgen.cli.launch.devices.open_device", missing)
     outcome = cli("sweep", "modular-k8", "--device", "gpu")
     assert (outcome.code, outcome.out) == (2, "")
     assert outcome.err == "error: this machine has no NVIDIA driver\n"

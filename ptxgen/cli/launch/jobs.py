@@ -6,12 +6,12 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from ptxgen.cli import devices
-from ptxgen.cli.devices import Schedule
 from ptxgen.cli.errors import OK, WRONG, InputError
+from ptxgen.cli.launch import devices
+from ptxgen.cli.launch.devices import Schedule
 
 if TYPE_CHECKING:
-    from ptxgen.cli.inspect import Inspection
+    from ptxgen.cli.launch.inspect import Inspection
     from ptxgen.device import Accept
     from ptxgen.job import JobResult
 
@@ -46,8 +46,8 @@ def run_job(
     """Run the job of a Python file once, or under schedules up to the first that fails, and report. Raises JobError."""
     import json
 
-    from ptxgen.cli.ptx import assembled
-    from ptxgen.cli.schedules import JobTrial, search, trials
+    from ptxgen.cli.launch.schedules import JobTrial, search, trials
+    from ptxgen.cli.toolchain.ptx import assembled
     from ptxgen.job import load_job
 
     job = load_job(Path(path), seed)

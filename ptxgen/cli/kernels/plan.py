@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ptxgen.cli.options import CDType, DType, Settings, parse_settings
+from ptxgen.cli.common.options import CDType, DType, Settings, parse_settings
 
 if TYPE_CHECKING:
     from ptxgen.gemm.estimate import Estimate
@@ -97,7 +97,7 @@ def _print(found: Planning, problem: tuple[int, int, int], sources: bool) -> Non
     from rich.markup import escape
     from rich.padding import Padding
 
-    from ptxgen.cli.terminal import grid, output
+    from ptxgen.cli.common.terminal import grid, output
 
     best = found.chosen
     with output() as out:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import ptxgen.emulator  # noqa: F401  (so that workers begin with it)
 from ptxgen import limits
 from ptxgen.builder import TemplateError
-from ptxgen.cli import devices
-from ptxgen.cli.devices import Schedule
+from ptxgen.cli.launch import devices
+from ptxgen.cli.launch.devices import Schedule
 from ptxgen.device import Kernel
 from ptxgen.gemm import GemmPlan, PlanError, find, parse_options
 from ptxgen.gemm.job import GemmJob, GemmResult

@@ -28,7 +28,7 @@ def coverage(
     as_markdown: Annotated[bool, typer.Option("--markdown", help="Print docs/coverage.md.")] = False,
 ) -> int:
     """Show per family how many instruction forms are declared, certified against ptxas, emulated, and microtested."""
-    from ptxgen.cli.terminal import output
+    from ptxgen.cli.common.terminal import output
     from ptxgen.coverage import coverage as gather
     from ptxgen.coverage import page, total
 

@@ -68,7 +68,7 @@ def _kind(check: Check) -> str:
 def _list(checks: Iterable[Check]) -> None:
     from rich.text import Text
 
-    from ptxgen.cli.terminal import grid, output
+    from ptxgen.cli.common.terminal import grid, output
 
     with output() as out:
         for group, each in groupby(checks, key=lambda check: check.group):
@@ -83,7 +83,7 @@ def _show(check: Check) -> None:
     from rich.padding import Padding
     from rich.text import Text
 
-    from ptxgen.cli.terminal import grid, output
+    from ptxgen.cli.common.terminal import grid, output
 
     with output() as out:
         section = f", PTX ISA {check.section}" if check.section else ""

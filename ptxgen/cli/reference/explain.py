@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ptxgen.cli import completion
-from ptxgen.cli.checks import explain_checks
+from ptxgen.cli.common import completion
 from ptxgen.cli.errors import OK, WRONG, InputError, nearest
-from ptxgen.cli.find import add_python, evidence, search, show_guesses, show_search
+from ptxgen.cli.reference.checks import explain_checks
+from ptxgen.cli.reference.find import add_python, evidence, search, show_guesses, show_search
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -197,7 +197,7 @@ def _guess(value: str) -> str:
 
 
 def _facts(word: str, as_json: bool, as_markdown: bool) -> int:
-    from ptxgen.cli.terminal import grid, output
+    from ptxgen.cli.common.terminal import grid, output
     from ptxgen.descriptors import facts
 
     if as_markdown:
@@ -237,7 +237,7 @@ def _print(text: str) -> None:
     """Lines as they are; on a terminal problems and warnings stand out."""
     from rich.text import Text
 
-    from ptxgen.cli.terminal import output
+    from ptxgen.cli.common.terminal import output
 
     with output() as out:
         for index, line in enumerate(text.split("\n")):
@@ -253,7 +253,7 @@ def _is_check(word: str) -> bool:
 
 
 def _instruction(text: str, as_json: bool) -> int:
-    from ptxgen.cli.terminal import output
+    from ptxgen.cli.common.terminal import output
     from ptxgen.instr.model.explain import explain as explanations
     from ptxgen.syntax import PtxSyntaxError
 
@@ -284,7 +284,7 @@ def _show(found: Explanation, out: Console) -> None:
     from rich.padding import Padding
     from rich.text import Text
 
-    from ptxgen.cli.terminal import grid
+    from ptxgen.cli.common.terminal import grid
 
     out.print(Text(found.text, style="bold"), soft_wrap=True)
     for problem in found.problems:
@@ -360,7 +360,7 @@ def _bytes(value: str) -> bytes:
 
 
 def _read(path: Path, size: int, what: str, before: str = "") -> bytes:
-    from ptxgen.cli.files import reason
+    from ptxgen.cli.common.files import reason
 
     try:
         data = path.read_bytes()

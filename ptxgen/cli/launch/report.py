@@ -12,13 +12,13 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
-from ptxgen.cli.ptx import spills
-from ptxgen.cli.source import excerpt
-from ptxgen.cli.terminal import grid
+from ptxgen.cli.common.source import excerpt
+from ptxgen.cli.common.terminal import grid
+from ptxgen.cli.toolchain.ptx import spills
 from ptxgen.gemm.accumulator import Accumulator
 
 if TYPE_CHECKING:
-    from ptxgen.cli.schedules import Search
+    from ptxgen.cli.launch.schedules import Search
     from ptxgen.device import Accept, Finding
     from ptxgen.gemm.job import Complaint, GemmResult
     from ptxgen.toolchain import Cubin

@@ -39,7 +39,7 @@ def show_search(found: Search, as_json: bool) -> int:
     """The forms in groups by opcode, one line each; the opcode itself with what it lacks, and two legal spellings."""
     from rich.text import Text
 
-    from ptxgen.cli.terminal import grid, output
+    from ptxgen.cli.common.terminal import grid, output
 
     if as_json:
         print(
@@ -115,7 +115,7 @@ def show_guesses(value: str, number: int, as_json: bool) -> int:
     """What a number means as each kind of descriptor; those that it cannot be in a line each."""
     from rich.text import Text
 
-    from ptxgen.cli.terminal import output
+    from ptxgen.cli.common.terminal import output
 
     found = guesses(number)
     legal = [name for name, reading in found if not reading.problems]

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ptxgen.cli.common.options import PtxFile, Target
 from ptxgen.cli.errors import OK, WRONG, InputError, nearest
-from ptxgen.cli.options import PtxFile, Target
 
 if TYPE_CHECKING:
     from ptxgen.toolchain import Cubin
@@ -33,7 +33,7 @@ def assemble(
     as_json: AsJson = False,
 ) -> int:
     """Assemble a PTX file with ptxas: registers, spills, shared memory, warnings."""
-    from ptxgen.cli.files import known_target, parse_ptx, read_ptx, write_output
+    from ptxgen.cli.common.files import known_target, parse_ptx, read_ptx, write_output
     from ptxgen.instr.model.targets import TARGETS
     from ptxgen.toolchain import AssemblerError, ptxas_version
     from ptxgen.toolchain import assemble as run_ptxas
@@ -93,7 +93,7 @@ def _show(file: str, made: Cubin, output_path: str | None) -> None:
     from rich.padding import Padding
     from rich.text import Text
 
-    from ptxgen.cli.terminal import grid, output
+    from ptxgen.cli.common.terminal import grid, output
 
     written = f", written to {output_path}" if output_path else ""
     with output() as out:
@@ -122,9 +122,9 @@ def check(file: PtxFile, target: Target = None, as_json: AsJson = False) -> int:
     """Check every instruction of a PTX file: whether it is legal, and on the target, and why not."""
     from rich.text import Text
 
-    from ptxgen.cli.files import known_target, parse_ptx, read_ptx
-    from ptxgen.cli.source import excerpt
-    from ptxgen.cli.terminal import output
+    from ptxgen.cli.common.files import known_target, parse_ptx, read_ptx
+    from ptxgen.cli.common.source import excerpt
+    from ptxgen.cli.common.terminal import output
     from ptxgen.instr.model.check import check as diagnose
 
     text = read_ptx(file)

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from ptxgen.cli import devices
+from ptxgen.cli.common.options import CDType, DaskAddress, DType, Jobs, KernelName, Settings, make_plan
 from ptxgen.cli.errors import OK, WRONG, InputError, choose
-from ptxgen.cli.inspect import SHOWN, Inspection
-from ptxgen.cli.options import CDType, DaskAddress, DType, Jobs, KernelName, Settings, make_plan
+from ptxgen.cli.launch import devices
+from ptxgen.cli.launch.inspect import SHOWN, Inspection
 
 if TYPE_CHECKING:
     from ptxgen.gemm.job import GemmJob, GemmResult
@@ -130,12 +130,12 @@ def run(
     KERNEL may also be a file: FILE.ptx, edited PTX of 'ptxgen build', or FILE.py with a `job` of your own.
     """
     import ptxgen.builder  # noqa: F401  (imported here so that the time of planning and rendering is only theirs)
-    from ptxgen.cli.files import parse_ptx, read_ptx
-    from ptxgen.cli.jobs import named_in, run_job
-    from ptxgen.cli.ptx import assembled
-    from ptxgen.cli.report import RunReport
-    from ptxgen.cli.schedules import GemmTrial, search, trials
-    from ptxgen.cli.terminal import output, steps
+    from ptxgen.cli.common.files import parse_ptx, read_ptx
+    from ptxgen.cli.common.terminal import output, steps
+    from ptxgen.cli.launch.jobs import named_in, run_job
+    from ptxgen.cli.launch.report import RunReport
+    from ptxgen.cli.launch.schedules import GemmTrial, search, trials
+    from ptxgen.cli.toolchain.ptx import assembled
     from ptxgen.device import read_accepts
     from ptxgen.gemm.job import GemmJob
 
@@ -244,7 +244,7 @@ def _profiled(report_name: str, words: Sequence[str], *, as_json: bool) -> int:
     import sys
     from pathlib import Path
 
-    from ptxgen.cli.ncu import show
+    from ptxgen.cli.toolchain.ncu import show
     from ptxgen.gpu import Gpu
     from ptxgen.ncu.profile import find_ncu, profile, profile_command
 

@@ -111,7 +111,7 @@ def _joined(kind: Kind, words: Sequence[str]) -> list[str]:
 
 
 def _write(path: str, picture: Picture, text: str) -> None:
-    from ptxgen.cli.files import write_output
+    from ptxgen.cli.common.files import write_output
 
     if path == "-":
         print(text, end="")
@@ -126,7 +126,7 @@ def _list() -> None:
     from rich.padding import Padding
     from rich.text import Text
 
-    from ptxgen.cli.terminal import grid, output
+    from ptxgen.cli.common.terminal import grid, output
     from ptxgen.pictures import KINDS
 
     with output() as out:

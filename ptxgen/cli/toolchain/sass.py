@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ptxgen.cli.common.options import Target
 from ptxgen.cli.errors import OK, WRONG, InputError, nearest
-from ptxgen.cli.options import Target
 
 if TYPE_CHECKING:
     from ptxgen.sass import Comparison, Function, Listing

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ptxgen.cli import completion
+from ptxgen.cli.common import completion
+from ptxgen.cli.common.options import CDType, DType, KernelName, Settings, find_kernel, make_plan
 from ptxgen.cli.errors import InputError
-from ptxgen.cli.options import CDType, DType, KernelName, Settings, find_kernel, make_plan
 
 if TYPE_CHECKING:
     from ptxgen.gemm import KernelEntry
@@ -46,7 +46,7 @@ def kernels(
     from rich.markup import escape
     from rich.padding import Padding
 
-    from ptxgen.cli.terminal import grid, output
+    from ptxgen.cli.common.terminal import grid, output
     from ptxgen.gemm import kernels as packaged
 
     entries = list(packaged().values()) if kernel is None else [find_kernel(kernel)]
@@ -99,7 +99,7 @@ set = {{ }}
 def _copy(entry: KernelEntry | None, folder: str) -> None:
     """Copy a kernel's template to a folder, with a ladder.toml that names it. Raises InputError; replaces no file."""
     from ptxgen.builder import KERNELS_FOLDER
-    from ptxgen.cli.files import reason
+    from ptxgen.cli.common.files import reason
 
     if entry is None:
         raise InputError("--copy takes the name of one kernel: ptxgen kernels KERNEL --copy FOLDER")
@@ -153,7 +153,7 @@ def build(
     c_dtype: CDType = None,
 ) -> None:
     """Plan and render a kernel: its PTX, which takes any problem size."""
-    from ptxgen.cli.files import write_output
+    from ptxgen.cli.common.files import write_output
 
     plan = make_plan(kernel, settings, dtype, c_dtype)
     data = plan.text.encode()

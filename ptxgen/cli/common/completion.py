@@ -20,7 +20,7 @@ def targets(incomplete: str) -> list[str]:
 
 def subjects(incomplete: str) -> list[tuple[str, str]]:
     """What `explain` explains: formats, codes of findings, and opcodes up to the next dot."""
-    from ptxgen.cli.explain import FORMATS
+    from ptxgen.cli.reference.explain import FORMATS
     from ptxgen.emulator.checks.registry import CHECKS
     from ptxgen.instr import load_all
     from ptxgen.instr.model.form import REGISTRY

@@ -6,8 +6,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ptxgen.cli.common.source import excerpt
 from ptxgen.cli.errors import InputError, nearest
-from ptxgen.cli.source import excerpt
 from ptxgen.instr.model.targets import TARGETS
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from tests.ncu import recorded
 from tests.support.command_line import Cli
 from tools import ncu_parse
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import ptxgen.emulator  # noqa: F401  (so that workers begin with it)
-from ptxgen.cli import devices
-from ptxgen.cli.devices import Schedule
+from ptxgen.cli.launch import devices
+from ptxgen.cli.launch.devices import Schedule
 from ptxgen.executor import Executor, WorkError
 from ptxgen.gemm.job import GemmJob, GemmResult
 from ptxgen.job import JobResult, load_job

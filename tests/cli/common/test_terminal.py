@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 import typer
 
-from ptxgen.cli.examples import EXAMPLES
+from ptxgen.cli.common.examples import EXAMPLES
 from ptxgen.cli.main import app
 from ptxgen.gemm import kernels
 from tests.support.command_line import Cli

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ptxgen.cli import devices
+from ptxgen.cli.common.options import DaskAddress, Jobs, KernelName, find_kernel, require_option
 from ptxgen.cli.errors import OK, WRONG, InputError, choose
-from ptxgen.cli.options import DaskAddress, Jobs, KernelName, find_kernel, require_option
+from ptxgen.cli.launch import devices
 
 if TYPE_CHECKING:
-    from ptxgen.cli.combinations import Combination, Row
+    from ptxgen.cli.kernels.combinations import Combination, Row
     from ptxgen.executor import Executor
     from ptxgen.gemm import KernelEntry
 
@@ -76,7 +76,7 @@ def sweep(
     Waves are the tiles of C by the CTAs that the GPU holds at a time. Exit code 0 if every legal combination is right
     and clean.
     """  # fmt: skip
-    from ptxgen.cli.combinations import Combination
+    from ptxgen.cli.kernels.combinations import Combination
     from ptxgen.executor import Executor
     from ptxgen.limits import multiprocessors as usual
 
@@ -116,7 +116,7 @@ def sweep(
     if as_json:
         import json
 
-        from ptxgen.cli import combinations
+        from ptxgen.cli.kernels import combinations
 
         print(json.dumps({**heading, "rows": [combinations.as_json(row) for row in rows]}, indent=2))
     elif as_csv:
@@ -151,7 +151,7 @@ def _values(entry: KernelEntry, kernel: str, given: Sequence[str]) -> dict[str, 
 
 def _rows(executor: Executor, todo: Sequence[Combination]) -> list[Row]:
     """Evaluate combinations. Raises ToolNotFoundError: without ptxas there is none that could be evaluated."""
-    from ptxgen.cli.combinations import Row, evaluate
+    from ptxgen.cli.kernels.combinations import Row, evaluate
     from ptxgen.toolchain import ToolNotFoundError
 
     made = []
@@ -190,7 +190,7 @@ def _spills(row: Row) -> int | None:
 def _print_csv(rows: Sequence[Row], options: Sequence[str]) -> None:
     import csv
 
-    from ptxgen.cli.combinations import Row
+    from ptxgen.cli.kernels.combinations import Row
 
     names = [name for name in Row.__dataclass_fields__ if name not in ("options", "reason")]
     writer = csv.writer(sys.stdout, lineterminator="\n")
@@ -206,7 +206,7 @@ def _print_table(rows: Sequence[Row], options: dict[str, list[str]], heading: di
     from rich.table import Table
     from rich.text import Text
 
-    from ptxgen.cli.terminal import output
+    from ptxgen.cli.common.terminal import output
 
     timed = any(row.seconds is not None for row in rows)
     ran = heading["device"] is not None

@@ -1,0 +1,1 @@
+"""What the commands share: options, input files, help pages, the console."""

@@ -1,0 +1,1 @@
+"""Commands about our kernels: list, build, plan, sweep."""

@@ -1,0 +1,1 @@
+"""Commands that look things up: explain, layout, coverage, verify."""

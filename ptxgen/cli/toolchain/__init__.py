@@ -1,0 +1,1 @@
+"""Commands around NVIDIA's tools: assemble and check, SASS, Nsight Compute."""
