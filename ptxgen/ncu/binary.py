@@ -68,6 +68,11 @@ def _library() -> _Library:
         ) from None
 
 
+def require_library() -> None:
+    """Raises NcuReportMissingError where .ncu-rep files cannot be read: better before a profile than after it."""
+    _library()
+
+
 def read_binary(path: str, data: bytes) -> Report:
     """A .ncu-rep file and its bytes. Raises ReportError where it is none or cut short, NcuReportMissingError."""
     container = read_container(data, path)

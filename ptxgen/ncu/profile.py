@@ -31,9 +31,9 @@ def find_ncu() -> str:
     return found
 
 
-def profile_command(command: Sequence[str], report: Path) -> list[str]:
-    """The command line that profiles `command` into a .ncu-rep file. Raises ProfilerError."""
-    return [find_ncu(), *OPTIONS, "--export", str(report), *command]
+def profile_command(command: Sequence[str], report: Path, options: Sequence[str] = ()) -> list[str]:
+    """The command line that profiles `command` into a .ncu-rep file; `options` go to ncu too. Raises ProfilerError."""
+    return [find_ncu(), *OPTIONS, *options, "--export", str(report), *command]
 
 
 def profile(command: Sequence[str], report: Path) -> Report:

@@ -96,6 +96,15 @@ def run(
             show_default=False,
         ),
     ] = None,
+    ncu_options: Annotated[
+        str | None,
+        typer.Option(
+            "--ncu-options",
+            metavar="'OPTION...'",
+            help="More options of ncu, such as '--clock-control none'.",
+            show_default=False,
+        ),
+    ] = None,
     lines: Annotated[
         str | None,
         typer.Option(
@@ -172,9 +181,10 @@ def run(
         report_name = ncu_report or re.sub(r"[^\w.]+", "-", kernel).strip("-.") + ".ncu-rep"
         if not report_name.endswith(".ncu-rep"):  # ncu would add it
             raise InputError(f"--ncu-report must end in .ncu-rep, not {report_name!r}")
-        return _profiled(report_name, words, as_json=as_json)
-    if ncu_report is not None:
-        raise InputError("--ncu-report goes with --ncu")
+        return _profiled(report_name, words, ncu_options or "", as_json=as_json)
+    for option, value in (("--ncu-report", ncu_report), ("--ncu-options", ncu_options)):
+        if value is not None:
+            raise InputError(f"{option} goes with --ncu")
     if kernel.endswith(".py"):
         return run_job(kernel, seed, chosen, device, advice, accepted, schedules, jobs, dask, as_json, inspection)
     if kernel.endswith(".ptx"):
@@ -235,10 +245,11 @@ def run(
     return OK if result.ok else WRONG
 
 
-def _profiled(report_name: str, words: Sequence[str], *, as_json: bool) -> int:
+def _profiled(report_name: str, words: Sequence[str], options: str, *, as_json: bool) -> int:
     """Run `ptxgen run WORDS --device gpu` under ncu, and print the summary of its report and the command.
 
-    Raises GpuNotFoundError without a GPU, ProfilerError without ncu or a report.
+    Raises GpuNotFoundError without a GPU, ProfilerError without ncu or a report, InputError for options that no shell
+    could split.
     """
     import shlex
     import sys
@@ -246,12 +257,18 @@ def _profiled(report_name: str, words: Sequence[str], *, as_json: bool) -> int:
 
     from ptxgen.cli.toolchain.ncu import show
     from ptxgen.gpu import Gpu
+    from ptxgen.ncu.binary import require_library
     from ptxgen.ncu.profile import find_ncu, profile, profile_command
 
+    try:
+        more = shlex.split(options)
+    except ValueError as error:
+        raise InputError(f"--ncu-options {options!r}: {str(error).lower()}") from None
     find_ncu()
+    require_library()
     Gpu()
     report = Path(report_name)
-    command = profile_command([sys.executable, "-m", "ptxgen", "run", *words, "--device", "gpu"], report)
+    command = profile_command([sys.executable, "-m", "ptxgen", "run", *words, "--device", "gpu"], report, more)
     profile(command, report)
     if not as_json:
         print(f"$ {shlex.join(command)}")
