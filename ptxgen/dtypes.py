@@ -69,3 +69,9 @@ def scalar_type(name: str) -> type[np.generic]:
     if not array_name:
         raise KeyError(f"NumPy and ml_dtypes have no type for {name}")
     return getattr(np, array_name, None) or getattr(ml_dtypes, array_name)
+
+
+def type_name(dtype: object) -> str:
+    """The name of a type of NumPy or ml_dtypes as PTX has it (`bf16`), or its own where PTX has none."""
+    name = str(dtype)
+    return next((each.name for each in DTYPES.values() if each.array_name == name), name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import runpy
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -65,18 +65,20 @@ class Job:
             kernel, self.grid, self.block, arguments, cluster=self.cluster, shared_bytes=self.shared_bytes
         )
         wrong: list[str] = []
+        outputs: dict[str, np.ndarray] = {}
         if launch.status in ("ok", "findings"):  # else the outputs are half done, and say nothing
             expected = self.reference(self.inputs)
             for name, (shape, dtype) in self.outputs.items():
                 if name not in expected:
                     raise JobError(f"the reference gives no {name}; it gives {', '.join(expected)}")
                 data = guarded[name].numpy()
-                values = data[_GUARD:-_GUARD].view(np.dtype(dtype)).reshape(shape)
+                values = outputs[name] = data[_GUARD:-_GUARD].view(np.dtype(dtype)).reshape(shape)
                 wrong += self._compare(name, values, np.asarray(expected[name]))
                 around = np.concatenate([data[:_GUARD], data[-_GUARD:]])
                 if changed := int(np.count_nonzero(around != _POISON)):
                     wrong.append(f"{changed} bytes beside {name} were overwritten")
-        return JobResult(kernel, launch, wrong)
+        compared = f"outputs compared with a tolerance of {self.tolerance:g} ({self.reason})"
+        return JobResult(kernel, launch, wrong, outputs, compared)
 
     def _compare(self, name: str, values: np.ndarray, expected: np.ndarray) -> list[str]:
         if expected.shape != values.shape:
@@ -96,11 +98,15 @@ class Job:
 
 @dataclass(frozen=True)
 class JobResult:
-    """How a job went; `wrong` says what is wrong with its outputs."""
+    """How a job went; `wrong` says what is wrong with its outputs, which are there if the launch came to its end."""
 
     kernel: Kernel
     launch: LaunchReport
     wrong: list[str]
+    outputs: Mapping[str, np.ndarray] = field(default_factory=dict)
+    #: How the outputs were compared.
+    compared: str = ""
+    verdict: str = "correct"
 
     @property
     def ok(self) -> bool:
@@ -118,13 +124,27 @@ class JobResult:
 
 def load_job(path: Path, seed: int) -> Job:
     """The `job` of a Python file: a Job, or a function of a seed that makes one. Raises JobError."""
+    made = load_python(path, seed)
+    if isinstance(made, Kernel):
+        raise JobError(f"{path} has a `kernel` and no `job`, which would say its inputs and its launch")
+    return made
+
+
+def load_python(path: Path, seed: int) -> Job | Kernel:
+    """The `job` of a Python file, or else its `kernel`: a Kernel, or PTX text. Raises JobError."""
     try:
-        found = runpy.run_path(str(path)).get("job")
+        names = runpy.run_path(str(path))
+        found = names.get("job", names.get("kernel"))
+        made = found(seed) if callable(found) else found
     except OSError as error:
         raise JobError(f"cannot read {path}: {(error.strerror or str(error)).lower()}") from None
     except Exception as error:
         raise JobError(f"{path} cannot be run: {type(error).__name__}: {error}") from error
-    made = found(seed) if callable(found) else found
-    if not isinstance(made, Job):
-        raise JobError(f"{path} must have a `job`: a ptxgen.Job, or a function of a seed that makes one")
+    if "job" not in names and isinstance(made, str):
+        made = Kernel.from_ptx(made)
+    if not isinstance(made, Job if "job" in names else (Job, Kernel)):
+        raise JobError(
+            f"{path} must have a `job`, a ptxgen.Job or a function of a seed that makes one, or a `kernel`, a "
+            "ptxgen.Kernel or PTX text"
+        )
     return made

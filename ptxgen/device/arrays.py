@@ -92,6 +92,17 @@ def _of_torch(tensor: Any) -> np.ndarray:
     return host.numpy()
 
 
+def host_tensor(values: np.ndarray) -> Tensor:
+    """A CPU tensor in the memory of a contiguous array. Raises ImportError without PyTorch, DeviceArrayError."""
+    torch = _torch()
+    if values.dtype.isbuiltin == 1:
+        return torch.from_numpy(values)
+    known = getattr(torch, values.dtype.name, None)
+    if known is None:
+        raise DeviceArrayError(f"PyTorch has no type for {values.dtype}")
+    return torch.from_numpy(values.reshape(-1).view(np.uint8)).view(known).reshape(values.shape)
+
+
 def _torch() -> ModuleType:
     try:
         import torch  # pyright: ignore[reportMissingImports]
@@ -133,13 +144,7 @@ class DeviceArray(ABC):
 
     def torch(self) -> Tensor:
         """A new CPU tensor with the values that the device holds now. Raises ImportError without PyTorch."""
-        torch, values = _torch(), self.numpy()
-        if self.dtype.isbuiltin == 1:
-            return torch.from_numpy(values)
-        known = getattr(torch, self.dtype.name, None)
-        if known is None:
-            raise DeviceArrayError(f"PyTorch has no type for {self.dtype}")
-        return torch.from_numpy(values.reshape(-1).view(np.uint8)).view(known).reshape(self.shape)
+        return host_tensor(self.numpy())
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> np.ndarray:
         if copy is False:

@@ -12,6 +12,10 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
     "run": (
         ("ptxgen run blackwell/swizzled --m 512 --n 512 --k 512 --dtype bf16", "run a GEMM and compare with NumPy"),
         ("ptxgen run blackwell/swizzled --set stages=4 --schedule random --seed 7", "with an option, at random times"),
+        (
+            "ptxgen run my.ptx --arg x=randn:bf16:64x512 --arg y=empty:f32:64 --arg n=512 --grid 64 --out y=y.npy",
+            "run any PTX: arrays, numbers and tensormaps for its parameters, and the file of an output",
+        ),
         ("ptxgen run my_job.py --json", "run a Job of your own; the report as JSON"),
     ),
     "kernels": (

@@ -2,83 +2,194 @@
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
-from ptxgen.cli.errors import OK, WRONG, InputError
+from ptxgen.cli.errors import OK, WRONG, InputError, nearest
 from ptxgen.cli.launch import devices
 from ptxgen.cli.launch.devices import Schedule
+from ptxgen.cli.launch.plain import PlainResult
+from ptxgen.cli.launch.values import ArrayValue, describe, parse_values, save
+from ptxgen.job import Job, JobResult, load_job
 
 if TYPE_CHECKING:
     from ptxgen.cli.launch.inspect import Inspection
-    from ptxgen.device import Accept
-    from ptxgen.job import JobResult
+    from ptxgen.cli.launch.schedules import Search
+    from ptxgen.device import Accept, Device
+    from ptxgen.toolchain import Cubin
 
 #: The last line of a kernel's PTX.
 _SIGNATURE = re.compile(r"^// ptxgen: (\S+)((?: \S+=\S*)*)$", re.MULTILINE)
 
 
-def named_in(path: str, text: str) -> tuple[str, list[str]]:
-    """The kernel and settings that a PTX file says it is of. Raises InputError."""
+def named_in(text: str) -> tuple[str, list[str]] | None:
+    """The kernel and settings that PTX text says it is of, as 'ptxgen build' writes them."""
     found = _SIGNATURE.search(text)
-    if found is None:
-        raise InputError(
-            f"{path} does not say which kernel it is of, as the last line of 'ptxgen build' does; name it: ptxgen run "
-            f"KERNEL --ptx {path}"
-        )
-    return found[1], found[2].split()
+    return None if found is None else (found[1], found[2].split())
 
 
-def run_job(
-    path: str,
-    seed: int,
-    schedule: Schedule,
-    device: str,
-    advice: float | None,
-    accept: tuple[Accept, ...],
-    schedules: int | None,
-    jobs: int | None,
-    dask: str | None,
-    as_json: bool,
-    inspection: Inspection,
-) -> int:
-    """Run the job of a Python file once, or under schedules up to the first that fails, and report. Raises JobError."""
-    import json
+@dataclass(frozen=True)
+class Options:
+    """How `ptxgen run` runs a file. `outputs` are the files to write, by the name of an array."""
 
-    from ptxgen.cli.launch.schedules import JobTrial, search, trials
+    seed: int
+    schedule: Schedule
+    device: str
+    advice: float | None
+    accept: tuple[Accept, ...]
+    schedules: int | None
+    jobs: int | None
+    dask: str | None
+    as_json: bool
+    outputs: Mapping[str, str]
+
+
+class Runnable(Protocol):
+    """What a file gives to run: it may go to another process."""
+
+    @property
+    def path(self) -> str: ...
+    @property
+    def target(self) -> str: ...
+    @property
+    def ptx(self) -> str: ...
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The arrays that `--out` may name."""
+        ...
+
+    def run(self, device: Device) -> JobResult | PlainResult: ...
+
+
+@dataclass(frozen=True)
+class JobRun:
+    """The job of a Python file, with other inputs where `given` has the words of `--arg`."""
+
+    path: str
+    seed: int
+    given: tuple[str, ...]
+    job: Job
+
+    @classmethod
+    def load(cls, path: str, seed: int, given: tuple[str, ...] = ()) -> JobRun:
+        """Run the file. Raises JobError, InputError."""
+        job = load_job(Path(path), seed)
+        changed = {}
+        for name, value in parse_values(list(given), seed).items():
+            if name not in job.inputs or not isinstance(value, ArrayValue):
+                near = nearest(name, job.inputs) or f"; its inputs are {', '.join(job.inputs) or 'none'}"
+                raise InputError(f"--arg {name}: the job of {path} has no input array of this name{near}")
+            changed[name] = value.values
+        return cls(path, seed, given, replace(job, inputs={**job.inputs, **changed}))
+
+    def __reduce__(self) -> tuple[Callable[..., JobRun], tuple[str, int, tuple[str, ...]]]:
+        """Another process loads the file anew: a job may hold functions, which do not go there."""
+        return JobRun.load, (self.path, self.seed, self.given)
+
+    @property
+    def target(self) -> str:
+        return self.job.target
+
+    @property
+    def ptx(self) -> str:
+        return self.job.ptx
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self.job.outputs)
+
+    def run(self, device: Device) -> JobResult:
+        return self.job.run(device)
+
+
+def run_file(given: Runnable, options: Options, inspection: Inspection) -> int:
+    """Run once, or under schedules up to the first that fails, write the outputs and report.
+
+    Raises JobError, InputError, KernelArgumentError, LaunchError.
+    """
+    from ptxgen.cli.launch.schedules import FileTrial, search, trials
     from ptxgen.cli.toolchain.ptx import assembled
-    from ptxgen.job import load_job
 
-    job = load_job(Path(path), seed)
-    cubin = assembled(job.ptx, job.target)
-    found = None
-    if schedules:
+    for name in options.outputs:
+        if name not in given.names:
+            near = nearest(name, given.names) or f"; there are {', '.join(given.names) or 'none'}"
+            raise InputError(f"--out {name}: there is no array of this name{near}")
+    cubin = assembled(given.ptx, given.target)
+    found, schedule = None, options.schedule
+    if options.schedules:
         planned = [
-            JobTrial(schedule=now, seed=each, advice=advice, accept=accept, path=path, inputs=seed)
-            for now, each in trials(schedules, seed)
+            FileTrial(schedule=now, seed=each, advice=options.advice, accept=options.accept, file=given)
+            for now, each in trials(options.schedules, options.seed)
         ]
-        found = search(planned, jobs, dask)
-        schedule, result = found.tried[-1].schedule, cast("JobResult", found.last)
+        found = search(planned, options.jobs, options.dask)
+        schedule, result = found.tried[-1].schedule, cast("JobResult | PlainResult", found.last)
     else:
-        made = devices.open_device(device, path, job.target, schedule, seed, advice=advice, accept=accept)
+        made = devices.open_device(
+            options.device, given.path, given.target, schedule, options.seed, advice=options.advice,
+            accept=options.accept,
+        )  # fmt: skip
         inspection.observe(made, {})
-        result = job.run(made)
-    if as_json:
-        said = {
-            "job": path, "ok": result.ok, "status": result.status, "target": job.target, "schedule": schedule,
-            "schedules_tried": len(found.tried) if found else 1, "schedules": found.json() if found else None,
-            "wrong": result.wrong, "instructions": result.launch.instructions,
-            "findings": [each.to_json() for each in result.launch.findings],
-            "ptxas": {"registers": cubin.registers, "spill_stores": cubin.spill_stores} if cubin else None,
-        }  # fmt: skip
-        print(json.dumps(said, indent=2))
+        result = given.run(made)
+    for name, path in options.outputs.items():
+        if name in result.outputs:
+            save(path, result.outputs[name])
+    if options.as_json:
+        print(json.dumps(_json(given, result, schedule, found, cubin, options.outputs), indent=2))
     else:
-        print(result.summary())
-        made_of_it = f"{cubin.registers} registers" if cubin else "not installed"
-        print(f"ptxas: {made_of_it}; outputs compared with a tolerance of {job.tolerance:g} ({job.reason})")
-        if found:
-            print(f"schedules: {found.summary}")
-        print("✓ correct" if result.ok else f"✗ {result.status}")
+        _print(given, result, found, cubin, options.outputs)
         inspection.show()
     return OK if result.ok else WRONG
+
+
+def _json(
+    given: Runnable,
+    result: JobResult | PlainResult,
+    schedule: str,
+    found: Search | None,
+    cubin: Cubin | None,
+    files: Mapping[str, str],
+) -> dict[str, Any]:
+    arrays = {
+        name: {"dtype": str(values.dtype), "shape": list(values.shape), "file": files.get(name)}
+        for name, values in result.outputs.items()
+    }
+    return {
+        "job": given.path,
+        "ok": result.ok,
+        "status": result.status,
+        "target": given.target,
+        "schedule": schedule,
+        "schedules_tried": len(found.tried) if found else 1,
+        "schedules": found.json() if found else None,
+        "wrong": result.wrong,
+        "outputs": arrays,
+        "instructions": result.launch.instructions,
+        "findings": [each.to_json() for each in result.launch.findings],
+        "ptxas": {"registers": cubin.registers, "spill_stores": cubin.spill_stores} if cubin else None,
+    }
+
+
+def _print(
+    given: Runnable,
+    result: JobResult | PlainResult,
+    found: Search | None,
+    cubin: Cubin | None,
+    files: Mapping[str, str],
+) -> None:
+    print(result.summary())
+    print(f"ptxas: {f'{cubin.registers} registers' if cubin else 'not installed'}; {result.compared}")
+    if found:
+        print(f"schedules: {found.summary}")
+    for name, values in result.outputs.items():
+        if name in files or isinstance(result, PlainResult):
+            unchanged = isinstance(result, PlainResult) and name not in result.changed
+            where = f"; written to {files[name]}" if name in files else ""
+            print(f"{describe(name, values)}{', unchanged' if unchanged else ''}{where}")
+    for name in files:
+        if name not in result.outputs:
+            print(f"{name}: not written, since the launch did not come to its end")
+    print(f"✓ {result.verdict}" if result.ok else f"✗ {result.status}")

@@ -14,6 +14,16 @@ from ptxgen.cli.common.options import CDType, DaskAddress, DType, Jobs, KernelNa
 from ptxgen.cli.errors import OK, WRONG, InputError, choose
 from ptxgen.cli.launch import devices
 from ptxgen.cli.launch.inspect import SHOWN, Inspection
+from ptxgen.cli.launch.words import (
+    Arguments,
+    BlockExtent,
+    ClusterExtent,
+    EntryName,
+    GridExtent,
+    LaunchWords,
+    Outputs,
+    SharedBytes,
+)
 
 if TYPE_CHECKING:
     from ptxgen.gemm.job import GemmJob, GemmResult
@@ -131,19 +141,28 @@ def run(
         list[str],
         typer.Option("--show", metavar="WHAT", help=f"What --at shows: {SHOWN}.", show_default=False),
     ] = [],  # noqa: B006
+    arguments: Arguments = [],  # noqa: B006
+    outputs: Outputs = [],  # noqa: B006
+    grid: GridExtent = None,
+    block: BlockExtent = None,
+    cluster: ClusterExtent = None,
+    shared_bytes: SharedBytes = None,
+    entry: EntryName = None,
     verbose: Annotated[bool, typer.Option("-v", "--verbose", help="Show what follows from each finding.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
 ) -> int:
     """Run a kernel on random matrices and compare every element of C = A·Bᵀ with NumPy.
 
-    KERNEL may also be a file: FILE.ptx, edited PTX of 'ptxgen build', or FILE.py with a `job` of your own.
+    KERNEL may also be a file of your own: FILE.ptx with --arg for each parameter, FILE.py with a `job` (inputs, launch
+    and reference) or a `kernel` (then with --arg), or FILE.ptx as 'ptxgen build' wrote it, edited.
     """
     import ptxgen.builder  # noqa: F401  (imported here so that the time of planning and rendering is only theirs)
     from ptxgen.cli.common.files import parse_ptx, read_ptx
     from ptxgen.cli.common.terminal import output, steps
-    from ptxgen.cli.launch.jobs import named_in, run_job
+    from ptxgen.cli.launch.jobs import Options, named_in, run_file
     from ptxgen.cli.launch.report import RunReport
     from ptxgen.cli.launch.schedules import GemmTrial, search, trials
+    from ptxgen.cli.launch.values import parse_outputs
     from ptxgen.cli.toolchain.ptx import assembled
     from ptxgen.device import read_accepts
     from ptxgen.gemm.job import GemmJob
@@ -169,6 +188,7 @@ def run(
     accepted = read_accepts(accept) if accept is not None else ()
     inspection = Inspection.of(lines, trace, at, shows, device=device, many=bool(schedules))
     sizes = {"batches": batches, "alpha": alpha, "beta": beta, "lda": lda, "ldb": ldb, "ldc": ldc}
+    own_launch = LaunchWords(arguments, outputs, grid, block, cluster, shared_bytes, entry)
     more = {name: value for name, value in sizes.items() if value is not None}
     if ncu:
         if device != "gpu":
@@ -181,16 +201,21 @@ def run(
         report_name = ncu_report or re.sub(r"[^\w.]+", "-", kernel).strip("-.") + ".ncu-rep"
         if not report_name.endswith(".ncu-rep"):  # ncu would add it
             raise InputError(f"--ncu-report must end in .ncu-rep, not {report_name!r}")
-        return _profiled(report_name, words, ncu_options or "", as_json=as_json)
+        return _profiled(report_name, [*words, *own_launch.words], ncu_options or "", as_json=as_json)
     for option, value in (("--ncu-report", ncu_report), ("--ncu-options", ncu_options)):
         if value is not None:
             raise InputError(f"{option} goes with --ncu")
-    if kernel.endswith(".py"):
-        return run_job(kernel, seed, chosen, device, advice, accepted, schedules, jobs, dask, as_json, inspection)
-    if kernel.endswith(".ptx"):
+    if kernel.endswith((".py", ".ptx")):
+        settings_of = named_in(read_ptx(kernel)) if kernel.endswith(".ptx") and not own_launch.words else None
+        if settings_of is None:
+            options = Options(
+                seed, chosen, device, advice, accepted, schedules, jobs, dask, as_json, parse_outputs(outputs)
+            )
+            return run_file(own_launch.runnable(kernel, seed), options, inspection)
         ptx = kernel
-        kernel, own = named_in(kernel, read_ptx(kernel))
+        kernel, own = settings_of
         settings = [*own, *settings]
+    own_launch.refuse(kernel)
     start = time.perf_counter()
     plan = make_plan(kernel, settings, dtype, c_dtype)
     job = GemmJob(plan, m, n, k, seed, more)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import ptxgen.emulator  # noqa: F401  (so that workers begin with it)
@@ -12,9 +11,9 @@ from ptxgen.cli.launch import devices
 from ptxgen.cli.launch.devices import Schedule
 from ptxgen.executor import Executor, WorkError
 from ptxgen.gemm.job import GemmJob, GemmResult
-from ptxgen.job import JobResult, load_job
 
 if TYPE_CHECKING:
+    from ptxgen.cli.launch.jobs import Runnable
     from ptxgen.device import Accept, Device, LaunchReport
 
 
@@ -64,16 +63,14 @@ class GemmTrial(Trial):
 
 
 @dataclass(frozen=True, kw_only=True)
-class JobTrial(Trial):
-    """Of the job of a Python file, whose inputs have the seed `inputs`."""
+class FileTrial(Trial):
+    """Of a Python or PTX file, whose inputs stay the same."""
 
-    path: str
-    inputs: int
+    file: Runnable
 
-    def run(self) -> JobResult:
-        """Raises JobError."""
-        job = load_job(Path(self.path), self.inputs)
-        return job.run(self.device(self.path, job.target))
+    def run(self) -> Result:
+        """Raises JobError, InputError."""
+        return self.file.run(self.device(self.file.path, self.file.target))
 
 
 def run_trial(trial: Trial) -> Result:

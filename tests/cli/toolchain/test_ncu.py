@@ -275,7 +275,7 @@ def test_the_name_of_the_report(fake: Fake, cli: Cli, tmp_path: Path) -> None:
     assert cli(*RUN, "--ncu-options", "--clock-control none").code == 0
     assert "\n--clock-control\nnone\n" in log.read_text()
     made = cli(*RUN, "--ncu-options", "--kernel-name '")
-    assert (made.code, made.err) == (2, "error: --ncu-options \"--kernel-name '\": no closing quotation\n")
+    assert (made.code, made.err) == (2, 'error: --ncu-options "--kernel-name \'": no closing quotation\n')
     made = cli(*RUN, "--ncu-report", "three")
     assert (made.code, made.err) == (2, "error: --ncu-report must end in .ncu-rep, not 'three'\n")
     made = cli("run", "hopper/swizzled", "--ncu-report", "three.ncu-rep")

@@ -1,0 +1,170 @@
+"""`ptxgen run FILE.ptx --arg ...`: any PTX with arrays, scalars and tensormaps from the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptxgen.cli.errors import InputError, nearest
+from ptxgen.cli.launch.values import ArrayValue, ScalarValue, TensormapValue, Value, parse_values
+from ptxgen.device import Device, DeviceArray, Kernel, LaunchReport
+from ptxgen.device.kernel import ParameterInfo
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class PlainResult:
+    """How a launch went; `outputs` are what all arrays hold behind it, `changed` those that are not as before."""
+
+    kernel: Kernel
+    launch: LaunchReport
+    outputs: Mapping[str, Array]
+    changed: tuple[str, ...]
+    #: Nothing says what the outputs must be.
+    wrong: tuple[str, ...] = ()
+    compared: str = "outputs not compared (a Job in a Python file has a reference)"
+    verdict: str = "clean"
+
+    @property
+    def ok(self) -> bool:
+        return self.launch.ok
+
+    @property
+    def status(self) -> str:
+        return self.launch.status
+
+    def summary(self) -> str:
+        return self.launch.summary()
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlainRun:
+    """A kernel and what it is launched with, as the command line says it; `path` is for messages.
+
+    `given` are the words of `--arg`, whose random numbers have the seed `seed`. Raises InputError.
+    """
+
+    path: str
+    kernel: Kernel
+    given: tuple[str, ...]
+    grid: tuple[int, ...] = (1,)
+    block: tuple[int, ...] | None = None
+    cluster: tuple[int, ...] | None = None
+    shared_bytes: int = 0
+    seed: int = 0
+    values: dict[str, Value] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "values", self._named(parse_values(list(self.given), self.seed)))
+        self._require_all()
+
+    def _named(self, given: Mapping[str, Value]) -> dict[str, Value]:
+        """The values by name, also those that are given for the number of a parameter. Raises InputError."""
+        named: dict[str, Value] = {}
+        for name, value in given.items():
+            parameter = self._name(name)
+            if parameter in named:
+                raise InputError(f"--arg {name}= and --arg {parameter}= are for the same parameter")
+            named[parameter] = value
+        return named
+
+    def _name(self, given: str) -> str:
+        """The parameter that a number stands for, or the name itself."""
+        parameters = self.kernel.parameters
+        return parameters[int(given)].name if given.isdecimal() and int(given) < len(parameters) else given
+
+    @property
+    def target(self) -> str:
+        return self.kernel.module.target or "sm_100a"
+
+    @property
+    def ptx(self) -> str:
+        return self.kernel.text
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self.arrays)
+
+    @property
+    def arrays(self) -> dict[str, ArrayValue]:
+        return {name: each for name, each in self.values.items() if isinstance(each, ArrayValue)}
+
+    @property
+    def threads(self) -> tuple[int, ...]:
+        """The block: `--block`, else what .reqntid says. Raises InputError."""
+        if self.block is not None:
+            return self.block
+        for each in self.kernel.entry.directives:
+            if each.name == "reqntid":
+                return tuple(int(extent) for extent in each.arguments)
+        raise InputError(f"{self.path} has no .reqntid; say the threads of a CTA, such as --block 128")
+
+    def run(self, device: Device) -> PlainResult:
+        """Launch on a device, and read the arrays back. Raises InputError, KernelArgumentError, LaunchError."""
+        made: dict[str, DeviceArray] = {}
+        for name, each in self.arrays.items():
+            made[name] = (
+                device.array(each.values) if each.written else device.empty(each.values.shape, each.values.dtype)
+            )
+        arguments = [self._argument(info, made, device) for info in self.kernel.parameters]
+        launch = device.launch(
+            self.kernel, self.grid, self.threads, arguments, cluster=self.cluster, shared_bytes=self.shared_bytes
+        )
+        after = {} if launch.status == "fault" else {name: each.numpy() for name, each in made.items()}
+        changed = [name for name, values in after.items() if values.tobytes() != self.arrays[name].values.tobytes()]
+        return PlainResult(self.kernel, launch, after, tuple(changed))
+
+    def _argument(self, info: ParameterInfo, made: Mapping[str, DeviceArray], device: Device) -> object:
+        match value := self.values[info.name]:
+            case ScalarValue():
+                try:
+                    return value.of(info.type)
+                except InputError as error:
+                    raise InputError(f"--arg {info.name}: {error}") from None
+            case ArrayValue():
+                return made[info.name]
+        array = self._name(value.array)
+        encoded = value.encode(self.arrays[array].values, made[array])
+        if info.size == 8:  # the address of a map in global memory
+            return device.array(np.frombuffer(encoded.encode(), np.uint8))
+        return encoded
+
+    def _require_all(self) -> None:
+        """Raises InputError where parameters lack values, or values have no use."""
+        parameters, name = self.kernel.parameters, self.kernel.name
+        takes = f"{name} takes {', '.join(each.declaration for each in parameters) or 'nothing'}"
+        missing = [each for each in parameters if each.name not in self.values]
+        if missing:
+            example = f"such as {' '.join(map(_example, missing))}"
+            if not self.given:
+                raise InputError(
+                    f"{self.path} does not say which kernel of the library it is of, as the last line of 'ptxgen "
+                    f"build' does (or ptxgen run KERNEL --ptx FILE.ptx); to launch it as it is, say what {takes}, "
+                    f"{example}"
+                )
+            raise InputError(f"no --arg for {', '.join(each.name for each in missing)}: {takes}; {example}")
+        used = {each.name for each in parameters}
+        for key, each in self.values.items():
+            if isinstance(each, TensormapValue):
+                if self._name(each.array) not in self.arrays:
+                    near = nearest(each.array, self.arrays)
+                    raise InputError(f"--arg {key}: there is no array {each.array!r}; add --arg {each.array}={near}")
+                used.add(self._name(each.array))
+        for key in self.values:
+            if key not in used:
+                near = nearest(key, used)
+                raise InputError(f"--arg {key}: no parameter has this name, and no tensormap is over it{near}; {takes}")
+
+
+def _example(info: ParameterInfo) -> str:
+    """An `--arg` as it may be for a parameter."""
+    if info.size == 128:
+        return f"--arg {info.name}=tensormap:ARRAY:64x64:128B"
+    if info.size == 8 and not info.type.startswith("f"):
+        return f"--arg {info.name}=randn:f32:512x512"
+    return f"--arg {info.name}={'1.5' if info.type.startswith('f') else '512'}"
