@@ -10,10 +10,10 @@ DEVELOPMENT := $(VENV)/.development-installed
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo install develop test check format certify sass-index corpus fuzz microtests mutants programs rungs witnesses sass-score sass-control blackwell bench docs reading clean
+.PHONY: help demo install develop test check format certify sass-index corpus fuzz microtests mutants mutants-of-rungs programs rungs witnesses sass-score sass-control blackwell bench docs reading clean
 
 help: ## List what make can do
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 demo: install ## Build a Blackwell GEMM, run it in the emulator, compare with NumPy
 	$(BIN)/ptxgen run blackwell/swizzled --m 512 --n 512 --k 512 --dtype bf16
@@ -54,6 +54,9 @@ blackwell: $(DEVELOPMENT) ## Ask a B200, B300 or RTX 50 card everything, and wri
 
 mutants: $(DEVELOPMENT) ## Mutate correct kernels, see whether the emulator reports each mutant, and record it (two hours; python -m tools.mutants --sample N takes fewer)
 	$(BIN)/python -m tools.mutants --jobs $(JOBS) --record
+
+mutants-of-rungs: $(DEVELOPMENT) ## The same for every rung of the ladders (an hour)
+	$(BIN)/python -m tools.mutants --page mutants-of-rungs --jobs $(JOBS) --record
 
 programs: $(DEVELOPMENT) ## Run random legal programs in the emulator, which must not crash (minutes)
 	$(BIN)/python -m tools.programs --jobs $(JOBS)

@@ -12,8 +12,8 @@ import random
 import sys
 import time
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
@@ -22,11 +22,14 @@ import tools.mutants
 from ptxgen.executor import Executor
 from tools import executing
 from tools.mutants.equivalent import reason
+from tools.mutants.executed import instructions, missed
 from tools.mutants.judge import MORE_SEEDS, SCHEDULES, Verdict, baseline_of, judge
 from tools.mutants.mutations import Mutant, mutants
+from tools.mutants.rungs import RUNGS
 from tools.mutants.subjects import load, names
 
-REPORT = Path(__file__).parents[2] / "docs" / "mutants.md"
+_DOCS = Path(__file__).parents[2] / "docs"
+_BUILD = Path("build")
 _REDUNDANT = (
     "redundant synchronization: without it, all conflicting accesses to shared memory are still ordered under all five "
     "schedules (`tools/mutants/pairs.py` compares all pairs), the checks of tensor and global memory report nothing, "
@@ -37,7 +40,32 @@ _UNUSED = (
     "results are the same bit for bit under each of the five schedules, from random inputs, and no check reports "
     "anything"
 )
-KEPT = Path("build") / "mutants.jsonl"
+
+
+@dataclass(frozen=True)
+class Page:
+    """A page of the docs: its kernels, and what it says of them; `whole`: that all instructions are executed, too."""
+
+    subjects: Callable[[], list[str]]
+    introduction: str
+    whole: bool = False
+
+
+PAGES = {
+    "mutants": Page(
+        names,
+        "Correct kernels with one synchronization or descriptor broken at a time (`tools/mutants`); `make mutants` "
+        "writes this page. [The rungs of the ladders](mutants-of-rungs.md) have a page of their own.",
+    ),
+    "mutants-of-rungs": Page(
+        lambda: list(RUNGS),
+        "The kernels of [the ladders](kernels.md) with one synchronization or descriptor broken at a time; "
+        "`make mutants-of-rungs` writes this page. `tools/mutants/rungs.py` has the options and problems: small tiles, "
+        "with edges of C, more K blocks than stages, and more tiles than CTA slots where a kernel is persistent. "
+        "modular-k1 has no mutants: it has no synchronization and no descriptor.",
+        whole=True,
+    ),
+}
 FATES = ("finding", "advice", "fault", "deadlock", "timeout", "wrong result")
 
 
@@ -155,7 +183,20 @@ def _percent(part: int, whole: int) -> str:
     return f"{100 * part / whole:.1f} %" if whole else "-"
 
 
-def report(verdicts: Sequence[Verdict], left_out: dict[str, str], sample: int | None) -> str:
+def missing(subjects: Sequence[str], executor: Executor) -> list[str]:
+    """The instructions of kernels that no schedule executes: a table, and each opcode once."""
+    lines = ["| kernel | instructions | of them not executed |", "|---|---:|---:|"]
+    found: Counter[str] = Counter()
+    for outcome in executor.map(baseline_of, subjects, what="kernels, all instructions"):
+        text = load(outcome.item).text
+        left = missed(text, outcome.result().executed)
+        found.update(" ".join(each.text.split()) for each in left)
+        lines.append(f"| {outcome.item} | {len(instructions(text))} | {len(left)} |")
+    lines += ["", "What is not executed, a guard that is never true being no execution:", ""]
+    return [*lines, *(f"- `{text}`: {count}" for text, count in found.most_common())]
+
+
+def report(page: Page, verdicts: Sequence[Verdict], left_out: dict[str, str], sample: int | None) -> str:
     """The page of the docs: totals, and one by one only what needs attention."""
     other = [each for each in verdicts if each.fate in ("unmodelled", "crash")]
     codes = Counter(each.reported for each in verdicts if each.caught and each.reported)
@@ -164,8 +205,7 @@ def report(verdicts: Sequence[Verdict], left_out: dict[str, str], sample: int | 
     lines = [
         "# Mutants",
         "",
-        "Correct kernels with one synchronization or descriptor broken at a time (`tools/mutants`); `make mutants` "
-        "writes this page.",
+        page.introduction,
         "",
         f"{datetime.date.today().isoformat()}, Python {platform.python_version()}, NumPy {np.__version__}. Schedules: "
         f"{schedules}; {len(MORE_SEEDS)} more seeds for what would survive. A mutant is caught by the first schedule "
@@ -206,22 +246,34 @@ def main() -> int:
         description=tools.mutants.__doc__,
         formatter_class=argparse.RawTextHelpFormatter,
     )
-    parser.add_argument("subjects", nargs="*", help=f"kernels; all by default: {', '.join(names())}")
+    parser.add_argument(
+        "subjects", nargs="*", help=f"kernels; all of --page by default: {', '.join([*names(), *RUNGS])}"
+    )
     executing.add_options(parser)
     parser.add_argument("--sample", type=int, default=None, help="mutants of each kernel")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--resume", action="store_true", help=f"judge only what {KEPT} does not have, or has as alive")
-    parser.add_argument("--record", action="store_true", help=f"write {REPORT.name}")
+    parser.add_argument("--page", choices=PAGES, default="mutants", help="the kernels of which page of the docs")
+    parser.add_argument(
+        "--resume", action="store_true", help=f"judge only what {_BUILD}/PAGE.jsonl does not have, or has as alive"
+    )
+    parser.add_argument("--record", action="store_true", help="write the page")
     options = parser.parse_args()
-    unknown = set(options.subjects) - set(names())
+    page = PAGES[options.page]
+    subjects = page.subjects()
+    unknown = set(options.subjects) - set(subjects)
     if unknown:
         parser.error(f"there is no kernel {', '.join(sorted(unknown))}")
-    kept = Kept(KEPT, resume=options.resume)
+    kept = Kept(_BUILD / f"{options.page}.jsonl", resume=options.resume)
+    subjects = options.subjects or subjects
     with executing.executor(parser, options) as executor:
-        verdicts, left_out = run(options.subjects or names(), options.sample, options.seed, executor, kept)
+        verdicts, left_out = run(subjects, options.sample, options.seed, executor, kept)
+        unexecuted = missing(subjects, executor) if options.record and page.whole else []
     print("\n".join(table(verdicts)))
     if options.record:
-        REPORT.write_text(report(verdicts, left_out, options.sample))
+        text = report(page, verdicts, left_out, options.sample)
+        if unexecuted:
+            text += "\n".join(["", "## Instructions that no run executes", "", *unexecuted, ""])
+        (_DOCS / f"{options.page}.md").write_text(text)
     gaps = sum(map(is_gap, verdicts))
     return 1 if gaps else 0
 

@@ -1,16 +1,29 @@
-"""Which instructions launches execute: a mutant of another one is as right as its kernel."""
+"""Which instructions launches execute: of a mutant of another one they say nothing."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Set
 from typing import Any
 from unittest import mock
 
+from ptxgen import syntax
 from ptxgen.emulator.load.program import Program
+from ptxgen.syntax import Instruction, walk
 
 #: The line and column of an instruction.
 Place = tuple[int, int]
+
+
+def instructions(text: str) -> list[Instruction]:
+    """The instructions of a kernel's text."""
+    bodies = [function.body.statements for function in syntax.parse(text).functions if function.body is not None]
+    return [each for body in bodies for each in walk(body) if isinstance(each, Instruction)]
+
+
+def missed(text: str, places: Set[Place]) -> list[Instruction]:
+    """The instructions of a kernel's text that are not among those executed."""
+    return [each for each in instructions(text) if (each.line, each.column) not in places]
 
 
 @contextlib.contextmanager

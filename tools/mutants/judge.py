@@ -7,7 +7,6 @@ import re
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from ptxgen.emulator import Emulator
 from ptxgen.syntax import PtxSyntaxError
 from tools.mutants.executed import Place, executed
 from tools.mutants.mutations import Mutant
@@ -82,7 +81,7 @@ def baseline(subject: Subject) -> Baseline:
     instructions, advice, results = 0, set[str](), list[bytes]()
     with executed() as places:
         for schedule, seed in SCHEDULES:
-            device = Emulator(subject.target, schedule, seed)
+            device = subject.emulator(schedule, seed)
             report, right, result = subject.run(subject.text, device)
             if report.status != "ok" or not right:
                 reported = report.findings[0].code if report.findings else "wrong result"
@@ -130,7 +129,7 @@ def _run(
     def verdict(fate: Fate, reported: str = "") -> Verdict:
         return Verdict(subject.name, mutant, fate, reported, f"{schedule} {seed}" if schedule == "random" else schedule)
 
-    device = Emulator(subject.target, schedule, seed, max_steps=_PATIENCE * max(whole.instructions, 1000))
+    device = subject.emulator(schedule, seed, max_steps=_PATIENCE * max(whole.instructions, 1000))
     try:
         report, right, result = subject.run(text, device)
     except PtxSyntaxError as error:
@@ -173,6 +172,6 @@ def _unordered(subject: Subject, mutant: Mutant) -> list[str]:
     text = mutant.applied(subject.text)
     with all_pairs() as unordered:
         for schedule, seed in SCHEDULES:
-            subject.run(text, Emulator(subject.target, schedule, seed))
+            subject.run(text, subject.emulator(schedule, seed))
     of_lanes = "bar.warp" in mutant.instruction
     return [each for each in unordered if of_lanes or not each.startswith(STRONG)]

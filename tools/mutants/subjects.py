@@ -9,8 +9,7 @@ from typing import Any
 
 from ptxgen.device import LaunchReport
 from ptxgen.emulator import Emulator
-from ptxgen.gemm import find
-from ptxgen.gemm.job import GemmJob
+from tools.mutants.rungs import RUNGS, Rung
 from tools.recorded import case as cases
 
 
@@ -22,22 +21,29 @@ class Subject:
     target: str
     text: str
     run: Callable[[str, Emulator], tuple[LaunchReport, bool, bytes]]
+    #: How many multiprocessors a device for it has.
+    multiprocessors: int | None = None
+
+    def emulator(self, schedule: Any, seed: int = 0, **more: Any) -> Emulator:
+        """A device to run it on."""
+        return Emulator(self.target, schedule, seed, multiprocessors=self.multiprocessors, **more)
 
 
-#: (problem, choices) of the project's GEMM.
-GEMMS: dict[str, tuple[tuple[int, int, int], dict[str, Any]]] = {"blackwell/swizzled": ((256, 128, 256), {})}
+#: The project's GEMM as it is shipped.
+GEMM = {"blackwell/swizzled": Rung("blackwell/swizzled", {}, ((256, 128, 256, {}),))}
 
 
 def names() -> list[str]:
-    """All subjects: the project's GEMM first, then recorded kernels of compilers, then kernels written by hand."""
-    return [*GEMMS, *cases.names("cases", "handwritten")]
+    """The project's GEMM, then recorded kernels of compilers, then kernels written by hand."""
+    return [*GEMM, *cases.names("cases", "handwritten")]
 
 
 @cache
 def load(name: str) -> Subject:
     """A subject by name."""
-    if name in GEMMS:
-        return _gemm(name)
+    rung = {**GEMM, **RUNGS}.get(name)
+    if rung is not None:
+        return Subject(name, rung.plan.target, rung.plan.text, rung.run, rung.multiprocessors)
     case = cases.load(name)
 
     def run(text: str, device: Emulator) -> tuple[LaunchReport, bool, bytes]:
@@ -45,15 +51,3 @@ def load(name: str) -> Subject:
         return outcome.report, not outcome.wrong, b"".join(each.tobytes() for each in outcome.outputs.values())
 
     return Subject(name, case.target, case.text, run)
-
-
-def _gemm(name: str) -> Subject:
-    (m, n, k), choices = GEMMS[name]
-    plan = find(name).plan(dtype="bf16", **choices)
-    job = GemmJob(plan, m, n, k)
-
-    def run(text: str, device: Emulator) -> tuple[LaunchReport, bool, bytes]:
-        result = job.run(device, text=text)
-        return result.launch, result.ok, device.memory.data.tobytes()
-
-    return Subject(name, plan.target, plan.text, run)

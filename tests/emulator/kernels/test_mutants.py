@@ -12,9 +12,11 @@ from ptxgen.emulator import Emulator
 from ptxgen.executor import Executor
 from tools.mutants import __main__ as command
 from tools.mutants.equivalent import reason
+from tools.mutants.executed import executed, missed
 from tools.mutants.judge import Baseline, Verdict, baseline, judge
 from tools.mutants.mutations import Mutant, mutants
 from tools.mutants.pairs import STRONG, all_pairs
+from tools.mutants.rungs import RUNGS
 from tools.mutants.subjects import load
 
 #: (kernel, every so-manieth of its mutants).
@@ -38,6 +40,17 @@ def test_mutant(subject: str, mutant: Mutant) -> None:
     verdict = judge(subject, mutant, whole(subject))
     known = verdict.fate in ("unreached", "redundant", "unused") or reason(subject, mutant)
     assert verdict.caught or known, f"{verdict.fate}: {mutant}"
+
+
+@pytest.mark.parametrize("name", list(RUNGS))
+def test_the_problems_of_a_rung_execute_all_of_it(name: str) -> None:
+    """But the branch back to a try_wait: in the emulator that returns when the phase completes."""
+    subject = load(name)
+    with executed() as places:
+        report, right, _ = subject.run(subject.text, subject.emulator("eager"))
+    assert report.status == "ok" and right, report.summary()
+    left = {" ".join(each.text.split()) for each in missed(subject.text, places)}
+    assert left <= {"@!%p_done bra $wait;"}
 
 
 def test_all_pairs() -> None:

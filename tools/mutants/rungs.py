@@ -1,0 +1,89 @@
+"""The rungs of the ladders as subjects: small tiles, and problems that together execute all of their PTX."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+from ptxgen.device import LaunchReport
+from ptxgen.emulator import Emulator
+from ptxgen.gemm import GemmPlan, find
+from ptxgen.gemm.job import GemmJob
+
+#: M, N, K and other fields of GemmProblem.
+Problem = tuple[int, int, int, Mapping[str, Any]]
+
+
+@dataclass(frozen=True)
+class Rung:
+    """A rung with other choices, and the problems that it is run with, one after the other."""
+
+    id: str
+    choices: Mapping[str, Any]
+    problems: tuple[Problem, ...]
+    multiprocessors: int | None = None
+
+    @cached_property
+    def plan(self) -> GemmPlan:
+        return find(self.id).plan(**self.choices)
+
+    @cached_property
+    def _jobs(self) -> list[GemmJob]:
+        return [GemmJob(self.plan, m, n, k, more=more) for m, n, k, more in self.problems]
+
+    def run(self, text: str, device: Emulator) -> tuple[LaunchReport, bool, bytes]:
+        """Launch until one is not right: the report with the findings of all, whether all is right, and the memory."""
+        results = []
+        for job in self._jobs:
+            results.append(job.run(device, text=text))
+            if not results[-1].ok:
+                break
+        report = replace(
+            results[-1].launch,
+            findings=[finding for each in results for finding in each.launch.findings],
+            instructions=max(each.launch.instructions for each in results),
+        )
+        return report, results[-1].ok, device.memory.data.tobytes()
+
+
+_SMALL = {"n_tile": 64, "stages": 2}
+_PANELS = {**_SMALL, "panel": 2}
+_ALL = {"alpha": True, "source": "bf16", "bias": "f32", "activation": "gelu", "batched": True}
+#: Rows of C on 16 bytes, inside C and across its edges; then rows that are not, of a single K block.
+_DIRECT: tuple[Problem, ...] = ((239, 120, 136, {}), (100, 64, 8, {"ldc": 65}))
+_RING: tuple[Problem, ...] = ((239, 120, 264, {}), (100, 64, 8, {"ldc": 65}))
+_BATCHES = {"batches": 2}
+
+#: By name: the id of a rung, with a word for options of the epilogue that it does not have itself.
+RUNGS: dict[str, Rung] = {
+    "modular-k1": Rung("modular-k1", {}, ((30, 25, 40, {}),)),
+    "modular-k2": Rung("modular-k2", {}, ((96, 105, 136, {"ldc": 112}), (50, 64, 8, {"ldc": 65}))),
+    "modular-k3": Rung("modular-k3", {"n_tile": 64}, _DIRECT),
+    "modular-k4": Rung("modular-k4", {"n_tile": 64}, ((239, 120, 136, {}), (100, 64, 8, {}))),
+    "modular-k5": Rung("modular-k5", {"n_tile": 64}, ((495, 120, 136, {}), (100, 64, 8, {}))),
+    "modular-k6": Rung("modular-k6", _SMALL, ((495, 120, 200, {}),)),
+    "modular-k7": Rung("modular-k7", {"n_tile": 96, "stages": 2}, ((495, 120, 200, {}),)),
+    "modular-k8": Rung("modular-k8", _SMALL, ((495, 248, 200, {}),), 4),
+    "modular-k9": Rung("modular-k9", _SMALL, ((495, 312, 200, {}),), 4),
+    "tilus-v0": Rung("tilus-v0", {"n_tile": 64}, _DIRECT),
+    "tilus-v1": Rung("tilus-v1", {"n_tile": 64}, _DIRECT),
+    "tilus-v2": Rung("tilus-v2", {"n_tile": 64, "stages": 3}, _RING),
+    "tilus-v3": Rung("tilus-v3", _SMALL, _RING),
+    "tilus-v4": Rung("tilus-v4", _PANELS, ((239, 184, 200, {}), (100, 64, 8, {"ldc": 65}))),
+    "tilus-v5": Rung("tilus-v5", _PANELS, ((239, 248, 200, {}),), 2),
+    "tilus-v6": Rung("tilus-v6", _PANELS, ((495, 248, 200, {}),), 4),
+    "modular-k2 with options": Rung(
+        "modular-k2", _ALL, ((96, 105, 136, {**_BATCHES, "ldc": 112}), (50, 64, 8, {"ldc": 65, "ldsource": 65}))
+    ),
+    "modular-k3 with options": Rung(
+        "modular-k3",
+        {"n_tile": 32, **_ALL},
+        ((239, 56, 136, _BATCHES), (100, 32, 8, {"ldc": 33, "ldsource": 33})),
+    ),
+    "modular-k9 with options": Rung(
+        "modular-k9", {**_SMALL, **_ALL, "n_tile": 32}, ((495, 88, 200, _BATCHES), (200, 32, 8, {"ldsource": 33})), 4
+    ),
+    "modular-k8 along a Hilbert curve": Rung("modular-k8", {**_SMALL, "order": "hilbert"}, ((495, 248, 200, {}),), 4),
+}
