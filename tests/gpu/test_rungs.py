@@ -21,23 +21,48 @@ CHOICES: list[dict[str, Any]] = [
     {"dtype": "s8", "c_dtype": "s32", "epilogue": "direct"},
     {"dtype": "e4m3", "b_dtype": "e5m2", "c_dtype": "bf16", "n_tile": 128},
 ]
+#: Options of the epilogue, the order of tiles and consumers; not every rung has all of them.
+OPTIONS: list[dict[str, Any]] = [
+    {"alpha": True, "source": "bf16", "bias": "f32", "activation": "relu", "batched": True},
+    {"dtype": "e4m3", "c_dtype": "f16", "n_tile": 128, "alpha": True, "source": "f32", "bias": "bf16"},
+    {"dtype": "s8", "c_dtype": "s32", "epilogue": "direct", "alpha": True, "source": "s32", "bias": "s32"},
+    {"dtype": "f16", "n_tile": 64, "order": "hilbert", "activation": "relu"},
+    {"consumers": "pingpong", "scheduler": "static", "m_tile": 64, "n_tile": 128, "slots": 8, "bias": "f16"},
+]
+
+
+def job_of(plan: GemmPlan, shape: tuple[int, int, int]) -> GemmJob:
+    return GemmJob(plan, *shape, seed=5, more={"batches": 2} if plan.config.batched else {})
 
 
 def result(device: Device, plan: GemmPlan, shape: tuple[int, int, int]) -> np.ndarray:
     """C as it lies in memory, with the gaps between its rows."""
-    job = GemmJob(plan, *shape, seed=5)
-    a, b = (device.array(job.reference.lines(name)) for name in ("a", "b"))
-    c = device.array(np.zeros((shape[0], job.problem.leading("c")), TYPES[plan.c_dtype].numpy))
-    problem = job.problem
+    job = job_of(plan, shape)
+    problem, reference = job.problem, job.reference
+    a, b = (device.array(reference.lines(name)) for name in ("a", "b"))
+    source = None if reference.source is None else device.array(reference.lines("source"))
+    bias = None if reference.bias is None else device.array(reference.bias)
+    order = None if problem.tile_order is None else device.array(problem.tile_order)
+    c = device.array(np.zeros((problem.batches * problem.m, problem.leading("c")), TYPES[plan.c_dtype].numpy))
     report = device.launch(
         Kernel.from_ptx(plan.text),
         problem.grid,
         problem.block,
-        problem.arguments(a, b, c),
+        problem.arguments(a, b, c, source, bias, order),
         shared_bytes=plan.shared.bytes,
     )
     assert report.status == "ok", report.summary()
     return c.numpy().view(np.uint8)
+
+
+def with_options() -> list[Any]:
+    """Each Hopper rung with the options that it has."""
+    return [
+        pytest.param(name, choices, id=f"{name}-{number}")
+        for name in NAMES
+        for number, choices in enumerate(OPTIONS)
+        if all(option in find(name).options for option in choices)
+    ]
 
 
 @pytest.mark.gpu
@@ -49,6 +74,31 @@ def test_a_rung_gives_the_bits_of_the_emulator(
 ) -> None:
     plan = find(name).plan(**choices)
     assert (result(gpu, plan, shape) == result(Emulator("sm_90a"), plan, shape)).all()
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize(("name", "choices"), with_options())
+def test_options_give_the_bits_of_the_emulator(gpu: Gpu, name: str, choices: dict[str, Any]) -> None:
+    plan = find(name).plan(**choices)
+    shape = (250, 133, 136)
+    assert (result(gpu, plan, shape) == result(Emulator("sm_90a"), plan, shape)).all()
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("activation", ["gelu", "silu"])
+@pytest.mark.parametrize("name", NAMES)
+def test_tanh_is_as_near_as_the_manual_says(gpu: Gpu, name: str, activation: str) -> None:
+    """tanh.approx has no bits of its own: every element is within the tolerance of the reference."""
+    plan = find(name).plan(activation=activation, alpha=True, bias="f32")
+    outcome = job_of(plan, (250, 133, 136)).run(gpu)
+    assert outcome.ok, outcome.summary()
+
+
+@pytest.mark.parametrize(("name", "choices"), with_options())
+def test_options_give_the_same_bits_under_two_schedules(name: str, choices: dict[str, Any]) -> None:
+    plan = find(name).plan(**choices)
+    one, other = (result(Emulator("sm_90a", schedule), plan, (130, 70, 72)) for schedule in ("eager", "random"))
+    assert (one == other).all()
 
 
 @pytest.mark.parametrize("name", NAMES)
