@@ -68,7 +68,7 @@ def execute(arguments: Sequence[str] | None = None) -> int:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # an ASCII terminal shows ? for what it lacks
     try:
-        command = typer.main.get_command(app)
+        command = typer.main.get_command(app.for_words(sys.argv[1:] if arguments is None else arguments))
         width = min(shutil.get_terminal_size().columns, _WIDEST)
         code = command.main(args=arguments, prog_name="ptxgen", standalone_mode=False, terminal_width=width)
         return code if isinstance(code, int) else errors.OK

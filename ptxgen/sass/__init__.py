@@ -6,11 +6,17 @@ block and says what differs. The modules: `container` (files), `parse` (nvdisasm
 data), `flow` (blocks, loops, reaching definitions), `classes` and `summary`, `align` and `diff`, `show` (text).
 """
 
-from ptxgen.sass.container import ContainerError, load
-from ptxgen.sass.control import Control
-from ptxgen.sass.diff import Comparison, compare
-from ptxgen.sass.listing import Function, Instruction, Listing
-from ptxgen.sass.summary import Summary, summarize
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ptxgen.sass.container import ContainerError, load
+    from ptxgen.sass.control import Control
+    from ptxgen.sass.diff import Comparison, compare
+    from ptxgen.sass.listing import Function, Instruction, Listing
+    from ptxgen.sass.summary import Summary, summarize
 
 __all__ = [
     "Comparison",
@@ -24,3 +30,26 @@ __all__ = [
     "load",
     "summarize",
 ]
+
+#: Where each name lives: a comparison from the cache imports none of them.
+_HOMES = {
+    "Comparison": "diff",
+    "ContainerError": "container",
+    "Control": "control",
+    "Function": "listing",
+    "Instruction": "listing",
+    "Listing": "listing",
+    "Summary": "summary",
+    "compare": "diff",
+    "load": "container",
+    "summarize": "summary",
+}
+
+if not TYPE_CHECKING:  # so that a misspelt name is still an error to a type checker
+
+    def __getattr__(name: str) -> object:
+        if name not in _HOMES:
+            raise AttributeError(f"module 'ptxgen.sass' has no attribute {name!r}")
+        value = getattr(importlib.import_module(f"ptxgen.sass.{_HOMES[name]}"), name)
+        globals()[name] = value
+        return value
