@@ -146,7 +146,7 @@ def _disassembled(data: bytes, name: str, *, cache: bool) -> Listing:
     elf = _open(data, name)
     try:
         text, live = _text(data)
-        functions = parse(text)
+        functions = parse(text) if live else [_trimmed(each) for each in parse(text)]
     except (DisassemblerError, ListingError) as error:
         raise ContainerError(f"{name}: {error}") from None
     listing = Listing(name, _target(text, name), tuple(_described(elf, functions, name)), has_life_ranges=live)
@@ -163,6 +163,14 @@ def _text(data: bytes) -> tuple[str, bool]:
         if "life ranges" not in str(error):
             raise
         return disassemble(data, options=PLAIN_OPTIONS), False
+
+
+def _trimmed(function: Function) -> Function:
+    """A function without the NOPs that fill its section, which nvdisasm lists where it has no life ranges."""
+    count = len(function.instructions)
+    while count and function.instructions[count - 1].opcode == "NOP":
+        count -= 1
+    return replace(function, instructions=function.instructions[:count])
 
 
 def _target(text: str, name: str) -> str:

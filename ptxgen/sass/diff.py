@@ -8,8 +8,8 @@ compiler chose does not count (ptxas 13.5 does not always choose the same for th
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from difflib import SequenceMatcher
 from typing import Literal
 
@@ -18,6 +18,7 @@ from ptxgen.sass.canonical import Canonical, canonical
 from ptxgen.sass.control import MASK
 from ptxgen.sass.flow import Flow
 from ptxgen.sass.listing import Function, Instruction, Listing
+from ptxgen.sass.ptx_lines import Lines, changed_lines
 from ptxgen.sass.registers import other_definitions
 from ptxgen.sass.summary import Summary, summarize
 
@@ -31,6 +32,11 @@ _NOP = 0x918
 #: Bits of an instruction word that hold register numbers, predicates among them; those that hold addresses of code.
 _REGISTER_BITS = sum(1 << bit for bit in (*range(12, 16), *range(16, 41), *range(64, 91)))
 _ADDRESS_BITS = sum(1 << bit for bit in (*range(16, 24), *range(32, 82)))
+#: Said of a side whose registers are compared by their numbers.
+_NO_LIFE_RANGES = (
+    "is a cubin of CUDA 12 or older, for which nvdisasm prints no life ranges: registers are compared by number, "
+    "and how many are live is not known"
+)
 #: Opcodes that may hold an address of code without a label in their text.
 _ADDRESSED = frozenset({"CALL", "BRX", "BRXU", "BSSY", "BRA", "MOV", "UMOV", "IMAD", "JMP", "RET"})
 
@@ -58,6 +64,8 @@ class Pair:
     renamed: tuple[tuple[int, int], ...] = ()
     #: What the two functions use and the code does not show: (what, a, b).
     resources: tuple[tuple[str, int | None, int | None], ...] = ()
+    #: Lines of the PTX of both that differ, where the code does.
+    ptx: tuple[Lines, ...] = ()
 
     @property
     def same(self) -> bool:
@@ -82,6 +90,8 @@ class Comparison:
     options: tuple[tuple[str, str, str], ...] = ()
     #: By option the instructions of `a`, as (function, index), that differ where only this option does.
     causes: Mapping[str, frozenset[tuple[str, int]]] = field(default_factory=dict)
+    #: What cannot be compared.
+    gaps: tuple[str, ...] = ()
 
     @property
     def same(self) -> bool:
@@ -107,6 +117,7 @@ class Comparison:
             "a": {"origin": self.a.origin, "target": self.a.target},
             "b": {"origin": self.b.origin, "target": self.b.target},
             "options": [list(each) for each in self.options],
+            "gaps": list(self.gaps),
             "only_a": [each.name for each in self.only_a],
             "only_b": [each.name for each in self.only_b],
             "functions": [
@@ -117,6 +128,7 @@ class Comparison:
                     "kinds": dict(pair.kinds),
                     "resources": [list(each) for each in pair.resources],
                     "renamed_registers": len(pair.renamed),
+                    "ptx_lines": [list(each) for each in pair.ptx],
                     "a_summary": pair.a_summary.to_json(),
                     "b_summary": pair.b_summary.to_json(),
                     "differences": [
@@ -147,22 +159,34 @@ def compare(
     kernel: str | None = None,
     options: Sequence[tuple[str, str, str]] = (),
 ) -> Comparison:
-    """Compare all functions of two listings, or the one named `kernel` alone.
+    """Compare all functions of two listings, or the one named `kernel` alone. Raises LookupError if that is missing.
 
-    Raises LookupError if that is missing, and where a listing does not say which registers instructions use.
+    Registers of a listing without life ranges must have the same numbers.
     """
-    for each in (a, b):
-        if not each.has_life_ranges:
-            raise LookupError(
-                f"{each.origin} cannot be compared: nvdisasm finds no life ranges of registers in a cubin of CUDA 12 "
-                "or older; assemble its PTX with ptxas 13"
-            )
     ones, others = list(a.functions), list(b.functions)
     if kernel is not None:
         ones, others = [a.kernel(kernel)], [b.kernel(kernel)]
     pairs, only_a, only_b = _matched(ones, others)
     made = [_compared(one, other, a, b) for one, other in pairs]
-    return Comparison(a, b, tuple(made), tuple(only_a), tuple(only_b), tuple(options))
+    if not all(pair.same for pair in made):
+        lines = changed_lines(a.ptx, b.ptx)
+        made = [replace(pair, ptx=tuple(_lines_of(pair, lines))) if not pair.same else pair for pair in made]
+    gaps = [f"{side} {_NO_LIFE_RANGES}" for side, each in (("A", a), ("B", b)) if not each.has_life_ranges]
+    return Comparison(a, b, tuple(made), tuple(only_a), tuple(only_b), tuple(options), gaps=tuple(gaps))
+
+
+def _lines_of(pair: Pair, lines: Sequence[Lines]) -> Iterator[Lines]:
+    """Those of some lines that lie among the PTX lines of either function."""
+    spans = [_span(pair.a), _span(pair.b)]
+    for each in lines:
+        if any(line is not None and span[0] <= line <= span[1] for line, span in zip(each, spans, strict=True)):
+            yield each
+
+
+def _span(function: Function) -> tuple[int, int]:
+    """The first and the last PTX line of a function; an empty span where they are not known."""
+    lines = [each.ptx_line for each in function.instructions if each.ptx_line is not None]
+    return (min(lines), max(lines)) if lines else (1, 0)
 
 
 def _matched(
@@ -218,7 +242,8 @@ def _compared(one: Function, other: Function, a: Listing, b: Listing) -> Pair:
     found += [Difference("added", None, j, other.instructions[j].text) for j in range(len(b_codes)) if j not in back]
     renamed: list[tuple[int, int]] = []
     if moved:
-        wrong = other_definitions(a_flow, b_flow, a_codes, b_codes, pairs)
+        known = a.has_life_ranges and b.has_life_ranges
+        wrong = not known or other_definitions(a_flow, b_flow, a_codes, b_codes, pairs)
         for i, j in moved:
             if wrong:
                 found.append(Difference("register", i, j, _register_detail(a_codes[i], b_codes[j])))

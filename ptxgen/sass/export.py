@@ -28,7 +28,7 @@ def to_json(
             "number": block.number,
             "following": list(block.following),
             "depth": sum(block.number in loop.blocks for loop in flow.loops),
-            "instructions": [_instruction(each) for each in function.instructions[block.start : block.end]],
+            "instructions": [_instruction(each, listing) for each in function.instructions[block.start : block.end]],
         }
         for block in flow.blocks
         if block.number in wanted
@@ -36,7 +36,7 @@ def to_json(
     return made
 
 
-def _instruction(each: Instruction) -> dict[str, object]:
+def _instruction(each: Instruction, listing: Listing) -> dict[str, object]:
     control = asdict(each.control)
     return {
         "address": each.address,
@@ -46,7 +46,7 @@ def _instruction(each: Instruction) -> dict[str, object]:
         "operands": list(each.operands),
         "encoding": f"{each.word:032x}",
         "control": {**control, "waits": list(each.control.waits)},
-        "live": dict(zip(FILES, each.registers.live, strict=True)),
+        "live": dict(zip(FILES, each.registers.live, strict=True)) if listing.has_life_ranges else {},
         "ptx_line": each.ptx_line,
         "source": each.source,
     }

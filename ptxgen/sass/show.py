@@ -11,6 +11,8 @@ from ptxgen.sass.summary import LoopSummary, Summary
 
 #: Differences of a function that are shown before the rest is counted.
 _SHOWN = 40
+#: Lines of the PTX that differ and are shown.
+_PTX_LINES = 6
 #: Loops that a summary lists.
 _LOOPS = 8
 #: Characters of a PTX line that a listing shows.
@@ -53,8 +55,8 @@ def listing_lines(listing: Listing, function: Function, *, loop_only: bool = Fal
                 if 0 < before <= len(ptx):
                     source = f"  ({each.source})" if each.source else ""
                     yield f"  {bar:<4} {before:>5} │ {_cut(ptx[before - 1].strip())}{source}"
-            live = "/".join(str(count) for count in each.registers.live)
-            yield f"  {bar:<4} {each.address:04x}  {each.text:<{width}}  {each.control}  {live}"
+            live = f"  {'/'.join(map(str, each.registers.live))}" if listing.has_life_ranges else ""
+            yield f"  {bar:<4} {each.address:04x}  {each.text:<{width}}  {each.control}{live}"
 
 
 def _cut(line: str) -> str:
@@ -114,6 +116,8 @@ def comparison_lines(comparison: Comparison, *, everything: bool = False) -> Ite
         yield f"options      {changed}"
     if comparison.a.target != comparison.b.target:
         yield f"target       {comparison.a.target} -> {comparison.b.target}"
+    for gap in comparison.gaps:
+        yield f"gap          {gap}"
     for side, functions in (("A", comparison.only_a), ("B", comparison.only_b)):
         for each in functions:
             kind = "kernel" if each.is_entry else "function"
@@ -137,10 +141,25 @@ def _pair_lines(comparison: Comparison, pair: Pair, *, everything: bool) -> Iter
         yield f"  {what:<24} {_known(a):>8} -> {_known(b):<8} {_change(a, b)}"
     if pair.renamed:
         yield f"  {_renamed(pair)}"
+    yield from _ptx_lines(comparison, pair)
     shown = pair.differences if everything else pair.differences[:_SHOWN]
     yield from _hunks(comparison, pair, shown)
     if len(shown) < len(pair.differences):
         yield f"  and {len(pair.differences) - len(shown)} more differences (--all shows them)"
+
+
+def _ptx_lines(comparison: Comparison, pair: Pair) -> Iterator[str]:
+    """The lines of the PTX that differ, as far as they are few."""
+    texts = comparison.a.ptx.splitlines(), comparison.b.ptx.splitlines()
+    for each in pair.ptx[:_PTX_LINES]:
+        a, b = (
+            "none" if line is None else f"{line} │ {_cut(text[line - 1].strip())}"
+            for line, text in zip(each, texts, strict=True)
+        )
+        yield f"  PTX {a}"
+        yield f"   -> {b}"
+    if len(pair.ptx) > _PTX_LINES:
+        yield f"  and {len(pair.ptx) - _PTX_LINES} more lines of the PTX differ"
 
 
 def _renamed(pair: Pair) -> str:

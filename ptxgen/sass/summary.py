@@ -36,7 +36,10 @@ class LoopSummary:
 
 @dataclass(frozen=True)
 class Summary:
-    """A function in figures. `live` is the most registers live at a time, by file, `live_at` where that is."""
+    """A function in figures.
+
+    `live` is the most registers live at a time, by file, `live_at` where that is; both are empty where that is unknown.
+    """
 
     name: str
     instructions: int
@@ -76,8 +79,10 @@ def summarize(function: Function, listing: Listing | None = None, flow: Flow | N
     flow = flow or Flow(function)
     real = [each for each in function.instructions if each.opcode != "NOP"]
     classes = counts(function.instructions)
+    known = listing is None or listing.has_life_ranges
     peaks = {
-        file: max(real, key=lambda each, n=n: each.registers.live[n], default=None) for n, file in enumerate(FILES)
+        file: max(real if known else (), key=lambda each, n=n: each.registers.live[n], default=None)
+        for n, file in enumerate(FILES)
     }
     peak = peaks["GPR"]
     return Summary(

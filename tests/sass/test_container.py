@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ptxgen.sass import ContainerError, compare, load
+from ptxgen.sass import ContainerError, compare, load, summarize
 from ptxgen.sass.fatbin import entries
 from ptxgen.toolchain import find_ptxas
 from tests.support.cubins import cubin
@@ -96,12 +96,28 @@ def test_damaged_files() -> None:
         load("missing.cubin")
 
 
-def test_a_cubin_of_cuda_12_is_listed_and_not_compared() -> None:
+CUDA_12 = DATA / "cuda" / "store_sm_90a_ptxas12.8.cubin"
+
+
+def test_a_cubin_of_cuda_12() -> None:
     """ptxas 12.8 (sm_90a) wrote it: `out[tid] = tid`. nvdisasm 13 prints no life ranges of registers for it."""
-    found = load(DATA / "cuda" / "store_sm_90a_ptxas12.8.cubin", cache=False)
+    found = load(CUDA_12, cache=False)
     assert (found.target, found.has_life_ranges) == ("sm_90a", False)
     (function,) = found.kernels
     assert [each.opcode for each in function.instructions[:7]] == ["LDC", "S2R", "LDC", "ULDC", "IMAD", "STG", "EXIT"]
     assert function.instructions[3].control.stall == 1
-    with pytest.raises(LookupError, match=r"cannot be compared: .* CUDA 12 or older; assemble its PTX with ptxas 13"):
-        compare(found, found)
+    assert function.instructions[-1].opcode == "BRA"
+    assert summarize(function, found).live == {}
+
+
+def test_cubins_of_cuda_12_are_compared_by_the_numbers_of_registers() -> None:
+    data = CUDA_12.read_bytes()
+    found = load(data, cache=False)
+    same = compare(found, found)
+    assert same.same
+    assert [gap[:30] for gap in same.gaps] == ["A is a cubin of CUDA 12 or old", "B is a cubin of CUDA 12 or old"]
+    words = [each.word.to_bytes(16, "little") for each in found.kernels[0].instructions]
+    for bit, kind in ((24, "register"), (44, "operand"), (110, "control")):  # of IMAD.WIDE
+        word = int.from_bytes(words[4], "little") ^ 1 << bit
+        (pair,) = compare(found, load(data.replace(words[4], word.to_bytes(16, "little")), cache=False)).pairs
+        assert [(each.kind, each.a) for each in pair.differences] == [(kind, 4)]

@@ -112,8 +112,11 @@ def report(found: list[Judged], cccl: Cccl | None) -> Iterator[str]:
         yield f"cccl stands for NVIDIA/cccl's ci/sass/compare_sass.py (git blob {blob}) on the same pairs."
     yield f"nvdisasm made no listing of {refused} changed cubins: the diff then ends with exit code 2 and its reason."
     yield f"{unequal} equal pairs are left out: ptxas made other code, as it now and then does of the same text."
-    yield "A PTX line is located where a reported instruction comes from it, or from one with a register of it:"
-    yield "ptxas may put a constant elsewhere. The other script knows no lines."
+    edits = [each for each in changes if each.kind == "PTX line"]
+    elsewhere = sum(not each.by_line_table for each in edits)
+    yield "An edited line of PTX is located where the diff names it, above the SASS that differs. Of the"
+    yield f"{len(edits):,} edits {elsewhere} made differences that ptxas's line table puts at lines without a register"
+    yield "of the edited one (it moves constants, and folds shifts and comparisons). The other script knows no lines."
     yield ""
     yield "| generated change | pairs | reported | located | cccl: reported | located |"
     yield "|---|---:|---:|---:|---:|---:|"

@@ -31,6 +31,7 @@ class Judged:
     """A pair with the verdicts on it.
 
     `refused`: nvdisasm makes no listing of the changed cubin, or ptxas made other code of what should be an equal pair.
+    `by_line_table`: ptxas's line table, too, leads from a reported instruction to the edited line of PTX.
     """
 
     kind: str
@@ -39,6 +40,7 @@ class Judged:
     cccl: Verdict | None = None
     refused: bool = False
     equal: bool = False
+    by_line_table: bool = True
 
     @property
     def fault(self) -> str:

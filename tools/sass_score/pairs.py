@@ -104,9 +104,13 @@ def _edits(made: Source, before: Side, rng: random.Random, cccl: Cccl | None) ->
             for function, index in ((pair.a, each.a), (pair.b, each.b))
             if index is not None
         }
-        verdict = Verdict(not found.same, bool(lines & _related(text, line)))
+        named = {number for pair in found.pairs for both in pair.ptx for number in both}
+        verdict = Verdict(not found.same, line in named and bool(lines))
+        by_line_table = bool(lines & _related(text, line))
         theirs = Verdict(before.kernels[name] != after.kernels[name]) if cccl else None
-        yield Judged("PTX line", f"{made.name} {name}:{line} {edit.strip()}", verdict, theirs)
+        yield Judged(
+            "PTX line", f"{made.name} {name}:{line} {edit.strip()}", verdict, theirs, by_line_table=by_line_table
+        )
 
 
 def _related(text: str, line: int) -> set[int]:
