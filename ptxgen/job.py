@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ptxgen.device import Device, Extent, Kernel, LaunchReport
+from ptxgen.device.placed import Placed
 
 #: What outputs and their surroundings hold before the launch, byte by byte.
 _POISON = 0xCD
@@ -57,6 +58,9 @@ class Job:
             guarded[name] = device.array(np.full(2 * _GUARD + size, _POISON, np.uint8))
             arrays[name] = guarded[name].address + _GUARD
         given = self.arguments(arrays) if callable(self.arguments) else self.arguments
+        placed = {name: Placed.of(name, arrays[name]) for name in self.inputs}
+        for name, (shape, dtype) in self.outputs.items():
+            placed[name] = Placed.packed(name, arrays[name], shape, np.dtype(dtype).itemsize)
         unknown = [each for each in given if isinstance(each, str) and each not in arrays]
         if unknown:
             raise JobError(f"the job passes {', '.join(unknown)}; its arrays are {', '.join(arrays)}")
@@ -78,7 +82,7 @@ class Job:
                 if changed := int(np.count_nonzero(around != _POISON)):
                     wrong.append(f"{changed} bytes beside {name} were overwritten")
         compared = f"outputs compared with a tolerance of {self.tolerance:g} ({self.reason})"
-        return JobResult(kernel, launch, wrong, outputs, compared)
+        return JobResult(kernel, launch, wrong, outputs, placed, compared)
 
     def _compare(self, name: str, values: np.ndarray, expected: np.ndarray) -> list[str]:
         if expected.shape != values.shape:
@@ -104,6 +108,8 @@ class JobResult:
     launch: LaunchReport
     wrong: list[str]
     outputs: Mapping[str, np.ndarray] = field(default_factory=dict)
+    #: Where inputs and outputs lie on the device.
+    arrays: Mapping[str, Placed] = field(default_factory=dict)
     #: How the outputs were compared.
     compared: str = ""
     verdict: str = "correct"

@@ -221,13 +221,16 @@ class Emulator:
         return EmulatedArray(self.memory, shape, dtype)
 
     @contextmanager
-    def breakpoint(self, line: int, hit: int = 1, *, warp: int | None = None) -> Iterator[Breakpoint]:
-        """Take the state of a launch inside when a warp comes to a line of the PTX for the n-th time.
+    def breakpoint(
+        self, line: int | None = None, hit: int = 1, *, warp: int | None = None, finding: str | None = None
+    ) -> Iterator[Breakpoint]:
+        """Take the state of a launch inside when a warp comes to a line of the PTX for the n-th time, or when the n-th
+        finding of a code comes up ("": of any code).
 
-        `with emulator.breakpoint(line=87, hit=2) as at: emulator.launch(...)`, then `at.state.shared["a"].tile(...)`.
+        `with emulator.breakpoint(line=87, hit=2) as state: emulator.launch(...)`, then `state.shared["a"].tile(...)`.
         The launch goes on to its end.
         """
-        made = Breakpoint(line, hit, warp=warp)
+        made = Breakpoint(line, hit, warp=warp, finding=finding)
         before = self.observers
         self.observers = (*before, made)
         try:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ptxgen.device import Kernel, Status
+from ptxgen.device import Finding, Kernel, Status
 from ptxgen.syntax import Instruction, Statement
 
 if TYPE_CHECKING:
@@ -94,6 +94,9 @@ class Observer:
 
     def grid_follows(self, before: Events) -> None:
         """This grid begins while the one before it, with these events, may still run (griddepcontrol)."""
+
+    def finding_reported(self, finding: Finding) -> None:
+        """A check, or the machine itself, reports a finding for the first time."""
 
     def launch_ends(self, status: Status) -> None:
         """The launch is over, with this status."""

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from ptxgen.device import Device, DeviceArray, Finding, Kernel, LaunchReport
+from ptxgen.device.placed import Placed
 from ptxgen.gemm.comparison import BLOCK, POISON, Comparison, compare, line_list, merged
 from ptxgen.gemm.plan import GemmPlan
 from ptxgen.gemm.problem import GemmProblem
@@ -73,6 +74,8 @@ class GemmResult:
     guards: Guards
     tolerance_reason: str
     timings: dict[str, float] = field(default_factory=dict)
+    #: Where the matrices lie on the device.
+    arrays: Mapping[str, Placed] = field(default_factory=dict)
 
     @property
     def ok(self) -> bool:
@@ -221,7 +224,9 @@ class GemmJob:
                 c, guards = guarded.read()
                 comparison = self.compare(c)
         reason = self.reference.tolerance_reason
-        return GemmResult(self.problem, self.seed, kernel, launch, comparison, guards, reason, timings)
+        arrays = {name: Placed.of(name, array) for name, array in (("a", device_a), ("b", device_b))}
+        arrays["c"] = guarded.placed
+        return GemmResult(self.problem, self.seed, kernel, launch, comparison, guards, reason, timings, arrays)
 
     def compare(self, c: np.ndarray) -> Comparison:
         """Compare C (M×N, of all batches one after the other) with the reference."""
@@ -255,6 +260,11 @@ class _GuardedOutput:
         self.buffer: DeviceArray = device.array(np.full(total, POISON, dtype=np.uint8))
         self.start = guard + -(self.buffer.address + guard) % C_ALIGNMENT
         self.address = self.buffer.address + self.start
+
+    @property
+    def placed(self) -> Placed:
+        size = self.dtype.itemsize
+        return Placed("c", self.address, self.shape, (self.leading * size, size), size)
 
     @property
     def nothing_read(self) -> Guards:

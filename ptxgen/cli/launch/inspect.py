@@ -12,10 +12,12 @@ from ptxgen.cli.errors import InputError
 
 if TYPE_CHECKING:
     from ptxgen.device import Device
+    from ptxgen.device.placed import Placed
     from ptxgen.emulator import Emulator
-    from ptxgen.emulator.observers import Breakpoint, LineCounts, State, Trace
+    from ptxgen.emulator.observers import Breakpoint, LineCounts, Provenance, State, Trace
 
 _AT = re.compile(r"(?:line:)?(\d+)(?:#(\d+))?(?:@(\d+))?$")
+_AT_FINDING = re.compile(r"finding(?::([\w-]+))?(?:#(\d+))?$")
 _TILE = re.compile(r"(\d+)x(\d+):(\w+?)(?::(none|32B|64B|128B|128B_atom_\w+))?$")
 SHOWN = "smem:NAME[/STAGE][=ROWSxCOLUMNS:TYPE[:SWIZZLE]], reg:%NAME, tmem:FIRST-LAST or mbarriers"
 
@@ -27,50 +29,62 @@ class Inspection:
     lines: str | None = None
     trace: str | None = None
     shows: Sequence[str] = ()
+    whys: Sequence[str] = ()
     roles: Mapping[int, str] = field(default_factory=dict)
     _counts: LineCounts | None = None
     _trace: Trace | None = None
     _at: Breakpoint | None = None
+    _history: Provenance | None = None
 
     @classmethod
     def of(
-        cls, lines: str | None, trace: str | None, at: str | None, shows: Sequence[str], *, device: str, many: bool
+        cls,
+        lines: str | None,
+        trace: str | None,
+        at: str | None,
+        shows: Sequence[str],
+        whys: Sequence[str],
+        *,
+        device: str,
+        many: bool,
     ) -> Inspection:
         """What the options ask for. Raises InputError."""
         asked = [name for name, value in (("--lines", lines), ("--trace", trace), ("--at", at)) if value is not None]
+        asked += ["--why"] if whys else []
         if asked and device != "emulator":
             raise InputError(f"{asked[0]} is for the emulator: a GPU does not stop at a line")
         if asked and many:
             raise InputError(f"{asked[0]} is of one run: leave out --schedules")
         if shows and at is None:
             raise InputError("--show shows the state at a line: add --at LINE[#HIT]")
-        made = cls(lines, trace, shows)
+        made = cls(lines, trace, shows, whys)
         if not asked:
             return made
-        from ptxgen.emulator.observers import Breakpoint, LineCounts, Trace
+        from ptxgen.emulator.observers import LineCounts, Provenance, Trace
 
+        if whys:
+            made._history = Provenance()
         if lines is not None:
             made._counts = LineCounts()
         if trace is not None:
             made._trace = Trace(made.roles)
         if at is not None:
-            found = _AT.match(at)
-            if found is None or not int(found[2] or 1):
-                raise InputError(f"--at takes LINE, LINE#HIT or LINE#HIT@WARP, such as line:87#2, not {at!r}")
-            warp = int(found[3]) if found[3] else None
-            made._at = Breakpoint(int(found[1]), int(found[2] or 1), warp=warp)
+            made._at = _breakpoint(at)
         return made
 
     def observe(self, device: Device, roles: Mapping[int, str]) -> None:
         """Have the launches of an emulator observed; `roles` name warps of a CTA in the trace."""
         if self._trace is not None:
             self._trace.roles = dict(roles)
-        watching = [each for each in (self._counts, self._trace, self._at) if each is not None]
+        watching = [each for each in (self._counts, self._trace, self._at, self._history) if each is not None]
         if watching:
             cast("Emulator", device).observers = tuple(watching)
 
-    def show(self) -> None:
-        """Write the files and print the state. Raises InputError, BreakpointError, TraceError."""
+    def show(self, arrays: Mapping[str, Placed]) -> None:
+        """Write the files and print the state and the origin of elements of `arrays`.
+
+        Raises InputError, BreakpointError, TraceError, ElementError.
+        """
         if self._counts is not None and self.lines is not None:
             executed, every = self._counts.coverage()
             text = self._counts.listing()
@@ -88,6 +102,29 @@ class Inspection:
             print(state)
             for each in self.shows or ["mbarriers"]:
                 print(_shown(state, each))
+        if self._history is not None:
+            from ptxgen.device.placed import parse_element
+            from ptxgen.emulator.observers.why import Why
+
+            why = Why(self._history, arrays)
+            for each in self.whys:
+                print(why.explain(*parse_element(each, arrays)))
+
+
+def _breakpoint(at: str) -> Breakpoint:
+    """What `--at` says. Raises InputError."""
+    from ptxgen.emulator.observers import Breakpoint
+
+    found = _AT.match(at)
+    if found is not None and int(found[2] or 1):
+        return Breakpoint(int(found[1]), int(found[2] or 1), warp=int(found[3]) if found[3] else None)
+    found = _AT_FINDING.match(at)
+    if found is not None and int(found[2] or 1):
+        return Breakpoint(finding=found[1] or "", hit=int(found[2] or 1))
+    raise InputError(
+        f"--at takes LINE, LINE#HIT or LINE#HIT@WARP, such as line:87#2, or finding, finding:CODE or finding#HIT, "
+        f"not {at!r}"
+    )
 
 
 def _shown(state: State, what: str) -> str:

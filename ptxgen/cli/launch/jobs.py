@@ -141,7 +141,7 @@ def run_file(given: Runnable, options: Options, inspection: Inspection) -> int:
         print(json.dumps(_json(given, result, schedule, found, cubin, options.outputs), indent=2))
     else:
         _print(given, result, found, cubin, options.outputs)
-        inspection.show()
+        inspection.show(result.arrays)
     return OK if result.ok else WRONG
 
 

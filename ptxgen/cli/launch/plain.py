@@ -13,6 +13,7 @@ from ptxgen.cli.errors import InputError, nearest
 from ptxgen.cli.launch.values import ArrayValue, ScalarValue, TensormapValue, Value, parse_values
 from ptxgen.device import Device, DeviceArray, Kernel, LaunchReport
 from ptxgen.device.kernel import ParameterInfo
+from ptxgen.device.placed import Placed
 
 Array = NDArray[Any]
 
@@ -25,6 +26,8 @@ class PlainResult:
     launch: LaunchReport
     outputs: Mapping[str, Array]
     changed: tuple[str, ...]
+    #: Where they lie on the device.
+    arrays: Mapping[str, Placed]
     #: Nothing says what the outputs must be.
     wrong: tuple[str, ...] = ()
     compared: str = "outputs not compared (a Job in a Python file has a reference)"
@@ -117,7 +120,8 @@ class PlainRun:
         )
         after = {} if launch.status == "fault" else {name: each.numpy() for name, each in made.items()}
         changed = [name for name, values in after.items() if values.tobytes() != self.arrays[name].values.tobytes()]
-        return PlainResult(self.kernel, launch, after, tuple(changed))
+        placed = {name: Placed.of(name, each) for name, each in made.items()}
+        return PlainResult(self.kernel, launch, after, tuple(changed), placed)
 
     def _argument(self, info: ParameterInfo, made: Mapping[str, DeviceArray], device: Device) -> object:
         match value := self.values[info.name]:

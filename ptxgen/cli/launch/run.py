@@ -132,14 +132,24 @@ def run(
         str | None,
         typer.Option(
             "--at",
-            metavar="LINE[#HIT][@WARP]",
-            help="Show the state when a warp comes to a line of the PTX for the n-th time: the mbarriers, or --show.",
+            metavar="LINE[#HIT][@WARP]|finding[:CODE]",
+            help="Show the state when a warp comes to a line of the PTX for the n-th time, or at a finding: the "
+            "mbarriers, or --show.",
             show_default=False,
         ),
     ] = None,
     shows: Annotated[
         list[str],
         typer.Option("--show", metavar="WHAT", help=f"What --at shows: {SHOWN}.", show_default=False),
+    ] = [],  # noqa: B006
+    whys: Annotated[
+        list[str],
+        typer.Option(
+            "--why",
+            metavar="ARRAY[I,J]",
+            help="Walk back from an element, such as c[3,5], to the stores, MMAs and copies that produced it.",
+            show_default=False,
+        ),
     ] = [],  # noqa: B006
     arguments: Arguments = [],  # noqa: B006
     outputs: Outputs = [],  # noqa: B006
@@ -186,7 +196,7 @@ def run(
     if advice is not None and not advice > 1:
         raise InputError(f"--advice must be more than 1, not {advice:g}: every access takes what it needs")
     accepted = read_accepts(accept) if accept is not None else ()
-    inspection = Inspection.of(lines, trace, at, shows, device=device, many=bool(schedules))
+    inspection = Inspection.of(lines, trace, at, shows, whys, device=device, many=bool(schedules))
     sizes = {"batches": batches, "alpha": alpha, "beta": beta, "lda": lda, "ldb": ldb, "ldc": ldc}
     own_launch = LaunchWords(arguments, outputs, grid, block, cluster, shared_bytes, entry)
     more = {name: value for name, value in sizes.items() if value is not None}
@@ -266,7 +276,7 @@ def run(
     else:
         with output() as console:
             report.print(console)
-        inspection.show()
+        inspection.show(result.arrays)
     return OK if result.ok else WRONG
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -89,6 +89,8 @@ class Findings:
         #: Reads of what nothing has written, which may matter or not.
         self.suspects = Suspects()
         self.places: Places | None = None
+        #: Is called with each finding when it comes up.
+        self.reported: Callable[[Finding], None] = lambda finding: None
 
     def accept(self, accepts: Sequence[Accept], kernel: str) -> None:
         """Keep none of these findings of a kernel, but for what ends the launch."""
@@ -168,6 +170,7 @@ class Findings:
                 return
             known = _Kept(finding, ends, reads, named=warps)
             self._found.append(known)
+            self.reported(finding)
         known.ends |= ends
         known.reads &= reads
         known.warps |= warps

@@ -2,6 +2,7 @@
 
 from ptxgen.emulator.observers.breakpoint import Breakpoint, BreakpointError, SharedView, State
 from ptxgen.emulator.observers.line_counts import Count, LineCounts
+from ptxgen.emulator.observers.provenance import Provenance, Write
 from ptxgen.emulator.observers.trace import Trace, TraceError
 
 __all__ = [
@@ -9,8 +10,10 @@ __all__ = [
     "BreakpointError",
     "Count",
     "LineCounts",
+    "Provenance",
     "SharedView",
     "State",
     "Trace",
     "TraceError",
+    "Write",
 ]

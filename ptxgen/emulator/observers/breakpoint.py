@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from numpy.typing import NDArray
 
+from ptxgen.device import Finding
 from ptxgen.dtypes import scalar_type
 from ptxgen.emulator.observer import Lanes, MachineView, Observer, ProgramView
 from ptxgen.layouts.tma import tile_offsets
@@ -128,33 +129,71 @@ class State:
     registers: Mapping[str, NDArray[Any]]
     tensor: NDArray[np.uint32]
     mbarriers: Mapping[str, MbarrierState]
+    #: What came up there, of a breakpoint at a finding.
+    finding: Finding | None = None
 
     def __str__(self) -> str:
         x, y, z = self.cta
+        if self.finding is not None:
+            at = f"line {self.line}: {self.instruction} (warp {self.warp}, CTA ({x}, {y}, {z}))"
+            return f"finding [{self.finding.code}], hit {self.hit}, at {at}"
         return f"line {self.line}, hit {self.hit}: {self.instruction} (warp {self.warp}, CTA ({x}, {y}, {z}))"
 
 
 class Breakpoint(Observer):
-    """Takes the state at the n-th time that a warp comes to a line, of all warps or of one of each CTA (`warp`)."""
+    """Takes the state at the n-th time that a warp comes to a line, of all warps or of one of each CTA (`warp`).
 
-    def __init__(self, line: int, hit: int = 1, *, warp: int | None = None) -> None:
+    With `finding` it takes it when the n-th finding of this code comes up, of any code if that is empty: the state of
+    the CTA of the first warp that the finding names, or else of the warp that has run last.
+    """
+
+    def __init__(
+        self, line: int | None = None, hit: int = 1, *, warp: int | None = None, finding: str | None = None
+    ) -> None:
         if hit < 1:
             raise ValueError(f"hit must be 1 or more, not {hit}")
-        self.line, self.hit, self.warp = line, hit, warp
+        if (line is None) == (finding is None):
+            raise ValueError("a breakpoint is at a line, or at a finding")
+        self.line, self.hit, self.warp, self.finding = line, hit, warp, finding
         self.hits = 0
         self._state: State | None = None
         self._machine: MachineView | None = None
         self._program: ProgramView | None = None
+        #: The warp that has come to an instruction last, its lanes, and the instruction.
+        self._last: tuple[int, NDArray[np.bool_], Instruction] | None = None
 
     @property
     def state(self) -> State:
         """The state. Raises BreakpointError if no launch has come there so often."""
         if self._state is None:
+            if self.line is None:
+                what = f"finding {self.finding}" if self.finding else "finding"
+                raise BreakpointError(f"no launch since has had a {what} {self.hit} times: {self.hits} came up")
             who = "a warp" if self.warp is None else f"warp {self.warp}"
             raise BreakpointError(
                 f"no launch since has come to line {self.line} {self.hit} times: {who} came there {self.hits} times"
             )
         return self._state
+
+    @property
+    def shared(self) -> Mapping[str, SharedView]:
+        """Shared memory of the state."""
+        return self.state.shared
+
+    @property
+    def registers(self) -> Mapping[str, NDArray[Any]]:
+        """Registers of the state."""
+        return self.state.registers
+
+    @property
+    def tensor(self) -> NDArray[np.uint32]:
+        """Tensor memory of the state."""
+        return self.state.tensor
+
+    @property
+    def mbarriers(self) -> Mapping[str, MbarrierState]:
+        """Mbarriers of the state."""
+        return self.state.mbarriers
 
     def launch_begins(self, machine: MachineView, program: ProgramView) -> None:
         self._machine, self._program = machine, program
@@ -162,6 +201,9 @@ class Breakpoint(Observer):
     def instruction_issued(
         self, rows: NDArray[np.int64], lanes: Lanes, executes: Lanes, statement: Instruction
     ) -> None:
+        if self.line is None:
+            self._last = int(rows[-1]), lanes[-1], statement
+            return
         if statement.line != self.line or self._state is not None:
             return
         assert self._machine is not None
@@ -172,6 +214,31 @@ class Breakpoint(Observer):
             if self.hits == self.hit:
                 self._state = self._taken(row, lanes[position], statement)
                 return
+
+    def finding_reported(self, finding: Finding) -> None:
+        if self.finding is None or self._state is not None or self.finding not in ("", finding.code):
+            return
+        self.hits += 1
+        if self.hits == self.hit and self._last is not None:
+            row, lanes, statement = self._party(finding)
+            self._state = replace(self._taken(row, lanes, statement), finding=finding)
+
+    def _party(self, finding: Finding) -> tuple[int, NDArray[np.bool_], Instruction]:
+        """The first resident warp that a finding names, and its instruction."""
+        assert self._machine is not None
+        assert self._program is not None
+        assert self._last is not None
+        machine = self._machine
+        for each in finding.accesses:
+            for slot in np.unique(machine.row_slot).tolist():
+                if each.warp is None or machine.places.cta(slot) != each.cta:
+                    continue
+                statements = self._program.kernel.module.statements()
+                at = [found for found in statements if isinstance(found, Instruction) and found.line == each.line]
+                if at:
+                    lanes = np.ones(32, np.bool_) if each.lanes is None else each.lanes >> np.arange(32) & 1 == 1
+                    return slot * machine.warps_per_cta + each.warp, lanes, at[0]
+        return self._last
 
     def _taken(self, row: int, lanes: NDArray[np.bool_], statement: Instruction) -> State:
         machine, program = self._machine, self._program

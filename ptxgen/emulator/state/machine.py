@@ -181,6 +181,7 @@ class Machine:
     def observe(self, observers: Sequence[Observer]) -> None:
         """Have these observe the launch, which has not begun."""
         self.events = Events(observers)
+        self.findings.reported = self.events.finding_reported
 
     # CTAs.
 

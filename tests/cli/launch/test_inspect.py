@@ -14,6 +14,32 @@ KERNEL = "blackwell/tilus-roles"
 SIZES = ("--m", 128, "--n", 256, "--k", 256)
 
 
+#: Threads read what another warp has stored, and nothing synchronizes them.
+RACE = """
+.version 8.6
+.target sm_90a
+.address_size 64
+.visible .entry race(.param .u64 out)
+.reqntid 64
+{
+    .shared .align 16 .b8 buffer[256];
+    .reg .b32 %thread, %at, %value, %other;
+    .reg .b64 %out, %offset;
+    mov.u32 %thread, %tid.x;
+    mov.u32 %at, buffer;
+    mad.lo.u32 %at, %thread, 4, %at;
+    mul.wide.u32 %offset, %thread, 4;
+    ld.param.u64 %out, [out];
+    st.shared.b32 [%at], %thread;
+    xor.b32 %at, %at, 128;
+    ld.shared.b32 %value, [%at];
+    add.u64 %out, %out, %offset;
+    st.global.b32 [%out], %value;
+    ret;
+}
+"""
+
+
 @pytest.fixture(scope="module")
 def mma_line() -> int:
     text = find(KERNEL).plan().text
@@ -48,6 +74,38 @@ def test_the_state_at_a_line(cli: Cli, mma_line: int) -> None:
     assert "tensor memory, columns 0-3" in shown
 
 
+def test_the_state_at_a_finding(cli: Cli, tmp_path: Path) -> None:
+    path = tmp_path / "race.ptx"
+    path.write_text(RACE)
+    words = (
+        "--arg",
+        "out=empty:u32:64",
+        "--at",
+        "finding:shared-race",
+        "--show",
+        "smem:buffer",
+        "--show",
+        "reg:%value",
+    )
+    outcome = cli("run", path, *words)
+    assert outcome.code == 1
+    shown = outcome.out[outcome.out.index("finding [shared-race], hit 1, at line ") :]
+    assert "ld.shared.b32 %value, [%at];" in shown.splitlines()[0]
+    assert "buffer at 0x400, 256 bytes:\n[" in shown
+    assert "%value: [" in shown
+
+
+def test_the_origin_of_an_element(cli: Cli, tmp_path: Path) -> None:
+    path = tmp_path / "race.ptx"
+    path.write_text(RACE)
+    outcome = cli("run", path, "--arg", "out=empty:u32:64", "--why", "out[40]")
+    shown = outcome.out[outcome.out.index("out[40] (0x") :].splitlines()
+    assert shown[1].startswith("  st.global (line 20, warp 1, lane 8, CTA 0)")
+    assert shown[2].startswith("    ld.shared (line 18, warp 1, lane 8, CTA 0)")
+    assert shown[3] == "      buffer of CTA 0"
+    assert shown[4].startswith("        st.shared (line 16, warp 0, lane ")  # whose bytes lane 8 of warp 1 must not see
+
+
 def test_a_job_in_a_python_file_is_inspected_too(cli: Cli) -> None:
     outcome = cli("run", ROOT / "docs" / "examples" / "rowsum.py", "--lines", "-")
     assert outcome.code == 0
@@ -57,10 +115,15 @@ def test_a_job_in_a_python_file_is_inspected_too(cli: Cli) -> None:
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["--at", "5x"], "--at takes LINE, LINE#HIT or LINE#HIT@WARP, such as line:87#2, not '5x'"),
+        (["--at", "5x"], "--at takes LINE, LINE#HIT or LINE#HIT@WARP, such as line:87#2, or finding, "),
         (["--at", "87#0"], "--at takes LINE"),
         (["--at", "9999"], "no launch since has come to line 9999 1 times: a warp came there 0 times"),
         (["--show", "mbarriers"], "--show shows the state at a line: add --at LINE[#HIT]"),
+        (["--at", "findings"], "or finding, finding:CODE or finding#HIT, not 'findings'"),
+        (["--at", "finding:shared-race"], "no launch since has had a finding shared-race 1 times: 0 came up"),
+        (["--why", "d[3,5]"], "there is no array 'd'; there are a, b, c"),
+        (["--why", "c[3]"], "c has shape (128, 256), and no element [3]"),
+        (["--why", "c[3,5]", "--schedules", "3"], "--why is of one run: leave out --schedules"),
         (["--lines", "-", "--schedules", "3"], "--lines is of one run: leave out --schedules"),
         (["--trace", "t.pftrace", "--device", "gpu"], "--trace is for the emulator: a GPU does not stop at a line"),
         (["--at", "MMA", "--show", "smem:q"], "no shared variable or region 'q'; there are: a, "),

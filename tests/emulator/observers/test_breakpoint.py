@@ -91,3 +91,26 @@ def test_the_operands_of_a_product_lie_in_the_tiles_of_a_stage(schedule: Schedul
     full = at.state.mbarriers["ab_full[0]"]
     assert full.phase >= 1
     assert full.pending == full.expected
+
+
+def test_the_state_at_a_finding() -> None:
+    emulator = ptxgen.Emulator("sm_100a")
+    kernel = ptxgen.Kernel.from_ptx(LOOP.replace("shl.b32 %r3, %r1, 2", "mov.b32 %r3, 0"))  # all threads store there
+    with emulator.breakpoint(finding="shared-race") as state, emulator.breakpoint(finding="") as any_:
+        report = emulator.launch(kernel, 1, 64, [emulator.empty(1, np.uint32)])
+    found = next(each for each in report.findings if each.code == "shared-race")
+    assert state.state.finding is not None
+    assert (state.state.finding.code, state.state.line, any_.state.line) == ("shared-race", found.line, found.line)
+    assert str(state.state).startswith(f"finding [shared-race], hit 1, at line {found.line}: st.shared.u32")
+    assert state.registers["%r2"][0] >= 3
+    assert state.shared["words"].values("u32").shape == (64,)
+    with emulator.breakpoint(finding="deadlock") as never:
+        emulator.launch(kernel, 1, 64, [emulator.empty(1, np.uint32)])
+    with pytest.raises(BreakpointError, match="no launch since has had a finding deadlock 1 times: 0 came up"):
+        _ = never.state
+
+
+def test_a_breakpoint_is_at_a_line_or_at_a_finding() -> None:
+    emulator = ptxgen.Emulator("sm_100a")
+    with pytest.raises(ValueError, match="at a line, or at a finding"), emulator.breakpoint():
+        pass
