@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from ptxgen.descriptors import DescriptorError, InstructionDescriptor
+from ptxgen.descriptors import BlockScaledInstructionDescriptor, DescriptorError, InstructionDescriptor
 from ptxgen.gemm.errors import PlanError
 from ptxgen.gemm.operand import Operand
+from ptxgen.gemm.scale_operand import ScaleOperand
 from ptxgen.gemm.types import TYPES
 from ptxgen.layouts.tmem import COLUMNS, LANES
 
@@ -14,20 +15,52 @@ from ptxgen.layouts.tmem import COLUMNS, LANES
 QUARTERS = 4
 
 
+@dataclass(frozen=True, slots=True)
+class ColumnRegion:
+    """Columns of tensor memory, from `first` on."""
+
+    name: str
+    first: int
+    columns: int
+    holds: str
+
+    def explain(self) -> str:
+        return f"{self.name} {self.first}-{self.first + self.columns - 1}"
+
+
 @dataclass(frozen=True)
 class Accumulator:
-    """`stages` accumulators of m x n side by side in tensor memory; m and n are the MMA's, of the pair with 2."""
+    """`stages` accumulators of m x n in tensor memory; m and n are the MMA's, of the pair with 2.
+
+    They lie side by side, or two of them share `overlap` columns: the last of one, the first of the other. `scales` are
+    those of A and B, whose columns come next.
+    """
 
     m: int
     n: int
     cta_group: int
     stages: int
-    instruction: InstructionDescriptor
+    instruction: InstructionDescriptor | BlockScaledInstructionDescriptor
+    overlap: int = 0
+    scales: tuple[ScaleOperand, ...] = ()
 
     @classmethod
-    def of(cls, a: Operand, b: Operand, *, m: int, n: int, cta_group: int, stages: int) -> Accumulator:
+    def of(
+        cls,
+        a: Operand,
+        b: Operand,
+        *,
+        m: int,
+        n: int,
+        cta_group: int,
+        stages: int,
+        overlap: int = 0,
+        scales: tuple[ScaleOperand, ...] = (),
+    ) -> Accumulator:
         """Raises PlanError for a tile that tcgen05.mma does not have, and for more than 512 columns."""
         legal = {1: (64, 128), 2: (256,)}[cta_group]
+        if scales and cta_group == 1:
+            legal = (128,)
         if m not in legal:
             words = " or ".join(map(str, legal))
             raise PlanError(f"the M tile must be {words} (tcgen05.mma with cta_group::{cta_group}), not {m}")
@@ -35,26 +68,56 @@ class Accumulator:
             raise PlanError(f"the N tile must be 32 to 256 in steps of 16, not {n}")
         if TYPES[a.dtype].kind != TYPES[b.dtype].kind:
             raise PlanError(f"no MMA multiplies {a.dtype} by {b.dtype}")
+        if overlap and (stages != 2 or overlap >= n):
+            raise PlanError(
+                f"overlap takes two accumulators with more columns than they share; these are {stages} of {n}, "
+                f"overlap {overlap}"
+            )
         try:
-            instruction = InstructionDescriptor(
-                kind=a.type.kind, a_type=a.dtype, b_type=b.dtype, d_type="s32" if a.type.is_integer else "f32",
-                a_major=a.major, b_major=b.major, m=m, n=n, cta_group=cta_group,
-            )  # fmt: skip
+            instruction = _scaled(a, b, m, n, cta_group, scales) if scales else _plain(a, b, m, n, cta_group)
         except DescriptorError as error:
             raise PlanError(f"the tile {m}×{n} has no descriptor: {error}") from error
-        made = cls(m, n, cta_group, stages, instruction)
+        made = cls(m, n, cta_group, stages, instruction, overlap, scales)
         if made.columns > COLUMNS:
+            what = "the accumulators" if not scales else "accumulators and scales"
             raise PlanError(
-                f"the accumulators need {made.columns} TMEM columns ({stages} x {n}, allocated as a power of two); "
+                f"{what} need {made.columns} TMEM columns ({made._sum}, allocated as a power of two); "
                 f"there are {COLUMNS}"
             )
         return made
 
     @property
+    def _sum(self) -> str:
+        """The columns as they are added: "2 x 256 - 128 shared + sfa 4 + sfb 8"."""
+        shared = f" - {self.overlap} shared" if self.overlap else ""
+        return f"{self.stages} x {self.n}{shared}" + "".join(f" + {each.name} {each.columns}" for each in self.scales)
+
+    @property
+    def step(self) -> int:
+        """Columns from one accumulator to the next."""
+        return self.n - self.overlap
+
+    @property
+    def regions(self) -> tuple[ColumnRegion, ...]:
+        """The map of tensor memory; accumulators may overlap."""
+        names = [f"accumulator {i}" for i in range(self.stages)] if self.stages > 1 else ["accumulator"]
+        sums = f"{self.m // self.cta_group}×{self.n} sums"
+        made = [ColumnRegion(name, i * self.step, self.n, sums) for i, name in enumerate(names)]
+        for each in self.scales:
+            end = made[-1].first + made[-1].columns
+            words = f"scales of {each.rows} rows, {each.words} word{'s' * (each.words > 1)} of K"
+            made.append(ColumnRegion(each.name, end, each.columns, words))
+        return tuple(made)
+
+    def column(self, name: str) -> int:
+        """The first column of a region."""
+        return next(each.first for each in self.regions if each.name == name)
+
+    @property
     def columns(self) -> int:
         """Allocated columns: a power of two of at least 32 (PTX ISA 9.7.16.7.1)."""
-        columns = 32
-        while columns < self.stages * self.n:
+        columns, last = 32, self.regions[-1]
+        while columns < last.first + last.columns:
             columns *= 2
         return columns
 
@@ -70,16 +133,61 @@ class Accumulator:
 
     @property
     def kind(self) -> str:
-        return self.instruction.kind
+        """The instruction's kind with what belongs to it: "mxf8f6f4.block_scale.block32"."""
+        kind = self.instruction.kind
+        return f"{kind}.block_scale.block{self.scales[0].type.block}" if self.scales else kind
 
     @property
     def d_type(self) -> str:
-        return self.instruction.d_type
+        return self.instruction.d_type if isinstance(self.instruction, InstructionDescriptor) else "f32"
+
+    def instruction_of(self, step: int) -> InstructionDescriptor | BlockScaledInstructionDescriptor:
+        """The instruction descriptor of one MMA of a K block: scale-factor ids count its part of a word of scales."""
+        if isinstance(self.instruction, InstructionDescriptor):
+            return self.instruction
+        sfa, sfb = self.scales
+        return replace(self.instruction, sfa_id=sfa.steps[step].id, sfb_id=sfb.steps[step].id)
 
     def explain(self) -> str:
-        stages = ", ".join(f"{i * self.n}-{(i + 1) * self.n - 1}" for i in range(self.stages))
+        """The map in words: "512 of 512 TMEM columns × 128 lanes: accumulators in columns 0-255, 256-511"."""
+        stages = ", ".join(f"{i * self.step}-{i * self.step + self.n - 1}" for i in range(self.stages))
         what = f"accumulators in columns {stages}" if self.stages > 1 else f"the accumulator in columns {stages}"
-        return f"{self.columns} of {COLUMNS} TMEM columns × {LANES} lanes: {what}"
+        shared = f", which share {self.overlap}" if self.overlap else ""
+        others = "".join(f", {each.explain()}" for each in self.regions[self.stages :])
+        return f"{self.columns} of {COLUMNS} TMEM columns × {LANES} lanes: {what}{shared}{others}"
+
+
+def _plain(a: Operand, b: Operand, m: int, n: int, cta_group: int) -> InstructionDescriptor:
+    return InstructionDescriptor(
+        kind=a.type.kind,
+        a_type=a.dtype,
+        b_type=b.dtype,
+        d_type="s32" if a.type.is_integer else "f32",
+        a_major=a.major,
+        b_major=b.major,
+        m=m,
+        n=n,
+        cta_group=cta_group,
+    )
+
+
+def _scaled(
+    a: Operand, b: Operand, m: int, n: int, cta_group: int, scales: tuple[ScaleOperand, ...]
+) -> BlockScaledInstructionDescriptor:
+    type = scales[0].type
+    return BlockScaledInstructionDescriptor(
+        kind=type.kind,
+        scale_vec=f"block{type.block}",
+        scale_type=type.scale,
+        a_type=a.dtype,
+        b_type=b.dtype,
+        a_major=a.major,
+        b_major=b.major,
+        m=m,
+        n=n,
+        cta_group=cta_group,
+        dense_k=a.mma_k,
+    )
 
 
 @dataclass(frozen=True)
@@ -107,7 +215,8 @@ class RegisterAccumulator:
         pairs = {a.dtype, b.dtype}
         promoted = a.type.kind == "f8f6f4"
         mixed = a.type.is_integer or promoted
-        if (len(pairs) > 1 and not mixed) or a.type.kind != b.type.kind:
+        narrow = min(a.type.bits, b.type.bits) < 8
+        if narrow or (len(pairs) > 1 and not mixed) or a.type.kind != b.type.kind:
             raise PlanError(f"no wgmma multiplies {a.dtype} by {b.dtype}")
         d_type = "f32" if floating else "s32"
         name = f"wgmma.mma_async.sync.aligned.m64n{n}k{a.mma_k}.{d_type}.{a.dtype}.{b.dtype}"
@@ -131,6 +240,11 @@ class RegisterAccumulator:
     def columns(self) -> int:
         """Columns of tensor memory: none."""
         return 0
+
+    @property
+    def regions(self) -> tuple[ColumnRegion, ...]:
+        """The map of tensor memory: empty."""
+        return ()
 
     @property
     def registers(self) -> int:

@@ -59,7 +59,10 @@ def compare(
     expect: Callable[[slice, slice], tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]],
     tile: tuple[int, int],
 ) -> Comparison:
-    """Compare C with what `expect` gives for rows and columns: values, and what each may be off by."""
+    """Compare C with what `expect` gives for rows and columns: values, and what each may be off by.
+
+    An element that must be NaN or infinite must be just that.
+    """
     m, n = c.shape
     wrong = np.zeros((m, n), dtype=bool)
     unwritten = 0
@@ -73,7 +76,8 @@ def compare(
             values = part.astype(np.float64)
             with np.errstate(invalid="ignore"):  # NaN and infinity in C are wrong, not a warning
                 errors = np.abs(values - expected)
-            errors = np.where(np.isnan(errors), np.inf, errors)
+            same = (values == expected) | (np.isnan(values) & np.isnan(expected))
+            errors = np.where(same, 0.0, np.where(np.isnan(errors), np.inf, errors))
             bad = ~(errors <= allowed)
             wrong[rows, columns] = bad
             unwritten += int(np.count_nonzero(bad & _is_poison(part)))

@@ -6,13 +6,19 @@ from collections.abc import Mapping
 from dataclasses import Field, dataclass, field, fields
 from typing import Any
 
+from ptxgen.descriptors.instruction import SCALED_KINDS
 from ptxgen.gemm.errors import PlanError
+from ptxgen.gemm.scales import ScaledType
 from ptxgen.gemm.types import ALIASES, INPUTS, OUTPUTS, TYPES
 
 _MAJORS = ("k", "mn")
 _SCHEDULERS = ("grid", "static", "clc")
 _CONSUMERS = ("cooperative", "pingpong")
 _ORDERS = ("panels", "hilbert")
+_PHASES = ("register", "local")
+_STORE_CACHES = ("", "no_allocate")
+_KINDS = ("", *SCALED_KINDS)
+_SCALES = ("", "ue8m0", "ue4m3")
 _ACTIVATIONS = ("none", "relu", "gelu", "silu")
 
 
@@ -45,18 +51,29 @@ class GemmConfig:
     )
     a_major: str = option("k", "dimension along which A is contiguous", choices=_MAJORS)
     b_major: str = option("k", "dimension along which B is contiguous", choices=_MAJORS)
+    kind: str = option("", "kind of a block-scaled MMA; empty: A and B have no scales", choices=_KINDS)
+    scale_dtype: str = option("", "type of the scales; empty: ue4m3 for mxf4nvf4, else ue8m0", choices=_SCALES)
+    scale_block: int = option(0, "elements of K per scale; 0: 16 for mxf4nvf4, else 32", choices=(0, 16, 32))
     m_tile: int = option(128, "rows of C per MMA: of a CTA, or of a pair of CTAs", range=(64, 256, 64))
     n_tile: int = option(128, "columns of C per MMA", range=(32, 256, 16))
+    k_tile_bytes: int = option(128, "bytes of K of A and B in a stage", choices=(128, 256))
     swizzle: str = option("128B", "swizzle of A and B in shared memory", choices=("none", "32B", "64B", "128B"))
     cta_group: int = option(1, "CTAs that one MMA spans", choices=(1, 2))
     cluster_m: int = option(1, "CTAs of a cluster along M", choices=(1, 2, 4, 8))
     cluster_n: int = option(1, "CTAs of a cluster along N", choices=(1, 2, 4, 8))
     stages: int = option(1, "K blocks of A and B in shared memory", range=(1, 12, 1))
     accumulators: int = option(1, "accumulators in tensor memory", range=(1, 4, 1))
+    overlap: int = option(0, "columns of tensor memory that two accumulators share", range=(0, 224, 32))
+    phases: str = option(
+        "register", "phase bits of a ring: one, or an array in local memory, indexed by stage", choices=_PHASES
+    )
+    sfb_multicast: bool = option(False, "one CTA of a pair loads the scales of B for both", choices=(False, True))
     epilogue: str = option("direct", "how C leaves: st.global, or shared memory and TMA", choices=("direct", "tma"))
     tmem_load: str = option("32x32b", "shape of tcgen05.ld; 16x256b goes with stmatrix", choices=("32x32b", "16x256b"))
     chunk: int = option(256, "columns of C that the epilogue stores at a time", range=(16, 256, 16))
     chunk_buffers: int = option(1, "chunks of C in shared memory", range=(1, 4, 1))
+    store_bytes: int = option(16, "bytes of a direct store; 32: st.global.v8 of 32-bit elements", choices=(16, 32))
+    store_cache: str = option("", "what direct stores do in the L1; empty: the default", choices=_STORE_CACHES)
     alpha: bool = option(False, "scale A·Bᵀ by alpha, an argument of the launch", choices=(False, True))
     source: str = option("", "type of an M×N source, to add beta times that (the C of BLAS)", choices=("", *OUTPUTS))
     bias: str = option("", "type of a bias along N, to add that", choices=("", *OUTPUTS))
@@ -86,6 +103,15 @@ class GemmConfig:
         """What differs from the defaults, as `--set` takes it."""
         values = [(each, getattr(self, each.name)) for each in fields(self)]
         return [f"{each.name}={as_text(value)}" for each, value in values if value != each.default]
+
+    @property
+    def scaled(self) -> tuple[ScaledType, ScaledType] | None:
+        """A's and B's types with their scales; None without. Raises PlanError for what the kind has not."""
+        if not self.kind:
+            return None
+        scale = self.scale_dtype or ("ue4m3" if self.kind == "mxf4nvf4" else "ue8m0")
+        block = self.scale_block or (16 if self.kind == "mxf4nvf4" else 32)
+        return ScaledType(self.kind, self.dtype, scale, block), ScaledType(self.kind, self.b_type, scale, block)
 
     @property
     def b_type(self) -> str:

@@ -14,7 +14,7 @@ from ptxgen.gemm.operand import Batches, matrix_map
 from ptxgen.gemm.shared_map import Wanted
 from ptxgen.gemm.types import TYPES
 
-#: Columns that a thread holds at once.
+#: Columns that a thread holds at once, unless accumulators overlap.
 _BATCH = 32
 
 
@@ -24,6 +24,9 @@ class Epilogue:
 
     Each warp has its own rows of a buffer and stores them itself. A chunk is a series of panels, each as wide as a row
     of their swizzle. `fragments`: tcgen05.ld 16x256b, whose registers are those of stmatrix; else a thread has a row.
+
+    Where two accumulators share `overlap` columns, a thread reads these first, `part` columns at once, and releases
+    them; only then does it store. Direct stores have `store_bytes`, and `cache` says what they do in the L1.
     """
 
     c_type: str
@@ -37,6 +40,9 @@ class Epilogue:
     tmem: bool = True
     combination: LinearCombination = field(default_factory=LinearCombination)
     batched: bool = False
+    overlap: int = 0
+    store_bytes: int = 16
+    cache: str = ""
 
     @classmethod
     def of(
@@ -51,6 +57,9 @@ class Epilogue:
         combination: LinearCombination,
         batched: bool,
         warps: int,
+        overlap: int = 0,
+        store_bytes: int = 16,
+        cache: str = "",
     ) -> Epilogue:
         """Raises PlanError for a C that cannot go through stmatrix, where there is no other way."""
         narrow, tmem = TYPES[c_type].bytes == 2, isinstance(accumulator, Accumulator)
@@ -64,9 +73,23 @@ class Epilogue:
         widest = chunk if tma else _BATCH
         if combination.present:
             widest = min(widest, _BATCH if tma else _BATCH // 2)
-        columns = gcd(widest, accumulator.n)
-        rows = accumulator.rows_per_warp
-        return cls(c_type, tma, fragments, accumulator.n, rows, columns, buffers, warps, tmem, combination, batched)
+        columns = gcd(gcd(widest, overlap), accumulator.n)
+        return cls(
+            c_type,
+            tma,
+            fragments,
+            accumulator.n,
+            accumulator.rows_per_warp,
+            columns,
+            buffers,
+            warps,
+            tmem,
+            combination,
+            batched,
+            overlap,
+            store_bytes,
+            cache,
+        )
 
     @property
     def c_bytes(self) -> int:
@@ -75,6 +98,31 @@ class Epilogue:
     @property
     def chunks(self) -> int:
         return self.n_tile // self.chunk
+
+    @property
+    def part(self) -> int:
+        """Columns that a thread reads before it stores any of them."""
+        return gcd(self.overlap, self.n_tile) if self.overlap else gcd(_BATCH, self.n_tile)
+
+    @property
+    def parts(self) -> int:
+        return self.n_tile // self.part
+
+    @property
+    def last_read(self) -> int:
+        """The part after which the next MMAs may overwrite what they share with this accumulator, or all of it."""
+        return (self.overlap or self.n_tile) // self.part - 1
+
+    @property
+    def vector(self) -> int:
+        """Elements of a direct store."""
+        return self.store_bytes // self.c_bytes
+
+    @property
+    def store(self) -> str:
+        """The instruction of a direct store."""
+        cache = f".L1::{self.cache}" if self.cache else ""
+        return f"st.global{cache}.v{self.store_bytes // 4}.b32"
 
     @property
     def rotates(self) -> bool:
@@ -138,7 +186,9 @@ class Epilogue:
         what = f"C = {self.combination.explain()}; " if self.combination.present else ""
         load = what + ("tcgen05.ld 16x256b, " if self.fragments else "tcgen05.ld 32x32b, ") if self.tmem else ""
         if not self.tma:
-            return f"{load}direct stores of {self.c_type}, guarded at the edges of C"
+            wide = f"{self.store_bytes}-byte " if self.store_bytes > 16 else ""
+            cache = f" with L1::{self.cache}" if self.cache else ""
+            return f"{load}{wide}direct stores of {self.c_type}{cache}, guarded at the edges of C"
         pack = "stmatrix" if self.fragments else "st.shared"
         return (
             f"{load}{pack}, TMA store; {self.chunks} chunk{'s' * (self.chunks > 1)} of {self.chunk} "

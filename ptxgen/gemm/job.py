@@ -21,6 +21,7 @@ from ptxgen.gemm.comparison import BLOCK, POISON, Comparison, compare, line_list
 from ptxgen.gemm.plan import GemmPlan
 from ptxgen.gemm.problem import GemmProblem
 from ptxgen.gemm.reference import Reference
+from ptxgen.gemm.scaled_reference import reference_of
 from ptxgen.gemm.types import TYPES
 from ptxgen.instr.model.recognize import traits_of
 from ptxgen.instr.model.traits import Traits
@@ -167,6 +168,7 @@ class GemmJob:
 
     `more`: other fields of GemmProblem. Unless it says otherwise, alpha is 3 and beta −2, so that a kernel that drops
     one is wrong. Lines of matrices start on 16 bytes where the kernel requires it, whatever M, N and K are.
+    `whole_range`: elements and scales of a block-scaled problem are over all values of their types, NaN scales too.
     """
 
     plan: GemmPlan
@@ -175,6 +177,7 @@ class GemmJob:
     k: int
     seed: int = 0
     more: Mapping[str, Any] = field(default_factory=dict)
+    whole_range: bool = False
 
     def __post_init__(self) -> None:
         _ = self.problem  # raises PlanError for sizes that the plan does not take
@@ -185,7 +188,7 @@ class GemmJob:
 
     @cached_property
     def reference(self) -> Reference:
-        return Reference(self.problem, self.seed)
+        return reference_of(self.problem, self.seed, whole_range=self.whole_range)
 
     @property
     def host_bytes(self) -> int:
@@ -211,9 +214,10 @@ class GemmJob:
             source = None if self.reference.source is None else device.array(self.reference.lines("source"))
             bias = None if self.reference.bias is None else device.array(self.reference.bias)
             order = None if self.problem.tile_order is None else device.array(self.problem.tile_order)
+            scales = tuple(device.array(each) for each in self.reference.scales)
             guarded = _GuardedOutput(device, self.problem)
         with _timed(timings, "encode"):
-            arguments = self.problem.arguments(device_a, device_b, guarded.address, source, bias, order)
+            arguments = self.problem.arguments(device_a, device_b, guarded.address, source, bias, order, scales)
         with _timed(timings, "launch"):
             launch = device.launch(
                 kernel, self.problem.grid, self.problem.block, arguments, shared_bytes=plan.shared.bytes

@@ -3,25 +3,30 @@
 from __future__ import annotations
 
 import tomllib
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from ptxgen.builder import KERNELS_FOLDER, Template
+from ptxgen.descriptors.instruction import SCALED_KINDS
 from ptxgen.gemm.config import GemmConfig
 from ptxgen.gemm.errors import PlanError
 from ptxgen.gemm.plan import Design, GemmPlan
+from ptxgen.gemm.types import PLAIN_INPUTS, SCALED_INPUTS
 
 _LADDER = "ladder.toml"
-_RUNG_KEYS = {"name", "id", "from", "template", "summary", "set", "article", "ours"}
+_RUNG_KEYS = {"name", "id", "from", "template", "summary", "set", "large", "article", "ours"}
+#: A problem is large where M, N and K are all at least this (the MXFP8 article's figure).
+LARGE = 8192
 
 
 @dataclass(frozen=True)
 class KernelEntry:
     """A kernel by name. `options` are those that its template takes, `defaults` what differs from the config's own.
 
-    `parent` is the rung that it comes from, `changes` its difference, `article` and `ours` who chose what.
+    `parent` is the rung that it comes from, `changes` its difference, `article` and `ours` who chose what. `large` has
+    what the defaults are instead for problems whose M, N and K are all at least `LARGE`.
     """
 
     name: str
@@ -37,6 +42,11 @@ class KernelEntry:
     article: str = ""
     ours: str = ""
     folder: Path | None = None
+    large: dict[str, Any] = field(default_factory=dict)
+
+    def plan_for(self, m: int, n: int, k: int, **choices: Any) -> GemmPlan:
+        """The plan for a problem: with the rung's choices for large ones, if it is. Raises PlanError."""
+        return self.plan(**{**(self.large if min(m, n, k) >= LARGE else {}), **choices})
 
     def plan(self, **choices: Any) -> GemmPlan:
         """The plan of a config: the rung's defaults with other choices. Raises PlanError."""
@@ -45,8 +55,15 @@ class KernelEntry:
             words = f"option{'s' * (len(unknown) > 1)} {', '.join(unknown)}"
             raise PlanError(f"{self.name} has no {words}; it takes {', '.join(self.options)}")
         config = GemmConfig(**{**self.defaults, **choices})
+        if "kind" in self.options and not config.kind:
+            raise PlanError(f"{self.name} multiplies operands with scales: kind must be {', '.join(SCALED_KINDS)}")
         made = GemmPlan.of(config, self.template, design=self.design, target=self.target)
         return replace(made, name=f"{self.folder}#{self.name}" if self.folder else self.name)
+
+    @property
+    def dtypes(self) -> tuple[str, ...]:
+        """The types of A and B that the kernel may have."""
+        return SCALED_INPUTS if "kind" in self.options else PLAIN_INPUTS
 
     def described(self) -> dict[str, dict[str, Any]]:
         """The options: default, choices or range (first, last, step), and help."""
@@ -58,6 +75,8 @@ class KernelEntry:
             for key in ("choices", "range"):
                 if each.metadata[key] is not None:
                     made[key] = list(each.metadata[key])
+            if each.name in ("dtype", "b_dtype"):
+                made["choices"] = [name for name in made["choices"] if not name or name in self.dtypes]
             found[each.name] = {**made, "help": each.metadata["help"]}
         return found
 
@@ -112,14 +131,14 @@ def _entry(
         template, target, design, options = parent.template, parent.target, parent.design, parent.options
     else:
         raise PlanError(f"{path}: {rung['name']} must name a template, or the rung that it comes from")
-    changes = rung.get("set", {})
-    if wrong := [name for name in changes if name not in options]:
+    changes, large = rung.get("set", {}), {**(parent.large if parent else {}), **rung.get("large", {})}
+    if wrong := [name for name in (*changes, *large) if name not in options]:
         raise PlanError(f"{path}: {rung['name']} sets {', '.join(wrong)}, which {template.name} has not")
     rungs = (rung["id"],) if rung.get("id") else ()
     defaults = {**(parent.defaults if parent else {}), **changes}
     return KernelEntry(
         rung["name"], rungs, rung.get("summary", ""), target, template, design, options, defaults,
-        parent.name if parent else "", changes, rung.get("article", ""), rung.get("ours", ""), folder,
+        parent.name if parent else "", changes, rung.get("article", ""), rung.get("ours", ""), folder, large,
     )  # fmt: skip
 
 

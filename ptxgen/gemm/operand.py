@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import gcd
 from typing import Any, Literal
 
 from ptxgen.descriptors import SmemDescriptor, TensorMap, WgmmaDescriptor
@@ -12,7 +13,7 @@ from ptxgen.gemm.types import TYPES, ElementType
 from ptxgen.layouts.swizzle import swizzle
 
 Load = Literal["tma", "copies", "direct"]
-#: Bytes of K that a stage holds of each row, and that one MMA instruction takes.
+#: Bytes of K that a stage holds of each row unless the plan says otherwise, and that one MMA instruction takes.
 STAGE_ROW_BYTES = 128
 MMA_ROW_BYTES = 32
 
@@ -42,6 +43,9 @@ class Operand:
     (or N) where it is MN-major. `peers` CTAs of the cluster need the same tile: each loads its share of the rows and
     multicasts it to all of them. `load`:
     by TMA, by copies of all threads, or by each thread for itself (then there is no tile in shared memory).
+
+    A stage has `stage_bytes` of each row. Types of 4 and 6 bits have a byte of shared memory each, unless they are
+    `packed`: two of 4 bits in a byte, as the kinds mxf4 and mxf4nvf4 take them.
     """
 
     name: str
@@ -53,10 +57,16 @@ class Operand:
     peers: int = 1
     load: Load = "tma"
     batched: bool = False
+    stage_bytes: int = STAGE_ROW_BYTES
+    packed: bool = False
 
     def __post_init__(self) -> None:
         if self.load == "direct":
             return
+        if self.major == "mn" and self.type.bits < 8:
+            raise PlanError(f"{self.name.upper()} of type {self.dtype} must be K-major (PTX ISA table 54)")
+        if self.padded and self.swizzle not in ("none", "128B"):
+            raise PlanError(f"{self.name.upper()} of type {self.dtype} takes the swizzle none or 128B")
         if self.load == "copies" and (self.major, self.swizzle) != ("k", "128B"):
             raise PlanError(f"{self.name.upper()} must be K-major with 128-byte swizzle to be copied by threads")
         if self.major == "mn" and self.type.bytes == 4:
@@ -90,19 +100,45 @@ class Operand:
         return self.load == "tma"
 
     @property
+    def padded(self) -> bool:
+        """Whether an element takes more of shared memory than of global memory."""
+        return self.type.bits < 8 and not self.packed
+
+    @property
+    def shared_bits(self) -> int:
+        """Bits of an element in shared memory."""
+        return self.type.bits if self.packed else 8 * self.type.bytes
+
+    @property
     def k_tile(self) -> int:
         """Elements of K in a stage."""
-        return STAGE_ROW_BYTES // self.type.bytes
+        return 8 * self.stage_bytes // self.shared_bits
 
     @property
     def mma_k(self) -> int:
         """Elements of K that one MMA instruction takes."""
-        return MMA_ROW_BYTES // self.type.bytes
+        return 8 * MMA_ROW_BYTES // self.shared_bits
+
+    @property
+    def line_step(self) -> int:
+        """Elements that the distance of two lines in global memory is a multiple of: 16 bytes, 32 where padded."""
+        bits = 256 if self.padded else 128
+        return bits // gcd(bits, self.type.bits)
+
+    @property
+    def k_step(self) -> int:
+        """What K is a multiple of: 128 where padded, as such tensormaps have it."""
+        return 128 if self.padded else 1
 
     @property
     def bytes(self) -> int:
         """Bytes of a stage."""
-        return self.rows * STAGE_ROW_BYTES
+        return self.rows * self.stage_bytes
+
+    @property
+    def tx_bytes(self) -> int:
+        """What the copies of a stage add to the tx-count: the padding of elements does not count."""
+        return self.bytes * self.type.bits // self.shared_bits if self.padded else self.bytes
 
     @property
     def alignment(self) -> int:
@@ -130,7 +166,7 @@ class Operand:
     @property
     def slice_bytes(self) -> int:
         """Bytes from one CTA's slice to the next one's."""
-        return self.slice_rows * self.row_bytes if self.major == "k" else self.slice_rows * STAGE_ROW_BYTES
+        return self.slice_rows * self.row_bytes if self.major == "k" else self.slice_rows * self.stage_bytes
 
     def peers_mask(self, step: int) -> int:
         """Bits of the peers, whose ranks are `step` apart, from the first one on."""
@@ -139,7 +175,7 @@ class Operand:
     @property
     def box(self) -> tuple[int, int]:
         """Elements of one TMA load, innermost dimension first."""
-        inner = self.row_bytes // self.type.bytes
+        inner = 8 * self.row_bytes // self.shared_bits
         return inner, (self.slice_rows if self.major == "k" else self.k_tile)
 
     def row_offset(self, rows: int) -> int:
@@ -151,7 +187,7 @@ class Operand:
     @property
     def copies(self) -> tuple[Copy, ...]:
         """The TMA loads of a stage."""
-        width = self.row_bytes // self.type.bytes
+        width = 8 * self.row_bytes // self.shared_bits
         if self.major == "k":
             return tuple(Copy(i * self.panel_bytes, i * width, 0) for i in range(self.panels))
         return tuple(Copy(i * self.panel_bytes, 0, i * width) for i in range(self.panels // self.peers))
@@ -160,7 +196,7 @@ class Operand:
     def k_steps(self) -> tuple[int, ...]:
         """What each MMA of a stage adds to the descriptor's start address field, in its units of 16 bytes."""
         offsets = []
-        for step in range(STAGE_ROW_BYTES // MMA_ROW_BYTES):
+        for step in range(self.stage_bytes // MMA_ROW_BYTES):
             if self.major == "mn":
                 offset = step * self.mma_k * self.row_bytes
             else:
@@ -186,7 +222,17 @@ class Operand:
     def tensormap(self, address: Any, rows: int, k: int, leading: int, batches: Batches | None = None) -> TiledMap:
         """The tensormap of matrices of `rows` x `k` elements whose lines are `leading` elements apart."""
         dims = (k, rows) if self.major == "k" else (rows, k)
-        return matrix_map(self.dtype, address, dims, leading, self.box, self.swizzle, batches, l2_promotion="128B")
+        return matrix_map(
+            self.dtype,
+            address,
+            dims,
+            leading,
+            self.box,
+            self.swizzle,
+            batches,
+            packed=self.packed,
+            l2_promotion="128B",
+        )
 
 
 def matrix_map(
@@ -198,15 +244,19 @@ def matrix_map(
     swizzle: str,
     batches: Batches | None,
     *,
+    packed: bool = False,
     l2_promotion: str = "none",
 ) -> TiledMap:
-    """The tensormap of a matrix, or of many with the batch as third dimension; sizes in elements, innermost first."""
-    made, size = TYPES[dtype], TYPES[dtype].bytes
-    strides, third, depth = (leading * size,), (), ()
+    """The tensormap of a matrix, or of many with the batch as third dimension; sizes in elements, innermost first.
+
+    `packed`: elements of 4 bits stay two in a byte in shared memory.
+    """
+    made, bits = TYPES[dtype], TYPES[dtype].bits
+    strides, third, depth = (leading * bits // 8,), (), ()
     if batches is not None:
-        strides, third, depth = (*strides, batches.stride * size), (batches.count,), (1,)
+        strides, third, depth = (*strides, batches.stride * bits // 8), (batches.count,), (1,)
     return TensorMap.tiled(
-        made.tensormap,
+        "16u4_align8b" if packed else made.tensormap,
         address,
         dims=(*dims, *third),
         strides=strides,

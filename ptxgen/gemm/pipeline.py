@@ -16,6 +16,7 @@ class Pipeline:
     A phase of a full barrier ends with `full_arrivals` and `tx_bytes`, one of an empty barrier with `empty_arrivals`;
     0 arrivals: there is no such barrier. `full` and `empty` are the offsets of the barriers of stage 0 in shared
     memory, `barrier + 8 * stage` each. `cluster`: threads of other CTAs arrive, so that waits acquire at that scope.
+    `indexed`: a thread keeps a phase bit of each stage in local memory; else one bit that flips with every round.
     """
 
     name: str
@@ -25,6 +26,7 @@ class Pipeline:
     empty_arrivals: int
     holds: str
     cluster: bool = False
+    indexed: bool = False
     full: int = 0
     empty: int = 0
 
@@ -32,7 +34,9 @@ class Pipeline:
     def wanted(self) -> list[Wanted]:
         """The barriers as regions of shared memory."""
         size = self.stages * BARRIER_BYTES
-        regions = [Wanted(f"{self.name}_full", size, 8, f"mbarriers: {self.holds} is there", self.stages)]
+        regions: list[Wanted] = []
+        if self.full_arrivals:
+            regions.append(Wanted(f"{self.name}_full", size, 8, f"mbarriers: {self.holds} is there", self.stages))
         if self.empty_arrivals:
             regions.append(
                 Wanted(f"{self.name}_empty", size, 8, f"mbarriers: {self.holds} may be replaced", self.stages)
@@ -42,10 +46,13 @@ class Pipeline:
     @property
     def barriers(self) -> list[tuple[int, int]]:
         """Offset and arrivals of every barrier, to be initialized."""
-        made = [(self.full + BARRIER_BYTES * stage, self.full_arrivals) for stage in range(self.stages)]
-        if self.empty_arrivals:
-            made += [(self.empty + BARRIER_BYTES * stage, self.empty_arrivals) for stage in range(self.stages)]
-        return made
+        kinds = ((self.full, self.full_arrivals), (self.empty, self.empty_arrivals))
+        return [
+            (first + BARRIER_BYTES * stage, arrivals)
+            for first, arrivals in kinds
+            if arrivals
+            for stage in range(self.stages)
+        ]
 
     @property
     def scope(self) -> str:
@@ -54,7 +61,8 @@ class Pipeline:
 
     def explain(self) -> str:
         """Stages and counts in words."""
-        words = f"{self.stages} stage{'s' * (self.stages > 1)}; full: {_arrivals(self.full_arrivals)}"
+        words = f"{self.stages} stage{'s' * (self.stages > 1)}"
+        words += f"; full: {_arrivals(self.full_arrivals)}" if self.full_arrivals else ""
         words += f" and {self.tx_bytes} bytes" if self.tx_bytes else ""
         return words + (f"; empty: {_arrivals(self.empty_arrivals)}" if self.empty_arrivals else "")
 

@@ -17,6 +17,8 @@ from ptxgen.gemm.errors import PlanError
 from ptxgen.gemm.operand import Load, Operand
 from ptxgen.gemm.pipeline import Pipeline
 from ptxgen.gemm.roles import Roles
+from ptxgen.gemm.scale_operand import ScaleOperand
+from ptxgen.gemm.scales import ScaledType
 from ptxgen.gemm.shared_map import SharedMap, Wanted
 from ptxgen.gemm.tile_scheduler import TileScheduler
 from ptxgen.gemm.types import TYPES
@@ -57,6 +59,7 @@ class GemmPlan:
         """Plan a config. Raises PlanError, with the numbers, where the hardware has no room or no such form."""
         if design == "naive":
             return cls._naive(config, template, target)
+        scaled = _scaled_types(config, target)
         wgmma, group, cluster = target == "sm_90a", config.cta_group, (config.cluster_m, config.cluster_n)
         ctas = cluster[0] * cluster[1]
         if cluster[0] % group:
@@ -69,12 +72,32 @@ class GemmPlan:
         load: Load = "copies" if design == "copies" else "tma"
         batched = config.batched
         a, b = (
-            Operand(name, dtype, major, rows // group, config.swizzle, wgmma, sharing, load, batched)
+            Operand(
+                name,
+                dtype,
+                major,
+                rows // group,
+                config.swizzle,
+                wgmma,
+                sharing,
+                load,
+                batched,
+                config.k_tile_bytes,
+                packed=scaled is not None and scaled[0].kind != "mxf8f6f4",
+            )
             for name, dtype, major, rows, sharing in (
                 ("a", config.dtype, config.a_major, config.m_tile, cluster[1]),
                 ("b", config.b_type, config.b_major, config.n_tile, peers),
             )
         )
+        scales: tuple[ScaleOperand, ...] = ()
+        if scaled is not None:
+            scales = (
+                ScaleOperand("sfa", scaled[0], config.m_tile // group, a.k_tile, a.mma_k),
+                ScaleOperand("sfb", scaled[1], config.n_tile, b.k_tile, b.mma_k, config.sfb_multicast),
+            )
+            if config.sfb_multicast and group == 1:
+                raise PlanError("sfb_multicast is for pairs of CTAs: cta_group must be 2")
         specialized = design == "specialized"
         m, n = config.m_tile, config.n_tile
         accumulator: Accumulator | RegisterAccumulator
@@ -89,11 +112,21 @@ class GemmPlan:
                 consumers = 2
             roles = Roles.warpgroups(consumers, accumulator.registers, specialized=specialized)
         else:
-            accumulator = Accumulator.of(a, b, m=m, n=n, cta_group=group, stages=config.accumulators)
+            accumulator = Accumulator.of(
+                a,
+                b,
+                m=m,
+                n=n,
+                cta_group=group,
+                stages=config.accumulators,
+                overlap=config.overlap,
+                scales=scales,
+            )
             roles = Roles.of(specialized=specialized, scheduler=config.scheduler == "clc")
         epilogue = Epilogue.of(
             accumulator, config.c_type, tma=config.epilogue == "tma", tmem_load=config.tmem_load,
             chunk=config.chunk, buffers=config.chunk_buffers, batched=batched, warps=roles.storing,
+            overlap=config.overlap, store_bytes=config.store_bytes, cache=config.store_cache,
             combination=LinearCombination.of(
                 accumulator.d_type, alpha=config.alpha, source=config.source, bias=config.bias,
                 activation=config.activation,
@@ -109,10 +142,16 @@ class GemmPlan:
             batched,
             config.order,
         )
+        if config.overlap and not scheduler.persistent:
+            raise PlanError("overlapping accumulators are for persistent kernels: scheduler=static or clc")
         pipelines = _pipelines(config, a, b, scheduler, accumulator)
         wanted = [
             Wanted(each.name, config.stages * each.bytes, 1024, f"{each.name.upper()}, {each.rows} rows", config.stages)
             for each in (a, b)
+        ]
+        wanted += [
+            Wanted(each.name, config.stages * each.bytes, 128, f"scales, {each.rows} rows", config.stages)
+            for each in scales
         ]
         wanted += epilogue.wanted
         if scheduler.kind == "clc":
@@ -124,7 +163,7 @@ class GemmPlan:
         shared = SharedMap.place(wanted, target=target)
         placed = tuple(
             replace(
-                each, full=shared.offset(f"{each.name}_full"),
+                each, full=shared.offset(f"{each.name}_full") if each.full_arrivals else 0,
                 empty=shared.offset(f"{each.name}_empty") if each.empty_arrivals else 0,
             )
             for each in pipelines
@@ -146,6 +185,11 @@ class GemmPlan:
         shared = SharedMap.place((), target=target)
         roles = Roles(warps=NAIVE_TILE * NAIVE_TILE // 32)
         return cls(config, template, target, a, b, accumulator, epilogue, scheduler, roles, (), shared)
+
+    @property
+    def scales(self) -> tuple[ScaleOperand, ...]:
+        """The scales of A and B, where they have any."""
+        return self.accumulator.scales if isinstance(self.accumulator, Accumulator) else ()
 
     def pipeline(self, name: str) -> Pipeline:
         return next(each for each in self.pipelines if each.name == name)
@@ -169,6 +213,8 @@ class GemmPlan:
         for name, tma in [*matrices, *[("source", False)] * bool(combination.source)]:
             made += [(tensormap, f"tensormap_{name}[128]")] if tma else [(long, name), (word, f"ld{name}")]
             made += [(long, f"stride_{name}")] * (batched and not tma)
+            if name == "b":
+                made += [(tensormap, f"tensormap_{each.name}[128]") for each in self.scales]
         made += [(long, "bias")] * bool(combination.bias)
         made += [(scalar, "alpha")] * combination.alpha + [(scalar, "beta")] * bool(combination.source)
         made += [(long, "order")] * self.scheduler.hilbert
@@ -215,7 +261,7 @@ class GemmPlan:
         aligned = {"a": self.a.load != "direct", "b": self.b.load != "direct", "c": self.epilogue.tma}
         for name, needed in aligned.items():
             if needed:
-                step = 16 // TYPES[dtypes[name]].bytes
+                step = 16 // TYPES[dtypes[name]].bytes if name == "c" else getattr(self, name).line_step
                 found[f"ld{name}"] = -(-lines[name] // step) * step
         return self.problem(m, n, k, **{**found, **more})
 
@@ -239,11 +285,35 @@ def _pipelines(
     commits = config.cluster_n + config.cluster_m // group - 1
     if not a.tma:
         return [Pipeline("acc", 1, 1, 0, 0, "a K block in the accumulator")]
-    ab = Pipeline("ab", config.stages, 1, group * (a.bytes + b.bytes), commits, what, clustered)
+    indexed = config.phases == "local"
+    loaded = a.tx_bytes + b.tx_bytes + sum(each.bytes for each in accumulator.scales)
+    ab = Pipeline("ab", config.stages, 1, group * loaded, commits, what, clustered, indexed)
     waits = 4 * group if scheduler.persistent else 0
-    acc = Pipeline("acc", config.accumulators, 1, 0, waits, "an accumulator", clustered)
-    if not scheduler.persistent:
-        return [ab, acc]
-    # Each CTA's load thread and epilogue warps, the MMA thread of each pair, and the scheduler.
-    readers = ctas * 5 + ctas // group + 1
-    return [ab, acc, Pipeline("clc", config.clc_stages, 1, RESPONSE_BYTES, readers, "a response", clustered)]
+    own = 0 if config.overlap else waits
+    made = [ab, Pipeline("acc", config.accumulators, 1, 0, own, "an accumulator", clustered, indexed)]
+    if config.overlap:
+        # The epilogue reads the shared columns of a tile after all of the tile before.
+        made.append(Pipeline("overlap", 1, 0, 0, waits, "what the accumulators share", clustered))
+    if scheduler.kind == "clc":
+        # Each CTA's load thread and epilogue warps, the MMA thread of each pair, and the scheduler.
+        readers = ctas * 5 + ctas // group + 1
+        made.append(Pipeline("clc", config.clc_stages, 1, RESPONSE_BYTES, readers, "a response", clustered))
+    return made
+
+
+def _scaled_types(config: GemmConfig, target: str) -> tuple[ScaledType, ScaledType] | None:
+    """A's and B's types with their scales, where there are any. Raises PlanError for what such kernels have not."""
+    scaled = config.scaled
+    narrow = [name for name in (config.dtype, config.b_type) if TYPES[name].bits < 8]
+    if scaled is None:
+        if narrow:
+            raise PlanError(f"{narrow[0]} takes a block-scaled kernel such as mxfp8-initial; this one has no scales")
+        return None
+    if float(config.ptx) < 8.8:
+        raise PlanError(f"block-scaled MMAs say .block{scaled[0].block}: ptx must be 8.8 or later, not {config.ptx}")
+    if (config.cluster_m, config.cluster_n) != (config.cta_group, 1):
+        raise PlanError(
+            f"block-scaled kernels have clusters of {config.cta_group}×1 CTAs with cta_group::{config.cta_group}, not "
+            f"{config.cluster_m}×{config.cluster_n}"
+        )
+    return scaled

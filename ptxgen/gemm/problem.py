@@ -15,6 +15,8 @@ from ptxgen.dtypes import DTYPES, scalar_type
 from ptxgen.gemm.errors import PlanError
 from ptxgen.gemm.operand import Batches
 from ptxgen.gemm.plan import GemmPlan
+from ptxgen.gemm.scale_operand import ScaleOperand
+from ptxgen.gemm.scales import require_packed
 from ptxgen.gemm.types import TYPES
 
 Matrix = Literal["a", "b", "c", "source"]
@@ -53,6 +55,7 @@ class GemmProblem:
             for name, value in (("alpha", self.alpha), ("beta", self.beta)):
                 if value != int(value) or not -(2**31) <= value < 2**31:
                     raise PlanError(f"{name} must be a whole number of 32 bits, as the accumulator is s32; not {value}")
+        self._require_k()
         for name in self.matrices:
             self._require_stride(name)
         _ = self.grid
@@ -73,6 +76,17 @@ class GemmProblem:
         """The matrices that the kernel takes, in the order of its parameters."""
         return ("a", "b", "c", "source") if self.plan.epilogue.combination.source else ("a", "b", "c")
 
+    def _require_k(self) -> None:
+        """That K is what scales and padded types take."""
+        for scale in self.plan.scales:
+            scale.type.scales_of(self.k)
+        for operand in (self.plan.a, self.plan.b):
+            if self.k % operand.k_step:
+                raise PlanError(
+                    f"K must be a multiple of {operand.k_step} for {operand.name.upper()} of {operand.dtype}, as its "
+                    f"tensormap has it (CUDA driver API, 16U4_ALIGN16B and 16U6_ALIGN16B), not {self.k}; pad with zeros"
+                )
+
     def _require_stride(self, name: Matrix) -> None:
         leading, contiguous = self.leading(name), self.extents(name)[1]
         if leading < contiguous:
@@ -82,15 +96,16 @@ class GemmProblem:
         aligned = {"a": self.plan.a.load != "direct", "b": self.plan.b.load != "direct", "c": self.plan.epilogue.tma}
         if not aligned.get(name):
             return
-        step = _STRIDE // TYPES[self.dtype(name)].bytes
+        step = _STRIDE // TYPES[self.dtype(name)].bytes if name == "c" else getattr(self.plan, name).line_step
         if leading % step:
             what = (
                 f"ld{name}"
                 if getattr(self, f"ld{name}")
                 else {"a": "MK", "b": "NK", "c": "NN"}[name][self._along(name)]
             )
+            apart = step * TYPES[self.dtype(name)].bits // 8
             raise PlanError(
-                f"{what} must be a multiple of {step} (lines of {title(name)} must start on {_STRIDE} bytes), not "
+                f"{what} must be a multiple of {step} (lines of {title(name)} must start on {apart} bytes), not "
                 f"{leading}; pad the lines to ld{name} = {-(-leading // step) * step}"
             )
 
@@ -143,11 +158,24 @@ class GemmProblem:
         """The table of tiles that the kernel takes; None where it takes none."""
         return self.plan.scheduler.table(self.m, self.n)
 
-    def arguments(self, a: Any, b: Any, c: Any, source: Any = None, bias: Any = None, order: Any = None) -> list[Any]:
+    def arguments(
+        self,
+        a: Any,
+        b: Any,
+        c: Any,
+        source: Any = None,
+        bias: Any = None,
+        order: Any = None,
+        scales: tuple[Any, ...] = (),
+    ) -> list[Any]:
         """The launch arguments in the order of the entry's parameters; each array a device array or an address.
 
-        Raises PlanError for arrays of another size or type.
+        `scales` of A and B in blocks (`ptxgen.gemm.scales.pack`), where the kernel takes them. Raises PlanError for
+        arrays of another size or type.
         """
+        if len(scales) != len(self.plan.scales):
+            words = "no scales" if not self.plan.scales else "the scales of A and B"
+            raise PlanError(f"the kernel takes {words}, but {len(scales) or 'none'} are given")
         combination, batched = self.plan.epilogue.combination, self.plan.config.batched
         given: dict[Matrix, Any] = {"a": a, "b": b, "c": c, "source": source}
         for name, array, there in (
@@ -168,6 +196,8 @@ class GemmProblem:
                 made.append(self.tensormap(name, given[name]))
             else:
                 made += [given[name], leading, *[self.stride(name)] * batched]
+            if name == "b":
+                made += [self._scales(*each) for each in zip(self.plan.scales, scales, strict=True)]
         if combination.bias:
             self._require_array(bias, f"the bias is {self.n}", combination.bias, (self.n,))
             made.append(bias)
@@ -178,16 +208,29 @@ class GemmProblem:
             made.append(order)
         return [*made, self.m, self.n, self.k, *[self.batches] * batched]
 
+    def _scales(self, operand: ScaleOperand, array: Any) -> TiledMap:
+        """The tensormap of packed scales. Raises PlanError, with the expected layout, for another size or layout."""
+        rows = self.scale_rows(operand)
+        if isinstance(array, DeviceArray):
+            if array.dtype.itemsize != 1:
+                raise PlanError(f"{operand.name} are bytes of {operand.type.scale}, not {array.dtype}")
+            require_packed(operand.name, np.broadcast_to(np.uint8(0), array.shape), rows, self.k, operand.type)
+        return operand.tensormap(array, rows, self.k)
+
+    def scale_rows(self, operand: ScaleOperand) -> int:
+        """Rows of the matrix that scales belong to."""
+        return self.m if operand.name == "sfa" else self.n
+
     def _require_array(self, array: Any, shown: str, dtype: str, sizes: tuple[int, ...]) -> None:
         """That a device array has a size and type; `sizes` in elements, the first without a gap at the end."""
         made = DTYPES[dtype]
         if not isinstance(array, DeviceArray):
             return
         shown = f"{shown} {made.name}"
-        if array.nbytes not in [size * made.bytes for size in sizes]:
+        if array.nbytes not in [size * made.bits // 8 for size in sizes]:
             raise PlanError(
-                f"{shown}, {sizes[0] * made.bytes} bytes, but the array of shape {array.shape} and type {array.dtype} "
-                f"has {array.nbytes}"
+                f"{shown}, {sizes[0] * made.bits // 8} bytes, but the array of shape {array.shape} and type "
+                f"{array.dtype} has {array.nbytes}"
             )
         if array.dtype.itemsize not in (1, made.bytes):
             raise PlanError(f"{shown}, but the elements of the array have {array.dtype.itemsize} bytes ({array.dtype})")

@@ -58,6 +58,11 @@ class Reference:
         return _random(random, (self.problem.n,), dtype) if dtype else None
 
     @property
+    def scales(self) -> tuple[np.ndarray, ...]:
+        """The scales of A and B in blocks, as bytes; empty where the kernel takes none."""
+        return ()
+
+    @property
     def _combination(self) -> LinearCombination:
         return self.problem.plan.epilogue.combination
 

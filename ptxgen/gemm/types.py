@@ -28,6 +28,11 @@ class ElementType:
         return DTYPES[self.name].bytes
 
     @property
+    def bits(self) -> int:
+        """Width in global memory: 4 and 6 for the types of less than a byte."""
+        return DTYPES[self.name].bits
+
+    @property
     def numpy(self) -> np.dtype[Any]:
         return np.dtype(scalar_type(self.name))
 
@@ -44,6 +49,9 @@ TYPES: dict[str, ElementType] = {
         ElementType("tf32", "f32", "tf32", 11, -126),
         ElementType("e4m3", "u8", "f8f6f4", 4, -6),
         ElementType("e5m2", "u8", "f8f6f4", 3, -14),
+        ElementType("e3m2", "16u6_align16b", "f8f6f4", 3, -2),
+        ElementType("e2m3", "16u6_align16b", "f8f6f4", 4, 0),
+        ElementType("e2m1", "16u4_align16b", "f8f6f4", 2, 0),
         ElementType("s8", "u8", "i8"),
         ElementType("u8", "u8", "i8"),
         ElementType("f32", "f32", "", 24, -126),
@@ -51,6 +59,9 @@ TYPES: dict[str, ElementType] = {
     )
 }
 #: Other common names of the types.
-ALIASES = {"fp16": "f16", "fp32": "f32", "int8": "s8", "uint8": "u8", "int32": "s32", "fp8": "e4m3"}
+ALIASES = {"fp16": "f16", "fp32": "f32", "int8": "s8", "uint8": "u8", "int32": "s32", "fp8": "e4m3", "fp4": "e2m1"}
 INPUTS = tuple(name for name, each in TYPES.items() if each.kind)
+#: Those of kernels without scales, and of block-scaled kernels.
+PLAIN_INPUTS = tuple(name for name in INPUTS if TYPES[name].bits >= 8)
+SCALED_INPUTS = tuple(name for name in INPUTS if TYPES[name].kind == "f8f6f4")
 OUTPUTS = ("bf16", "f16", "f32", "s32")

@@ -15,7 +15,7 @@ from ptxgen.gemm.job import GemmJob, run_gemm
 from ptxgen.gemm.reference import _STEEPEST, _activated
 
 FULL: dict[str, Any] = {"alpha": True, "source": "bf16", "bias": "f32", "activation": "gelu"}
-TAKES = [name for name, entry in kernels().items() if "alpha" in entry.options]
+TAKES = [name for name, entry in kernels().items() if "source" in entry.options]
 SCHEDULES = [("eager", 0), ("late", 0), ("random", 1), ("random", 2)]
 
 

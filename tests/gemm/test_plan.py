@@ -48,7 +48,7 @@ def test_what_does_not_fit_is_told_with_the_sum() -> None:
 @pytest.mark.parametrize(
     ("name", "choices", "words"),
     [
-        (KERNEL, {"dtype": "f8"}, "dtype must be bf16, f16, tf32, e4m3, e5m2, s8 or u8, not f8"),
+        (KERNEL, {"dtype": "f8"}, "dtype must be bf16, f16, tf32, e4m3, e5m2, e3m2, e2m3, e2m1, s8 or u8, not f8"),
         (KERNEL, {"dtype": "s8", "c_dtype": "f16"}, "s8 accumulates in s32; C cannot be f16"),
         (KERNEL, {"dtype": "bf16", "b_dtype": "e4m3"}, "no MMA multiplies bf16 by e4m3"),
         (KERNEL, {"dtype": "tf32", "b_major": "mn"}, "B of type tf32 must be K-major"),

@@ -135,7 +135,7 @@ class RunReport:
                 table.add_row(f"smem {name}", f"{each.encode():#018x}", words)
         if isinstance(plan.accumulator, Accumulator):
             mma = plan.accumulator.instruction
-            words = f"{mma.m}×{mma.n}, {mma.a_type}×{mma.b_type}→{mma.d_type}"
+            words = f"{mma.m}×{mma.n}, {mma.a_type}×{mma.b_type}→{plan.accumulator.d_type}"
             table.add_row("instruction", f"{mma.encode():#010x}", words)
         for name in problem.tensormaps:
             made = problem.tensormap(name, 0)
@@ -288,6 +288,7 @@ class RunReport:
                 "regions": [asdict(region) for region in plan.shared.regions],
             },
             "tmem_columns": plan.accumulator.columns,
+            "tmem": [asdict(each) for each in plan.accumulator.regions],
             "pipelines": [asdict(each) for each in plan.pipelines],
             "descriptors": self._encoded(),
             "ptx_bytes": len(result.kernel.text.encode()),

@@ -1,0 +1,126 @@
+"""Random block-scaled inputs, and the C that they must give, bit for bit.
+
+Dequantized elements are exact, and so are their products; an MMA adds them as the tensor core does
+(`ptxgen.emulator.arithmetic.tensor_sums` says how, and how we know), one instruction's K after the other.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from ptxgen.emulator.arithmetic.tensor_sums import fused, fused_groups
+from ptxgen.gemm.problem import GemmProblem, Matrix
+from ptxgen.gemm.reference import Reference
+from ptxgen.gemm.scale_operand import ScaleOperand
+from ptxgen.gemm.scales import pack, pack_elements, scale_values
+from ptxgen.gemm.types import TYPES
+
+_T = TypeVar("_T", bound=np.generic)
+#: Bytes of scales unless they are to be over their whole range: around 1.
+_USUAL = {"ue8m0": (121, 134), "ue4m3": (0x28, 0x48)}
+#: What the bytes between lines hold: with a scale it would be a large number, so that a kernel that reads it shows.
+_GAP = 0x77
+
+
+@dataclass(frozen=True)
+class ScaledReference(Reference):
+    """The inputs of a block-scaled problem and a seed, and C to the bit.
+
+    With `whole_range` elements are any finite ones, and scales any byte, NaN among them.
+    """
+
+    whole_range: bool = False
+
+    @cached_property
+    def inputs(self) -> tuple[np.ndarray, np.ndarray]:
+        """A (M×K) and B (N×K): standard normal, rounded to their types."""
+        problem, random = self.problem, np.random.default_rng(self.seed)
+        a, b = problem.plan.a.dtype, problem.plan.b.dtype
+        return self._elements(random, problem.m, a), self._elements(random, problem.n, b)
+
+    def _elements(self, random: np.random.Generator, rows: int, dtype: str) -> np.ndarray:
+        type, shape = TYPES[dtype].numpy, (rows, self.problem.k)
+        if not self.whole_range:
+            return random.standard_normal(shape, dtype=np.float32).astype(type)
+        values = random.integers(0, 1 << TYPES[dtype].bits, shape, np.uint8).view(type)
+        return np.where(np.isfinite(values.astype(np.float32)), values, type.type(1))
+
+    @cached_property
+    def row_scales(self) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]]:
+        """Scales of A and B as bytes, row-major."""
+        random = np.random.default_rng([self.seed, 3])
+        sfa, sfb = self.problem.plan.scales
+        return self._bytes(random, sfa), self._bytes(random, sfb)
+
+    def _bytes(self, random: np.random.Generator, operand: ScaleOperand) -> npt.NDArray[np.uint8]:
+        low, high = (0, 256) if self.whole_range else _USUAL[operand.type.scale]
+        shape = self.problem.scale_rows(operand), operand.type.scales_of(self.problem.k)
+        return random.integers(low, high, shape, np.uint8)
+
+    @property
+    def scales(self) -> tuple[np.ndarray, ...]:
+        """The scales of A and B in blocks, as bytes."""
+        return tuple(pack(each) for each in self.row_scales)
+
+    def lines(self, which: Matrix) -> np.ndarray:
+        """A or B as it lies in memory: bytes of lines with their gaps."""
+        problem, operand = self.problem, self.problem.plan.a if which == "a" else self.problem.plan.b
+        values = self.inputs[0 if which == "a" else 1]
+        data = pack_elements(values if operand.major == "k" else np.ascontiguousarray(values.T), operand.dtype)
+        made = np.full((data.shape[0], problem.leading(which) * operand.type.bits // 8), _GAP, np.uint8)
+        made[:, : data.shape[1]] = data
+        return made
+
+    def expect(
+        self, rows: slice, columns: slice, batch: int = 0
+    ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+        """What rows and columns of C must hold; no element may be off."""
+        sums = self.sums(rows, columns)
+        combination = self._combination
+        with np.errstate(over="ignore", invalid="ignore"):
+            if combination.alpha:
+                sums = sums * np.float32(self.problem.alpha)
+            found = sums.astype(TYPES[self.problem.plan.c_dtype].numpy).astype(np.float64)
+        return found, np.zeros_like(found)
+
+    def sums(self, rows: slice, columns: slice) -> npt.NDArray[np.float32]:
+        """The accumulators of rows and columns of C."""
+        plan = self.problem.plan
+        type, parts = plan.scales[0].type, (rows, columns)
+        a, b = (values[part].astype(np.float32) for values, part in zip(self.inputs, parts, strict=True))
+        scales = [scale_values(data[part], type.scale) for data, part in zip(self.row_scales, parts, strict=True)]
+        total: npt.NDArray[np.float32] | None = None
+        step, taken = plan.a.mma_k, plan.a.mma_k // type.block
+        for index in range(-(-self.problem.k // step)):
+            left, right = (_part(each, index * step, step) for each in (a, b))
+            factors = [_part(each, index * taken, taken) for each in scales]
+            if plan.a.packed:
+                total = fused_groups(left, right, total, (factors[0], factors[1]), scale_type=type.scale)
+            else:
+                types = plan.a.dtype, plan.b.dtype, "f32"
+                total = fused(left, right, total, types, scales=(factors[0], factors[1]))
+        assert total is not None
+        return total
+
+    @property
+    def tolerance_reason(self) -> str:
+        """Why the comparison allows nothing."""
+        return "none: the reference adds as the tensor cores do, bit for bit"
+
+
+def _part(values: npt.NDArray[_T], first: int, count: int) -> npt.NDArray[_T]:
+    """Columns of a matrix, with zeros behind its last."""
+    part = values[:, first : first + count]
+    return part if part.shape[1] == count else np.pad(part, ((0, 0), (0, count - part.shape[1])))
+
+
+def reference_of(problem: GemmProblem, seed: int, *, whole_range: bool = False) -> Reference:
+    """The reference of a problem: to the bit where operands have scales."""
+    if problem.plan.scales:
+        return ScaledReference(problem, seed, whole_range)
+    return Reference(problem, seed)
