@@ -1,4 +1,4 @@
-"""Write the table of rungs in docs/kernels.md again, between its two markers: `python -m tools.rung_table`."""
+"""Write the tables of rungs in docs/kernels.md again, between their markers: `python -m tools.rung_table`."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from ptxgen.toolchain import assemble
 
 PAGE = Path(__file__).parents[1] / "docs" / "kernels.md"
 BEGIN, END = "<!-- table of rungs, by make docs -->\n", "<!-- end of the table -->\n"
+MAPS_BEGIN, MAPS_END = "<!-- maps of tensor memory, by make docs -->\n", "<!-- end of the maps -->\n"
 _HEAD = """\
 | id | kernel | lines of its entry | of its template | of its PTX | registers | shared memory | TMEM columns |
 |---|---|---:|---:|---:|---:|---:|---:|
@@ -49,6 +50,20 @@ def _rows(registers: Callable[[str, GemmPlan], int | str]) -> Iterator[tuple[obj
         )  # fmt: skip
 
 
+def maps() -> str:
+    """The columns of tensor memory of the block-scaled kernels."""
+    head = "| id | kernel | accumulators | shared | SFA | SFB |\n|---|---|---|---:|---|---|\n"
+    rows: list[str] = []
+    for name, entry in kernels().items():
+        regions = entry.plan().accumulator.regions
+        if len(entry.plan().scales) == 2:
+            spans = [f"{each.first}-{each.first + each.columns - 1}" for each in regions]
+            shared = str(entry.plan().config.overlap or "-")
+            row = [", ".join(entry.rungs), f"`{name}`", ", ".join(spans[:-2]), shared, *spans[-2:]]
+            rows.append(f"| {' | '.join(row)} |\n")
+    return head + "".join(rows)
+
+
 def registers_shown(page: str) -> dict[str, str]:
     """The registers of each kernel that a page has in its table."""
     cells = (line.split(" | ") for line in page.splitlines() if line.startswith("| ") and " | `" in line)
@@ -56,10 +71,12 @@ def registers_shown(page: str) -> dict[str, str]:
 
 
 def renewed(page: str, registers: Callable[[str, GemmPlan], int | str]) -> str:
-    """The page with the table as the ladders have it."""
-    before, _, rest = page.partition(BEGIN)
-    _, _, after = rest.partition(END)
-    return f"{before}{BEGIN}{table(registers)}{END}{after}"
+    """The page with the tables as the ladders have them."""
+    for begin, end, made in ((BEGIN, END, table(registers)), (MAPS_BEGIN, MAPS_END, maps())):
+        before, _, rest = page.partition(begin)
+        _, _, after = rest.partition(end)
+        page = f"{before}{begin}{made}{end}{after}"
+    return page
 
 
 if __name__ == "__main__":

@@ -153,6 +153,13 @@ class GemmProblem:
         rows = self.m if which == "a" else self.n
         return getattr(self.plan, which).tensormap(address, rows, self.k, self.leading(which), batches)
 
+    @property
+    def encoded(self) -> dict[str, TiledMap]:
+        """The tensormaps of all matrices and scales that the kernel takes so, by name, at address 0."""
+        made = {name: self.tensormap(name, 0) for name in self.tensormaps}
+        scales = {each.name: each.tensormap(0, self.scale_rows(each), self.k) for each in self.plan.scales}
+        return {**made, **scales}
+
     @cached_property
     def tile_order(self) -> npt.NDArray[np.uint32] | None:
         """The table of tiles that the kernel takes; None where it takes none."""

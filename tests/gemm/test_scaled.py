@@ -93,9 +93,9 @@ CHOICES: list[tuple[str, dict[str, Any]]] = [
     ("mxfp8-initial", {"scheduler": "clc", "n_tile": 96}),
     ("mxfp8-initial", {"scheduler": "grid", "accumulators": 1, "n_tile": 224, "stages": 5}),
     ("mxfp8-o9", {"n_tile": 224, "overlap": 32, "scheduler": "clc", "order": "hilbert"}),
-    ("blackwell/nvfp4", {"c_dtype": "bf16", "epilogue": "tma"}),
-    ("blackwell/nvfp4", {"scale_dtype": "ue8m0", "scale_block": 16}),
-    ("blackwell/nvfp4", {"scale_dtype": "ue8m0", "scale_block": 32, "k_tile_bytes": 256, "stages": 3}),
+    ("nvfp4", {"c_dtype": "bf16", "epilogue": "tma"}),
+    ("nvfp4", {"scale_dtype": "ue8m0", "scale_block": 16}),
+    ("nvfp4", {"scale_dtype": "ue8m0", "scale_block": 32, "k_tile_bytes": 256, "stages": 3}),
 ]
 
 
@@ -105,7 +105,7 @@ def test_other_choices(name: str, choices: dict[str, Any], schedule: str) -> Non
     require_right(name, (300, 260, 128), schedule, 3, **choices)
 
 
-@pytest.mark.parametrize("name", ["mxfp8-initial", "mxfp8-o11", "blackwell/mxfp4", "blackwell/nvfp4"])
+@pytest.mark.parametrize("name", ["mxfp8-initial", "mxfp8-o11", "mxfp4", "nvfp4"])
 def test_elements_and_scales_over_their_whole_range(name: str) -> None:
     plan = find(name).plan()
     reference = ScaledReference(plan.problem(270, 256, 256), 5, whole_range=True)
@@ -118,7 +118,7 @@ def test_elements_and_scales_over_their_whole_range(name: str) -> None:
 
 @pytest.mark.parametrize(
     ("name", "shape"),
-    [("mxfp8-initial", (64, 48, 224)), ("blackwell/mxfp4", (64, 48, 224)), ("blackwell/nvfp4", (64, 48, 48))],
+    [("mxfp8-initial", (64, 48, 224)), ("mxfp4", (64, 48, 224)), ("nvfp4", (64, 48, 48))],
 )
 def test_the_reference_is_the_dequantized_product(name: str, shape: tuple[int, int, int]) -> None:
     plan = find(name).plan()
@@ -172,8 +172,8 @@ def columns(name: str, **choices: Any) -> dict[str, tuple[int, int]]:
         (LADDER[1:3], [(0, 255), (128, 383), (384, 387), (388, 395)]),
         (LADDER[3:11], [(0, 255), (128, 383), (384, 391), (392, 407)]),
         (LADDER[11:], [(0, 255), (192, 447), (448, 455), (456, 471)]),
-        (["blackwell/mxfp4"], [(0, 255), (192, 447), (448, 463), (464, 495)]),
-        (["blackwell/nvfp4"], [(0, 255), (192, 447), (448, 463), (464, 495)]),
+        (["mxfp4"], [(0, 255), (192, 447), (448, 463), (464, 495)]),
+        (["nvfp4"], [(0, 255), (192, 447), (448, 463), (464, 495)]),
     ],
 )
 def test_the_map_of_tensor_memory(names: list[str], expected: list[tuple[int, int]]) -> None:
@@ -210,7 +210,7 @@ def test_large_problems_have_their_own_choices() -> None:
         ("mxfp8-initial", {"dtype": "bf16"}, "kind::mxf8f6f4 multiplies e4m3, e5m2, e2m3, e3m2, e2m1, not bf16"),
         ("mxfp8-initial", {"scale_dtype": "ue4m3"},
          "kind::mxf8f6f4 has ue8m0 with blocks of 32, not ue4m3 with blocks of 32"),
-        ("blackwell/nvfp4", {"scale_block": 32},
+        ("nvfp4", {"scale_block": 32},
          "kind::mxf4nvf4 has ue4m3 with blocks of 16, ue8m0 with blocks of 16, ue8m0 with blocks of 32, not ue4m3"),
         ("mxfp8-initial", {"dtype": "e2m1", "a_major": "mn"}, "A of type e2m1 must be K-major"),
         ("mxfp8-initial", {"m_tile": 128}, "the M tile must be 256 (tcgen05.mma with cta_group::2), not 128"),

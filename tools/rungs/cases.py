@@ -8,12 +8,15 @@ from typing import Any
 
 import ptxgen
 from ptxgen.gemm import KernelEntry, PlanError, find
-from ptxgen.gemm.job import run_gemm
-from ptxgen.gemm.types import INPUTS
+from ptxgen.gemm.job import GemmJob
+from ptxgen.gemm.types import PLAIN_INPUTS, SCALED_INPUTS
 
 SHAPES = [(128, 128, 128), (256, 384, 192), (511, 253, 72), (1, 1, 64), (512, 512, 512)]
 #: More tiles than CTA slots, for persistent kernels with tiles of 64 columns on 4 multiprocessors.
 MANY = (1500, 1100, 136)
+#: The same for block-scaled kernels: a K that is a multiple of a block of scales, but not of a K block.
+SCALED_SHAPES = [(256, 256, 256), (512, 384, 512), (511, 253, 416), (1, 1, 64)]
+SCALED_MANY = (700, 800, 160)
 SEEDS = 5
 
 
@@ -28,22 +31,27 @@ class Case:
     seed: int
     multiprocessors: int | None = None
     batches: int = 1
+    whole_range: bool = False
 
     def __str__(self) -> str:
         words = [self.name, *(f"{name}={value}" for name, value in self.choices.items()), str(self.shape)]
+        words += ["whole range"] * self.whole_range
         return " ".join([*words, self.schedule, f"seed {self.seed}"])
 
 
 def cases(entry: KernelEntry) -> Iterator[Case]:
     """All runs of a rung: its own config in full, other types and majors under one random schedule."""
     schedules = [("eager", 0), ("late", 0), *(("random", seed) for seed in range(SEEDS))]
+    if "kind" in entry.options:
+        yield from scaled_cases(entry, schedules)
+        return
     for schedule, seed in schedules:
         for shape in SHAPES:
             yield Case(entry.name, {}, shape, schedule, seed)
         if "scheduler" in entry.defaults:
             slots = {"slots": 4} if "slots" in entry.options else {}
             yield Case(entry.name, {"n_tile": 64, **slots}, MANY, schedule, seed, 4)
-    for dtype in INPUTS:
+    for dtype in PLAIN_INPUTS:
         for a_major in ("k", "mn"):
             for b_major in ("k", "mn"):
                 choices = {"dtype": dtype, "a_major": a_major, "b_major": b_major, "c_dtype": ""}
@@ -53,6 +61,27 @@ def cases(entry: KernelEntry) -> Iterator[Case]:
         batches = 2 if choices.get("batched") else 1
         for schedule, seed in schedules[: 3 if batches == 1 else len(schedules)]:
             yield Case(entry.name, choices, (250, 133, 136), schedule, seed, 4, batches)
+
+
+def scaled_cases(entry: KernelEntry, schedules: list[tuple[str, int]]) -> Iterator[Case]:
+    """The same of a block-scaled rung, with its choices for large problems too."""
+    for choices in [{}, entry.large] if entry.large else [{}]:
+        for schedule, seed in schedules:
+            for shape in SCALED_SHAPES:
+                yield Case(entry.name, choices, shape, schedule, seed)
+            yield Case(entry.name, {**choices, "slots": 4}, SCALED_MANY, schedule, seed)
+            yield Case(entry.name, choices, (270, 264, 256), schedule, seed, whole_range=True)
+    for dtype in SCALED_INPUTS:
+        for b_dtype in SCALED_INPUTS:
+            yield Case(entry.name, {"dtype": dtype, "b_dtype": b_dtype}, (270, 133, 384), "random", 0)
+    for dtype in ("e4m3", "e5m2"):
+        for a_major, b_major in (("k", "mn"), ("mn", "k"), ("mn", "mn")):
+            choices = {"dtype": dtype, "a_major": a_major, "b_major": b_major}
+            yield Case(entry.name, choices, (270, 133, 416), "random", 0)
+    for c_dtype in ("bf16", "f16", "f32"):
+        for epilogue in ("direct", "tma"):
+            choices = {"c_dtype": c_dtype, "epilogue": epilogue, "alpha": True}
+            yield Case(entry.name, choices, (270, 133, 384), "random", 0)
 
 
 def other_choices(entry: KernelEntry) -> Iterator[dict[str, Any]]:
@@ -75,5 +104,6 @@ def judge(case: Case) -> str | None:
     except PlanError:
         return None
     device = ptxgen.Emulator(plan.target, case.schedule, seed=case.seed, multiprocessors=case.multiprocessors)
-    result = run_gemm(device, plan, *case.shape, seed=case.seed, batches=case.batches)
+    more = {"batches": case.batches}
+    result = GemmJob(plan, *case.shape, case.seed, more, case.whole_range).run(device)
     return "" if result.ok and not result.advice else result.summary()

@@ -79,10 +79,20 @@ def require_option(entry: KernelEntry, kernel: str, name: str) -> None:
         raise InputError(f"{entry.name} has no option {name!r}{near} ('ptxgen kernels {kernel}' lists them)")
 
 
-def make_plan(kernel: str, settings: list[str], dtype: str | None, c_dtype: str | None) -> GemmPlan:
-    """The plan of a kernel with settings such as "stages=4". Raises InputError and PlanError for what does not fit."""
+def make_plan(
+    kernel: str,
+    settings: list[str],
+    dtype: str | None,
+    c_dtype: str | None,
+    size: tuple[int, int, int] | None = None,
+) -> GemmPlan:
+    """The plan of a kernel with settings such as "stages=4", for a problem of M, N and K where these are known.
+
+    Raises InputError and PlanError for what does not fit.
+    """
     entry = find_kernel(kernel)
-    return entry.plan(**parse_settings(entry, kernel, settings, dtype, c_dtype))
+    chosen = parse_settings(entry, kernel, settings, dtype, c_dtype)
+    return entry.plan(**chosen) if size is None else entry.plan_for(*size, **chosen)
 
 
 def parse_settings(

@@ -83,7 +83,7 @@ def evaluate(combination: Combination) -> Row:
     """Plan, check, assemble and run a combination."""
     one, options = combination, combination.options
     try:
-        plan = find(one.kernel).plan(**parse_options(dict(options)))
+        plan = find(one.kernel).plan_for(one.m, one.n, one.k, **parse_options(dict(options)))
         job = GemmJob(plan, one.m, one.n, one.k, one.seed)
     except PlanError as error:
         return Row(options, "illegal", str(error))

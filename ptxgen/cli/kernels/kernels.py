@@ -48,6 +48,7 @@ def kernels(
 
     from ptxgen.cli.common.terminal import grid, output
     from ptxgen.gemm import kernels as packaged
+    from ptxgen.gemm.ladder import LARGE
 
     entries = list(packaged().values()) if kernel is None else [find_kernel(kernel)]
     if copy is not None:
@@ -73,6 +74,9 @@ def kernels(
         if entry.parent:
             rows.add_row("from", entry.parent)
             rows.add_row("adds", ", ".join(f"{name}={value}" for name, value in entry.changes.items()) or "a template")
+        if entry.large:
+            words = ", ".join(f"{name}={value}" for name, value in entry.large.items())
+            rows.add_row("large problems", f"{words} where M, N and K are all at least {LARGE}")
         rows.add_row("template", entry.template.name)
         for who, said in (("the article's choice", entry.article), ("ours", entry.ours)):
             if said:
@@ -125,6 +129,7 @@ def _described(entry: KernelEntry) -> dict[str, Any]:
         "rungs": list(entry.rungs),
         "from": entry.parent,
         "changes": entry.changes,
+        "large": entry.large,
         "options": entry.described(),
     }
 

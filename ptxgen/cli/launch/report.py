@@ -68,6 +68,8 @@ class RunReport:
         plan = problem.plan
         grid = problem.grid[: 3 if plan.config.batched else 2]
         types = plan.a.dtype if plan.a.dtype == plan.b.dtype else f"{plan.a.dtype} and {plan.b.dtype}"
+        if plan.scales:
+            types += f" with {plan.scales[0].type.scale} scales of {plan.scales[0].type.block}"
         sums = plan.accumulator.d_type
         steps = -(-problem.k // plan.k_tile)
         sizes = ", ".join(f"{name} {value:.12g}" for name, value in problem.sizes.items())
@@ -130,15 +132,16 @@ class RunReport:
             smem = {"A": plan.a.descriptor, "B": plan.b.descriptor}
             if smem["A"] == smem["B"]:
                 smem = {"A, B": plan.a.descriptor}
+            if plan.scales:
+                smem["scales"] = plan.scales[0].descriptor
             for name, each in smem.items():
                 words = f"{each.swizzle} swizzle, SBO {each.stride_byte_offset} bytes"
                 table.add_row(f"smem {name}", f"{each.encode():#018x}", words)
         if isinstance(plan.accumulator, Accumulator):
             mma = plan.accumulator.instruction
-            words = f"{mma.m}×{mma.n}, {mma.a_type}×{mma.b_type}→{plan.accumulator.d_type}"
+            words = f"{plan.accumulator.kind}, {mma.m}×{mma.n}, {mma.a_type}×{mma.b_type}→{plan.accumulator.d_type}"
             table.add_row("instruction", f"{mma.encode():#010x}", words)
-        for name in problem.tensormaps:
-            made = problem.tensormap(name, 0)
+        for name, made in problem.encoded.items():
             dims, box = ("×".join(map(str, reversed(sizes))) for sizes in (made.dims, made.box))
             word = int.from_bytes(made.encode()[8:12], "little")
             words = f"{dims}, box {box}, {made.swizzle} swizzle"
@@ -256,7 +259,7 @@ class RunReport:
     def _encoded(self) -> dict[str, str]:
         problem = self.result.problem
         plan = problem.plan
-        made = {f"tensormap_{name}": problem.tensormap(name, 0).encode().hex() for name in problem.tensormaps}
+        made = {f"tensormap_{name}": each.encode().hex() for name, each in problem.encoded.items()}
         if plan.a.load != "direct":
             made.update(smem_a=f"{plan.a.descriptor.encode():#018x}", smem_b=f"{plan.b.descriptor.encode():#018x}")
         if isinstance(plan.accumulator, Accumulator):

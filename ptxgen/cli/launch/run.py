@@ -227,7 +227,7 @@ def run(
         settings = [*own, *settings]
     own_launch.refuse(kernel)
     start = time.perf_counter()
-    plan = make_plan(kernel, settings, dtype, c_dtype)
+    plan = make_plan(kernel, settings, dtype, c_dtype, None if ptx else (m, n, k))
     job = GemmJob(plan, m, n, k, seed, more)
     _require_memory(job)
     if ptx is None:
