@@ -120,7 +120,7 @@ def test_a_right_run(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
         "ab 1 stage; full: 1 arrival and 32768 bytes; empty: 1 arrival acc 1 stage; full: 1 arrival",
         "128 of 512 TMEM columns × 128 lanes: the accumulator in columns 0-127",
         "smem A, B 0x4000404000010000 128B swizzle, SBO 1024 bytes",
-        "instruction 0x08200010 128×128, f16×f16→f32",
+        "instruction 0x08200010 f16, 128×128, f16×f16→f32",
         "128×64, box 128×64, 128B swizzle",
         "256×64, box 128×64, 128B swizzle",
         "registers, no spills, no warnings; PTX ",

@@ -145,7 +145,7 @@ def test_a_template_outside_the_package(tmp_path: Path) -> None:
     ("ladder", "words"),
     [
         ("x", "cannot read .*ladder.toml: "),
-        ("[[rung]]\nname = 'a'\nsteps = 3", "the rung a has steps; a rung takes article, from, id, name,"),
+        ("[[rung]]\nname = 'a'\nsteps = 3", "the rung a has steps; a rung takes article, from, id, large, name,"),
         ("[[rung]]\nid = 'a'", "a rung has no name"),
         ("[[rung]]\nname = 'a'\nfrom = 'b'", "a comes from 'b', which there is not before it"),
         ("[[rung]]\nname = 'a'", "a must name a template, or the rung that it comes from"),
