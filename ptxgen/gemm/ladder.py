@@ -10,7 +10,7 @@ from typing import Any
 
 from ptxgen.builder import KERNELS_FOLDER, Template
 from ptxgen.descriptors.instruction import SCALED_KINDS
-from ptxgen.gemm.config import GemmConfig
+from ptxgen.gemm.config import GemmConfig, as_text
 from ptxgen.gemm.errors import PlanError
 from ptxgen.gemm.plan import Design, GemmPlan
 from ptxgen.gemm.types import PLAIN_INPUTS, SCALED_INPUTS
@@ -64,6 +64,15 @@ class KernelEntry:
     def dtypes(self) -> tuple[str, ...]:
         """The types of A and B that the kernel may have."""
         return SCALED_INPUTS if "kind" in self.options else PLAIN_INPUTS
+
+    def settings(self, config: GemmConfig) -> list[str]:
+        """What differs from the rung's own options, as `--set` takes it: `plan` makes the same config of it."""
+        values = [(each.name, getattr(config, each.name), each.default) for each in fields(GemmConfig)]
+        return [
+            f"{name}={as_text(value)}"
+            for name, value, default in values
+            if name in self.options and value != self.defaults.get(name, default)
+        ]
 
     def described(self) -> dict[str, dict[str, Any]]:
         """The options: default, choices or range (first, last, step), and help."""

@@ -83,12 +83,8 @@ def row(each: Estimate) -> tuple[str, ...]:
 def command(found: Planning, problem: tuple[int, int, int]) -> str:
     """The command that runs the choice in the emulator: what differs from the rung."""
     from ptxgen.gemm import find
-    from ptxgen.gemm.config import as_text
 
-    entry, config = find(found.rung), found.chosen.config
-    own = entry.plan().config
-    changed = [name for name in entry.options if getattr(config, name) != getattr(own, name)]
-    settings = [f"--set {name}={as_text(getattr(config, name))}" for name in changed]
+    settings = [f"--set {each}" for each in find(found.rung).settings(found.chosen.config)]
     sizes = [f"--{name} {size}" for name, size in zip("mnk", problem, strict=True)]
     return " ".join(["ptxgen run", found.rung, *sizes, *settings])
 

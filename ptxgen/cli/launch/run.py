@@ -34,7 +34,7 @@ def register(app: typer.Typer) -> None:
 
 
 def run(
-    kernel: KernelName,
+    kernel: KernelName = "",
     m: Annotated[int, typer.Option("--m", help="Rows of A and C.")] = 512,
     n: Annotated[int, typer.Option("--n", help="Rows of B, columns of C.")] = 512,
     k: Annotated[int, typer.Option("--k", help="Columns of A and B.")] = 512,
@@ -164,7 +164,8 @@ def run(
     """Run a kernel on random matrices and compare every element of C = A·Bᵀ with NumPy.
 
     KERNEL may also be a file of your own: FILE.ptx with --arg for each parameter, FILE.py with a `job` (inputs, launch
-    and reference) or a `kernel` (then with --arg), or FILE.ptx as 'ptxgen build' wrote it, edited.
+    and reference) or a `kernel` (then with --arg), or FILE.ptx as 'ptxgen build' wrote it, edited. With --device gpu
+    it may be left out: then the kernel and its options are what should be fastest there.
     """
     import ptxgen.builder  # noqa: F401  (imported here so that the time of planning and rendering is only theirs)
     from ptxgen.cli.common.files import parse_ptx, read_ptx
@@ -179,6 +180,8 @@ def run(
 
     chosen = choose("--schedule", schedule, devices.SCHEDULES)
     choose("--device", device, devices.DEVICES)
+    if not kernel and device != "gpu":
+        raise InputError("missing argument 'KERNEL': only --device gpu picks a kernel itself (see 'ptxgen run --help')")
     if seed < 0:
         raise InputError(f"--seed must be 0 or more, not {seed}")
     if schedules is not None and schedules < 1:
@@ -200,6 +203,8 @@ def run(
     sizes = {"batches": batches, "alpha": alpha, "beta": beta, "lda": lda, "ldb": ldb, "ldc": ldc}
     own_launch = LaunchWords(arguments, outputs, grid, block, cluster, shared_bytes, entry)
     more = {name: value for name, value in sizes.items() if value is not None}
+    if not kernel:
+        kernel, settings = _fastest(m, n, k, settings, dtype, c_dtype)
     if ncu:
         if device != "gpu":
             raise InputError("--ncu profiles a GPU: add --device gpu")
@@ -278,6 +283,19 @@ def run(
             report.print(console)
         inspection.show(result.arrays)
     return OK if result.ok else WRONG
+
+
+def _fastest(
+    m: int, n: int, k: int, settings: Sequence[str], dtype: str | None, c_dtype: str | None
+) -> tuple[str, list[str]]:
+    """The kernel that should be fastest on the GPU here, and its options as `--set` takes them."""
+    from ptxgen.gemm import best, find, parse_options
+    from ptxgen.gpu import Gpu
+
+    given = dict(each.split("=", 1) for each in settings if "=" in each)
+    given.update({name: each for name, each in (("dtype", dtype), ("c_dtype", c_dtype)) if each is not None})
+    plan = best(m, n, k, device=Gpu(), **{"dtype": "bf16", **parse_options(given)})
+    return plan.name, find(plan.name).settings(plan.config)
 
 
 def _profiled(report_name: str, words: Sequence[str], options: str, *, as_json: bool) -> int:

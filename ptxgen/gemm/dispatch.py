@@ -1,0 +1,112 @@
+"""Which kernel a problem should run with: what was measured on the device where there is a figure, else the planner.
+
+The tables of measured choices are ptxgen/gemm/tuned/MACHINE.toml, which `make tune` writes.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import Any
+
+from ptxgen.device import Device
+from ptxgen.gemm.config import parse_options
+from ptxgen.gemm.errors import PlanError
+from ptxgen.gemm.ladder import find
+from ptxgen.gemm.plan import GemmPlan
+from ptxgen.gemm.planner import plan_gemm
+from ptxgen.gemm.types import ALIASES
+from ptxgen.timing import MACHINES, Machine
+
+FOLDER = Path(__file__).parent / "tuned"
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """A measured choice: a kernel by name with its options as `--set` takes them; microseconds of one launch."""
+
+    m: int
+    n: int
+    k: int
+    dtype: str
+    kernel: str
+    options: tuple[str, ...]
+    us: float
+
+    def plan(self, more: Mapping[str, Any]) -> GemmPlan:
+        """Its plan with more options. Raises PlanError where they do not go together."""
+        own = parse_options(dict(each.split("=", 1) for each in self.options))
+        return find(self.kernel).plan(**{**own, "dtype": self.dtype, **more})
+
+
+@dataclass(frozen=True)
+class Table:
+    """What was measured on a device with a driver on a day."""
+
+    device: str
+    driver: str
+    date: str
+    rows: tuple[Tuned, ...]
+
+    def nearest(self, m: int, n: int, k: int, dtype: str) -> Tuned | None:
+        """The row of N, K and the type with the smallest M from m up to twice that; None where there is none."""
+        same = [each for each in self.rows if (each.n, each.k, each.dtype) == (n, k, dtype) and m <= each.m <= 2 * m]
+        return min(same, key=lambda each: each.m, default=None)
+
+
+@cache
+def tuning_table(machine: str) -> Table:
+    """The table of a machine by name ("h200"); an empty one where nothing was measured."""
+    path = FOLDER / f"{machine}.toml"
+    if not path.is_file():
+        return Table("", "", "", ())
+    read = tomllib.loads(path.read_text())
+    rows = tuple(_row(each) for each in read["row"])
+    return Table(read["device"], read["driver"], read["date"], rows)
+
+
+def _row(read: Mapping[str, Any]) -> Tuned:
+    m, n, k = read["shape"]
+    return Tuned(m, n, k, read["dtype"], read["kernel"], tuple(read["options"]), read["us"])
+
+
+def machine_of(device: str | Device) -> Machine:
+    """The machine that a device is, or is nearest to: by name ("h200", "NVIDIA H200"), or by target ("sm_90a").
+
+    Raises PlanError for a device that is neither.
+    """
+    names = (device,) if isinstance(device, str) else (device.name, device.target)
+    for name in names:
+        for machine in MACHINES.values():
+            if name.lower() in (machine.name, machine.title.lower(), machine.target):
+                return machine
+    known = ", ".join(f"{each.name} ({each.target})" for each in MACHINES.values())
+    raise PlanError(f"nothing is known about the speed of {names[0]!r}; known are {known}")
+
+
+def best(m: int, n: int, k: int, dtype: str = "bf16", device: str | Device = "h200", **options: Any) -> GemmPlan:
+    """The plan of the kernel that should be fastest for C = A·Bᵀ, A of M×K and B of N×K, on a device.
+
+    `device`: a machine's name, a target, or a Device. `options` are those of the kernels that must hold, such as
+    `bias="bf16"` or `b_major="mn"`. Raises PlanError where no kernel takes the problem.
+    """
+    given = tuple(sorted({**options, "dtype": ALIASES.get(dtype, dtype)}.items()))
+    return _best(m, n, k, machine_of(device).name, given)
+
+
+@lru_cache(maxsize=1024)
+def _best(m: int, n: int, k: int, machine: str, options: tuple[tuple[str, Any], ...]) -> GemmPlan:
+    given = dict(options)
+    row = tuning_table(machine).nearest(m, n, k, given["dtype"])
+    if row is not None:
+        try:
+            plan = row.plan(given)
+            plan.padded_problem(m, n, k)
+        except PlanError:  # the options do not go with it
+            pass
+        else:
+            return plan
+    return plan_gemm(m, n, k, MACHINES[machine], count=1, fixed=given).chosen.plan

@@ -1,0 +1,76 @@
+"""`best`: what was measured where there is a figure, else the planner's choice."""
+
+from __future__ import annotations
+
+import re
+import pytest
+
+from ptxgen.emulator import Emulator
+from ptxgen.gemm import PlanError, best, dispatch, find, kernels
+from ptxgen.gemm.dispatch import Table, Tuned, machine_of, tuning_table
+from ptxgen.gemm.planner import plan_gemm
+from ptxgen.timing import MACHINES
+
+RUNG = "hopper/overlapped"
+
+
+def row(m: int, n: int, k: int, *options: str) -> Tuned:
+    return Tuned(m, n, k, "bf16", RUNG, options, 1.0)
+
+
+@pytest.fixture
+def measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = (row(128, 512, 512, "n_tile=96"), row(32, 512, 512, "m_tile=64", "n_tile=64"))
+    monkeypatch.setattr(dispatch, "tuning_table", lambda _: Table("a GPU", "1", "2026-01-01", rows))
+    dispatch._best.cache_clear()
+
+
+@pytest.mark.parametrize(("m", "n_tile"), [(128, 96), (100, 96), (64, 96), (32, 64), (16, 64)])
+def test_a_measured_row_of_up_to_twice_the_tokens_decides(measured: None, m: int, n_tile: int) -> None:
+    plan = best(m, 512, 512, "bf16", "h200")
+    assert (plan.name, plan.n_tile) == (RUNG, n_tile)
+
+
+@pytest.mark.parametrize("shape", [(129, 512, 512), (63, 512, 256), (128, 500, 512)])
+def test_other_shapes_are_planned(measured: None, shape: tuple[int, int, int]) -> None:
+    planned = plan_gemm(*shape, MACHINES["h200"], count=1, fixed={"dtype": "bf16"}).chosen.plan
+    assert best(*shape, device="NVIDIA H200").config == planned.config
+
+
+def test_options_hold(measured: None) -> None:
+    plan = best(128, 512, 512, "f16", "sm_90a", b_major="mn", bias="f32")
+    assert (plan.a.dtype, plan.b.major, plan.epilogue.combination.bias) == ("f16", "mn", "f32")
+    plan = best(128, 512, 512, "bf16", "sm_90a", b_major="mn")
+    assert (plan.n_tile, plan.b.major) != (96, "k")
+
+
+def test_options_that_no_kernel_has_are_refused() -> None:
+    with pytest.raises(PlanError, match="no option tile"):
+        best(128, 512, 512, tile=3)
+
+
+def test_devices() -> None:
+    assert machine_of("B200").name == "b200"
+    assert machine_of(Emulator("sm_90a")).name == "h200"
+    with pytest.raises(PlanError, match=re.escape("the speed of 'h99'; known are b200 (sm_100a), h200 (sm_90a)")):
+        best(1, 1, 1, device="h99")
+
+
+def test_settings_make_the_same_config_again() -> None:
+    entry = find(RUNG)
+    config = entry.plan(cluster_m=1, cluster_n=2, n_tile=96).config
+    assert "cluster_m=1" in entry.settings(config)
+    assert Tuned(1, 1, 1, "bf16", RUNG, tuple(entry.settings(config)), 1.0).plan({}).config == config
+
+
+@pytest.mark.parametrize("machine", [each for each in MACHINES if (dispatch.FOLDER / f"{each}.toml").is_file()])
+def test_every_row_of_a_table_can_be_planned(machine: str) -> None:
+    table = tuning_table(machine)
+    assert table.device
+    assert table.driver
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d", table.date)
+    assert len({(each.m, each.n, each.k, each.dtype) for each in table.rows}) == len(table.rows)
+    for each in table.rows:
+        assert each.kernel in kernels()
+        assert each.us > 0
+        each.plan({}).padded_problem(each.m, each.n, each.k)
