@@ -1,0 +1,259 @@
+"""The Hopper GEMM benchmark: our kernels beside torch, the best of cublasLt's algorithms, and fast.cu, on one GPU.
+
+    python -m bench.hopper measure --out rows.jsonl --seconds 400     # resumes: rows that the file has are left out
+    python -m bench.hopper report rows.jsonl                          # docs/hopper.md and its picture
+
+How: each arm's result is compared with a product in fp32 before it is timed. An arm's launches are a CUDA graph over
+rotating buffers of random normal data, at least twice the L2 together. All arms of a row take turns, forth and back, in
+one process, after the power is steady. Time and cycles are read on the GPU (globaltimer, clock64).
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import datetime
+import json
+import os
+import re
+import sys
+import time
+import traceback
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from bench.gpu.arms import Arm, Buffers, Built, FastCuArm, LtArm, PtxgenArm, Spec, TorchArm, build
+from bench.gpu.candidates import Candidate, candidates, chosen
+from bench.gpu.cublaslt import CublasLt, Product
+from bench.gpu.measure import Bench
+from bench.gpu.suite import Row, suite
+
+_WORKSPACE = 64 << 20
+_LT_ALGORITHMS = 32
+#: From so many operations on a row is bound by power, and warms up longer.
+_LARGE = 10**11
+_FP8 = ("e4m3", "e5m2")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a row is measured."""
+
+    repeats: int
+    finalists: int
+    target_us: float
+    warm: float
+
+
+class Runner:
+    """Measures rows on the GPU of this process, and writes a line of JSON for each."""
+
+    def __init__(self, settings: Settings, built: dict[Spec, Built], out: Path, fast_cu: Path | None) -> None:
+        import torch  # type: ignore[import-not-found]
+
+        self.settings, self.built, self.out = settings, built, out
+        self.torch = torch
+        self.bench = Bench(torch)
+        self._workspace = torch.empty(_WORKSPACE, dtype=torch.uint8, device="cuda")
+        self.lt = CublasLt(self._workspace.data_ptr(), _WORKSPACE)
+        self.fast_cu = None
+        if fast_cu is not None:
+            ctypes.CDLL("libcuda.so.1", ctypes.RTLD_GLOBAL)
+            self.fast_cu = ctypes.CDLL(str(fast_cu))
+        self.machine = {
+            "device": torch.cuda.get_device_name(),
+            "driver": self.bench.monitor.driver,
+            "torch": str(torch.__version__),
+            "cublaslt": self.lt.version,
+            "date": datetime.date.today().isoformat(),
+        }
+        self._running = out.with_suffix(".running")
+        self._banned_file = out.with_suffix(".banned")
+        if self._running.exists():  # what ran when the process before this one died
+            with self._banned_file.open("a") as file:
+                file.write(self._running.read_text() + "\n")
+            self._running.unlink()
+        lines = self._banned_file.read_text().splitlines() if self._banned_file.exists() else []
+        self.banned = set(lines)
+
+    def measure(self, row: Row, tried: Sequence[Candidate]) -> dict[str, Any]:
+        """The record of a row."""
+        began, bench, settings = time.monotonic(), self.bench, self.settings
+        buffers = Buffers(self.torch, row)
+        record: dict[str, Any] = {"row": asdict(row), **self.machine, "sets": buffers.count, "problems": {}}
+        arms: list[Arm] = []
+        kinds: dict[str, dict[str, Any]] = {}
+        problems: dict[str, str] = record["problems"]
+
+        def ranked(made: Sequence[Arm], most: int) -> list[tuple[float, Arm]]:
+            found: list[tuple[float, Arm]] = []
+            for arm in made:
+                try:
+                    errors = bench.check(arm, buffers)
+                    if errors is not None:
+                        problems[arm.name] = f"wrong: {errors[0]:.2e}, {errors[1]:.2e}"
+                    else:
+                        found.append((bench.quick(arm, buffers.count), arm))
+                except Exception as error:
+                    problems[arm.name] = f"{type(error).__name__}: {error}"[:200]
+                    bench.synchronize()
+            found.sort(key=lambda each: each[0])
+            for _, arm in found[:most]:
+                arms.append(arm)
+            return found
+
+        fast = (True, False) if row.dtype in _FP8 else (True,)
+        products: list[Product] = []
+        for each in fast:
+            arm = TorchArm(self.torch, buffers, fast=each)
+            if ranked([arm], 1):
+                kinds[arm.name] = {"kind": "torch"}
+            words = "cublaslt" + ((" fast" if each else " promoted") if row.dtype in _FP8 else "")
+            c_type = buffers.c_dtype_name
+            product = Product(self.lt, row.m, row.n, row.k, row.dtype, c_type, count=_LT_ALGORITHMS, fast=each)
+            products.append(product)
+            offered = [LtArm(product, index, buffers, f"{words} {index}") for index in product.usable]
+            found = ranked(offered, 2)
+            record[words] = [[arm.name, round(us, 3)] for us, arm in found]
+            kinds.update({arm.name: {"kind": words, **product.describe(_index(arm))} for _, arm in found[:2]})
+        if self.fast_cu is not None and FastCuArm.takes(row) and FastCuArm.name not in self.banned:
+            self._running.write_text(FastCuArm.name)
+            try:
+                made = [FastCuArm(self.fast_cu, row, buffers)]
+            except RuntimeError as error:
+                made, problems[FastCuArm.name] = [], str(error)
+            if ranked(made, 1):
+                kinds[FastCuArm.name] = {"kind": "fast.cu"}
+        ours = self._ours(row, tried, buffers, problems)
+        timed: list[tuple[float, Arm]] = []
+        for arm in ours:
+            self._running.write_text(arm.name)
+            timed += ranked([arm], 0)
+        self._running.unlink(missing_ok=True)
+        timed.sort(key=lambda each: each[0])
+        first = {arm.name: us for us, arm in timed}
+        record["candidates"] = [[each.spec.name, each.predicted, first.get(each.spec.name)] for each in tried]
+        for _, arm in timed[: settings.finalists]:
+            arms.append(arm)
+            assert isinstance(arm, PtxgenArm)
+            kinds[arm.name] = {"kind": "ptxgen", "registers": arm.built.registers, "spills": arm.built.spills}
+        start = time.monotonic()
+        warm = settings.warm * (5 if row.flops >= _LARGE else 1)
+        timings = bench.abba(arms, buffers.count, repeats=settings.repeats, target_us=settings.target_us, warm=warm)
+        record["clock"] = bench.monitor.since(start)
+        record["arms"] = {name: {**kinds[name], **timing.record()} for name, timing in timings.items()}
+        for arm in arms:  # right under load, too
+            errors = bench.check(arm, buffers)
+            if errors is not None:
+                problems[arm.name] = f"wrong after the timing: {errors[0]:.2e}, {errors[1]:.2e}"
+        for arm in ours:
+            arm.close()
+        for product in products:
+            product.close()
+        record["seconds"] = round(time.monotonic() - began, 2)
+        return record
+
+    def _ours(
+        self, row: Row, tried: Sequence[Candidate], buffers: Buffers, problems: dict[str, str]
+    ) -> list[PtxgenArm]:
+        made = []
+        for each in tried:
+            built = self.built[each.spec]
+            if each.spec.name in self.banned:
+                problems[each.spec.name] = "ended a process before"
+            elif built.error or built.spills or built.serialized:
+                problems[each.spec.name] = built.error or f"{built.spills} bytes of spills, or serialized wgmma"
+            else:
+                try:
+                    made.append(PtxgenArm(self.torch, self.bench.driver, built, row, buffers))
+                except Exception as error:
+                    problems[each.spec.name] = f"{type(error).__name__}: {error}"[:200]
+        return made
+
+
+def _index(arm: Arm) -> int:
+    assert isinstance(arm, LtArm)
+    return arm.index
+
+
+def measure(options: argparse.Namespace) -> int:
+    """Measure the rows that the output lacks, until the time is over. 0: all rows are there."""
+    end = time.monotonic() + options.seconds
+    out = Path(options.out)
+    done = {_key(line) for line in out.read_text().splitlines()} if out.exists() else set()
+    rows = [row for dtype in options.dtype for row in suite(dtype) if re.search(options.rows, row.key)]
+    rows = [row for row in rows if row.key not in done]
+    jobs = max(os.cpu_count() or 2, 3) - 2
+    # Before CUDA starts: the workers are forks.
+    with ProcessPoolExecutor(jobs) as pool:
+        choose = chosen if options.candidates == 0 else candidates
+        listed = list(pool.map(choose, rows, [options.candidates] * len(rows)))
+        specs = list(dict.fromkeys(each.spec for row in listed for each in row))
+        built = dict(zip(specs, pool.map(build, specs, chunksize=2), strict=True))
+    print(f"{len(rows)} rows, {len(specs)} kernels, {sum(not each.error for each in built.values())} built", flush=True)
+    settings = Settings(options.repeats, options.finalists, options.target_us, options.warm)
+    runner = Runner(settings, built, out, Path(options.fast_cu) if options.fast_cu else None)
+    print(runner.machine, flush=True)
+    runner.bench.warm_up()
+    longest = 1.0
+    for row, tried in zip(rows, listed, strict=True):
+        if time.monotonic() + 1.5 * longest > end:
+            print("out of time; run it again for the rest", flush=True)
+            return 2
+        try:
+            record = runner.measure(row, tried)
+        except Exception:
+            print(f"{row.key}: {traceback.format_exc()}", flush=True)
+            runner.bench.synchronize()
+            continue
+        longest = max(longest, record["seconds"])
+        with out.open("a") as file:
+            file.write(json.dumps(record) + "\n")
+        print(_line(row, record), flush=True)
+    return 0
+
+
+def _key(line: str) -> str:
+    return Row(**json.loads(line)["row"]).key
+
+
+def _line(row: Row, record: dict[str, Any]) -> str:
+    """A row in a line, for who watches."""
+    arms = record["arms"]
+
+    def best(kind: str) -> tuple[float, str]:
+        found = [(each["us"], name) for name, each in arms.items() if each["kind"].startswith(kind)]
+        return min(found, default=(0, ""))
+
+    torch, lt, ours = best("torch"), best("cublaslt"), best("ptxgen")
+    ratios = f"{torch[0] / ours[0]:.3f} {lt[0] / ours[0]:.3f}" if ours[0] else "-"
+    times = f"torch {torch[0]:9.2f} lt {lt[0]:9.2f} ours {ours[0]:9.2f}"
+    return f"{row.key:28} {times} | {ratios} | {ours[1]} | {len(record['problems'])} problems"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m bench.hopper", description=__doc__)
+    commands = parser.add_subparsers(required=True)
+    command = commands.add_parser("measure", help="measure rows on the GPU")
+    command.add_argument("--out", required=True, help="file of JSON lines, one a row; rows that it has are left out")
+    command.add_argument("--seconds", type=float, default=500, help="no row starts that would end after that")
+    command.add_argument("--rows", default="", help="regular expression on keys such as 'bf16 4096x4096x4096'")
+    command.add_argument("--dtype", action="append", help="bf16 (default), f16, e4m3 or e5m2; many")
+    command.add_argument("--candidates", type=int, default=0, help="the planner's first so many; 0: what best() says")
+    command.add_argument("--finalists", type=int, default=1, help="of ours that take part in the comparison")
+    command.add_argument("--repeats", type=int, default=5)
+    command.add_argument("--target-us", type=float, default=1000, help="length of a turn")
+    command.add_argument("--warm", type=float, default=0.2, help="seconds before a row is timed; 5 times that if large")
+    command.add_argument("--fast-cu", help="the library of bench/gpu/fast_cu.cu")
+    command.set_defaults(work=measure)
+    options = parser.parse_args()
+    if options.work is measure:
+        options.dtype = options.dtype or ["bf16"]
+    return options.work(options)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
