@@ -89,6 +89,9 @@ class GemmConfig:
     clc_stages: int = option(1, "responses of cluster launch control in flight", range=(1, 4, 1))
     panel: int = option(0, "tiles along N of a panel in the order of tiles; 0: along M", range=(0, 16, 1))
     order: str = option("panels", "order of tiles: panels, or along a Hilbert curve", choices=_ORDERS)
+    vectors: int = option(1, "rows of A that a CTA of a GEMV multiplies", choices=(1, 2, 4))
+    warp_rows: int = option(1, "rows of B that a warp of a GEMV multiplies at a time", choices=(1, 2, 4))
+    k_warps: int = option(1, "warps of a GEMV that share rows of B, each with its part of K", choices=(1, 2, 4, 8))
     ptx: str = option("8.6", "PTX ISA version", choices=("8.6", "8.7", "8.8", "9.0"))
 
     def __post_init__(self) -> None:

@@ -6,11 +6,11 @@ The tables of measured choices are ptxgen/gemm/tuned/MACHINE.toml, which `make t
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from ptxgen.device import Device
 from ptxgen.gemm.config import parse_options
@@ -18,9 +18,16 @@ from ptxgen.gemm.errors import PlanError
 from ptxgen.gemm.ladder import find
 from ptxgen.gemm.plan import GemmPlan
 from ptxgen.gemm.planner import plan_gemm
+from ptxgen.gemm.problem import GemmProblem
 from ptxgen.gemm.types import ALIASES
 from ptxgen.timing import MACHINES, Machine
 
+_Matrix = TypeVar("_Matrix")
+
+#: The kernel for a few rows of A, and up to how many it is taken without a measurement.
+GEMV, _VECTORS = "hopper/gemv", 2
+#: Warps that keep the memory of an H200 busy.
+_WARPS = 132 * 24
 FOLDER = Path(__file__).parent / "tuned"
 
 
@@ -87,8 +94,33 @@ def machine_of(device: str | Device) -> Machine:
     raise PlanError(f"nothing is known about the speed of {names[0]!r}; known are {known}")
 
 
-def best(m: int, n: int, k: int, dtype: str = "bf16", device: str | Device = "h200", **options: Any) -> GemmPlan:
-    """The plan of the kernel that should be fastest for C = A·Bᵀ, A of M×K and B of N×K, on a device.
+@dataclass(frozen=True)
+class Choice:
+    """A plan for C = A·Bᵀ, A of M×K and B of N×K. `tuned`: the measurement that it comes from, if it does."""
+
+    plan: GemmPlan
+    m: int
+    n: int
+    k: int
+    tuned: Tuned | None = None
+
+    @property
+    def swapped(self) -> bool:
+        """Whether the kernel computes Cᵀ = B·Aᵀ, and stores it so that C has its rows: M and N change places."""
+        return getattr(self.plan.config, "c_major", "n") == "m"
+
+    def problem(self, **more: Any) -> GemmProblem:
+        """The problem as the kernel sees it; lines of matrices start on 16 bytes. `more`: fields of GemmProblem."""
+        m, n = (self.n, self.m) if self.swapped else (self.m, self.n)
+        return self.plan.padded_problem(m, n, self.k, **more)
+
+    def operands(self, a: _Matrix, b: _Matrix) -> tuple[_Matrix, _Matrix]:
+        """A and B as the kernel takes them."""
+        return (b, a) if self.swapped else (a, b)
+
+
+def best(m: int, n: int, k: int, dtype: str = "bf16", device: str | Device = "h200", **options: Any) -> Choice:
+    """The kernel that should be fastest for C = A·Bᵀ, A of M×K and B of N×K, on a device.
 
     `device`: a machine's name, a target, or a Device. `options` are those of the kernels that must hold, such as
     `bias="bf16"` or `b_major="mn"`. Raises PlanError where no kernel takes the problem.
@@ -98,15 +130,27 @@ def best(m: int, n: int, k: int, dtype: str = "bf16", device: str | Device = "h2
 
 
 @lru_cache(maxsize=1024)
-def _best(m: int, n: int, k: int, machine: str, options: tuple[tuple[str, Any], ...]) -> GemmPlan:
+def _best(m: int, n: int, k: int, machine: str, options: tuple[tuple[str, Any], ...]) -> Choice:
     given = dict(options)
     row = tuning_table(machine).nearest(m, n, k, given["dtype"])
-    if row is not None:
-        try:
-            plan = row.plan(given)
-            plan.padded_problem(m, n, k)
-        except PlanError:  # the options do not go with it
-            pass
-        else:
-            return plan
-    return plan_gemm(m, n, k, MACHINES[machine], count=1, fixed=given).chosen.plan
+    made = _fitting(m, n, k, lambda: row.plan(given), row) if row is not None else None
+    if made is None and m <= _VECTORS and MACHINES[machine].target == "sm_90a":
+        made = _fitting(m, n, k, lambda: find(GEMV).plan(**{**gemv_options(m, n, k), **given}))
+    return made or Choice(plan_gemm(m, n, k, MACHINES[machine], count=1, fixed=given).chosen.plan, m, n, k)
+
+
+def _fitting(m: int, n: int, k: int, plan: Callable[[], GemmPlan], row: Tuned | None = None) -> Choice | None:
+    """The choice of a plan, if it goes with the options and the problem."""
+    try:
+        made = Choice(plan(), m, n, k, row)
+        made.problem()
+    except PlanError:
+        return None
+    return made
+
+
+def gemv_options(m: int, n: int, k: int) -> dict[str, int]:
+    """Options of the GEMV: rows of B in short lines side by side; K is shared where there are too few rows."""
+    rows = next((rows for rows, most in ((4, 1024), (2, 2048)) if k <= most), 1)
+    split = next((split for split in (1, 2, 4) if n // rows * split >= _WARPS or k < 4096 * split), 8)
+    return {"vectors": m, "warp_rows": rows, "k_warps": split}

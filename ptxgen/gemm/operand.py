@@ -12,7 +12,7 @@ from ptxgen.gemm.errors import PlanError
 from ptxgen.gemm.types import TYPES, ElementType
 from ptxgen.layouts.swizzle import swizzle
 
-Load = Literal["tma", "copies", "direct"]
+Load = Literal["tma", "copies", "direct", "vectors"]
 #: Bytes of K that a stage holds of each row unless the plan says otherwise, and that one MMA instruction takes.
 STAGE_ROW_BYTES = 128
 MMA_ROW_BYTES = 32
@@ -42,7 +42,8 @@ class Operand:
     The tile is a series of panels. A panel is as wide as a row of the swizzle: of K where the operand is K-major, of M
     (or N) where it is MN-major. `peers` CTAs of the cluster need the same tile: each loads its share of the rows and
     multicasts it to all of them. `load`:
-    by TMA, by copies of all threads, or by each thread for itself (then there is no tile in shared memory).
+    by TMA, by copies of all threads, or by each thread for itself (then there is no tile in shared memory), element by
+    element or 16 bytes at a time.
 
     A stage has `stage_bytes` of each row. Types of 4 and 6 bits have a byte of shared memory each, unless they are
     `packed`: two of 4 bits in a byte, as the kinds mxf4 and mxf4nvf4 take them.
@@ -61,7 +62,9 @@ class Operand:
     packed: bool = False
 
     def __post_init__(self) -> None:
-        if self.load == "direct":
+        if self.load == "vectors" and self.major != "k":
+            raise PlanError(f"{self.name.upper()} must be K-major to be read 16 bytes at a time")
+        if self.load in ("direct", "vectors"):
             return
         if self.major == "mn" and self.type.bits < 8:
             raise PlanError(f"{self.name.upper()} of type {self.dtype} must be K-major (PTX ISA table 54)")

@@ -31,10 +31,12 @@ if TYPE_CHECKING:
 RESPONSE_BYTES = 16
 #: Rows and columns of a CTA of one thread per element.
 NAIVE_TILE = 16
+#: Warps of a CTA of a GEMV.
+GEMV_WARPS = 8
 
-#: How a template is organized: one thread per element, all threads that copy,
+#: How a template is organized: one thread per element, warps with rows of B of their own, all threads that copy,
 #: one thread that loads and multiplies, or warps with roles.
-Design = Literal["naive", "copies", "serial", "specialized"]
+Design = Literal["naive", "gemv", "copies", "serial", "specialized"]
 
 
 @dataclass(frozen=True)
@@ -59,6 +61,8 @@ class GemmPlan:
         """Plan a config. Raises PlanError, with the numbers, where the hardware has no room or no such form."""
         if design == "naive":
             return cls._naive(config, template, target)
+        if design == "gemv":
+            return cls._gemv(config, template, target)
         scaled = _scaled_types(config, target)
         wgmma, group, cluster = target == "sm_90a", config.cta_group, (config.cluster_m, config.cluster_n)
         ctas = cluster[0] * cluster[1]
@@ -190,6 +194,24 @@ class GemmPlan:
     def scales(self) -> tuple[ScaleOperand, ...]:
         """The scales of A and B, where they have any."""
         return self.accumulator.scales if isinstance(self.accumulator, Accumulator) else ()
+
+    @classmethod
+    def _gemv(cls, config: GemmConfig, template: Template, target: str) -> GemmPlan:
+        """A warp per rows of B, or some that share them: no tensor cores, no tensormaps."""
+        vectors, warps = config.vectors, config.k_warps
+        columns = GEMV_WARPS // warps * config.warp_rows
+        a = Operand("a", config.dtype, config.a_major, vectors, "none", load="vectors")
+        b = Operand("b", config.b_type, config.b_major, columns, "none", load="vectors")
+        if a.type.kind != "f16" or a.dtype != b.dtype:
+            raise PlanError(f"the GEMV multiplies bf16 or f16, not {a.dtype} by {b.dtype}")
+        accumulator = RegisterAccumulator(vectors, columns, "f32")
+        epilogue = Epilogue(config.c_type, False, False, columns, vectors, columns, 1, tmem=False)
+        scheduler = TileScheduler("grid", vectors, columns, (1, 1), 0)
+        words = "sums of each warp"
+        partials = Wanted("partials", 4 * GEMV_WARPS * vectors * config.warp_rows, 16, words, GEMV_WARPS)
+        shared = SharedMap.place([partials] * (warps > 1), target=target)
+        roles = Roles(warps=GEMV_WARPS)
+        return cls(config, template, target, a, b, accumulator, epilogue, scheduler, roles, (), shared)
 
     def pipeline(self, name: str) -> Pipeline:
         return next(each for each in self.pipelines if each.name == name)

@@ -28,21 +28,36 @@ def measured(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize(("m", "n_tile"), [(128, 96), (100, 96), (64, 96), (32, 64), (16, 64)])
 def test_a_measured_row_of_up_to_twice_the_tokens_decides(measured: None, m: int, n_tile: int) -> None:
-    plan = best(m, 512, 512, "bf16", "h200")
-    assert (plan.name, plan.n_tile) == (RUNG, n_tile)
+    chosen = best(m, 512, 512, "bf16", "h200")
+    assert (chosen.plan.name, chosen.plan.n_tile) == (RUNG, n_tile)
+    assert chosen.tuned is not None
 
 
 @pytest.mark.parametrize("shape", [(129, 512, 512), (63, 512, 256), (128, 500, 512)])
 def test_other_shapes_are_planned(measured: None, shape: tuple[int, int, int]) -> None:
     planned = plan_gemm(*shape, MACHINES["h200"], count=1, fixed={"dtype": "bf16"}).chosen.plan
-    assert best(*shape, device="NVIDIA H200").config == planned.config
+    chosen = best(*shape, device="NVIDIA H200")
+    assert chosen.plan.config == planned.config
+    assert chosen.tuned is None
+    assert chosen.operands("a", "b") == ("a", "b")
 
 
 def test_options_hold(measured: None) -> None:
-    plan = best(128, 512, 512, "f16", "sm_90a", b_major="mn", bias="f32")
+    plan = best(128, 512, 512, "f16", "sm_90a", b_major="mn", bias="f32").plan
     assert (plan.a.dtype, plan.b.major, plan.epilogue.combination.bias) == ("f16", "mn", "f32")
-    plan = best(128, 512, 512, "bf16", "sm_90a", b_major="mn")
+    plan = best(128, 512, 512, "bf16", "sm_90a", b_major="mn").plan
     assert (plan.n_tile, plan.b.major) != (96, "k")
+
+
+@pytest.mark.parametrize(("m", "n", "k"), [(1, 4096, 4096), (2, 2112, 7168), (1, 32768, 512), (2, 100, 1000)])
+def test_one_or_two_rows_take_the_gemv(m: int, n: int, k: int) -> None:
+    chosen = best(m, n, k, "f16")
+    assert chosen.plan.name == dispatch.GEMV
+    assert chosen.plan.config.vectors == m
+    assert chosen.problem().m == m
+    assert best(m, n, k, "f16", bias="f16").plan.name == RUNG  # which the GEMV has not
+    assert best(m, n, k, "f16", b_major="mn").plan.name == RUNG
+    assert best(m, n, k, "bf16", "b200").plan.target == "sm_100a"
 
 
 def test_options_that_no_kernel_has_are_refused() -> None:
@@ -74,4 +89,6 @@ def test_every_row_of_a_table_can_be_planned(machine: str) -> None:
     for each in table.rows:
         assert each.kernel in kernels()
         assert each.us > 0
-        each.plan({}).padded_problem(each.m, each.n, each.k)
+        chosen = best(each.m, each.n, each.k, each.dtype, machine)
+        assert chosen.tuned == each
+        chosen.problem()

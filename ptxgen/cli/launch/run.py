@@ -204,7 +204,7 @@ def run(
     own_launch = LaunchWords(arguments, outputs, grid, block, cluster, shared_bytes, entry)
     more = {name: value for name, value in sizes.items() if value is not None}
     if not kernel:
-        kernel, settings = _fastest(m, n, k, settings, dtype, c_dtype)
+        kernel, settings, (m, n) = _fastest(m, n, k, settings, dtype, c_dtype)
     if ncu:
         if device != "gpu":
             raise InputError("--ncu profiles a GPU: add --device gpu")
@@ -287,15 +287,16 @@ def run(
 
 def _fastest(
     m: int, n: int, k: int, settings: Sequence[str], dtype: str | None, c_dtype: str | None
-) -> tuple[str, list[str]]:
-    """The kernel that should be fastest on the GPU here, and its options as `--set` takes them."""
+) -> tuple[str, list[str], tuple[int, int]]:
+    """The kernel that should be fastest on the GPU here, its options as `--set` takes them, and its M and N."""
     from ptxgen.gemm import best, find, parse_options
     from ptxgen.gpu import Gpu
 
     given = dict(each.split("=", 1) for each in settings if "=" in each)
     given.update({name: each for name, each in (("dtype", dtype), ("c_dtype", c_dtype)) if each is not None})
-    plan = best(m, n, k, device=Gpu(), **{"dtype": "bf16", **parse_options(given)})
-    return plan.name, find(plan.name).settings(plan.config)
+    chosen = best(m, n, k, device=Gpu(), **{"dtype": "bf16", **parse_options(given)})
+    name = chosen.plan.name
+    return name, find(name).settings(chosen.plan.config), chosen.operands(m, n)
 
 
 def _profiled(report_name: str, words: Sequence[str], options: str, *, as_json: bool) -> int:
