@@ -15,6 +15,8 @@ from ptxgen.gemm.types import TYPES
 from ptxgen.gpu import Gpu
 
 NAMES = [name for name, entry in kernels().items() if entry.target == "sm_90a"]
+#: Those with tensor cores.
+WGMMA = [name for name in NAMES if "n_tile" in find(name).options]
 CHOICES: list[dict[str, Any]] = [
     {},
     {"dtype": "f16", "b_major": "mn"},
@@ -68,11 +70,21 @@ def with_options() -> list[Any]:
 @pytest.mark.gpu
 @pytest.mark.parametrize("shape", [(511, 253, 72), (256, 384, 192), (1, 1, 64)], ids=str)
 @pytest.mark.parametrize("choices", CHOICES, ids=str)
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", WGMMA)
 def test_a_rung_gives_the_bits_of_the_emulator(
     gpu: Gpu, name: str, choices: dict[str, Any], shape: tuple[int, int, int]
 ) -> None:
     plan = find(name).plan(**choices)
+    assert (result(gpu, plan, shape) == result(Emulator("sm_90a"), plan, shape)).all()
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("choices", [{}, {"vectors": 2, "warp_rows": 2}, {"dtype": "f16", "k_warps": 8}], ids=str)
+@pytest.mark.parametrize("shape", [(1, 260, 4672), (2, 33, 520), (3, 17, 8)], ids=str)
+def test_the_gemv_gives_the_bits_of_the_emulator(
+    gpu: Gpu, choices: dict[str, Any], shape: tuple[int, int, int]
+) -> None:
+    plan = find("hopper/gemv").plan(**choices)
     assert (result(gpu, plan, shape) == result(Emulator("sm_90a"), plan, shape)).all()
 
 
@@ -86,7 +98,7 @@ def test_options_give_the_bits_of_the_emulator(gpu: Gpu, name: str, choices: dic
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("activation", ["gelu", "silu"])
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", WGMMA)
 def test_tanh_is_as_near_as_the_manual_says(gpu: Gpu, name: str, activation: str) -> None:
     """tanh.approx has no bits of its own: every element is within the tolerance of the reference."""
     plan = find(name).plan(activation=activation, alpha=True, bias="f32")
