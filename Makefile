@@ -10,7 +10,7 @@ DEVELOPMENT := $(VENV)/.development-installed
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo install develop test check format certify sass-index corpus fuzz microtests mutants mutants-of-rungs programs rungs witnesses sass-score sass-control blackwell bench docs reading clean
+.PHONY: help demo install develop test check format certify sass-index corpus fuzz microtests mutants mutants-of-rungs programs rungs witnesses sass-score sass-control main-loops blackwell bench docs reading clean
 
 help: ## List what make can do
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -72,6 +72,9 @@ sass-score: $(DEVELOPMENT) ## Change thousands of instructions and see that `ptx
 
 sass-control: $(DEVELOPMENT) ## Decode and encode the control fields of thousands of cubins, and record it (minutes)
 	$(BIN)/python -m tools.sass_score.control --jobs $(JOBS) --record
+
+main-loops: $(DEVELOPMENT) ## Count the SASS of main loops, next to CUTLASS= and DEEPGEMM= by NVCC=, and record it (minutes)
+	$(BIN)/python -m tools.main_loops $(if $(CUTLASS),--cutlass $(CUTLASS)) $(if $(DEEPGEMM),--deepgemm $(DEEPGEMM)) $(if $(NVCC),--nvcc $(NVCC)) --record
 
 bench: $(DEVELOPMENT) ## Measure parsing, checking, rendering and emulating
 	$(BIN)/python -m bench.speed

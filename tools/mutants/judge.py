@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from ptxgen.syntax import PtxSyntaxError
+from tools.mutants.equivalent import reason
 from tools.mutants.executed import Place, executed
 from tools.mutants.mutations import Mutant
 from tools.mutants.pairs import STRONG, all_pairs
@@ -114,7 +115,7 @@ def judge(name: str, mutant: Mutant, whole: Baseline, schedules: int = len(SCHED
             return verdict
         same = same and _digest(result) == whole.results[number]
     fate = _survivor(subject, mutant, same=same)
-    for seed in MORE_SEEDS if fate == "survived" else ():
+    for seed in MORE_SEEDS if fate == "survived" and not reason(name, mutant) else ():
         verdict, _ = _run(subject, mutant, text, whole, "random", seed)
         if verdict.fate != "survived":
             return verdict

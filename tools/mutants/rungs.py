@@ -48,8 +48,9 @@ class Rung:
         return report, results[-1].ok, device.memory.data.tobytes()
 
 
-_SMALL = {"n_tile": 64, "stages": 2}
-_PANELS = {**_SMALL, "panel": 2}
+_SMALL = {"n_tile": 32, "stages": 2}
+#: C in two chunks, as it is with tiles of full size.
+_CHUNKS = {**_SMALL, "chunk": 16}
 _ALL = {"alpha": True, "source": "bf16", "bias": "f32", "activation": "gelu", "batched": True}
 #: Rows of C on 16 bytes, inside C and across its edges; then rows that are not, of a single K block.
 _DIRECT: tuple[Problem, ...] = ((239, 120, 136, {}), (100, 64, 8, {"ldc": 65}))
@@ -62,17 +63,17 @@ RUNGS: dict[str, Rung] = {
     "modular-k3": Rung("modular-k3", {"n_tile": 64}, _DIRECT),
     "modular-k4": Rung("modular-k4", {"n_tile": 64}, ((239, 120, 136, {}), (100, 64, 8, {}))),
     "modular-k5": Rung("modular-k5", {"n_tile": 64}, ((495, 120, 136, {}), (100, 64, 8, {}))),
-    "modular-k6": Rung("modular-k6", _SMALL, ((495, 120, 200, {}),)),
-    "modular-k7": Rung("modular-k7", {"n_tile": 96, "stages": 2}, ((495, 120, 200, {}),)),
-    "modular-k8": Rung("modular-k8", _SMALL, ((495, 248, 200, {}),), 4),
-    "modular-k9": Rung("modular-k9", _SMALL, ((495, 312, 200, {}),), 4),
+    "modular-k6": Rung("modular-k6", _SMALL, ((495, 56, 136, {}),)),
+    "modular-k7": Rung("modular-k7", {"n_tile": 64, "stages": 2}, ((495, 120, 136, {}),)),
+    "modular-k8": Rung("modular-k8", _CHUNKS, ((495, 120, 136, {}),), 4),
+    "modular-k9": Rung("modular-k9", _CHUNKS, ((495, 152, 136, {}),), 4),
     "tilus-v0": Rung("tilus-v0", {"n_tile": 64}, _DIRECT),
     "tilus-v1": Rung("tilus-v1", {"n_tile": 64}, ((239, 120, 136, {}),)),
     "tilus-v2": Rung("tilus-v2", {"n_tile": 64, "stages": 3}, ((239, 120, 264, {}), (100, 64, 8, {}))),
-    "tilus-v3": Rung("tilus-v3", _SMALL, ((239, 120, 200, {}),)),
-    "tilus-v4": Rung("tilus-v4", _PANELS, ((239, 184, 200, {}),)),
-    "tilus-v5": Rung("tilus-v5", _PANELS, ((239, 248, 200, {}),), 2),
-    "tilus-v6": Rung("tilus-v6", _PANELS, ((495, 248, 200, {}),), 4),
+    "tilus-v3": Rung("tilus-v3", _SMALL, ((239, 56, 136, {}),)),
+    "tilus-v4": Rung("tilus-v4", {**_SMALL, "panel": 2}, ((239, 88, 136, {}),)),
+    "tilus-v5": Rung("tilus-v5", {**_SMALL, "panel": 2}, ((239, 120, 136, {}),), 2),
+    "tilus-v6": Rung("tilus-v6", {**_CHUNKS, "panel": 2}, ((495, 120, 136, {}),), 4),
     "modular-k2 with options": Rung(
         "modular-k2", _ALL, ((96, 105, 136, {**_BATCHES, "ldc": 112}), (50, 64, 8, {"ldc": 65, "ldsource": 65}))
     ),
@@ -82,7 +83,7 @@ RUNGS: dict[str, Rung] = {
         ((239, 56, 136, _BATCHES), (100, 32, 8, {"ldc": 33, "ldsource": 33})),
     ),
     "modular-k9 with options": Rung(
-        "modular-k9", {**_SMALL, **_ALL, "n_tile": 32}, ((495, 88, 200, _BATCHES), (200, 32, 8, {"ldsource": 33})), 4
+        "modular-k9", {**_CHUNKS, **_ALL}, ((495, 88, 136, _BATCHES), (200, 32, 8, {"ldsource": 33})), 4
     ),
-    "modular-k8 along a Hilbert curve": Rung("modular-k8", {**_SMALL, "order": "hilbert"}, ((495, 248, 200, {}),), 4),
+    "modular-k8 along a Hilbert curve": Rung("modular-k8", {**_CHUNKS, "order": "hilbert"}, ((495, 120, 136, {}),), 4),
 }
