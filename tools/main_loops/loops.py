@@ -59,20 +59,14 @@ def rows(kernel: str, listing: Listing) -> Iterator[Row]:
             if loop.depth < deepest:
                 continue
             blocks = figures.classes[name] / count
-            invalidates = sum(each.mnemonic == "CCTL.IVALL" for each in flow.instructions(loop))
             yield Row(
                 kernel,
                 role,
-                *(
-                    value / blocks
-                    for value in (
-                        figures.instructions,
-                        figures.stall,
-                        figures.scoreboard_waits,
-                        figures.classes.get("R2UR", 0),
-                        invalidates,
-                    )
-                ),
-                summary.local_loads + summary.local_stores,
-                summary.registers,
+                instructions=figures.instructions / blocks,
+                stall=figures.stall / blocks,
+                waits=figures.scoreboard_waits / blocks,
+                r2ur=figures.classes.get("R2UR", 0) / blocks,
+                invalidates=sum(each.mnemonic == "CCTL.IVALL" for each in flow.instructions(loop)) / blocks,
+                local=summary.local_loads + summary.local_stores,
+                registers=summary.registers,
             )
