@@ -9,7 +9,7 @@ from typing import Any
 from ptxgen.descriptors.instruction import SCALED_KINDS
 from ptxgen.gemm.errors import PlanError
 from ptxgen.gemm.scales import ScaledType
-from ptxgen.gemm.types import ALIASES, INPUTS, OUTPUTS, TYPES
+from ptxgen.gemm.types import ALIASES, INPUTS, OUTPUTS, QUANTIZED_OUTPUTS, TYPES
 
 _MAJORS = ("k", "mn")
 _SCHEDULERS = ("grid", "static", "clc")
@@ -47,7 +47,9 @@ class GemmConfig:
     dtype: str = option("bf16", "type of A, and of B unless b_dtype is given", choices=INPUTS)
     b_dtype: str = option("", "type of B, where it differs (e4m3 with e5m2)", choices=("", *INPUTS))
     c_dtype: str = option(
-        "", "type of C; empty: that of A where C may have it, else f32 or s32", choices=("", *OUTPUTS)
+        "",
+        "type of C; empty: that of A where C may have it, else f32 or s32; e4m3 and e5m2: with ue8m0 scales",
+        choices=("", *OUTPUTS, *QUANTIZED_OUTPUTS),
     )
     a_major: str = option("k", "dimension along which A is contiguous", choices=_MAJORS)
     b_major: str = option("k", "dimension along which B is contiguous", choices=_MAJORS)

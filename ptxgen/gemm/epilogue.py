@@ -11,9 +11,12 @@ from ptxgen.gemm.accumulator import Accumulator, RegisterAccumulator
 from ptxgen.gemm.combination import LinearCombination
 from ptxgen.gemm.errors import PlanError
 from ptxgen.gemm.operand import Batches, matrix_map
+from ptxgen.gemm.scales import ScaledType
 from ptxgen.gemm.shared_map import Wanted
-from ptxgen.gemm.types import TYPES
+from ptxgen.gemm.types import QUANTIZED_OUTPUTS, TYPES
 
+#: Columns of a block of a quantized C.
+SCALE_COLUMNS = 32
 #: Columns that a thread holds at once, unless accumulators overlap.
 _BATCH = 32
 
@@ -62,6 +65,11 @@ class Epilogue:
         cache: str = "",
     ) -> Epilogue:
         """Raises PlanError for a C that cannot go through stmatrix, where there is no other way."""
+        if c_type in QUANTIZED_OUTPUTS and (tma or accumulator.n % SCALE_COLUMNS):
+            raise PlanError(
+                f"C of {c_type} has a scale for every {SCALE_COLUMNS} columns: the epilogue must be direct, and the N "
+                f"tile a multiple of that"
+            )
         narrow, tmem = TYPES[c_type].bytes == 2, isinstance(accumulator, Accumulator)
         if isinstance(accumulator, RegisterAccumulator):
             if tma and not narrow:
@@ -112,6 +120,21 @@ class Epilogue:
     def last_read(self) -> int:
         """The part after which the next MMAs may overwrite what they share with this accumulator, or all of it."""
         return (self.overlap or self.n_tile) // self.part - 1
+
+    @property
+    def quantizes(self) -> bool:
+        """Whether C has a scale for every 32 columns."""
+        return self.c_type in QUANTIZED_OUTPUTS
+
+    @property
+    def scaled_type(self) -> ScaledType:
+        """The type of a quantized C with its scales."""
+        return ScaledType("mxf8f6f4", self.c_type, "ue8m0", SCALE_COLUMNS)
+
+    @property
+    def largest_exponent(self) -> int:
+        """That of the largest element of a quantized C."""
+        return self.scaled_type.largest_exponent
 
     @property
     def vector(self) -> int:
@@ -188,6 +211,10 @@ class Epilogue:
         if not self.tma:
             wide = f"{self.store_bytes}-byte " if self.store_bytes > 16 else ""
             cache = f" with L1::{self.cache}" if self.cache else ""
+            if self.quantizes:
+                return (
+                    f"{load}{wide}direct stores of {self.c_type}{cache}, with a ue8m0 scale for {SCALE_COLUMNS} columns"
+                )
             return f"{load}{wide}direct stores of {self.c_type}{cache}, guarded at the edges of C"
         pack = "stmatrix" if self.fragments else "st.shared"
         return (

@@ -21,7 +21,8 @@ from ptxgen.gemm.comparison import BLOCK, POISON, Comparison, compare, line_list
 from ptxgen.gemm.plan import GemmPlan
 from ptxgen.gemm.problem import GemmProblem
 from ptxgen.gemm.reference import Reference
-from ptxgen.gemm.scaled_reference import reference_of
+from ptxgen.gemm.scaled_reference import ScaledReference, reference_of
+from ptxgen.gemm.scales import packed_bytes, unpack
 from ptxgen.gemm.types import TYPES
 from ptxgen.instr.model.recognize import traits_of
 from ptxgen.instr.model.traits import Traits
@@ -77,11 +78,15 @@ class GemmResult:
     timings: dict[str, float] = field(default_factory=dict)
     #: Where the matrices lie on the device.
     arrays: Mapping[str, Placed] = field(default_factory=dict)
+    #: Of the scales of a quantized C.
+    scale_comparison: Comparison | None = None
 
     @property
     def ok(self) -> bool:
         """Whether the device found nothing wrong, every element is right and the surroundings of C are untouched."""
-        return self.launch.ok and self.comparison is not None and self.comparison.wrong == 0 and self.guards.ok
+        compared = (self.comparison, self.scale_comparison)
+        right = self.comparison is not None and not any(each.wrong for each in compared if each is not None)
+        return self.launch.ok and right and self.guards.ok
 
     @property
     def status(self) -> str:
@@ -117,6 +122,10 @@ class GemmResult:
         if comparison is not None and comparison.wrong:
             first = (*self.mma_lines[:1], *self.store_lines[:1])
             found.append(Complaint(self._wrong_message(comparison), (*self.mma_lines, *self.store_lines), first))
+        scales = self.scale_comparison
+        if scales is not None and scales.wrong:
+            words = f"{scales.wrong} of {scales.elements} scales of C are wrong; the first: {scales.first_wrong}"
+            found.append(Complaint(f"{words}; {scales.pattern}", self.store_lines, self.store_lines[:1]))
         if not self.guards.ok:
             found.append(
                 Complaint(
@@ -216,21 +225,43 @@ class GemmJob:
             order = None if self.problem.tile_order is None else device.array(self.problem.tile_order)
             scales = tuple(device.array(each) for each in self.reference.scales)
             guarded = _GuardedOutput(device, self.problem)
+            c_scales = self._place_for_scales(device)
         with _timed(timings, "encode"):
-            arguments = self.problem.arguments(device_a, device_b, guarded.address, source, bias, order, scales)
+            arguments = self.problem.arguments(
+                device_a, device_b, guarded.address, source, bias, order, scales, c_scales
+            )
         with _timed(timings, "launch"):
             launch = device.launch(
                 kernel, self.problem.grid, self.problem.block, arguments, shared_bytes=plan.shared.bytes
             )
-        comparison, guards = None, guarded.nothing_read
+        comparison, scale_comparison, guards = None, None, guarded.nothing_read
         if launch.status in ("ok", "findings"):  # else C is half done, and says nothing
             with _timed(timings, "compare"):
                 c, guards = guarded.read()
                 comparison = self.compare(c)
+                scale_comparison = None if c_scales is None else self._compare_scales(c_scales.numpy())
         reason = self.reference.tolerance_reason
         arrays = {name: Placed.of(name, array) for name, array in (("a", device_a), ("b", device_b))}
         arrays["c"] = guarded.placed
-        return GemmResult(self.problem, self.seed, kernel, launch, comparison, guards, reason, timings, arrays)
+        return GemmResult(
+            self.problem, self.seed, kernel, launch, comparison, guards, reason, timings, arrays, scale_comparison
+        )
+
+    def _place_for_scales(self, device: Device) -> DeviceArray | None:
+        """Poison where the kernel puts the scales of C, if it has any."""
+        epilogue, problem = self.plan.epilogue, self.problem
+        if not epilogue.quantizes:
+            return None
+        return device.array(np.full(packed_bytes(problem.m, problem.n, epilogue.scaled_type), POISON, np.uint8))
+
+    def _compare_scales(self, blocks: np.ndarray) -> Comparison:
+        """Compare the scales of C, in blocks, with the reference."""
+        type = self.plan.epilogue.scaled_type
+        assert isinstance(self.reference, ScaledReference)
+        expected = self.reference.c_scales().astype(np.float64)
+        found = unpack(blocks, self.problem.m, self.problem.n, type)
+        tile = self.plan.m_tile, self.plan.n_tile // type.block
+        return compare(found, lambda rows, columns: (expected[rows, columns], 0 * expected[rows, columns]), tile)
 
     def compare(self, c: np.ndarray) -> Comparison:
         """Compare C (M×N, of all batches one after the other) with the reference."""

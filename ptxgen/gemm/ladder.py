@@ -13,7 +13,7 @@ from ptxgen.descriptors.instruction import SCALED_KINDS
 from ptxgen.gemm.config import GemmConfig, as_text
 from ptxgen.gemm.errors import PlanError
 from ptxgen.gemm.plan import Design, GemmPlan
-from ptxgen.gemm.types import PLAIN_INPUTS, SCALED_INPUTS
+from ptxgen.gemm.types import OUTPUTS, PLAIN_INPUTS, QUANTIZED_OUTPUTS, SCALED_INPUTS
 
 _LADDER = "ladder.toml"
 _RUNG_KEYS = {"name", "id", "from", "template", "summary", "set", "large", "article", "ours"}
@@ -65,6 +65,12 @@ class KernelEntry:
         """The types of A and B that the kernel may have."""
         return SCALED_INPUTS if "kind" in self.options else PLAIN_INPUTS
 
+    @property
+    def c_dtypes(self) -> tuple[str, ...]:
+        """The types of C that the kernel may have."""
+        scaled = (*(name for name in OUTPUTS if name != "s32"), *QUANTIZED_OUTPUTS)
+        return scaled if "kind" in self.options else OUTPUTS
+
     def settings(self, config: GemmConfig) -> list[str]:
         """What differs from the rung's own options, as `--set` takes it: `plan` makes the same config of it."""
         values = [(each.name, getattr(config, each.name), each.default) for each in fields(GemmConfig)]
@@ -84,8 +90,9 @@ class KernelEntry:
             for key in ("choices", "range"):
                 if each.metadata[key] is not None:
                     made[key] = list(each.metadata[key])
-            if each.name in ("dtype", "b_dtype"):
-                made["choices"] = [name for name in made["choices"] if not name or name in self.dtypes]
+            if each.name in ("dtype", "b_dtype", "c_dtype"):
+                known = self.dtypes if each.name != "c_dtype" else self.c_dtypes
+                made["choices"] = [name for name in made["choices"] if not name or name in known]
             found[each.name] = {**made, "help": each.metadata["help"]}
         return found
 

@@ -21,7 +21,7 @@ from ptxgen.gemm.scale_operand import ScaleOperand
 from ptxgen.gemm.scales import ScaledType
 from ptxgen.gemm.shared_map import SharedMap, Wanted
 from ptxgen.gemm.tile_scheduler import TileScheduler
-from ptxgen.gemm.types import TYPES
+from ptxgen.gemm.types import QUANTIZED_OUTPUTS, TYPES
 
 if TYPE_CHECKING:
     from ptxgen.builder import Template
@@ -59,11 +59,11 @@ class GemmPlan:
     @classmethod
     def of(cls, config: GemmConfig, template: Template, *, design: Design, target: str) -> GemmPlan:
         """Plan a config. Raises PlanError, with the numbers, where the hardware has no room or no such form."""
+        scaled = _scaled_types(config)
         if design == "naive":
             return cls._naive(config, template, target)
         if design == "gemv":
             return cls._gemv(config, template, target)
-        scaled = _scaled_types(config, target)
         wgmma, group, cluster = target == "sm_90a", config.cta_group, (config.cluster_m, config.cluster_n)
         ctas = cluster[0] * cluster[1]
         if cluster[0] % group:
@@ -237,6 +237,8 @@ class GemmPlan:
             made += [(long, f"stride_{name}")] * (batched and not tma)
             if name == "b":
                 made += [(tensormap, f"tensormap_{each.name}[128]") for each in self.scales]
+            if name == "c":
+                made += [(long, "sfc")] * self.epilogue.quantizes
         made += [(long, "bias")] * bool(combination.bias)
         made += [(scalar, "alpha")] * combination.alpha + [(scalar, "beta")] * bool(combination.source)
         made += [(long, "order")] * self.scheduler.hilbert
@@ -323,13 +325,15 @@ def _pipelines(
     return made
 
 
-def _scaled_types(config: GemmConfig, target: str) -> tuple[ScaledType, ScaledType] | None:
+def _scaled_types(config: GemmConfig) -> tuple[ScaledType, ScaledType] | None:
     """A's and B's types with their scales, where there are any. Raises PlanError for what such kernels have not."""
     scaled = config.scaled
     narrow = [name for name in (config.dtype, config.b_type) if TYPES[name].bits < 8]
     if scaled is None:
+        narrow += [config.c_type] * (config.c_type in QUANTIZED_OUTPUTS)
         if narrow:
-            raise PlanError(f"{narrow[0]} takes a block-scaled kernel such as mxfp8-initial; this one has no scales")
+            what = f"C of {narrow[0]}" if narrow[0] == config.c_type else narrow[0]
+            raise PlanError(f"{what} takes a block-scaled kernel such as mxfp8-initial; this one has no scales")
         return None
     if float(config.ptx) < 8.8:
         raise PlanError(f"block-scaled MMAs say .block{scaled[0].block}: ptx must be 8.8 or later, not {config.ptx}")

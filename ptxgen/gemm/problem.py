@@ -12,11 +12,12 @@ import numpy.typing as npt
 from ptxgen.descriptors.tensormap import TiledMap
 from ptxgen.device import DeviceArray
 from ptxgen.dtypes import DTYPES, scalar_type
+from ptxgen.gemm.epilogue import SCALE_COLUMNS
 from ptxgen.gemm.errors import PlanError
 from ptxgen.gemm.operand import Batches
 from ptxgen.gemm.plan import GemmPlan
 from ptxgen.gemm.scale_operand import ScaleOperand
-from ptxgen.gemm.scales import require_packed
+from ptxgen.gemm.scales import ScaledType, require_packed
 from ptxgen.gemm.types import TYPES
 
 Matrix = Literal["a", "b", "c", "source"]
@@ -55,7 +56,7 @@ class GemmProblem:
             for name, value in (("alpha", self.alpha), ("beta", self.beta)):
                 if value != int(value) or not -(2**31) <= value < 2**31:
                     raise PlanError(f"{name} must be a whole number of 32 bits, as the accumulator is s32; not {value}")
-        self._require_k()
+        self._require_blocks()
         for name in self.matrices:
             self._require_stride(name)
         _ = self.grid
@@ -76,8 +77,10 @@ class GemmProblem:
         """The matrices that the kernel takes, in the order of its parameters."""
         return ("a", "b", "c", "source") if self.plan.epilogue.combination.source else ("a", "b", "c")
 
-    def _require_k(self) -> None:
-        """That K is what scales and padded types take."""
+    def _require_blocks(self) -> None:
+        """That K is what scales and padded types take, and N what the scales of C do."""
+        if self.plan.epilogue.quantizes and self.n % SCALE_COLUMNS:
+            raise PlanError(f"N must be a multiple of {SCALE_COLUMNS}, the columns of a scale of C, not {self.n}")
         for scale in self.plan.scales:
             scale.type.scales_of(self.k)
         for operand in (self.plan.a, self.plan.b):
@@ -93,10 +96,16 @@ class GemmProblem:
             raise PlanError(
                 f"ld{name} must be at least {contiguous}, the length of a line of {title(name)}, not {leading}"
             )
-        aligned = {"a": self.plan.a.load != "direct", "b": self.plan.b.load != "direct", "c": self.plan.epilogue.tma}
+        epilogue = self.plan.epilogue
+        aligned = {
+            "a": self.plan.a.load != "direct",
+            "b": self.plan.b.load != "direct",
+            "c": epilogue.tma or epilogue.quantizes,
+        }
         if not aligned.get(name):
             return
-        step = _STRIDE // TYPES[self.dtype(name)].bytes if name == "c" else getattr(self.plan, name).line_step
+        stride = epilogue.store_bytes if epilogue.quantizes else _STRIDE
+        step = stride // TYPES[self.dtype(name)].bytes if name == "c" else getattr(self.plan, name).line_step
         if leading % step:
             what = (
                 f"ld{name}"
@@ -174,11 +183,12 @@ class GemmProblem:
         bias: Any = None,
         order: Any = None,
         scales: tuple[Any, ...] = (),
+        c_scales: Any = None,
     ) -> list[Any]:
         """The launch arguments in the order of the entry's parameters; each array a device array or an address.
 
-        `scales` of A and B in blocks (`ptxgen.gemm.scales.pack`), where the kernel takes them. Raises PlanError for
-        arrays of another size or type.
+        `scales` of A and B in blocks (`ptxgen.gemm.scales.pack`), where the kernel takes them; `c_scales` is room for
+        those of C. Raises PlanError for arrays of another size or type.
         """
         if len(scales) != len(self.plan.scales):
             words = "no scales" if not self.plan.scales else "the scales of A and B"
@@ -189,6 +199,7 @@ class GemmProblem:
             ("source", source, combination.source),
             ("bias", bias, combination.bias),
             ("table of tiles", order, self.plan.scheduler.hilbert),
+            ("place for the scales of C", c_scales, self.plan.epilogue.quantizes),
         ):
             if (array is None) == bool(there):
                 words = f"a {name}, but none is given" if there else f"no {name}, but one is given"
@@ -205,6 +216,9 @@ class GemmProblem:
                 made += [given[name], leading, *[self.stride(name)] * batched]
             if name == "b":
                 made += [self._scales(*each) for each in zip(self.plan.scales, scales, strict=True)]
+            if name == "c" and self.plan.epilogue.quantizes:
+                _require_scales("sfc", c_scales, self.m, self.n, self.plan.epilogue.scaled_type)
+                made.append(c_scales)
         if combination.bias:
             self._require_array(bias, f"the bias is {self.n}", combination.bias, (self.n,))
             made.append(bias)
@@ -218,10 +232,7 @@ class GemmProblem:
     def _scales(self, operand: ScaleOperand, array: Any) -> TiledMap:
         """The tensormap of packed scales. Raises PlanError, with the expected layout, for another size or layout."""
         rows = self.scale_rows(operand)
-        if isinstance(array, DeviceArray):
-            if array.dtype.itemsize != 1:
-                raise PlanError(f"{operand.name} are bytes of {operand.type.scale}, not {array.dtype}")
-            require_packed(operand.name, np.broadcast_to(np.uint8(0), array.shape), rows, self.k, operand.type)
+        _require_scales(operand.name, array, rows, self.k, operand.type)
         return operand.tensormap(array, rows, self.k)
 
     def scale_rows(self, operand: ScaleOperand) -> int:
@@ -243,6 +254,15 @@ class GemmProblem:
             raise PlanError(f"{shown}, but the elements of the array have {array.dtype.itemsize} bytes ({array.dtype})")
         if array.dtype.kind != "u" and array.dtype != np.dtype(scalar_type(dtype)):  # unsigned integers are raw bits
             raise PlanError(f"{shown}, but the array has the type {array.dtype}")
+
+
+def _require_scales(name: str, array: Any, rows: int, columns: int, type: ScaledType) -> None:
+    """That a device array has the size and layout of packed scales. Raises PlanError."""
+    if not isinstance(array, DeviceArray):
+        return
+    if array.dtype.itemsize != 1:
+        raise PlanError(f"{name} are bytes of {type.scale}, not {array.dtype}")
+    require_packed(name, np.broadcast_to(np.uint8(0), array.shape), rows, columns, type)
 
 
 def title(name: Matrix) -> str:

@@ -17,7 +17,7 @@ from ptxgen.emulator.arithmetic.tensor_sums import fused, fused_groups
 from ptxgen.gemm.problem import GemmProblem, Matrix
 from ptxgen.gemm.reference import Reference
 from ptxgen.gemm.scale_operand import ScaleOperand
-from ptxgen.gemm.scales import pack, pack_elements, scale_values
+from ptxgen.gemm.scales import pack, pack_elements, quantize, scale_values
 from ptxgen.gemm.types import TYPES
 
 _T = TypeVar("_T", bound=np.generic)
@@ -80,13 +80,24 @@ class ScaledReference(Reference):
         self, rows: slice, columns: slice, batch: int = 0
     ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
         """What rows and columns of C must hold; no element may be off."""
-        sums = self.sums(rows, columns)
-        combination = self._combination
-        with np.errstate(over="ignore", invalid="ignore"):
-            if combination.alpha:
-                sums = sums * np.float32(self.problem.alpha)
-            found = sums.astype(TYPES[self.problem.plan.c_dtype].numpy).astype(np.float64)
+        epilogue, values = self.problem.plan.epilogue, self.values(rows, columns)
+        if epilogue.quantizes:
+            found = quantize(values, epilogue.scaled_type)[0].astype(np.float64)
+        else:
+            with np.errstate(over="ignore", invalid="ignore"):
+                found = values.astype(TYPES[epilogue.c_type].numpy).astype(np.float64)
         return found, np.zeros_like(found)
+
+    def c_scales(self) -> npt.NDArray[np.uint8]:
+        """The scales of a quantized C, row-major."""
+        values = self.values(slice(None), slice(None))
+        return quantize(values, self.problem.plan.epilogue.scaled_type)[1]
+
+    def values(self, rows: slice, columns: slice) -> npt.NDArray[np.float32]:
+        """Rows and columns of C before they are rounded to its type."""
+        sums = self.sums(rows, columns)
+        with np.errstate(over="ignore", invalid="ignore"):
+            return sums * np.float32(self.problem.alpha) if self._combination.alpha else sums
 
     def sums(self, rows: slice, columns: slice) -> npt.NDArray[np.float32]:
         """The accumulators of rows and columns of C."""

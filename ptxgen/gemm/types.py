@@ -65,3 +65,5 @@ INPUTS = tuple(name for name, each in TYPES.items() if each.kind)
 PLAIN_INPUTS = tuple(name for name in INPUTS if TYPES[name].bits >= 8)
 SCALED_INPUTS = tuple(name for name in INPUTS if TYPES[name].kind == "f8f6f4")
 OUTPUTS = ("bf16", "f16", "f32", "s32")
+#: Types of a C that has a ue8m0 scale for every 32 columns.
+QUANTIZED_OUTPUTS = ("e4m3", "e5m2")

@@ -9,7 +9,7 @@ from typing import Any
 import ptxgen
 from ptxgen.gemm import KernelEntry, PlanError, find
 from ptxgen.gemm.job import GemmJob
-from ptxgen.gemm.types import PLAIN_INPUTS, SCALED_INPUTS
+from ptxgen.gemm.types import PLAIN_INPUTS, QUANTIZED_OUTPUTS, SCALED_INPUTS
 
 SHAPES = [(128, 128, 128), (256, 384, 192), (511, 253, 72), (1, 1, 64), (512, 512, 512)]
 #: More tiles than CTA slots, for persistent kernels with tiles of 64 columns on 4 multiprocessors.
@@ -64,24 +64,30 @@ def cases(entry: KernelEntry) -> Iterator[Case]:
 
 
 def scaled_cases(entry: KernelEntry, schedules: list[tuple[str, int]]) -> Iterator[Case]:
-    """The same of a block-scaled rung, with its choices for large problems too."""
+    """The same of a block-scaled rung, with its choices for large problems too; N is as a C with scales has it."""
+    step = 32 if entry.plan().epilogue.quantizes else 1
+    shapes = [(m, -(-n // step) * step, k) for m, n, k in SCALED_SHAPES]
+    tails = 160 if step > 1 else 133
     for choices in [{}, entry.large] if entry.large else [{}]:
         for schedule, seed in schedules:
-            for shape in SCALED_SHAPES:
+            for shape in shapes:
                 yield Case(entry.name, choices, shape, schedule, seed)
             yield Case(entry.name, {**choices, "slots": 4}, SCALED_MANY, schedule, seed)
-            yield Case(entry.name, choices, (270, 264, 256), schedule, seed, whole_range=True)
+            yield Case(entry.name, choices, (270, 288, 256), schedule, seed, whole_range=True)
     for dtype in SCALED_INPUTS:
         for b_dtype in SCALED_INPUTS:
-            yield Case(entry.name, {"dtype": dtype, "b_dtype": b_dtype}, (270, 133, 384), "random", 0)
+            yield Case(entry.name, {"dtype": dtype, "b_dtype": b_dtype}, (270, tails, 384), "random", 0)
     for dtype in ("e4m3", "e5m2"):
         for a_major, b_major in (("k", "mn"), ("mn", "k"), ("mn", "mn")):
             choices = {"dtype": dtype, "a_major": a_major, "b_major": b_major}
-            yield Case(entry.name, choices, (270, 133, 416), "random", 0)
+            yield Case(entry.name, choices, (270, tails, 416), "random", 0)
     for c_dtype in ("bf16", "f16", "f32"):
         for epilogue in ("direct", "tma"):
             choices = {"c_dtype": c_dtype, "epilogue": epilogue, "alpha": True}
-            yield Case(entry.name, choices, (270, 133, 384), "random", 0)
+            yield Case(entry.name, choices, (270, tails, 384), "random", 0)
+    for c_dtype in QUANTIZED_OUTPUTS:
+        choices = {"c_dtype": c_dtype, "epilogue": "direct"}
+        yield Case(entry.name, choices, (270, 160, 384), "random", 0)
 
 
 def other_choices(entry: KernelEntry) -> Iterator[dict[str, Any]]:
