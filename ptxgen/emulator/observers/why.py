@@ -146,20 +146,22 @@ class Why:
             part = (offset - int(found.offsets[position, lane])) / found.size
             return made.add(self._registers(found.statement, part, thread, depth - 1))
         record = self._history.works[found.work.number]
-        return made.add(self._copied(record, found, offset // GRANULE, depth - 1))
+        return made.add(self._copied(record, found, offset, depth - 1))
 
-    def _copied(self, record: WorkRecord, written: WorkAccess, granule: int, depth: int) -> Iterator[Step]:
-        """The sources of a copy, those of one granule where source and destination have as many."""
+    def _copied(self, record: WorkRecord, written: WorkAccess, offset: int, depth: int) -> Iterator[Step]:
+        """The sources of a copy, those of the byte's granule where source and destination have as many."""
         for read in record.reads:
             if not isinstance(read, WorkAccess):
                 continue
             granules = read.granules
             if len(granules) == len(written.granules):
-                granules = granules[written.granules == granule][:1]
-            yield from self._granules(read.slot, granules, read.order, depth)
+                granules = granules[written.granules == offset // GRANULE][:1]
+            yield from self._granules(read.slot, granules, read.order, depth, offset % GRANULE)
 
-    def _granules(self, slot: int | None, granules: NDArray[np.int64], order: int, depth: int) -> list[Step]:
-        """Who wrote granules of a CTA, or which elements granules of the heap are."""
+    def _granules(
+        self, slot: int | None, granules: NDArray[np.int64], order: int, depth: int, byte: int = 0
+    ) -> list[Step]:
+        """Who wrote granules of a CTA, or a byte of one; or which elements granules of the heap are."""
         if not len(granules):
             return []
         if slot is None:
@@ -171,11 +173,12 @@ class Why:
         below: list[Step] = []
         left = np.unique(granules)
         while len(left) and len(below) <= _CHILDREN:
-            found = self._history.last_shared(slot, int(left[0]) * GRANULE, order)
+            offset = int(left[0]) * GRANULE + (byte if len(granules) == 1 else 0)
+            found = self._history.last_shared(slot, offset, order)
             if found is None:
-                below.append(Step(f"{where}: nothing has written {int(left[0]) * GRANULE:#x}"))
+                below.append(Step(f"{where}: nothing has written {offset:#x}"))
                 break
-            below.append(self._written(found, slot, int(left[0]) * GRANULE, depth - 1))
+            below.append(self._written(found, slot, offset, depth - 1))
             if isinstance(found, WorkAccess):
                 left = np.setdiff1d(left, found.granules)
             else:
@@ -271,7 +274,9 @@ class Why:
             below = self._global(int(offsets.min()), int(offsets.max()) + each.size, each.order, depth - 1)
         else:
             slot = int(each.slots[position][lanes][0])
-            below = self._granules(slot, np.unique(offsets // GRANULE), each.order, depth - 1)
+            below = self._granules(
+                slot, np.unique(offsets // GRANULE), each.order, depth - 1, int(offsets[0]) % GRANULE
+            )
         return [Step(f"{access}{times}").add(below)]
 
     def _tensor_load(self, operation: Operation, register: int, thread: _Thread, depth: int) -> list[Step]:

@@ -131,6 +131,8 @@ def test_an_element_of_a_gemm(kernel: str, mma: str, box_of_a: str, box_of_b: st
     assert len(multiplied) == 1
     assert ", 12 of them (lines " in multiplied[0]  # K in steps of 16
     assert multiplied[0].endswith("the first overwrites")
+    if ".32x32b." in plan.text:  # a lane has a row there
+        assert any("of tensor memory, lane 3, column 5" in each for each in lines)
     at = lines.index("a")
     assert lines[at + 1].startswith("cp.async.bulk.tensor")
     assert lines[at + 2] == f"{box_of_a}, an input"
