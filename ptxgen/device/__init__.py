@@ -8,7 +8,16 @@ from __future__ import annotations
 
 from ptxgen.device.accept import Accept, AcceptError, read_accepts
 from ptxgen.device.arguments import KernelArgumentError, pack_arguments
-from ptxgen.device.arrays import DeviceArray, DeviceArrayError, DTypeLike, Extent, array_dtype, array_shape, host_array
+from ptxgen.device.arrays import (
+    DeviceArray,
+    DeviceArrayError,
+    DTypeLike,
+    Extent,
+    array_dtype,
+    array_shape,
+    host_array,
+    torch_tensor,
+)
 from ptxgen.device.kernel import Kernel, KernelError, ParameterInfo, SharedRegion
 from ptxgen.device.launch import Device, Launch, LaunchError, LaunchShape
 from ptxgen.device.report import Access, Finding, LaunchFailedError, LaunchReport, Role, Severity, StaleValue, Status
@@ -42,4 +51,5 @@ __all__ = [
     "host_array",
     "pack_arguments",
     "read_accepts",
+    "torch_tensor",
 ]

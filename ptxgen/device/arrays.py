@@ -17,7 +17,7 @@ from ptxgen.dtypes import DTYPES, scalar_type
 if TYPE_CHECKING:
     from types import ModuleType
 
-    from torch import Tensor  # pyright: ignore[reportMissingImports]
+    from torch import Tensor  # pyright: ignore[reportMissingImports, reportAttributeAccessIssue]
 
 Extent = int | np.integer | Sequence[int]
 Index = int | slice | EllipsisType | None | npt.NDArray[Any] | tuple[Any, ...]
@@ -63,8 +63,8 @@ def host_array(values: object, dtype: DTypeLike | None = None) -> np.ndarray:
     Takes NumPy arrays, numbers and lists, torch tensors of every type that ml_dtypes knows, device arrays, and whatever
     offers DLPack, `__array__` or `__array_interface__`. A torch tensor on a GPU is copied.
     """
-    if type(values).__module__.partition(".")[0] == "torch" and hasattr(values, "detach"):
-        given = _of_torch(values)
+    if (tensor := torch_tensor(values)) is not None:
+        given = _of_torch(tensor)
     elif (
         hasattr(values, "__dlpack__")
         and not hasattr(values, "__array__")
@@ -83,7 +83,13 @@ def host_array(values: object, dtype: DTypeLike | None = None) -> np.ndarray:
     return np.ascontiguousarray(given).reshape(given.shape)
 
 
-def _of_torch(tensor: Any) -> np.ndarray:
+def torch_tensor(values: object) -> Tensor | None:
+    """The values if they are a torch tensor; torch is not imported for it."""
+    kind = getattr(sys.modules.get("torch"), "Tensor", None)
+    return values if kind is not None and isinstance(values, kind) else None
+
+
+def _of_torch(tensor: Tensor) -> np.ndarray:
     torch = sys.modules["torch"]
     host = tensor.detach().cpu().contiguous()
     name = str(tensor.dtype).removeprefix("torch.")

@@ -10,9 +10,11 @@ import ctypes
 import importlib
 import math
 import os
+import sys
 import weakref
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from ptxgen.descriptors import TensorMap
@@ -22,11 +24,13 @@ from ptxgen.device import (
     Extent,
     Finding,
     Kernel,
+    KernelArgumentError,
     Launch,
     LaunchReport,
     LaunchShape,
     host_array,
     pack_arguments,
+    torch_tensor,
 )
 from ptxgen.gpu.tensormap import encode_with_driver
 from ptxgen.toolchain import assemble
@@ -54,21 +58,32 @@ class GpuArray(DeviceArray):
         weakref.finalize(self, gpu._free, self.address).atexit = False
 
     def read_bytes(self) -> bytes:
-        data = bytearray(self.nbytes)
-        if data:
-            host = (ctypes.c_char * len(data)).from_buffer(data)
-            self._gpu._call("cuMemcpyDtoH", ctypes.addressof(host), self.address, len(data))
-        return bytes(data)
+        return self._gpu._read(self.address, self.nbytes)
 
     def write_bytes(self, data: bytes) -> None:
-        if len(data) != self.nbytes:
-            raise ValueError(f"the array has {self.nbytes} bytes, but {len(data)} were given")
-        if data:
-            self._gpu._call("cuMemcpyHtoD", self.address, data, len(data))
+        self._gpu._write(self.address, self.nbytes, data)
+
+
+class GpuView(DeviceArray):
+    """Memory of a GPU that belongs to another library, as a torch tensor does; no copy, and kept alive by `owner`."""
+
+    def __init__(self, gpu: Gpu, address: int, shape: Extent, dtype: DTypeLike, owner: object) -> None:
+        super().__init__(address, shape, dtype)
+        self._gpu, self.owner = gpu, owner
+
+    def read_bytes(self) -> bytes:
+        return self._gpu._read(self.address, self.nbytes)
+
+    def write_bytes(self, data: bytes) -> None:
+        self._gpu._write(self.address, self.nbytes, data)
 
 
 class Gpu:
     """One NVIDIA GPU. `device` is its number as the driver counts; `ptxas` the assembler, else the one found.
+
+    Torch tensors on the GPU are arguments of launches, and bases of tensormaps (`view`), without a copy. A launch with
+    one of them runs on torch's current stream, so that it is ordered with torch's own work and can be captured in a
+    CUDA graph; other launches run on the legacy default stream.
 
     Raises GpuNotFoundError where there is none. A kernel that faults ends CUDA for the whole process: its
     launch and every later one report status "fault", and every later use of an array raises GpuError.
@@ -82,6 +97,7 @@ class Gpu:
         count = int(_checked(self._cuda, "cuDeviceGetCount"))
         if not 0 <= device < count:
             raise GpuNotFoundError(f"there is no GPU {device}: the driver sees {count}, numbered from 0")
+        self.number = device
         self._device = _checked(self._cuda, "cuDeviceGet", device)
         self._context = _checked(self._cuda, "cuDevicePrimaryCtxRetain", self._device)
         raw_name = self._call("cuDeviceGetName", 256, self._device)
@@ -116,6 +132,21 @@ class Gpu:
         """New GPU memory whose contents are undefined."""
         return GpuArray(self, shape, dtype)
 
+    def view(self, tensor: object) -> GpuView:
+        """The memory of a torch tensor on this GPU, without a copy. Raises KernelArgumentError for any other."""
+        found = torch_tensor(tensor)
+        if found is None or not found.is_cuda:
+            what = f"a tensor on {found.device}" if found is not None else f"a {type(tensor).__name__}"
+            raise KernelArgumentError(f"Gpu.view takes a torch tensor on this GPU, not {what}")
+        if found.device.index != self.number:
+            raise KernelArgumentError(f"the tensor is on {found.device}, and this is GPU {self.number}")
+        if not found.is_contiguous():
+            raise KernelArgumentError(
+                f"the tensor of shape {tuple(found.shape)} has strides {found.stride()}; make it .contiguous(), or "
+                "pass .data_ptr() to a kernel that takes strides"
+            )
+        return GpuView(self, found.data_ptr(), tuple(found.shape), str(found.dtype), found)
+
     def launch(
         self,
         kernel: Kernel,
@@ -127,6 +158,9 @@ class Gpu:
         shared_bytes: int = 0,
     ) -> LaunchReport:
         """Assemble a kernel for this GPU (once), run it and wait for its end.
+
+        While torch's current stream is captured, a launch with a tensor is recorded in the graph and not waited for;
+        let the same kernel run once before, since assembling and loading it is no part of a graph.
 
         `grid` and `cluster` are in CTAs, `block` in threads, `shared_bytes` is dynamic shared memory per CTA.
         What the driver or the device refuses gives a report with status "fault". Raises LaunchError,
@@ -141,12 +175,18 @@ class Gpu:
         dependent launch). `seconds` of each report is the time of all; a fault is the fault of all. Raises what
         `launch` raises.
         """
+        stream = self._stream(value for each in launches for value in each.args)
+        launches = [
+            replace(each, args=[self.view(value) if torch_tensor(value) is not None else value for value in each.args])
+            for each in launches
+        ]
         shapes = [LaunchShape.of(each.grid, each.block, each.cluster, each.shared_bytes) for each in launches]
         packed = [pack_arguments(each.kernel, each.args) for each in launches]
         names = [each.kernel.name for each in launches]
         try:
             functions = [self._function(each.kernel) for each in launches]
-            seconds = self._run(list(zip(functions, [each.kernel for each in launches], shapes, packed, strict=True)))
+            kernels = [each.kernel for each in launches]
+            seconds = self._run(list(zip(functions, kernels, shapes, packed, strict=True)), stream)
         except GpuError as error:
             finding = Finding("gpu-fault", "error", str(error))
             return [LaunchReport("fault", [finding], kernel=name, device=self.name) for name in names]
@@ -159,23 +199,57 @@ class Gpu:
         """
         return encode_with_driver(self._cuda, self._call, made)
 
-    def _run(self, launches: Sequence[tuple[Any, Kernel, LaunchShape, bytes]]) -> float:
-        stream = self._cuda.CUstream(0)
+    def enqueue(
+        self,
+        kernel: Kernel,
+        grid: Extent,
+        block: Extent,
+        args: Sequence[object],
+        *,
+        cluster: Extent | None = None,
+        shared_bytes: int = 0,
+        stream: int | None = None,
+    ) -> None:
+        """Launch a kernel and do not wait for it; what goes wrong on the device shows in a later call.
+
+        `stream` is a CUstream as a number; without one it is that of `launch`. The arguments must live until the
+        kernel has run. Raises GpuError, LaunchError, KernelArgumentError, AssemblerError.
+        """
+        used = self._stream(args) if stream is None else self._cuda.CUstream(stream)
+        shape = LaunchShape.of(grid, block, cluster, shared_bytes)
+        given = [self.view(value) if torch_tensor(value) is not None else value for value in args]
+        self._enqueue([(self._function(kernel), kernel, shape, pack_arguments(kernel, given))], used)
+
+    def _stream(self, args: Iterable[object]) -> Any:
+        """Torch's current stream where one of the arguments is, or views, a tensor of torch; else the default one."""
+        for value in args:
+            if torch_tensor(value.owner if isinstance(value, GpuView) else value) is not None:
+                return self._cuda.CUstream(sys.modules["torch"].cuda.current_stream(self.number).cuda_stream)
+        return self._cuda.CUstream(0)
+
+    def _enqueue(self, launches: Sequence[tuple[Any, Kernel, LaunchShape, bytes]], stream: Any) -> None:
         configs = [
-            self._config(function, shape, overlaps=number > 0)
+            self._config(function, shape, stream, overlaps=number > 0)
             for number, (function, _, shape, _) in enumerate(launches)
         ]
+        for config, (function, kernel, _, packed) in zip(configs, launches, strict=True):
+            # One pointer per parameter: the driver knows where the cubin wants each (see Kernel.parameters).
+            host = ctypes.create_string_buffer(packed, max(len(packed), 1))
+            base = ctypes.addressof(host)
+            pointers = (ctypes.c_void_p * max(len(kernel.parameters), 1))(
+                *(base + info.offset for info in kernel.parameters)
+            )
+            self._call("cuLaunchKernelEx", config, function, ctypes.addressof(pointers), 0)
+
+    def _run(self, launches: Sequence[tuple[Any, Kernel, LaunchShape, bytes]], stream: Any) -> float:
+        idle = self._cuda.CUstreamCaptureStatus.CU_STREAM_CAPTURE_STATUS_NONE
+        if int(stream) and self._call("cuStreamIsCapturing", stream) != idle:
+            self._enqueue(launches, stream)
+            return 0.0
         start, end = self._call("cuEventCreate", 0), self._call("cuEventCreate", 0)
         try:
             self._call("cuEventRecord", start, stream)
-            for config, (function, kernel, _, packed) in zip(configs, launches, strict=True):
-                # One pointer per parameter: the driver knows where the cubin wants each (see Kernel.parameters).
-                host = ctypes.create_string_buffer(packed, max(len(packed), 1))
-                base = ctypes.addressof(host)
-                pointers = (ctypes.c_void_p * max(len(kernel.parameters), 1))(
-                    *(base + info.offset for info in kernel.parameters)
-                )
-                self._call("cuLaunchKernelEx", config, function, ctypes.addressof(pointers), 0)
+            self._enqueue(launches, stream)
             self._call("cuEventRecord", end, stream)
             self._call("cuCtxSynchronize")
             milliseconds = self._call("cuEventElapsedTime", start, end)
@@ -184,7 +258,7 @@ class Gpu:
             self._cuda.cuEventDestroy(end)
         return float(milliseconds) / 1e3
 
-    def _config(self, function: Any, shape: LaunchShape, *, overlaps: bool) -> Any:
+    def _config(self, function: Any, shape: LaunchShape, stream: Any, *, overlaps: bool) -> Any:
         """The driver's description of a launch, whose function is made fit for it."""
         cuda, ids = self._cuda, self._cuda.CUlaunchAttributeID
         attributes = []
@@ -209,7 +283,7 @@ class Gpu:
         config.gridDimX, config.gridDimY, config.gridDimZ = shape.grid
         config.blockDimX, config.blockDimY, config.blockDimZ = shape.block
         config.sharedMemBytes = shape.shared_bytes
-        config.hStream = cuda.CUstream(0)
+        config.hStream = stream
         config.numAttrs = len(attributes)
         config.attrs = attributes
         return config
@@ -231,6 +305,19 @@ class Gpu:
 
     def _attribute(self, which: Any) -> int:
         return int(self._call("cuDeviceGetAttribute", which, self._device))
+
+    def _read(self, address: int, count: int) -> bytes:
+        data = bytearray(count)
+        if data:
+            host = (ctypes.c_char * len(data)).from_buffer(data)
+            self._call("cuMemcpyDtoH", ctypes.addressof(host), address, len(data))
+        return bytes(data)
+
+    def _write(self, address: int, count: int, data: bytes) -> None:
+        if len(data) != count:
+            raise ValueError(f"the array has {count} bytes, but {len(data)} were given")
+        if data:
+            self._call("cuMemcpyHtoD", address, data, len(data))
 
     def _allocate(self, count: int) -> int:
         return int(self._call("cuMemAlloc", max(count, 1)))

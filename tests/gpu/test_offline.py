@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ptxgen.device import Device, Kernel, Launch
+from ptxgen.device import Device, Kernel, KernelArgumentError, Launch
 from ptxgen.gpu import Gpu, GpuError, GpuNotFoundError
 from ptxgen.gpu import device as gpu_device
 
@@ -267,3 +267,74 @@ def test_a_kernel_that_faults_ends_the_gpu(fake: FakeDriver, load: Callable[[str
     assert "start a new process" in gpu.launch(load("cluster_ids"), 1, 32, [out]).summary()
     with pytest.raises(GpuError, match="CUDA_ERROR_ILLEGAL_ADDRESS"):
         out.numpy()
+
+
+class FakeTensor:
+    """A CUDA tensor of torch as far as `Gpu` looks at one."""
+
+    def __init__(self, device: int = 0, *, contiguous: bool = True, cuda: bool = True) -> None:
+        self.is_cuda, self.dtype, self.shape = cuda, "torch.bfloat16", (4, 8)
+        self.device = SimpleNamespace(index=device)
+        self._contiguous = contiguous
+
+    def data_ptr(self) -> int:
+        return 0x7F00AA00
+
+    def is_contiguous(self) -> bool:
+        return self._contiguous
+
+    def stride(self) -> tuple[int, ...]:
+        return (8, 1) if self._contiguous else (1, 4)
+
+
+@pytest.fixture
+def torch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A torch whose current stream is number 77."""
+    stream = SimpleNamespace(cuda_stream=77)
+    made = SimpleNamespace(Tensor=FakeTensor, cuda=SimpleNamespace(current_stream=lambda device: stream))
+    monkeypatch.setitem(sys.modules, "torch", made)
+
+
+@pytest.mark.usefixtures("torch")
+def test_a_tensor_is_an_argument_on_the_current_stream(fake: FakeDriver, load: Callable[[str], Kernel]) -> None:
+    gpu = Gpu()
+    fake.sizes = [8]
+    assert gpu.launch(load("cluster_ids"), 1, 32, [FakeTensor()]).ok
+    config, *_ = fake.named("cuLaunchKernelEx")[0]
+    assert int(config.hStream) == 77
+    assert fake.parameters[0] == (0x7F00AA00).to_bytes(8, "little")
+    assert gpu.launch(load("cluster_ids"), 1, 32, [gpu.view(FakeTensor())]).ok
+    assert gpu.launch(load("cluster_ids"), 1, 32, [gpu.empty(4, "u32")]).ok
+    assert [int(config.hStream) for config, *_ in fake.named("cuLaunchKernelEx")] == [77, 77, 0]
+    assert (gpu.view(FakeTensor()).address, gpu.view(FakeTensor()).nbytes) == (0x7F00AA00, 64)
+
+
+@pytest.mark.usefixtures("torch")
+def test_a_captured_launch_is_not_waited_for(
+    fake: FakeDriver, load: Callable[[str], Kernel], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gpu, active = Gpu(), real.CUstreamCaptureStatus.CU_STREAM_CAPTURE_STATUS_ACTIVE
+    monkeypatch.setattr(fake, "_cuStreamIsCapturing", lambda stream: active, raising=False)
+    report = gpu.launch(load("cluster_ids"), 1, 32, [FakeTensor()])
+    assert (report.status, report.seconds) == ("ok", 0.0)
+    assert len(fake.named("cuLaunchKernelEx")) == 1
+    assert not fake.named("cuEventRecord")
+    assert not fake.named("cuCtxSynchronize")
+    gpu.enqueue(load("cluster_ids"), 1, 32, [gpu.empty(4, "u32")], stream=5)
+    assert int(fake.named("cuLaunchKernelEx")[1][0].hStream) == 5
+    assert not fake.named("cuCtxSynchronize")
+
+
+@pytest.mark.usefixtures("torch")
+@pytest.mark.parametrize(
+    ("tensor", "sentence"),
+    [
+        (FakeTensor(1), "this is GPU 0"),
+        (FakeTensor(contiguous=False), r"has strides \(1, 4\); make it .contiguous\(\)"),
+        (FakeTensor(cuda=False), "takes a torch tensor on this GPU, not a tensor on"),
+        (3, "takes a torch tensor on this GPU, not a int"),
+    ],
+)
+def test_tensors_that_are_refused(fake: FakeDriver, tensor: object, sentence: str) -> None:
+    with pytest.raises(KernelArgumentError, match=sentence):
+        Gpu().view(tensor)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -241,7 +242,7 @@ def _load_npz(path: str, key: str) -> Array:
 
 def _load_pt(path: str, key: str) -> Array:
     try:
-        import torch  # pyright: ignore[reportMissingImports]
+        torch: Any = importlib.import_module("torch")
     except ImportError:
         raise InputError(f"{path} needs PyTorch, which is not installed: pip install 'ptxgen[torch]'") from None
     import pickle
@@ -277,7 +278,7 @@ def save(path: str, values: Array) -> None:
 
 def _save_pt(path: str, values: Array) -> None:
     try:
-        import torch  # pyright: ignore[reportMissingImports]
+        torch: Any = importlib.import_module("torch")
     except ImportError:
         raise InputError(f"{path} needs PyTorch, which is not installed: pip install 'ptxgen[torch]'") from None
     from ptxgen.device.arrays import host_tensor

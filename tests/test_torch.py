@@ -1,0 +1,121 @@
+"""`ptxgen.torch`: products of CPU tensors in the emulator against torch's own, gradients, and the rules of custom ops."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from typing import Any
+
+import pytest
+
+from ptxgen.gemm import PlanError
+
+
+def test_without_torch_it_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "torch", None)
+    for name in [each for each in sys.modules if each.startswith("ptxgen.torch")]:
+        monkeypatch.delitem(sys.modules, name)
+    with pytest.raises(ImportError, match=r"needs PyTorch, which is not installed: pip install 'ptxgen\[torch\]'"):
+        importlib.import_module("ptxgen.torch")
+
+
+@pytest.fixture(scope="module")
+def torch() -> Any:
+    return pytest.importorskip("torch", reason="PyTorch is not installed")
+
+
+@pytest.fixture(scope="module")
+def gemm(torch: Any) -> Any:
+    return importlib.import_module("ptxgen.torch").gemm
+
+
+@pytest.mark.parametrize(
+    ("dtype", "target"),
+    [
+        ("bfloat16", "sm_100a"),
+        ("float16", "sm_90a"),
+        ("float32", "sm_100a"),
+        ("float8_e4m3fn", "sm_90a"),
+        ("int8", "sm_100a"),
+    ],
+)
+def test_products_of_each_type(torch: Any, gemm: Any, dtype: str, target: str) -> None:
+    torch.manual_seed(1)
+    kind = getattr(torch, dtype)
+    a, b = (torch.randn(*shape).mul(2).to(kind) for shape in ((70, 40), (40, 33)))
+    with importlib.import_module("ptxgen.torch").emulated(target=target):
+        c = gemm(a, b)
+    exact = a.double() @ b.double()
+    expected = {"float8_e4m3fn": torch.float32, "int8": torch.int32}.get(dtype, kind)
+    assert (c.dtype, tuple(c.shape), c.is_contiguous()) == (expected, (70, 33), True)
+    # Rounding of C, and of A and B to tf32; integers are exact.
+    size = {"bfloat16": 2.0**-8, "float16": 2.0**-11, "float32": 2.0**-9, "float8_e4m3fn": 2.0**-13, "int8": 0}[dtype]
+    assert (c.double() - exact).abs().max() <= size * (a.double().abs() @ b.double().abs()).max()
+
+
+@pytest.mark.parametrize("columns", [48, 17])
+def test_transposed_operands_a_bias_and_more_dimensions(torch: Any, gemm: Any, columns: int) -> None:
+    torch.manual_seed(2)
+    a = torch.randn(40, 20, dtype=torch.bfloat16).t().reshape(2, 10, 40)
+    weight, bias = torch.randn(columns, 40, dtype=torch.bfloat16), torch.randn(columns, dtype=torch.bfloat16)
+    c = gemm(a, weight.t(), bias=bias, out_dtype=torch.float32)
+    exact = a.double() @ weight.double().t() + bias.double()
+    assert (c.dtype, tuple(c.shape)) == (torch.float32, (2, 10, columns))
+    assert (c.double() - exact).abs().max() < 1e-4
+
+
+def test_gradients_are_those_of_matmul(torch: Any, gemm: Any) -> None:
+    """Products of whole numbers are exact, so that gradients are equal."""
+    torch.manual_seed(3)
+    made = [torch.randint(-4, 5, shape).float() for shape in ((12, 24), (24, 17), (17,), (12, 17))]
+    ours, theirs = ([each.clone().requires_grad_() for each in made[:3]] for _ in range(2))
+    (gemm(ours[0], ours[1], bias=ours[2]) * made[3]).sum().backward()
+    ((theirs[0] @ theirs[1] + theirs[2]) * made[3]).sum().backward()
+    for mine, other in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(mine.grad, other.grad, rtol=0, atol=0)
+
+
+def test_it_keeps_the_rules_of_custom_ops(torch: Any, gemm: Any) -> None:
+    a, b = torch.randn(16, 16, dtype=torch.bfloat16), torch.randn(16, 24, dtype=torch.bfloat16)
+    a.requires_grad_()
+    tests = ("test_schema", "test_faketensor", "test_autograd_registration")
+    torch.library.opcheck(torch.ops.ptxgen.gemm, (a, b, None, torch.float32), test_utils=tests)
+    from torch._subclasses.fake_tensor import FakeTensorMode  # pyright: ignore[reportMissingImports]
+
+    with FakeTensorMode() as mode:
+        made = gemm(mode.from_tensor(a), mode.from_tensor(b))
+    assert (tuple(made.shape), made.dtype) == ((16, 24), torch.bfloat16)
+
+
+def test_plans_and_kernels_are_made_once(torch: Any, gemm: Any) -> None:
+    module = importlib.import_module("ptxgen.torch.gemm")
+    a, b = torch.ones(32, 64, dtype=torch.float16), torch.ones(64, 32, dtype=torch.float16)
+    gemm(a, b)
+    before = module._kernel.cache_info()
+    gemm(a, b)
+    after = module._kernel.cache_info()
+    assert (after.misses, after.hits) == (before.misses, before.hits + 1)
+
+
+def test_nothing_to_multiply(torch: Any, gemm: Any) -> None:
+    made = gemm(torch.ones(3, 0), torch.ones(0, 4), bias=torch.full((4,), 2.0))
+    assert made.tolist() == [[2.0] * 4] * 3
+
+
+def test_what_is_refused(torch: Any, gemm: Any) -> None:
+    def zeros(*shape: int, dtype: Any = torch.bfloat16) -> Any:
+        return torch.zeros(*shape, dtype=dtype)
+
+    with pytest.raises(ValueError, match=r"A of shape \(..., M, K\) and B of \(K, N\), not \(3, 4\) and \(5, 6\)"):
+        gemm(zeros(3, 4), zeros(5, 6))
+    with pytest.raises(ValueError, match=r"of one type of .*, not torch.bfloat16 and torch.float16"):
+        gemm(zeros(3, 4), zeros(4, 6, dtype=torch.float16))
+    with pytest.raises(ValueError, match=r"of one type of .*, not torch.float64"):
+        gemm(zeros(3, 4, dtype=torch.float64), zeros(4, 6, dtype=torch.float64))
+    with pytest.raises(ValueError, match=r"the bias must have shape \(6,\), not \(5,\)"):
+        gemm(zeros(3, 4), zeros(4, 6), bias=zeros(5))
+    with pytest.raises(ValueError, match=r"out_dtype is one of .*, not torch.float64"):
+        gemm(zeros(3, 4), zeros(4, 6), out_dtype=torch.float64)
+    module = importlib.import_module("ptxgen.torch")
+    with module.emulated(target="sm_80"), pytest.raises(PlanError, match="no GEMM kernel for sm_80"):
+        gemm(zeros(3, 4), zeros(4, 6))
