@@ -1,4 +1,4 @@
-"""`ptxgen.torch`: products of CPU tensors in the emulator against torch's own, gradients, and the rules of custom ops."""
+"""`ptxgen.torch`: products of CPU tensors in the emulator, gradients, and the rules of custom ops."""
 
 from __future__ import annotations
 

@@ -17,6 +17,7 @@ from torch import Tensor
 from ptxgen.device import Kernel
 from ptxgen.emulator import Emulator
 from ptxgen.gemm import GemmPlan, PlanError, find
+from ptxgen.gemm.dispatch import best
 from ptxgen.gemm.problem import GemmProblem
 from ptxgen.gpu import Gpu
 
@@ -36,7 +37,7 @@ _DEFAULT = {torch.int8: torch.int32, torch.uint8: torch.int32}
 _FLOAT8 = (torch.float8_e4m3fn, torch.float8_e5m2)
 #: What TMA requires addresses and strides to be a multiple of, in bytes.
 _ALIGNMENT = 16
-#: The kernel of a target that takes every size and type.
+#: A kernel of each target that takes every size and type.
 _KERNELS = {"sm_90a": "hopper/persistent", "sm_100a": "blackwell/clc"}
 
 #: Options of the emulator that multiplies CPU tensors.
@@ -62,7 +63,14 @@ def kernel_for(m: int, n: int, k: int, target: str, options: tuple[tuple[str, An
     """
     if target not in _KERNELS:
         raise PlanError(f"ptxgen has no GEMM kernel for {target}; it has some for {', '.join(_KERNELS)}")
-    return find(_KERNELS[target]).plan(**dict(options))
+    given = dict(options)
+    try:
+        choice = best(m, n, k, device=target, **given)
+    except PlanError:
+        choice = None
+    if choice is None or choice.swapped:  # the operands would change places, and with them what the options say
+        return find(_KERNELS[target]).plan(**given)
+    return choice.plan
 
 
 def gemm(
@@ -99,7 +107,7 @@ def gemm(
     chosen = out_dtype or _DEFAULT.get(a.dtype, torch.float32 if a.dtype in _FLOAT8 else a.dtype)
     if chosen not in _OUTPUTS:
         raise ValueError(f"out_dtype is one of {', '.join(map(str, _OUTPUTS))}, not {chosen}")
-    flat = _gemm(a.reshape(-1, a.shape[-1]), b, bias, chosen)
+    flat = _gemm(a.flatten(0, -2), b, bias, chosen)
     return flat.reshape(*a.shape[:-1], b.shape[1])
 
 

@@ -1,0 +1,95 @@
+"""Torch's CUDA tensors on a GPU: no copy, torch's current stream, CUDA graphs, and `ptxgen.torch.gemm`."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+import pytest
+
+from ptxgen.device import Kernel
+from ptxgen.gpu import Gpu
+
+pytestmark = pytest.mark.gpu
+
+#: Doubles 1024 numbers.
+TWICE = """
+.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry twice(.param .u64 x)
+{
+    .reg .b64 %x, %offset;
+    .reg .b32 %thread, %cta;
+    .reg .f32 %value;
+    ld.param.u64 %x, [x];
+    mov.u32 %thread, %tid.x;
+    mov.u32 %cta, %ctaid.x;
+    mad.lo.u32 %thread, %cta, 128, %thread;
+    mul.wide.u32 %offset, %thread, 4;
+    add.u64 %x, %x, %offset;
+    ld.global.f32 %value, [%x];
+    add.f32 %value, %value, %value;
+    st.global.f32 [%x], %value;
+    ret;
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def torch(gpu: Gpu) -> Any:
+    found = pytest.importorskip("torch", reason="PyTorch is not installed")
+    if not found.cuda.is_available():
+        pytest.skip("this PyTorch has no CUDA")
+    return found
+
+
+def test_a_tensor_is_changed_in_place(gpu: Gpu, torch: Any) -> None:
+    x = torch.arange(1024, device="cuda", dtype=torch.float32)
+    assert gpu.launch(Kernel.from_ptx(TWICE), 8, 128, [x]).ok
+    assert torch.equal(x.cpu(), 2 * torch.arange(1024, dtype=torch.float32))
+    assert gpu.view(x).numpy()[3] == 6
+
+
+def test_launches_are_captured_in_a_graph(gpu: Gpu, torch: Any) -> None:
+    x, kernel = torch.ones(1024, device="cuda"), Kernel.from_ptx(TWICE)
+    gpu.launch(kernel, 8, 128, [x])  # assembles it
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        assert gpu.launch(kernel, 8, 128, [x]).seconds == 0
+        gpu.enqueue(kernel, 8, 128, [x])
+    assert x[0] == 2
+    graph.replay()
+    graph.replay()
+    assert x.tolist() == [32.0] * 1024
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float32", "float8_e4m3fn", "int8"])
+def test_products(torch: Any, dtype: str) -> None:
+    gemm, kind = importlib.import_module("ptxgen.torch").gemm, getattr(torch, dtype)
+    a, b = (torch.randn(*shape, device="cuda").mul(2).to(kind) for shape in ((300, 72), (72, 136)))
+    error = (gemm(a, b).double() - a.double() @ b.double()).abs().max()
+    assert error <= 2.0**-8 * (a.double().abs() @ b.double().abs()).max()
+
+
+def test_products_are_ordered_with_the_stream(torch: Any) -> None:
+    gemm = importlib.import_module("ptxgen.torch").gemm
+    a, b = (torch.randint(-4, 5, (1024, 1024), device="cuda").bfloat16() for _ in range(2))
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        late = torch.zeros_like(a)
+        for _ in range(50):
+            late = late * 0 + a
+        made = gemm(late, b) + 0
+    stream.synchronize()
+    assert torch.equal(made, (a.float() @ b.float()).bfloat16())
+
+
+def test_gradients(torch: Any) -> None:
+    gemm = importlib.import_module("ptxgen.torch").gemm
+    made = [torch.randint(-4, 5, shape, device="cuda").float() for shape in ((12, 24), (24, 17), (12, 17))]
+    ours, theirs = ([each.clone().requires_grad_() for each in made[:2]] for _ in range(2))
+    (gemm(ours[0], ours[1]) * made[2]).sum().backward()
+    ((theirs[0].double() @ theirs[1].double()) * made[2]).sum().backward()
+    assert all(torch.equal(mine.grad, other.grad) for mine, other in zip(ours, theirs, strict=True))
