@@ -1,4 +1,4 @@
-"""Which lines of the PTX differ between two texts, comments, white space and line tables left out."""
+"""Which lines of the PTX differ between two texts; comments, white space, line tables and .reg do not count."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from difflib import SequenceMatcher
 
 #: A line of A and the line of B in its place, from 1 on; None on the side that has none.
 Lines = tuple[int | None, int | None]
-_NO_CODE = re.compile(r"//.*|/\*.*?\*/|^\s*\.(?:loc|file)\b.*")
+_NO_CODE = re.compile(r"//.*|/\*.*?\*/|^\s*\.(?:loc|file|reg)\b.*")
 _SPACE = re.compile(r"\s+")
 #: Lines between what two texts share at their ends: more are compared only where both have as many.
 _MOST = 3_000

@@ -141,25 +141,32 @@ def _pair_lines(comparison: Comparison, pair: Pair, *, everything: bool) -> Iter
         yield f"  {what:<24} {_known(a):>8} -> {_known(b):<8} {_change(a, b)}"
     if pair.renamed:
         yield f"  {_renamed(pair)}"
-    yield from _ptx_lines(comparison, pair)
     shown = pair.differences if everything else pair.differences[:_SHOWN]
     yield from _hunks(comparison, pair, shown)
     if len(shown) < len(pair.differences):
         yield f"  and {len(pair.differences) - len(shown)} more differences (--all shows them)"
+    yield from _ptx_lines(comparison, pair)
 
 
 def _ptx_lines(comparison: Comparison, pair: Pair) -> Iterator[str]:
-    """The lines of the PTX that differ, as far as they are few."""
+    """The lines of the PTX that differ and stand above no SASS that does: ptxas may give their SASS to other lines."""
+    named = {
+        (side, function.instructions[index].ptx_line)
+        for each in pair.differences
+        for side, function, index in ((0, pair.a, each.a), (1, pair.b, each.b))
+        if index is not None
+    }
+    lines = [each for each in pair.ptx if not {(0, each[0]), (1, each[1])} & named]
     texts = comparison.a.ptx.splitlines(), comparison.b.ptx.splitlines()
-    for each in pair.ptx[:_PTX_LINES]:
+    for each in lines[:_PTX_LINES]:
         a, b = (
             "none" if line is None else f"{line} │ {_cut(text[line - 1].strip())}"
             for line, text in zip(each, texts, strict=True)
         )
         yield f"  PTX {a}"
         yield f"   -> {b}"
-    if len(pair.ptx) > _PTX_LINES:
-        yield f"  and {len(pair.ptx) - _PTX_LINES} more lines of the PTX differ"
+    if len(lines) > _PTX_LINES:
+        yield f"  and {len(lines) - _PTX_LINES} more lines of the PTX differ"
 
 
 def _renamed(pair: Pair) -> str:

@@ -56,7 +56,17 @@ def test_the_diff_names_the_lines_of_each_kernel() -> None:
     )
     named = {pair.a.name: pair.ptx for pair in compare(a, b).pairs}
     assert named == {"first": ((9, 9), (10, 10)), "second": ((19, 19),)}
-    shown = list(comparison_lines(compare(a, b)))
-    assert "  PTX 10 │ add.u32 %r2, %r1, 5;" in shown
-    assert "   -> 10 │ add.u32 %r2, %r1, 6;" in shown
     assert compare(a, a).pairs[0].ptx == ()
+
+
+def test_lines_whose_sass_stands_at_others_are_shown() -> None:
+    """ptxas makes one shift of two, at the line of the opening brace."""
+    text = KERNEL.replace("add.u32 %r2, %r1, 5;", "shl.b32 %r2, %r1, 1;\n    shl.b32 %r2, %r2, 2;")
+    a, b = (load(assemble(each, options=("-lineinfo",))) for each in (text, text.replace("%r1, 1;", "%r1, 3;")))
+    (pair,) = compare(a, b).pairs
+    assert [a.kernel().instructions[each.a or 0].ptx_line for each in pair.differences] == [5]
+    assert pair.ptx == ((10, 10),)
+    shown = list(comparison_lines(compare(a, b)))
+    assert shown[-2:] == ["  PTX 10 │ shl.b32 %r2, %r1, 1;", "   -> 10 │ shl.b32 %r2, %r1, 3;"]
+    direct = (load(assemble(each, options=("-lineinfo",))) for each in (KERNEL, KERNEL.replace("%r1, 5;", "%r1, 6;")))
+    assert not any(line.startswith("  PTX") for line in comparison_lines(compare(*direct)))

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from ptxgen.ncu.profile import require_gpu
+from ptxgen.gpu import GpuNotFoundError
 from tests.ncu import recorded
 from tests.support.command_line import Cli
 from tools import ncu_parse
@@ -203,7 +203,7 @@ def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Fake:
         return log
 
     monkeypatch.setenv("PATH", str(folder))
-    monkeypatch.setattr("ptxgen.ncu.profile.require_gpu", lambda: None)
+    monkeypatch.setattr("ptxgen.gpu.Gpu", lambda: None)
     return put
 
 
@@ -257,11 +257,14 @@ def test_run_without_ncu(cli: Cli, monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
 def test_run_without_a_gpu(fake: Fake, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("ncu_report")
     fake("report")
-    monkeypatch.setattr("ptxgen.ncu.profile.require_gpu", require_gpu)
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "-1")
+
+    def none() -> None:
+        raise GpuNotFoundError("there is no NVIDIA driver here")
+
+    monkeypatch.setattr("ptxgen.gpu.Gpu", none)
+    none.__module__ = "ptxgen.gpu.device"
     made = cli(*RUN)
-    assert made.code == 2
-    assert re.fullmatch(r"error: .*\b(GPU|driver)\b.*\n", made.err)
+    assert (made.code, made.err) == (2, "error: there is no NVIDIA driver here\n")
 
 
 def test_the_name_of_the_report(fake: Fake, cli: Cli, tmp_path: Path) -> None:
