@@ -5,25 +5,15 @@ from __future__ import annotations
 import shlex
 import shutil
 import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from ptxgen.gpu import GpuNotFoundError
 from ptxgen.ncu.read import read
 from ptxgen.ncu.schema import Report, ReportError
 
 #: Every section: what summaries and comparisons read.
 OPTIONS = ("--set", "full", "--import-source", "yes", "--target-processes", "all", "--force-overwrite")
 _PERMISSION = "ERR_NVGPUCTRPERM"
-_ASK_FOR_GPU = """
-import sys
-from ptxgen.gpu import Gpu, GpuNotFoundError
-try:
-    Gpu()
-except GpuNotFoundError as error:
-    sys.exit(str(error))
-"""
 
 
 class ProfilerError(ReportError):
@@ -39,18 +29,6 @@ def find_ncu() -> str:
             "or add its folder to PATH"
         )
     return found
-
-
-def require_gpu() -> None:
-    """Raises GpuNotFoundError without a GPU.
-
-    Another process asks: with CUDA loaded, ncu-report's library ends a process with a segmentation fault (measured with
-    ncu 2025.3.1 and driver 580.159.04).
-    """
-    done = subprocess.run([sys.executable, "-c", _ASK_FOR_GPU], capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        said = done.stderr.strip().splitlines()
-        raise GpuNotFoundError(said[-1] if said else f"asking the driver for a GPU ended with status {done.returncode}")
 
 
 def profile_command(command: Sequence[str], report: Path, options: Sequence[str] = ()) -> list[str]:

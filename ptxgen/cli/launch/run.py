@@ -310,8 +310,9 @@ def _profiled(report_name: str, words: Sequence[str], options: str, *, as_json: 
     from pathlib import Path
 
     from ptxgen.cli.toolchain.ncu import show
+    from ptxgen.gpu import Gpu
     from ptxgen.ncu.binary import require_library
-    from ptxgen.ncu.profile import find_ncu, profile, profile_command, require_gpu
+    from ptxgen.ncu.profile import find_ncu, profile, profile_command
 
     try:
         more = shlex.split(options)
@@ -319,7 +320,7 @@ def _profiled(report_name: str, words: Sequence[str], options: str, *, as_json: 
         raise InputError(f"--ncu-options {options!r}: {str(error).lower()}") from None
     find_ncu()
     require_library()
-    require_gpu()
+    Gpu()
     report = Path(report_name)
     command = profile_command([sys.executable, "-m", "ptxgen", "run", *words, "--device", "gpu"], report, more)
     profile(command, report)
