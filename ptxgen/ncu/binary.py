@@ -16,7 +16,7 @@ from ptxgen.ncu.sources import Places, join
 
 INSTALL = "pip install 'ptxgen[ncu]' (or pip install ncu-report)"
 #: Who wrote the report, and the driver, as the file names them.
-_TOOL, _DRIVER = "Nsight Compute Target", "Display Driver Version"
+_TOOL, _DRIVER, _CUDA = "Nsight Compute Target", "Display Driver Version", "CUDA Version"
 
 
 class NcuReportMissingError(ReportError):
@@ -78,7 +78,8 @@ def read_binary(path: str, data: bytes) -> Report:
     container = read_container(data, path)
     library = _library()
     try:
-        actions = [action for each in library.load_report(path) for action in each]
+        ranges = library.load_report(path)  # kept until all is read: its memory is what actions and metrics show
+        actions = [action for each in ranges for action in each]
     except Exception as error:  # the library's own words; it raises plain exceptions of every kind
         raise ReportError(f"{path}: ncu-report cannot read it ({error})") from None
     # The package goes on without a word where it cannot read a result: without it, or with one that has no metrics.
@@ -101,9 +102,14 @@ def read_binary(path: str, data: bytes) -> Report:
         "ncu-rep",
         launches,
         container.versions.get(_TOOL),
-        container.versions.get(_DRIVER),
+        container.versions.get(_DRIVER) or _cuda(container.versions.get(_CUDA)),
         container.command,
     )
+
+
+def _cuda(version: str | None) -> str | None:
+    """What reports of ncu 2025.3 say of the driver: the CUDA that it has."""
+    return f"CUDA {version}" if version else None
 
 
 def _in_order(actions: Sequence[_Action], results: Sequence[Result]) -> list[Result | None]:
@@ -136,7 +142,7 @@ def _launch(action: _Action, index: int, result: Result | None, container: Conta
     )
     starts = metrics.get("launch__function_pcs")
     places = Places(
-        start=_integer(starts.value) if starts is not None else None,
+        start=_integer(starts.instances[0].value) if starts is not None and starts.instances else None,
         sass=action.sass_by_pc,
         ptx=action.ptx_by_pc,
         source=lambda address: _place(action.source_info(address)),
@@ -175,6 +181,8 @@ def _rules(action: _Action) -> Iterator[Rule]:
     for each in action.rule_results_as_dicts():
         message, speedup = each["rule_message"], each.get("speedup_estimation", {})
         value = speedup.get("speedup")
+        if not message["message"] and not _kind(message["type"]):
+            continue  # a table without words
         yield Rule(
             name=str(each["rule_identifier"]),
             section=str(each["section_identifier"]),

@@ -19,9 +19,10 @@ from ptxgen.ncu.schema import ReportError
 MAGIC = b"NVR\0"
 #: BlockHeader.
 _NUM_SOURCES, _NUM_RESULTS, _SESSION, _PAYLOAD_SIZE = 1, 2, 3, 5
-#: ReportSessionDetails, VersionInfo, ExecutableSettings.
+#: ReportSessionDetails, VersionInfo, ExecutableSettings; the command line of ncu itself stands in reports of 2025.3.
 _VERSION_INFO, _PROVIDER, _VERSION = 8, 1, 2
 _EXECUTABLE, _PATH, _ARGUMENTS = 9, 1, 3
+_COMMAND_LINE = 11
 #: SourceData.
 _REFERENCE, _BINARY = 1, 4
 #: ProfileResult, ProfilerClockStatusMessage.
@@ -69,7 +70,9 @@ def read_container(data: bytes, name: str) -> Container:
                     versions[_text(info.get(_PROVIDER))] = _text(info.get(_VERSION))
                 elif number == _EXECUTABLE:
                     settings = dict(_fields(_bytes(value)))
-                    command = f"{_text(settings.get(_PATH))} {_text(settings.get(_ARGUMENTS))}".strip()
+                    command = f"{_text(settings.get(_PATH))} {_text(settings.get(_ARGUMENTS))}".strip() or command
+                elif number == _COMMAND_LINE:
+                    command = command or _text(_bytes(value)).strip()
             end = position + _int(header.get(_PAYLOAD_SIZE))
             if end > len(data):
                 raise _Truncated(end)

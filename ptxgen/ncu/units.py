@@ -41,8 +41,9 @@ def base_unit(unit: str) -> tuple[float, str]:
     if below in _TIMES:  # rates are per second
         rate = factor * 1e9 / _TIMES[below]
         return rate, "hz" if above == "cycle" else f"{above}/s"
-    divisor, below = _part(below)
-    return factor / divisor, f"{above}/{below}"
+    # ncu prints 8190 %/byte as 8.19 %/Kbyte: the prefix is the number's.
+    prefix, below = _part(below)
+    return factor * prefix, f"{above}/{below}"
 
 
 def _part(unit: str) -> tuple[float, str]:

@@ -41,3 +41,15 @@ def synthetic(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("reports") / "synthetic.ncu-rep"
     path.write_bytes(recorded.synthetic())
     return path
+
+
+@pytest.fixture(scope="session")
+def profiles(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """The reports and pages of hopper/overlapped by name: base.ncu-rep, base.raw.csv, ..."""
+    folder = tmp_path_factory.mktemp("profiles")
+    found: dict[str, Path] = {}
+    for path in recorded.DATA.glob("overlapped_*.xz"):
+        name = path.name.removeprefix("overlapped_").removesuffix(".xz")
+        found[name] = folder / name
+        found[name].write_bytes(recorded.profile(name))
+    return found

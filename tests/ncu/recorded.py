@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import io
+import lzma
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -17,6 +18,11 @@ GEMM = "nvjet_sm90_tst_256x128_64x4_1x2_h_bz_coopA_TNT"
 FIXED = 11
 _SCALE = {"K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "u": 1e-6, "n": 1e-9, "m": 1e-3}
 
+#: Profiles of hopper/overlapped on an H200: as it is, and with a regression planted; README.md there says which.
+PROFILES = ("base", "again", "unswizzled", "stages3", "kept", "spill")
+#: Those of which there are pages, too.
+PAGED = ("base", "unswizzled", "spill")
+
 Row = dict[str, str]
 Change = Callable[[dict[str, float]], Mapping[str, float]]
 
@@ -24,6 +30,11 @@ Change = Callable[[dict[str, float]], Mapping[str, float]]
 def page(name: str) -> str:
     """The text of tests/data/ncu/NAME.csv.gz."""
     return gzip.decompress((DATA / f"{name}.csv.gz").read_bytes()).decode()
+
+
+def profile(name: str) -> bytes:
+    """A file tests/data/ncu/overlapped_NAME.xz: REPORT.ncu-rep or REPORT.PAGE.csv."""
+    return lzma.decompress((DATA / f"overlapped_{name}.xz").read_bytes())
 
 
 def rows(text: str) -> list[list[str]]:
@@ -100,7 +111,7 @@ def base(cell: str, unit: str) -> Value:
     if below in ("us", "ns", "ms"):
         value /= _SCALE[below[0]]
     elif below == "Kbyte":
-        value /= 1e3
+        value /= 1e3  # ncu means 1e3 times the number, as the profiles of the H200 show; the pages were printed of this
     if value.is_integer() and value >= 0 and "." not in cell and abs(value) < 2**53:
         return int(value)
     return value

@@ -27,7 +27,7 @@ from ptxgen.ncu.units import LocaleError, base_unit, check_locale, parse_number
         ("sector/ns", 1e9, "sector/s"),
         ("sectors", 1, "sector"),
         ("Kbyte/cycle", 1e3, "byte/cycle"),
-        ("%/Kbyte", 1e-3, "%/byte"),
+        ("%/Kbyte", 1e3, "%/byte"),
         ("Kbyte/block", 1e3, "byte/block"),
         ("register/thread", 1, "register/thread"),
         ("%", 1, "%"),
