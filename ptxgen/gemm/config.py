@@ -127,8 +127,8 @@ class GemmConfig:
         """The type of C. Raises PlanError where the accumulator has no conversion to it."""
         integer = TYPES[self.dtype].is_integer
         chosen = self.c_dtype or ("s32" if integer else self.dtype if self.dtype in OUTPUTS else "f32")
-        if integer != TYPES[chosen].is_integer:
-            raise PlanError(f"{self.dtype} accumulates in {'s32' if integer else 'f32'}; C cannot be {chosen}")
+        if TYPES[chosen].is_integer and not integer:
+            raise PlanError(f"{self.dtype} accumulates in f32; C cannot be {chosen}")
         return chosen
 
 

@@ -10,7 +10,7 @@ from ptxgen.descriptors import SmemDescriptor, TensorMap, WgmmaDescriptor
 from ptxgen.descriptors.tensormap import TiledMap
 from ptxgen.gemm.errors import PlanError
 from ptxgen.gemm.types import TYPES, ElementType
-from ptxgen.layouts.swizzle import swizzle
+from ptxgen.layouts.swizzle import Swizzle, swizzle
 
 Load = Literal["tma", "copies", "direct", "vectors"]
 #: Bytes of K that a stage holds of each row unless the plan says otherwise, and that one MMA instruction takes.
@@ -72,13 +72,14 @@ class Operand:
             raise PlanError(f"{self.name.upper()} of type {self.dtype} takes the swizzle none or 128B")
         if self.load == "copies" and (self.major, self.swizzle) != ("k", "128B"):
             raise PlanError(f"{self.name.upper()} must be K-major with 128-byte swizzle to be copied by threads")
-        if self.major == "mn" and self.type.bytes == 4:
-            raise PlanError(
-                f"{self.name.upper()} of type {self.dtype} must be K-major: the kernels have no 32-byte atom"
-            )
         if self.major == "mn" and self.wgmma and self.type.bytes != 2:
             raise PlanError(
                 f"{self.name.upper()} of type {self.dtype} must be K-major: wgmma transposes 16-bit types only"
+            )
+        if self.major == "mn" and self.type.bytes == 4 and self.swizzle != "128B":
+            raise PlanError(
+                f"{self.name.upper()} of type {self.dtype} takes the swizzle 128B where it is MN-major (atoms of 32 "
+                f"bytes, PTX ISA table 54), not {self.swizzle}"
             )
         step = self.row_bytes // self.type.bytes if self.major == "mn" else 8
         if self.rows % (step * self.peers):
@@ -94,9 +95,14 @@ class Operand:
         return TYPES[self.dtype]
 
     @property
+    def mode(self) -> Swizzle:
+        """The swizzle mode: MN-major operands of 32 bits have one of their own, with atoms of 32 bytes (table 54)."""
+        return swizzle("128B_atom_32B" if self.major == "mn" and self.type.bytes == 4 else self.swizzle)
+
+    @property
     def row_bytes(self) -> int:
         """Width of a panel in bytes: a row of the swizzle, or 16 bytes, a row of a core matrix, without one."""
-        return swizzle(self.swizzle).row_bytes or 16
+        return self.mode.row_bytes
 
     @property
     def tma(self) -> bool:
@@ -146,7 +152,7 @@ class Operand:
     @property
     def alignment(self) -> int:
         """What the start of a stage must be a multiple of."""
-        return max(swizzle(self.swizzle).period, 128)
+        return max(self.mode.period, 128)
 
     @property
     def lines(self) -> int:
@@ -211,8 +217,8 @@ class Operand:
     @property
     def descriptor(self) -> SmemDescriptor | WgmmaDescriptor:
         """The matrix descriptor with start address 0."""
-        group = 8 * self.row_bytes
-        if swizzle(self.swizzle).width:
+        group = (4 if self.mode.atom_bytes == 32 else 8) * self.row_bytes
+        if self.mode.width:
             # LBO is ignored for swizzled K-major layouts, and 16 by convention.
             leading, stride = (16 if self.major == "k" else self.panel_bytes), group
         elif self.major == "k":
@@ -220,7 +226,7 @@ class Operand:
         else:
             leading, stride = group, self.panel_bytes
         made = WgmmaDescriptor if self.wgmma else SmemDescriptor
-        return made(start_address=0, leading_byte_offset=leading, stride_byte_offset=stride, swizzle=self.swizzle)
+        return made(start_address=0, leading_byte_offset=leading, stride_byte_offset=stride, swizzle=self.mode.name)
 
     def tensormap(self, address: Any, rows: int, k: int, leading: int, batches: Batches | None = None) -> TiledMap:
         """The tensormap of matrices of `rows` x `k` elements whose lines are `leading` elements apart."""
@@ -231,7 +237,7 @@ class Operand:
             dims,
             leading,
             self.box,
-            self.swizzle,
+            self.mode.name,
             batches,
             packed=self.packed,
             l2_promotion="128B",

@@ -131,10 +131,7 @@ class GemmPlan:
             accumulator, config.c_type, tma=config.epilogue == "tma", tmem_load=config.tmem_load,
             chunk=config.chunk, buffers=config.chunk_buffers, batched=batched, warps=roles.storing,
             overlap=config.overlap, store_bytes=config.store_bytes, cache=config.store_cache,
-            combination=LinearCombination.of(
-                accumulator.d_type, alpha=config.alpha, source=config.source, bias=config.bias,
-                activation=config.activation,
-            ),
+            combination=_combination(config, accumulator.d_type),
         )  # fmt: skip
         scheduler = TileScheduler(
             config.scheduler,
@@ -184,7 +181,10 @@ class GemmPlan:
             raise PlanError(f"the naive kernel multiplies bf16 or f16, not {a.dtype} by {b.dtype}")
         accumulator = RegisterAccumulator(NAIVE_TILE, NAIVE_TILE, "f32")
         tile = NAIVE_TILE
-        epilogue = Epilogue(config.c_type, False, False, tile, tile, tile, 1, tmem=False, batched=batched)
+        epilogue = Epilogue(
+            config.c_type, False, False, tile, tile, tile, 1, tmem=False, batched=batched,
+            combination=_combination(config, accumulator.d_type),
+        )  # fmt: skip
         scheduler = TileScheduler("grid", NAIVE_TILE, NAIVE_TILE, (1, 1), 0, batched=batched)
         shared = SharedMap.place((), target=target)
         roles = Roles(warps=NAIVE_TILE * NAIVE_TILE // 32)
@@ -288,6 +288,17 @@ class GemmPlan:
                 step = 16 // TYPES[dtypes[name]].bytes if name == "c" else getattr(self, name).line_step
                 found[f"ld{name}"] = -(-lines[name] // step) * step
         return self.problem(m, n, k, **{**found, **more})
+
+
+def _combination(config: GemmConfig, d_type: str) -> LinearCombination:
+    return LinearCombination.of(
+        d_type,
+        config.c_type,
+        alpha=config.alpha,
+        source=config.source,
+        bias=config.bias,
+        activation=config.activation,
+    )
 
 
 def _pipelines(

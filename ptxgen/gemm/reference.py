@@ -85,7 +85,10 @@ class Reference:
         a, b = (each[batch] if each.ndim == 3 else each for each in self.inputs)
         a, b = a[rows].astype(np.float64), b[columns].astype(np.float64)
         expected = a @ b.T
-        accumulation = self.problem.k * 2.0**-23 * (np.abs(a) @ np.abs(b).T)
+        if self._combination.converts:
+            accumulation = 2.0**-24 * np.abs(expected)
+        else:
+            accumulation = self.problem.k * 2.0**-23 * (np.abs(a) @ np.abs(b).T)
         if self._promoted:
             accumulation = accumulation + _cut_sums(a, b, self.problem.plan.k_tile)
         if not self._combination.present:
@@ -135,6 +138,8 @@ class Reference:
             "K·2⁻²³·Σ|a·b|: the products are exact in fp32, and K of them added in any order are off by at most "
             "K·2⁻²⁴·Σ|a·b|, doubled because tensor cores may truncate where others round"
         )
+        if self._combination.converts:
+            reason = "2⁻²⁴·|Σa·b|: sums of integers are exact, and rounded once to fp32"
         if self._promoted:
             reason += (
                 "; plus 34·2⁻¹³ of the largest addend or sum of each wgmma, which cuts its 33 addends and the result "

@@ -60,6 +60,7 @@ CHOICES: list[tuple[str, dict[str, Any]]] = [
     ("blackwell/tma-store", {"dtype": "f16", "c_dtype": "f32", "m_tile": 64, "stages": 3}),
     ("blackwell/pair", {"dtype": "e4m3", "b_dtype": "e5m2", "cluster_m": 4, "n_tile": 64}),
     ("blackwell/pipelined", {"dtype": "tf32", "n_tile": 96, "swizzle": "64B"}),
+    ("blackwell/pair", {"dtype": "tf32", "a_major": "mn", "b_major": "mn"}),
     ("blackwell/overlapped", {"b_major": "mn", "n_tile": 128, "tmem_load": "32x32b"}),
     ("blackwell/clc", {"cta_group": 1, "cluster_m": 1, "m_tile": 128, "n_tile": 48, "stages": 3}),
     ("blackwell/panels", {"n_tile": 224, "cluster_m": 4, "cluster_n": 2, "panel": 3, "stages": 5}),

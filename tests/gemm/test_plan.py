@@ -49,9 +49,10 @@ def test_what_does_not_fit_is_told_with_the_sum() -> None:
     ("name", "choices", "words"),
     [
         (KERNEL, {"dtype": "f8"}, "dtype must be bf16, f16, tf32, e4m3, e5m2, e3m2, e2m3, e2m1, s8 or u8, not f8"),
-        (KERNEL, {"dtype": "s8", "c_dtype": "f16"}, "s8 accumulates in s32; C cannot be f16"),
+        (KERNEL, {"dtype": "f16", "c_dtype": "s32"}, "f16 accumulates in f32; C cannot be s32"),
         (KERNEL, {"dtype": "bf16", "b_dtype": "e4m3"}, "no MMA multiplies bf16 by e4m3"),
-        (KERNEL, {"dtype": "tf32", "b_major": "mn"}, "B of type tf32 must be K-major"),
+        (KERNEL, {"dtype": "tf32", "b_major": "mn", "swizzle": "64B"}, "B of type tf32 takes the swizzle 128B"),
+        ("hopper/wgmma", {"dtype": "tf32", "b_major": "mn"}, "K-major: wgmma transposes 16-bit types only"),
         (KERNEL, {"m_tile": 96}, "m_tile must be 64 to 256 in steps of 64, not 96"),
         (KERNEL, {"m_tile": 256}, "the M tile must be 64 or 128 (tcgen05.mma with cta_group::1), not 256"),
         (KERNEL, {"n_tile": 272}, "n_tile must be 32 to 256 in steps of 16, not 272"),

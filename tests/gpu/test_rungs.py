@@ -28,6 +28,7 @@ OPTIONS: list[dict[str, Any]] = [
     {"alpha": True, "source": "bf16", "bias": "f32", "activation": "relu", "batched": True},
     {"dtype": "e4m3", "c_dtype": "f16", "n_tile": 128, "alpha": True, "source": "f32", "bias": "bf16"},
     {"dtype": "s8", "c_dtype": "s32", "epilogue": "direct", "alpha": True, "source": "s32", "bias": "s32"},
+    {"dtype": "s8", "c_dtype": "bf16", "alpha": True, "bias": "f32", "activation": "relu"},
     {"dtype": "f16", "n_tile": 64, "order": "hilbert", "activation": "relu"},
     {"consumers": "pingpong", "scheduler": "static", "m_tile": 64, "n_tile": 128, "slots": 8, "bias": "f16"},
 ]

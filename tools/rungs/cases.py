@@ -97,6 +97,7 @@ def other_choices(entry: KernelEntry) -> Iterator[dict[str, Any]]:
     found += [{"source": dtype, "bias": dtype, "activation": "relu"} for dtype in ("bf16", "f16", "f32")]
     found += [{"c_dtype": dtype, "alpha": True, "activation": "silu"} for dtype in ("bf16", "f16", "f32")]
     found += [{"dtype": "s8", "alpha": True, "source": "s32", "bias": "s32", "activation": "relu"}]
+    found += [{"dtype": "u8", "c_dtype": "bf16", "alpha": True, "source": "f32", "bias": "bf16", "activation": "silu"}]
     found += [{"consumers": "pingpong", "m_tile": 64, "n_tile": 64, "slots": 4, **more} for more in ({}, everything)]
     for choices in found:
         if all(name in entry.options for name in choices):
