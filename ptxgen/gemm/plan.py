@@ -311,8 +311,9 @@ def _pipelines(
     group, ctas, clustered = config.cta_group, scheduler.cluster_ctas, scheduler.cluster_ctas > 1
     what = "a K block of A and B"
     if isinstance(accumulator, RegisterAccumulator):
-        # Every consumer warp of every CTA of the cluster, all of which share A or B.
-        ab = Pipeline("ab", config.stages, 1, a.bytes + b.bytes, 4 * accumulator.warpgroups * ctas, what, clustered)
+        # Every consumer warp of every CTA of the cluster, all of which share A or B. No scope: copies and wgmma follow
+        # an mbarrier of another CTA all the same, and ptxas makes .cluster a MEMBAR of the GPU in every K block.
+        ab = Pipeline("ab", config.stages, 1, a.bytes + b.bytes, 4 * accumulator.warpgroups * ctas, what)
         # Warpgroups that take turns: the warps of one arrive where the other waits.
         turns = [Pipeline("turn", 2, 4, 0, 0, "the turn of a warpgroup to multiply")]
         return [ab, *turns * (config.consumers == "pingpong")]
