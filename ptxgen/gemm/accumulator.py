@@ -192,7 +192,7 @@ def _scaled(
 
 @dataclass(frozen=True)
 class RegisterAccumulator:
-    """An accumulator of m x n in registers: 64 rows per warpgroup for wgmma, or one element per thread.
+    """An accumulator of m x n in registers: `blocks` times 64 rows per warpgroup for wgmma, or one element per thread.
 
     The registers of a wgmma are those of stmatrix fragments: two neighboring elements of a row in every 8 columns, and
     the same of the row 8 further down. `promoted`: the sums of a K block are in registers of their own and are added to
@@ -207,10 +207,18 @@ class RegisterAccumulator:
     cta_group: int = 1
     stages: int = 1
     promoted: bool = False
+    blocks: int = 1
 
     @classmethod
-    def of(cls, a: Operand, b: Operand, *, m: int, n: int) -> RegisterAccumulator:
-        """The accumulator of wgmma. Raises PlanError for types that it does not multiply."""
+    def of(cls, a: Operand, b: Operand, *, m: int, n: int, warpgroups: int = 0) -> RegisterAccumulator:
+        """The accumulator of wgmma, whose rows `warpgroups` share; 0: one for every 64 rows.
+
+        Raises PlanError for types that wgmma does not multiply, and for rows that warpgroups cannot share.
+        """
+        warpgroups = warpgroups or m // 64
+        blocks = m // 64 // warpgroups
+        if blocks not in (1, 2) or m != 64 * warpgroups * blocks:
+            raise PlanError(f"a warpgroup multiplies 64 or 128 rows: {warpgroups} cannot share m_tile = {m}")
         floating = not a.type.is_integer
         pairs = {a.dtype, b.dtype}
         promoted = a.type.kind == "f8f6f4"
@@ -222,11 +230,13 @@ class RegisterAccumulator:
         name = f"wgmma.mma_async.sync.aligned.m64n{n}k{a.mma_k}.{d_type}.{a.dtype}.{b.dtype}"
         scales = ", 1, 1" if floating else ""
         majors = f", {int(a.major == 'mn')}, {int(b.major == 'mn')}" if a.type.bytes == 2 else ""
-        return cls(m, n, d_type, name, scales + majors, promoted=promoted)
+        if promoted and blocks > 1:
+            raise PlanError("promoted sums of 8-bit types leave a warpgroup registers for 64 rows, not 128")
+        return cls(m, n, d_type, name, scales + majors, promoted=promoted, blocks=blocks)
 
     @property
     def warpgroups(self) -> int:
-        return self.m // 64
+        return self.m // (64 * self.blocks)
 
     @property
     def rows(self) -> int:
@@ -249,7 +259,7 @@ class RegisterAccumulator:
     @property
     def registers(self) -> int:
         """Registers of a thread."""
-        return (1 + self.promoted) * self.n // 2 if self.opcode else 1
+        return (1 + self.promoted) * self.blocks * self.n // 2 if self.opcode else 1
 
     def explain(self) -> str:
         words = f"{self.registers} register{'s' * (self.registers > 1)} a thread"

@@ -12,13 +12,15 @@ from ptxgen.gemm.scales import ScaledType
 from ptxgen.gemm.types import ALIASES, INPUTS, OUTPUTS, QUANTIZED_OUTPUTS, TYPES
 
 _MAJORS = ("k", "mn")
-_SCHEDULERS = ("grid", "static", "clc")
+_C_MAJORS = ("n", "m")
+_SCHEDULERS = ("grid", "static", "stream", "clc")
 _CONSUMERS = ("cooperative", "pingpong")
 _ORDERS = ("panels", "hilbert")
 _PHASES = ("register", "local")
 _STORE_CACHES = ("", "no_allocate")
 _KINDS = ("", *SCALED_KINDS)
 _SCALES = ("", "ue8m0", "ue4m3")
+_HINTS = ("", "evict_first", "evict_last")
 _ACTIVATIONS = ("none", "relu", "gelu", "silu")
 
 
@@ -56,14 +58,18 @@ class GemmConfig:
     kind: str = option("", "kind of a block-scaled MMA; empty: A and B have no scales", choices=_KINDS)
     scale_dtype: str = option("", "type of the scales; empty: ue4m3 for mxf4nvf4, else ue8m0", choices=_SCALES)
     scale_block: int = option(0, "elements of K per scale; 0: 16 for mxf4nvf4, else 32", choices=(0, 16, 32))
+    c_major: str = option("n", "dimension along which C is contiguous", choices=_C_MAJORS)
     m_tile: int = option(128, "rows of C per MMA: of a CTA, or of a pair of CTAs", range=(64, 256, 64))
-    n_tile: int = option(128, "columns of C per MMA", range=(32, 256, 16))
+    n_tile: int = option(128, "columns of C per MMA", range=(16, 256, 16))
+    warpgroups: int = option(
+        0, "warpgroups that multiply, each 64 rows or 128; 0: one for every 64 rows of the tile", range=(0, 4, 1)
+    )
     k_tile_bytes: int = option(128, "bytes of K of A and B in a stage", choices=(128, 256))
     swizzle: str = option("128B", "swizzle of A and B in shared memory", choices=("none", "32B", "64B", "128B"))
     cta_group: int = option(1, "CTAs that one MMA spans", choices=(1, 2))
     cluster_m: int = option(1, "CTAs of a cluster along M", choices=(1, 2, 4, 8))
     cluster_n: int = option(1, "CTAs of a cluster along N", choices=(1, 2, 4, 8))
-    stages: int = option(1, "K blocks of A and B in shared memory", range=(1, 12, 1))
+    stages: int = option(1, "K blocks of A and B in shared memory", range=(1, 24, 1))
     accumulators: int = option(1, "accumulators in tensor memory", range=(1, 4, 1))
     overlap: int = option(0, "columns of tensor memory that two accumulators share", range=(0, 224, 32))
     phases: str = option(
@@ -73,7 +79,7 @@ class GemmConfig:
     epilogue: str = option("direct", "how C leaves: st.global, or shared memory and TMA", choices=("direct", "tma"))
     tmem_load: str = option("32x32b", "shape of tcgen05.ld; 16x256b goes with stmatrix", choices=("32x32b", "16x256b"))
     chunk: int = option(256, "columns of C that the epilogue stores at a time", range=(16, 256, 16))
-    chunk_buffers: int = option(1, "chunks of C in shared memory", range=(1, 4, 1))
+    chunk_buffers: int = option(1, "chunks of C in shared memory", range=(1, 8, 1))
     store_bytes: int = option(16, "bytes of a direct store; 32: st.global.v8 of 32-bit elements", choices=(16, 32))
     store_cache: str = option("", "what direct stores do in the L1; empty: the default", choices=_STORE_CACHES)
     alpha: bool = option(False, "scale A·Bᵀ by alpha, an argument of the launch", choices=(False, True))
@@ -82,11 +88,15 @@ class GemmConfig:
     activation: str = option("none", "what is applied last; gelu is its tanh form", choices=_ACTIVATIONS)
     batched: bool = option(False, "many products at once, one per batch", choices=(False, True))
     scheduler: str = option(
-        "grid", "one tile per CTA, as many CTAs as slots, or cluster launch control", choices=_SCHEDULERS
+        "grid",
+        "one tile per CTA; as many CTAs as slots, with whole tiles or with even shares of K blocks (stream-K); or "
+        "cluster launch control",
+        choices=_SCHEDULERS,
     )
     consumers: str = option(
         "cooperative", "warpgroups share a tile, or take turns: one multiplies while one stores", choices=_CONSUMERS
     )
+    lag: int = option(0, "K blocks by which the second of two warpgroups starts later than the first", range=(0, 4, 1))
     slots: int = option(132, "CTAs of a static scheduler, one a multiprocessor", range=(1, 1024, 1))
     clc_stages: int = option(1, "responses of cluster launch control in flight", range=(1, 4, 1))
     panel: int = option(0, "tiles along N of a panel in the order of tiles; 0: along M", range=(0, 16, 1))
@@ -94,6 +104,11 @@ class GemmConfig:
     vectors: int = option(1, "rows of A that a CTA of a GEMV multiplies", choices=(1, 2, 4))
     warp_rows: int = option(1, "rows of B that a warp of a GEMV multiplies at a time", choices=(1, 2, 4))
     k_warps: int = option(1, "warps of a GEMV that share rows of B, each with its part of K", choices=(1, 2, 4, 8))
+    a_hint: str = option("", "L2 eviction priority of the loads of A", choices=_HINTS)
+    b_hint: str = option("", "L2 eviction priority of the loads of B", choices=_HINTS)
+    dependent: bool = option(
+        False, "may begin before the launch before it in the stream has ended (griddepcontrol)", choices=(False, True)
+    )
     ptx: str = option("8.6", "PTX ISA version", choices=("8.6", "8.7", "8.8", "9.0"))
 
     def __post_init__(self) -> None:

@@ -26,7 +26,9 @@ class Epilogue:
     """The columns of the accumulator go chunk by chunk; with `tma` through `buffers` chunks of shared memory.
 
     Each warp has its own rows of a buffer and stores them itself. A chunk is a series of panels, each as wide as a row
-    of their swizzle. `fragments`: tcgen05.ld 16x256b, whose registers are those of stmatrix; else a thread has a row.
+    of their swizzle. `transposed`: C is contiguous along M, and a chunk is one panel as wide as the rows of a warp.
+    `blocks`: times that a warp of wgmma has `rows_per_warp`, 64 rows apart. `fragments`: tcgen05.ld 16x256b, whose
+    registers are those of stmatrix; else a thread has a row.
 
     Where two accumulators share `overlap` columns, a thread reads these first, `part` columns at once, and releases
     them; only then does it store. Direct stores have `store_bytes`, and `cache` says what they do in the L1.
@@ -46,6 +48,8 @@ class Epilogue:
     overlap: int = 0
     store_bytes: int = 16
     cache: str = ""
+    transposed: bool = False
+    blocks: int = 1
 
     @classmethod
     def of(
@@ -53,6 +57,7 @@ class Epilogue:
         accumulator: Accumulator | RegisterAccumulator,
         c_type: str,
         *,
+        c_major: str,
         tma: bool,
         tmem_load: str,
         chunk: int,
@@ -75,19 +80,25 @@ class Epilogue:
             if tma and not narrow:
                 raise PlanError(f"the TMA epilogue of wgmma stores 16-bit types by stmatrix, not {c_type}; take direct")
             fragments = True
+            if accumulator.blocks > 1 and (not tma or combination.present):
+                raise PlanError("warpgroups of 128 rows take epilogue=tma, without alpha, source, bias and activation")
         else:
             fragments = tmem_load == "16x256b" and (not tma or narrow)
+        transposed, blocks = c_major == "m", accumulator.blocks if isinstance(accumulator, RegisterAccumulator) else 1
+        if transposed and (tmem or not tma or combination.present):
+            raise PlanError("c_major=m takes wgmma and epilogue=tma, without alpha, source, bias and activation")
         # With a combination each value takes many lines: short chunks keep the text short.
         widest = chunk if tma else _BATCH
         if combination.present:
             widest = min(widest, _BATCH if tma else _BATCH // 2)
         columns = gcd(gcd(widest, overlap), accumulator.n)
+        rows = accumulator.rows_per_warp
         return cls(
             c_type,
             tma,
             fragments,
             accumulator.n,
-            accumulator.rows_per_warp,
+            rows,
             columns,
             buffers,
             warps,
@@ -97,6 +108,8 @@ class Epilogue:
             overlap,
             store_bytes,
             cache,
+            transposed,
+            blocks,
         )
 
     @property
@@ -159,12 +172,15 @@ class Epilogue:
 
     @property
     def panel_columns(self) -> int:
-        """Columns of a panel: the widest row of a swizzle of which the chunk is a multiple."""
+        """Columns of a panel: the widest row of a swizzle of which the chunk is a multiple; transposed, the chunk."""
+        if self.transposed:
+            return self.chunk
         return next(width // self.c_bytes for width in (128, 64, 32) if self.chunk % (width // self.c_bytes) == 0)
 
     @property
     def row_bytes(self) -> int:
-        return self.panel_columns * self.c_bytes
+        """Bytes of a line of a panel: of a row, or of a column where transposed."""
+        return (self.rows_per_warp if self.transposed else self.panel_columns) * self.c_bytes
 
     @property
     def swizzle(self) -> str:
@@ -181,7 +197,7 @@ class Epilogue:
 
     @property
     def panel_bytes(self) -> int:
-        return self.rows_per_warp * self.row_bytes
+        return self.panel_columns * self.rows_per_warp * self.c_bytes
 
     @property
     def warp_bytes(self) -> int:
@@ -201,9 +217,10 @@ class Epilogue:
 
     def tensormap(self, address: Any, m: int, n: int, leading: int, batches: Batches | None = None) -> TiledMap:
         """The tensormap of C; a box is one warp's rows of a panel."""
-        return matrix_map(
-            self.c_type, address, (n, m), leading, (self.panel_columns, self.rows_per_warp), self.swizzle, batches
-        )
+        dims, box = (n, m), (self.panel_columns, self.rows_per_warp)
+        if self.transposed:
+            dims, box = (m, n), (self.rows_per_warp, self.panel_columns)
+        return matrix_map(self.c_type, address, dims, leading, box, self.swizzle, batches)
 
     def explain(self) -> str:
         what = f"C = {self.combination.explain()}; " if self.combination.present else ""

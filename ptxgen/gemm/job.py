@@ -224,11 +224,13 @@ class GemmJob:
             bias = None if self.reference.bias is None else device.array(self.reference.bias)
             order = None if self.problem.tile_order is None else device.array(self.problem.tile_order)
             scales = tuple(device.array(each) for each in self.reference.scales)
+            words = self.problem.workspace_words
+            workspace = device.array(np.zeros(words, np.uint32)) if words else None
             guarded = _GuardedOutput(device, self.problem)
             c_scales = self._place_for_scales(device)
         with _timed(timings, "encode"):
             arguments = self.problem.arguments(
-                device_a, device_b, guarded.address, source, bias, order, scales, c_scales
+                device_a, device_b, guarded.address, source, bias, order, scales, c_scales, workspace
             )
         with _timed(timings, "launch"):
             launch = device.launch(
@@ -285,7 +287,9 @@ class _GuardedOutput:
     """C in a larger buffer of poison: what lies around it and between its rows shows stray stores."""
 
     def __init__(self, device: Device, problem: GemmProblem) -> None:
-        self.shape, self.leading = (problem.batches * problem.m, problem.n), problem.leading("c")
+        self.lines, line = problem.extents("c")
+        self.shape, self.leading = (problem.batches * self.lines, line), problem.leading("c")
+        self.transposed = problem.plan.config.c_major == "m"
         self.dtype = TYPES[problem.plan.c_dtype].numpy
         self.bytes = self.shape[0] * self.leading * self.dtype.itemsize
         # An unguarded store of the last tile's rows goes as far as a tile of whole rows past the end.
@@ -321,6 +325,8 @@ class _GuardedOutput:
         if changed := int(np.count_nonzero(rows[:, width:] != POISON)):
             damage.append(f"{changed} bytes changed between its rows")
         c = np.ascontiguousarray(rows[:, :width]).view(self.dtype)
+        if self.transposed:
+            c = c.reshape(-1, self.lines, self.shape[1]).swapaxes(1, 2).reshape(-1, self.lines)
         return c, Guards(before.size, after.size, " and ".join(damage))
 
 

@@ -41,9 +41,9 @@ class Operand:
 
     The tile is a series of panels. A panel is as wide as a row of the swizzle: of K where the operand is K-major, of M
     (or N) where it is MN-major. `peers` CTAs of the cluster need the same tile: each loads its share of the rows and
-    multicasts it to all of them. `load`:
-    by TMA, by copies of all threads, or by each thread for itself (then there is no tile in shared memory), element by
-    element or 16 bytes at a time.
+    multicasts it to all of them. `hint`: the L2 eviction priority of its loads.
+    `load`: by TMA, by copies of all threads, or by each thread for itself (then there is no tile in shared memory),
+    element by element or 16 bytes at a time.
 
     A stage has `stage_bytes` of each row. Types of 4 and 6 bits have a byte of shared memory each, unless they are
     `packed`: two of 4 bits in a byte, as the kinds mxf4 and mxf4nvf4 take them.
@@ -60,6 +60,7 @@ class Operand:
     batched: bool = False
     stage_bytes: int = STAGE_ROW_BYTES
     packed: bool = False
+    hint: str = ""
 
     def __post_init__(self) -> None:
         if self.load == "vectors" and self.major != "k":

@@ -22,6 +22,7 @@ from ptxgen.gemm.scales import ScaledType
 from ptxgen.gemm.shared_map import SharedMap, Wanted
 from ptxgen.gemm.tile_scheduler import TileScheduler
 from ptxgen.gemm.types import QUANTIZED_OUTPUTS, TYPES
+from ptxgen.gemm.workspace import Workspace
 
 if TYPE_CHECKING:
     from ptxgen.builder import Template
@@ -88,10 +89,11 @@ class GemmPlan:
                 batched,
                 config.k_tile_bytes,
                 packed=scaled is not None and scaled[0].kind != "mxf8f6f4",
+                hint=hint,
             )
-            for name, dtype, major, rows, sharing in (
-                ("a", config.dtype, config.a_major, config.m_tile, cluster[1]),
-                ("b", config.b_type, config.b_major, config.n_tile, peers),
+            for name, dtype, major, rows, sharing, hint in (
+                ("a", config.dtype, config.a_major, config.m_tile, cluster[1], config.a_hint),
+                ("b", config.b_type, config.b_major, config.n_tile, peers, config.b_hint),
             )
         )
         scales: tuple[ScaleOperand, ...] = ()
@@ -103,18 +105,28 @@ class GemmPlan:
             if config.sfb_multicast and group == 1:
                 raise PlanError("sfb_multicast is for pairs of CTAs: cta_group must be 2")
         specialized = design == "specialized"
+        if config.scheduler == "stream" and not (wgmma and specialized and not batched):
+            raise PlanError("stream takes a Hopper kernel with roles and without batches")
         m, n = config.m_tile, config.n_tile
         accumulator: Accumulator | RegisterAccumulator
         if wgmma:
-            accumulator = RegisterAccumulator.of(a, b, m=m, n=n)
+            pingpong = config.consumers == "pingpong"
+            warpgroups = config.warpgroups or (1 if pingpong else 0)
+            accumulator = RegisterAccumulator.of(a, b, m=m, n=n, warpgroups=warpgroups)
             consumers = accumulator.warpgroups
-            if config.consumers == "pingpong":
+            if pingpong:
                 if consumers > 1:
-                    raise PlanError(f"pingpong gives each warpgroup a tile of its own: m_tile must be 64, not {m}")
+                    raise PlanError(f"pingpong gives each warpgroup a tile of its own, not {consumers} warpgroups")
+                if config.lag:
+                    raise PlanError("pingpong takes no lag: its warpgroups take turns")
                 if config.scheduler != "static":
                     raise PlanError("pingpong takes a persistent kernel: scheduler=static")
                 consumers = 2
-            roles = Roles.warpgroups(consumers, accumulator.registers, specialized=specialized)
+            if config.lag and (consumers != 2 or config.scheduler == "stream" or config.stages <= config.lag):
+                raise PlanError(
+                    f"lag={config.lag} takes two warpgroups, at least {config.lag + 1} stages and whole tiles"
+                )
+            roles = Roles.warpgroups(consumers, accumulator.registers, accumulator.blocks, specialized=specialized)
         else:
             accumulator = Accumulator.of(
                 a,
@@ -128,8 +140,9 @@ class GemmPlan:
             )
             roles = Roles.of(specialized=specialized, scheduler=config.scheduler == "clc")
         epilogue = Epilogue.of(
-            accumulator, config.c_type, tma=config.epilogue == "tma", tmem_load=config.tmem_load,
-            chunk=config.chunk, buffers=config.chunk_buffers, batched=batched, warps=roles.storing,
+            accumulator, config.c_type, c_major=config.c_major,
+            tma=config.epilogue == "tma", tmem_load=config.tmem_load, chunk=config.chunk,
+            buffers=config.chunk_buffers, batched=batched, warps=roles.storing,
             overlap=config.overlap, store_bytes=config.store_bytes, cache=config.store_cache,
             combination=_combination(config, accumulator.d_type),
         )  # fmt: skip
@@ -242,12 +255,24 @@ class GemmPlan:
         made += [(long, "bias")] * bool(combination.bias)
         made += [(scalar, "alpha")] * combination.alpha + [(scalar, "beta")] * bool(combination.source)
         made += [(long, "order")] * self.scheduler.hilbert
+        made += [(long, "workspace")] * self.scheduler.splits
         return [*made, (word, "m"), (word, "n"), (word, "k"), *[(word, "batches")] * batched]
 
     @property
     def cluster(self) -> tuple[int, int, int] | None:
         """CTAs of a cluster; None without clusters."""
         return (*self.scheduler.cluster, 1) if self.scheduler.cluster_ctas > 1 else None
+
+    @property
+    def workspace(self) -> Workspace | None:
+        """The workspace of a kernel that splits tiles along K; None for others."""
+        accumulator = self.accumulator
+        if not self.scheduler.splits or not isinstance(accumulator, RegisterAccumulator):
+            return None
+        registers = accumulator.blocks * accumulator.n // 2
+        return Workspace(
+            self.scheduler.slots, self.scheduler.cluster, self.roles.storing, registers, accumulator.d_type
+        )
 
     @property
     def c_dtype(self) -> str:
@@ -280,7 +305,11 @@ class GemmPlan:
     def padded_problem(self, m: int, n: int, k: int, **more: Any) -> GemmProblem:
         """The same with lines of matrices on 16 bytes, as TMA requires, where the kernel uses it for them."""
         found: dict[str, Any] = {}
-        lines = {"a": k if self.a.major == "k" else m, "b": k if self.b.major == "k" else n, "c": n}
+        lines = {
+            "a": k if self.a.major == "k" else m,
+            "b": k if self.b.major == "k" else n,
+            "c": m if self.config.c_major == "m" else n,
+        }
         dtypes = {"a": self.a.dtype, "b": self.b.dtype, "c": self.c_dtype}
         aligned = {"a": self.a.load != "direct", "b": self.b.load != "direct", "c": self.epilogue.tma}
         for name, needed in aligned.items():
@@ -316,7 +345,8 @@ def _pipelines(
         ab = Pipeline("ab", config.stages, 1, a.bytes + b.bytes, 4 * accumulator.warpgroups * ctas, what)
         # Warpgroups that take turns: the warps of one arrive where the other waits.
         turns = [Pipeline("turn", 2, 4, 0, 0, "the turn of a warpgroup to multiply")]
-        return [ab, *turns * (config.consumers == "pingpong")]
+        lags = [Pipeline("lag", 1, 4, 0, 0, "the start of the second warpgroup")]
+        return [ab, *turns * (config.consumers == "pingpong"), *lags * (config.lag > 0)]
     # A commit of every pair that this CTA loads for: those of its row and those of its column of the cluster.
     commits = config.cluster_n + config.cluster_m // group - 1
     if not a.tma:

@@ -110,7 +110,7 @@ class GemmProblem:
             what = (
                 f"ld{name}"
                 if getattr(self, f"ld{name}")
-                else {"a": "MK", "b": "NK", "c": "NN"}[name][self._along(name)]
+                else {"a": "MK", "b": "NK", "c": "MN"}[name][self._along(name)]
             )
             apart = step * TYPES[self.dtype(name)].bits // 8
             raise PlanError(
@@ -120,7 +120,9 @@ class GemmProblem:
 
     def _along(self, name: Matrix) -> int:
         """1 where a line runs along the second dimension: K of A and B, N of C."""
-        return 1 if name in ("c", "source") or getattr(self.plan, name).major == "k" else 0
+        if name == "c":
+            return 0 if self.plan.config.c_major == "m" else 1
+        return 1 if name == "source" or getattr(self.plan, name).major == "k" else 0
 
     def dtype(self, name: Matrix) -> str:
         if name == "source":
@@ -174,6 +176,12 @@ class GemmProblem:
         """The table of tiles that the kernel takes; None where it takes none."""
         return self.plan.scheduler.table(self.m, self.n)
 
+    @property
+    def workspace_words(self) -> int:
+        """32-bit words, all 0, of the workspace that the kernel takes; 0 where it takes none."""
+        workspace = self.plan.workspace
+        return 0 if workspace is None else workspace.bytes // 4
+
     def arguments(
         self,
         a: Any,
@@ -184,6 +192,7 @@ class GemmProblem:
         order: Any = None,
         scales: tuple[Any, ...] = (),
         c_scales: Any = None,
+        workspace: Any = None,
     ) -> list[Any]:
         """The launch arguments in the order of the entry's parameters; each array a device array or an address.
 
@@ -200,6 +209,7 @@ class GemmProblem:
             ("bias", bias, combination.bias),
             ("table of tiles", order, self.plan.scheduler.hilbert),
             ("place for the scales of C", c_scales, self.plan.epilogue.quantizes),
+            ("workspace", workspace, self.plan.scheduler.splits),
         ):
             if (array is None) == bool(there):
                 words = f"a {name}, but none is given" if there else f"no {name}, but one is given"
@@ -227,6 +237,9 @@ class GemmProblem:
         if self.tile_order is not None:
             self._require_array(order, f"the table of tiles is {self.tile_order.size}", "u32", (self.tile_order.size,))
             made.append(order)
+        if self.workspace_words:
+            self._require_array(workspace, f"the workspace is {self.workspace_words}", "u32", (self.workspace_words,))
+            made.append(workspace)
         return [*made, self.m, self.n, self.k, *[self.batches] * batched]
 
     def _scales(self, operand: ScaleOperand, array: Any) -> TiledMap:

@@ -40,8 +40,10 @@ class Roles:
         return cls(warps=6, load=4, mma=5)
 
     @classmethod
-    def warpgroups(cls, consumers: int, accumulator: int, *, specialized: bool) -> Roles:
+    def warpgroups(cls, consumers: int, accumulator: int, blocks: int, *, specialized: bool) -> Roles:
         """Roles of a Hopper kernel: a producer warpgroup, then consumers with `accumulator` registers a thread.
+
+        `blocks`: wgmmas among which those are divided.
 
         Raises PlanError for an accumulator that does not fit.
         """
@@ -50,14 +52,15 @@ class Roles:
                 raise PlanError(f"one warpgroup multiplies 64 rows: m_tile must be 64 here, not {64 * consumers}")
             consumers = 0
         registers = _REGISTERS.get(consumers)
-        # ptxas plans with what a thread has at the launch, whatever setmaxnreg says.
+        # ptxas plans with what setmaxnreg gives, but for one wgmma with what a thread has at the launch.
         threads = 128 * (1 + consumers)
         limit = min(_ALL_REGISTERS // threads // 8 * 8, 255)
-        if accumulator + _OTHER_REGISTERS > limit:
-            raise PlanError(
-                f"a consumer needs {accumulator} registers for its accumulator and {_OTHER_REGISTERS} more, "
-                f"{accumulator + _OTHER_REGISTERS}; of {threads} threads each has {limit}"
-            )
+        for needed, most in ((accumulator // blocks, limit), (accumulator, registers[1] if registers else limit)):
+            if needed + _OTHER_REGISTERS > most:
+                raise PlanError(
+                    f"a consumer needs {needed} registers for its accumulator and {_OTHER_REGISTERS} more, "
+                    f"{needed + _OTHER_REGISTERS}; of {threads} threads each has {most}"
+                )
         if not specialized:
             return cls()
         return cls(warps=4 + 4 * consumers, load=0, mma=4, epilogue=4, registers=registers)

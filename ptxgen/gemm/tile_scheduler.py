@@ -14,7 +14,10 @@ from ptxgen.gemm.errors import PlanError
 class TileScheduler:
     """The grid has one CTA per tile, M first. With `clc` a CTA that runs takes over tiles whose CTAs have not begun.
 
-    With `static` the grid has at most `slots` CTAs, each of which goes on to the tile that many further on.
+    With `static` the grid has at most `slots` CTAs, each of which goes on to the tile that many further on. With
+    `stream` (stream-K) it has `slots`, all of which must run at once. The tiles of the last wave, if it is not full,
+    and of the wave before it are split into even shares of K blocks; the cluster with the first K blocks of a tile adds
+    the sums of the others to its own and stores the tile.
 
     With `order` hilbert the kernel reads where the tile of a number is from a table in global memory. Else, with
     `panel` > 0: tiles go along N `panel` at a time before the next row of tiles, so that those that run at the same
@@ -32,7 +35,7 @@ class TileScheduler:
     order: str = "panels"
 
     def __post_init__(self) -> None:
-        if self.kind == "static" and self.slots < self.cluster_ctas:
+        if self.kind in ("static", "stream") and self.slots < self.cluster_ctas:
             raise PlanError(f"slots must be at least {self.cluster_ctas}, the CTAs of a cluster, not {self.slots}")
 
     @property
@@ -61,11 +64,18 @@ class TileScheduler:
         if self.kind == "static":
             clusters = min(x * y * batches, self.slots) // self.cluster_ctas
             return max(clusters, 1) * self.cluster[0], self.cluster[1], 1
+        if self.splits:
+            return self.slots // self.cluster_ctas * self.cluster[0], self.cluster[1], 1
         if y > 65535:
             raise PlanError(f"N = {n} makes {y} tiles of {self.columns}; a grid has at most 65535 in y")
         if batches > 65535:
             raise PlanError(f"{batches} batches do not fit: a grid has at most 65535 in z")
         return x, y, batches
+
+    @property
+    def splits(self) -> bool:
+        """Whether tiles may be split along K."""
+        return self.kind == "stream"
 
     @property
     def hilbert(self) -> bool:
@@ -91,7 +101,12 @@ class TileScheduler:
 
     def explain(self) -> str:
         static = f"persistent, at most {self.slots} CTAs"
-        words = {"grid": "one tile per CTA", "clc": "persistent, cluster launch control", "static": static}[self.kind]
+        words = {
+            "grid": "one tile per CTA",
+            "clc": "persistent, cluster launch control",
+            "static": static,
+            "stream": f"persistent, {self.slots} CTAs with even shares of K blocks",
+        }[self.kind]
         if self.hilbert:
             words += ", along a Hilbert curve"
         else:

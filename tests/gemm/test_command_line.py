@@ -20,7 +20,7 @@ RUN_CLC = ("run", "blackwell/clc")
         (("run", "modular-k10"), "there is no kernel 'modular-k10'; did you mean modular-k1"),
         ((*RUN_CLC, "--set", "stage=3"), "blackwell/clc has no option 'stage'; did you mean stages"),
         (("run", "blackwell/pair", "--set", "m_tile=64"), "the M tile must be 256 (tcgen05.mma with cta_group::2)"),
-        ((*RUN_CLC, "--set", "tile=256x100"), "n_tile must be 32 to 256 in steps of 16, not 100"),
+        ((*RUN_CLC, "--set", "tile=256x100"), "n_tile must be 16 to 256 in steps of 16, not 100"),
         ((*RUN_CLC, "--set", "stages=12"), "needs 409892 bytes of shared memory (a 12 x 16384 + b 12 x 16384 +"),
         ((*RUN_CLC, "--set", "accumulators=3"), "need 1024 TMEM columns (3 x 256, allocated as a power of two)"),
         (("run", "hopper/specialized", "--set", "tile=256x256", "--set", "stages=2"),
@@ -109,7 +109,7 @@ def test_a_kernel_shows_its_options_and_what_it_adds(capsys: pytest.CaptureFixtu
     out = " ".join(capsys.readouterr().out.split())
     for words in (
         "adds scheduler=clc, accumulators=2, clc_stages=2",
-        "stages 6 1..12 K blocks",
+        "stages 6 1..24 K blocks",
         "alpha false false|true scale A·Bᵀ by alpha",
         "activation none none|relu|gelu|silu",
     ):

@@ -108,8 +108,8 @@ def test_the_table_holds_every_tile_of_a_rectangle_once() -> None:
 @pytest.mark.parametrize(
     ("name", "choices", "words"),
     [
-        ("hopper/overlapped", {"consumers": "pingpong"},
-         "pingpong gives each warpgroup a tile of its own: m_tile must be 64, not 128"),
+        ("hopper/overlapped", {"consumers": "pingpong", "m_tile": 192},
+         "a warpgroup multiplies 64 or 128 rows: 1 cannot share m_tile = 192"),
         ("hopper/specialized", {"consumers": "pingpong", "m_tile": 64}, "pingpong takes a persistent kernel"),
         ("hopper/overlapped", {"order": "x"}, "order must be panels or hilbert, not x"),
         ("blackwell/clc", {"consumers": "pingpong"}, "blackwell/clc has no option consumers"),
