@@ -6,6 +6,7 @@ import argparse
 import datetime
 import functools
 import hashlib
+import itertools
 import json
 import platform
 import random
@@ -13,7 +14,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -70,38 +71,59 @@ FATES = ("finding", "advice", "fault", "deadlock", "timeout", "wrong result")
 
 
 class Kept:
-    """Verdicts in a file, so that a run can go on where another was cut, or judge again only what was left alive."""
+    """Verdicts in a file, so that a run can go on where another was cut, or judge again only what was left alive.
+
+    They hold for a subject's code: where only `.loc` lines have moved, they are those of the mutants that moved along.
+    """
 
     def __init__(self, path: Path, *, resume: bool) -> None:
         self._path = path
-        self._found: dict[tuple[str, str, Mutant], Verdict] = {}
+        self._found: dict[tuple[object, ...], Verdict] = {}
         if resume and path.exists():
             for line in path.read_text().splitlines():
                 values = json.loads(line)
                 mutant = Mutant(**values.pop("mutant"))
-                digest = values.pop("digest")
+                digest, at = values.pop("digest"), values.pop("at")
                 verdict = Verdict(mutant=mutant, **values)
                 if verdict.fate not in ("survived", "unmodelled", "crash"):
-                    self._found[verdict.subject, digest, mutant] = verdict
+                    self._found[_key(verdict.subject, digest, at, mutant)] = verdict
         else:
             path.parent.mkdir(exist_ok=True)
             path.write_text("")
 
     def verdict(self, subject: str, mutant: Mutant) -> Verdict | None:
         """What is known of a mutant of a subject's present text."""
-        return self._found.get((subject, _digest(subject), mutant))
+        code = _code(subject)
+        found = self._found.get(_key(subject, code.digest, code.numbers[mutant.line - 1], mutant))
+        return found and replace(found, mutant=mutant)
 
     def add(self, verdict: Verdict) -> None:
         """Keep a verdict."""
-        digest = _digest(verdict.subject)
-        self._found[verdict.subject, digest, verdict.mutant] = verdict
+        code, mutant = _code(verdict.subject), verdict.mutant
+        at = code.numbers[mutant.line - 1]
+        self._found[_key(verdict.subject, code.digest, at, mutant)] = verdict
         with self._path.open("a") as file:
-            file.write(json.dumps({**asdict(verdict), "digest": digest}) + "\n")
+            file.write(json.dumps({**asdict(verdict), "digest": code.digest, "at": at}) + "\n")
+
+
+def _key(subject: str, digest: str, at: int, mutant: Mutant) -> tuple[object, ...]:
+    return subject, digest, at, mutant.column, mutant.kind, mutant.instruction
+
+
+@dataclass(frozen=True)
+class _Code:
+    """A subject's text without `.loc`: its digest, and for each line of the text its number in that."""
+
+    digest: str
+    numbers: tuple[int, ...]
 
 
 @functools.cache
-def _digest(subject: str) -> str:
-    return hashlib.blake2b(load(subject).text.encode(), digest_size=8).hexdigest()
+def _code(subject: str) -> _Code:
+    lines = load(subject).text.split("\n")
+    kept = [not line.lstrip().startswith(".loc") for line in lines]
+    text = "\n".join(line for line, is_code in zip(lines, kept, strict=True) if is_code)
+    return _Code(hashlib.blake2b(text.encode(), digest_size=8).hexdigest(), tuple(itertools.accumulate(kept)))
 
 
 def drawn(subject: str, sample: int | None, seed: int) -> list[Mutant]:

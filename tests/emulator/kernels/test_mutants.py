@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -108,3 +109,24 @@ def test_a_mutant_that_ends_its_worker_is_a_crash(
     assert verdicts[1].reported == f"{chosen[1]}: MemoryError"
     assert not left_out
     assert "crash: t36_90_softmax" in capsys.readouterr().out
+
+
+def test_verdicts_are_kept_where_only_loc_lines_move(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The file is that of another process; a change of the code makes them stale."""
+    subject, path = "modular-k3", tmp_path / "mutants.jsonl"
+    text = load(subject).text
+    mutant = command.drawn(subject, None, 0)[40]
+    command.Kept(path, resume=False).add(Verdict(subject, mutant, "finding", "shared-race", "late"))
+    for changed, known in (
+        (re.sub(r"( *\.loc .*\n)", r"\1\1", text, count=1), True),
+        (text.replace("mov.u32 %r_thread", "mov.b32 %r_thread", 1), False),
+    ):
+        assert changed != text
+        replaced = replace(load(subject), text=changed)
+        monkeypatch.setattr(command, "load", lambda _, replaced=replaced: replaced)
+        command._code.cache_clear()
+        moved = next(each for each in mutants(changed) if (each.kind, each.text) == (mutant.kind, mutant.text))
+        verdict = command.Kept(path, resume=True).verdict(subject, moved)
+        assert (verdict is not None) == known
+        assert verdict is None or (verdict.mutant, verdict.reported) == (moved, "shared-race")
+    command._code.cache_clear()
