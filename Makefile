@@ -61,8 +61,8 @@ mutants-of-rungs: $(DEVELOPMENT) ## The same for every rung of the ladders (an h
 programs: $(DEVELOPMENT) ## Run random legal programs in the emulator, which must not crash (minutes)
 	$(BIN)/python -m tools.programs --jobs $(JOBS)
 
-rungs: $(DEVELOPMENT) ## Run every kernel of the ladders at all shapes, types and schedules (an hour)
-	$(BIN)/python -m tools.rungs --jobs $(JOBS)
+rungs: $(DEVELOPMENT) ## Run every kernel of the ladders at all shapes, types and schedules, and record it (two hours; resumes)
+	$(BIN)/python -m tools.rungs --jobs $(JOBS) --resume --record
 
 witnesses: $(DEVELOPMENT) ## Run all recorded kernels of compilers under all schedules (minutes)
 	$(BIN)/python -m tools.recorded --schedule all --jobs $(JOBS)

@@ -3,33 +3,48 @@
 from __future__ import annotations
 
 import argparse
+import datetime
+import platform
 import sys
 import time
+from pathlib import Path
+
+import numpy as np
 
 from ptxgen.gemm import find, kernels
 from tools import executing
-from tools.rungs.cases import cases, judge
+from tools.measurements import record
+from tools.rungs.cases import judge
+from tools.rungs.kept import Kept, all_cases, table
+
+KEPT = Path("build") / "rungs.jsonl"
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tools.rungs", description=__doc__)
     parser.add_argument("names", nargs="*", help="kernels or rungs; all by default")
     executing.add_options(parser)
+    parser.add_argument("--resume", action="store_true", help=f"run only what {KEPT} does not have as right")
+    parser.add_argument("--record", action="store_true", help="write the table to docs/measurements.md")
     chosen = parser.parse_args()
-    failed = 0
+    kept = Kept(KEPT, resume=chosen.resume)
+    names = [find(name).name for name in chosen.names or kernels()]
     with executing.executor(parser, chosen) as executor:
-        for name in chosen.names or list(kernels()):
+        for name in names:
             begin = time.perf_counter()
-            # By their words: options that a kernel lacks do not make it run twice.
-            todo = list({str(case): case for case in cases(find(name))}.values())
-            outcomes = list(executor.map(judge, todo, what=f"runs of {name}"))
-            wrong = [(each.name, each.problem or each.value) for each in outcomes if each.problem or each.value]
-            ran = sum(bool(each.problem) or each.value is not None for each in outcomes)
-            print(f"{name}: {ran - len(wrong)} of {ran} runs right, {time.perf_counter() - begin:.0f} s", flush=True)
-            for case, outcome in wrong:
-                print(f"  {case}\n{outcome}")
-            failed += len(wrong)
-    return 1 if failed else 0
+            todo = [case for case in all_cases(name) if not kept.known(case)]
+            for outcome in executor.map(judge, todo, what=f"runs of {name}"):
+                kept.add(outcome.item, outcome.problem or outcome.value)
+                if outcome.problem or outcome.value:
+                    print(f"  {outcome.item}\n{outcome.problem or outcome.value}", flush=True)
+            tally = kept.tally(name)
+            seconds = time.perf_counter() - begin
+            print(f"{name}: {tally.right} of {tally.right + tally.wrong} runs right, {seconds:.0f} s", flush=True)
+    tallies = [kept.tally(name) for name in names]
+    if chosen.record:
+        versions = f"Python {platform.python_version()}, NumPy {np.__version__}"
+        record("rungs", f"{datetime.date.today().isoformat()}, {versions}.\n\n{table(tallies)}")
+    return 1 if any(tally.wrong or tally.left for tally in tallies) else 0
 
 
 if __name__ == "__main__":
