@@ -88,12 +88,12 @@ def test_it_keeps_the_rules_of_custom_ops(torch: Any, gemm: Any) -> None:
 
 
 def test_plans_and_kernels_are_made_once(torch: Any, gemm: Any) -> None:
-    module = importlib.import_module("ptxgen.torch.gemm")
+    module = importlib.import_module("ptxgen.torch.gemm_op")
     a, b = torch.ones(32, 64, dtype=torch.float16), torch.ones(64, 32, dtype=torch.float16)
     gemm(a, b)
-    before = module._kernel.cache_info()
+    before = module._launch.cache_info()
     gemm(a, b)
-    after = module._kernel.cache_info()
+    after = module._launch.cache_info()
     assert (after.misses, after.hits) == (before.misses, before.hits + 1)
 
 

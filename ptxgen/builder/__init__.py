@@ -1,11 +1,13 @@
-"""Building kernels: templates of plain PTX, and named registers for code that builds instructions."""
+"""Building kernels: templates of plain PTX, and builders of whole kernels from typed calls."""
 
+from ptxgen.builder.kernel import KernelBuilder
 from ptxgen.builder.registers import REGISTER_TYPES, Register, RegisterError, Registers
 from ptxgen.builder.templates import KERNELS_FOLDER, Rendered, Template, TemplateError
 
 __all__ = [
     "KERNELS_FOLDER",
     "REGISTER_TYPES",
+    "KernelBuilder",
     "Register",
     "RegisterError",
     "Registers",

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,7 +19,6 @@ from ptxgen.device import Kernel
 from ptxgen.emulator import Emulator
 from ptxgen.gemm import GemmPlan, PlanError, find
 from ptxgen.gemm.dispatch import best
-from ptxgen.gemm.problem import GemmProblem
 from ptxgen.gpu import Gpu
 
 #: Types of A and B as the kernels call them. Numbers of float32 are rounded to tf32.
@@ -40,6 +40,8 @@ _ALIGNMENT = 16
 #: A kernel of each target that takes every size and type.
 _KERNELS = {"sm_90a": "hopper/persistent", "sm_100a": "blackwell/clc"}
 
+#: Places of matrices whose arguments a launch keeps.
+_PLACES = 256
 #: Options of the emulator that multiplies CPU tensors.
 _emulator: dict[str, Any] = {"target": "sm_100a"}
 
@@ -118,14 +120,14 @@ def _gemm(a: Tensor, b: Tensor, bias: Tensor | None, out_dtype: torch.dtype) -> 
         return _nothing(a, b, bias, out_dtype)
     device = Emulator(**_emulator)
     given = _Given.of(a, b, bias, out_dtype, device.target)
+    problem = given.launch.problem
     arrays = [device.array(_with_gaps(each)) for each in (given.a, given.b)]
     added = None if given.bias is None else device.array(given.bias)
-    problem = given.problem
+    order = None if problem.tile_order is None else device.array(problem.tile_order)
     c = device.empty((problem.m, problem.leading("c")), _OUTPUTS[out_dtype])
-    kernel = _kernel(problem.plan)
-    arguments = problem.arguments(arrays[0].address, arrays[1].address, c.address, None, added)
-    report = device.launch(kernel, problem.grid, problem.block, arguments, shared_bytes=problem.plan.shared.bytes)
-    report.raise_for_status()
+    arguments = problem.arguments(arrays[0].address, arrays[1].address, c.address, None, added, order)
+    kernel, shared_bytes = given.launch.kernel, problem.plan.shared.bytes
+    device.launch(kernel, problem.grid, problem.block, arguments, shared_bytes=shared_bytes).raise_for_status()
     return c.torch()[:, : problem.n].contiguous()
 
 
@@ -135,19 +137,18 @@ def _(a: Tensor, b: Tensor, bias: Tensor | None, out_dtype: torch.dtype) -> Tens
         return _nothing(a, b, bias, out_dtype)
     device = _gpu(a.device.index)
     given = _Given.of(a, b, bias, out_dtype, device.target)
-    problem = given.problem
-    c = torch.empty((problem.m, problem.leading("c")), dtype=out_dtype, device=a.device)
+    launch = given.launch
+    c = torch.empty((launch.problem.m, launch.leading), dtype=out_dtype, device=a.device)
     added = None if given.bias is None else given.bias.data_ptr()
-    stream = torch.cuda.current_stream(a.device).cuda_stream
     device.enqueue(
-        _kernel(problem.plan),
-        problem.grid,
-        problem.block,
-        _arguments(problem, given.a.data_ptr(), given.b.data_ptr(), c.data_ptr(), added),
-        shared_bytes=problem.plan.shared.bytes,
-        stream=stream,
+        launch.kernel,
+        launch.grid,
+        launch.block,
+        launch.arguments(given.a.data_ptr(), given.b.data_ptr(), c.data_ptr(), added, a.device),
+        shared_bytes=launch.shared_bytes,
+        stream=torch.cuda.current_stream(a.device).cuda_stream,
     )
-    return c if problem.leading("c") == problem.n else c[:, : problem.n].contiguous()
+    return c if launch.leading == launch.problem.n else c[:, : launch.problem.n].contiguous()
 
 
 @_gemm.register_fake
@@ -195,16 +196,40 @@ def _gpu(number: int) -> Gpu:
     return Gpu(number)
 
 
+class _Launch:
+    """What is the same for all products of these sizes, types and strides, made once."""
+
+    def __init__(self, plan: GemmPlan, m: int, n: int, k: int, lda: int, ldb: int) -> None:
+        self.problem = plan.padded_problem(m, n, k, lda=lda, ldb=ldb)
+        self.kernel = Kernel.from_ptx(plan.text, regions=plan.shared.named)
+        self.grid, self.block, self.shared_bytes = self.problem.grid, self.problem.block, plan.shared.bytes
+        self.leading = self.problem.leading("c")
+        #: Tables of tiles by device, and arguments by addresses.
+        self._orders: dict[torch.device, Tensor] = {}
+        self._arguments: OrderedDict[tuple[int | None, ...], list[Any]] = OrderedDict()
+
+    def arguments(self, a: int, b: int, c: int, bias: int | None, device: torch.device) -> list[Any]:
+        """The arguments with matrices at these addresses; tensormaps are encoded once for each place."""
+        key = a, b, c, bias, device.index
+        found = self._arguments.get(key)
+        if found is None:
+            order = self._order(device)
+            given = self.problem.arguments(a, b, c, None, bias, None if order is None else order.data_ptr())
+            found = self._arguments[key] = [each.encode() if hasattr(each, "encode") else each for each in given]
+            if len(self._arguments) > _PLACES:
+                self._arguments.popitem(last=False)
+        return found
+
+    def _order(self, device: torch.device) -> Tensor | None:
+        table = self.problem.tile_order
+        if table is not None and device not in self._orders:
+            self._orders[device] = torch.from_numpy(table.view("int32")).to(device)
+        return self._orders.get(device)
+
+
 @lru_cache(maxsize=256)
-def _kernel(plan: GemmPlan) -> Kernel:
-    """The kernel of a plan, rendered once; `Gpu` keeps what it has assembled."""
-    return Kernel.from_ptx(plan.text, regions=plan.shared.named)
-
-
-@lru_cache(maxsize=1024)
-def _arguments(problem: GemmProblem, a: int, b: int, c: int, bias: int | None) -> list[Any]:
-    """The arguments of a launch, whose tensormaps are encoded once for each place of the tensors."""
-    return [each.encode() if hasattr(each, "encode") else each for each in problem.arguments(a, b, c, None, bias)]
+def _launch(m: int, n: int, k: int, target: str, options: tuple[tuple[str, Any], ...], lda: int, ldb: int) -> _Launch:
+    return _Launch(kernel_for(m, n, k, target, options), m, n, k, lda, ldb)
 
 
 @dataclass(frozen=True)
@@ -214,7 +239,7 @@ class _Given:
     a: Tensor
     b: Tensor
     bias: Tensor | None
-    problem: GemmProblem
+    launch: _Launch
 
     @classmethod
     def of(cls, a: Tensor, b: Tensor, bias: Tensor | None, out_dtype: torch.dtype, target: str) -> _Given:
@@ -228,13 +253,12 @@ class _Given:
             bias = bias.contiguous()
         first, second = _major(a), _major(b.t())
         try:
-            plan = kernel_for(m, n, k, target, _key(options, first, second))
+            kernel_for(m, n, k, target, _key(options, first, second))
         except PlanError:  # such a type is multiplied K-major alone
             first = second = "k"
-            plan = kernel_for(m, n, k, target, _key(options, first, second))
         lines_a, lines_b = _lines(a, first), _lines(b.t(), second)
-        leading = {"lda": lines_a.stride(0), "ldb": lines_b.stride(0)}
-        return cls(lines_a, lines_b, bias, plan.padded_problem(m, n, k, **leading))
+        found = _launch(m, n, k, target, _key(options, first, second), lines_a.stride(0), lines_b.stride(0))
+        return cls(lines_a, lines_b, bias, found)
 
 
 def _key(options: dict[str, Any], a_major: str, b_major: str) -> tuple[tuple[str, Any], ...]:

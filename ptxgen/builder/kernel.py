@@ -1,0 +1,177 @@
+"""A whole kernel from typed calls: parameters, registers, shared memory, labels, instructions, and its text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from ptxgen.builder.registers import Register, RegisterError, Registers
+from ptxgen.device import Kernel
+from ptxgen.instr import address, control, memory, move
+from ptxgen.instr.model.form import Instruction, InstructionError, errors
+from ptxgen.instr.model.operands import Symbol
+from ptxgen.instr.model.targets import VERSIONS, TargetError, parse_target, parse_version, target_problem
+from ptxgen.instr.model.types import TYPES
+
+_TENSORMAP_BYTES = 128
+#: How a line of a parameter block and of a body begins.
+_INDENT = "    "
+
+
+class KernelBuilder:
+    """One entry of a module under construction; calling the builder appends instructions.
+
+        >>> k = KernelBuilder("copy", "sm_90a", threads=32)
+        >>> x, y, value = k.pointer("x"), k.pointer("y"), k.reg("b32", "value")
+        >>> k(memory.ld(value, x, space="global", type="b32"), memory.st(y, value, space="global", type="b32"))
+        >>> k(control.ret())
+        >>> kernel = k.kernel()
+
+    Each instruction is checked at once: its operands against the declared registers, and whether the target and the
+    PTX version have it. `threads` becomes `.reqntid`. Raises TargetError for a target or version that does not exist.
+    """
+
+    def __init__(self, name: str, target: str = "sm_100a", *, version: str = "8.6", threads: int | None = None) -> None:
+        self.name, self.target, self.version, self.threads = name, target, version, threads
+        self._target, self._version = parse_target(target), parse_version(version)
+        problem = target_problem(self._target, VERSIONS[-1])
+        if problem is not None:
+            raise TargetError(f"KernelBuilder: {problem}")
+        self.registers = Registers()
+        self._parameters: list[str] = []
+        self._variables: list[str] = []
+        self._lines: list[str] = []
+
+    # Parameters.
+
+    def parameter(self, type: str, name: str) -> str:
+        """Declare a parameter of a type (`u64`, `f32`); its name, as an address of `ld.param`."""
+        if type not in TYPES:
+            raise RegisterError(f"PTX has no parameters of type {type!r}")
+        return self._declare(f".param .{type} {name}", name, type)
+
+    def _declare(self, declaration: str, name: str, type: str) -> str:
+        if self.registers(name) is not None:
+            raise RegisterError(f"{name} is declared twice")
+        self._parameters.append(declaration)
+        self.registers.define(Symbol(name, "parameter", TYPES[type], "param"))
+        return name
+
+    def pointer(self, name: str) -> Register:
+        """A parameter that is an address in global memory: a register that holds it."""
+        found = self.reg("b64", name)
+        self(memory.ld(found, self.parameter("u64", name), space="param", type="u64"))
+        return found
+
+    def scalar(self, type: Any, name: str) -> Register:
+        """A parameter that is a number: a register that holds it."""
+        found = self.reg(type if TYPES[type].kind == "float" else f"b{TYPES[type].bits}", name)
+        self(memory.ld(found, self.parameter(type, name), space="param", type=type))
+        return found
+
+    def tensormap(self, name: str) -> Register:
+        """A parameter that is a tensormap: a register with its generic address."""
+        self._declare(f".param .align 64 .b8 {name}[{_TENSORMAP_BYTES}]", name, "b8")
+        plain, found = self.reg("b64", f"{name}_param"), self.reg("b64", name)
+        self(move.mov(plain, name, type="b64"), address.cvta(found, plain, space="param", size="u64"))
+        return found
+
+    # Registers and shared memory.
+
+    def reg(self, type: str, name: str = "r") -> Register:
+        """A new register of a type (`b32`, `f32`, `pred`); a name that is taken gets a number."""
+        return self.registers.one(type, name)
+
+    def regs(self, type: str, count: int, name: str = "r") -> list[Register]:
+        """`count` new registers."""
+        return self.registers.many(type, name, count)
+
+    def special(self, name: str) -> Register:
+        """A new register with the value of a special register: `special("tid.x")`."""
+        found = self.reg("b32", name.replace(".", "_"))
+        self(move.mov(found, f"%{name}", type="u32"))
+        return found
+
+    def shared(self, name: str, size: int, align: int = 16) -> Register:
+        """`size` bytes of shared memory, which findings call by their name: a register with their address."""
+        if size < 1 or align < 1 or align & (align - 1):
+            raise RegisterError(f"{name} has {size} bytes, aligned to {align}; it needs 1 or more, and a power of two")
+        if self.registers(name) is not None:
+            raise RegisterError(f"{name} is declared twice")
+        self._variables.append(f"{_INDENT}.shared .align {align} .b8 {name}[{size}];")
+        self.registers.define(Symbol(name, "variable", TYPES["b8"], "shared"))
+        found = self.reg("b32", name)
+        self(move.mov(found, name, type="u32"))
+        return found
+
+    def mbarriers(self, name: str, count: int) -> Register:
+        """`count` mbarriers of 8 bytes, not initialized: a register with the address of the first."""
+        if count < 1:
+            raise RegisterError(f"{name} needs one mbarrier or more, not {count}")
+        self._variables.append(f"{_INDENT}.shared .align 8 .b64 {name}[{count}];")
+        self.registers.define(Symbol(name, "variable", TYPES["b64"], "shared"))
+        found = self.reg("b32", name)
+        self(move.mov(found, name, type="u32"))
+        return found
+
+    # Instructions.
+
+    def __call__(self, *made: Instruction) -> None:
+        """Append instructions.
+
+        Raises InstructionError for names that are not declared or have another type, and where the target or the PTX
+        version lacks one.
+        """
+        for each in made:
+            self.registers.check(each)
+            missing = errors(each.availability_problems(self._target, self._version))
+            if missing:
+                raise InstructionError(each.form.key, missing)
+            self._lines.append(f"{_INDENT}{each}")
+
+    def text(self, lines: str) -> None:
+        """Append lines as they are: comments, directives, instructions that no call builds."""
+        self._lines += lines.splitlines()
+
+    def label(self, name: str = "label") -> str:
+        """A new label, to branch to; `place` puts it somewhere."""
+        return self.registers.label(name)
+
+    def place(self, label: str) -> None:
+        """The label is here."""
+        self._lines.append(f"{label}:")
+
+    @contextmanager
+    def when(self, predicate: Register, *, negated: bool = False) -> Iterator[None]:
+        """What is appended inside runs in the lanes where the predicate is true, or `negated` false."""
+        after = self.label("after")
+        branch = control.bra(after)
+        self(branch.when(predicate) if negated else branch.unless(predicate))
+        yield
+        self.place(after)
+
+    @contextmanager
+    def loop(self, name: str = "loop") -> Iterator[str]:
+        """What is appended inside runs again and again, until it branches to the label that this gives."""
+        begin, end = self.label(name), self.label(f"{name}_end")
+        self.place(begin)
+        yield end
+        self(control.bra(begin))
+        self.place(end)
+
+    # The module.
+
+    def ptx(self) -> str:
+        """The text of the module."""
+        parameters = ",\n".join(f"{_INDENT}{each}" for each in self._parameters)
+        head = [f".version {self.version}", f".target {self.target}", ".address_size 64", ""]
+        opening = f".visible .entry {self.name}(" + (f"\n{parameters}\n)" if parameters else ")")
+        bounds = [f".reqntid {self.threads}, 1, 1"] if self.threads is not None else []
+        declared = self.registers.declarations()
+        body = [*self._variables, *([declared] if declared else []), *self._lines]
+        return "\n".join([*head, opening, *bounds, "{", *body, "}", ""])
+
+    def kernel(self) -> Kernel:
+        """The kernel, ready to be launched. Raises PtxSyntaxError for lines of `text` that are no PTX."""
+        return Kernel.from_ptx(self.ptx())
