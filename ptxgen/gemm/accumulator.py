@@ -82,7 +82,7 @@ class Accumulator:
             what = "the accumulators" if not scales else "accumulators and scales"
             raise PlanError(
                 f"{what} need {made.columns} TMEM columns ({made._sum}, allocated as a power of two); "
-                f"there are {COLUMNS}"
+                f"there are {COLUMNS}{'; accumulators may share some (overlap)' if scales else ''}"
             )
         return made
 

@@ -79,11 +79,11 @@ class Estimate:
         """Cycles of one K block of a CTA."""
         plan, groups = self.plan, self._mma_groups
         mma_m = plan.m_tile // groups
-        steps = STAGE_ROW_BYTES // MMA_ROW_BYTES * groups
+        steps = plan.a.stage_bytes // MMA_ROW_BYTES * groups
         mma = steps * self.machine.mma_cycles(mma_m, plan.n_tile, plan.config.cta_group)
-        rows = (plan.a.bytes + plan.b.bytes) // STAGE_ROW_BYTES
+        rows = (plan.a.bytes + plan.b.bytes + sum(each.bytes for each in plan.scales)) // STAGE_ROW_BYTES
         in_l2 = self._operand_bytes <= self._capacity
-        copies = len(plan.a.copies) + len(plan.b.copies)
+        copies = len(plan.a.copies) + len(plan.b.copies) + len(plan.scales)
         return self.machine.k_block_cycles(mma, rows, copies, plan.config.stages, in_l2=in_l2)
 
     @property
@@ -96,7 +96,7 @@ class Estimate:
         """The part of the tensor throughput that the tile reaches in its main loop."""
         plan = self.plan
         work = 2 * plan.m_tile * plan.n_tile * plan.k_tile / plan.config.cta_group
-        return work / (self.k_block_cycles * self.machine.tensor[plan.a.type.kind].value)
+        return work / (self.k_block_cycles * self.machine.tensor[plan.kind].value)
 
     @property
     def tensor_cycles(self) -> float:
@@ -113,7 +113,9 @@ class Estimate:
 
     @property
     def _row_bytes(self) -> tuple[int, int]:
-        return self.k * self.plan.a.type.bytes, self.k * self.plan.b.type.bytes
+        plan = self.plan
+        scales = self.k // plan.scales[0].type.block if plan.scales else 0
+        return self.k * plan.a.type.bits // 8 + scales, self.k * plan.b.type.bits // 8 + scales
 
     @property
     def _operand_bytes(self) -> int:

@@ -46,7 +46,11 @@ class KernelEntry:
 
     def plan_for(self, m: int, n: int, k: int, **choices: Any) -> GemmPlan:
         """The plan for a problem: with the rung's choices for large ones, if it is. Raises PlanError."""
-        return self.plan(**{**(self.large if min(m, n, k) >= LARGE else {}), **choices})
+        return self.plan(**{**self.choices_for(m, n, k), **choices})
+
+    def choices_for(self, m: int, n: int, k: int) -> dict[str, Any]:
+        """What the rung chooses otherwise for a problem: `large`, if it is."""
+        return self.large if min(m, n, k) >= LARGE else {}
 
     def plan(self, **choices: Any) -> GemmPlan:
         """The plan of a config: the rung's defaults with other choices. Raises PlanError."""

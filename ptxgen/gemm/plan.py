@@ -100,10 +100,8 @@ class GemmPlan:
         if scaled is not None:
             scales = (
                 ScaleOperand("sfa", scaled[0], config.m_tile // group, a.k_tile, a.mma_k),
-                ScaleOperand("sfb", scaled[1], config.n_tile, b.k_tile, b.mma_k, config.sfb_multicast),
+                ScaleOperand("sfb", scaled[1], config.n_tile, b.k_tile, b.mma_k, config.sfb_multicast and group == 2),
             )
-            if config.sfb_multicast and group == 1:
-                raise PlanError("sfb_multicast is for pairs of CTAs: cta_group must be 2")
         specialized = design == "specialized"
         if config.scheduler == "stream" and not (wgmma and specialized and not batched):
             raise PlanError("stream takes a Hopper kernel with roles and without batches")
@@ -225,6 +223,11 @@ class GemmPlan:
         shared = SharedMap.place([partials] * (warps > 1), target=target)
         roles = Roles(warps=GEMV_WARPS)
         return cls(config, template, target, a, b, accumulator, epilogue, scheduler, roles, (), shared)
+
+    @property
+    def kind(self) -> str:
+        """The kind of MMA: "f16", "mxf8f6f4"; those of wgmma are named as tcgen05's."""
+        return self.scales[0].type.kind if self.scales else self.a.type.kind
 
     def pipeline(self, name: str) -> Pipeline:
         return next(each for each in self.pipelines if each.name == name)

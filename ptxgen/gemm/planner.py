@@ -129,10 +129,12 @@ def plan_gemm(
     count: int = 8,
     clock: float | None = None,
     fixed: Mapping[str, Any] = {},
+    kernel: str | None = None,
 ) -> Planning:
     """The best `count` configurations of a problem. `fixed` options keep their values; `clock` in MHz.
 
-    Raises PlanError for sizes out of range, options that the rung has not, and where nothing fits.
+    Those of a `kernel` by name or id, by default of the rung in `RUNGS`. Raises PlanError for sizes out of range,
+    options that the rung has not, a rung of another target, and where nothing fits.
     """
     for name, value in (("M", m), ("N", n), ("K", k)):
         if not 1 <= value <= LARGEST:
@@ -142,7 +144,9 @@ def plan_gemm(
     clock = machine.clock.value if clock is None else clock
     if not 100 <= clock <= 10000:
         raise PlanError(f"the clock must be 100 to 10000 MHz, not {clock:g}")
-    entry = find(RUNGS[machine.target])
+    entry = find(kernel or RUNGS[machine.target])
+    if entry.target != machine.target:
+        raise PlanError(f"{entry.name} is for {entry.target}; {machine.title} runs {machine.target}")
     if set(fixed) - set(entry.options):
         entry.plan(**fixed)  # raises: names what it has
     GemmConfig(**{**entry.defaults, **fixed})
@@ -167,7 +171,7 @@ def plan_gemm(
     tied = ranked[0].cycles * (1 + TIE)
     ranked.sort(key=lambda other: (max(other.cycles, tied), other.l2_bytes, *_rank(other)))
     own = {name: value for name, value in fixed.items() if name not in AXES}
-    shipped = _fitted(entry, own)
+    shipped = _fitted(entry, {**entry.choices_for(m, n, k), **own})
     if shipped is None:
         raise PlanError(f"{entry.name} does not fit: {_refusal(entry, own)}")
     return Planning(entry.name, ranked[:count], estimate(shipped))

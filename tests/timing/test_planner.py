@@ -37,6 +37,23 @@ def test_the_open_problem_of_the_mxfp8_article_is_wave_quantization() -> None:
     assert "Predicted for 256×240 instead of 256×256: about 7% faster" in sentences
 
 
+def test_block_scaled_tiles_are_multiples_of_32_and_move_scales() -> None:
+    found = plan_gemm(4096, 4096, 4096, B200, kernel="mxfp8-o11")
+    assert (found.rung, found.chosen.tile, found.shipped.tile) == ("blackwell/mxfp8-overlap64", "256×192", "256×256")
+    assert all(each.plan.n_tile % 32 == 0 for each in found.ranked)
+    assert round(found.shipped.waves, 2) == 3.46
+    # 16 K blocks of 256, 8 MMAs of 96 cycles each, in 5 waves; one scale for 32 elements.
+    assert found.chosen.tensor_cycles == 5 * 16 * 8 * 96
+    assert found.shipped.l2_bytes == 2 * 16 * 4096 * (4096 + 128) + 4 * 4096**2
+    assert 0.06 < found.gain < 0.07
+    assert found.shipped.config.order == "panels"
+    assert plan_gemm(8192, 8192, 8192, B200, kernel="mxfp8-o11").shipped.config.order == "hilbert"
+    nvfp4 = plan_gemm(4096, 4096, 4096, B200, kernel="nvfp4").shipped
+    assert nvfp4.l2_bytes == 2 * 16 * 4096 * (2048 + 256) + 4 * 4096**2
+    with pytest.raises(PlanError, match="hopper/ring is for sm_90a; NVIDIA B200 runs sm_100a"):
+        plan_gemm(4096, 4096, 4096, B200, kernel="hopper/ring")
+
+
 def test_the_tile_of_modular_for_gemma() -> None:
     """512x8192x5376: their 256x224 makes 148 CTAs, one for each SM."""
     found = plan_gemm(512, 8192, 5376, B200)

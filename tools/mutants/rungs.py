@@ -55,6 +55,10 @@ _ALL = {"alpha": True, "source": "bf16", "bias": "f32", "activation": "gelu", "b
 #: Rows of C on 16 bytes, inside C and across its edges; then rows that are not, of a single K block.
 _DIRECT: tuple[Problem, ...] = ((239, 120, 136, {}), (100, 64, 8, {"ldc": 65}))
 _BATCHES = {"batches": 2}
+#: Tiles that begin within a block of scales, six of them for one pair of CTAs.
+_SCALED = {"n_tile": 64, "stages": 2, "slots": 2}
+_SHARED = {**_SCALED, "overlap": 32}
+_UNALIGNED: Problem = (100, 64, 64, {"ldc": 65})
 
 #: By name: the id of a rung, with a word for options of the epilogue that it does not have itself.
 RUNGS: dict[str, Rung] = {
@@ -74,6 +78,12 @@ RUNGS: dict[str, Rung] = {
     "tilus-v4": Rung("tilus-v4", {**_SMALL, "panel": 2}, ((239, 88, 136, {}),)),
     "tilus-v5": Rung("tilus-v5", {**_SMALL, "panel": 2}, ((239, 120, 136, {}),), 2),
     "tilus-v6": Rung("tilus-v6", {**_CHUNKS, "panel": 2}, ((495, 120, 136, {}),), 4),
+    "mxfp8-initial": Rung("mxfp8-initial", _SCALED, ((300, 152, 288, {}), _UNALIGNED)),
+    "mxfp8-o4": Rung("mxfp8-o4", _SHARED, ((300, 152, 544, {}), _UNALIGNED)),
+    "mxfp8-o9": Rung("mxfp8-o9", _SHARED, ((300, 152, 544, {}),)),
+    "mxfp8-o11": Rung("mxfp8-o11", _SHARED, ((300, 152, 544, {}), _UNALIGNED)),
+    "mxfp8-quantizing": Rung("mxfp8-quantizing", _SHARED, ((300, 160, 544, {}),)),
+    "nvfp4": Rung("nvfp4", _SHARED, ((300, 152, 544, {}), _UNALIGNED)),
     "modular-k2 with options": Rung(
         "modular-k2", _ALL, ((96, 105, 136, {**_BATCHES, "ldc": 112}), (50, 64, 8, {"ldc": 65, "ldsource": 65}))
     ),

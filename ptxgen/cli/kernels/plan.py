@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ptxgen.cli.common.options import CDType, DType, Settings, parse_settings
+from ptxgen.cli.common import completion
+from ptxgen.cli.common.options import CDType, DType, Settings, find_kernel, parse_settings
 
 if TYPE_CHECKING:
     from ptxgen.gemm.estimate import Estimate
@@ -30,6 +31,16 @@ def plan(
     dtype: DType = None,
     c_dtype: CDType = None,
     machine: Annotated[str, typer.Option("--machine", metavar="NAME", help="b200 or h200.")] = "b200",
+    kernel: Annotated[
+        str | None,
+        typer.Option(
+            "--kernel",
+            metavar="NAME",
+            help="A kernel or rung, such as mxfp8-o11; the machine's widest by default.",
+            show_default=False,
+            autocompletion=completion.kernel_names,
+        ),
+    ] = None,
     clock: Annotated[
         float | None,
         typer.Option("--clock", metavar="MHZ", help="Instead of the machine's busy clock.", show_default=False),
@@ -44,14 +55,13 @@ def plan(
     Times are lower bounds of a simple model, for comparing configurations: see docs/plan.md.
     """
     from ptxgen.cli.errors import choose
-    from ptxgen.gemm import find
     from ptxgen.gemm.planner import RUNGS, plan_gemm
     from ptxgen.timing import MACHINES
 
     chosen = MACHINES[choose("--machine", machine, list(MACHINES))]
-    rung = RUNGS[chosen.target]
-    fixed = parse_settings(find(rung), rung, settings, dtype, c_dtype)
-    found = plan_gemm(m, n, k, chosen, count=count, clock=clock, fixed=fixed)
+    rung = kernel or RUNGS[chosen.target]
+    fixed = parse_settings(find_kernel(rung), rung, settings, dtype, c_dtype)
+    found = plan_gemm(m, n, k, chosen, count=count, clock=clock, fixed=fixed, kernel=rung)
     if as_json:
         import json
 
