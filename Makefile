@@ -2,6 +2,8 @@
 
 PYTHON ?= python3
 JOBS ?= 2
+# Processes that share the cores lose far more to each other's threads than small products gain by them.
+export OPENBLAS_NUM_THREADS ?= 1
 VENV := .venv
 BIN := $(VENV)/bin
 CREATED := $(VENV)/.created

@@ -293,3 +293,12 @@ def test_scales_of_another_size_or_layout(shape: tuple[int, ...], dtype: Any, wo
         quantizing.arguments(0, 0, 0, scales=(0, 0), c_scales=device.array(np.zeros(256, np.uint8)))
     with pytest.raises(PlanError, match="the kernel takes no scales, but 2 are given"):
         find("modular-k6").plan().problem(256, 256, 256).arguments(0, 0, 0, scales=(sfa, sfb))
+
+
+def test_packed_arrays_of_another_size() -> None:
+    device = ptxgen.Emulator("sm_100a")
+    problem = find("nvfp4").plan().problem(300, 256, 256)
+    unpacked, packed = (device.array(np.zeros((300, width), np.uint8)) for width in (256, 128))
+    with pytest.raises(PlanError, match=r"A is 300×256 e2m1, 38400 bytes, but the array .* has 76800"):
+        problem.arguments(unpacked, 0, 0, scales=(0, 0))
+    assert len(problem.arguments(packed, 0, 0, scales=(0, 0))) == 10
