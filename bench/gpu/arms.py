@@ -10,6 +10,7 @@ from bench.gpu.cublaslt import Product
 from bench.gpu.cuda import Driver, Function, Parameters
 from bench.gpu.suite import Row
 from ptxgen.gemm import GemmPlan, find, parse_options
+from ptxgen.gemm.dispatch import Choice
 from ptxgen.toolchain import assemble
 
 #: Bytes that rotating buffers have together: twice the L2 of an H200.
@@ -152,10 +153,10 @@ class PtxgenArm:
     """A kernel of the library on a row."""
 
     def __init__(self, torch: Any, driver: Driver, built: Built, row: Row, buffers: Buffers) -> None:
-        plan = built.spec.plan()
+        choice = Choice(built.spec.plan(), row.m, row.n, row.k)
+        plan, problem = choice.plan, choice.problem()
         self.name = built.spec.name
         self.built = built
-        problem = plan.problem(row.m, row.n, row.k)
         self._grid, self._block = problem.grid, problem.block
         table = problem.tile_order
         self._order = None if table is None else torch.from_numpy(table.view("int32")).cuda()
@@ -163,7 +164,8 @@ class PtxgenArm:
         declared = [declaration for declaration, _ in plan.parameters]
         self._parameters = []
         for a, b, c in zip(buffers.a, buffers.b, buffers.c, strict=True):
-            values = problem.arguments(a.data_ptr(), b.data_ptr(), c.data_ptr(), order=order)
+            first, second = choice.operands(a.data_ptr(), b.data_ptr())
+            values = problem.arguments(first, second, c.data_ptr(), order=order)
             self._parameters.append(Parameters([packed(*each) for each in zip(declared, values, strict=True)]))
         self._function = Function(driver, built.cubin, plan.entry, plan.shared.bytes)
 
