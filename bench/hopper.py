@@ -1,7 +1,8 @@
 """The Hopper GEMM benchmark: our kernels beside torch, the best of cublasLt's algorithms, and fast.cu, on one GPU.
 
     python -m bench.hopper measure --out rows.jsonl --seconds 400     # resumes: rows that the file has are left out
-    python -m bench.hopper report rows.jsonl                          # docs/hopper.md and its picture
+    python -m bench.hopper tune rows.jsonl                            # the dispatcher's table
+    python -m bench.hopper report rows.jsonl                          # docs/hopper.md, its picture and its data
 
 How: each arm's result is compared with a product in fp32 before it is timed. An arm's launches are a CUDA graph over
 rotating buffers of random normal data, at least twice the L2 together. All arms of a row take turns, forth and back, in
@@ -25,14 +26,30 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from bench.gpu import records, tuning
 from bench.gpu.arms import Arm, Buffers, Built, FastCuArm, LtArm, PtxgenArm, Spec, TorchArm, build
 from bench.gpu.candidates import Candidate, candidates, chosen
 from bench.gpu.cublaslt import CublasLt, Product
 from bench.gpu.measure import Bench
+from bench.gpu.ranking import ranking
+from bench.gpu.report import bandwidth, machine, picture, projections, rows_table, squares, summary
 from bench.gpu.suite import Row, suite
+from tools.measurements import replace_section
 
+ROOT = Path(__file__).parents[1]
+PAGE, PICTURE, DATA = ROOT / "docs" / "hopper.md", ROOT / "docs" / "hopper.svg", ROOT / "bench" / "data" / "hopper.json"
+#: The sections of the page.
+PARTS = {
+    "machine": machine,
+    "summary": summary,
+    "squares": squares,
+    "projections": projections,
+    "projections, dependent": lambda recorded: projections(recorded, "ptxgen dependent"),
+    "bandwidth": bandwidth,
+    "ranking": ranking,
+    "rows": rows_table,
+}
 _WORKSPACE = 64 << 20
-_LT_ALGORITHMS = 32
 #: From so many operations on a row is bound by power, and warms up longer.
 _LARGE = 10**11
 _FP8 = ("e4m3", "e5m2")
@@ -42,6 +59,7 @@ _FP8 = ("e4m3", "e5m2")
 class Settings:
     """How a row is measured."""
 
+    algorithms: int
     repeats: int
     finalists: int
     target_us: float
@@ -113,7 +131,7 @@ class Runner:
                 kinds[arm.name] = {"kind": "torch"}
             words = "cublaslt" + ((" fast" if each else " promoted") if row.dtype in _FP8 else "")
             c_type = buffers.c_dtype_name
-            product = Product(self.lt, row.m, row.n, row.k, row.dtype, c_type, count=_LT_ALGORITHMS, fast=each)
+            product = Product(self.lt, row.m, row.n, row.k, row.dtype, c_type, count=settings.algorithms, fast=each)
             products.append(product)
             offered = [LtArm(product, index, buffers, f"{words} {index}") for index in product.usable]
             found = ranked(offered, 2)
@@ -136,10 +154,12 @@ class Runner:
         timed.sort(key=lambda each: each[0])
         first = {arm.name: us for us, arm in timed}
         record["candidates"] = [[each.spec.name, each.predicted, first.get(each.spec.name)] for each in tried]
-        for _, arm in timed[: settings.finalists]:
-            arms.append(arm)
-            assert isinstance(arm, PtxgenArm)
-            kinds[arm.name] = {"kind": "ptxgen", "registers": arm.built.registers, "spills": arm.built.spills}
+        for dependent in (False, True):
+            for arm in [arm for _, arm in timed if isinstance(arm, PtxgenArm) and arm.dependent == dependent][
+                : settings.finalists
+            ]:
+                arms.append(arm)
+                kinds[arm.name] = {"kind": "ptxgen", "dependent": dependent, "registers": arm.built.registers}
         start = time.monotonic()
         warm = settings.warm * (5 if row.flops >= _LARGE else 1)
         timings = bench.abba(arms, buffers.count, repeats=settings.repeats, target_us=settings.target_us, warm=warm)
@@ -194,7 +214,7 @@ def measure(options: argparse.Namespace) -> int:
         specs = list(dict.fromkeys(each.spec for row in listed for each in row))
         built = dict(zip(specs, pool.map(build, specs, chunksize=2), strict=True))
     print(f"{len(rows)} rows, {len(specs)} kernels, {sum(not each.error for each in built.values())} built", flush=True)
-    settings = Settings(options.repeats, options.finalists, options.target_us, options.warm)
+    settings = Settings(options.algorithms, options.repeats, options.finalists, options.target_us, options.warm)
     runner = Runner(settings, built, out, Path(options.fast_cu) if options.fast_cu else None)
     print(runner.machine, flush=True)
     runner.bench.warm_up()
@@ -216,6 +236,36 @@ def measure(options: argparse.Namespace) -> int:
     return 0
 
 
+def tune(options: argparse.Namespace) -> int:
+    """Write the dispatcher's table from what was measured."""
+    print(tuning.write(records.read_lines(options.files)))
+    return 0
+
+
+def report(options: argparse.Namespace) -> int:
+    """Record what was measured, and write the page and its picture; without files of what is recorded."""
+    if options.files:
+        lines = [json.dumps(each.as_dict(), ensure_ascii=False) for each in records.read_lines(options.files)]
+        DATA.parent.mkdir(exist_ok=True)
+        DATA.write_text("[\n" + ",\n".join(lines) + "\n]\n")
+    recorded = load()
+    PAGE.write_text(renewed(PAGE.read_text(), recorded))
+    PICTURE.write_text(picture(recorded))
+    return 0
+
+
+def load() -> list[records.Record]:
+    """What is recorded."""
+    return records.in_order(records.Record.from_dict(each) for each in json.loads(DATA.read_text()))
+
+
+def renewed(page: str, recorded: Sequence[records.Record]) -> str:
+    """The page with its tables."""
+    for name, part in PARTS.items():
+        page = replace_section(page, name, part(recorded))
+    return page
+
+
 def _key(line: str) -> str:
     return Row(**json.loads(line)["row"]).key
 
@@ -224,14 +274,15 @@ def _line(row: Row, record: dict[str, Any]) -> str:
     """A row in a line, for who watches."""
     arms = record["arms"]
 
-    def best(kind: str) -> tuple[float, str]:
-        found = [(each["us"], name) for name, each in arms.items() if each["kind"].startswith(kind)]
-        return min(found, default=(0, ""))
+    def best(kind: str, dependent: bool = False) -> tuple[float, str]:
+        chosen = [(name, each) for name, each in arms.items() if each["kind"].startswith(kind)]
+        found = [(each["us"], name) for name, each in chosen if each.get("dependent", False) == dependent]
+        return min(found, default=(float("nan"), ""))
 
-    torch, lt, ours = best("torch"), best("cublaslt"), best("ptxgen")
-    ratios = f"{torch[0] / ours[0]:.3f} {lt[0] / ours[0]:.3f}" if ours[0] else "-"
-    times = f"torch {torch[0]:9.2f} lt {lt[0]:9.2f} ours {ours[0]:9.2f}"
-    return f"{row.key:28} {times} | {ratios} | {ours[1]} | {len(record['problems'])} problems"
+    torch, lt, ours, dependent = best("torch"), best("cublaslt"), best("ptxgen"), best("ptxgen", True)
+    times = f"torch {torch[0]:9.2f} lt {lt[0]:9.2f} ours {ours[0]:9.2f} {dependent[0]:9.2f}"
+    ratios = f"{torch[0] / ours[0]:.3f} {lt[0] / ours[0]:.3f} {lt[0] / dependent[0]:.3f}"
+    return f"{row.key:24} {times} | {ratios} | {ours[1]} | {dependent[1]} | {len(record['problems'])} problems"
 
 
 def main() -> int:
@@ -243,12 +294,17 @@ def main() -> int:
     command.add_argument("--rows", default="", help="regular expression on keys such as 'bf16 4096x4096x4096'")
     command.add_argument("--dtype", action="append", help="bf16 (default), f16, e4m3 or e5m2; many")
     command.add_argument("--candidates", type=int, default=0, help="the planner's first so many; 0: what best() says")
-    command.add_argument("--finalists", type=int, default=1, help="of ours that take part in the comparison")
+    command.add_argument("--finalists", type=int, default=1, help="of ours that take part, and as many dependent")
+    command.add_argument("--algorithms", type=int, default=32, help="of cublasLt that are ranked")
     command.add_argument("--repeats", type=int, default=5)
     command.add_argument("--target-us", type=float, default=1000, help="length of a turn")
     command.add_argument("--warm", type=float, default=0.2, help="seconds before a row is timed; 5 times that if large")
     command.add_argument("--fast-cu", help="the library of bench/gpu/fast_cu.cu")
     command.set_defaults(work=measure)
+    for work, words in ((tune, "write the dispatcher's table"), (report, "write docs/hopper.md again")):
+        command = commands.add_parser(work.__name__, help=words)
+        command.add_argument("files", nargs="*", type=Path, help="what `measure` wrote; the last has the last word")
+        command.set_defaults(work=work)
     options = parser.parse_args()
     if options.work is measure:
         options.dtype = options.dtype or ["bf16"]

@@ -156,21 +156,24 @@ class PtxgenArm:
         choice = Choice(built.spec.plan(), row.m, row.n, row.k)
         plan, problem = choice.plan, choice.problem()
         self.name = built.spec.name
-        self.built = built
+        self.built, self.dependent = built, plan.config.dependent
         self._grid, self._block = problem.grid, problem.block
         table = problem.tile_order
         self._order = None if table is None else torch.from_numpy(table.view("int32")).cuda()
         order = None if self._order is None else self._order.data_ptr()
+        words = problem.workspace_words
+        self._workspace = torch.zeros(words, dtype=torch.int32, device="cuda") if words else None
+        workspace = None if self._workspace is None else self._workspace.data_ptr()
         declared = [declaration for declaration, _ in plan.parameters]
         self._parameters = []
         for a, b, c in zip(buffers.a, buffers.b, buffers.c, strict=True):
             first, second = choice.operands(a.data_ptr(), b.data_ptr())
-            values = problem.arguments(first, second, c.data_ptr(), order=order)
+            values = problem.arguments(first, second, c.data_ptr(), order=order, workspace=workspace)
             self._parameters.append(Parameters([packed(*each) for each in zip(declared, values, strict=True)]))
         self._function = Function(driver, built.cubin, plan.entry, plan.shared.bytes)
 
     def launch(self, number: int, stream: int) -> None:
-        self._function.launch(self._grid, self._block, self._parameters[number], stream)
+        self._function.launch(self._grid, self._block, self._parameters[number], stream, dependent=self.dependent)
 
     def close(self) -> None:
         self._function.close()

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import product
+from math import gcd
+from typing import Any
 
 from bench.gpu.arms import Spec
 from bench.gpu.suite import Row
 from ptxgen.gemm import GemmPlan, PlanError, best, find
-from ptxgen.gemm.dispatch import GEMV
+from ptxgen.gemm.dispatch import GEMV, Choice
 from ptxgen.gemm.planner import plan_gemm
 from ptxgen.timing import MACHINES
 
+#: The rung whose options span the space.
+RUNG = "hopper/overlapped"
 _FP8 = ("e4m3", "e5m2")
+#: From so many operations on, the time between two launches does not matter.
+_LONG = 2e11
 
 
 @dataclass(frozen=True)
@@ -23,7 +31,7 @@ class Candidate:
 
 
 def candidates(row: Row, count: int) -> list[Candidate]:
-    """The planner's first `count` configurations; before them the GEMV's, where M is small."""
+    """The planner's first `count` configurations, and beside them those that the planner does not choose among."""
     fixed = {"dtype": row.dtype, "c_dtype": "bf16"} if row.dtype in _FP8 else {"dtype": row.dtype}
     made = _vectors(row) if row.m <= 2 and row.dtype not in _FP8 else []
     try:
@@ -31,24 +39,89 @@ def candidates(row: Row, count: int) -> list[Candidate]:
     except PlanError:
         planned = []
     made += [Candidate(_spec(each.plan), round(each.microseconds, 3)) for each in planned]
+    for options in _few_rows(row) if row.m <= 128 else _many_rows(row):
+        for dependent in (False, True) if row.flops < _LONG else (False,):
+            try:
+                plan = find(RUNG).plan(**fixed, **options, dependent=dependent)
+                Choice(plan, row.m, row.n, row.k).problem()
+            except PlanError:
+                continue
+            made.append(Candidate(_spec(plan), 0.0))
     return list({each.spec: each for each in made}.values())
+
+
+def _few_rows(row: Row) -> Iterator[dict[str, Any]]:
+    """Decode: A and B swapped, the rows of A as columns of the tile; from 64 on in their own place, too."""
+    alone = {"cluster_m": 1, "panel": 0, "chunk_buffers": 1}
+    tokens = next(each for each in (16, 32, 64, 128) if row.m <= each)
+    keep = {"a_hint": "evict_first", "b_hint": "evict_last"}
+    for m_tile, hints in product((64, 128), ({}, keep)):
+        swapped = {**alone, "c_major": "m", "m_tile": m_tile, "n_tile": tokens, "chunk": min(tokens, 64), **hints}
+        stages = _stages(m_tile + tokens)
+        yield {**swapped, "scheduler": "grid", "stages": stages}
+        yield {**swapped, "scheduler": "grid", "stages": max(stages // 2, 2)}  # two CTAs in a multiprocessor
+        yield {**swapped, "scheduler": "stream", "stages": stages}
+    if row.m >= 64:
+        for m_tile, n_tile in ((64, 32), (64, 48), (64, 64), (64, 96), (64, 128), (128, 48), (128, 64), (128, 96)):
+            own = {**alone, "m_tile": m_tile, "n_tile": n_tile, "chunk": gcd(n_tile, 64)}
+            yield {**own, "scheduler": "grid", "stages": _stages(m_tile + n_tile)}
+
+
+def _many_rows(row: Row) -> Iterator[dict[str, Any]]:
+    """Ping-pong and cooperative consumers, with and without clusters; stream-K where waves are few."""
+    walk = {"panel": 0, "order": "hilbert"}
+    for n_tile, cluster in product((96, 128, 160, 192), ((1, 1), (2, 1), (1, 2))):
+        own = {
+            "m_tile": 128,
+            "n_tile": n_tile,
+            "chunk": gcd(n_tile, 64),
+            "cluster_m": cluster[0],
+            "cluster_n": cluster[1],
+        }
+        yield {**walk, **own, "consumers": "pingpong", "stages": _stages(128 + n_tile)}
+    for m_tile, n_tile, more in (
+        (128, 256, {}), (128, 224, {}), (128, 192, {}), (128, 160, {}), (128, 128, {}), (128, 96, {}), (128, 64, {}),
+        (64, 256, {}), (64, 192, {}), (64, 128, {}), (256, 128, {"warpgroups": 2}), (256, 160, {"warpgroups": 2}),
+        (192, 176, {}), (192, 128, {}),
+    ):  # fmt: skip
+        own = {"m_tile": m_tile, "n_tile": n_tile, "chunk": gcd(n_tile, 64), "cluster_m": 1, **more}
+        yield {**walk, **own, "stages": _stages(m_tile + n_tile)}
+        if row.flops < 4e11:
+            yield {**walk, **own, "stages": _stages(m_tile + n_tile), "scheduler": "stream"}
+        if row.flops < 4e10:
+            yield {**own, "panel": 0, "stages": _stages(m_tile + n_tile), "scheduler": "grid"}
+    yield {**walk, "n_tile": 256, "cluster_m": 2, "stages": 4}
+    yield {**walk, "n_tile": 256, "cluster_m": 2, "stages": 4, "scheduler": "stream"}
+
+
+def _stages(rows: int) -> int:
+    """As many stages as fit beside an epilogue of 32 kB, at most 12."""
+    return max(min((232448 - 34000) // (rows * 128), 12), 2)
 
 
 def _vectors(row: Row) -> list[Candidate]:
     """Every configuration of the GEMV. The planner has no model of it but the bytes of B."""
     entry, predicted = find(GEMV), round(row.bytes / MACHINES["h200"].hbm_bandwidth.value * 1e6, 3)
     plans = [
-        entry.plan(dtype=row.dtype, vectors=row.m, warp_rows=rows, k_warps=split)
+        entry.plan(dtype=row.dtype, vectors=row.m, warp_rows=rows, k_warps=split, dependent=dependent)
         for rows in (1, 2, 4)
         for split in (1, 2, 4, 8)
+        for dependent in (False, True)
     ]
     return [Candidate(_spec(each), predicted) for each in plans]
 
 
 def chosen(row: Row, _: int) -> list[Candidate]:
-    """What `ptxgen.gemm.best` says."""
-    found = best(row.m, row.n, row.k, row.dtype, "h200", **({"c_dtype": "bf16"} if row.dtype in _FP8 else {}))
-    return [Candidate(_spec(found.plan), found.tuned.us if found.tuned else 0.0)]
+    """What `ptxgen.gemm.best` says, and what it says for dependent launches."""
+    fixed = {"c_dtype": "bf16"} if row.dtype in _FP8 else {}
+    made = []
+    for more in ({}, {"dependent": True}):
+        try:
+            found = best(row.m, row.n, row.k, row.dtype, "h200", **fixed, **more)
+        except PlanError:  # the kernel has no such form
+            continue
+        made.append(Candidate(_spec(found.plan), found.tuned.us if found.tuned else 0.0))
+    return list({each.spec: each for each in made}.values())
 
 
 def _spec(plan: GemmPlan) -> Spec:

@@ -41,11 +41,28 @@ class Function:
             name = driver.cuda.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
             driver.call("cuFuncSetAttribute", self._function, name, shared_bytes)
 
-    def launch(self, grid: Sequence[int], block: Sequence[int], parameters: Parameters, stream: int) -> None:
-        """A cluster's extents are in the entry itself (.reqnctapercluster)."""
-        self._driver.call(
-            "cuLaunchKernel", self._function, *grid, *block, self.shared_bytes, stream, parameters.address, 0
-        )
+    def launch(
+        self, grid: Sequence[int], block: Sequence[int], parameters: Parameters, stream: int, *, dependent: bool = False
+    ) -> None:
+        """A cluster's extents are in the entry itself (.reqnctapercluster).
+
+        `dependent`: may begin before what is before it in the stream has ended (programmatic dependent launch).
+        """
+        if not dependent:
+            self._driver.call(
+                "cuLaunchKernel", self._function, *grid, *block, self.shared_bytes, stream, parameters.address, 0
+            )
+            return
+        cuda = self._driver.cuda
+        attribute = cuda.CUlaunchAttribute()
+        attribute.id = cuda.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
+        attribute.value.programmaticStreamSerializationAllowed = 1
+        config = cuda.CUlaunchConfig()
+        config.gridDimX, config.gridDimY, config.gridDimZ = grid
+        config.blockDimX, config.blockDimY, config.blockDimZ = block
+        config.sharedMemBytes, config.hStream = self.shared_bytes, cuda.CUstream(stream)
+        config.numAttrs, config.attrs = 1, [attribute]
+        self._driver.call("cuLaunchKernelEx", config, self._function, parameters.address, 0)
 
     def close(self) -> None:
         self._driver.call("cuModuleUnload", self._module)

@@ -33,7 +33,10 @@ FOLDER = Path(__file__).parent / "tuned"
 
 @dataclass(frozen=True)
 class Tuned:
-    """A measured choice: a kernel by name with its options as `--set` takes them; microseconds of one launch."""
+    """A measured choice: a kernel by name with its options as `--set` takes them; microseconds of one launch.
+
+    `dependent`: among programmatic dependent launches.
+    """
 
     m: int
     n: int
@@ -42,11 +45,12 @@ class Tuned:
     kernel: str
     options: tuple[str, ...]
     us: float
+    dependent: bool = False
 
     def plan(self, more: Mapping[str, Any]) -> GemmPlan:
         """Its plan with more options. Raises PlanError where they do not go together."""
         own = parse_options(dict(each.split("=", 1) for each in self.options))
-        return find(self.kernel).plan(**{**own, "dtype": self.dtype, **more})
+        return find(self.kernel).plan(**{**own, "dtype": self.dtype, "dependent": self.dependent, **more})
 
 
 @dataclass(frozen=True)
@@ -58,10 +62,11 @@ class Table:
     date: str
     rows: tuple[Tuned, ...]
 
-    def nearest(self, m: int, n: int, k: int, dtype: str) -> Tuned | None:
+    def nearest(self, m: int, n: int, k: int, dtype: str, *, dependent: bool = False) -> Tuned | None:
         """The row of N, K and the type with the smallest M from m up to twice that; None where there is none."""
-        same = [each for each in self.rows if (each.n, each.k, each.dtype) == (n, k, dtype) and m <= each.m <= 2 * m]
-        return min(same, key=lambda each: each.m, default=None)
+        wanted = (n, k, dtype, dependent)
+        same = [each for each in self.rows if (each.n, each.k, each.dtype, each.dependent) == wanted]
+        return min((each for each in same if m <= each.m <= 2 * m), key=lambda each: each.m, default=None)
 
 
 @cache
@@ -77,7 +82,8 @@ def tuning_table(machine: str) -> Table:
 
 def _row(read: Mapping[str, Any]) -> Tuned:
     m, n, k = read["shape"]
-    return Tuned(m, n, k, read["dtype"], read["kernel"], tuple(read["options"]), read["us"])
+    dependent = read.get("dependent", False)
+    return Tuned(m, n, k, read["dtype"], read["kernel"], tuple(read["options"]), read["us"], dependent)
 
 
 def machine_of(device: str | Device) -> Machine:
@@ -107,7 +113,7 @@ class Choice:
     @property
     def swapped(self) -> bool:
         """Whether the kernel computes Cᵀ = B·Aᵀ, and stores it so that C has its rows: M and N change places."""
-        return getattr(self.plan.config, "c_major", "n") == "m"
+        return self.plan.config.c_major == "m"
 
     def problem(self, **more: Any) -> GemmProblem:
         """The problem as the kernel sees it; lines of matrices start on 16 bytes. `more`: fields of GemmProblem."""
@@ -123,7 +129,8 @@ def best(m: int, n: int, k: int, dtype: str = "bf16", device: str | Device = "h2
     """The kernel that should be fastest for C = A·Bᵀ, A of M×K and B of N×K, on a device.
 
     `device`: a machine's name, a target, or a Device. `options` are those of the kernels that must hold, such as
-    `bias="bf16"` or `b_major="mn"`. Raises PlanError where no kernel takes the problem.
+    `bias="bf16"`, `b_major="mn"`, or `dependent=True` for programmatic dependent launches. Raises PlanError where no
+    kernel takes the problem.
     """
     given = tuple(sorted({**options, "dtype": ALIASES.get(dtype, dtype)}.items()))
     return _best(m, n, k, machine_of(device).name, given)
@@ -132,7 +139,8 @@ def best(m: int, n: int, k: int, dtype: str = "bf16", device: str | Device = "h2
 @lru_cache(maxsize=1024)
 def _best(m: int, n: int, k: int, machine: str, options: tuple[tuple[str, Any], ...]) -> Choice:
     given = dict(options)
-    row = tuning_table(machine).nearest(m, n, k, given["dtype"])
+    table, dependent = tuning_table(machine), given.get("dependent", False)
+    row = table.nearest(m, n, k, given["dtype"], dependent=dependent) or table.nearest(m, n, k, given["dtype"])
     made = _fitting(m, n, k, lambda: row.plan(given), row) if row is not None else None
     if made is None and m <= _VECTORS and MACHINES[machine].target == "sm_90a":
         made = _fitting(m, n, k, lambda: find(GEMV).plan(**{**gemv_options(m, n, k), **given}))

@@ -85,10 +85,10 @@ def test_every_row_of_a_table_can_be_planned(machine: str) -> None:
     assert table.device
     assert table.driver
     assert re.fullmatch(r"\d{4}-\d\d-\d\d", table.date)
-    assert len({(each.m, each.n, each.k, each.dtype) for each in table.rows}) == len(table.rows)
+    assert len({(each.m, each.n, each.k, each.dtype, each.dependent) for each in table.rows}) == len(table.rows)
     for each in table.rows:
         assert each.kernel in kernels()
         assert each.us > 0
-        chosen = best(each.m, each.n, each.k, each.dtype, machine)
+        chosen = best(each.m, each.n, each.k, each.dtype, machine, dependent=each.dependent)
         assert chosen.tuned == each
         chosen.problem()

@@ -20,7 +20,7 @@ GEMV = find("hopper/gemv")
         {"k_warps": 2},
         {"vectors": 2, "k_warps": 8, "dtype": "f16"},
         {"vectors": 4, "warp_rows": 2, "c_dtype": "f32"},
-        {"vectors": 2, "warp_rows": 4, "k_warps": 4},
+        {"vectors": 2, "warp_rows": 4, "k_warps": 4, "dependent": True},
     ],
     ids=lambda options: " ".join(f"{name}={value}" for name, value in options.items()),
 )
