@@ -1,4 +1,4 @@
-"""The planner's ranking beside the measured one: how much slower its first choice is than the best that was measured."""
+"""The planner's ranking beside the measured one: how much slower its first choice is than the fastest measured."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from bench.gpu.arms import Spec
 from bench.gpu.records import Record
 from bench.gpu.report import markdown
-from ptxgen.gemm.dispatch import GEMV, Choice
-from ptxgen.gemm.planner import rank
+from ptxgen.gemm.dispatch import GEMV, Choice, rank
 from ptxgen.timing import MACHINES
 
 
@@ -60,7 +59,7 @@ def ranking(records: Sequence[Record]) -> str:
     mean = statistics.fmean(each.value for each in found)
     right = sum(each.value <= 0.02 for each in found)
     words = (
-        f"{len(found)} rows: the planner's first choice is {mean:.1%} slower than the fastest in the mean, and within 2 % "
-        f"of it in {right}. The rows with the largest regret:\n\n"
+        f"{len(found)} rows: the planner's first choice is {mean:.1%} slower than the fastest in the mean, and within "
+        f"2 % of it in {right}. The rows with the largest regret:\n\n"
     )
     return words + markdown(("row", "measured", "planner's first", "µs", "fastest", "µs", "regret"), rows())

@@ -6,7 +6,7 @@ The tables of measured choices are ptxgen/gemm/tuned/MACHINE.toml, which `make t
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
@@ -15,9 +15,10 @@ from typing import Any, TypeVar
 from ptxgen.device import Device
 from ptxgen.gemm.config import parse_options
 from ptxgen.gemm.errors import PlanError
+from ptxgen.gemm.estimate import Estimate
 from ptxgen.gemm.ladder import find
 from ptxgen.gemm.plan import GemmPlan
-from ptxgen.gemm.planner import plan_gemm
+from ptxgen.gemm.planner import TIE, plan_gemm
 from ptxgen.gemm.problem import GemmProblem
 from ptxgen.gemm.types import ALIASES
 from ptxgen.timing import MACHINES, Machine
@@ -140,11 +141,28 @@ def best(m: int, n: int, k: int, dtype: str = "bf16", device: str | Device = "h2
 def _best(m: int, n: int, k: int, machine: str, options: tuple[tuple[str, Any], ...]) -> Choice:
     given = dict(options)
     table, dependent = tuning_table(machine), given.get("dependent", False)
-    row = table.nearest(m, n, k, given["dtype"], dependent=dependent) or table.nearest(m, n, k, given["dtype"])
+    dtype = "bf16" if given["dtype"] == "f16" else given["dtype"]  # as fast, and measured
+    row = table.nearest(m, n, k, dtype, dependent=dependent) or table.nearest(m, n, k, dtype)
     made = _fitting(m, n, k, lambda: row.plan(given), row) if row is not None else None
     if made is None and m <= _VECTORS and MACHINES[machine].target == "sm_90a":
         made = _fitting(m, n, k, lambda: find(GEMV).plan(**{**gemv_options(m, n, k), **given}))
     return made or Choice(plan_gemm(m, n, k, MACHINES[machine], count=1, fixed=given).chosen.plan, m, n, k)
+
+
+def rank(choices: Sequence[Choice], machine: Machine, clock: float | None = None) -> list[Choice]:
+    """Choices for one problem as the planner's model orders them, the fastest first; `clock` in MHz."""
+    mhz = machine.clock.value if clock is None else clock
+    estimates: dict[int, Estimate] = {}
+    for each in choices:
+        problem = each.problem()
+        estimates[id(each)] = Estimate(each.plan, machine, problem.m, problem.n, problem.k, mhz)
+    tied = min(each.cycles for each in estimates.values()) * (1 + TIE)
+
+    def key(each: Choice) -> tuple[float, float, float]:
+        estimate = estimates[id(each)]
+        return max(estimate.cycles, tied), estimate.l2_bytes, estimate.cycles
+
+    return sorted(choices, key=key)
 
 
 def _fitting(m: int, n: int, k: int, plan: Callable[[], GemmPlan], row: Tuned | None = None) -> Choice | None:
