@@ -196,4 +196,31 @@ WAIT:
     barrier.cluster.wait.aligned;
 """,
     ),
+    Bug(
+        name="mbarrier-address-masked",
+        source="facebookexperimental/triton#1077",
+        what="TMA loads of both CTAs of a pair complete on the even CTA's mbarrier; the load lacks .cta_group::2",
+        code="copy-mbarrier-cta",
+        block=32,
+        grid=2,
+        cluster=2,
+        ptx="""
+    .shared .align 128 .b8 stage[256];
+    .shared .align 8 .b64 full;
+    @%thread0 mbarrier.init.shared.b64 [full], 1;
+    @%thread0 fence.mbarrier_init.release.cluster;
+    barrier.cluster.arrive.aligned;
+    barrier.cluster.wait.aligned;
+    mov.u32 %r0, full;
+-    and.b32 %r0, %r0, 0xFEFFFFFF;
+    @!%thread0 bra WAIT;
+    mbarrier.arrive.expect_tx.shared.b64 _, [full], 256;
+    cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [stage], [%data], 256, [%r0]; // <--
+WAIT:
+    mbarrier.try_wait.parity.shared.b64 %done, [full], 0;
+    @!%done bra WAIT;
+    barrier.cluster.arrive.aligned;
+    barrier.cluster.wait.aligned;
+""",
+    ),
 ]

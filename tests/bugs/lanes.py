@@ -21,25 +21,6 @@ BUGS = [
 """,
     ),
     Bug(
-        name="lanes-store-rounded-sums",
-        source="triton-lang/triton#7264",
-        what="after a butterfly of shuffles all lanes store the sum to one location; the sums differ in rounding",
-        code="shared-race",
-        severity="advice",
-        block=32,
-        ptx="""
-    .shared .align 4 .b32 sum;
-    .reg .f32 %f<3>;
-    cvt.rn.f32.u32 %f0, %lane;
-    fma.rn.f32 %f0, %f0, 0f33800000, 0f3F800000;
--    st.shared.f32 [sum], %f0; // <--
-+    @%lane0 st.shared.f32 [sum], %f0;
-    bar.warp.sync 0xffffffff;
-    ld.shared.f32 %f1, [sum];
-    st.global.f32 [%data], %f1;
-""",
-    ),
-    Bug(
         name="arrivals-coalesced-by-a-leader",
         source="NVIDIA/libcudacxx#300",
         what="a leader lane arrives for all lanes of its warp: nothing orders their stores before its arrival",

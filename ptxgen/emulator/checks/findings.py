@@ -36,6 +36,8 @@ class _Kept:
     ends: bool
     #: Whether it is harmless each time if nothing depends on what was read.
     reads: bool
+    #: Whether it is none if the launch ends as a deadlock.
+    unless_deadlock: bool
     #: The warps, of which `named` are in the text of the finding itself.
     warps: set[Hashable] = field(default_factory=set)
     named: frozenset[Hashable] = frozenset()
@@ -141,6 +143,7 @@ class Findings:
         severity: Severity | None = None,
         ends: bool = False,
         reads: bool = False,
+        unless_deadlock: bool = False,
         cause: Cause = None,
     ) -> None:
         """Report a broken rule at a statement; `ptxgen.emulator.checks.registry` says what to pass.
@@ -148,9 +151,17 @@ class Findings:
         Findings with the same cause, or with the same parties but for warps, CTAs and addresses, are one.
         """
         made = check.finding(statement, summary=summary, rule=rule, fix=fix, accesses=accesses, severity=severity)
-        self.keep(made, ends=ends, reads=reads, cause=cause)
+        self.keep(made, ends=ends, reads=reads, unless_deadlock=unless_deadlock, cause=cause)
 
-    def keep(self, finding: Finding, *, ends: bool = False, reads: bool = False, cause: Cause = None) -> None:
+    def keep(
+        self,
+        finding: Finding,
+        *,
+        ends: bool = False,
+        reads: bool = False,
+        unless_deadlock: bool = False,
+        cause: Cause = None,
+    ) -> None:
         """Keep a finding, or count it to the one that says the same."""
         if not (self.checks or ends):
             return
@@ -168,17 +179,22 @@ class Findings:
             if self._kept[code, severity] > _LIMIT:
                 self._only_reads &= reads or severity == "advice"
                 return
-            known = _Kept(finding, ends, reads, named=warps)
+            known = _Kept(finding, ends, reads, unless_deadlock, named=warps)
             self._found.append(known)
             self.reported(finding)
         known.ends |= ends
         known.reads &= reads
+        known.unless_deadlock &= unless_deadlock
         known.warps |= warps
         known.lines.update([line] if line is not None else [])
         known.causes |= cause if isinstance(cause, frozenset) else {cause} - {None}
         _add_accesses(known, finding)
         self._known.setdefault(by_line, known)
         self._known.setdefault(anywhere, known)
+
+    def deadlocked(self) -> None:
+        """The launch ends as a deadlock."""
+        self._found = [each for each in self._found if not each.unless_deadlock]
 
     def settle(self, verdicts: Mapping[Source, Verdict], *, failed: bool) -> None:
         """Turn suspect reads into findings, but for those that are dropped; `failed` says how the launch ended."""

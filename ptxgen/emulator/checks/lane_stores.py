@@ -1,4 +1,8 @@
-"""Lanes of a warp that store different values to one location by one instruction."""
+"""Lanes of a warp that store different values to one location by one instruction.
+
+Floats that differ in rounding only are left: after a butterfly of shuffles each lane holds the same sum, added up in
+another order, and Triton lets all of them store it (triton-lang/triton#7264, #11614). Any of the values is right.
+"""
 
 from __future__ import annotations
 
@@ -54,19 +58,20 @@ class LaneStores(Observer):
             bits = word.view(f"u{word.dtype.itemsize}")
             different = same[bits[lanes[same]] != bits[lanes[same + 1]]]
             if len(different):
-                rounded = _rounded(bits[lanes[different]], bits[lanes[different + 1]])
-                at = different[rounded.argmin()]
+                different = different[~_rounded(bits[lanes[different]], bits[lanes[different + 1]])]
+            if len(different):
+                at = different[0]
                 address = (
                     HEAP_BASE + int(offsets[at])
                     if name == "global"
                     else int(np.broadcast_to(inside, places.offsets.shape).reshape(-1)[lanes[at]])
                 )
                 row, two = int(rows[lanes[at] // 32]), lanes[at : at + 2] % 32
-                self._report(name, address, row, two, statement, rounded=bool(rounded.all()))
+                self._report(name, address, row, two, statement)
                 return
 
     def _report(
-        self, space: str, address: int, row: int, lanes: NDArray[np.int64], statement: Instruction, *, rounded: bool
+        self, space: str, address: int, row: int, lanes: NDArray[np.int64], statement: Instruction
     ) -> None:
         first, second = (
             self._findings.access("writer", statement, row, lanes=1 << lane, space=space, address=address)
@@ -77,11 +82,9 @@ class LaneStores(Observer):
             statement,
             summary=f"{first} stores to {first.place}, to which lane {lanes[1]} stores another value in the same "
             "instruction",
-            rule="One of the two stores takes effect; which one is undefined"
-            + (". The values differ in rounding only, as after a butterfly of shuffles" if rounded else ""),
+            rule="One of the two stores takes effect; which one is undefined",
             fix="let one lane store, or use an atomic operation",
             accesses=(first, second),
-            severity="advice" if rounded else "error",
         )
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen import syntax
-from ptxgen.emulator.checks.registry.clusters import NOT_OWN_SHARED
+from ptxgen.emulator.checks.registry.clusters import COPY_MBARRIER_CTA
 from ptxgen.emulator.memory import MemoryFault
 from ptxgen.emulator.state.bulk_groups import BulkStore
 from ptxgen.emulator.state.group import Group
@@ -35,7 +35,14 @@ class Destination:
 
 
 def destinations(
-    machine: Machine, row: int, place: int, mbar: int, mask: int | None, space: str, cta_group: int = 1
+    machine: Machine,
+    row: int,
+    statement: syntax.Instruction,
+    place: int,
+    mbar: int,
+    mask: int | None,
+    space: str,
+    cta_group: int = 1,
 ) -> list[Destination]:
     """Where a copy of warp `row` goes: `mask` has the ranks of a multicast. Raises MemoryFault.
 
@@ -50,18 +57,34 @@ def destinations(
         if cta_group == 2 and barrier_slot in clusters.pair(slot):
             return [Destination(slot, offset, barrier_slot, barrier)]
         if slot != barrier_slot:
-            allowed = "it or its peer" if cta_group == 2 else "it; .cta_group::2 allows its peer"
-            raise MemoryFault(
-                NOT_OWN_SHARED,
-                f"the copy writes to the CTA of rank {slot % clusters.size}, its mbarrier is in the CTA of rank "
-                f"{barrier_slot % clusters.size}",
-                rule=f"The mbarrier of a copy must be in the CTA that receives the data ({allowed})",
-                fix="map both addresses to the same rank",
-            )
+            _report_mbarrier(machine, row, statement, slot, barrier_slot, barrier, cta_group)
         return [Destination(slot, offset, slot, barrier)]
     found = clusters.multicast(int(machine.row_slot[row]), mask)
     signalled = [clusters.pair(each)[odd] if cta_group == 2 else each for each in found]
     return [Destination(each, offset, to, barrier) for each, to in zip(found, signalled, strict=True)]
+
+
+def _report_mbarrier(
+    machine: Machine,
+    row: int,
+    statement: syntax.Instruction,
+    slot: int,
+    barrier_slot: int,
+    barrier: int,
+    cta_group: int,
+) -> None:
+    """The mbarrier of a copy is in another CTA than its data. The copy goes on with the one of the data's CTA."""
+    size = machine.clusters.size
+    issuer = machine.findings.access("issuer", statement, row, slot=barrier_slot, space="shared", address=barrier)
+    allowed = "or in its peer" if cta_group == 2 else "; .cta_group::2 allows its peer"
+    machine.findings.report(
+        COPY_MBARRIER_CTA,
+        statement,
+        summary=f"{issuer} writes to the CTA of rank {slot % size}, and names {issuer.place} in the CTA of rank "
+        f"{barrier_slot % size} as its mbarrier",
+        rule=f"The mbarrier of a copy must be in the CTA that receives the data{allowed}",
+        accesses=(issuer,),
+    )
 
 
 def deliver(

@@ -25,6 +25,7 @@ _SHOWN = 8
 def report_deadlock(scheduler: Scheduler) -> None:
     """One finding per instruction and state of what it waits for, however many CTAs wait there; then their causes."""
     findings = scheduler.machine.findings
+    findings.deadlocked()
     waits: dict[tuple[Operation | None, _Need], list[int]] = {}
     for operation, need, rows in _waits(scheduler):
         waits.setdefault((operation, need), []).extend(rows)

@@ -436,5 +436,7 @@ class Scheduler:
         group = self.warps.parked()
         if group is None:
             return False
+        self.machine.idle = True
         self._step(group)
+        self.machine.idle = False
         return True

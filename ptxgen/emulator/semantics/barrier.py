@@ -23,7 +23,10 @@ if TYPE_CHECKING:
 
 
 def require_whole_warps(g: Group, statement: syntax.Instruction) -> None:
-    """Report an instruction that all threads of a warp must execute together, in a divergent warp."""
+    """Report an instruction that all threads of a warp must execute together, in a divergent warp.
+
+    Lanes that come there only because all others wait are no error of their own if the launch ends as a deadlock.
+    """
     missing = g.machine.present[g.rows] & ~g.active
     if missing.any():
         position = int(missing.any(axis=1).argmax())
@@ -35,6 +38,7 @@ def require_whole_warps(g: Group, statement: syntax.Instruction) -> None:
             summary=f"{statement.opcode.split('.sync')[0]} requires the whole warp; only {int(here.sum())} of "
             f"{int(present.sum())} lanes reached it together",
             accesses=(access,),
+            unless_deadlock=g.machine.idle,
         )
 
 

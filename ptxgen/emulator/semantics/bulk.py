@@ -79,7 +79,7 @@ def load(op: bulk.load, binder: Binder, statement: syntax.Instruction) -> Plain:
             _require_size(count, "a bulk copy")
             if left > 15 or right > 15:
                 raise MemoryFault(BULK_IGNORE, f".ignore_oob with {left} bytes on the left and {right} on the right")
-            copies = destinations(machine, row, place, mbar, ranks if mask is not None else None, op.dst)
+            copies = destinations(machine, row, statement, place, mbar, ranks if mask is not None else None, op.dst)
             granules = _granules(machine, copies[0].offset, count, "a bulk copy")
             start = _global_offset(machine, where, count, "a bulk copy", before=left, after=right)
 
@@ -113,7 +113,7 @@ def copy(op: bulk.copy | bulk.reduce_shared, binder: Binder, statement: syntax.I
         for row, lane, (place, where, count, mbar) in each(g, destination(g), source(g), size(g), barrier(g)):
             _require_size(count, f"a {what}")
             slot, start = machine.clusters.locate(row, where, "shared::cta")
-            copies = destinations(machine, row, place, mbar, None, "shared::cluster")
+            copies = destinations(machine, row, statement, place, mbar, None, "shared::cluster")
             read = _granules(machine, start, count, f"a {what}")
             granules = _granules(machine, copies[0].offset, count, f"a {what}")
 

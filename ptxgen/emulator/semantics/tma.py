@@ -153,7 +153,7 @@ def load(op: _Load, binder: Binder, statement: syntax.Instruction) -> Plain:
         ):
             box = box_of(machine, op, row, where, numbers[:count], numbers[count:], statement)
             copies = destinations(
-                machine, row, place, mbar, ranks if mask is not None else None, op.dst, op.cta_group or 1
+                machine, row, statement, place, mbar, ranks if mask is not None else None, op.dst, op.cta_group or 1
             )
             granules = _aligned(machine, box, copies[0].offset)
 

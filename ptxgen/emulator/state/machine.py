@@ -69,6 +69,8 @@ class Machine:
         self.printed: list[str] = []
         #: Counts whatever changes state that other threads can see; unchanged, nobody's waiting can end.
         self.effects = 0
+        #: Whether lanes run ahead of others of their warp because nothing else can run.
+        self.idle = False
         #: The program's registers: (warps, 32) words each.
         self.registers: list[NDArray[Any]] = []
         #: The carry of extended arithmetic, a register that no program names.

@@ -386,6 +386,35 @@ def test_aligned_in_a_diverged_warp(opcode: str) -> None:
     assert left.status == "ok", left.summary()  # lanes that have left are missed by nobody
 
 
+#: Lane 0 waits for an mbarrier as WAIT says, the other lanes go on to a barrier of the CTA.
+PRODUCER = """
+    .shared .align 8 .b64 bar;
+    .reg .pred %done;
+    setp.eq.u32 %p, %t, 0;
+    @%p mbarrier.init.shared.b64 [bar], {count};
+    bar.sync 0;
+    @%p mbarrier.arrive.shared.b64 _, [bar];
+    @!%p bra over;
+    wait: {wait}
+    @!%done bra wait;
+    over: bar.sync 0;
+    st.global.u32 [%at], %i;
+    ret;
+"""
+
+
+@pytest.mark.parametrize("wait", ["try_wait.parity", "test_wait.parity"])
+@pytest.mark.parametrize(("schedule", "seed"), SCHEDULES)
+def test_lanes_that_wait_for_a_deadlocked_one(wait: str, schedule: Any, seed: int) -> None:
+    """The deadlock is reported, and not that the barrier behind it is reached by 31 of 32 lanes."""
+    text = PRODUCER.replace("{wait}", f"mbarrier.{wait}.shared.b64 %done, [bar], 0;")
+    report, _ = run(text.replace("{count}", "2"), threads=64, ctas=1, schedule=schedule, seed=seed)
+    assert report.status == "deadlock", report.summary()
+    assert "divergent-warp" not in codes(report), report.summary()
+    right, _ = run(text.replace("{count}", "1"), threads=64, ctas=1, schedule=schedule, seed=seed)
+    assert (right.status, codes(right)) == ("ok", []), right.summary()
+
+
 def exchange(barrier: str) -> str:
     """Every thread passes its number to the next one of its CTA through shared memory, twice."""
     return f"""

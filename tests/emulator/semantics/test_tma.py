@@ -466,9 +466,9 @@ CLUSTER = """
 """
 
 
-def clustered(how: str, mask: int, senders: int, expect: list[int], barrier: str, schedule: Any) -> Any:
+def clustered(how: str, mask: int, senders: int, expect: list[int], barrier: str, schedule: Any, *, checks: bool = False) -> Any:
     """(report, what each CTA's buffer holds, the tensor): every sender's tile is 256 bytes, at its own KiB."""
-    emulator = Emulator(schedule=schedule, checks=False)
+    emulator = Emulator(schedule=schedule, checks=checks)
     values = np.random.default_rng(8).integers(0, 2**32, (16, 16), dtype=np.uint32)
     tensormap = TensorMap.tiled("u32", emulator.array(values), (16, 16), (64,), (16, 4))
     packed = sum(count << 8 * rank for rank, count in enumerate(expect))
@@ -516,8 +516,19 @@ def test_copies_to_a_cluster(how: str, mask: int, senders: int, expect: list[int
 def test_masks_of_ctas_that_are_not_there() -> None:
     report, *_ = clustered(".multicast::cluster", 0b10001, 1, [1, 0, 0, 0], "", "eager")
     assert codes(report) == ["multicast-mask"], report.summary()
-    report, *_ = clustered("", 0, 0b0010, [0, 1, 0, 0], EVEN, "eager")
-    assert codes(report) == ["not-own-shared"], report.summary()
+
+
+@pytest.mark.parametrize("schedule", ["eager", "late", "random"])
+def test_an_mbarrier_of_another_cta_than_the_data(schedule: Any) -> None:
+    """Without .cta_group::2 that is an error; the launch goes on with the mbarrier of the CTA that gets the data."""
+    report, found, values = clustered("", 0, 0b0010, [0, 1, 0, 0], EVEN, schedule, checks=True)
+    assert report.status == "findings", report.summary()
+    (finding,) = [each for each in report.findings if each.code == "copy-mbarrier-cta"]
+    assert "CTA of rank 0 as its mbarrier" in finding.message
+    assert finding.accesses[0].opcode.startswith("cp.async.bulk.tensor")
+    assert (found[1, 1024:1280] == values[4:8].ravel().view(np.uint8)).all()
+    clean, *_ = clustered("", 0, 0b0010, [0, 1, 0, 0], "", schedule, checks=True)
+    assert "copy-mbarrier-cta" not in codes(clean), clean.summary()
 
 
 def test_copies_are_asynchronous() -> None:

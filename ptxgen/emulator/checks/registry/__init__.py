@@ -22,7 +22,7 @@ Take the constant, and describe what happened as data:
 - `accesses`: the parties, the reported one first, from `findings.access(role, statement, row, space=..., address=...)`.
   It looks up warp, CTA, rank and name; checks never build an `Access` by hand.
 - `severity`: only where it differs from that of the check. `ends`: the launch ends with it. `reads`: harmless if a
-  rerun with other bytes in what was read changes nothing.
+  rerun with other bytes in what was read changes nothing. `unless_deadlock`: it is dropped if the launch deadlocks.
 - `cause`: a hashable key of what went wrong, such as ("mbarrier", offset) for everything due to one mbarrier. Findings
   of one check, kind of accesses and cause are one, whatever their lines and warps. One whose code is in `explains` of
   another finding of the same cause becomes a consequence of it.

@@ -107,7 +107,8 @@ DIVERGENT_WARP = _check(
     title="divergent warp",
     section="9.7.13.1",
     rule="An instruction with .aligned, and bar, requires all threads of the warp to execute it together.",
-    why="In a divergent warp the behavior is undefined.",
+    why="In a divergent warp the behavior is undefined. Where the other lanes wait for something that never comes, the "
+    "deadlock is reported alone.",
     fix="let the warp reconverge first (bar.warp.sync), or use the form without .aligned",
     example="@%leader bar.sync 0;      // fixed: bar.sync 0;",
     fires="emulator/semantics/test_mma.py::test_divergent_warp",

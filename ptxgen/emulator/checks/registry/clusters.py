@@ -46,8 +46,24 @@ NOT_OWN_SHARED = _check(
     fix="use .shared::cluster",
     example="mapa.shared::cluster.u32 %peer, data, 1;\nld.shared::cta.u32 %value, [%peer];      // fixed: "
     "ld.shared::cluster.u32",
-    fires="emulator/semantics/test_tma.py::test_masks_of_ctas_that_are_not_there",
+    fires="emulator/semantics/test_cluster.py::test_another_cta_is_not_in_shared_cta",
     twin="emulator/semantics/test_tma.py::test_copies_to_a_cluster[.cta_group::2-0-15-expect4--late]",
+)
+
+COPY_MBARRIER_CTA = _check(
+    code="copy-mbarrier-cta",
+    title="data and mbarrier in different CTAs",
+    section="9.7.9.25.5.2",
+    rule="The mbarrier of a bulk or tensor copy must be in the CTA that receives the data; with .cta_group::2 it may be "
+    "in its peer.",
+    why="The completion must arrive where the data does. Clearing bit 24 of the address (0xFEFFFFFF) selects the even "
+    "CTA of a pair, which only .cta_group::2 allows. The emulator goes on as if the mbarrier at this offset of the CTA "
+    "that receives the data were named.",
+    fix="map both addresses to the same rank, or use .cta_group::2 where the target has it",
+    example="and.b32 %bar, %bar, 0xFEFFFFFF;      // fixed: without\n"
+    "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [tile], [%source], 4096, [%bar];",
+    fires="bugs/test_bugs.py::test_bug_is_reported[mbarrier-address-masked-eager]",
+    twin="bugs/test_bugs.py::test_right_twin_is_clean[mbarrier-address-masked-eager]",
 )
 
 ASYNC_STORE_CTA = _check(

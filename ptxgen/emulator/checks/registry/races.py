@@ -16,7 +16,8 @@ SHARED_RACE = _check(
     "ordered by happens-before. That holds for warps, for lanes of one warp, and for asynchronous operations. Strong "
     "accesses (volatile, relaxed, acquire, release, atomics) race with weak ones (8.7), not with each other; copies "
     "and "
-    "MMAs are weak. Storing the bytes that are there already is not reported.",
+    "MMAs are weak. Storing the bytes that are there already is not reported, nor are lanes of "
+    "a warp that store floats which differ in rounding only (the sums of a butterfly of shuffles).",
     why="The result depends on timing: a stage is overwritten while it is read, or read before it is filled. Lanes of "
     "a "
     "warp need bar.warp.sync (9.7.13.2) or a barrier of the CTA: shuffles, votes and collective loads converge the "
@@ -72,7 +73,9 @@ MISSING_FENCE = _check(
     why="Without release and acquire the flag may become visible before the data. Between accesses that are all "
     "strong a "
     "missing fence is no finding, but `late` and `random` may return stale values. It is also advice where a CTA's "
-    "accesses to its own shared memory are ordered by barrier.cluster.arrive.relaxed alone, as in DeepGEMM.",
+    "accesses to its own shared memory are ordered by barrier.cluster.arrive.relaxed alone, and what comes after is in "
+    "the same CTA (DeepGEMM) or overwrites them (a multicast after initialization, CUTLASS and Triton): the accesses "
+    "precede the arrival, and shared memory executes them in order. A peer that reads the data needs the release.",
     fix="st.release or red.release (or fence.acq_rel before the store); ld.acquire (or fence.acq_rel after the load)",
     example="st.global.u32 [%data], %value;\n"
     "st.relaxed.gpu.global.u32 [%flag], 1;      // fixed: st.release.gpu.global.u32 [%flag], 1;",

@@ -1,7 +1,8 @@
 """Races in shared memory: unordered accesses to the same bytes, and how they are reported.
 
-What orders them in time alone, though not by the manual's words, makes it advice: a relaxed arrival at the cluster's
-barrier within a CTA, and MMAs that a warpgroup issues together.
+What orders them in time alone, though not by the manual's words, makes it advice: MMAs that a warpgroup issues
+together, and a relaxed arrival at the cluster's barrier after a CTA's accesses to its own shared memory, which are over
+by then. What a peer reads after it must have been released.
 """
 
 from __future__ import annotations
@@ -129,7 +130,8 @@ class SharedRaces:
                 report_unfenced(self._findings, found, other, side, access.statement)
                 continue
             relaxed = happens_before.ordered_by_relaxed_arrival(row, actor, clock)
-            if relaxed and actor // happens_before.warps == row // happens_before.warps == slot:
+            own = actor // happens_before.warps == slot
+            if relaxed and own and (verb.startswith("overwrites") or row // happens_before.warps == slot):
                 self._findings.report(
                     races.MISSING_FENCE,
                     access.statement,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 from ptxgen.device import LaunchReport
@@ -85,3 +86,53 @@ def test_arriving_again(how: str, schedule: Any) -> None:
     assert found(WAIT) == []
     assert found("") == ["cluster-barrier-order"]
     assert found("bar.sync 0;") == ["cluster-barrier-order"]
+
+
+#: Every CTA writes its own stage; after the cluster's barrier the first one multicasts into both, or reads the peer's.
+RELAXED = """
+    .shared .align 128 .b8 stage[256];
+    .shared .align 8 .b64 full;
+    .reg .b32 %t, %rank, %x;
+    .reg .b16 %mask;
+    .reg .pred %first, %sends, %done;
+    mov.u32 %t, %tid.x;
+    mov.u32 %rank, %cluster_ctarank;
+    setp.eq.u32 %first, %t, 0;
+    setp.eq.and.u32 %sends, %rank, 0, %first;
+    @%first st.shared.u32 [stage], 1;
+    @%first mbarrier.init.shared.b64 [full], 1;
+    @%first fence.mbarrier_init.release.cluster;
+    @%first fence.proxy.async.shared::cta;
+    barrier.cluster.arrive{how}.aligned;
+    barrier.cluster.wait.aligned;
+    {then}
+    barrier.cluster.arrive.aligned;
+    barrier.cluster.wait.aligned;
+    ret;"""
+MULTICAST = """
+    @%first mbarrier.arrive.expect_tx.shared.b64 _, [full], 256;
+    mov.b16 %mask, 3;
+    @%sends cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster
+        [stage], [%out0], 256, [full], %mask;
+WAITS:
+    mbarrier.try_wait.parity.shared.b64 %done, [full], 0;
+    @!%done bra WAITS;"""
+READ = "mov.u32 %x, stage; mapa.shared::cluster.u32 %x, %x, 1; @%sends ld.shared::cluster.u32 %t, [%x];"
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_relaxed_arrivals_before_what_overwrites(schedule: Any) -> None:
+    """Overwriting what a CTA wrote to its own memory before is advice, whoever does; reading it from a peer is not."""
+
+    def found(how: str, then: str) -> LaunchReport:
+        body = RELAXED.format(how=how, then=then)
+        memory = np.zeros(64, np.uint32)
+        return launch(body, [memory], grid=2, cluster=2, kernel_target="sm_90a", schedule=schedule)[0]
+
+    report = found(".relaxed", MULTICAST)
+    assert (report.status, codes(report)) == ("ok", ["missing-fence"]), report.summary()
+    assert {each.rank for each in report.findings[0].accesses} == {0, 1}
+    report = found(".relaxed", READ)
+    assert (report.status, codes(report)) == ("findings", ["shared-race"]), report.summary()
+    for then in (MULTICAST, READ):
+        assert codes(found("", then)) == []
