@@ -201,6 +201,7 @@ WAIT:
         source="facebookexperimental/triton#1077",
         what="TMA loads of both CTAs of a pair complete on the even CTA's mbarrier; the load lacks .cta_group::2",
         code="copy-mbarrier-cta",
+        target="sm_100a",
         block=32,
         grid=2,
         cluster=2,

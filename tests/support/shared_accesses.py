@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ptxgen.emulator.checks.cas_loops import CasLoops
 from ptxgen.emulator.checks.findings import Findings
 from ptxgen.emulator.checks.mbarrier.stale_waits import StaleWaits
 from ptxgen.emulator.checks.order.by_barriers import ByBarriers
@@ -19,7 +20,7 @@ def shared_accesses(findings: Findings) -> tuple[HappensBefore, SharedAccesses]:
     lanes = LaneAccesses(order, 1, 4096, findings)
     order.attach(lanes)
     return order, SharedAccesses(
-        order, StaleWaits(order, MbarrierOrder(order), [{}]), lanes, ByBarriers(order), 1, 4096, findings
+        order, StaleWaits(order, MbarrierOrder(order), [{}]), lanes, ByBarriers(order), CasLoops(), 1, 4096, findings
     )
 
 

@@ -70,9 +70,7 @@ class LaneStores(Observer):
                 self._report(name, address, row, two, statement)
                 return
 
-    def _report(
-        self, space: str, address: int, row: int, lanes: NDArray[np.int64], statement: Instruction
-    ) -> None:
+    def _report(self, space: str, address: int, row: int, lanes: NDArray[np.int64], statement: Instruction) -> None:
         first, second = (
             self._findings.access("writer", statement, row, lanes=1 << lane, space=space, address=address)
             for lane in lanes.tolist()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ptxgen.emulator.checks.cas_loops import CasLoops
 from ptxgen.emulator.checks.duplicate_copies import DuplicateCopies
 from ptxgen.emulator.checks.efficiency import Efficiency
 from ptxgen.emulator.checks.global_memory.accesses import GlobalAccesses
@@ -53,10 +54,11 @@ def checks_of(machine: Machine, *, advice: float | None) -> list[Observer]:
     findings, clusters, slots, bytes = machine.findings, machine.clusters, machine.slots, machine.shared.pitch
     order = HappensBefore(slots, machine.warps_per_cta, clusters.size, findings, clusters=clusters.count)
     mbarriers = MbarrierOrder(order)
+    cas_loops = CasLoops()
     waits = StaleWaits(order, mbarriers, machine.mbarriers)
     lanes = LaneAccesses(order, slots, bytes, findings)
     by_barriers = ByBarriers(order)
-    shared = SharedAccesses(order, waits, lanes, by_barriers, slots, bytes, findings)
+    shared = SharedAccesses(order, waits, lanes, by_barriers, cas_loops, slots, bytes, findings)
     tensor_fences = TensorFences(machine.warps, machine.warps_per_cta)
     tensor = TensorAccesses(order, tensor_fences, waits, slots, findings)
     order.attach(lanes, tensor_fences, tensor)
@@ -69,11 +71,12 @@ def checks_of(machine: Machine, *, advice: float | None) -> list[Observer]:
     wait_clocks = WaitClocks(order, mbarriers, waits, machine.watched)
     tensormaps = Tensormaps(findings)
     transactions = Transactions(order, machine.mbarriers, findings)
-    events = GlobalEvents(order, lanes.interval, len(machine.memory.data), findings)
+    events = GlobalEvents(order, lanes.interval, len(machine.memory.data), cas_loops, findings)
     grids = GridRaces(order, events, findings)
     accesses = GlobalAccesses(order, lanes, events, grids, findings)
-    copies = GlobalCopies(order, events, grids, findings)
+    copies = GlobalCopies(order, events, grids, machine.memory, findings)
     observers: list[Observer] = [
+        cas_loops,
         transactions,
         strong,
         by_barriers,

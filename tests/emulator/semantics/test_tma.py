@@ -466,7 +466,17 @@ CLUSTER = """
 """
 
 
-def clustered(how: str, mask: int, senders: int, expect: list[int], barrier: str, schedule: Any, *, checks: bool = False) -> Any:
+def clustered(
+    how: str,
+    mask: int,
+    senders: int,
+    expect: list[int],
+    barrier: str,
+    schedule: Any,
+    *,
+    checks: bool = False,
+    target: str = "sm_100a",
+) -> Any:
     """(report, what each CTA's buffer holds, the tensor): every sender's tile is 256 bytes, at its own KiB."""
     emulator = Emulator(schedule=schedule, checks=checks)
     values = np.random.default_rng(8).integers(0, 2**32, (16, 16), dtype=np.uint32)
@@ -477,7 +487,7 @@ def clustered(how: str, mask: int, senders: int, expect: list[int], barrier: str
         text.replace("HOW", how).replace("MASKED", ", %mask" if "multicast" in how else "").replace("MASK", str(mask))
     )
     out = emulator.empty((4, 4096), np.uint8)
-    kernel = Kernel.from_ptx(module(text, ".param .align 64 .b8 map[128], .param .u64 out"))
+    kernel = Kernel.from_ptx(module(text, ".param .align 64 .b8 map[128], .param .u64 out", target=target))
     report = emulator.launch(kernel, 4, 32, [tensormap.encode(), out], cluster=4)
     return report, out.numpy(), values
 
@@ -527,8 +537,12 @@ def test_an_mbarrier_of_another_cta_than_the_data(schedule: Any) -> None:
     assert "CTA of rank 0 as its mbarrier" in finding.message
     assert finding.accesses[0].opcode.startswith("cp.async.bulk.tensor")
     assert (found[1, 1024:1280] == values[4:8].ravel().view(np.uint8)).all()
+    assert finding.severity == "error"
     clean, *_ = clustered("", 0, 0b0010, [0, 1, 0, 0], "", schedule, checks=True)
     assert "copy-mbarrier-cta" not in codes(clean), clean.summary()
+    hopper, found, _ = clustered("", 0, 0b0010, [0, 1, 0, 0], EVEN, schedule, checks=True, target="sm_90a")
+    assert {each.severity for each in hopper.findings if each.code == "copy-mbarrier-cta"} == {"advice"}
+    assert (found[1, 1024:1280] == values[4:8].ravel().view(np.uint8)).all()
 
 
 def test_copies_are_asynchronous() -> None:

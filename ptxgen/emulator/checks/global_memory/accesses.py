@@ -93,7 +93,8 @@ class GlobalAccesses(Observer):
             same = ~changing_lanes(lanes_of(rows, mask), places, size, values)
             self.access(rows, places.offsets, mask, size, statement, same)
         else:
-            self.strong(rows, places.offsets, mask, size, statement, "strong store", reads=False, writes=True)
+            changing = changing_lanes(lanes_of(rows, mask), places, size, values)
+            self.strong(rows, places.offsets, mask, size, statement, "strong store", changing, reads=False, writes=True)
 
     def memory_updates(
         self,
@@ -192,13 +193,18 @@ class GlobalAccesses(Observer):
         size: int,
         statement: Statement,
         what: str,
+        racing: Mask = None,
         *,
         reads: bool,
         writes: bool,
     ) -> None:
-        """Warps do the same by strong accesses: a load, a store, or an atomic operation, which is both."""
+        """Warps do the same by strong accesses: a load, a store, or an atomic operation, which is both.
+
+        Only the lanes `racing` change what is there; all do where it is None.
+        """
         events = self._events
         grids = self._grids
+        racing = mask if racing is None else racing
         if grids.before is not None or grids.after is not None:
             grids.access(rows, offsets, mask, size, statement, what, strong=True)
         kinds = (events.writer, events.reader, events.earlier) if writes else (events.writer,)
@@ -207,7 +213,7 @@ class GlobalAccesses(Observer):
                 met = places.at(offsets, size) >> SHIFT
                 if places is not events.writer:  # Triton's warps load what one of their CTA then changes
                     met[self._of_same_cta(met, rows)] = 0
-                self._compare(met, offsets, rows, mask, statement, what)
+                self._compare(met, offsets, rows, racing, statement, what)
         active = offsets.ravel() if mask is None else offsets[mask]
         if reads:
             if len(self._observed) < len(events.copy_writer) * (GRANULE // WORD):

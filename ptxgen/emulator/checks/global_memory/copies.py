@@ -10,18 +10,22 @@ completion is one. Reductions are relaxed operations (9.7.9.25.4.2, 9.7.9.25.5.3
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ptxgen.device import Status
 from ptxgen.emulator.checks.findings import Findings
-from ptxgen.emulator.checks.global_memory.events import Events, GlobalEvents, does
+from ptxgen.emulator.checks.global_memory.equal_copies import OverlappingCopies
+from ptxgen.emulator.checks.global_memory.events import GlobalEvents, does
 from ptxgen.emulator.checks.global_memory.grid_races import GridRaces
 from ptxgen.emulator.checks.global_memory.shadow import GRANULE, NOBODY, SHIFT, distinct_events
 from ptxgen.emulator.checks.order.vector_clock import PENDING, AsyncOperation
 from ptxgen.emulator.checks.registry import races
 from ptxgen.emulator.engines.work import AsyncWork
+from ptxgen.emulator.memory import GlobalMemory
 from ptxgen.emulator.memory.global_memory import HEAP_BASE, MAP_BYTES
 from ptxgen.emulator.observer import Lanes, Observer
 from ptxgen.syntax import Statement
@@ -34,9 +38,17 @@ class GlobalCopies(Observer):
     """What copies read and write, against the last events at the same granules of 16 bytes."""
 
     def __init__(
-        self, happens_before: HappensBefore, events: GlobalEvents, grids: GridRaces, findings: Findings
+        self,
+        happens_before: HappensBefore,
+        events: GlobalEvents,
+        grids: GridRaces,
+        memory: GlobalMemory,
+        findings: Findings,
     ) -> None:
         self._happens_before, self._events, self._grids, self._findings = happens_before, events, grids, findings
+        self._overlaps = OverlappingCopies(memory)
+        #: The numbers of copies to global memory, by the stamps of their events.
+        self._numbers: dict[int, int] = {}
         #: What `waited` takes, by the number of a copy to global memory.
         self._stamps: dict[int, int] = {}
 
@@ -51,6 +63,12 @@ class GlobalCopies(Observer):
         if not reads:
             self.waited(row, [self._stamps.pop(work.number) for work in works if work.number in self._stamps])
 
+    def work_completed(self, work: AsyncWork) -> None:
+        self._overlaps.completes(work.number)
+
+    def launch_ends(self, status: Status) -> None:
+        self._overlaps.end()
+
     def read(self, operation: AsyncOperation, row: int, granules: NDArray[np.int64]) -> None:
         """A copy that warp `row` asks for reads these granules of the heap."""
         events, granules = self._events, self._inside(granules)
@@ -58,7 +76,9 @@ class GlobalCopies(Observer):
         for event in (*events.writer.events(granules), *events.strong.events(granules)):
             if self._known(operation, row, int(event), granules):
                 self._require_proxy_fence(operation, row, int(event), granules)
-        self._against(operation, row, events.copy_writer[granules], granules)
+        found = events.copy_writer[granules]
+        for event in distinct_events(found) if found.any() else ():
+            self._known(operation, row, int(event), granules)
         events.copy_reader[granules] = events.of_copy(row, 0, operation.statement, operation.what, operation.number)
 
     def write(self, operation: AsyncOperation, row: int, granules: NDArray[np.int64]) -> int:
@@ -74,7 +94,8 @@ class GlobalCopies(Observer):
         if not reduces:
             for event in events.strong.events(granules):
                 self._known(operation, row, int(event), granules)
-        self._against(operation, row, events.copy_writer[granules], granules, reduces=reduces)
+        self._overlaps.begins(operation.number)
+        self._against_stores(operation, row, granules, reduces=reduces)
         for event in distinct_events(events.copy_reader[granules]):
             number = int(events.operation[event])
             if number in self._happens_before.operations and number not in self._happens_before.known[row].operations:
@@ -82,7 +103,9 @@ class GlobalCopies(Observer):
         made = events.of_copy(row, PENDING, operation.statement, operation.what)
         events.forget_granules(granules)
         events.copy_writer[granules] = made
-        return events.stamp(made)
+        stamp = events.stamp(made)
+        self._numbers[stamp] = operation.number
+        return stamp
 
     def tensormap_used(self, row: int, address: int, data: bytes, statement: Statement) -> None:
         """`Tensormaps` has the fences."""
@@ -106,14 +129,24 @@ class GlobalCopies(Observer):
         """Those of the heap: others are a fault of the copy when it comes to them."""
         return granules[(granules >= 0) & (granules < len(self._events.copy_writer))]
 
-    def _against(
-        self, operation: AsyncOperation, row: int, found: Events, granules: NDArray[np.int64], *, reduces: bool = False
+    def _against_stores(
+        self, operation: AsyncOperation, row: int, granules: NDArray[np.int64], *, reduces: bool
     ) -> None:
         """The copies that have written there must be known to be over; reductions do not mind each other."""
-        if found.any():
-            for event in distinct_events(found):
-                if not (reduces and self._events.adds(int(event))):
-                    self._known(operation, row, int(event), granules)
+        found = self._events.copy_writer[granules]
+        for event in distinct_events(found).tolist() if found.any() else ():
+            adds = self._events.adds(event)
+            if (reduces and adds) or self._knows(row, event):
+                continue
+            number = self._numbers.get(self._events.stamp(event))
+            if reduces or adds or number is None:
+                self._report(operation, row, event, granules)
+                continue
+            address = self._events.where(granules, event)
+            report = partial(self._events.report, row, event, operation.what, operation.statement, address)
+            self._overlaps.overlap(
+                number, operation.number, granules[found == event], lambda equal, report=report: report(equal=equal)
+            )
 
     def _known(self, operation: AsyncOperation, row: int, event: int, granules: NDArray[np.int64]) -> bool:
         """Whether the warp knows of an event; it is reported if not."""

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen.device.report import Access, Role
+from ptxgen.emulator.checks.cas_loops import STRONG_LOAD, CasLoops
 from ptxgen.emulator.checks.findings import Findings
 from ptxgen.emulator.checks.global_memory.shadow import GRANULE, Places
 from ptxgen.emulator.checks.order.strong_accesses import report_unfenced
@@ -56,9 +57,14 @@ class GlobalEvents:
     """The last writer and reader of each place, by event; 0 is none."""
 
     def __init__(
-        self, happens_before: HappensBefore, lane_intervals: NDArray[np.int64], bytes: int, findings: Findings
+        self,
+        happens_before: HappensBefore,
+        lane_intervals: NDArray[np.int64],
+        bytes: int,
+        cas_loops: CasLoops,
+        findings: Findings,
     ) -> None:
-        self._happens_before, self._findings = happens_before, findings
+        self._happens_before, self._cas_loops, self._findings = happens_before, cas_loops, findings
         #: The number of the interval of each warp's lanes now (`LaneAccesses`).
         self._lane_intervals = lane_intervals
         #: By threads: weak stores, the last weak loads and earlier ones that those who loaded last did not know of.
@@ -181,11 +187,19 @@ class GlobalEvents:
         statement: Statement,
         address: int | None = None,
         lanes: int | None = None,
+        *,
+        equal: bool = False,
     ) -> None:
-        """Report an access of a warp that is unordered with an event: `what` it is, such as "load" or "bulk store"."""
+        """Report an access of a warp that is unordered with an event: `what` it is, such as "load" or "bulk store".
+
+        That both store `equal` bytes makes it advice.
+        """
         actor, clock, number = int(self.actor[event]), int(self.clock[event]), int(self.operation[event])
         found, other = self.parties(row, event, what, statement, address, lanes)
-        if number:
+        excuse = self._excuse(what, found, self.kind_of(event).what, other)
+        if excuse:
+            side = ""
+        elif number:
             side = self._happens_before.unfenced_side_of_operation(row, number)
         else:
             side = self._happens_before.unfenced_side(row, actor, clock)
@@ -193,7 +207,9 @@ class GlobalEvents:
             report_unfenced(self._findings, found, other, side, statement)
             return
         under_way = bool(number) or clock == PENDING
-        if number:
+        if excuse:
+            rule = excuse
+        elif number:
             rule = "The warp has not waited for its completion"
         elif clock == PENDING:
             rule = f"No cp.async.bulk.wait_group without .read has waited for {other.opcode}"
@@ -201,14 +217,25 @@ class GlobalEvents:
             apart = actor // self._happens_before.warps != self._happens_before.actor(row) // self._happens_before.warps
             rule = f"The two warps{', of different CTAs,' if apart else ''} have not synchronized"
         doing = ("may still be reading" if other.role == "reader" else "may still be writing") if under_way else ""
+        if equal:
+            rule += ". Both store the same bytes, so the order changes nothing"
         self._findings.report(
             races.GLOBAL_RACE,
             statement,
             summary=f"{found} {does(found, what)} {found.place or 'global memory'}, which {other} "
             f"{doing or ('reads' if other.role == 'reader' else 'writes')}",
             rule=rule,
+            fix=STRONG_LOAD if excuse else None,
             accesses=(found, other),
+            severity="advice" if excuse or equal else "error",
         )
+
+    def _excuse(self, what: str, found: Access, earlier: str, other: Access) -> str:
+        """Why a load and an atomic operation, or a strong store, are but advice; empty if they are not."""
+        for load, loads, strong in ((what, found, earlier), (earlier, other, what)):
+            if load == "load" and strong in ("atomic operation", "strong store"):
+                return self._cas_loops.excuse(loads.line)
+        return ""
 
     def _add(self, count: int, statement: Statement, what: str) -> int:
         if self._used > _MANY:

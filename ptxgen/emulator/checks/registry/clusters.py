@@ -54,11 +54,12 @@ COPY_MBARRIER_CTA = _check(
     code="copy-mbarrier-cta",
     title="data and mbarrier in different CTAs",
     section="9.7.9.25.5.2",
-    rule="The mbarrier of a bulk or tensor copy must be in the CTA that receives the data; with .cta_group::2 it may be "
-    "in its peer.",
+    rule="The mbarrier of a bulk or tensor copy must be in the CTA that receives the data; with .cta_group::2 it may "
+    "be in its peer.",
     why="The completion must arrive where the data does. Clearing bit 24 of the address (0xFEFFFFFF) selects the even "
     "CTA of a pair, which only .cta_group::2 allows. The emulator goes on as if the mbarrier at this offset of the CTA "
-    "that receives the data were named.",
+    "that receives the data were named. So does Hopper (measured, H200, driver 580.159.04, 2026-11-23), where it is "
+    "advice: hardware ignores the CTA in the mbarrier's address. Blackwell does not with .cta_group::2.",
     fix="map both addresses to the same rank, or use .cta_group::2 where the target has it",
     example="and.b32 %bar, %bar, 0xFEFFFFFF;      // fixed: without\n"
     "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [tile], [%source], 4096, [%bar];",

@@ -49,11 +49,14 @@ GLOBAL_RACE = _check(
     rule="Two accesses to the same bytes of global memory, at least one of them a write and one of them weak, must be "
     "ordered by happens-before, between warps of one CTA or of several, also where one CTA begins after the other has "
     "ended. Bulk and tensor copies count, and cp.async as a load. Reductions race neither with each other nor with "
-    "atomics.",
+    "atomics. Storing the bytes that are there already is not reported.",
     why="bar.sync orders the warps of a CTA and barrier.cluster those of a cluster; nothing else orders CTAs than "
     "release and acquire on a flag, or atomics. A copy to shared memory reads its source until its mbarrier completes; "
     "a bulk group writes until cp.async.bulk.wait_group without .read (with .read only its shared memory is free). A "
-    "store after another lane's load is not reported, nor one by an atomic operation after a plain load in a CTA.",
+    "store after another lane's load is not reported, nor one by an atomic operation after a plain load in a CTA. It "
+    "is advice where two copies store the same bytes, as by a consumer that a compiler duplicates, and "
+    "for a weak load whose value only feeds the compare and new values of an atom.cas at that address (the loop of "
+    "atomicAdd in the CUDA programming guide), beside other atomics.",
     fix="a barrier within the CTA or cluster; between CTAs st.release or red.release by the writer and ld.acquire by "
     "the reader",
     example="st.global.u32 [%data], %value;      // by one warp\n"

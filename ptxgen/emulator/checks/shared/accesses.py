@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from ptxgen.emulator.checks.cas_loops import CasLoops
 from ptxgen.emulator.checks.findings import Findings
 from ptxgen.emulator.checks.mbarrier.stale_waits import StaleWaits
 from ptxgen.emulator.checks.order.vector_clock import PENDING, AsyncOperation, VectorClock
@@ -48,6 +49,7 @@ class SharedAccesses(Observer):
         waits: StaleWaits,
         lanes: LaneAccesses,
         by_barriers: ByBarriers,
+        cas_loops: CasLoops,
         slots: int,
         bytes: int,
         findings: Findings,
@@ -68,7 +70,7 @@ class SharedAccesses(Observer):
         #: Where `lanes` finds the lines of accesses too.
         self.stores, self.loads = lanes.stores, lanes.loads
         self.strong_stores = StrongStores(slots, happens_before.members, bytes)
-        self._races = SharedRaces(happens_before, waits, self.stores, findings)
+        self._races = SharedRaces(happens_before, waits, self.stores, cas_loops, findings)
         self.fences = ProxyFences(
             happens_before, lanes, self.strong_stores, by_barriers, self._races.copy_lines, findings
         )

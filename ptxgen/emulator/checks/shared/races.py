@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen.device.report import Access, Role
+from ptxgen.emulator.checks.cas_loops import STRONG_LOAD, CasLoops
 from ptxgen.emulator.checks.causes import Cause
 from ptxgen.emulator.checks.findings import Findings
 from ptxgen.emulator.checks.mbarrier.stale_waits import Event, StaleWaits
@@ -40,8 +41,14 @@ class SharedRaces:
     """Accesses against the last ones to the same granules, as `SharedAccesses` keeps them."""
 
     def __init__(
-        self, happens_before: HappensBefore, waits: StaleWaits, stores: ThreadAccesses, findings: Findings
+        self,
+        happens_before: HappensBefore,
+        waits: StaleWaits,
+        stores: ThreadAccesses,
+        cas_loops: CasLoops,
+        findings: Findings,
     ) -> None:
+        self._cas_loops = cas_loops
         self._happens_before, self._waits, self._stores, self._findings = happens_before, waits, stores, findings
         #: What MMAs, by number, read while it may be overwritten: (CTA slot, granules).
         self.read_too_early: dict[int, list[tuple[int, NDArray[np.int64]]]] = {}
@@ -125,7 +132,8 @@ class SharedRaces:
             found = self._found(access, row, verb, at)
             other = happens_before.party("reader" if loads else "writer", line, row, warp, at)
             actor = row - row % happens_before.members + warp
-            side = happens_before.unfenced_side(row, actor, clock)
+            excuse = self._excuse(access, accesses, line, loads=loads)
+            side = "" if excuse else happens_before.unfenced_side(row, actor, clock)
             if side:
                 report_unfenced(self._findings, found, other, side, access.statement)
                 continue
@@ -142,7 +150,7 @@ class SharedRaces:
                     severity="advice",
                 )
                 continue
-            by_mma = self._ordered_by_mma(access, row, what, warp, clock, known)
+            by_mma = excuse or self._ordered_by_mma(access, row, what, warp, clock, known)
             event = Event(member=warp, clock=clock)
             why, parity = "", False
             if not by_mma:
@@ -158,6 +166,7 @@ class SharedRaces:
                 access.statement,
                 summary=f"{found} {_does(found)} {found.place}, which {other} {past}",
                 rule=rule,
+                fix=STRONG_LOAD if excuse else None,
                 accesses=(found, other),
                 severity="advice" if by_mma else "error",
             )
@@ -165,6 +174,16 @@ class SharedRaces:
             self._against_scopes(access, row, accesses, what, slot, granules, masks, verb)
         elif access.what in _CORE and slot != row // happens_before.warps:
             self._against_scopes(access, row, accesses, what, slot, granules, masks, verb, pair=True)
+
+    def _excuse(
+        self, access: AsyncOperation, accesses: ThreadAccesses | StrongStores, line: int, *, loads: bool
+    ) -> str:
+        """Why a weak load and a strong access that stores are but advice; empty if they are not."""
+        if loads and access.what in ("atomic operation", "strong store"):
+            return self._cas_loops.excuse(line)
+        if access.what == "load" and isinstance(accesses, StrongStores):
+            return self._cas_loops.excuse(access.statement.line)
+        return ""
 
     def _ordered_by_mma(
         self, access: AsyncOperation, row: int, what: str, warp: int, clock: int, known: VectorClock

@@ -10,6 +10,7 @@ import pytest
 import ptxgen
 from ptxgen.descriptors import TensorMap
 from ptxgen.emulator import Emulator
+from ptxgen.emulator.checks.cas_loops import CasLoops
 from ptxgen.emulator.checks.findings import Findings
 from ptxgen.emulator.checks.global_memory.events import GlobalEvents
 from ptxgen.emulator.checks.order.happens_before import HappensBefore
@@ -57,6 +58,7 @@ TENSOR_LOAD = (
 LANDED = "w: mbarrier.try_wait.parity.shared::cta.b64 %w, [bar], 0; @!%w bra w;"
 COMMIT = "@%first cp.async.bulk.commit_group;"
 STORE = "@%first cp.async.bulk.global.shared::cta.bulk_group [%in1], [buffer], 256;" + COMMIT
+OTHERS = "@%first cp.async.bulk.global.shared::cta.bulk_group [%in1], [buffer+128], 128;" + COMMIT
 TENSOR_STORE = "@%first cp.async.bulk.tensor.1d.global.shared::cta.tile.bulk_group [%map, {0}], [buffer];" + COMMIT
 ADD = "@%first cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%in1], [buffer], 256;" + COMMIT
 TENSOR_ADD = (
@@ -92,7 +94,7 @@ KERNELS: dict[str, tuple[str, set[str], str]] = {
     "a copy overwrites what threads read": (GET + STORE + DONE, RACE, GET + BAR + STORE + DONE),
     "a copy overwrites what a copy reads": (LOAD + STORE + DONE + LANDED, RACE, LOAD + LANDED + STORE + DONE),
     "a copy reads what a copy stores": (STORE + READ + LOAD + LANDED, RACE, STORE + DONE + LOAD + LANDED),
-    "a copy overwrites what a copy stores": (STORE + STORE + DONE, RACE, STORE + DONE + STORE + DONE),
+    "a copy overwrites what a copy stores": (STORE + OTHERS + DONE, RACE, STORE + DONE + OTHERS + DONE),
     "tensor copies": (TENSOR_STORE + READ + TENSOR_LOAD + LANDED, RACE, TENSOR_STORE + DONE + TENSOR_LOAD + LANDED),
     "one of several groups": (
         STORE + COMMIT + "cp.async.bulk.wait_group 2;" + BAR + GET, RACE,
@@ -252,7 +254,7 @@ def test_forgotten_events_stay_forgotten(monkeypatch: pytest.MonkeyPatch) -> Non
     turns = (OTHER + BAR + GET + BAR + STORE + DONE + BAR + GET + BAR) * 5
     assert errors(run(turns)) == set()
     assert errors(run(turns + OTHER + GET)) == RACE
-    events = GlobalEvents(HappensBefore(1, 2, 1, Findings()), np.zeros(2, np.int64), 4096, Findings())
+    events = GlobalEvents(HappensBefore(1, 2, 1, Findings()), np.zeros(2, np.int64), 4096, CasLoops(), Findings())
     statement = next(iter(ptxgen.parse(module("ret;")).statements()))
     old = events.stamp(events.of_copy(0, PENDING, statement, "bulk store"))
     fresh = [events.stamp(events.of_copy(1, PENDING, statement, "bulk store")) for _ in range(12)]
@@ -260,3 +262,48 @@ def test_forgotten_events_stay_forgotten(monkeypatch: pytest.MonkeyPatch) -> Non
     events.settle(fresh[-1], 78)
     assert (events.clock == 77).sum() == 0
     assert (events.clock == 78).sum() == 1
+
+
+DUPLICATE = """
+    .shared .align 128 .b8 tile[512];
+    .reg .b32 %lane, %t, %warp, %from, %at, %x;
+    .reg .pred %first;
+    mov.u32 %t, %tid.x;
+    and.b32 %lane, %t, 31;
+    shr.u32 %warp, %t, 5;
+    setp.eq.u32 %first, %lane, 0;
+    shl.b32 %from, %warp, 8;
+    mov.u32 %x, tile;
+    add.u32 %from, %from, %x;
+    shl.b32 %x, %lane, 3;
+    add.u32 %at, %from, %x;
+    st.shared.v2.u32 [%at], {VALUE, VALUE};
+    fence.proxy.async.shared::cta;
+    bar.warp.sync 0xffffffff;
+    @%first cp.async.bulk.global.shared::cta.bulk_group [%out0], [%from], 256;
+    cp.async.bulk.commit_group;
+    WAIT
+    ret;
+"""
+
+
+@pytest.mark.parametrize("wait", ["cp.async.bulk.wait_group.read 0;", "cp.async.bulk.wait_group 0;"])
+@pytest.mark.parametrize("schedule", ["eager", "late", "random"])
+def test_two_warps_store_the_same_bytes(schedule: Any, wait: str) -> None:
+    """Advice that says so, where other bytes are an error."""
+    for value, wanted in (("7", "advice"), ("%warp", "error")):
+        body = DUPLICATE.replace("VALUE", value).replace("WAIT", wait)
+        report, _ = launch(body, [np.zeros(64, np.uint32)], block=64, kernel_target="sm_90a", schedule=schedule)
+        found = [each for each in report.findings if each.code == "global-race"]
+        assert [each.severity for each in found] == [wanted], report.summary()
+        assert ("Both store the same bytes" in found[0].message) == (wanted == "advice")
+
+
+@pytest.mark.parametrize("schedule", ["eager", "late", "random"])
+def test_strong_stores_of_what_is_there(schedule: Any) -> None:
+    """As weak ones, they do not race with a weak store of the same bytes by another warp."""
+    body = ".reg .b32 %t; .reg .pred %p; mov.u32 %t, %tid.x; setp.lt.u32 %p, %t, 32;"
+    for value, wanted in (("1", set()), ("2", {"global-race"})):
+        stores = f"@%p st.global.u32 [%out0], 1; @!%p st.relaxed.gpu.global.u32 [%out0], {value}; ret;"
+        report, _ = launch(body + stores, [np.zeros(4, np.uint32)], block=64, schedule=schedule)
+        assert set(errors(report)) == wanted, report.summary()

@@ -1,0 +1,120 @@
+"""Weak loads that only feed an atom.cas: the loop of CUDA's atomicAdd for types that hardware does not add.
+
+`assumed = *address; do old = atomicCAS(address, assumed, assumed + value); while (old != assumed)`: the load races by
+the manual's words (8.7), yet its value counts only where the compare-and-swap finds it in memory. nvcc compiles the
+CUDA programming guide's example to a weak load, and so does LLVM lower atomic operations that it has to build.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from ptxgen.emulator.load.registers import Register
+from ptxgen.emulator.observer import Observer
+from ptxgen.syntax import Address, Name, Operand
+
+if TYPE_CHECKING:
+    from ptxgen.emulator.load.program import Block, Operation, Program
+    from ptxgen.emulator.observer import MachineView, ProgramView
+
+_RULE = (
+    "The load is weak and the other access is strong, so they race; but its value only feeds the compare and the new "
+    "value of the atom.cas of line {line}, which checks it"
+)
+
+STRONG_LOAD = "make the load strong: ld.relaxed with the scope of the atom.cas"
+
+
+class CasLoops(Observer):
+    """Finds which loads of the program these are, when first asked."""
+
+    def __init__(self) -> None:
+        self._program: Program | None = None
+
+    def launch_begins(self, machine: MachineView, program: ProgramView) -> None:
+        self._program = program  # type: ignore[assignment]
+
+    def excuse(self, load: int | None) -> str:
+        """Why a weak load of a line is harmless beside atomic operations; empty if it is not."""
+        line = self._lines.get(load) if load is not None else None
+        return _RULE.format(line=line) if line is not None else ""
+
+    @cached_property
+    def _lines(self) -> dict[int, int]:
+        """By the line of each such load, that of its atom.cas; lines with another load are left out."""
+        found: dict[int, int] = {}
+        wrong: set[int] = set()
+        for rank, block in enumerate(self._blocks):
+            for index, operation in enumerate(block.operations):
+                if operation.statement.opcode.startswith("ld."):
+                    line = self._swap(operation, rank, index)
+                    if line is None:
+                        wrong.add(operation.statement.line)
+                    else:
+                        found[operation.statement.line] = line
+        return {load: line for load, line in found.items() if load not in wrong}
+
+    def _swap(self, load: Operation, rank: int, index: int) -> int | None:
+        """The line of the atom.cas that alone uses what is loaded; None if anything else does."""
+        address, line = _address(load), None
+        if address is None or _is_strong(load):
+            return None
+        todo = [(rank, index + 1, load.writes)]
+        seen = set(todo)
+        while todo:
+            rank, index, held = todo.pop()
+            for operation in self._blocks[rank].operations[index:]:
+                used = held & (operation.reads | operation.guard_reads)
+                if used and _is_swap(operation):
+                    if _address(operation) != address or not _compares(operation, held):
+                        return None
+                    line, held = operation.statement.line, frozenset[int]()
+                elif used and not (operation.use.lanewise and operation.kind == "plain"):
+                    return None
+                elif used:
+                    held |= operation.writes
+                elif operation.guard is None:
+                    held -= operation.writes
+                if not held:
+                    break
+            for next in self._successors(rank) if held else ():
+                if (state := (next, 0, held)) not in seen:
+                    seen.add(state)
+                    todo.append(state)
+        return line
+
+    @property
+    def _blocks(self) -> Sequence[Block]:
+        return self._program.blocks if self._program is not None else ()
+
+    def _successors(self, rank: int) -> list[int]:
+        block = self._blocks[rank]
+        last = block.operations[-1] if block.operations else None
+        control = last.traits.control if last is not None and last.traits is not None else None
+        falls = last is None or last.guard is not None or control in (None, "call")
+        return [each for each in (*block.targets, *((block.following,) if falls else ())) if each < len(self._blocks)]
+
+
+def _is_strong(load: Operation) -> bool:
+    return not {".volatile", ".relaxed", ".acquire", ".mmio"}.isdisjoint(
+        load.statement.opcode.replace(".", " .").split()
+    )
+
+
+def _is_swap(operation: Operation) -> bool:
+    opcode = operation.statement.opcode
+    return opcode.startswith("atom.") and ".cas." in opcode
+
+
+def _address(operation: Operation) -> Operand | None:
+    """The address that a load or an atomic operation accesses."""
+    return next((each for each in operation.statement.operands if isinstance(each, Address)), None)
+
+
+def _compares(swap: Operation, held: frozenset[int]) -> bool:
+    """Whether the compare value of an atom.cas is among these registers, and its address is not made of them."""
+    compare = swap.statement.operands[2]
+    register = swap.names(compare.text) if isinstance(compare, Name) else None
+    return isinstance(register, Register) and register.index in held and held.isdisjoint(swap.use.vital)

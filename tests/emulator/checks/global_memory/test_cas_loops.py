@@ -1,0 +1,82 @@
+"""The loop around atom.cas that begins with a weak load, as the CUDA programming guide and LLVM have it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.support.harness import codes, errors, launch
+
+SCHEDULES = ["eager", "late", "random"]
+LOOP = """
+    .shared .align 8 .b64 sum;
+    .reg .b64 %old, %new, %seen;
+    .reg .f64 %f;
+    .reg .b32 %t;
+    .reg .pred %p, %first;
+    mov.u32 %t, %tid.x;
+    setp.eq.u32 %first, %t, 0;
+    {before}
+    ld.{space}.u64 %old, [{address}];
+    {between}
+LOOP:
+    mov.b64 %f, %old;
+    add.f64 %f, %f, 0d3FF0000000000000;
+    mov.b64 %new, %f;
+    atom.{space}.cas.b64 %seen, [{address}], {compare}, %new;
+    setp.ne.s64 %p, %old, %seen;
+    mov.u64 %old, %seen;
+    @%p bra LOOP;
+    {after}
+    ret;
+"""
+
+
+def run(schedule: Any, **options: Any) -> Any:
+    """(report, sum): 64 threads of each of two CTAs add 1."""
+    text = {"before": "", "between": "", "after": "", "space": "global", "address": "%out0", "compare": "%old"}
+    body = LOOP.format(**{**text, **options})
+    report, (found,) = launch(body, [np.zeros(4, np.float64)], grid=2, block=64, schedule=schedule)
+    return report, float(found[0])
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_the_value_only_feeds_the_swap(schedule: Any) -> None:
+    report, total = run(schedule)
+    assert (report.status, codes(report), total) == ("ok", ["global-race"], 128), report.summary()
+    (finding,) = report.findings
+    assert finding.severity == "advice"
+    assert "atom.cas of line" in finding.message
+    assert "ld.relaxed" in finding.fix
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_shared_memory(schedule: Any) -> None:
+    report, _ = run(schedule, space="shared", address="sum", before="@%first st.shared.u64 [sum], 0; bar.sync 0;")
+    assert (report.status, codes(report)) == ("ok", ["shared-race"]), report.summary()
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"between": "st.global.u64 [%out0+8], %old;"},
+        {"between": "setp.gt.s64 %p, %old, 5; @%p bra OVER;", "after": "OVER:"},
+        {"between": "@%first bra LAST;", "after": "LAST: st.global.u64 [%out0+16], %old;"},
+    ],
+    ids=["stored", "decides", "left without a swap"],
+)
+def test_values_that_go_elsewhere(change: dict[str, str], schedule: Any) -> None:
+    """The same load is a race where anything but the swap uses its value."""
+    report, _ = run(schedule, **change)
+    assert "global-race" in errors(report), report.summary()
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_strong_loads_are_clean(schedule: Any) -> None:
+    body = LOOP.format(before="", between="", after="", space="global", address="%out0", compare="%old")
+    body = body.replace("ld.global", "ld.relaxed.gpu.global")
+    report, (found,) = launch(body, [np.zeros(4, np.float64)], grid=2, block=64, schedule=schedule)
+    assert (report.status, codes(report), found[0]) == ("ok", [], 128), report.summary()
