@@ -24,6 +24,9 @@ _CTAS_PER_SM, _WARPS_PER_SM, _REGISTERS_PER_SM = 32, 64, 65536
 _REGISTER_UNIT, _PARTITIONS = 256, 4
 _TMEM_COLUMNS = 512
 
+#: Global memory of an emulated GPU where nothing else is said, in bytes: what a workstation can give.
+EMULATED_MEMORY = 8 << 30
+
 
 def shared_per_sm(target: str) -> int:
     """Bytes of shared memory of an SM, the system's part of each CTA included."""

@@ -88,11 +88,12 @@ def _integer_bytes(info: ParameterInfo, value: int) -> bytes:
         except OverflowError:
             raise _DoesNotFitError(f"the int {value} is out of range of .{info.type}") from None
     bits = info.size * 8
-    low = -(2 ** (bits - 1))
-    # .u32 holds C's int as well as its unsigned int, so that both readings of the bits are taken.
+    # .u32 and .b32 hold C's int too, but of a type that says it has no sign a negative number is a mistake.
+    low = 0 if info.type.startswith("u") else -(2 ** (bits - 1))
     high = 2 ** (bits - 1) if info.type.startswith("s") else 2**bits
     if not low <= value < high:
-        raise _DoesNotFitError(f"the int {value} is outside {low}..{high - 1}")
+        sign = f"; numpy.int{bits}({value}) passes its bits" if value < 0 and not low else ""
+        raise _DoesNotFitError(f"the int {value} is outside {low}..{high - 1}{sign}")
     return (value % 2**bits).to_bytes(info.size, "little")
 
 

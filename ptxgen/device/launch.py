@@ -29,9 +29,19 @@ class LaunchShape:
     block: tuple[int, int, int]
     cluster: tuple[int, int, int] | None = None
     shared_bytes: int = 0
+    #: Whether all CTAs are resident together, for barriers of the grid.
+    cooperative: bool = False
 
     @classmethod
-    def of(cls, grid: Extent, block: Extent, cluster: Extent | None = None, shared_bytes: int = 0) -> LaunchShape:
+    def of(
+        cls,
+        grid: Extent,
+        block: Extent,
+        cluster: Extent | None = None,
+        shared_bytes: int = 0,
+        *,
+        cooperative: bool = False,
+    ) -> LaunchShape:
         """Check what holds on every target and fill missing dimensions with 1. Raises LaunchError."""
         full_grid = _extent("grid", grid, _MAX_GRID)
         full_block = _extent("block", block, _MAX_BLOCK)
@@ -52,7 +62,7 @@ class LaunchShape:
         size = whole_numbers(shared_bytes)
         if size is None or len(size) != 1 or size[0] < 0:
             raise LaunchError(f"shared_bytes is a number of bytes, 0 or more, but it is {shared_bytes!r}")
-        return cls(full_grid, full_block, full_cluster, size[0])
+        return cls(full_grid, full_block, full_cluster, size[0], bool(cooperative))
 
 
 @dataclass(frozen=True)
@@ -65,6 +75,12 @@ class Launch:
     args: Sequence[object]
     cluster: Extent | None = None
     shared_bytes: int = 0
+    cooperative: bool = False
+
+    @property
+    def shape(self) -> LaunchShape:
+        """The shape, checked. Raises LaunchError."""
+        return LaunchShape.of(self.grid, self.block, self.cluster, self.shared_bytes, cooperative=self.cooperative)
 
     def __post_init__(self) -> None:
         kernel, args = cast("object", self.kernel), cast("object", self.args)
@@ -109,8 +125,12 @@ class Device(Protocol):
         *,
         cluster: Extent | None = None,
         shared_bytes: int = 0,
+        cooperative: bool = False,
     ) -> LaunchReport:
-        """Run a kernel to its end; `args` are in the order of the entry's parameters."""
+        """Run a kernel to its end; `args` are in the order of the entry's parameters.
+
+        The CTAs of a `cooperative` launch are all resident together, as cooperative groups' grid().sync() requires.
+        """
         ...
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from ptxgen import limits
+from ptxgen.descriptors import TensorMap
 from ptxgen.device import (
     Accept,
     DeviceArray,
@@ -43,10 +44,12 @@ from ptxgen.emulator.load.program import Program
 from ptxgen.emulator.load.source_lines import SourceLines
 from ptxgen.emulator.memory import GlobalMemory
 from ptxgen.emulator.memory.global_memory import Contents
+from ptxgen.emulator.memory.local_memory import LIMIT as LOCAL_LIMIT
 from ptxgen.emulator.observer import Observer
 from ptxgen.emulator.observers import Breakpoint
 from ptxgen.emulator.schedule.grids import Grids
 from ptxgen.emulator.schedule.scheduler import Scheduler
+from ptxgen.emulator.schedule.watchdog import Progress, Watchdog
 from ptxgen.emulator.state.config import MachineConfig
 from ptxgen.emulator.state.machine import Machine
 from ptxgen.emulator.state.perturbation import Perturbation
@@ -58,6 +61,10 @@ from ptxgen.limits import SHARED_RESERVED, shared_per_sm
 _REFUSALS = 20
 #: How many modules stay loaded, as in `Gpu`.
 _LOADED_MODULES = 32
+#: Registers of a thread that let as many CTAs be resident as any kernel has: those that it takes are ptxas's to say.
+_FEW_REGISTERS = 16
+#: Of what the driver gives a cooperative launch: the size, and the word in which cooperative groups count.
+_WORKSPACE_BYTES = 16
 _NOT_RUN = "another launch of the stream ended in a fault, a deadlock or incomplete, so this one did not finish"
 
 
@@ -136,11 +143,18 @@ def with_directives(kernel: Kernel, shape: LaunchShape) -> tuple[LaunchShape, li
     grid = shape.grid
     if "blocksareclusters" in directives:
         grid = tuple(count * extent for count, extent in zip(grid, cluster, strict=True))
-    return LaunchShape.of(grid, shape.block, cluster, shape.shared_bytes), []
+    return LaunchShape.of(grid, shape.block, cluster, shape.shared_bytes, cooperative=shape.cooperative), []
 
 
 def _option_problems(
-    schedule: object, seed: object, checks: object, advice: object, multiprocessors: object, max_steps: object
+    schedule: object,
+    seed: object,
+    checks: object,
+    advice: object,
+    timeout: object,
+    multiprocessors: object,
+    max_steps: object,
+    memory_bytes: object,
 ) -> Iterator[str]:
     """What is wrong with the options of an emulator."""
     if schedule not in ("eager", "late", "random"):
@@ -151,7 +165,10 @@ def _option_problems(
         yield f"checks must be True or False, not {checks!r}"
     if advice is not None and not (isinstance(advice, int | float) and advice > 0):
         yield f"advice must be a number above 0, or None, not {advice!r}"
-    for name, value in (("multiprocessors", multiprocessors), ("max_steps", max_steps)):
+    if timeout is not None and not (isinstance(timeout, int | float) and timeout > 0):
+        yield f"timeout must be a number of seconds above 0, or None, not {timeout!r}"
+    numbers = {"multiprocessors": multiprocessors, "max_steps": max_steps, "memory_bytes": memory_bytes}
+    for name, value in numbers.items():
         if not (value is None and name == "multiprocessors") and not (
             isinstance(value, int | np.integer) and value > 0
         ):
@@ -168,7 +185,10 @@ class Emulator:
     what else ends a launch. A launch that has read what it should not is repeated, unseen, to find out whether anything
     depends on that (docs/emulator.md, "Values that are dropped"). `progress(done, ctas)` is called as CTAs end.
     `multiprocessors` bounds the CTAs that run at a time, `max_steps` the blocks of instructions that a launch may run:
-    what has not ended by then ends as incomplete. From `advice` times the wavefronts or sectors that it needs on, a
+    what has not ended by then ends as incomplete (`step-limit`), as does what takes more than `timeout` seconds
+    (`time-limit`), reruns left out. `heartbeat` gets a `Progress` about each second. Global memory has `memory_bytes`,
+    and arrays that do not fit raise LaunchError. A launch is `cooperative` if grid-wide barriers may be used in it: all
+    its CTAs are resident together. From `advice` times the wavefronts or sectors that it needs on, a
     load or store is advised about (`bank-conflicts`, `uncoalesced-access`); None for never. `accept` are reviewed
     findings that reports leave out, or a TOML file of them (`ptxgen.device.accept`). `observers` see what happens, as
     `LineCounts` does. Raises ValueError for other values
@@ -186,10 +206,15 @@ class Emulator:
         progress: Callable[[int, int], None] | None = None,
         multiprocessors: int | None = None,
         max_steps: int = 10_000_000,
+        timeout: float | None = None,
+        heartbeat: Callable[[Progress], None] | None = None,
+        memory_bytes: int = limits.EMULATED_MEMORY,
         accept: str | Path | Sequence[Accept] = (),
         observers: Sequence[Observer] = (),
     ) -> None:
-        for problem in _option_problems(schedule, seed, checks, advice, multiprocessors, max_steps):
+        for problem in _option_problems(
+            schedule, seed, checks, advice, timeout, multiprocessors, max_steps, memory_bytes
+        ):
             raise ValueError(f"Emulator: {problem}")
         #: Whether kernels of all targets are welcome.
         self._any_target = target is None
@@ -201,12 +226,14 @@ class Emulator:
         self.name = f"emulated {target}"
         self.schedule: Schedule = schedule
         self.seed, self.checks, self.advice, self.progress = seed, checks, advice, progress
-        self.max_steps = max_steps
+        self.max_steps, self.timeout, self.heartbeat = max_steps, timeout, heartbeat
         #: What observes launches besides the checks (`ptxgen.emulator.observer`), reruns left out.
         self.observers = tuple(observers)
         self.accept = read_accepts(accept) if isinstance(accept, str | Path) else tuple(accept)
         self.multiprocessors = multiprocessors or limits.multiprocessors(target)
-        self.memory = GlobalMemory()
+        self.memory = GlobalMemory(int(memory_bytes))
+        #: What barriers of grids count in, at %envreg1 and %envreg2.
+        self._workspace: DeviceArray | None = None
         self._images: OrderedDict[str, Image] = OrderedDict()
 
     def array(self, values: object, dtype: DTypeLike | None = None) -> DeviceArray:
@@ -247,13 +274,14 @@ class Emulator:
         *,
         cluster: Extent | None = None,
         shared_bytes: int = 0,
+        cooperative: bool = False,
     ) -> LaunchReport:
         """Run a kernel to its end, or to where it cannot go on; `args` in the order of the entry's parameters.
 
         What goes wrong in the kernel is in the report. Raises LaunchError or KernelArgumentError for a launch that no
         GPU would take.
         """
-        return self.launch_overlapping([Launch(kernel, grid, block, args, cluster, shared_bytes)])[0]
+        return self.launch_overlapping([Launch(kernel, grid, block, args, cluster, shared_bytes, cooperative)])[0]
 
     def launch_overlapping(self, launches: Sequence[Launch]) -> list[LaunchReport]:
         """Run kernels of one stream, each of which may begin before the one before has ended (`grids`).
@@ -264,8 +292,7 @@ class Emulator:
         began = time.perf_counter()
         shapes: list[LaunchShape] = []
         for each in launches:
-            shape = LaunchShape.of(each.grid, each.block, each.cluster, each.shared_bytes)
-            shape, refused = with_directives(each.kernel, shape)
+            shape, refused = with_directives(each.kernel, each.shape)
             refused = refusals(each.kernel) + refused
             if refused:
                 self._pack(each)
@@ -278,6 +305,8 @@ class Emulator:
             shapes.append(shape)
         for each in launches:
             self._load(each.kernel)  # before the snapshot, since that allocates its variables
+            if each.cooperative and self._workspace is None:
+                self._workspace = self.array(np.zeros(_WORKSPACE_BYTES, np.uint8))
         before = snapshot(self.memory) if self.checks and len(launches) == 1 else None
         begin = [partial(self._begin, *each) for each in zip(launches, shapes, map(self._pack, launches), strict=True)]
         grids = Grids(begin, self.schedule, self.seed)
@@ -314,16 +343,15 @@ class Emulator:
         Raises LaunchError.
         """
         kernel = launch.kernel
-        size = prod(shape.cluster or (1,))
         for info, value in zip(kernel.parameters, launch.args, strict=True):
-            if isinstance(value, EmulatedArray):
-                self.memory.name(value.address, info.name)
+            if isinstance(value, EmulatedArray | TensorMap):
+                self.memory.name(value.address, info.name, rename=isinstance(value, EmulatedArray))
         target = parse_target(kernel.module.target or self.target)
         program = Program.of(kernel, target)
         image = self._load(kernel)
         config = MachineConfig(
             shape=shape,
-            slots=min(prod(shape.grid), max(self.multiprocessors // size, 1) * size),
+            slots=self._slots(shape, program.variables.shared_end),
             target=target,
             entry=kernel.entry.name,
             parameters=parameters,
@@ -339,7 +367,10 @@ class Emulator:
             reads_time=program.reads_time,
             has_strong_loads=program.has_strong_loads,
             has_read_only_loads=program.has_read_only_loads,
+            uses_reserved_shared=program.uses_reserved_shared,
+            workspace=self._workspace.address if shape.cooperative and self._workspace is not None else 0,
         )
+        self._require_memory(config)
         checks = self.checks and checks
         timeline = Timeline(self.schedule, self.seed)
         machine = Machine(config, memory or self.memory, timeline, Findings(checks), perturbation)
@@ -349,11 +380,6 @@ class Emulator:
         machine.observe(observers)
         machine.events.launch_begins(machine, program)
         machine.findings.accept(self.accept, kernel.name)
-        if machine.shared.size > (limit := shared_per_sm(self.target)):
-            raise LaunchError(
-                f"the CTA needs {machine.shared.size} bytes of shared memory ({SHARED_RESERVED} of them reserved by "
-                f"the system); {self.target} has {limit}"
-            )
         if not self._any_target and not runs_on(target, parse_target(self.target)):
             machine.findings.report(
                 launches.OTHER_TARGET,
@@ -362,9 +388,47 @@ class Emulator:
                 rule="",
                 fix=f'use Emulator("{target}")',
             )
-        progress = self.progress if perturbation is None else None
         watching = watchers(machine, program) if checks else []
-        return Scheduler(machine, program, progress, self.max_steps, watching)
+        if perturbation is not None:
+            return Scheduler(machine, program, None, Watchdog(self.max_steps), watching)
+        watchdog = Watchdog(self.max_steps, self.timeout, self.heartbeat)
+        return Scheduler(machine, program, self.progress, watchdog, watching)
+
+    def _slots(self, shape: LaunchShape, shared_end: int) -> int:
+        """How many CTAs run at a time: one on each multiprocessor, or all of a cooperative grid. Raises LaunchError."""
+        size, ctas = prod(shape.cluster or (1,)), prod(shape.grid)
+        resident = max(self.multiprocessors // size, 1) * size
+        if not shape.cooperative:
+            return min(ctas, resident)
+        shared = max(shared_end + shape.shared_bytes - SHARED_RESERVED, 0)
+        threads = prod(shape.block)
+        each = limits.ctas_per_sm(self.target, threads=threads, registers=_FEW_REGISTERS, shared_bytes=shared)
+        if ctas > (most := self.multiprocessors * each):
+            raise LaunchError(
+                f"a cooperative launch needs all {ctas} CTAs resident together; {self.multiprocessors} multiprocessors "
+                f"hold at most {most} of this shape"
+            )
+        return ctas
+
+    def _require_memory(self, config: MachineConfig) -> None:
+        """Refuse what does not fit shared memory, or the local memory of a thread. Raises LaunchError."""
+        size = config.variables.shared_end + config.shape.shared_bytes
+        if size > (limit := shared_per_sm(self.target)):
+            raise LaunchError(
+                f"the CTA needs {size} bytes of shared memory ({SHARED_RESERVED} of them reserved by the system); "
+                f"{self.target} has {limit}"
+            )
+        frame = config.variables.frames[config.entry]
+        if frame > LOCAL_LIMIT:
+            raise LaunchError(
+                f"a thread of {config.entry} needs {frame} bytes of local memory; a thread has at most {LOCAL_LIMIT}"
+            )
+        threads = config.slots * -(-prod(config.shape.block) // 32) * 32
+        if (total := threads * frame) > self.memory.limit:
+            raise LaunchError(
+                f"{threads} resident threads with {frame} bytes of local memory each need {total} bytes; the emulated "
+                f"GPU has {self.memory.limit} (memory_bytes)"
+            )
 
     def _report(self, launch: Launch, scheduler: Scheduler, status: Status | None, seconds: float) -> LaunchReport:
         machine = scheduler.machine

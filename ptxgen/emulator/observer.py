@@ -64,6 +64,7 @@ class ProgramView(Protocol):
     """What observers see of the program of a launch (`ptxgen.emulator.load.program`)."""
 
     kernel: Kernel
+    uses_reserved_shared: bool
 
     def registers_at(self, line: int) -> dict[str, Register]: ...
 

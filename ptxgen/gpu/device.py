@@ -156,6 +156,7 @@ class Gpu:
         *,
         cluster: Extent | None = None,
         shared_bytes: int = 0,
+        cooperative: bool = False,
     ) -> LaunchReport:
         """Assemble a kernel for this GPU (once), run it and wait for its end.
 
@@ -166,7 +167,7 @@ class Gpu:
         What the driver or the device refuses gives a report with status "fault". Raises LaunchError,
         KernelArgumentError and AssemblerError for what is wrong before the GPU is asked.
         """
-        return self.launch_overlapping([Launch(kernel, grid, block, args, cluster, shared_bytes)])[0]
+        return self.launch_overlapping([Launch(kernel, grid, block, args, cluster, shared_bytes, cooperative)])[0]
 
     def launch_overlapping(self, launches: Sequence[Launch]) -> list[LaunchReport]:
         """Run kernels of one stream, each of which may begin before the one before has ended, and wait for their end.
@@ -180,7 +181,7 @@ class Gpu:
             replace(each, args=[self.view(value) if torch_tensor(value) is not None else value for value in each.args])
             for each in launches
         ]
-        shapes = [LaunchShape.of(each.grid, each.block, each.cluster, each.shared_bytes) for each in launches]
+        shapes = [each.shape for each in launches]
         packed = [pack_arguments(each.kernel, each.args) for each in launches]
         names = [each.kernel.name for each in launches]
         try:
@@ -273,6 +274,11 @@ class Gpu:
             attribute.id = ids.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
             extents = attribute.value.clusterDim
             extents.x, extents.y, extents.z = shape.cluster
+            attributes.append(attribute)
+        if shape.cooperative:
+            attribute = cuda.CUlaunchAttribute()
+            attribute.id = ids.CU_LAUNCH_ATTRIBUTE_COOPERATIVE
+            attribute.value.cooperative = 1
             attributes.append(attribute)
         if overlaps:
             attribute = cuda.CUlaunchAttribute()

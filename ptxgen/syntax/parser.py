@@ -32,13 +32,17 @@ _HEADERS = (".version", ".target", ".address_size")
 
 
 def parse(text: str) -> Module:
-    """The tree of a PTX text; `str()` of it is the text again. Raises PtxSyntaxError, TypeError for what is no text."""
+    """The tree of a PTX text; `str()` of it is the text again. Raises PtxSyntaxError, TypeError for what is no text.
+
+    NUL characters at its end are kept: NVRTC and Warp hand out C strings.
+    """
     if not isinstance(cast("object", text), str):
         raise TypeError(
             f"PTX is given as its text, not as {type(text).__name__}; read a file with Path(...).read_text()"
         )
+    body = text.rstrip("\0")
     with paused_collection():
-        return _Parser(text).module()
+        return _Parser(body).module(text[len(body) :])
 
 
 class _Parser(DirectiveParser):
@@ -48,11 +52,12 @@ class _Parser(DirectiveParser):
         self.lines = LineTable(text)
         super().__init__(text)
 
-    def module(self) -> Module:
+    def module(self, behind: str) -> Module:
+        """All of the text, `behind` which these characters stand."""
         items: list[Statement] = []
         while self.kind != "end":
             items.append(self._item(items))
-        return Module(items, self.trivia)
+        return Module(items, self.trivia + behind)
 
     # --- module level --------------------
 

@@ -182,7 +182,7 @@ def assemble(
     with tempfile.TemporaryDirectory(prefix="ptxgen-") as folder_name:
         folder = Path(folder_name)
         # Line markers would make ptxas count lines of some other file; a blank line keeps ours.
-        (folder / _INPUT).write_bytes(_LINE_MARKER.sub("", text).encode("utf-8"))
+        (folder / _INPUT).write_bytes(_LINE_MARKER.sub("", text.rstrip("\0")).encode("utf-8"))
         command = [str(program), "-v", "--warn-on-spills", "-arch", wanted, *options, _INPUT, "-o", _OUTPUT]
         outcome = run_tool(command, folder, timeout)
         log = outcome.errors + outcome.output

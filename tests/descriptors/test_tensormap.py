@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import math
 from collections import Counter
 from functools import cache
 from typing import Any
@@ -493,3 +494,29 @@ def test_explain() -> None:
     assert "measured: H200, driver 580.159.04" in text
     assert "Blackwell only: inferred" in make(swizzle=4).explain()
     assert "accepts none too" in make(**THREE, interleave=2, swizzle="none").explain()
+
+
+class _Array:
+    """What a map asks of an array."""
+
+    def __init__(self, dtype: str, shape: tuple[int, ...]) -> None:
+        self.address, self.dtype, self.shape = 0x1000, np.dtype(dtype), shape
+        self.nbytes = math.prod(shape) * self.dtype.itemsize
+
+
+def test_an_array_of_another_type() -> None:
+    """A map of floats takes floats of its type, or unsigned integers."""
+    for dtype in ("uint16", "uint8"):
+        TensorMap.tiled("bf16", _Array(dtype, (64, 128)), (64, 64), (128,), (64, 8))
+    TensorMap.tiled("f16", _Array("float16", (64, 64)), (64, 64), (128,), (64, 8))
+    TensorMap.tiled("tf32", _Array("float32", (64, 64)), (64, 64), (256,), (32, 8))
+    for map_type, dtype in (("bf16", "float16"), ("f32", "float16"), ("f16", "float32"), ("f32", "float64")):
+        with pytest.raises(DescriptorError, match=f"a map of {map_type} takes an array of .* not one of {dtype}"):
+            TensorMap.tiled(map_type, _Array(dtype, (64, 64)), (32, 32), (128,), (8, 8))
+
+
+def test_a_map_larger_than_its_array() -> None:
+    TensorMap.tiled("u16", _Array("uint16", (64, 64)), (64, 64), (128,), (64, 8))
+    for dims, strides in (((64, 65), (128,)), ((64, 64), (144,)), ((64, 64, 2), (128, 128))):
+        with pytest.raises(DescriptorError, match=r"the map reaches \d+ bytes .* has 8192"):
+            TensorMap.tiled("u16", _Array("uint16", (64, 64)), dims, strides, (64,) + (1,) * (len(dims) - 1))

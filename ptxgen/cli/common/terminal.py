@@ -5,10 +5,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
+
+if TYPE_CHECKING:
+    from ptxgen.emulator.schedule.watchdog import Progress as Running
 
 _WIDEST = 110
 
@@ -39,7 +43,7 @@ class Steps:
 
     def __init__(self, bar: Progress | None = None) -> None:
         self._bar = bar
-        self._task = None if bar is None else bar.add_task("", total=None)
+        self._task = None if bar is None else bar.add_task("", total=None, rate="")
 
     def begin(self, what: str) -> None:
         """Start a step of unknown length."""
@@ -50,6 +54,11 @@ class Steps:
         """So many of so many are done."""
         if self._bar is not None and self._task is not None:
             self._bar.update(self._task, completed=done, total=total)
+
+    def rate(self, now: Running) -> None:
+        """How far a launch is, and how fast."""
+        if self._bar is not None and self._task is not None:
+            self._bar.update(self._task, rate=f"{now.steps:,} steps, {now.steps_per_second:,.0f}/s")
 
 
 @contextmanager
@@ -62,6 +71,7 @@ def steps() -> Iterator[Steps]:
         TextColumn("[cyan]{task.description}"),
         BarColumn(bar_width=32),
         MofNCompleteColumn(),
+        TextColumn("[dim]{task.fields[rate]}"),
         TimeElapsedColumn(),
         console=Console(file=sys.stderr),
         transient=True,

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal, get_args
 
 from ptxgen.cli.errors import InputError
 
 if TYPE_CHECKING:
+    from ptxgen.cli.common.terminal import Steps
     from ptxgen.device import Accept, Device
 
 Schedule = Literal["eager", "late", "random"]
@@ -21,15 +22,25 @@ def open_device(
     target: str,
     schedule: Schedule,
     seed: int,
-    progress: Callable[[int, int], None] | None = None,
+    steps: Steps | None = None,
     advice: float | None = None,
     accept: Sequence[Accept] = (),
+    timeout: float | None = None,
 ) -> Device:
     """The emulator or the GPU. Raises GpuNotFoundError, and InputError for a GPU that cannot run the target."""
     if device == "emulator":
         from ptxgen.emulator import Emulator
 
-        return Emulator(target=target, schedule=schedule, seed=seed, advice=advice, progress=progress, accept=accept)
+        return Emulator(
+            target=target,
+            schedule=schedule,
+            seed=seed,
+            advice=advice,
+            progress=steps.advance if steps is not None else None,
+            heartbeat=steps.rate if steps is not None else None,
+            timeout=timeout,
+            accept=accept,
+        )
     from ptxgen.gpu import Gpu
 
     gpu = Gpu()

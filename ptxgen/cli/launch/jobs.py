@@ -46,6 +46,7 @@ class Options:
     dask: str | None
     as_json: bool
     outputs: Mapping[str, str]
+    timeout: float | None
 
 
 class Runnable(Protocol):
@@ -122,7 +123,14 @@ def run_file(given: Runnable, options: Options, inspection: Inspection) -> int:
     found, schedule = None, options.schedule
     if options.schedules:
         planned = [
-            FileTrial(schedule=now, seed=each, advice=options.advice, accept=options.accept, file=given)
+            FileTrial(
+                schedule=now,
+                seed=each,
+                advice=options.advice,
+                accept=options.accept,
+                timeout=options.timeout,
+                file=given,
+            )
             for now, each in trials(options.schedules, options.seed)
         ]
         found = search(planned, options.jobs, options.dask)
@@ -130,7 +138,7 @@ def run_file(given: Runnable, options: Options, inspection: Inspection) -> int:
     else:
         made = devices.open_device(
             options.device, given.path, given.target, schedule, options.seed, advice=options.advice,
-            accept=options.accept,
+            accept=options.accept, timeout=options.timeout,
         )  # fmt: skip
         inspection.observe(made, {})
         result = given.run(made)

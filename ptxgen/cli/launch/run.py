@@ -81,6 +81,15 @@ def run(
             show_default=False,
         ),
     ] = None,
+    timeout: Annotated[
+        float | None,
+        typer.Option(
+            "--timeout",
+            metavar="SECONDS",
+            help="End a launch in the emulator that takes longer, as incomplete.",
+            show_default=False,
+        ),
+    ] = None,
     device: Annotated[str, typer.Option("--device", metavar="emulator|gpu", help="What runs it.")] = "emulator",
     ptx: Annotated[
         str | None,
@@ -198,6 +207,10 @@ def run(
         raise InputError("--accept is for the emulator: a GPU reports no findings but faults")
     if advice is not None and not advice > 1:
         raise InputError(f"--advice must be more than 1, not {advice:g}: every access takes what it needs")
+    if timeout is not None and device != "emulator":
+        raise InputError("--timeout is for the emulator: a GPU cannot be stopped")
+    if timeout is not None and not timeout > 0:
+        raise InputError(f"--timeout must be more than 0 seconds, not {timeout:g}")
     accepted = read_accepts(accept) if accept is not None else ()
     inspection = Inspection.of(lines, trace, at, shows, whys, device=device, many=bool(schedules))
     sizes = {"batches": batches, "alpha": alpha, "beta": beta, "lda": lda, "ldb": ldb, "ldc": ldc}
@@ -224,7 +237,7 @@ def run(
         settings_of = named_in(read_ptx(kernel)) if kernel.endswith(".ptx") and not own_launch.words else None
         if settings_of is None:
             options = Options(
-                seed, chosen, device, advice, accepted, schedules, jobs, dask, as_json, parse_outputs(outputs)
+                seed, chosen, device, advice, accepted, schedules, jobs, dask, as_json, parse_outputs(outputs), timeout
             )
             return run_file(own_launch.runnable(kernel, seed), options, inspection)
         ptx = kernel
@@ -249,7 +262,16 @@ def run(
     found = None
     if schedules:
         tries = [
-            GemmTrial(schedule=now, seed=each, advice=advice, accept=accepted, kernel=kernel, job=job, text=text)
+            GemmTrial(
+                schedule=now,
+                seed=each,
+                advice=advice,
+                accept=accepted,
+                timeout=timeout,
+                kernel=kernel,
+                job=job,
+                text=text,
+            )
             for now, each in trials(schedules, seed)
         ]
         found = search(tries, jobs, dask)
@@ -257,7 +279,7 @@ def run(
     else:
         with steps() as progress:
             progress.begin("starting the device")
-            made = devices.open_device(device, kernel, plan.target, chosen, seed, progress.advance, advice, accepted)
+            made = devices.open_device(device, kernel, plan.target, chosen, seed, progress, advice, accepted, timeout)
             progress.begin(f"running on {made.name}")
             inspection.observe(made, plan.roles.names)
             result = job.run(made, text=text)

@@ -35,6 +35,7 @@ class Trial:
     schedule: Schedule
     seed: int
     advice: float | None = None
+    timeout: float | None = None
     accept: tuple[Accept, ...] = ()
 
     def __str__(self) -> str:
@@ -42,7 +43,14 @@ class Trial:
 
     def device(self, kernel: str, target: str) -> Device:
         return devices.open_device(
-            "emulator", kernel, target, self.schedule, self.seed, advice=self.advice, accept=self.accept
+            "emulator",
+            kernel,
+            target,
+            self.schedule,
+            self.seed,
+            advice=self.advice,
+            accept=self.accept,
+            timeout=self.timeout,
         )
 
     def run(self) -> Result:

@@ -49,6 +49,8 @@ _PADDED_SWIZZLES: dict[str, tuple[str, ...]] = {
     "16u4_align16b": ("none", "128B", "128B_atom_32B"),
     "16u6_align16b": ("none", "128B", "128B_atom_32B", "128B_atom_64B"),
 }
+#: What NumPy and ml_dtypes call the elements of maps of floats.
+FLOATS = {"f16": "float16", "bf16": "bfloat16", "f32": "float32", "tf32": "float32", "f64": "float64"}
 #: Values in a row of a padded type's box (96 or 64 bytes of global memory).
 PADDED_ROW = 128
 
@@ -280,9 +282,11 @@ class TensorMap(BitStruct, bits=1024, word_bits=WORD_BITS):
         rank = len(shape)
         if not 1 <= rank <= 5:
             refuse("dims", "a sequence of 1 to 5 integers (the rank)", rank)
+        name = name_of("dtype", dtype, TYPES)
+        _require_array(name, array_or_address, shape, strides)
         return {
             "rank": rank,
-            "dtype": name_of("dtype", dtype, TYPES),
+            "dtype": name,
             "address": getattr(array_or_address, "address", array_or_address),
             "dims": shape,
             "strides": strides,
@@ -466,6 +470,35 @@ def _numbers(what: str, values: object) -> tuple[Any, ...]:
     if isinstance(values, str | bytes) or not hasattr(values, "__iter__"):
         refuse(what, "a sequence of integers", values)
     return tuple(values)  # type: ignore[arg-type]
+
+
+def _require_array(dtype: str, array: Any, dims: tuple[Any, ...], strides: tuple[Any, ...]) -> None:
+    """That an array holds what the map describes: floats of the same type (integers are raw bits), and no fewer bytes.
+
+    Raises DescriptorError, with both sides.
+    """
+    given, size = getattr(array, "dtype", None), getattr(array, "nbytes", None)
+    kind = TYPES[dtype]
+    if given is not None and kind.floating:
+        held, wanted = str(given), FLOATS[kind.element.name]
+        if "float" in held and held.removeprefix("torch.") != wanted:
+            raise DescriptorError(
+                f"a map of {dtype} takes an array of {wanted}, or unsigned integers with its bits, not one of {held} "
+                f"with shape {tuple(array.shape)}"
+            )
+    extents = [*map(as_int, dims)], [*map(as_int, strides)]
+    if not isinstance(size, int) or any(each is None or each < 0 for each in [*extents[0], *extents[1]]):
+        return  # the fields say what is wrong with them
+    inner, *outer = (each or 0 for each in extents[0])
+    if 0 in (inner, *outer):
+        return
+    last = sum((extent - 1) * (stride or 0) for extent, stride in zip(outer, extents[1], strict=False))
+    needed = last + -(-inner * kind.global_bits // 8)
+    if needed > size:
+        raise DescriptorError(
+            f"the map reaches {needed} bytes (dims {dims}, strides {strides} of {dtype}), but the array of shape "
+            f"{tuple(array.shape)} and type {given} has {size}"
+        )
 
 
 def _require_pointer(strides: tuple[Any, ...], array_or_address: object) -> None:

@@ -77,14 +77,17 @@ class Layout:
     def initial(
         self, variable: syntax.Variable, declarator: syntax.Declarator, size: int, addresses: Sequence[int]
     ) -> bytes:
-        """The initial bytes of a variable; `addresses` are those of the symbols. Raises ValueError."""
+        """The initial bytes of a variable, empty where all are zero; `addresses` are those of the symbols. Raises
+        ValueError.
+        """
+        if declarator.initializer is None:
+            return b""
         data = bytearray(size)
-        if declarator.initializer is not None:
-            extents = [*declarator.dims, *([variable.vector] if variable.vector else [])]
-            type = TYPES[variable.type]
-            for index, value in _elements(declarator.initializer, [extent or 0 for extent in extents[1:]]):
-                word = np.asarray(self._value(value, type, addresses)).tobytes()
-                data[index * type.bytes : index * type.bytes + len(word)] = word
+        extents = [*declarator.dims, *([variable.vector] if variable.vector else [])]
+        type = TYPES[variable.type]
+        for index, value in _elements(declarator.initializer, [extent or 0 for extent in extents[1:]]):
+            word = np.asarray(self._value(value, type, addresses)).tobytes()
+            data[index * type.bytes : index * type.bytes + len(word)] = word
         return bytes(data)
 
     def _value(self, value: syntax.Operand, type: Type, addresses: Sequence[int]) -> object:
@@ -125,8 +128,8 @@ class Image:
                 except ValueError:
                     continue
                 if place.symbol is not None:
-                    memory.view(self.addresses[place.symbol], size)[:] = np.frombuffer(data, np.uint8)
-                else:
+                    memory.view(self.addresses[place.symbol], size)[:] = np.frombuffer(data, np.uint8) if data else 0
+                elif data:
                     constants[place.address : place.address + size] = data
         self.constants = Bank(bytes(constants), "the constant variables")
 

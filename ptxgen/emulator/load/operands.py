@@ -148,6 +148,7 @@ class Binder:
             return None
         name = operand.text
         self.program.reads_time |= name.startswith(CLOCKS)
+        self.program.uses_reserved_shared |= name == "%reserved_smem_offset_1"
         return lambda g: g.machine.special[name](g)
 
     def source(self, operand: syntax.Operand, type: Type | str) -> Reader:

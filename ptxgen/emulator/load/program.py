@@ -12,6 +12,7 @@ import numpy as np
 from ptxgen import syntax
 from ptxgen.collection import paused_collection
 from ptxgen.device import Kernel
+from ptxgen.emulator.checks.registry import Check, launches
 from ptxgen.emulator.load.calls import Callee, Calls, callees_first, reachable
 from ptxgen.emulator.load.flow import execution_order
 from ptxgen.emulator.load.image import Layout
@@ -20,7 +21,7 @@ from ptxgen.emulator.load.operands import Binder, Reader, Unmodelled
 from ptxgen.emulator.load.register_use import Use, never_sure, tainted, writers_of
 from ptxgen.emulator.load.registers import RESERVED, Register
 from ptxgen.emulator.load.variables import Place, Variables
-from ptxgen.emulator.semantics import Semantics, find
+from ptxgen.emulator.semantics import Semantics, find, reason
 from ptxgen.emulator.state.warpgroups import is_move
 from ptxgen.instr.model.form import Instruction
 from ptxgen.instr.model.recognize import Unrecognized
@@ -130,6 +131,8 @@ class Program:
         self._view_of: dict[tuple[int, np.dtype[Any]], int] = {}
         #: Whether it reads a clock, and whether it has strong loads, or loads through the read-only path.
         self.reads_time = self.has_strong_loads = self.has_read_only_loads = False
+        #: Whether it asks for the part of shared memory that the system reserves for cooperative groups.
+        self.uses_reserved_shared = False
         #: Registers of accumulators and of A of wgmma, by index: their numbers in `Warpgroups`.
         self.accumulators: dict[int, int] = {}
         #: The lines of all bodies, one after the other; None stands for the end of each.
@@ -284,7 +287,8 @@ class Program:
         line.instruction = found
         line.semantics = find(type(found))
         if line.semantics is None:
-            line.missing = f"the emulator has no semantics for {found.form.key} yet"
+            why = reason(found.form.key)
+            line.missing = f"the emulator does not model {found.form.key}" + (f": {why}" if why else "")
         elif line.semantics.kind == "terminator" and None in self._labels(line):
             line.semantics, line.missing = None, f"a label of {line.statement.text} is not there"
 
@@ -411,8 +415,10 @@ class Program:
 
 
 class Incomplete(Exception):
-    """The kernel reached something that the emulator does not model."""
+    """The kernel reached something that the emulator does not model, or a limit: what `check` says."""
 
-    def __init__(self, statement: syntax.Instruction | None, message: str) -> None:
-        self.statement = statement
+    def __init__(
+        self, statement: syntax.Instruction | None, message: str, check: Check = launches.NOT_MODELLED
+    ) -> None:
+        self.statement, self.check = statement, check
         super().__init__(message)

@@ -163,6 +163,7 @@ def store_words(
             at, full = at[g.mask], full[g.mask]
         changed = changed or bool((words[at] != full).any())
         words[at] = full
-    machine.effects += changed
+    if space != "local":  # which no other thread sees
+        machine.effects += changed
     if order is not None:
         machine.events.strong_stores_done(data)

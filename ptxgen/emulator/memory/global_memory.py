@@ -8,9 +8,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from ptxgen.device.launch import LaunchError
 from ptxgen.emulator.checks.registry.calls import BAD_FREE
 from ptxgen.emulator.checks.registry.memory import MISALIGNED, OUT_OF_BOUNDS
 from ptxgen.emulator.memory.faults import MemoryFault, first
+from ptxgen.limits import EMULATED_MEMORY
 
 #: Bytes of a tensormap.
 MAP_BYTES = 128
@@ -85,9 +87,10 @@ def _count(number: int, what: str) -> str:
 
 
 class GlobalMemory:
-    """Bytes of all arrays, and for each byte whether it belongs to one."""
+    """Bytes of all arrays, at most `limit`, and for each byte whether it belongs to one."""
 
-    def __init__(self) -> None:
+    def __init__(self, limit: int = EMULATED_MEMORY) -> None:
+        self.limit = limit
         self.data: NDArray[np.uint8] = np.zeros(_STEP, np.uint8)
         self.kind: NDArray[np.uint8] = np.zeros(_STEP, np.uint8)
         self._end = _GAP
@@ -104,21 +107,32 @@ class GlobalMemory:
 
     def copy(self) -> GlobalMemory:
         """The same arrays with the same bytes."""
-        made = GlobalMemory()
+        made = GlobalMemory(self.limit)
         size = -(-self._end // _STEP) * _STEP
         made.data, made.kind, made._end = self.data[:size].copy(), self.kind[:size].copy(), self._end
         made._allocations = [replace(each) for each in self._allocations]
         return made
 
     def allocate(self, size: int, contents: Contents | None = None, alignment: int = 1) -> int:
-        """The address of `size` new bytes, aligned to 256 bytes or more, with gaps around that belong to no array."""
+        """The address of `size` new bytes, aligned to 256 bytes or more, with gaps around that belong to no array.
+
+        Raises LaunchError where they do not fit.
+        """
         alignment = max(alignment, _ALIGNMENT)
         offset = -(-self._end // alignment) * alignment
-        self._end = offset + size + _GAP
-        if self._end > len(self.data):
-            capacity = max(2 * len(self.data), -(-self._end // _STEP) * _STEP)
-            self.data = np.concatenate([self.data, np.zeros(capacity - len(self.data), np.uint8)])
-            self.kind = np.concatenate([self.kind, np.zeros(capacity - len(self.kind), np.uint8)])
+        end = offset + size + _GAP
+        if end - _GAP > self.limit:
+            raise LaunchError(
+                f"{size} bytes of global memory do not fit: {self._end} of {self.limit} bytes are used (memory_bytes)"
+            )
+        if end > len(self.data):
+            capacity = max(min(2 * len(self.data), self.limit), -(-end // _STEP) * _STEP)
+            try:
+                self.data = np.concatenate([self.data, np.zeros(capacity - len(self.data), np.uint8)])
+                self.kind = np.concatenate([self.kind, np.zeros(capacity - len(self.kind), np.uint8)])
+            except MemoryError:
+                raise LaunchError(f"this machine has no memory for {capacity} bytes of the emulated GPU") from None
+        self._end = end
         self.data[offset : offset + size] = POISON_BYTE
         self.kind[offset : offset + size] = _WRITABLE
         self._allocations.append(Allocation(HEAP_BASE + offset, size, contents or Contents("", "bytes", 1, (size,))))
@@ -132,11 +146,12 @@ class GlobalMemory:
             raise MemoryFault(BAD_FREE, f"free of {address:#x}", rule="No array in use begins at this address")
         self.kind[address - HEAP_BASE : address - HEAP_BASE + array.bytes] = _UNMAPPED
 
-    def name(self, address: int, name: str) -> None:
-        """Name the array that begins at an address, for messages."""
+    def name(self, address: int, name: str, *, rename: bool = True) -> None:
+        """Name the array that begins at an address, for messages; one that has a name only with `rename`."""
         index = self._before(address)
-        if index >= 0 and self._allocations[index].address == address:
-            self._allocations[index].contents = replace(self._allocations[index].contents, name=name)
+        found = self._allocations[index] if index >= 0 else None
+        if found is not None and found.address == address and (rename or not found.contents.name):
+            self._allocations[index].contents = replace(found.contents, name=name)
 
     def _before(self, address: int) -> int:
         """The last array that begins at an address or before it, -1 if there is none."""

@@ -14,19 +14,29 @@ from ptxgen.emulator.memory.faults import MemoryFault, first
 from ptxgen.emulator.memory.global_memory import POISON_BYTE
 
 RESERVED_BYTES = 1024
+#: The part of it, from 0, that cooperative groups may use (measured: %reserved_smem_offset_1 and _end).
+GROUPS_BYTES = 288
 
 
 class SharedMemory:
-    """`data[slot, offset]` are the bytes, `poison` where nothing has been written; `size` is the end of a CTA's."""
+    """`data[slot, offset]` are the bytes, `poison` where nothing has been written; `size` is the end of a CTA's.
 
-    def __init__(self, slots: int, size: int, poison: int = POISON_BYTE) -> None:
-        self.size, self._poison = size, poison
+    With `groups` the first bytes of what the system reserves are accessible too, and zero when a CTA begins: CUDA's
+    cooperative groups (13.0, details/memory.h) initialize theirs only where there is no such memory.
+    """
+
+    def __init__(self, slots: int, size: int, poison: int = POISON_BYTE, *, groups: bool = False) -> None:
+        self.size, self._poison, self._groups = size, poison, groups
         self.pitch = -(-size // 1024) * 1024
         self.data: NDArray[np.uint8] = np.full((slots, self.pitch), poison, np.uint8)
+        if groups:
+            self.data[:, :GROUPS_BYTES] = 0
 
     def clear(self, slots: NDArray[np.int64]) -> None:
         """Poison slots for the next CTAs."""
         self.data[slots] = self._poison
+        if self._groups:
+            self.data[slots, :GROUPS_BYTES] = 0
 
     def offsets(
         self, addresses: NDArray[np.int64], size: int, mask: NDArray[np.bool_] | None, what: str
@@ -37,8 +47,11 @@ class SharedMemory:
         """
         offsets = addresses
         if mask is not None:
-            offsets = np.where(mask, offsets, RESERVED_BYTES)
-        bad = (offsets < RESERVED_BYTES) | (offsets > self.size - size) | ((offsets & (size - 1)) != 0)
+            offsets = np.where(mask, offsets, 0 if self._groups else RESERVED_BYTES)
+        early = offsets < RESERVED_BYTES
+        if self._groups:
+            early &= (offsets < 0) | (offsets > GROUPS_BYTES - size)
+        bad = early | (offsets > self.size - size) | ((offsets & (size - 1)) != 0)
         if bad.any():
             place = first(bad)
             self._fault(int(offsets[place]), size, what, place)

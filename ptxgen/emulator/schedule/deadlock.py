@@ -29,14 +29,15 @@ def report_deadlock(scheduler: Scheduler) -> None:
     waits: dict[tuple[Operation | None, _Need], list[int]] = {}
     for operation, need, rows in _waits(scheduler):
         waits.setdefault((operation, need), []).extend(rows)
+    absent = _absent(scheduler)
     for (operation, need), rows in waits.items():
         statement = operation.statement if operation is not None else None
         findings.report(
             mbarriers.DEADLOCK,
             statement,
             summary=need.missing,
-            rule=f"{_who(scheduler, rows)} wait{'' if len(set(rows)) > 1 else 's'} for it here",
-            fix=need.fix,
+            rule=f"{_who(scheduler, rows)} wait{'' if len(set(rows)) > 1 else 's'} for it here{absent}",
+            fix=need.fix or (_RESIDENCY if absent else ""),
             accesses=tuple(_waiter(scheduler, statement, row, need.mbarrier) for row in rows[:_SHOWN]),
             ends=True,
             cause=_cause(need.mbarrier, statement),
@@ -45,6 +46,20 @@ def report_deadlock(scheduler: Scheduler) -> None:
     for slot, barrier, row, statement in _awaited_mbarriers(scheduler):
         _blame_bytes(scheduler, slot, barrier)
         _blame_parity(scheduler, barrier, row, statement)
+
+
+_RESIDENCY = "launch no more CTAs than are resident together; cooperative=True refuses a grid that is larger"
+
+
+def _absent(scheduler: Scheduler) -> str:
+    """How many CTAs have not started because others never end; empty if all have."""
+    begun, ctas = scheduler.begun, scheduler.ctas
+    if begun == ctas:
+        return ""
+    return (
+        f". {ctas - begun} of {ctas} CTAs never started: {scheduler.machine.slots} are resident at a time, and these "
+        "never exit"
+    )
 
 
 class _Need(NamedTuple):

@@ -11,6 +11,7 @@ promises every lane progress. A launch in which no lane can run and no asynchron
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +25,7 @@ from ptxgen.emulator.memory.granules import distinct
 from ptxgen.emulator.schedule.code import Code, Watcher
 from ptxgen.emulator.schedule.deadlock import report_deadlock
 from ptxgen.emulator.schedule.livelock import Repetition
+from ptxgen.emulator.schedule.watchdog import Watchdog
 from ptxgen.emulator.state.barriers import ClusterBarriers, CtaBarriers
 from ptxgen.emulator.state.convergence import Wait
 from ptxgen.emulator.state.group import Group
@@ -50,11 +52,11 @@ class Scheduler:
         machine: Machine,
         program: Program,
         progress: Callable[[int, int], None] | None,
-        max_steps: int,
+        watchdog: Watchdog,
         watchers: Sequence[Watcher] = (),
     ) -> None:
         self.machine, self.program, self.progress = machine, program, progress
-        self.max_steps = max_steps
+        self._watchdog = watchdog
         clusters = self.clusters = machine.clusters
         #: The number of the next cluster of the grid that has not begun.
         self._next_cluster = 0
@@ -78,8 +80,7 @@ class Scheduler:
         self._look_at, self._give_ups, self.spinning = 0, 0, False
         self.code = Code(program, machine, watchers)
         self._traced = machine.events.observes("instruction_issued")
-        state = [warps.pc, warps.held, *machine.registers]
-        self._rounds, self._retries = Repetition(state), Repetition(state)
+        self._rounds, self._retries = Repetition(self._state), Repetition(self._state)
         machine.wake, machine.cancel = warps.wake, self._cancel
         self._start(range(clusters.resident))
 
@@ -215,7 +216,8 @@ class Scheduler:
         machine, self.blocked = self.machine, False
         try:
             if not self.warps.steps:
-                self._require_steps()
+                least = -(-self.clusters.count // self.clusters.resident)
+                self._watchdog.require(least, self.ctas, machine.slots)
             if self.finished < self.ctas:
                 group = self._next()
                 if group is not None:
@@ -238,7 +240,7 @@ class Scheduler:
             )
             return "incomplete"
         except Incomplete as reached:
-            machine.findings.report(launches.NOT_MODELLED, reached.statement, summary=str(reached), rule="", ends=True)
+            machine.findings.report(reached.check, reached.statement, summary=str(reached), rule="", ends=True)
             return "incomplete"
         return "findings" if machine.findings.errors else "ok"
 
@@ -251,15 +253,10 @@ class Scheduler:
         row = int(group.indices[0]) if here and group is not None else None
         return (self.machine.findings.access("accessor", statement, row),)
 
-    def _require_steps(self) -> None:
-        """Refuse a grid that cannot end within `max_steps`. Raises Incomplete."""
-        least = -(-self.clusters.count // self.clusters.resident)
-        if least > self.max_steps:
-            raise Incomplete(
-                None,
-                f"step limit: a grid of {self.ctas} CTAs, {self.machine.slots} of them resident at a time, takes at "
-                f"least {least} steps; max_steps is {self.max_steps}",
-            )
+    @property
+    def begun(self) -> int:
+        """CTAs that have started, or have been cancelled."""
+        return self._next_cluster * self.clusters.size
 
     @property
     def allows_dependents(self) -> bool:
@@ -296,6 +293,11 @@ class Scheduler:
                 return None
         return self.warps.pick_fairly()
 
+    def _state(self) -> list[NDArray[Any]]:
+        """What decides how each warp goes on while nothing changes around it."""
+        local = self.machine.stack.memory.data.reshape(self.machine.warps, -1)
+        return [self.warps.pc, self.warps.held, *self.machine.registers, local]
+
     def _all_spin(self, quiet: int) -> bool:
         self._look_at = self.warps.steps + _LOOK_EVERY
         if self.machine.reads_time:
@@ -310,11 +312,8 @@ class Scheduler:
         self.warps.last_run[group.rows] = self.warps.steps
         pc = int(self.warps.pc[group.indices[0], int(group.active[0].argmax())])
         block = self.code[pc]
-        if self.warps.steps > self.max_steps:
-            raise Incomplete(
-                block.operations[0].statement if block.operations else None,
-                f"step limit ({self.max_steps}) reached here; raise max_steps",
-            )
+        first = block.operations[0].statement if block.operations else None
+        self._watchdog.step(self.warps.steps, self.finished, self.ctas, first)
         current: Group | None = group
         for operation in block.operations:
             self._operation = operation

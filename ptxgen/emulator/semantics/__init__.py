@@ -22,7 +22,6 @@ from ptxgen.instr.model.form import Instruction
 LEFT_OUT = {
     "texture": "kernels of these generations load tensors by TMA, not through texture units",
     "surface": "kernels of these generations store tensors by TMA, not through surfaces",
-    "video": "emulated by other instructions since sm_50, and written by no compiler",
     "fabric": "memory of other devices; the emulator has one device",
     "fence.fence_proxy_fabric": "memory of other devices; the emulator has one device",
     "conversion.cvt_ue5m3x2": "no manual at hand tells the bits of ue5m3 (PTX ISA 9.4, sm_107)",

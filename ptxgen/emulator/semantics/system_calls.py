@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen import syntax
+from ptxgen.device import LaunchError
 from ptxgen.emulator.checks.registry import calls
 from ptxgen.emulator.load.calls import Passed, elements, giver, taker
 from ptxgen.emulator.load.operands import Binder, Unmodelled
@@ -93,7 +94,10 @@ def _numbers(passed: Passed) -> NDArray[np.uint64]:
 
 def _allocate(lane: Lane, arguments: list[int]) -> int:
     machine = lane.machine
-    address = machine.memory.allocate(arguments[0])
+    try:
+        address = machine.memory.allocate(arguments[0])
+    except LaunchError:  # malloc returns a null pointer
+        return 0
     machine.events.heap_grows(len(machine.memory.data))
     return address
 

@@ -20,7 +20,9 @@ class MachineConfig:
     """`slots` CTAs run at a time. `addresses` are those of the module's global variables, by the number of the symbol.
 
     `views` are registers, by number, that instructions take as other types. `register_count` is how many a thread
-    begins with (None: setmaxnreg has no effect).
+    begins with (None: setmaxnreg has no effect). `uses_reserved_shared` says whether the program asks where the part of
+    shared memory lies that the system keeps for cooperative groups, `workspace` is the address at which barriers of a
+    cooperative launch's grid count (0: it is not cooperative).
     """
 
     shape: LaunchShape
@@ -40,3 +42,5 @@ class MachineConfig:
     reads_time: bool
     has_strong_loads: bool
     has_read_only_loads: bool
+    uses_reserved_shared: bool
+    workspace: int

@@ -86,10 +86,11 @@ class Machine:
         #: What memory holds in a rerun in place of what the launch should not have read.
         self.perturbation = perturbation
         shared_bytes = config.variables.shared_end + shape.shared_bytes
-        self.shared, self.tensor = SharedMemory(slots, shared_bytes), TensorMemory(slots)
+        groups = config.uses_reserved_shared
+        self.shared, self.tensor = SharedMemory(slots, shared_bytes, groups=groups), TensorMemory(slots)
         if perturbation is not None:
             if perturbation.shared:
-                self.shared = SharedMemory(slots, shared_bytes, perturbation.byte)
+                self.shared = SharedMemory(slots, shared_bytes, perturbation.byte, groups=groups)
             if "tensor" in perturbation.sources:
                 self.tensor = TensorMemory(slots, 0x01010101 * perturbation.byte)
             if "local" in perturbation.sources:
@@ -136,7 +137,7 @@ class Machine:
         self.cta = np.zeros((self.warps, 3), np.uint32)
         self.cta_number = np.full(self.slots, -1, np.int64)
         self._shared_addresses: dict[tuple[int, np.dtype[Any]], NDArray[Any]] = {}
-        self.special = special_registers(shape, self.clusters, self.cta, self.shared.size, timeline)
+        self.special = special_registers(shape, self.clusters, self.cta, self.shared.size, config.workspace, timeline)
         for register in config.registers:
             shape_of = (self.warps, 32, 2) if register.bits == 128 else (self.warps, 32)
             self.add_register(np.zeros(shape_of, register.dtype))

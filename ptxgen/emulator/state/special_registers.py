@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ptxgen.device import LaunchShape
 from ptxgen.emulator.engines.timeline import Timeline
-from ptxgen.emulator.memory.shared_memory import RESERVED_BYTES
+from ptxgen.emulator.memory.shared_memory import GROUPS_BYTES, RESERVED_BYTES
 from ptxgen.emulator.state.clusters import Clusters
 
 
@@ -31,7 +31,8 @@ _OTHERS = (
     "%laneid", "%lanemask_eq", "%lanemask_lt", "%lanemask_le", "%lanemask_gt", "%lanemask_ge", "%warpid", "%smid",
     "%cluster_ctarank", "%is_explicit_cluster", "%nwarpid", "%nsmid", "%cluster_nctarank", "%gridid",
     "%dynamic_smem_size", "%total_smem_size", "%aggr_smem_size", "%reserved_smem_offset_begin",
-    "%reserved_smem_offset_end", "%current_graph_exec",
+    "%reserved_smem_offset_end", "%reserved_smem_offset_cap", "%reserved_smem_offset_0", "%reserved_smem_offset_1",
+    "%envreg1", "%envreg2", "%current_graph_exec",
 )  # fmt: skip
 #: All that the emulator has; elements of vectors by both of their names.
 SPECIAL_REGISTERS = frozenset(
@@ -40,11 +41,18 @@ SPECIAL_REGISTERS = frozenset(
 
 
 def special_registers(
-    shape: LaunchShape, cluster: Clusters, cta: NDArray[np.uint32], shared_size: int, timeline: Timeline
+    shape: LaunchShape,
+    cluster: Clusters,
+    cta: NDArray[np.uint32],
+    shared_size: int,
+    workspace: int,
+    timeline: Timeline,
 ) -> dict[str, Read]:
     """How each special register is read: (warps, 32), or what broadcasts to it.
 
-    `cta` is %ctaid of each warp, (warps, 3), `shared_size` counts the bytes of a CTA's shared memory.
+    `cta` is %ctaid of each warp, (warps, 3), `shared_size` counts the bytes of a CTA's shared memory;
+    `workspace` is the address that the halves %envreg1 (high) and %envreg2 make (measured, H200, driver 580.159.04,
+    2026-11-23, as are the offsets of reserved shared memory, of a kernel that reads them).
     """
     x, y, z = shape.block
     warps = len(cluster.row_slot)
@@ -96,7 +104,12 @@ def special_registers(
         ("%total_smem_size", whole - RESERVED_BYTES),
         ("%aggr_smem_size", whole),
         ("%reserved_smem_offset_begin", 0),
-        ("%reserved_smem_offset_end", RESERVED_BYTES),
+        ("%reserved_smem_offset_end", GROUPS_BYTES),
+        ("%reserved_smem_offset_cap", RESERVED_BYTES),
+        ("%reserved_smem_offset_0", 0),
+        ("%reserved_smem_offset_1", 0),
+        ("%envreg1", workspace >> 32),
+        ("%envreg2", workspace & 0xFFFFFFFF),
         ("%current_graph_exec", 0),  # no graph launched this
     ):
         table[name] = _constant(number, np.uint64)

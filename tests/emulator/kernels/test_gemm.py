@@ -126,7 +126,7 @@ PLANTED: list[tuple[str, Callable[[str], str], str, str]] = [
      "uninitialized-tensor", "tcgen05.mma"),
     ("two arrivals expected", swap("[smem+32768], 1;", "[smem+32768], 2;"), "deadlock", "mbarrier.try_wait"),
     ("an instruction that is not modelled",
-     swap("mov.b32 %r_use_phase, 0;", "vadd.u32.u32.u32 %r_use_phase, %r_thread, %r_thread;"),
+     swap("mov.b32 %r_use_phase, 0;", "vadd.u32.u32.u32.sat %r_use_phase, %r_thread, %r_thread;"),
      "not-modelled", "vadd"),
     ("the address of a generic map", drop(r"\n.*cvta.param.u64 %rd_tensormap_a.*"), "out-of-bounds", "cp.async"),
     ("no relinquish and a second alloc",

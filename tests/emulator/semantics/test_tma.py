@@ -629,3 +629,17 @@ def test_sixteen_ctas_send_to_all(rows: int, status: str, schedule: Any) -> None
     if status == "ok":
         assert codes(report) == []
         assert (out.numpy() == values.ravel()).all()
+
+
+def test_a_fault_inside_the_array_of_a_map() -> None:
+    """The array is named by the parameter that holds its map."""
+    emulator = Emulator()
+    array = emulator.array(np.zeros((16, 64), np.uint16))
+    tensormap = TensorMap.tiled("bf16", array, (64, 16), (128,), (64, 8))
+    body = ".reg .b64 %at; mov.u64 %at, ADDRESS; st.global.u32 [%at], 1; ret;".replace(
+        "ADDRESS", str(array.address + array.nbytes)
+    )
+    kernel = Kernel.from_ptx(module(body, ".param .align 64 .b8 weights[128]"))
+    report = emulator.launch(kernel, 1, 1, [tensormap])
+    assert report.status == "fault"
+    assert "`weights`" in report.findings[0].message, report.summary()

@@ -51,12 +51,35 @@ OTHER_TARGET = _check(
 NOT_MODELLED = _check(
     code="not-modelled",
     title="not modelled",
-    rule="The kernel has reached something that the emulator does not model, or the step limit.",
+    rule="The kernel has reached something that the emulator does not model; the message says what, and why.",
     why="The status is `incomplete`, never `ok`: nothing is said of the rest.",
     fix="",
-    example="vadd.u32.u32.u32 %x, %x, %x;",
+    example="tex.1d.v4.f32.f32 {%a, %b, %c, %d}, [%texture, {%x}];",
     fires="emulator/schedule/test_launch.py::test_what_is_not_reached_does_not_matter",
     twin="emulator/schedule/test_launch.py::test_what_is_not_reached_does_not_matter",
+)
+
+STEP_LIMIT = _check(
+    code="step-limit",
+    title="step limit",
+    rule="The launch has run as many blocks of instructions as Emulator(max_steps=) allows.",
+    why="The status is `incomplete`: nothing is said of the rest. A loop that only spins is a deadlock and found "
+    "sooner; one that counts how often it has polled goes on until here.",
+    fix="raise max_steps, or launch less",
+    example="Emulator(max_steps=1000)      // fixed: Emulator()",
+    fires="emulator/schedule/test_watchdog.py::test_steps",
+    twin="emulator/schedule/test_watchdog.py::test_steps",
+)
+
+TIME_LIMIT = _check(
+    code="time-limit",
+    title="time limit",
+    rule="The launch has taken as many seconds as Emulator(timeout=) or `ptxgen run --timeout` allows.",
+    why="The status is `incomplete`: nothing is said of the rest.",
+    fix="raise the timeout, or launch less",
+    example="Emulator(timeout=0.5)      // fixed: Emulator(timeout=60)",
+    fires="emulator/schedule/test_watchdog.py::test_seconds",
+    twin="emulator/schedule/test_watchdog.py::test_seconds",
 )
 
 NOT_RUN = _check(

@@ -24,7 +24,8 @@ from ptxgen.emulator.checks.shared.races import SharedRaces
 from ptxgen.emulator.checks.shared.strong_stores import StrongStores
 from ptxgen.emulator.engines.work import AsyncWork
 from ptxgen.emulator.memory.granules import GRANULE, Masks, by_granule, distinct, granules_of, starts
-from ptxgen.emulator.observer import Observer
+from ptxgen.emulator.memory.shared_memory import GROUPS_BYTES
+from ptxgen.emulator.observer import MachineView, Observer, ProgramView
 from ptxgen.emulator.state.mbarriers import MBarrier
 from ptxgen.syntax import Statement
 
@@ -56,6 +57,8 @@ class SharedAccesses(Observer):
     ) -> None:
         self._happens_before, self._waits, self._lanes, self._findings = happens_before, waits, lanes, findings
         granules = -(-bytes // GRANULE)
+        #: So many granules hold zeros when a CTA begins.
+        self._zeros = 0
         #: The bytes of each granule that have been written, and the last asynchronous operations on it (0: none).
         self.written = np.zeros((slots, granules), np.uint16)
         self.async_writer = np.zeros((slots, granules), np.int64)
@@ -85,9 +88,14 @@ class SharedAccesses(Observer):
         """What copies, by number, have written while another copy may be writing it: (CTA slot, granules)."""
         return self._races.written_at_once
 
+    def launch_begins(self, machine: MachineView, program: ProgramView) -> None:
+        self._zeros = GROUPS_BYTES // GRANULE if program.uses_reserved_shared else 0
+        self.written[:, : self._zeros] = _ALL
+
     def slots_reused(self, slots: NDArray[np.int64]) -> None:
         for array in (self.written, self.async_writer, self.core_reader, self.copy_reader, self.barriers):
             array[slots] = 0
+        self.written[slots, : self._zeros] = _ALL
         for slot in slots.tolist():
             self.stores.clear(slot)
             self.loads.clear(slot)
