@@ -26,6 +26,8 @@ class Timeline:
     def __init__(self, schedule: Schedule, seed: int) -> None:
         self.schedule: Schedule = schedule
         self.random = random.Random(seed)
+        #: Whether threads that poll memory come last: every second seed lets others run as far as they can.
+        self.starves = schedule == "random" and bool(seed & 1)
         self.now = 0
         self._queue: list[tuple[float, int, Action]] = []
         self._sequence = 0

@@ -220,7 +220,9 @@ class Scheduler:
                 self._watchdog.require(least, self.ctas, machine.slots)
             if self.finished < self.ctas:
                 group = self._next()
-                if group is not None:
+                if group is not None and machine.timeline.starves:
+                    self._step_watched(group)
+                elif group is not None:
                     self._step(group)
                 else:
                     self.blocked = not self._unblock()
@@ -356,6 +358,13 @@ class Scheduler:
         else:
             self.warps.move(current, block.following)
         machine.timeline.advance(1)
+
+    def _step_watched(self, group: Group) -> None:
+        """Run one block, and note which warps poll: they have gone back and nothing has changed."""
+        warps, effects = self.warps, self.machine.effects
+        before = warps.current[group.rows]
+        self._step(group)
+        warps.polling[group.rows] = (warps.current[group.rows] <= before) & (self.machine.effects == effects)
 
     def _emit_issue(self, group: Group, acting: Group | None, operation: Operation) -> None:
         executes = np.zeros((group.size, 32), np.bool_)

@@ -351,6 +351,20 @@ def match(op: warp.match_any | warp.match_all, binder: Binder, statement: syntax
 
 @semantics(warp.activemask)
 def active_mask(op: warp.activemask, binder: Binder, statement: syntax.Instruction) -> Callable[[Group], None]:
-    """The lanes that the emulator runs together here; which they are, PTX leaves open."""
+    """The lanes that the emulator runs together here; which they are, PTX leaves open (9.7.13.12).
+
+    With `random` lanes that run together may be told of some of them alone, each of its own part: hardware need not
+    have converged them. So a count of lanes that is taken for that of a branch shows as a wrong result.
+    """
     d = binder.destination(op.d, "b32")
-    return lambda g: d(g, np.broadcast_to(bits_of(g.active)[:, None], (g.size, 32)))
+
+    def run(g: Group) -> None:
+        active, timeline = g.active, g.machine.timeline
+        if timeline.schedule == "random" and timeline.random.getrandbits(1):
+            part = flags_of(np.uint32(timeline.random.getrandbits(32)))
+            masks = np.where(part, bits_of(active & part)[:, None], bits_of(active & ~part)[:, None])
+            d(g, masks)
+        else:
+            d(g, np.broadcast_to(bits_of(active)[:, None], (g.size, 32)))
+
+    return run

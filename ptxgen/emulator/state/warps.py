@@ -46,6 +46,8 @@ class Warps:
         #: Whether lanes of a warp run separately where they make strong accesses, as hardware may do.
         self._apart = machine.timeline.schedule == "random" and bool(self._separable.any())
         self._fair_pc = -1
+        #: Warps that have gone back in the program without any effect: they poll, and may be starved.
+        self.polling = np.zeros(warps, np.bool_)
         #: Lanes that have run ahead of others of their warp with a lower pc.
         self._ahead = np.zeros((warps, 32), np.bool_)
         self._any_ahead = False
@@ -147,6 +149,9 @@ class Warps:
         if not ready.any():
             return None
         current, timeline = self.current, self._machine.timeline
+        if timeline.starves and self.steps % _PATIENCE:
+            others = ready & ~self.polling
+            ready = others if others.any() else ready
         if self._apart and not timeline.random.getrandbits(2) and (group := self._some_ahead()) is not None:
             return group
         if timeline.schedule == "random":

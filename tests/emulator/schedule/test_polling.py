@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
+from ptxgen import Kernel
 from ptxgen.emulator import Emulator
+from tests.support.harness import module
 from tools.recorded.case import SCHEDULES, load
 
 
@@ -16,3 +19,80 @@ def test_a_chain_of_ctas_goes_on(schedule: Any) -> None:
     case = load("t36_90_split")
     outcome = case.run(Emulator(case.target, schedule, max_steps=20_000))
     assert outcome.right, outcome.report.summary()
+
+
+#: A barrier of all CTAs whose last one resets the counter for the next use, while others may still poll it.
+RESET = """
+    .reg .b64 %data; .reg .u32 %n, %old, %x; .reg .pred %p, %last;
+    ld.param.u64 %data, [data];
+    mov.u32 %n, %nctaid.x;
+    atom.acq_rel.gpu.global.add.u32 %old, [%data], 1;
+    sub.u32 %x, %n, 1;
+    setp.eq.u32 %last, %old, %x;
+L:  ld.acquire.gpu.global.u32 %x, [%data];
+    setp.ne.u32 %p, %x, %n;
+    @%p bra L;
+    {reset}
+    ret;
+"""
+#: As it should be: the last one to have seen the full counter resets it.
+SEEN = """
+    atom.acq_rel.gpu.global.add.u32 %old, [%data+4], 1;
+    sub.u32 %x, %n, 1;
+    setp.eq.u32 %last, %old, %x;
+    @%last st.release.gpu.global.u32 [%data], 0;
+"""
+
+
+def test_pollers_are_starved() -> None:
+    """With every second seed a thread that polls comes last, so that a counter reset too early is missed."""
+
+    def statuses(reset: str) -> list[str]:
+        found = []
+        for seed in range(8):
+            emulator = Emulator(schedule="random", seed=seed, max_steps=20_000)
+            data = emulator.array(np.zeros(2, np.uint32))
+            kernel = Kernel.from_ptx(module(RESET.format(reset=reset), ".param .u64 data"))
+            found.append(emulator.launch(kernel, 4, 1, [data]).status)
+        return found
+
+    assert statuses("@%last st.release.gpu.global.u32 [%data], 0;")[1::2] == ["deadlock"] * 4
+    assert statuses(SEEN) == ["ok"] * 8
+
+
+#: CTA 0 stores data and a flag by one vector store; CTA 1 polls the flag and copies what came with it.
+VECTOR = """
+    .reg .b64 %data; .reg .u32 %cta, %a, %b, %c, %d; .reg .pred %p, %q;
+    ld.param.u64 %data, [data];
+    mov.u32 %cta, %ctaid.x;
+    setp.eq.u32 %p, %cta, 0;
+    @%p bra STORE;
+L:  ld.volatile.global.v4.u32 {{%a, %b, %c, %d}}, [%data];
+    setp.ne.u32 %p, %d, 1;
+    {check}
+    @%p bra L;
+    st.global.v4.u32 [%data+64], {{%a, %b, %c, %d}};
+    ret;
+STORE:
+    st.volatile.global.v4.u32 [%data], {{5, {flag}, 7, 1}};
+    ret;
+"""
+
+
+def vectors(check: str, flag: int) -> set[tuple[int, ...]]:
+    """What CTA 1 has copied, under 64 seeds."""
+    found = set()
+    for seed in range(64):
+        emulator = Emulator(schedule="random", seed=seed)
+        data = emulator.array(np.zeros(32, np.uint32))
+        kernel = Kernel.from_ptx(module(VECTOR.format(check=check, flag=flag), ".param .u64 data"))
+        report = emulator.launch(kernel, 2, 1, [data])
+        assert report.status == "ok", report.summary()
+        found.add(tuple(data.numpy()[16:20].tolist()))
+    return found
+
+
+def test_vectors_may_be_torn() -> None:
+    """16 bytes with one flag are two words of 8; with a flag in each, as in NCCL's LL protocol, all is there."""
+    assert vectors("", 6) == {(5, 6, 7, 1), (0, 0, 7, 1)}
+    assert vectors("setp.ne.or.u32 %p, %b, 1, %p;", 1) == {(5, 1, 7, 1)}

@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ptxgen import Kernel
+from ptxgen.emulator import Emulator
 from tests.support.exact import float_edges
-from tests.support.harness import codes, edges, launch, poisoned, signed
+from tests.support.harness import codes, edges, launch, module, poisoned, signed
 
 
 def shuffled(mode: str, values: list[int], offset: list[int], control: int) -> tuple[list[int], list[int]]:
@@ -286,3 +288,49 @@ def test_active_lanes() -> None:
         odd = [word & 1 for word in values[first : first + 32].tolist()]
         mask = sum(bit << lane for lane, bit in enumerate(odd))
         assert found[first : first + 32].tolist() == [mask if bit else 0x55555555 for bit in odd]
+
+
+#: Lanes below 20 take numbers from a counter together: one adds their count, as its mask says, and tells the others.
+AGGREGATED = """
+    .reg .b64 %data, %at; .reg .u32 %lane, %mask, %leader, %below, %count, %first, %rank; .reg .pred %p, %leads;
+    ld.param.u64 %data, [data];
+    mov.u32 %lane, %laneid;
+    setp.ge.u32 %p, %lane, 20;
+    @%p bra OVER;
+    activemask.b32 %mask;
+    {again}
+    popc.b32 %count, %mask;
+    brev.b32 %leader, %mask;
+    bfind.shiftamt.u32 %leader, %leader;
+    setp.eq.u32 %leads, %lane, %leader;
+    mov.u32 %first, 0;
+    @%leads atom.relaxed.gpu.global.add.u32 %first, [%data], %count;
+    shfl.sync.idx.b32 %first, %first, %leader, 31, %mask;
+    mov.u32 %below, %lanemask_lt;
+    and.b32 %below, %below, %mask;
+    popc.b32 %rank, %below;
+    add.u32 %rank, %rank, %first;
+    mul.wide.u32 %at, %lane, 4; add.u64 %at, %at, %data;
+    st.global.u32 [%at+64], %rank;
+OVER:
+    ret;
+"""
+
+
+def test_active_masks_that_are_not_those_of_the_branch() -> None:
+    """With `random` fewer lanes may be active than take the branch: who asks once is right, who asks twice is not."""
+
+    def right(again: str) -> list[bool]:
+        found = []
+        for seed in range(16):
+            emulator = Emulator(schedule="random", seed=seed)
+            data = emulator.array(np.zeros(64, np.uint32))
+            text = module(AGGREGATED.format(again=again), ".param .u64 data")
+            report = emulator.launch(Kernel.from_ptx(text), 1, 32, [data])
+            numbers = sorted(data.numpy()[16:36].tolist())
+            found.append(report.status == "ok" and numbers == list(range(20)) and int(data.numpy()[0]) == 20)
+        return found
+
+    assert all(right(""))
+    twice = "activemask.b32 %count; popc.b32 %count, %count; setp.ne.u32 %p, %count, 20; @%p bra OVER;"
+    assert not all(right(twice))

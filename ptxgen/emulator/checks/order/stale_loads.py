@@ -55,6 +55,10 @@ class Change:
     line: int
 
 
+#: The bytes that vector accesses never tear.
+_WHOLE = 8
+
+
 class StaleLoads(StrongLoads):
     """The last change of each word that strong accesses use. Made for programs with strong loads alone."""
 
@@ -100,9 +104,24 @@ class StaleLoads(StrongLoads):
                 older = self.load(row, alike, word, places.data, offset, statement.line)
                 if older is not None:
                     replaced = True
-                    for value, old in zip(values, older[0].view(values[0].dtype), strict=True):
-                        value[position, older[1]] = old
+                    stale = self._stale_elements(len(values), values[0].dtype.itemsize)
+                    for value, old, is_stale in zip(values, older[0].view(values[0].dtype), stale, strict=True):
+                        if is_stale:
+                            value[position, older[1]] = old
         return replaced
+
+    def _stale_elements(self, count: int, size: int) -> list[bool]:
+        """Which elements of a vector are stale: with `random` some of its words of 8 bytes, else all.
+
+        A vector access is a set of scalar accesses in unspecified order (PTX ISA 8.2.2), so that a flag in 16 bytes
+        says nothing of the others. Words of 8 bytes stay whole, on which NCCL's LL protocol relies.
+        """
+        alone = max(_WHOLE // size, 1)
+        words = -(-count // alone)
+        if words == 1 or self._timeline.schedule != "random":
+            return [True] * count
+        bits = self._timeline.random.randrange(1, 1 << words)
+        return [bool(bits >> number // alone & 1) for number in range(count)]
 
     def returned(self) -> list[StaleValue]:
         return [StaleValue(*lines, times) for lines, times in sorted(self._returned.items())]
