@@ -4,8 +4,9 @@
 
 Every form stands alone in a kernel that loads its registers from memory (volatile) and stores them all afterwards, so
 that ptxas at -O3 can neither drop it nor fold it into its neighbors. The line table says which SASS comes from its
-line, except for texture and surface instructions: ptxas gives theirs the line of a neighbor, so they are left out. Of
-a declaration with many forms as many are taken as show every modifier once.
+line, except for texture and surface instructions: ptxas gives theirs the line of a neighbor. Theirs is what a kernel
+has more than the same one without the line; handles are in registers, and samplers are those of the textures. Of a
+declaration with many forms as many are taken as show every modifier once.
 """
 
 from __future__ import annotations
@@ -53,6 +54,11 @@ class Form:
     spelling: str
     line: str
 
+    @property
+    def has_no_line(self) -> bool:
+        """Whether ptxas's line table does not lead to it."""
+        return self.key.split(".")[0] in ("texture", "surface")
+
 
 def chosen(declaration: type[Instruction], target: str) -> list[Form]:
     """The forms of a declaration that a target has: all if they are few, else the shortest with each modifier.
@@ -62,7 +68,7 @@ def chosen(declaration: type[Instruction], target: str) -> list[Form]:
     drawn = declaration.sample(_DRAWN, random.Random(declaration.form.key))
     spelled: dict[str, Instruction] = {}
     for each in sorted(drawn, key=_plainness):
-        if target in cases.targets_of(each) and not any(name in str(each) for name in EXAMPLE_OPAQUE.values()):
+        if target in cases.targets_of(each) and EXAMPLE_OPAQUE["samplerref"] not in str(each):
             spelled.setdefault(each.opcode_text, each)
     forms = sorted(spelled.values(), key=lambda each: (len(each.modifiers), each.opcode_text))
     covered: set[str] = set()
@@ -70,8 +76,15 @@ def chosen(declaration: type[Instruction], target: str) -> list[Form]:
     for each in forms:
         if len(forms) <= _WHOLE or not taken or not covered.issuperset(each.modifiers):
             covered.update(each.modifiers)
-            taken.append(Form(declaration.form.key, each.opcode_text, str(each)))
+            taken.append(Form(declaration.form.key, each.opcode_text, _with_handle(str(each))))
     return taken
+
+
+def _with_handle(line: str) -> str:
+    """A line whose texture or surface is in a register."""
+    for name in EXAMPLE_OPAQUE.values():
+        line = line.replace(name, "%x_b64_999")
+    return line
 
 
 def _plainness(made: Instruction) -> tuple[bool, int, int, str]:
@@ -92,7 +105,10 @@ _FUNCTIONS = f"""\
 
 
 def module(forms: Sequence[Form], target: str) -> tuple[str, list[int]]:
-    """A module with a kernel for each form, named f0, f1, ..., and the number of the line of each."""
+    """A module with a kernel for each form, named f0, f1, ..., and the number of the line of each.
+
+    Of forms to which the line table does not lead there are also kernels without the line: without0, ...
+    """
     lines = [
         f".version {cases.NEWEST}",
         f".target {target}",
@@ -103,10 +119,13 @@ def module(forms: Sequence[Form], target: str) -> tuple[str, list[int]]:
     ]
     places: list[int] = []
     for number, form in enumerate(forms):
-        lines += _before(number, form)
+        lines += _before(f"f{number}", form)
         lines.append(form.line)
         places.append(len(lines))
         lines += [*_stores(form), "ret;", "}"]
+    for number, form in enumerate(forms):
+        if form.has_no_line:
+            lines += [*_before(f"without{number}", form), *_stores(form), "ret;", "}"]
     return "\n".join(lines) + "\n", places
 
 
@@ -115,11 +134,11 @@ def _registers(form: Form) -> list[tuple[str, str]]:
     return [(match[0], match[1]) for match in {m[0]: m for m in _NAMED.finditer(form.line)}.values()]
 
 
-def _before(number: int, form: Form) -> Iterator[str]:
-    yield f".visible .entry f{number}(.param .b64 x_param) {{"
+def _before(name: str, form: Form) -> Iterator[str]:
+    yield f".visible .entry {name}(.param .b64 x_param) {{"
     yield ".reg .b64 %x_memory; .reg .b32 %x_flag;"
-    for name, type in _registers(form):
-        yield f".reg .{type} {name};"
+    for register, type in _registers(form):
+        yield f".reg .{type} {register};"
     yield ".shared .align 128 .b8 x_shared[64];"
     yield ".local .align 16 .b8 x_local[64];"
     if EXAMPLE_PARAMETER in form.line:
@@ -131,12 +150,12 @@ def _before(number: int, form: Form) -> Iterator[str]:
     if EXAMPLE_PROTOTYPE in form.line:
         yield f"{EXAMPLE_PROTOTYPE}: .callprototype _;"
     yield "ld.param.b64 %x_memory, [x_param];"
-    for place, (name, type) in enumerate(_registers(form)):
+    for place, (register, type) in enumerate(_registers(form)):
         if type == "pred":
             yield f"ld.volatile.global.b32 %x_flag, [%x_memory+{16 * place}];"
-            yield f"setp.ne.b32 {name}, %x_flag, 0;"
+            yield f"setp.ne.b32 {register}, %x_flag, 0;"
         else:
-            yield f"ld{_volatile(type)}.global.{type} {name}, [%x_memory+{16 * place}];"
+            yield f"ld{_volatile(type)}.global.{type} {register}, [%x_memory+{16 * place}];"
     if EXAMPLE_RESULT in form.line:
         yield f"call ({EXAMPLE_RESULT}), x_returns;"
     yield f"{EXAMPLE_LABEL}:"
@@ -174,12 +193,27 @@ def emitted(forms: Sequence[Form], target: str) -> list[tuple[Form, str]]:
             return []
         return emitted(kept, target)
     kernels = {function.name: function for function in listing.functions}
-    return [(form, sequence(kernels[f"f{number}"], places[number])) for number, form in enumerate(forms)]
+    return [
+        (form, added(kernels[f"f{number}"], kernels[f"without{number}"]))
+        if form.has_no_line
+        else (form, sequence(kernels[f"f{number}"], places[number]))
+        for number, form in enumerate(forms)
+    ]
 
 
 def sequence(function: Function, line: int) -> str:
     """The mnemonics that come from a line of PTX, in the order of their first appearance, with their numbers."""
-    found = Counter(each.mnemonic for each in function.instructions if each.ptx_line == line and each.opcode != "NOP")
+    return _listed(Counter(each.mnemonic for each in function.instructions if each.ptx_line == line))
+
+
+def added(function: Function, without: Function) -> str:
+    """The mnemonics of a function beyond those of another, in the order of their first appearance."""
+    found, less = (Counter(each.mnemonic for each in one.instructions) for one in (function, without))
+    return _listed(found - less)
+
+
+def _listed(found: Counter[str]) -> str:
+    found.pop("NOP", None)
     shown = [f"{count} {name}" if count > 1 else name for name, count in found.items()]
     more = len(shown) - _LISTED
     return ", ".join(shown[:_LISTED] + ([f"and {more} more"] if more > 0 else []))
