@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from ptxgen.sass.diff import Comparison, Difference, Pair
@@ -11,6 +13,8 @@ from ptxgen.sass.summary import LoopSummary, Summary
 
 #: Differences of a function that are shown before the rest is counted.
 _SHOWN = 40
+#: Numbers in a warning: lines, which an edit moves.
+_NUMBER = re.compile(r"\b\d+\b")
 #: Lines of the PTX that differ and are shown.
 _PTX_LINES = 6
 #: Loops that a summary lists.
@@ -84,7 +88,7 @@ def summary_lines(summary: Summary) -> Iterator[str]:
         yield f"{'main loop' if loop is main else 'loop':<12} {loop_text(loop)}"
     if len(summary.loops) > _LOOPS:
         yield f"             and {len(summary.loops) - _LOOPS} more loops"
-    for warning in summary.warnings:
+    for warning in summary.warnings or ():
         yield f"ptxas        {warning}"
 
 
@@ -139,6 +143,7 @@ def _pair_lines(comparison: Comparison, pair: Pair, *, everything: bool) -> Iter
     yield f"{name}: different{f' ({kinds})' if kinds else ''}"
     for what, a, b in figures(pair):
         yield f"  {what:<24} {_known(a):>8} -> {_known(b):<8} {_change(a, b)}"
+    yield from _warnings(pair)
     if pair.renamed:
         yield f"  {_renamed(pair)}"
     shown = pair.differences if everything else pair.differences[:_SHOWN]
@@ -146,6 +151,21 @@ def _pair_lines(comparison: Comparison, pair: Pair, *, everything: bool) -> Iter
     if len(shown) < len(pair.differences):
         yield f"  and {len(pair.differences) - len(shown)} more differences (--all shows them)"
     yield from _ptx_lines(comparison, pair)
+
+
+def _warnings(pair: Pair) -> Iterator[str]:
+    """What ptxas warned of on one side only, whatever the lines that it names."""
+    a, b = pair.a_summary.warnings, pair.b_summary.warnings
+    if a is None or b is None:
+        return
+    for sign, side, found, other in (("-", "A", a, b), ("+", "B", b, a)):
+        left = Counter(_NUMBER.sub("N", each) for each in other)
+        for each in found:
+            kind = _NUMBER.sub("N", each)
+            if left[kind]:
+                left[kind] -= 1
+            else:
+                yield f"  {sign} ptxas, {side} only: {each}"
 
 
 def _ptx_lines(comparison: Comparison, pair: Pair) -> Iterator[str]:
@@ -261,8 +281,8 @@ def broken_thresholds(comparison: Comparison, text: str) -> list[str]:
     """Which thresholds of `registers+2,spills,loop-stalls+5%` a comparison breaks, in words.
 
     `NAME` fails on any increase, `NAME+N` on more than N, `NAME+N%` on more than N percent. Names: registers, spills,
-    stack, shared, instructions, loop-stalls, loop-instructions, code (any difference), and classes such as R2UR. A
-    function that only one side has breaks any. Raises ThresholdError.
+    stack, shared, instructions, loop-stalls, loop-instructions, warnings (of ptxas, where PTX was assembled), code (any
+    difference), and classes such as R2UR. A function that only one side has breaks any. Raises ThresholdError.
     """
     found: list[str] = []
     for item in filter(None, (part.strip() for part in text.split(","))):
@@ -297,6 +317,7 @@ def _figure(summary: Summary, name: str, item: str) -> int | None:
         "instructions": summary.instructions,
         "loop-stalls": main.stall if main else 0,
         "loop-instructions": main.instructions if main else 0,
+        "warnings": len(summary.warnings) if summary.warnings is not None else None,
     }
     if name in values:
         return values[name]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 
 from ptxgen.sass.classes import counts
@@ -12,7 +12,8 @@ from ptxgen.sass.listing import FILES, Function, Instruction, Listing
 
 #: Warnings of ptxas that change what a kernel costs: serialized wgmma, waits that ptxas adds, setmaxnreg ignored.
 _WARNINGS = re.compile(r"C75\d\d|setmaxnreg|serializ|wgmma", re.I)
-_SPILLS = re.compile(r"(\d+) bytes spill stores, (\d+) bytes spill loads")
+_OF_FUNCTION = re.compile(r"function '([^']+)'")
+_TOOL = re.compile(r"^ptxas (?:info|warning)\s*:\s*")
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,7 @@ class Summary:
     """A function in figures.
 
     `live` is the most registers live at a time, by file, `live_at` where that is; both are empty where that is unknown.
+    `warnings`: what ptxas said that matters for speed; None where it was not asked, as of a cubin.
     """
 
     name: str
@@ -54,7 +56,7 @@ class Summary:
     live: Mapping[str, int]
     live_at: Mapping[str, int]
     live_ptx_line: int | None
-    warnings: tuple[str, ...] = ()
+    warnings: tuple[str, ...] | None = None
 
     @property
     def main_loop(self) -> LoopSummary | None:
@@ -99,7 +101,7 @@ def summarize(function: Function, listing: Listing | None = None, flow: Flow | N
         live={file: each.registers.live[n] for n, (file, each) in enumerate(peaks.items()) if each is not None},
         live_at={file: each.address for file, each in peaks.items() if each is not None},
         live_ptx_line=peak.ptx_line if peak is not None else None,
-        warnings=tuple(warnings(listing.log)) if listing is not None else (),
+        warnings=tuple(warnings(listing.log, function.name)) if listing is not None and listing.log else None,
     )
 
 
@@ -124,6 +126,9 @@ def _stall(each: Instruction) -> int:
     return max(each.control.stall, 1)
 
 
-def warnings(log: str) -> list[str]:
-    """The lines of what ptxas said that matter for speed."""
-    return [line.strip() for line in log.splitlines() if "warning" in line.lower() or _WARNINGS.search(line)]
+def warnings(log: str, function: str) -> Iterator[str]:
+    """What ptxas said of a function, or of no function in particular, that matters for speed."""
+    for line in log.splitlines():
+        named = _OF_FUNCTION.search(line)
+        if ("warning" in line.lower() or _WARNINGS.search(line)) and (named is None or named[1] == function):
+            yield _TOOL.sub("", line.strip())
