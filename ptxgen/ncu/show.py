@@ -128,10 +128,11 @@ def summary_lines(summary: Summary) -> Iterator[str]:
             yield f"  {name:<14} {text}"
         else:
             missing.append(name)
+    width = max((len(each.place) for each in summary.hottest), default=0)
     for number, each in enumerate(summary.hottest):
         name = "hottest lines" if not number else ""
         stall = f"  ({each.stall})" if each.stall else ""
-        yield f"  {name:<14} {each.share:>4.0%}  {each.place:<10} {_cut(each.text)}{stall}"
+        yield f"  {name:<14} {each.share:>4.0%}  {each.place:<{width}}  {_cut(each.text)}{stall}"
     if not summary.hottest:
         missing.append("hottest lines")
     for number, rule in enumerate(_worth(launch)):

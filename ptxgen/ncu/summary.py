@@ -99,8 +99,9 @@ def hottest(samples: Sequence[Sample], count: int) -> list[HotLine]:
 
 
 def _place(sample: Sample) -> str:
+    source = sample.source.rsplit("/", 1)[-1]
     if sample.ptx_line is not None:
-        return f"PTX {sample.ptx_line}"
-    if sample.source:
-        return sample.source.rsplit("/", 1)[-1]
+        return f"PTX {sample.ptx_line}{f' {source}' if source else ''}"
+    if source:
+        return source
     return f"+{sample.offset or 0:#x}"
