@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import subprocess
 import sys
 import sysconfig
 import venv
+from collections.abc import Callable
 from pathlib import Path
 from zipfile import ZipFile
 
@@ -133,8 +135,8 @@ def test_a_launch_works(scripts: Path, tmp_path: Path) -> None:
     assert found.is_relative_to(scripts.parent)
 
 
-def test_the_guide_happens_as_it_is_written(scripts: Path, tmp_path: Path) -> None:
-    """Your own kernel in an hour: every file written, every command run, with the wheel and in an empty folder."""
+def shell_of(scripts: Path) -> Callable[[str, Path], str]:
+    """Runs a command of a page with the wheel, and gives what it prints."""
     environment = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "COLUMNS")}
     environment["PATH"] = f"{scripts}{os.pathsep}{environment['PATH']}"
 
@@ -145,7 +147,20 @@ def test_the_guide_happens_as_it_is_written(scripts: Path, tmp_path: Path) -> No
         )  # fmt: skip
         return done.stdout
 
-    assert follow((ROOT / "docs" / "your-own-kernel.md").read_text(), tmp_path, shell) > 10
+    return shell
+
+
+def test_the_guide_happens_as_it_is_written(scripts: Path, tmp_path: Path) -> None:
+    """Your own kernel in an hour: every file written, every command run, with the wheel and in an empty folder."""
+    assert follow((ROOT / "docs" / "your-own-kernel.md").read_text(), tmp_path, shell_of(scripts)) > 10
+
+
+def test_the_tutorial_happens_as_it_is_written(scripts: Path, tmp_path: Path) -> None:
+    """A kernel from an empty folder: the same, its last section only where there is PyTorch."""
+    page = (ROOT / "docs" / "tutorial.md").read_text()
+    if importlib.util.find_spec("torch") is None:
+        page = page[: page.index("## 5. Call it from PyTorch")]
+    assert follow(page, tmp_path, shell_of(scripts)) > 10
 
 
 def test_what_a_page_shows_is_compared() -> None:
