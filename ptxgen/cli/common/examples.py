@@ -36,6 +36,7 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
     "check": (
         ("ptxgen check my.ptx", "check for the file's own target"),
         ("ptxgen build hopper/wgmma | ptxgen check - --target sm_90a", "check standard input for a target"),
+        ("ptxgen check my.ptx --watch", "check again whenever it changes"),
         ("ptxgen check my.ptx --json", "every diagnostic with line, column, code and rule"),
     ),
     "explain": (

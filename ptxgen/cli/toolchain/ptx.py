@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
+import time
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
@@ -15,6 +18,8 @@ if TYPE_CHECKING:
     from ptxgen.toolchain import Cubin
 
 
+#: Seconds between two looks at a watched file.
+_POLL = 0.1
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
@@ -118,8 +123,47 @@ def spills(stores: int, loads: int) -> str:
     return f"{stores} bytes stored, {loads} bytes loaded a thread" if stores or loads else "none"
 
 
-def check(file: PtxFile, target: Target = None, as_json: AsJson = False) -> int:
+def check(
+    file: PtxFile,
+    target: Target = None,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Check again whenever the file changes, until Ctrl-C.")
+    ] = False,
+    as_json: AsJson = False,
+) -> int:
     """Check every instruction of a PTX file: whether it is legal, and on the target, and why not."""
+    if watch:
+        if file == "-" or as_json:
+            raise InputError(
+                f"--watch is for a file and its words, not for {'--json' if as_json else 'standard input'}"
+            )
+        return _watch(file, target)
+    return _check(file, target, as_json=as_json)
+
+
+def _watch(file: str, target: str | None) -> NoReturn:
+    """Check a file now, and whenever its time or size changes; it may be gone for a while, as editors do."""
+    from ptxgen.cli.errors import report
+
+    seen: object = ()
+    while True:
+        try:
+            found = os.stat(file)
+            now = found.st_mtime_ns, found.st_size
+        except OSError:
+            now = None
+        if now != seen:
+            seen = now
+            print(time.strftime("%H:%M:%S"))
+            try:
+                _check(file, target, as_json=False)
+            except InputError as error:
+                report(error)
+            sys.stdout.flush()
+        time.sleep(_POLL)
+
+
+def _check(file: str, target: str | None, *, as_json: bool) -> int:
     from rich.text import Text
 
     from ptxgen.cli.common.files import known_target, parse_ptx, read_ptx
