@@ -63,7 +63,7 @@ def some_bytes(count: int, seed: int = 52) -> np.ndarray:
 
 
 _STORES = {
-    1: ((100,), (32,), [(0,), (80,), (200,)]),
+    1: ((104,), (32,), [(0,), (80,), (200,)]),
     2: ((32, 20), (16, 9), [(0, 0), (24, 15), (8, 20)]),
     3: ((16, 7, 5), (16, 4, 3), [(0, 0, 0), (8, 5, 3)]),
     4: ((16, 5, 4, 3), (8, 3, 2, 2), [(0, 0, 0, 0), (8, 3, 3, 2)]),
@@ -187,6 +187,60 @@ def operands(kind: str, count: int, seed: int) -> np.ndarray:
         any_bits = rng.integers(0, 2**63, count, dtype=np.int64)
         return np.where(rng.random(count) < 0.3, small, any_bits).astype(_KINDS[kind]).view(np.uint8)
     return rng.integers(-100, 100, count).astype(np.float64).astype(_KINDS[kind]).view(np.uint8)
+
+
+#: Types, and columns that end inside 16 bytes, at their end, and inside the first.
+_RAGGED = [
+    (kind, columns)
+    for kind in ("u8", "u16", "u32", "u64", "bf16", "f32")
+    for columns in (16 // SIZES[kind] + 1, 48 // SIZES[kind] - 1, 48 // SIZES[kind], 16 // SIZES[kind] - 1)
+]
+
+
+def ragged(size: int, columns: int, pitch: int, start: Sequence[int], box: Sequence[int], rows: int) -> np.ndarray:
+    """What a tile writes of lines `pitch` elements apart: units of 16 bytes that begin inside the tensor."""
+    unit = 16 // size
+    written = -(-columns // unit) * unit
+    return np.array(
+        [
+            [
+                row * pitch + column if row < rows and column < written else -1
+                for column in range(start[0], start[0] + box[0])
+            ]
+            for row in range(start[1], start[1] + box[1])
+        ]
+    )
+
+
+@microtest(
+    *(
+        (op, kind, columns)
+        for kind, columns in _RAGGED
+        for op in ("store", "add")
+        if kind not in ("u8", "u16") or op == "store"
+    )
+)
+def store_ragged(draft: Draft, op: Any, kind: str, columns: Any) -> None:
+    """Rows that end inside 16 bytes, with a gap behind them: whole units are written (fact tma-store-units)."""
+    size = SIZES[kind]
+    pitch, rows, box, start = 64 // size, 5, (64 // size, 4), (0, 2)
+    initial, memory_ = operands(kind, pitch * rows, 71).reshape(-1, size), operands(kind, 1024 // size, 72)
+    options: dict[str, Any] = {"dim": 2} if op == "store" else {"dim": 2, "op": op}
+    store_box(
+        draft,
+        kind,
+        (columns, rows),
+        memory_,
+        ragged(size, columns, pitch, start, box, rows),
+        box,
+        "none",
+        lambda to, source: draft(
+            (tma.store if op == "store" else tma.reduce)(f"[{to}]", coordinates(draft, start), f"[{source}]", **options)
+        ),
+        lambda old, new: new if op == "store" else reduced(op, kind, old, new),
+        initial,
+        lambda array: TensorMap.tiled(kind, array, (columns, rows), (pitch * size,), box),
+    )
 
 
 @microtest(*((op, kind) for op, kinds in _REDUCTIONS.items() for kind in kinds))

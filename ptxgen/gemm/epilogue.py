@@ -163,7 +163,8 @@ class Epilogue:
     @property
     def rotates(self) -> bool:
         """Whether the registers of wgmma go through a loop over chunks, as all chunks written out would be too long."""
-        return self.chunks > 1 and (self.combination.present or (not self.tma and self.n_tile > 128))
+        long = self.chunks > 8 if self.tma else self.n_tile > 128
+        return self.chunks > 1 and (self.combination.present or long)
 
     @property
     def batch(self) -> int:

@@ -249,8 +249,10 @@ class GemmPlan:
         made: list[tuple[str, str]] = []
         matrices = [("a", self.a.tma), ("b", self.b.tma), ("c", self.epilogue.tma)]
         for name, tma in [*matrices, *[("source", False)] * bool(combination.source)]:
-            made += [(tensormap, f"tensormap_{name}[128]")] if tma else [(long, name), (word, f"ld{name}")]
-            made += [(long, f"stride_{name}")] * (batched and not tma)
+            made += [(tensormap, f"tensormap_{name}[128]")] * tma
+            # The end of C's rows may need plain stores too (fact tma-store-units).
+            if not tma or name == "c":
+                made += [(long, name), (word, f"ld{name}"), *[(long, f"stride_{name}")] * batched]
             if name == "b":
                 made += [(tensormap, f"tensormap_{each.name}[128]") for each in self.scales]
             if name == "c":

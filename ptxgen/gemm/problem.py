@@ -222,7 +222,7 @@ class GemmProblem:
             self._require_array(given[name], shown, self.dtype(name), (least, count * lines * leading))
             if name in self.tensormaps:
                 made.append(self.tensormap(name, given[name]))
-            else:
+            if name not in self.tensormaps or name == "c":
                 made += [given[name], leading, *[self.stride(name)] * batched]
             if name == "b":
                 made += [self._scales(*each) for each in zip(self.plan.scales, scales, strict=True)]

@@ -7,7 +7,7 @@ docs/hardware.md).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -95,6 +95,12 @@ class Box:
 
     # Global memory.
 
+    def stored(self) -> Box:
+        """What a store or a reduction writes of it: whole 16-byte units of global memory (fact tma-store-units)."""
+        if self._padded or self.piece == CHUNK:
+            return self
+        return replace(self, piece=CHUNK, valid=self.valid.reshape(-1, CHUNK // self.piece).any(axis=1))
+
     def _places(self, memory: GlobalMemory) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         """Heap offsets of the pieces in order, and which are inside the tensor. Raises MemoryFault."""
         along = self.start + np.arange(len(self.valid), dtype=np.int64) * self.piece
@@ -133,7 +139,7 @@ class Box:
         return raw
 
     def scatter(self, memory: GlobalMemory, data: NDArray[np.uint8]) -> None:
-        """Write the rows, as they were in shared memory, to global memory; what is outside is dropped."""
+        """Write the rows, as they were in shared memory, to global memory; pieces outside are dropped."""
         where, mask = self._places(memory)
         if self._padded:
             packed = _pack_six_bits(data.reshape(-1, CHUNK))
@@ -143,7 +149,7 @@ class Box:
         words[where[mask] // self.piece] = data.view(words.dtype)[mask]
 
     def reduce(self, memory: GlobalMemory, data: NDArray[np.uint8], combine: Combine) -> None:
-        """Combine the rows with global memory, element by element; what is outside is dropped."""
+        """Combine the rows with global memory, element by element; pieces outside are dropped."""
         size = self.tensormap.element_bits // 8
         where, mask = self._places(memory)
         words, given = memory.data.view(f"u{size}"), data.view(f"u{size}").reshape(-1, self.piece // size)

@@ -214,15 +214,16 @@ def _issue_store(
             rule=f"Maps with {what} support loads only (9.7.9.25.5.1)",
         )
     combine = _tensor_combiner(reduction, tensormap.dtype) if reduction is not None else None
+    written = box.stored()
 
     def read() -> NDArray[np.uint8]:
         return machine.shared.data[slot].view(np.complex128)[granules].view(np.uint8)
 
     def write(data: NDArray[np.uint8]) -> None:
         if combine is None:
-            box.scatter(machine.memory, data)
+            written.scatter(machine.memory, data)
         else:
-            box.reduce(machine.memory, data, combine)
+            written.reduce(machine.memory, data, combine)
 
     what = "tensor store" if combine is None else "tensor reduction"
     keep_in_group(
@@ -233,7 +234,7 @@ def _issue_store(
         slot,
         granules,
         what,
-        box.heap_granules(),
+        written.heap_granules(),
         read,
         write,
         tensormap.swizzle,
