@@ -473,10 +473,8 @@ FACTS: tuple[Fact, ...] = (
         "tensor copies",
         "A store or reduction writes whole 16-byte units: where a row of the tensor ends inside one, the bytes behind "
         "the row's end are overwritten, or combined, too. Loads fill by the element.",
-        measured(
-            "H200, driver 580.159.04 (2026-11-23): 335 stores, reductions and loads of 7 types, with and without swizzle"
-        ),
-        "C whose rows are N elements of a wider pitch loses up to 15 bytes of its neighbor. Keep N * size a multiple of "
+        measured("H200, driver 580.159.04 (2026-11-23): 335 copies of 7 types, with and without swizzle"),
+        "What lies behind a row of C loses up to 15 bytes. Keep the bytes of N elements a multiple of "
         "16, leave padding behind each row, or store the last columns with guarded st.global.",
     ),
     Fact(
