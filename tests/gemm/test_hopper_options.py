@@ -28,6 +28,10 @@ CASES: list[tuple[tuple[int, int, int], dict[str, Any]]] = [
     ((300, 200, 64), {"n_tile": 64, "lag": 3, "slots": 4}),
     ((300, 70, 200), {"c_major": "m", "n_tile": 64, "chunk": 64, "slots": 4}),
     ((300, 30, 200), {**SWAPPED, "scheduler": "grid"}),
+    # Lines of C that end inside 16 bytes.
+    ((301, 70, 136), {"c_major": "m", "n_tile": 64, "chunk": 64, "slots": 4}),
+    ((5, 30, 136), {**SWAPPED, "scheduler": "grid"}),
+    ((300, 203, 136), {"m_tile": 256, "warpgroups": 2, "n_tile": 96, "chunk": 32, "slots": 4}),
     ((300, 30, 400), {**SWAPPED, "scheduler": "stream", "slots": 7}),
     ((600, 200, 136), {**STREAM, "slots": 3}),
     ((600, 200, 136), {**STREAM, "cluster_m": 2, "slots": 10}),
