@@ -70,7 +70,7 @@ def test_kernels_shows_one(cli: Cli) -> None:
     words = " ".join(outcome.out.split())
     assert "blackwell/clc sm_100a modular-k8" in words
     assert "from blackwell/overlapped adds scheduler=clc, accumulators=2, clc_stages=2" in words
-    assert "stages 6 1..12" in words
+    assert "stages 6 1..24" in words
     assert "dtype bf16 bf16|f16|tf32|e4m3|e5m2|s8|u8" in words
 
 
@@ -80,7 +80,7 @@ def test_kernels_as_json(cli: Cli) -> None:
     by_rung = {rung: each for each in listed for rung in each["rungs"]}
     eighth = by_rung["modular-k8"]
     assert (eighth["name"], eighth["target"]) == ("blackwell/clc", "sm_100a")
-    assert eighth["options"]["stages"]["range"] == [1, 12, 1]
+    assert eighth["options"]["stages"]["range"] == [1, 24, 1]
     assert eighth["options"]["stages"]["default"] == 6
     assert eighth["options"]["cta_group"]["choices"] == [1, 2]
     for each in listed:
