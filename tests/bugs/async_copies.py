@@ -88,4 +88,37 @@ BUGS = [
     bar.sync 0;
 """,
     ),
+    Bug(
+        name="zeros-published-by-the-arrival-of-copies",
+        source="mlc-ai/TIRx-kernels#202",
+        what="a row past the edge is filled with zeros by st.shared; the arrival for cp.async does not publish them",
+        code="shared-race",
+        block=64,
+        ptx="""
+    .shared .align 16 .b8 rows[512];
+    .shared .align 8 .b64 full;
+    @%thread0 mbarrier.init.shared.b64 [full], 32;
+    bar.sync 0;
+    shl.b32 %r0, %lane, 4;
+    mov.u32 %r1, rows;
+    add.u32 %r1, %r1, %r0;
+    setp.ne.u32 %p0, %warp, 0;
+    @%p0 bra READ;
+    setp.ge.u32 %p1, %lane, 20;
+    mul.wide.u32 %rd1, %lane, 16;
+    add.u64 %rd1, %rd1, %data;
+    mov.u32 %r2, 16;
+-    @%p1 st.shared.v4.u32 [%r1], {0, 0, 0, 0};
+-    @!%p1 cp.async.cg.shared.global [%r1], [%rd1], 16;
++    selp.u32 %r2, 0, 16, %p1;
++    cp.async.cg.shared.global [%r1], [%rd1], 16, %r2;
+    cp.async.mbarrier.arrive.noinc.shared.b64 [full];
+    bra END;
+READ:
+    mbarrier.try_wait.parity.shared.b64 %done, [full], 0;
+    @!%done bra READ;
+    ld.shared.u32 %r3, [%r1]; // <--
+END:
+""",
+    ),
 ]

@@ -21,7 +21,8 @@ SHARED_RACE = _check(
     why="The result depends on timing: a stage is overwritten while it is read, or read before it is filled. Lanes of "
     "a "
     "warp need bar.warp.sync (9.7.13.2) or a barrier of the CTA: shuffles, votes and collective loads converge the "
-    "lanes but order no memory. It is advice where CUTLASS relies on it: one arrival of a warpgroup gives back a stage "
+    "lanes but order no memory; cp.async.mbarrier.arrive publishes a thread's cp.async, not its stores. It is advice "
+    "where CUTLASS relies on it: one arrival of a warpgroup gives back a stage "
     "after a wgmma.mma_async that all its warps issue; fence.proxy.async without a barrier within a warpgroup; and "
     "where a rerun with different bytes there changed nothing, as with rows that a small tile does not use.",
     fix="wait for the mbarrier on which the copy or commit completes and branch on the result; between warps a "

@@ -73,7 +73,7 @@ class SharedAccesses(Observer):
         #: Where `lanes` finds the lines of accesses too.
         self.stores, self.loads = lanes.stores, lanes.loads
         self.strong_stores = StrongStores(slots, happens_before.members, bytes)
-        self._races = SharedRaces(happens_before, waits, self.stores, cas_loops, findings)
+        self.races = self._races = SharedRaces(happens_before, waits, self.stores, cas_loops, findings)
         self.fences = ProxyFences(
             happens_before, lanes, self.strong_stores, by_barriers, self._races.copy_lines, findings
         )
@@ -233,7 +233,7 @@ class SharedAccesses(Observer):
             return False
         written = self.written.reshape(-1)
         fresh = (masks & ~written[place]).any()
-        if fresh and not writes:
+        if (fresh or self._races.only_copies) and not writes:
             return False
         tables = [each.reshape(-1) for each in (self.async_writer, self.core_reader, self.copy_reader)]
         if self._asynchronous and not all(self._over(each[place], rows, at) for each in tables[: 3 if writes else 1]):

@@ -73,10 +73,11 @@ class GenericCopies(Observer):
             self._lanes.copied(row, work.slot, np.flatnonzero(work.lanes), copy.offsets, copy.size)
 
     def copies_arrive_later(self, row: int, works: Sequence[AsyncWork], signal: Signal) -> None:
-        """Who waits for the phase has also observed what the warp had done when it asked for the arrival, though PTX
-        promises the copies alone.
+        """Who waits for the phase has also observed what the warp had done when it asked for the arrival, but for what
+        it stored in this interval: PTX promises the copies alone (9.7.13.15.17).
         """
         clock = self._happens_before.clock(row)
+        self._shared.races.copies_published(row, clock)
         for work in works:
             copy = self._copies[work]
             copy.clock = clock if copy.clock is None else copy.clock

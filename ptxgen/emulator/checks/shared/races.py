@@ -54,8 +54,54 @@ class SharedRaces:
         self.read_too_early: dict[int, list[tuple[int, NDArray[np.int64]]]] = {}
         #: What copies, by number, write while another copy may be writing it.
         self.written_at_once: dict[int, list[tuple[int, NDArray[np.int64]]]] = {}
+        #: By actor, the intervals that cp.async.mbarrier.arrive ended: who waits for it has observed the copies alone.
+        self.only_copies: dict[int, set[int]] = {}
         #: Lines of the cp.async and st.async instructions that have run.
         self.copy_lines: dict[int, str] = {}
+
+    def copies_published(self, row: int, clock: int) -> None:
+        """A warp asks for an arrival once its cp.async are over, which ends an interval."""
+        self.only_copies.setdefault(self._happens_before.actor(row), set()).add(clock)
+
+    def _against_unpublished(
+        self,
+        access: AsyncOperation,
+        row: int,
+        accesses: ThreadAccesses,
+        slot: int,
+        granules: NDArray[np.int64],
+        masks: Masks | np.uint16,
+        known: VectorClock,
+    ) -> None:
+        """Stores of other warps that only an arrival of their cp.async precedes, which waits for the copies alone."""
+        first, table = row - row % self._happens_before.members, accesses.table(slot)
+        late: list[tuple[int, int, int, int]] = []
+        for actor, ended in self.only_copies.items() if table is not None else ():
+            other_row = self._happens_before.row_of(actor)
+            member = other_row - first if other_row is not None else -1
+            at = member - table.first if table is not None else -1
+            if table is None or not 0 <= member < len(known.clocks) or not 0 <= at < len(table.latest):
+                continue
+            if int(known.clocks[member]) in ended:
+                clocks = known.clocks.copy()
+                clocks[member] -= 1
+                plain = ~np.isin(table.line[at, granules], list(self.copy_lines))
+                bytes = np.broadcast_to(masks, granules.shape)[plain]
+                late += accesses.unordered(slot, row - first, granules[plain], bytes, clocks)
+        for warp, line, clock, at in late:
+            if clock != int(known.clocks[warp]) or line in self.copy_lines:
+                continue
+            found = self._found(access, row, "reads", at)
+            other = self._happens_before.party("writer", line, row, warp, at)
+            self._findings.report(
+                races.SHARED_RACE,
+                access.statement,
+                summary=f"{found} reads {found.place}, which {other} writes",
+                rule="Only cp.async.mbarrier.arrive comes between them, which waits for the thread's cp.async and "
+                "publishes nothing else",
+                fix="mbarrier.arrive after the store, or cp.async with a source size of 0 for the zeros",
+                accesses=(found, other),
+            )
 
     def against_own_copies(
         self, access: AsyncOperation, row: int, granules: NDArray[np.int64], masks: Masks, verb: str
@@ -170,6 +216,8 @@ class SharedRaces:
                 accesses=(found, other),
                 severity="advice" if by_mma else "error",
             )
+        if self.only_copies and verb == "reads" and isinstance(accesses, ThreadAccesses) and not loads:
+            self._against_unpublished(access, row, accesses, slot, granules, masks, known)
         if access.what in ("load", "store"):
             self._against_scopes(access, row, accesses, what, slot, granules, masks, verb)
         elif access.what in _CORE and slot != row // happens_before.warps:
