@@ -12,7 +12,7 @@ DEVELOPMENT := $(VENV)/.development-installed
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo install develop test check format certify sass-index corpus fuzz microtests mutants mutants-of-rungs programs rungs witnesses sass-score sass-control main-loops blackwell bench docs reading clean
+.PHONY: help demo install develop test check format torch certify sass-index corpus fuzz microtests mutants mutants-of-rungs programs rungs witnesses sass-score sass-control main-loops blackwell bench docs reading clean
 
 help: ## List what make can do
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -34,6 +34,11 @@ check: $(DEVELOPMENT) ## Lint and check types only
 format: $(DEVELOPMENT) ## Rewrite the sources in the project's format
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
+
+torch: $(DEVELOPMENT) ## Test ptxgen.torch with PyTorch, in an environment of its own (its CPU wheel is enough: TORCH=WHEEL takes a file)
+	$(PYTHON) -m venv .venv-torch
+	.venv-torch/bin/python -m pip install --quiet --editable . pytest $(or $(TORCH),torch)
+	.venv-torch/bin/python -m pytest -p no:cacheprovider tests/test_torch.py tests/device/test_arrays.py tests/cli/launch/test_plain.py
 
 certify: $(DEVELOPMENT) ## Compare every instruction form with ptxas, both ways, and record it (an hour; resumes)
 	$(BIN)/python -m tools.certify --jobs $(JOBS) --record
