@@ -22,7 +22,7 @@ import numpy as np
 import tools.mutants
 from ptxgen.executor import Executor
 from tools import executing
-from tools.mutants.equivalent import reason
+from tools.mutants.equivalent import UNUSED, reason
 from tools.mutants.executed import instructions, missed
 from tools.mutants.judge import MORE_SEEDS, SCHEDULES, Verdict, baseline_of, judge
 from tools.mutants.mutations import Mutant, mutants
@@ -168,7 +168,7 @@ def why_equivalent(verdict: Verdict) -> str:
     if verdict.fate == "redundant":
         return _REDUNDANT
     if verdict.fate == "unused":
-        return _UNUSED
+        return reason(verdict.subject, verdict.mutant, UNUSED) or _UNUSED
     return reason(verdict.subject, verdict.mutant) if verdict.fate == "survived" else ""
 
 

@@ -48,6 +48,7 @@ class Rung:
         return report, results[-1].ok, device.memory.data.tobytes()
 
 
+#: Two stages; problems of five K blocks, or of several tiles, wait for each stage in both parities.
 _SMALL = {"n_tile": 32, "stages": 2}
 #: C in two chunks, as it is with tiles of full size.
 _CHUNKS = {**_SMALL, "chunk": 16}
@@ -67,15 +68,15 @@ RUNGS: dict[str, Rung] = {
     "modular-k3": Rung("modular-k3", {"n_tile": 64}, _DIRECT),
     "modular-k4": Rung("modular-k4", {"n_tile": 64}, ((239, 120, 136, {}), (100, 64, 8, {}))),
     "modular-k5": Rung("modular-k5", {"n_tile": 64}, ((495, 120, 136, {}), (100, 64, 8, {}))),
-    "modular-k6": Rung("modular-k6", _SMALL, ((495, 56, 136, {}),)),
-    "modular-k7": Rung("modular-k7", {"n_tile": 64, "stages": 2}, ((495, 120, 136, {}),)),
+    "modular-k6": Rung("modular-k6", _SMALL, ((495, 56, 264, {}),)),
+    "modular-k7": Rung("modular-k7", {"n_tile": 64, "stages": 2}, ((495, 120, 264, {}),)),
     "modular-k8": Rung("modular-k8", _CHUNKS, ((495, 120, 136, {}),), 4),
     "modular-k9": Rung("modular-k9", _CHUNKS, ((495, 152, 136, {}),), 4),
     "tilus-v0": Rung("tilus-v0", {"n_tile": 64}, _DIRECT),
     "tilus-v1": Rung("tilus-v1", {"n_tile": 64}, ((239, 120, 136, {}),)),
-    "tilus-v2": Rung("tilus-v2", {"n_tile": 64, "stages": 3}, ((239, 120, 264, {}), (100, 64, 8, {}))),
-    "tilus-v3": Rung("tilus-v3", _SMALL, ((239, 56, 136, {}),)),
-    "tilus-v4": Rung("tilus-v4", {**_SMALL, "panel": 2}, ((239, 88, 136, {}),)),
+    "tilus-v2": Rung("tilus-v2", {"n_tile": 64, "stages": 3}, ((239, 120, 392, {}), (100, 64, 8, {}))),
+    "tilus-v3": Rung("tilus-v3", _SMALL, ((239, 56, 264, {}),)),
+    "tilus-v4": Rung("tilus-v4", {**_SMALL, "panel": 2}, ((239, 88, 264, {}),)),
     "tilus-v5": Rung("tilus-v5", {**_SMALL, "panel": 2}, ((239, 120, 136, {}),), 2),
     "tilus-v6": Rung("tilus-v6", {**_CHUNKS, "panel": 2}, ((495, 120, 136, {}),), 4),
     "mxfp8-initial": Rung("mxfp8-initial", _SCALED, ((300, 152, 288, {}), _UNALIGNED)),
