@@ -250,7 +250,9 @@ def report(page: Page, verdicts: Sequence[Verdict], left_out: dict[str, str], sa
     if reasons:
         lines += ["", "## Equivalent mutants by reason", "", "| reason | mutants |", "|---|---:|"]
         lines += [f"| {why} | {count} |" for why, count in reasons.most_common()]
+    judged = {each.subject for each in verdicts} | left_out.keys() | {name for name in RUNGS if not drawn(name, 1, 0)}
     sections = (
+        ("Kernels not judged yet", [f"- {name}" for name in page.subjects() if name not in judged]),
         ("Survivors without a reason", [f"- {each.subject}, {each.mutant}" for each in verdicts if is_gap(each)]),
         ("Mutants that end as incomplete", [f"- {each.subject}, {each.mutant}: {each.reported}" for each in other]),
         ("Kernels left out", [f"- {name}: it fails without a mutation: {why}" for name, why in left_out.items()]),

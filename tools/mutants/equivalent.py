@@ -86,8 +86,8 @@ TABLE: tuple[Equivalent, ...] = (
 #: Fields that the manual says are not read; mutants of them that give the same bits are equivalent for this reason.
 UNUSED: tuple[Equivalent, ...] = (
     Equivalent(
-        "The leading offset of swizzled K-major matrices is not read (PTX ISA 9.7.16.5.1), and all of these are.",
-        r"[AB]'s leading offset", r"tcgen05\.mma", r"modular-k[3-9].*|tilus-v\d",
+        "The leading offset of swizzled K-major matrices is not read (PTX ISA 9.7.16.3.1.1), and all of these are.",
+        r"[AB]'s leading offset", r"tcgen05\.mma|wgmma", r"modular-k[3-9].*|tilus-v\d|hopper-\d.*|mxfp8-.*|nvfp4",
     ),
     Equivalent(
         "Without swizzle there is no pattern that the base offset could shift (PTX ISA 9.7.16.4.1).",

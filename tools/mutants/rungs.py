@@ -52,9 +52,14 @@ class Rung:
 _SMALL = {"n_tile": 32, "stages": 2}
 #: C in two chunks, as it is with tiles of full size.
 _CHUNKS = {**_SMALL, "chunk": 16}
+#: In three, so that two buffers of them begin with either.
+_THREE = {**_CHUNKS, "n_tile": 48}
 _ALL = {"alpha": True, "source": "bf16", "bias": "f32", "activation": "gelu", "batched": True}
 #: Rows of C on 16 bytes, inside C and across its edges; then rows that are not, of a single K block.
 _DIRECT: tuple[Problem, ...] = ((239, 120, 136, {}), (100, 64, 8, {"ldc": 65}))
+#: The same for pairs of elements.
+_UNALIGNED_C: Problem = (50, 64, 8, {"ldc": 65})
+_FRAGMENTS: tuple[Problem, ...] = ((96, 105, 136, {"ldc": 112}), _UNALIGNED_C)
 _BATCHES = {"batches": 2}
 #: Tiles that begin within a block of scales, six of them for one pair of CTAs.
 _SCALED = {"n_tile": 64, "stages": 2, "slots": 2}
@@ -64,7 +69,7 @@ _UNALIGNED: Problem = (100, 64, 64, {"ldc": 65})
 #: By name: the id of a rung, with a word for options of the epilogue that it does not have itself.
 RUNGS: dict[str, Rung] = {
     "modular-k1": Rung("modular-k1", {}, ((30, 25, 40, {}),)),
-    "modular-k2": Rung("modular-k2", {}, ((96, 105, 136, {"ldc": 112}), (50, 64, 8, {"ldc": 65}))),
+    "modular-k2": Rung("modular-k2", {}, _FRAGMENTS),
     "modular-k3": Rung("modular-k3", {"n_tile": 64}, _DIRECT),
     "modular-k4": Rung("modular-k4", {"n_tile": 64}, ((239, 120, 136, {}), (100, 64, 8, {}))),
     "modular-k5": Rung("modular-k5", {"n_tile": 64}, ((495, 120, 136, {}), (100, 64, 8, {}))),
@@ -85,6 +90,16 @@ RUNGS: dict[str, Rung] = {
     "mxfp8-o11": Rung("mxfp8-o11", _SHARED, ((300, 152, 544, {}), _UNALIGNED)),
     "mxfp8-quantizing": Rung("mxfp8-quantizing", _SHARED, ((300, 160, 544, {}),)),
     "nvfp4": Rung("nvfp4", _SHARED, ((300, 152, 544, {}), _UNALIGNED)),
+    "hopper-1": Rung("hopper-1", {"n_tile": 64}, _FRAGMENTS),
+    "hopper-2": Rung("hopper-2", {"n_tile": 64, "stages": 3}, ((111, 105, 392, {"ldc": 112}), _UNALIGNED_C)),
+    "hopper-3": Rung("hopper-3", _SMALL, ((239, 57, 264, {"ldc": 64}), _UNALIGNED_C)),
+    "hopper-4": Rung("hopper-4", {**_SMALL, "slots": 4}, ((495, 89, 136, {"ldc": 96}), _UNALIGNED_C)),
+    "hopper-5": Rung("hopper-5", {**_THREE, "slots": 4, "panel": 2}, ((495, 232, 136, {}),)),
+    "hopper-5, ping-pong with options": Rung(
+        "hopper-5",
+        {**_THREE, **_ALL, "consumers": "pingpong", "m_tile": 64, "slots": 4, "panel": 2},
+        ((239, 88, 136, _BATCHES), (100, 48, 8, {"ldsource": 49})),
+    ),
     "modular-k2 with options": Rung(
         "modular-k2", _ALL, ((96, 105, 136, {**_BATCHES, "ldc": 112}), (50, 64, 8, {"ldc": 65, "ldsource": 65}))
     ),
