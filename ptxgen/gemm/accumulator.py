@@ -195,8 +195,9 @@ class RegisterAccumulator:
     """An accumulator of m x n in registers: `blocks` times 64 rows per warpgroup for wgmma, or one element per thread.
 
     The registers of a wgmma are those of stmatrix fragments: two neighboring elements of a row in every 8 columns, and
-    the same of the row 8 further down. `promoted`: the sums of a K block are in registers of their own and are added to
-    the accumulator by the CUDA cores, as wgmma keeps only 13 bits of fraction in sums of 8-bit floating point.
+    the same of the row 8 further down. `cut`: wgmma keeps only 13 bits of fraction in them, as in all sums of
+    8-bit floating point. `promoted`: the sums of a K block are in registers of their own and are added to the
+    accumulator by the CUDA cores.
     """
 
     m: int
@@ -206,11 +207,14 @@ class RegisterAccumulator:
     trans: str = ""
     cta_group: int = 1
     stages: int = 1
+    cut: bool = False
     promoted: bool = False
     blocks: int = 1
 
     @classmethod
-    def of(cls, a: Operand, b: Operand, *, m: int, n: int, warpgroups: int = 0) -> RegisterAccumulator:
+    def of(
+        cls, a: Operand, b: Operand, *, m: int, n: int, warpgroups: int = 0, promote: bool = True
+    ) -> RegisterAccumulator:
         """The accumulator of wgmma, whose rows `warpgroups` share; 0: one for every 64 rows.
 
         Raises PlanError for types that wgmma does not multiply, and for rows that warpgroups cannot share.
@@ -221,8 +225,8 @@ class RegisterAccumulator:
             raise PlanError(f"a warpgroup multiplies 64 or 128 rows: {warpgroups} cannot share m_tile = {m}")
         floating = not a.type.is_integer
         pairs = {a.dtype, b.dtype}
-        promoted = a.type.kind == "f8f6f4"
-        mixed = a.type.is_integer or promoted
+        cut = a.type.kind == "f8f6f4"
+        promoted, mixed = cut and promote, a.type.is_integer or cut
         narrow = min(a.type.bits, b.type.bits) < 8
         if narrow or (len(pairs) > 1 and not mixed) or a.type.kind != b.type.kind:
             raise PlanError(f"no wgmma multiplies {a.dtype} by {b.dtype}")
@@ -232,7 +236,7 @@ class RegisterAccumulator:
         majors = f", {int(a.major == 'mn')}, {int(b.major == 'mn')}" if a.type.bytes == 2 else ""
         if promoted and blocks > 1:
             raise PlanError("promoted sums of 8-bit types leave a warpgroup registers for 64 rows, not 128")
-        return cls(m, n, d_type, name, scales + majors, promoted=promoted, blocks=blocks)
+        return cls(m, n, d_type, name, scales + majors, cut=cut, promoted=promoted, blocks=blocks)
 
     @property
     def warpgroups(self) -> int:

@@ -106,6 +106,9 @@ class GemmConfig:
     k_warps: int = option(1, "warps of a GEMV that share rows of B, each with its part of K", choices=(1, 2, 4, 8))
     a_hint: str = option("", "L2 eviction priority of the loads of A", choices=_HINTS)
     b_hint: str = option("", "L2 eviction priority of the loads of B", choices=_HINTS)
+    promote: bool = option(
+        True, "add the fp8 sums of every K block in fp32; else wgmma keeps them, with 13 bits", choices=(False, True)
+    )
     dependent: bool = option(
         False, "may begin before the launch before it in the stream has ended (griddepcontrol)", choices=(False, True)
     )

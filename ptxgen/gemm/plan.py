@@ -110,7 +110,7 @@ class GemmPlan:
         if wgmma:
             pingpong = config.consumers == "pingpong"
             warpgroups = config.warpgroups or (1 if pingpong else 0)
-            accumulator = RegisterAccumulator.of(a, b, m=m, n=n, warpgroups=warpgroups)
+            accumulator = RegisterAccumulator.of(a, b, m=m, n=n, warpgroups=warpgroups, promote=config.promote)
             consumers = accumulator.warpgroups
             if pingpong:
                 if consumers > 1:

@@ -89,16 +89,19 @@ class Reference:
             accumulation = 2.0**-24 * np.abs(expected)
         else:
             accumulation = self.problem.k * 2.0**-23 * (np.abs(a) @ np.abs(b).T)
-        if self._promoted:
-            accumulation = accumulation + _cut_sums(a, b, self.problem.plan.k_tile)
+        if self._cut_block:
+            accumulation = accumulation + _cut_sums(a, b, self._cut_block)
         if not self._combination.present:
             return expected, self.tolerances(expected, accumulation)
         return self._combined(expected, accumulation, rows, columns, batch)
 
     @property
-    def _promoted(self) -> bool:
+    def _cut_block(self) -> int:
+        """Elements of K whose sum wgmma cuts before it is added elsewhere; 0 where it cuts none."""
         accumulator = self.problem.plan.accumulator
-        return isinstance(accumulator, RegisterAccumulator) and accumulator.promoted
+        if not isinstance(accumulator, RegisterAccumulator) or not accumulator.cut:
+            return 0
+        return self.problem.plan.k_tile if accumulator.promoted else self.problem.k
 
     def _combined(
         self,
@@ -140,7 +143,7 @@ class Reference:
         )
         if self._combination.converts:
             reason = "2⁻²⁴·|Σa·b|: sums of integers are exact, and rounded once to fp32"
-        if self._promoted:
+        if self._cut_block:
             reason += (
                 "; plus 34·2⁻¹³ of the largest addend or sum of each wgmma, which cuts its 33 addends and the result "
                 "off at 13 bits of fraction (docs/hardware.md)"

@@ -41,6 +41,18 @@ CASES: list[tuple[tuple[int, int, int], dict[str, Any]]] = [
     ((300, 260, 200), {**STREAM, "m_tile": 256, "warpgroups": 2, "panel": 2, "slots": 3}),
     ((300, 200, 200), {"n_tile": 64, "a_hint": "evict_first", "b_hint": "evict_last", "slots": 4}),
     ((300, 200, 200), {"n_tile": 64, "dependent": True, "slots": 4}),
+    (
+        (200, 200, 600),
+        {
+            "dtype": "e4m3",
+            "c_dtype": "bf16",
+            "promote": False,
+            "m_tile": 128,
+            "n_tile": 128,
+            "consumers": "pingpong",
+            "slots": 2,
+        },
+    ),
 ]
 
 
