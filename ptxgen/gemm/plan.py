@@ -124,7 +124,7 @@ class GemmPlan:
                 raise PlanError(
                     f"lag={config.lag} takes two warpgroups, at least {config.lag + 1} stages and whole tiles"
                 )
-            roles = Roles.warpgroups(consumers, accumulator.registers, accumulator.blocks, specialized=specialized)
+            roles = Roles.warpgroups(consumers, accumulator.registers, n // 2, specialized=specialized)
         else:
             accumulator = Accumulator.of(
                 a,

@@ -40,10 +40,10 @@ class Roles:
         return cls(warps=6, load=4, mma=5)
 
     @classmethod
-    def warpgroups(cls, consumers: int, accumulator: int, blocks: int, *, specialized: bool) -> Roles:
+    def warpgroups(cls, consumers: int, accumulator: int, mma: int, *, specialized: bool) -> Roles:
         """Roles of a Hopper kernel: a producer warpgroup, then consumers with `accumulator` registers a thread.
 
-        `blocks`: wgmmas among which those are divided.
+        `mma`: how many of those one wgmma takes.
 
         Raises PlanError for an accumulator that does not fit.
         """
@@ -55,7 +55,7 @@ class Roles:
         # ptxas plans with what setmaxnreg gives, but for one wgmma with what a thread has at the launch.
         threads = 128 * (1 + consumers)
         limit = min(_ALL_REGISTERS // threads // 8 * 8, 255)
-        for needed, most in ((accumulator // blocks, limit), (accumulator, registers[1] if registers else limit)):
+        for needed, most in ((mma, limit), (accumulator, registers[1] if registers else limit)):
             if needed + _OTHER_REGISTERS > most:
                 raise PlanError(
                     f"a consumer needs {needed} registers for its accumulator and {_OTHER_REGISTERS} more, "
