@@ -89,6 +89,13 @@ def _open(data: bytes, name: str) -> ELFFile:
 def _machine(data: bytes, name: str) -> int:
     if len(data) < 64:
         raise ContainerError(f"{name}: the ELF file is truncated: {len(data)} bytes, its header alone has 64")
+    segments, sections = struct.unpack_from("<QQ", data, 32)
+    segment_size, segment_count, section_size, section_count = struct.unpack_from("<HHHH", data, 54)
+    end = max(segments + segment_size * segment_count, sections + section_size * section_count)
+    if end > len(data):
+        raise ContainerError(
+            f"{name}: the ELF file is truncated: it has {len(data)} bytes, and its headers end at byte {end}"
+        )
     return struct.unpack_from("<H", data, 18)[0]
 
 

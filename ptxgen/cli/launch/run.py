@@ -331,10 +331,9 @@ def _profiled(report_name: str, words: Sequence[str], options: str, *, as_json: 
     import sys
     from pathlib import Path
 
-    from ptxgen.cli.toolchain.ncu import show
     from ptxgen.gpu import Gpu
     from ptxgen.ncu.binary import require_library
-    from ptxgen.ncu.profile import find_ncu, profile, profile_command
+    from ptxgen.ncu.profile import find_ncu, profile, profile_command, summary_of
 
     try:
         more = shlex.split(options)
@@ -348,7 +347,8 @@ def _profiled(report_name: str, words: Sequence[str], options: str, *, as_json: 
     profile(command, report)
     if not as_json:
         print(f"$ {shlex.join(command)}")
-    return show([str(report)], None, None, everything=False, lines=5, as_csv=False, as_json=as_json)
+    print(summary_of(report, *["--json"] * as_json), end="")
+    return OK
 
 
 def _require_memory(job: GemmJob) -> None:
