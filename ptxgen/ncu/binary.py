@@ -78,8 +78,7 @@ def read_binary(path: str, data: bytes) -> Report:
     container = read_container(data, path)
     library = _library()
     try:
-        ranges = library.load_report(path)  # kept until all is read: its memory is what actions and metrics show
-        actions = [action for each in ranges for action in each]
+        actions = [action for each in library.load_report(path) for action in each]
     except Exception as error:  # the library's own words; it raises plain exceptions of every kind
         raise ReportError(f"{path}: ncu-report cannot read it ({error})") from None
     # The package goes on without a word where it cannot read a result: without it, or with one that has no metrics.

@@ -59,7 +59,7 @@ def summary_of(report: Path, *options: str) -> str:
     """What `ptxgen ncu REPORT OPTION...` prints. Raises ProfilerError where it fails.
 
     A process of its own reads the report: on an H200 the library of Nsight Compute 2025.3.1 ended the process that had
-    profiled by a segmentation fault, twice, and never one that only read. The profile is not lost with it.
+    profiled by a segmentation fault, three times of three, and never one that only read; why is not known.
     """
     command = [sys.executable, "-m", "ptxgen", "ncu", str(report), *options]
     done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
