@@ -60,6 +60,8 @@ _DIRECT: tuple[Problem, ...] = ((239, 120, 136, {}), (100, 64, 8, {"ldc": 65}))
 #: The same for pairs of elements.
 _UNALIGNED_C: Problem = (50, 64, 8, {"ldc": 65})
 _FRAGMENTS: tuple[Problem, ...] = ((96, 105, 136, {"ldc": 112}), _UNALIGNED_C)
+#: Rows of C that end on 16 bytes, where TMA stores the others' ends element by element.
+_WHOLE: Problem = (100, 32, 8, {})
 _BATCHES = {"batches": 2}
 #: Tiles that begin within a block of scales, six of them for one pair of CTAs.
 _SCALED = {"n_tile": 64, "stages": 2, "slots": 2}
@@ -71,22 +73,22 @@ RUNGS: dict[str, Rung] = {
     "modular-k1": Rung("modular-k1", {}, ((30, 25, 40, {}),)),
     "modular-k2": Rung("modular-k2", {}, _FRAGMENTS),
     "modular-k3": Rung("modular-k3", {"n_tile": 64}, _DIRECT),
-    "modular-k4": Rung("modular-k4", {"n_tile": 64}, ((239, 120, 136, {}), (100, 64, 8, {}))),
-    "modular-k5": Rung("modular-k5", {"n_tile": 64}, ((495, 120, 136, {}), (100, 64, 8, {}))),
-    "modular-k6": Rung("modular-k6", _SMALL, ((495, 56, 264, {}),)),
-    "modular-k7": Rung("modular-k7", {"n_tile": 64, "stages": 2}, ((495, 120, 264, {}),)),
-    "modular-k8": Rung("modular-k8", _CHUNKS, ((495, 120, 136, {}),), 4),
-    "modular-k9": Rung("modular-k9", _CHUNKS, ((495, 152, 136, {}),), 4),
+    "modular-k4": Rung("modular-k4", {"n_tile": 64}, ((239, 117, 136, {}), (100, 64, 8, {}))),
+    "modular-k5": Rung("modular-k5", {"n_tile": 64}, ((495, 117, 136, {}), (100, 64, 8, {}))),
+    "modular-k6": Rung("modular-k6", _SMALL, ((495, 53, 264, {}), _WHOLE)),
+    "modular-k7": Rung("modular-k7", {"n_tile": 64, "stages": 2}, ((495, 117, 264, {}), _WHOLE)),
+    "modular-k8": Rung("modular-k8", _CHUNKS, ((495, 117, 136, {}), _WHOLE), 4),
+    "modular-k9": Rung("modular-k9", _CHUNKS, ((495, 149, 136, {}), _WHOLE), 4),
     "tilus-v0": Rung("tilus-v0", {"n_tile": 64}, _DIRECT),
-    "tilus-v1": Rung("tilus-v1", {"n_tile": 64}, ((239, 120, 136, {}),)),
-    "tilus-v2": Rung("tilus-v2", {"n_tile": 64, "stages": 3}, ((239, 120, 392, {}), (100, 64, 8, {}))),
-    "tilus-v3": Rung("tilus-v3", _SMALL, ((239, 56, 264, {}),)),
-    "tilus-v4": Rung("tilus-v4", {**_SMALL, "panel": 2}, ((239, 88, 264, {}),)),
-    "tilus-v5": Rung("tilus-v5", {**_SMALL, "panel": 2}, ((239, 120, 136, {}),), 2),
-    "tilus-v6": Rung("tilus-v6", {**_CHUNKS, "panel": 2}, ((495, 120, 136, {}),), 4),
+    "tilus-v1": Rung("tilus-v1", {"n_tile": 64}, ((239, 117, 136, {}), _WHOLE)),
+    "tilus-v2": Rung("tilus-v2", {"n_tile": 64, "stages": 3}, ((239, 117, 392, {}), (100, 64, 8, {}))),
+    "tilus-v3": Rung("tilus-v3", _SMALL, ((239, 53, 264, {}), _WHOLE)),
+    "tilus-v4": Rung("tilus-v4", {**_SMALL, "panel": 2}, ((239, 85, 264, {}), _WHOLE)),
+    "tilus-v5": Rung("tilus-v5", {**_SMALL, "panel": 2}, ((239, 117, 136, {}), _WHOLE), 2),
+    "tilus-v6": Rung("tilus-v6", {**_CHUNKS, "panel": 2}, ((495, 117, 136, {}), _WHOLE), 4),
     "mxfp8-initial": Rung("mxfp8-initial", _SCALED, ((300, 152, 288, {}), _UNALIGNED)),
     "mxfp8-o4": Rung("mxfp8-o4", _SHARED, ((300, 152, 544, {}), _UNALIGNED)),
-    "mxfp8-o9": Rung("mxfp8-o9", _SHARED, ((300, 152, 544, {}),)),
+    "mxfp8-o9": Rung("mxfp8-o9", _SHARED, ((300, 149, 544, {}), (100, 64, 64, {}))),
     "mxfp8-o11": Rung("mxfp8-o11", _SHARED, ((300, 152, 544, {}), _UNALIGNED)),
     "mxfp8-quantizing": Rung("mxfp8-quantizing", _SHARED, ((300, 160, 544, {}),)),
     "nvfp4": Rung("nvfp4", _SHARED, ((300, 152, 544, {}), _UNALIGNED)),
@@ -94,11 +96,15 @@ RUNGS: dict[str, Rung] = {
     "hopper-2": Rung("hopper-2", {"n_tile": 64, "stages": 3}, ((111, 105, 392, {"ldc": 112}), _UNALIGNED_C)),
     "hopper-3": Rung("hopper-3", _SMALL, ((239, 57, 264, {"ldc": 64}), _UNALIGNED_C)),
     "hopper-4": Rung("hopper-4", {**_SMALL, "slots": 4}, ((495, 89, 136, {"ldc": 96}), _UNALIGNED_C)),
-    "hopper-5": Rung("hopper-5", {**_THREE, "slots": 4, "panel": 2}, ((495, 232, 136, {}),)),
+    "hopper-5": Rung(
+        "hopper-5",
+        {**_THREE, "slots": 4, "panel": 2},
+        ((495, 229, 136, {}), (100, 53, 8, {}), (100, 69, 8, {}), _WHOLE),
+    ),
     "hopper-5, ping-pong with options": Rung(
         "hopper-5",
         {**_THREE, **_ALL, "consumers": "pingpong", "m_tile": 64, "slots": 4, "panel": 2},
-        ((239, 88, 136, _BATCHES), (100, 48, 8, {"ldsource": 49})),
+        ((239, 85, 136, _BATCHES), (100, 48, 8, {"ldsource": 49})),
     ),
     "modular-k2 with options": Rung(
         "modular-k2", _ALL, ((96, 105, 136, {**_BATCHES, "ldc": 112}), (50, 64, 8, {"ldc": 65, "ldsource": 65}))
@@ -109,7 +115,9 @@ RUNGS: dict[str, Rung] = {
         ((239, 56, 136, _BATCHES), (100, 32, 8, {"ldc": 33, "ldsource": 33})),
     ),
     "modular-k9 with options": Rung(
-        "modular-k9", {**_CHUNKS, **_ALL}, ((495, 88, 136, _BATCHES), (200, 32, 8, {"ldsource": 33})), 4
+        "modular-k9", {**_CHUNKS, **_ALL}, ((495, 85, 136, _BATCHES), (200, 32, 8, {"ldsource": 33})), 4
     ),
-    "modular-k8 along a Hilbert curve": Rung("modular-k8", {**_CHUNKS, "order": "hilbert"}, ((495, 120, 136, {}),), 4),
+    "modular-k8 along a Hilbert curve": Rung(
+        "modular-k8", {**_CHUNKS, "order": "hilbert"}, ((495, 117, 136, {}), _WHOLE), 4
+    ),
 }
