@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field
+from functools import lru_cache
 from itertools import takewhile
 from typing import Any, Literal
 
@@ -74,11 +75,7 @@ class Access:
     @property
     def opcode(self) -> str:
         """What the instruction is called: its opcode up to types, scopes and the like; `access` where there is none."""
-        words = self.instruction.split()
-        if words and words[0].startswith("@"):
-            words = words[1:]
-        parts = words[0].rstrip(";").split(".") if words else ["access"]
-        return ".".join([parts[0], *takewhile(lambda part: not _DETAIL.match(part), parts[1:])])
+        return _short_opcode(self.instruction)
 
     @property
     def place(self) -> str:
@@ -86,6 +83,15 @@ class Access:
         if self.address is None:
             return self.name
         return f"{self.name} ({self.address:#x})" if self.name else f"{self.address:#x}"
+
+
+@lru_cache(maxsize=4096)
+def _short_opcode(instruction: str) -> str:
+    words = instruction.split()
+    if words and words[0].startswith("@"):
+        words = words[1:]
+    parts = words[0].rstrip(";").split(".") if words else ["access"]
+    return ".".join([parts[0], *takewhile(lambda part: not _DETAIL.match(part), parts[1:])])
 
 
 @dataclass(frozen=True)

@@ -143,8 +143,12 @@ def callees_first(functions: Sequence[syntax.Function]) -> tuple[list[str], set[
 
 def _calls_pointer(function: syntax.Function) -> bool:
     """Whether it has a call with two names: the pointer, and its signature."""
-    calls = (each for each in statements_of(function.body) if isinstance(each, syntax.Instruction) and each.is_call)
-    return any(sum(isinstance(operand, syntax.Name) for operand in call.operands) > 1 for call in calls)
+    for each in statements_of(function.body):
+        if type(each) is not syntax.Instruction or not each.is_call:
+            continue
+        if sum(isinstance(operand, syntax.Name) for operand in each.operands) > 1:
+            return True
+    return False
 
 
 def _reach(calls: dict[str, list[str]], name: str) -> set[str]:

@@ -345,9 +345,7 @@ class Scheduler:
             stopped = acting.narrowed(~passing)
             if stopped is not None:
                 self.warps.hold(stopped, key, operation)
-                rest = current.active.copy()
-                rest[np.isin(current.indices, stopped.indices)] &= ~stopped.active
-                current = current.narrowed(rest)
+                current = current.without(stopped)
                 if current is None:
                     machine.timeline.advance(1)
                     return
@@ -380,9 +378,7 @@ class Scheduler:
         if acting is None:
             self.warps.move(group, block.following)
             return
-        rest = group.active.copy()
-        rest[np.isin(group.indices, acting.indices)] &= ~acting.active
-        others = group.narrowed(rest)
+        others = group.without(acting)
         if others is not None:
             self.warps.move(others, block.following)
         operation.run(acting, self, block, operation)

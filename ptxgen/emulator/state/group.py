@@ -44,6 +44,15 @@ class Group:
         mask = mask[rows]
         return Group(self.machine, self._indices[rows], None if mask.all() else mask)
 
+    def without(self, part: Group) -> Group | None:
+        """The lanes of this group that are not in `part`, some of its lanes; None if there are none."""
+        rest = ~part.active
+        if part.size < self.size:
+            others = np.ones((self.size, 32), np.bool_)
+            others[np.isin(self._indices, part.indices)] = rest
+            rest = others
+        return self.narrowed(rest)
+
     def full(self, value: Any, dtype: Any = None) -> NDArray[Any]:
         """A value, scalar or array, as an array of shape (warps, 32)."""
         made, shape = np.asarray(value, dtype), (self.size, 32)

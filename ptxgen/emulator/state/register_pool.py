@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -66,10 +68,12 @@ def _raised(entry: syntax.Function) -> list[int]:
     ]
 
 
+@cache
 def _is_wgmma(opcode: str) -> bool:
     return any(each.traits.multiplies and each.form.issued_by == "warpgroup" for each in candidates(opcode))
 
 
+@cache
 def _raises(opcode: str) -> bool:
     return any(isinstance(each, setmaxnreg) and each.action == "inc" for each in candidates(opcode))
 

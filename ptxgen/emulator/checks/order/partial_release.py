@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from ptxgen.emulator.memory.granules import distinct
+
 #: The lanes of a warp, one bit each.
 ALL = 2**32 - 1
 #: Intervals that are kept; beyond, the oldest are dropped.
@@ -64,6 +66,14 @@ class PartialReleases:
             self._open[row] = self.parts[interval] = Part(row, lanes, clock, steps=[(clock, lanes)])
             if len(self.parts) > _MOST:
                 del self.parts[next(iter(self.parts))]
+
+    def among(self, intervals: NDArray[np.int64]) -> list[tuple[int, Part]]:
+        """Those of these intervals, with their numbers, in ascending order."""
+        if not self.parts:
+            return []
+        recent = intervals[intervals >= min(self.parts)]  # numbers grow: most accesses are older than all parts
+        found = distinct(recent).tolist() if len(recent) else []
+        return [(number, self.parts[number]) for number in found if number in self.parts]
 
     def met(self, rows: NDArray[np.int64], clocks: NDArray[np.int64]) -> None:
         """The lanes of each of these warps have met: whoever knows a warp up to this clock knows all that they did."""

@@ -31,7 +31,7 @@ from ptxgen.emulator.checks.order.vector_clock import AsyncOperation
 from ptxgen.emulator.checks.order.warp_sync import MaskedSyncs
 from ptxgen.emulator.checks.registry import Check, races
 from ptxgen.emulator.checks.shared.last_accesses import ThreadAccesses
-from ptxgen.emulator.memory.granules import GRANULE, distinct
+from ptxgen.emulator.memory.granules import GRANULE
 from ptxgen.emulator.state.convergence import bits_of
 from ptxgen.syntax import Instruction, Statement
 
@@ -342,9 +342,7 @@ class LaneAccesses(OrderListener):
             return
         before = table[words]
         numbers = before >> _SHIFT
-        parts = releases.parts
-        for number in distinct(numbers[np.isin(numbers, list(parts))]).tolist():
-            part = parts[number]
+        for number, part in releases.among(numbers):
             lanes = before & (1 << _SHIFT) - 1
             for row in rows.tolist():
                 observed = partial(self._happens_before.has_observed, row, part.row)
@@ -380,8 +378,7 @@ class LaneAccesses(OrderListener):
         before = self._writer[words]
         numbers = before >> _SHIFT
         fenced, members = self._happens_before.fenced, self._happens_before.members
-        for number in distinct(numbers[np.isin(numbers, list(self._fences.parts))]).tolist():
-            part = self._fences.parts[number]
+        for number, part in self._fences.among(numbers):
             hit = (numbers == number) & part.lacks(before & _SEVERAL - 1)
             member = part.row % members
             own, issuer = fenced[part.row, member], fenced[row, member]
