@@ -25,7 +25,7 @@ from ptxgen.emulator.semantics import Semantics, find, reason
 from ptxgen.emulator.state.warpgroups import is_move
 from ptxgen.instr.model.form import Instruction
 from ptxgen.instr.model.recognize import Unrecognized
-from ptxgen.instr.model.scope import Scope, declare, declare_labels, declare_parameters, list_behind, names_in
+from ptxgen.instr.model.scope import list_behind, names_in
 from ptxgen.instr.model.targets import Target
 from ptxgen.instr.model.traits import Traits
 from ptxgen.instr.model.types import TYPES
@@ -214,17 +214,15 @@ class Program:
 
     def _module_names(self, module: syntax.Module) -> Names:
         """The names that all functions of a module know."""
-        names = Names(None, Scope())
+        names = Names(None, self.kernel.analysis.scope(module))
         names.places.update(self.layout.places)
         for item in module.items:
-            declare(names.scope, item)
             names.places.update(self.variables.of(item))
         return names
 
     def _body(self, function: syntax.Function, outer: Names) -> _Body:
         """Read the body of a function: its lines, and the registers that it has."""
-        names = Names(outer, Scope(outer.scope))
-        declare_parameters(names.scope, function)
+        names = Names(outer, self.kernel.analysis.scope(function))
         names.places.update(self.variables.of(function))
         start = len(self._lines)
         if function.kind == "func":
@@ -237,15 +235,12 @@ class Program:
         return _Body(function, names, start, len(self._lines) - 1, names.made)
 
     def _read(self, block: syntax.Block, names: Names) -> None:
-        declare_labels(names.scope, block.statements)
         for statement in block.statements:
             if isinstance(statement, syntax.RegisterDeclaration):
                 self._declare(names, statement.declarators, statement.type, statement.vector)
             elif isinstance(statement, syntax.Variable):
                 names.places.update(self.variables.of(statement))
                 names.places.update(self.layout.of(statement))
-            if not isinstance(statement, syntax.Label):
-                declare(names.scope, statement)
         for index, statement in enumerate(block.statements):
             if isinstance(statement, syntax.Label):
                 behind = list_behind(block.statements, index)
@@ -254,7 +249,7 @@ class Program:
                 elif isinstance(behind, syntax.Directive):
                     names.lists[statement.name] = list(names_in(behind))
             elif isinstance(statement, syntax.Block):
-                self._read(statement, Names(names, Scope(names.scope)))
+                self._read(statement, Names(names, self.kernel.analysis.scope(statement)))
             elif isinstance(statement, syntax.Instruction):
                 self._lines.append(_Line(statement, names))
 

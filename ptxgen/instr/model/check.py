@@ -16,7 +16,7 @@ from ptxgen.instr.model.form import Instruction
 from ptxgen.instr.model.nearest import names_fix, nearest_opcode
 from ptxgen.instr.model.places import blamed
 from ptxgen.instr.model.recognize import Unrecognized, once, overlooked
-from ptxgen.instr.model.scope import Scope, declare, declare_labels, declare_parameters, list_behind, list_symbol
+from ptxgen.instr.model.scope import Scope
 from ptxgen.instr.model.special import DIRECTIVES
 from ptxgen.instr.model.symbols import Problem, Severity, Symbol, title_of
 from ptxgen.instr.module.cta_groups import group_of, group_problems
@@ -79,7 +79,7 @@ def check(
 
 
 class _Checker:
-    """Walks a module in the order of its text, since a name must be declared before it is used."""
+    """Finds what is wrong with a module, statement by statement."""
 
     def __init__(self, module: syntax.Module, target: str | None, analysis: Analysis) -> None:
         self.module, self.analysis = module, analysis
@@ -89,6 +89,8 @@ class _Checker:
         self._legal: set[tuple[object, ...]] = set()
         #: Variables of this function in which calls so far in the text returned something.
         self._returned: set[Symbol] = set()
+        #: The numbers of the signatures of operands in the scopes of this function, by their text.
+        self._signatures: dict[Scope, dict[str, int]] = {}
         #: Signatures by number, since comparing them takes long.
         self._numbers: dict[Signature, int] = {}
         self._function: syntax.Function | None = None
@@ -98,26 +100,40 @@ class _Checker:
     def run(self) -> Iterator[Diagnostic]:
         for place, problem in self._header:
             yield _diagnostic(place, problem)
-        scope = Scope(texture_mode=self.context.texture_mode)
-        for item in self.module.items:
-            yield from self._item(item, scope)
+        items = set(map(id, self.module.items))
+        for statement, scope, clashes in self.analysis.steps():
+            if type(statement) is syntax.Instruction:
+                if found := self._instruction(statement, scope):
+                    yield from found
+            elif id(statement) in items:
+                yield from self._item(statement, scope, clashes)
+            elif type(statement) is syntax.Location:
+                yield from _at(statement, self.debugging.location(statement))
+            else:
+                yield from _at(statement, map(_redeclared, clashes))
+                if type(statement) is not syntax.Label:
+                    yield from self._declaration(statement, scope)
+                    self._signatures.pop(scope, None)
         yield from _located(self.linker.undefined())
         yield from _located(self.debugging.unresolved())
         if len(self._groups - {None}) > 1:
             yield from _located(group_problems(self.module))
         yield from _located(constant_bytes_problems(self.module.items))
 
-    def _item(self, item: syntax.Statement, scope: Scope) -> Iterator[Diagnostic]:
-        """What is wrong with one item of the module, which becomes known to all that follows."""
+    def _item(self, item: syntax.Statement, scope: Scope, clashes: Iterable[str]) -> Iterator[Diagnostic]:
+        """What is wrong with one item of the module, the body of a function apart."""
         match item:
             case syntax.Function():
-                yield from self._function_of(item, scope)
-                return
+                self._function = item
+                self._returned.clear()
+                self._signatures.clear()
+                yield from _at(item, self.linker.function(item))
+                yield from _located(parameter_problems(item, self.context))
+                yield from _located(directive_problems(item, self.context))
+                yield from _at(item, map(_redeclared, clashes))
             case syntax.Variable():
-                declare(scope, item)
                 yield from _at(item, self.linker.variable(item))
                 yield from _at(item, variable_problems(item, self.context, scope, in_body=False))
-                return
             case syntax.RegisterDeclaration():
                 yield from _at(item, register_problems(item, self.context, in_body=False))
             case syntax.Section():
@@ -128,48 +144,9 @@ class _Checker:
                 yield from _at(item, self.linker.alias(item))
             case syntax.Directive(name="pragma"):
                 yield from _at(item, pragma_problems(item, self.context, "module"))
-        declare(scope, item)
-
-    def _function_of(self, function: syntax.Function, outer: Scope) -> Iterator[Diagnostic]:
-        yield from _at(function, self.linker.function(function))
-        yield from _located(parameter_problems(function, self.context))
-        yield from _located(directive_problems(function, self.context))
-        declare(outer, function)
-        scope = Scope(outer)
-        yield from _at(function, map(_redeclared, declare_parameters(scope, function)))
-        if function.body is not None:
-            self._function = function
-            self._returned.clear()
-            yield from self._block(function.body, scope)
-
-    def _block(self, block: syntax.Block, scope: Scope) -> Iterator[Diagnostic]:
-        """What is wrong inside `{ }`, whose names are those of `scope`."""
-        statements = block.statements
-        declare_labels(scope, statements)
-        signatures: dict[str, int] = {}
-        for index, statement in enumerate(statements):
-            if type(statement) is syntax.Instruction:
-                if found := self._instruction(statement, scope, signatures):
-                    yield from found
-            elif type(statement) is syntax.Label:
-                behind = list_behind(statements, index)
-                symbol = (
-                    Symbol(statement.name, "label") if behind is None else list_symbol(scope, statement.name, behind)
-                )
-                clash = scope.add(symbol)
-                if clash is not None:
-                    yield _diagnostic(statement, _redeclared(clash))
-            elif type(statement) is syntax.Block:
-                yield from self._block(statement, Scope(scope))
-            elif type(statement) is syntax.Location:
-                yield from _at(statement, self.debugging.location(statement))
-            else:
-                yield from self._declaration(statement, scope)
-                signatures.clear()
 
     def _declaration(self, statement: syntax.Statement, scope: Scope) -> Iterator[Diagnostic]:
         """What is wrong with a declaration or a directive inside a function."""
-        yield from _at(statement, map(_redeclared, declare(scope, statement)))
         match statement:
             case syntax.RegisterDeclaration():
                 yield from _at(statement, register_problems(statement, self.context, in_body=True))
@@ -184,9 +161,7 @@ class _Checker:
             case syntax.Directive():
                 yield from _at(statement, list_problems(statement, self.context, scope))
 
-    def _instruction(
-        self, statement: syntax.Instruction, scope: Scope, signatures: dict[str, int]
-    ) -> Sequence[Diagnostic]:
+    def _instruction(self, statement: syntax.Instruction, scope: Scope) -> Sequence[Diagnostic]:
         """What is wrong with an instruction; the fast way out is one whose like was legal before."""
         is_call = statement.is_call
         if statement.opcode.startswith("tcgen05."):
@@ -196,7 +171,7 @@ class _Checker:
         if is_call:
             self._returned.update(_results(statement, scope))
         # Whether a call is legal follows from the names in it.
-        known = None if is_call else self._key(statement, scope, signatures)
+        known = None if is_call else self._key(statement, scope)
         guard = statement.guard
         if known in self._legal and (guard is None or not any(_guard_problems(guard, scope))):
             return ()
@@ -214,10 +189,9 @@ class _Checker:
         opcode = statement.opcode if isinstance(found, Unrecognized) and not found.bound else ""
         return [_diagnostic(statement, problem, opcode, found) for problem in problems]
 
-    def _key(
-        self, statement: syntax.Instruction, scope: Scope, signatures: dict[str, int]
-    ) -> tuple[object, ...] | None:
+    def _key(self, statement: syntax.Instruction, scope: Scope) -> tuple[object, ...] | None:
         """What the verdict on an instruction depends on; None if that is not known."""
+        signatures = self._signatures.setdefault(scope, {})
         key: list[object] = [statement.opcode, statement.guard is None]
         for operand in statement.operands:
             text = str(operand)

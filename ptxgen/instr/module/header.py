@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ptxgen import syntax
-from ptxgen.instr.model.symbols import Problem, unavailable
+from ptxgen.instr.model.symbols import Problem, TextureMode, unavailable
 from ptxgen.instr.model.targets import (
     ALL,
     Availability,
@@ -50,14 +50,19 @@ def context_of(module: syntax.Module, target: str | None) -> tuple[Context, list
         message = target_problem(architecture, version)
         if message is not None:
             found.append((last, Problem("target", message)))
-    options = {word for item in directives if item.name == "target" for word in item.arguments}
     for item in directives:
         if item.name == "address_size":
             found += [(item, problem) for problem in _address_size(item, version)]
         elif item.name == "target" and "debug" in item.arguments and not _has_debug_sections(module):
             message = ".target debug requires debug information: a .section such as .debug_info"
             found.append((item, Problem("missing-directive", message)))
-    return Context(architecture, version, "independent" if "texmode_independent" in options else "unified"), found
+    return Context(architecture, version, texture_mode_of(module)), found
+
+
+def texture_mode_of(module: syntax.Module) -> TextureMode:
+    """How `.target` has textures and samplers: unified unless it says otherwise."""
+    targets = [item for item in module.items if isinstance(item, syntax.Directive) and item.name == "target"]
+    return "independent" if any("texmode_independent" in item.arguments for item in targets) else "unified"
 
 
 def _target(
