@@ -13,6 +13,7 @@ bands numbers of 16 lanes of tensor memory.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence, Set
+from functools import cache
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
@@ -27,8 +28,7 @@ if TYPE_CHECKING:
     from ptxgen.emulator.load.registers import Register
     from ptxgen.emulator.load.shared_names import SharedNames
     from ptxgen.emulator.memory import GlobalMemory, SharedMemory, TensorMemory
-    from ptxgen.emulator.memory.located import Bytes
-    from ptxgen.emulator.memory.order import Order
+    from ptxgen.emulator.memory.located import MemoryAccess
     from ptxgen.emulator.state.mbarriers import MBarrier
     from ptxgen.emulator.state.places import Places
     from ptxgen.emulator.state.signals import Signal
@@ -248,57 +248,19 @@ class Observer:
     def registers_read(self, rows: NDArray[np.int64], registers: Set[int]) -> None:
         """Warps read registers, by number, that an observer has put into `machine.watched`."""
 
-    # Accesses to memory by instructions. Lanes of `mask` (warps, 32), all where it is None, access `size` bytes each.
+    # Accesses to memory by instructions.
 
-    def memory_requested(
-        self,
-        rows: NDArray[np.int64],
-        mask: Lanes | None,
-        space: str,
-        places: Bytes,
-        size: int,
-        statement: Instruction,
-    ) -> None:
+    def memory_requested(self, access: MemoryAccess) -> None:
         """A load, store or cp.async asks for bytes at addresses that its lanes name: hardware takes the same ones."""
 
-    def memory_loads(
-        self,
-        rows: NDArray[np.int64],
-        mask: Lanes | None,
-        space: str,
-        places: Bytes,
-        size: int,
-        statement: Instruction,
-        order: Order | None,
-    ) -> None:
+    def memory_loads(self, access: MemoryAccess) -> None:
         """Lanes load; a strong load (volatile, relaxed, acquire) has an order."""
 
-    def memory_stores(
-        self,
-        rows: NDArray[np.int64],
-        mask: Lanes | None,
-        space: str,
-        places: Bytes,
-        size: int,
-        statement: Instruction,
-        values: Sequence[NDArray[Any]],
-        order: Order | None,
-    ) -> None:
+    def memory_stores(self, access: MemoryAccess, values: Sequence[NDArray[Any]]) -> None:
         """Lanes are about to store values, neighboring words of each lane; a strong store has an order."""
 
     def memory_updates(
-        self,
-        rows: NDArray[np.int64],
-        mask: Lanes | None,
-        space: str,
-        places: Bytes,
-        size: int,
-        statement: Instruction,
-        turns: NDArray[np.int64] | None,
-        order: Order,
-        *,
-        returns: bool,
-        uses: bool,
+        self, access: MemoryAccess, turns: NDArray[np.int64] | None, *, returns: bool, uses: bool
     ) -> None:
         """Lanes are about to change memory by an atomic operation, one after the other: the active lanes in the order
         of `turns`, or without it in that of warps and lanes. It `returns` what it finds there (red does not), and
@@ -364,18 +326,10 @@ class Observer:
         """Lanes of a warp have waited for works of its own; with `reads` only until they had read their sources."""
 
     def copies_issued(
-        self,
-        works: Sequence[AsyncWork],
-        rows: NDArray[np.int64],
-        mask: Lanes | None,
-        places: Bytes,
-        sources: NDArray[np.int64],
-        read: NDArray[np.int64],
-        size: int,
-        statement: Instruction,
+        self, works: Sequence[AsyncWork], access: MemoryAccess, sources: NDArray[np.int64], read: NDArray[np.int64]
     ) -> None:
-        """cp.async: each warp issues one of the works. Lanes of `mask` copy `read` bytes (warps, 32) from `sources`,
-        offsets of the heap, and zeros behind them, to `size` bytes of their own CTA's memory.
+        """cp.async: each warp issues one of the works. Lanes copy `read` bytes (warps, 32) from `sources`, offsets of
+        the heap, and zeros behind them, to what they access in their own CTA's memory.
         """
 
     def copies_awaited(self, row: int, works: Sequence[AsyncWork], signaled: Sequence[AsyncWork]) -> None:
@@ -458,9 +412,14 @@ def _everyone(handlers: Sequence[Handler]) -> Handler:
 
 def handler(base: type, name: str, observers: Sequence[object]) -> Handler:
     """Passes an event, a method of `base`, to the observers that override it, in their order."""
-    empty = getattr(base, name)
-    handlers = [getattr(each, name) for each in observers if getattr(type(each), name) is not empty]
+    handlers = [getattr(each, name) for each in observers if name in _handled(base, type(each))]
     return _nobody if not handlers else handlers[0] if len(handlers) == 1 else _everyone(handlers)
+
+
+@cache
+def _handled(base: type, kind: type) -> frozenset[str]:
+    """The events, methods of `base`, that a class overrides."""
+    return frozenset(name for name, empty in vars(base).items() if getattr(kind, name) is not empty)
 
 
 class Events(Observer):

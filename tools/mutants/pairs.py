@@ -22,6 +22,7 @@ from ptxgen.emulator.checks.shared.accesses import SharedAccesses
 from ptxgen.emulator.checks.shared.instructions import SharedInstructions
 from ptxgen.emulator.checks.shared.lanes import LaneAccesses
 from ptxgen.emulator.memory.granules import GRANULE
+from ptxgen.emulator.memory.located import MemoryAccess
 
 #: Who accesses: a warp, in one of its intervals, or an asynchronous operation (row -1) by its number.
 _Actor = tuple[int, int]
@@ -202,21 +203,20 @@ class AllLanes(LaneAccesses):
 class AllInstructions(SharedInstructions):
     """Accesses of instructions that also report the lanes of strong ones; atomic operations count as stores."""
 
-    def strong(
-        self,
-        rows: Any,
-        active: Any,
-        places: Any,
-        size: int,
-        statement: Any,
-        what: Any,
-        changing: Any = None,
-        **how: Any,
-    ) -> None:
+    def strong(self, access: MemoryAccess, active: Any, what: Any, changing: Any = None, **how: Any) -> None:
         if isinstance(self._lanes, AllLanes):
-            chosen, writes = active if changing is None else changing, what != "strong load"
-            self._lanes.tell(rows, places.slots, places.inside, chosen, size, statement, writes=writes, strong=True)
-        super().strong(rows, active, places, size, statement, what, changing, **how)
+            chosen, writes, places = active if changing is None else changing, what != "strong load", access.places
+            self._lanes.tell(
+                access.rows,
+                places.slots,
+                places.inside,
+                chosen,
+                access.size,
+                access.statement,
+                writes=writes,
+                strong=True,
+            )
+        super().strong(access, active, what, changing, **how)
 
 
 @contextlib.contextmanager

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from ptxgen.device import Status
 from ptxgen.emulator.checks.findings import Findings
 from ptxgen.emulator.checks.registry import efficiency as checks
-from ptxgen.emulator.memory.located import Bytes, lanes_of
-from ptxgen.emulator.observer import Lanes, Observer
+from ptxgen.emulator.memory.located import MemoryAccess
+from ptxgen.emulator.observer import Observer
 from ptxgen.layouts.banks import LINE_BYTES, wavefronts
 from ptxgen.syntax import Statement
 
@@ -59,20 +59,12 @@ class Efficiency(Observer):
         self._shared: dict[int, _Tally] = {}
         self._global: dict[int, _Tally] = {}
 
-    def memory_requested(
-        self,
-        rows: NDArray[np.int64],
-        mask: Lanes | None,
-        space: str,
-        places: Bytes,
-        size: int,
-        statement: Statement,
-    ) -> None:
-        active = lanes_of(rows, mask)
-        if space == "global":
+    def memory_requested(self, access: MemoryAccess) -> None:
+        active, places, size, statement = access.active, access.places, access.size, access.statement
+        if access.space == "global":
             self.heap(places.offsets, active, size, statement)
         elif places.inside is not None and places.slots is not None:
-            own = active & (places.slots == self._row_slot[rows][:, None])
+            own = active & (places.slots == self._row_slot[access.rows][:, None])
             if own.any():
                 self.shared(places.inside, own, size, statement)
 

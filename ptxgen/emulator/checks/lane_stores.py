@@ -15,9 +15,8 @@ from numpy.typing import NDArray
 from ptxgen.emulator.checks.findings import Findings
 from ptxgen.emulator.checks.registry import races
 from ptxgen.emulator.memory.global_memory import HEAP_BASE
-from ptxgen.emulator.memory.located import Bytes, lanes_of
-from ptxgen.emulator.memory.order import Order
-from ptxgen.emulator.observer import Lanes, Observer
+from ptxgen.emulator.memory.located import MemoryAccess
+from ptxgen.emulator.observer import Observer
 from ptxgen.syntax import Instruction
 
 #: Floats that differ by no more than this, relative to them, count as one result that was rounded in other ways.
@@ -31,22 +30,13 @@ class LaneStores(Observer):
     def __init__(self, findings: Findings) -> None:
         self._findings = findings
 
-    def memory_stores(
-        self,
-        rows: NDArray[np.int64],
-        mask: Lanes | None,
-        space: str,
-        places: Bytes,
-        size: int,
-        statement: Instruction,
-        values: Sequence[NDArray[Any]],
-        order: Order | None,
-    ) -> None:
+    def memory_stores(self, access: MemoryAccess, values: Sequence[NDArray[Any]]) -> None:
+        rows, _, space, places, _, statement, order = access
         name = "shared" if places.slots is not None else space
         if order is not None or name not in _CHECKS:
             return
         inside = places.offsets if places.inside is None else places.inside
-        lanes = np.flatnonzero(lanes_of(rows, mask))
+        lanes = np.flatnonzero(access.active)
         offsets = places.offsets.reshape(-1)[lanes]
         if (offsets[1:] > offsets[:-1]).all():
             return

@@ -23,7 +23,7 @@ from ptxgen.emulator.memory.global_memory import (
     SHARED_WINDOW,
     WINDOW_BYTES,
 )
-from ptxgen.emulator.memory.located import Bytes
+from ptxgen.emulator.memory.located import Bytes, MemoryAccess
 from ptxgen.emulator.memory.order import Order
 from ptxgen.emulator.state.group import Group
 
@@ -120,13 +120,14 @@ def load_words(
     total = size * count
     places = locate(g, space, addresses, total, "a load")
     data, offsets = places.data, places.offsets
+    access = MemoryAccess(g.indices, g.mask, space, places, total, statement, order)
     if measured:
-        machine.events.memory_requested(g.indices, g.mask, space, places, total, statement)
+        machine.events.memory_requested(access)
     words, index = data.view(dtype), offsets // size
     values = [words[index + i] for i in range(count)]
     if order is not None:
-        machine.effects += machine.strong_loads.replace(g.indices, g.mask, space, places, values, statement)
-    machine.events.memory_loads(g.indices, g.mask, space, places, total, statement, order)
+        machine.effects += machine.strong_loads.replace(access, values)
+    machine.events.memory_loads(access)
     return values
 
 
@@ -151,9 +152,10 @@ def store_words(
         raise MemoryFault(READ_ONLY, f"a store to {_READ_ONLY[space]}")
     places = locate(g, space, addresses, total, "a store")
     data, offsets = places.data, places.offsets
+    access = MemoryAccess(g.indices, g.mask, space, places, total, statement, order)
     if measured:
-        machine.events.memory_requested(g.indices, g.mask, space, places, total, statement)
-    machine.events.memory_stores(g.indices, g.mask, space, places, total, statement, values, order)
+        machine.events.memory_requested(access)
+    machine.events.memory_stores(access, values)
     words, index = data.view(dtype), offsets // size
     changed = False  # what is there already is no effect: threads that poll may store what they read
     for i, value in enumerate(values):

@@ -7,6 +7,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ptxgen.emulator.memory.order import Order
+from ptxgen.syntax import Instruction
+
 
 class Bytes(NamedTuple):
     """The bytes of an access: in `data` (flat) at `offsets` (warps, 32), checked; masked lanes are somewhere legal.
@@ -19,6 +22,27 @@ class Bytes(NamedTuple):
     offsets: NDArray[np.int64]
     slots: NDArray[np.int64] | None = None
     inside: NDArray[np.int64] | None = None
+
+
+class MemoryAccess(NamedTuple):
+    """What one instruction of several warps accesses in one state space, for the events that it causes.
+
+    The lanes of `mask` (warps, 32), all where it is None, access `size` bytes each. A strong access (volatile, relaxed,
+    acquire, release, atomic) has an order.
+    """
+
+    rows: NDArray[np.int64]
+    mask: NDArray[np.bool_] | None
+    space: str
+    places: Bytes
+    size: int
+    statement: Instruction
+    order: Order | None = None
+
+    @property
+    def active(self) -> NDArray[np.bool_]:
+        """The lanes that take part: (warps, 32)."""
+        return lanes_of(self.rows, self.mask)
 
 
 def lanes_of(rows: NDArray[np.int64], mask: NDArray[np.bool_] | None) -> NDArray[np.bool_]:

@@ -5,26 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen.device import StaleValue
-from ptxgen.emulator.memory.located import Bytes
-from ptxgen.syntax import Instruction
+from ptxgen.emulator.memory.located import MemoryAccess
 
 
 class StrongLoads:
     """Every strong load returns what is in memory."""
 
-    def replace(
-        self,
-        rows: NDArray[np.int64],
-        mask: NDArray[np.bool_] | None,
-        space: str,
-        places: Bytes,
-        values: Sequence[NDArray[Any]],
-        statement: Instruction,
-    ) -> bool:
+    def replace(self, access: MemoryAccess, values: Sequence[NDArray[Any]]) -> bool:
         """May put stale values in place of loaded ones, and whether it has. `values` are the neighboring words of each
         lane, (warps, 32).
         """

@@ -15,8 +15,7 @@ from ptxgen.device.report import Role
 from ptxgen.emulator.engines.work import AsyncWork
 from ptxgen.emulator.memory.global_memory import HEAP_BASE
 from ptxgen.emulator.memory.granules import GRANULE
-from ptxgen.emulator.memory.located import Bytes, lanes_of
-from ptxgen.emulator.memory.order import Order
+from ptxgen.emulator.memory.located import MemoryAccess
 from ptxgen.emulator.observer import Lanes, MachineView, Observer, ProgramView
 from ptxgen.emulator.state.signals import Signal
 from ptxgen.syntax import Instruction, Statement
@@ -150,15 +149,8 @@ class Provenance(Observer):
         for slot in slots.tolist():
             self._begins.setdefault(slot, []).append((self.order, self.machine.places.cta(slot)))
 
-    def _lanes(
-        self,
-        rows: NDArray[np.int64],
-        mask: Lanes | None,
-        space: str,
-        places: Bytes,
-        size: int,
-        statement: Instruction,
-    ) -> LaneAccess | None:
+    def _lanes(self, access: MemoryAccess) -> LaneAccess | None:
+        rows, _, space, places, size, statement, _ = access
         if (space != "global" and not space.startswith("shared")) or self.truncated:
             return None
         self.order += 1
@@ -168,75 +160,39 @@ class Provenance(Observer):
             self.order,
             statement,
             rows,
-            lanes_of(rows, mask).copy(),
+            access.active.copy(),
             None if places.slots is None else np.broadcast_to(places.slots, shape),
             np.broadcast_to(offsets, shape),
             size,
         )
 
-    def memory_loads(
-        self,
-        rows: NDArray[np.int64],
-        mask: Lanes | None,
-        space: str,
-        places: Bytes,
-        size: int,
-        statement: Instruction,
-        order: Order | None,
-    ) -> None:
-        made = self._lanes(rows, mask, space, places, size, statement)
+    def memory_loads(self, access: MemoryAccess) -> None:
+        made = self._lanes(access)
         if made is not None:
-            self.loads.setdefault(id(statement), []).append(made)
+            self.loads.setdefault(id(access.statement), []).append(made)
 
-    def memory_stores(
-        self,
-        rows: NDArray[np.int64],
-        mask: Lanes | None,
-        space: str,
-        places: Bytes,
-        size: int,
-        statement: Instruction,
-        values: Sequence[NDArray[Any]],
-        order: Order | None,
-    ) -> None:
-        made = self._lanes(rows, mask, space, places, size, statement)
+    def memory_stores(self, access: MemoryAccess, values: Sequence[NDArray[Any]]) -> None:
+        made = self._lanes(access)
         if made is not None:
             (self.global_writes if made.slots is None else self.shared_writes).append(made)
 
     def memory_updates(
-        self,
-        rows: NDArray[np.int64],
-        mask: Lanes | None,
-        space: str,
-        places: Bytes,
-        size: int,
-        statement: Instruction,
-        turns: NDArray[np.int64] | None,
-        order: Order,
-        *,
-        returns: bool,
-        uses: bool,
+        self, access: MemoryAccess, turns: NDArray[np.int64] | None, *, returns: bool, uses: bool
     ) -> None:
-        made = self._lanes(rows, mask, space, places, size, statement)
+        made = self._lanes(access)
         if made is not None:
             (self.global_writes if made.slots is None else self.shared_writes).append(made)
 
     def copies_issued(
-        self,
-        works: Sequence[AsyncWork],
-        rows: NDArray[np.int64],
-        mask: Lanes | None,
-        places: Bytes,
-        sources: NDArray[np.int64],
-        read: NDArray[np.int64],
-        size: int,
-        statement: Instruction,
+        self, works: Sequence[AsyncWork], access: MemoryAccess, sources: NDArray[np.int64], read: NDArray[np.int64]
     ) -> None:
-        made = self._lanes(rows, mask, "shared", places, size, statement)
+        made = self._lanes(access)
         if made is not None:
             self.shared_writes.append(made)
-            source = LaneAccess(made.order, statement, rows, made.mask & (read > 0), None, sources, size)
-            self.loads.setdefault(id(statement), []).append(source)
+            source = LaneAccess(
+                made.order, access.statement, access.rows, made.mask & (read > 0), None, sources, access.size
+            )
+            self.loads.setdefault(id(access.statement), []).append(source)
 
     def work_issued(self, work: AsyncWork) -> None:
         if not self.truncated:

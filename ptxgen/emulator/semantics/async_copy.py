@@ -18,7 +18,7 @@ from ptxgen.emulator.load.operands import Binder
 from ptxgen.emulator.memory import MemoryFault
 from ptxgen.emulator.memory.access import locate
 from ptxgen.emulator.memory.global_memory import HEAP_BASE
-from ptxgen.emulator.memory.located import Bytes
+from ptxgen.emulator.memory.located import Bytes, MemoryAccess
 from ptxgen.emulator.semantics import semantics
 from ptxgen.emulator.semantics.kinds import Blocking, Passing, Plain
 from ptxgen.emulator.state.group import Group
@@ -98,9 +98,11 @@ def _issue(
     shared, offsets, inside = places.data, places.offsets, places.inside
     assert inside is not None
     events = machine.events
-    events.memory_requested(g.indices, g.mask, "shared", places, size, statement)
+    written = MemoryAccess(g.indices, g.mask, "shared", places, size, statement)
+    events.memory_requested(written)
     if events.observes("memory_requested") and (reading := active & (read > 0)).any():
-        events.memory_requested(g.indices, reading, "global", Bytes(machine.memory.data, sources), size, statement)
+        source = Bytes(machine.memory.data, sources)
+        events.memory_requested(MemoryAccess(g.indices, reading, "global", source, size, statement))
     at_once = machine.timeline.schedule == "eager"
     if at_once:
         _move(machine, shared, size, (offsets[active], sources[active], read[active]))
@@ -109,7 +111,7 @@ def _issue(
         machine.issue("cp.async", statement, int(machine.row_slot[row]), row, active[position].copy())
         for position, row in enumerate(g.indices.tolist())
     ]
-    events.copies_issued(works, g.indices, g.mask, places, sources, read, size, statement)
+    events.copies_issued(works, written, sources, read)
     for position, work in enumerate(works):
         made = Copy(work, done=at_once)
         machine.copies.setdefault(work.row, WarpCopies()).add(made)

@@ -20,7 +20,7 @@ from ptxgen.emulator.load.operands import Binder, Writer, numpy_type
 from ptxgen.emulator.memory import MemoryFault
 from ptxgen.emulator.memory.access import Part, locate, parts_of
 from ptxgen.emulator.memory.atomics import Operation, accumulate, update
-from ptxgen.emulator.memory.located import Bytes
+from ptxgen.emulator.memory.located import Bytes, MemoryAccess
 from ptxgen.emulator.memory.order import Order, level, order_of
 from ptxgen.emulator.memory.reductions import canonical, decrement, greater, increment, lesser
 from ptxgen.emulator.semantics import semantics
@@ -148,9 +148,8 @@ def change(
     places = locate(g, part.space, part.addresses, size * count, "an atomic operation")
     data, offsets = places.data, places.offsets
     taking = turns(machine, int(g.active.sum()))
-    machine.events.memory_updates(
-        g.indices, g.mask, part.space, places, size * count, statement, taking, order, returns=reads, uses=uses
-    )
+    access = MemoryAccess(g.indices, g.mask, part.space, places, size * count, statement, order)
+    machine.events.memory_updates(access, taking, returns=reads, uses=uses)
     words = data.view(np.uint64).reshape(-1, 2) if size == 16 else data.view(dtype)
     index = offsets[g.active] // size
     found = [

@@ -30,8 +30,7 @@ from ptxgen.emulator.checks.registry import races
 from ptxgen.emulator.checks.shared.lanes import LaneAccesses
 from ptxgen.emulator.engines.work import AsyncWork
 from ptxgen.emulator.memory.global_memory import HEAP_BASE, MAP_BYTES
-from ptxgen.emulator.memory.located import Bytes, lanes_of
-from ptxgen.emulator.memory.order import Order
+from ptxgen.emulator.memory.located import MemoryAccess
 from ptxgen.emulator.observer import Observer
 from ptxgen.syntax import Statement
 
@@ -59,16 +58,8 @@ class GlobalAccesses(Observer):
         #: Which words strong loads have seen.
         self._observed = np.zeros(0, np.bool_)
 
-    def memory_loads(
-        self,
-        rows: NDArray[np.int64],
-        mask: Mask,
-        space: str,
-        places: Bytes,
-        size: int,
-        statement: Statement,
-        order: Order | None,
-    ) -> None:
+    def memory_loads(self, access: MemoryAccess) -> None:
+        rows, mask, space, places, size, statement, order = access
         if space != "global":
             return
         if order is None:
@@ -76,59 +67,32 @@ class GlobalAccesses(Observer):
         else:
             self.strong(rows, places.offsets, mask, size, statement, "strong load", reads=True, writes=False)
 
-    def memory_stores(
-        self,
-        rows: NDArray[np.int64],
-        mask: Mask,
-        space: str,
-        places: Bytes,
-        size: int,
-        statement: Statement,
-        values: Sequence[NDArray[Any]],
-        order: Order | None,
-    ) -> None:
+    def memory_stores(self, access: MemoryAccess, values: Sequence[NDArray[Any]]) -> None:
+        rows, mask, space, places, size, statement, order = access
         if space != "global":
             return
         if order is None:
-            same = ~changing_lanes(lanes_of(rows, mask), places, size, values)
+            same = ~changing_lanes(access.active, places, size, values)
             self.access(rows, places.offsets, mask, size, statement, same)
         else:
-            changing = changing_lanes(lanes_of(rows, mask), places, size, values)
+            changing = changing_lanes(access.active, places, size, values)
             self.strong(rows, places.offsets, mask, size, statement, "strong store", changing, reads=False, writes=True)
 
     def memory_updates(
-        self,
-        rows: NDArray[np.int64],
-        mask: Mask,
-        space: str,
-        places: Bytes,
-        size: int,
-        statement: Statement,
-        turns: NDArray[np.int64] | None,
-        order: Order,
-        *,
-        returns: bool,
-        uses: bool,
+        self, access: MemoryAccess, turns: NDArray[np.int64] | None, *, returns: bool, uses: bool
     ) -> None:
+        rows, mask, space, places, size, statement, _ = access
         if space == "global":
             self.strong(rows, places.offsets, mask, size, statement, "atomic operation", reads=returns, writes=True)
 
     def copies_issued(
-        self,
-        works: Sequence[AsyncWork],
-        rows: NDArray[np.int64],
-        mask: Mask,
-        places: Bytes,
-        sources: NDArray[np.int64],
-        read: NDArray[np.int64],
-        size: int,
-        statement: Statement,
+        self, works: Sequence[AsyncWork], access: MemoryAccess, sources: NDArray[np.int64], read: NDArray[np.int64]
     ) -> None:
         """Copies that read all of their source do so as loads would; of others nothing is kept."""
-        whole = lanes_of(rows, mask) & (read == size)
+        whole = access.active & (read == access.size)
         if whole.any():
             offsets, lanes = np.where(whole, sources, 0), None if whole.all() else whole
-            self.access(rows, offsets, lanes, size, statement, what="cp.async")
+            self.access(access.rows, offsets, lanes, access.size, access.statement, what="cp.async")
 
     def tensormap_changes(self, row: int, lane: int, slot: int | None, address: int, statement: Statement) -> None:
         if slot is None:

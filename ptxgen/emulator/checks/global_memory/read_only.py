@@ -13,10 +13,9 @@ from ptxgen.emulator.checks.registry import races
 from ptxgen.emulator.engines.work import AsyncWork
 from ptxgen.emulator.memory.global_memory import HEAP_BASE
 from ptxgen.emulator.memory.granules import GRANULE
-from ptxgen.emulator.memory.located import Bytes, lanes_of
-from ptxgen.emulator.memory.order import Order
-from ptxgen.emulator.observer import Lanes, Observer
-from ptxgen.syntax import Instruction, Statement
+from ptxgen.emulator.memory.located import MemoryAccess
+from ptxgen.emulator.observer import Observer
+from ptxgen.syntax import Statement
 
 
 class ReadOnlyLoads(Observer):
@@ -39,60 +38,28 @@ class ReadOnlyLoads(Observer):
             number = self._numbers[id(statement)] = len(self._statements)
         return number
 
-    def memory_stores(
-        self,
-        rows: NDArray[np.int64],
-        mask: Lanes | None,
-        space: str,
-        places: Bytes,
-        size: int,
-        statement: Instruction,
-        values: Sequence[NDArray[Any]],
-        order: Order | None,
-    ) -> None:
-        if space == "global" and places.slots is None:
-            self._write(rows, mask, places, size, statement)
+    def memory_stores(self, access: MemoryAccess, values: Sequence[NDArray[Any]]) -> None:
+        self._write(access)
 
     def memory_updates(
-        self,
-        rows: NDArray[np.int64],
-        mask: Lanes | None,
-        space: str,
-        places: Bytes,
-        size: int,
-        statement: Instruction,
-        turns: NDArray[np.int64] | None,
-        order: Order,
-        *,
-        returns: bool,
-        uses: bool,
+        self, access: MemoryAccess, turns: NDArray[np.int64] | None, *, returns: bool, uses: bool
     ) -> None:
-        if space == "global" and places.slots is None:
-            self._write(rows, mask, places, size, statement)
+        self._write(access)
 
-    def _write(
-        self, rows: NDArray[np.int64], mask: Lanes | None, places: Bytes, size: int, statement: Instruction
-    ) -> None:
-        offsets = places.offsets[lanes_of(rows, mask)]
-        self._writer[offsets[:, None] + np.arange(size)] = self._number(statement)
+    def _write(self, access: MemoryAccess) -> None:
+        if access.space == "global" and access.places.slots is None:
+            offsets = access.places.offsets[access.active]
+            self._writer[offsets[:, None] + np.arange(access.size)] = self._number(access.statement)
 
     def work_writes_global(self, work: AsyncWork, granules: NDArray[np.int64]) -> None:
         inside = granules[(granules >= 0) & (granules < len(self._writer) // GRANULE)]
         self._writer[inside[:, None] * GRANULE + np.arange(GRANULE)] = self._number(work.statement)
 
-    def memory_loads(
-        self,
-        rows: NDArray[np.int64],
-        mask: Lanes | None,
-        space: str,
-        places: Bytes,
-        size: int,
-        statement: Instruction,
-        order: Order | None,
-    ) -> None:
+    def memory_loads(self, access: MemoryAccess) -> None:
+        rows, _, space, places, size, statement, _ = access
         if space != "global" or places.slots is not None or ".nc" not in statement.opcode:
             return
-        lanes = np.flatnonzero(lanes_of(rows, mask))
+        lanes = np.flatnonzero(access.active)
         offsets = places.offsets.reshape(-1)[lanes]
         writers = self._writer[offsets[:, None] + np.arange(size)].max(axis=1, initial=0)
         if not writers.any():

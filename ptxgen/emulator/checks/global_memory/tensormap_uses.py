@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen.emulator.checks.findings import Findings
@@ -19,9 +18,8 @@ from ptxgen.emulator.checks.order.happens_before import HappensBefore
 from ptxgen.emulator.checks.registry import races
 from ptxgen.emulator.engines.work import AsyncWork
 from ptxgen.emulator.memory.global_memory import HEAP_BASE
-from ptxgen.emulator.memory.located import Bytes, lanes_of
-from ptxgen.emulator.memory.order import Order
-from ptxgen.emulator.observer import Lanes, Observer
+from ptxgen.emulator.memory.located import MemoryAccess
+from ptxgen.emulator.observer import Observer
 from ptxgen.syntax import Instruction, Statement
 
 #: Bytes of a map.
@@ -67,24 +65,15 @@ class TensormapUses(Observer):
     def tensormap_publishes(self, row: int, slot: int, offset: int, address: int, statement: Instruction) -> None:
         self._changed(row, address, statement)
 
-    def memory_stores(
-        self,
-        rows: NDArray[np.int64],
-        mask: Lanes | None,
-        space: str,
-        places: Bytes,
-        size: int,
-        statement: Instruction,
-        values: Sequence[NDArray[Any]],
-        order: Order | None,
-    ) -> None:
-        if space != "global" or places.slots is not None:
+    def memory_stores(self, access: MemoryAccess, values: Sequence[NDArray[Any]]) -> None:
+        places = access.places
+        if access.space != "global" or places.slots is not None:
             return
         for address in self._uses:
             first = address - HEAP_BASE
-            hit = (places.offsets >= first) & (places.offsets < first + _BYTES) & lanes_of(rows, mask)
-            for row in rows[hit.any(axis=1)].tolist():
-                self._changed(row, address, statement)
+            hit = (places.offsets >= first) & (places.offsets < first + _BYTES) & access.active
+            for row in access.rows[hit.any(axis=1)].tolist():
+                self._changed(row, address, access.statement)
 
     def _changed(self, row: int, address: int, statement: Instruction) -> None:
         """A warp changes a map: it must have observed the completion of all copies that use it."""

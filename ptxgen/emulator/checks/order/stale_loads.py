@@ -30,10 +30,8 @@ from ptxgen.emulator.checks.order.strong_history import Place, slot_of, unit_of
 from ptxgen.emulator.checks.order.strong_words import StrongWords
 from ptxgen.emulator.checks.order.vector_clock import VectorClock
 from ptxgen.emulator.engines.timeline import Timeline
-from ptxgen.emulator.memory.located import Bytes, lanes_of
+from ptxgen.emulator.memory.located import MemoryAccess
 from ptxgen.emulator.memory.strong_loads import StrongLoads
-from ptxgen.emulator.observer import Lanes
-from ptxgen.syntax import Instruction
 
 if TYPE_CHECKING:
     from ptxgen.emulator.checks.order.happens_before import HappensBefore
@@ -78,17 +76,9 @@ class StaleLoads(StrongLoads):
         #: How often loads of a line have found what was there before the store of another.
         self._returned: Counter[tuple[int, int]] = Counter()
 
-    def replace(
-        self,
-        rows: NDArray[np.int64],
-        mask: Lanes | None,
-        space: str,
-        places: Bytes,
-        values: Sequence[NDArray[Any]],
-        statement: Instruction,
-    ) -> bool:
-        active, size = lanes_of(rows, mask), values[0].dtype.itemsize * len(values)
-        words = StrongWords.of(rows, active, space, places)
+    def replace(self, access: MemoryAccess, values: Sequence[NDArray[Any]]) -> bool:
+        active, places, size, statement = access.active, access.places, access.size, access.statement
+        words = StrongWords.of(access)
         # Most words are data that nothing stores to: only what has changed may be older.
         changed = set(words.places.tolist()) if words is not None else set[Place]()
         changed = {each for each in changed if self.changed(each, size)}

@@ -10,10 +10,9 @@ from numpy.typing import NDArray
 
 from ptxgen.emulator.checks.order.strong_accesses import StrongAccesses
 from ptxgen.emulator.checks.order.strong_words import StrongWords
-from ptxgen.emulator.memory.located import Bytes, lanes_of
+from ptxgen.emulator.memory.located import MemoryAccess
 from ptxgen.emulator.memory.order import Order
-from ptxgen.emulator.observer import Lanes, Observer
-from ptxgen.syntax import Instruction
+from ptxgen.emulator.observer import Observer
 
 
 class StrongInstructions(Observer):
@@ -22,69 +21,29 @@ class StrongInstructions(Observer):
     def __init__(self, strong: StrongAccesses) -> None:
         self._strong = strong
 
-    def memory_loads(
-        self,
-        rows: NDArray[np.int64],
-        mask: Lanes | None,
-        space: str,
-        places: Bytes,
-        size: int,
-        statement: Instruction,
-        order: Order | None,
-    ) -> None:
-        words = StrongWords.of(rows, lanes_of(rows, mask), space, places) if order is not None else None
+    def memory_loads(self, access: MemoryAccess) -> None:
+        rows, _, _, _, _, statement, order = access
+        words = StrongWords.of(access) if order is not None else None
         if order is None or words is None:
             return
         if not self._strong.together(rows, words.positions, words.places, order, statement, reads=True, writes=False):
             for _, row, own, _ in words.by_warp():
                 self._strong.access(row, own, order, reads=True, writes=False)
 
-    def memory_stores(
-        self,
-        rows: NDArray[np.int64],
-        mask: Lanes | None,
-        space: str,
-        places: Bytes,
-        size: int,
-        statement: Instruction,
-        values: Sequence[NDArray[Any]],
-        order: Order | None,
-    ) -> None:
-        if order is not None:
-            self._change(rows, mask, space, places, size, statement, None, order, reads=False)
+    def memory_stores(self, access: MemoryAccess, values: Sequence[NDArray[Any]]) -> None:
+        if access.order is not None:
+            self._change(access, access.order, None, reads=False)
 
     def memory_updates(
-        self,
-        rows: NDArray[np.int64],
-        mask: Lanes | None,
-        space: str,
-        places: Bytes,
-        size: int,
-        statement: Instruction,
-        turns: NDArray[np.int64] | None,
-        order: Order,
-        *,
-        returns: bool,
-        uses: bool,
+        self, access: MemoryAccess, turns: NDArray[np.int64] | None, *, returns: bool, uses: bool
     ) -> None:
-        self._change(rows, mask, space, places, size, statement, turns, order, reads=returns)
+        assert access.order is not None
+        self._change(access, access.order, turns, reads=returns)
 
-    def _change(
-        self,
-        rows: NDArray[np.int64],
-        mask: Lanes | None,
-        space: str,
-        places: Bytes,
-        size: int,
-        statement: Instruction,
-        turns: NDArray[np.int64] | None,
-        order: Order,
-        *,
-        reads: bool,
-    ) -> None:
+    def _change(self, access: MemoryAccess, order: Order, turns: NDArray[np.int64] | None, *, reads: bool) -> None:
         """Lanes store, or with `turns` one after the other: each reads (red does not count as reading), then stores."""
-        active, strong = lanes_of(rows, mask), self._strong
-        words = StrongWords.of(rows, active, space, places)
+        rows, _, _, places, size, statement, _ = access
+        active, strong, words = access.active, self._strong, StrongWords.of(access)
         if words is None:
             return
         if turns is None or len(rows) == 1:

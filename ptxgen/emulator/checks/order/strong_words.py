@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from ptxgen.emulator.checks.order.strong_history import Place, in_shared_memory
 from ptxgen.emulator.memory.global_memory import HEAP_BASE
 from ptxgen.emulator.memory.granules import starts
-from ptxgen.emulator.memory.located import Bytes
-from ptxgen.emulator.observer import Lanes
+from ptxgen.emulator.memory.located import MemoryAccess
 
 #: A warp's strong accesses: its position in the group, the warp, its words, and of each the first lane.
 _OfWarp = tuple[int, int, list[Place], list[int]]
@@ -27,9 +26,10 @@ class StrongWords(NamedTuple):
     positions: NDArray[np.int64]
 
     @classmethod
-    def of(cls, rows: NDArray[np.int64], active: Lanes, space: str, places: Bytes) -> StrongWords | None:
-        """Those of the active lanes of warps; None for local memory, which no other thread reaches."""
-        lanes = np.flatnonzero(active)
+    def of(cls, access: MemoryAccess) -> StrongWords | None:
+        """Those of an access; None for local memory, which no other thread reaches."""
+        rows, _, space, places, _, _, _ = access
+        lanes = np.flatnonzero(access.active)
         if places.slots is not None and places.inside is not None:
             slots = np.broadcast_to(places.slots, places.inside.shape).reshape(-1)[lanes]
             return cls(rows, lanes, in_shared_memory(slots, places.inside.reshape(-1)[lanes]), lanes // 32)

@@ -16,10 +16,9 @@ from ptxgen.emulator.checks.shared.accesses import SharedAccesses
 from ptxgen.emulator.checks.shared.lanes import LaneAccesses
 from ptxgen.emulator.engines.work import AsyncWork
 from ptxgen.emulator.memory.granules import granules_of
-from ptxgen.emulator.memory.located import Bytes, lanes_of
-from ptxgen.emulator.observer import Lanes, Observer
+from ptxgen.emulator.memory.located import MemoryAccess
+from ptxgen.emulator.observer import Observer
 from ptxgen.emulator.state.signals import Signal
-from ptxgen.syntax import Instruction
 
 _STORES = frozenset(["st.async", "red.async"])
 
@@ -45,17 +44,10 @@ class GenericCopies(Observer):
         self._copies: WeakKeyDictionary[AsyncWork, _Copy] = WeakKeyDictionary()
 
     def copies_issued(
-        self,
-        works: Sequence[AsyncWork],
-        rows: NDArray[np.int64],
-        mask: Lanes | None,
-        places: Bytes,
-        sources: NDArray[np.int64],
-        read: NDArray[np.int64],
-        size: int,
-        statement: Instruction,
+        self, works: Sequence[AsyncWork], access: MemoryAccess, sources: NDArray[np.int64], read: NDArray[np.int64]
     ) -> None:
-        slots, inside, active = places.slots, places.inside, lanes_of(rows, mask)
+        rows, _, _, places, size, statement, _ = access
+        slots, inside, active = places.slots, places.inside, access.active
         assert slots is not None
         assert inside is not None
         self._lanes.access(rows, slots, inside, active, size, statement, active)

@@ -16,8 +16,7 @@ from ptxgen.emulator.checks.shared.lanes import LaneAccesses
 from ptxgen.emulator.engines.work import AsyncWork
 from ptxgen.emulator.memory.global_memory import MAP_BYTES
 from ptxgen.emulator.memory.granules import GRANULE, by_granule, granules_of, starts
-from ptxgen.emulator.memory.located import Bytes, lanes_of
-from ptxgen.emulator.memory.order import Order
+from ptxgen.emulator.memory.located import MemoryAccess
 from ptxgen.emulator.observer import Lanes, Observer
 from ptxgen.syntax import Instruction
 
@@ -39,70 +38,31 @@ class SharedInstructions(Observer):
         self._happens_before, self._lanes, self._shared = happens_before, lanes, shared
         self._random_turns = random_turns
 
-    def memory_loads(
-        self,
-        rows: NDArray[np.int64],
-        mask: Lanes | None,
-        space: str,
-        places: Bytes,
-        size: int,
-        statement: Instruction,
-        order: Order | None,
-    ) -> None:
-        if places.slots is None:
+    def memory_loads(self, access: MemoryAccess) -> None:
+        if access.places.slots is None:
             return
-        if order is None:
-            self.weak(rows, mask, places, size, statement, None)
+        if access.order is None:
+            self.weak(access, None)
         else:
-            self.strong(rows, lanes_of(rows, mask), places, size, statement, "strong load", reads=True, observes=True)
+            self.strong(access, access.active, "strong load", reads=True, observes=True)
 
-    def memory_stores(
-        self,
-        rows: NDArray[np.int64],
-        mask: Lanes | None,
-        space: str,
-        places: Bytes,
-        size: int,
-        statement: Instruction,
-        values: Sequence[NDArray[Any]],
-        order: Order | None,
-    ) -> None:
-        if places.slots is None:
+    def memory_stores(self, access: MemoryAccess, values: Sequence[NDArray[Any]]) -> None:
+        if access.places.slots is None:
             return
-        active = lanes_of(rows, mask)
-        changing = changing_lanes(active, places, size, values)
-        if order is None:
-            self.weak(rows, mask, places, size, statement, changing)
+        active = access.active
+        changing = changing_lanes(active, access.places, access.size, values)
+        if access.order is None:
+            self.weak(access, changing)
         else:
-            self.strong(rows, active, places, size, statement, "strong store", changing)
+            self.strong(access, active, "strong store", changing)
 
     def memory_updates(
-        self,
-        rows: NDArray[np.int64],
-        mask: Lanes | None,
-        space: str,
-        places: Bytes,
-        size: int,
-        statement: Instruction,
-        turns: NDArray[np.int64] | None,
-        order: Order,
-        *,
-        returns: bool,
-        uses: bool,
+        self, access: MemoryAccess, turns: NDArray[np.int64] | None, *, returns: bool, uses: bool
     ) -> None:
-        if places.slots is not None:
-            active = lanes_of(rows, mask)
+        if access.places.slots is not None:
             # It comes in place of what it observes; with random turns the last one is not known.
-            self.strong(
-                rows,
-                active,
-                places,
-                size,
-                statement,
-                "atomic operation",
-                reads=uses,
-                observes=returns and self._random_turns,
-            )
+            observes = returns and self._random_turns
+            self.strong(access, access.active, "atomic operation", reads=uses, observes=observes)
 
     def block_stored(self, row: int, lane: int, slot: int, start: int, size: int, statement: Instruction) -> None:
         granules, masks = granules_of(np.arange(start, start + size, _WORD), _WORD)
@@ -124,23 +84,16 @@ class SharedInstructions(Observer):
         granules, masks = _granules_of_map(offset)
         self._shared.read(row, granules, masks, statement)
 
-    def weak(
-        self,
-        rows: NDArray[np.int64],
-        mask: Lanes | None,
-        places: Bytes,
-        size: int,
-        statement: Instruction,
-        changing: Lanes | None,
-    ) -> None:
+    def weak(self, access: MemoryAccess, changing: Lanes | None) -> None:
         """Weak loads, or stores of lanes of which some are `changing` what is there; the others race with nothing."""
-        slots, inside, active = places.slots, places.inside, lanes_of(rows, mask)
+        rows, _, _, places, size, statement, _ = access
+        slots, inside, active = places.slots, places.inside, access.active
         assert slots is not None
         assert inside is not None
         order, shared = self._happens_before, self._shared
         self._lanes.access(rows, slots, inside, active, size, statement, changing)
         lagging, apart = order.any_lagging(rows), slots.shape[1] > 1
-        if not apart and not lagging and self._together(rows, mask, inside, changing, size, statement):
+        if not apart and not lagging and self._together(access, inside, changing):
             return
         everywhere, new = np.broadcast_to(slots, inside.shape), active if changing is None else changing
         for position, slot, granules, masks, changed in _pieces(everywhere, inside, active, new, size):
@@ -158,16 +111,9 @@ class SharedInstructions(Observer):
             else:
                 shared.write(row, granules, masks, statement, slot, changed)
 
-    def _together(
-        self,
-        rows: NDArray[np.int64],
-        mask: Lanes | None,
-        inside: NDArray[np.int64],
-        changing: Lanes | None,
-        size: int,
-        statement: Instruction,
-    ) -> bool:
+    def _together(self, access: MemoryAccess, inside: NDArray[np.int64], changing: Lanes | None) -> bool:
         """Weak accesses of all warps at once; False where something is found, which each warp reports for itself."""
+        rows, mask, _, _, size, statement, _ = access
         chosen = slice(None) if mask is None else np.flatnonzero(mask)
         offsets, position = inside.reshape(-1)[chosen], np.arange(inside.size)[chosen] // 32
         new = changing.reshape(-1)[chosen] if changing is not None else np.zeros(len(offsets), np.bool_)
@@ -176,11 +122,8 @@ class SharedInstructions(Observer):
 
     def strong(
         self,
-        rows: NDArray[np.int64],
+        access: MemoryAccess,
         active: Lanes,
-        places: Bytes,
-        size: int,
-        statement: Instruction,
         what: Literal["strong load", "strong store", "atomic operation"],
         changing: Lanes | None = None,
         *,
@@ -191,6 +134,7 @@ class SharedInstructions(Observer):
 
         `reads`: what is there goes into the result. `observes`: the warp sees what others have stored (red does not).
         """
+        rows, _, _, places, size, statement, _ = access
         slots, inside, lanes = places.slots, places.inside, np.flatnonzero(active)
         assert slots is not None
         assert inside is not None

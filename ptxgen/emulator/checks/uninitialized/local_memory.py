@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen.emulator.checks.findings import Findings
 from ptxgen.emulator.checks.registry import uninitialized
 from ptxgen.emulator.memory.local_memory import LocalMemory
-from ptxgen.emulator.memory.located import Bytes
-from ptxgen.emulator.memory.order import Order
-from ptxgen.emulator.observer import Lanes, Observer
-from ptxgen.syntax import Instruction
+from ptxgen.emulator.memory.located import MemoryAccess
+from ptxgen.emulator.observer import Observer
 
 
 class LocalAccesses(Observer):
@@ -23,32 +20,15 @@ class LocalAccesses(Observer):
     def __init__(self, memory: LocalMemory, findings: Findings) -> None:
         self._memory, self._findings = memory, findings
 
-    def memory_stores(
-        self,
-        rows: NDArray[np.int64],
-        mask: Lanes | None,
-        space: str,
-        places: Bytes,
-        size: int,
-        statement: Instruction,
-        values: Sequence[NDArray[Any]],
-        order: Order | None,
-    ) -> None:
+    def memory_stores(self, access: MemoryAccess, values: Sequence[NDArray[Any]]) -> None:
+        _, mask, space, places, size, _, _ = access
         if space == "local":
             chosen = places.offsets if mask is None else places.offsets[mask]
             self._memory.written.reshape(-1, size)[chosen // size] = True
 
-    def memory_loads(
-        self,
-        rows: NDArray[np.int64],
-        mask: Lanes | None,
-        space: str,
-        places: Bytes,
-        size: int,
-        statement: Instruction,
-        order: Order | None,
-    ) -> None:
+    def memory_loads(self, access: MemoryAccess) -> None:
         """Loads of which no byte was ever stored: copies of a struct read its padding too."""
+        _, mask, space, places, size, statement, _ = access
         if space != "local":
             return
         chosen = places.offsets if mask is None else places.offsets[mask]
