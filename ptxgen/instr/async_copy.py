@@ -4,8 +4,9 @@ from dataclasses import KW_ONLY
 from typing import Literal
 
 from ptxgen.instr.memory.access import NEEDS, Prefetch
-from ptxgen.instr.model.form import Instruction, OperandLike, flag, rule
+from ptxgen.instr.model.form import Instruction, OperandLike, rule
 from ptxgen.instr.model.operands import address, immediate, predicate, source
+from ptxgen.instr.model.syntax_line import flag
 from ptxgen.syntax import Expression, Immediate
 
 

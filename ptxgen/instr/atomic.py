@@ -3,8 +3,9 @@
 from dataclasses import KW_ONLY
 from typing import Any, Literal
 
-from ptxgen.instr.model.form import Instruction, OperandLike, flag, rule
+from ptxgen.instr.model.form import Instruction, OperandLike, rule
 from ptxgen.instr.model.operands import address, register, source, vector
+from ptxgen.instr.model.syntax_line import flag
 from ptxgen.instr.model.targets import ALL, Availability
 
 _Global = Literal["global"]

@@ -7,8 +7,9 @@ thread. Addresses and sizes are multiples of 16 bytes.
 from dataclasses import KW_ONLY
 from typing import Any, Literal, get_args
 
-from ptxgen.instr.model.form import Instruction, OperandLike, flag, modifier, rule
+from ptxgen.instr.model.form import Instruction, OperandLike, rule
 from ptxgen.instr.model.operands import address, immediate, source
+from ptxgen.instr.model.syntax_line import flag, modifier
 from ptxgen.instr.model.targets import ALL, Availability
 
 _SECTION = "9.7.9.25.4"

@@ -3,8 +3,9 @@
 from dataclasses import KW_ONLY
 from typing import Literal
 
-from ptxgen.instr.model.form import Instruction, OperandLike, modifier, rule
+from ptxgen.instr.model.form import Instruction, OperandLike, rule
 from ptxgen.instr.model.operands import address, immediate, register, source
+from ptxgen.instr.model.syntax_line import modifier
 from ptxgen.instr.model.targets import ALL
 from ptxgen.syntax import Expression, Immediate
 

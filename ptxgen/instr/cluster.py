@@ -5,8 +5,9 @@
 from dataclasses import KW_ONLY
 from typing import Literal
 
-from ptxgen.instr.model.form import Instruction, OperandLike, flag, modifier
+from ptxgen.instr.model.form import Instruction, OperandLike
 from ptxgen.instr.model.operands import address, predicate, register, source, vector
+from ptxgen.instr.model.syntax_line import flag, modifier
 from ptxgen.instr.model.targets import ALL, Availability
 
 _SEMANTICS = Availability("8.0", ALL)

@@ -8,8 +8,9 @@ ue8m0, the scale factors ue5m3, and s2f6, fixed-point numbers with six bits behi
 from dataclasses import KW_ONLY
 from typing import Any, Literal, get_args
 
-from ptxgen.instr.model.form import Instruction, OperandLike, flag, rule
+from ptxgen.instr.model.form import Instruction, OperandLike, rule
 from ptxgen.instr.model.operands import register, source, vector
+from ptxgen.instr.model.syntax_line import flag
 from ptxgen.instr.model.targets import ALL, Availability
 from ptxgen.syntax import Immediate
 

@@ -9,9 +9,10 @@ of what failed. Sizes, offsets and addresses are multiples of 16 bytes.
 from dataclasses import KW_ONLY
 from typing import Any, Literal
 
-from ptxgen.instr.model.form import Instruction, OperandLike, flag, modifier, rule
+from ptxgen.instr.model.form import Instruction, OperandLike, rule
 from ptxgen.instr.model.operands import address, immediate, register, source
 from ptxgen.instr.model.operands.specification import value_of
+from ptxgen.instr.model.syntax_line import flag, modifier
 from ptxgen.instr.model.targets import Availability
 from ptxgen.syntax import Operand
 

@@ -7,8 +7,9 @@ results as zeros of their sign. The .f32x2 forms do two .f32 operations at once,
 from dataclasses import KW_ONLY
 from typing import Any, Literal
 
-from ptxgen.instr.model.form import Instruction, OperandLike, flag, rule
+from ptxgen.instr.model.form import Instruction, OperandLike, rule
 from ptxgen.instr.model.operands import predicate, register, source
+from ptxgen.instr.model.syntax_line import flag
 from ptxgen.instr.model.targets import ALL, Availability
 
 _Rounding = Literal["rn", "rz", "rm", "rp"]

@@ -6,8 +6,9 @@ Each address is that of a row, from a thread of its own. PTX ISA 9.7.14.5.15 to 
 from dataclasses import KW_ONLY
 from typing import Any, Literal
 
-from ptxgen.instr.model.form import Instruction, OperandLike, modifier
+from ptxgen.instr.model.form import Instruction, OperandLike
 from ptxgen.instr.model.operands import address, register, vector
+from ptxgen.instr.model.syntax_line import modifier
 from ptxgen.instr.model.targets import Availability
 
 _Space = Literal["shared", "shared::cta"]

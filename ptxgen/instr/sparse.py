@@ -3,9 +3,10 @@
 from dataclasses import KW_ONLY
 from typing import Literal
 
-from ptxgen.instr.model.form import Instruction, OperandLike, modifier, rule
+from ptxgen.instr.model.form import Instruction, OperandLike, rule
 from ptxgen.instr.model.operands import register, vector
 from ptxgen.instr.model.operands.compound import repeated
+from ptxgen.instr.model.syntax_line import modifier
 
 
 def _registers(bits: int) -> int:

@@ -12,8 +12,9 @@ from dataclasses import KW_ONLY
 from typing import Any, Literal
 
 from ptxgen.instr.bulk import MULTICASTS, REPORTS, Multicast, Report, mask_limit, mask_type
-from ptxgen.instr.model.form import Instruction, OperandLike, flag, modifier, rule
+from ptxgen.instr.model.form import Instruction, OperandLike, rule
 from ptxgen.instr.model.operands import address, source, vector
+from ptxgen.instr.model.syntax_line import flag, modifier
 from ptxgen.instr.model.targets import ALL, Availability
 from ptxgen.syntax import Expression, Immediate, Vector
 

@@ -8,9 +8,10 @@ registers, `commit_group` gathers products, and they are done after `wait_group`
 from dataclasses import KW_ONLY
 from typing import Any, Literal
 
-from ptxgen.instr.model.form import Instruction, OperandLike, modifier, rule
+from ptxgen.instr.model.form import Instruction, OperandLike, rule
 from ptxgen.instr.model.fragments import registers
 from ptxgen.instr.model.operands import immediate, predicate, source, vector
+from ptxgen.instr.model.syntax_line import modifier
 from ptxgen.instr.model.targets import Availability
 from ptxgen.syntax import Expression, Immediate
 

@@ -27,11 +27,12 @@ from ptxgen.instr import (
     tma,
     warp,
 )
-from ptxgen.instr.model.form import REGISTRY, Instruction, InstructionError, flag, modifier, rule
+from ptxgen.instr.model.form import REGISTRY, Instruction, InstructionError, rule
 from ptxgen.instr.model.operands import address, label, part, register, sink, source, vector
 from ptxgen.instr.model.operands import predicate as predicate_operand
 from ptxgen.instr.model.recognize import Unrecognized, recognize
 from ptxgen.instr.model.symbols import Symbol
+from ptxgen.instr.model.syntax_line import flag, modifier
 from ptxgen.instr.model.targets import ALL, Availability, parse_target
 from ptxgen.instr.model.types import TYPES
 from ptxgen.syntax import Immediate, Name, parse_operand

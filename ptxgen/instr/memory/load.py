@@ -5,8 +5,9 @@ from typing import Literal
 
 from ptxgen.instr.memory import access
 from ptxgen.instr.memory.access import Count, Element, Prefetch, PriorityL1, PriorityL2, Scope, Seen
-from ptxgen.instr.model.form import Instruction, OperandLike, flag, modifier, rule
+from ptxgen.instr.model.form import Instruction, OperandLike, rule
 from ptxgen.instr.model.operands import address, source, vector
+from ptxgen.instr.model.syntax_line import flag, modifier
 from ptxgen.instr.model.targets import ALL, Availability
 
 _Global = Literal["global"]

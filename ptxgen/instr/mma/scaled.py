@@ -8,7 +8,8 @@ from typing import Any, ClassVar, Literal
 
 from ptxgen.instr.mma.common import ScaledMma, SparseMma
 from ptxgen.instr.mma.dense import F8F6F4
-from ptxgen.instr.model.form import modifier, rule
+from ptxgen.instr.model.form import rule
+from ptxgen.instr.model.syntax_line import modifier
 from ptxgen.instr.model.targets import Availability
 
 _SPARSE = "9.7.14.6.3"

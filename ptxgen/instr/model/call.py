@@ -9,9 +9,10 @@ import textwrap
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
-from ptxgen.instr.model.form import Form, Instruction, Slot
+from ptxgen.instr.model.form import Form, Instruction
 from ptxgen.instr.model.glossary import meaning
 from ptxgen.instr.model.operands import Specification, VectorSpec
+from ptxgen.instr.model.syntax_line import Slot
 from ptxgen.syntax import Address, Arguments, Immediate, Operand, Vector, parse_operand
 
 #: Combinations of modifiers that are looked at for the lengths of vectors.

@@ -10,7 +10,8 @@ from typing import Any
 
 from ptxgen.instr import FAMILIES, load_all
 from ptxgen.instr.model.call import generic_call, plainest, signature_text, spellings
-from ptxgen.instr.model.form import REGISTRY, Instruction, Slot
+from ptxgen.instr.model.form import REGISTRY, Instruction
+from ptxgen.instr.model.syntax_line import Slot
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,6 @@ import itertools
 import math
 import random
 import re
-import types
 import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
@@ -39,6 +38,7 @@ from ptxgen.instr.model.described import Documentation, SignatureOf, suggest_nam
 from ptxgen.instr.model.given import Declarations, OperandLike, coerced, node
 from ptxgen.instr.model.operands import Problem, Resolver, Specification
 from ptxgen.instr.model.symbols import Declared, unavailable
+from ptxgen.instr.model.syntax_line import Pattern, Slot, flag, modifier, patterns_of, slots_of, tokens_by_field
 from ptxgen.instr.model.targets import Availability, Target
 from ptxgen.instr.model.traits import STATED, FormTraits, Stated, Traits, form_traits
 from ptxgen.syntax import Arguments, Expression, Immediate, Operand, Pair, parse_operand
@@ -70,64 +70,6 @@ class InstructionError(ValueError):
         self.form = form
         self.problems = list(problems)
         super().__init__(f"{form}: " + "; ".join(problem.message for problem in problems))
-
-
-@dataclass(frozen=True, slots=True)
-class Modifier:
-    """How the values of a modifier field are spelled: `prefix + value + suffix`, or `token` for a flag."""
-
-    prefix: str = ""
-    suffix: str = ""
-    token: str | None = None
-
-
-def modifier(prefix: str = "", suffix: str = "", *, default: Any = ...) -> Any:
-    """A modifier field whose tokens carry a prefix or suffix: `num: Literal[1, 2] = modifier("x")` is `.x1`, `.x2`."""
-    return Modifier(prefix, suffix)
-
-
-def flag(token: str, *, default: Any) -> Any:
-    """A modifier field that is there or not, spelled `token`."""
-    return Modifier(token=token)
-
-
-@dataclass(frozen=True, slots=True)
-class Slot:
-    """One modifier position of a syntax line: its tokens, and the field that they fill (None: fixed)."""
-
-    field: str | None
-    tokens: Mapping[str, Any]
-    optional: bool
-
-    @property
-    def is_flag(self) -> bool:
-        """Whether the field is there or not, rather than one of several values."""
-        return any(value is True for value in self.tokens.values())
-
-    @property
-    def absent(self) -> Any:
-        """The field's value where the modifier is left out."""
-        return False if self.is_flag else None
-
-    @property
-    def spelled(self) -> Mapping[Any, str]:
-        return {value: token for token, value in self.tokens.items()}
-
-
-@dataclass(frozen=True, slots=True)
-class Pattern:
-    """One operand position: a single operand, `[a, b]` ("bracket") or `a|b` ("pair"; `optional` is then its b).
-
-    In a bracket, the fields that are optional may be missing.
-    """
-
-    shape: Literal["single", "bracket", "pair"]
-    fields: tuple[Specification, ...]
-    optional: bool = False
-
-    def present(self, modifiers: Mapping[str, Any]) -> list[Specification]:
-        """The fields without those that need a modifier which is not there."""
-        return [spec for spec in self.fields if not spec.when or spec.wanted(modifiers)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,69 +143,6 @@ def _family(module: str) -> str:
     return inside.split(".")[0] if inside != module else module.rpartition(".")[2]
 
 
-_HEAD = re.compile(r"\{\.([\w:]+)\}|\.([\w:]+)")
-
-
-def _slot_of(name: str, optional: bool, hints: Mapping[str, Any], members: Mapping[str, Any], form: str) -> Slot:
-    if name not in hints:
-        if optional:
-            raise TypeError(f"{form}: the optional modifier {{.{name}}} needs a field")
-        return Slot(None, {name: True}, False)
-    how = members.get(name)
-    how = how if isinstance(how, Modifier) else Modifier()
-    hint = hints[name]
-    if hint is bool:
-        return Slot(name, {how.token or name: True}, True)
-    if typing.get_origin(hint) in (typing.Union, types.UnionType):
-        hint = next(part for part in typing.get_args(hint) if part is not type(None))
-    values = typing.get_args(hint)
-    return Slot(name, {f"{how.prefix}{value}{how.suffix}": value for value in values}, optional)
-
-
-def _tokens_by_field(slots: Iterable[Slot]) -> Mapping[str | None, Mapping[str, Any]]:
-    """The tokens of each modifier field, and under None those that are fixed."""
-    found: dict[str | None, dict[str, Any]] = {None: {}}
-    for slot in slots:
-        found.setdefault(slot.field, {}).update(slot.tokens)
-    return found
-
-
-def _patterns_of(text: str, declared: Mapping[str, Specification], name: str) -> tuple[Pattern, ...]:
-    try:
-        return tuple(_read_patterns(text, declared))
-    except KeyError as error:
-        raise TypeError(f"{name}: the operand {error} of the syntax line has no field") from None
-
-
-def _read_patterns(text: str, declared: Mapping[str, Specification]) -> Iterator[Pattern]:
-    depth, part, parts = 0, "", []
-    for character in re.sub(r"\{(\(?\w+\)?),\}", r"?\1,", text).replace("{,", ",?"):
-        if character in "[":
-            depth += 1
-        elif character == "]":
-            depth -= 1
-        if character == "," and depth == 0:
-            parts.append(part)
-            part = ""
-        elif not (character == "}" and "|" not in part):
-            part += character
-    parts.append(part)
-    for written in parts:
-        optional = written.startswith("?")
-        body = written.strip("? \t")
-        if not body:
-            continue
-        if body.startswith("[") and "," in body:
-            names = [name.strip("? ") for name in body.strip("[]").split(",")]
-            yield Pattern("bracket", tuple(declared[name] for name in names), optional)
-        elif "|" in body:
-            first, second = re.sub(r"[{}]", "", body).split("|")
-            fields = (declared[first.strip()], declared[second.strip()])
-            yield Pattern("pair", fields, "{|" in body)
-        else:
-            yield Pattern("single", (declared[body.strip("[]()")],), optional)
-
-
 @dataclass_transform(
     kw_only_default=False,
     frozen_default=True,
@@ -328,14 +207,11 @@ class Instruction:
         if not head.startswith(name):
             raise TypeError(f"{cls.__name__}: the syntax line must begin with {name}")
         modifiers = {each: hint for each, hint in hints.items() if each not in declared}
-        slots = tuple(
-            _slot_of(optional or fixed, bool(optional), modifiers, members, cls.__name__)
-            for optional, fixed in _HEAD.findall(head[len(name) :])
-        )
+        slots = slots_of(head[len(name) :], modifiers, members, cls.__name__)
         unused = set(modifiers) - {slot.field for slot in slots}
         if unused:
             raise TypeError(f"{cls.__name__}: fields {sorted(unused)} are not in the syntax line")
-        patterns = _patterns_of(rest.strip(), declared, cls.__name__)
+        patterns = patterns_of(rest.strip(), declared, cls.__name__)
         placed = {spec.name for pattern in patterns for spec in pattern.fields}
         if set(declared) - placed:
             raise TypeError(f"{cls.__name__}: operands {sorted(set(declared) - placed)} are not in the syntax line")
@@ -369,7 +245,7 @@ class Instruction:
                 typing.cast("Stated", {name: cls._about[name] for name in STATED}),
                 declared,
                 patterns[0].fields if patterns and patterns[0].shape != "bracket" else (),
-                _tokens_by_field(slots),
+                tokens_by_field(slots),
                 issued_by=cls._about["issued_by"],
                 completed_by=cls._about["completed_by"],
             ),

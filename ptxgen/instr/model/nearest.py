@@ -15,7 +15,8 @@ from collections.abc import Iterator, Sequence
 from functools import cache, lru_cache
 from typing import Any
 
-from ptxgen.instr.model.form import REGISTRY, Instruction, Slot
+from ptxgen.instr.model.form import REGISTRY, Instruction
+from ptxgen.instr.model.syntax_line import Slot
 from ptxgen.instr.model.types import TYPES
 
 #: Combinations of modifiers that are tried for one declaration.

@@ -13,8 +13,9 @@ from functools import lru_cache
 from typing import Any
 
 from ptxgen import syntax
-from ptxgen.instr.model.form import REGISTRY, Instruction, Pattern, Slot, errors
+from ptxgen.instr.model.form import REGISTRY, Instruction, errors
 from ptxgen.instr.model.symbols import Problem, Resolver
+from ptxgen.instr.model.syntax_line import Pattern, Slot
 from ptxgen.instr.model.traits import Traits
 from ptxgen.instr.model.types import TYPES
 

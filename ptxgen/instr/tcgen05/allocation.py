@@ -3,8 +3,9 @@
 from dataclasses import KW_ONLY
 from typing import Any, Literal
 
-from ptxgen.instr.model.form import Instruction, OperandLike, modifier, rule
+from ptxgen.instr.model.form import Instruction, OperandLike, rule
 from ptxgen.instr.model.operands import address, source
+from ptxgen.instr.model.syntax_line import modifier
 from ptxgen.instr.model.targets import Availability
 from ptxgen.instr.tcgen05.common import FAMILY
 from ptxgen.syntax import Expression, Immediate

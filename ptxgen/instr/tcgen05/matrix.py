@@ -7,8 +7,9 @@ the `_ts` forms A too. Every active thread that gets here issues one, so elect a
 from dataclasses import KW_ONLY
 from typing import Any, Literal
 
-from ptxgen.instr.model.form import Instruction, OperandLike, modifier, rule
+from ptxgen.instr.model.form import Instruction, OperandLike, rule
 from ptxgen.instr.model.operands import address, immediate, predicate, source, vector
+from ptxgen.instr.model.syntax_line import modifier
 from ptxgen.instr.model.targets import Availability
 from ptxgen.instr.tcgen05.common import BY_TENSOR_CORE, FAMILY
 

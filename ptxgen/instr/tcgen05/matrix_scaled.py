@@ -7,8 +7,9 @@ or how long a block is (16, 32 elements).
 from dataclasses import KW_ONLY
 from typing import Literal
 
-from ptxgen.instr.model.form import OperandLike, modifier, rule
+from ptxgen.instr.model.form import OperandLike, rule
 from ptxgen.instr.model.operands import address, predicate, source
+from ptxgen.instr.model.syntax_line import modifier
 from ptxgen.instr.model.targets import Availability
 from ptxgen.instr.tcgen05.common import FAMILY, SINGLE
 from ptxgen.instr.tcgen05.matrix import Product

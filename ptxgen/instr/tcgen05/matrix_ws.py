@@ -6,8 +6,9 @@
 from dataclasses import KW_ONLY
 from typing import Literal
 
-from ptxgen.instr.model.form import OperandLike, modifier
+from ptxgen.instr.model.form import OperandLike
 from ptxgen.instr.model.operands import address, predicate, source
+from ptxgen.instr.model.syntax_line import modifier
 from ptxgen.instr.tcgen05.matrix import I8, Product
 
 

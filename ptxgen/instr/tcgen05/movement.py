@@ -6,9 +6,10 @@
 from dataclasses import KW_ONLY
 from typing import Any, Literal
 
-from ptxgen.instr.model.form import Instruction, OperandLike, flag, modifier, rule
+from ptxgen.instr.model.form import Instruction, OperandLike, rule
 from ptxgen.instr.model.operands import address, immediate, register, source, vector
 from ptxgen.instr.model.operands.compound import repeated
+from ptxgen.instr.model.syntax_line import flag, modifier
 from ptxgen.instr.tcgen05.common import BETWEEN_THREADS, BY_TENSOR_CORE, FAMILY, SINGLE
 from ptxgen.layouts.tmem import MAX_REPEAT, REGISTERS_PER_REPEAT
 

@@ -3,8 +3,9 @@
 from dataclasses import KW_ONLY
 from typing import Literal
 
-from ptxgen.instr.model.form import Instruction, OperandLike, flag, modifier
+from ptxgen.instr.model.form import Instruction, OperandLike
 from ptxgen.instr.model.operands import address, source
+from ptxgen.instr.model.syntax_line import flag, modifier
 from ptxgen.instr.tcgen05.common import FAMILY
 
 
